@@ -1,0 +1,69 @@
+# Everything that is done with this repository. Only Python >= 3.11, make and git are needed; the rest goes into .venv/.
+#
+#     make test PYTHON=python3.12          the interpreter that .venv is made with (make clean, to change it)
+#     make test ARGS="tests/unit -k view"  what pytest should run, and how
+
+PYTHON ?= python3
+ARGS ?=
+# Processes that run the tests. Each compiles kernels and uses threads itself, so more than a few do not pay.
+WORKERS ?= 2
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+# An empty file, as old as the last installation.
+INSTALLED := $(VENV)/installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint check format bench clean
+
+help: ## say what there is
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: $(INSTALLED) ## the tour: tensors, gradients, generated kernels, a network that learns
+	@$(BIN)/minifuse demo $(ARGS)
+
+test: $(INSTALLED) ## the whole test suite, doctests and the examples of the pages included
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile $(ARGS)
+
+lint: $(INSTALLED) ## format, style and types, checked and left as they are
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+
+check: lint test ## exactly what CI runs: lint, then test
+
+format: $(INSTALLED) ## rewrite the sources in the project's format
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+bench: $(INSTALLED) ## measure side by side with NumPy, and with torch where it is installed
+	@$(BIN)/minifuse bench $(ARGS)
+
+clean: ## remove .venv and everything else that is made from the sources
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Read by whatever $(PYTHON) is, so it is written in the Python of all versions.
+define REQUIRE_PYTHON
+import sys
+if sys.version_info < (3, 11):
+    sys.exit("$(PYTHON) is Python %d.%d; minifuse needs 3.11 or newer. Name one: make ... PYTHON=python3.12" % sys.version_info[:2])
+try:
+    import ensurepip, venv
+except ImportError:
+    sys.exit("$(PYTHON) comes without venv and ensurepip; install them (on Debian and Ubuntu: apt install python%d.%d-venv), "
+             "or name another interpreter: make ... PYTHON=python3.12" % sys.version_info[:2])
+endef
+export REQUIRE_PYTHON
+
+$(BIN)/python:
+	@command -v "$(PYTHON)" > /dev/null || { echo "$(PYTHON) was not found; install Python 3.11 or newer, or name one: make ... PYTHON=python3.12" >&2; exit 1; }
+	@"$(PYTHON)" -c "$$REQUIRE_PYTHON"
+	@"$(PYTHON)" -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }
+
+$(INSTALLED): requirements.txt pyproject.toml setup.py | $(BIN)/python
+	@echo "Installing the tested set of requirements.txt into $(VENV) (650 MB and a minute, the first time)"
+	@$(PIP) install --quiet --requirement requirements.txt
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@

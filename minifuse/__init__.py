@@ -1,0 +1,136 @@
+"""minifuse: a tensor engine to read in a week. Strides, autodiff, and kernels close to the limit of the hardware.
+
+    import minifuse as mf
+
+    x = mf.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    y = (x.exp() @ x.T).softmax(1).log().mean()
+    y.backward()
+    x.grad
+
+The words are PyTorch's. Read `docs/guide/floors.md` for a way through the source.
+"""
+
+from . import data, nn, optim, testing
+from .array import clip
+from .autodiff import no_grad
+from .backends.registry import backends, register_backend, set_default_backend, use_backend
+from .creation import (
+    arange,
+    empty_like,
+    from_dlpack,
+    from_numpy,
+    full,
+    manual_seed,
+    ones,
+    ones_like,
+    rand,
+    randn,
+    tensor,
+    zeros,
+    zeros_like,
+)
+from .dtypes import bool_, float32, float64, int32, int64
+from .errors import (
+    BackendError,
+    DTypeError,
+    FuseError,
+    GradientError,
+    IndexingError,
+    MinifuseError,
+    MissingPartError,
+    OverlapError,
+    ShapeError,
+    ViewError,
+)
+from .kernel_cache import cache
+from .operators import (
+    abs,  # noqa: A004  # NumPy's names
+    cos,
+    erf,
+    exp,
+    gelu,
+    isnan,
+    log,
+    log1p,
+    maximum,
+    minimum,
+    neg,
+    relu,
+    rsqrt,
+    sigmoid,
+    sin,
+    sqrt,
+    tanh,
+    where,
+)
+from .scalar import Scalar
+from .storage import memory
+from .tensor import Tensor
+from .transforms import grad, source
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BackendError",
+    "DTypeError",
+    "FuseError",
+    "GradientError",
+    "IndexingError",
+    "MinifuseError",
+    "MissingPartError",
+    "OverlapError",
+    "Scalar",
+    "ShapeError",
+    "Tensor",
+    "ViewError",
+    "abs",
+    "arange",
+    "backends",
+    "bool_",
+    "cache",
+    "clip",
+    "cos",
+    "data",
+    "empty_like",
+    "erf",
+    "exp",
+    "float32",
+    "float64",
+    "from_dlpack",
+    "from_numpy",
+    "full",
+    "gelu",
+    "grad",
+    "int32",
+    "int64",
+    "isnan",
+    "log",
+    "log1p",
+    "manual_seed",
+    "maximum",
+    "memory",
+    "minimum",
+    "neg",
+    "nn",
+    "no_grad",
+    "ones",
+    "ones_like",
+    "optim",
+    "rand",
+    "randn",
+    "register_backend",
+    "relu",
+    "rsqrt",
+    "set_default_backend",
+    "sigmoid",
+    "sin",
+    "source",
+    "sqrt",
+    "tanh",
+    "tensor",
+    "testing",
+    "use_backend",
+    "where",
+    "zeros",
+    "zeros_like",
+]

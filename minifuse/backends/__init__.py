@@ -1,0 +1,1 @@
+"""What runs kernels: the contract, the specification, and the compiled backends."""

@@ -1,0 +1,274 @@
+"""A kernel and the classes of its strides -> the source of a loop nest, in a backend's dialect.
+
+A row is walked in *sweeps*. A sweep runs along the row, accumulates every fold whose input is known by then and stores
+every element that is known by then. Softmax is three sweeps: a maximum, a sum, a store. Between sweeps lie values that
+are the same all along the row; they are computed once. A pointwise kernel is one sweep with nothing around it.
+
+Where memory runs across the rows (a sum over dim 0), the loops are exchanged: a block of columns is walked side by side, and
+each fold has an accumulator for each column.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ..dag import topological
+from ..dtypes import DType, bool_
+from ..kernels import Apply, Constant, Expression, Fold, Kernel, Load, Old, Parameter
+from ..operators import Operator
+
+BLOCK = 256  # columns that are walked side by side
+TILE = 16  # rows and columns that are walked together where one operand lies across another
+DEEP = 8  # operators in one line
+DEAR = 8  # additions; what costs more may wait in memory for a later sweep instead of being computed again
+
+
+class Dialect:
+    """How a backend writes loops and loads; here, as serial loops over everything."""
+
+    folds_columns = False  # whether it walks a block of columns side by side, with an accumulator each
+    has_tiles = False  # whether it walks transposed operands tile by tile
+
+    def loop(self, axis: int, is_row: bool, source: "Source") -> list[str]:
+        """Lines that open the loop over an axis; one that ends in a colon opens a block."""
+        return [f"for i{axis} in range(n{axis}):"]
+
+    def load(self, place: str, dtype: DType) -> str:
+        """The element at a place."""
+        return place
+
+    def store_rows(self) -> list[str]:
+        """Lines that open the block where values of the row are stored."""
+        return []
+
+    def after_fold(self, name: str, operator: Operator) -> list[str]:
+        """Lines that finish a fold once its sweep is over."""
+        return []
+
+
+class Source:
+    """The body of one kernel. `rows` leading axes are rows, the others lie along the row; `classes` as in Nest."""
+
+    def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], dialect: Dialect) -> None:
+        self.kernel, self.rows, self.dialect, self.axes = kernel, rows, dialect, len(classes[0])
+        self.order, self.folds = kernel.expressions(), kernel.each(Fold)
+        names = [f"out{k}" for k in range(len(kernel.outputs))] + [f"in{e.index}" for e in kernel.each(Load)]
+        self.classes = dict(zip(names, classes, strict=True))
+        self.names: dict[Expression, str] = {e: f"p{e.index}" for e in kernel.each(Parameter)}  # while they are in scope
+        self.after: dict[Expression, int] = {}  # how many sweeps a value must wait for
+        self.varies: dict[Expression, bool] = {}  # whether it varies along the row
+        for e in self.order:
+            self.after[e] = max((self.after[x] for x in e.inputs), default=0) + isinstance(e, Fold)
+            self.varies[e] = not isinstance(e, Fold) and any(self.varies[x] for x in e.inputs)
+            if isinstance(e, Load):
+                self.varies[e] = bool(self.classes[f"in{e.index}"][rows:].strip("0"))
+            elif isinstance(e, Old):
+                self.varies[e] = True
+        across = [c[rows - 1] + c[-1] for name, c in self.classes.items() if name.startswith("in")]
+        self.is_columns = dialect.folds_columns and bool(self.folds) and "1s" in across and "s1" not in across
+        tails = {c[-2:] for c in classes}
+        self.is_tiled = dialect.has_tiles and not self.folds and bool(tails & {"1s", "10"}) and bool(tails & {"s1", "01"})
+        self.lines: list[str] = []
+        self.depth, self.count = 1, 0
+        self.parking: dict[int, Expression] = {}  # output -> the value that waits in its place
+
+    def line(self, text: str) -> None:
+        """One more line."""
+        self.lines.append("    " * self.depth + text)
+
+    @contextmanager
+    def block(self, *lines: str) -> Iterator[None]:
+        """Lines, of which those that end in a colon open a block each."""
+        depth = self.depth
+        for line in lines:
+            self.line(line)
+            self.depth += line.endswith(":")
+        yield
+        self.depth = depth
+
+    # Expressions.
+
+    def place(self, name: str) -> str:
+        """The element of an operand at the point that the loops have reached."""
+        terms = [f"i{a}" if c == "1" else f"i{a} * {name}_{a}" for a, c in enumerate(self.classes[name]) if c != "0"]
+        return f"{name}[{' + '.join(terms) or '0'}]"
+
+    def text(self, e: Expression) -> str:
+        """An expression in Python's words."""
+        if e in self.names:
+            return self.names[e]
+        if isinstance(e, Load):
+            return self.dialect.load(self.place(f"in{e.index}"), e.dtype)
+        if isinstance(e, Old):
+            return self.dialect.load(self.place(f"out{e.index}"), e.dtype)
+        if isinstance(e, Constant):
+            return literal(e.value, e.dtype)
+        assert isinstance(e, Apply)
+        inputs = [self.text(x) for x in e.inputs]
+        if e.operator is None:
+            return f"({inputs[0]} != 0)" if e.dtype is bool_ else f"{e.dtype.short}({inputs[0]})"
+        if e.operator.symbol is None:
+            return f"{e.operator.name}({', '.join(inputs)})"
+        text = f" {e.operator.symbol} ".join(inputs) if len(inputs) == 2 else f"{e.operator.symbol}{inputs[0]}"
+        return f"i32({text})" if e.dtype.short == "i32" else f"({text})"  # int32 wraps around; Numba would widen it
+
+    def bare(self, e: Expression) -> str:
+        """The text of a whole right-hand side: without the parentheses around it."""
+        text = self.text(e)
+        return text[1:-1] if text.startswith("(") and e not in self.names else text
+
+    def define(self, roots: Sequence[Expression], always: Iterable[Expression] = ()) -> None:
+        """Name each value that the roots use more than once, those in `always`, and those that make a line too deep."""
+        always = set(always)
+        scope = [e for e in topological(roots, lambda e: () if e in self.names else e.inputs) if e not in self.names]
+        uses = Counter(roots) + Counter(x for e in scope for x in e.inputs)
+        depth: Counter[Expression] = Counter()
+        for e in scope:
+            depth[e] = 1 + max((depth[x] for x in e.inputs), default=0)
+            if not isinstance(e, Constant) and (uses[e] > 1 or e in always or depth[e] > DEEP):
+                self.name(e)
+                depth[e] = 0
+
+    def name(self, e: Expression) -> None:
+        """Give a value a name."""
+        self.line(f"t{self.count} = {self.bare(e)}")
+        self.names[e], self.count = f"t{self.count}", self.count + 1
+
+    def store(self, k: int, e: Expression) -> None:
+        """Store output k."""
+        self.line(f"{self.place(f'out{k}')} = {self.bare(e)}")
+
+    # Loops.
+
+    def emit(self) -> str:
+        """The body, one line after the other."""
+        last = self.rows - 1
+        rows = [
+            line for a in range(self.rows - self.is_columns - self.is_tiled) for line in self.dialect.loop(a, True, self)
+        ]
+        with self.block(*rows, *self.tiles()):
+            if self.is_columns:
+                start, stop = ("start", "stop") if last == 0 else ("0", f"n{last}")
+                with self.block(f"for block in range({start}, {stop}, {BLOCK}):"):
+                    self.line(f"width = min({BLOCK}, {stop} - block)")
+                    self.row()
+            else:
+                self.row()
+        return "\n".join(self.lines) + "\n"
+
+    def tiles(self) -> list[str]:
+        """Loops over the tiles of the last two axes, and over the rows of a tile."""
+        if not self.is_tiled:
+            return []
+        a, b = self.axes - 2, self.axes - 1
+        start, stop = ("start", "stop") if a == 0 else ("0", f"n{a}")
+        return [
+            f"for tile{a} in range({start}, {stop}, {TILE}):",
+            f"for tile{b} in range(0, n{b}, {TILE}):",
+            f"for i{a} in range(tile{a}, min(tile{a} + {TILE}, {stop})):",
+        ]
+
+    @contextmanager
+    def columns(self) -> Iterator[None]:
+        """Among columns, one after the other; what is named inside is forgotten outside."""
+        known = dict(self.names)
+        with self.block(*["for c in range(width):", f"i{self.rows - 1} = block + c"] * self.is_columns):
+            yield
+        if self.is_columns:
+            self.names = known
+
+    def row(self) -> None:
+        """One row: what is the same all along it, then a sweep, and so on."""
+        elements = len(self.kernel.elements)
+        swept = {x for e in self.order if self.varies[e] or isinstance(e, Fold) for x in e.inputs} | set(
+            self.kernel.elements
+        )
+        for sweep in range(max(self.after.values()) + 1):
+            now = {e for e in self.order if self.after[e] == sweep}
+            same = [e for e in self.order if e in now and not self.varies[e] and e in swept and not self.is_columns]
+            stored = [(k, e) for k, e in enumerate(self.kernel.outputs) if k >= elements and e in now]
+            if same or stored:
+                with self.columns():
+                    self.define(same + [e for _, e in stored], always=same)
+                    with self.block(*self.dialect.store_rows() * bool(stored)):
+                        for k, e in stored:
+                            self.store(k, e)
+            folds = [e for e in self.folds if self.after[e.inputs[0]] == sweep]
+            ready = [(k, e) for k, e in enumerate(self.kernel.elements) if e in now]
+            if folds or ready:
+                self.sweep(folds, ready, self.park(sweep, folds))
+
+    def park(self, sweep: int, folds: Sequence[Fold]) -> dict[int, Expression]:
+        """{k: value}: a dear value that a later sweep needs again waits in the place of element k, which is stored later."""
+        parked: dict[int, Expression] = {}
+        here = {e for fold in folds for e in needed_by(fold.inputs[0])}
+        for k, element in enumerate(self.kernel.elements):
+            if self.after[element] > sweep and k not in self.parking and not self.kernel.each(Old):
+                taken = {element, *parked.values(), *self.parking.values()}
+                fits = [
+                    e
+                    for e in self.order
+                    if e in here and e not in taken and e.dtype is element.dtype and is_dear(e) and e in needed_by(element)
+                ]
+                if fits:
+                    parked[k] = fits[-1]
+        self.parking |= parked
+        return parked
+
+    def sweep(
+        self, folds: Sequence[Fold], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
+    ) -> None:
+        """Once along the row: accumulate folds, store elements, and let some values wait in the place of others."""
+        known = dict(self.names)
+        totals = {e: f"fold{self.folds.index(e)}" + "[c]" * self.is_columns for e in folds}
+        self.start(totals)
+        along = [line for a in range(self.rows, self.axes) for line in self.dialect.loop(a, False, self)]
+        if self.is_tiled:
+            along = [f"for i{self.rows} in range(tile{self.rows}, min(tile{self.rows} + {TILE}, n{self.rows})):"]
+        with self.block(*along), self.columns():
+            done = [self.parking.pop(k) for k, _ in elements if k in self.parking]
+            for e in done:  # fetched before its place is taken
+                self.name(e)
+            in_place = (
+                [e for _, e in elements] if len(elements) > 1 and self.kernel.each(Old) else []
+            )  # all read, then stored
+            self.define([e.inputs[0] for e in folds] + [e for _, e in elements], always=[*parked.values(), *in_place])
+            for k, e in parked.items():
+                self.store(k, e)
+            for fold, name in totals.items():
+                x, operator = self.bare(fold.inputs[0]), fold.operator
+                self.line(f"{name} {operator.symbol}= {x}" if operator.symbol else f"{name} = {operator.name}({name}, {x})")
+            for k, e in elements:
+                self.store(k, e)
+        waiting: dict[Expression, str] = {e: self.place(f"out{k}") for k, e in parked.items()}
+        self.names = {e: name for e, name in known.items() if e not in done} | {**totals} | waiting
+        for fold, name in totals.items():
+            for line in self.dialect.after_fold(name, fold.operator):
+                self.line(line)
+
+    def start(self, totals: dict[Fold, str]) -> None:
+        """Every fold at its identity."""
+        if self.is_columns:
+            for e in totals:
+                self.line(f"fold{self.folds.index(e)} = block_of_{e.dtype.short}()")
+        if totals:
+            with self.columns():
+                for e, name in totals.items():
+                    self.line(f"{name} = {literal(e.operator.identity_in(e.dtype), e.dtype)}")
+
+
+def needed_by(root: Expression) -> list[Expression]:
+    """What a value is made of, as far back as the folds."""
+    return topological([root], lambda e: () if isinstance(e, Fold) else e.inputs)
+
+
+def is_dear(e: Expression) -> bool:
+    """Whether a value costs more than to store it and load it again."""
+    return isinstance(e, Apply) and e.operator is not None and e.operator.cost > DEAR
+
+
+def literal(value: Any, dtype: DType) -> str:
+    """A typed literal; the smallest integer has none of its own, since its minus is an operator."""
+    text = f"{value + 1} - 1" if dtype.is_integer and value < -(1 << 30) else repr(value)
+    return text if dtype is bool_ else f"{dtype.short}({text})"

@@ -1,0 +1,103 @@
+"""The parallel backend: kernels as machine code on CPU threads.
+
+Binding a kernel collapses its axes, prints its source, compiles it (or finds it), and gives a launch that packs
+addresses and numbers into one buffer and calls the driver. Nothing here knows a graph or a tensor.
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...dtypes import BY_NUMPY, DType
+from ...errors import FuseError
+from ...kernels import Expression, Kernel, Load, Nest, Parameter, Shape, cast, fold, trace
+from ...layout import Layout
+from ...operators import Operator
+from ..base import Backend, Launcher, Operand, ScalarFunction, identity_of, needs_an_element
+from .compiler import compile_kernel_text
+from .dialect import source
+from .driver import count_chunks, driver
+
+
+class ParallelBackend(Backend):
+    """Numba on CPU threads."""
+
+    name = "parallel"
+
+    def bind(
+        self, kernel: Kernel, shape: Shape, dims: tuple[int, ...], outputs: Sequence[Layout], inputs: Sequence[Layout]
+    ) -> Launcher:
+        """A launch of machine code that is specialised on the classes of all strides."""
+        nest = Nest(shape, dims, [*outputs, *inputs])
+        if nest.is_empty:
+            return lambda *values: None
+        letters = "".join("d" if p.dtype.is_float else "q" for p in kernel.each(Parameter))
+        pack = struct.Struct(f"={len(outputs) + len(inputs)}q{letters}").pack
+        constants = np.array([*nest.sizes[1:], *nest.runtime_strides()], np.int64).tobytes()
+        drive, address = driver(), compile_kernel_text(source(kernel, nest.rows, nest.classes))
+        count = nest.sizes[0]
+        chunks = count_chunks(count, nest.points * kernel.cost())
+
+        def launch(*values: Any) -> None:
+            drive(address, count, chunks, pack(*values) + constants)
+
+        return launch
+
+    def source(
+        self, kernel: Kernel, shape: Shape, dims: tuple[int, ...], outputs: Sequence[Layout], inputs: Sequence[Layout]
+    ) -> str:
+        """The text that is compiled."""
+        nest = Nest(shape, dims, [*outputs, *inputs])
+        return source(kernel, nest.rows, nest.classes)
+
+    def map(self, op: ScalarFunction, a: Operand, out: Operand) -> None:
+        """out[i] = op(a[i])."""
+        self._elementwise(op, [a], out)
+
+    def zip(self, op: ScalarFunction, a: Operand, b: Operand, out: Operand) -> None:
+        """out[i] = op(a[i], b[i])."""
+        self._elementwise(op, [a, b], out)
+
+    def reduce(self, op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int]) -> None:
+        """out[i] = op(... op(op(identity, a[i, 0]), a[i, 1]) ...) along dims."""
+        if isinstance(op, Operator):
+            self._run(fold(op, load(0, a)), a.layout.shape, tuple(dims), out, [a])
+            return
+        identity = identity_of(op, BY_NUMPY[a.data.dtype])
+        if identity is None and 0 in [a.layout.shape[d] for d in dims]:
+            raise needs_an_element(op, a.layout.shape)
+        as_compiled(op, identity).reduce(a.array(), axis=tuple(dims), keepdims=True, out=out.array())
+
+    def matmul(self, a: Operand, b: Operand, out: Operand) -> None:
+        """out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]."""
+        np.matmul(a.array(), b.array(), out=out.array())
+
+    def _elementwise(self, op: ScalarFunction, xs: Sequence[Operand], out: Operand) -> None:
+        try:
+            expression = trace(op, [BY_NUMPY[x.data.dtype] for x in xs])
+        except (FuseError, TypeError, AttributeError):  # it branches on values, or uses what only numbers have
+            as_compiled(op)(*[x.array() for x in xs], out=out.array(), casting="unsafe")
+            return
+        self._run(expression, out.layout.shape, (), out, xs)
+
+    def _run(self, e: Expression, shape: Shape, dims: tuple[int, ...], out: Operand, inputs: Sequence[Operand]) -> None:
+        """One kernel over operands."""
+        e = cast(e, BY_NUMPY[out.data.dtype])
+        kernel = Kernel((), (e,)) if dims else Kernel((e,), ())
+        layouts = [x.layout.from_zero().expand(*shape) for x in (out, *inputs)]
+        self.bind(kernel, shape, dims, layouts[:1], layouts[1:])(*[x.address for x in (out, *inputs)])
+
+
+def load(index: int, operand: Operand) -> Load:
+    """The elements of an operand, as an expression."""
+    return Load(index, BY_NUMPY[operand.data.dtype])
+
+
+def as_compiled(function: ScalarFunction, identity: Any = None) -> Any:
+    """A Python function of numbers, with any control flow, compiled as a NumPy ufunc."""
+    from numba import vectorize  # a quarter of a second, which few programs need
+
+    compiled: Any = vectorize(nopython=True, identity=identity)  # type: ignore[no-untyped-call]
+    return compiled(function)

@@ -1,0 +1,46 @@
+"""Generated CPU kernels: their text, and the arguments that they unpack.
+
+All have one signature, kernel(start, stop, args): a range of the first axis, and a packed buffer of addresses, numbers,
+sizes and strides. So one compiled driver launches them all, on one thread or on many.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from ...dtypes import DType, bool_
+from ...kernels import Kernel, Load, Parameter
+from ..emit import Dialect, Source
+
+
+class SerialLoops(Dialect):
+    """The first axis runs over the range that the driver asks for."""
+
+    folds_columns = True
+    has_tiles = True
+
+    def loop(self, axis: int, is_row: bool, source: Source) -> list[str]:
+        """A plain loop."""
+        return [f"for i{axis} in range({'start, stop' if axis == 0 else f'n{axis}'}):"]
+
+    def load(self, place: str, dtype: DType) -> str:
+        """The element; a bool is a byte in memory."""
+        return f"({place} != 0)" if dtype is bool_ else place
+
+
+@lru_cache(1024)
+def source(kernel: Kernel, rows: int, classes: Sequence[str]) -> str:
+    """The text of a kernel: unpack the arguments, then the loops."""
+    body = Source(kernel, rows, classes, SerialLoops())
+    dtypes = [e.dtype for e in (*kernel.outputs, *kernel.each(Load))]
+    numbers = kernel.each(Parameter)
+    unpack = [(name, f"pointer_{dtype.short}(args[{{}}])") for name, dtype in zip(body.classes, dtypes, strict=True)]
+    unpack += [(f"p{p.index}", f"{p.dtype.short}({'numbers' if p.dtype.is_float else 'args'}[{{}}])") for p in numbers]
+    unpack += [(f"n{axis}", "args[{}]") for axis in range(1, body.axes)]
+    unpack += [
+        (f"{name}_{axis}", "args[{}]") for name, c in body.classes.items() for axis in range(body.axes) if c[axis] == "s"
+    ]
+    if any(p.dtype.is_float for p in numbers):
+        body.line("numbers = pointer_f64(args)")
+    for k, (name, value) in enumerate(unpack):
+        body.line(f"{name} = {value.format(k)}")
+    return "def kernel(start, stop, args):\n" + body.emit()

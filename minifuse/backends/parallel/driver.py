@@ -1,0 +1,170 @@
+"""The driver: the one compiled function that runs every CPU kernel, on the calling thread or on several.
+
+A kernel works on a range of its first axis. The driver cuts that axis into chunks, and the threads of a pool take them one
+after the other. Driver and pool are LLVM text (`pool.py`) against the C interface of Python: a call costs 35 ns besides
+the kernel, no compiler need be started, and a thread that works or waits holds no lock of Python. Nothing here knows
+tensors, or what the arguments mean.
+"""
+
+import ctypes
+import os
+import re
+from collections.abc import Callable
+from functools import cache
+from threading import Lock, Thread
+
+import llvmlite.binding as llvm
+
+from ...errors import MinifuseError
+from .compiler import link
+from .pool import pool_text
+
+Drive = Callable[[int, int, int, bytes], None]
+
+MAX_THREADS = 256  # places in the tables of the pool
+PARALLEL_WORK = 1 << 20  # points times cost, some 50 us, above which waking the threads pays
+CHUNKS_PER_THREAD = 4  # a thread that starts late, or shares its core with another process, takes fewer
+
+
+def count_threads() -> int:
+    """How many threads run a kernel: MINIFUSE_THREADS, else NUMBA_NUM_THREADS, else the processors open to this process.
+
+    Raises
+    ------
+    MinifuseError
+        The variable is not a whole number above 0.
+    """
+    for name in ("MINIFUSE_THREADS", "NUMBA_NUM_THREADS"):
+        if chosen := os.environ.get(name):
+            if not chosen.isdecimal() or int(chosen) == 0:
+                raise MinifuseError(f"{name} is {chosen!r}; expected a number of threads such as 4")
+            return min(int(chosen), MAX_THREADS)
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min(processors or 1, MAX_THREADS)
+
+
+THREADS = count_threads()
+
+
+def count_chunks(count: int, work: float) -> int:
+    """How many chunks to cut `count` into; 1 where waking the threads takes longer than the work (points times cost)."""
+    return min(count, CHUNKS_PER_THREAD * THREADS) if work > PARALLEL_WORK and count > 1 else 1
+
+
+@cache
+def driver() -> Drive:
+    """The compiled function `drive(kernel, count, chunks, args)`; made at first use, in 8 ms.
+
+    Returns
+    -------
+    function of (kernel: int, count: int, chunks: int, args: bytes)
+        Calls `kernel(start, stop, args)`, a C function at an address, for all of `range(count)`. With one chunk it does so
+        on the calling thread, and keeps Python's lock (the GIL). With more (fewer than 2^32), chunk k is the range from
+        `count * k // chunks` to `count * (k + 1) // chunks`; the caller and up to `THREADS - 1` threads take chunks in this
+        order, and other Python threads may run meanwhile.
+
+    Notes
+    -----
+    The threads start at the first call with several chunks. After a call they look for the next one for some 50 us, then
+    sleep; to wake one takes 5 us of the caller, and up to 50 us pass until it works. Nobody waits for a thread that has
+    taken no chunk. The pool serves one call at a time: a call that finds it busy runs its chunks alone, since the
+    processors have work already. After a fork the child starts threads of its own. OpenMP, Numba's threading layers and
+    `numba.set_num_threads` have no part in this.
+
+    Examples
+    --------
+    >>> import array
+    >>> from minifuse.backends.parallel.compiler import compile_kernel_text
+    >>> square = compile_kernel_text('''
+    ... def kernel(start, stop, args):
+    ...     for i in range(start, stop):
+    ...         args[i] = i * i
+    ... ''')
+    >>> squares = bytes(6 * 8)  # arguments and result at once
+    >>> driver()(square, 6, 1, squares)
+    >>> array.array("q", squares).tolist()
+    [0, 1, 4, 9, 16, 25]
+    """
+    return _Pool().drive
+
+
+class _Pool:
+    """Python's side of the pool: it starts the threads, and drops them in a forked child."""
+
+    def __init__(self) -> None:
+        words = ["done", "busy", "ticket", "started", "workers", "asleep", "locks"]
+        self._addresses = link(_library(), ["drive", "work", *words])
+        self._starting = Lock()
+        self.drive: Drive = _function(b"drive", self._addresses["drive"], METH_FASTCALL, self._start)
+        self._work = _function(b"work", self._addresses["work"], METH_O, None)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forget_threads)
+
+    def _start(self) -> None:
+        """Start the threads; called by `drive` when it needs them."""
+        with self._starting:
+            if self._word("started").value:
+                return
+            self._word("done").value = _held_lock()
+            for worker in range(1, THREADS):
+                self._word("locks", worker).value = _held_lock()
+                thread = Thread(target=self._work, args=(worker,), name=f"minifuse-{worker}", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # the system gives no more threads, or Python is ending: fewer will do
+                    break
+                self._word("workers").value = worker
+            self._word("started").value = 1
+
+    def _forget_threads(self) -> None:
+        """After a fork: of all threads, the child has only the one that called fork."""
+        self._starting = Lock()
+        for name in ("busy", "ticket", "started", "workers"):
+            self._word(name).value = 0
+        for worker in range(MAX_THREADS):
+            self._word("asleep", worker).value = 0
+
+    def _word(self, name: str, index: int = 0) -> ctypes.c_int64:
+        """A number in the memory of the pool."""
+        return ctypes.c_int64.from_address(self._addresses[name] + 8 * index)
+
+
+class _MethodDef(ctypes.Structure):
+    """How C tells Python of a function: PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+METH_O, METH_FASTCALL = 0x08, 0x80  # called with one object; with an array of objects and its length
+_definitions: list[_MethodDef] = []  # Python refers to them as long as it runs
+
+
+def _function(name: bytes, address: int, flags: int, self: object) -> Callable[..., None]:
+    """A Python function made of a C function, as an extension module has them."""
+    _definitions.append(_MethodDef(name, address, flags, None))
+    create = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_MethodDef), ctypes.py_object, ctypes.c_void_p)
+    function: Callable[..., None] = create(("PyCFunction_NewEx", ctypes.pythonapi))(_definitions[-1], self, None)
+    return function
+
+
+def _held_lock() -> int:
+    """A lock of Python's C interface that is taken; it may be released, and taken, by any thread that knows its address."""
+    allocate = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThread_allocate_lock", ctypes.pythonapi))
+    acquire = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)(("PyThread_acquire_lock", ctypes.pythonapi))
+    lock: int = allocate()
+    acquire(lock, 1)
+    return lock
+
+
+def _library() -> llvm.JITLibraryBuilder:
+    """The text of the pool, and where Python's functions are that it calls."""
+    text = pool_text()
+    library = llvm.JITLibraryBuilder().add_ir(text)
+    for name in set(re.findall(r"@(_?Py\w+)", text)):
+        library.import_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
+    return library

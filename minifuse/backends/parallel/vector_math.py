@@ -1,0 +1,229 @@
+"""The vocabulary of generated CPU kernels: pointers, accumulators, choices, arithmetic as NumPy's, and vector functions.
+
+Generated source imports its words from here. Their arguments meet in their common type, as in NumPy; NaN, infinities,
+signed zeros and numbers below the normal ones come out right. A loop over any of them becomes vector instructions, but
+for sin, cos and pow in float64 and the remainder of floats, which are libm's, division of int64, and pow of integers.
+
+`ULP` bounds the errors of the functions, in units in the last place of the exact result; processors without a fused
+multiply-add have slightly larger ones. The mathematics is in `polynomials`.
+"""
+
+from math import inf, nan
+from typing import Any
+
+from numba.core import types
+from numba.core.types import boolean as bool_
+from numba.core.types import float32 as f32
+from numba.core.types import float64 as f64
+from numba.core.types import int32 as i32
+from numba.core.types import int64 as i64
+from numba.extending import intrinsic
+
+from . import polynomials
+from .instructions import FORMATS, Register, block_of, common_type, pointer_to, select, word
+
+# fmt: off
+__all__ = [  # noqa: RUF022  # by subject
+    "bool_", "f32", "f64", "i32", "i64", "inf", "nan",
+    "pointer_bool_", "pointer_f32", "pointer_f64", "pointer_i32", "pointer_i64",
+    "block_of_bool_", "block_of_f32", "block_of_f64", "block_of_i32", "block_of_i64",
+    "abs", "floor", "floordiv", "invert", "isnan", "maximum", "minimum", "mod", "rsqrt", "sqrt", "where",
+    "cos", "erf", "exp", "log", "log1p", "pow", "sigmoid", "sin", "tanh",
+]
+# fmt: on
+
+ULP = {  # largest error in float32 and in float64; None where libm decides
+    "exp": (0.95, 0.95),
+    "log": (0.85, 0.85),
+    "log1p": (1.45, 1.45),
+    "tanh": (2.6, 2.6),
+    "sigmoid": (2.45, 2.45),
+    "erf": (1.9, 1.9),
+    "rsqrt": (1.5, 1.5),
+    "sin": (0.51, None),
+    "cos": (0.51, None),
+    "pow": (0.51, None),
+}
+
+pointer_f32, pointer_f64, pointer_i32, pointer_i64 = map(pointer_to, (f32, f64, i32, i64))
+block_of_f32, block_of_f64, block_of_i32, block_of_i64 = map(block_of, (f32, f64, i32, i64))
+pointer_bool_, block_of_bool_ = pointer_to(types.uint8), block_of(types.uint8)  # in memory a bool is a byte
+
+
+@word()
+def where(condition: Register, a: Register, b: Register) -> Register:
+    """One of two values of any type: a if the condition holds, else b."""
+    return select(condition, a, b)
+
+
+@word()
+def maximum(a: Register, b: Register) -> Register:
+    """The larger one; NaN where either is."""
+    return a.call("llvm.maximum", b) if a.is_float else select(a > b, a, b)
+
+
+@word()
+def minimum(a: Register, b: Register) -> Register:
+    """The smaller one; NaN where either is."""
+    return a.call("llvm.minimum", b) if a.is_float else select(a < b, a, b)
+
+
+@word(gives=bool_)
+def isnan(x: Register) -> Register:
+    """Whether x is not a number, since only NaN differs from itself; of integers none does."""
+    return x != x
+
+
+@word()
+def invert(x: Register) -> Register:
+    """Every bit of an integer flipped; of a bool, "not"."""
+    return ~x
+
+
+@word()
+def abs(x: Register) -> Register:  # noqa: A001  # NumPy's name
+    """The absolute value; the smallest integer has none and stays."""
+    if x.is_float:
+        return polynomials.magnitude(x)
+    return x if x.type is bool_ else select(x < 0, -x, x)
+
+
+@word()
+def floor(x: Register) -> Register:
+    """The nearest integer that is not above x, in the type of x."""
+    return x.call("llvm.floor") if x.is_float else x
+
+
+@word(floats=True)
+def sqrt(x: Register) -> Register:
+    """The square root, rounded once; NaN below 0.
+
+    Notes
+    -----
+    With the flags of a kernel, LLVM estimates a quotient by a root, and the estimate is NaN where the root is 0 or inf. It
+    does not see the root behind a choice.
+    """
+    return select(x == 0.0, x, x.call("llvm.sqrt"))
+
+
+@word(floats=True)
+def rsqrt(x: Register) -> Register:
+    """1 / sqrt(x); inf at 0, NaN below. Error at most 1.5 ULP in float32, 1.5 ULP in float64."""
+    return 1.0 / x.call("llvm.sqrt")
+
+
+def divide_integers(a: Register, b: Register) -> tuple[Register, Register]:
+    """(a // b, a % b), rounded down; (0, 0) where b is 0. The smallest integer divided by -1 is itself."""
+    divisor = select((b == 0) | (b == -1), 1, b)  # the processor traps on both
+    if a.type is i32:  # float64 holds it, has vector instructions, and rounds no quotient up to an integer
+        quotient = (a.convert(f64) / divisor.convert(f64)).call("llvm.floor").convert(i32)
+    else:
+        quotient = a / divisor
+        rest = a - quotient * divisor
+        quotient = select((rest != 0) & ((rest ^ divisor) < 0), quotient - 1, quotient)
+    quotient = select(b == 0, 0, select(b == -1, -a, quotient))
+    return quotient, select(b == 0, 0, a - quotient * b)
+
+
+def divide_floats(a: Register, b: Register) -> tuple[Register, Register]:
+    """(a // b, a % b) as NumPy's `divmod`: the remainder is exact and has the sign of b."""
+    zero, ratio = a.number(0.0), a / b
+    rest = (a.convert(f64) % b.convert(f64)).convert(a.type)  # exact, and faster than fmod in float32
+    is_below = (rest != 0.0) & ((rest < 0.0) ^ (b < 0.0))  # fmod gave it the sign of a
+    quotient = (a - rest) / b
+    quotient = select(is_below, quotient - 1.0, quotient)  # an integer, but for rounding
+    whole = quotient.call("llvm.floor")
+    whole = select(quotient - whole > 0.5, whole + 1.0, whole)
+    whole = select(quotient == 0.0, polynomials.with_sign(zero, ratio), whole)
+    rest = select(rest == 0.0, polynomials.with_sign(zero, b), select(is_below, rest + b, rest))
+    return select(b == 0.0, ratio, whole), rest
+
+
+@word()
+def floordiv(a: Register, b: Register) -> Register:
+    """a // b as `np.floor_divide`, rounded down; by 0 an integer gives 0, a float inf or NaN."""
+    return (divide_floats if a.is_float else divide_integers)(a, b)[0]
+
+
+@word()
+def mod(a: Register, b: Register) -> Register:
+    """a % b as `np.remainder`, with the sign of b; modulo 0 an integer gives 0, a float NaN."""
+    return (divide_floats if a.is_float else divide_integers)(a, b)[1]
+
+
+@word(floats=True)
+def exp(x: Register) -> Register:
+    """e ** x. Error at most 0.95 ULP in float32, 0.95 ULP in float64."""
+    return polynomials.exponential(x)
+
+
+@word(floats=True)
+def log(x: Register) -> Register:
+    """The natural logarithm; -inf at 0, NaN below. Error at most 0.85 ULP in float32, 0.85 ULP in float64."""
+    return polynomials.logarithm(x)
+
+
+@word(floats=True)
+def log1p(x: Register) -> Register:
+    """log(1 + x); -inf at -1, NaN below. Error at most 1.45 ULP in float32, 1.45 ULP in float64."""
+    return polynomials.logarithm_of_one_plus(x)
+
+
+@word(floats=True)
+def tanh(x: Register) -> Register:
+    """The hyperbolic tangent. Error at most 2.6 ULP in float32, 2.6 ULP in float64."""
+    return polynomials.hyperbolic_tangent(x)
+
+
+@word(floats=True)
+def sigmoid(x: Register) -> Register:
+    """1 / (1 + e ** -x). Error at most 2.45 ULP in float32, 2.45 ULP in float64."""
+    e = polynomials.exponential(x, largest=40.0)  # above, all is 1
+    return e / (e + 1.0)
+
+
+@word(floats=True)
+def erf(x: Register) -> Register:
+    """The error function. Error at most 1.9 ULP in float32, 1.9 ULP in float64."""
+    return polynomials.error_function(x)
+
+
+@word(floats=True)
+def sin(x: Register) -> Register:
+    """The sine of x radians. Error at most 0.51 ULP in float32; in float64 libm's."""
+    return x.call("llvm.sin") if x.type is f64 else select(x == 0.0, x, polynomials.sine(x, quarters=0))
+
+
+@word(floats=True)
+def cos(x: Register) -> Register:
+    """The cosine of x radians. Error at most 0.51 ULP in float32; in float64 libm's."""
+    return x.call("llvm.cos") if x.type is f64 else polynomials.sine(x, quarters=1)
+
+
+def integer_power(base: int, exponent: int) -> int:
+    """base ** exponent, wrapping; to a negative power the quotient without its fraction. Numba compiles it."""
+    if exponent < 0:
+        return (base if exponent & 1 else 1) if base in (1, -1) else 0
+    result = 1
+    while exponent:
+        if exponent & 1:
+            result *= base
+        base *= base
+        exponent >>= 1
+    return result
+
+
+@intrinsic
+def pow(typing: Any, base: Any, exponent: Any) -> Any:  # noqa: A001  # NumPy's name
+    """base ** exponent. Error at most 0.51 ULP in float32; in float64 libm's. Integers wrap around."""
+    kind = common_type(typing, (base, exponent))
+
+    def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        x, y = [Register(builder, kind, value) for value in values]
+        if kind in FORMATS:
+            return (polynomials.power(x, y) if kind is f32 else x.call("llvm.pow", y)).value
+        wide = [x.convert(i64).value, y.convert(i64).value]
+        result = context.compile_internal(builder, integer_power, i64(i64, i64), wide)
+        return Register(builder, i64, result).convert(kind).value
+
+    return kind and (kind(kind, kind), emit)

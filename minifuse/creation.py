@@ -1,0 +1,286 @@
+"""Tensors made from data, from numbers, and at random."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .backends.registry import backend_named
+from .dtypes import BY_NUMPY, DType, as_dtype, float32, int64
+from .errors import DTypeError, ShapeError
+from .indexing import shape_of
+from .tensor import Tensor
+
+DTypeLike = DType | str | type | None
+
+
+def tensor(data: Any, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+    """Copy data into a new tensor.
+
+    Parameters
+    ----------
+    data : number, nested lists, array or Tensor
+        Python's floats become float32, ints int64, bools bool; arrays keep their dtype.
+    dtype : DType, str or type, optional
+        The element type.
+    backend : str, optional
+        Where it lives; the default backend if left out.
+    requires_grad : bool
+        Whether `backward` computes a gradient for it.
+
+    Returns
+    -------
+    Tensor
+        Contiguous, of the shape of the data.
+
+    Raises
+    ------
+    ShapeError
+        Lists of different lengths.
+    DTypeError
+        Elements that are not numbers, or a dtype that is not supported.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> x = mf.tensor([[1, 2], [3, 4]], dtype="float32")
+    >>> x @ x
+    tensor([[ 7., 10.],
+            [15., 22.]])
+    """
+    wanted = None if dtype is None else as_dtype(dtype)
+    try:
+        array = np.array(data)
+    except ValueError as error:
+        raise ShapeError(
+            f"tensor: lists of different lengths have no shape ({error}); pad them, or make one tensor each"
+        ) from None
+    if wanted is None:
+        is_array = isinstance(data, np.ndarray | np.generic | Tensor)
+        wanted = (
+            BY_NUMPY.get(array.dtype)
+            if is_array
+            else {"f": float32, "i": int64}.get(array.dtype.kind, BY_NUMPY.get(array.dtype))
+        )
+    if wanted is None or array.dtype.kind not in "bif":
+        raise unsupported(array)
+    return finished(array.astype(wanted.numpy, order="C"), backend, requires_grad)
+
+
+def unsupported(array: npt.NDArray[Any]) -> DTypeError:
+    """The error of data that are no numbers of ours."""
+    advice = (
+        "elements must be real numbers"
+        if array.dtype.kind in "OUSc"
+        else "convert it with array.astype(...), or pass dtype="
+    )
+    return DTypeError(f"tensor: data of NumPy dtype {array.dtype} (shape {array.shape}) is not supported; {advice}")
+
+
+def finished(array: npt.NDArray[Any], backend: str | None, requires_grad: bool) -> Tensor:
+    """A tensor around a new array."""
+    result = Tensor.from_numpy(array, backend_named(backend))
+    if requires_grad:
+        result.requires_grad = True
+    return result
+
+
+def from_numpy(array: npt.NDArray[Any], backend: str | None = None, requires_grad: bool = False) -> Tensor:
+    """A tensor over the memory of an array, without a copy: what is written to one is seen in the other.
+
+    Raises
+    ------
+    DTypeError
+        The dtype of the array is none of float32, float64, int32, int64 and bool.
+    ViewError
+        Its strides are not whole elements.
+
+    Examples
+    --------
+    >>> import minifuse as mf, numpy as np
+    >>> a = np.zeros(3, np.float32)
+    >>> x = mf.from_numpy(a[::-1])
+    >>> a[0] = 5
+    >>> x
+    tensor([0., 0., 5.])
+    """
+    if not isinstance(array, np.ndarray):
+        raise DTypeError(f"from_numpy: expected a NumPy array, got {type(array).__name__}; use mf.tensor")
+    return finished(array, backend, requires_grad)
+
+
+def from_dlpack(source: Any, backend: str | None = None) -> Tensor:
+    """A tensor over the memory of any object that knows DLPack and lies on the CPU, without a copy.
+
+    Examples
+    --------
+    >>> import minifuse as mf, numpy as np
+    >>> mf.from_dlpack(np.arange(3))
+    tensor([0, 1, 2])
+    """
+    return finished(np.from_dlpack(source), backend, False)
+
+
+def full(
+    shape: Any, value: float, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False
+) -> Tensor:
+    """A tensor of one number, of the dtype that the number has in `tensor`, or of the one given.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.full((2, 2), 7)
+    tensor([[7, 7],
+            [7, 7]])
+    """
+    wanted = tensor(value).dtype if dtype is None else as_dtype(dtype)
+    result = Tensor.full(shape_of(shape), value, wanted, backend_named(backend))
+    if requires_grad:
+        result.requires_grad = True
+    return result
+
+
+def zeros(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+    """A tensor of zeros; float32 if no dtype is given.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.zeros(2, 3)
+    tensor([[0., 0., 0.],
+            [0., 0., 0.]])
+    """
+    return full(shape_of(shape), 0, dtype or float32, backend, requires_grad)
+
+
+def ones(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+    """A tensor of ones; float32 if no dtype is given.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.ones(3, dtype=int)
+    tensor([1, 1, 1])
+    """
+    return full(shape_of(shape), 1, dtype or float32, backend, requires_grad)
+
+
+def like(x: Tensor, value: float, dtype: DTypeLike, backend: str | None, requires_grad: bool) -> Tensor:
+    """One number in the shape of another tensor, on its backend and of its dtype if no others are named."""
+    return full(x.shape, value, dtype or x.dtype, backend or x.backend, requires_grad)
+
+
+def zeros_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+    """Zeros in the shape of `x`, of its dtype, on its backend.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.zeros_like(mf.tensor([1, 2]))
+    tensor([0, 0])
+    """
+    return like(x, 0, dtype, backend, requires_grad)
+
+
+def ones_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+    """Ones in the shape of `x`, of its dtype, on its backend.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.ones_like(mf.tensor([1.5, 2.5]))
+    tensor([1., 1.])
+    """
+    return like(x, 1, dtype, backend, requires_grad)
+
+
+def empty_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+    """A tensor in the shape of `x` whose elements are not set.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.empty_like(mf.zeros(2, 3)).shape
+    (2, 3)
+    """
+    result = Tensor.empty(x.shape, as_dtype(dtype or x.dtype), backend_named(backend or x.backend))
+    if requires_grad:
+        result.requires_grad = True
+    return result
+
+
+def arange(
+    start: float, stop: float | None = None, step: float = 1, dtype: DTypeLike = None, backend: str | None = None
+) -> Tensor:
+    """The numbers from start (0 if only one number is given) up to stop, which is left out.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.arange(3), mf.arange(0, 1, 0.25)
+    (tensor([0, 1, 2]), tensor([0.  , 0.25, 0.5 , 0.75]))
+    """
+    start, stop = (0, start) if stop is None else (start, stop)
+    if step == 0 or not all(map(math.isfinite, (start, stop, step))):
+        raise ShapeError(f"arange: start {start}, stop {stop}, step {step} give no finite number of elements")
+    return tensor(
+        np.arange(start, stop, step), dtype or (float32 if float in map(type, (start, stop, step)) else int64), backend
+    )
+
+
+_random = np.random.default_rng()
+
+
+def generator() -> np.random.Generator:
+    """The source of random numbers that `manual_seed` sets."""
+    return _random
+
+
+def manual_seed(seed: int) -> None:
+    """Start the random numbers of `rand` and `randn` again from a seed.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.manual_seed(0)
+    >>> x = mf.rand(3)
+    >>> mf.manual_seed(0)
+    >>> bool((mf.rand(3) == x).all())
+    True
+    """
+    global _random
+    _random = np.random.default_rng(seed)
+
+
+def _drawn(draw: Callable[..., Any], shape: Any, dtype: DTypeLike, backend: str | None, requires_grad: bool) -> Tensor:
+    wanted = as_dtype(dtype or float32)
+    if not wanted.is_float:
+        raise DTypeError(f"random numbers are floats, got dtype {wanted}; use float32 or float64")
+    return finished(np.asarray(draw(shape_of(shape), dtype=wanted.numpy.type)), backend, requires_grad)
+
+
+def rand(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+    """Random numbers between 0 and 1, evenly spread.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> x = mf.rand(100)
+    >>> bool(((x >= 0) & (x < 1)).all())
+    True
+    """
+    return _drawn(generator().random, shape, dtype, backend, requires_grad)
+
+
+def randn(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+    """Random numbers of the standard normal distribution.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.randn(2, 3).shape
+    (2, 3)
+    """
+    return _drawn(generator().standard_normal, shape, dtype, backend, requires_grad)

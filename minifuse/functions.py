@@ -1,0 +1,225 @@
+"""Functions of arrays that are not scalar operators: views, folds, products, casts; and functions made of others.
+
+A function is to an array what an Operator is to a number: called on values it does what their `apply` says; `infer`
+gives the shape and dtype of the result, `vjp` the gradient, written with the same functions. There are no other rules:
+whatever is built from these has its gradient, of any order, eager and fused. Nothing here knows memory.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from .dag import Interned
+from .dtypes import DType
+from .errors import ShapeError
+from .layout import Layout, broadcast, row_major
+from .operators import Operator, add
+
+Shape = tuple[int, ...]
+Inferred = tuple[Shape, DType]
+
+
+class Function(metaclass=Interned):
+    """A function of arrays with a rule for its shape and a rule for its gradient. Interned by its parameters."""
+
+    __slots__ = ("__weakref__",)
+
+    def infer(self, *inputs: Any) -> Inferred:
+        """Shape and dtype of the result."""
+        raise NotImplementedError
+
+    def vjp(self, g: Any, y: Any, *inputs: Any) -> tuple[Any, ...]:
+        """What each input receives when the output y receives g."""
+        raise NotImplementedError
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Do what `apply` of the inputs says."""
+        return inputs[0].apply(self, *inputs)
+
+
+class View(Function):
+    """The same elements seen through another layout: a method of Layout and its arguments."""
+
+    __slots__ = ("method", "parameters")
+
+    def __init__(self, method: str, parameters: tuple[Any, ...]) -> None:
+        self.method, self.parameters = method, parameters
+
+    def layout(self, layout: Layout) -> Layout:
+        """The layout of the view of something that lies in `layout`."""
+        view: Layout = getattr(layout, self.method)(*self.parameters)
+        return view
+
+    def infer(self, x: Any) -> Inferred:
+        """The shape of the new layout."""
+        return self.layout(row_major(x.shape)).shape, x.dtype
+
+    def __call__(self, x: Any) -> Any:
+        """See x through this view."""
+        return x.through(self)
+
+    def vjp(self, g: Any, y: Any, x: Any) -> tuple[Any, ...]:
+        """The view backwards: repeated elements add up, elements left out receive 0."""
+        if self.method == "permute":
+            return (g.permute(*sorted(range(x.ndim), key=self.parameters.__getitem__)),)
+        if self.method == "slice":
+            return (Embed(x.shape, self.parameters)(g),)
+        if self.method == "expand":
+            new = g.ndim - x.ndim
+            dims = tuple(d for d in range(g.ndim) if d < new or x.shape[d - new] != g.shape[d])
+            g = Fold(add, dims)(g) if dims else g
+        return (g.reshape(x.shape),)
+
+    def __repr__(self) -> str:
+        return f"{self.method}{self.parameters}"
+
+
+class Embed(Function):
+    """Zeros of a shape, with the input in the place of a slice: the gradient of slicing."""
+
+    __slots__ = ("ranges", "shape")
+
+    def __init__(self, shape: Shape, ranges: tuple[Any, ...]) -> None:
+        self.shape, self.ranges = shape, ranges
+
+    def infer(self, x: Any) -> Inferred:
+        """The shape that was sliced."""
+        return self.shape, x.dtype
+
+    def vjp(self, g: Any, y: Any, x: Any) -> tuple[Any, ...]:
+        """The slice."""
+        return (View("slice", self.ranges)(g),)
+
+    def __repr__(self) -> str:
+        return f"embed in {self.shape}"
+
+
+class Fold(Function):
+    """Fold dims to size 1 with an operator that has an identity."""
+
+    __slots__ = ("dims", "operator")
+
+    def __init__(self, operator: Operator, dims: tuple[int, ...]) -> None:
+        self.operator, self.dims = operator, dims
+
+    def infer(self, x: Any) -> Inferred:
+        """The shape with size 1 in the folded dims; the operator's identity must exist."""
+        self.operator.identity_in(x.dtype)
+        return tuple(1 if d in self.dims else n for d, n in enumerate(x.shape)), x.dtype
+
+    def vjp(self, g: Any, y: Any, x: Any) -> tuple[Any, ...]:
+        """The rule of the operator, which may fold along the same dims."""
+
+        def fold(operator: Operator, v: Any) -> Any:
+            return Fold(operator, self.dims)(v).expand(*x.shape)
+
+        if self.operator.fold_vjp is None:
+            return (None,)
+        return (self.operator.fold_vjp(g.expand(*x.shape), y.expand(*x.shape), x, fold),)
+
+    def __repr__(self) -> str:
+        return f"fold {self.operator} over {self.dims}"
+
+
+class Matmul(Function):
+    """(..., M, K) @ (..., K, N) -> (..., M, N), batch dims already equal."""
+
+    __slots__ = ()
+
+    def infer(self, a: Any, b: Any) -> Inferred:
+        """Rows of a, columns of b."""
+        return (*a.shape[:-1], b.shape[-1]), a.dtype
+
+    def vjp(self, g: Any, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
+        """Two products."""
+        return self(g, b.mT), self(a.mT, g)
+
+    def __repr__(self) -> str:
+        return "matmul"
+
+
+class Cast(Function):
+    """The same values as another element type."""
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype: DType) -> None:
+        self.dtype = dtype
+
+    def infer(self, x: Any) -> Inferred:
+        """The same shape."""
+        return x.shape, self.dtype
+
+    def vjp(self, g: Any, y: Any, x: Any) -> tuple[Any, ...]:
+        """The cast backwards, between floating types."""
+        return (Cast(x.dtype)(g),) if x.dtype.is_float and self.dtype.is_float else (None,)
+
+    def __repr__(self) -> str:
+        return f"to {self.dtype}"
+
+
+class Copy(Function):
+    """The same elements in row-major order, in memory of their own."""
+
+    __slots__ = ()
+
+    def infer(self, x: Any) -> Inferred:
+        """The same."""
+        return x.shape, x.dtype
+
+    def vjp(self, g: Any, y: Any, x: Any) -> tuple[Any, ...]:
+        """The gradient as it is."""
+        return (g,)
+
+    def __repr__(self) -> str:
+        return "copy"
+
+
+class Full(Function):
+    """One number at every element of a shape."""
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, shape: Shape, dtype: DType) -> None:
+        self.shape, self.dtype = shape, dtype
+
+    def infer(self, number: Any) -> Inferred:
+        """What was asked for."""
+        return self.shape, self.dtype
+
+    def vjp(self, g: Any, y: Any, number: Any) -> tuple[Any, ...]:
+        """A number receives nothing."""
+        return (None,)
+
+    def __repr__(self) -> str:
+        return f"full {self.shape}"
+
+
+class Composite(metaclass=Interned):
+    """A function made of others, with its parameters. On nodes its body runs; on tensors it is one captured call."""
+
+    __slots__ = ("__weakref__", "body", "parameters")
+
+    def __init__(self, body: Callable[..., Any], parameters: tuple[Any, ...]) -> None:
+        self.body, self.parameters = body, parameters
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Run the body."""
+        return self.body(*inputs, *self.parameters)
+
+    def __repr__(self) -> str:
+        return f"{self.body.__name__}{self.parameters}"
+
+
+def matmul(a: Any, b: Any) -> Any:
+    """a @ b by NumPy's rule: a vector is a row on the left and a column on the right; batch dims broadcast."""
+    if a.ndim == 0 or b.ndim == 0:
+        raise ShapeError(f"matmul: shapes {a.shape} and {b.shape}; both need at least 1 dim, use * for numbers")
+    rows, columns = a if a.ndim > 1 else a[None, :], b if b.ndim > 1 else b[:, None]
+    if rows.shape[-1] != columns.shape[-2]:
+        k, other = rows.shape[-1], columns.shape[-2]
+        raise ShapeError(f"matmul: inner sizes differ, a has K={k} (shape {a.shape}), b has K={other} (shape {b.shape})")
+    dtype = add.result_dtype(a.dtype, b.dtype)[1]
+    batch = broadcast(rows.shape[:-2], columns.shape[:-2])
+    rows, columns = [x.to(dtype).expand(*batch, *x.shape[-2:]) for x in (rows, columns)]
+    y = Matmul()(rows, columns)
+    return y.reshape(batch + rows.shape[-2:-1] * (a.ndim > 1) + columns.shape[-1:] * (b.ndim > 1))

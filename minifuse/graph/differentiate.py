@@ -1,0 +1,109 @@
+"""The gradient of a captured computation, as more nodes; and what of the computation is kept for it."""
+
+from collections.abc import Container, Sequence
+
+from ..dag import topological
+from ..functions import Embed, Fold, Matmul, View
+from .node import Argument, Node, base, inputs_of, substitute
+
+
+def differentiate(outputs: Sequence[Node], gradients: Sequence[Node], wanted: Sequence[Node]) -> list[Node | None]:
+    """Gradients of the arguments `wanted`, given those of the outputs; None where nothing flows."""
+    order = topological(outputs, inputs_of)
+    matters = depending(order, wanted)
+    received: dict[Node, Node] = {}
+
+    def receive(node: Node, g: Node | None) -> None:
+        if g is not None and node in matters:
+            received[node] = received[node] + g if node in received else g
+
+    for node, g in zip(outputs, gradients, strict=True):
+        receive(node, g)
+    for node in reversed(order):
+        if node in received and node.inputs and node.function.vjp is not None:
+            for x, g in zip(node.inputs, node.function.vjp(received[node], node, *node.inputs), strict=True):
+                receive(x, g)
+    return [received.get(node) for node in wanted]
+
+
+def depending(order: Sequence[Node], wanted: Sequence[Node]) -> set[Node]:
+    """The floating nodes that depend on those wanted; `order` has inputs first."""
+    found = set(wanted)
+    for node in order:
+        if getattr(node.dtype, "is_float", False) and found.intersection(node.inputs):
+            found.add(node)
+    return found
+
+
+class Gradient:
+    """A backward pass as a function of nodes, so that it is called, fused and differentiated like any other function."""
+
+    def __init__(self, sources: list[Node], outputs: list[Node]) -> None:
+        self.sources, self.outputs = sources, outputs
+
+    def __call__(self, *nodes: Node) -> tuple[Node, ...]:
+        """The gradients, with these nodes in the place of the sources."""
+        return tuple(substitute(self.outputs, dict(zip(self.sources, nodes, strict=True))))
+
+    def __repr__(self) -> str:
+        return "gradient"
+
+
+class Backward:
+    """The backward pass of a captured function, and what it finds again of the forward pass instead of computing it twice.
+
+    Kept is what lies in memory in any case (outputs, operands of products), what is dear (folds, products), and what
+    must have the very same bits (the input of a fold that selects); all else is computed again inside the backward
+    kernels. To be differentiated again, a backward pass is a function of inputs and outputs alone: those remember how
+    they were made.
+
+    inputs
+        Indices of the arguments whose data it needs.
+    saved
+        Nodes of the forward pass that it needs; `outputs_among_saved` has (index here, which output) of those that are
+        outputs, or reshaped as outputs.
+    receivers
+        Indices of the arguments that receive a gradient, in the order of the results.
+    function, differentiable
+        The backward pass, of (inputs, gradients of the outputs, saved), or of (..., outputs among saved) to be
+        differentiated again.
+    """
+
+    def __init__(self, arguments: Sequence[Node], outputs: Sequence[Node], wanted: Sequence[Node]) -> None:
+        arrived = [Node(Argument(len(arguments) + k), (), y.shape, y.dtype) for k, y in enumerate(outputs)]
+        found = dict(zip(wanted, differentiate(outputs, arrived, wanted), strict=True))
+        self.receivers = [k for k, x in enumerate(arguments) if found.get(x) is not None]
+        gradients = [g for k in self.receivers if (g := found[arguments[k]]) is not None]
+        order = topological(outputs, inputs_of)
+        self.matters = depending(order, [arguments[k] for k in self.receivers])
+        forward = [x for x in order if x.inputs]
+        self.selected = {base(*x.inputs) for x in forward if isinstance(x.function, Fold) and x.function.operator.selects}
+        once, again = self._kept(forward, outputs), {under_reshapes(y): k for k, y in enumerate(outputs)}
+        used_once, used_again = frontier(gradients, once), frontier(gradients, again.keys())
+        needed = dict.fromkeys(used_once + used_again)
+        read = {x.function for x in needed}  # a number may have taken a dtype since it was given
+        self.inputs = [k for k, x in enumerate(arguments) if x.function in read]
+        self.saved = [x for x in needed if x.inputs]
+        self.outputs_among_saved = [(k, again[x]) for k, x in enumerate(self.saved) if x in again]
+        given = [*[arguments[k] for k in self.inputs], *arrived]
+        self.function = Gradient([*given, *self.saved], gradients)
+        self.differentiable = Gradient([*given, *[self.saved[k] for k, _ in self.outputs_among_saved]], gradients)
+
+    def _kept(self, forward: Sequence[Node], outputs: Sequence[Node]) -> set[Node]:
+        in_memory = [base(y) for y in outputs]
+        in_memory += [base(x) for y in forward if isinstance(y.function, Matmul) for x in y.inputs]
+        dear = [x for x in forward if isinstance(x.function, Fold | Matmul | Embed)]
+        return {x for x in (*self.selected, *in_memory, *dear) if x.inputs}
+
+
+def frontier(roots: Sequence[Node], kept: Container[Node]) -> list[Node]:
+    """The arguments and kept nodes that the roots are computed from, looking no further than those."""
+    found = topological(roots, lambda x: () if x in kept else x.inputs)
+    return [x for x in found if x in kept or isinstance(x.function, Argument)]
+
+
+def under_reshapes(node: Node) -> Node:
+    """The node that was only reshaped."""
+    while isinstance(node.function, View) and node.function.method == "reshape":
+        (node,) = node.inputs
+    return node

@@ -1,0 +1,174 @@
+"""A captured computation: interned nodes. Functions are captured by calling them with nodes.
+
+Broadcasts and casts are nodes of their own, so all inputs of an elementwise node have its shape and dtype (numbers apart).
+Nothing here knows memory or kernels.
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..array import Array
+from ..dag import Interned, topological
+from ..dtypes import BY_PYTHON, DType, weak
+from ..errors import FuseError
+from ..functions import Cast, Copy, Full, Function, View
+from ..kernels import constant
+from ..layout import broadcast, row_major
+from ..operators import Operator
+
+PACKAGE = str(Path(__file__).parents[1])
+
+
+class Argument(metaclass=Interned):
+    """Input number `index` of the graph."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+class Number(Argument):
+    """Input number `index`, where that is a Python number: its dtype is weak until it meets an array."""
+
+
+class Literal(metaclass=Interned):
+    """A Python number written in the captured function. As text: 0.0 and -0.0, 1 and True are different literals."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+class Node(Array, metaclass=Interned):
+    """An array that is not computed yet: `function` of `inputs`."""
+
+    __slots__ = ("__weakref__", "dtype", "function", "inputs", "shape")
+
+    def __init__(self, function: Any, inputs: "tuple[Node, ...]", shape: tuple[int, ...], dtype: Any) -> None:
+        self.function, self.inputs, self.shape, self.dtype = function, inputs, shape, dtype
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it stands for a Python number."""
+        return isinstance(self.function, Number | Literal)
+
+    @property
+    def is_elementwise(self) -> bool:
+        """Whether each element comes from the same elements of the inputs."""
+        return isinstance(self.function, Operator | Cast | Copy | Full)
+
+    def apply(self, function: Any, *inputs: Any) -> Any:
+        """A node that stands for the function; composites and Python functions are inlined."""
+        nodes = tuple(lift(x) for x in inputs)
+        if isinstance(function, Operator):
+            return elementwise(function, nodes)
+        if isinstance(function, Function):
+            nodes = tuple(x if isinstance(x, Node) else literal(x) for x in nodes)
+            return Node(function, nodes, *function.infer(*nodes))
+        return function(*nodes)
+
+    def through(self, view: View) -> "Node":
+        """A node that stands for the view, or this one where nothing changes."""
+        same = view.layout(row_major(self.shape)).walks_like(row_major(self.shape))
+        return self if same else Node(view, (self,), *view.infer(self))
+
+    def constant(self, array: Any) -> "Node":
+        """A NumPy array as a hidden input of the graph that is being captured."""
+        return captures[-1](array)
+
+    def to(self, dtype: Any) -> "Node":
+        """The same values as another element type."""
+        return self if dtype is self.dtype else Node(Cast(dtype), (self,), self.shape, dtype)
+
+    def view(self, *shape: Any) -> Any:
+        """As reshape: where the elements lie is not decided yet."""
+        return self.reshape(*shape)
+
+    def contiguous(self) -> "Node":
+        """Itself: where the elements lie is not decided yet."""
+        return self
+
+    def clone(self) -> "Node":
+        """The same elements in memory of their own."""
+        return Node(Copy(), (self,), self.shape, self.dtype)
+
+    def __bool__(self) -> bool:
+        raise self._has_no_value("a branch on the value")
+
+    def __float__(self) -> float:
+        raise self._has_no_value("the value")
+
+    def __index__(self) -> int:
+        raise self._has_no_value("the value")
+
+    item = tolist = numpy = __array__ = __int__ = __float__
+
+    def _has_no_value(self, what: str) -> FuseError:
+        frame = sys._getframe(2)
+        while frame.f_back and frame.f_code.co_filename.startswith(PACKAGE):  # ours: go on to the user's line
+            frame = frame.f_back
+        where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        return FuseError(
+            f"{where}: {what} of an array of shape {self.shape}; while a function is captured there are no values: "
+            "use where(condition, a, b)"
+        )
+
+
+captures: list[Callable[[Any], Node]] = []  # give a concrete array as a node; the last one belongs to the capture under way
+
+
+def lift(x: Any) -> Any:
+    """A concrete array as a hidden input of the capture under way; nodes and numbers as they are."""
+    if isinstance(x, Node):
+        return x
+    if isinstance(x, Array) or hasattr(x, "__array_interface__"):
+        return captures[-1](x)
+    weak(x)  # anything but a number is an error that says so
+    return x
+
+
+def elementwise(operator: Operator, inputs: tuple[Any, ...]) -> Any:
+    """A node for an operator, its inputs cast and broadcast; one that has no rule of its own is its body."""
+    dtype, gives = operator.result_dtype(*[x.dtype if isinstance(x, Node) else weak(x) for x in inputs])
+    if operator.vjp is None and not operator.is_primitive:
+        return operator.body(*inputs)
+    shape = broadcast(*[x.shape for x in inputs if isinstance(x, Node)])
+
+    def fit(k: int, x: Any) -> Node:
+        wanted = BY_PYTHON[bool] if operator.name == "where" and k == 0 else dtype
+        if not isinstance(x, Node):
+            return literal(x, wanted)
+        if x.is_number:
+            return Node(x.function, (), (), wanted)
+        y: Node = x.to(wanted).expand(*shape)
+        return y
+
+    return Node(operator, tuple(fit(k, x) for k, x in enumerate(inputs)), shape, gives)
+
+
+def literal(x: Any, dtype: DType | None = None) -> Node:
+    """A Python number as a node, weak unless a dtype is given."""
+    return Node(Literal(constant(x, dtype or BY_PYTHON[weak(x)]).text), (), (), dtype or weak(x))
+
+
+def inputs_of(node: Node) -> tuple[Node, ...]:
+    """What a node is computed from."""
+    return node.inputs
+
+
+def base(node: Node) -> Node:
+    """The node under any views."""
+    while isinstance(node.function, View):
+        (node,) = node.inputs
+    return node
+
+
+def substitute(outputs: list[Node], replacement: dict[Node, Node]) -> list[Node]:
+    """The same graph with some nodes replaced by others; a number that is replaced keeps the dtype that it has taken."""
+    new = dict(replacement)
+    numbers = {old.function: fresh.function for old, fresh in replacement.items() if isinstance(old.function, Number)}
+    for node in topological(outputs, lambda node: () if node in replacement else node.inputs):
+        if node not in new:
+            function = numbers.get(node.function, node.function)
+            new[node] = Node(function, tuple(new[x] for x in node.inputs), node.shape, node.dtype)
+    return [new[node] for node in outputs]

@@ -1,0 +1,438 @@
+"""The operator table. One entry says everything about an operator that the rest of the library needs.
+
+An entry holds:
+
+* body: the scalar operator in plain Python. Of a *primitive* it is the meaning, and every backend has an instruction for
+  it; any other body is made of operators, and is expanded when a kernel is built.
+* vjp(g, y, *inputs): what each input receives when the output `y` receives `g`; None where nothing flows. Written with
+  overloaded operators, so the same line runs on floats, Scalars, Tensors and graph nodes, and can itself be differentiated.
+  An operator that is no primitive may leave it out: then its body is differentiated.
+* identity and fold_vjp(g, y, x, fold): for operators that fold dims. There y is the fold of x; g and y are already expanded
+  to the shape of x, and fold(op, v) folds v along the same dims and expands likewise.
+* selects: a fold that gives one of its inputs. Its gradient compares for equality, so it must see the very bits that were
+  folded (a second computation under fast-math may differ in the last one); they are saved.
+* accepts and gives: the element types it is made for, and the one that it results in.
+* cost: of one evaluation, in additions; decides what is kept rather than computed twice, and when threads pay.
+* symbol and methods: how Python writes it; `Value` gets its methods from here.
+
+Adding an operator is adding an entry: it then runs on every backend, differentiates, fuses, is tested and is documented,
+because each of those loops over `TABLE`.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from .dtypes import DType, Weak, bool_, float32, float64, promote, weak
+from .errors import DTypeError
+from .value import Value
+
+Vjp = Callable[..., tuple[Any, ...]]
+
+TABLE: dict[str, "Operator"] = {}
+
+
+class Operator:
+    """An entry of the table. Called on numbers it computes; called on Values it does what their `apply` says."""
+
+    def __init__(
+        self,
+        body: Callable[..., Any],
+        vjp: Vjp | None,
+        symbol: str | None,
+        identity: float | bool | None,
+        fold_vjp: Callable[..., Any] | None,
+        selects: bool,
+        accepts: str,
+        gives: str,
+        on_bools: "Operator | None",
+        cost: int,
+        is_primitive: bool,
+    ) -> None:
+        self.name, self.body, self.vjp, self.symbol = body.__name__, body, vjp, symbol
+        self.identity, self.fold_vjp, self.selects = identity, fold_vjp, selects
+        self.accepts, self.gives, self.on_bools = accepts, gives, on_bools
+        self.cost, self.is_primitive = cost, is_primitive
+        self.arity = body.__code__.co_argcount
+        self.__doc__ = body.__doc__
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Compute on numbers; on Values, do what their `apply` says."""
+        if len(inputs) != self.arity:
+            raise TypeError(f"{self.name} takes {self.arity} operands, got {len(inputs)}")
+        for x in inputs:
+            if isinstance(x, Value):
+                return x.apply(self, *inputs)
+        for x in inputs:
+            weak(x)  # anything but a number is an error that says so
+        return self.body(*inputs)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def identity_in(self, dtype: DType) -> bool | int | float:
+        """The identity as a number of this element type; the ends of their range stand for the infinities of integers.
+
+        Examples
+        --------
+        >>> maximum.identity_in(float32), add.identity_in(float32), and_.identity_in(bool_)
+        (-inf, 0.0, True)
+        """
+        if self.identity is None:
+            raise DTypeError(f"{self.name} has no identity, so it cannot fold; operators that can: {folding_names()}")
+        if dtype is bool_:
+            return bool(self.identity)
+        if dtype.is_float:
+            return float(self.identity)
+        limits = np.iinfo(dtype.numpy)
+        return int(min(max(self.identity, int(limits.min)), int(limits.max)))
+
+    def result_dtype(self, *dtypes: DType | Weak) -> tuple[DType, DType]:
+        """(element type that it computes in, element type that it gives) for these operands.
+
+        Python's numbers stand as their type and are weak: they take the type of the arrays beside them.
+        """
+        operands = dtypes[1:] if self is TABLE.get("where") else dtypes
+        is_weak = all(isinstance(d, type) for d in operands)
+        dtype = float32 if is_weak and float in operands else promote(*operands)
+        if self.gives == "float" and not dtype.is_float:
+            dtype = float64  # as NumPy's, for integers
+        if operands is not dtypes and dtypes[0] not in (bool_, bool):
+            raise DTypeError(f"{self.name}: the condition is {dtypes[0]}, expected bool; compare first, as in x != 0")
+        if (self.accepts == "numbers" and dtype is bool_) or (self.accepts == "integers" and dtype.is_float):
+            wanted = "numbers: convert bools first, as in x.to(mf.int64)" if dtype is bool_ else "integers and bools"
+            raise DTypeError(f"{self.name}: got {dtype}, expected {wanted}")
+        return dtype, bool_ if self.gives == "bool" else dtype
+
+
+def folding_names() -> str:
+    """The names of the operators that can fold, for messages."""
+    return ", ".join(entry.name for entry in TABLE.values() if entry.identity is not None)
+
+
+def operator(
+    vjp: Vjp | None = None,
+    symbol: str | None = None,
+    methods: str | None = None,
+    *,
+    identity: float | bool | None = None,
+    fold_vjp: Callable[..., Any] | None = None,
+    selects: bool = False,
+    accepts: Literal["any", "numbers", "integers"] = "any",
+    gives: Literal["same", "bool", "float"] = "same",
+    on_bools: Operator | None = None,
+    cost: int = 1,
+    primitive: bool = False,
+) -> Callable[[Callable[..., Any]], Operator]:
+    """Enter a scalar function into the table.
+
+    Parameters
+    ----------
+    vjp, symbol, identity, fold_vjp, selects, cost
+        As the module describes them.
+    methods
+        Names that `Value` gets, separated by spaces; `__r...__` takes its operands swapped. The operator's name if
+        omitted.
+    accepts
+        "any" element type, "numbers" (no bools), or "integers" (and bools).
+    gives
+        "same" as the inputs, "bool", or "float" (float64 where the inputs are integers or bools, as in NumPy).
+    on_bools
+        The operator that stands for this one where all operands are bools.
+    primitive
+        Whether every backend has an instruction for it.
+    """
+
+    def enter(body: Callable[..., Any]) -> Operator:
+        entry = Operator(body, vjp, symbol, identity, fold_vjp, selects, accepts, gives, on_bools, cost, primitive)
+        TABLE[entry.name] = entry
+        for method in (entry.name if methods is None else methods).split():
+            if entry.arity == 1:
+                setattr(Value, method, lambda self: self.apply(entry, self))
+            elif method.startswith("__r"):
+                setattr(Value, method, lambda self, other: self.apply(entry, other, self))
+            elif entry.arity == 2:
+                setattr(Value, method, lambda self, other: self.apply(entry, self, other))
+        return entry
+
+    return enter
+
+
+def primitive(vjp: Vjp | None = None, symbol: str | None = None, methods: str | None = None, **more: Any) -> Any:
+    """Enter a scalar function for which every backend has an instruction."""
+    return operator(vjp, symbol, methods, primitive=True, **more)
+
+
+# Comparisons and logic. No gradient flows through them.
+
+
+@primitive(None, "==", "", gives="bool")
+def eq(a, b):
+    """a == b."""
+    return a == b
+
+
+@primitive(None, "!=", "", gives="bool")
+def ne(a, b):
+    """a != b."""
+    return a != b
+
+
+@primitive(None, "<", "__lt__", gives="bool")
+def lt(a, b):
+    """a < b."""
+    return a < b
+
+
+@primitive(None, ">", "__gt__", gives="bool")
+def gt(a, b):
+    """a > b."""
+    return a > b
+
+
+@primitive(None, "<=", "__le__", gives="bool")
+def le(a, b):
+    """a <= b."""
+    return a <= b
+
+
+@primitive(None, ">=", "__ge__", gives="bool")
+def ge(a, b):
+    """a >= b."""
+    return a >= b
+
+
+@operator(None, gives="bool")
+def isnan(x):
+    """Whether x is not a number: only NaN differs from itself."""
+    return ne(x, x)
+
+
+@primitive(None, "&", "__and__ __rand__", accepts="integers", identity=True)
+def and_(a, b):
+    """a & b: of bools "and", of integers bit by bit."""
+    return a & b
+
+
+@primitive(None, "|", "__or__ __ror__", accepts="integers", identity=False)
+def or_(a, b):
+    """a | b: of bools "or", of integers bit by bit."""
+    return a | b
+
+
+@primitive(None, None, "__invert__", accepts="integers")
+def invert(x):
+    """~x: of bools "not", of integers bit by bit."""
+    return not x if isinstance(x, bool | np.bool_) else ~x
+
+
+@primitive(lambda g, y, c, a, b: (None, where(c, g, 0), where(c, 0, g)))
+def where(c, a, b):
+    """A choice, element by element: a where c holds, b elsewhere."""
+    return a if c else b
+
+
+# Arithmetic.
+
+
+@primitive(
+    lambda g, y, a, b: (g, g),
+    "+",
+    "__add__ __radd__",
+    identity=0,
+    fold_vjp=lambda g, y, x, fold: g,
+    on_bools=or_,
+)
+def add(a, b):
+    """a + b."""
+    return a + b
+
+
+@primitive(lambda g, y, a, b: (g, -g), "-", "__sub__ __rsub__", accepts="numbers")
+def sub(a, b):
+    """a - b."""
+    return a - b
+
+
+def _product_of_the_others(g, y, x, fold):
+    """The gradient of a product: y / x where no factor is 0; where one is, only that one receives something."""
+    is_zero = eq(x, 0)
+    rest = where(is_zero, 1, x)
+    zeros = fold(add, where(is_zero, 1.0, 0.0))
+    others = fold(mul, rest)
+    return g * where(eq(zeros, 0), others / rest, where(is_zero & eq(zeros, 1), others, 0))
+
+
+@primitive(
+    lambda g, y, a, b: (g * b, g * a),
+    "*",
+    "__mul__ __rmul__",
+    identity=1,
+    fold_vjp=_product_of_the_others,
+    on_bools=and_,
+)
+def mul(a, b):
+    """a * b."""
+    return a * b
+
+
+@primitive(lambda g, y, a, b: (g / b, -g * y / b), "/", "__truediv__ __rtruediv__", gives="float", cost=4)
+def div(a, b):
+    """a / b; of integers a float64."""
+    return a / b
+
+
+@primitive(None, None, "__floordiv__ __rfloordiv__", accepts="numbers", cost=8)
+def floordiv(a, b):
+    """a // b, rounded down; an integer divided by 0 is 0, as in NumPy."""
+    return np.floor_divide(a, b)
+
+
+@primitive(lambda g, y, a, b: (g, -g * floordiv(a, b)), None, "__mod__ __rmod__", accepts="numbers", cost=8)
+def mod(a, b):
+    """a % b, with the sign of b; of integers modulo 0 it is 0, as in NumPy."""
+    return np.remainder(a, b)
+
+
+@primitive(
+    lambda g, y, a, b: (
+        where(eq(b, 0), 0, g * b * pow(a, b - 1)),
+        where(eq(a, 0) & (b >= 0), 0, g * y * log(where(a > 0, a, 1)) * where(a < 0, math.nan, 1)),
+    ),
+    None,
+    "__pow__ __rpow__",
+    accepts="numbers",
+    cost=40,
+)
+def pow(a, b):  # noqa: A001  # the name in the table, as in NumPy's and PyTorch's
+    """a ** b; an integer to a negative power is 1, -1 or 0: the quotient without its fraction."""
+    if isinstance(b, int | np.integer) and isinstance(a, int | np.integer) and b < 0:
+        return a if a in (1, -1) and b % 2 else int(a in (1, -1))
+    return np.power(a, b)
+
+
+@primitive(lambda g, y, x: (-g,), "-", "__neg__", accepts="numbers")
+def neg(x):
+    """-x."""
+    return -x
+
+
+@operator(lambda g, y, x: (where(x > 0, g, where(x < 0, -g, 0)),), methods="__abs__ abs", primitive=True)
+def abs(x):  # noqa: A001
+    """The absolute value; its derivative at 0 is taken as 0."""
+    return np.abs(x)
+
+
+def _winner(wins):
+    """The rule of maximum and minimum: the chosen input receives all, equal ones a half each."""
+    return lambda g, y, a, b: (
+        where(wins(a, b), g, where(eq(a, b), g / 2, 0)),
+        where(wins(b, a), g, where(eq(a, b), g / 2, 0)),
+    )
+
+
+def _share_of_ties(g, y, x, fold):
+    """Equal extremes share the gradient equally."""
+    return where(eq(x, y), g, 0) / fold(add, where(eq(x, y), 1.0, 0.0))
+
+
+@primitive(_winner(gt), identity=-math.inf, fold_vjp=_share_of_ties, selects=True, on_bools=or_)
+def maximum(a, b):
+    """The larger one; NaN where either is."""
+    return a if a > b or a != a else b
+
+
+@primitive(_winner(lt), identity=math.inf, fold_vjp=_share_of_ties, selects=True, on_bools=and_)
+def minimum(a, b):
+    """The smaller one; NaN where either is."""
+    return a if a < b or a != a else b
+
+
+@operator(None, methods="")
+def clip(x, low, high):
+    """x, not below low and not above high; all of the gradient flows where x lies between them, ends included."""
+    x = where(x < low, low, x)
+    return where(x > high, high, x)
+
+
+# Functions.
+
+
+@primitive(lambda g, y, x: (g * y,), gives="float", cost=12)
+def exp(x):
+    """e ** x."""
+    return np.exp(x)
+
+
+@primitive(lambda g, y, x: (g / x,), gives="float", cost=12)
+def log(x):
+    """The natural logarithm."""
+    return np.log(x)
+
+
+@primitive(lambda g, y, x: (g / (1 + x),), gives="float", cost=16)
+def log1p(x):
+    """log(1 + x), right for small x too."""
+    return np.log1p(x)
+
+
+@primitive(lambda g, y, x: (g / (2 * y),), gives="float", cost=4)
+def sqrt(x):
+    """The square root."""
+    return np.sqrt(x)
+
+
+@operator(lambda g, y, x: (-0.5 * g * y / x,), gives="float")
+def rsqrt(x):
+    """1 / sqrt(x)."""
+    return 1 / sqrt(x)
+
+
+@primitive(lambda g, y, x: (g * cos(x),), gives="float", cost=40)
+def sin(x):
+    """The sine of x radians."""
+    return np.sin(x)
+
+
+@primitive(lambda g, y, x: (-g * sin(x),), gives="float", cost=40)
+def cos(x):
+    """The cosine of x radians."""
+    return np.cos(x)
+
+
+@primitive(lambda g, y, x: (g * (1 - y * y),), gives="float", cost=16)
+def tanh(x):
+    """The hyperbolic tangent."""
+    return np.tanh(x)
+
+
+@primitive(lambda g, y, x: (g * (2 / math.sqrt(math.pi)) * exp(-x * x),), gives="float", cost=24)
+def erf(x):
+    """The error function."""
+    return math.erf(x)
+
+
+@operator(lambda g, y, x: (g * y * (1 - y),), gives="float")
+def sigmoid(x):
+    """1 / (1 + exp(-x))."""
+    return 1 / (1 + exp(-x))
+
+
+@operator(lambda g, y, x: (where(x > 0, g, 0),))
+def relu(x):
+    """The larger one of x and 0; its derivative at 0 is taken as 0."""
+    return maximum(x, 0)
+
+
+@operator(gives="float")
+def gelu(x):
+    """x times the probability that a standard normal variable lies below x (the exact form, with erf)."""
+    return x * 0.5 * (1 + erf(x * math.sqrt(0.5)))
+
+
+@operator(lambda g, y, x: (None,))
+def detach(x):
+    """x itself; no gradient flows to it."""
+    return x

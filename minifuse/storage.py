@@ -1,0 +1,179 @@
+"""Flat memory, and the pool that hands it out again.
+
+A buffer of the pool is free when nobody else refers to it, so that nothing has to be returned: the last reference that goes
+away, be it a tensor, a view or a NumPy array, frees it. A call that runs again and again gets the same memory again and
+again, already mapped and often still in cache. (A fresh 64 MB output costs more in page faults than the arithmetic.)
+
+Threads may share the pool: a buffer is handed out only when its count of references says that nobody else has it in hand.
+"""
+
+from collections import defaultdict, deque
+from dataclasses import dataclass
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.array_utils import byte_bounds
+
+from .dtypes import DType
+from .layout import Layout
+
+PROBES = range(4)  # buffers looked at before new memory is asked for
+KEEP = (
+    1 << 30
+)  # bytes; when the pool has grown past this, or past twice what was in use at the last look, unused ones go back
+ALIGNMENT = 64  # bytes: a cache line, and the widest vector
+SMALLEST = 64  # bytes
+
+
+class Buffer:
+    """`nbytes` of memory at `address`; `owner` keeps it alive. `written` is the time of the last write in place."""
+
+    __slots__ = ("__weakref__", "address", "is_writable", "nbytes", "owner", "written")
+
+    def __init__(self, nbytes: int) -> None:
+        self.owner: Any = np.empty(nbytes + ALIGNMENT, np.uint8)
+        self.address = -(-self.owner.ctypes.data // ALIGNMENT) * ALIGNMENT
+        self.nbytes, self.written, self.is_writable = nbytes, 0, True
+
+    @classmethod
+    def around(cls, array: npt.NDArray[Any]) -> "Buffer":
+        """The memory of a NumPy array, shared."""
+        self = cls.__new__(cls)
+        low, high = byte_bounds(array)
+        self.owner, self.address, self.nbytes = array, low, high - low
+        self.written, self.is_writable = 0, array.flags.writeable
+        return self
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """An array made from this keeps the buffer alive, so the pool sees it as used."""
+        return {
+            "data": (self.address, not self.is_writable),
+            "shape": (self.nbytes,),
+            "typestr": "|u1",
+            "version": 3,
+        }
+
+
+class Writes:
+    """The clock of writes in place: what was recorded before a write must not be differentiated after it."""
+
+    __slots__ = ("clock",)
+
+    def __init__(self) -> None:
+        self.clock = 0
+
+    def mark(self, buffer: Buffer) -> None:
+        """Note that the elements of a buffer have changed."""
+        self.clock += 1
+        buffer.written = self.clock
+
+
+writes = Writes()
+
+
+@dataclass(frozen=True)
+class MemoryStats:
+    """What the pool holds, in bytes, and how often it was asked."""
+
+    in_use: int  # bytes in buffers that somebody refers to
+    free: int  # bytes in buffers that wait to be used again
+    peak: int  # the most bytes that it ever held
+    buffers: int
+    new: int  # buffers made since the start; all other requests were served from the pool
+
+
+class Pool:
+    """Buffers by size. Sizes come in bins an eighth of a power of two apart, so that a buffer serves near sizes too."""
+
+    def __init__(self) -> None:
+        self.bins: defaultdict[int, deque[Buffer]] = defaultdict(deque)
+        self.held = self.peak = self.new = 0
+        self.limit = KEEP
+
+    def allocate(self, nbytes: int) -> Buffer:
+        """A buffer of this size, one of `binned`: the last used that has come free, or a new one."""
+        buffers = self.bins[nbytes]
+        for _ in PROBES:
+            if not buffers:
+                break
+            buffer = buffers[0]
+            if getrefcount(buffer) == 3:  # the pool's, this function's and getrefcount's
+                return buffer
+            buffers.rotate(-1)
+        return self.grow(nbytes)
+
+    def grow(self, nbytes: int) -> Buffer:
+        """A new buffer; unused ones go back first when the pool has become large or the system has no more."""
+        if self.held + nbytes > self.limit:
+            self.trim()
+            self.limit = max(KEEP, 2 * self.held)
+        try:
+            buffer = Buffer(nbytes)
+        except MemoryError:
+            self.trim()
+            buffer = Buffer(nbytes)
+        self.new += 1
+        self.held += nbytes
+        self.peak = max(self.peak, self.held)
+        self.bins[nbytes].appendleft(buffer)
+        return buffer
+
+    def trim(self) -> int:
+        """Give the memory that nobody uses back to the system.
+
+        Returns
+        -------
+        int
+            Bytes given back.
+        """
+        before = self.held
+        for nbytes, buffers in list(self.bins.items()):
+            for _ in range(len(buffers)):
+                buffer = buffers.popleft()
+                if getrefcount(buffer) == 2:
+                    self.held -= nbytes
+                else:
+                    buffers.append(buffer)
+        return before - self.held
+
+    def stats(self) -> MemoryStats:
+        """What the pool holds now.
+
+        Returns
+        -------
+        MemoryStats
+            in_use, free and peak in bytes; how many buffers there are, and how many were ever made.
+        """
+        free = 0
+        for nbytes, buffers in list(self.bins.items()):
+            for k in range(len(buffers)):
+                free += nbytes * (getrefcount(buffers[k]) == 2)
+        return MemoryStats(self.held - free, free, self.peak, sum(map(len, self.bins.values())), self.new)
+
+
+def binned(nbytes: int) -> int:
+    """The size of the bin that holds `nbytes`: eight sizes to each power of two, never below a cache line.
+
+    Examples
+    --------
+    >>> binned(0), binned(64), binned(4096), binned(4097), binned(1_000_000)
+    (64, 64, 4096, 4608, 1048576)
+    """
+    if nbytes <= SMALLEST:
+        return SMALLEST
+    step = max(SMALLEST, 1 << ((nbytes - 1).bit_length() - 4))
+    return -(-nbytes // step) * step
+
+
+memory = Pool()
+allocate = memory.allocate
+
+
+def as_array(buffer: Buffer, address: int, dtype: DType, layout: Layout) -> npt.NDArray[Any]:
+    """The elements at an address of a buffer, in a layout, as a NumPy array over the same memory."""
+    start = address - buffer.address + layout.offset * dtype.itemsize
+    strides = [s * dtype.itemsize for s in layout.strides]
+    return np.ndarray(layout.shape, dtype.numpy, np.asarray(buffer), start, strides)

@@ -1,0 +1,439 @@
+"""Tensor: a Spec, an address in a buffer, and the call that made it. The user's face of arrays.
+
+All that a tensor shares with graph nodes is in `array.Array`; here is what needs memory: views over the same buffer,
+NumPy's and DLPack's protocols, changes in place, and `backward`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import autodiff
+from .array import Array
+from .backends.base import Backend
+from .backends.registry import backend_named
+from .dtypes import BY_NAME, BY_NUMPY, DType, as_dtype
+from .errors import DTypeError, GradientError, IndexingError, OverlapError, ShapeError, ViewError
+from .functions import Copy, View
+from .graph.plan import Spec, call, update
+from .indexing import infer_shape
+from .layout import Layout, row_major
+from .operators import TABLE
+from .storage import Buffer, as_array, binned
+
+MANY = 10_000  # views that are remembered
+
+views: dict[Any, tuple[Spec, int]] = {}  # (view, spec, recording) -> spec of what is seen, and where it starts, in bytes
+
+
+class ViewCall:
+    """One recorded view. Its gradient needs the shape of what was seen, not the elements."""
+
+    __slots__ = ("edges", "seen", "view")
+    count = 1
+
+    def __init__(self, view: View, x: "Tensor") -> None:
+        self.view, self.edges, self.seen = view, (x.history or x,), x.spec.layout
+
+    def backward(self, gradients: Sequence[Any]) -> Sequence[Any]:
+        """The view backwards."""
+        return self.view.vjp(gradients[0], None, self.seen)
+
+    def release(self) -> None:
+        """Nothing was kept."""
+
+
+class MoveCall:
+    """One recorded move to another backend."""
+
+    __slots__ = ("backend", "edges")
+    count = 1
+
+    def __init__(self, x: "Tensor") -> None:
+        self.backend, self.edges = x.spec.backend, (x.history or x,)
+
+    def backward(self, gradients: Sequence[Any]) -> Sequence[Any]:
+        """The gradient moves back."""
+        return (gradients[0].to(self.backend.name),)
+
+    def release(self) -> None:
+        """Nothing was kept."""
+
+
+class Tensor(Array):
+    """A strided array of numbers on a backend, which remembers how it was computed where gradients are wanted.
+
+    Make one with `mf.tensor`, `mf.zeros`, `mf.from_numpy` and their like. Operators and methods follow PyTorch's words
+    and meanings.
+
+    Attributes
+    ----------
+    shape, strides : tuple of int
+        Sizes, and distances between neighbours along each dim, in elements.
+    offset : int
+        Where the first element lies in its storage, in elements.
+    dtype : DType
+        float32, float64, int32, int64 or bool.
+    backend : str
+        Where it lives and what computes with it.
+    requires_grad : bool
+        Whether `backward` computes a gradient for it.
+    grad : Tensor or None
+        The sum of the gradients that it has received.
+    """
+
+    __slots__ = ("__weakref__", "address", "buffer", "grad", "history", "spec")
+
+    def __init__(self, buffer: Buffer, address: int, spec: Spec) -> None:
+        self.buffer, self.address, self.spec = buffer, address, spec
+        self.grad: Tensor | None = None
+        self.history: Any = None
+
+    apply = staticmethod(call)  # type: ignore[assignment]  # the fastest way to the plan
+
+    @classmethod
+    def from_numpy(cls, array: npt.NDArray[Any], backend: Backend) -> "Tensor":
+        """A tensor over the memory of an array."""
+        dtype = BY_NUMPY.get(array.dtype)
+        if dtype is None:
+            names = ", ".join(BY_NAME)
+            raise DTypeError(
+                f"an array of dtype {array.dtype} cannot become a tensor; use array.astype(...) with one of {names}"
+            )
+        if any(s % dtype.itemsize for s in array.strides) or not array.flags.aligned:
+            raise ViewError(f"strides {array.strides} (bytes) are not whole elements of {dtype}; pass array.copy()")
+        layout = Layout(array.shape, tuple(s // dtype.itemsize for s in array.strides), 0)
+        return cls(Buffer.around(array), array.ctypes.data, Spec(layout, dtype, backend, False))
+
+    @classmethod
+    def empty(cls, shape: tuple[int, ...], dtype: DType, backend: Backend) -> "Tensor":
+        """A tensor whose elements are not set."""
+        layout = row_major(shape)
+        buffer = backend.allocate(binned(layout.size * dtype.itemsize))
+        return cls(buffer, buffer.address, Spec(layout, dtype, backend, False))
+
+    @classmethod
+    def full(cls, shape: tuple[int, ...], value: Any, dtype: DType, backend: Backend) -> "Tensor":
+        """A tensor of one number."""
+        result = cls.empty(shape, dtype, backend)
+        result.numpy()[...] = value
+        return result
+
+    def like(self, array: Any) -> "Tensor":
+        """A NumPy array as a tensor on the same backend."""
+        return Tensor.from_numpy(np.asarray(array), self.spec.backend)
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        """The size of each dim."""
+        return self.spec.layout.shape
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """How far neighbours along each dim lie apart, in elements."""
+        return self.spec.layout.strides
+
+    @property
+    def offset(self) -> int:
+        """Where the element at index 0, 0, ... lies in the storage, in elements."""
+        return (self.address - self.buffer.address) // self.dtype.itemsize
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        """The element type."""
+        return self.spec.dtype
+
+    @property
+    def backend(self) -> str:
+        """The name of the backend."""
+        return self.spec.backend.name
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it was made by the user, not computed from something that requires a gradient."""
+        return self.history is None
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether `backward` computes a gradient for it; may be set on what was not computed."""
+        return self.spec.requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, flag: bool) -> None:
+        if flag and not self.dtype.is_float:
+            raise DTypeError(
+                f"requires_grad: only floats have gradients, this is {self.dtype}; convert it with x.to(mf.float32)"
+            )
+        if self.history is not None and not flag:
+            raise GradientError("requires_grad: this tensor was computed from others; use x.detach() to cut it off")
+        self.spec = Spec(self.spec.layout, self.dtype, self.spec.backend, bool(flag))
+
+    def requires_grad_(self, flag: bool = True) -> "Tensor":
+        """Set `requires_grad`, and give the tensor itself."""
+        self.requires_grad = flag
+        return self
+
+    # Views: the same memory.
+
+    def through(self, view: View) -> Any:
+        """The same memory in another layout. No kernel and no plan, so that a thousand different slices are cheap."""
+        key = view, self.spec, autodiff.mode.is_recording
+        found = views.get(key)
+        if found is None:
+            try:
+                layout = view.layout(self.spec.layout)
+            except ViewError:
+                return call(view, self)  # a copy, by a kernel
+            if len(views) > MANY:
+                views.clear()
+            requires_grad = self.requires_grad and autodiff.mode.is_recording
+            spec = Spec(layout.from_zero(), self.dtype, self.spec.backend, requires_grad)
+            found = views[key] = spec, layout.offset * self.dtype.itemsize
+        spec, offset = found
+        y = Tensor(self.buffer, self.address + offset, spec)
+        if spec.requires_grad:
+            y.history = ViewCall(view, self), 0
+        return y
+
+    def view(self, *shape: Any) -> "Tensor":
+        """The same elements under another shape, over the same memory; an error where strides do not allow it."""
+        view = View("reshape", infer_shape(self.size, shape))
+        view.layout(self.spec.layout)  # says why, where it is none
+        y: Tensor = self.through(view)
+        return y
+
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie in row-major order without gaps."""
+        return self.spec.layout.is_contiguous
+
+    def contiguous(self) -> "Tensor":
+        """The tensor itself where it is contiguous, else a copy that is."""
+        return self if self.is_contiguous() else self.clone()
+
+    def clone(self) -> "Tensor":
+        """A contiguous copy; gradients flow through it."""
+        y: Tensor = call(Copy(), self)
+        return y
+
+    def detach(self) -> "Tensor":
+        """The same memory, without history: no gradient flows."""
+        return Tensor(self.buffer, self.address, Spec(self.spec.layout, self.dtype, self.spec.backend, False))
+
+    def to(self, *wanted: Any, dtype: Any = None, backend: str | None = None) -> Any:
+        """The tensor as another element type, on another backend, or both: x.to(mf.float64), x.to("python").
+
+        Parameters
+        ----------
+        wanted
+            A dtype or its name, or the name of a backend, in any order; also by keyword.
+
+        Returns
+        -------
+        Tensor
+            Itself where nothing changes, else a copy. Gradients flow through it.
+        """
+        for x in wanted:
+            if isinstance(x, str) and x not in BY_NAME:
+                backend = x
+            else:
+                dtype = x
+        y = self if dtype is None else super().to(as_dtype(dtype))
+        target = self.spec.backend if backend is None else backend_named(backend)
+        if target is self.spec.backend:
+            return y
+        requires_grad = y.requires_grad and autodiff.mode.is_recording
+        moved = Tensor.from_numpy(y.numpy().copy(), target)
+        if requires_grad:
+            moved.requires_grad, moved.history = True, (MoveCall(y), 0)
+        return moved
+
+    # Out to Python, NumPy and others.
+
+    def numpy(self) -> npt.NDArray[Any]:
+        """The same memory as a NumPy array. What is written there is seen here; gradients do not see it."""
+        return as_array(self.buffer, self.address, self.dtype, self.spec.layout)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return np.array(self.numpy(), dtype=dtype, copy=copy)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """The memory for any library that knows DLPack, without a copy."""
+        return self.numpy().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.numpy().__dlpack_device__()
+
+    def item(self) -> Any:
+        """The only element, as a Python number."""
+        if self.size != 1:
+            raise ShapeError(
+                f"item: shape {self.shape} has {self.size} elements, expected 1; index it first, or use tolist()"
+            )
+        return self.numpy().item()
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers; of a 0-d tensor the number."""
+        return self.numpy().tolist()
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ShapeError(f"the truth of {self.size} elements (shape {self.shape}) is ambiguous; use x.any() or x.all()")
+        return bool(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __index__(self) -> int:
+        if not self.dtype.is_integer or self.ndim:
+            raise IndexingError(f"only a 0-d tensor of integers is an index, this is {self.dtype} of shape {self.shape}")
+        return int(self.item())
+
+    def __contains__(self, x: Any) -> bool:
+        return bool((self == x).any())
+
+    def __repr__(self) -> str:
+        if self.size == 0:
+            return f"tensor([], shape={self.shape}, dtype={self.dtype})"
+        text = np.array2string(self.numpy(), precision=4, suppress_small=True, separator=", ", prefix="tensor(")
+        more = [f"dtype={self.dtype}"] if self.dtype.name not in ("float32", "int64", "bool") else []
+        more += [f'backend="{self.backend}"'] if self.backend != "parallel" else []
+        more += ["requires_grad=True"] if self.requires_grad else []
+        return f"tensor({', '.join([text, *more])})"
+
+    # In place.
+
+    def copy_(self, value: Any) -> "Tensor":
+        """Store values in this memory: a tensor that broadcasts to the shape, an array, or a number."""
+        return self._store(assign, value)
+
+    def fill_(self, value: float) -> "Tensor":
+        """Store one number everywhere."""
+        return self._store(assign, value)
+
+    def zero_(self) -> "Tensor":
+        """Store 0 everywhere."""
+        return self._store(assign, 0)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        with autodiff.no_grad():
+            target = self[index]
+        if self.requires_grad:
+            target.requires_grad = True
+        target._store(assign, value)
+
+    def _store(self, function: Any, value: Any) -> "Tensor":
+        if not isinstance(value, Array) and not np.isscalar(value):
+            value = self.like(value)
+        store(function, [self], value)
+        return self
+
+    # Gradients.
+
+    def backward(self, gradient: Any = None, create_graph: bool = False, retain_graph: bool | None = None) -> None:
+        """Add the gradient of this tensor to `grad` of every leaf that it was computed from.
+
+        Parameters
+        ----------
+        gradient : Tensor, optional
+            What this tensor receives, of its own shape; may be left out where it has one element.
+        create_graph : bool
+            Whether the gradients can be differentiated again.
+        retain_graph : bool, optional
+            Whether `backward` may be called once more; as `create_graph` if left out.
+
+        Raises
+        ------
+        GradientError
+            Nothing here requires a gradient, there is more than one element and no `gradient`, the graph was freed by
+            an earlier call, or something that it needs was changed in place.
+        """
+        if gradient is None:
+            if self.size != 1:
+                raise GradientError(
+                    f"backward: shape {self.shape} has {self.size} elements, and only a single number has a gradient by "
+                    "itself; call sum() or mean() first, or pass gradient="
+                )
+            gradient = Tensor.full(self.shape, 1, self.dtype, self.spec.backend)
+        elif not isinstance(gradient, Tensor) or gradient.shape != self.shape or gradient.dtype is not self.dtype:
+            got = f"{gradient.dtype} {gradient.shape}" if isinstance(gradient, Tensor) else type(gradient).__name__
+            raise GradientError(f"backward: gradient is {got}, expected a tensor like this one, {self.dtype} {self.shape}")
+        retain = create_graph if retain_graph is None else retain_graph
+        found = autodiff.gradients(self, gradient, create_graph=create_graph, retain_graph=retain)
+        taken = {id(gradient.buffer)}
+        for leaf, g in found.items():
+            if leaf.grad is not None:
+                with autodiff.recording(create_graph):
+                    g = leaf.grad + g
+            elif id(g.buffer) in taken or not g.spec.layout.is_dense:  # two leaves never share the memory of a gradient
+                with autodiff.recording(create_graph):
+                    g = g.clone()
+            taken.add(id(g.buffer))
+            leaf.grad = g
+
+
+def assign(target: Any, value: Any) -> Any:
+    """The body of a store."""
+    return value
+
+
+def store(function: Callable[..., Any], targets: Sequence[Tensor], *inputs: Any) -> None:
+    """Store `function(*targets, *inputs)`, one result a target, in the memory of the targets.
+
+    Raises
+    ------
+    GradientError
+        A gradient is wanted: what was recorded would no longer be true.
+    OverlapError
+        Several elements of a target share one place, two targets overlap, or a target's memory is read-only.
+    """
+    xs, same = [*targets, *inputs], list(range(len(targets) + len(inputs)))
+    for k, target in enumerate(targets):
+        if not target.buffer.is_writable:
+            raise OverlapError(f"in-place write to read-only memory (shape {target.shape}); write to a clone()")
+        for j, x in enumerate(xs):
+            if j != k and isinstance(x, Tensor) and is_near(target, x):
+                if x.address == target.address and x.spec.layout is target.spec.layout and x.dtype is target.dtype:
+                    same[max(j, k)] = min(j, k)
+                    is_clash = j < len(targets)
+                else:
+                    is_clash = overlap(target, x) and j < len(targets)
+                    xs[j] = x.clone() if overlap(target, x) and not is_clash else x
+                if is_clash:
+                    shapes = f"shapes {target.shape} and {x.shape}"
+                    raise OverlapError(f"in-place writes to two tensors that overlap, {shapes}; write to one at a time")
+    update(function, tuple(range(len(targets))), tuple(same), *xs)
+
+
+def is_near(x: Tensor, y: Tensor) -> bool:
+    """Whether the buffers of two tensors share memory."""
+    a, b = x.buffer, y.buffer
+    return a is b or (a.address < b.address + b.nbytes and b.address < a.address + a.nbytes)
+
+
+def overlap(x: Tensor, y: Tensor) -> bool:
+    """Whether two tensors may share elements."""
+    (a, b), (c, d) = extent(x), extent(y)
+    return a < d and c < b
+
+
+def extent(x: Tensor) -> tuple[int, int]:
+    """The addresses between which a tensor lies."""
+    low, high = x.spec.layout.span()
+    return x.address + low * x.dtype.itemsize, x.address + high * x.dtype.itemsize
+
+
+def _in_place(name: str) -> Callable[[Tensor, Any], Tensor]:
+    entry = TABLE[name]
+    return lambda self, other: self._store(entry, other)
+
+
+for _method, _name in {
+    "__iadd__": "add", "__isub__": "sub", "__imul__": "mul", "__itruediv__": "div", "__ifloordiv__": "floordiv",
+    "__imod__": "mod", "__ipow__": "pow", "__iand__": "and_", "__ior__": "or_",
+}.items():  # fmt: skip
+    setattr(Tensor, _method, _in_place(_name))

@@ -1,0 +1,221 @@
+"""Programs as data: a few lines of arithmetic that run on tensors, on graph nodes and on NumPy arrays in float64.
+
+A program is a list of steps. Each step is an operation on values computed before. An operation is written once, in words
+that mean one thing to tensors (`TENSORS`) and the same to NumPy (`NUMPY`), so that a program has a judge which shares no
+line with minifuse. Nothing here chooses: see `strategies.expressions`.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import operators
+from ..dtypes import as_dtype
+from . import views
+
+Shape = tuple[int, ...]
+
+
+class Words(NamedTuple):
+    """What the words of operations mean on one kind of array."""
+
+    exp: Callable[..., Any]
+    log: Callable[..., Any]
+    log1p: Callable[..., Any]
+    sqrt: Callable[..., Any]
+    tanh: Callable[..., Any]
+    sin: Callable[..., Any]
+    erf: Callable[..., Any]
+    sigmoid: Callable[..., Any]
+    maximum: Callable[..., Any]
+    minimum: Callable[..., Any]
+    where: Callable[..., Any]
+    cast: Callable[..., Any]  # (x, dtype by name)
+    like: Callable[..., Any]  # (x, y): x as the dtype of y
+    fold: Callable[..., Any]  # (name, x, dim, keepdim)
+    array: Callable[..., Any]  # what a step gave, as an array
+
+
+def _reduced(name: str) -> Callable[..., Any]:
+    return lambda x, dim, keepdim: getattr(np, name)(x, axis=dim, keepdims=keepdim)
+
+
+def _softmax(x: Any, dim: int, keepdim: bool) -> Any:
+    e = np.exp(x - x.max(dim, keepdims=True))
+    return e / e.sum(dim, keepdims=True)
+
+
+def _logsumexp(x: Any, dim: int, keepdim: bool) -> Any:
+    return np.log(np.exp(x).sum(dim, keepdims=keepdim))
+
+
+FOLDS = {name: _reduced(name) for name in ("sum", "mean", "max", "min", "prod", "var")} | {
+    "softmax": _softmax,
+    "logsumexp": _logsumexp,
+}
+KEEPS_SHAPE = ("softmax",)  # folds that take no keepdim
+
+
+def _fold_of_tensor(name: str, x: Any, dim: int, keepdim: bool) -> Any:
+    if name == "var":
+        return x.var(dim, 0, keepdim)
+    return getattr(x, name)(dim) if name in KEEPS_SHAPE else getattr(x, name)(dim, keepdim)
+
+
+TENSORS = Words(
+    exp=operators.exp,
+    log=operators.log,
+    log1p=operators.log1p,
+    sqrt=operators.sqrt,
+    tanh=operators.tanh,
+    sin=operators.sin,
+    erf=operators.erf,
+    sigmoid=operators.sigmoid,
+    maximum=operators.maximum,
+    minimum=operators.minimum,
+    where=operators.where,
+    cast=lambda x, dtype: x.to(as_dtype(dtype)),
+    like=lambda x, y: x.to(y.dtype),
+    fold=_fold_of_tensor,
+    array=lambda x: x,
+)
+NUMPY = Words(
+    exp=np.exp,
+    log=np.log,
+    log1p=np.log1p,
+    sqrt=np.sqrt,
+    tanh=np.tanh,
+    sin=np.sin,
+    erf=np.vectorize(math.erf, otypes=[np.float64]),
+    sigmoid=lambda x: 1 / (1 + np.exp(-x)),
+    maximum=np.maximum,
+    minimum=np.minimum,
+    where=np.where,
+    cast=lambda x, dtype: x.astype(dtype).astype(np.float64),
+    like=lambda x, y: x.astype(y.dtype),
+    fold=lambda name, x, dim, keepdim: FOLDS[name](x, dim, keepdim),
+    array=np.asarray,
+)
+
+
+class Operation(NamedTuple):
+    """One kind of step: how it is written, and what it does in given words to its operands."""
+
+    text: str  # {0}, {1}: the operands
+    run: Callable[..., Any]  # (words, *operands)
+
+
+# Bounded and well-conditioned, so that a difference is a bug. Steps lie where no two values that are equal on paper meet.
+UNARY = {
+    "neg": Operation("-{0}", lambda w, x: -x),
+    "exp": Operation("mf.exp({0} * 0.3)", lambda w, x: w.exp(x * 0.3)),
+    "log": Operation("mf.log({0} * {0} + 0.5)", lambda w, x: w.log(x * x + 0.5)),
+    "log1p": Operation("mf.log1p({0} * {0})", lambda w, x: w.log1p(x * x)),
+    "sqrt": Operation("mf.sqrt({0} * {0} + 0.1)", lambda w, x: w.sqrt(x * x + 0.1)),
+    "tanh": Operation("mf.tanh({0})", lambda w, x: w.tanh(x)),
+    "sin": Operation("mf.sin({0})", lambda w, x: w.sin(x)),
+    "erf": Operation("mf.erf({0})", lambda w, x: w.erf(x)),
+    "sigmoid": Operation("mf.sigmoid({0})", lambda w, x: w.sigmoid(x)),
+    "inverse": Operation("1 / ({0} * {0} + 1)", lambda w, x: 1 / (x * x + 1)),
+    "complement": Operation("2.0 - {0}", lambda w, x: 2.0 - x),
+    "relu": Operation("mf.maximum({0}, 0)", lambda w, x: w.maximum(x, 0)),
+    "mask": Operation("({0} > 0.13).to({0}.dtype)", lambda w, x: w.like(x > 0.13, x)),
+}
+BINARY = {
+    "add": Operation("{0} + {1}", lambda w, x, y: x + y),
+    "sub": Operation("{0} - {1}", lambda w, x, y: x - y),
+    "mul": Operation("{0} * {1}", lambda w, x, y: x * y),
+    "div": Operation("{0} / ({1} * {1} + 0.7)", lambda w, x, y: x / (y * y + 0.7)),
+    "maximum": Operation("mf.maximum({0}, {1})", lambda w, x, y: w.maximum(x, y)),
+    "minimum": Operation("mf.minimum({0}, {1})", lambda w, x, y: w.minimum(x, y)),
+    "where": Operation("mf.where({0} > 0.13, {0} * 2, {1})", lambda w, x, y: w.where(x > 0.13, x * 2, y)),
+    "hold": Operation("mf.where({0} < {1} + 0.17, {1}, 0.5)", lambda w, x, y: w.where(x < y + 0.17, y, 0.5)),
+}
+ROUNDING = Operation('{0}.to("float32")', lambda w, x: w.cast(x, "float32"))
+SQUASH = Operation("mf.tanh({0} * 0.1)", lambda w, x: w.tanh(x * 0.1))
+
+
+def folding(name: str, dim: int, keepdim: bool) -> Operation:
+    """The step that folds a dim."""
+    arguments = f"{dim}" if name in KEEPS_SHAPE else f"{dim}, 0, {keepdim}" if name == "var" else f"{dim}, {keepdim}"
+    return Operation(f"{{0}}.{name}({arguments})", lambda w, x: w.fold(name, x, dim, keepdim))
+
+
+def viewing(method: str, argument: tuple[Any, ...]) -> Operation:
+    """The step that sees a value otherwise."""
+    if method == "reshape":
+        return Operation(f"{{0}}.reshape({', '.join(map(str, argument))})", lambda w, x: x.reshape(argument))
+    return Operation("{0}" + views.written(method, argument), lambda w, x: views.METHODS[method](x, argument))
+
+
+def multiplying(size: int, transposed: bool = False) -> Operation:
+    """The step that multiplies two matrices, or one and its transpose, over K = size so that values stay as large."""
+    if transposed:
+        return Operation(f"({{0}} @ {{0}}.mT) / {size}", lambda w, x: (x @ x.mT) / size)
+    return Operation(f"({{0}} @ {{1}}) / {size}", lambda w, x, y: (x @ y) / size)
+
+
+class Step(NamedTuple):
+    """An operation on values of the program, by their places: inputs first, then the results of the steps."""
+
+    operation: Operation
+    operands: tuple[int, ...]
+
+
+class Program:
+    """A function of several tensors. Called with tensors or graph nodes it computes; `numpy` is its judge.
+
+    Parameters
+    ----------
+    shapes : sequence of tuples
+        Of the inputs.
+    steps : sequence of Step
+        What is computed, in this order.
+    outputs : sequence of int
+        The places of the results.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> program = Program([(3,), (3,)], [Step(BINARY["mul"], (0, 1)), Step(folding("sum", 0, False), (2,))], [3])
+    >>> program
+    def program(x0, x1):  # (3,), (3,)
+        t0 = x0 * x1
+        t1 = t0.sum(0, False)
+        return t1
+    >>> program(mf.arange(3), mf.arange(3)), program.numpy(np.arange(3), np.arange(3))
+    (tensor(5), array(5.))
+    """
+
+    def __init__(self, shapes: Sequence[Shape], steps: Sequence[Step], outputs: Sequence[int]) -> None:
+        self.shapes, self.steps, self.outputs = tuple(shapes), tuple(steps), tuple(outputs)
+
+    def __call__(self, *inputs: Any) -> Any:
+        """The outputs: one tensor, or a tuple."""
+        return self._run(TENSORS, inputs)
+
+    def numpy(self, *inputs: Any) -> Any:
+        """The same with NumPy in float64."""
+        return self._run(NUMPY, [np.asarray(x, np.float64) for x in inputs])
+
+    @property
+    def rounds(self) -> bool:
+        """Whether something is cast to float32 on the way, so that results have no more digits than that."""
+        return any(step.operation is ROUNDING for step in self.steps)
+
+    def _run(self, words: Words, inputs: Sequence[Any]) -> Any:
+        values = list(inputs)
+        for operation, operands in self.steps:
+            values.append(words.array(operation.run(words, *[values[k] for k in operands])))
+        results = tuple(values[k] for k in self.outputs)
+        return results if len(results) > 1 else results[0]
+
+    def __repr__(self) -> str:
+        names = [f"x{k}" for k in range(len(self.shapes))] + [f"t{k}" for k in range(len(self.steps))]
+        first = len(self.shapes)
+        lines = [f"def program({', '.join(names[:first])}):  # {', '.join(map(str, self.shapes))}"]
+        for k, (operation, operands) in enumerate(self.steps):
+            lines.append(f"    {names[first + k]} = {operation.text.format(*[names[i] for i in operands])}")
+        return "\n".join([*lines, f"    return {', '.join(names[k] for k in self.outputs)}"])

@@ -1,0 +1,1 @@
+"""What is built with minifuse: runnable examples, and the benchmarks."""

@@ -1,0 +1,84 @@
+"""The command line: choose rows and peers, measure, report, keep."""
+
+import argparse
+import json
+import secrets
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from .peers import KNOWN, load, prepare
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, and report; the exit status is 1 where a result is wrong."""
+    options = parser().parse_args(arguments)
+    prepare()
+    if options.page:
+        from .page import write
+
+        return write(RESULTS)
+    names = [name.strip() for name in options.against.split(",") if name.strip()]
+    if unknown := [name for name in names if name not in KNOWN]:
+        parser().error(f"--against: {', '.join(unknown)} is none of {', '.join(KNOWN)}")
+    modules, missing = load(names)
+    return measure(options, modules, missing)
+
+
+def measure(options: argparse.Namespace, modules: dict[str, ModuleType], missing: dict[str, str]) -> int:
+    """Run the chosen rows, show them, and write the JSON."""
+    from . import machine, report
+    from .rows import ROWS
+    from .run import choose, run
+
+    try:
+        rows = choose(ROWS, options.rows)
+    except ValueError as error:
+        parser().error(str(error))
+    seed = secrets.randbits(32) if options.seed is None else options.seed
+    found = run(rows, modules, missing, seed, options.quick, lambda row, result: report.progress(row.name, result, len(rows)))
+    report.show(found)
+    is_complete = len(rows) == len(ROWS) and not options.quick and set(modules) == set(KNOWN)
+    path = options.json or (RESULTS / f"cpu-{machine.slug()}.json" if is_complete else None)
+    if path:
+        keep(path, found)
+    return int(any("wrong" in result for result in found["rows"]))
+
+
+def keep(path: Path, found: dict[str, Any]) -> None:
+    """Write the results, with as many digits as say something."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(rounded(found), indent=1) + "\n", encoding="utf-8")
+    print(f"written to {path}", file=sys.stderr)
+
+
+def rounded(value: Any) -> Any:
+    """The same with floats of four digits."""
+    if isinstance(value, dict):
+        return {key: rounded(x) for key, x in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(x) for x in value]
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    made = argparse.ArgumentParser(
+        prog="python -m project.benchmarks",
+        description="minifuse side by side with NumPy, torch and others; a complete run is kept in project/benchmarks/results",
+    )
+    made.add_argument("rows", nargs="*", help="parts of names or groups of rows; all rows if left out")
+    made.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
+    made.add_argument("--against", default=",".join(KNOWN), metavar="PEERS", help=f"some of {','.join(KNOWN)}; all if left out")
+    made.add_argument("--quick", action="store_true", help="small sizes and one call each: shows that the rows work, not how fast")
+    made.add_argument("--seed", type=int, help="of the random numbers; a new one if left out")
+    made.add_argument("--page", action="store_true", help="measure nothing; write the kept results into docs/guide/speed.md")
+    return made
+
+
+if __name__ == "__main__":
+    sys.exit(main())

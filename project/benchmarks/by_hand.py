@@ -1,0 +1,222 @@
+"""A network trained without autodiff: each derivative written out, over four functions of matrices.
+
+The four are map, zip, reduce and matmul, as an *engine* has them. Three engines stand beside minifuse: NumPy, which in
+float64 also says what is right; `Loops` here, plain Python over lists, an element at a time; and `indexed`, in Numba.
+All matrices have two dims, and a dim of size 1 broadcasts.
+"""
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from .row import Array
+
+Matrix = Any
+Scalar = Callable[..., Any]
+
+
+def add(a: Any, b: Any) -> Any:
+    """a + b."""
+    return a + b
+
+
+def sub(a: Any, b: Any) -> Any:
+    """a - b."""
+    return a - b
+
+
+def mul(a: Any, b: Any) -> Any:
+    """a * b."""
+    return a * b
+
+
+def div(a: Any, b: Any) -> Any:
+    """a / b."""
+    return a / b
+
+
+def larger(a: Any, b: Any) -> Any:
+    """The larger one."""
+    return a if a > b else b
+
+
+def exp(x: Any) -> Any:
+    """e ** x."""
+    return math.exp(x)
+
+
+def relu(x: Any) -> Any:
+    """The larger one of x and 0."""
+    return x if x > 0 else x * 0
+
+
+def relu_backward(x: Any, g: Any) -> Any:
+    """What x receives when relu(x) receives g."""
+    return g if x > 0 else g * 0
+
+
+class Engine(Protocol):
+    """Four functions of matrices, and the way in and out."""
+
+    def matrix(self, array: Array) -> Matrix:
+        """An array of two dims as what this engine computes with."""
+
+    def array(self, a: Matrix) -> Array:
+        """The way back."""
+
+    def transpose(self, a: Matrix) -> Matrix:
+        """Rows as columns."""
+
+    def map(self, function: Scalar, a: Matrix) -> Matrix:
+        """The function of each element."""
+
+    def zip(self, function: Scalar, a: Matrix, b: Matrix) -> Matrix:
+        """The function of pairs; dims of size 1 broadcast."""
+
+    def reduce(self, function: Scalar, a: Matrix, dim: int) -> Matrix:
+        """Fold one dim to size 1."""
+
+    def matmul(self, a: Matrix, b: Matrix) -> Matrix:
+        """(M, K) @ (K, N) -> (M, N)."""
+
+
+class Network:
+    """A perceptron with one hidden layer, learning by gradient descent with momentum from softmax and cross-entropy.
+
+    Parameters
+    ----------
+    engine
+        What computes.
+    weights
+        Of the two layers: (hidden, inputs), (hidden,), (classes, hidden), (classes,), as PyTorch keeps them.
+    """
+
+    def __init__(self, engine: Engine, weights: Sequence[Array], rate: float, momentum: float) -> None:
+        self.engine, dtype = engine, weights[0].dtype
+        self.rate, self.momentum = [engine.matrix(np.full((1, 1), x, dtype)) for x in (rate, momentum)]
+        self.weights = [engine.matrix(w.reshape(-1, w.shape[-1])) for w in weights]
+        self.speeds = [engine.matrix(np.zeros_like(w).reshape(-1, w.shape[-1])) for w in weights]
+
+    def epoch(self, batches: Iterable[tuple[Matrix, Matrix, Matrix]]) -> None:
+        """One step for each batch of (inputs, one row of 0 and a single 1 for each, 1 / number of rows)."""
+        for batch in batches:
+            self.descend(self.gradients(*batch))
+
+    def gradients(self, x: Matrix, wanted: Matrix, share: Matrix) -> list[Matrix]:
+        """The derivatives of the mean cross-entropy by each of the weights."""
+        e = self.engine
+        w1, b1, w2, b2 = self.weights
+        z = e.zip(add, e.matmul(x, e.transpose(w1)), b1)  # (rows, hidden)
+        h = e.map(relu, z)
+        y = e.zip(add, e.matmul(h, e.transpose(w2)), b2)  # (rows, classes)
+        powers = e.map(exp, e.zip(sub, y, e.reduce(larger, y, 1)))
+        p = e.zip(div, powers, e.reduce(add, powers, 1))
+        gy = e.zip(mul, e.zip(sub, p, wanted), share)
+        gz = e.zip(relu_backward, z, e.matmul(gy, w2))
+        return [e.matmul(e.transpose(gz), x), e.reduce(add, gz, 0), e.matmul(e.transpose(gy), h), e.reduce(add, gy, 0)]
+
+    def descend(self, gradients: Sequence[Matrix]) -> None:
+        """Move the weights."""
+        e = self.engine
+        for k, g in enumerate(gradients):
+            self.speeds[k] = e.zip(add, e.zip(mul, self.speeds[k], self.momentum), g)
+            self.weights[k] = e.zip(sub, self.weights[k], e.zip(mul, self.speeds[k], self.rate))
+
+    def batch(self, x: Array, wanted: Array) -> tuple[Matrix, Matrix, Matrix]:
+        """A batch as what the engine computes with."""
+        share = np.full((1, 1), 1 / len(x), x.dtype)
+        return self.engine.matrix(x), self.engine.matrix(wanted), self.engine.matrix(share)
+
+
+class Arrays:
+    """NumPy: whole arrays at once."""
+
+    functions: dict[Scalar, Scalar] = {
+        exp: np.exp,
+        relu: lambda x: np.maximum(x, 0),
+        relu_backward: lambda x, g: np.where(x > 0, g, 0),
+    }
+    folds: dict[Scalar, Scalar] = {add: np.sum, larger: np.max}
+
+    def matrix(self, array: Array) -> Array:
+        """Itself."""
+        return array
+
+    def array(self, a: Array) -> Array:
+        """Itself."""
+        return a
+
+    def transpose(self, a: Array) -> Array:
+        """A view."""
+        return a.T
+
+    def map(self, function: Scalar, a: Array) -> Array:
+        """A ufunc."""
+        return self.functions[function](a)
+
+    def zip(self, function: Scalar, a: Array, b: Array) -> Array:
+        """A ufunc."""
+        return self.functions.get(function, function)(a, b)
+
+    def reduce(self, function: Scalar, a: Array, dim: int) -> Array:
+        """A reduction."""
+        return self.folds[function](a, axis=dim, keepdims=True)
+
+    def matmul(self, a: Array, b: Array) -> Array:
+        """BLAS."""
+        return a @ b
+
+
+Rows = list[list[float]]
+
+
+class Loops:
+    """Plain Python: lists of lists of floats, an element at a time."""
+
+    def matrix(self, array: Array) -> Rows:
+        """Lists of Python's floats, which have the precision of float64."""
+        return array.tolist()
+
+    def array(self, a: Rows) -> Array:
+        """The floats of the lists, rounded to float32."""
+        return np.array(a, np.float32)
+
+    def transpose(self, a: Rows) -> Rows:
+        """A copy."""
+        return [list(column) for column in zip(*a, strict=True)]
+
+    def map(self, function: Scalar, a: Rows) -> Rows:
+        """The function of each element."""
+        return [[function(x) for x in row] for row in a]
+
+    def zip(self, function: Scalar, a: Rows, b: Rows) -> Rows:
+        """The function of pairs; a dim of size 1 is repeated."""
+        count, width = max(len(a), len(b)), max(len(a[0]), len(b[0]))
+        pairs = zip(widen(a, count, width), widen(b, count, width), strict=True)
+        return [[function(x, y) for x, y in zip(row, other, strict=True)] for row, other in pairs]
+
+    def reduce(self, function: Scalar, a: Rows, dim: int) -> Rows:
+        """A fold from the first element on."""
+        if dim == 0:
+            return self.transpose(self.reduce(function, self.transpose(a), 1))
+        folded = []
+        for row in a:
+            result = row[0]
+            for x in row[1:]:
+                result = function(result, x)
+            folded.append([result])
+        return folded
+
+    def matmul(self, a: Rows, b: Rows) -> Rows:
+        """A row times a column, sum by sum."""
+        columns = self.transpose(b)
+        return [[sum(map(operator.mul, row, column)) for column in columns] for row in a]
+
+
+def widen(a: Rows, count: int, width: int) -> Rows:
+    """The rows, with a dim of size 1 repeated."""
+    rows = [row * width for row in a] if len(a[0]) == 1 else a
+    return rows * count if len(a) == 1 else rows

@@ -1,0 +1,87 @@
+"""Where the numbers come from: processor, versions, threads, load. No paths and no names of hosts."""
+
+import os
+import platform
+import re
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("numpy", "numba", "llvmlite", "torch", "numexpr", "scikit-learn")
+VECTOR_FEATURES = re.compile(r"(sse4|avx|fma|amx|neon|sve|sme)")
+
+
+def describe() -> dict[str, Any]:
+    """The processor and what it can do."""
+    import llvmlite.binding as llvm
+
+    features = llvm.get_host_cpu_features()
+    return {
+        "processor": model_name() or platform.processor() or platform.machine(),
+        "microarchitecture": llvm.get_host_cpu_name(),
+        "cores": os.cpu_count(),
+        "memory_gib": memory_gib(),
+        "vector_features": sorted(name for name, has in features.items() if has and VECTOR_FEATURES.match(name)),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def slug() -> str:
+    """The processor as a part of a file name."""
+    import llvmlite.binding as llvm
+
+    return re.sub(r"[^a-z0-9]+", "-", llvm.get_host_cpu_name().lower()).strip("-") or "unknown"
+
+
+def model_name() -> str | None:
+    """What the processor calls itself, on Linux."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return found[1].strip() if found else None
+
+
+def memory_gib() -> float | None:
+    """How much memory there is, where the system says it."""
+    try:
+        return round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1)
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def versions() -> dict[str, str]:
+    """The versions of everything that takes part."""
+    import minifuse
+
+    found = {"python": platform.python_version(), "minifuse": minifuse.__version__}
+    for package in PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    found["blas of numpy"] = blas()
+    return found
+
+
+def blas() -> str:
+    """The library behind NumPy's products, and for which processor it was chosen."""
+    import numpy as np
+
+    built: Any = np.show_config(mode="dicts")
+    name = "{name} {version}".format(**built["Build Dependencies"]["blas"])
+    try:
+        from threadpoolctl import threadpool_info
+    except ImportError:
+        return name
+    kinds = [pool.get("architecture") for pool in threadpool_info() if "numpy" in pool["filepath"]]
+    return f"{name}, {kinds[0]}" if kinds and kinds[0] else name
+
+
+def load() -> list[float] | None:
+    """How many processes wanted a processor in the last 1, 5 and 15 minutes; this one is among them."""
+    try:
+        return [round(x, 2) for x in os.getloadavg()]
+    except (AttributeError, OSError):
+        return None

@@ -1,0 +1,80 @@
+"""The peers: which libraries take part, with how many threads each, and why some do not.
+
+Thread counts and waiting policy must be in the environment before a library is loaded, so `prepare` comes before all else,
+and nothing is imported here at the top that could load one.
+"""
+
+import os
+from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+LIBRARIES = ("numpy", "torch", "numexpr")
+OWN = {  # written here, of Python and Numba alone
+    "indexed": "project.benchmarks.indexed",
+    "loops": "project.benchmarks.by_hand",
+}
+KNOWN = (*LIBRARIES, *OWN)
+THREAD_VARIABLES = (
+    "MINIFUSE_THREADS",
+    "NUMBA_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+)
+
+
+def prepare() -> None:
+    """Give everyone the same number of threads, and let idle OpenMP threads sleep instead of taking a core from the next."""
+    threads = os.environ.get("MINIFUSE_THREADS") or str(processors())
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, threads))
+    os.environ["OMP_WAIT_POLICY"] = "passive"
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def load(names: Sequence[str]) -> tuple[dict[str, ModuleType], dict[str, str]]:
+    """Load peers.
+
+    Returns
+    -------
+    dict, dict
+        The modules by name; and for each that cannot be loaded, why.
+    """
+    found, missing = {}, {}
+    for name in names:
+        try:
+            found[name] = import_module(OWN.get(name, name))
+        except ImportError as error:
+            missing[name] = f"{type(error).__name__}: {error}"
+    threads = int(os.environ["MINIFUSE_THREADS"])
+    if "torch" in found:
+        found["torch"].set_num_threads(threads)
+    if "numexpr" in found:
+        found["numexpr"].set_num_threads(threads)
+    return found, missing
+
+
+def threads(peers: dict[str, ModuleType]) -> dict[str, Any]:
+    """How many threads each uses, as it says itself."""
+    from minifuse.backends.parallel.driver import THREADS
+
+    found: dict[str, Any] = {"minifuse": THREADS}
+    if "torch" in peers:
+        found["torch"] = peers["torch"].get_num_threads()
+    if "numexpr" in peers:
+        found["numexpr"] = peers["numexpr"].get_num_threads()
+    try:
+        from threadpoolctl import threadpool_info
+    except ImportError:
+        found["blas of numpy"] = f"{os.environ['OPENBLAS_NUM_THREADS']} asked for"
+        return found
+    for pool in threadpool_info():
+        if pool["internal_api"] == "openblas" and "numpy" in pool["filepath"]:
+            found["blas of numpy"] = pool["num_threads"]
+    return found

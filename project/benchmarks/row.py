@@ -1,0 +1,212 @@
+"""A row of the benchmark: what is compared, how its results are checked, and how fast it should be.
+
+A row sets up a `Contest`: players that do the same work, minifuse first. Most rows are a `formula`, one expression that
+is written once for all who have PyTorch's words, and once more for NumPy where its words differ. Nothing here measures.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import minifuse as mf
+
+Array = npt.NDArray[Any]
+Work = Callable[..., Any]
+Result = dict[str, Any]  # what the JSON says of a row
+
+US = "minifuse"
+QUICK_SIZE = 1024  # no dim is longer in a quick run
+TOLERANCE = {"float32": 2e-5, "float64": 1e-12}  # sums of 4,096 float32 in NumPy's order differ by up to 1e-5
+
+
+class SkippedRow(Exception):
+    """A row cannot be measured here; says why."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What the rows of one run share: who takes part, random numbers, a folder that is gone afterwards."""
+
+    peers: Mapping[str, ModuleType]
+    rng: np.random.Generator
+    folder: Path
+    is_quick: bool = False
+
+    def cut(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The shape to measure: a quick run makes long dims shorter."""
+        return tuple(min(n, QUICK_SIZE) if self.is_quick else n for n in shape)
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Players that do the same work, and what the result must be.
+
+    Attributes
+    ----------
+    players
+        Who -> a call of the work. The first one is minifuse; the others are its peers.
+    exact
+        The result, computed by NumPy in float64; None where there is nothing to compare.
+    dtype
+        The element type that every result must have.
+    tolerance
+        The largest error, as `run.error_of` measures it.
+    flops
+        Additions and multiplications of one call, where their rate is worth showing.
+    rests
+        Whether a pause comes before each player: after a product the threads of OpenBLAS look for more work for some
+        milliseconds, and would take a core from whoever comes next.
+    is_clocked
+        Whether a call gives the seconds that it measured itself, in another process.
+    counts
+        Numbers to record beside the times, read after the last call.
+    """
+
+    players: dict[str, Callable[[], Any]]
+    exact: Array | None = None
+    dtype: str = "float32"
+    tolerance: float = TOLERANCE["float32"]
+    flops: int = 0
+    rests: bool = False
+    is_clocked: bool = False
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Target:
+    """How fast a row should be. It is shown as met or not met, and never an error."""
+
+    words: str
+    measured: Callable[[Result], float | None]  # None where a peer is missing
+    bound: float
+    is_upper: bool
+
+    def judge(self, result: Result) -> Result:
+        """What the JSON says of it."""
+        value = self.measured(result)
+        is_met = None if value is None else (value <= self.bound if self.is_upper else value >= self.bound)
+        return {"words": self.words, "bound": self.bound, "value": value, "met": is_met}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A name, a group, a contest that is set up when its turn comes, and targets."""
+
+    name: str
+    group: str
+    setup: Callable[[Bench], Contest]
+    targets: tuple[Target, ...] = ()
+
+
+def speed(peer: str, at_least: float) -> Target:
+    """minifuse is to be at least so many times as fast as a peer, in the median of the rounds."""
+    return Target(
+        f"at least {at_least:.3g} times as fast as {peer}",
+        lambda result: result["ratios"].get(peer, {}).get("median"),
+        at_least,
+        is_upper=False,
+    )
+
+
+def delay(peer: str, at_most_s: float) -> Target:
+    """minifuse is to take at most so many seconds more than a peer."""
+
+    def measured(result: Result) -> float | None:
+        times = result["times"]
+        return times[US]["median"] - times[peer]["median"] if peer in times else None
+
+    return Target(f"at most {at_most_s:.3g} s more than {peer}", measured, at_most_s, is_upper=True)
+
+
+def count(what: str, at_most: int) -> Target:
+    """A number that is recorded beside the times is to be at most so large."""
+    return Target(f"at most {at_most} {what}", lambda result: result["counts"].get(what), at_most, is_upper=True)
+
+
+Inputs = Callable[[Bench], list[Array]]
+
+
+def normal(*shapes: tuple[int, ...], dtype: str = "float32") -> Inputs:
+    """Standard normal numbers."""
+    return lambda bench: [bench.rng.standard_normal(bench.cut(shape)).astype(dtype) for shape in shapes]
+
+
+def uniform(*shapes: tuple[int, ...], low: float = 0.0, high: float = 1.0, dtype: str = "float32") -> Inputs:
+    """Numbers between low and high: sums and logarithms of them are far from 0."""
+    return lambda bench: [bench.rng.uniform(low, high, bench.cut(shape)).astype(dtype) for shape in shapes]
+
+
+def formula(
+    name: str,
+    group: str,
+    inputs: Inputs,
+    tensors: Work,
+    numpy: Work | None = None,
+    *,
+    exact: Work | None = None,
+    others: Mapping[str, Work] | None = None,
+    without: Sequence[str] = (),
+    gradients: bool = False,
+    tolerance: float | None = None,
+    flops: Callable[..., int] | None = None,
+    rests: bool = False,
+    targets: Sequence[Target] = (),
+) -> Row:
+    """A row whose players compute one expression of the same arrays.
+
+    Parameters
+    ----------
+    inputs
+        Makes the arrays. Every player gets copies of its own.
+    tensors
+        The expression, on tensors of minifuse and of torch.
+    numpy
+        The same on NumPy arrays; `tensors` itself if left out.
+    exact
+        The same on float64 arrays, for the check; as `numpy` if left out.
+    others
+        More players, or other expressions for those named above.
+    without
+        Players that are left out.
+    gradients
+        Whether the first array requires a gradient, where there are gradients.
+    flops
+        Additions and multiplications, by the result and the arrays.
+    tolerance, rests, targets
+        As `Contest` and `Row` describe them.
+    """
+
+    def setup(bench: Bench) -> Contest:
+        arrays = inputs(bench)
+        dtype = arrays[0].dtype.name
+        works = {US: tensors, "torch": tensors, "numpy": numpy or tensors, **(others or {})}
+        players = {}
+        for who, work in works.items():
+            if who not in without and (who.startswith(US) or who in bench.peers):
+                players[who] = partial(work, *as_inputs(who, arrays, bench, gradients))
+        reference = exact or numpy or tensors
+        result = np.asarray(reference(*[x.astype(np.float64) for x in arrays]))
+        work_done = flops(result, *arrays) if flops else 0
+        return Contest(players, result, dtype, tolerance or TOLERANCE[dtype], work_done, rests)
+
+    return Row(name, group, setup, tuple(targets))
+
+
+def as_inputs(who: str, arrays: Sequence[Array], bench: Bench, gradients: bool) -> list[Any]:
+    """Copies of the arrays, as what a player computes with."""
+    copies: list[Any] = [x.copy() for x in arrays]
+    if who.startswith(US):
+        copies = [mf.from_numpy(x) for x in copies]
+    elif who == "torch":
+        copies = [bench.peers["torch"].from_numpy(x) for x in copies]
+    else:
+        return copies
+    if gradients:
+        copies[0].requires_grad = True
+    return copies

@@ -1,0 +1,62 @@
+"""Elementwise functions on 2^22 numbers, in both precisions: how good the vector math is."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..row import Array, Row, Work, formula, normal, uniform
+
+GROUP = "functions"
+N = (1 << 22,)
+
+
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + exp(-x))."""
+    return 1 / (1 + np.exp(-x))
+
+
+def erf(x: Array) -> Array:
+    """The error function, which NumPy does not have."""
+    return np.frompyfunc(math.erf, 1, 1)(x).astype(x.dtype)
+
+
+def gelu(x: Array) -> Array:
+    """x times the probability that a standard normal variable lies below x."""
+    return x * 0.5 * (1 + erf(x * math.sqrt(0.5)))
+
+
+def torch_gelu(x: Any) -> Any:
+    """The same in torch, where it is no method."""
+    import torch
+
+    return torch.nn.functional.gelu(x)
+
+
+# name -> on tensors, on arrays, where NumPy has it, range of x
+FUNCTIONS: dict[str, tuple[Work, Work, bool, tuple[float, float] | None]] = {
+    "exp": (lambda x: x.exp(), np.exp, True, None),
+    "log": (lambda x: x.log(), np.log, True, (0.01, 100)),
+    "log1p": (lambda x: x.log1p(), np.log1p, True, (-0.9, 9)),
+    "tanh": (lambda x: x.tanh(), np.tanh, True, None),
+    "sigmoid": (lambda x: x.sigmoid(), sigmoid, True, None),
+    "erf": (lambda x: x.erf(), erf, False, None),
+    "gelu": (lambda x: x.gelu(), gelu, False, None),
+}
+
+
+def row(name: str, dtype: str) -> Row:
+    """The row of a function in one precision."""
+    tensors, arrays, is_in_numpy, limits = FUNCTIONS[name]
+    return formula(
+        f"{name}, {dtype}",
+        GROUP,
+        uniform(N, low=limits[0], high=limits[1], dtype=dtype) if limits else normal(N, dtype=dtype),
+        tensors,
+        exact=arrays,
+        others=({"numpy": arrays} if is_in_numpy else {}) | ({"torch": torch_gelu} if name == "gelu" else {}),
+        without=() if is_in_numpy else ["numpy"],
+    )
+
+
+ROWS = [row(name, dtype) for name in FUNCTIONS for dtype in ("float32", "float64")]

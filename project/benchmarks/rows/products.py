@@ -1,0 +1,49 @@
+"""Matrix products: squares, skinny ones, vectors, batches, transposed operands."""
+
+from collections.abc import Sequence
+
+from ..row import Row, Target, Work, formula, normal, speed
+
+GROUP = "matmul"
+
+
+def product(
+    name: str,
+    a: tuple[int, ...],
+    b: tuple[int, ...],
+    work: Work = lambda a, b: a @ b,
+    *,
+    summed: int = -1,
+    dtype: str = "float32",
+    targets: Sequence[Target] = (),
+) -> Row:
+    """A row that multiplies matrices of shapes a and b; `summed` is the dim of a that the product sums over."""
+    return formula(
+        name,
+        GROUP,
+        normal(a, b, dtype=dtype),
+        work,
+        flops=lambda y, x, _: 2 * y.size * x.shape[summed],
+        rests=True,
+        targets=targets,
+    )
+
+
+def square(n: int, dtype: str = "float32", targets: Sequence[Target] = ()) -> Row:
+    """The product of two square matrices."""
+    return product(f"{n} x {n} x {n}, {dtype}", (n, n), (n, n), dtype=dtype, targets=targets)
+
+
+ROWS = [
+    square(256),
+    square(512),
+    square(1024, targets=[speed("numpy", 0.95)]),
+    square(2048),
+    square(1024, "float64"),
+    product("(4096, 64) @ (64, 64)", (4096, 64), (64, 64)),
+    product("(64, 4096) @ (4096, 64)", (64, 4096), (4096, 64)),
+    product("(4096, 1024) @ (1024,)", (4096, 1024), (1024,)),
+    product("(64, 32, 32) @ (64, 32, 32)", (64, 32, 32), (64, 32, 32)),
+    product("a.T @ b, 1024 x 1024 x 1024", (1024, 1024), (1024, 1024), lambda a, b: a.T @ b, summed=0),
+    product("a @ b.T, 1024 x 1024 x 1024", (1024, 1024), (1024, 1024), lambda a, b: a @ b.T),
+]

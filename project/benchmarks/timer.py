@@ -1,0 +1,109 @@
+"""The timer: players take turns, so that whatever else the machine does meets all of them alike.
+
+A round is one block of calls of each player. Of many rounds the median counts, with its quartiles; players are compared by
+the ratios within each round, which a slow minute changes less than it changes the times. Each block follows a call that
+is not timed: it brings the player's own data into the caches and wakes its own threads.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from itertools import repeat
+from typing import NamedTuple
+
+BLOCK_S = 0.004  # calls are repeated until a block takes this long
+BUDGET_S = 1.2  # for the rounds of a row, where that is at least FEWEST_ROUNDS
+FEWEST_ROUNDS, MOST_ROUNDS = 5, 41
+LONG_CALL_S = 0.05  # longer ones are not repeated untimed before a block
+REST_S = 0.01
+
+Player = Callable[[], object]
+
+
+class Spread(NamedTuple):
+    """Median, lower and upper quartile."""
+
+    median: float
+    q1: float
+    q3: float
+
+
+class Times(NamedTuple):
+    """Seconds per call of each player, round by round, and how many calls a block had."""
+
+    rounds: dict[str, list[float]]
+    calls: dict[str, int]
+
+
+def take_turns(players: dict[str, Player], is_quick: bool = False, rests: bool = False) -> Times:
+    """Time players that were called before, in turn.
+
+    Parameters
+    ----------
+    players
+        Each a call without arguments.
+    is_quick
+        One call of each in two rounds, which shows that they run.
+    rests
+        Whether to sleep for some milliseconds before each block.
+    """
+    first = {who: time_block(player, 1) for who, player in players.items()}
+    calls = {who: 1 if is_quick else calls_in_a_block(player) for who, player in players.items()}
+    rounds: dict[str, list[float]] = {who: [] for who in players}
+    started, count = time.perf_counter(), 0
+    while goes_on(count, time.perf_counter() - started, 2 if is_quick else FEWEST_ROUNDS, is_quick):
+        for who, player in players.items():
+            if rests:
+                time.sleep(REST_S)
+            if first[who] < LONG_CALL_S:
+                player()
+            rounds[who].append(time_block(player, calls[who]))
+        count += 1
+    return Times(rounds, calls)
+
+
+def read_clocks(players: dict[str, Callable[[], float]], is_quick: bool = False) -> Times:
+    """Let players that measure themselves take turns; each call gives seconds."""
+    count = 1 if is_quick else FEWEST_ROUNDS
+    rounds: dict[str, list[float]] = {who: [] for who in players}
+    for _ in range(count):
+        for who, player in players.items():
+            rounds[who].append(player())
+    return Times(rounds, dict.fromkeys(players, 1))
+
+
+def goes_on(count: int, elapsed_s: float, fewest: int, is_quick: bool) -> bool:
+    """Whether there is another round."""
+    if count < fewest:
+        return True
+    return not is_quick and count < MOST_ROUNDS and elapsed_s < BUDGET_S
+
+
+def time_block(player: Player, calls: int) -> float:
+    """Seconds per call, the loop and the call of a Python function included: some 50 ns."""
+    start = time.perf_counter()
+    for _ in repeat(None, calls):
+        player()
+    return (time.perf_counter() - start) / calls
+
+
+def calls_in_a_block(player: Player) -> int:
+    """How many calls take as long as a block should."""
+    calls = 1
+    while (seconds := time_block(player, calls)) * calls < BLOCK_S:
+        calls = max(2 * calls, min(10 * calls, int(BLOCK_S / max(seconds, 1e-9))))
+    return calls
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """The median and the quartiles.
+
+    Examples
+    --------
+    >>> spread([4.0, 1.0, 2.0, 3.0, 5.0])
+    Spread(median=3.0, q1=2.0, q3=4.0)
+    """
+    if len(values) == 1:
+        return Spread(values[0], values[0], values[0])
+    q1, median, q3 = statistics.quantiles(values, n=4, method="inclusive")
+    return Spread(median, q1, q3)

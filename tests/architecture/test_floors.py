@@ -1,0 +1,232 @@
+"""Imports only point down. The floors are listed here and explained in docs/guide/floors.md; the two must agree."""
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from graphlib import TopologicalSorter
+from importlib.util import resolve_name
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.sources import PACKAGE, ROOT, Module, modules
+
+PAGE = ROOT / "docs" / "guide" / "floors.md"
+
+# Lowest first. A module may import what stands below it and, without a circle, its neighbours on the same floor.
+# `nn.*` stands for a package and everything in it; `minifuse` is the package's own __init__.py.
+FLOORS = (
+    ("errors",),
+    ("dag",),
+    ("dtypes",),
+    ("indexing", "layout"),
+    ("value",),
+    ("operators",),
+    ("kernels",),
+    ("storage",),
+    ("kernel_cache",),
+    ("backends.base",),
+    ("backends.python",),
+    ("backends.emit",),
+    ("backends.parallel.*",),
+    ("backends", "backends.registry"),
+    ("autodiff",),
+    ("scalar",),
+    ("functions",),
+    ("array",),
+    ("graph.node",),
+    ("graph.differentiate",),
+    ("graph.steps",),
+    ("graph.schedule",),
+    ("graph.host",),
+    ("graph", "graph.plan"),
+    ("tensor",),
+    ("creation", "transforms"),
+    ("nn.*",),
+    ("optim",),
+    ("data.*",),
+    ("testing",),
+    ("minifuse",),
+    ("pytest_plugin",),
+    ("cli.*",),
+)
+
+
+class Arrow(NamedTuple):
+    """One import: `importer` says, in this line, that it needs `imported`."""
+
+    importer: Module
+    line: int
+    imported: str
+    for_types_only: bool
+
+
+def arrows(package: Mapping[str, Module]) -> Iterator[Arrow]:
+    """Every import of one of the package's modules by another, those inside functions included."""
+    for module in package.values():
+        for node, for_types_only in statements(module.tree, False):
+            for target in targets(node, module):
+                while target not in package and "." in target:  # a name in a module stands for the module
+                    target = target.rpartition(".")[0]
+                if target in package and target != module.name:
+                    yield Arrow(module, node.lineno, target, for_types_only)
+
+
+def statements(node: ast.AST, for_types_only: bool) -> Iterator[tuple[ast.stmt | ast.expr, bool]]:
+    """All that stands below a node, each with whether it is read by type checkers only."""
+    for name, children in ast.iter_fields(node):
+        below = for_types_only or (name == "body" and isinstance(node, ast.If) and is_type_checking(node.test))
+        for child in children if isinstance(children, list) else [children]:
+            if isinstance(child, ast.stmt | ast.expr):
+                yield child, below
+            if isinstance(child, ast.AST):
+                yield from statements(child, below)
+
+
+def is_type_checking(test: ast.expr) -> bool:
+    return ast.unparse(test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+
+
+def targets(node: ast.stmt | ast.expr, module: Module) -> list[str]:
+    """The dotted names that a statement imports, or that a call of `import_module` names in plain text."""
+    here = module.name if module.is_package else module.name.rpartition(".")[0]
+    match node:
+        case ast.Import(names=names):
+            return [alias.name for alias in names]
+        case ast.ImportFrom(module=name, names=names, level=level):
+            origin = resolve_name("." * level + (name or ""), here)
+            return [f"{origin}.{alias.name}" for alias in names]
+        case ast.Call(
+            args=[ast.Constant(str(name)), *_], func=ast.Name("import_module") | ast.Attribute(attr="import_module")
+        ):
+            return [resolve_name(name, here)]
+    return []
+
+
+def short(name: str) -> str:
+    """The name as the table says it."""
+    return name.removeprefix(PACKAGE + ".")
+
+
+def stands_for(entry: str, name: str) -> bool:
+    """Whether an entry of the table means this module."""
+    return entry == name or (entry.endswith(".*") and f"{name}.".startswith(entry[:-1]))
+
+
+def floor_of(name: str) -> int | None:
+    """The floor that a module stands on; None where it stands on none."""
+    floors = (floor for floor, entries in enumerate(FLOORS) if any(stands_for(entry, short(name)) for entry in entries))
+    return next(floors, None)
+
+
+def faults(package: Mapping[str, Module]) -> list[str]:
+    """What is wrong with the imports of a package, a line each."""
+    found = []
+    for importer, line, imported, for_types_only in arrows(package):
+        here, there = floor_of(importer.name), floor_of(imported)
+        if not for_types_only and here is not None and there is not None and there > here:
+            found.append(
+                f"{importer.path}:{line}: {label(importer.name, here)} imports {label(imported, there)}, "
+                "which stands above it; move what is needed down, or hand it in from above"
+            )
+    return found
+
+
+def label(name: str, floor: int) -> str:
+    return f"{short(name)} (floor {floor}: {', '.join(FLOORS[floor])})"
+
+
+def plant(root: Path, **sources: str) -> dict[str, Module]:
+    """A small package to try the rules on, given as module names, with `_` for a dot, and their sources."""
+    for name, source in sources.items():
+        path = root.joinpath(PACKAGE, *name.split("_")).with_suffix(".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source)
+        for folder in {root / PACKAGE, path.parent}:
+            (folder / "__init__.py").touch()
+    return modules(root)
+
+
+def test_imports_only_point_down():
+    found = faults(modules())
+    assert not found, "imports that point up:\n" + "\n".join(found)
+
+
+def test_every_module_stands_on_a_floor():
+    lost = [str(module.path) for name, module in modules().items() if floor_of(name) is None]
+    assert not lost, f"on no floor: {', '.join(lost)}; give them one in FLOORS of this test and in {PAGE.relative_to(ROOT)}"
+
+
+def test_every_floor_is_in_use():
+    empty = [entry for entry in chain(*FLOORS) if not any(stands_for(entry, short(name)) for name in modules())]
+    assert not empty, f"floors with no module: {', '.join(empty)}"
+
+
+def test_neighbours_on_a_floor_do_not_import_in_circles():
+    below: dict[str, set[str]] = {name: set() for name in modules()}
+    for importer, _, imported, for_types_only in arrows(modules()):
+        if not for_types_only:
+            below[importer.name].add(imported)
+    TopologicalSorter(below).prepare()  # CycleError names the circle
+
+
+def test_the_page_shows_the_same_floors():
+    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    shown = [tuple(re.findall(r"`([^`]+)`", row.split("|")[1])) for row in rows]
+    assert shown == list(FLOORS), f"{PAGE.relative_to(ROOT)} and FLOORS differ"
+    empty = [row for row in rows if not row.split("|")[2].strip()]
+    assert not empty, "a floor without a word on what it is for"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from .storage import allocate",
+        "from . import storage",
+        "from minifuse import storage",
+        "import minifuse.storage",
+        "import minifuse.storage as memory",
+        "def f():\n    if True:\n        from .storage import allocate",
+        "try:\n    pass\nexcept ImportError:\n    from . import storage",
+        "from importlib import import_module\nstorage = import_module('minifuse.storage')",
+        "import importlib\ndef f(): return [importlib.import_module('.storage', __package__)]",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    pass\nelse:\n    from . import storage",
+    ],
+)
+def test_an_arrow_that_points_up_is_found(tmp_path, source):
+    (fault,) = faults(plant(tmp_path, layout=source, storage=""))
+    line = source[: source.rindex("storage")].count("\n") + 1
+    assert re.match(rf"minifuse/layout\.py:{line}: layout \(floor .*\) imports storage \(floor ", fault)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from .layout import Layout",
+        "from . import errors, layout",
+        "import storage",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .tensor import Tensor",
+        "import typing\nif typing.TYPE_CHECKING:\n    from .tensor import Tensor",
+    ],
+)
+def test_arrows_that_point_down_or_serve_types_are_fine(tmp_path, source):
+    assert faults(plant(tmp_path, storage=source, layout="", errors="", tensor="")) == []
+
+
+def test_relative_imports_are_resolved_from_packages_and_modules(tmp_path):
+    package = plant(tmp_path, nn_module="from ..cli import main\nfrom . import linear", nn_linear="", cli="")
+    (tmp_path / "minifuse/nn/__init__.py").write_text("from .module import Module")
+    found = {(short(arrow.importer.name), short(arrow.imported)) for arrow in arrows(package)}
+    assert found == {("nn.module", "cli"), ("nn.module", "nn.linear"), ("nn", "nn.module")}
+    (fault,) = faults(package)
+    assert fault.startswith("minifuse/nn/module.py:1: nn.module")
+
+
+def test_the_floors_name_each_module_once():
+    entries = list(chain(*FLOORS))
+    assert len(entries) == len(set(entries))
+    assert floor_of("minifuse.backends.parallel.driver") == floor_of("minifuse.backends.parallel")
+    assert floor_of("minifuse.backends.base") != floor_of("minifuse.backends")
+    assert floor_of("minifuse.nnn") is None

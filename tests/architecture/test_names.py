@@ -1,0 +1,60 @@
+"""The public names. A name is added here on purpose, and taken away with a line in the changelog."""
+
+import inspect
+from types import ModuleType
+
+import pytest
+
+import minifuse as mf
+
+CREATION = "tensor zeros ones full rand randn arange zeros_like ones_like empty_like from_numpy from_dlpack manual_seed"
+ELEMENTWISE = "neg abs exp log log1p sqrt rsqrt sin cos tanh sigmoid relu gelu erf maximum minimum where clip isnan"
+AUTODIFF = "grad no_grad source"
+BACKENDS = "backends register_backend set_default_backend use_backend"
+CLASSES = "Tensor Scalar"
+DTYPES = "float32 float64 int32 int64 bool_"
+ERRORS = (
+    "MinifuseError ShapeError ViewError DTypeError IndexingError OverlapError GradientError BackendError MissingPartError "
+    "FuseError"
+)
+PARTS = "nn optim data testing cache memory"
+
+PUBLIC = set(" ".join([CREATION, ELEMENTWISE, AUTODIFF, BACKENDS, CLASSES, DTYPES, ERRORS, PARTS]).split())
+
+
+def test_all_is_this_list():
+    added, missing = set(mf.__all__) - PUBLIC, PUBLIC - set(mf.__all__)
+    assert not added, f"new in minifuse.__all__: {sorted(added)}; add them to this list if they are meant to stay"
+    assert not missing, f"no longer in minifuse.__all__: {sorted(missing)}"
+    assert len(mf.__all__) == len(set(mf.__all__))
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_every_name_exists_and_is_explained(name):
+    value = getattr(mf, name)
+    text = inspect.getdoc(value)
+    assert text, f"mf.{name} has no docstring"
+    if inspect.isroutine(value):
+        assert ">>>" in text, f"the docstring of mf.{name} has no example"
+
+
+def test_dir_shows_the_public_names():
+    assert set(dir(mf)) >= PUBLIC
+
+
+def test_nothing_else_looks_public():
+    others = {name: getattr(mf, name) for name in dir(mf) if not name.startswith("_") and name not in PUBLIC}
+    stray = [name for name, value in others.items() if not is_part_of_minifuse(value)]
+    assert not stray, f"minifuse.__init__ leaks {stray}: import them under a name with an underscore, or delete them"
+
+
+def is_part_of_minifuse(value: object) -> bool:
+    return isinstance(value, ModuleType) and value.__name__.startswith(f"{mf.__name__}.")
+
+
+def test_names_are_what_they_were_made_as():
+    """A name says the same in a traceback and in the source."""
+    for name in sorted(PUBLIC):
+        value = getattr(mf, name)
+        if inspect.isclass(value) or inspect.isfunction(value):
+            assert value.__name__ == name

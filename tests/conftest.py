@@ -1,0 +1,19 @@
+"""What all tests share: threads that sleep when idle, a kernel cache, and how hard Hypothesis tries."""
+
+import os
+
+import pytest
+from hypothesis import settings
+
+# OpenMP reads it when it starts, at the first parallel launch. Idle threads that spin take the cores of the other process.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+settings.register_profile("ci", derandomize=True, max_examples=50, deadline=None)
+settings.register_profile("thorough", max_examples=2000, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Kernels go into pytest's own cache: shared by its processes, kept between runs, emptied by --cache-clear."""
+    if config.pluginmanager.hasplugin("cacheprovider"):
+        os.environ.setdefault("MINIFUSE_CACHE", str(config.cache.mkdir("kernels")))

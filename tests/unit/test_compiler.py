@@ -1,0 +1,272 @@
+"""From the text of a CPU kernel to code at an address, and from the disk to code without a compiler."""
+
+import ast
+import ctypes
+import json
+import math
+import os
+import struct
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from minifuse.backends.parallel import compiler
+from minifuse.backends.parallel.compiler import build_object, compile_kernel_text, complete, flavour, link_object
+from minifuse.kernel_cache import KernelCache
+
+Kernel = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """An empty cache, in memory and on disk."""
+    monkeypatch.setenv("MINIFUSE_CACHE", str(tmp_path / "kernels"))
+    empty = KernelCache()
+    monkeypatch.setattr(compiler, "kernel_cache", empty)
+    return empty
+
+
+def call(address, *arrays, start=0, stop=None):
+    """Run a kernel over arrays of one length, on this thread."""
+    addresses = [array.ctypes.data for array in arrays]
+    Kernel(address)(start, len(arrays[0]) if stop is None else stop, struct.pack(f"={len(arrays)}q", *addresses))
+
+
+def text(*lines, imports="", pointers="f64 f64"):
+    """A kernel that runs these lines for each i, with pointers x0, x1, ... to its arguments."""
+    unpack = [f"x{k} = pointer_{short}(args[{k}])" for k, short in enumerate(pointers.split())]
+    body = [*unpack, "for i in range(start, stop):", *(f"    {line}" for line in lines)]
+    return "\n".join([imports, "", "def kernel(start, stop, args):", *(f"    {line}" for line in body), ""])
+
+
+def test_a_kernel_is_called_for_a_range(cache):
+    x, y = np.zeros(10), np.arange(10.0)
+    call(compile_kernel_text(text("x0[i] = x1[i] + i")), x, y, start=3, stop=7)
+    assert x.tolist() == [0, 0, 0, 6, 8, 10, 12, 0, 0, 0]
+    call(compile_kernel_text(text("x0[i] = -1.0")), x, y, start=5, stop=5)
+    assert x[5] == 10
+
+
+def test_a_kernel_in_memory_is_the_same_address(cache):
+    assert compile_kernel_text(text("x0[i] = 1.0")) == compile_kernel_text(text("x0[i] = 1.0"))
+    assert cache.stats()[:3] == (1, 1, 0)
+
+
+FLOAT_CALLS = {
+    "math.sin(x)": math.sin,
+    "math.pow(x, 1.7)": lambda x: math.pow(x, 1.7),
+    "math.erf(x)": math.erf,
+    "math.atan2(x, 2.0)": lambda x: math.atan2(x, 2.0),
+    "x % 0.7": lambda x: x % 0.7,
+    "math.gamma(x)": math.gamma,  # a function of Numba's own
+}
+
+
+def test_functions_of_libm_and_of_numba_are_found(cache):
+    y, last = np.linspace(0.5, 4, 9), len(FLOAT_CALLS)
+    lines = [f"x{k}[i] = {call}" for k, call in enumerate(FLOAT_CALLS)]
+    source = text(f"x = x{last}[i]", *lines, imports="import math", pointers="f64 " * (last + 1))
+    for _ in range(2):  # compiled, then from disk
+        results = np.zeros((last, 9))
+        call(compile_kernel_text(source), *results, y)
+        expected = [[function(value) for value in y] for function in FLOAT_CALLS.values()]
+        np.testing.assert_allclose(results, expected, rtol=1e-13, atol=1e-15)
+        cache._kernels.clear()
+
+
+def test_integer_powers_and_divisions_by_zero(cache):
+    x = np.array([-7, -2, -1, 0, 1, 2, 7])
+    power, quotient, remainder = np.zeros((3, 7), np.int64)
+    lines = ["x0[i] = x3[i] ** 5", "x1[i] = 7 // x3[i]", "x2[i] = 7 % x3[i]"]
+    call(compile_kernel_text(text(*lines, pointers="i64 i64 i64 i64")), power, quotient, remainder, x)
+    assert power.tolist() == (x**5).tolist()
+    with np.errstate(divide="ignore"):
+        assert quotient.tolist() == (7 // x).tolist()
+        assert remainder.tolist() == (7 % x).tolist()
+
+
+# The file that a person reads
+
+
+def test_the_text_imports_what_it_reads_and_nothing_else():
+    source = complete(
+        text("x0[i] = where(x1[i] > f64(0), math.sin(x1[i]), y)", imports="import math\nfrom numpy import pi as y")
+    )
+    imports = [ast.unparse(node) for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert imports == [
+        "from numba import cfunc",
+        "from minifuse.backends.parallel.vector_math import f64, pointer_f64, where",
+        "import math",
+        "from numpy import pi as y",
+    ]
+    plain = complete("def kernel(start, stop, args):\n    for i in range(start, stop):\n        args[i] = i\n")
+    assert "vector_math" not in plain
+
+
+def test_the_file_is_python_that_numba_compiles_by_itself(cache):
+    compile_kernel_text(text("x0[i] = 2 * x1[i]"))
+    (kernel,) = cache.kernels()
+    namespace = {}
+    exec(kernel.path.read_text(), namespace)
+    x, y = np.zeros(100), np.arange(100.0)
+    call(namespace[kernel.name].address, x, y)
+    assert x.tolist() == (2 * y).tolist()
+
+
+def test_the_code_is_as_large_as_numbas_own_and_computes_in_vectors(cache):
+    import llvmlite.binding as llvm
+    from numba import cfunc
+
+    compile_kernel_text(text("x0[i] = x1[i] * x2[i] + x0[i]", pointers="f32 f32 f32"))
+    (kernel,) = cache.kernels()
+    code = build_object(kernel.name, kernel.text).partition(b"\n")[2]
+    namespace = {"cfunc": cfunc}
+    exec(kernel.text, namespace)
+    numbas = namespace[kernel.name].inspect_llvm()
+    assert "x float>" in numbas
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, jit=True
+    )
+    sizes = [instructions(llvm, code), instructions(llvm, machine.emit_object(llvm.parse_assembly(numbas)))]
+    assert sizes[0] == pytest.approx(sizes[1], rel=0.25)  # a scalar loop has a tenth; one compiled twice, double
+
+
+def instructions(llvm, code):
+    """Bytes of instructions in an object file."""
+    return sum(section.size() for section in llvm.ObjectFileRef.from_data(code).sections() if section.is_text())
+
+
+def test_a_kernel_that_cannot_be_compiled_shows_its_line_and_is_not_kept(cache):
+    import numba
+
+    with pytest.raises(numba.TypingError) as error:
+        compile_kernel_text(text("x0[i] = x1[i].nothing"))
+    assert "x0[i] = x1[i].nothing" in str(error.value)
+    assert "from numba import cfunc" not in str(error.value)
+    assert cache.stats()[:4] == (0, 0, 0, 0)
+
+
+# What decides the machine code
+
+
+def test_the_flavour_holds_all_that_decides(cache, monkeypatch, tmp_path):
+    import llvmlite
+    import numba
+
+    monkeypatch.setattr(compiler, "__file__", str(tmp_path / "compiler.py"))
+    usual = flavour.__wrapped__()
+    for part in ("cpu", *compiler.host_processor(), f"numba {numba.__version__}", f"llvmlite {llvmlite.__version__}"):
+        assert part in usual.split("\n")
+    monkeypatch.setenv("NUMBA_LOOP_VECTORIZE", "0")
+    assert flavour.__wrapped__() != usual
+    monkeypatch.delenv("NUMBA_LOOP_VECTORIZE")
+    assert flavour.__wrapped__() == usual
+    monkeypatch.setattr(compiler, "host_processor", lambda: ("another", "+avx"))
+    assert flavour.__wrapped__() != usual
+
+
+def test_the_flavour_changes_with_the_vocabulary(monkeypatch, tmp_path):
+    (tmp_path / "vector_math.py").write_text("a = 1")
+    monkeypatch.setattr(compiler, "__file__", str(tmp_path / "compiler.py"))
+    first = flavour.__wrapped__()
+    (tmp_path / "vector_math.py").write_text("a = 2")
+    assert flavour.__wrapped__() != first
+
+
+# From the disk
+
+
+@pytest.mark.parametrize("payload", [b"", b"\n", b"\nnot an object file", b"sin\n\x7fELF" + bytes(200)])
+def test_bytes_that_are_no_object_file_are_an_error(payload):
+    with pytest.raises(RuntimeError):
+        link_object("k_0", payload)
+
+
+def test_a_function_that_is_not_there_is_an_error(cache):
+    code = build_object("k_1", complete(text("x0[i] = 1.0")).replace("def kernel(", "def k_1("))
+    with pytest.raises(RuntimeError):
+        link_object("k_2", code)
+    assert link_object("k_1", code)
+
+
+def test_a_damaged_object_with_a_right_checksum_is_compiled_again(cache):
+    source = text("x0[i] = x1[i]")
+    with pytest.raises(RuntimeError):
+        cache.find(complete(source), flavour(), lambda name, text: b"\nnothing", link_object)
+    cache.find(complete(source), flavour(), lambda name, text: b"\nnothing", lambda name, payload: 0)
+    (path,) = cache.stats().folder.glob("*.bin")
+    damaged = path.read_bytes()
+    cache._kernels.clear()
+    x, y = np.zeros(4), np.arange(4.0)
+    call(compile_kernel_text(source), x, y)
+    assert x.tolist() == y.tolist()
+    assert path.read_bytes() != damaged
+
+
+PROGRAM = """
+import json, os, struct, sys
+from minifuse.backends.parallel.compiler import compile_kernel_text
+from minifuse.backends.parallel.driver import driver
+from minifuse.kernel_cache import cache
+
+def square(more):
+    loop = f"for i in range(start, stop): args[i] = i * i + {more}"
+    kernel = compile_kernel_text(f"def kernel(start, stop, args):\\n    {loop}\\n")
+    for chunks in (1, 4):
+        results = bytes(8000)
+        driver()(kernel, 1000, chunks, results)
+        assert struct.unpack("=1000q", results) == tuple(i * i + more for i in range(1000))
+"""
+
+RUN = """
+had_numba = "numba" in sys.modules  # the package may need it, these modules do not
+for more in range(3):
+    square(more)
+print(json.dumps([cache.stats().compiled, cache.stats().loaded, "numba" in sys.modules and not had_numba]))
+"""
+
+COUNT = """
+from numba.core.event import install_recorder
+with install_recorder("numba:compile") as compiled, install_recorder("numba:run_pass") as passes:
+    for more in range(3):
+        square(more)
+print(json.dumps([cache.stats().compiled, cache.stats().loaded, len(compiled.buffer) + len(passes.buffer) > 0]))
+"""
+
+RACE = """
+square(0)  # whatever is made at first use
+read, write = os.pipe()
+children = []
+for _ in range(16):
+    children.append(os.fork())
+    if not children[-1]:
+        os.read(read, 1)
+        square(1)
+        os._exit(0)
+os.write(write, b"." * 16)
+print(json.dumps([os.waitpid(child, 0)[1] for child in children]))
+"""
+
+
+def run_process(folder, script):
+    environment = os.environ | {"MINIFUSE_CACHE": str(folder), "PYTHONWARNINGS": "ignore"}  # of a fork with threads
+    command = [sys.executable, "-c", PROGRAM + script]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_second_process_compiles_nothing(tmp_path):
+    assert run_process(tmp_path, COUNT) == [3, 0, True]  # so the events are counted at all
+    assert run_process(tmp_path, COUNT) == [0, 3, False]
+    assert run_process(tmp_path, RUN) == [0, 3, False]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform cannot fork")
+def test_sixteen_processes_race_for_one_kernel(tmp_path):
+    assert run_process(tmp_path, RACE) == [0] * 16
+    files = list(tmp_path.iterdir())
+    assert sorted(file.suffix for file in files) == [".bin", ".bin", ".py", ".py"]
+    assert len({file.stem for file in files}) == 2

@@ -1,0 +1,78 @@
+"""Equal parts are one object, and inputs come before users."""
+
+import gc
+from threading import Barrier, Thread
+
+from minifuse.dag import Interned, topological
+
+
+class Pair(metaclass=Interned):
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+
+class Other(metaclass=Interned):
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+
+def test_equal_parts_are_one_object():
+    assert Pair(1, "x") is Pair(1, "x")
+    assert Pair(Pair(1, 2), 3) is Pair(Pair(1, 2), 3)
+    assert Pair(1, 2) is not Pair(2, 1)
+
+
+def test_classes_do_not_mix():
+    assert type(Pair(1, 2)) is Pair
+    assert type(Other(1, 2)) is Other
+
+
+def test_nothing_is_kept_alive():
+    pair = Pair("only", "here")
+    assert ("only", "here") in Pair.known
+    del pair
+    gc.collect()
+    assert ("only", "here") not in Pair.known
+
+
+def test_threads_get_the_same_object():
+    found, barrier = [], Barrier(8)
+
+    def make():
+        for k in range(200):
+            barrier.wait()
+            found.append((k, Pair("thread", k)))
+
+    threads = [Thread(target=make) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for k in range(200):
+        assert len({id(pair) for j, pair in found if j == k}) == 1
+
+
+GRAPH = {"a": [], "b": [], "sum": ["a", "b"], "square": ["sum", "sum"], "root": ["square", "a"], "stray": ["a"]}
+
+
+def test_inputs_come_before_users_and_each_once():
+    assert topological(["root"], GRAPH.__getitem__) == ["a", "b", "sum", "square", "root"]
+
+
+def test_several_roots_share_what_they_need():
+    assert topological(["stray", "sum", "stray"], GRAPH.__getitem__) == ["a", "stray", "b", "sum"]
+    assert topological([], GRAPH.__getitem__) == []
+
+
+def test_it_looks_no_further_than_the_inputs_that_it_is_told():
+    assert topological(["root"], lambda x: GRAPH[x] if x != "square" else []) == ["square", "a", "root"]
+
+
+def test_a_graph_may_be_any_number_of_nodes_deep():
+    depth = 100_000
+    assert topological([0], lambda n: [n + 1] if n < depth else []) == list(range(depth, -1, -1))
+
+
+def test_a_graph_of_many_paths_is_walked_once():
+    """Each node uses the next one twice: 2 ** 60 paths, 61 nodes."""
+    assert len(topological([0], lambda n: [n + 1, n + 1] if n < 60 else [])) == 61

@@ -1,0 +1,277 @@
+"""The text of kernels: what a reader sees, and what of a kernel reaches its text.
+
+These are the exact sources that the CPU backend compiles. Each begins with the operands, numbers, sizes and strides that it
+unpacks; one exact preamble is shown in the first test, and left out in the others.
+"""
+
+import re
+from textwrap import dedent
+
+import pytest
+
+import minifuse as mf
+from minifuse.backends.registry import backend_named
+from minifuse.dtypes import float32, int32, int64
+from minifuse.graph.plan import Plan
+
+A, B = mf.ones(4, 6), mf.ones(4, 6)
+
+
+def kernels(function, *inputs, targets=()):
+    """The source of each kernel of a call."""
+    plan = Plan(function, inputs, targets)
+    return [step.source(plan.backend) for step in plan.steps]
+
+
+def body(function, *inputs, **more):
+    """The loops of the only kernel of a call."""
+    (text,) = kernels(function, *inputs, **more)
+    lines = text.splitlines()[1:]
+    first = next(k for k, line in enumerate(lines) if line.startswith("    for"))
+    return dedent("\n".join(lines[first:])) + "\n"
+
+
+def lines(text):
+    return dedent(text).lstrip("\n")
+
+
+# What is generated
+
+
+def test_a_map_unpacks_its_operands_and_runs_along_one_axis():
+    assert kernels(lambda x: mf.exp(x) * 2 + 0.5, A) == [
+        lines("""
+        def kernel(start, stop, args):
+            numbers = pointer_f64(args)
+            out0 = pointer_f32(args[0])
+            in0 = pointer_f32(args[1])
+            p0 = f32(numbers[2])
+            for i0 in range(start, stop):
+                out0[i0] = (exp(in0[i0]) * f32(2.0)) + p0
+        """)
+    ]
+
+
+def test_a_zip_with_a_broadcast_operand_has_two_axes():
+    assert body(lambda x, b: x + b, A, mf.ones(6)) == lines("""
+        for i0 in range(start, stop):
+            for i1 in range(n1):
+                out0[i0 * out0_0 + i1] = in0[i0 * in0_0 + i1] + in1[i1]
+    """)
+
+
+def test_a_sum_along_rows():
+    assert body(lambda x: x.sum(1), A) == lines("""
+        for i0 in range(start, stop):
+            fold0 = f32(0.0)
+            for i1 in range(n1):
+                fold0 += in0[i0 * in0_0 + i1]
+            out0[i0] = fold0
+    """)
+
+
+def test_a_sum_along_columns_walks_a_block_of_them_side_by_side():
+    assert body(lambda x: x.sum(0), A) == lines("""
+        for block in range(start, stop, 256):
+            width = min(256, stop - block)
+            fold0 = block_of_f32()
+            for c in range(width):
+                i0 = block + c
+                fold0[c] = f32(0.0)
+            for i1 in range(n1):
+                for c in range(width):
+                    i0 = block + c
+                    fold0[c] += in0[i0 + i1 * in0_1]
+            for c in range(width):
+                i0 = block + c
+                out0[i0] = fold0[c]
+    """)
+
+
+def test_softmax_is_three_sweeps_and_exponentials_wait_in_the_output():
+    text = body(lambda x: x.softmax(1), A)
+    assert text == lines("""
+        for i0 in range(start, stop):
+            fold0 = f32(-inf)
+            for i1 in range(n1):
+                fold0 = maximum(fold0, in0[i0 * in0_0 + i1])
+            fold1 = f32(0.0)
+            for i1 in range(n1):
+                t0 = exp((in0[i0 * in0_0 + i1] - fold0))
+                out0[i0 * out0_0 + i1] = t0
+                fold1 += t0
+            for i1 in range(n1):
+                t1 = out0[i0 * out0_0 + i1]
+                out0[i0 * out0_0 + i1] = t1 / fold1
+    """)
+    assert text.count("exp(") == 1
+
+
+def test_two_outputs_share_what_they_have_in_common():
+    assert body(lambda x: (x / x.sum(1, True), x.sum(1), x.max(1)), A) == lines("""
+        for i0 in range(start, stop):
+            fold0 = f32(0.0)
+            fold1 = f32(-inf)
+            for i1 in range(n1):
+                t0 = in0[i0 * in0_0 + i1]
+                fold0 += t0
+                fold1 = maximum(fold1, t0)
+            out1[i0] = fold0
+            out2[i0] = fold1
+            for i1 in range(n1):
+                out0[i0 * out0_0 + i1] = in0[i0 * in0_0 + i1] / fold0
+    """)
+
+
+def test_in_place_reads_what_it_writes():
+    assert body(lambda x: x * 2 + 1, A, targets=(0,)) == lines("""
+        for i0 in range(start, stop):
+            out0[i0] = (out0[i0] * f32(2.0)) + f32(1.0)
+    """)
+
+
+def test_in_place_on_two_targets_reads_both_before_it_writes_either():
+    assert body(lambda x, y: (x + y, x - y), A, B, targets=(0, 1)) == lines("""
+        for i0 in range(start, stop):
+            t0 = out0[i0]
+            t1 = out1[i0]
+            t2 = t0 + t1
+            t3 = t0 - t1
+            out0[i0] = t2
+            out1[i0] = t3
+    """)
+
+
+def test_an_operand_that_lies_across_is_walked_in_tiles():
+    assert body(lambda x, y: x + y, A, mf.ones(6, 4).T) == lines("""
+        for tile0 in range(start, stop, 16):
+            for tile1 in range(0, n1, 16):
+                for i0 in range(tile0, min(tile0 + 16, stop)):
+                    for i1 in range(tile1, min(tile1 + 16, n1)):
+                        out0[i0 * out0_0 + i1] = in0[i0 * in0_0 + i1] + in1[i0 + i1 * in1_1]
+    """)
+
+
+def test_operands_that_all_lie_across_are_not():
+    assert body(lambda x, y: x + y, A.T, B.T) == lines("""
+        for i0 in range(start, stop):
+            out0[i0] = in0[i0] + in1[i0]
+    """)
+
+
+def test_a_value_that_is_the_same_along_the_row_is_computed_once_a_row():
+    text = body(lambda x, b: x * mf.exp(b), A, mf.ones(4, 1))
+    assert text == lines("""
+        for i0 in range(start, stop):
+            t0 = exp(in1[i0])
+            for i1 in range(n1):
+                out0[i0 * out0_0 + i1] = in0[i0 * in0_0 + i1] * t0
+    """)
+
+
+# What does not reach the text
+
+
+def test_sizes_offsets_and_strides_are_not_in_the_text():
+    for function in (lambda x: x.softmax(1), lambda x: x.mean(0), lambda x: mf.tanh(x) + x):
+        texts = {kernels(function, x)[0] for x in (A, mf.ones(33, 1025), mf.ones(5, 9)[1:])}
+        assert len(texts) == 1
+
+
+def test_numbers_travel_as_parameters_and_but_for_0_1_2():
+    def shifted(c):
+        return kernels(lambda x: x + c, A)
+
+    assert shifted(0.25) == shifted(3.5) == shifted(-1.0)
+    assert "p0" in shifted(0.25)[0]
+    assert "f32(2.0)" in shifted(2.0)[0]
+    assert "p0" not in shifted(2)[0]
+
+
+def test_a_number_used_twice_is_one_parameter():
+    (text,) = kernels(lambda x: (x + 0.3) * 0.3, A)
+    assert "p0" in text
+    assert "p1" not in text
+
+
+def test_integers_and_floats_travel_as_what_they_are():
+    (text,) = kernels(lambda i: i * 7, mf.arange(5))
+    assert "p0 = i64(args[2])" in text
+    assert "numbers" not in text
+    (text,) = kernels(lambda i: i * 7 + 0.5, mf.arange(5))
+    assert "i64(args[" in text
+    assert "f64(numbers[" in text
+
+
+def test_minus_zero_and_zero_differ():
+    assert "f32(0.0)" in kernels(lambda x: x * 0.0, A)[0]
+    assert "p0" in kernels(lambda x: x * -0.0, A)[0]
+
+
+# Lines
+
+
+@pytest.mark.parametrize("depth", [1, 8, 9, 100, 400])
+def test_deep_chains_are_cut_into_lines(depth):
+    def chain(x):
+        for _ in range(depth):
+            x = x * 0.99 + 0.5
+        return x
+
+    text = body(chain, A)
+    deepest = max(line.count("(") for line in text.splitlines())
+    assert deepest <= 9  # Python refuses some 200
+    assert len(text.splitlines()) <= 2 + 2 * depth // 8 + 1
+    assert text.count(" * ") == depth
+
+
+def test_what_is_used_twice_gets_a_name():
+    text = body(lambda x: (t := mf.tanh(x)) * t + t, A)
+    assert text == lines("""
+        for i0 in range(start, stop):
+            t0 = tanh(in0[i0])
+            out0[i0] = (t0 * t0) + t0
+    """)
+
+
+def test_a_bool_is_a_byte_in_memory():
+    text = body(lambda m, x: mf.where(m, x, 0), A > 0, A)
+    assert text == lines("""
+        for i0 in range(start, stop):
+            out0[i0] = where((in0[i0] != 0), in1[i0], f32(0.0))
+    """)
+
+
+def test_int32_wraps_around():
+    text = body(lambda x: x * x + x, mf.ones(5, dtype="int32"))
+    assert "i32(" in text.splitlines()[-1]
+    x = mf.tensor([2**31 - 1], dtype="int32")
+    assert (x + x).tolist() == [-2]
+
+
+def test_the_smallest_integers_are_written_so_that_they_fit():
+    (text,) = kernels(lambda x: x.max(), mf.arange(5))
+    assert "i64(-9223372036854775807 - 1)" in text
+    assert mf.tensor([-(2**63), -(2**63)]).max().item() == -(2**63)
+
+
+def test_every_kernel_is_python():
+    for function in (lambda x: x.var(1), lambda x: x.argmax(1), lambda x: x.logsumexp(), lambda x: x.T.softmax(0)):
+        for text in kernels(function, A):
+            compile(text, "kernel", "exec")
+            assert re.match(r"def kernel\(start, stop, args\):\n    \w", text)
+
+
+def test_a_backend_without_text_says_what_it_does():
+    x = mf.ones(2, 3, backend="python")
+    assert kernels(lambda x: x + 1, x) == ["# python: 1 outputs over (2, 3), one operation at a time\n"]
+    text = mf.source(lambda x: x @ x.T, x)
+    assert "# python: matmul of (2, 3) and (3, 2), float32" in text
+
+
+def test_dtypes_have_names_in_the_text():
+    parallel = backend_named("parallel")
+    plan = Plan(lambda x: x.to(float32) * 1.5, [mf.ones(3, dtype=int32)])
+    assert "f32(in0[i0])" in plan.steps[0].source(parallel)
+    plan = Plan(lambda x: x.to(mf.bool_).to(int64), [mf.ones(3)])
+    assert "i64((in0[i0] != 0))" in plan.steps[0].source(parallel)

@@ -1,0 +1,191 @@
+"""Kernels without loops: expressions are interned, functions are traced, and a nest knows few axes and stride classes."""
+
+import math
+
+import pytest
+
+from minifuse import operators as op
+from minifuse.dtypes import bool_, float32, float64, int32, int64
+from minifuse.errors import FuseError
+from minifuse.kernels import (
+    Apply,
+    Constant,
+    Fold,
+    Kernel,
+    Load,
+    Nest,
+    Old,
+    Parameter,
+    cast,
+    constant,
+    fold,
+    stride_class,
+    trace,
+)
+from minifuse.layout import Layout, row_major
+
+x, y = Load(0, float32), Load(1, float32)
+
+# Expressions
+
+
+def test_equal_expressions_are_one_object():
+    assert (x + y) * x is (Load(0, float32) + y) * x
+    assert x + y is not y + x
+    assert Load(0, float64) is not x
+    assert Kernel((x + y,), ()) is Kernel((x + y,), ())
+    assert Kernel((x,), ()) is not Kernel((), (x,))
+
+
+def test_literals_that_are_equal_and_differ_stay_apart():
+    assert constant(0.0, float32) is not constant(-0.0, float32)
+    assert constant(1, float32) is constant(1.0, float32)
+    assert constant(1, int64) is not constant(True, bool_)
+    assert [constant(v, d).value for v, d in ((0.1, float32), (-math.inf, float64), (3, int32), (True, bool_))] == [
+        0.1,
+        -math.inf,
+        3,
+        True,
+    ]
+
+
+def test_operands_meet_in_one_dtype():
+    i = Load(0, int32)
+    e = i + 2.5
+    assert e.dtype is float64
+    assert [a.dtype for a in e.inputs] == [float64, float64]
+    assert e.inputs[0] is cast(i, float64)
+    assert cast(i, int32) is i
+    assert (x > 0).dtype is bool_
+    assert [a.dtype for a in op.where(x > 0, i, 1).inputs] == [bool_, int32, int32]
+
+
+def test_a_body_of_operators_is_expanded():
+    assert op.relu(x) is op.maximum(x, 0)
+    names = [e.operator.name for e in Kernel((op.sigmoid(x),), ()).each(Apply)]
+    assert names == ["neg", "exp", "add", "div"]
+    assert op.detach(x) is x
+
+
+def test_bools_have_operators_of_their_own():
+    a, b = Load(0, bool_), Load(1, bool_)
+    assert (a + b) is (a | b)
+    assert (a * b) is (a & b)
+    assert fold(op.maximum, a) is Fold(op.or_, (a,), bool_)
+    assert fold(op.maximum, x) is Fold(op.maximum, (x,), float32)
+
+
+def test_an_expression_has_no_truth():
+    with pytest.raises(FuseError, match=r"a branch on the value of an element.*use where\(c, a, b\)"):
+        bool(x > 0)
+
+
+# Functions of numbers
+
+
+def test_a_function_is_traced_to_an_expression():
+    assert trace(lambda a, b: a * b + 1, [float32, float32]) is x * y + 1
+    assert trace(op.tanh, [float32]) is op.tanh(x)
+    assert trace(lambda a: 2.5, [float32]) is constant(2.5, float32)
+
+
+def test_what_cannot_be_traced_says_why():
+    with pytest.raises(FuseError, match="a branch on the value"):
+        trace(lambda a: a if a > 0 else -a, [float32])
+    with pytest.raises(TypeError):
+        trace(math.sin, [float32])
+
+
+# Kernels
+
+
+def test_inputs_come_before_users_and_parts_have_their_index():
+    total = fold(op.add, Load(1, float32) * Parameter(0, float32))
+    kernel = Kernel((x / total, Old(1, float32)), (total,))
+    order = kernel.expressions()
+    assert all(order.index(a) < order.index(e) for e in order for a in e.inputs)
+    assert kernel.each(Load) == [Load(0, float32), Load(1, float32)]
+    assert kernel.each(Fold) == [total]
+    assert kernel.outputs == (x / total, Old(1, float32), total)
+
+
+def test_the_cost_counts_shared_parts_once():
+    e = op.exp(x)
+    assert Kernel((x,), ()).cost() == 1
+    assert Kernel((e,), ()).cost() == 1 + op.exp.cost
+    assert Kernel((e * e,), ()).cost() == 1 + op.exp.cost + 1
+    assert Kernel((), (fold(op.add, e),)).cost() == 1 + op.exp.cost + 1
+    assert Kernel((x + constant(1, float32),), ()).cost() == 3
+
+
+# Nests
+
+
+def nest(shape, dims, *layouts):
+    return Nest(shape, dims, layouts)
+
+
+def test_contiguous_operands_are_one_axis():
+    layout = row_major((4, 6, 5))
+    n = nest((4, 6, 5), (), layout, layout)
+    assert (n.sizes, n.classes, n.rows, n.points) == ([120], ("1", "1"), 0, 120)
+    assert n.runtime_strides() == []
+
+
+def test_the_order_of_memory_counts_not_that_of_dims():
+    transposed = row_major((6, 4)).permute(1, 0)
+    n = nest((4, 6), (), transposed, transposed)
+    assert (n.sizes, n.classes) == ([24], ("1", "1"))
+
+
+def test_a_repeated_operand_keeps_its_axis():
+    n = nest((4, 6), (), row_major((4, 6)), row_major((6,)).expand(4, 6), row_major((4, 1)).expand(4, 6))
+    assert (n.sizes, n.classes, n.rows) == ([4, 6], ("s1", "01", "10"), 1)
+    assert n.runtime_strides() == [6]
+
+
+def test_a_slice_and_a_flip_are_other_strides():
+    base = row_major((8, 10))
+    n = nest((8, 5), (), row_major((8, 5)), base.slice((0, 1, 8), (0, 2, 5)), base.slice((7, -1, 8), (0, 1, 5)))
+    assert (n.sizes, n.classes) == ([8, 5], ("s1", "ss", "s1"))
+    assert n.runtime_strides() == [5, 10, 2, -10]
+
+
+def test_folded_axes_come_last():
+    out, layout = row_major((1, 6, 1)).expand(4, 6, 5), row_major((4, 6, 5))
+    n = nest((4, 6, 5), (0, 2), out, layout)
+    assert (n.sizes, n.classes, n.rows) == ([6, 4, 5], ("100", "ss1"), 1)
+    everything = nest((4, 6, 5), (0, 1, 2), row_major((1, 1, 1)).expand(4, 6, 5), layout)
+    assert (everything.sizes, everything.classes, everything.rows) == ([1, 120], ("00", "01"), 1)
+
+
+def test_sizes_do_not_reach_the_classes():
+    first, second = [nest((n, m), (1,), row_major((n, 1)).expand(n, m), row_major((n, m))) for n, m in ((4, 6), (33, 1025))]
+    assert first.classes == second.classes
+    assert first.rows == second.rows
+    assert first.runtime_strides() == [6]
+    assert second.runtime_strides() == [1025]
+
+
+def test_nothing_and_one_element():
+    assert nest((), (), row_major(())).sizes == [1]
+    assert nest((0, 5), (), row_major((0, 5))).is_empty
+    of_nothing = nest((5, 0), (1,), row_major((5, 1)).expand(5, 0), row_major((5, 0)))
+    assert not of_nothing.is_empty  # five rows, each the fold of nothing
+    assert of_nothing.sizes == [5, 0]
+    assert of_nothing.points == 0
+
+
+def test_there_are_three_classes_of_strides():
+    assert [stride_class(s) for s in (0, 1, 2, -1, 1000)] == ["0", "1", "s", "s", "s"]
+
+
+def test_the_offset_is_not_seen():
+    a, b = Layout((4,), (2,), 0), Layout((4,), (2,), 7)
+    assert nest((4,), (), a).classes == nest((4,), (), b).classes == ("s",)
+
+
+def test_parts_have_their_dtype():
+    assert Parameter(0, float64).dtype is float64
+    assert isinstance(constant(1, float32), Constant)
+    assert fold(op.add, Load(0, int64)).dtype is int64

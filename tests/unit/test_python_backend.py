@@ -1,0 +1,91 @@
+"""The specification backend: what only it promises. The contract is tested for all backends in `test_backends_base`."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import minifuse as mf
+from minifuse.backends.base import Operand
+from minifuse.backends.python import PythonBackend, indices
+from minifuse.dtypes import bool_, float32, int32, int64
+
+backend = PythonBackend()
+
+
+def test_indices_run_with_the_last_dim_fastest():
+    assert list(indices((2, 3))) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
+    assert list(indices(())) == [()]
+    assert list(indices((2, 0))) == []
+
+
+def test_a_function_sees_numpys_scalars_and_any_python_runs():
+    seen = []
+
+    def spy(x):
+        seen.append((type(x), float(x)))
+        return {1.0: 10, 2.0: 20}[float(x)]
+
+    out = Operand.new((2,), float32)
+    backend.map(spy, Operand.of(np.array([1, 2], np.float32)), out)
+    assert seen == [(np.float32, 1), (np.float32, 2)]
+    assert out.data.tolist() == [10, 20]
+
+
+def test_float32_folds_and_multiplies_in_float64():
+    """In float32, 2**24 + 1 is 2**24: sixteen million ones would be lost one by one."""
+    a = np.array([2.0**24, *[1.0] * 64], np.float32)
+    out = Operand.new((1,), float32)
+    backend.reduce(mf.operators.add, Operand.of(a), out, (0,))
+    assert out.data[0] == 2**24 + 64
+    product = Operand.new((1, 1), float32)
+    backend.matmul(Operand.of(a[None]), Operand.of(np.ones((65, 1), np.float32)), product)
+    assert product.data[0] == 2**24 + 64
+
+
+def test_integers_wrap_around_without_a_warning():
+    a = np.array([2**31 - 1, -(2**31)], np.int32)
+    out = Operand.new((2,), int32)
+    backend.zip(mf.operators.add, Operand.of(a), Operand.of(np.array([1, -1], np.int32)), out)
+    assert out.data.tolist() == [-(2**31), 2**31 - 1]
+    backend.map(mf.operators.abs, Operand.of(a), out)
+    assert out.data.tolist() == [2**31 - 1, -(2**31)]
+
+
+def test_a_product_of_bools_is_logic():
+    a = np.array([[True, False], [False, False]])
+    out = Operand.new((2, 2), bool_)
+    backend.matmul(Operand.of(a), Operand.of(~a), out)
+    assert out.array().tolist() == (a @ ~a).tolist()
+
+
+def test_reduce_goes_along_dims_with_the_last_fastest():
+    order = []
+
+    def note(total, x):
+        order.append(int(x))
+        return x
+
+    out = Operand.new((1, 2, 1), int64)
+    backend.reduce(note, Operand.of(np.arange(12).reshape(2, 2, 3)), out, (0, 2))
+    assert order == [1, 2, 6, 7, 8, 4, 5, 9, 10, 11]
+
+
+def test_it_compiles_nothing():
+    before = mf.cache.stats().in_memory
+    with mf.use_backend("python"):
+        x = mf.tensor([[1.0, 2.5], [3.0, 4.0]], requires_grad=True)
+        (x.softmax(1) @ x.T).log().sum().backward()
+    assert mf.cache.stats().in_memory == before
+
+
+def test_errors_in_a_function_come_out_as_they_are():
+    def fail(x):
+        raise LookupError("as it is")
+
+    with pytest.raises(LookupError, match="as it is"):
+        backend.map(fail, Operand.of(np.ones(1)), Operand.of(np.ones(1)))
+
+
+def test_its_module_needs_no_compiler():
+    assert "numba" not in vars(sys.modules[PythonBackend.__module__])

@@ -1,0 +1,121 @@
+"""Backends by name: which there are, which is the default, and how one is added."""
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import minifuse as mf
+from minifuse.backends.python import PythonBackend
+from minifuse.backends.registry import Registry, backend_named, registry
+from minifuse.errors import BackendError
+
+
+@pytest.fixture(autouse=True)
+def same_registry_afterwards(monkeypatch):
+    monkeypatch.setattr(registry, "makers", dict(registry.makers))
+    monkeypatch.setattr(registry, "made", dict(registry.made))
+    monkeypatch.setattr(registry, "default", registry.default)
+
+
+class Another(PythonBackend):
+    name = "another"
+
+
+def test_the_names():
+    assert mf.backends()[:2] == ("python", "parallel")
+    assert mf.zeros(2).backend == "parallel"
+
+
+def test_a_backend_is_made_once_when_first_asked_for():
+    fresh, count = Registry(), []
+    registry.makers["counted"] = lambda: count.append(1) or Another()
+    assert fresh.made == {}
+    assert count == []
+    assert backend_named("counted") is backend_named("counted")
+    assert count == [1]
+
+
+def test_a_backend_names_itself():
+    backend = Another()
+    assert backend_named(backend) is backend
+    assert repr(backend) == "another"
+
+
+def test_none_is_the_default():
+    assert backend_named(None).name == backend_named().name == "parallel"
+    mf.set_default_backend("python")
+    assert backend_named().name == "python"
+    assert mf.tensor([1.0]).backend == mf.rand(2).backend == mf.arange(3).backend == "python"
+
+
+def test_an_unknown_name_is_an_error_and_changes_nothing():
+    with pytest.raises(BackendError, match="backend 'gpu' does not exist; there are python, parallel"):
+        mf.set_default_backend("gpu")
+    with pytest.raises(BackendError), mf.use_backend("gpu"):
+        pass
+    assert mf.zeros(1).backend == "parallel"
+
+
+def test_a_block_may_use_another_backend():
+    with mf.use_backend("python"):
+        assert mf.zeros(1).backend == "python"
+        with mf.use_backend("parallel"):
+            assert mf.zeros(1).backend == "parallel"
+        assert mf.zeros(1).backend == "python"
+    assert mf.zeros(1).backend == "parallel"
+
+
+def test_the_default_comes_back_after_an_error():
+    with pytest.raises(ZeroDivisionError), mf.use_backend("python"):
+        _ = 1 / 0
+    assert mf.zeros(1).backend == "parallel"
+
+
+def test_a_name_stands_above_the_default():
+    with mf.use_backend("python"):
+        assert mf.zeros(1, backend="parallel").backend == "parallel"
+        assert mf.zeros_like(mf.zeros(1, backend="parallel")).backend == "parallel"
+
+
+def test_a_registered_backend_is_found_by_its_name():
+    mf.register_backend(Another())
+    assert "another" in mf.backends()
+    x = mf.tensor([[1.0, 2.0], [3.0, 4.0]], backend="another", requires_grad=True)
+    y = (x.softmax(1) @ x).sum()
+    y.backward()
+    assert y.backend == x.grad.backend == "another"
+    assert (mf.tensor([1.0]).to("another") + 1).tolist() == [2]
+
+
+def test_a_taken_name_is_refused_and_the_same_backend_may_come_again():
+    backend = Another()
+    mf.register_backend(backend)
+    mf.register_backend(backend)
+    with pytest.raises(BackendError, match="backend 'another' exists already; give yours another name"):
+        mf.register_backend(Another())
+    assert backend_named("another") is backend
+
+
+def test_a_backend_of_a_thread_is_made_once():
+    registry.makers["slow"] = Another
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(backend_named("slow"))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8
+    assert backend_named("slow") in found
+
+
+def test_importing_and_the_python_backend_load_no_compiler():
+    program = (
+        "import sys, minifuse as mf\n"
+        "x = mf.tensor([1.0, 2.0], backend='python', requires_grad=True)\n"
+        "(x * x).sum().backward()\n"
+        "print([name for name in ('numba', 'llvmlite', 'torch') if name in sys.modules])\n"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=None)
+    assert run.stdout.strip() == "[]"

@@ -34,6 +34,7 @@ from .operators import (
 )
 from .value import Value
 
+NO_ENDS = "clip: got neither low nor high; give at least one of them"
 MANY = 10_000  # ways to call a method that are remembered
 Dims = int | tuple[int, ...] | list[int] | None
 NUMPY_NAMES = {"sub": "subtract", "mul": "multiply", "div": "divide", "floordiv": "floor_divide", "mod": "remainder"} | {
@@ -76,7 +77,7 @@ class Array(Value):
     def __pow__(self, other: Any) -> Any:
         """The power; squares, roots and inverses by the cheaper operators."""
         if isinstance(other, int | float):
-            if other == 2:
+            if other == 2 and self.dtype is not bool_:
                 return self * self
             if other == 0.5:
                 return self.sqrt()
@@ -162,7 +163,7 @@ class Array(Value):
 
     def reshape(self, *shape: Any) -> Any:
         """The same elements in the same order under another shape; a view where strides allow it, else a copy."""
-        view = reshaping(self.shape, tuple(shape[0]) if shape and isinstance(shape[0], list) else shape)
+        view = reshaping(self.shape, *(shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape))
         return self if view is None else self.through(view)
 
     def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Any:
@@ -218,15 +219,15 @@ class Array(Value):
 
     def mean(self, dim: Dims = None, keepdim: bool = False) -> Any:
         """The mean along dims; of integers a float64; NaN of no elements."""
-        return self.apply(folding(_mean, len(self.shape), hashable(dim), keepdim), self)
+        return self.apply(folding(_mean, len(self.shape), keepdim, (), *each(dim)), self)
 
     def var(self, dim: Dims = None, correction: int = 1, keepdim: bool = False) -> Any:
         """The variance along dims: squared distances from the mean over (number - correction)."""
-        return self.apply(folding(_var, len(self.shape), hashable(dim), keepdim, correction), self)
+        return self.apply(folding(_var, len(self.shape), keepdim, (correction,), *each(dim)), self)
 
     def std(self, dim: Dims = None, correction: int = 1, keepdim: bool = False) -> Any:
         """The standard deviation along dims: the root of `var`."""
-        return self.apply(folding(_std, len(self.shape), hashable(dim), keepdim, correction), self)
+        return self.apply(folding(_std, len(self.shape), keepdim, (correction,), *each(dim)), self)
 
     def argmax(self, dim: int | None = None, keepdim: bool = False) -> Any:
         """The index of the largest element along a dim, or in the flattened array: the first one, or the first NaN."""
@@ -238,22 +239,22 @@ class Array(Value):
 
     def softmax(self, dim: int) -> Any:
         """exp(x) over its sum along a dim, computed without overflow."""
-        return self.apply(folding(_softmax, len(self.shape), dim), self)
+        return self.apply(folding(_softmax, len(self.shape), True, (), dim), self)
 
     def log_softmax(self, dim: int) -> Any:
         """The logarithm of softmax, right where softmax itself would be 0."""
-        return self.apply(folding(_log_softmax, len(self.shape), dim), self)
+        return self.apply(folding(_log_softmax, len(self.shape), True, (), dim), self)
 
     def logsumexp(self, dim: Dims = None, keepdim: bool = False) -> Any:
         """The logarithm of the sum of exp(x) along dims, computed without overflow."""
-        return self.apply(folding(_logsumexp, len(self.shape), hashable(dim), keepdim), self)
+        return self.apply(folding(_logsumexp, len(self.shape), keepdim, (), *each(dim)), self)
 
     # Others.
 
     def clip(self, low: Any = None, high: Any = None) -> Any:
         """The elements, not below `low` and not above `high`; either may be left out, or be an array."""
         if low is None and high is None:
-            raise DTypeError("clip: got neither low nor high; give at least one of them")
+            raise DTypeError(NO_ENDS)
         if high is None:
             return self._composite(_at_least, inputs=(self, low))
         if low is None:
@@ -271,7 +272,7 @@ class Array(Value):
         shape = self.shape
         if needs_elements and 0 in shape and 0 in [shape[d] for d in normalize_dims(dim, len(shape))]:
             raise ShapeError(f"{needs_elements}: shape {shape} has no elements along dim {dim}, and there is no identity")
-        return self.apply(folding(fold, len(shape), hashable(dim), keepdim, operator), self)
+        return self.apply(folding(fold, len(shape), keepdim, (operator,), *each(dim)), self)
 
     def _position(self, operator: Operator, dim: int | None, keepdim: bool, name: str) -> Any:
         d = None if dim is None else normalize_dim(dim, self.ndim)
@@ -280,9 +281,9 @@ class Array(Value):
         return self._composite(_argument, operator, d, bool(keepdim))
 
 
-def hashable(dim: Dims) -> Any:
-    """Dims as a part of a key."""
-    return tuple(dim) if isinstance(dim, list) else dim
+def each(dim: Dims) -> tuple[Any, ...]:
+    """Dims as a user wrote them, one by one; (None,) for all."""
+    return tuple(dim) if isinstance(dim, tuple | list) else (dim,)
 
 
 def index_key(index: Any) -> Any:
@@ -316,13 +317,14 @@ def views_of(shape: Shape, index: Any) -> tuple[View, ...]:
 
 
 @lru_cache(MANY, typed=True)
-def folding(body: Callable[..., Any], ndim: int, dim: Any, keepdim: bool = False, *parameters: Any) -> Composite:
+def folding(body: Callable[..., Any], ndim: int, keepdim: bool, parameters: tuple[Any, ...], *dims: Any) -> Composite:
     """The composite for dims as a user wrote them."""
-    return Composite(body, (tuple(sorted(normalize_dims(dim, ndim))), bool(keepdim), *parameters))
+    chosen = normalize_dims(None if dims == (None,) else dims, ndim)
+    return Composite(body, (tuple(sorted(chosen)), bool(keepdim), *parameters))
 
 
-@lru_cache(MANY)
-def reshaping(old: Shape, new: tuple[Any, ...]) -> View | None:
+@lru_cache(MANY, typed=True)
+def reshaping(old: Shape, *new: Any) -> View | None:
     """The view for a shape as a user wrote it; None where it is the shape that there is."""
     shape = infer_shape(math.prod(old), new)
     return None if shape == old else View("reshape", shape)
@@ -337,7 +339,12 @@ def clip(x: Any, low: Any = None, high: Any = None) -> Any:
     >>> mf.clip(mf.tensor([-1.0, 0.5, 2.0]), 0, 1)
     tensor([0. , 0.5, 1. ])
     """
-    return x.clip(low, high) if isinstance(x, Array) else TABLE["clip"](x, low, high)
+    if isinstance(x, Array):
+        return x.clip(low, high)
+    if low is None and high is None:
+        raise DTypeError(NO_ENDS)
+    x = x if low is None else _at_least(x, low)
+    return x if high is None else _at_most(x, high)
 
 
 # The bodies of composites: functions of arrays, written with nothing but functions and operators.

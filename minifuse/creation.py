@@ -2,17 +2,19 @@
 
 import math
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .backends.registry import backend_named
-from .dtypes import BY_NUMPY, DType, as_dtype, float32, int64
+from .dtypes import BY_NUMPY, DType, as_dtype, bool_, float32, int64
 from .errors import DTypeError, ShapeError
 from .indexing import shape_of
-from .tensor import Tensor
+from .tensor import Tensor, array_of
 
+BY_KIND = {"f": float32, "i": int64, "b": bool_}  # what Python's numbers become
 DTypeLike = DType | str | type | None
 
 
@@ -50,32 +52,34 @@ def tensor(data: Any, dtype: DTypeLike = None, backend: str | None = None, requi
     tensor([[ 7., 10.],
             [15., 22.]])
     """
-    wanted = None if dtype is None else as_dtype(dtype)
-    try:
-        array = np.array(data)
-    except ValueError as error:
-        raise ShapeError(
-            f"tensor: lists of different lengths have no shape ({error}); pad them, or make one tensor each"
-        ) from None
-    if wanted is None:
-        is_array = isinstance(data, np.ndarray | np.generic | Tensor)
-        wanted = (
-            BY_NUMPY.get(array.dtype)
-            if is_array
-            else {"f": float32, "i": int64}.get(array.dtype.kind, BY_NUMPY.get(array.dtype))
-        )
-    if wanted is None or array.dtype.kind not in "bif":
+    array = array_of(data)
+    if array.dtype.kind not in "biuf":
         raise unsupported(array)
-    return finished(array.astype(wanted.numpy, order="C"), backend, requires_grad)
+    is_array = isinstance(data, np.ndarray | np.generic | Tensor)
+    natural = BY_NUMPY.get(array.dtype) if is_array else BY_KIND.get(array.dtype.kind)
+    wanted = natural if dtype is None else as_dtype(dtype)
+    if wanted is None:
+        raise unsupported(array)
+    return finished(converted(array, wanted), backend, requires_grad)
+
+
+def converted(array: npt.NDArray[Any], dtype: DType) -> npt.NDArray[Any]:
+    """A contiguous copy as an element type; an error for numbers that it does not have."""
+    if dtype.is_integer and array.dtype.kind in "iuf" and array.dtype != dtype.numpy:
+        limits = np.iinfo(dtype.numpy)
+        exact = array.astype(np.float64) if array.dtype.kind == "f" else array
+        is_inside = (exact >= limits.min) & (exact < int(limits.max) + 1)
+        if not is_inside.all():
+            raise DTypeError(f"tensor: {array[~is_inside].flat[0]} does not fit {dtype}; use a larger type, or floats")
+    return array.astype(dtype.numpy, order="C")
 
 
 def unsupported(array: npt.NDArray[Any]) -> DTypeError:
     """The error of data that are no numbers of ours."""
-    advice = (
-        "elements must be real numbers"
-        if array.dtype.kind in "OUSc"
-        else "convert it with array.astype(...), or pass dtype="
-    )
+    if array.dtype == object and any(isinstance(x, int) and abs(x) >> 63 for x in array.flat):
+        return DTypeError("tensor: an integer does not fit int64; use floats")
+    is_number = array.dtype.kind in "biuf"
+    advice = "convert it with array.astype(...), or pass dtype=" if is_number else "elements must be real numbers"
     return DTypeError(f"tensor: data of NumPy dtype {array.dtype} (shape {array.shape}) is not supported; {advice}")
 
 
@@ -120,6 +124,8 @@ def from_dlpack(source: Any, backend: str | None = None) -> Tensor:
     >>> mf.from_dlpack(np.arange(3))
     tensor([0, 1, 2])
     """
+    if not hasattr(source, "__dlpack__"):
+        raise DTypeError(f"from_dlpack: expected an object that knows DLPack, got {type(source).__name__}; use mf.tensor")
     return finished(np.from_dlpack(source), backend, False)
 
 
@@ -135,6 +141,7 @@ def full(
     tensor([[7, 7],
             [7, 7]])
     """
+    refuse_other_than_numbers("full", value)
     wanted = tensor(value).dtype if dtype is None else as_dtype(dtype)
     result = Tensor.full(shape_of(shape), value, wanted, backend_named(backend))
     if requires_grad:
@@ -167,8 +174,22 @@ def ones(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requi
     return full(shape_of(shape), 1, dtype or float32, backend, requires_grad)
 
 
+def refuse_other_than_numbers(name: str, *values: Any) -> None:
+    """Raise for anything but real numbers."""
+    for x in values:
+        if not isinstance(x, Real | np.bool_):
+            raise DTypeError(f"{name}: expected real numbers, got {type(x).__name__} ({x!r:.40})")
+
+
+def refuse_other_than_tensors(x: Any) -> None:
+    """Raise for anything but a tensor."""
+    if not isinstance(x, Tensor):
+        raise DTypeError(f"expected a tensor, got {type(x).__name__}; use mf.tensor")
+
+
 def like(x: Tensor, value: float, dtype: DTypeLike, backend: str | None, requires_grad: bool) -> Tensor:
     """One number in the shape of another tensor, on its backend and of its dtype if no others are named."""
+    refuse_other_than_tensors(x)
     return full(x.shape, value, dtype or x.dtype, backend or x.backend, requires_grad)
 
 
@@ -205,6 +226,7 @@ def empty_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, r
     >>> mf.empty_like(mf.zeros(2, 3)).shape
     (2, 3)
     """
+    refuse_other_than_tensors(x)
     result = Tensor.empty(x.shape, as_dtype(dtype or x.dtype), backend_named(backend or x.backend))
     if requires_grad:
         result.requires_grad = True
@@ -223,6 +245,7 @@ def arange(
     (tensor([0, 1, 2]), tensor([0.  , 0.25, 0.5 , 0.75]))
     """
     start, stop = (0, start) if stop is None else (start, stop)
+    refuse_other_than_numbers("arange", start, stop, step)
     if step == 0 or not all(map(math.isfinite, (start, stop, step))):
         raise ShapeError(f"arange: start {start}, stop {stop}, step {step} give no finite number of elements")
     return tensor(

@@ -219,7 +219,11 @@ def matmul(a: Any, b: Any) -> Any:
         k, other = rows.shape[-1], columns.shape[-2]
         raise ShapeError(f"matmul: inner sizes differ, a has K={k} (shape {a.shape}), b has K={other} (shape {b.shape})")
     dtype = add.result_dtype(a.dtype, b.dtype)[1]
-    batch = broadcast(rows.shape[:-2], columns.shape[:-2])
+    try:
+        batch = broadcast(rows.shape[:-2], columns.shape[:-2])
+    except ShapeError:
+        shapes = f"batch shapes {rows.shape[:-2]} and {columns.shape[:-2]} do not broadcast (shapes {a.shape} and {b.shape})"
+        raise ShapeError(f"matmul: {shapes}; sizes must be equal or 1") from None
     rows, columns = [x.to(dtype).expand(*batch, *x.shape[-2:]) for x in (rows, columns)]
     y = Matmul()(rows, columns)
     return y.reshape(batch + rows.shape[-2:-1] * (a.ndim > 1) + columns.shape[-1:] * (b.ndim > 1))

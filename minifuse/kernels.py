@@ -125,6 +125,21 @@ def fold(operator: Operator, x: Expression) -> Expression:
     return Fold((x.dtype is bool_ and operator.on_bools) or operator, (x,), x.dtype)
 
 
+def replace_loads(e: Expression, moved: Callable[[Load], Expression]) -> Expression:
+    """The same expression with other leaves in the place of its loads."""
+    new: dict[Expression, Expression] = {}
+    for x in topological([e], lambda x: x.inputs):
+        if isinstance(x, Load):
+            new[x] = moved(x)
+        elif isinstance(x, Apply):
+            new[x] = Apply(x.operator, tuple(new[i] for i in x.inputs), x.dtype)
+        elif isinstance(x, Fold):
+            new[x] = Fold(x.operator, tuple(new[i] for i in x.inputs), x.dtype)
+        else:
+            new[x] = x
+    return new[e]
+
+
 E = TypeVar("E", bound=Expression)
 
 

@@ -278,11 +278,12 @@ class Layout(metaclass=Interned):
             "reshape of a tensor copies here, and view works after contiguous()"
         )
 
-    def split(self, pieces: int) -> "Layout":
-        """A vector as rows: (n,) -> (pieces, n / pieces). Unlike other reshapes, possible for any strides."""
-        if self.ndim != 1 or pieces < 1 or self.size % pieces:
-            raise ShapeError(f"split: {self.shape} is not a vector of {pieces} equal pieces")
-        return self.reshape(pieces, self.size // pieces)
+    def split(self, dim: int, pieces: int) -> "Layout":
+        """A dim as two: n -> (pieces, n / pieces). Unlike other reshapes, possible for any strides."""
+        n = self.shape[dim]
+        if pieces < 1 or n % pieces:
+            raise ShapeError(f"split: dim {dim} of {self.shape} does not consist of {pieces} equal pieces")
+        return self.reshape(*self.shape[:dim], pieces, n // pieces, *self.shape[dim + 1 :])
 
 
 def row_major(shape: Iterable[int]) -> Layout:

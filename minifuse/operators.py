@@ -83,7 +83,7 @@ class Operator:
         if self.identity is None:
             raise DTypeError(f"{self.name} has no identity, so it cannot fold; operators that can: {folding_names()}")
         if dtype is bool_:
-            return bool(self.identity)
+            return bool((self.on_bools or self).identity)
         if dtype.is_float:
             return float(self.identity)
         limits = np.iinfo(dtype.numpy)
@@ -313,7 +313,7 @@ def pow(a, b):  # noqa: A001  # the name in the table, as in NumPy's and PyTorch
     return np.power(a, b)
 
 
-@primitive(lambda g, y, x: (-g,), "-", "__neg__", accepts="numbers")
+@primitive(lambda g, y, x: (-g,), "-", "__neg__ neg", accepts="numbers")
 def neg(x):
     """-x."""
     return -x

@@ -1,9 +1,9 @@
 """Optimizers: what changes parameters by their gradients, with PyTorch's words, formulas and states.
 
-A step is one captured call that stores new values in all parameters of a group at once. The learning rate and the other settings
-travel with it as numbers, so that changing them plans and compiles nothing.
+A step is one captured call that stores new values in all parameters of a group at once. The learning rate and the other
+settings travel with it as numbers, so that changing them plans and compiles nothing.
 
-Stands on tensors; knows no module. Not here: schedules of the learning rate (set `param_groups[0]["lr"]`), closures, sparse gradients.
+Stands on tensors; knows no module. Not here: schedules of the learning rate (set `param_groups[0]["lr"]`), closures.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -83,9 +83,13 @@ class Optimizer:
 
     def _refuse(self, p: Any, k: int, known: set[int]) -> None:
         if not isinstance(p, Tensor):
-            raise DTypeError(f"{self._name}: parameter {k} is {type(p).__name__}, expected a tensor, as of model.parameters()")
+            raise DTypeError(
+                f"{self._name}: parameter {k} is {type(p).__name__}, expected a tensor, as of model.parameters()"
+            )
         if id(p) in known:
-            raise ValueError(f"{self._name}: parameter {k}, of shape {p.shape}, was given twice; it would be changed twice a step")
+            raise ValueError(
+                f"{self._name}: parameter {k}, of shape {p.shape}, was given twice; it would be changed twice a step"
+            )
         if not p.requires_grad or not p.is_leaf:
             why = "requires no gradient" if not p.requires_grad else "was computed from other tensors"
             raise GradientError(
@@ -167,7 +171,9 @@ class Optimizer:
     def __repr__(self) -> str:
         groups = [{name: x for name, x in group.items() if name != "params"} for group in self.param_groups]
         counts = [len(group["params"]) for group in self.param_groups]
-        lines = [f"{n} parameters: {', '.join(f'{k}={x}' for k, x in g.items())}" for n, g in zip(counts, groups, strict=True)]
+        lines = [
+            f"{n} parameters: {', '.join(f'{k}={x}' for k, x in g.items())}" for n, g in zip(counts, groups, strict=True)
+        ]
         return f"{self._name}({'; '.join(lines)})"
 
 
@@ -204,7 +210,8 @@ class SGD(Optimizer):
 
     References
     ----------
-    .. [1] I. Sutskever, J. Martens, G. Dahl, G. Hinton, On the importance of initialization and momentum in deep learning, 2013
+    .. [1] I. Sutskever, J. Martens, G. Dahl, G. Hinton, On the importance of initialization and momentum in deep learning,
+       2013
 
     Examples
     --------
@@ -231,7 +238,9 @@ class SGD(Optimizer):
         """Raise where a setting is out of its range."""
         super().check(settings)
         if settings["nesterov"] and not settings["momentum"]:
-            raise ValueError("SGD: nesterov looks ahead along the momentum, which is 0; give momentum=0.9, or leave nesterov out")
+            raise ValueError(
+                "SGD: nesterov looks ahead along the momentum, which is 0; give momentum=0.9, or leave nesterov out"
+            )
 
     def update(self, params: list[Tensor], settings: Mapping[str, Any]) -> None:
         """One call for all."""
@@ -326,7 +335,7 @@ class Adam(Optimizer):
             store(on_each(adapt, len(chosen), 4), [*chosen, *means, *squares], *grads, *numbers)
 
 
-# The formulas: from a parameter, what is remembered of it, its gradient, and numbers, to the new parameter and what is remembered.
+# The formulas: a parameter, what is remembered of it, its gradient and numbers -> the new parameter and what is remembered.
 
 
 def descend(p: Any, g: Any, lr: Any, decay: Any) -> tuple[Any, ...]:

@@ -1,12 +1,13 @@
 """A number with a gradient: the same table and the same backpropagation as tensors, with nothing else in the way."""
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from . import autodiff
-from .errors import GradientError
+from .errors import DTypeError, GradientError
 from .operators import Operator
 from .value import Value
 
@@ -25,9 +26,10 @@ class ScalarCall:
         """What each input receives, by the rule of the table."""
         if self.inputs is None:
             raise GradientError(autodiff.FREED)
-        y, xs = (
-            (self.output, self.inputs) if autodiff.mode.is_recording else (self.output.data, tuple(map(number, self.inputs)))
-        )
+        y: Any = self.output
+        xs: Sequence[Any] = self.inputs
+        if not autodiff.mode.is_recording:
+            y, *xs = [np.float64(number(x)) for x in (y, *xs)]  # NumPy's, since Python's do not divide by 0
         with np.errstate(all="ignore"):
             return self.operator.vjp(*gradients, y, *xs) if self.operator.vjp else [None] * len(xs)
 
@@ -58,12 +60,19 @@ class Scalar(Value):
     __slots__ = ("__weakref__", "data", "grad", "history", "requires_grad")
 
     def __init__(self, data: float, requires_grad: bool = True) -> None:
-        self.data, self.requires_grad = float(data), requires_grad
+        self.data, self.requires_grad = float(number(data)), requires_grad
         self.grad: Any = None
         self.history: tuple[ScalarCall, int] | None = None
 
     def apply(self, operator: Operator, *inputs: Any) -> "Scalar":
         """The operator on numbers, remembered."""
+        for x in inputs:
+            if isinstance(x, Value) and not isinstance(x, Scalar):
+                raise DTypeError(
+                    f"{operator}: got a Scalar beside a {type(x).__name__}; make the Scalar a tensor with mf.tensor"
+                )
+        if operator.accepts == "integers":
+            raise DTypeError(f"{operator}: got float64, expected integers and bools; Scalars are floats")
         if not operator.is_primitive and operator.vjp is None:
             y: Scalar = operator.body(*inputs)
             return y
@@ -109,8 +118,12 @@ class Scalar(Value):
 
 
 def number(x: Any) -> Any:
-    """The number in a Scalar, or the number itself."""
-    return x.data if isinstance(x, Scalar) else x
+    """The number in a Scalar, or the number itself; anything else is an error that says so."""
+    if isinstance(x, Scalar):
+        return x.data
+    if not isinstance(x, Real | np.bool_):
+        raise DTypeError(f"expected a real number, got {type(x).__name__} ({x!r:.40})")
+    return x
 
 
 def requires_grad(x: Any) -> bool:

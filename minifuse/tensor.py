@@ -5,6 +5,7 @@ NumPy's and DLPack's protocols, changes in place, and `backward`.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,10 @@ from . import autodiff
 from .array import Array
 from .backends.base import Backend
 from .backends.registry import backend_named
-from .dtypes import BY_NAME, BY_NUMPY, DType, as_dtype
-from .errors import DTypeError, GradientError, IndexingError, OverlapError, ShapeError, ViewError
+from .dtypes import BY_NAME, BY_NUMPY, DType, as_dtype, weak
+from .errors import BackendError, DTypeError, GradientError, IndexingError, OverlapError, ShapeError, ViewError
 from .functions import Copy, View
-from .graph.plan import Spec, call, update
+from .graph.plan import Plan, Spec, call, update
 from .indexing import infer_shape
 from .layout import Layout, row_major
 from .operators import TABLE
@@ -121,9 +122,12 @@ class Tensor(Array):
         result.numpy()[...] = value
         return result
 
-    def like(self, array: Any) -> "Tensor":
-        """A NumPy array as a tensor on the same backend."""
-        return Tensor.from_numpy(np.asarray(array), self.spec.backend)
+    def like(self, data: Any) -> "Tensor":
+        """An array, or nested lists of numbers, as a tensor on the same backend."""
+        array = array_of(data)
+        if array.dtype.kind not in "biuf" and array.ndim == 0:
+            weak(data)  # says what it is
+        return Tensor.from_numpy(array, self.spec.backend)
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -277,6 +281,16 @@ class Tensor(Array):
         """The elements as nested lists of Python numbers; of a 0-d tensor the number."""
         return self.numpy().tolist()
 
+    def __copy__(self) -> "Tensor":
+        """The same memory, and the same history."""
+        y = Tensor(self.buffer, self.address, self.spec)
+        y.history = self.history
+        return y
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles hold the elements, not the history."""
+        return rebuilt, (self.numpy(), self.backend, self.requires_grad)
+
     def __bool__(self) -> bool:
         if self.size != 1:
             raise ShapeError(f"the truth of {self.size} elements (shape {self.shape}) is ambiguous; use x.any() or x.all()")
@@ -290,16 +304,18 @@ class Tensor(Array):
 
     def __index__(self) -> int:
         if not self.dtype.is_integer or self.ndim:
-            raise IndexingError(f"only a 0-d tensor of integers is an index, this is {self.dtype} of shape {self.shape}")
+            kind = f"{self.dtype} of shape {self.shape}"
+            raise IndexingError(
+                f"only a 0-d tensor of integers is an index, this is {kind}; for a mask use where(mask, x, y)"
+            )
         return int(self.item())
 
     def __contains__(self, x: Any) -> bool:
         return bool((self == x).any())
 
     def __repr__(self) -> str:
-        if self.size == 0:
-            return f"tensor([], shape={self.shape}, dtype={self.dtype})"
         text = np.array2string(self.numpy(), precision=4, suppress_small=True, separator=", ", prefix="tensor(")
+        text = text if self.size else "[]" + f", shape={self.shape}" * (self.ndim > 1)
         more = [f"dtype={self.dtype}"] if self.dtype.name not in ("float32", "int64", "bool") else []
         more += [f'backend="{self.backend}"'] if self.backend != "parallel" else []
         more += ["requires_grad=True"] if self.requires_grad else []
@@ -327,8 +343,8 @@ class Tensor(Array):
         target._store(assign, value)
 
     def _store(self, function: Any, value: Any) -> "Tensor":
-        if not isinstance(value, Array) and not np.isscalar(value):
-            value = self.like(value)
+        if not isinstance(value, Array | bool | int | float):
+            value = value.item() if isinstance(value, np.generic) else self.like(value)
         store(function, [self], value)
         return self
 
@@ -362,6 +378,10 @@ class Tensor(Array):
         elif not isinstance(gradient, Tensor) or gradient.shape != self.shape or gradient.dtype is not self.dtype:
             got = f"{gradient.dtype} {gradient.shape}" if isinstance(gradient, Tensor) else type(gradient).__name__
             raise GradientError(f"backward: gradient is {got}, expected a tensor like this one, {self.dtype} {self.shape}")
+        elif gradient.spec.backend is not self.spec.backend:
+            raise BackendError(
+                f"backward: gradient is on {gradient.backend}, this tensor on {self.backend}; move it with to()"
+            )
         retain = create_graph if retain_graph is None else retain_graph
         found = autodiff.gradients(self, gradient, create_graph=create_graph, retain_graph=retain)
         taken = {id(gradient.buffer)}
@@ -374,6 +394,23 @@ class Tensor(Array):
                     g = g.clone()
             taken.add(id(g.buffer))
             leaf.grad = g
+
+
+Plan.tensor = Tensor
+
+
+def rebuilt(array: npt.NDArray[Any], backend: str, requires_grad: bool) -> Tensor:
+    """A tensor from its parts."""
+    y = Tensor.from_numpy(array.copy(), backend_named(backend))
+    return y.requires_grad_() if requires_grad else y
+
+
+def array_of(data: Any) -> npt.NDArray[Any]:
+    """Data as a NumPy array; a ShapeError where it has no shape."""
+    try:
+        return np.asarray(data)
+    except ValueError as error:
+        raise ShapeError(f"lists of different lengths have no shape; pad them, or make one tensor each ({error})") from None
 
 
 def assign(target: Any, value: Any) -> Any:
@@ -392,27 +429,35 @@ def store(function: Callable[..., Any], targets: Sequence[Tensor], *inputs: Any)
         Several elements of a target share one place, two targets overlap, or a target's memory is read-only.
     """
     xs, same = [*targets, *inputs], list(range(len(targets) + len(inputs)))
-    for k, target in enumerate(targets):
+    for target in targets:
         if not target.buffer.is_writable:
             raise OverlapError(f"in-place write to read-only memory (shape {target.shape}); write to a clone()")
-        for j, x in enumerate(xs):
-            if j != k and isinstance(x, Tensor) and is_near(target, x):
-                if x.address == target.address and x.spec.layout is target.spec.layout and x.dtype is target.dtype:
-                    same[max(j, k)] = min(j, k)
-                    is_clash = j < len(targets)
-                else:
-                    is_clash = overlap(target, x) and j < len(targets)
-                    xs[j] = x.clone() if overlap(target, x) and not is_clash else x
-                if is_clash:
+    for group in neighbours(xs):
+        for k, j in product(group, group):
+            if k < len(targets) and j != k:
+                x, target = xs[j], xs[k]
+                is_same = x.address == target.address and x.spec.layout is target.spec.layout and x.dtype is target.dtype
+                if j < len(targets) and (is_same or overlap(target, x)):
                     shapes = f"shapes {target.shape} and {x.shape}"
                     raise OverlapError(f"in-place writes to two tensors that overlap, {shapes}; write to one at a time")
+                if is_same:
+                    same[j] = k
+                elif overlap(target, x):
+                    xs[j] = x.clone()
     update(function, tuple(range(len(targets))), tuple(same), *xs)
 
 
-def is_near(x: Tensor, y: Tensor) -> bool:
-    """Whether the buffers of two tensors share memory."""
-    a, b = x.buffer, y.buffer
-    return a is b or (a.address < b.address + b.nbytes and b.address < a.address + a.nbytes)
+def neighbours(xs: Sequence[Any]) -> list[list[int]]:
+    """Groups of tensors, by their indices, whose buffers share memory; few have any."""
+    groups: list[list[int]] = []
+    end = 0
+    for start, k in sorted((x.buffer.address, k) for k, x in enumerate(xs) if isinstance(x, Tensor)):
+        if start < end:
+            groups[-1].append(k)
+        else:
+            groups.append([k])
+        end = max(end, start + xs[k].buffer.nbytes)
+    return [group for group in groups if len(group) > 1]
 
 
 def overlap(x: Tensor, y: Tensor) -> bool:

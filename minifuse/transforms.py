@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import autodiff
-from .errors import DTypeError, GradientError
+from .errors import DTypeError, GradientError, IndexingError
 from .functions import View
 from .graph import plan
 from .tensor import Tensor, ViewCall
@@ -43,9 +43,9 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Call
     >>> mf.grad(lambda x: mf.grad(cube)(x).sum())(x)
     tensor([ 6., 12.])
     """
-    chosen = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
     def gradient(*inputs: Any, **named: Any) -> Any:
+        chosen = [position(k, len(inputs)) for k in ((argnums,) if isinstance(argnums, int) else argnums)]
         is_inside = autodiff.mode.is_recording and any(isinstance(x, Tensor) and x.requires_grad for x in inputs)
         with autodiff.recording(True):
             variables = [variable(x, k) if k in chosen else x for k, x in enumerate(inputs)]
@@ -66,6 +66,15 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Call
         return results[0] if isinstance(argnums, int) else tuple(results)
 
     return gradient
+
+
+def position(k: int, count: int) -> int:
+    """The index of an argument, counted from the front."""
+    if not -count <= k < count:
+        raise IndexingError(
+            f"grad: argument {k} does not exist, the function was called with {count}; choose others with argnums"
+        )
+    return k % count
 
 
 def variable(x: Any, k: int) -> Tensor:

@@ -51,7 +51,7 @@ class Operand(NamedTuple):
         size = array.itemsize
         layout = Layout(array.shape, tuple(stride // size for stride in array.strides), 0)
         low, high = layout.span()
-        lowest = tuple(slice(None, None, -1 if stride < 0 else 1) for stride in array.strides)
+        lowest: Any = (*[slice(None, None, -1 if stride < 0 else 1) for stride in array.strides], ...)
         flat = np.lib.stride_tricks.as_strided(array[lowest], (high - low,), (size,))
         return cls(flat, Layout(layout.shape, layout.strides, -low))
 

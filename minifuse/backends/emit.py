@@ -68,7 +68,7 @@ class Source:
         across = [c[rows - 1] + c[-1] for name, c in self.classes.items() if name.startswith("in")]
         self.is_columns = dialect.folds_columns and bool(self.folds) and "1s" in across and "s1" not in across
         tails = {c[-2:] for c in classes}
-        self.is_tiled = dialect.has_tiles and not self.folds and bool(tails & {"1s", "10"}) and bool(tails & {"s1", "01"})
+        self.is_tiled = dialect.has_tiles and not self.folds and "1s" in tails and bool(tails & {"s1", "01"})
         self.lines: list[str] = []
         self.depth, self.count = 1, 0
         self.parking: dict[int, Expression] = {}  # output -> the value that waits in its place

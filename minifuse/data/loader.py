@@ -94,8 +94,7 @@ class Loader:
 
     Notes
     -----
-    A batch is copied, row by row, into memory of the pool: when the one before is let go, the next lies in its place. A batch of
-    64 rows of 64 float32 takes about 5 us.
+    A batch is copied, row by row, into memory of the pool: when the one before is let go, the next lies in its place.
 
     Examples
     --------
@@ -116,7 +115,13 @@ class Loader:
         if batch_size < 1:
             raise ShapeError(f"Loader: batch_size is {batch_size}, expected at least 1 example")
         self.length = common_length("Loader", tensors)
-        self.tensors, self.batch_size, self.shuffle, self.seed, self.drop_last = tensors, batch_size, shuffle, seed, drop_last
+        self.tensors, self.batch_size, self.shuffle, self.seed, self.drop_last = (
+            tensors,
+            batch_size,
+            shuffle,
+            seed,
+            drop_last,
+        )
         self.epoch = 0
 
     def __len__(self) -> int:
@@ -141,7 +146,7 @@ class Loader:
 def gather(array: npt.NDArray[Any], rows: Indices, like: Tensor) -> Tensor:
     """Rows of an array as a tensor of the dtype and on the backend of another."""
     result = Tensor.empty((len(rows), *array.shape[1:]), like.dtype, backend_named(like.backend))
-    np.take(array, rows, axis=0, out=result.numpy(), mode="clip")  # in range: "clip" spares a buffer
+    array.take(rows, 0, result.numpy(), "clip")  # all are in range, and "clip" needs no buffer in between
     return result
 
 

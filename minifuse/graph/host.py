@@ -44,7 +44,10 @@ class HostProgram:
 
     def function(self) -> Callable[..., Any]:
         """The text as a function. It is our own text, of names and integers: nothing that a user wrote gets in."""
-        exec(compile(self.text, f"<host program of {self.plan.function}>", "exec"), self.names)
+        exec(
+            compile(self.text, f"<host program of {getattr(self.plan.function, '__name__', self.plan.function)}>", "exec"),
+            self.names,
+        )
         run: Callable[..., Any] = self.names["run"]
         return run
 

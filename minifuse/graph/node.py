@@ -103,15 +103,28 @@ class Node(Array, metaclass=Interned):
 
     item = tolist = numpy = __array__ = __int__ = __float__
 
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise FuseError(f"{users_line()}: a change in place cannot be captured; use where(...), or write x = x + y")
+
+    def _change(self, other: Any) -> Any:
+        raise FuseError(f"{users_line()}: a change in place cannot be captured; write x = x + y instead of x += y")
+
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ifloordiv__ = __imod__ = __ipow__ = __iand__ = __ior__ = _change
+    copy_ = fill_ = _change
+
     def _has_no_value(self, what: str) -> FuseError:
-        frame = sys._getframe(2)
-        while frame.f_back and frame.f_code.co_filename.startswith(PACKAGE):  # ours: go on to the user's line
-            frame = frame.f_back
-        where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
         return FuseError(
-            f"{where}: {what} of an array of shape {self.shape}; while a function is captured there are no values: "
+            f"{users_line()}: {what} of an array of shape {self.shape}; while a function is captured there are no values: "
             "use where(condition, a, b)"
         )
+
+
+def users_line() -> str:
+    """The line of the user's code that is being captured, as file:line."""
+    frame = sys._getframe(1)
+    while frame.f_back and frame.f_code.co_filename.startswith(PACKAGE):  # ours: go on to the user's
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 captures: list[Callable[[Any], Node]] = []  # give a concrete array as a node; the last one belongs to the capture under way

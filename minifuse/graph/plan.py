@@ -12,15 +12,15 @@ from ..array import Array
 from ..autodiff import FREED, mode
 from ..backends.base import Backend
 from ..dag import Interned
-from ..dtypes import DType, weak
-from ..errors import BackendError, DTypeError, GradientError, OverlapError, ShapeError
+from ..dtypes import DType, bool_, weak
+from ..errors import BackendError, DTypeError, FuseError, GradientError, OverlapError, ShapeError
 from ..functions import Full
 from ..layout import Layout
 from ..operators import add
 from ..storage import writes
 from .differentiate import Backward
 from .host import HostProgram
-from .node import Argument, Node, Number, captures, literal
+from .node import Argument, Node, Number, base, captures, literal
 from .schedule import Schedule, in_pieces
 
 
@@ -104,6 +104,11 @@ def refuse_changes(specs: Sequence[Spec], targets: Sequence[Spec]) -> None:
             )
 
 
+def name_of(function: Any) -> str:
+    """What messages call a function."""
+    return getattr(function, "__name__", None) or repr(function)
+
+
 class Call:
     """One recorded run of a plan, for backpropagation."""
 
@@ -121,8 +126,8 @@ class Call:
         for x in kept:
             if isinstance(x, Array) and x.buffer.written > self.clock:
                 raise GradientError(
-                    f"backward: a tensor of shape {x.shape} that the gradient of {self.plan.function} needs was changed in "
-                    "place after it was used; change a clone(), or compute the value again"
+                    f"backward: a tensor of shape {x.shape} that the gradient of {name_of(self.plan.function)} needs was "
+                    "changed in place after it was used; change a clone(), or compute the value again"
                 )
         return self.plan.gradients(self, gradients)
 
@@ -133,6 +138,8 @@ class Call:
 
 class Plan:
     """A captured function, for inputs of given kinds: `run` is its host program, `steps` its kernels.
+
+    `tensor` is the class of results; the module that defines it stands above this one, and puts it here.
 
     Parameters
     ----------
@@ -148,6 +155,8 @@ class Plan:
         Inputs that the function gets as they are.
     """
 
+    tensor: Any = None
+
     def __init__(
         self,
         function: Any,
@@ -156,25 +165,29 @@ class Plan:
         same: Sequence[int] = (),
         baked: Sequence[int] = (),
     ) -> None:
-        example = next(x for x in inputs if isinstance(x, Array))
-        self.function, self.backend = function, example.spec.backend
-        self.tensor: Any = type(example)
+        example = next((x for x in inputs if isinstance(x, Array)), None)
+        if example is None:
+            raise FuseError(f"{name_of(function)}: got no tensor; pass at least one, since it says which backend computes")
+        self.function, self.backend, self.targets = function, example.spec.backend, targets
         self.arguments = [self.argument(k, x) for k, x in enumerate(inputs)]
         self.hidden: list[Any] = []  # tensors that the function refers to
         given = [self.arguments[k] for k in same] or self.arguments
-        self.outputs, self.is_tuple = self.capture([inputs[k] if k in baked else node for k, node in enumerate(given)])
+        results, self.is_tuple = self.capture([inputs[k] if k in baked else node for k, node in enumerate(given)])
+        overwritten = {self.arguments[k] for k in targets}
         self.outputs = (
-            [self.fit(node, inputs[k]) for node, k in zip(self.outputs, targets, strict=True)] if targets else self.outputs
+            [self.fit(x, inputs[k], overwritten) for x, k in zip(results, targets, strict=True)] if targets else results
         )
         self.count = len(self.outputs)
         specs = [getattr(x, "spec", None) for x in (*inputs, *self.hidden)]
-        wanted = [
-            x for x, spec in zip(self.arguments, specs, strict=True) if spec and spec.requires_grad and mode.is_recording
-        ]
-        self.backward = Backward(self.arguments, self.outputs, wanted) if wanted and not targets else None
-        if self.backward and not self.backward.receivers:
-            self.backward = None
-        self.schedule([spec and spec.layout for spec in specs], targets)
+        self.backward = None if targets else self.backward_pass(specs)
+        self.schedule([spec and spec.layout for spec in specs])
+
+    def backward_pass(self, specs: Sequence[Any]) -> Backward | None:
+        """The backward pass, where calls are recorded and a gradient flows to an input that wants one."""
+        arguments = zip(self.arguments, specs, strict=True)
+        wanted = [x for x, spec in arguments if spec and spec.requires_grad and mode.is_recording]
+        backward = Backward(self.arguments, self.outputs, wanted) if wanted else None
+        return backward if backward and backward.receivers else None
 
     def argument(self, k: int, x: Any) -> Node:
         """The node that stands for input k."""
@@ -182,7 +195,7 @@ class Plan:
             return Node(Number(k), (), (), weak(x))
         if x.spec.backend is not self.backend:
             raise BackendError(
-                f"{self.function}: operands are on two backends, {self.backend.name} and {x.spec.backend.name}; "
+                f"{name_of(self.function)}: operands are on two backends, {self.backend.name} and {x.spec.backend.name}; "
                 f'move one with x.to("{self.backend.name}")'
             )
         return Node(Argument(k), (), x.shape, x.dtype)
@@ -204,26 +217,30 @@ class Plan:
             result = self.function(*arguments)
         finally:
             captures.pop()
-        return (list(result), True) if isinstance(result, tuple) else ([result], False)
+        results = result if isinstance(result, tuple) else (result,)
+        for x in results:
+            if not isinstance(x, Node) and not (self.targets and isinstance(x, bool | int | float)):
+                raise FuseError(f"{name_of(self.function)}: the function gave {type(x).__name__}, expected a tensor")
+        return list(results), isinstance(result, tuple)
 
-    def fit(self, node: Any, target: Any) -> Node:
+    def fit(self, node: Any, target: Any, overwritten: set[Node]) -> Node:
         """A result as what its target holds."""
         if not isinstance(node, Node):
             node = literal(node)
         if node.is_number:
-            node = Full(target.shape, add.result_dtype(target.dtype, node.dtype)[0])(node)
-        if node.dtype.is_float and not target.dtype.is_float:
-            raise DTypeError(
-                f"{self.function}: the result is {node.dtype} and cannot be stored in {target.dtype}; convert it first"
-            )
+            dtype = target.dtype if not issubclass(node.dtype, float) else add.result_dtype(target.dtype, float)[0]
+            node = Full(target.shape, dtype)(Node(node.function, (), (), dtype))
+        if (node.dtype.is_float and not target.dtype.is_float) or (target.dtype is bool_ and node.dtype is not bool_):
+            kinds = f"the result is {node.dtype} and cannot be stored in {target.dtype}"
+            raise DTypeError(f"{name_of(self.function)}: {kinds}; convert it first")
         try:
             fitted: Node = node.to(target.dtype).expand(target.shape)
         except ShapeError:
             shapes = f"the result has shape {node.shape}, and {target.shape} is where it is stored"
-            raise ShapeError(f"{self.function}: {shapes}; it does not broadcast to that") from None
-        return fitted
+            raise ShapeError(f"{name_of(self.function)}: {shapes}; it does not broadcast to that") from None
+        return fitted.clone() if base(fitted) in overwritten else fitted  # read before anything is stored
 
-    def schedule(self, layouts: list[Layout | None], targets: tuple[int, ...]) -> None:
+    def schedule(self, layouts: list[Layout | None]) -> None:
         """Find the kernels, and write the host program that runs them."""
         saved = self.backward.saved if self.backward else []
         nodes = in_pieces([*self.outputs, *saved])
@@ -233,14 +250,14 @@ class Plan:
             schedule.compute([y for x, y in zip(saved, nodes[self.count :], strict=True) if x in selected])
         schedule.compute(nodes)  # now folds that select read what is saved
         places = [schedule.locate(node) for node in nodes]
-        for k, node, place in zip(targets, nodes, places, strict=False):
+        for k, node, place in zip(self.targets, nodes, places, strict=False):
             schedule.store(place, schedule.place[self.arguments[k]], node)
         specs = []
         for k, (node, (_, layout)) in enumerate(zip(nodes, places, strict=True)):
             requires_grad = self.backward is not None and k < self.count and self.outputs[k] in self.backward.matters
             specs.append(Spec(layout.from_zero(), node.dtype, self.backend, requires_grad))
         self.specs, self.steps = specs, schedule.steps
-        host = HostProgram(self, schedule, [] if targets else places, [] if targets else specs, Call)
+        host = HostProgram(self, schedule, [] if self.targets else places, [] if self.targets else specs, Call)
         self.text, self.run = host.text, host.function()
 
     def gradients(self, call_: Call, arrived: Sequence[Any]) -> Sequence[Any]:

@@ -20,7 +20,8 @@ from ..operators import Operator
 from .node import Literal, Node, base, inputs_of, substitute
 from .steps import Launch, Place, Product, Step
 
-PIECE = 1 << 14  # elements that one thread folds in one go, where everything is folded
+PIECE = 1 << 14  # elements that one thread folds in one go, where few rows are long
+FEW = 64  # rows
 IN_TEXT = {"0", "1", "2", "0.0", "1.0", "2.0"}  # literals that stay in the source; others, sizes among them, are numbers
 
 See = Callable[[Layout], Layout]
@@ -247,21 +248,31 @@ def without_ones(shape: tuple[int, ...]) -> list[int]:
 
 
 def in_pieces(outputs: list[Node]) -> list[Node]:
-    """Folds of many elements to one become folds of pieces, and a fold of their results.
+    """Long folds to few values become folds of pieces, and a fold of their results.
 
     Pieces run side by side, rounding errors stay small, and the order of summation does not depend on the number of threads.
     """
-    replaced: dict[Node, Node] = {}
-    for node in topological(outputs, inputs_of):
-        if isinstance(node.function, Fold) and node.size == 1 and node.inputs[0].size >= 4 * PIECE:
-            operator, (x,) = node.function.operator, node.inputs
-            if len(without_ones(x.shape)) > 1:
-                first = next(d for d, n in enumerate(x.shape) if n > 1)
-                y = Fold(operator, (first,))(Fold(operator, tuple(d for d in node.function.dims if d != first))(x))
-            else:
-                x, count = x.reshape(x.size), x.size // PIECE
-                y = Fold(operator, (0, 1))(Fold(operator, (1,))(View("split", (count,))(x[: count * PIECE]))).reshape(1)
-                if count * PIECE < x.size:
-                    y = operator(y, Fold(operator, (0,))(x[count * PIECE :]))
-            replaced[node] = y.reshape(node.shape)
-    return substitute(outputs, replaced)
+    folds = [node for node in topological(outputs, inputs_of) if isinstance(node.function, Fold)]
+    return substitute(outputs, {node: cut for node in folds if (cut := pieces_of(node)) is not node})
+
+
+def pieces_of(fold: Node) -> Node:
+    """A fold in pieces, or itself where it is short, or has many rows."""
+    (x,), operator, dims = fold.inputs, fold.function.operator, fold.function.dims
+    if fold.size > FEW or x.size < 4 * PIECE * max(fold.size, 1):
+        return fold
+    dim, *others = [d for d in dims if x.shape[d] > 1]
+    if others:
+        rest = pieces_of(Fold(operator, tuple(others))(x))
+        return pieces_of(Fold(operator, (dim,))(rest))
+    count = x.shape[dim] // PIECE
+    whole, rest = [part(x, dim, *ends) for ends in ((0, count * PIECE), (count * PIECE, x.shape[dim]))]
+    partial = Fold(operator, (dim + 1,))(View("split", (dim, count))(whole))
+    y: Node = Fold(operator, (dim, dim + 1))(partial).reshape(fold.shape)
+    return operator(y, Fold(operator, (dim,))(rest)) if rest.size else y
+
+
+def part(x: Node, dim: int, start: int, stop: int) -> Node:
+    """The elements from start to stop along a dim."""
+    y: Node = x[(slice(None),) * dim + (slice(start, stop),)]
+    return y

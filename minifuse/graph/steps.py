@@ -9,7 +9,7 @@ from typing import Any
 
 from ..backends.base import Backend
 from ..dtypes import DType
-from ..kernels import Apply, Expression, Kernel, Load, Old
+from ..kernels import Expression, Kernel, Load, Old, replace_loads
 from ..layout import Layout
 
 Place = tuple[int, Layout]
@@ -53,23 +53,10 @@ class Launch:
         def moved(load: Load) -> Expression:
             return Load(index[load.index], load.dtype) if load.index in index else Old(output, load.dtype)
 
-        elements = replace_loads(self.kernel.elements, moved)
+        elements = tuple(replace_loads(e, moved) for e in self.kernel.elements)
         return Launch(
             Kernel(elements, self.kernel.rows), self.shape, self.dims, outputs, [self.inputs[k] for k in stays], self.numbers
         )
-
-
-def replace_loads(expressions: tuple[Expression, ...], moved: Any) -> tuple[Expression, ...]:
-    """The same pointwise expressions with other leaves in the place of their loads."""
-    new: dict[Expression, Expression] = {}
-    for e in Kernel(expressions, ()).expressions():
-        if isinstance(e, Load):
-            new[e] = moved(e)
-        elif isinstance(e, Apply):
-            new[e] = Apply(e.operator, tuple(new[x] for x in e.inputs), e.dtype)
-        else:
-            new[e] = e
-    return tuple(new[e] for e in expressions)
 
 
 @dataclass

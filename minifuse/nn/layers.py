@@ -1,6 +1,6 @@
 """Layers: modules that compute one thing, and a row of them.
 
-A layer with parameters is one captured call, forward and backward. Initial values come from the generator of `mf.manual_seed`.
+A layer with parameters is one captured call, forward and backward. First values come from the generator of `mf.manual_seed`.
 """
 
 import math
@@ -13,7 +13,7 @@ from ..dtypes import float32
 from ..errors import DTypeError, ShapeError
 from ..functions import Matmul
 from ..operators import gelu, relu, sigmoid, tanh
-from .module import Module, Parameter, held
+from .module import Module, Parameter
 
 
 class Linear(Module):
@@ -42,8 +42,8 @@ class Linear(Module):
 
     Notes
     -----
-    All start evenly spread within +-1 / sqrt(in_features), as in `torch.nn.Linear`: with inputs of variance 1 that is
-    Kaiming's uniform distribution for a slope of sqrt(5) [1]_. The input is (..., in_features), the output (..., out_features).
+    Input (..., in_features), output (..., out_features). Parameters start evenly spread within +-1 / sqrt(in_features), as
+    in `torch.nn.Linear`; for the weight that is the distribution of [1]_ for a leaky ReLU of slope sqrt(5).
 
     References
     ----------
@@ -65,7 +65,9 @@ class Linear(Module):
         self, in_features: int, out_features: int, bias: bool = True, dtype: DTypeLike = None, backend: str | None = None
     ) -> None:
         if in_features < 1 or out_features < 1:
-            raise ShapeError(f"Linear: got {in_features} in_features and {out_features} out_features, expected at least 1 each")
+            raise ShapeError(
+                f"Linear: got {in_features} in_features and {out_features} out_features, expected at least 1 each"
+            )
         self.in_features, self.out_features = in_features, out_features
         bound = 1 / math.sqrt(in_features)
 
@@ -190,10 +192,10 @@ class Sequential(Module):
         return x
 
     def __iter__(self) -> Iterator[Module]:
-        return (module for _, module in held(self, Module))
+        return (module for module in vars(self).values() if isinstance(module, Module))
 
     def __len__(self) -> int:
-        return len(list(self))
+        return sum(1 for _ in self)
 
     def __getitem__(self, index: int | slice) -> Module:
         found = list(self)[index]

@@ -1,4 +1,4 @@
-"""Losses: how far what a model gives is from what it should give. Each is one captured call, as a function or as a module."""
+"""Losses: how far what a model gives is from what it should give; as functions and as modules. Each is one captured call."""
 
 import math
 from typing import Any, Literal
@@ -45,9 +45,9 @@ def cross_entropy(logits: Any, targets: Any, reduction: Reduction = "mean") -> A
 
     Notes
     -----
-    With z = logits - max(logits) of each row, the loss of a row is log(sum(exp(z))) - z[target]: nothing overflows, and nothing is
-    lost where a probability is nearly 1. The target is picked by comparing its index with that of each class in the same sweep that
-    adds up: there is no array of shape (N, C) but the gradient. Looking for targets that are out of range costs 3 us.
+    With z = logits - max(logits) of each row, the loss of a row is log(sum(exp(z))) - z[target]: nothing overflows, and
+    nothing is lost where a probability is nearly 1. The target is picked by comparing its index with that of each class, in
+    the sweep that adds up, so no array of shape (N, C) is made but the gradient. Looking for a wrong target takes 3 us.
 
     Examples
     --------
@@ -55,10 +55,10 @@ def cross_entropy(logits: Any, targets: Any, reduction: Reduction = "mean") -> A
     >>> logits = mf.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0]], requires_grad=True)
     >>> loss = mf.nn.cross_entropy(logits, mf.tensor([0, 2]))
     >>> round(loss.item(), 4)
-    0.6692
+    0.6691
     >>> loss.backward()
-    >>> logits.grad.numpy().round(3).tolist()[1]
-    [0.167, 0.167, -0.333]
+    >>> (logits.grad * 6)[1]
+    tensor([ 1.,  1., -2.])
     """
     loss = apply(Composite(_cross_entropy, (reduction,)), logits, targets)
     if isinstance(targets, Tensor):
@@ -72,20 +72,24 @@ def refuse_out_of_range(targets: Tensor, classes: int) -> None:
     if array.size and array.view(f"u{array.itemsize}").max() >= classes:
         k = int(np.argmax((array < 0) | (array >= classes)))
         raise IndexingError(
-            f"cross_entropy: target {array[k]} of example {k} is out of range for {classes} classes; expected 0 to {classes - 1}"
+            f"cross_entropy: target {array[k]} of example {k} is none of {classes} classes; expected 0 to {classes - 1}"
         )
 
 
 def _cross_entropy(x: Any, targets: Any, reduction: Reduction) -> Any:
     if x.ndim != 2 or x.shape[1] == 0:
-        raise ShapeError(f"cross_entropy: got logits of shape {x.shape}, expected (N, C), one row of C >= 1 classes an example")
+        raise ShapeError(
+            f"cross_entropy: got logits of shape {x.shape}, expected (N, C), one row of C >= 1 classes an example"
+        )
     n, classes = x.shape
     if getattr(targets, "shape", None) != (n,):
         got = getattr(targets, "shape", type(targets).__name__)
-        raise ShapeError(f"cross_entropy: got targets of shape {got}, expected ({n},), one class index for each row of the logits")
+        raise ShapeError(
+            f"cross_entropy: got targets of shape {got}, expected ({n},), one class index for each row of the logits"
+        )
     if not x.dtype.is_float or not targets.dtype.is_integer:
         raise DTypeError(
-            f"cross_entropy: got logits of {x.dtype} and targets of {targets.dtype}, expected floats and class indices of int64"
+            f"cross_entropy: got logits of {x.dtype} and targets of {targets.dtype}, expected floats and int64 class indices"
         )
     target = targets.reshape(n, 1)
     z = x - fold(x, (1,), True, maximum).detach()

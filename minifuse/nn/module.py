@@ -1,9 +1,10 @@
 """Module and Parameter: an object that holds what is learned, and computes with it.
 
-Nothing is registered. A parameter is an attribute that is a `Parameter`, a child an attribute that is a `Module`; those in lists, tuples
-and dicts count too. Names and order are those of the attributes, so a list of layers is found, and `super().__init__()` is not needed.
+Nothing is registered. A parameter is an attribute that is a `Parameter`, a child an attribute that is a `Module`; those in
+lists, tuples and dicts count too. Names and order are those of the attributes. So a list of layers is found, and
+`super().__init__()` is not needed.
 
-Stands on tensors. Not here: layers, losses, hooks, and buffers (state that is not learned is a `Parameter(x, requires_grad=False)`).
+Stands on tensors. Not here: layers, losses, hooks, buffers (state that is not learned: `Parameter(x, requires_grad=False)`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,11 +13,13 @@ from reprlib import recursive_repr
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ..autodiff import no_grad
+from ..backends.registry import backend_named
 from ..errors import DTypeError, ShapeError
 from ..graph.plan import Spec
-from ..storage import Buffer, writes
+from ..storage import writes
 from ..tensor import Tensor
 
 H = TypeVar("H")
@@ -51,16 +54,21 @@ class Parameter(Tensor):
 
     __slots__ = ()
 
-    def __new__(cls, data: Any, *more: Any, **named: Any) -> Any:
-        """A parameter; but a plain tensor for a plan, which makes its results with the class of its first input."""
-        return Tensor(data, *more) if isinstance(data, Buffer) else super().__new__(cls)
-
     def __init__(self, data: Tensor, requires_grad: bool = True) -> None:
         if not isinstance(data, Tensor):
             raise DTypeError(f"Parameter: expected a tensor, got {type(data).__name__}; wrap it in mf.tensor, with floats")
         x = data.detach()
         super().__init__(x.buffer, x.address, x.spec)
         self.requires_grad = requires_grad
+
+    def __reduce__(self) -> Any:
+        """A copy, also of a whole module, has memory of its own; gradients are not copied."""
+        return restored, (self.numpy().copy(), self.backend, self.requires_grad)
+
+
+def restored(array: npt.NDArray[Any], backend: str, requires_grad: bool) -> Parameter:
+    """The parameter that was copied or pickled."""
+    return Parameter(Tensor.from_numpy(array, backend_named(backend)), requires_grad)
 
 
 class LoadResult(NamedTuple):
@@ -101,6 +109,7 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__} has no forward; define what it computes, as forward(self, x)")
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
+        """What `forward` gives."""
         return self.forward(*inputs, **named)
 
     # What it holds.
@@ -122,11 +131,16 @@ class Module:
         return (module for _, module in self.named_modules())
 
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
-        """(name, parameter) of all parameters of itself and of all modules below it; a shared one once, by its first name."""
-        return once((join(prefix, name), p) for prefix, module in self.named_modules() for name, p in held(module, Parameter))
+        """(name, parameter) of all parameters of itself and of all modules below it; a shared one once, by its first name.
+
+        The order is that of the attributes: its own parameters, then those of each child.
+        """
+        return once(
+            (join(prefix, name), p) for prefix, module in self.named_modules() for name, p in held(module, Parameter)
+        )
 
     def parameters(self) -> Iterator[Parameter]:
-        """All parameters of itself and of all modules below it, each once, always in the same order."""
+        """All parameters of itself and of all modules below it, each once, in the order of `named_parameters`."""
         return (p for _, p in self.named_parameters())
 
     # What is done to all of it.
@@ -225,7 +239,9 @@ class Module:
         faults = [f"{name} is missing" for name in missing] * strict
         faults += [f"{name} is unexpected{suggestion(name, own)}" for name in unexpected] * strict
         faults += [
-            f"{name} has shape {x.shape}, expected {own[name].shape}" for name, x in values.items() if x.shape != own[name].shape
+            f"{name} has shape {x.shape}, expected {own[name].shape}"
+            for name, x in values.items()
+            if x.shape != own[name].shape
         ]
         if faults:
             advice = "; strict=False leaves out names that differ" if strict and (missing or unexpected) else ""
@@ -246,7 +262,7 @@ class Module:
             )
         if isinstance(before, Module) and not isinstance(value, Module | None):
             raise DTypeError(
-                f"{type(self).__name__}.{name} is a module, got {type(value).__name__}; assign an nn.Module, or None to drop it"
+                f"{type(self).__name__}.{name} is a module, got {type(value).__name__}; assign an nn.Module, or None"
             )
         object.__setattr__(self, name, value)
 

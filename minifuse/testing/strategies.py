@@ -79,7 +79,7 @@ def layouts(draw: Draw, shape: Shape) -> Recipe:
         method, argument, shape = draw(st.sampled_from([_permuted, _sliced, _chosen, _expanded, _without_new]))(draw, shape)
         if argument:
             steps.insert(0, (method, argument))
-    return Recipe(shape, tuple(steps))
+    return Recipe(shape, steps)
 
 
 View = tuple[str, tuple[Any, ...], Shape]  # method, argument, and the shape before

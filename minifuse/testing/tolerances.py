@@ -30,22 +30,25 @@ class Kind(NamedTuple):
 
     float32: float
     float64: float
+    cancels: bool  # the leading digits of what meets may cancel, so that errors are those of the larger numbers
     grows: bool  # with the root of how many numbers meet in one
     reason: str
 
 
 TOLERANCES = {
-    "exact": Kind(0, 0, False, "nothing is rounded: integers, bools, moves, comparisons and choices"),
-    "rounded": Kind(2, 2, False, "one rounding; a second one where a quotient is a product with a reciprocal"),
+    "exact": Kind(0, 0, False, False, "nothing is rounded: integers, bools, moves, comparisons and choices"),
+    "rounded": Kind(2, 2, False, False, "one rounding; a second one where a quotient is a product with a reciprocal"),
     "transcendental": Kind(
-        4, 8, False, "polynomials err by less than 3 ULP, C and NumPy, the judge in float64, by less than 4"
+        4, 8, False, False, "polynomials err by less than 3 ULP, C and NumPy, which judges, by less than 4"
     ),
-    "composed": Kind(32, 32, False, "a few operations in a row, of which one may cancel the leading digits of another"),
-    "fold": Kind(4, 4, True, "a rounding for each element, in any order of summation"),
-    "product": Kind(4, 4, True, "a rounding for each of K products and sums, in any order of summation"),
-    "program": Kind(256, 256, True, "any number of operations and folds over all elements"),
+    "composed": Kind(
+        32, 32, True, False, "a few operations in a row, of which one may cancel the leading digits of another"
+    ),
+    "fold": Kind(4, 4, True, True, "a rounding for each element, in any order of summation"),
+    "product": Kind(4, 4, True, True, "a rounding for each of K products and sums, in any order of summation"),
+    "program": Kind(256, 256, True, True, "any number of operations and folds over all elements"),
     "difference": Kind(
-        2.0**18, 2.0**27, False, "a derivative by central differences: they divide rounding errors by the step"
+        2.0**18, 2.0**27, True, False, "a derivative by central differences: the step divides rounding errors"
     ),
 }
 
@@ -62,7 +65,8 @@ def tolerance_for(kind: str, dtype: DType | str, n: int = 1, scale: float = 0.0)
     n : int
         How many numbers meet in one result: elements of a fold, K of a product.
     scale : float
-        The magnitude of what is added up, where the result may be smaller: of a sum, the sum of the magnitudes.
+        The magnitude of what is added up, where the result may be smaller: of a sum, the sum of the magnitudes. It plays
+        no part where nothing cancels.
 
     Returns
     -------
@@ -89,4 +93,4 @@ def tolerance_for(kind: str, dtype: DType | str, n: int = 1, scale: float = 0.0)
         return Tolerance(0.0, 0.0, TOLERANCES["exact"].reason)
     limits = np.finfo(dtype.numpy)
     rtol = units * float(limits.eps) * (sqrt(max(n, 1)) if entry.grows else 1)
-    return Tolerance(rtol, rtol * scale + units * float(limits.smallest_subnormal), entry.reason)
+    return Tolerance(rtol, rtol * scale * entry.cancels + units * float(limits.smallest_subnormal), entry.reason)

@@ -1,6 +1,7 @@
 """Chains of views that mean the same on NumPy arrays, tensors and graph nodes. No data, no choice: see `strategies`."""
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -25,14 +26,14 @@ def index(x: Any, entries: tuple[Any, ...]) -> Any:
 METHODS = {"permute": permute, "expand": expand, "index": index}
 
 
-class Recipe(NamedTuple):
+class Recipe:
     """Views, one after the other, of something of shape `base`. Called with an array, a tensor or a node, it shows them.
 
-    Attributes
+    Parameters
     ----------
     base : tuple of int
         The shape of what is seen.
-    steps : tuple of (str, tuple)
+    steps : sequence of (str, tuple)
         Each ("permute", dims), ("expand", shape) or ("index", entries).
 
     Examples
@@ -45,8 +46,8 @@ class Recipe(NamedTuple):
     ((3, 2), (-1, 3))
     """
 
-    base: Shape
-    steps: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    def __init__(self, base: Shape, steps: Iterable[tuple[str, tuple[Any, ...]]] = ()) -> None:
+        self.base, self.steps = base, tuple(steps)
 
     def __call__(self, x: Any) -> Any:
         """Something of shape `base`, seen."""

@@ -40,9 +40,9 @@ def measure(options: argparse.Namespace, modules: dict[str, ModuleType], missing
     except ValueError as error:
         parser().error(str(error))
     seed = secrets.randbits(32) if options.seed is None else options.seed
-    found = run(rows, modules, missing, seed, options.quick, lambda row, result: report.progress(row.name, result, len(rows)))
+    found = run(rows, modules, missing, seed, options.quick, lambda row, result: report.progress(row.name, result))
     report.show(found)
-    is_complete = len(rows) == len(ROWS) and not options.quick and set(modules) == set(KNOWN)
+    is_complete = len(rows) == len(ROWS) and not options.quick and {*modules, *missing} == set(KNOWN)
     path = options.json or (RESULTS / f"cpu-{machine.slug()}.json" if is_complete else None)
     if path:
         keep(path, found)
@@ -50,9 +50,11 @@ def measure(options: argparse.Namespace, modules: dict[str, ModuleType], missing
 
 
 def keep(path: Path, found: dict[str, Any]) -> None:
-    """Write the results, with as many digits as say something."""
+    """Write the results, with as many digits as say something, and a line for each row."""
+    head = {key: value for key, value in rounded(found).items() if key != "rows"}
+    rows = ",\n".join(f"  {json.dumps(row)}" for row in rounded(found["rows"]))
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(rounded(found), indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(head, indent=1).removesuffix("\n}") + f',\n "rows": [\n{rows}\n ]\n}}\n', encoding="utf-8")
     print(f"written to {path}", file=sys.stderr)
 
 
@@ -69,12 +71,16 @@ def parser() -> argparse.ArgumentParser:
     """The options."""
     made = argparse.ArgumentParser(
         prog="python -m project.benchmarks",
-        description="minifuse side by side with NumPy, torch and others; a complete run is kept in project/benchmarks/results",
+        description="minifuse side by side with NumPy, torch and others; a complete run is kept in its folder results",
     )
     made.add_argument("rows", nargs="*", help="parts of names or groups of rows; all rows if left out")
     made.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
-    made.add_argument("--against", default=",".join(KNOWN), metavar="PEERS", help=f"some of {','.join(KNOWN)}; all if left out")
-    made.add_argument("--quick", action="store_true", help="small sizes and one call each: shows that the rows work, not how fast")
+    made.add_argument(
+        "--against", default=",".join(KNOWN), metavar="PEERS", help=f"some of {','.join(KNOWN)}; all if left out"
+    )
+    made.add_argument(
+        "--quick", action="store_true", help="small sizes and one call each: shows that the rows work, not how fast"
+    )
     made.add_argument("--seed", type=int, help="of the random numbers; a new one if left out")
     made.add_argument("--page", action="store_true", help="measure nothing; write the kept results into docs/guide/speed.md")
     return made

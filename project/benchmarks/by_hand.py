@@ -6,7 +6,6 @@ All matrices have two dims, and a dim of size 1 broadcasts.
 """
 
 import math
-import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
@@ -131,15 +130,17 @@ class Network:
         return self.engine.matrix(x), self.engine.matrix(wanted), self.engine.matrix(share)
 
 
+# What NumPy does for whole arrays; the other functions work on them as they are.
+WHOLE: dict[Scalar, Scalar] = {
+    exp: np.exp,
+    relu: lambda x: np.maximum(x, 0),
+    relu_backward: lambda x, g: np.where(x > 0, g, 0),
+}
+FOLDS: dict[Scalar, Scalar] = {add: np.sum, larger: np.max}
+
+
 class Arrays:
     """NumPy: whole arrays at once."""
-
-    functions: dict[Scalar, Scalar] = {
-        exp: np.exp,
-        relu: lambda x: np.maximum(x, 0),
-        relu_backward: lambda x, g: np.where(x > 0, g, 0),
-    }
-    folds: dict[Scalar, Scalar] = {add: np.sum, larger: np.max}
 
     def matrix(self, array: Array) -> Array:
         """Itself."""
@@ -153,17 +154,17 @@ class Arrays:
         """A view."""
         return a.T
 
-    def map(self, function: Scalar, a: Array) -> Array:
+    def map(self, function: Scalar, a: Array) -> Any:
         """A ufunc."""
-        return self.functions[function](a)
+        return WHOLE[function](a)
 
-    def zip(self, function: Scalar, a: Array, b: Array) -> Array:
+    def zip(self, function: Scalar, a: Array, b: Array) -> Any:
         """A ufunc."""
-        return self.functions.get(function, function)(a, b)
+        return WHOLE.get(function, function)(a, b)
 
-    def reduce(self, function: Scalar, a: Array, dim: int) -> Array:
+    def reduce(self, function: Scalar, a: Array, dim: int) -> Any:
         """A reduction."""
-        return self.folds[function](a, axis=dim, keepdims=True)
+        return FOLDS[function](a, axis=dim, keepdims=True)
 
     def matmul(self, a: Array, b: Array) -> Array:
         """BLAS."""
@@ -178,7 +179,8 @@ class Loops:
 
     def matrix(self, array: Array) -> Rows:
         """Lists of Python's floats, which have the precision of float64."""
-        return array.tolist()
+        rows: Rows = array.tolist()
+        return rows
 
     def array(self, a: Rows) -> Array:
         """The floats of the lists, rounded to float32."""
@@ -213,7 +215,15 @@ class Loops:
     def matmul(self, a: Rows, b: Rows) -> Rows:
         """A row times a column, sum by sum."""
         columns = self.transpose(b)
-        return [[sum(map(operator.mul, row, column)) for column in columns] for row in a]
+        return [[dot(row, column) for column in columns] for row in a]
+
+
+def dot(row: list[float], column: list[float]) -> float:
+    """The sum of the products of pairs."""
+    total = 0.0
+    for x, y in zip(row, column, strict=True):
+        total += x * y
+    return total
 
 
 def widen(a: Rows, count: int, width: int) -> Rows:

@@ -2,7 +2,8 @@
 
 Shapes and strides are arrays that a kernel reads when it runs, so one compiled kernel takes any layout. That is what makes
 it short, and what it pays for at each element: a division and a remainder a dim for the index, then a product and an
-addition a dim for each operand. The loops are parallel, and the function of the elements is compiled into them.
+addition a dim for each operand. The function of the elements is compiled into the loop. The loops run on one thread: in
+parallel ones, starting the threads takes longer than a matrix of a few thousand elements.
 """
 
 from collections.abc import Callable
@@ -10,12 +11,12 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 from numba.extending import register_jitable
 
 from .row import Array
 
-Kernel = Callable[..., None]
+Kernel = Any  # a compiled function
 
 
 class Strided(NamedTuple):
@@ -55,9 +56,9 @@ def map_kernel(function: Callable[..., Any]) -> Kernel:
     """out[i] = function(a[i])."""
     scalar = register_jitable(function)
 
-    @njit(parallel=True)
+    @njit
     def kernel(out, out_shape, out_strides, a, a_shape, a_strides):  # type: ignore[no-untyped-def]
-        for position in prange(len(out)):
+        for position in range(len(out)):
             index = np.empty(len(out_shape), np.int64)
             narrowed = np.empty(len(a_shape), np.int64)
             to_index(position, out_shape, index)
@@ -72,9 +73,9 @@ def zip_kernel(function: Callable[..., Any]) -> Kernel:
     """out[i] = function(a[i], b[i]), with broadcasting."""
     scalar = register_jitable(function)
 
-    @njit(parallel=True)
+    @njit
     def kernel(out, out_shape, out_strides, a, a_shape, a_strides, b, b_shape, b_strides):  # type: ignore[no-untyped-def]
-        for position in prange(len(out)):
+        for position in range(len(out)):
             index = np.empty(len(out_shape), np.int64)
             narrowed = np.empty(len(a_shape), np.int64)
             to_index(position, out_shape, index)
@@ -92,9 +93,9 @@ def reduce_kernel(function: Callable[..., Any]) -> Kernel:
     """out[i] = the fold of a along one dim."""
     scalar = register_jitable(function)
 
-    @njit(parallel=True)
+    @njit
     def kernel(out, out_shape, out_strides, a, a_shape, a_strides, dim):  # type: ignore[no-untyped-def]
-        for position in prange(len(out)):
+        for position in range(len(out)):
             index = np.empty(len(out_shape), np.int64)
             to_index(position, out_shape, index)
             place = to_position(index, out_strides)
@@ -107,10 +108,10 @@ def reduce_kernel(function: Callable[..., Any]) -> Kernel:
     return kernel
 
 
-@njit(parallel=True)
+@njit
 def matmul_kernel(out, out_shape, out_strides, a, a_shape, a_strides, b, b_shape, b_strides):  # type: ignore[no-untyped-def]
     """out[i, j] = the sum over k of a[i, k] * b[k, j]."""
-    for position in prange(len(out)):
+    for position in range(len(out)):
         index = np.empty(len(out_shape), np.int64)
         a_index = np.empty(len(a_shape), np.int64)
         b_index = np.empty(len(b_shape), np.int64)

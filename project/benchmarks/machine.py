@@ -7,6 +7,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from . import peers
+
 PACKAGES = ("numpy", "numba", "llvmlite", "torch", "numexpr", "scikit-learn")
 VECTOR_FEATURES = re.compile(r"(sse4|avx|fma|amx|neon|sve|sme)")
 
@@ -71,12 +73,8 @@ def blas() -> str:
 
     built: Any = np.show_config(mode="dicts")
     name = "{name} {version}".format(**built["Build Dependencies"]["blas"])
-    try:
-        from threadpoolctl import threadpool_info
-    except ImportError:
-        return name
-    kinds = [pool.get("architecture") for pool in threadpool_info() if "numpy" in pool["filepath"]]
-    return f"{name}, {kinds[0]}" if kinds and kinds[0] else name
+    kind = peers.blas().get("architecture")
+    return f"{name} for {kind}" if kind else name
 
 
 def load() -> list[float] | None:

@@ -26,11 +26,15 @@ THREAD_VARIABLES = (
 )
 
 
+# Threads that wait for more work sleep soon: else those of OpenMP and OpenBLAS (by itself after 2^28 cycles, some 100 ms)
+# take a core from whoever comes next.
+WAITING = {"OMP_WAIT_POLICY": "passive", "OPENBLAS_THREAD_TIMEOUT": "20"}
+
+
 def prepare() -> None:
-    """Give everyone the same number of threads, and let idle OpenMP threads sleep instead of taking a core from the next."""
+    """Give everyone the same number of threads, and a core when their turn comes."""
     threads = os.environ.get("MINIFUSE_THREADS") or str(processors())
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, threads))
-    os.environ["OMP_WAIT_POLICY"] = "passive"
+    os.environ.update({**dict.fromkeys(THREAD_VARIABLES, threads), **WAITING})
 
 
 def processors() -> int:
@@ -51,7 +55,7 @@ def load(names: Sequence[str]) -> tuple[dict[str, ModuleType], dict[str, str]]:
         try:
             found[name] = import_module(OWN.get(name, name))
         except ImportError as error:
-            missing[name] = f"{type(error).__name__}: {error}"
+            missing[name] = f"{error.name or name} cannot be imported ({type(error).__name__})"
     threads = int(os.environ["MINIFUSE_THREADS"])
     if "torch" in found:
         found["torch"].set_num_threads(threads)
@@ -69,12 +73,15 @@ def threads(peers: dict[str, ModuleType]) -> dict[str, Any]:
         found["torch"] = peers["torch"].get_num_threads()
     if "numexpr" in peers:
         found["numexpr"] = peers["numexpr"].get_num_threads()
-    try:
-        from threadpoolctl import threadpool_info
-    except ImportError:
-        found["blas of numpy"] = f"{os.environ['OPENBLAS_NUM_THREADS']} asked for"
-        return found
-    for pool in threadpool_info():
-        if pool["internal_api"] == "openblas" and "numpy" in pool["filepath"]:
-            found["blas of numpy"] = pool["num_threads"]
+    asked = os.environ.get("OPENBLAS_NUM_THREADS")
+    found["blas of numpy"] = blas().get("num_threads", f"{asked} asked for")
     return found
+
+
+def blas() -> dict[str, Any]:
+    """What threadpoolctl says of the library behind NumPy's products; nothing where it is not installed."""
+    try:
+        pools = import_module("threadpoolctl").threadpool_info()
+    except ImportError:
+        return {}
+    return next((pool for pool in pools if "numpy" in pool["filepath"]), {})

@@ -21,11 +21,11 @@ Work = Callable[..., Any]
 Result = dict[str, Any]  # what the JSON says of a row
 
 US = "minifuse"
-QUICK_SIZE = 1024  # no dim is longer in a quick run
+QUICK_SIZE = 256  # no dim is longer in a quick run
 TOLERANCE = {"float32": 2e-5, "float64": 1e-12}  # sums of 4,096 float32 in NumPy's order differ by up to 1e-5
 
 
-class SkippedRow(Exception):
+class SkippedRowError(Exception):
     """A row cannot be measured here; says why."""
 
 
@@ -59,9 +59,6 @@ class Contest:
         The largest error, as `run.error_of` measures it.
     flops
         Additions and multiplications of one call, where their rate is worth showing.
-    rests
-        Whether a pause comes before each player: after a product the threads of OpenBLAS look for more work for some
-        milliseconds, and would take a core from whoever comes next.
     is_clocked
         Whether a call gives the seconds that it measured itself, in another process.
     counts
@@ -73,7 +70,6 @@ class Contest:
     dtype: str = "float32"
     tolerance: float = TOLERANCE["float32"]
     flops: int = 0
-    rests: bool = False
     is_clocked: bool = False
     counts: Mapping[str, int] = field(default_factory=dict)
 
@@ -105,9 +101,9 @@ class Row:
 
 
 def speed(peer: str, at_least: float) -> Target:
-    """minifuse is to be at least so many times as fast as a peer, in the median of the rounds."""
+    """A peer is to take at least so many times as long as minifuse, in the median of the rounds."""
     return Target(
-        f"at least {at_least:.3g} times as fast as {peer}",
+        f"{peer} at least {at_least:.2f}x",
         lambda result: result["ratios"].get(peer, {}).get("median"),
         at_least,
         is_upper=False,
@@ -121,7 +117,7 @@ def delay(peer: str, at_most_s: float) -> Target:
         times = result["times"]
         return times[US]["median"] - times[peer]["median"] if peer in times else None
 
-    return Target(f"at most {at_most_s:.3g} s more than {peer}", measured, at_most_s, is_upper=True)
+    return Target(f"at most {at_most_s:.2f} s more than {peer}", measured, at_most_s, is_upper=True)
 
 
 def count(what: str, at_most: int) -> Target:
@@ -155,7 +151,6 @@ def formula(
     gradients: bool = False,
     tolerance: float | None = None,
     flops: Callable[..., int] | None = None,
-    rests: bool = False,
     targets: Sequence[Target] = (),
 ) -> Row:
     """A row whose players compute one expression of the same arrays.
@@ -178,7 +173,7 @@ def formula(
         Whether the first array requires a gradient, where there are gradients.
     flops
         Additions and multiplications, by the result and the arrays.
-    tolerance, rests, targets
+    tolerance, targets
         As `Contest` and `Row` describe them.
     """
 
@@ -186,14 +181,14 @@ def formula(
         arrays = inputs(bench)
         dtype = arrays[0].dtype.name
         works = {US: tensors, "torch": tensors, "numpy": numpy or tensors, **(others or {})}
-        players = {}
+        players: dict[str, Callable[[], Any]] = {}
         for who, work in works.items():
             if who not in without and (who.startswith(US) or who in bench.peers):
                 players[who] = partial(work, *as_inputs(who, arrays, bench, gradients))
         reference = exact or numpy or tensors
         result = np.asarray(reference(*[x.astype(np.float64) for x in arrays]))
         work_done = flops(result, *arrays) if flops else 0
-        return Contest(players, result, dtype, tolerance or TOLERANCE[dtype], work_done, rests)
+        return Contest(players, result, dtype, tolerance or TOLERANCE[dtype], work_done)
 
     return Row(name, group, setup, tuple(targets))
 

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from . import machine, peers
-from .row import US, Array, Bench, Contest, Result, Row, SkippedRow
+from .row import US, Array, Bench, Contest, Result, Row, SkippedRowError
 from .timer import Times, read_clocks, spread, take_turns
 
 FORMAT = 1  # of the JSON
 
 
-class WrongResult(Exception):
+class WrongResultError(Exception):
     """A player computed something else than NumPy did in float64."""
 
 
@@ -64,7 +64,7 @@ def run(
         "machine": machine.describe(),
         "versions": machine.versions(),
         "threads": peers.threads(dict(modules)),
-        "environment": {"OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY")},
+        "environment": {name: os.environ.get(name) for name in peers.WAITING},
         "load": {"before": before, "after": machine.load()},
         "missing": dict(missing),
         "rows": found,
@@ -73,10 +73,10 @@ def run(
 
 def measure(row: Row, bench: Bench) -> Result:
     """One row: checked, timed, judged."""
-    result: Result = {"group": row.group, "name": row.name, "load": machine.load()}
+    result: Result = {"group": row.group, "name": row.name, "load": (machine.load() or [None])[0]}
     try:
         contest = row.setup(bench)
-    except SkippedRow as reason:
+    except SkippedRowError as reason:
         return {**result, "skipped": str(reason)}
     errors, wrong = check(contest)
     result["errors"] = errors
@@ -85,7 +85,7 @@ def measure(row: Row, bench: Bench) -> Result:
     if contest.is_clocked:
         times = read_clocks(contest.players, bench.is_quick)
     else:
-        times = take_turns(contest.players, bench.is_quick, contest.rests)
+        times = take_turns(contest.players, bench.is_quick)
     result |= summarize(times) | {"counts": dict(contest.counts)}
     if contest.flops:
         result["gflop_per_s"] = {who: contest.flops / t["median"] / 1e9 for who, t in result["times"].items()}
@@ -102,8 +102,10 @@ def check(contest: Contest) -> tuple[dict[str, float], dict[str, str]]:
         try:
             errors[who] = error_of(as_array(player()), contest.exact, contest.dtype)
             if not errors[who] <= contest.tolerance:
-                raise WrongResult(f"differs from NumPy in float64 by {errors[who]:.1e}, and {contest.tolerance:.0e} is allowed")
-        except WrongResult as error:
+                raise WrongResultError(
+                    f"differs from NumPy in float64 by {errors[who]:.1e}, and {contest.tolerance:.0e} is allowed"
+                )
+        except WrongResultError as error:
             wrong[who] = str(error)
     return errors, wrong
 
@@ -118,17 +120,15 @@ def error_of(result: Array, exact: Array, dtype: str) -> float:
 
     Raises
     ------
-    WrongResult
+    WrongResultError
         Shape or element type differ, or a NaN stands where there should be none.
     """
     if result.shape != exact.shape or result.dtype != dtype:
-        raise WrongResult(f"is {result.dtype} of shape {result.shape}, expected {dtype} of shape {exact.shape}")
+        raise WrongResultError(f"is {result.dtype} of shape {result.shape}, expected {dtype} of shape {exact.shape}")
     if not np.isfinite(result).all():
-        raise WrongResult("has elements that are not finite")
-    scale = np.abs(exact)
-    scale += np.sqrt(np.mean(np.square(exact)))
-    scale[scale == 0] = 1
-    return float(np.max(np.abs(result - exact) / scale))
+        raise WrongResultError("has elements that are not finite")
+    typical = np.sqrt(np.mean(np.square(exact)))
+    return float(np.max(np.abs(result - exact) / (np.abs(exact) + (typical or 1))))
 
 
 def summarize(times: Times) -> Result:

@@ -7,15 +7,14 @@ is not timed: it brings the player's own data into the caches and wakes its own 
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from typing import NamedTuple
 
 BLOCK_S = 0.004  # calls are repeated until a block takes this long
 BUDGET_S = 1.2  # for the rounds of a row, where that is at least FEWEST_ROUNDS
-FEWEST_ROUNDS, MOST_ROUNDS = 5, 41
+FEWEST_ROUNDS, MOST_ROUNDS, QUICK_ROUNDS = 5, 41, 2
 LONG_CALL_S = 0.05  # longer ones are not repeated untimed before a block
-REST_S = 0.01
 
 Player = Callable[[], object]
 
@@ -35,7 +34,7 @@ class Times(NamedTuple):
     calls: dict[str, int]
 
 
-def take_turns(players: dict[str, Player], is_quick: bool = False, rests: bool = False) -> Times:
+def take_turns(players: dict[str, Player], is_quick: bool = False) -> Times:
     """Time players that were called before, in turn.
 
     Parameters
@@ -44,39 +43,47 @@ def take_turns(players: dict[str, Player], is_quick: bool = False, rests: bool =
         Each a call without arguments.
     is_quick
         One call of each in two rounds, which shows that they run.
-    rests
-        Whether to sleep for some milliseconds before each block.
     """
     first = {who: time_block(player, 1) for who, player in players.items()}
     calls = {who: 1 if is_quick else calls_in_a_block(player) for who, player in players.items()}
     rounds: dict[str, list[float]] = {who: [] for who in players}
     started, count = time.perf_counter(), 0
-    while goes_on(count, time.perf_counter() - started, 2 if is_quick else FEWEST_ROUNDS, is_quick):
-        for who, player in players.items():
-            if rests:
-                time.sleep(REST_S)
+    while goes_on(count, time.perf_counter() - started, is_quick):
+        for who in in_turn(players, count):
             if first[who] < LONG_CALL_S:
-                player()
-            rounds[who].append(time_block(player, calls[who]))
+                players[who]()
+            rounds[who].append(time_block(players[who], calls[who]))
         count += 1
     return Times(rounds, calls)
 
 
 def read_clocks(players: dict[str, Callable[[], float]], is_quick: bool = False) -> Times:
     """Let players that measure themselves take turns; each call gives seconds."""
-    count = 1 if is_quick else FEWEST_ROUNDS
     rounds: dict[str, list[float]] = {who: [] for who in players}
-    for _ in range(count):
-        for who, player in players.items():
-            rounds[who].append(player())
+    for count in range(1 if is_quick else FEWEST_ROUNDS):
+        for who in in_turn(players, count):
+            rounds[who].append(players[who]())
     return Times(rounds, dict.fromkeys(players, 1))
 
 
-def goes_on(count: int, elapsed_s: float, fewest: int, is_quick: bool) -> bool:
+def in_turn(players: Iterable[str], count: int) -> list[str]:
+    """The order of a round: there and back, so that nobody always follows the same player.
+
+    On a busy machine whoever follows a long block waits for the processes that waited meanwhile.
+
+    Examples
+    --------
+    >>> [in_turn("abc", count) for count in range(2)]
+    [['a', 'b', 'c'], ['c', 'b', 'a']]
+    """
+    return list(players)[:: -1 if count % 2 else 1]
+
+
+def goes_on(count: int, elapsed_s: float, is_quick: bool) -> bool:
     """Whether there is another round."""
-    if count < fewest:
-        return True
-    return not is_quick and count < MOST_ROUNDS and elapsed_s < BUDGET_S
+    if is_quick or count < FEWEST_ROUNDS:
+        return count < (QUICK_ROUNDS if is_quick else FEWEST_ROUNDS)
+    return count < MOST_ROUNDS and elapsed_s < BUDGET_S
 
 
 def time_block(player: Player, calls: int) -> float:

@@ -12,13 +12,15 @@ import numpy as np
 
 from ...dtypes import BY_NUMPY, DType
 from ...errors import FuseError
-from ...kernels import Expression, Kernel, Load, Nest, Parameter, Shape, cast, fold, trace
+from ...kernels import Expression, Kernel, Load, Nest, Parameter, Shape, cast, fold, replace_loads, trace
 from ...layout import Layout
 from ...operators import Operator
 from ..base import Backend, Launcher, Operand, ScalarFunction, identity_of, needs_an_element
+from . import any_function
 from .compiler import compile_kernel_text
 from .dialect import source
 from .driver import count_chunks, driver
+from .gemm import bind_matmul
 
 
 class ParallelBackend(Backend):
@@ -52,6 +54,10 @@ class ParallelBackend(Backend):
         nest = Nest(shape, dims, [*outputs, *inputs])
         return source(kernel, nest.rows, nest.classes)
 
+    def bind_matmul(self, dtype: DType, out: Layout, a: Layout, b: Layout) -> Launcher:
+        """A launch of the product."""
+        return bind_matmul(dtype, out, a, b)
+
     def map(self, op: ScalarFunction, a: Operand, out: Operand) -> None:
         """out[i] = op(a[i])."""
         self._elementwise(op, [a], out)
@@ -68,23 +74,27 @@ class ParallelBackend(Backend):
         identity = identity_of(op, BY_NUMPY[a.data.dtype])
         if identity is None and 0 in [a.layout.shape[d] for d in dims]:
             raise needs_an_element(op, a.layout.shape)
-        as_compiled(op, identity).reduce(a.array(), axis=tuple(dims), keepdims=True, out=out.array())
+        any_function.fold(op, a, out, dims, identity)
 
     def matmul(self, a: Operand, b: Operand, out: Operand) -> None:
         """out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]."""
-        np.matmul(a.array(), b.array(), out=out.array())
+        out_layout, a_layout, b_layout = (x.layout.from_zero() for x in (out, a, b))
+        bind_matmul(BY_NUMPY[out.data.dtype], out_layout, a_layout, b_layout)(out.address, a.address, b.address)
 
     def _elementwise(self, op: ScalarFunction, xs: Sequence[Operand], out: Operand) -> None:
         try:
             expression = trace(op, [BY_NUMPY[x.data.dtype] for x in xs])
         except (FuseError, TypeError, AttributeError):  # it branches on values, or uses what only numbers have
-            as_compiled(op)(*[x.array() for x in xs], out=out.array(), casting="unsafe")
+            any_function.elementwise(op, xs, out)
             return
         self._run(expression, out.layout.shape, (), out, xs)
 
     def _run(self, e: Expression, shape: Shape, dims: tuple[int, ...], out: Operand, inputs: Sequence[Operand]) -> None:
         """One kernel over operands."""
         e = cast(e, BY_NUMPY[out.data.dtype])
+        used = [x.index for x in Kernel((e,), ()).each(Load)]  # not all, of a function such as lambda a, b: b
+        e = replace_loads(e, lambda x: Load(used.index(x.index), x.dtype))
+        inputs = [inputs[k] for k in used]
         kernel = Kernel((), (e,)) if dims else Kernel((e,), ())
         layouts = [x.layout.from_zero().expand(*shape) for x in (out, *inputs)]
         self.bind(kernel, shape, dims, layouts[:1], layouts[1:])(*[x.address for x in (out, *inputs)])
@@ -93,11 +103,3 @@ class ParallelBackend(Backend):
 def load(index: int, operand: Operand) -> Load:
     """The elements of an operand, as an expression."""
     return Load(index, BY_NUMPY[operand.data.dtype])
-
-
-def as_compiled(function: ScalarFunction, identity: Any = None) -> Any:
-    """A Python function of numbers, with any control flow, compiled as a NumPy ufunc."""
-    from numba import vectorize  # a quarter of a second, which few programs need
-
-    compiled: Any = vectorize(nopython=True, identity=identity)  # type: ignore[no-untyped-call]
-    return compiled(function)

@@ -1,12 +1,12 @@
 """The innermost loops of matrix products, given to LLVM as vector instructions.
 
-`gemm.py` walks tiles, blocks and panels in Python that Numba compiles, and calls these from the inside. Three micro-kernels compute
-sums of products: `multiply_panel` with vectors along n and all sums in registers, `multiply_rows` with vectors along k, `multiply_row`
-for a single row. The others move elements. Nothing here knows sizes of blocks, layouts or threads.
+The loops of `gemm` walk tiles, blocks and panels, and call these from the inside. Three micro-kernels compute a panel of
+sums of products: `multiply_outer` with vectors along n, `multiply_dot` with vectors along k, `multiply_row` for a single
+row. The others move elements. Nothing here knows layouts, sizes of blocks or threads.
 
-Written as Numba loops, the compiler would have to be talked into each vector; as instructions it has no choice, and the whole takes a
-third of the time to compile. The element type is read off the pointers: numbers are multiplied and added (integers wrap around), bools
-are combined by `and` and `or`. NaN and infinity propagate: no product is computed that is not part of the sum.
+As Numba loops, each would have to be talked into the right vectors, and all would take three times as long to compile. The
+element type is read off the pointers: numbers are multiplied and added (integers wrap around), bools are combined by `and`
+and `or`. A sum has no term that is not asked for, so NaN and infinity are where they should be.
 
 References
 ----------
@@ -19,13 +19,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import types
 from numba.extending import intrinsic
 
 from .gemm import DOT_COLUMNS, DOT_ROWS, ROW_STEP, ROWS, VECTOR_BYTES, VECTORS
 
-I64, I32, BIT = ir.IntType(64), ir.IntType(32), ir.IntType(1)
-Body = Callable[[Any, list[Any]], Iterable[Any]]
+I64, I32 = ir.IntType(64), ir.IntType(32)
+SIDE = 16  # of the largest square that is transposed in registers
 
 
 def number(n: int) -> Any:
@@ -34,7 +34,7 @@ def number(n: int) -> Any:
 
 
 class Vectors:
-    """Emits instructions on vectors of the elements that a pointer leads to; a vector fills a register and may lie anywhere."""
+    """Emits instructions on vectors of what a pointer leads to. A vector fills a register, and may lie anywhere."""
 
     def __init__(self, builder: Any, pointer: Any) -> None:
         element = pointer.type.pointee
@@ -61,59 +61,12 @@ class Vectors:
         pairs = [(x, y) for x in xs for y in ys]
         return [self.add_product(total, x, y) for total, (x, y) in zip(totals, pairs, strict=True)]
 
-    def repeat(self, x: Any, kind: Any = None) -> Any:
-        """One element in all lanes."""
-        first = self.builder.insert_element(ir.Constant(kind or self.type, ir.Undefined), x, ir.Constant(I32, 0))
-        return self.shuffle(first, first, [0] * self.lanes)
+    def sums(self, vectors: list[Any]) -> list[Any]:
+        """The sum of the lanes of each vector; there are a power of two.
 
-    def shuffle(self, x: Any, y: Any, lanes: Sequence[int]) -> Any:
-        """The lanes with these numbers, counted through x and then y."""
-        return self.builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(I32, len(lanes)), list(lanes)))
-
-    def at(self, base: Any, *steps: tuple[Any, Any]) -> Any:
-        """The pointer to the element that lies index * stride from base, added up over (index, stride)."""
-        for index, stride in steps:
-            base = self.builder.gep(base, [self.builder.mul(index, stride)])
-        return base
-
-    def load(self, place: Any, lanes: int | None = None) -> Any:
-        """The vector that begins at an element."""
-        kind = ir.VectorType(self.element, lanes or self.lanes)
-        return self.builder.load(self.builder.bitcast(place, kind.as_pointer()), align=1)
-
-    def store(self, x: Any, place: Any) -> None:
-        """Store a vector that begins at an element."""
-        self.builder.store(x, self.builder.bitcast(place, x.type.as_pointer()), align=1)
-
-    def first(self, count: Any) -> Any:
-        """The mask of the first `count` lanes; of none if it is negative."""
-        steps = ir.VectorType(I32, self.lanes)
-        limit = self.repeat(self.builder.trunc(count, I32), steps)
-        return self.builder.icmp_signed("<", ir.Constant(steps, list(range(self.lanes))), limit)
-
-    def load_masked(self, place: Any, mask: Any) -> Any:
-        """The lanes where the mask is true, zeros elsewhere; memory that is masked out is not touched."""
-        return self._masked("load", self.type, [self._vector(place), ir.Constant(I32, 1), mask, self.zeros])
-
-    def store_masked(self, x: Any, place: Any, mask: Any) -> None:
-        """Store the lanes where the mask is true."""
-        self._masked("store", ir.VoidType(), [x, self._vector(place), ir.Constant(I32, 1), mask])
-
-    def _vector(self, place: Any) -> Any:
-        return self.builder.bitcast(place, self.type.as_pointer())
-
-    def _masked(self, action: str, result: Any, args: list[Any]) -> Any:
-        short = {"float": "f32", "double": "f64"}.get(str(self.element), str(self.element))
-        kind = ir.FunctionType(result, [x.type for x in args])
-        name = f"llvm.masked.{action}.v{self.lanes}{short}.p0"
-        return self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, name), args)
-
-    def sums(self, xs: Sequence[Any]) -> list[Any]:
-        """The sum of the lanes of each vector; a power of two of them.
-
-        Each step adds the halves of every run of lanes, of two vectors in one while there are two.
+        Each step adds the halves of all runs of lanes, two vectors in one as long as there are two.
         """
-        run, vectors = self.lanes, list(xs)
+        run = self.lanes
         while run > 1:
             pairs = list(zip(vectors[::2], vectors[1::2], strict=True)) if len(vectors) > 1 else [(vectors[0], vectors[0])]
             lanes = range(vectors[0].type.count * min(len(vectors), 2))
@@ -122,51 +75,117 @@ class Vectors:
             run //= 2
         return [self.builder.extract_element(x, ir.Constant(I32, i)) for x in vectors for i in range(x.type.count)]
 
-    def loop(self, start: Any, stop: Any, step: int, values: Sequence[Any], body: Body) -> tuple[Any, list[Any]]:
-        """k = start; while k + step <= stop: values = body(k, values); k += step. Gives the last k and values, from registers."""
+    def transpose(self, rows: list[Any]) -> list[Any]:
+        """The columns of a square, by swapping the two off-diagonal quarters in ever larger squares."""
+        side, distance = len(rows), 1
+        while distance < side:
+            upper = [i for i in range(side) if not i & distance]
+            for i in upper:
+                x, y = rows[i], rows[i + distance]
+                rows[i] = self.shuffle(x, y, [k if k in upper else k - distance + side for k in range(side)])
+                rows[i + distance] = self.shuffle(x, y, [k + distance if k in upper else k + side for k in range(side)])
+            distance *= 2
+        return rows
+
+    def shuffle(self, x: Any, y: Any, lanes: Sequence[int]) -> Any:
+        """The lanes with these numbers, counted through x and then y."""
+        return self.builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(I32, len(lanes)), list(lanes)))
+
+    def repeat(self, x: Any) -> Any:
+        """One element in all lanes."""
+        nothing = ir.Constant(ir.VectorType(x.type, self.lanes), ir.Undefined)
+        first = self.builder.insert_element(nothing, x, ir.Constant(I32, 0))
+        return self.shuffle(first, first, [0] * self.lanes)
+
+    def first(self, count: Any) -> Any:
+        """The mask of the first `count` lanes: of all or none where it is more or less than there are."""
+        steps = ir.Constant(ir.VectorType(I32, self.lanes), list(range(self.lanes)))
+        return self.builder.icmp_signed("<", steps, self.repeat(self.builder.trunc(count, I32)))
+
+    def at(self, base: Any, *steps: tuple[Any, Any]) -> Any:
+        """The pointer to the element that lies index * stride from base, added up over (index, stride)."""
+        for index, stride in steps:
+            base = self.builder.gep(base, [self.builder.mul(index, stride)])
+        return base
+
+    def lines(self, base: Any, stride: Any, count: Any, most: int) -> list[Any]:
+        """Pointers to `most` rows or columns; past `count` the last one again, so that edges need no code of their own."""
+        last = self.builder.sub(count, number(1))
+        return [self.at(base, (self.smaller(number(i), last), stride)) for i in range(most)]
+
+    def smaller(self, x: Any, y: Any) -> Any:
+        """The smaller of two int64."""
+        return self.builder.select(self.builder.icmp_signed("<", x, y), x, y)
+
+    def load(self, place: Any, mask: Any = None, lanes: int | None = None) -> Any:
+        """The vector that begins at an element. Where a mask is false, zeros, and memory is not touched."""
+        kind = ir.VectorType(self.element, lanes or self.lanes)
+        place = self.builder.bitcast(place, kind.as_pointer())
+        if mask is None:
+            return self.builder.load(place, align=1)
+        return self._call(f"masked.load.v{self.lanes}{self._short()}.p0", kind, place, ir.Constant(I32, 1), mask, self.zeros)
+
+    def store(self, x: Any, place: Any, mask: Any = None) -> None:
+        """Store a vector that begins at an element; of a mask, the lanes where it is true."""
+        place = self.builder.bitcast(place, x.type.as_pointer())
+        if mask is None:
+            self.builder.store(x, place, align=1)
+        else:
+            self._call(f"masked.store.v{self.lanes}{self._short()}.p0", ir.VoidType(), x, place, ir.Constant(I32, 1), mask)
+
+    def prefetch(self, place: Any) -> None:
+        """Ask for the cache line of an element that will be written."""
+        to_write, into_all_caches, data = (ir.Constant(I32, n) for n in (1, 3, 1))
+        self._call("prefetch.p0", ir.VoidType(), place, to_write, into_all_caches, data)
+
+    def _short(self) -> str:
+        return {"float": "f32", "double": "f64"}.get(str(self.element), str(self.element))
+
+    def _call(self, name: str, result: Any, *args: Any) -> Any:
+        kind = ir.FunctionType(result, [x.type for x in args])
+        return self.builder.call(self.builder.module.declare_intrinsic(f"llvm.{name}", (), kind), args)
+
+    def loop(
+        self, start: Any, stop: Any, step: Any, values: Sequence[Any], body: Callable[[Any, list[Any]], Iterable[Any]]
+    ) -> tuple[Any, list[Any]]:
+        """`while k + step <= stop: values = body(k, values); k += step`, in registers; gives the last k and values."""
         builder, before = self.builder, self.builder.block
         head, inside, after = [builder.append_basic_block(name) for name in ("head", "inside", "after")]
         builder.branch(head)
         builder.position_at_end(head)
-        initial = [start, *values]
-        k, *current = phis = [builder.phi(x.type) for x in initial]
-        following = builder.add(k, number(step))
-        builder.cbranch(builder.icmp_signed("<=", following, stop), inside, after)
+        k, *current = phis = [builder.phi(x.type) for x in (start, *values)]
+        next_k = builder.add(k, step)
+        builder.cbranch(builder.icmp_signed("<=", next_k, stop), inside, after)
         builder.position_at_end(inside)
-        for phi, x, y in zip(phis, initial, [following, *body(k, current)], strict=True):
+        following = [*body(k, current)]
+        for phi, x, y in zip(phis, (start, *values), (next_k, *following), strict=True):
             phi.add_incoming(x, before)
             phi.add_incoming(y, builder.block)
         builder.branch(head)
         builder.position_at_end(after)
         return k, current
 
-    def each_of(self, start, stop, step, body):
-        builder, before = self.builder, self.builder.block
-        head, inside, after = [builder.append_basic_block(name) for name in ("head", "inside", "after")]
-        builder.branch(head)
-        builder.position_at_end(head)
-        k = builder.phi(I64)
-        builder.cbranch(builder.icmp_signed("<", k, stop), inside, after)
-        builder.position_at_end(inside)
-        body(k)
-        k.add_incoming(start, before)
-        k.add_incoming(builder.add(k, step), builder.block)
-        builder.branch(head)
-        builder.position_at_end(after)
-
-    def each(self, start: Any, stop: Any, step: int, body: Callable[[Any], object]) -> Any:
+    def each(self, start: Any, stop: Any, step: Any, body: Callable[[Any], object]) -> Any:
         """The same for a body that gives no values; gives the last k."""
         return self.loop(start, stop, step, [], lambda k, _: [body(k)][:0])[0]
 
-    def lines(self, base: Any, stride: Any, count: Any, most: int) -> list[Any]:
-        """Pointers to `most` rows or columns; past `count` the last one again, so that edges need no code of their own."""
-        last = self.builder.sub(count, number(1))
-        inside = [self.builder.select(self.builder.icmp_signed("<", number(i), last), number(i), last) for i in range(most)]
-        return [self.at(base, (i, stride)) for i in inside]
+    def cover(self, stop: Any, step: Any, body: Callable[[Any], object]) -> None:
+        """`for k in range(0, stop, step): body(k)`: the last step may be less than whole."""
+        self.each(number(0), self.builder.sub(self.builder.add(stop, step), number(1)), step, body)
+
+    def each_vector(self, stop: Any, body: Callable[[Any, Any], object]) -> None:
+        """body(j, None) for each j from which a whole vector fits, then body(j, mask) for the rest if there is one."""
+        builder = self.builder
+        j = self.each(number(0), stop, number(self.lanes), lambda j: body(j, None))
+        with builder.if_then(builder.icmp_signed("<", j, stop)):
+            body(j, self.first(builder.sub(stop, j)))
 
 
 def instructions(body: Callable[..., None]) -> Any:
-    """A function that emits instructions, as a Numba intrinsic that returns nothing: Vectors for its first pointer, then its arguments."""
+    """A function that emits instructions, as a Numba intrinsic that returns nothing.
+
+    The function gets Vectors for the first pointer among the arguments, then the arguments.
+    """
 
     def define(typingctx: Any, *args: Any) -> Any:
         first = next(i for i, t in enumerate(args) if isinstance(t, types.CPointer))
@@ -178,15 +197,19 @@ def instructions(body: Callable[..., None]) -> Any:
         return types.void(*args), emit
 
     define.__name__, define.__doc__ = body.__name__, body.__doc__
-    define.__signature__ = inspect.signature(body)  # type: ignore[attr-defined]
+    define.__signature__ = inspect.signature(body)  # type: ignore[attr-defined]  # Numba reads it
     return intrinsic(define)
 
 
 @intrinsic
 def pointer(typingctx: Any, address: Any, element: Any) -> Any:
     """The pointer to elements of a type at an address."""
-    kind = types.CPointer(element.dtype)
-    return kind(address, element), lambda context, builder, _, values: builder.inttoptr(values[0], context.get_value_type(kind))
+    kind = types.CPointer(element.dtype)  # type: ignore[no-untyped-call]
+
+    def emit(context: Any, builder: Any, _: Any, values: Any) -> Any:
+        return builder.inttoptr(values[0], context.get_value_type(kind))
+
+    return kind(address, element), emit
 
 
 @intrinsic
@@ -209,31 +232,36 @@ def scratch(typingctx: Any, like: Any, nbytes: Any) -> Any:
 
 
 @instructions
-def multiply_panel(
+def multiply_outer(
     v: Vectors, vectors: Any, to: Any, step: Any, x: Any, x_m: Any, x_k: Any, rows: Any, y: Any, y_k: Any, depth: Any
 ) -> None:
     """to[i * step + j] = sum over k of x[i, k] * y[k, j], for ROWS rows and 1 to VECTORS vectors of columns.
 
-    x has any strides and is read element by element; y has unit stride along n. Past `rows`, the last row is computed again.
+    All sums stay in registers. x has any strides and is read element by element; y has unit stride along n. Where x has
+    fewer rows, its last one is repeated.
     """
     b = v.builder
+
+    def multiply(width: int) -> None:
+        row_of_x, columns = v.lines(x, x_m, rows, ROWS), [number(j * v.lanes) for j in range(width)]
+
+        def add_outer_product(k: Any, totals: list[Any]) -> list[Any]:
+            row_of_y = v.at(y, (k, y_k))
+            ys = [v.load(b.gep(row_of_y, [j])) for j in columns]
+            xs = [v.repeat(b.load(v.at(row, (k, x_k)))) for row in row_of_x]
+            return v.add_products(totals, xs, ys)
+
+        _, totals = v.loop(number(0), depth, number(1), [v.zeros] * (ROWS * width), add_outer_product)
+        for n, total in enumerate(totals):
+            v.store(total, b.gep(v.at(to, (number(n // width), step)), [columns[n % width]]))
+
     for width in range(VECTORS, 0, -1):
         with b.if_then(b.icmp_signed("==", vectors, number(width))):
-            columns, row_of_x = [number(j * v.lanes) for j in range(width)], v.lines(x, x_m, rows, ROWS)
-
-            def add_outer_product(k: Any, totals: list[Any], columns: Any = columns, row_of_x: Any = row_of_x) -> list[Any]:
-                row_of_y = v.at(y, (k, y_k))
-                ys = [v.load(b.gep(row_of_y, [j])) for j in columns]
-                xs = [v.repeat(b.load(v.at(row, (k, x_k)))) for row in row_of_x]
-                return v.add_products(totals, xs, ys)
-
-            _, totals = v.loop(number(0), depth, 1, [v.zeros] * (ROWS * width), add_outer_product)
-            for n, total in enumerate(totals):
-                v.store(total, b.gep(v.at(to, (number(n // width), step)), [columns[n % width]]))
+            multiply(width)
 
 
 @instructions
-def multiply_rows(
+def multiply_dot(
     v: Vectors, to: Any, step: Any, x: Any, x_m: Any, rows: Any, y: Any, y_n: Any, columns: Any, depth: Any
 ) -> None:
     """The same where x and y have unit stride along k, for 1 or DOT_ROWS rows and DOT_COLUMNS columns.
@@ -241,118 +269,106 @@ def multiply_rows(
     Each lane adds up one product in so many, then the lanes are added: an order that depends on the depth alone.
     """
     b = v.builder
-    is_single = b.icmp_signed("==", rows, number(1))
-    with b.if_else(is_single) as branches:
-        for most, branch in zip((1, DOT_ROWS), branches, strict=True):
-            with branch:
-                row_of_x, column_of_y = v.lines(x, x_m, rows, most), v.lines(y, y_n, columns, DOT_COLUMNS)
 
-                def add_products(k: Any, totals: list[Any], row_of_x: Any = row_of_x, column_of_y: Any = column_of_y) -> list[Any]:
-                    xs, ys = ([v.load(b.gep(line, [k])) for line in lines] for lines in (row_of_x, column_of_y))
-                    return v.add_products(totals, xs, ys)
+    def multiply(most: int) -> None:
+        row_of_x, column_of_y = v.lines(x, x_m, rows, most), v.lines(y, y_n, columns, DOT_COLUMNS)
 
-                k, totals = v.loop(number(0), depth, v.lanes, [v.zeros] * (most * DOT_COLUMNS), add_products)
-                mask = v.first(b.sub(depth, k))
-                xs, ys = ([v.load_masked(b.gep(line, [k]), mask) for line in lines] for lines in (row_of_x, column_of_y))
-                for n, total in enumerate(v.sums(v.add_products(totals, xs, ys))):
-                    i, j = divmod(n, DOT_COLUMNS)
-                    b.store(total, b.gep(v.at(to, (number(i), step)), [number(j)]))
+        def add_products(k: Any, totals: list[Any], mask: Any = None) -> list[Any]:
+            xs, ys = ([v.load(b.gep(line, [k]), mask) for line in lines] for lines in (row_of_x, column_of_y))
+            return v.add_products(totals, xs, ys)
+
+        k, totals = v.loop(number(0), depth, number(v.lanes), [v.zeros] * (most * DOT_COLUMNS), add_products)
+        for n, total in enumerate(v.sums(add_products(k, totals, v.first(b.sub(depth, k))))):
+            b.store(total, b.gep(v.at(to, (number(n // DOT_COLUMNS), step)), [number(n % DOT_COLUMNS)]))
+
+    with b.if_else(b.icmp_signed("==", rows, number(1))) as (is_single, otherwise):
+        with is_single:
+            multiply(1)
+        with otherwise:
+            multiply(DOT_ROWS)
 
 
 @instructions
 def multiply_row(v: Vectors, to: Any, x: Any, x_k: Any, y: Any, y_k: Any, columns: Any, depth: Any) -> None:
-    """The same for one row: y, with unit stride along n, is read once from front to back, ROW_STEP rows at a time."""
+    """The same for one row: y, of unit stride along n, is read once from front to back, ROW_STEP rows at a time."""
     b = v.builder
 
-    def add_rows(k: Any, step: int) -> None:
-        ks = [b.add(k, number(i)) for i in range(step)]
-        xs = [v.repeat(b.load(v.at(x, (i, x_k)))) for i in ks]
-        rows = [v.at(y, (i, y_k)) for i in ks]
+    def add_rows(k: Any, count: int) -> None:
+        ks = [b.add(k, number(i)) for i in range(count)]
+        factors, rows = [v.repeat(b.load(v.at(x, (i, x_k)))) for i in ks], [v.at(y, (i, y_k)) for i in ks]
 
-        def add_vector(j: Any, load: Callable[[Any], Any], store: Callable[[Any, Any], None]) -> None:
-            place = b.gep(to, [j])
-            total = load(place)
-            for factor, row in zip(xs, rows, strict=True):
-                total = v.add_product(total, factor, load(b.gep(row, [j])))
-            store(total, place)
+        def add_vector(j: Any, mask: Any) -> None:
+            total = v.load(b.gep(to, [j]), mask)
+            for factor, row in zip(factors, rows, strict=True):
+                total = v.add_product(total, factor, v.load(b.gep(row, [j]), mask))
+            v.store(total, b.gep(to, [j]), mask)
 
-        j = v.each(number(0), columns, v.lanes, lambda j: add_vector(j, v.load, v.store))
-        mask = v.first(b.sub(columns, j))
-        with b.if_then(b.icmp_signed("<", j, columns)):
-            add_vector(j, lambda place: v.load_masked(place, mask), lambda total, place: v.store_masked(total, place, mask))
+        v.each_vector(columns, add_vector)
 
-    j = v.each(number(0), columns, v.lanes, lambda j: v.store(v.zeros, b.gep(to, [j])))
-    v.store_masked(v.zeros, b.gep(to, [j]), v.first(b.sub(columns, j)))
-    k = v.each(number(0), depth, ROW_STEP, lambda k: add_rows(k, ROW_STEP))
-    v.each(k, depth, 1, lambda k: add_rows(k, 1))
+    v.each_vector(columns, lambda j, mask: v.store(v.zeros, b.gep(to, [j]), mask))
+    k = v.each(number(0), depth, number(ROW_STEP), lambda k: add_rows(k, ROW_STEP))
+    v.each(k, depth, number(1), lambda k: add_rows(k, 1))
 
 
 @instructions
 def pack(v: Vectors, to: Any, width: Any, y: Any, y_k: Any, y_n: Any, columns: Any, depth: Any) -> None:
-    """y, of any strides, as panels of `width` columns one after the other, each of `depth` rows; after the last column zeros or copies of it."""
-    b = v.builder
-    side, last = min(v.lanes, 16), b.sub(columns, number(1))
+    """y, of any strides, as panels of `width` columns one after the other, each of `depth` rows.
 
-    def place(k: Any, j: Any) -> Any:
-        inside = b.srem(j, width)
-        return b.gep(v.at(to, (b.sub(j, inside), depth), (k, width)), [inside])
+    The last vector of a row that is not full ends in zeros, or in copies of the last column.
+    """
+    b, side, last = v.builder, min(v.lanes, SIDE), v.builder.sub(columns, number(1))
 
     def copy_row(k: Any) -> None:
-        source = v.at(y, (k, y_k))
-        up = b.add(columns, number(v.lanes - 1))
         def copy_panel(p: Any) -> None:
-            row = v.at(to, (p, depth), (k, width))
-            end = b.sub(up, p)
-            limit = b.select(b.icmp_signed("<", end, width), end, width)
-            v.each(number(0), limit, v.lanes, lambda j: v.store(v.load_masked(b.gep(source, [b.add(p, j)]), v.first(b.sub(b.sub(columns, p), j))), b.gep(row, [j])))
-        v.each_of(number(0), columns, width, copy_panel)
+            row, source, rest = v.at(to, (p, depth), (k, width)), b.gep(v.at(y, (k, y_k)), [p]), b.sub(columns, p)
+
+            def copy_vector(j: Any) -> None:
+                v.store(v.load(b.gep(source, [j]), v.first(b.sub(rest, j))), b.gep(row, [j]))
+
+            v.cover(v.smaller(rest, width), number(v.lanes), copy_vector)
+
+        v.cover(columns, width, copy_panel)
 
     def copy_columns(j: Any) -> None:
+        inside = b.srem(j, width)
+        panel = b.gep(v.at(to, (b.sub(j, inside), depth)), [inside])
+
         def copy_square(k: Any) -> None:
-            rows = transpose([v.load(b.gep(v.at(y, (b.add(j, number(i)), y_n)), [k]), side) for i in range(side)])
-            for i, row in enumerate(rows):
-                v.store(row, place(b.add(k, number(i)), j))
+            columns_of_y = [v.load(b.gep(v.at(y, (b.add(j, number(i)), y_n)), [k]), lanes=side) for i in range(side)]
+            for i, row in enumerate(v.transpose(columns_of_y)):
+                v.store(row, v.at(panel, (b.add(k, number(i)), width)))
 
         def copy_elements(k: Any) -> None:
-            source = v.at(y, (k, y_k))
             for i in range(side):
-                column = b.add(j, number(i))
-                column = b.select(b.icmp_signed("<", column, last), column, last)
-                b.store(b.load(v.at(source, (column, y_n))), b.gep(place(k, j), [number(i)]))
+                column = v.smaller(b.add(j, number(i)), last)
+                b.store(b.load(v.at(y, (k, y_k), (column, y_n))), b.gep(v.at(panel, (k, width)), [number(i)]))
 
-        is_whole = b.and_(b.icmp_signed("==", y_k, number(1)), b.icmp_signed("<=", b.add(j, number(side)), columns))
-        k = v.each(number(0), b.select(is_whole, depth, number(0)), side, copy_square)
-        v.each(k, depth, 1, copy_elements)
+        is_square = b.and_(b.icmp_signed("==", y_k, number(1)), b.icmp_signed("<=", b.add(j, number(side)), columns))
+        k = v.each(number(0), b.select(is_square, depth, number(0)), number(side), copy_square)
+        v.each(k, depth, number(1), copy_elements)
 
-    def transpose(rows: list[Any]) -> list[Any]:
-        distance = 1
-        while distance < side:  # swap the two off-diagonal quarters, in ever larger squares
-            upper = [i for i in range(side) if not i & distance]
-            for i in upper:
-                x, z = rows[i], rows[i + distance]
-                rows[i] = v.shuffle(x, z, [k if k in upper else k - distance + side for k in range(side)])
-                rows[i + distance] = v.shuffle(x, z, [k + distance if k in upper else k + side for k in range(side)])
-            distance *= 2
-        return rows
-
-    with b.if_else(b.icmp_signed("==", y_n, number(1))) as (of_rows, of_columns):
-        with of_rows:
-            v.each(number(0), depth, 1, copy_row)
-        with of_columns:
-            up = b.add(columns, number(v.lanes - 1))
-            v.each(number(0), b.sub(up, b.srem(up, number(v.lanes))), side, copy_columns)
+    with b.if_else(b.icmp_signed("==", y_n, number(1))) as (is_unit, otherwise):
+        with is_unit:
+            v.cover(depth, number(1), copy_row)
+        with otherwise:
+            v.cover(columns, number(side), copy_columns)
 
 
 @instructions
 def pack_rows(v: Vectors, to: Any, x: Any, x_k: Any, rows: Any, depth: Any) -> None:
-    """x, of unit stride along m, as panels of ROWS rows one after the other, each row by row along k; the rest of `rows` is left out."""
+    """x, of unit stride along m, as panels of ROWS rows one after the other, each column by column.
+
+    Rows that fill no panel are left out.
+    """
     b = v.builder
 
-    def copy_row(k: Any) -> None:
-        source = v.at(x, (k, x_k))
-        v.each(number(0), rows, ROWS, lambda i: v.store(v.load(b.gep(source, [i]), ROWS), v.at(to, (i, depth), (k, number(ROWS)))))
+    def copy_column(k: Any) -> None:
+        def copy_panel(i: Any) -> None:
+            v.store(v.load(b.gep(v.at(x, (k, x_k)), [i]), lanes=ROWS), v.at(to, (i, depth), (k, number(ROWS))))
 
-    v.each(number(0), depth, 1, copy_row)
+        v.each(number(0), rows, number(ROWS), copy_panel)
+
+    v.cover(depth, number(1), copy_column)
 
 
 @instructions
@@ -362,61 +378,52 @@ def gather(v: Vectors, to: Any, x: Any, x_m: Any, x_k: Any, rows: Any, depth: An
 
     def copy_row(i: Any) -> None:
         row, source = v.at(to, (i, depth)), v.at(x, (i, x_m))
-        v.each(number(0), depth, 1, lambda k: b.store(b.load(v.at(source, (k, x_k))), b.gep(row, [k])))
+        v.cover(depth, number(1), lambda k: b.store(b.load(v.at(source, (k, x_k))), b.gep(row, [k])))
 
-    v.each(number(0), rows, 1, copy_row)
+    v.cover(rows, number(1), copy_row)
 
 
 @instructions
 def prefetch(v: Vectors, out: Any, out_m: Any, rows: Any, columns: Any) -> None:
-    """Ask for the cache lines of a panel that will be written."""
-    b, (write, keep, data) = v.builder, [ir.Constant(I32, x) for x in (1, 3, 1)]
-    kind = ir.FunctionType(ir.VoidType(), [out.type, I32, I32, I32])
-    function = cgutils.get_or_insert_function(b.module, kind, "llvm.prefetch.p0")
+    """Ask for the cache lines of a panel of unit stride along n that will be written."""
 
     def prefetch_row(i: Any) -> None:
         row = v.at(out, (i, out_m))
-        v.each(number(0), columns, v.lanes, lambda j: b.call(function, [b.gep(row, [j]), write, keep, data]))
+        v.cover(columns, number(v.lanes), lambda j: v.prefetch(v.builder.gep(row, [j])))
 
-    v.each(number(0), rows, 1, prefetch_row)
+    v.cover(rows, number(1), prefetch_row)
 
 
 @instructions
 def store(v: Vectors, out: Any, out_m: Any, out_n: Any, tile: Any, step: Any, rows: Any, columns: Any, adds: Any) -> None:
-    """out[i, j] = tile[i * step + j], or += where it `adds`; no element past the rows and columns is touched."""
-    b, adds = v.builder, v.builder.trunc(adds, BIT)
+    """out[i, j] = tile[i * step + j], or += where it `adds`; nothing past the rows and columns is touched."""
+    b = v.builder
 
-    def write(x: Any, load: Callable[[], Any], store: Callable[[Any], None]) -> None:
-        with b.if_else(adds) as (then, otherwise):
+    def write(x: Any, place: Any, load: Callable[[Any], Any], store: Callable[[Any, Any], None]) -> None:
+        with b.if_else(b.trunc(adds, ir.IntType(1))) as (then, otherwise):
             with then:
-                store(v.add(load(), x))
+                store(v.add(load(place), x), place)
             with otherwise:
-                store(x)
+                store(x, place)
 
     def store_row(i: Any) -> None:
         to, source = v.at(out, (i, out_m)), v.at(tile, (i, step))
 
-        def store_vector(j: Any) -> None:
-            place = b.gep(to, [j])
-            write(v.load(b.gep(source, [j])), lambda: v.load(place), lambda x: v.store(x, place))
+        def store_vector(j: Any, mask: Any) -> None:
+            x, place = v.load(b.gep(source, [j])), b.gep(to, [j])
+            write(x, place, lambda place: v.load(place, mask), lambda x, place: v.store(x, place, mask))
 
-        j = v.each(number(0), columns, v.lanes, store_vector)
-        with b.if_then(b.icmp_signed("<", j, columns)):
-            place, mask = b.gep(to, [j]), v.first(b.sub(columns, j))
-            x = v.load(b.gep(source, [j]))
-            write(x, lambda: v.load_masked(place, mask), lambda x: v.store_masked(x, place, mask))
+        v.each_vector(columns, store_vector)
 
     def store_column(j: Any) -> None:
-        to, source = v.at(out, (j, out_n)), b.gep(tile, [j])
-
         def store_element(i: Any) -> None:
-            place = v.at(to, (i, out_m))
-            write(b.load(v.at(source, (i, step))), lambda: b.load(place), lambda x: b.store(x, place))
+            x, place = b.load(b.gep(v.at(tile, (i, step)), [j])), v.at(out, (i, out_m), (j, out_n))
+            write(x, place, b.load, b.store)
 
-        v.each(number(0), rows, 1, store_element)
+        v.cover(rows, number(1), store_element)
 
     with b.if_else(b.icmp_signed("==", out_n, number(1))) as (is_unit, otherwise):
         with is_unit:
-            v.each(number(0), rows, 1, store_row)
+            v.cover(rows, number(1), store_row)
         with otherwise:
-            v.each(number(0), columns, 1, store_column)
+            v.cover(columns, number(1), store_column)

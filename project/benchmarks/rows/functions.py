@@ -11,17 +11,17 @@ GROUP = "functions"
 N = (1 << 22,)
 
 
-def sigmoid(x: Array) -> Array:
+def sigmoid(x: Array) -> Any:
     """1 / (1 + exp(-x))."""
     return 1 / (1 + np.exp(-x))
 
 
-def erf(x: Array) -> Array:
+def erf(x: Array) -> Any:
     """The error function, which NumPy does not have."""
-    return np.frompyfunc(math.erf, 1, 1)(x).astype(x.dtype)
+    return np.asarray(np.frompyfunc(math.erf, 1, 1)(x), x.dtype)
 
 
-def gelu(x: Array) -> Array:
+def gelu(x: Array) -> Any:
     """x times the probability that a standard normal variable lies below x."""
     return x * 0.5 * (1 + erf(x * math.sqrt(0.5)))
 

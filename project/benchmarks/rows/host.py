@@ -23,7 +23,7 @@ def multiply_sum_backward(x: Any, y: Any) -> Any:
     return x.grad
 
 
-def softmax(x: Array) -> Array:
+def softmax(x: Array) -> Any:
     """Softmax of a vector."""
     e = np.exp(x - x.max())
     return e / e.sum()
@@ -41,7 +41,7 @@ ROWS = [
         targets=[speed("torch", 1)],
     ),
     formula("a * 2.5", GROUP, normal(N), lambda a: a * 2.5),
-    formula("a.reshape(32, 32)", GROUP, uniform(N), lambda a: a.reshape(32, 32)),
+    formula("a.reshape(32, -1)", GROUP, uniform(N), lambda a: a.reshape(32, -1)),
     formula("a[100:900]", GROUP, normal(N), lambda a: a[100:900]),
     formula("a.sum()", GROUP, uniform(N), lambda a: a.sum()),
     formula("a.softmax(0)", GROUP, normal(N), lambda a: a.softmax(0), softmax),

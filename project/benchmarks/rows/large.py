@@ -1,5 +1,6 @@
 """Arrays that do not fit into the cache: memory and arithmetic count, calls do not."""
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,16 +20,14 @@ def chain(a: Any, b: Any, c: Any) -> Any:
     return (a * b + c).sigmoid() * a.relu() - (-b * b).exp().log1p()
 
 
-def numpy_chain(a: Array, b: Array, c: Array) -> Array:
+def numpy_chain(a: Array, b: Array, c: Array) -> Any:
     """The same with what NumPy has."""
     return 1 / (1 + np.exp(-(a * b + c))) * np.maximum(a, 0) - np.log1p(np.exp(-b * b))
 
 
 def numexpr_chain(a: Array, b: Array, c: Array) -> Any:
     """The same, compiled by numexpr."""
-    import numexpr
-
-    return numexpr.evaluate("1 / (1 + exp(-(a * b + c))) * where(a > 0, a, 0) - log1p(exp(-b * b))")
+    return import_module("numexpr").evaluate("1 / (1 + exp(-(a * b + c))) * where(a > 0, a, 0) - log1p(exp(-b * b))")
 
 
 def polynomial(a: Any, b: Any, c: Any) -> Any:
@@ -38,19 +37,17 @@ def polynomial(a: Any, b: Any, c: Any) -> Any:
 
 def numexpr_polynomial(a: Array, b: Array, c: Array) -> Any:
     """The same, compiled by numexpr."""
-    import numexpr
-
-    return numexpr.evaluate("(a * b + c) * a - half * b * b + c", {"a": a, "b": b, "c": c, "half": HALF})
+    return import_module("numexpr").evaluate("(a * b + c) * a - half * b * b + c", {"a": a, "b": b, "c": c, "half": HALF})
 
 
-def softmax(x: Array) -> Array:
+def softmax(x: Array) -> Any:
     """Softmax of each row."""
     e = np.exp(x - x.max(1, keepdims=True))
     e /= e.sum(1, keepdims=True)
     return e
 
 
-def logsumexp(x: Array) -> Array:
+def logsumexp(x: Array) -> Any:
     """The logarithm of the sum of exp of each row."""
     largest = x.max(1, keepdims=True)
     return np.log(np.exp(x - largest).sum(1)) + largest[:, 0]
@@ -63,7 +60,7 @@ def softmax_backward(x: Any, g: Any) -> Any:
     return x.grad
 
 
-def numpy_softmax_backward(x: Array, g: Array) -> Array:
+def numpy_softmax_backward(x: Array, g: Array) -> Any:
     """The gradient by hand."""
     y = softmax(x)
     return y * (g - (y * g).sum(1, keepdims=True))

@@ -1,0 +1,170 @@
+"""`minifuse equivalence`: every operator and fold, in every layout, on every backend, held against float64."""
+
+import json as json_
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from ..backends.registry import backend_named
+from ..backends.registry import backends as all_backends
+from ..operators import TABLE
+from ..testing import Recipe, assert_backends_agree
+
+SHAPE = (5, 4, 6)
+EVERY = slice(None)
+LAYOUTS = {
+    "plain": Recipe(SHAPE),
+    "permuted": Recipe((6, 5, 4), (("permute", (1, 2, 0)),)),
+    "sliced": Recipe((11, 4, 15), (("index", (slice(1, None, 2), EVERY, slice(2, 14, 2))),)),
+    "flipped": Recipe(SHAPE, (("index", (slice(None, None, -1), EVERY, slice(None, None, -1))),)),
+    "expanded": Recipe((5, 1, 6), (("expand", SHAPE),)),
+    "element": Recipe((3, 4), (("index", (1, 2)),)),
+    "empty": Recipe(SHAPE, (("index", (EVERY, slice(2, 2))),)),
+}
+FOLDS = {
+    "sum(1)": lambda x: x.sum(1),
+    "mean(0, 2)": lambda x: x.mean((0, 2)),
+    "max(2)": lambda x: x.max(2),
+    "prod(1)": lambda x: x.prod(1),
+    "argmax(2)": lambda x: x.argmax(2),
+    "softmax(1)": lambda x: x.softmax(1),
+    "logsumexp(2)": lambda x: x.logsumexp(2),
+    "var(0)": lambda x: x.var(0),
+    "matmul": lambda x: x @ x.mT,
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One operation in one layout on one backend: the largest deviation from float64, or what is wrong."""
+
+    operation: str
+    layout: str
+    backend: str
+    value: float
+    gradient: float
+    failure: str = ""
+
+
+def cases() -> Iterator[tuple[str, Callable[..., Any], int, str]]:
+    """(name, function, how many operands, kind of elements) of all that is compared."""
+    for name, entry in TABLE.items():
+        yield name, entry, entry.arity, "bool" if entry.accepts == "integers" else "where" if name == "where" else "float"
+    for name, function in FOLDS.items():
+        yield name, function, 1, "float"
+
+
+def operands(recipe: Recipe, count: int, kind: str) -> list[npt.NDArray[Any]]:
+    """Random arrays in a layout, away from poles and steps."""
+    random = np.random.default_rng(0)
+    arrays = []
+    for k in range(count):
+        is_bool = kind == "bool" or (kind == "where" and k == 0)
+        array = random.random(recipe.base) > 0.5 if is_bool else random.uniform(0.25, 2, recipe.base).astype(np.float32)
+        arrays.append(recipe(array))
+    return arrays
+
+
+def compare(name: str, function: Callable[..., Any], arrays: Sequence[Any], layout: str, backend: str) -> Cell:
+    """One cell of the table."""
+    try:
+        found = assert_backends_agree(function, *arrays, backends=[backend]).rows[0]
+    except AssertionError as error:
+        return Cell(name, layout, backend, float("nan"), float("nan"), str(error))
+    return Cell(name, layout, backend, found.value, found.gradient)
+
+
+def table_of(cells: Sequence[Cell], names: Sequence[str]) -> Table:
+    """A row an operation: the largest deviation over all layouts on each backend, or the layout that is wrong."""
+    table = Table(box=None, pad_edge=False, title=f"largest deviation from float64, over {len(LAYOUTS)} layouts")
+    table.add_column("operation")
+    for name in names:
+        table.add_column(name, justify="right")
+        table.add_column("gradient", justify="right", style="dim")
+    for operation in dict.fromkeys(cell.operation for cell in cells):
+        row = [operation]
+        for name in names:
+            mine = [cell for cell in cells if (cell.operation, cell.backend) == (operation, name)]
+            wrong = [cell.layout for cell in mine if cell.failure]
+            if wrong:
+                row += [f"[red]wrong: {', '.join(wrong)}[/]", ""]
+            else:
+                row += [shown(max(cell.value for cell in mine)), shown(max(cell.gradient for cell in mine))]
+        table.add_row(*row)
+    return table
+
+
+def shown(deviation: float) -> str:
+    """A deviation in few characters."""
+    return "exact" if deviation == 0 else f"{deviation:.0e}"
+
+
+def page_of(cells: Sequence[Cell], names: Sequence[str]) -> str:
+    """The whole table as a page: a row an operation, a column a layout and backend."""
+    heads = "".join(f"<th>{escape(layout)}<br>{escape(name)}" for layout in LAYOUTS for name in names)
+    found = {(cell.operation, cell.layout, cell.backend): cell for cell in cells}
+    rows = []
+    for operation in dict.fromkeys(cell.operation for cell in cells):
+        row = [f"<tr><th>{escape(operation)}"]
+        for layout in LAYOUTS:
+            for name in names:
+                cell = found.get((operation, layout, name))
+                if cell is None:
+                    row.append("<td>-")
+                elif cell.failure:
+                    row.append(f'<td class="wrong" title="{escape(cell.failure)}">wrong')
+                else:
+                    row.append(f"<td>{shown(cell.value)}<br><small>{shown(cell.gradient)}</small>")
+        rows.append("".join(row))
+    return PAGE.format(heads=heads, rows="\n".join(rows), count=len(cells), wrong=sum(bool(cell.failure) for cell in cells))
+
+
+PAGE = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>minifuse: equivalence</title>
+<style>
+body {{ font: 14px/1.4 system-ui, sans-serif; margin: 2rem; color-scheme: light dark }}
+div {{ overflow-x: auto }} table {{ border-collapse: collapse }} small {{ opacity: .7 }}
+th, td {{ padding: .2rem .6rem; text-align: right; border-bottom: 1px solid #8884 }} th:first-child {{ text-align: left }}
+.wrong {{ background: #d55e00; color: #fff; font-weight: bold }}
+</style>
+<h1>Equivalence of backends</h1>
+<p>Each cell: the largest deviation of float32 from float64, and below it that of the gradients.
+{count} cells, {wrong} wrong. A dash: the operation has no meaning in that layout.</p>
+<div><table><tr><th>operation{heads}
+{rows}
+</table></div></html>
+"""
+
+
+def run(backends: Sequence[str] | None, html: Path | None, json: bool) -> int:
+    """Compare, and show it; the exit status is 1 if anything is wrong."""
+    names = [backend_named(name).name for name in backends or all_backends()]
+    cells, all_cases = [], list(cases())
+    with Progress(transient=True, disable=json) as progress:
+        for name, function, count, kind in progress.track(all_cases, description="comparing"):
+            for layout, recipe in LAYOUTS.items():
+                if name in FOLDS and layout in ("element", "empty"):
+                    continue  # no dims to fold, or nothing to choose from
+                arrays = operands(recipe, count, kind)
+                cells += [compare(name, function, arrays, layout, backend) for backend in names]
+    wrong = [cell for cell in cells if cell.failure]
+    if html is not None:
+        html.write_text(page_of(cells, names), encoding="utf-8")
+    if json:
+        print(json_.dumps([asdict(cell) for cell in cells], indent=1))
+    else:
+        console = Console()
+        console.print(table_of(cells, names))
+        for cell in wrong:
+            console.print(f"\n[red]{cell.operation}[/], {cell.layout}, {cell.backend}:\n{cell.failure}", highlight=False)
+        verdict = f"{len(wrong)} wrong" if wrong else "all agree"
+        console.print(f"{len(cells)} comparisons of values and gradients: {verdict}")
+    return int(bool(wrong))

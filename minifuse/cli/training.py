@@ -1,0 +1,83 @@
+"""A network that learns to read handwritten digits: what `minifuse demo` and `project/run_digits.py` run.
+
+It is written as a user would write it, with public names only, and prints nothing.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+
+import minifuse as mf
+
+
+@dataclass(frozen=True)
+class Result:
+    """What training gave."""
+
+    model: mf.nn.Module
+    accuracy: float  # the share of held-out digits that are read right
+    losses: list[float]  # the mean of each epoch
+    seconds: float  # of training: no import, no data, no test
+
+
+def train_digits(
+    seed: int = 0,
+    epochs: int = 40,
+    on_batch: Callable[[int, int, float], None] | None = None,
+    backend: str | None = None,
+) -> Result:
+    """Train a network of two layers on four fifths of the digits, and test it on the rest.
+
+    Parameters
+    ----------
+    seed : int
+        Of the first weights, the split and the order of the batches; the same seed gives the same result.
+    epochs : int
+        How often each digit is seen.
+    on_batch : function of (batches done, batches in all, loss), optional
+        Called after each batch, to show progress.
+    backend : str, optional
+        What computes; the default backend if left out.
+
+    Returns
+    -------
+    Result
+        The model, its accuracy on held-out digits, the losses and the time.
+
+    Notes
+    -----
+    `python project/run_digits.py --seeds 5` shows 97 % and more for the seeds 0 to 4, after 0.15 s of training each.
+
+    Examples
+    --------
+    >>> result = train_digits(seed=0, epochs=2)
+    >>> result.accuracy > 0.8, len(result.losses)
+    (True, 2)
+    """
+    mf.manual_seed(seed)
+    x, y = mf.data.digits(backend=backend)
+    train, test = mf.data.split(x, y, fraction=0.8, seed=seed, stratify=y)
+    model = mf.nn.Sequential(mf.nn.Linear(64, 128), mf.nn.ReLU(), mf.nn.Linear(128, 10)).to(backend=backend)
+    optimizer = mf.optim.SGD(model.parameters(), lr=0.2, momentum=0.9, weight_decay=1e-3)
+    loader = mf.data.Loader(*train, batch_size=64, seed=seed)
+
+    start, losses = perf_counter(), list[float]()
+    for epoch in range(epochs):
+        total = 0.0
+        for k, (x, y) in enumerate(loader, start=1):
+            loss = mf.nn.cross_entropy(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            total += loss.item()
+            if on_batch is not None:
+                on_batch(epoch * len(loader) + k, epochs * len(loader), loss.item())
+        losses.append(total / len(loader))
+    seconds = perf_counter() - start
+    return Result(model, accuracy(model, *test), losses, seconds)
+
+
+@mf.no_grad()
+def accuracy(model: mf.nn.Module, x: mf.Tensor, y: mf.Tensor) -> float:
+    """The share of examples whose largest logit is that of the right class."""
+    return float((model(x).argmax(1) == y).to(mf.float32).mean())

@@ -1,0 +1,153 @@
+"""What was measured, as tables: for the terminal, and as the same strings for the page."""
+
+import sys
+from typing import Any, NamedTuple
+
+from .row import US, Result
+
+UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+WIDTH = 160  # of the output, where it is no terminal
+TITLES = {
+    "host": "What a call costs: 1,024 float32",
+    "large": "Large arrays: 2^24 float32, and x of (4096, 1024)",
+    "functions": "Elementwise functions of 2^22 numbers",
+    "matmul": "Matrix products",
+    "training": "Training: a perceptron on handwritten digits",
+    "start": "The start of a process",
+    "sweep": "One operation at all sizes, float32",
+}
+
+
+class Table(NamedTuple):
+    """A group of rows as text."""
+
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+
+
+def tables(found: Result) -> list[Table]:
+    """One table a group: our time, and how many times as long each peer takes."""
+    made = []
+    for group in dict.fromkeys(row["group"] for row in found["rows"]):
+        rows = [row for row in found["rows"] if row["group"] == group]
+        peers = list(dict.fromkeys(who for row in rows for who in row.get("ratios", {})))
+        has_targets = any(row.get("targets") for row in rows)
+        header = ["", US, *peers, *(["target"] if has_targets else [])]
+        lines = [
+            [row["name"], ours(row), *(ratio(row, who) for who in peers), *([targets(row)] if has_targets else [])]
+            for row in rows
+        ]
+        made.append(Table(TITLES.get(group, group), header, lines))
+    return made
+
+
+def ours(row: Result) -> str:
+    """Our time, and what else was counted; or why there is none."""
+    if "skipped" in row:
+        return f"skipped: {row['skipped']}"
+    if "wrong" in row:
+        return "wrong: " + "; ".join(f"{who} {what}" for who, what in row["wrong"].items())
+    more = [f"{row['gflop_per_s'][US]:.0f} GFLOP/s"] if "gflop_per_s" in row else []
+    more += [f"{n} {what}" for what, n in row["counts"].items()]
+    return ", ".join([duration(row["times"][US]["median"]), *more])
+
+
+def ratio(row: Result, who: str) -> str:
+    """How many times as long a peer takes: the median, and the quartiles."""
+    found = row.get("ratios", {}).get(who)
+    return f"{number(found['median'])}x ({number(found['q1'])} to {number(found['q3'])})" if found else ""
+
+
+def targets(row: Result) -> str:
+    """What was wanted, and whether it was reached."""
+    words = {True: "met", False: "not met", None: "not measured"}
+    return "; ".join(f"{words[target['met']]}: {target['words']}" for target in row.get("targets", []))
+
+
+def number(x: float) -> str:
+    """Three digits.
+
+    Examples
+    --------
+    >>> number(0.9512), number(12.34), number(345.6)
+    ('0.95', '12.3', '346')
+    """
+    return f"{x:.2f}" if x < 10 else f"{x:.1f}" if x < 100 else f"{x:,.0f}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in the unit that suits them.
+
+    Examples
+    --------
+    >>> duration(1.234e-6), duration(0.0456), duration(2.0)
+    ('1.23 us', '45.6 ms', '2.00 s')
+    """
+    size, unit = next(((size, unit) for size, unit in UNITS if seconds >= size), UNITS[-1])
+    return f"{number(seconds / size)} {unit}"
+
+
+def summary(found: Result) -> list[str]:
+    """Where, when, with what, and how many targets are met; a line each."""
+    machine, versions = found["machine"], found["versions"]
+    vectors = [name for name in ("avx512f", "avx2", "sve", "neon") if name in machine["vector_features"]]
+    judged = [target["met"] for row in found["rows"] for target in row.get("targets", [])]
+    lines = [
+        f"{found['date'][:10]}, {machine['processor']} ({machine['microarchitecture']}), {machine['cores']} cores"
+        + (f", {vectors[0]}" if vectors else ""),
+        ", ".join(f"{name} {version}" for name, version in versions.items()),
+        "threads: " + ", ".join(f"{who} {n}" for who, n in found["threads"].items()),
+    ]
+    load = found["load"]
+    if load["before"]:
+        lines.append(f"load of the machine in the minute before: {load['before'][0]}, at the end: {load['after'][0]}")
+    lines += [f"without {who}: {why}" for who, why in found["missing"].items()]
+    lines.append(f"targets met: {judged.count(True)} of {len(judged)}")
+    return lines + (["a quick run: it shows that the rows work, and says nothing about speed"] if found["quick"] else [])
+
+
+def progress(name: str, result: Result) -> None:
+    """A line for a row that is done."""
+    peers = ", ".join(f"{who} {number(r['median'])}x" for who, r in result.get("ratios", {}).items())
+    print(f"{result['group']:10} {name:45} {ours(result)}{'; ' * bool(peers)}{peers}", file=sys.stderr, flush=True)
+
+
+def show(found: Result) -> None:
+    """Print everything: with rich where it is installed, else as plain text."""
+    for line in summary(found):
+        print(line)
+    print(f"Columns of peers: their time over that of {US}, median of the rounds (quartiles).")
+    try:
+        from rich.console import Console
+    except ImportError:
+        console: Any = None
+    else:
+        console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    for table in tables(found):
+        print() if console is None else console.print()
+        print(plain(table)) if console is None else console.print(colored(table))
+
+
+def plain(table: Table) -> str:
+    """A table as text, with columns as wide as they need."""
+    lines = [table.header, *table.rows]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(table.header))]
+    body = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    return "\n".join([table.title, *body])
+
+
+def colored(table: Table) -> Any:
+    """A table of rich, targets in green and red."""
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    made = RichTable(title=table.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in table.header:
+        made.add_column(name)
+    colors = {"met:": "green", "not met:": "red"}
+    for row in table.rows:
+        style = next((color for start, color in colors.items() if row[-1].startswith(start)), "")
+        made.add_row(*[Text(cell) for cell in row[:-1]], Text(row[-1], style))
+    return made

@@ -1,0 +1,68 @@
+"""What passes before the first number: the import, and the first steps of training in a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..row import US, Bench, Contest, Row, count, delay
+
+GROUP = "start"
+ROOT = Path(__file__).parents[3]
+IMPORT = "import time; start = time.perf_counter(); import {}; print(time.perf_counter() - start)"
+
+
+def python(*arguments: str, **environment: str) -> str:
+    """What another Python process prints."""
+    command = [sys.executable, *arguments]
+    return subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **environment}, stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
+
+
+def imports(bench: Bench) -> Contest:
+    """Seconds of an import, in turn; one untimed each, so that the files are in memory and compiled to bytecode."""
+
+    def clock(module: str) -> Callable[[], float]:
+        python("-c", IMPORT.format(module))
+        return lambda: float(python("-c", IMPORT.format(module)))
+
+    return Contest({US: clock("minifuse"), "numba": clock("numba")}, is_clocked=True)
+
+
+def first_step(folder: Path) -> dict[str, Any]:
+    """Train in a new process, with the kernels of a folder; what it tells."""
+    told: dict[str, Any] = json.loads(python("-m", "project.benchmarks.first_step", MINIFUSE_CACHE=str(folder)))
+    return told
+
+
+def steps(stage: str, is_warm: bool) -> Callable[[Bench], Contest]:
+    """A stage of `first_step`, timed by itself, with kernels on disk or with none."""
+
+    def setup(bench: Bench) -> Contest:
+        counts: dict[str, int] = {}
+        folder = bench.folder / "kernels"
+        if is_warm and not folder.exists():
+            first_step(folder)
+
+        def clock() -> float:
+            told = first_step(folder if is_warm else Path(tempfile.mkdtemp(dir=bench.folder)))[stage]
+            seconds = float(told.pop("seconds"))
+            counts.update({what: max(n, counts.get(what, 0)) for what, n in told.items()})
+            return seconds
+
+        return Contest({US: clock}, is_clocked=True, counts=counts)
+
+    return setup
+
+
+ROWS = [
+    Row("import", GROUP, imports, (delay("numba", 0.15),)),
+    Row("first step, nothing on disk", GROUP, steps("first step", is_warm=False)),
+    Row("first step, a second process", GROUP, steps("first step", is_warm=True), (count("kernels compiled", 0),)),
+    Row("first step with a new batch size", GROUP, steps("new size", is_warm=True), (count("kernels compiled", 0),)),
+]

@@ -1,0 +1,342 @@
+"""The benchmarks run, check what they time, and say what they promise. Never how fast."""
+
+import doctest
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from functools import partial
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+from project.benchmarks import __main__ as command
+from project.benchmarks import page, peers, report, timer
+from project.benchmarks.row import US, Bench, Contest, Row, SkippedRowError, count, delay, formula, normal, speed
+from project.benchmarks.rows import ROWS
+from project.benchmarks.run import choose, measure, run, summarize
+from tests.sources import ROOT
+
+MODULES = [path.relative_to(ROOT) for path in sorted((ROOT / "project" / "benchmarks").rglob("*.py"))]
+RESULTS = sorted(command.RESULTS.glob("*.json"))
+HEAD = {"format", "date", "quick", "seed", "machine", "versions", "threads", "environment", "load", "missing", "rows"}
+MACHINE = {"processor", "microarchitecture", "cores", "memory_gib", "vector_features", "system"}
+MEASURED = {"group", "name", "load", "errors", "rounds", "calls", "times", "ratios", "counts", "targets"}
+SPREAD = {"median", "q1", "q3"}
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    """A quick run of all rows, as a person starts it: its process, and its JSON."""
+    path = tmp_path_factory.mktemp("benchmarks") / "quick.json"
+    words = [sys.executable, "-m", "project.benchmarks", "--quick", "--seed", "3", "--json", str(path)]
+    process = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=500, check=False)
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process, json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_all_rows_run_and_are_right(quick):
+    _, found = quick
+    assert [(row["group"], row["name"]) for row in found["rows"]] == [(row.group, row.name) for row in ROWS]
+    assert not [row for row in found["rows"] if "wrong" in row]
+    skipped = [row for row in found["rows"] if "skipped" in row]
+    assert all("scikit-learn" in row["skipped"] for row in skipped)
+
+
+def test_the_json_says_what_it_promises(quick):
+    check_fields(quick[1])
+    assert quick[1]["quick"] is True
+    assert quick[1]["seed"] == 3
+    assert set(quick[1]["environment"].values()) == {"passive", "20"}
+
+
+def test_the_json_names_no_folder_of_this_machine(quick):
+    text = json.dumps(quick[1])
+    assert str(ROOT) not in text
+    assert sys.prefix not in text
+
+
+def check_fields(found):
+    assert set(found) == HEAD
+    assert set(found["machine"]) == MACHINE
+    assert {"python", "minifuse", "numpy", "numba", "blas of numpy"} <= set(found["versions"])
+    assert {"minifuse", "blas of numpy"} <= set(found["threads"])
+    for row in found["rows"]:
+        if "skipped" in row:
+            continue
+        assert set(row) - {"gflop_per_s"} == MEASURED
+        assert next(iter(row["times"])) == US
+        assert set(row["ratios"]) == set(row["times"]) - {US}
+        for spread in [*row["times"].values(), *row["ratios"].values()]:
+            assert set(spread) == SPREAD
+            assert 0 < spread["q1"] <= spread["median"] <= spread["q3"]
+        for target in row["targets"]:
+            assert set(target) == {"words", "bound", "value", "met"}
+
+
+def test_peers_that_are_there_take_part_and_others_are_explained(quick):
+    _, found = quick
+    present = {who for row in found["rows"] for who in row.get("times", {})}
+    for name in peers.KNOWN:
+        assert (name in present) != (name in found["missing"]), name
+
+
+def test_whoever_has_a_result_was_checked(quick):
+    for row in quick[1]["rows"]:
+        if row["group"] != "start" and "skipped" not in row:
+            assert set(row["errors"]) == set(row["times"]), row["name"]
+
+
+def test_a_second_process_and_a_new_size_compile_nothing(quick):
+    counts = {row["name"]: row["counts"] for row in quick[1]["rows"] if row["group"] == "start"}
+    cold = counts["first step, nothing on disk"]["kernels compiled"]
+    assert cold > 0
+    assert counts["first step, a second process"] == {"kernels compiled": 0, "kernels from disk": cold}
+    assert counts["first step with a new batch size"]["kernels compiled"] == 0
+
+
+def test_the_report_names_every_row_and_where_it_comes_from(quick):
+    process, found = quick
+    text = " ".join(process.stdout.split())
+    assert found["machine"]["microarchitecture"] in text
+    assert "quick run" in text
+    for row in found["rows"]:
+        assert f"{row['group']:10} {row['name']}" in process.stderr
+
+
+# What is checked before it is timed.
+
+
+def contest(theirs, exact=(1.0, 2.0)):
+    """A row in which the peer gives `theirs`."""
+    players = {US: lambda: np.array([1, 2], np.float32), "numpy": lambda: theirs}
+    return Row("a row", "a group", lambda bench: Contest(players, np.array(exact)), (speed("numpy", 1),))
+
+
+def bench(tmp_path, **modules):
+    return Bench(modules, np.random.default_rng(0), tmp_path, is_quick=True)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "message"),
+    [
+        (np.array([1, 2.001], np.float32), "differs from NumPy in float64 by 2.8e-04"),
+        (np.array([1, np.nan], np.float32), "not finite"),
+        (np.array([1.0, 2.0]), "float64 of shape (2,), expected float32 of shape (2,)"),
+        (np.array([[1, 2]], np.float32), "shape (1, 2)"),
+    ],
+)
+def test_a_wrong_result_is_found_and_not_timed(tmp_path, theirs, message):
+    result = measure(contest(theirs), bench(tmp_path))
+    assert list(result["wrong"]) == ["numpy"]
+    assert message in result["wrong"]["numpy"]
+    assert "times" not in result
+    assert "wrong: numpy" in report.ours(result)
+
+
+def test_a_right_result_is_timed(tmp_path):
+    result = measure(contest(np.array([1, 2.00001], np.float32)), bench(tmp_path))
+    assert set(result["times"]) == {US, "numpy"}
+    assert result["errors"][US] == 0 < result["errors"]["numpy"]
+
+
+def test_a_formula_is_checked_for_every_player(tmp_path):
+    row = formula("r", "g", normal((5,)), lambda a: a * 2, others={"numexpr": lambda a: a * 3}, exact=lambda a: a * 2)
+    result = measure(row, bench(tmp_path, numpy=np, numexpr=np))
+    assert set(result["errors"]) == {US, "numpy", "numexpr"}
+    assert list(result["wrong"]) == ["numexpr"]
+
+
+def test_no_player_sees_what_another_writes(tmp_path):
+    def twice(a):
+        a += a
+        return a
+
+    result = measure(formula("r", "g", normal((5,)), twice), bench(tmp_path, numpy=np))
+    assert "wrong" not in result
+
+
+def test_wrong_results_end_the_run_with_an_error(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(command, "prepare", lambda: None)
+    monkeypatch.setenv("MINIFUSE_THREADS", "1")
+    path = tmp_path / "out.json"
+    for theirs, status in (([1, 2], 0), ([1, 3], 1)):
+        monkeypatch.setattr("project.benchmarks.rows.ROWS", [contest(np.array(theirs, np.float32))])
+        assert command.main(["--quick", "--json", str(path), "--against", "numpy"]) == status
+        assert ("wrong" in json.loads(path.read_text())["rows"][0]) == bool(status)
+        assert ("wrong: numpy" in capsys.readouterr().out) == bool(status)
+
+
+def test_a_peer_that_is_not_installed_is_left_out_with_its_reason(tmp_path, monkeypatch):
+    monkeypatch.setenv("MINIFUSE_THREADS", "1")
+    monkeypatch.setitem(sys.modules, "numexpr", None)
+    found, missing = peers.load(["numpy", "numexpr"])
+    assert list(found) == ["numpy"]
+    assert "numexpr" in missing["numexpr"]
+    row = formula(
+        "r", "g", normal((5,)), lambda a: a * 2, others={"numexpr": lambda a: a * 2}, targets=[speed("numexpr", 1)]
+    )
+    result = run([row], found, missing, seed=0, is_quick=True)
+    assert result["missing"] == missing
+    assert set(result["rows"][0]["times"]) == {US, "numpy"}
+    assert result["rows"][0]["targets"][0]["met"] is None
+    assert "not measured" in report.targets(result["rows"][0])
+
+
+def test_a_row_that_cannot_be_measured_says_why(tmp_path):
+    def setup(bench):
+        raise SkippedRowError("no data")
+
+    result = measure(Row("r", "g", setup), bench(tmp_path))
+    assert result["skipped"] == "no data"
+    assert report.ours(result) == "skipped: no data"
+
+
+# The timer, the targets, the command line.
+
+
+def test_players_take_turns():
+    seen = []
+    players = {who: partial(seen.append, who) for who in "abc"}
+    times = timer.take_turns(players, is_quick=True)
+    assert Counter(seen) == {"a": 5, "b": 5, "c": 5}  # one to see how long it takes, and twice one untimed and one timed
+    assert "".join(seen) == "abc" + "aabbcc" + "ccbbaa"
+    assert {who: len(seconds) for who, seconds in times.rounds.items()} == {"a": 2, "b": 2, "c": 2}
+
+
+def test_a_block_has_as_many_calls_as_its_time_needs(monkeypatch):
+    clock = FakeClock()
+    monkeypatch.setattr(timer, "time", clock)
+    players = {"slow": partial(clock.pass_by, 0.3), "fast": partial(clock.pass_by, 1e-5)}
+    times = timer.take_turns(players)
+    assert times.calls["slow"] == 1
+    assert times.calls["fast"] >= timer.BLOCK_S / 1e-5
+    assert len(times.rounds["slow"]) == timer.FEWEST_ROUNDS
+    assert times.rounds["fast"] == pytest.approx([1e-5] * timer.FEWEST_ROUNDS)
+    quick = timer.take_turns({"fast": partial(clock.pass_by, 1e-3)})
+    assert len(quick.rounds["fast"]) == timer.MOST_ROUNDS
+
+
+def test_a_ratio_is_the_time_of_the_peer_over_ours_in_the_same_round():
+    times = timer.Times({US: [1.0, 2.0, 4.0], "torch": [5.0, 6.0, 2.0]}, {US: 1, "torch": 1})
+    found = summarize(times)
+    assert found["ratios"] == {"torch": {"median": 3.0, "q1": 1.75, "q3": 4.0}}
+    assert found["times"]["torch"]["median"] == 5.0
+    assert found["rounds"] == 3
+
+
+class FakeClock:
+    """A clock on which only players take time."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def perf_counter(self):
+        return self.now
+
+    def pass_by(self, seconds):
+        self.now += seconds
+
+
+def result(**rest):
+    times = {US: {"median": 2.0}, "numba": {"median": 1.9}}
+    return {"ratios": {"torch": {"median": 0.95}}, "times": times, "counts": {"kernels": 3}, **rest}
+
+
+@pytest.mark.parametrize(
+    ("target", "value", "is_met"),
+    [
+        (speed("torch", 0.95), 0.95, True),
+        (speed("torch", 0.96), 0.95, False),
+        (speed("numexpr", 1), None, None),
+        (delay("numba", 0.11), 0.1, True),
+        (delay("numba", 0.09), 0.1, False),
+        (delay("torch", 1), None, None),
+        (count("kernels", 3), 3, True),
+        (count("kernels", 2), 3, False),
+    ],
+)
+def test_targets_are_judged(target, value, is_met):
+    judged = target.judge(result())
+    assert judged["value"] == (None if value is None else pytest.approx(value))
+    assert judged["met"] is is_met
+
+
+def test_names_are_unique():
+    names = Counter((row.group, row.name) for row in ROWS)
+    assert max(names.values()) == 1
+
+
+def test_rows_are_chosen_by_parts_of_their_names():
+    assert {row.group for row in choose(ROWS, ["matmul"])} == {"matmul"}
+    assert len(choose(ROWS, [])) == len(ROWS)
+    with pytest.raises(ValueError, match=r"no row has 'no such row'.*the groups are host"):
+        choose(ROWS, ["host", "no such row"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"), [(["no such row"], "no row has"), (["--against", "nobody"], "none of numpy, torch")]
+)
+def test_mistakes_on_the_command_line_are_explained(words, message, monkeypatch, capsys):
+    monkeypatch.setattr(command, "prepare", lambda: None)
+    monkeypatch.setenv("MINIFUSE_THREADS", "1")
+    with pytest.raises(SystemExit):
+        command.main([*words, "--quick"] if words[0].startswith("-") else [*words, "--quick", "--against", "numpy"])
+    assert message in capsys.readouterr().err
+
+
+def test_the_report_needs_no_rich(quick, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    report.show(quick[1])
+    text = capsys.readouterr().out
+    for row in quick[1]["rows"]:
+        assert re.search(rf"^{re.escape(row['name'])}  +\S", text, re.MULTILINE)
+
+
+# The page.
+
+
+def test_the_page_holds_the_kept_results():
+    assert RESULTS
+    text = page.PAGE.read_text(encoding="utf-8")
+    assert page.updated(text, command.RESULTS) == text, "run: python -m project.benchmarks --page"
+
+
+def test_a_changed_result_changes_the_page(tmp_path):
+    found = json.loads(RESULTS[0].read_text(encoding="utf-8"))
+    found["rows"][0]["times"][US]["median"] *= 2
+    (tmp_path / RESULTS[0].name).write_text(json.dumps(found))
+    text = page.PAGE.read_text(encoding="utf-8")
+    changed = page.updated(text, tmp_path)
+    assert changed != text
+    assert page.updated(changed, command.RESULTS) == text
+
+
+def test_the_page_names_no_number_of_its_own():
+    text = page.PAGE.read_text(encoding="utf-8")
+    prose = text.partition(page.BEGIN)[0] + text.partition(page.END)[2]
+    assert not re.findall(r"\d+(?:[.,]\d+)?\s*(?:x|times|%|us|ms|ns|s|GFLOP|GB)\b", prose)
+
+
+@pytest.mark.parametrize("text", ["", page.END + page.BEGIN, page.BEGIN, page.BEGIN + page.END + page.BEGIN])
+def test_a_page_without_its_comments_is_refused(text):
+    with pytest.raises(ValueError, match="these two comments once each"):
+        page.updated(text, command.RESULTS)
+
+
+@pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in RESULTS])
+def test_kept_results_are_complete_runs(path):
+    found = json.loads(path.read_text(encoding="utf-8"))
+    check_fields(found)
+    assert not found["quick"]
+    assert found["seed"] is not None
+    assert path.name == f"cpu-{found['machine']['microarchitecture']}.json"
+    assert {row["group"] for row in found["rows"]} == {row.group for row in ROWS}
+
+
+@pytest.mark.parametrize("name", [".".join(path.with_suffix("").parts) for path in MODULES])
+def test_the_examples_of_a_module_are_right(name, capsys):
+    failed, _ = doctest.testmod(import_module(name))
+    assert not failed, capsys.readouterr().out

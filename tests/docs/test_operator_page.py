@@ -1,0 +1,113 @@
+"""The page on operators shows the operator table as it is; what it prints as a formula computes what the entry does."""
+
+import math
+
+import numpy as np
+import pytest
+
+from docs.make_operators import BEGIN, END, PAGE, RULES, Symbol, page, printed, row, rule, symbols, ways
+from minifuse.operators import TABLE, exp, operator
+from minifuse.value import Value
+from tests.docs.pages import parse
+
+POINTS = [(0.75, 2.5, 1.25), (-0.75, 0.5, 2.0), (2.0, 2.0, -3.0)]
+
+
+@pytest.fixture
+def softplus():
+    """An operator that is in the table as long as the test runs."""
+
+    @operator(lambda g, y, x: (g * (1 - exp(-y)),), gives="float")
+    def softplus(x):
+        """log(1 + exp(x))."""
+        return TABLE["log1p"](exp(x))
+
+    yield softplus
+    del TABLE["softplus"]
+    del Value.softplus
+
+
+def evaluated(text, entry, values, **more):
+    """A formula of the page as a number."""
+    names = [x.function for x in symbols(entry)]
+    return eval(text, {**TABLE, "nan": math.nan, **dict(zip(names, values, strict=True)), **more})
+
+
+def test_the_page_shows_the_table_as_it_is():
+    text = PAGE.read_text(encoding="utf-8")
+    assert BEGIN in text
+    assert END in text
+    assert page(text) == text, "docs/guide/operators.md is behind the operator table; run: python docs/make_operators.py"
+
+
+def test_every_operator_has_one_line():
+    cells = [token.content for token in parse(PAGE) if token.type == "inline"]
+    for name in TABLE:
+        assert cells.count(name) == 1, name
+
+
+def test_a_new_operator_makes_the_page_differ(softplus):
+    assert row(softplus) in page(PAGE.read_text(encoding="utf-8"))
+    assert row(softplus) not in PAGE.read_text(encoding="utf-8")
+    assert row(softplus).split(" | ")[2:] == [
+        "`x.softplus()`",
+        "any → float",
+        "`log1p(exp(x))`",
+        "`g * (1 - exp(-y))` |\n",
+    ]
+
+
+@pytest.mark.parametrize("entry", TABLE.values(), ids=str)
+def test_every_operator_can_be_written(entry):
+    assert ways(entry) or entry.name == "detach"
+
+
+@pytest.mark.parametrize("entry", [entry for entry in TABLE.values() if entry.vjp], ids=str)
+def test_the_formula_of_a_rule_computes_what_the_rule_does(entry):
+    for point in POINTS:
+        values = [point[0] > 0, *point][: entry.arity] if entry.name == "where" else point[: entry.arity]
+        values = [np.float64(x) if isinstance(x, float) else x for x in values]  # 0.0 to a negative power is inf, no error
+        with np.errstate(all="ignore"):
+            y = entry.body(*values)
+            for text, right in zip(rule(entry), entry.vjp(3.0, y, *values), strict=True):
+                assert (text is None) is (right is None)
+                if text is not None:
+                    found = evaluated(text, entry, values, g=3.0, y=y)
+                    assert found == pytest.approx(float(right), rel=1e-6, nan_ok=True), text
+
+
+@pytest.mark.parametrize("entry", [entry for entry in TABLE.values() if not entry.is_primitive], ids=str)
+def test_the_formula_of_a_body_computes_what_the_body_does(entry):
+    text = printed(entry.body(*symbols(entry)))[0]
+    for point in POINTS:
+        values = [abs(x) for x in point[: entry.arity]]
+        assert evaluated(text, entry, values) == pytest.approx(float(entry.body(*values)), rel=1e-6), text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a - (b - c)",
+        "a - b - c",
+        "a / (b * c)",
+        "a * b / c",
+        "(a + b) * c",
+        "-(a + b)",
+        "-a * b",
+        "(a == b) == c",
+        "(a ** b) ** c",
+        "(a == 0) & (b >= 1)",
+        "a & b | c",
+        "a & (b | c)",
+        "~(a & b)",
+        "a // b % c",
+        "a // (b % c)",
+        "log(a + b) * c",
+    ],
+)
+def test_parentheses_stand_where_they_are_needed(text):
+    assert printed(eval(text, {**TABLE, **{name: Symbol(name) for name in "abc"}}))[0] == text
+
+
+def test_rules_in_words_belong_to_operators():
+    assert RULES.keys() <= TABLE.keys()

@@ -132,7 +132,8 @@ def gradients(
     with recording(create_graph):
         for call in reversed(order):
             arrived = [received.pop((call, k), None) for k in range(call.count)]
-            found |= {e: g for e in at if type(e) is tuple and e[0] is call and (g := arrived[e[1]]) is not None}
+            if at:
+                found |= {e: g for e in at if type(e) is tuple and e[0] is call and (g := arrived[e[1]]) is not None}
             if any(g is not None for g in arrived):
                 edges = call.edges
                 for e, g in zip(edges, call.backward(arrived), strict=True):

@@ -16,8 +16,9 @@ import numpy as np
 from .autodiff import no_grad
 from .creation import tensor, zeros_like
 from .errors import DTypeError, GradientError, ShapeError
+from .in_place import store
 from .operators import sqrt
-from .tensor import Tensor, store
+from .tensor import Tensor
 
 __all__ = ["SGD", "Adam", "Optimizer"]
 

@@ -5,7 +5,7 @@ NumPy's and DLPack's protocols, changes in place, and `backward`.
 """
 
 from collections.abc import Callable, Sequence
-from itertools import product
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,10 @@ from .array import Array
 from .backends.base import Backend
 from .backends.registry import backend_named
 from .dtypes import BY_NAME, BY_NUMPY, DType, as_dtype, weak
-from .errors import BackendError, DTypeError, GradientError, IndexingError, OverlapError, ShapeError, ViewError
+from .errors import BackendError, DTypeError, GradientError, IndexingError, ShapeError, ViewError
 from .functions import Copy, View
-from .graph.plan import Plan, Spec, call, update
+from .graph.plan import Plan, Spec, call
+from .in_place import store
 from .indexing import infer_shape
 from .layout import Layout, row_major
 from .operators import TABLE
@@ -374,7 +375,7 @@ class Tensor(Array):
                     f"backward: shape {self.shape} has {self.size} elements, and only a single number has a gradient by "
                     "itself; call sum() or mean() first, or pass gradient="
                 )
-            gradient = Tensor.full(self.shape, 1, self.dtype, self.spec.backend)
+            gradient = one(self.spec)
         elif not isinstance(gradient, Tensor) or gradient.shape != self.shape or gradient.dtype is not self.dtype:
             got = f"{gradient.dtype} {gradient.shape}" if isinstance(gradient, Tensor) else type(gradient).__name__
             raise GradientError(f"backward: gradient is {got}, expected a tensor like this one, {self.dtype} {self.shape}")
@@ -389,7 +390,7 @@ class Tensor(Array):
             if leaf.grad is not None:
                 with autodiff.recording(create_graph):
                     g = leaf.grad + g
-            elif id(g.buffer) in taken or not g.spec.layout.is_dense:  # two leaves never share the memory of a gradient
+            elif id(g.buffer) in taken or not is_dense(g.spec.layout):  # two leaves never share the memory of a gradient
                 with autodiff.recording(create_graph):
                     g = g.clone()
             taken.add(id(g.buffer))
@@ -397,6 +398,18 @@ class Tensor(Array):
 
 
 Plan.tensor = Tensor
+
+
+@lru_cache(MANY)
+def one(spec: Spec) -> Tensor:
+    """What the result of a computation receives; never changed, and never given to a user."""
+    return Tensor.full(spec.layout.shape, 1, spec.dtype, spec.backend)
+
+
+@lru_cache(MANY)
+def is_dense(layout: Layout) -> bool:
+    """Whether the elements of a layout fill their memory."""
+    return layout.is_dense
 
 
 def rebuilt(array: npt.NDArray[Any], backend: str, requires_grad: bool) -> Tensor:
@@ -416,60 +429,6 @@ def array_of(data: Any) -> npt.NDArray[Any]:
 def assign(target: Any, value: Any) -> Any:
     """The body of a store."""
     return value
-
-
-def store(function: Callable[..., Any], targets: Sequence[Tensor], *inputs: Any) -> None:
-    """Store `function(*targets, *inputs)`, one result a target, in the memory of the targets.
-
-    Raises
-    ------
-    GradientError
-        A gradient is wanted: what was recorded would no longer be true.
-    OverlapError
-        Several elements of a target share one place, two targets overlap, or a target's memory is read-only.
-    """
-    xs, same = [*targets, *inputs], list(range(len(targets) + len(inputs)))
-    for target in targets:
-        if not target.buffer.is_writable:
-            raise OverlapError(f"in-place write to read-only memory (shape {target.shape}); write to a clone()")
-    for group in neighbours(xs):
-        for k, j in product(group, group):
-            if k < len(targets) and j != k:
-                x, target = xs[j], xs[k]
-                is_same = x.address == target.address and x.spec.layout is target.spec.layout and x.dtype is target.dtype
-                if j < len(targets) and (is_same or overlap(target, x)):
-                    shapes = f"shapes {target.shape} and {x.shape}"
-                    raise OverlapError(f"in-place writes to two tensors that overlap, {shapes}; write to one at a time")
-                if is_same:
-                    same[j] = k
-                elif overlap(target, x):
-                    xs[j] = x.clone()
-    update(function, tuple(range(len(targets))), tuple(same), *xs)
-
-
-def neighbours(xs: Sequence[Any]) -> list[list[int]]:
-    """Groups of tensors, by their indices, whose buffers share memory; few have any."""
-    groups: list[list[int]] = []
-    end = 0
-    for start, k in sorted((x.buffer.address, k) for k, x in enumerate(xs) if isinstance(x, Tensor)):
-        if start < end:
-            groups[-1].append(k)
-        else:
-            groups.append([k])
-        end = max(end, start + xs[k].buffer.nbytes)
-    return [group for group in groups if len(group) > 1]
-
-
-def overlap(x: Tensor, y: Tensor) -> bool:
-    """Whether two tensors may share elements."""
-    (a, b), (c, d) = extent(x), extent(y)
-    return a < d and c < b
-
-
-def extent(x: Tensor) -> tuple[int, int]:
-    """The addresses between which a tensor lies."""
-    low, high = x.spec.layout.span()
-    return x.address + low * x.dtype.itemsize, x.address + high * x.dtype.itemsize
 
 
 def _in_place(name: str) -> Callable[[Tensor, Any], Tensor]:

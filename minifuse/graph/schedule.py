@@ -83,15 +83,30 @@ class Schedule:
         return self.place[node]
 
     def compute(self, nodes: Iterable[Node]) -> None:
-        """Steps for several nodes."""
+        """Steps for several nodes: what others need first; those over one space that read a common array share a kernel."""
         groups: dict[Space, list[Node]] = {}
         for node in map(base, nodes):
             if node in self.place or isinstance(node.function, Matmul | Embed):
                 self.locate(node)
             else:
                 groups.setdefault(self.space(node), []).append(node)
-        for space, members in groups.items():
-            self.launch(space, members)
+        order = topological([node for members in groups.values() for node in members], inputs_of)
+        rank = {node: k for k, node in enumerate(order)}
+        for space, members in sorted(groups.items(), key=lambda item: max(rank[node] for node in item[1])):
+            for related in self.related(members):
+                self.launch(space, related)
+
+    def related(self, nodes: Iterable[Node]) -> list[list[Node]]:
+        """Nodes by what they read: a kernel for values that have no array in common would only be larger."""
+        groups: list[tuple[set[Node], list[Node]]] = []
+        for node in nodes:
+            found = topological([node], lambda x: () if x in self.place else x.inputs)
+            arrays = {x for x in found if x in self.place}
+            joined = [group for group in groups if group[0] & arrays]
+            groups = [group for group in groups if not group[0] & arrays]
+            members = [x for group in joined for x in group[1]]
+            groups.append((arrays.union(*[group[0] for group in joined]), [*members, node]))
+        return [members for _, members in groups]
 
     def locate(self, node: Node) -> Place:
         """The place of a node, after the steps that put it there."""

@@ -1,6 +1,7 @@
 """Strategies for Hypothesis: shapes, dtypes, layouts, arrays, tensors and random programs. Needs Hypothesis."""
 
 from collections.abc import Callable, Sequence
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -176,15 +177,9 @@ def tensors(
     return x.requires_grad_() if requires_grad else x
 
 
-@st.composite
 def expressions(
-    draw: Draw,
-    depth: int = 6,
-    inputs: int = 2,
-    max_dims: int = 3,
-    max_side: int = 5,
-    rounding: bool = False,
-) -> Program:
+    depth: int = 8, inputs: int = 2, max_dims: int = 3, max_side: int = 7, rounding: bool = False
+) -> st.SearchStrategy[Program]:
     """Random programs over several inputs that broadcast: arithmetic, choices, folds, views, products and casts.
 
     Parameters
@@ -194,7 +189,7 @@ def expressions(
     inputs : int
         How many.
     max_dims, max_side : int
-        Of the inputs; at most 7.
+        Of the inputs. Their sizes differ, and are at most 7.
     rounding : bool
         Whether values may be cast to float32 on the way.
 
@@ -202,112 +197,116 @@ def expressions(
     -------
     strategy of Program
         Its outputs are all values that no step uses. They stay moderate for inputs between -1.5 and 1.5; no dim is empty.
+        Drawn are a seed and the number of steps, so that it shrinks to the first steps of a program.
 
     Examples
     --------
     >>> from hypothesis import find
     >>> find(expressions(), lambda program: True)
-    def program(x0, x1):  # (3,), (3,)
-        t0 = -x1
+    def program(x0, x1):  # (7, 5, 2), (7, 5, 2)
+        t0 = x1.min(2, False)
         return t0
     """
-    whole = tuple(
-        draw(st.lists(st.sampled_from([n for n in SIDES if n <= max_side]), min_size=1, max_size=max_dims, unique=True))
-    )
-    sizes = [whole] + [draw(_broadcasting(whole)) for _ in range(inputs - 1)]
-    random = np.random.default_rng(0)
-    samples: list[Any] = [np.asarray(random.uniform(-1.5, 1.5, shape)) for shape in sizes]
-    steps: list[Step] = []
+    sides = [n for n in SIDES if n <= max_side]
 
-    def add(operation: Operation, *operands: int) -> None:
-        samples.append(np.asarray(operation.run(programs.NUMPY, *[samples[k] for k in operands])))
-        steps.append(Step(operation, operands))
+    def grown(seed: int, count: int) -> Program:
+        random = Random(seed)
+        whole = tuple(random.sample(sides, random.randint(1, min(max_dims, len(sides)))))
+        shapes = [whole] + [_broadcasting(random, whole) for _ in range(inputs - 1)]
+        return _Growing(random, shapes, rounding).program(count)
 
-    makers = [_unary, _binary, _binary, _fold, _view, _product] + [_cast] * rounding
-    for _ in range(draw(st.integers(1, depth))):
-        add(*draw(st.sampled_from(makers))(draw, samples))
-        if np.abs(samples[-1]).max() > LARGE:
-            add(programs.SQUASH, len(samples) - 1)
-    used = {k for step in steps for k in step.operands}
-    return Program(sizes, steps, [k for k in range(inputs, len(samples)) if k not in used])
+    return st.builds(grown, st.integers(0, 2**32 - 1), st.integers(1, depth))
 
 
-def _broadcasting(shape: Shape) -> st.SearchStrategy[Shape]:
-    """Shapes that expand to a shape."""
-    ones = st.tuples(*[st.sampled_from([n, n, 1]) for n in shape])
-    return st.sampled_from([0, 0, 1]).flatmap(lambda k: ones.map(lambda sizes: sizes[k:]))
-
-
-def _place(draw: Draw, samples: Sequence[Any], fits: Callable[[Any], bool] = lambda x: True) -> int:
-    """A value that fits, every other time the newest."""
-    found = [k for k in reversed(range(len(samples))) if fits(samples[k])]
-    return int(draw(st.sampled_from(found[:1] * len(found) + found)))
-
-
-def _unary(draw: Draw, samples: Sequence[Any]) -> tuple[Any, ...]:
-    return programs.UNARY[draw(st.sampled_from(list(programs.UNARY)))], _place(draw, samples)
-
-
-def _binary(draw: Draw, samples: Sequence[Any]) -> tuple[Any, ...]:
-    k = _place(draw, samples)
-    fitting = [j for j, x in enumerate(samples) if j != k and _broadcasts(x.shape, samples[k].shape)]
-    j = draw(st.sampled_from(fitting or [k]))
-    return programs.BINARY[draw(st.sampled_from(list(programs.BINARY)))], k, j
+def _broadcasting(random: Random, shape: Shape) -> Shape:
+    """A shape that expands to a shape: as often as not the same."""
+    if random.random() < 0.5:
+        return shape
+    return tuple(random.choice([n, 1]) for n in shape)[random.randint(0, 1) :]
 
 
 def _broadcasts(a: Shape, b: Shape) -> bool:
     return all(m == n or 1 in (m, n) for m, n in zip(reversed(a), reversed(b), strict=False))
 
 
-def _fold(draw: Draw, samples: Sequence[Any]) -> tuple[Any, ...]:
-    k = _place(draw, samples)
-    if not samples[k].ndim:
-        return _unary(draw, samples)
-    dim = draw(st.integers(-samples[k].ndim, samples[k].ndim - 1))
-    return programs.folding(draw(st.sampled_from(list(programs.FOLDS))), dim, draw(st.booleans())), k
+class _Growing:
+    """A program while it grows, with a sample of each value, which says its shape and how large it is."""
 
+    def __init__(self, random: Random, shapes: Sequence[Shape], rounding: bool) -> None:
+        self.random, self.shapes, self.steps = random, shapes, list[Step]()
+        numbers = np.random.default_rng(0)
+        self.samples: list[Any] = [np.asarray(numbers.uniform(-1.5, 1.5, shape)) for shape in shapes]
+        kinds = [self.unary, self.binary, self.binary, self.fold, self.fold, self.view, self.product]
+        self.kinds = [*kinds, self.cast] if rounding else kinds
 
-def _view(draw: Draw, samples: Sequence[Any]) -> tuple[Any, ...]:
-    k = _place(draw, samples)
-    shape = samples[k].shape
-    makers = [_slices, _repeats, _flat] + [_permutation] * (len(shape) > 1)
-    return programs.viewing(*draw(st.sampled_from(makers))(draw, shape)), k
+    def program(self, count: int) -> Program:
+        """Some steps, and as outputs what none of them uses."""
+        for _ in range(count):
+            self.add(*self.random.choice(self.kinds)())
+            if np.abs(self.samples[-1]).max() > LARGE:
+                self.add(programs.SQUASH, len(self.samples) - 1)
+        used = {k for step in self.steps for k in step.operands}
+        return Program(
+            self.shapes, self.steps, [k for k in range(len(self.shapes), len(self.samples)) if k not in used]
+        )
 
+    def add(self, operation: Operation, *operands: int) -> None:
+        """One more step."""
+        self.samples.append(np.asarray(operation.run(programs.NUMPY, *[self.samples[k] for k in operands])))
+        self.steps.append(Step(operation, operands))
 
-def _permutation(draw: Draw, shape: Shape) -> tuple[str, tuple[Any, ...]]:
-    return "permute", tuple(draw(st.permutations(range(len(shape)))))
+    def place(self, fits: Callable[[Any], bool] = lambda x: True) -> int:
+        """A value that fits, every other time the newest; -1 where none does."""
+        found = [k for k, x in enumerate(self.samples) if fits(x)]
+        return -1 if not found else found[-1] if self.random.random() < 0.5 else self.random.choice(found)
 
+    def unary(self) -> tuple[Any, ...]:
+        return self.random.choice(list(programs.UNARY.values())), self.place()
 
-def _slices(draw: Draw, shape: Shape) -> tuple[str, tuple[Any, ...]]:
-    entries: list[Any] = []
-    for n in shape:
-        few = slice(1, None) if n > 1 else slice(None)
-        entries.append(draw(st.sampled_from([slice(None), slice(None, None, -1), slice(None, None, 2), few, n - 1])))
-    entries.insert(draw(st.integers(0, len(shape))), None)
-    return "index", tuple(entries)
+    def binary(self) -> tuple[Any, ...]:
+        k = self.place()
+        others = [j for j, x in enumerate(self.samples) if j != k and _broadcasts(x.shape, self.samples[k].shape)]
+        operands = [k, self.random.choice(others or [k])]
+        self.random.shuffle(operands)
+        return self.random.choice(list(programs.BINARY.values())), *operands
 
+    def fold(self) -> tuple[Any, ...]:
+        k = self.place(lambda x: x.ndim > 0)
+        dim = self.random.choice(range(-self.samples[k].ndim, self.samples[k].ndim))
+        return programs.folding(self.random.choice(list(programs.FOLDS)), dim, self.random.random() < 0.6), k
 
-def _repeats(draw: Draw, shape: Shape) -> tuple[str, tuple[Any, ...]]:
-    return "expand", (draw(st.integers(1, 3)), *shape)
+    def view(self) -> tuple[Any, ...]:
+        k = self.place()
+        shape = self.samples[k].shape
+        kinds = [self.slices, self.repeats, self.flat] + [self.permutation] * (len(shape) > 1)
+        return programs.viewing(*self.random.choice(kinds)(shape)), k
 
+    def permutation(self, shape: Shape) -> tuple[str, tuple[Any, ...]]:
+        return "permute", tuple(self.random.sample(range(len(shape)), len(shape)))
 
-def _flat(draw: Draw, shape: Shape) -> tuple[str, tuple[Any, ...]]:
-    return "reshape", (-1,) if draw(st.booleans()) or not shape else (shape[0], -1)
+    def slices(self, shape: Shape) -> tuple[str, tuple[Any, ...]]:
+        few = [slice(None), slice(None), slice(None, None, -1), slice(None, None, 2), slice(-2, None)]
+        entries: list[Any] = [self.random.choice([*few, n - 1]) for n in shape]
+        if not shape or self.random.random() < 0.3:
+            entries.insert(self.random.randint(0, len(shape)), None)
+        return "index", tuple(entries)
 
+    def repeats(self, shape: Shape) -> tuple[str, tuple[Any, ...]]:
+        return "expand", (self.random.randint(2, 3), *shape)
 
-def _product(draw: Draw, samples: Sequence[Any]) -> tuple[Any, ...]:
-    """Of two values whose inner sizes agree; else of a matrix and its transpose."""
-    k = _place(draw, samples, lambda x: x.ndim > 1 or x is samples[0])
-    a = samples[k]
+    def flat(self, shape: Shape) -> tuple[str, tuple[Any, ...]]:
+        return "reshape", self.random.choice([(-1,), (shape[0], -1)]) if shape else (1,)
 
-    def fits(b: Any) -> bool:
-        inner = b.shape[-2:-1] if b.ndim > 1 else b.shape
-        return inner == a.shape[-1:] and _broadcasts(a.shape[:-2], b.shape[:-2])
+    def product(self) -> tuple[Any, ...]:
+        """Of two values whose inner sizes agree; else of a matrix and its transpose."""
+        k = self.place(lambda x: x.ndim > 1)
+        if k < 0:
+            return self.binary()
+        a = self.samples[k]
+        j = self.place(lambda b: b.ndim and b.shape[-2:][0] == a.shape[-1] and _broadcasts(a.shape[:-2], b.shape[:-2]))
+        if j < 0:
+            return programs.multiplying(a.shape[-1], transposed=True), k
+        return programs.multiplying(a.shape[-1]), k, j
 
-    if not any(map(fits, samples)):
-        return programs.multiplying(a.shape[-1], transposed=True), k
-    return programs.multiplying(a.shape[-1]), k, _place(draw, samples, fits)
-
-
-def _cast(draw: Draw, samples: Sequence[Any]) -> tuple[Any, ...]:
-    return programs.ROUNDING, _place(draw, samples)
+    def cast(self) -> tuple[Any, ...]:
+        return programs.ROUNDING, self.place()

@@ -42,6 +42,7 @@ FLOORS = (
     ("graph.schedule",),
     ("graph.host",),
     ("graph", "graph.plan"),
+    ("in_place",),
     ("tensor",),
     ("creation", "transforms"),
     ("nn.*",),

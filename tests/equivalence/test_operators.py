@@ -8,7 +8,19 @@ from minifuse.dtypes import DTYPES
 from minifuse.operators import TABLE
 from minifuse.testing import assert_close
 
-from .meanings import OPERATORS, PLACES, accepted, collected, is_condition, judge, kind_of, numpy_dtype, operands, refuses, view
+from .meanings import (
+    OPERATORS,
+    PLACES,
+    accepted,
+    collected,
+    is_condition,
+    judge,
+    kind_of,
+    numpy_dtype,
+    operands,
+    refuses,
+    view,
+)
 
 every_operator = pytest.mark.parametrize("entry", OPERATORS, ids=repr)
 every_dtype = pytest.mark.parametrize("dtype", [dtype.name for dtype in DTYPES])

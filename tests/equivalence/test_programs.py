@@ -73,7 +73,7 @@ def test_values_in_float32_and_between(backend, run, program):
 
 
 @settings(max_examples=15)
-@given(program=expressions(depth=4, max_dims=2, max_side=4))
+@given(program=expressions(depth=5, max_dims=2, max_side=4))
 def test_second_derivatives(program):
     xs = [mf.tensor(a, requires_grad=True) for a in sample(program)]
     assert gradcheck(lambda *xs: call(program, *xs), *xs, second=True)

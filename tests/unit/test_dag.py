@@ -3,7 +3,7 @@
 import gc
 from threading import Barrier, Thread
 
-from minifuse.dag import Interned, topological
+from minifuse.dag import RECENT, Interned, topological
 
 
 class Pair(metaclass=Interned):
@@ -27,12 +27,16 @@ def test_classes_do_not_mix():
     assert type(Other(1, 2)) is Other
 
 
-def test_nothing_is_kept_alive():
-    pair = Pair("only", "here")
+def test_only_the_last_few_are_kept_alive():
+    pair, kept = Pair("only", "here"), Pair("kept", "here")
+    for k in range(RECENT):
+        Pair("another", k)
     assert ("only", "here") in Pair.known
     del pair
     gc.collect()
     assert ("only", "here") not in Pair.known
+    assert Pair("kept", "here") is kept
+    assert len(Pair.recent) == RECENT
 
 
 def test_threads_get_the_same_object():

@@ -12,7 +12,8 @@ import minifuse as mf
 from minifuse.dtypes import DTYPES
 from minifuse.errors import GradientError, OverlapError, ShapeError, ViewError
 from minifuse.graph.plan import plans
-from minifuse.tensor import extent, overlap, store, views
+from minifuse.in_place import extent, overlap, store
+from minifuse.tensor import views
 
 
 @pytest.fixture(params=["python", "parallel"])

@@ -1,0 +1,66 @@
+"""Changes in place: what is refused, and how overlapping operands are kept apart.
+
+Stands above plans, which store results in memory that is there already, and below Tensor, whose methods call `store`.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any
+
+from .array import Array
+from .errors import OverlapError
+from .graph.plan import update
+
+
+def store(function: Callable[..., Any], targets: Sequence[Any], *inputs: Any) -> None:
+    """Store `function(*targets, *inputs)`, one result a target, in the memory of the targets.
+
+    Raises
+    ------
+    GradientError
+        A gradient is wanted: what was recorded would no longer be true.
+    OverlapError
+        Several elements of a target share one place, two targets overlap, or a target's memory is read-only.
+    """
+    xs, same = [*targets, *inputs], list(range(len(targets) + len(inputs)))
+    for target in targets:
+        if not target.buffer.is_writable:
+            raise OverlapError(f"in-place write to read-only memory (shape {target.shape}); write to a clone()")
+    for group in neighbours(xs):
+        for k, j in product(group, group):
+            if k < len(targets) and j != k:
+                x, target = xs[j], xs[k]
+                is_same = x.address == target.address and x.spec.layout is target.spec.layout and x.dtype is target.dtype
+                if j < len(targets) and (is_same or overlap(target, x)):
+                    shapes = f"shapes {target.shape} and {x.shape}"
+                    raise OverlapError(f"in-place writes to two tensors that overlap, {shapes}; write to one at a time")
+                if is_same:
+                    same[j] = k
+                elif overlap(target, x):
+                    xs[j] = x.clone()
+    update(function, tuple(range(len(targets))), tuple(same), *xs)
+
+
+def neighbours(xs: Sequence[Any]) -> list[list[int]]:
+    """Groups of tensors, by their indices, whose buffers share memory; few have any."""
+    groups: list[list[int]] = []
+    end = 0
+    for start, k in sorted((x.buffer.address, k) for k, x in enumerate(xs) if isinstance(x, Array)):
+        if start < end:
+            groups[-1].append(k)
+        else:
+            groups.append([k])
+        end = max(end, start + xs[k].buffer.nbytes)
+    return [group for group in groups if len(group) > 1]
+
+
+def overlap(x: Any, y: Any) -> bool:
+    """Whether two tensors may share elements."""
+    (a, b), (c, d) = extent(x), extent(y)
+    return a < d and c < b
+
+
+def extent(x: Any) -> tuple[int, int]:
+    """The addresses between which a tensor lies."""
+    low, high = x.spec.layout.span()
+    return x.address + low * x.dtype.itemsize, x.address + high * x.dtype.itemsize

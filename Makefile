@@ -38,7 +38,7 @@ format: $(INSTALLED) ## rewrite the sources in the project's format
 	@$(BIN)/ruff format .
 
 bench: $(INSTALLED) ## measure side by side with NumPy, and with torch where it is installed
-	@$(BIN)/minifuse bench $(ARGS)
+	@$(BIN)/python -m project.benchmarks $(ARGS)
 
 clean: ## remove .venv and everything else that is made from the sources
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -18,7 +18,7 @@ from ..dtypes import DType, bool_
 from ..kernels import Apply, Constant, Expression, Fold, Kernel, Load, Old, Parameter
 from ..operators import Operator
 
-BLOCK = 256  # columns that are walked side by side
+BLOCK = 1024  # columns that are walked side by side
 TILE = 16  # rows and columns that are walked together where one operand lies across another
 DEEP = 8  # operators in one line
 DEAR = 8  # additions; what costs more may wait in memory for a later sweep instead of being computed again

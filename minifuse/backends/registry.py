@@ -66,6 +66,16 @@ def register_backend(backend: Backend) -> None:
     ------
     BackendError
         The name is taken by another backend.
+
+    Examples
+    --------
+    >>> from minifuse.backends.python import PythonBackend
+    >>> class Mine(PythonBackend):
+    ...     name = "mine"
+    >>> register_backend(Mine())
+    >>> "mine" in backends()
+    True
+    >>> _ = registry.makers.pop("mine"), registry.made.pop("mine")
     """
     if backend.name in registry.makers and registry.made.get(backend.name) is not backend:
         raise BackendError(f"backend {backend.name!r} exists already; give yours another name")
@@ -80,6 +90,14 @@ def set_default_backend(name: str) -> None:
     ------
     BackendError
         There is no such backend.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.set_default_backend("python")
+    >>> mf.zeros(2).backend
+    'python'
+    >>> mf.set_default_backend("parallel")
     """
     registry.default = backend_named(name).name
 

@@ -7,6 +7,7 @@ in every kernel that needs them, unless they lie in memory anyway.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 from .. import kernels
@@ -22,6 +23,8 @@ from .steps import Launch, Place, Product, Step
 
 PIECE = 1 << 14  # elements that one thread folds in one go, where few rows are long
 FEW = 64  # rows
+MANY = 1 << 18  # elements from which on columns are folded in pieces
+PIECES = 16  # of long columns
 IN_TEXT = {"0", "1", "2", "0.0", "1.0", "2.0"}  # literals that stay in the source; others, sizes among them, are numbers
 
 See = Callable[[Layout], Layout]
@@ -263,7 +266,7 @@ def without_ones(shape: tuple[int, ...]) -> list[int]:
 
 
 def in_pieces(outputs: list[Node]) -> list[Node]:
-    """Long folds to few values become folds of pieces, and a fold of their results.
+    """Large folds become folds of pieces, and a fold of their results.
 
     Pieces run side by side, rounding errors stay small, and the order of summation does not depend on the number of threads.
     """
@@ -272,16 +275,29 @@ def in_pieces(outputs: list[Node]) -> list[Node]:
 
 
 def pieces_of(fold: Node) -> Node:
-    """A fold in pieces, or itself where it is short, or has many rows."""
-    (x,), operator, dims = fold.inputs, fold.function.operator, fold.function.dims
-    if fold.size > FEW or x.size < 4 * PIECE * max(fold.size, 1):
-        return fold
-    dim, *others = [d for d in dims if x.shape[d] > 1]
-    if others:
-        rest = pieces_of(Fold(operator, tuple(others))(x))
-        return pieces_of(Fold(operator, (dim,))(rest))
-    count = x.shape[dim] // PIECE
-    whole, rest = [part(x, dim, *ends) for ends in ((0, count * PIECE), (count * PIECE, x.shape[dim]))]
+    """A fold in pieces, or itself where that would not pay.
+
+    It pays where few rows are long, and where many columns are: walked whole, they lie in memory one after the other.
+    """
+    (x,), operator = fold.inputs, fold.function.operator
+    dims = [d for d in fold.function.dims if x.shape[d] > 1]
+    is_few = fold.size <= FEW and x.size >= 4 * PIECE * max(fold.size, 1)
+    is_columns = len(dims) == 1 and prod(x.shape[dims[0] + 1 :]) > 1 and fold.size > FEW and x.size >= MANY
+    if is_few and len(dims) > 1:
+        rest = pieces_of(Fold(operator, tuple(dims[1:]))(x))
+        return pieces_of(Fold(operator, (dims[0],))(rest))
+    if is_few:
+        return cut(fold, dims[0], PIECE)
+    if is_columns and x.shape[dims[0]] >= PIECES * PIECES:
+        return cut(fold, dims[0], x.shape[dims[0]] // PIECES)
+    return fold
+
+
+def cut(fold: Node, dim: int, length: int) -> Node:
+    """A fold along one dim as a fold of the results of pieces of a length."""
+    (x,), operator = fold.inputs, fold.function.operator
+    count = x.shape[dim] // length
+    whole, rest = part(x, dim, 0, count * length), part(x, dim, count * length, x.shape[dim])
     partial = Fold(operator, (dim + 1,))(View("split", (dim, count))(whole))
     y: Node = Fold(operator, (dim, dim + 1))(partial).reshape(fold.shape)
     return operator(y, Fold(operator, (dim,))(rest)) if rest.size else y

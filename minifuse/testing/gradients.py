@@ -120,7 +120,7 @@ def gradients_of(outputs: Outputs, leaves: Sequence[Tensor], create_graph: bool)
 
 def differences(outputs: Outputs, leaves: Sequence[Tensor], k: int, eps: float) -> tuple[Array, float]:
     """The derivative of the weighted sum of outputs by each element of leaf k, and the magnitude of what was subtracted."""
-    arrays = [np.array(x.numpy()) for x in leaves]
+    arrays = [np.array(x.numpy(), order="C") for x in leaves]
     result, flat = np.empty(arrays[k].shape), arrays[k].reshape(-1)
     largest = 0.0
     for i, x in enumerate(flat.copy()):

@@ -246,9 +246,7 @@ class _Growing:
             if np.abs(self.samples[-1]).max() > LARGE:
                 self.add(programs.SQUASH, len(self.samples) - 1)
         used = {k for step in self.steps for k in step.operands}
-        return Program(
-            self.shapes, self.steps, [k for k in range(len(self.shapes), len(self.samples)) if k not in used]
-        )
+        return Program(self.shapes, self.steps, [k for k in range(len(self.shapes), len(self.samples)) if k not in used])
 
     def add(self, operation: Operation, *operands: int) -> None:
         """One more step."""

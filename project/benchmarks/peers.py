@@ -26,9 +26,8 @@ THREAD_VARIABLES = (
 )
 
 
-# Threads that wait for more work sleep soon: else those of OpenMP and OpenBLAS (by itself after 2^28 cycles, some 100 ms)
-# take a core from whoever comes next.
-WAITING = {"OMP_WAIT_POLICY": "passive", "OPENBLAS_THREAD_TIMEOUT": "20"}
+# Idle threads of OpenMP sleep, instead of taking a core from whoever comes next.
+WAITING = {"OMP_WAIT_POLICY": "passive"}
 
 
 def prepare() -> None:

@@ -59,6 +59,8 @@ class Contest:
         The largest error, as `run.error_of` measures it.
     flops
         Additions and multiplications of one call, where their rate is worth showing.
+    rests
+        Whether a pause comes before each player, since threads of the one before may still take a core.
     is_clocked
         Whether a call gives the seconds that it measured itself, in another process.
     counts
@@ -70,6 +72,7 @@ class Contest:
     dtype: str = "float32"
     tolerance: float = TOLERANCE["float32"]
     flops: int = 0
+    rests: bool = False
     is_clocked: bool = False
     counts: Mapping[str, int] = field(default_factory=dict)
 
@@ -151,6 +154,7 @@ def formula(
     gradients: bool = False,
     tolerance: float | None = None,
     flops: Callable[..., int] | None = None,
+    rests: bool = False,
     targets: Sequence[Target] = (),
 ) -> Row:
     """A row whose players compute one expression of the same arrays.
@@ -173,7 +177,7 @@ def formula(
         Whether the first array requires a gradient, where there are gradients.
     flops
         Additions and multiplications, by the result and the arrays.
-    tolerance, targets
+    tolerance, rests, targets
         As `Contest` and `Row` describe them.
     """
 
@@ -188,7 +192,7 @@ def formula(
         reference = exact or numpy or tensors
         result = np.asarray(reference(*[x.astype(np.float64) for x in arrays]))
         work_done = flops(result, *arrays) if flops else 0
-        return Contest(players, result, dtype, tolerance or TOLERANCE[dtype], work_done)
+        return Contest(players, result, dtype, tolerance or TOLERANCE[dtype], work_done, rests)
 
     return Row(name, group, setup, tuple(targets))
 

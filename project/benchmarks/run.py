@@ -73,7 +73,8 @@ def run(
 
 def measure(row: Row, bench: Bench) -> Result:
     """One row: checked, timed, judged."""
-    result: Result = {"group": row.group, "name": row.name, "load": (machine.load() or [None])[0]}
+    load = machine.load()
+    result: Result = {"group": row.group, "name": row.name, "load": load and load[0]}
     try:
         contest = row.setup(bench)
     except SkippedRowError as reason:
@@ -85,7 +86,7 @@ def measure(row: Row, bench: Bench) -> Result:
     if contest.is_clocked:
         times = read_clocks(contest.players, bench.is_quick)
     else:
-        times = take_turns(contest.players, bench.is_quick)
+        times = take_turns(contest.players, bench.is_quick, contest.rests)
     result |= summarize(times) | {"counts": dict(contest.counts)}
     if contest.flops:
         result["gflop_per_s"] = {who: contest.flops / t["median"] / 1e9 for who, t in result["times"].items()}

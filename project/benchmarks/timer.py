@@ -12,9 +12,10 @@ from itertools import repeat
 from typing import NamedTuple
 
 BLOCK_S = 0.004  # calls are repeated until a block takes this long
-BUDGET_S = 1.2  # for the rounds of a row, where that is at least FEWEST_ROUNDS
+BUDGET_S = 1.8  # for the rounds of a row, where that is at least FEWEST_ROUNDS
 FEWEST_ROUNDS, MOST_ROUNDS, QUICK_ROUNDS = 5, 41, 2
 LONG_CALL_S = 0.05  # longer ones are not repeated untimed before a block
+REST_S = 0.12  # after a product the threads of OpenBLAS look for more work for 2^28 cycles, some 100 ms, each on a core
 
 Player = Callable[[], object]
 
@@ -34,7 +35,7 @@ class Times(NamedTuple):
     calls: dict[str, int]
 
 
-def take_turns(players: dict[str, Player], is_quick: bool = False) -> Times:
+def take_turns(players: dict[str, Player], is_quick: bool = False, rests: bool = False) -> Times:
     """Time players that were called before, in turn.
 
     Parameters
@@ -43,6 +44,8 @@ def take_turns(players: dict[str, Player], is_quick: bool = False) -> Times:
         Each a call without arguments.
     is_quick
         One call of each in two rounds, which shows that they run.
+    rests
+        Whether to sleep before each block, until no thread of the player before is looking for work.
     """
     first = {who: time_block(player, 1) for who, player in players.items()}
     calls = {who: 1 if is_quick else calls_in_a_block(player) for who, player in players.items()}
@@ -50,6 +53,8 @@ def take_turns(players: dict[str, Player], is_quick: bool = False) -> Times:
     started, count = time.perf_counter(), 0
     while goes_on(count, time.perf_counter() - started, is_quick):
         for who in in_turn(players, count):
+            if rests and not is_quick:
+                time.sleep(REST_S)
             if first[who] < LONG_CALL_S:
                 players[who]()
             rounds[who].append(time_block(players[who], calls[who]))

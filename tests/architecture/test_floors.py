@@ -48,10 +48,11 @@ FLOORS = (
     ("nn.*",),
     ("optim",),
     ("data.*",),
-    ("testing",),
+    ("testing.*",),
     ("minifuse",),
     ("pytest_plugin",),
     ("cli.*",),
+    ("__main__",),
 )
 
 

@@ -49,7 +49,7 @@ def test_the_json_says_what_it_promises(quick):
     check_fields(quick[1])
     assert quick[1]["quick"] is True
     assert quick[1]["seed"] == 3
-    assert set(quick[1]["environment"].values()) == {"passive", "20"}
+    assert set(quick[1]["environment"].values()) == {"passive"}
 
 
 def test_the_json_names_no_folder_of_this_machine(quick):
@@ -209,14 +209,22 @@ def test_players_take_turns():
 def test_a_block_has_as_many_calls_as_its_time_needs(monkeypatch):
     clock = FakeClock()
     monkeypatch.setattr(timer, "time", clock)
-    players = {"slow": partial(clock.pass_by, 0.3), "fast": partial(clock.pass_by, 1e-5)}
+    players = {"slow": partial(clock.pass_by, timer.BUDGET_S), "fast": partial(clock.pass_by, 1e-5)}
     times = timer.take_turns(players)
     assert times.calls["slow"] == 1
     assert times.calls["fast"] >= timer.BLOCK_S / 1e-5
     assert len(times.rounds["slow"]) == timer.FEWEST_ROUNDS
     assert times.rounds["fast"] == pytest.approx([1e-5] * timer.FEWEST_ROUNDS)
-    quick = timer.take_turns({"fast": partial(clock.pass_by, 1e-3)})
-    assert len(quick.rounds["fast"]) == timer.MOST_ROUNDS
+    short = timer.take_turns({"short": partial(clock.pass_by, 1e-3)})
+    assert len(short.rounds["short"]) == timer.MOST_ROUNDS
+
+
+def test_a_pause_is_not_timed(monkeypatch):
+    clock = FakeClock()
+    monkeypatch.setattr(timer, "time", clock)
+    times = timer.take_turns({"a": partial(clock.pass_by, 0.01), "b": partial(clock.pass_by, 0.02)}, rests=True)
+    assert clock.slept == pytest.approx(timer.REST_S * sum(map(len, times.rounds.values())))
+    assert times.rounds["a"] == pytest.approx([0.01] * len(times.rounds["a"]))
 
 
 def test_a_ratio_is_the_time_of_the_peer_over_ours_in_the_same_round():
@@ -231,7 +239,11 @@ class FakeClock:
     """A clock on which only players take time."""
 
     def __init__(self):
-        self.now = 0.0
+        self.now = self.slept = 0.0
+
+    def sleep(self, seconds):
+        self.now += seconds
+        self.slept += seconds
 
     def perf_counter(self):
         return self.now

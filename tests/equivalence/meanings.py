@@ -114,7 +114,7 @@ def kind_of(name):
 
 
 def judge(name, *operands):
-    """An operator of NumPy arrays: floats in float64, integers and bools as they are; where those give a float, in float64."""
+    """An operator of NumPy arrays: floats in float64, integers and bools as they are unless they give a float16."""
     with np.errstate(all="ignore"):
         found = np.asarray(meaning(name)(*[a.astype(np.float64) if a.dtype.kind == "f" else a for a in operands]))
         return meaning(name)(*[a.astype(np.float64) for a in operands]) if found.dtype == np.float16 else found

@@ -24,7 +24,13 @@ RANKS = [
     ((6, 1, 4, 3), (1, 2, 3, 5)),
 ]
 EMPTY = [((4, 0), (0, 5)), ((0,), (0,)), ((0, 3), (3, 5)), ((4, 3), (3, 0)), ((2, 0, 4, 3), (3, 5)), ((2, 4, 0), (2, 0, 5))]
-LARGE = [((33, 65), (65, 17)), ((1, 1025), (1025, 1)), ((129, 7), (7, 130)), ((31, 1023), (1023, 2)), ((5, 33, 31), (31, 65))]
+LARGE = [
+    ((33, 65), (65, 17)),
+    ((1, 1025), (1025, 1)),
+    ((129, 7), (7, 130)),
+    ((31, 1023), (1023, 2)),
+    ((5, 33, 31), (31, 65)),
+]
 LEFT = {
     "plain": view((2, 4, 3)),
     "permuted": view((3, 2, 4), permute=(1, 2, 0)),
@@ -49,7 +55,11 @@ shaped = pytest.mark.parametrize(("left", "right"), RANKS, ids=str)
 def sample(shape, dtype="float32", seed=0):
     random = np.random.default_rng([seed, *shape])
     kind = np.dtype(dtype).kind
-    values = random.uniform(-2, 2, shape) if kind == "f" else random.integers(-9 if kind == "i" else 0, 10, shape) > (8 * (kind == "b"))
+    values = (
+        random.uniform(-2, 2, shape)
+        if kind == "f"
+        else random.integers(-9 if kind == "i" else 0, 10, shape) > (8 * (kind == "b"))
+    )
     return (values if kind != "i" else random.integers(-9, 10, shape)).astype(dtype)
 
 
@@ -58,7 +68,9 @@ def check(got, a, b):
     wide = [x.astype(float) if x.dtype.kind == "f" else x for x in (a, b)]
     k = a.shape[-1]
     assert got.dtype.numpy == (a[..., :0] @ b[..., :0, :] if b.ndim > 1 else a[..., :0] @ b[:0]).dtype
-    assert_close(got, wide[0] @ wide[1], "product", n=k, scale=4.0 * max(k, 1), what=f"{a.shape} @ {b.shape} on {got.backend}")
+    assert_close(
+        got, wide[0] @ wide[1], "product", n=k, scale=4.0 * max(k, 1), what=f"{a.shape} @ {b.shape} on {got.backend}"
+    )
 
 
 @pytest.mark.parametrize(("left", "right"), RANKS + EMPTY, ids=str)
@@ -104,7 +116,9 @@ def test_gradients_of_every_rank(left, right, backend):
     assert gradcheck(lambda a, b: a @ b, a, b)
 
 
-@pytest.mark.parametrize(("left", "right"), [("sliced", "permuted"), ("flipped", "expanded"), ("one row repeated", "flipped")])
+@pytest.mark.parametrize(
+    ("left", "right"), [("sliced", "permuted"), ("flipped", "expanded"), ("one row repeated", "flipped")]
+)
 def test_gradients_in_other_layouts(left, right, backend):
     a, b = [mf.tensor(sample(r.base, "float64"), requires_grad=True) for r in (LEFT[left], RIGHT[right])]
     assert gradcheck(lambda a, b: LEFT[left](a) @ RIGHT[right](b), a, b)
@@ -117,7 +131,12 @@ def test_second_derivatives(backend):
 
 @pytest.mark.parametrize(
     ("left", "right", "message"),
-    [((4, 3), (4, 5), "K=3.*K=4"), ((3,), (4,), "K=3.*K=4"), ((), (3,), "at least 1 dim"), ((2, 4, 3), (5, 3, 5), "broadcast")],
+    [
+        ((4, 3), (4, 5), "K=3.*K=4"),
+        ((3,), (4,), "K=3.*K=4"),
+        ((), (3,), "at least 1 dim"),
+        ((2, 4, 3), (5, 3, 5), "broadcast"),
+    ],
     ids=str,
 )
 def test_shapes_that_do_not_fit(left, right, message, backend):

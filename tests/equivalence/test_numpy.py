@@ -56,7 +56,9 @@ def test_a_choice_promotes_its_values_alone(backend):
         np.testing.assert_array_equal(got.numpy(), np.where(condition, x, y))
 
 
-@pytest.mark.parametrize("ufunc", [f for f in UFUNCS if isinstance(f, np.ufunc) and f is not np.matmul], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "ufunc", [f for f in UFUNCS if isinstance(f, np.ufunc) and f is not np.matmul], ids=lambda f: f.__name__
+)
 def test_numpy_functions_are_operators(ufunc, backend):
     """On tensors, and on a tensor and an array, in both orders."""
     entry = UFUNCS[ufunc]
@@ -79,7 +81,12 @@ def test_every_operator_that_numpy_has_is_found():
 
 def test_python_operators_take_arrays_on_both_sides(backend):
     x, a = mf.arange(6).reshape(2, 3), np.array([1, 2, 4])
-    for got, expected in [(x - a, x.numpy() - a), (a - x, a - x.numpy()), (a < x, a < x.numpy()), (a @ x.T, a @ x.numpy().T)]:
+    for got, expected in [
+        (x - a, x.numpy() - a),
+        (a - x, a - x.numpy()),
+        (a < x, a < x.numpy()),
+        (a @ x.T, a @ x.numpy().T),
+    ]:
         assert isinstance(got, mf.Tensor)
         np.testing.assert_array_equal(got.numpy(), expected)
 

@@ -73,7 +73,9 @@ def test_values_and_gradients_in_every_layout(entry, place, backend):
     weights = np.random.default_rng(1).uniform(0.5, 1.5, y.shape).astype(np.float32)
     if y.requires_grad:
         y.backward(mf.tensor(weights))
-    seen = np.broadcast_arrays(*[r(a.astype(float) if a.dtype.kind == "f" else a) for r, a in zip(recipes, arrays, strict=True)])
+    seen = np.broadcast_arrays(
+        *[r(a.astype(float) if a.dtype.kind == "f" else a) for r, a in zip(recipes, arrays, strict=True)]
+    )
     for k, (recipe, x) in enumerate(zip(recipes, leaves, strict=True)):
         if x.requires_grad:
             places = np.broadcast_to(recipe(np.arange(x.size).reshape(x.shape)), y.shape)
@@ -110,7 +112,9 @@ def test_more_elements_than_sixteen_bits_count(entry, backend):
 
 
 @pytest.mark.parametrize("name", ["add", "exp", "where"])
-@pytest.mark.parametrize("recipe", [view((SHARED,)), view((2, SHARED // 2), index=(slice(None), slice(None, None, -1)))], ids=repr)
+@pytest.mark.parametrize(
+    "recipe", [view((SHARED,)), view((2, SHARED // 2), index=(slice(None), slice(None, None, -1)))], ids=repr
+)
 def test_threads_share_what_is_large(name, recipe):
     entry = TABLE[name]
     arrays = operands(name, "float32", [recipe] * entry.arity)

@@ -61,7 +61,10 @@ def check(see, see_with_numpy, shape, backend):
     """The values, and their gradient; seen by the user, in a captured function, and of what is not in memory yet."""
     a = np.random.default_rng(0).uniform(0.5, 2.0, shape)
     places = see_with_numpy(np.arange(a.size).reshape(shape))
-    for function, value, slope in [(see, lambda v: v, lambda v: v * 0 + 1), (lambda x: see(x * x), lambda v: v * v, lambda v: 2 * v)]:
+    for function, value, slope in [
+        (see, lambda v: v, lambda v: v * 0 + 1),
+        (lambda x: see(x * x), lambda v: v * v, lambda v: 2 * v),
+    ]:
         for run in (lambda f, x: f(x), call):
             x = mf.tensor(a, backend=backend, requires_grad=True)
             y = run(function, x)

@@ -72,8 +72,8 @@ def test_a_sum_along_rows():
 
 def test_a_sum_along_columns_walks_a_block_of_them_side_by_side():
     assert body(lambda x: x.sum(0), A) == lines("""
-        for block in range(start, stop, 256):
-            width = min(256, stop - block)
+        for block in range(start, stop, 1024):
+            width = min(1024, stop - block)
             fold0 = block_of_f32()
             for c in range(width):
                 i0 = block + c

@@ -44,7 +44,7 @@ MANY_ROWS = 256  # above this, packing b pays even if its rows could be read whe
 SET_BYTES = 4096  # elements so far apart share a set of the L1 cache
 PREFETCH_DEPTH = 64  # below this, asking for the output ahead takes longer than waiting for it
 
-PARALLEL_COST = 200_000  # cycles, 50 us: above this, waking threads pays
+PARALLEL_COST = 180_000  # cycles, 50 us: above this, waking threads pays
 OUTER, DOT, ROW = range(3)  # which micro-kernel runs
 ELEMENTS = {float32: "float32", float64: "float64", int32: "int32", int64: "int64", bool_: "uint8"}
 
@@ -249,7 +249,7 @@ def tile_of(way: Way, batches: int, threads: int, lanes: int) -> tuple[int, int]
     def part(size: int, pieces: int, step: int) -> int:
         return min(size, steps(size, pieces * step) * step)
 
-    counts = [threads * some for some in (1, 2, CHUNKS_PER_THREAD)]
+    counts = [threads * some for some in (1, 2, CHUNKS_PER_THREAD) if some == 1 or way.kind != ROW]  # rows should be long
     cuts = [(pieces // n, n) for pieces in counts for n in range(1, pieces + 1) if pieces % n == 0]
     return min(sorted({(part(p.M, m, way.panel_m), part(p.N, n, lanes)) for m, n in cuts}), key=time_of)
 

@@ -21,6 +21,8 @@ from numba.core.types import int32 as i32
 from numba.core.types import int64 as i64
 from numba.extending import intrinsic
 
+from ..emit import BLOCK
+
 Body = Callable[..., "Register"]
 Operand = Union["Register", float]  # Python's numbers take the type of the register beside them
 
@@ -249,7 +251,7 @@ def pointer_to(element: Any) -> Any:
     return intrinsic(pointer)
 
 
-def block_of(element: Any, length: int = 256) -> Any:
+def block_of(element: Any, length: int = BLOCK) -> Any:
     """A word that reserves elements of this type on the stack, once a call of the kernel, and does not fill them."""
 
     def block(typing: Any) -> Any:

@@ -24,6 +24,7 @@ def product(
         normal(a, b, dtype=dtype),
         work,
         flops=lambda y, x, _: 2 * y.size * x.shape[summed],
+        rests=True,
         targets=targets,
     )
 

@@ -103,7 +103,7 @@ def training(peers: Sequence[str], most: int | None = None) -> Callable[[Bench],
         players = {US: with_minifuse(values, data)}
         players |= {who: make() for who, make in makers.items() if who in peers and who in bench.peers}
         exact = by_hand(Arrays(), values, data, np.float64)()
-        return Contest(players, exact, tolerance=TOLERANCE)
+        return Contest(players, exact, tolerance=TOLERANCE, rests=True)
 
     return setup
 

@@ -1,0 +1,5 @@
+"""`python -m minifuse` is the command `minifuse`."""
+
+from .cli import main
+
+main()

@@ -417,8 +417,8 @@ def _argument(x: Any, operator: Operator, dim: int | None, keepdim: bool) -> Any
 
 
 def _at_least(x: Any, low: Any) -> Any:
-    return where(x < low, low, x)
+    return where(ne(low, low), low, where(x < low, low, x))  # NaN as a bound gives NaN
 
 
 def _at_most(x: Any, high: Any) -> Any:
-    return where(x > high, high, x)
+    return where(ne(high, high), high, where(x > high, high, x))

@@ -310,7 +310,7 @@ def pow(a, b):  # noqa: A001  # the name in the table, as in NumPy's and PyTorch
     """a ** b; an integer to a negative power is 1, -1 or 0: the quotient without its fraction."""
     if isinstance(b, int | np.integer) and isinstance(a, int | np.integer) and b < 0:
         return a if a in (1, -1) and b % 2 else int(a in (1, -1))
-    return np.power(a, b)
+    return a**b if isinstance(a, np.generic) else np.power(a, b)
 
 
 @primitive(lambda g, y, x: (-g,), "-", "__neg__ neg", accepts="numbers")
@@ -353,8 +353,8 @@ def minimum(a, b):
 @operator(None, methods="")
 def clip(x, low, high):
     """x, not below low and not above high; all of the gradient flows where x lies between them, ends included."""
-    x = where(x < low, low, x)
-    return where(x > high, high, x)
+    x = where(ne(low, low), low, where(x < low, low, x))  # NaN as a bound gives NaN
+    return where(ne(high, high), high, where(x > high, high, x))
 
 
 # Functions.

@@ -174,6 +174,8 @@ allocate = memory.allocate
 
 def as_array(buffer: Buffer, address: int, dtype: DType, layout: Layout) -> npt.NDArray[Any]:
     """The elements at an address of a buffer, in a layout, as a NumPy array over the same memory."""
+    if layout.size == 0:  # strides and offset mean nothing, and may point anywhere
+        return np.empty(layout.shape, dtype.numpy)
     start = address - buffer.address + layout.offset * dtype.itemsize
     strides = [s * dtype.itemsize for s in layout.strides]
     return np.ndarray(layout.shape, dtype.numpy, np.asarray(buffer), start, strides)

@@ -63,6 +63,8 @@ class Operand(NamedTuple):
     def array(self) -> npt.NDArray[Any]:
         """The same elements as a NumPy array of the layout's shape."""
         size, layout = self.data.itemsize, self.layout
+        if layout.size == 0:  # strides and offset mean nothing
+            return np.empty(layout.shape, self.data.dtype)
         return np.ndarray(layout.shape, self.data.dtype, self.data, layout.offset * size, [s * size for s in layout.strides])
 
 
@@ -137,7 +139,7 @@ class Decomposed:
         self.space: dict[Expression, Shape] = {}
         for e in kernel.expressions():
             if isinstance(e, Load):
-                varies = any(inputs[e.index].strides[d] for d in dims)
+                varies = any(inputs[e.index].strides[d] and shape[d] > 1 for d in dims)
             else:
                 varies = isinstance(e, Old) or shape in [self.space[x] for x in e.inputs]
             self.space[e] = shape if varies and not isinstance(e, Fold) else self.rows

@@ -189,7 +189,7 @@ def expressions(
     inputs : int
         How many.
     max_dims, max_side : int
-        Of the inputs. Their sizes differ, and are at most 7.
+        Of the inputs; sizes are at most 7. In most programs they differ, in some all are equal.
     rounding : bool
         Whether values may be cast to float32 on the way.
 
@@ -212,6 +212,7 @@ def expressions(
     def grown(seed: int, count: int) -> Program:
         random = Random(seed)
         whole = tuple(random.sample(sides, random.randint(1, min(max_dims, len(sides)))))
+        whole = whole if random.random() < 0.8 else whole[:1] * len(whole)  # where dims can be mixed up unseen by shapes
         shapes = [whole] + [_broadcasting(random, whole) for _ in range(inputs - 1)]
         return _Growing(random, shapes, rounding).program(count)
 

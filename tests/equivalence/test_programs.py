@@ -6,7 +6,8 @@ from hypothesis import given, settings
 
 import minifuse as mf
 from minifuse.graph.plan import call
-from minifuse.testing import assert_close, expressions, gradcheck
+from minifuse.testing import Program, assert_close, expressions, gradcheck
+from minifuse.testing.programs import BINARY, UNARY, Step, folding, viewing
 
 from .meanings import BACKENDS
 
@@ -44,10 +45,8 @@ def differences(program, arrays, k):
     return found
 
 
-@every_backend
-@pytest.mark.parametrize("run", RUNS)
-@given(program=expressions())
-def test_values_and_gradients(backend, run, program):
+def check(backend, run, program):
+    """Values, dtypes and gradients of a program in float64."""
     arrays = sample(program)
     xs = [mf.tensor(a, backend=backend, requires_grad=True) for a in arrays]
     outputs, expected = as_tuple(RUNS[run](program, *xs)), as_tuple(program.numpy(*arrays))
@@ -59,6 +58,57 @@ def test_values_and_gradients(backend, run, program):
     for k, x in enumerate(xs):
         grad = mf.zeros_like(x) if x.grad is None else x.grad
         assert_close(grad, differences(program, arrays, k), "difference", scale=LARGE, what=f"the gradient of x{k}")
+
+
+@every_backend
+@pytest.mark.parametrize("run", RUNS)
+@given(program=expressions())
+def test_values_and_gradients(backend, run, program):
+    check(backend, run, program)
+
+
+def square(*steps):
+    """A program on a square matrix, where shapes do not tell rows from columns."""
+    return Program([(4, 4)], [Step(*step) for step in steps], [len(steps)])
+
+
+ROWS, COLUMNS = folding("sum", 1, True), folding("sum", 0, True)
+TRANSPOSED = viewing("permute", (1, 0))
+SQUARES = {
+    "rows by rows": square((ROWS, (0,)), (BINARY["div"], (0, 1))),
+    "rows by columns": square((ROWS, (0,)), (TRANSPOSED, (1,)), (BINARY["div"], (0, 2))),
+    "columns by rows": square((COLUMNS, (0,)), (TRANSPOSED, (1,)), (BINARY["div"], (0, 2))),
+    "both": square((ROWS, (0,)), (COLUMNS, (0,)), (BINARY["mul"], (1, 2)), (BINARY["sub"], (3, 0))),
+    "a matrix and its transpose": square((TRANSPOSED, (0,)), (BINARY["mul"], (0, 1)), (ROWS, (2,)), (BINARY["sub"], (1, 3))),
+    "a fold of a fold": square(
+        (UNARY["exp"], (0,)), (ROWS, (1,)), (BINARY["div"], (1, 2)), (COLUMNS, (3,)), (BINARY["mul"], (1, 4))
+    ),
+}
+
+
+@every_backend
+@pytest.mark.parametrize("name", SQUARES)
+def test_rows_and_columns_of_a_square_are_not_mixed_up(backend, name):
+    check(backend, "captured", SQUARES[name])
+
+
+@every_backend
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_integers_wrap_around_inside_a_kernel(backend, dtype):
+    """What overflows on the way is not stored, and must wrap around all the same."""
+    limits = np.iinfo(dtype)
+    a, b = [
+        x.reshape(-1)
+        for x in np.meshgrid(np.array([limits.min, limits.max, -3, 2, limits.max - 1], dtype), [limits.max, -1, 5])
+    ]
+
+    def program(x, y):
+        return (x + y) // 3, (x - y) % 7, x * y > x, abs(-x) < 0
+
+    found = call(program, mf.tensor(a, backend=backend), mf.tensor(b.astype(dtype), backend=backend))
+    with np.errstate(over="ignore"):
+        for y, right in zip(found, program(a, b.astype(dtype)), strict=True):
+            np.testing.assert_array_equal(y.numpy(), right)
 
 
 @every_backend

@@ -22,6 +22,7 @@ PYTHON = {1: ("~x", "-x", "abs(x)"), 2: [f"a {symbol} b" for symbol in BINARY]} 
 FOLDS = ("sum", "prod", "max", "min", "all", "any")
 WORDS = {"floordiv": "//", "mod": "%", "pow": "**", "invert": "~"}  # symbols that generated source has words for
 LEVELS = ("== != < > <= >=", "|", "&", "+ -", "* / // %", "unary- ~", "**")  # those that bind closer come later
+LONG = 60  # characters; a longer body is told by the operators in it
 ATOM = len(LEVELS)  # what needs no parentheses, as names and calls
 RULES = {  # those that a formula does not make clear
     "pow": "`g * b * a ** (b - 1)`, `g * y * log(a)`; 0 where b, or a, is 0; NaN for b where a < 0",
@@ -93,15 +94,30 @@ def ways(entry: Operator) -> list[str]:
     return found + [f"x.{fold}()" for fold in FOLDS if getattr(Symbol("x"), fold)().function.parameters[-1] is entry]
 
 
+def made_of(entry: Operator) -> str:
+    """The body of an operator as a formula, or where that is long, the operators in it."""
+    if entry.is_primitive:
+        return "primitive"
+    body = entry.body(*symbols(entry))
+    formula = printed(body)[0]
+    return f"`{formula}`" if len(formula) <= LONG else "several " + ", ".join(f"`{name}`" for name in sorted(used(body)))
+
+
+def used(x: Any) -> set[str]:
+    """The names of the operators in a symbol."""
+    if not isinstance(x, Symbol) or not isinstance(x.function, Operator):
+        return set()
+    return {x.function.name}.union(*map(used, x.inputs))
+
+
 def row(entry: Operator) -> str:
     """The line of one operator."""
-    made_of = "primitive" if entry.is_primitive else f"`{printed(entry.body(*symbols(entry)))[0]}`"
     cells = [
         entry.name,
         (entry.__doc__ or "").strip().rstrip("."),
         ", ".join(f"`{way}`" for way in ways(entry)),
         f"{entry.accepts} → {entry.gives}",
-        made_of + f"; folds from {entry.identity}" * (entry.identity is not None),
+        made_of(entry) + f"; folds from {entry.identity}" * (entry.identity is not None),
         gradient(entry),
     ]
     return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |\n"

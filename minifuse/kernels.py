@@ -13,7 +13,7 @@ from .dag import Interned, topological
 from .dtypes import BY_PYTHON, DType, bool_, weak
 from .errors import FuseError
 from .layout import Layout, collapse
-from .operators import Operator
+from .operators import Operator, eq, ne
 from .value import Value
 
 Shape = tuple[int, ...]
@@ -43,11 +43,6 @@ class Expression(Value, metaclass=Interned):
             return Apply(operator, fitted, gives)
         result = operator.body(*fitted)
         return cast(result, gives) if isinstance(result, Expression) else constant(result, gives)
-
-    def __bool__(self) -> bool:
-        raise FuseError(
-            "a branch on the value of an element: while a function is traced there are no values; use where(c, a, b)"
-        )
 
 
 class Load(Expression):
@@ -170,6 +165,32 @@ class Kernel(metaclass=Interned):
         return sum(e.operator.cost if isinstance(e, Apply | Fold) and e.operator else 1 for e in self.expressions())
 
 
+class Traced(Value):
+    """An expression in the hands of a Python function: it has `==`, which expressions keep for identity, and no value."""
+
+    __slots__ = ("expression",)
+    __hash__ = object.__hash__
+
+    def __init__(self, expression: Expression) -> None:
+        self.expression = expression
+
+    def apply(self, operator: Operator, *inputs: Any) -> "Traced":
+        """The operator on the expressions."""
+        known = [x.expression if isinstance(x, Traced) else x for x in inputs]
+        return Traced(next(x for x in known if isinstance(x, Expression)).apply(operator, *known))
+
+    def __eq__(self, other: object) -> Any:
+        return self.apply(eq, self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return self.apply(ne, self, other)
+
+    def __bool__(self) -> bool:
+        raise FuseError(
+            "a branch on the value of an element: while a function is traced there are no values; use where(c, a, b)"
+        )
+
+
 def trace(function: Callable[..., Any], dtypes: Sequence[DType]) -> Expression:
     """A Python function of scalars as an expression of loads 0, 1, ...
 
@@ -180,10 +201,8 @@ def trace(function: Callable[..., Any], dtypes: Sequence[DType]) -> Expression:
     TypeError
         The function uses what expressions do not have, such as `math.exp`.
     """
-    result = function(*[Load(k, dtype) for k, dtype in enumerate(dtypes)])
-    if isinstance(result, Expression):
-        return result
-    return constant(result, BY_PYTHON[weak(result)])
+    result = function(*[Traced(Load(k, dtype)) for k, dtype in enumerate(dtypes)])
+    return result.expression if isinstance(result, Traced) else constant(result, BY_PYTHON[weak(result)])
 
 
 class Nest:

@@ -257,12 +257,14 @@ def sub(a, b):
 
 
 def _product_of_the_others(g, y, x, fold):
-    """The gradient of a product: y / x where no factor is 0; where one is, only that one receives something."""
+    """The gradient of a product: y / x where no factor is 0, and right, with its own gradient, where one or two are."""
     is_zero = eq(x, 0)
     rest = where(is_zero, 1, x)
-    zeros = fold(add, where(is_zero, 1.0, 0.0))
-    others = fold(mul, rest)
-    return g * where(eq(zeros, 0), others / rest, where(is_zero & eq(zeros, 1), others, 0))
+    zeros, others = fold(add, where(is_zero, 1.0, 0.0)), fold(mul, rest)
+    vanishing = fold(add, where(is_zero, x, 0))  # the sum of the zeros: 0, but it has a derivative
+    of_zero = where(eq(zeros, 1), others, where(eq(zeros, 2), (vanishing - x) * others, 0))
+    of_other = where(eq(zeros, 0), others / rest, where(eq(zeros, 1), vanishing * others / rest, 0))
+    return g * where(is_zero, of_zero, of_other)
 
 
 @primitive(

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from . import autodiff
 from .array import Array
 from .backends.base import Backend
-from .backends.registry import backend_named
+from .backends.registry import backend_named, backends
 from .dtypes import BY_NAME, BY_NUMPY, DType, as_dtype, weak
 from .errors import BackendError, DTypeError, GradientError, IndexingError, ShapeError, ViewError
 from .functions import Copy, View
@@ -241,6 +241,9 @@ class Tensor(Array):
         """
         for x in wanted:
             if isinstance(x, str) and x not in BY_NAME:
+                if x not in backends():
+                    names = f"{', '.join(BY_NAME)}, nor a backend: {', '.join(backends())}"
+                    raise BackendError(f"to: {x!r} is neither a dtype: {names}")
                 backend = x
             else:
                 dtype = x

@@ -139,7 +139,7 @@ class Decomposed:
         self.space: dict[Expression, Shape] = {}
         for e in kernel.expressions():
             if isinstance(e, Load):
-                varies = any(inputs[e.index].strides[d] and shape[d] > 1 for d in dims)
+                varies = any(shape[d] == 0 or (shape[d] > 1 and inputs[e.index].strides[d]) for d in dims)
             else:
                 varies = isinstance(e, Old) or shape in [self.space[x] for x in e.inputs]
             self.space[e] = shape if varies and not isinstance(e, Fold) else self.rows
@@ -164,7 +164,11 @@ class Decomposed:
             return Operand(operand.array().copy().reshape(-1), row_major(operand.layout.shape))
         out = Operand.new(self.space[e], e.dtype)
         if isinstance(e, Constant | Parameter):
-            out.data[...] = e.value if isinstance(e, Constant) else values[len(self.outputs) + len(self.inputs) + e.index]
+            number = e.value if isinstance(e, Constant) else values[len(self.outputs) + len(self.inputs) + e.index]
+            try:
+                out.data[...] = number
+            except OverflowError:
+                raise does_not_fit(number, e.dtype) from None
         elif isinstance(e, Fold):
             x = found[e.inputs[0]]
             self.backend.reduce(e.operator, Operand(x.data, x.layout.expand(*self.shape)), out, self.dims)
@@ -191,6 +195,11 @@ class Decomposed:
             self.backend.zip(lambda c, a: a if c else 0, c, a, chosen)
             self.backend.zip(lambda c, b: 0 if c else b, c, b, other)
             self.backend.zip(add, chosen, other, out)
+
+
+def does_not_fit(number: Any, dtype: DType) -> DTypeError:
+    """The error of a Python number that an element type does not hold."""
+    return DTypeError(f"{number} does not fit {dtype}, the type of the tensor beside it; convert the tensor, or use a float")
 
 
 def identity(x: Any) -> Any:

@@ -21,10 +21,11 @@ from ..operators import Operator
 from .node import Literal, Node, base, inputs_of, substitute
 from .steps import Launch, Place, Product, Step
 
-PIECE = 1 << 14  # elements that one thread folds in one go, where few rows are long
-FEW = 64  # rows
+PIECE = 1 << 14  # elements of a long row that are folded in one go
+FEW = 64  # rows, which are cut earlier, since they are too few to keep threads busy
 MANY = 1 << 18  # elements from which on columns are folded in pieces
-PIECES = 16  # of long columns
+PIECES = 16  # of a column, at least
+COLUMN_PIECE = 1 << 10  # elements of a column, at most: they are added one after the other
 IN_TEXT = {"0", "1", "2", "0.0", "1.0", "2.0"}  # literals that stay in the source; others, sizes among them, are numbers
 
 See = Callable[[Layout], Layout]
@@ -277,11 +278,13 @@ def in_pieces(outputs: list[Node]) -> list[Node]:
 def pieces_of(fold: Node) -> Node:
     """A fold in pieces, or itself where that would not pay.
 
-    It pays where few rows are long, and where many columns are: walked whole, they lie in memory one after the other.
+    It pays where rows are long, most of all if they are few, and where columns are: walked whole, they lie in memory one
+    after the other.
     """
     (x,), operator = fold.inputs, fold.function.operator
     dims = [d for d in fold.function.dims if x.shape[d] > 1]
-    is_few = fold.size <= FEW and x.size >= 4 * PIECE * max(fold.size, 1)
+    row = x.size // max(fold.size, 1)
+    is_few = row >= (4 if fold.size <= FEW else 16) * PIECE
     is_columns = len(dims) == 1 and prod(x.shape[dims[0] + 1 :]) > 1 and fold.size > FEW and x.size >= MANY
     if is_few and len(dims) > 1:
         rest = pieces_of(Fold(operator, tuple(dims[1:]))(x))
@@ -289,7 +292,7 @@ def pieces_of(fold: Node) -> Node:
     if is_few:
         return cut(fold, dims[0], PIECE)
     if is_columns and x.shape[dims[0]] >= PIECES * PIECES:
-        return cut(fold, dims[0], x.shape[dims[0]] // PIECES)
+        return cut(fold, dims[0], min(x.shape[dims[0]] // PIECES, COLUMN_PIECE))
     return fold
 
 

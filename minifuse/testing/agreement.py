@@ -114,6 +114,13 @@ def assert_backends_agree(
     >>> max(row.value for row in agreement.rows)
     0.0
     """
+
+    def allowed(got: Array, right: Array) -> Tolerance:
+        if rtol is not None or atol is not None:
+            return Tolerance(rtol or 0.0, atol or 0.0, "as the caller asked")
+        n = max((a.size for a in given), default=1)  # any element of the inputs may meet any other
+        return tolerance_for(kind, BY_NUMPY[got.dtype], n, magnitude(right, *given))
+
     rows = []
     for wanted in dtypes or (None,):
         given = [converted(whole(np.asarray(a)), wanted) for a in arrays]
@@ -124,24 +131,12 @@ def assert_backends_agree(
             raise runs[0].error
         if judge.error:
             raise AssertionError(
-                f"the judge, python in float64, raised {told(judge.error)}; the backends did not"
+                f"the judge, python in float64, raised {told(judge.error)}; no backend did"
             ) from judge.error
-        values = [y.numpy() for y in judge.outputs] if expected is None else as_tuple(expected)
+        values = [y.numpy() for y in judge.outputs] if expected is None else as_arrays(expected)
         for r in runs:
             compare_kinds(runs[0], r)
-            value = gradient = 0.0
-            for k, (y, right) in enumerate(zip(r.outputs, values, strict=True)):
-                allowed = tolerance_of(y.numpy(), right, given, kind, rtol, atol)
-                value = max(value, compare(y.numpy(), np.asarray(right), allowed, f"output {k}", r))
-            for k, (g, right) in enumerate(zip(r.gradients, judge.gradients, strict=True)):
-                if (g is None) is not (right is None):
-                    raise AssertionError(
-                        f"{r.backend}: input {k} got {'no' if g is None else 'a'} gradient, unlike the judge\n{shown(r)}"
-                    )
-                if g is not None and right is not None:
-                    allowed = tolerance_of(g, right, given, kind, rtol, atol)
-                    gradient = max(gradient, compare(g, right, allowed, f"the gradient of input {k}", r))
-            rows.append(Deviation(r.backend, tuple(x.dtype.name for x in r.inputs), value, gradient))
+            rows.append(deviation(r, values, judge.gradients, allowed))
     return Agreement(tuple(rows))
 
 
@@ -153,7 +148,7 @@ def assert_close(
     Parameters
     ----------
     got : Tensor
-        The result; its dtype and shape decide nothing but the tolerance: `expected` must have the same shape.
+        The result. Its dtype decides the tolerance.
     expected : array_like
         The right values, best in float64. They are rounded to the dtype of the result.
     kind, n, scale
@@ -235,25 +230,15 @@ def weighted(outputs: Sequence[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
             yield y, y.like(weights.astype(y.dtype.numpy))
 
 
-def as_tuple(x: Any) -> tuple[Any, ...]:
-    """One expected array, or several."""
-    return tuple(x) if isinstance(x, tuple | list) else (x,)
+def as_arrays(expected: Any) -> list[Array]:
+    """One expected array, or a tuple of them."""
+    return [np.asarray(x) for x in (expected if isinstance(expected, tuple) else (expected,))]
 
 
 def magnitude(*arrays: Array) -> float:
     """The largest finite magnitude in arrays."""
     finite = [np.abs(a[np.isfinite(a)], dtype=np.float64) for a in arrays if a.size and a.dtype.kind != "b"]
     return max((float(a.max()) for a in finite if a.size), default=0.0)
-
-
-def tolerance_of(
-    got: Array, expected: Any, inputs: Sequence[Array], kind: str, rtol: float | None, atol: float | None
-) -> Tolerance:
-    """The tolerance asked for, or that of the table; any element of the inputs may have been added to any other."""
-    if rtol is not None or atol is not None:
-        return Tolerance(rtol or 0.0, atol or 0.0, "as the caller asked")
-    n = max((a.size for a in inputs), default=1)
-    return tolerance_for(kind, BY_NUMPY[got.dtype], n, magnitude(np.asarray(expected), *inputs))
 
 
 def compare_errors(runs: Sequence[Run]) -> None:
@@ -275,6 +260,24 @@ def compare_kinds(first: Run, r: Run) -> None:
     kinds = [[(y.dtype.name, y.shape) for y in x.outputs] for x in (first, r)]
     if kinds[0] != kinds[1]:
         raise AssertionError(f"{first.backend} gave {kinds[0]}, {r.backend} gave {kinds[1]}\n{shown(r)}")
+
+
+def deviation(
+    r: Run, values: Sequence[Array], gradients: Sequence[Array | None], allowed: Callable[[Array, Array], Tolerance]
+) -> Deviation:
+    """Hold the values and gradients of a run against those of the judge."""
+    if len(values) != len(r.outputs):
+        raise AssertionError(f"{r.backend}: the function gave {len(r.outputs)} outputs, expected {len(values)}\n{shown(r)}")
+    value = gradient = 0.0
+    for k, (y, right) in enumerate(zip([y.numpy() for y in r.outputs], values, strict=True)):
+        value = max(value, compare(y, right, allowed(y, right), f"output {k}", r))
+    for k, (got, wanted) in enumerate(zip(r.gradients, gradients, strict=True)):
+        if (got is None) is not (wanted is None):
+            what = "no gradient" if got is None else "a gradient"
+            raise AssertionError(f"{r.backend}: input {k} got {what}, unlike the judge\n{shown(r)}")
+        if got is not None and wanted is not None:
+            gradient = max(gradient, compare(got, wanted, allowed(got, wanted), f"the gradient of input {k}", r))
+    return Deviation(r.backend, tuple(x.dtype.name for x in r.inputs), value, gradient)
 
 
 def compare(got: Array, expected: Array, allowed: Tolerance, what: str, r: Run | None = None) -> float:

@@ -50,7 +50,6 @@ FLOORS = (
     ("data.*",),
     ("testing.*",),
     ("minifuse",),
-    ("pytest_plugin",),
     ("cli.*",),
     ("__main__",),
 )

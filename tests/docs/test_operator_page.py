@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from docs.make_operators import BEGIN, END, PAGE, RULES, Symbol, page, printed, row, rule, symbols, ways
+from docs.make_operators import BEGIN, END, PAGE, RULES, Symbol, made_of, page, printed, row, rule, symbols, ways
 from minifuse.operators import TABLE, exp, operator
 from minifuse.value import Value
 from tests.docs.pages import parse
@@ -107,6 +107,12 @@ def test_the_formula_of_a_body_computes_what_the_body_does(entry):
 )
 def test_parentheses_stand_where_they_are_needed(text):
     assert printed(eval(text, {**TABLE, **{name: Symbol(name) for name in "abc"}}))[0] == text
+
+
+def test_a_long_body_is_told_by_its_operators():
+    assert made_of(TABLE["clip"]) == "several `gt`, `lt`, `ne`, `where`"
+    assert made_of(TABLE["relu"]) == "`maximum(x, 0)`"
+    assert made_of(TABLE["exp"]) == "primitive"
 
 
 def test_rules_in_words_belong_to_operators():

@@ -585,7 +585,12 @@ BACKENDS = {
         BackendError,
         "backend 'gpu' does not exist; there are",
     ),
-    "move to an unknown one": (lambda o: o.v.to("gpu"), BackendError, "backend 'gpu' does not exist; there are"),
+    "move to an unknown one": (
+        lambda o: o.v.to("gpu"),
+        BackendError,
+        "to: 'gpu' is neither a dtype",
+        "nor a backend: python, parallel",
+    ),
     "name that is taken": (
         lambda o: mf.register_backend(Taken()),
         BackendError,

@@ -75,9 +75,14 @@ def test_bools_have_operators_of_their_own():
     assert fold(op.maximum, x) is Fold(op.maximum, (x,), float32)
 
 
-def test_an_expression_has_no_truth():
+def test_an_element_has_no_truth_while_it_is_traced():
     with pytest.raises(FuseError, match=r"a branch on the value of an element.*use where\(c, a, b\)"):
-        bool(x > 0)
+        trace(lambda x: 1 if x > 0 else 2, [float32])
+
+
+def test_equality_is_traced_like_any_comparison():
+    zero = trace(lambda x: x == 0, [float32])
+    assert (zero.operator.name, zero.dtype) == ("eq", bool_)
 
 
 # Functions of numbers

@@ -93,6 +93,8 @@ class TestBackendsAgree:
         assert_backends_agree(lambda x: (x.exp(), x + 1), A, expected=(np.exp(A), A + 1))
         with pytest.raises(AssertionError, match="python: output 1 is wrong"):
             assert_backends_agree(lambda x: (x.exp(), x + 1), A, expected=(np.exp(A), A + 2))
+        with pytest.raises(AssertionError, match="python: the function gave 1 outputs, expected 2"):
+            assert_backends_agree(lambda x: x.exp(), A, expected=(A, A))
 
     def test_an_error_that_all_raise_is_raised(self):
         with pytest.raises(mf.ShapeError, match="inner sizes differ"):

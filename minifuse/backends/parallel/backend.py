@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ...dtypes import BY_NUMPY, DType
+from ...dtypes import BY_NUMPY, DType, int32
 from ...errors import FuseError
 from ...kernels import Expression, Kernel, Load, Nest, Parameter, Shape, cast, fold, replace_loads, trace
 from ...layout import Layout
 from ...operators import Operator
-from ..base import Backend, Launcher, Operand, ScalarFunction, identity_of, needs_an_element
+from ..base import Backend, Launcher, Operand, ScalarFunction, does_not_fit, identity_of, needs_an_element
 from . import any_function
 from .compiler import compile_kernel_text
 from .dialect import source
@@ -35,7 +35,8 @@ class ParallelBackend(Backend):
         nest = Nest(shape, dims, [*outputs, *inputs])
         if nest.is_empty:
             return lambda *values: None
-        letters = "".join("d" if p.dtype.is_float else "q" for p in kernel.each(Parameter))
+        numbers = kernel.each(Parameter)
+        letters = "".join("d" if p.dtype.is_float else "i4x" if p.dtype is int32 else "q" for p in numbers)
         pack = struct.Struct(f"={len(outputs) + len(inputs)}q{letters}").pack
         constants = np.array([*nest.sizes[1:], *nest.runtime_strides()], np.int64).tobytes()
         drive, address = driver(), compile_kernel_text(source(kernel, nest.rows, nest.classes))
@@ -43,7 +44,11 @@ class ParallelBackend(Backend):
         chunks = count_chunks(count, nest.points * kernel.cost())
 
         def launch(*values: Any) -> None:
-            drive(address, count, chunks, pack(*values) + constants)
+            try:
+                drive(address, count, chunks, pack(*values) + constants)
+            except struct.error:
+                refuse(values[-len(numbers) :], [p.dtype for p in numbers])
+                raise
 
         return launch
 
@@ -98,6 +103,14 @@ class ParallelBackend(Backend):
         kernel = Kernel((), (e,)) if dims else Kernel((e,), ())
         layouts = [x.layout.from_zero().expand(*shape) for x in (out, *inputs)]
         self.bind(kernel, shape, dims, layouts[:1], layouts[1:])(*[x.address for x in (out, *inputs)])
+
+
+def refuse(values: Sequence[Any], dtypes: Sequence[DType]) -> None:
+    """Raise for the first number that its element type does not hold."""
+    for value, dtype in zip(values, dtypes, strict=True):
+        bits = 8 * dtype.itemsize - 1
+        if dtype.is_integer and not -(1 << bits) <= value < 1 << bits:
+            raise does_not_fit(value, dtype)
 
 
 def load(index: int, operand: Operand) -> Load:

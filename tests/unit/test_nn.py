@@ -415,7 +415,7 @@ def test_linear_has_at_least_one_of_each(sizes):
         (nn.Flatten(), lambda x: x.reshape(3, 35)),
         (nn.Flatten(0, 1), lambda x: x.reshape(15, 7)),
     ],
-    ids=repr,
+    ids=["ReLU", "Tanh", "Sigmoid", "GELU", "Flatten", "Flatten(0, 1)"],
 )
 def test_what_layers_without_parameters_compute(module, meaning, backend):
     x = np.linspace(-4, 4, 105).reshape(3, 5, 7)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..dag import topological
 from ..dtypes import DType
 from ..errors import DTypeError
 from ..kernels import Apply, Constant, Expression, Fold, Kernel, Load, Old, Parameter, Shape
@@ -134,31 +135,37 @@ class Decomposed:
         inputs: Sequence[Layout],
     ) -> None:
         self.backend, self.kernel, self.shape, self.dims = backend, kernel, shape, dims
-        self.outputs, self.inputs = outputs, inputs
+        self.outputs, self.inputs, self.is_empty = outputs, inputs, 0 in shape
         self.rows = tuple(1 if d in dims else n for d, n in enumerate(shape))
         self.space: dict[Expression, Shape] = {}
         for e in kernel.expressions():
             if isinstance(e, Load):
-                varies = any(shape[d] == 0 or (shape[d] > 1 and inputs[e.index].strides[d]) for d in dims)
+                varies = any(shape[d] > 1 and inputs[e.index].strides[d] for d in dims)
             else:
                 varies = isinstance(e, Old) or shape in [self.space[x] for x in e.inputs]
             self.space[e] = shape if varies and not isinstance(e, Fold) else self.rows
 
     def launch(self, *values: Any) -> None:
-        """Compute every expression, then store the outputs."""
-        kernel, found = self.kernel, dict[Expression, Operand]()
-        for e in kernel.expressions():
+        """Compute every expression, then store the outputs. An empty space has no elements, but may have rows."""
+        found, first = dict[Expression, Operand](), len(self.kernel.elements)
+        outputs = list(enumerate(zip(self.kernel.outputs, self.outputs, strict=True)))[first if self.is_empty else 0 :]
+        for e in topological([e for _, (e, _) in outputs], self.inputs_of):
             found[e] = self.value(e, found, values)
-        for k, (e, layout) in enumerate(zip(kernel.outputs, self.outputs, strict=True)):
-            shape = layout.shape if k < len(kernel.elements) else self.rows
+        for k, (e, layout) in outputs:
+            shape = layout.shape if k < first else self.rows
             target = Operand.at(values[k], e.dtype, Layout(shape, layout.strides, layout.offset))
             self.backend.map(identity, Operand(found[e].data, found[e].layout.expand(*shape)), target)
+
+    def inputs_of(self, e: Expression) -> tuple[Expression, ...]:
+        """What is computed before an expression; nothing before a fold of nothing."""
+        return () if self.is_empty and isinstance(e, Fold) else e.inputs
 
     def value(self, e: Expression, found: dict[Expression, Operand], values: tuple[Any, ...]) -> Operand:
         """The elements of an expression, from those of its inputs."""
         if isinstance(e, Load):
-            operand = Operand.at(values[len(self.outputs) + e.index], e.dtype, self.inputs[e.index])
-            return self.seen(e, operand)
+            layout = self.inputs[e.index]
+            place = Layout(self.space[e], layout.strides, layout.offset)
+            return Operand.at(values[len(self.outputs) + e.index], e.dtype, place)
         if isinstance(e, Old):
             operand = Operand.at(values[e.index], e.dtype, self.outputs[e.index])
             return Operand(operand.array().copy().reshape(-1), row_major(operand.layout.shape))
@@ -170,7 +177,7 @@ class Decomposed:
             except OverflowError:
                 raise does_not_fit(number, e.dtype) from None
         elif isinstance(e, Fold):
-            x = found[e.inputs[0]]
+            x = Operand.new(self.shape, e.dtype) if self.is_empty else found[e.inputs[0]]
             self.backend.reduce(e.operator, Operand(x.data, x.layout.expand(*self.shape)), out, self.dims)
         elif isinstance(e, Apply):
             self.elementwise(e.operator or caster(e.dtype), [self.seen(e, found[x]) for x in e.inputs], out)

@@ -246,10 +246,11 @@ def test_reshaping_what_is_contiguous_gives_the_one_row_major_layout():
 def test_a_vector_splits_whatever_its_stride(stride):
     x = Layout((12,), (stride,), 30)
     for pieces in (1, 3, 4, 12):
-        rows = x.split(pieces)
+        rows = x.split(0, pieces)
         assert rows.shape == (pieces, 12 // pieces)
         assert positions(rows) == positions(x)
-    assert row_major((0,)).split(3).shape == (3, 0)
+    assert row_major((0,)).split(0, 3).shape == (3, 0)
+    assert row_major((2, 12, 5)).permute(2, 1, 0).split(1, 4) is Layout((5, 4, 3, 2), (1, 15, 5, 60), 0)
 
 
 def test_equal_layouts_are_one_object_through_copies_too():
@@ -443,12 +444,12 @@ Layout((2, 3, 4), (50, 10, 1), 0).reshape(6, 4)
 Layout((4, 9), (50, 1), 0).reshape(2, 3, 2, 3)
     ViewError: reshape: (4, 9) with strides (50, 1) to (2, 3, 2, 3) is not a view: dims 0 and 1 would have to merge,
     but stride 50 != 9 * 1, size and stride of dim 1; reshape of a tensor copies here, and view works after contiguous()
-row_major((2, 3)).split(2)
-    ShapeError: split: (2, 3) is not a vector of 2 equal pieces
-row_major((6,)).split(4)
-    ShapeError: split: (6,) is not a vector of 4 equal pieces
-row_major((0,)).split(0)
-    ShapeError: split: (0,) is not a vector of 0 equal pieces
+row_major((2, 3)).split(1, 2)
+    ShapeError: split: dim 1 of (2, 3) does not consist of 2 equal pieces
+row_major((6,)).split(0, 4)
+    ShapeError: split: dim 0 of (6,) does not consist of 4 equal pieces
+row_major((0,)).split(0, 0)
+    ShapeError: split: dim 0 of (0,) does not consist of 0 equal pieces
 broadcast((2, 3), (4,), ())
     ShapeError: shapes (2, 3) and (4,) and () do not broadcast: dim -1 has sizes 3 and 4; sizes must be equal or 1
 broadcast((2, 0), (2, 1), (5, 1, 3))

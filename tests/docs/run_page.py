@@ -1,4 +1,4 @@
-"""Runs the examples of a page in order, as one session, and compares what they print with what the page says.
+"""Runs the examples of a page in order, in one namespace, and compares what they print with what the page says.
 
     python -m tests.docs.run_page docs/guide/floors.md
 

@@ -53,7 +53,7 @@ def test_pages_are_found():
 GOOD = """
 # A page
 
-1. one session, a list included
+1. one namespace, a list included
 
     ```python
     x = [1, 2]

@@ -35,22 +35,19 @@ class Row:
 def run(backend: str | None, epochs: int, seed: int, json: bool) -> None:
     """Train, compare, and show it."""
     console = Console(quiet=json)
-    console.print(
-        f"[bold]minifuse {mf.__version__}[/] reads handwritten digits: 1,797 real ones, 8 x 8 pixels, 64-128-10 network"
-    )
+    console.print(f"[bold]minifuse {mf.__version__}[/]: 1,797 handwritten digits, 8 x 8 pixels; a 64-128-10 network")
     result = train(backend, epochs, seed, console)
-    digits_per_second = epochs * 1437 / result.seconds
+    speed = epochs * 1437 / result.seconds
     console.print(
-        f"[bold green]{result.accuracy:.1%}[/] of the held-out digits are read right, after {epochs} epochs in "
-        f"{result.seconds:.2f} s ({digits_per_second:,.0f} digits a second)\n"
+        f"[bold green]{result.accuracy:.1%}[/] of held-out digits read right; {epochs} epochs took {result.seconds:.2f} s, "
+        f"{speed:,.0f} digits/s\n"
     )
     rows = compare(result.model)
     console.print(table_of(rows))
     fast, slow = min(rows, key=lambda r: r.ms), max(rows, key=lambda r: r.ms)
     console.print(f"The backends agree. {fast.backend} is {fast.times_as_fast:,.0f} times as fast as {slow.backend}.")
-    console.print(
-        "Next: [bold]minifuse equivalence[/] compares every operator, [bold]minifuse doctor[/] examines this machine."
-    )
+    console.print("\nNext: [bold]minifuse equivalence[/] compares every operator,")
+    console.print("      [bold]minifuse doctor[/] examines this machine.")
     if json:
         facts = {"accuracy": result.accuracy, "seconds": result.seconds, "losses": result.losses}
         print(json_.dumps(facts | {"backends": [asdict(row) for row in rows]}, indent=2))

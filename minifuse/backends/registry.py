@@ -50,7 +50,7 @@ def backend_named(name: "str | Backend | None" = None) -> Backend:
     if name not in registry.makers:
         raise BackendError(f"backend {name!r} does not exist; there are {', '.join(registry.makers)}")
     if name not in registry.made:
-        registry.made[name] = registry.makers[name]()
+        registry.made.setdefault(name, registry.makers[name]())  # of two threads that come at once, both get the first
     return registry.made[name]
 
 

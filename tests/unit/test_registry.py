@@ -119,3 +119,19 @@ def test_importing_and_the_python_backend_load_no_compiler():
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=None)
     assert run.stdout.strip() == "[]"
+
+
+def test_threads_that_come_at_once_get_one_backend():
+    together, found = threading.Barrier(2), []
+
+    def make():
+        together.wait()
+        return Another()
+
+    registry.makers["another"] = make
+    threads = [threading.Thread(target=lambda: found.append(backend_named("another"))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found[0] is found[1]

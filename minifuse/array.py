@@ -256,17 +256,14 @@ class Array(Value):
         if low is None and high is None:
             raise DTypeError(NO_ENDS)
         if high is None:
-            return self._composite(_at_least, inputs=(self, low))
+            return self.apply(_at_least, self, low)
         if low is None:
-            return self._composite(_at_most, inputs=(self, high))
+            return self.apply(_at_most, self, high)
         return self.apply(TABLE["clip"], self, low, high)
 
     def to(self, dtype: DType) -> Any:
         """The same values as another element type; itself where that is the same."""
         return self if dtype is self.dtype else self.apply(Cast(dtype), self)
-
-    def _composite(self, body: Any, *parameters: Any, inputs: tuple[Any, ...] = ()) -> Any:
-        return self.apply(Composite(body, parameters), *(inputs or (self,)))
 
     def _fold(self, operator: Operator, dim: Dims, keepdim: bool, needs_elements: str = "") -> Any:
         shape = self.shape
@@ -278,7 +275,7 @@ class Array(Value):
         d = None if dim is None else normalize_dim(dim, self.ndim)
         if (self.size if d is None else self.shape[d]) == 0:
             raise ShapeError(f"{name}: shape {self.shape} has no elements to choose from")
-        return self._composite(_argument, operator, d, bool(keepdim))
+        return self.apply(Composite(_argument, (operator, d, bool(keepdim))), self)
 
 
 def each(dim: Dims) -> tuple[Any, ...]:

@@ -86,9 +86,7 @@ def unsupported(array: npt.NDArray[Any]) -> DTypeError:
 def finished(array: npt.NDArray[Any], backend: str | None, requires_grad: bool) -> Tensor:
     """A tensor around a new array."""
     result = Tensor.from_numpy(array, backend_named(backend))
-    if requires_grad:
-        result.requires_grad = True
-    return result
+    return result.requires_grad_() if requires_grad else result
 
 
 def from_numpy(array: npt.NDArray[Any], backend: str | None = None, requires_grad: bool = False) -> Tensor:
@@ -144,9 +142,7 @@ def full(
     refuse_other_than_numbers("full", value)
     wanted = tensor(value).dtype if dtype is None else as_dtype(dtype)
     result = Tensor.full(shape_of(shape), value, wanted, backend_named(backend))
-    if requires_grad:
-        result.requires_grad = True
-    return result
+    return result.requires_grad_() if requires_grad else result
 
 
 def zeros(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
@@ -228,9 +224,7 @@ def empty_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, r
     """
     refuse_other_than_tensors(x)
     result = Tensor.empty(x.shape, as_dtype(dtype or x.dtype), backend_named(backend or x.backend))
-    if requires_grad:
-        result.requires_grad = True
-    return result
+    return result.requires_grad_() if requires_grad else result
 
 
 def arange(

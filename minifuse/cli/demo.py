@@ -15,7 +15,7 @@ from rich.table import Table
 
 import minifuse as mf
 
-from .training import Result, train_digits
+from .training import Result, network, train_digits
 
 BATCH = 32  # digits that the backends are compared on
 SECONDS = 0.5  # of measuring, for each backend
@@ -88,7 +88,7 @@ def evaluate(
     state: dict[str, npt.NDArray[Any]], x: npt.NDArray[Any], y: npt.NDArray[Any], backend: str, dtype: str
 ) -> tuple[npt.NDArray[Any], list[npt.NDArray[Any]], float]:
     """Logits, gradients of all parameters, and the median time of both in milliseconds."""
-    model = mf.nn.Sequential(mf.nn.Linear(64, 128), mf.nn.ReLU(), mf.nn.Linear(128, 10)).to(dtype, backend=backend)
+    model = network().to(dtype, backend=backend)
     model.load_state_dict({name: mf.tensor(value, dtype, backend) for name, value in state.items()})
     inputs, targets = mf.tensor(x, dtype, backend), mf.tensor(y, backend=backend)
     times: list[float] = []

@@ -57,7 +57,7 @@ def train_digits(
     mf.manual_seed(seed)
     x, y = mf.data.digits(backend=backend)
     train, test = mf.data.split(x, y, fraction=0.8, seed=seed, stratify=y)
-    model = mf.nn.Sequential(mf.nn.Linear(64, 128), mf.nn.ReLU(), mf.nn.Linear(128, 10)).to(backend=backend)
+    model = network().to(backend=backend)
     optimizer = mf.optim.SGD(model.parameters(), lr=0.2, momentum=0.9, weight_decay=1e-3)
     loader = mf.data.Loader(*train, batch_size=64, seed=seed)
 
@@ -75,6 +75,11 @@ def train_digits(
         losses.append(total / len(loader))
     seconds = perf_counter() - start
     return Result(model, accuracy(model, *test), losses, seconds)
+
+
+def network() -> mf.nn.Module:
+    """64 pixels, 128 hidden values, 10 digits."""
+    return mf.nn.Sequential(mf.nn.Linear(64, 128), mf.nn.ReLU(), mf.nn.Linear(128, 10))
 
 
 @mf.no_grad()

@@ -46,6 +46,7 @@ def key_of(function: Any, inputs: Sequence[Any]) -> tuple[Any, ...]:
 
 def call(function: Any, *inputs: Any) -> Any:
     """Apply any function to tensors and numbers: an Operator, a fold, or a Python function that is captured."""
+    # key_of, written out: a frame more would be felt in a small operation
     key = (function, mode.is_recording, *[getattr(x, "spec", None) or type(x) for x in inputs])
     run = runs.get(key)
     if run is None:
@@ -77,7 +78,7 @@ def update(function: Any, targets: tuple[int, ...], same: tuple[int, ...], *inpu
 
     `same` names for each input the first one that is the very same elements; otherwise targets overlap nothing.
     """
-    key = (function, targets, same, mode.is_recording, *[getattr(x, "spec", None) or type(x) for x in inputs])
+    key = (targets, same, *key_of(function, inputs))
     run = runs.get(key)
     if run is None:
         refuse_changes([x.spec for x in inputs if isinstance(x, Array)], [inputs[k].spec for k in targets])

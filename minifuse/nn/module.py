@@ -13,10 +13,8 @@ from reprlib import recursive_repr
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ..autodiff import no_grad
-from ..backends.registry import backend_named
 from ..errors import DTypeError, ShapeError
 from ..graph.plan import Spec
 from ..storage import writes
@@ -63,12 +61,7 @@ class Parameter(Tensor):
 
     def __reduce__(self) -> Any:
         """A copy, also of a whole module, has memory of its own; gradients are not copied."""
-        return restored, (self.numpy().copy(), self.backend, self.requires_grad)
-
-
-def restored(array: npt.NDArray[Any], backend: str, requires_grad: bool) -> Parameter:
-    """The parameter that was copied or pickled."""
-    return Parameter(Tensor.from_numpy(array, backend_named(backend)), requires_grad)
+        return Parameter, (self.detach(), self.requires_grad)
 
 
 class LoadResult(NamedTuple):

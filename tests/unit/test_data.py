@@ -1,5 +1,6 @@
 """Data: real digits, parts and batches that are complete, at random, and the same for the same seed."""
 
+import gc
 import sys
 
 import numpy as np
@@ -177,6 +178,8 @@ def test_batches_of_any_layout_and_dtype(view, dtype):
 
 
 def test_batches_are_copies_that_use_the_same_memory_again():
+    gc.collect()
+    mf.memory.trim()  # what other tests left would be used too
     x = rows(64, 1000)
     loader = Loader(x, batch_size=8)
     for (batch,) in loader:

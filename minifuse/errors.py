@@ -9,7 +9,18 @@
     ├── GradientError     (RuntimeError)  a gradient that does not exist, or a graph that is gone
     ├── BackendError      (ValueError)    an unknown backend, or operands of two backends
     ├── MissingPartError  (ImportError)   an optional part that is not installed; names the install line
-    └── FuseError         (TypeError)     a function that cannot be captured
+    ├── FuseError         (TypeError)     a function that cannot be captured
+    ├── CudaError         (RuntimeError)  what the GPU or its driver reports
+    │   └── OutOfMemoryError              device memory that is not there, with the sizes; also a MemoryError
+    └── SimtError         (RuntimeError)  a kernel that does wrong, or what the interpreter does not know; has .lines
+        ├── OutOfBoundsError              an access outside an array
+        ├── RaceError                     two threads at one address with nothing that orders them
+        ├── UninitializedReadError        an element that is read before it is written
+        ├── UnwrittenOutputError          an element of an output that no thread wrote
+        ├── BarrierError                  a barrier or a warp operation that not all threads reach
+        ├── DivergenceError               lanes of one warp at different instructions where they must be together
+        ├── UnknownWordError              a word of CUDA, Python or NumPy that kernels here do not have
+        └── LimitError                    more events than the limit
 
 Each is also the built-in error that NumPy or Python would raise, so `except ValueError` works as expected. A message
 says what was got, what was expected and what to do.
@@ -54,3 +65,71 @@ class MissingPartError(MinifuseError, ImportError):
 
 class FuseError(MinifuseError, TypeError):
     """The function cannot be captured."""
+
+
+class CudaError(MinifuseError, RuntimeError):
+    """The GPU or its driver reports an error."""
+
+
+class OutOfMemoryError(CudaError, MemoryError):
+    """The device has less memory than is asked for."""
+
+
+class SimtError(MinifuseError, RuntimeError):
+    """A kernel does wrong, or does what the interpreter does not know.
+
+    Attributes
+    ----------
+    lines : tuple of (str, int)
+        File and line of each instruction that takes part.
+    array, element, block, threads, epoch
+        Where it happened: the name of the array, the index of the element, the block, the threads in it, and the barriers
+        passed before; None where that means nothing.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        lines: tuple[tuple[str, int], ...] = (),
+        array: str | None = None,
+        element: tuple[int, ...] | None = None,
+        block: tuple[int, ...] | None = None,
+        threads: tuple[tuple[int, ...], ...] = (),
+        epoch: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.lines, self.array, self.element = lines, array, element
+        self.block, self.threads, self.epoch = block, threads, epoch
+
+
+class OutOfBoundsError(SimtError):
+    """An access outside an array."""
+
+
+class RaceError(SimtError):
+    """Two threads access one address, one of them writes, and nothing orders them."""
+
+
+class UninitializedReadError(SimtError):
+    """An element is read before it is written."""
+
+
+class UnwrittenOutputError(SimtError):
+    """No thread wrote an element of an output."""
+
+
+class BarrierError(SimtError):
+    """Not all threads reach a barrier or a warp operation."""
+
+
+class DivergenceError(SimtError):
+    """Lanes of one warp are at different instructions where they must be together."""
+
+
+class UnknownWordError(SimtError):
+    """A word of CUDA, Python or NumPy that kernels here do not have."""
+
+
+class LimitError(SimtError):
+    """More events than the limit."""

@@ -1,0 +1,21 @@
+"""CUDA kernels lane by lane, on any machine: `trace` runs one and records every access, `run` only runs it.
+
+    record       the columns and tables of a trace          facts, hazards, trace   what they say
+    arithmetic   numbers in kernels                          lanes, collectives, stuck, machine   lanes, and where they meet
+    memory, pointers, spaces   arrays, and where they lie    words, atomics, random   what a kernel says
+    adopt        from a function for Numba to ours           host, check             scripts as they are
+
+Above `errors`, below the backends. It needs neither Numba nor a GPU, and imports neither. It runs what a kernel says, and is
+not a model of time: no cache, no latency, nothing that a compiler moves.
+"""
+
+from .lanes import current
+from .launch import Schedules, run, schedules, trace
+from .memory import Array
+from .pointers import Pointer
+from .trace import Trace
+from .words import cuda, word
+
+load = Trace.load
+
+__all__ = ["Array", "Pointer", "Schedules", "Trace", "cuda", "current", "load", "run", "schedules", "trace", "word"]

@@ -1,0 +1,119 @@
+"""`cuda.atomic`: changes of one element that nothing can come between, as `words` gives them to kernels."""
+
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
+
+import numpy as np
+
+from ..errors import SimtError, UnknownWordError
+from .arithmetic import wrapped
+from .lanes import fault, unknown
+from .memory import Array
+
+OF_NUMBERS: Final = ["int32", "int64", "uint32", "uint64", "float32", "float64"]
+OF_INTEGERS: Final = OF_NUMBERS[:4]
+OF_UNSIGNED: Final = OF_NUMBERS[2:4]
+ELEMENTS: Final = {
+    **dict.fromkeys(["and_", "or_", "xor", "exch", "cas", "compare_and_swap"], OF_INTEGERS),
+    **dict.fromkeys(["inc", "dec"], OF_UNSIGNED),
+}
+
+
+class Atomic:
+    """`cuda.atomic`: changes of one element that nothing can come between. Each gives the old value."""
+
+    @staticmethod
+    def add(array: Any, index: Any, value: Any) -> Any:
+        """`array[index] += value`."""
+        return changed("add", array, index, lambda old, new: old + new, value)
+
+    @staticmethod
+    def sub(array: Any, index: Any, value: Any) -> Any:
+        """`array[index] -= value`."""
+        return changed("sub", array, index, lambda old, new: old - new, value)
+
+    @staticmethod
+    def and_(array: Any, index: Any, value: Any) -> Any:
+        """`array[index] &= value`."""
+        return changed("and_", array, index, lambda old, new: old & new, value)
+
+    @staticmethod
+    def or_(array: Any, index: Any, value: Any) -> Any:
+        """`array[index] |= value`."""
+        return changed("or_", array, index, lambda old, new: old | new, value)
+
+    @staticmethod
+    def xor(array: Any, index: Any, value: Any) -> Any:
+        """`array[index] ^= value`."""
+        return changed("xor", array, index, lambda old, new: old ^ new, value)
+
+    @staticmethod
+    def inc(array: Any, index: Any, value: Any) -> Any:
+        """One more, up to `value`; then 0."""
+        return changed("inc", array, index, lambda old, new: type(old)(0) if old >= new else old + type(old)(1), value)
+
+    @staticmethod
+    def dec(array: Any, index: Any, value: Any) -> Any:
+        """One less, down to 0; then `value`."""
+        return changed("dec", array, index, lambda old, new: new if old == 0 or old > new else old - type(old)(1), value)
+
+    @staticmethod
+    def exch(array: Any, index: Any, value: Any) -> Any:
+        """`array[index] = value`."""
+        return changed("exch", array, index, lambda old, new: new, value)
+
+    @staticmethod
+    def max(array: Any, index: Any, value: Any) -> Any:
+        """The greater of the two; a nan in memory stays."""
+        return changed("max", array, index, lambda old, new: new if new > old else old, value)
+
+    @staticmethod
+    def min(array: Any, index: Any, value: Any) -> Any:
+        """The smaller of the two; a nan in memory stays."""
+        return changed("min", array, index, lambda old, new: new if new < old else old, value)
+
+    @staticmethod
+    def nanmax(array: Any, index: Any, value: Any) -> Any:
+        """The greater of the two; a nan counts as missing."""
+        return changed("nanmax", array, index, lambda old, new: new if new > old or old != old else old, value)
+
+    @staticmethod
+    def nanmin(array: Any, index: Any, value: Any) -> Any:
+        """The smaller of the two; a nan counts as missing."""
+        return changed("nanmin", array, index, lambda old, new: new if new < old or old != old else old, value)
+
+    @staticmethod
+    def cas(array: Any, index: Any, old: Any, value: Any) -> Any:
+        """`array[index] = value` where it is `old`."""
+        return changed("cas", array, index, lambda found, expected, new: new if found == expected else found, old, value)
+
+    @staticmethod
+    def compare_and_swap(array: Any, old: Any, value: Any) -> Any:
+        """`cas` at the first element."""
+        first = (0,) * array.ndim if isinstance(array, Array) else 0
+        return changed(
+            "compare_and_swap", array, first, lambda found, expected, new: new if found == expected else found, old, value
+        )
+
+    def __getattr__(self, name: str) -> NoReturn:
+        unknown(f"cuda.atomic.{name}")
+
+
+def changed(name: str, array: Any, index: Any, change: Callable[..., Any], *operands: Any) -> Any:
+    """Do an atomic: the operands count in the element type of the array."""
+    if not isinstance(array, Array):
+        raise fault(
+            SimtError,
+            f"cuda.atomic.{name} on a {type(array).__name__}",
+            "its first operand is an array, its second an index",
+        )
+    dtype, known = array.dtype, ELEMENTS.get(name, OF_NUMBERS)
+    if dtype.name not in known:
+        raise fault(UnknownWordError, f"cuda.atomic.{name} on elements of {dtype}", f"it exists for {', '.join(known)}")
+    if dtype.kind == "f":
+        values = [dtype.type(operand) for operand in operands]
+    else:
+        values = [wrapped(operand, dtype) for operand in operands]
+        if dtype.name == "uint64":
+            values = [np.uint64(value) for value in values]
+    return array.update(index, lambda old: change(old, *values))

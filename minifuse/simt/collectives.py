@@ -1,0 +1,102 @@
+"""What the lanes of a warp get when they meet: shuffles, votes, matches. Pure functions over the operands of all lanes."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from .lanes import WARP
+
+Operands = Mapping[int, tuple[Any, ...]]  # lane -> what it brought
+SHUFFLED: Final = (int, float, np.float32, np.uint64)
+
+
+class NoSuchLaneError(Exception):
+    """Lane `reader` wants a value of lane `source`, which is not there."""
+
+    def __init__(self, reader: int, source: int) -> None:
+        super().__init__(reader, source)
+        self.reader, self.source = reader, source
+
+
+class NotMovedError(Exception):
+    """A value of a type that no shuffle moves."""
+
+
+def below(lane: int, delta: int) -> int:
+    """The lane `delta` below; itself where there is none."""
+    return lane - delta if delta <= lane else lane
+
+
+def above(lane: int, delta: int) -> int:
+    """The lane `delta` above; itself where there is none."""
+    return lane + delta if lane + delta < WARP else lane
+
+
+SOURCES: Final[Mapping[str, Callable[[int, int], int]]] = {  # the hardware looks at the low five bits of the second operand
+    "shfl_sync": lambda lane, source: source,
+    "shfl_up_sync": below,
+    "shfl_down_sync": above,
+    "shfl_xor_sync": lambda lane, other: lane ^ other,
+}
+
+
+def shuffled(word: str, operands: Operands) -> dict[int, Any]:
+    """Each lane gets the value of another one."""
+    source_of, found = SOURCES[word], {}
+    for lane, (value, number) in operands.items():
+        if isinstance(value, bool) or not isinstance(value, SHUFFLED):
+            raise NotMovedError(type(value).__name__)
+        source = source_of(lane, int(number) % WARP)
+        if source not in operands:
+            raise NoSuchLaneError(lane, source)
+        found[lane] = operands[source][0]
+    return found
+
+
+def bits(lanes: Any) -> int:
+    """A bit for each of these lanes."""
+    return sum(1 << lane for lane in lanes)
+
+
+def voted(word: str, operands: Operands) -> dict[int, Any]:
+    """Each lane gets the same answer about the predicates of all."""
+    true = [lane for lane, (predicate,) in operands.items() if predicate]
+    answers = {
+        "ballot_sync": bits(true),
+        "any_sync": bool(true),
+        "all_sync": len(true) == len(operands),
+        "eq_sync": len(true) in (0, len(operands)),
+    }
+    return dict.fromkeys(operands, answers[word])
+
+
+def matched(word: str, operands: Operands) -> dict[int, Any]:
+    """Each lane learns which lanes have its value."""
+    equal: dict[Any, list[int]] = {}
+    for lane, (value,) in operands.items():
+        equal.setdefault(value, []).append(lane)
+    if word == "match_all_sync":
+        return dict.fromkeys(operands, (bits(operands), True) if len(equal) == 1 else (0, False))
+    return {lane: bits(lanes) for lanes in equal.values() for lane in lanes}
+
+
+def answers(word: str, operands: Operands) -> dict[int, Any]:
+    """What each lane gets, by lane."""
+    if word in SOURCES:
+        return shuffled(word, operands)
+    if word.startswith("match"):
+        return matched(word, operands)
+    if word == "activemask":
+        return dict.fromkeys(operands, bits(operands))
+    return dict.fromkeys(operands) if word == "syncwarp" else voted(word, operands)
+
+
+def barrier_value(word: str, predicates: list[tuple[Any, ...]]) -> int:
+    """What a barrier of a block gives to all its lanes; 0 where it gives nothing."""
+    if word in ("syncthreads", "grid.sync"):
+        return 0
+    true = sum(bool(predicate) for (predicate,) in predicates)
+    return {"syncthreads_count": true, "syncthreads_and": int(true == len(predicates)), "syncthreads_or": int(true > 0)}[
+        word
+    ]

@@ -1,0 +1,99 @@
+"""Grouping of columns: keys of several columns, runs of equal keys, distinct pairs, ranges laid out row by row.
+
+What `facts` and `races` share. Everything sorts, so a million rows take tenths of a second and no step is quadratic.
+"""
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Column = NDArray[Any]
+
+WARP: Final = 32  # lanes
+LARGEST_KEY: Final = 2**62
+
+
+def key_of(*columns: Column) -> Ints:
+    """One number a row: equal where all columns are equal, and ordered as they are, the first column first.
+
+    Examples
+    --------
+    >>> key_of(np.array([7, 7, 5]), np.array([0, 3, 3])).tolist()
+    [8, 11, 3]
+    """
+    key, size = np.zeros(len(columns[0]), np.int64), 1
+    if not len(key):
+        return key
+    for column in columns:
+        low = int(column.min())
+        span = int(column.max()) - low + 1
+        if size * span > LARGEST_KEY:
+            key, size = _ranks(key)
+        if size * span > LARGEST_KEY:
+            column, span = _ranks(column)
+            low = 0
+        key = key * span + (column.astype(np.int64) - low)
+        size *= span
+    return key
+
+
+def _ranks(column: Column) -> tuple[Ints, int]:
+    """Each value's place among the distinct values, and how many there are."""
+    distinct, inverse = np.unique(column, return_inverse=True)
+    return inverse.astype(np.int64), len(distinct)
+
+
+def starts_of(ordered: Column) -> Ints:
+    """Where each run of equal values begins.
+
+    Examples
+    --------
+    >>> starts_of(np.array([4, 4, 7, 9, 9])).tolist()
+    [0, 2, 3]
+    """
+    is_start = np.ones(len(ordered), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_start[1:])
+    return np.flatnonzero(is_start)
+
+
+def run_of(starts: Ints, count: int) -> Ints:
+    """The number of the run that each of `count` rows lies in."""
+    return np.repeat(np.arange(len(starts)), np.diff(starts, append=count))
+
+
+def distinct_pairs(left: Ints, right: Ints) -> tuple[Ints, Ints]:
+    """The pairs that occur, each once, ordered. `left` is not negative.
+
+    Examples
+    --------
+    >>> [column.tolist() for column in distinct_pairs(np.array([1, 0, 1, 1]), np.array([5, 6, 5, -2]))]
+    [[0, 1, 1], [6, -2, 5]]
+    """
+    if not len(left):
+        return left, right
+    values = None
+    low = int(right.min())
+    span = int(right.max()) - low + 1
+    if (int(left.max()) + 1) * span > LARGEST_KEY:
+        values, right = np.unique(right, return_inverse=True)
+        low, span = 0, len(values)
+    pairs = np.sort(left * span + (right - low))  # five times as fast as np.unique, which hashes
+    pairs = pairs[starts_of(pairs)]
+    left, right = pairs // span, pairs % span + low
+    return left, right if values is None else values[right]
+
+
+def spread(first: Ints, last: Ints) -> tuple[Ints, Ints]:
+    """All integers from `first` to `last` of each row, and the row that each belongs to.
+
+    Examples
+    --------
+    >>> [column.tolist() for column in spread(np.array([4, 9]), np.array([6, 9]))]
+    [[0, 0, 0, 1], [4, 5, 6, 9]]
+    """
+    counts = last - first + 1
+    row = np.repeat(np.arange(len(first)), counts)
+    within = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return row, first[row] + within

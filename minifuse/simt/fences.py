@@ -1,0 +1,144 @@
+"""Hand-overs: the order that a fence and two atomics make between threads, as in CUDA's threadFenceReduction sample.
+
+    thread a:  access x;  fence;  atomic at s
+    thread b:                                  atomic at s (later);  access x
+
+The atomic of `a` releases what stands before the fence, that of `b` acquires it. Barriers of the block carry both further: a
+fence covers what other threads of its block did before an earlier barrier, and after a barrier they know what one of them
+acquired. Only what happened in the run counts, so that a block that reads without its turn having come is found.
+
+One hand-over is followed, not a chain of them over several addresses: such a chain shows as a race. Unlike in the memory
+model of PTX, no fence is asked of the acquiring thread, as NVIDIA's sample has none.
+
+References
+----------
+.. [1] NVIDIA, "CUDA C++ Programming Guide", memory fence functions: the sum of an array in one launch.
+"""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .columns import WARP, Ints, key_of, run_of, starts_of
+from .record import ATOMIC, Collective, Events
+
+FENCES: Final = ("threadfence", "threadfence_system")
+NEVER: Final = 2**36  # later than any event
+ALWAYS: Final = -NEVER
+
+
+class _Points(NamedTuple):
+    """Where in the launch something happens: columns of one length. Events have odd times, fences even ones between them."""
+
+    block: Ints
+    lane: Ints
+    epoch: Ints
+    time: Ints
+
+
+class HandOvers:
+    """What the hand-overs of a launch say of some of its events. False where there are none.
+
+    Parameters
+    ----------
+    events : Events
+    collectives : iterable of Collective
+        Those of the kinds `threadfence`, `threadfence_system` and `threadfence_block` are the fences.
+    rows : ndarray of int64
+        The events that will be asked for.
+    between_blocks : bool
+        Fences of a block order nothing between blocks.
+    """
+
+    def __init__(self, events: Events, collectives: Iterable[Collective], rows: Ints, *, between_blocks: bool) -> None:
+        self._class = np.zeros(len(events.block), np.int64)
+        self._released: list[Ints] = []  # for each address: class -> time of the first atomic that releases its events
+        self._acquired: list[Ints] = []  # for each address: class -> time of the last atomic that they come after
+        kinds = FENCES if between_blocks else (*FENCES, "threadfence_block")
+        lanes = int(events.thread.max(initial=0)) + WARP
+        fences = _fences(collectives, kinds, lanes)
+        if not len(fences.time):
+            return
+        everything = np.arange(len(events.block))
+        atomics = everything[events.kind == ATOMIC]
+        is_release = _soonest(_points(events, atomics, lanes), _reversed(fences), -fences.time, backwards=True) > ALWAYS
+        rows = np.unique(rows)
+        asked = _points(events, rows, lanes)
+        columns: list[Ints] = []
+        for address in np.unique(events.address[atomics[is_release]]):
+            here = atomics[events.address[atomics] == address]
+            points = _points(events, here, lanes)
+            release = _soonest(fences, points, points.time)
+            columns.append(_soonest(asked, fences, release))
+            columns.append(_soonest(asked, _reversed(points), -points.time, backwards=True))
+        if columns:
+            classes, number = np.unique(np.stack(columns), axis=1, return_inverse=True)
+            self._class[rows] = number.reshape(-1)
+            self._released, self._acquired = list(classes[::2]), list(classes[1::2])
+
+    def __bool__(self) -> bool:
+        return bool(self._released)
+
+    def class_of(self, rows: Ints) -> Ints:
+        """A number for each event; events of one block with the same number are ordered alike with all others."""
+        return self._class[rows]
+
+    def orders(self, left: Ints, right: Ints) -> NDArray[np.bool_]:
+        """Whether a hand-over lies between two events, for each pair of rows."""
+        is_ordered = np.zeros(len(left), bool)
+        left, right = self._class[left], self._class[right]
+        for released, acquired in zip(self._released, self._acquired, strict=True):
+            is_ordered |= (released[left] < acquired[right]) | (released[right] < acquired[left])
+        return is_ordered
+
+
+def _points(events: Events, rows: Ints, lanes: int) -> _Points:
+    block = events.block[rows].astype(np.int64)
+    return _Points(block, block * lanes + events.thread[rows], events.epoch[rows].astype(np.int64), 2 * rows + 1)
+
+
+def _fences(collectives: Iterable[Collective], kinds: tuple[str, ...], lanes: int) -> _Points:
+    found = [
+        (row.block, row.block * lanes + row.warp * WARP + lane, row.epoch, 2 * row.position)
+        for row in collectives
+        if row.kind in kinds and row.position >= 0
+        for lane in range(WARP)
+        if row.mask >> lane & 1
+    ]
+    return _Points(*np.array(found, np.int64).reshape(-1, 4).T)
+
+
+def _reversed(points: _Points) -> _Points:
+    """The same points in a launch that runs backwards."""
+    return points._replace(epoch=-points.epoch, time=-points.time)
+
+
+def _soonest(start: _Points, later: _Points, value: Ints, *, backwards: bool = False) -> Ints:
+    """The least value of the points that come after each start: later in the same lane, or in a later epoch of its block.
+
+    NEVER where there is none. Backwards, what comes before the start counts instead, and the result is negated: the greatest
+    value, or ALWAYS.
+    """
+    if backwards:
+        return -_soonest(_reversed(start), later, value)
+    in_lane = _least_after(start.lane, start.time, later.lane, later.time, value)
+    in_block = _least_after(start.block, start.epoch, later.block, later.epoch, value)
+    return np.minimum(in_lane, in_block)
+
+
+def _least_after(segment: Ints, place: Ints, segments: Ints, places: Ints, values: Ints) -> Ints:
+    """For each (segment, place) the least of the values that stand in its segment at a greater place."""
+    if not len(segments):
+        return np.full(len(segment), NEVER)
+    key = key_of(np.concatenate([segment, segments]), np.concatenate([place, places]))
+    asked, key = key[: len(segment)], key[len(segment) :]
+    order = np.argsort(key, kind="stable")
+    segments, values = segments[order], values[order]
+    # Values of later segments are lifted above those of earlier ones: so a minimum from the right is one within the segment.
+    lift = run_of(starts_of(segments), len(segments)) * (4 * NEVER)
+    least = np.minimum.accumulate((values + lift)[::-1])[::-1] - lift
+    after = np.searchsorted(key[order], asked, side="right")
+    nearest = np.minimum(after, len(segments) - 1)
+    return np.where((after < len(segments)) & (segments[nearest] == segment), least[nearest], NEVER)

@@ -1,0 +1,61 @@
+"""The signatures that a script gives to `cuda.jit`, and arguments converted to them.
+
+Below `kernels` in `simt.host`. Signatures are read by Numba itself. A kernel with a signature takes numbers of these types
+and arrays of exactly these: Numba itself does not look at arrays where there is one signature, and reads float64 as
+float32 on hardware, so here that is an error. Signatures of device functions are not applied.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import DTypeError
+
+Signature = tuple[Any, ...]  # Numba's types of the parameters
+
+
+def parse(given: Any) -> tuple[Signature, ...]:
+    """The signatures in a string, a tuple of types, a call of types, or a list of these."""
+    from numba.core import sigutils
+
+    found = []
+    for one in given if isinstance(given, list) else [given]:
+        if not sigutils.is_signature(one):  # type: ignore[no-untyped-call]
+            raise DTypeError(f'cuda.jit: got {one!r}; expected a function or a signature, such as "void(float32[:], int32)"')
+        found.append(tuple(sigutils.normalize_signature(one)[0]))  # type: ignore[no-untyped-call]
+    return tuple(found)
+
+
+def convert(values: tuple[Any, ...], signatures: tuple[Signature, ...], name: str) -> tuple[Any, ...]:
+    """The arguments as the first signature that they fit has them; DTypeError where they fit none."""
+    faults = []
+    for signature in signatures:
+        try:
+            return tuple(convert_one(value, kind) for value, kind in zip(values, signature, strict=True))
+        except (DTypeError, ValueError) as error:
+            faults.append(str(error))
+    shown = ", ".join(str(signature) for signature in signatures)
+    raise DTypeError(f"{name}: the arguments do not fit the signature {shown}: {faults[0]}; convert them before the launch")
+
+
+def convert_one(value: Any, kind: Any) -> Any:
+    """One argument as its type in the signature has it."""
+    from numba.core import types
+    from numba.np.numpy_support import as_dtype
+
+    array = getattr(value, "value", value)  # cuda.In(array) and the like
+    if isinstance(kind, types.Array):
+        expected = as_dtype(kind.dtype)
+        if not hasattr(array, "dtype") or getattr(array, "ndim", None) != kind.ndim or array.dtype != expected:
+            got = f"{array.dtype} of {array.ndim} dims" if hasattr(array, "ndim") else type(array).__name__
+            raise DTypeError(f"expected an array of {expected} with {kind.ndim} dims, got {got}")
+        if kind.layout != "A" and not array.flags[f"{kind.layout}_CONTIGUOUS"]:
+            raise DTypeError(f"expected an array in order {kind.layout} without gaps, got strides {array.strides}")
+        return value
+    if isinstance(kind, types.Number | types.Boolean):
+        if not isinstance(value, int | float | complex | np.generic):
+            raise DTypeError(f"expected {kind}, got {type(value).__name__}")
+        if isinstance(kind, types.Integer) and not isinstance(value, int | np.integer | np.bool_):
+            raise DTypeError(f"expected {kind}, got {value!r}, which is no integer")
+        return as_dtype(kind).type(value)
+    return value

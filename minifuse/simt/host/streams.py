@@ -1,0 +1,210 @@
+"""Streams and events of a script, and the device that it asks about.
+
+Stands beside `arrays` in `simt.host`. All work is done by the time a call returns, so a stream orders nothing and an event
+is a reading of the clock: what a missing `synchronize` would break on hardware is not judged. The device is no
+hardware either; its numbers are those of an H100, so that a script that plans its grid by them gets sensible ones.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from ...errors import CudaError
+from .arrays import refuse_unknown
+
+MAX_THREADS = 1024  # of a block
+MAX_BLOCK = (1024, 1024, 64)
+MAX_GRID = (2**31 - 1, 65535, 65535)
+MAX_SHARED = 48 * 1024  # bytes a block; more needs a request that Numba does not make
+
+ATTRIBUTES = {
+    "MAX_THREADS_PER_BLOCK": MAX_THREADS,
+    "MAX_BLOCK_DIM_X": MAX_BLOCK[0],
+    "MAX_BLOCK_DIM_Y": MAX_BLOCK[1],
+    "MAX_BLOCK_DIM_Z": MAX_BLOCK[2],
+    "MAX_GRID_DIM_X": MAX_GRID[0],
+    "MAX_GRID_DIM_Y": MAX_GRID[1],
+    "MAX_GRID_DIM_Z": MAX_GRID[2],
+    "MAX_SHARED_MEMORY_PER_BLOCK": MAX_SHARED,
+    "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 227 * 1024,
+    "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": 228 * 1024,
+    "TOTAL_CONSTANT_MEMORY": 64 * 1024,
+    "WARP_SIZE": 32,
+    "MAX_REGISTERS_PER_BLOCK": 65536,
+    "MAX_REGISTERS_PER_MULTIPROCESSOR": 65536,
+    "MULTIPROCESSOR_COUNT": 132,
+    "MAX_THREADS_PER_MULTIPROCESSOR": 2048,
+    "MAX_BLOCKS_PER_MULTIPROCESSOR": 32,
+    "CLOCK_RATE": 1_980_000,  # kHz
+    "MEMORY_CLOCK_RATE": 2_619_000,  # kHz
+    "GLOBAL_MEMORY_BUS_WIDTH": 5120,  # bits
+    "L2_CACHE_SIZE": 50 * 1024 * 1024,
+    "COMPUTE_CAPABILITY_MAJOR": 9,
+    "COMPUTE_CAPABILITY_MINOR": 0,
+    "CAN_MAP_HOST_MEMORY": 1,
+    "CONCURRENT_KERNELS": 1,
+    "COOPERATIVE_LAUNCH": 1,
+    "MANAGED_MEMORY": 1,
+    "UNIFIED_ADDRESSING": 1,
+    "ASYNC_ENGINE_COUNT": 3,
+    "KERNEL_EXEC_TIMEOUT": 0,
+    "TCC_DRIVER": 0,
+    "INTEGRATED": 0,
+    "SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO": 2,
+    "PCI_DOMAIN_ID": 0,
+    "PCI_BUS_ID": 0,
+    "PCI_DEVICE_ID": 0,
+}
+
+
+class Stream:
+    """A queue of work, in which nothing ever waits."""
+
+    numbers = count(1)
+
+    def __init__(self, name: str = "") -> None:
+        self.handle = 0 if name else next(Stream.numbers)
+        self.name = name or f"CUDA stream {self.handle}"
+
+    def __int__(self) -> int:
+        return self.handle
+
+    def __bool__(self) -> bool:
+        return self.handle != 0
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+    def synchronize(self) -> None:
+        """Wait for the work in it: there is none left."""
+
+    @contextmanager
+    def auto_synchronize(self) -> Iterator["Stream"]:
+        """Wait at the end of a `with`."""
+        yield self
+
+    def add_callback(self, callback: Callable[["Stream", int, Any], None], arg: Any = None) -> None:
+        """Call `callback(stream, status, arg)`, at once."""
+        callback(self, 0, arg)
+
+
+class Event:
+    """A mark in a stream: when it was reached, by the clock of this machine."""
+
+    def __init__(self, timing: bool = True) -> None:
+        self.timing, self.time_s = timing, 0.0
+
+    def record(self, stream: Any = 0) -> None:
+        """Set the mark."""
+        self.time_s = time.perf_counter()
+
+    def query(self) -> bool:
+        """Whether it was reached."""
+        return True
+
+    def synchronize(self) -> None:
+        """Wait until it is reached: it is."""
+
+    def wait(self, stream: Any = 0) -> None:
+        """Let a stream wait for it."""
+
+    def elapsed_time(self, end: "Event") -> float:
+        """Milliseconds to another event: of the interpreter, which says nothing about a GPU."""
+        if not (self.timing and end.timing):
+            raise CudaError("CUDA_ERROR_INVALID_HANDLE: elapsed_time of an event that was made with timing=False")
+        if not (self.time_s and end.time_s):
+            raise CudaError(
+                "CUDA_ERROR_INVALID_HANDLE: elapsed_time of an event that was never recorded; call record() first"
+            )
+        return (end.time_s - self.time_s) * 1e3
+
+
+class MemoryInfo(NamedTuple):
+    """Bytes of device memory."""
+
+    free: int
+    total: int
+
+
+class Device:
+    """The device that the interpreter stands for; also its context and the entry of `cuda.gpus`."""
+
+    id = 0
+    name = "minifuse simt"
+    uuid = "GPU-00000000-0000-0000-0000-000000000000"
+    compute_capability = (9, 0)
+    supports_float16 = supports_bfloat16 = supports_fp8 = False  # in kernels here
+
+    @property
+    def device(self) -> "Device":
+        """The device of the context."""
+        return self
+
+    def __enter__(self) -> "Device":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def __repr__(self) -> str:
+        return f"<CUDA device {self.id} {self.name!r}>"
+
+    def __getattr__(self, name: str) -> int:
+        if name in ATTRIBUTES:
+            return ATTRIBUTES[name]
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return refuse_unknown(
+            f"device attribute {name}", f"this is the interpreter's device; it has {', '.join(ATTRIBUTES)}"
+        )
+
+    @property
+    def deallocations(self) -> Any:
+        """What waits to be freed: nothing does."""
+        return SimpleNamespace(clear=self.synchronize)
+
+    def get_memory_info(self) -> MemoryInfo:
+        """Free and total bytes, of an imagined 80 GiB."""
+        return MemoryInfo(80 << 30, 80 << 30)
+
+    def get_primary_context(self) -> "Device":
+        """The context."""
+        return self
+
+    def synchronize(self) -> None:
+        """Wait for all work: it is done."""
+
+    def reset(self) -> None:
+        """Forget everything; arrays here stay valid."""
+
+    @contextmanager
+    def defer_cleanup(self) -> Iterator[None]:
+        """Free nothing in a `with`."""
+        yield
+
+
+class Devices(list[Device]):
+    """`cuda.gpus`: one device."""
+
+    @property
+    def lst(self) -> "Devices":
+        """The list itself."""
+        return self
+
+    @property
+    def current(self) -> Device:
+        """The one device."""
+        return self[0]
+
+
+DEVICE = Device()
+
+
+def select_device(device_id: int) -> Device:
+    """Make a device the current one; there is device 0 alone."""
+    if device_id != 0:
+        raise CudaError(f"CUDA_ERROR_INVALID_DEVICE: device {device_id} was asked for; the interpreter has device 0 alone")
+    return DEVICE

@@ -1,0 +1,314 @@
+"""Launches of the interpreter: `trace` records one, `run` does it without a record, `schedules` tries many orders.
+
+On top of the machine: reads grid, block and arguments as Numba does, adopts the kernel, and puts the results together.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from inspect import CO_VARARGS
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import SimtError, UnknownWordError
+from .adopt import Adopted, adopt
+from .lanes import getcurrent
+from .machine import MAX_THREADS, Machine
+from .record import LOAD, Recorder
+from .spaces import number_arguments
+from .trace import Trace
+
+Sizes = int | tuple[int, ...]
+
+
+class Launch(NamedTuple):
+    """All that a launch is, in the form in which the machine takes it."""
+
+    adopted: Adopted
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    arguments: list[tuple[str, Any]]
+    shared: int
+
+    def machine(self, seed: int, recorder: Recorder | None) -> Machine:
+        """A machine that is about to do this launch."""
+        return Machine(
+            self.adopted.function,
+            self.grid,
+            self.block,
+            self.arguments,
+            shared=self.shared,
+            seed=seed,
+            recorder=recorder,
+            is_cooperative=self.adopted.is_cooperative,
+        )
+
+
+class Schedules(NamedTuple):
+    """In how many orders of warps and blocks a launch gives what it gives in the order of their numbers."""
+
+    tried: int
+    different: tuple[int, ...]  # seeds with other outputs; each replays its own
+    failed: tuple[int, ...]  # seeds that end in an error, where seed 0 does not
+    outputs: dict[str, int]  # name of an array -> the first seed with another one
+
+    def __str__(self) -> str:
+        wrong = sorted((*self.different, *self.failed))
+        if not wrong:
+            return f"the same in {self.tried} schedules"
+        return f"different in {len(wrong)} of {self.tried} schedules; seed {wrong[0]} replays it"
+
+
+def run(
+    kernel: Any, grid: Sizes | None = None, block: Sizes | None = None, *arguments: Any, seed: int = 0, shared: int = 0
+) -> None:
+    """Run a CUDA kernel on the CPU, lane by lane, with every check but that for races, and record nothing.
+
+    Parameters
+    ----------
+    kernel : function, dispatcher of cuda.jit, or launch plan
+        A plan has the attributes kernel, grid, block, arguments and shared; grid and block are left out then.
+    grid, block : int or tuple of 1 to 3 ints
+        Blocks of the grid, threads of a block.
+    *arguments
+        NumPy arrays (written in place), numbers, tuples of them, `Pointer`, device arrays.
+    seed : int
+        0 for the order of lanes and blocks, another one for an order of its own, the same each time.
+    shared : int
+        Bytes of dynamic shared memory.
+
+    Raises
+    ------
+    SimtError
+        The first fault of the kernel, with its line, block and thread.
+    UnknownWordError
+        A name that kernels here do not have.
+
+    Notes
+    -----
+    An access takes about 1 us, a lane about 3 us. There is no limit: a kernel that never ends runs for ever.
+
+    Examples
+    --------
+    >>> from minifuse import simt
+    >>> import numpy as np
+    >>> def double(a):
+    ...     i = simt.cuda.grid(1)
+    ...     if i < a.size:
+    ...         a[i] *= 2
+    >>> a = np.arange(5)
+    >>> simt.run(double, 2, 4, a)
+    >>> a
+    array([0, 2, 4, 6, 8])
+    """
+    read(kernel, grid, block, arguments, shared).machine(seed, None).run()
+
+
+def trace(
+    kernel: Any,
+    grid: Sizes | None = None,
+    block: Sizes | None = None,
+    *arguments: Any,
+    seed: int = 0,
+    limit: int | None = 1_000_000,
+    shared: int = 0,
+) -> Trace:
+    """Run a CUDA kernel on the CPU, lane by lane, and record every access.
+
+    Parameters
+    ----------
+    kernel, grid, block, *arguments, seed, shared
+        As for `run`.
+    limit : int or None
+        Events after which the launch ends with a LimitError among the hazards.
+
+    Returns
+    -------
+    Trace
+        Outputs, events, requests and hazards. A fault that ends the launch is the last of its findings, and
+        `is_complete` is False then.
+
+    Raises
+    ------
+    UnknownWordError
+        A name that kernels here do not have. Every other fault is in `hazards()`.
+
+    Notes
+    -----
+    An event takes about 2 us and 50 bytes.
+
+    Examples
+    --------
+    >>> from minifuse import simt
+    >>> import numpy as np
+    >>> def shift(a):
+    ...     i = simt.cuda.grid(1)
+    ...     a[i] = a[i + 1]
+    >>> found = simt.trace(shift, 1, 4, np.arange(4))
+    >>> len(found.events.thread), found.is_complete
+    (6, False)
+    """
+    launch = read(kernel, grid, block, arguments, shared)
+    recorder = Recorder(limit)
+    machine = launch.machine(seed, recorder)
+    try:
+        machine.run()
+    except UnknownWordError:
+        raise
+    except SimtError as error:
+        machine.findings.append(error)
+        is_complete = False
+    else:
+        is_complete = True
+    events, instructions, barriers, collectives = recorder.finish()
+    stored = np.unique(events.array[events.kind != LOAD]).tolist()
+    code = launch.adopted.source.__code__
+    names, values = [name for name, _ in launch.arguments], tuple(value for _, value in launch.arguments)
+    return Trace(
+        kernel=launch.adopted.source.__name__,
+        file=code.co_filename,
+        line=code.co_firstlineno,
+        grid=machine.grid,
+        block=machine.block,
+        shared=launch.shared,
+        seed=seed,
+        arguments=number_arguments(names, values),
+        outputs={name: data for row, (name, data) in machine.spaces.arguments.items() if row in stored},
+        events=events,
+        instructions=instructions,
+        arrays=recorder.arrays,
+        barriers=barriers,
+        collectives=collectives,
+        findings=machine.findings,
+        is_complete=is_complete,
+        fresh=tuple(machine.spaces.fresh),
+    )
+
+
+def schedules(
+    kernel: Any, grid: Sizes | None = None, block: Sizes | None = None, *arguments: Any, count: int = 64, shared: int = 0
+) -> Schedules:
+    """Run a kernel in many orders of blocks, warps and lanes, each on copies of the arguments, and compare what comes out.
+
+    Parameters
+    ----------
+    kernel, grid, block, *arguments, shared
+        As for `run`. The arguments stay as they are.
+    count : int
+        Seeds to try: 0 to count - 1.
+
+    Returns
+    -------
+    Schedules
+        Which seeds give other bits than seed 0.
+
+    Raises
+    ------
+    SimtError
+        What seed 0 ends with.
+
+    Notes
+    -----
+    Sums of floats by atomics differ in their last bits by right: that is an order that shows, not a fault.
+
+    Examples
+    --------
+    >>> from minifuse import simt
+    >>> import numpy as np
+    >>> def who_is_last(a):
+    ...     a[0] = simt.cuda.grid(1)
+    >>> str(simt.schedules(who_is_last, 2, 64, np.zeros(1), count=8))
+    'different in 6 of 8 schedules; seed 1 replays it'
+    """
+    launch = read(kernel, grid, block, arguments, shared)
+    before = [(data, data.copy()) for _, value in launch.arguments for data in memory_of(value) if data.flags.writeable]
+    try:
+        expected = outcome(launch, 0)
+        different, failed, outputs = [], [], dict[str, int]()
+        for seed in range(1, count):
+            restore(before)
+            try:
+                found = outcome(launch, seed)
+            except SimtError:
+                failed.append(seed)
+                continue
+            changed = [name for name, content in found.items() if content != expected[name]]
+            if changed:
+                different.append(seed)
+            for name in changed:
+                outputs.setdefault(name, seed)
+    finally:
+        restore(before)
+    return Schedules(count, tuple(different), tuple(failed), outputs)
+
+
+def outcome(launch: Launch, seed: int) -> dict[str, bytes]:
+    """What the arrays of a launch hold after it, by name."""
+    machine = launch.machine(seed, None)
+    machine.run()
+    return {name: data.tobytes() for name, data in machine.spaces.arguments.values()}
+
+
+def memory_of(value: Any) -> Iterator[np.ndarray[Any, Any]]:
+    """The memory that an argument stands for, and the record of what is written in it."""
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from memory_of(part)
+    else:
+        for name in ("data", "written"):
+            part = getattr(value, name, None)
+            if isinstance(part, np.ndarray):
+                yield part
+
+
+def restore(before: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]) -> None:
+    """Put memory back to what it held."""
+    for data, content in before:
+        data[...] = content
+
+
+def read(kernel: Any, grid: Sizes | None, block: Sizes | None, arguments: tuple[Any, ...], shared: int) -> Launch:
+    """The launch that a call asks for; raises where it is none."""
+    if grid is None:
+        if not all(hasattr(kernel, name) for name in ("kernel", "grid", "block", "arguments", "shared")):
+            raise SimtError(
+                f"a launch of {kernel!r} without a grid; expected run(kernel, grid, block, *arguments) or run(plan)"
+            )
+        kernel, grid, block, arguments, shared = (
+            kernel.kernel,
+            kernel.grid,
+            kernel.block,
+            tuple(kernel.arguments),
+            kernel.shared,
+        )
+    if getattr(getcurrent(), "lane", None) is not None:
+        raise SimtError("a kernel launches a kernel; here as in Numba only the host does")
+    adopted = adopt(kernel)
+    blocks, threads = sizes(grid, "grid"), sizes(block, "block")
+    if math.prod(threads) > MAX_THREADS:
+        raise SimtError(
+            f"a block of {math.prod(threads)} threads; a GPU has at most {MAX_THREADS} in a block: take more blocks"
+        )
+    return Launch(adopted, blocks, threads, named(adopted, arguments), shared)
+
+
+def sizes(given: Sizes | None, what: str) -> tuple[int, ...]:
+    """One to three sizes."""
+    found = given if isinstance(given, Sequence) else (given,)
+    if not 1 <= len(found) <= 3 or not all(isinstance(size, int | np.integer) and size > 0 for size in found):
+        raise SimtError(f"{what} {given}; expected a positive integer, or a tuple of 1 to 3 of them")
+    return tuple(int(size) for size in found)  # type: ignore[arg-type]
+
+
+def named(adopted: Adopted, arguments: tuple[Any, ...]) -> list[tuple[str, Any]]:
+    """The arguments with the names of their parameters."""
+    names, function = adopted.names, adopted.source
+    has_rest = function.__code__.co_flags & CO_VARARGS
+    needed = len(names) - len(function.__defaults__ or ())
+    if not needed <= len(arguments) or (len(arguments) > len(names) and not has_rest):
+        expected = str(len(names)) if needed == len(names) else f"{needed} to {len(names)}"
+        raise SimtError(f"{function.__name__}({', '.join(names)}) takes {expected} arguments, got {len(arguments)}")
+    rest = [f"argument {number}" for number in range(len(names), len(arguments))]
+    return list(zip([*names, *rest], arguments, strict=False))

@@ -1,0 +1,275 @@
+"""The machine: runs the lanes of a launch, lets them meet at barriers and in warps, and says where they cannot.
+
+Between two barriers warps run one after the other, and in a warp lanes run one after the other until they wait. Blocks run
+one after the other too, except in a cooperative launch, whose blocks are all alive at once. Seed 0 is the order of their
+numbers; another seed shuffles blocks, warps and lanes. How a call is read is said in `launch`.
+"""
+
+import random
+from collections.abc import Callable, Iterable
+from contextvars import copy_context
+from types import FrameType
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from ..errors import SimtError
+from .collectives import NoSuchLaneError, NotMovedError, answers, barrier_value
+from .lanes import WARP, Dim3, Lane, Runner, Wait, base_name, getcurrent, kernel_frame, place_of
+from .memory import Array
+from .record import Recorder
+from .spaces import Spaces
+from .stuck import left_barrier, left_grid, no_source, not_moved, spins_for_ever, stuck_warp
+
+Item = TypeVar("Item")
+MAX_THREADS: Final = 1024  # a block
+MAX_SPINS: Final = 100_000  # about 0.3 s
+SPINS_A_TURN: Final = 256
+SPIN: Final = "a turn of others"
+
+
+class Machine:
+    """One launch.
+
+    Parameters
+    ----------
+    kernel : callable
+        As `adopt` gives it: in its globals stand the words of `simt`.
+    grid, block : tuple of int
+        One to three sizes.
+    arguments : sequence of (name, value)
+    shared : int
+        Bytes of dynamic shared memory.
+    seed : int
+        0 for the order of the numbers, another one for an order of its own.
+    recorder : Recorder, optional
+        Takes the events; without one nothing is recorded and the first finding is raised.
+    is_cooperative : bool
+        Whether all blocks are alive at once.
+    """
+
+    def __init__(
+        self,
+        kernel: Callable[..., None],
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        arguments: Iterable[tuple[str, Any]],
+        *,
+        shared: int = 0,
+        seed: int = 0,
+        recorder: Recorder | None = None,
+        is_cooperative: bool = False,
+    ) -> None:
+        self.grid, self.block = Dim3(*grid, *(1,) * (3 - len(grid))), Dim3(*block, *(1,) * (3 - len(block)))
+        self.grid_rank, self.block_rank = len(grid), len(block)
+        self.recorder, self.findings = recorder, list[SimtError]()
+        self.spaces = Spaces(self, shared)
+        self._kernel, self._is_cooperative = kernel, is_cooperative
+        self._arguments = tuple(self.spaces.bind(name, value) for name, value in arguments)
+        self._shuffle = random.Random(seed).shuffle if seed else None
+        self._threads = positions(self.block)
+        self._runners: list[Runner] = []
+        self._idle: list[Runner] = []
+        self._running: Lane | None = None
+        self.spins = 0  # atomics that changed nothing, naps and fences, one after the other
+        self.home = getcurrent()
+
+    def run(self) -> None:
+        """Run every lane to its end. Raises a SimtError where that cannot be."""
+        with np.errstate(all="ignore"):
+            self._context = copy_context()  # a greenlet has a context of its own, and with it NumPy's error state
+        try:
+            blocks = self._ordered(list(enumerate(positions(self.grid))))
+            if self._is_cooperative:
+                self._run_together([self._lanes(*block) for block in blocks])
+            else:
+                for number, position in blocks:
+                    lanes = self._lanes(number, position)
+                    while self._run_to_barrier(lanes):
+                        self._pass_barrier(lanes, "syncthreads")
+                    self.spaces.end_block(number)
+        except SimtError:
+            raise
+        except Exception as error:
+            raise self._explained(error) from error
+        finally:
+            for runner in self._runners:
+                if not runner.dead:
+                    runner.throw()
+
+    def report(self, error: SimtError) -> None:
+        """Take note of a hazard that the launch can outlive: once for each place. Raises it where nothing is recorded."""
+        if self.recorder is None:
+            raise error
+        if not any(type(error) is type(known) and error.lines == known.lines for known in self.findings):
+            self.findings.append(error)
+
+    def spin(self, frame: FrameType) -> None:
+        """Take note that the running lane may wait for another one: now and then that one gets its turn."""
+        lane: Lane = getcurrent().lane
+        self.spins += 1
+        if self.spins > MAX_SPINS:
+            raise spins_for_ever(lane, kernel_frame(frame))
+        if self.spins % SPINS_A_TURN == 0:
+            lane.pause(Wait(SPIN, (), 0, (), kernel_frame(frame)))
+
+    def along(self, ndim: int, sizes: list[int]) -> Any:
+        """As many sizes as asked for: an int for one, else a tuple."""
+        if ndim not in (1, 2, 3):
+            raise SimtError(f"a grid has 1, 2 or 3 dims; asked for {ndim}")
+        return sizes[0] if ndim == 1 else tuple(sizes[:ndim])
+
+    def shared_array(self, key: tuple[int, ...], frame: FrameType, shape: Any, dtype: Any, alignment: int | None) -> Array:
+        """The shared array of the running lane's block that belongs to this instruction."""
+        return self.spaces.shared_array(getcurrent().lane, key, frame, shape, dtype, alignment)
+
+    def local_array(self, key: tuple[int, ...], frame: FrameType, shape: Any, dtype: Any) -> Array:
+        """The array of the running lane that belongs to this instruction."""
+        return self.spaces.local_array(getcurrent().lane, key, frame, shape, dtype)
+
+    def note_fence(self, lane: Lane, kind: str, frame: FrameType) -> None:
+        """Record a memory fence of a lane."""
+        self._note_collective([lane], kind, frame, 1 << lane.laneid)
+
+    def _ordered(self, items: list[Item]) -> list[Item]:
+        """In their order, or in the order that the seed gives."""
+        if self._shuffle is not None:
+            items = items[:]
+            self._shuffle(items)
+        return items
+
+    def _lanes(self, number: int, position: Dim3) -> list[Lane]:
+        return [Lane(self, number, thread, position, index) for thread, index in enumerate(self._threads)]
+
+    def _run_together(self, blocks: list[list[Lane]]) -> None:
+        """Run blocks that are all alive, from one barrier of the grid to the next."""
+        waiting = blocks
+        while waiting:
+            for lanes in self._ordered(waiting):
+                while self._run_to_barrier(lanes):
+                    if all(lane.waits is not None and lane.waits.word == "grid.sync" for lane in lanes):
+                        break
+                    self._pass_barrier(lanes, "syncthreads")
+            waiting = [lanes for lanes in blocks if not lanes[0].is_done]
+            if waiting and len(waiting) < len(blocks):
+                raise left_grid(waiting, blocks)
+            for lanes in waiting:
+                self._pass_barrier(lanes, "grid")
+
+    def _run_to_barrier(self, lanes: list[Lane]) -> bool:
+        """Run the lanes of a block until each has ended or waits at a barrier; whether any waits."""
+        spinning = lanes
+        while spinning:
+            for warp in self._ordered([lanes[first : first + WARP] for first in range(0, len(lanes), WARP)]):
+                ready = [(lane, lane.answer) for lane in warp if lane.waits is None and not lane.is_done]
+                while ready:
+                    for lane, answer in self._ordered(ready):
+                        self._resume(lane, answer)
+                    ready = self._meet(warp)
+            spinning = [lane for lane in lanes if lane.waits is not None and lane.waits.word == SPIN]
+            for lane in spinning:
+                lane.waits = lane.answer = None
+        return not all(lane.is_done for lane in lanes)
+
+    def _resume(self, lane: Lane, answer: Any) -> None:
+        """Run a lane until it waits or ends."""
+        if self.recorder is not None:
+            self.recorder.begin(lane.block, lane.thread, lane.epoch, lane.warp_epoch)
+        self._running = lane
+        runner = lane.runner
+        if runner is not None:
+            lane.waits = None
+            runner.switch(answer)
+        elif self._idle:
+            lane.runner = runner = self._idle.pop()
+            runner.lane = lane
+            runner.switch()
+        else:
+            lane.runner = runner = Runner(parent=self.home)
+            runner.lane, runner.gr_context = lane, self._context
+            self._runners.append(runner)
+            runner.switch(self._kernel, self._arguments)
+        if lane.waits is None or lane.waits.word != SPIN:
+            self.spins = 0
+        if lane.is_done:
+            lane.runner = runner.lane = None
+            self._idle.append(runner)
+
+    def _meet(self, warp: list[Lane]) -> list[tuple[Lane, Any]]:
+        """The lanes of a warp whose collective is complete, with their answers. Raises where none is and one should be."""
+        groups: dict[tuple[Any, ...], list[Lane]] = {}
+        for lane in warp:
+            if lane.waits is not None and lane.waits.mask:
+                groups.setdefault((lane.waits.key, lane.waits.word, lane.waits.mask), []).append(lane)
+        if not groups:
+            return []
+        there = sum(1 << lane.laneid for lane in warp)
+        ready: list[tuple[Lane, Any]] = []
+        for (_, word, mask), lanes in groups.items():
+            if word != "activemask" and sum(1 << lane.laneid for lane in lanes) == mask & there:
+                ready += self._answered(lanes, word, mask)
+        if ready:
+            return ready
+        same: dict[tuple[int, ...], list[Lane]] = {}
+        for (key, word, _), lanes in groups.items():
+            if word == "activemask":
+                same.setdefault(key, []).extend(lanes)
+        for lanes in same.values():
+            ready += self._answered(lanes, "activemask", sum(1 << lane.laneid for lane in lanes))
+        if not ready and not any(lane.waits is not None and lane.waits.word == SPIN for lane in warp):
+            raise stuck_warp(warp, next(iter(groups.values())))
+        return ready
+
+    def _answered(self, lanes: list[Lane], word: str, mask: int) -> list[tuple[Lane, Any]]:
+        waits: list[Wait] = [lane.waits for lane in lanes]  # type: ignore[misc]
+        try:
+            found = answers(word, {lane.laneid: wait.operands for lane, wait in zip(lanes, waits, strict=True)})
+        except NoSuchLaneError as error:
+            raise no_source(lanes, error.reader, error.source) from None
+        except NotMovedError as error:
+            raise not_moved(lanes[0], str(error)) from None
+        self._note_collective(lanes, word, waits[0].frame, mask)
+        if word == "syncwarp":
+            for lane in lanes:
+                lane.warp_epoch += 1
+        return [(lane, found[lane.laneid]) for lane in lanes]
+
+    def _note_collective(self, lanes: list[Lane], word: str, frame: FrameType, mask: int) -> None:
+        recorder, lane = self.recorder, lanes[0]
+        if recorder is not None:
+            where = (frame.f_code, frame.f_lasti)
+            recorder.collectives.append((lane.block, lane.warp, where, word, mask, lane.epoch, recorder.position))
+
+    def _pass_barrier(self, lanes: list[Lane], kind: str) -> None:
+        """Let the lanes of a block through the barrier at which all of them wait; raises where they do not."""
+        waits = [lane.waits for lane in lanes]
+        first = waits[0]
+        if first is None or any(wait is None or wait.key != first.key for wait in waits):
+            raise left_barrier(lanes)
+        value = barrier_value(first.word, [wait.operands for wait in waits if wait is not None])
+        if self.recorder is not None:
+            where = (first.frame.f_code, first.frame.f_lasti)
+            word = "grid" if kind == "grid" else first.word
+            self.recorder.barriers.append((lanes[0].block, lanes[0].epoch, where, word, value))
+        for lane in lanes:
+            lane.epoch += 1
+            lane.waits, lane.answer = None, value
+
+    def _explained(self, error: Exception) -> SimtError:
+        """An exception of Python in a kernel as an error with its place."""
+        found, lane = place_of(error.__traceback__), self._running
+        where = f" at {base_name(found[0])}:{found[1]}" if found else ""
+        if lane is None:
+            return SimtError(f"{type(error).__name__}: {error}")
+        return SimtError(
+            f"{type(error).__name__} in {lane.position}{where}: {error}",
+            lines=(found,) if found else (),
+            block=tuple(lane.blockIdx[: self.grid_rank]),
+            threads=(tuple(lane.threadIdx[: self.block_rank]),),
+            epoch=lane.epoch,
+        )
+
+
+def positions(sizes: Dim3) -> list[Dim3]:
+    """All positions, x fastest."""
+    return [Dim3(x, y, z) for z in range(sizes.z) for y in range(sizes.y) for x in range(sizes.x)]

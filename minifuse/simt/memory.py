@@ -1,0 +1,314 @@
+"""Arrays as a kernel sees them: every index is checked, every access recorded.
+
+An `Array` looks at NumPy memory, which is read and written in place. Where reads before writes are to show, a second array
+of its shape says which elements have been written. Raw pointers are in `pointers`; what a number becomes on its way in and
+out is said in `arithmetic`.
+"""
+
+import operator
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import OutOfBoundsError, SimtError, UninitializedReadError, UnknownWordError
+from .arithmetic import wrapped
+from .lanes import BUILTINS, fault, kernel_frame
+from .record import ATOMIC, LOAD, STORE, tag
+
+if TYPE_CHECKING:
+    from .machine import Machine
+
+
+class Allocation(NamedTuple):
+    """A stretch of memory: what views of one array have in common."""
+
+    space: str  # 'global', 'shared', 'local' or 'const'
+    address: int  # in this process
+    base: int  # synthetic
+
+
+def root_of(data: NDArray[Any]) -> NDArray[Any]:
+    """The array whose memory this one is a view of."""
+    while isinstance(data.base, np.ndarray):
+        data = data.base
+    return data
+
+
+class Array:
+    """An array of a launch. Index it as Numba allows: a position for each dim, fewer or slices for a view.
+
+    Notes
+    -----
+    float32 is read as `np.float32`, float64 as `np.float64`, uint64 as `np.uint64`; other integers as `int`, booleans as
+    `bool`. Integers that are stored wrap to the element type.
+    """
+
+    __slots__ = (
+        *(
+            "_allocation",
+            "_flat",
+            "_is_plain",
+            "_load_tag",
+            "_machine",
+            "_origin",
+            "_record",
+            "_row",
+            "_store_tag",
+            "_written",
+        ),
+        *("data", "dtype", "itemsize", "name", "ndim", "shape", "size", "strides"),
+    )
+    __array_ufunc__ = None
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        machine: "Machine",
+        data: NDArray[Any],
+        name: str,
+        allocation: Allocation,
+        row: int,
+        written: NDArray[np.bool_] | None = None,
+    ) -> None:
+        self.data, self.name = data, name
+        self.shape, self.ndim, self.size = data.shape, data.ndim, data.size
+        self.strides, self.itemsize, self.dtype = data.strides, data.itemsize, data.dtype
+        self._machine, self._allocation, self._row = machine, allocation, row
+        self._origin = data.__array_interface__["data"][0] - allocation.address if data.size else 0
+        self._is_plain = data.dtype.kind in "bi" or (data.dtype.kind == "u" and data.itemsize < 8)
+        self._flat: NDArray[Any] | None = None
+        self._written = written
+        recorder = machine.recorder
+        self._record: Callable[..., None] | None = None if recorder is None or row < 0 else recorder.add
+        self._load_tag, self._store_tag = tag(max(row, 0), data.itemsize, LOAD), tag(max(row, 0), data.itemsize, STORE)
+
+    def __getitem__(self, index: Any) -> Any:
+        offset = self._offset(index)
+        if offset < 0:
+            return self._view(index)
+        if self._written is not None and not self._written[index]:
+            self._report_unwritten(index)
+        value = self.data.item(index) if self._is_plain else self.data[index]
+        if self._record is not None:
+            frame = sys._getframe(1)
+            if frame.f_builtins is not BUILTINS:
+                frame = kernel_frame(frame)
+            self._record(frame.f_code, frame.f_lasti, self._load_tag, offset, value)
+        return value
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        offset = self._offset(index)
+        if offset < 0:
+            self._view(index)._fill(value)
+            return
+        try:
+            self.data[index] = value
+        except OverflowError:
+            value = wrapped(value, self.dtype)
+            self.data[index] = value
+        if self._written is not None:
+            self._written[index] = True
+        if self._record is not None:
+            frame = sys._getframe(1)
+            if frame.f_builtins is not BUILTINS:
+                frame = kernel_frame(frame)
+            self._record(frame.f_code, frame.f_lasti, self._store_tag, offset, value)
+
+    def load(self, index: int, width: int) -> tuple[Any, ...]:
+        """Read `width` neighbours at once, from a flat index on: one event, aligned as the hardware wants it."""
+        flat, offset = self._vector(index, width, "read")
+        if self._written is not None and not self._written.reshape(-1)[index : index + width].all():
+            self._report_unwritten(index)
+        found = flat[index : index + width]
+        values = tuple(found.tolist() if self._is_plain else found)
+        self._note(tag(max(self._row, 0), width * self.itemsize, LOAD), offset, values[0], sys._getframe(1))
+        return values
+
+    def store(self, index: int, values: tuple[Any, ...]) -> None:
+        """Write neighbours at once, from a flat index on: one event, aligned as the hardware wants it."""
+        flat, offset = self._vector(index, len(values), "written")
+        for position, value in enumerate(values, index):
+            try:
+                flat[position] = value
+            except OverflowError:
+                flat[position] = wrapped(value, self.dtype)
+        if self._written is not None:
+            self._written.reshape(-1)[index : index + len(values)] = True
+        self._note(tag(max(self._row, 0), len(values) * self.itemsize, STORE), offset, values[0], sys._getframe(1))
+
+    def update(self, index: Any, change: Callable[[Any], Any]) -> Any:
+        """Replace an element by what `change` makes of it, as one atomic event; the old value."""
+        offset = self._offset(index)
+        if offset < 0:
+            raise fault(OutOfBoundsError, f"{self}: an atomic at the index {index}", "name one element")
+        if self._written is not None and not self._written[index]:
+            self._report_unwritten(index)
+        old = self.data.item(index) if self._is_plain else self.data[index]
+        new = change(old)
+        try:
+            self.data[index] = new
+        except OverflowError:
+            self.data[index] = wrapped(new, self.dtype)
+        if self._record is not None:
+            self._note(tag(self._row, self.itemsize, ATOMIC), offset, self.data[index], sys._getframe(2))
+        if new == old:
+            self._machine.spin(sys._getframe(2))
+        else:
+            self._machine.spins = 0
+        return old
+
+    def _offset(self, index: Any) -> int:
+        """Bytes from the begin of the allocation to an element; -1 where the index names more than one. Raises outside."""
+        if type(index) is tuple:
+            if len(index) == 2 == self.ndim:
+                row, col = index
+                if type(row) is int and type(col) is int:
+                    rows, cols = self.shape
+                    if 0 <= row < rows and 0 <= col < cols:
+                        along_rows, along_cols = self.strides
+                        return self._origin + row * along_rows + col * along_cols
+        elif type(index) is int and self.ndim == 1 and 0 <= index < self.size:
+            return self._origin + index * self.strides[0]
+        return self._general_offset(index)
+
+    def _general_offset(self, index: Any) -> int:
+        parts = list(index) if isinstance(index, tuple) else [index]
+        is_whole = len(parts) == self.ndim
+        if any(part is Ellipsis for part in parts):
+            hole, is_whole = parts.index(Ellipsis), False
+            parts[hole : hole + 1] = [slice(None)] * (self.ndim - len(parts) + 1)
+        if len(parts) > self.ndim:
+            raise fault(OutOfBoundsError, f"{self}: {len(parts)} positions in the index {index}", f"it has {self.ndim} dims")
+        offset = self._origin
+        for dim, part in enumerate(parts):
+            if isinstance(part, slice):
+                is_whole = False
+            else:
+                offset += self._checked(part, dim, index) * self.strides[dim]
+        return offset if is_whole else -1
+
+    def _checked(self, part: Any, dim: int, index: Any) -> int:
+        """One position, as an int inside the array."""
+        position = self._checked_type(part)
+        if not 0 <= position < self.shape[dim]:
+            raise fault(
+                OutOfBoundsError,
+                f"{self}: access to element {index}, which is outside",
+                f"dim {dim} needs 0 <= index < {self.shape[dim]}; guard the access with an `if`",
+                array=self.name,
+                element=tuple(index) if isinstance(index, tuple) else (index,),
+            )
+        return position
+
+    def _checked_type(self, part: Any) -> int:
+        """An index as an int; booleans and floats are none."""
+        try:
+            if isinstance(part, bool | np.bool_):
+                raise TypeError
+            position: int = operator.index(part)
+            return position
+        except TypeError:
+            kind = type(part).__name__
+            raise fault(
+                SimtError, f"{self} indexed with {part} of type {kind}", "index with an integer; int(...) makes one"
+            ) from None
+
+    def _view(self, index: Any) -> "Array":
+        return self._like(self.data[index], None if self._written is None else self._written[index])
+
+    def _like(self, data: NDArray[Any], written: NDArray[np.bool_] | None) -> "Array":
+        """Another look at the same memory."""
+        return Array(self._machine, data, self.name, self._allocation, self._row, written)
+
+    def _fill(self, value: Any) -> None:
+        """Store into every element, one event each."""
+        if isinstance(value, Array) and value.shape != self.shape:
+            raise fault(
+                SimtError, f"{self}: a view of shape {self.shape} is filled from shape {value.shape}", "give both one shape"
+            )
+        for position in np.ndindex(self.shape):
+            self[position] = value[position] if isinstance(value, Array) else value
+
+    def _vector(self, index: int, width: int, verb: str) -> tuple[NDArray[Any], int]:
+        """The elements as one row, and where an access of `width` of them begins; raises outside and where misaligned."""
+        if self._flat is None:
+            if not self.data.flags.c_contiguous:
+                raise fault(
+                    SimtError, f"{self} with strides {self.strides}: a vector {verb}", "vectors need neighbours in memory"
+                )
+            self._flat = self.data.reshape(-1)
+        if type(index) is not int:
+            index = self._checked_type(index)
+        if not 0 <= index <= self.size - width:
+            raise fault(
+                OutOfBoundsError,
+                f"{self}: {width} elements from index {index} on {verb}, which is outside",
+                f"the flat index needs 0 <= index <= {self.size - width}",
+                array=self.name,
+                element=(index,),
+            )
+        offset = self._origin + index * self.itemsize
+        alignment = min(16, width * self.itemsize)
+        if (self._allocation.base + offset) % alignment:
+            raise fault(
+                OutOfBoundsError,
+                f"{self}: misaligned address, {width} elements from index {index} on {verb}",
+                f"an access of {width * self.itemsize} bytes needs an address that is a multiple of {alignment}",
+                array=self.name,
+                element=(index,),
+            )
+        return self._flat, offset
+
+    def _note(self, tagged: int, offset: int, value: Any, frame: FrameType) -> None:
+        if self._record is not None:
+            frame = kernel_frame(frame)
+            self._record(frame.f_code, frame.f_lasti, tagged, offset, value)
+
+    def _report_unwritten(self, index: Any) -> None:
+        what = f"{self}: element {index} is read before it is written"
+        advice = "fill it first; between the write of one thread and the read of another stands a cuda.syncthreads()"
+        element = tuple(index) if isinstance(index, tuple) else (index,)
+        self._machine.report(fault(UninitializedReadError, what, advice, array=self.name, element=element))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self.itemsize
+
+    @property
+    def T(self) -> "Array":  # noqa: N802
+        """The view with the dims in the opposite order."""
+        return self._like(self.data.T, None if self._written is None else self._written.T)
+
+    def reshape(self, *shape: Any) -> "Array":
+        """A view of contiguous memory in another shape."""
+        if not self.data.flags.c_contiguous:
+            raise fault(
+                SimtError, f"{self} with strides {self.strides} reshaped", "only contiguous arrays have another shape"
+            )
+        return self._like(self.data.reshape(*shape), None if self._written is None else self._written.reshape(*shape))
+
+    def ravel(self) -> "Array":
+        """A view of contiguous memory with one dim."""
+        return self.reshape(-1)
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __iter__(self) -> Iterator[Any]:
+        for index in range(len(self)):
+            yield self[index]
+
+    def __repr__(self) -> str:
+        return f"{self._allocation.space} array '{self.name}' of shape {self.shape}"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise fault(
+            UnknownWordError, f"arrays in kernels have no attribute '{name}'; asked for", "index its elements instead"
+        )

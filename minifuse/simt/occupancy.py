@@ -1,0 +1,125 @@
+"""Theoretical occupancy: how many blocks of a kernel fit on a multiprocessor at once, and what limits them.
+
+THEORY, from the sizes of the hardware alone: how many warps are in fact active depends on the launch, and full occupancy is
+not always fastest. Knows nothing of traces.
+
+References
+----------
+.. [1] NVIDIA, "CUDA C++ Programming Guide", technical specifications per compute capability.
+.. [2] NVIDIA, CUDA Toolkit 13.0, cuda_occupancy.h: allocation units and the rules of rounding.
+"""
+
+from typing import Final, NamedTuple
+
+from ..errors import SimtError
+from .columns import WARP
+
+KB: Final = 1024
+MOST_THREADS: Final = 1024  # a block
+MOST_REGISTERS: Final = 255  # a thread
+REGISTERS: Final = 64 * KB  # of a multiprocessor; of 32 bits
+REGISTER_UNIT: Final = 256  # a warp's registers are rounded up to it
+PARTITIONS: Final = 4  # of a multiprocessor; each holds a quarter of the registers and whole warps
+
+
+class Multiprocessor(NamedTuple):
+    """What a multiprocessor has room for."""
+
+    warps: int
+    blocks: int
+    shared: int
+    """Bytes of shared memory."""
+    reserved: int
+    """Bytes of it that the system takes in each block."""
+    shared_unit: int
+    """A block's bytes are rounded up to it."""
+
+
+MULTIPROCESSORS: Final = {  # compute capability -> sizes, from [1] and [2]
+    (7, 0): Multiprocessor(64, 32, 96 * KB, 0, 256),
+    (7, 5): Multiprocessor(32, 16, 64 * KB, 0, 256),
+    (8, 0): Multiprocessor(64, 32, 164 * KB, KB, 128),
+    (8, 6): Multiprocessor(48, 16, 100 * KB, KB, 128),
+    (8, 7): Multiprocessor(48, 16, 164 * KB, KB, 128),
+    (8, 9): Multiprocessor(48, 24, 100 * KB, KB, 128),
+    (9, 0): Multiprocessor(64, 32, 228 * KB, KB, 128),
+    (10, 0): Multiprocessor(64, 32, 228 * KB, KB, 128),
+    (12, 0): Multiprocessor(48, 24, 100 * KB, KB, 128),
+}
+
+
+class Occupancy(NamedTuple):
+    """How full a multiprocessor can be."""
+
+    blocks: int
+    """Blocks at once; 0: the kernel cannot be launched."""
+    warps: int
+    """Warps at once."""
+    fraction: float
+    """Of the warps that it has room for."""
+    limits: dict[str, int]
+    """How many blocks each resource allows: 'warps', 'blocks', 'shared' where any is used, 'registers' where known."""
+    limited_by: tuple[str, ...]
+    """The resources that allow the fewest."""
+
+
+def occupancy(
+    threads: int, shared: int = 0, registers: int | None = None, capability: tuple[int, int] = (9, 0)
+) -> Occupancy:
+    """How many blocks of a kernel fit on a multiprocessor at once.
+
+    Parameters
+    ----------
+    threads : int
+        Threads a block.
+    shared : int
+        Bytes of shared memory a block, static and dynamic.
+    registers : int, optional
+        Registers a thread, as the compiler reports them. None: not known, and taken to be no limit.
+    capability : tuple of two ints
+        The compute capability of the GPU.
+
+    Raises
+    ------
+    SimtError
+        The compute capability is not in the table, or a number is impossible.
+
+    Notes
+    -----
+    All of the multiprocessor's shared memory is counted on, as the driver gives it to kernels that ask for it.
+
+    Examples
+    --------
+    >>> occupancy(256, registers=32)
+    Occupancy(blocks=8, warps=64, fraction=1.0, limits={'warps': 8, 'blocks': 32, 'shared': 228, 'registers': 8}, ...)
+    >>> occupancy(128, shared=48 * 1024).limited_by
+    ('shared',)
+    """
+    if capability not in MULTIPROCESSORS:
+        known = ", ".join(f"{major}.{minor}" for major, minor in MULTIPROCESSORS)
+        raise SimtError(f"compute capability {capability} is not in the table; known are {known}")
+    if threads < 1 or shared < 0 or (registers is not None and registers < 0):
+        given = f"threads={threads}, shared={shared}, registers={registers}"
+        raise SimtError(f"a block has at least one thread and no negative sizes; got {given}")
+    processor = MULTIPROCESSORS[capability]
+    warps = -(-threads // WARP)
+    limits = {"warps": processor.warps // warps if threads <= MOST_THREADS else 0, "blocks": processor.blocks}
+    if allocated := _rounded_up(shared + processor.reserved, processor.shared_unit):
+        limits["shared"] = processor.shared // allocated
+    if registers is not None:
+        limits["registers"] = _warps_by_registers(registers) // warps
+    blocks = min(limits.values())
+    limited_by = tuple(name for name, limit in limits.items() if limit == blocks)
+    return Occupancy(blocks, blocks * warps, blocks * warps / processor.warps, limits, limited_by)
+
+
+def _warps_by_registers(registers: int) -> int:
+    """A warp has all its registers in one partition."""
+    if registers > MOST_REGISTERS:
+        return 0
+    a_warp = _rounded_up(max(registers, 1) * WARP, REGISTER_UNIT)
+    return REGISTERS // PARTITIONS // a_warp * PARTITIONS
+
+
+def _rounded_up(size: int, unit: int) -> int:
+    return -(-size // unit) * unit

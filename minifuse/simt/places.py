@@ -1,0 +1,73 @@
+"""Places in bytecode: which instruction an offset belongs to, where it stands in the source, what takes its result.
+
+The offset that a frame shows is that of an instruction or of a cache behind it, since Python changes instructions as they
+run; so offsets are brought to the begin of their instruction before they are compared.
+"""
+
+import dis
+from bisect import bisect_right
+from types import CodeType, FrameType
+from typing import Final, NamedTuple
+
+Place = tuple[CodeType, int]  # a function's code and an offset into its bytecode
+KEPT: Final = 4096  # functions
+
+OFFSETS: dict[
+    int, tuple[CodeType, list[int]]
+] = {}  # id of a code -> the code, so that the id stays its own, and its offsets
+NAMES: dict[tuple[int, int], str | None] = {}
+
+
+class Instruction(NamedTuple):
+    """One instruction of a kernel: a place in its source and in its bytecode."""
+
+    file: str
+    function: str
+    line: int
+    column: int  # from 0
+    offset: int  # bytes into the bytecode of the function
+
+
+def begin(code: CodeType, offset: int) -> int:
+    """The offset of the instruction that an offset belongs to."""
+    found = OFFSETS.get(id(code))
+    if found is None:
+        if len(OFFSETS) >= KEPT:
+            OFFSETS.clear()
+            NAMES.clear()
+        found = OFFSETS[id(code)] = code, [step.offset for step in dis.get_instructions(code)]
+    offsets = found[1]
+    return offsets[bisect_right(offsets, offset) - 1]
+
+
+def begin_of(frame: FrameType) -> int:
+    """The offset of the instruction that a frame is at."""
+    return begin(frame.f_code, frame.f_lasti)
+
+
+def place_key(caller: FrameType, frame: FrameType) -> tuple[int, ...]:
+    """Equal for two lanes at the same instruction: inside a word, that word's, called at the same one of the kernel."""
+    if caller is frame:
+        return id(frame.f_code), begin_of(frame)
+    return id(frame.f_code), begin_of(frame), id(caller.f_code), begin_of(caller)
+
+
+def instruction_at(code: CodeType, offset: int) -> Instruction:
+    """Where in the source an instruction stands."""
+    line, column = code.co_firstlineno, 0
+    for index, (start, _, first, _) in enumerate(code.co_positions()):
+        if 2 * index == offset:
+            line, column = start or line, first or 0
+            break
+    return Instruction(code.co_filename, code.co_qualname, line, column, offset)
+
+
+def assigned_name(frame: FrameType) -> str | None:
+    """The variable that takes the result of the call that a frame is at; None where there is none."""
+    code, offset = frame.f_code, begin_of(frame)
+    key = (id(code), offset)
+    if key not in NAMES:
+        following = [step for step in dis.get_instructions(code) if step.offset > offset and step.opname != "CACHE"]
+        stores = following and following[0].opname in ("STORE_FAST", "STORE_DEREF", "STORE_GLOBAL")
+        NAMES[key] = following[0].argval if stores else None
+    return NAMES[key]

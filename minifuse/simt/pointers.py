@@ -1,0 +1,117 @@
+"""Raw pointers: memory that a kernel indexes without a shape, in a range of allowed indices, negative ones too."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from ..errors import OutOfBoundsError
+from .lanes import fault
+from .memory import Allocation, Array
+
+if TYPE_CHECKING:
+    from .machine import Machine
+
+
+class Pointer:
+    """A raw pointer to elements, with the range of indices that a kernel may use.
+
+    Parameters
+    ----------
+    data : ndarray or int
+        One-dimensional contiguous memory, whose first element has the index `low`; or the address of the element with the
+        index 0, which need not be one of the allowed ones.
+    low, high : int
+        Allowed indices are `low <= index < high`; they may be negative. `high` is needed with an address only.
+    dtype : dtype, optional
+        Of the elements; needed with an address.
+    owner : object, optional
+        What must live as long as the pointer.
+
+    Examples
+    --------
+    >>> from minifuse import simt
+    >>> import numpy as np
+    >>> def shift(out, source, n):
+    ...     i = simt.cuda.grid(1)
+    ...     if i < n:
+    ...         out[i] = source[i - 1]
+    >>> out = np.zeros(3)
+    >>> simt.run(shift, 1, 4, out, simt.Pointer(np.array([5.0, 6.0, 7.0]), low=-1), 3)
+    >>> out
+    array([5., 6., 7.])
+    """
+
+    __slots__ = ("data", "high", "low", "owner", "skew")
+
+    def __init__(
+        self,
+        data: NDArray[Any] | int,
+        low: int = 0,
+        high: int | None = None,
+        dtype: DTypeLike | None = None,
+        owner: object = None,
+    ) -> None:
+        self.skew = 0  # bytes from a multiple of 64 to the first element, of memory that is given by its address
+        if isinstance(data, int):
+            if high is None or dtype is None:
+                raise ValueError("a pointer to an address needs high= and dtype=")
+            element = np.dtype(dtype)
+            self.skew = (data + low * element.itemsize) % 64
+            data = memory_at(data + low * element.itemsize, high - low, element)
+        if data.ndim != 1 or not data.flags.c_contiguous:
+            raise ValueError(f"a pointer needs 1-D contiguous memory; got shape {data.shape}, strides {data.strides}")
+        if high is not None and high - low != data.size:
+            raise ValueError(f"{data.size} elements do not fill the indices {low} <= i < {high}")
+        self.data, self.low, self.high, self.owner = data, low, low + data.size, owner
+
+
+def memory_at(address: int, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Elements at an address of this process."""
+
+    class Raw:
+        __array_interface__ = {"data": (address, False), "shape": (count,), "typestr": dtype.str, "version": 3}  # noqa: RUF012
+
+    return np.asarray(Raw()) if count else np.zeros(0, dtype)
+
+
+class Window(Array):
+    """The elements of a `Pointer` whose first index is not 0."""
+
+    __slots__ = ("_low",)
+
+    def __init__(self, machine: "Machine", pointer: Pointer, name: str, allocation: Allocation, row: int) -> None:
+        super().__init__(machine, pointer.data, name, allocation, row)
+        self._low = pointer.low
+
+    def _inside(self, given: Any) -> int:
+        """The position in memory of an allowed index."""
+        index = self._checked_type(given)
+        if not self._low <= index < self._low + self.size:
+            raise fault(
+                OutOfBoundsError,
+                f"pointer '{self.name}': access to element {index}, which is outside",
+                f"the index needs {self._low} <= index < {self._low + self.size}",
+                array=self.name,
+                element=(index,),
+            )
+        return index - self._low
+
+    def __getitem__(self, index: Any) -> Any:
+        return Array.__getitem__(self, self._inside(index))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        Array.__setitem__(self, self._inside(index), value)
+
+    def load(self, index: int, width: int) -> tuple[Any, ...]:
+        """As `Array.load`."""
+        return super().load(index - self._low, width)
+
+    def store(self, index: int, values: tuple[Any, ...]) -> None:
+        """As `Array.store`."""
+        super().store(index - self._low, values)
+
+    def update(self, index: Any, change: Callable[[Any], Any]) -> Any:
+        """As `Array.update`."""
+        return super().update(self._inside(index), change)

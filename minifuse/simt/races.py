@@ -1,0 +1,299 @@
+"""Races: two threads at one address, one of them writes, and nothing orders them.
+
+Pure functions over the columns of a trace. What orders two accesses:
+
+    within a warp      a barrier of the block, a syncwarp
+    within a block     a barrier of the block
+    between blocks     a barrier of the grid
+    anywhere           a hand-over: a fence and an atomic, then an atomic of the other side at the same address (`fences`)
+
+A race is a property of the program, not of the order that a run happened to take: the lanes of the interpreter take turns,
+so its outputs may be right where those of hardware are not. Atomics among themselves do not race; an atomic and a plain
+access do. Words for people are made in `hazards`.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .columns import WARP, Column, Ints, distinct_pairs, key_of, run_of, spread, starts_of
+from .fences import HandOvers
+from .record import LOAD, STORE, ArrayInfo, Barrier, Collective, Events, Instruction
+
+NOWHERE: Final = np.iinfo(np.int64).max
+SCOPES: Final = ("warp", "block", "grid")
+
+
+class Race(NamedTuple):
+    """All races of two lines at one array, with one example: rows of the event columns."""
+
+    first: int
+    """The access that comes first in the program of a thread."""
+    second: int
+    kind: str
+    """'write-read', 'read-write' or 'write-write'; an atomic counts as a write."""
+    scope: str
+    """Between whom it is: lanes of a 'warp', warps of a 'block' or blocks of the 'grid'; the widest that occurs."""
+    elements: int
+    """How many elements are raced for; those of a shared array count in each block anew."""
+    same_value: bool
+    """All writes of an element wrote the same number, so that the outcome does not depend on their order."""
+
+
+class Cells(NamedTuple):
+    """Accesses taken apart into the smallest units of memory in which they differ: columns of one length, by cell."""
+
+    event: Ints
+    cell: Ints
+    address: Ints
+
+
+class Conflicts(NamedTuple):
+    """Pairs of unordered accesses, one for each two sides of a cell at one time: columns of one length."""
+
+    left: Ints
+    right: Ints
+    """Events, as `left`; its side is not below left's."""
+    address: Ints
+    same_value: NDArray[np.bool_]
+
+
+def races(
+    events: Events,
+    arrays: Sequence[ArrayInfo],
+    instructions: Sequence[Instruction],
+    barriers: Sequence[Barrier] = (),
+    collectives: Sequence[Collective] = (),
+) -> list[Race]:
+    """Find the races, one for each array, pair of lines and kind.
+
+    Notes
+    -----
+    Accesses of different widths race where they overlap. Where a thread runs both lines between two barriers, the kind says
+    which comes first in its program; where it does so in both orders, as in a loop without barriers, there are two races.
+    Else, the order of the run decides. Lanes that have passed different numbers of syncwarps are taken to be ordered,
+    whatever the masks. Costs a few sorts of the accesses to memory that several threads touch: about a second for a million
+    events.
+
+    Examples
+    --------
+    Two threads store different values at one address:
+
+    >>> zero = np.zeros(2, int)
+    >>> events = Events(zero, np.array([0, 1]), *[zero] * 5, zero + 1, zero + 256, zero + 4, np.array([1.0, 2.0]))
+    >>> arrays = [ArrayInfo("out", "global", 256, (1,), (4,), 4, "float32")]
+    >>> races(events, arrays, [Instruction("k.py", "k", 3, 0, 0)])
+    [Race(first=0, second=1, kind='write-write', scope='warp', elements=1, same_value=False)]
+    """
+    cells = _contested(events, _cells(events, arrays))
+    if not len(cells.event):
+        return []
+    side = _sides(events, instructions)
+    value = _comparable_values(events, arrays)
+    found = []
+    for scope, (period, agent) in zip(SCOPES, _times(events, barriers), strict=True):
+        hand_overs = HandOvers(events, collectives, cells.event, between_blocks=scope == "grid")
+        found.append(_conflicts(events, cells, period, agent, side, value, hand_overs))
+    return _summarize(events, arrays, found, side, grid_phase(events, barriers))
+
+
+def _sides(events: Events, instructions: Sequence[Instruction]) -> Ints:
+    """A number for each event: equal for equal line, array and kind, and ordered by them."""
+    lines = sorted({(instruction.file, instruction.line) for instruction in instructions})
+    number = {line: index for index, line in enumerate(lines)}
+    line_of = np.array([number[instruction.file, instruction.line] for instruction in instructions], np.int64)
+    return np.unique(key_of(line_of[events.instruction], events.array, events.kind), return_inverse=True)[1]
+
+
+def _comparable_values(events: Events, arrays: Sequence[ArrayInfo]) -> NDArray[np.float64]:
+    """What plain stores wrote; NaN, which equals nothing, where the column of values does not hold all of it."""
+    itemsize = np.array([info.itemsize for info in arrays])[events.array]
+    is_exact = np.array([info.dtype[:5] == "float" for info in arrays])[events.array] | (np.abs(events.value) < 2**53)
+    is_real = np.array([not info.dtype.startswith("complex") for info in arrays])[events.array]
+    return np.where((events.kind == STORE) & (events.nbytes == itemsize) & is_exact & is_real, events.value, np.nan)
+
+
+def _cells(events: Events, arrays: Sequence[ArrayInfo]) -> Cells:
+    """Take accesses apart, so that two overlap exactly where they have a cell in common.
+
+    The cells of an array are as large as all its accesses allow; arrays over the same memory have the same cells.
+    """
+    count = len(arrays)
+    low, high = np.full(count, NOWHERE), np.zeros(count, np.int64)
+    np.minimum.at(low, events.array, events.address)
+    np.maximum.at(high, events.array, events.address + events.nbytes)
+    unit = np.full(count, WARP, np.int64)
+    alignment = events.address | events.nbytes
+    np.minimum.at(unit, events.array, alignment & -alignment)
+    by_place = np.argsort(low, kind="stable")
+    reach = np.maximum.accumulate(high[by_place])
+    is_apart = np.r_[True, low[by_place][1:] >= reach[:-1]][:count]
+    starts = np.flatnonzero(is_apart)
+    if count:
+        unit[by_place] = np.minimum.reduceat(unit[by_place], starts)[run_of(starts, count)]
+    is_shared = np.array([info.space == "shared" for info in arrays], bool)
+    size = unit[events.array]
+    event, cell = spread(events.address // size, (events.address + events.nbytes - 1) // size)
+    memory = np.where(is_shared[events.array], events.block + 1, 0)
+    address = cell * size[event]
+    key = key_of(memory[event], address)
+    order = np.argsort(key, kind="stable")
+    return Cells(event[order], run_of(starts_of(key[order]), len(key)), address[order])
+
+
+def _contested(events: Events, cells: Cells) -> Cells:
+    """The cells that are written, and accessed by more than one thread."""
+    if not len(cells.event):
+        return cells
+    lane = key_of(events.block, events.thread)[cells.event]
+    starts = starts_of(cells.cell)
+    is_contested = np.maximum.reduceat(events.kind[cells.event], starts) > LOAD
+    is_contested &= np.minimum.reduceat(lane, starts) < np.maximum.reduceat(lane, starts)
+    rows = np.flatnonzero(is_contested[cells.cell])
+    return Cells(*(column[rows] for column in cells))
+
+
+def _times(events: Events, barriers: Sequence[Barrier]) -> list[tuple[Ints, Ints]]:
+    """For each scope: when an event happens, and who does it. Between two who differ, what is equal in time is unordered."""
+    warp = key_of(events.block, events.thread // WARP)
+    return [
+        (key_of(warp, events.epoch, events.warp_epoch), key_of(events.block, events.thread)),
+        (key_of(events.block, events.epoch), warp),
+        (grid_phase(events, barriers), events.block.astype(np.int64)),
+    ]
+
+
+def grid_phase(events: Events, barriers: Sequence[Barrier]) -> Ints:
+    """How many barriers of the grid the block of each event had passed."""
+    passed = np.array([(barrier.block, barrier.epoch) for barrier in barriers if barrier.kind == "grid"], np.int64).reshape(
+        -1, 2
+    )
+    span = int(max(events.epoch.max(initial=0), passed[:, 1].max(initial=0))) + 1
+    ends = np.sort(passed[:, 0] * span + passed[:, 1])
+    block = events.block.astype(np.int64) * span
+    return np.searchsorted(ends, block + events.epoch) - np.searchsorted(ends, block)
+
+
+def _conflicts(
+    events: Events,
+    cells: Cells,
+    period: Ints,
+    agent: Ints,
+    side: Ints,
+    value: NDArray[np.float64],
+    hand_overs: HandOvers,
+) -> Conflicts:
+    """Unordered accesses to one cell in one period by two agents.
+
+    The accesses of a cell in a period fall into sides (line, array, kind), of which there are few, so that pairs of sides
+    are looked at instead of pairs of accesses. Of a side, its first access and its first by another agent suffice. Where
+    there are hand-overs, a side is one agent's accesses between two of them.
+    """
+    moment = key_of(cells.cell, period[cells.event])
+    order = np.argsort(moment, kind="stable")
+    event, moment = cells.event[order], moment[order]
+    starts = starts_of(moment)
+    is_open = np.maximum.reduceat(events.kind[event], starts) > LOAD
+    is_open &= np.minimum.reduceat(agent[event], starts) < np.maximum.reduceat(agent[event], starts)
+    rows = np.flatnonzero(is_open[run_of(starts, len(event))])
+    if not len(rows):
+        return Conflicts(rows, rows, rows, rows > 0)
+    event, moment, address = event[rows], moment[rows], cells.address[order][rows]
+
+    parts = [moment, side[event]]
+    if hand_overs:
+        parts += [agent[event], hand_overs.class_of(event)]
+    part = key_of(*parts)
+    order = np.argsort(part, kind="stable")
+    event, starts = event[order], starts_of(part[order])
+    other, has_other = _first_of_others(event, agent[event], starts)
+    low, high = np.minimum.reduceat(value[event], starts), np.maximum.reduceat(value[event], starts)
+    event, moment, address = event[starts], moment[order][starts], address[order][starts]
+
+    found = []
+    for distance in range(len(event)):
+        left = np.flatnonzero(moment[: len(moment) - distance] == moment[distance:])
+        if not len(left):
+            break
+        left = left[_can_race(events.kind[event[left]], events.kind[event[left + distance]])]
+        right = left + distance
+        is_same_agent = agent[event[left]] == agent[event[right]]
+        pair = (
+            np.where(is_same_agent & ~has_other[right], other[left], event[left]),
+            np.where(is_same_agent & has_other[right], other[right], event[right]),
+        )
+        is_same = (low[left] == high[left]) & (low[right] == high[right]) & (low[left] == low[right])
+        keep = (~is_same_agent | has_other[left] | has_other[right]) & ~hand_overs.orders(*pair)
+        found.append(Conflicts(pair[0][keep], pair[1][keep], address[left][keep], is_same[keep]))
+    return _joined(found)
+
+
+def _joined(parts: Sequence[Conflicts]) -> Conflicts:
+    return Conflicts(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _first_of_others(event: Ints, agent: Ints, starts: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    """Of each run, the first event by another agent than that of its first event, and whether there is one."""
+    is_other = agent != agent[starts][run_of(starts, len(agent))]
+    row = np.minimum.reduceat(np.where(is_other, np.arange(len(agent)), NOWHERE), starts)
+    return event[np.minimum(row, len(event) - 1)], row < NOWHERE
+
+
+def _can_race(left: NDArray[np.uint8], right: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Whether accesses of these kinds race: one writes, and not both are atomic."""
+    is_harmless: NDArray[np.bool_] = (left == right) & (left != STORE)
+    return ~is_harmless
+
+
+def _summarize(
+    events: Events, arrays: Sequence[ArrayInfo], found: Sequence[Conflicts], side: Ints, phase: Ints
+) -> list[Race]:
+    """One race for each two sides and kind, with the first example in the widest scope."""
+    left, right, address, same_value = _joined(found)
+    scope = np.repeat(np.arange(len(found)), [len(part.left) for part in found])
+    pair = np.unique(key_of(side[left], side[right]), return_inverse=True)[1]
+    order = np.lexsort((np.minimum(left, right), np.maximum(left, right), -scope, pair))
+    examples = order[starts_of(pair[order])]
+    elements = np.bincount(distinct_pairs(pair, _elements(events, arrays, left, address))[0])
+    differing = np.bincount(pair, ~same_value)
+    result = [
+        Race(first, second, kind, SCOPES[scope[row]], count, not different)
+        for row, count, different in zip(examples, elements.tolist(), differing.tolist(), strict=True)
+        for first, second, kind in _kinds(
+            events, int(left[row]), int(right[row]), side, phase if scope[row] == 2 else events.epoch
+        )
+    ]
+    return sorted(result, key=lambda race: (max(race.first, race.second), min(race.first, race.second), race.kind))
+
+
+def _elements(events: Events, arrays: Sequence[ArrayInfo], event: Ints, address: Ints) -> Ints:
+    """A number for the element that lies at the address: equal for equal elements of one memory."""
+    array = events.array[event]
+    base = np.array([info.base for info in arrays])[array]
+    itemsize = np.array([info.itemsize for info in arrays])[array]
+    is_shared = np.array([info.space == "shared" for info in arrays])[array]
+    return key_of(np.where(is_shared, events.block[event] + 1, 0), base + (address - base) // itemsize * itemsize)
+
+
+def _kinds(events: Events, left: int, right: int, side: Ints, period: Column) -> list[tuple[int, int, str]]:
+    """The kinds of race that two accesses are an example of: (first, second, kind), by the order of a thread's program."""
+    if events.kind[left] != LOAD and events.kind[right] != LOAD:
+        first, second = (left, right) if side[left] != side[right] else sorted((left, right))
+        return [(first, second, "write-write")]
+    write, read = (left, right) if events.kind[left] != LOAD else (right, left)
+    lane = key_of(events.block, events.thread, period)
+    writes, reads = np.flatnonzero(side == side[write]), np.flatnonzero(side == side[read])
+    is_before, is_after = _happens_before(lane, writes, reads), _happens_before(lane, reads, writes)
+    if not is_before and not is_after:
+        is_before, is_after = write < read, read < write
+    return [(write, read, "write-read")] * is_before + [(read, write, "read-write")] * is_after
+
+
+def _happens_before(lane: Ints, early: Ints, late: Ints) -> bool:
+    """Whether some lane does an event of `early` before one of `late`. Both are ordered by time."""
+    early_lanes, first = np.unique(lane[early], return_index=True)
+    late_lanes, last = np.unique(lane[late][::-1], return_index=True)
+    _, i, j = np.intersect1d(early_lanes, late_lanes, assume_unique=True, return_indices=True)
+    return bool(np.any(early[first[i]] < late[::-1][last[j]]))

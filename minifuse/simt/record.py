@@ -1,0 +1,263 @@
+"""The record of a launch: which lane touched which byte at which line, as columns.
+
+While the kernel runs, an access appends five values to a flat list, and a change of lane or epoch appends one segment;
+columns are made of both in chunks. What can be known afterwards (occurrences, synthetic addresses) is computed afterwards.
+Facts and verdicts over the columns are made in `facts` and `hazards`.
+"""
+
+from collections.abc import Iterable
+from types import CodeType
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import LimitError
+from .places import Instruction as Instruction
+from .places import Place, begin, instruction_at
+
+LOAD: Final = 0
+STORE: Final = 1
+ATOMIC: Final = 2
+
+WIDTH: Final = 5  # values an event in the log: code, bytecode offset, tag, byte offset in the allocation, value
+CHUNK: Final = 1 << 16  # events between two conversions to columns, so that a long trace takes 50 bytes an event
+
+
+class ArrayInfo(NamedTuple):
+    """One array that a launch touches. Views made in a kernel count as the array that they look at."""
+
+    name: str
+    space: str  # 'global', 'shared' or 'const'
+    base: int  # synthetic byte address of the first element
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]  # bytes
+    itemsize: int
+    dtype: str
+    low: int = 0  # the index of the first element, where a pointer does not start there
+
+
+class Barrier(NamedTuple):
+    """One passage of a block through a barrier. A barrier of the grid has a row for each block."""
+
+    block: int
+    epoch: int  # the epoch that it ends
+    instruction: int
+    kind: str  # 'syncthreads', 'syncthreads_count', 'syncthreads_and', 'syncthreads_or' or 'grid'
+    value: int  # what the lanes got; 0 where they get nothing
+
+
+class Collective(NamedTuple):
+    """One operation of a warp in which the lanes of a mask meet; or a memory fence, of one lane."""
+
+    block: int
+    warp: int
+    instruction: int
+    kind: str  # the word: 'shfl_down_sync', 'syncwarp', ...
+    mask: int
+    occurrence: int  # how often these lanes had met at this instruction before
+    epoch: int = 0  # barriers that the block had passed
+    position: int = -1  # events recorded before it
+
+
+class Events(NamedTuple):
+    """The accesses of a launch in the order of execution: columns of one length.
+
+    A warp's request to memory is what is equal in (block, thread // 32, instruction, occurrence).
+    """
+
+    block: NDArray[np.int32]  # linear: x + y * gridDim.x + z * gridDim.x * gridDim.y
+    thread: NDArray[np.int32]  # linear in its block
+    instruction: NDArray[np.int32]  # row of the table of instructions
+    occurrence: NDArray[np.int32]  # how often this lane had executed this instruction before
+    epoch: NDArray[np.int32]  # barriers that the block had passed
+    warp_epoch: NDArray[np.int32]  # syncwarps that the lane had passed
+    array: NDArray[np.int32]  # row of the table of arrays
+    kind: NDArray[np.uint8]  # LOAD, STORE or ATOMIC
+    address: NDArray[np.int64]  # synthetic, bytes
+    nbytes: NDArray[np.int32]
+    value: NDArray[np.float64]  # of the first element: what was read, what was written, what an atomic left in memory
+
+
+EVENT_TYPES: Final = Events(*map(np.dtype, (*["i4"] * 7, "u1", "i8", "i4", "f8")))  # type: ignore[arg-type]
+
+
+class Recorder:
+    """Gathers the events of one launch.
+
+    Parameters
+    ----------
+    limit
+        Events after which the launch ends with a LimitError; None for no limit.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = limit
+        self.arrays: list[ArrayInfo] = []
+        self.barriers: list[tuple[int, int, Place, str, int]] = []
+        self.collectives: list[tuple[int, int, Place, str, int, int, int]] = []
+        self._bases: list[int] = []  # an array's row -> synthetic address of the allocation that it lies in
+        self._log: list[Any] = []
+        self._segments: list[tuple[int, ...]] = []  # first event, block, thread, epoch, warp epoch
+        self._chunks: list[tuple[NDArray[Any], ...]] = []
+        self._count = 0  # events in the chunks
+        self._codes: dict[int, tuple[int, CodeType]] = {}  # id -> (number, the code, kept so that the id stays its own)
+        self._full = 0
+        self._make_room()
+
+    def add_array(self, info: ArrayInfo, allocation_base: int) -> int:
+        """Enter an array into the table; its row."""
+        self.arrays.append(info)
+        self._bases.append(allocation_base)
+        return len(self.arrays) - 1
+
+    def begin(self, block: int, thread: int, epoch: int, warp_epoch: int) -> None:
+        """What is recorded from here on belongs to this lane, in these epochs."""
+        self._segments.append((len(self._log) // WIDTH, block, thread, epoch, warp_epoch))
+
+    def add(self, code: CodeType, offset_in_code: int, tag: int, offset: int, value: Any) -> None:
+        """Record one access of the current lane, at a byte offset in the allocation of the array in `tag`."""
+        log = self._log
+        log += (code, offset_in_code, tag, offset, value)
+        if len(log) >= self._full:
+            self._flush()
+
+    @property
+    def position(self) -> int:
+        """Events recorded so far."""
+        return self._count + len(self._log) // WIDTH
+
+    def _make_room(self) -> None:
+        room = CHUNK if self.limit is None else min(CHUNK, self.limit + 1 - self._count)
+        self._full = WIDTH * room
+
+    def _flush(self) -> None:
+        """Turn the log into columns; raise where there are more events than the limit."""
+        log, segments = self._log, self._segments
+        is_over = self.limit is not None and self._count + len(log) // WIDTH > self.limit
+        if is_over:
+            del log[-WIDTH:]
+        if log:
+            self._chunks.append(self._columns(log, segments))
+            self._count += len(log) // WIDTH
+            log.clear()
+            self._segments = [(0, *segments[-1][1:])]
+        self._make_room()
+        if is_over:
+            raise LimitError(
+                f"more than {self.limit} events; trace a smaller grid, or ask for more with limit= (about 50 bytes an event)"
+            )
+
+    def _columns(self, log: list[Any], segments: list[tuple[int, ...]]) -> tuple[NDArray[Any], ...]:
+        count = len(log) // WIDTH
+        table = np.array(segments, np.int64)
+        lengths = np.diff(table[:, 0], append=count)
+        block, thread, epoch, warp_epoch = (np.repeat(column, lengths) for column in table[:, 1:].T)
+        tag = np.array(log[2::WIDTH], np.int64)
+        code = self._number_codes(log[0::WIDTH])
+        place = (code << 32) + np.array(log[1::WIDTH], np.int64)
+        offset = np.array(log[3::WIDTH], np.int64)
+        value = values(log[4::WIDTH], any(info.dtype.startswith("complex") for info in self.arrays))
+        return block, thread, place, epoch, warp_epoch, tag >> 16, tag & 3, offset, tag >> 2 & 0x3FFF, value
+
+    def _number_codes(self, codes: list[CodeType]) -> NDArray[np.int64]:
+        identities, first, inverse = np.unique(
+            np.fromiter(map(id, codes), np.int64, len(codes)), return_index=True, return_inverse=True
+        )
+        numbers = [self._number(codes[index]) for index in first.tolist()] or [0]
+        del identities
+        return np.array(numbers, np.int64)[inverse]
+
+    def _number(self, code: CodeType) -> int:
+        return self._codes.setdefault(id(code), (len(self._codes), code))[0]
+
+    def _key(self, place: Place) -> int:
+        return (self._number(place[0]) << 32) + begin(*place)
+
+    def finish(self) -> tuple[Events, list[Instruction], list[Barrier], list[Collective]]:
+        """The events, and the tables that they point into. The recorder is empty afterwards."""
+        if self._log:
+            self._chunks.append(self._columns(self._log, self._segments))
+            self._log.clear()
+        chunks, self._chunks = self._chunks or [self._columns([], [(0,) * 5])], []
+        block, thread, place, epoch, warp_epoch, array, kind, offset, nbytes, value = map(
+            np.concatenate, zip(*chunks, strict=True)
+        )
+        del chunks
+        place = self._at_begins(place)
+        meetings = [*(self._key(row[2]) for row in self.barriers), *(self._key(row[2]) for row in self.collectives)]
+        keys = np.unique(np.concatenate([np.unique(place), np.array(meetings, np.int64)]))
+        instructions, row_of_key = self._table(keys.tolist())
+        instruction = np.array([row_of_key[key] for key in keys.tolist()] or [0], np.int64)[np.searchsorted(keys, place)]
+        bases = np.array(self._bases or [0], np.int64)
+        columns = (
+            *(block, thread, instruction, occurrences(block, thread, instruction), epoch, warp_epoch),
+            *(array, kind, bases[array] + offset, nbytes, as_stored(value, array, self.arrays)),
+        )
+        events = Events(*(column.astype(dtype) for column, dtype in zip(columns, EVENT_TYPES, strict=True)))
+        barriers = [Barrier(*row[:2], row_of_key[self._key(row[2])], *row[3:]) for row in self.barriers]
+        return events, instructions, barriers, self._meetings(row_of_key)
+
+    def _at_begins(self, place: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The column of places with every offset at the begin of its instruction."""
+        codes = dict(self._codes.values())
+        keys, inverse = np.unique(place, return_inverse=True)
+        begins = [(key >> 32 << 32) + begin(codes[key >> 32], key & 0xFFFF_FFFF) for key in keys.tolist()]
+        return np.array(begins, np.int64)[inverse]
+
+    def _table(self, keys: list[int]) -> tuple[list[Instruction], dict[int, int]]:
+        """The instructions in the order of the source, and the row of each key."""
+        codes = dict(self._codes.values())
+        found = [(instruction_at(codes[key >> 32], key & 0xFFFF_FFFF), key) for key in keys]
+        found.sort(key=lambda pair: (pair[0].file, pair[0].line, pair[0].column, pair[0].offset, pair[1]))
+        return [instruction for instruction, _ in found], {key: row for row, (_, key) in enumerate(found)}
+
+    def _meetings(self, row_of_key: dict[int, int]) -> list[Collective]:
+        counts: dict[tuple[int, ...], int] = {}
+        rows = []
+        for block, warp, place, kind, mask, epoch, position in self.collectives:
+            instruction = row_of_key[self._key(place)]
+            key = (block, warp, instruction, mask)
+            counts[key] = counts.get(key, -1) + 1
+            rows.append(Collective(block, warp, instruction, kind, mask, counts[key], epoch, position))
+        return rows
+
+
+def tag(array: int, nbytes: int, kind: int) -> int:
+    """Which array, how many bytes and what kind of access, in one number."""
+    return array << 16 | nbytes << 2 | kind
+
+
+def values(found: list[Any], has_complex: bool) -> NDArray[np.float64]:
+    """A column of numbers; of a complex number its real part."""
+    numbers = (value.real for value in found) if has_complex else found
+    return np.fromiter(numbers, np.float64, len(found))
+
+
+def as_stored(value: NDArray[np.float64], array: NDArray[np.int64], arrays: Iterable[ArrayInfo]) -> NDArray[np.float64]:
+    """The values as the elements hold them: what was stored into an array of float32 is rounded to it."""
+    for row, info in enumerate(arrays):
+        dtype = np.dtype(info.dtype)
+        here = array == row
+        if dtype.kind == "f" and dtype.itemsize < 8:
+            with np.errstate(all="ignore"):
+                value[here] = value[here].astype(dtype)
+        elif dtype.kind in "iu":
+            value[here] = np.trunc(value[here])
+        elif dtype.kind == "b":
+            value[here] = value[here] != 0
+    return value
+
+
+def occurrences(block: NDArray[Any], thread: NDArray[Any], instruction: NDArray[Any]) -> NDArray[np.int64]:
+    """How often the same lane had executed the same instruction before, for each event."""
+    if not len(block):
+        return np.zeros(0, np.int64)
+    key = (block * (int(thread.max()) + 1) + thread) * (int(instruction.max()) + 1) + instruction
+    order = np.argsort(key, kind="stable")
+    ordered = key[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    rank = np.arange(len(key)) - np.repeat(starts, np.diff(starts, append=len(key)))
+    occurrence = np.empty_like(rank)
+    occurrence[order] = rank
+    return occurrence

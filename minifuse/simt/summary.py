@@ -1,0 +1,143 @@
+"""The facts of a launch as plain numbers, for the command line, files and tables.
+
+Each group of numbers stands under the label that says what it is worth:
+
+    TRACED     it ran: accesses, bytes, barriers
+    DERIVED    the rules of `facts` and `races` say so: requests, sectors, wavefronts, hazards
+"""
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from .columns import Column, Ints
+from .facts import SECTOR
+from .hazards import find_unwritten
+from .record import ATOMIC, LOAD, STORE
+
+if TYPE_CHECKING:
+    from .trace import Trace
+
+SPACES: Final = ("global", "shared", "const")
+NOT_MODELLED: Final = (
+    "cache hits",
+    "latency",
+    "the order in which hardware runs warps and blocks",
+    "loads and stores that the compiler hoists, merges or removes",
+    "registers that spill to local memory",
+    "atomics at one address that are served one by one",
+    "the constant cache",
+)
+
+
+def summarize(trace: "Trace") -> dict[str, Any]:
+    """Count what a launch did: in all, by memory space, by array and by line.
+
+    Returns
+    -------
+    dict
+        Plain numbers, strings, lists and dicts, so that `json.dumps` takes it. `spaces`, `arrays` and `lines` have the same
+        numbers under TRACED and DERIVED; `efficiency` is `ideal_sectors / sectors`, above 1 where lanes share elements, and
+        None without sectors; `bank_conflicts` are the wavefronts beyond those of a request without conflicts.
+
+    Examples
+    --------
+    >>> from minifuse import simt
+    >>> def double(a):
+    ...     i = simt.cuda.grid(1)
+    ...     a[i] = a[i] * 2
+    >>> facts = simt.trace(double, 1, 32, np.ones(32, np.float32)).summary()
+    >>> facts["arrays"][0]["TRACED"]
+    {'loads': 32, 'stores': 32, 'atomics': 0, 'bytes_requested': 256}
+    >>> facts["spaces"]["global"]["DERIVED"]["sectors"]
+    8
+    """
+    found, events = trace.requests(), trace.events
+    lines = sorted({(row.file, row.line) for row in trace.instructions})
+    number = {line: index for index, line in enumerate(lines)}
+    line_of = np.array([number[row.file, row.line] for row in trace.instructions] or [0])
+    space_of = np.array([SPACES.index(info.space) for info in trace.arrays] or [0])
+    spaces = _count(trace, space_of[events.array], space_of[found.array], len(SPACES))
+    arrays = _count(trace, events.array.astype(np.int64), found.array, len(trace.arrays))
+    at_lines = _count(trace, line_of[events.instruction], line_of[found.instruction], len(lines))
+    idle = _count_idle(trace, line_of, len(lines))
+    return {
+        **{name: getattr(trace, name) for name in ("kernel", "file", "line", "shared", "seed", "is_complete")},
+        "grid": list(trace.grid),
+        "block": list(trace.block),
+        "TRACED": {
+            "events": len(events.block),
+            "barriers": dict(Counter(barrier.kind for barrier in trace.barriers)),
+            "collectives": dict(Counter(collective.kind for collective in trace.collectives)),
+            "elements_not_written": find_unwritten(trace.names),
+        },
+        "DERIVED": {
+            "requests": len(found.block),
+            "partial_requests": sum(line["partial_requests"] for line in idle),
+            "hazards": dict(Counter(type(error).__name__ for error in trace.hazards())),
+        },
+        "spaces": dict(zip(SPACES, spaces, strict=True)),
+        "arrays": [
+            {"name": info.name, "space": info.space, "shape": list(info.shape), "dtype": info.dtype, **counts}
+            for info, counts in zip(trace.arrays, arrays, strict=True)
+        ],
+        "lines": [
+            {"file": file, "line": line, "TRACED": counts["TRACED"], "DERIVED": {**counts["DERIVED"], **lanes}}
+            for (file, line), counts, lanes in zip(lines, at_lines, idle, strict=True)
+            if counts["DERIVED"]["requests"]
+        ],
+        "not_modelled": list(NOT_MODELLED),
+    }
+
+
+def _count(trace: "Trace", event_group: Ints, request_group: Ints, count: int) -> list[dict[str, Any]]:
+    """The numbers of each group, given the group of each event and of each request."""
+    events, found = trace.events, trace.requests()
+
+    def of_events(weight: Column) -> list[int]:
+        return _totals(event_group, weight, count)
+
+    def of_requests(weight: Column) -> list[int]:
+        return _totals(request_group, weight, count)
+
+    traced = {
+        "loads": of_events(events.kind == LOAD),
+        "stores": of_events(events.kind == STORE),
+        "atomics": of_events(events.kind == ATOMIC),
+        "bytes_requested": of_events(events.nbytes),
+    }
+    sectors, ideal = of_requests(found.sectors), of_requests(found.ideal_sectors)
+    derived: dict[str, list[Any]] = {
+        "requests": of_requests(np.ones_like(found.block)),
+        "sectors": sectors,
+        "ideal_sectors": ideal,
+        "efficiency": [least / got if got else None for least, got in zip(ideal, sectors, strict=True)],
+        "cache_lines": of_requests(found.lines),
+        "bytes_moved": [SECTOR * got for got in sectors],
+        "wavefronts": of_requests(found.wavefronts),
+        "bank_conflicts": of_requests(found.wavefronts - found.ideal_wavefronts),
+    }
+    return [{"TRACED": _row(traced, index), "DERIVED": _row(derived, index)} for index in range(count)]
+
+
+def _row(columns: dict[str, list[Any]], index: int) -> dict[str, Any]:
+    return {name: column[index] for name, column in columns.items()}
+
+
+def _totals(group: Ints, weight: Column, count: int) -> list[int]:
+    """The sum of the weights of each group; exact up to 2^53."""
+    totals: list[int] = np.bincount(group, weight, count).astype(np.int64).tolist()
+    return totals
+
+
+def _count_idle(trace: "Trace", line_of: Ints, count: int) -> list[dict[str, int]]:
+    """For each line, the requests that lack lanes of their warp, and the lanes that took part and that could have."""
+    table = trace.divergence()
+    line = line_of[table.instruction]
+    columns = {
+        "partial_requests": _totals(line, table.partial, count),
+        "active_lanes": _totals(line, table.lanes, count),
+        "possible_lanes": _totals(line, table.possible, count),
+    }
+    return [_row(columns, index) for index in range(count)]

@@ -1,0 +1,239 @@
+"""A trace: all that is known of one launch of a kernel that ran in the interpreter.
+
+The machine fills it. Facts are computed when they are asked for, by `facts`, `races`, `hazards` and `summary`; a trace in a
+file is the same as one in memory.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import errors
+from ..errors import SimtError
+from . import archive
+from .facts import Divergence, Requests, Reuse, divergence, requests, reuse
+from .hazards import Names, find_race_errors, find_unwritten_errors
+from .races import Race, races
+from .record import EVENT_TYPES, ArrayInfo, Barrier, Collective, Events, Instruction
+from .summary import summarize
+
+TABLES = {"instructions": Instruction, "arrays": ArrayInfo, "barriers": Barrier, "collectives": Collective}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Trace:
+    """What one launch did.
+
+    Attributes
+    ----------
+    kernel, file, line : str, str, int
+        The name of the kernel, and where it begins.
+    grid, block : tuple of three ints
+        Blocks and threads along x, y and z.
+    shared : int
+        Bytes of dynamic shared memory.
+    seed : int
+        Chose the order of warps and blocks.
+    arguments : list of (name, value)
+        Those that are no arrays.
+    outputs : dict of ndarray
+        The arrays among the arguments that the kernel wrote to, by name.
+    events : Events
+        Every access to global, shared and constant memory, in the order of execution.
+    instructions, arrays, barriers, collectives : list
+        The tables that the columns of `events` point into, and what the threads met at.
+    findings : list of SimtError
+        What the machine found while the kernel ran. `hazards()` has these and all others.
+    is_complete : bool
+        Whether every thread came to its end. If not, the last of the findings says why.
+    fresh : tuple of str
+        The arrays among the arguments that held nothing when the launch began.
+
+    Examples
+    --------
+    >>> from minifuse import simt
+    >>> def copy(out, a):
+    ...     i = simt.cuda.grid(1)
+    ...     out[i] = a[2 * i]
+    >>> trace = simt.trace(copy, 2, 32, np.zeros(64, np.float32), np.zeros(128, np.float32))
+    >>> trace
+    <Trace of copy, grid (2, 1, 1), block (32, 1, 1), seed 0: 128 events, complete>
+    >>> trace.requests().sectors.tolist()
+    [8, 4, 8, 4]
+    >>> trace.reuse("a")
+    Reuse(loads=64, distinct=64, minimum=1, maximum=1, mean=1.0)
+    >>> trace.hazards()
+    []
+    """
+
+    kernel: str
+    file: str
+    line: int
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int
+    seed: int
+    arguments: list[tuple[str, Any]]
+    outputs: Mapping[str, NDArray[Any]]
+    events: Events
+    instructions: list[Instruction]
+    arrays: list[ArrayInfo]
+    barriers: list[Barrier]
+    collectives: list[Collective]
+    findings: list[SimtError]
+    is_complete: bool
+    fresh: tuple[str, ...] = ()
+
+    @property
+    def threads(self) -> int:
+        """Threads a block."""
+        x, y, z = self.block
+        return x * y * z
+
+    def requests(self) -> Requests:
+        """The accesses gathered into warp requests, with the sectors, cache lines and wavefronts that each takes."""
+        return self._requests
+
+    def divergence(self) -> Divergence:
+        """How many lanes take part in the requests of each instruction."""
+        return divergence(self._requests, self.threads)
+
+    def reuse(self, array: str) -> Reuse:
+        """How often the elements of an array, given by its name, are loaded.
+
+        Raises
+        ------
+        SimtError
+            The launch has no array of this name.
+        """
+        for row, info in enumerate(self.arrays):
+            if info.name == array:
+                return reuse(self.events, row, info)
+        known = ", ".join(repr(info.name) for info in self.arrays) or "none at all"
+        raise SimtError(f"the launch of {self.kernel} has no array {array!r}; it has {known}")
+
+    def races(self) -> list[Race]:
+        """The races, as rows of the event columns."""
+        return self._races
+
+    def hazards(self) -> list[SimtError]:
+        """All that is wrong with the launch: what the machine found, then races, then outputs that were written in part.
+
+        Notes
+        -----
+        Where the launch did not come to its end, unwritten outputs mean nothing and are left out.
+        """
+        unwritten = find_unwritten_errors(self.fresh, self.names) if self.is_complete else []
+        return [*self.findings, *find_race_errors(self._races, self.names), *unwritten]
+
+    def summary(self) -> dict[str, Any]:
+        """The facts as plain numbers, each under its label, ready for JSON: see `summary.summarize`."""
+        return summarize(self)
+
+    @property
+    def names(self) -> Names:
+        """What people call the rows of the event columns."""
+        return Names(self.events, self.instructions, self.arrays, self.grid, self.block)
+
+    @cached_property
+    def _requests(self) -> Requests:
+        return requests(self.events, self.arrays)
+
+    @cached_property
+    def _races(self) -> list[Race]:
+        return races(self.events, self.arrays, self.instructions, self.barriers, self.collectives)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the trace to a file, as a .npz of columns and tables without pickles; equal traces give equal bytes."""
+        columns, tables = self._parts()
+        archive.write(path, columns, tables)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Trace":
+        """The trace that was saved to a file. It equals the one that was saved.
+
+        Raises
+        ------
+        SimtError
+            The file holds no trace, one of another version, or is damaged.
+        OSError
+            There is no such file, or it cannot be read.
+        """
+        columns, tables = archive.read(path)
+        try:
+            return cls(**_values_of(columns, tables))
+        except (KeyError, TypeError, ValueError) as error:
+            raise SimtError(f"{path} lacks a part of a trace ({error}); make a new one with trace.save(path)") from error
+
+    def _parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Arrays, and all else as JSON knows it."""
+        tables = {field.name: getattr(self, field.name) for field in fields(self)}
+        events, outputs = tables.pop("events"), tables.pop("outputs")
+        columns = {f"event.{name}": column for name, column in events._asdict().items()}
+        columns |= {f"output.{index}": np.asarray(output) for index, output in enumerate(outputs.values())}
+        tables["findings"] = [_record_of(error) for error in self.findings]
+        return columns, {**tables, "outputs": list(outputs)}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Trace):
+            return NotImplemented
+        columns, tables = self._parts()
+        other_columns, other_tables = other._parts()
+        return (
+            tables == other_tables
+            and columns.keys() == other_columns.keys()
+            and all(_is_same(column, other_columns[name]) for name, column in columns.items())
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # holds arrays
+
+    def __repr__(self) -> str:
+        state = "complete" if self.is_complete else "cut short"
+        return (
+            f"<Trace of {self.kernel}, grid {tuple(self.grid)}, block {tuple(self.block)}, seed {self.seed}: "
+            f"{len(self.events.block)} events, {state}>"
+        )
+
+
+load = Trace.load  # as `simt.load(path)`
+
+
+def _is_same(left: NDArray[Any], right: NDArray[Any]) -> bool:
+    """Whether two arrays hold the same bits."""
+    return left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()
+
+
+def _record_of(error: SimtError) -> dict[str, Any]:
+    """An error as JSON knows it."""
+    attributes = {name: getattr(error, name) for name in ("lines", "array", "element", "block", "threads", "epoch")}
+    return {"type": type(error).__name__, "message": str(error), **attributes}
+
+
+def _error_of(record: dict[str, Any]) -> SimtError:
+    """The error that `_record_of` made a record of."""
+    kind = getattr(errors, record.pop("type"), SimtError)
+    return kind(record.pop("message"), **{name: _as_tuple(value) for name, value in record.items()})
+
+
+def _as_tuple(value: Any) -> Any:
+    """JSON has lists only; tables have tuples only."""
+    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
+
+
+def _values_of(columns: dict[str, NDArray[Any]], tables: dict[str, Any]) -> dict[str, Any]:
+    """The attributes of a trace, from its parts."""
+    values = {name: _as_tuple(value) for name, value in tables.items()}
+    values["events"] = events = Events(**{name: columns[f"event.{name}"] for name in Events._fields})
+    for (name, column), dtype in zip(events._asdict().items(), EVENT_TYPES, strict=True):
+        if column.dtype != dtype or column.shape != (len(events.block),):
+            raise ValueError(f"the column {name} has dtype {column.dtype} and shape {column.shape}")
+    values["outputs"] = {name: columns[f"output.{index}"] for index, name in enumerate(tables["outputs"])}
+    values |= {name: [row(*_as_tuple(entry)) for entry in tables[name]] for name, row in TABLES.items()}
+    values["arguments"] = [_as_tuple(pair) for pair in tables["arguments"]]
+    values["findings"] = [_error_of(dict(record)) for record in tables["findings"]]
+    return values

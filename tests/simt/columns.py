@@ -1,0 +1,43 @@
+"""Columns written by hand: accesses as a person lists them, and as Hypothesis draws them."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from minifuse.simt.record import EVENT_TYPES, LOAD, ArrayInfo, Events, Instruction, occurrences
+
+
+class Access(NamedTuple):
+    """One row of the event columns."""
+
+    thread: int
+    kind: int = LOAD
+    address: int = 256
+    nbytes: int = 4
+    block: int = 0
+    instruction: int = 0
+    epoch: int = 0
+    warp_epoch: int = 0
+    array: int = 0
+    value: float = 0.0
+
+
+def columns(accesses) -> Events:
+    """The columns of accesses, in their order."""
+    rows = [Access(*access) for access in accesses]
+    column = {name: np.array([getattr(row, name) for row in rows], np.int64) for name in Access._fields if name != "value"}
+    column["value"] = np.array([row.value for row in rows], np.float64)
+    column["occurrence"] = occurrences(column["block"], column["thread"], column["instruction"])
+    return Events(**{name: column[name].astype(dtype) for name, dtype in zip(Events._fields, EVENT_TYPES, strict=True)})
+
+
+def array(name="a", space="global", base=256, shape=(64,), itemsize=4, dtype="float32", strides=None) -> ArrayInfo:
+    """A row of the table of arrays; row-major unless strides are given."""
+    if strides is None:
+        strides = tuple(int(np.prod(shape[d + 1 :], dtype=int)) * itemsize for d in range(len(shape)))
+    return ArrayInfo(name, space, base, shape, strides, itemsize, dtype)
+
+
+def lines(*numbers) -> list[Instruction]:
+    """A table of instructions, one at each line."""
+    return [Instruction("folder/kernel.py", "kernel", line, 4, 2 * index) for index, line in enumerate(numbers)]

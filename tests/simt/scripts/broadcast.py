@@ -1,0 +1,19 @@
+"""Broadcast: a column and a row make a matrix. A dim of size one is read at index 0 by everyone."""
+
+import numpy as np
+from numba import cuda
+
+
+@cuda.jit
+def add_outer(out, column, row):
+    i, j = cuda.grid(2)
+    if i < out.shape[0] and j < out.shape[1]:
+        out[i, j] = column[i, 0] + row[0, j]
+
+
+column = np.arange(6, dtype=np.float32).reshape(6, 1)
+row = 100 * np.arange(9, dtype=np.float32).reshape(1, 9)
+out = np.zeros((6, 9), np.float32)
+add_outer[(2, 3), (3, 3)](out, column, row)
+np.testing.assert_array_equal(out, column + row)
+print(out.astype(int))

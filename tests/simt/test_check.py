@@ -1,0 +1,437 @@
+"""`minifuse check`: right scripts give no hazard, broken ones their verdict at the lines that their comments mark."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from minifuse import errors
+from minifuse.cli.commands import app
+from minifuse.simt.check import check
+from tests.sources import ROOT
+
+SCRIPTS = {path.stem: path for path in sorted((Path(__file__).parent / "scripts").glob("*.py"))}
+MARKS = {
+    "race": errors.RaceError,
+    "out of bounds": errors.OutOfBoundsError,
+    "uninitialised": errors.UninitializedReadError,
+    "barrier": errors.BarrierError,
+}
+MARK = re.compile(rf"({'|'.join(MARKS)})(?:: (?:read|write|allocation))?(?:, |$)")
+
+
+def marks(path):
+    """The lines of a script that take part in its hazard, and the class of that: {class: {line, ...}}."""
+    found = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        for mark in MARK.finditer(line.partition("  # ")[2]):
+            found.setdefault(MARKS[mark[1]], set()).add(number)
+    return found
+
+
+BROKEN = [name for name, path in SCRIPTS.items() if marks(path)]
+RIGHT = [name for name in SCRIPTS if name not in BROKEN]
+
+
+def write(folder, source, name="script.py"):
+    """A script of a test."""
+    path = folder / name
+    path.write_text(textwrap.dedent(source), encoding="utf-8")
+    return path
+
+
+def invoke(*arguments):
+    """The command, in this process, on a wide terminal."""
+    return CliRunner().invoke(app, ["check", *map(str, arguments)], env={"COLUMNS": "80", "TERM": "dumb"})
+
+
+def spawn(*arguments, **options):
+    """The command, in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "minifuse", "check", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False, **options)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_script_that_is_right_has_no_hazard(name, capsys):
+    report = check(SCRIPTS[name])
+    assert report.failure is None
+    assert [finding.error for finding in report.findings] == []
+    assert report.status == 0
+    assert report.launches > 0
+    assert capsys.readouterr().out.strip()
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_script_has_its_verdict_at_the_marked_lines(name):
+    report = check(SCRIPTS[name])
+    (expected,) = marks(SCRIPTS[name]).items()
+    found = {type(finding.error) for finding in report.findings}
+    lines = {line for finding in report.findings for _, line in finding.error.lines}
+    files = {Path(file) for finding in report.findings for file, _ in finding.error.lines}
+    assert (report.failure, report.status) == (None, 1)
+    assert ({expected[0]}, expected[1], {SCRIPTS[name]}) == (found, lines, files)
+
+
+def test_there_are_scripts_of_both_kinds():
+    assert len(RIGHT) >= 20
+    assert len(BROKEN) >= 15
+    assert set().union(*(marks(SCRIPTS[name]) for name in BROKEN)) == set(MARKS.values())
+
+
+def test_hazards_are_gathered_by_kernel_and_lines():
+    report = check(SCRIPTS["heat_equation_in_place"])
+    assert report.launches == 3
+    assert report.kernels == ["step"]
+    for finding in report.findings:
+        assert (finding.kernel, finding.launch, finding.count) == ("step", 1, 3)
+        assert linecache_text(finding.line) == "step[2, 24](rod, 0.4)"
+    assert report.verdict() == f"3 launches of 1 kernel: {len(report.findings)} hazards".replace("1 hazards", "1 hazard")
+
+
+def test_two_races_at_one_line_are_one_hazard_of_one_launch():
+    (finding,) = check(SCRIPTS["dot_without_atomics"]).findings
+    assert finding.count == 1
+
+
+def test_a_hazard_that_the_script_catches_is_told_each_time(tmp_path):
+    script = write(
+        tmp_path,
+        """
+        import numpy as np
+        from numba import cuda
+
+        @cuda.jit
+        def kernel(a):
+            a[cuda.grid(1)] = 1
+
+        for attempt in range(3):
+            try:
+                kernel[1, 4](np.zeros(3))
+            except RuntimeError:
+                if attempt == 2:
+                    raise
+        """,
+    )
+    report = check(script)
+    (finding,) = report.findings
+    assert (finding.count, report.launches, report.failure, report.status) == (3, 3, None, 1)
+
+
+def linecache_text(line):
+    return Path(line[0]).read_text(encoding="utf-8").splitlines()[line[1] - 1].strip()
+
+
+def test_the_command_shows_a_block_for_each_hazard():
+    result = invoke(SCRIPTS["block_sum_missing_barrier"])
+    assert result.exit_code == 1
+    text = result.output
+    assert "RaceError: shared array 'cache' element" in text
+    first, second = sorted(marks(SCRIPTS["block_sum_missing_barrier"])[errors.RaceError])
+    assert f"\n  block_sum_missing_barrier.py:{first}  cache[t] = a[i]  # race: write\n" in text
+    assert f"\n  block_sum_missing_barrier.py:{second}  out[i] = cache[t] + cache[t + 32]" in text
+    assert "\n  kernel block_sum, launch 1 at block_sum_missing_barrier.py:20\n" in text
+    assert text.endswith("1 launch of 1 kernel: 1 hazard\n")
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_the_command_leaves_what_the_script_prints(tmp_path):
+    script = write(
+        tmp_path,
+        """
+        import sys
+        from numba import cuda
+        print("arguments", sys.argv[1:], __name__)
+        sys.exit(3)
+        """,
+    )
+    result = spawn(script, "--", "-x", "--json", cwd=tmp_path)
+    assert (result.stdout, result.stderr) == ("arguments ['-x', '--json'] __main__\nno kernel was launched\n", "")
+    assert result.returncode == 3
+
+
+def test_json_is_alone_on_the_standard_output(tmp_path):
+    result = spawn(SCRIPTS["histogram_without_atomics"], "--json", cwd=tmp_path)
+    facts = json.loads(result.stdout)
+    assert (facts["launches"], facts["kernels"], facts["status"], facts["exception"]) == (1, ["histogram"], 1, None)
+    (line,) = marks(SCRIPTS["histogram_without_atomics"])[errors.RaceError]
+    for hazard in facts["hazards"]:
+        assert hazard["error"] == "RaceError"
+        assert {tuple(at) for at in hazard["lines"]} == {(str(SCRIPTS["histogram_without_atomics"]), line)}
+        assert (hazard["array"], hazard["kernel"], hazard["launch"]) == ("counts", "histogram", 1)
+    assert spawn(SCRIPTS["map"], "--json", cwd=tmp_path).stdout.startswith("{")
+
+
+RACE_WITH_AN_ORDER = textwrap.dedent("""
+    import numpy as np
+    from numba import cuda
+
+    @cuda.jit
+    def last_wins(out):
+        out[0] = cuda.grid(1)
+
+    @cuda.jit
+    def add(out):
+        cuda.atomic.add(out, 0, 1)
+
+    out = np.zeros(1, np.int32)
+    add[2, 64](out)
+    last_wins[2, 64](out)
+    print("out", out[0])
+    """)
+
+
+def test_schedules_say_where_the_order_shows(tmp_path):
+    script = write(tmp_path, RACE_WITH_AN_ORDER)
+    report = check(script, schedules=8)
+    (found,) = report.schedules
+    assert (found.kernel, found.launch, found.tried, found.count) == ("last_wins", 2, 8, 1)
+    assert linecache_text(found.line) == "last_wins[2, 64](out)"
+    assert set(found.seeds) <= set(range(1, 8))
+    last = found.seeds[-1]
+    result = invoke(script, "--schedules", last + 1)
+    assert "out 127\n" in result.output  # the script goes on with what seed 0 gave, not the last one
+    told = f"in launch 2 at script.py:{found.line[1]} differs in {len(found.seeds)} of {last + 1} schedules; "
+    assert f"what last_wins gives {told}seed {found.seeds[0]} replays it." in " ".join(result.output.split())
+    (found,) = check(SCRIPTS["heat_equation_in_place"], schedules=3).schedules
+    assert (found.launch, found.count) == (1, 3)
+    assert "no results differ in 3 schedules" in invoke(SCRIPTS["histogram"], "--schedules", 3).output
+
+
+def test_the_trace_is_that_of_the_first_hazard(tmp_path):
+    from minifuse.simt.trace import Trace
+
+    on_device = RACE_WITH_AN_ORDER.replace("np.zeros(1, np.int32)", "cuda.to_device(np.zeros(1, np.int32))")
+    script, file = write(tmp_path, on_device + "add[1, 1](out)\n"), tmp_path / "out.npz"
+    assert invoke(script, "--trace", file).exit_code == 1
+    found = Trace.load(file)
+    assert found.kernel == "last_wins"
+    assert found.outputs["out"][0] == 127  # and not 128, what the launch after it leaves
+    assert invoke(SCRIPTS["guard"], "--trace", file).exit_code == 0
+    assert Trace.load(file).kernel == "add_ten"
+
+
+def test_an_exception_shows_the_lines_of_the_script(tmp_path):
+    script = write(
+        tmp_path,
+        """
+        import numpy as np
+        from numba import cuda
+
+        @cuda.jit
+        def kernel(a):
+            a[0] = missing_name
+
+        def start():
+            kernel[1, 1](np.zeros(1))
+
+        start()
+        """,
+    )
+    result = invoke(script)
+    assert result.exit_code == 2
+    frames = re.findall(r'File "(.*)", line (\d+), in (\w+|<module>)', result.stderr)
+    assert [(Path(file).name, name) for file, _, name in frames][:2] == [("script.py", "<module>"), ("script.py", "start")]
+    assert all(Path(file).name == "script.py" for file, _, _ in frames)
+    assert "missing_name" in result.stderr
+    assert result.stdout == "1 launch of 1 kernel: no hazards\n"
+
+
+def test_words_that_are_not_known_are_named_with_their_line(tmp_path):
+    source = "from numba import cuda\n\n@cuda.jit\ndef kernel(a):\n    a[0] = cuda.frobnicate(3)\n\n"
+    result = invoke(write(tmp_path, source + "import numpy as np\nkernel[1, 1](np.zeros(1))\n"))
+    assert result.exit_code == 2
+    assert re.search(r"UnknownWordError: cuda\.frobnicate.*script\.py:5", result.stderr)
+    result = invoke(write(tmp_path, "from numba import cuda\n\ncuda.vectorize(['float32(float32)'])\n"))
+    assert result.exit_code == 2
+    assert re.search(r"UnknownWordError: cuda\.vectorize at script\.py:3", result.stderr)
+
+
+def test_a_hazard_counts_more_than_what_follows_it(tmp_path):
+    report = check(write(tmp_path, RACE_WITH_AN_ORDER + "raise ValueError('afterwards')\n"))
+    assert isinstance(report.failure, ValueError)
+    assert report.status == 1
+
+
+def test_a_launch_that_cannot_go_on_ends_the_script(tmp_path):
+    source = SCRIPTS["guard_missing"].read_text(encoding="utf-8")
+    script = write(tmp_path, source + "\nprint('not reached')\n")
+    result = invoke(script)
+    assert result.exit_code == 1
+    assert "not reached" not in result.output
+    assert "Traceback" not in result.output + result.stderr
+
+
+def test_launches_past_the_limit_run_unrecorded():
+    report = check(SCRIPTS["transpose"], limit=100)
+    assert (report.failure, report.status, report.unrecorded) == (None, 0, [1])  # the script checks its result itself
+    result = invoke(SCRIPTS["block_sum_missing_barrier"], "--limit", 100)
+    assert "1 launch has more than 100 accesses" in " ".join(result.output.split())
+    assert "UninitializedReadError" in result.output  # all but races is still judged
+    assert result.exit_code == 1
+
+
+def test_a_launch_past_the_limit_starts_again_from_where_it_was(tmp_path):
+    script = write(
+        tmp_path,
+        """
+        import numpy as np
+        from numba import cuda
+
+        @cuda.jit
+        def count(a):
+            a[cuda.grid(1)] += 1
+
+        a = cuda.to_device(np.zeros(64))
+        count[2, 32](a)
+        np.testing.assert_array_equal(a.copy_to_host(), 1)
+        """,
+    )
+    report = check(script, limit=50)
+    assert (report.failure, report.unrecorded) == (None, [1])
+
+
+def test_what_the_interpreter_cannot_do_is_no_hazard(tmp_path):
+    script = write(
+        tmp_path,
+        """
+        import numpy as np
+        from numba import cuda
+
+        @cuda.jit
+        def kernel(a):
+            a[0] = a[0] + (1, 2)
+
+        kernel[1, 1](np.zeros(1))
+        """,
+    )
+    report = check(script)
+    assert report.findings == []
+    assert report.status == 2
+    assert "script.py:7" in str(report.failure)
+
+
+def test_a_file_that_is_not_there():
+    result = invoke("nowhere.py")
+    assert result.exit_code == 2
+    assert "nowhere.py" in result.stderr
+
+
+TESTS = """
+    import numpy as np
+    import pytest
+    from numba import cuda
+
+    @cuda.jit
+    def fill(a, value):
+        a[cuda.grid(1)] = value
+
+    @pytest.mark.parametrize("n", [5, 8])
+    def test_fill(n):
+        a = np.zeros(8)
+        fill[1, n](a, 7)
+        assert (a[:n] == 7).all()
+
+    def test_too_far():
+        fill[1, 9](np.zeros(8), 7)
+    """
+
+
+def test_pytest_runs_on_a_file_of_tests(tmp_path):
+    script = write(tmp_path, TESTS, "test_kernels.py")
+    result = spawn(script, "-q", "-p", "no:cacheprovider", cwd=tmp_path)
+    assert result.returncode == 1
+    assert "1 failed, 2 passed" in result.stdout
+    assert "OutOfBoundsError" in result.stdout
+    assert result.stdout.endswith("3 launches of 1 kernel: 1 hazard\n")
+    result = spawn(script, "-q", "-p", "no:cacheprovider", "-k", "test_fill", cwd=tmp_path)
+    assert result.returncode == 0
+    assert result.stdout.endswith("2 launches of 1 kernel: no hazards\n")
+
+
+def test_modules_beside_the_script_belong_to_it(tmp_path):
+    write(
+        tmp_path, "import numba.cuda as nc\n\n@nc.jit(device=True)\ndef twice(x):\n    return 2 * x\n", "device_functions.py"
+    )
+    script = write(
+        tmp_path,
+        """
+        import numba.cuda
+        import numpy as np
+        from device_functions import twice
+        from numba import float32, prange, types
+
+        @numba.cuda.jit
+        def kernel(a):
+            i = numba.cuda.grid(1)
+            tile = numba.cuda.shared.array(4, types.float32)
+            tile[i] = twice(a[i])
+            a[i] = numba.float32(tile[i]) + float32(1)
+
+        @numba.njit
+        def total(a):
+            result = 0.0
+            for i in prange(a.size):
+                result += a[i]
+            return result
+
+        a = np.arange(4, dtype=np.float32)
+        kernel[1, 4](a)
+        assert total(a) == 16
+        """,
+    )
+    argv, folders, modules = list(sys.argv), list(sys.path), set(sys.modules)
+    report = check(script)
+    assert (report.failure, report.status) == (None, 0)
+    assert (sys.argv, sys.path) == (argv, folders)
+    assert "device_functions" not in set(sys.modules) - modules
+
+
+def test_it_needs_no_numba_cuda_and_leaves_none_behind(tmp_path):
+    code = f"""
+    import sys
+    for name in ("numba_cuda", "cuda", "cuda.bindings"):
+        sys.modules[name] = None
+    from pathlib import Path
+    from minifuse.simt.check import check
+    report = check(Path({str(SCRIPTS["monte_carlo_pi"])!r}))
+    assert report.status == 0, report.failure
+    print([name for name in sys.modules if name.startswith("numba.cuda")], hasattr(sys.modules["numba"], "cuda"))
+    """
+    script = write(tmp_path, code, "probe.py")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    result = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, env=environment, timeout=60, check=False
+    )
+    assert result.stdout.splitlines()[-1:] == ["[] False"], result.stderr
+
+
+def test_copies_with_one_result_for_aliased_views(tmp_path):
+    """Under --schedules memory is put back between runs, views of one array included."""
+    script = write(
+        tmp_path,
+        """
+        import numpy as np
+        from numba import cuda
+
+        @cuda.jit
+        def shift(left, right):
+            i = cuda.grid(1)
+            if i < left.size:
+                left[i] = right[i] + 1
+
+        a = cuda.to_device(np.arange(20.0))
+        shift[1, 16](a[:10], a[10:])
+        np.testing.assert_array_equal(a.copy_to_host(), [*range(11, 21), *range(10, 20)])
+        """,
+    )
+    report = check(script, schedules=5)
+    assert (report.failure, report.schedules, report.status) == (None, [], 0)
+    assert np.isfinite(report.launches)

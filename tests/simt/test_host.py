@@ -1,0 +1,563 @@
+"""The host side of numba.cuda: arrays, copies, launches as the driver checks them. A judge notes launches, none runs."""
+
+import sys
+import textwrap
+from enum import IntEnum
+from pathlib import Path
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import pytest
+from numba import float32, float64, int32
+
+from minifuse.errors import CudaError, DTypeError, ShapeError, UninitializedReadError, UnknownWordError, ViewError
+from minifuse.simt.host import DeviceArray, stand_in, substituted
+
+
+class Judge:
+    """Notes launches and reports; does to the arguments what a test asks for."""
+
+    def __init__(self):
+        self.launches, self.reports, self.effect = [], [], lambda *arguments: None
+
+    def launch(self, launch):
+        self.launches.append(launch)
+        self.effect(*launch.arguments)
+
+    def note(self, error, line):
+        self.reports.append((error, line))
+
+
+@pytest.fixture
+def judge():
+    return Judge()
+
+
+@pytest.fixture
+def cuda(judge):
+    return stand_in(judge)["numba.cuda"]
+
+
+def line_of(function, text):
+    """The line of a test that has this text."""
+    code = function.__code__
+    lines = Path(code.co_filename).read_text(encoding="utf-8").splitlines()
+    return next(i + 1 for i in range(code.co_firstlineno, len(lines)) if text in lines[i])
+
+
+ARRAYS = [
+    np.arange(7),
+    np.arange(15, dtype=np.float32).reshape(3, 5),
+    np.asfortranarray(np.arange(15, dtype=np.int16).reshape(3, 5)),
+    np.arange(24.0).reshape(2, 3, 4),
+    np.array(3 + 4j),
+    np.zeros((0, 3), bool),
+]
+
+
+@pytest.mark.parametrize("array", ARRAYS, ids=lambda a: f"{a.shape}{a.dtype}")
+def test_there_and_back(cuda, judge, array):
+    device = cuda.to_device(array)
+    assert (device.shape, device.dtype, device.strides) == (array.shape, array.dtype, array.strides)
+    assert (device.size, device.nbytes, device.ndim) == (array.size, array.nbytes, array.ndim)
+    back = device.copy_to_host()
+    np.testing.assert_array_equal(back, array)
+    assert back.strides == array.strides
+    into = np.empty_like(array)
+    assert device.copy_to_host(into) is into
+    np.testing.assert_array_equal(into, array)
+    like = cuda.device_array_like(array)
+    assert (like.shape, like.dtype, like.strides) == (array.shape, array.dtype, array.strides)
+    like.copy_to_device(device)
+    np.testing.assert_array_equal(like, array)
+    assert judge.reports == []
+
+
+def test_a_device_array_is_a_copy_and_its_views_are_not(cuda):
+    host = np.arange(12)
+    device = cuda.to_device(host)
+    host[0] = 99
+    assert device[0] == 0
+    device[2:5] = 7
+    device.reshape(3, 4)[1][2] = 8
+    device.ravel()[-1] = 9
+    device[6:][:2].copy_to_device(np.array([5, 5]))
+    np.testing.assert_array_equal(device.copy_to_host(), [0, 1, 7, 7, 7, 5, 5, 5, 8, 9, 10, 9])
+    assert len(device) == 12
+    assert [int(x) for x in device[:3]] == [0, 1, 7]
+    assert cuda.to_device(device) is device
+    part = cuda.as_cuda_array(device)
+    part[0] = 1
+    assert device[0] == 1
+
+
+def test_more_views(cuda):
+    matrix = cuda.to_device(np.arange(6, dtype=np.float32).reshape(2, 3))
+    turned = matrix.T
+    np.testing.assert_array_equal(turned, np.arange(6).reshape(2, 3).T)
+    turned[0, 0] = 50
+    assert matrix[0, 0] == 0  # numba.cuda transposes by a kernel, into new memory
+    assert matrix.view(np.int32)[0, 1] == np.float32(1).view(np.int32)
+    assert cuda.to_device(np.zeros((1, 4))).squeeze().shape == (4,)
+    assert [part.shape for part in cuda.to_device(np.zeros(7)).split(3)] == [(3,), (3,), (1,)]
+    assert matrix.flags == {"C_CONTIGUOUS": True, "F_CONTIGUOUS": False}
+    assert matrix.is_c_contiguous()
+    assert not matrix.is_f_contiguous()
+
+
+def test_memory_that_nobody_wrote_shows(cuda, judge):
+    device = cuda.device_array((3, 4), np.float32)
+    assert np.isnan(device.data).all()
+    device[:, :2] = 0
+    device.copy_to_host()  # the copy
+    ((error, line),) = judge.reports
+    here = test_memory_that_nobody_wrote_shows
+    assert isinstance(error, UninitializedReadError)
+    assert line == (__file__, line_of(here, "# the copy"))
+    assert error.lines == (line, (__file__, line_of(here, "device_array((3")))
+    assert error.element == (0, 2)
+    assert "5 more of 12" in str(error)
+    assert device[0, 1] == 0
+    assert len(judge.reports) == 1
+    device[2, 3]
+    assert len(judge.reports) == 2
+    other = cuda.to_device(np.zeros(4, np.float32))
+    other[:] = device[2]  # a copy between device arrays brings along what was never written
+    np.testing.assert_array_equal(other.written, [True, True, False, False])
+
+
+def test_memory_in_any_order(cuda):
+    assert cuda.device_array((3, 4), order="F").strides == (8, 24)
+    gaps = cuda.device_array((3, 4), np.int32, strides=(32, 4))
+    gaps[...] = np.arange(12).reshape(3, 4)
+    np.testing.assert_array_equal(gaps, np.arange(12).reshape(3, 4))
+    assert gaps.strides == (32, 4)
+
+
+def test_copies_that_do_not_fit(cuda):
+    device = cuda.to_device(np.zeros((3, 5), np.float32))
+    with pytest.raises(DTypeError, match="float32, the host array float64"):
+        device.copy_to_host(np.zeros((3, 5)))
+    with pytest.raises(ShapeError, match=r"shape \(3, 5\), the host array \(5, 3\)"):
+        device.copy_to_device(np.zeros((5, 3), np.float32))
+    with pytest.raises(ViewError, match="strides"):
+        device.copy_to_host(np.zeros((5, 3), np.float32).T)
+    with pytest.raises(ViewError, match="gaps"):
+        device[:, ::2].copy_to_device(np.zeros((3, 3), np.float32))
+    with pytest.raises(ViewError, match="ascontiguousarray"):
+        cuda.to_device(np.zeros((3, 5))[:, ::2])
+    with pytest.raises(ViewError, match="reshape"):
+        device[:, :2].reshape(6)
+    with pytest.raises(DTypeError, match="Python objects"):
+        cuda.to_device([None, "a"])
+    with pytest.raises(ShapeError, match="whole numbers"):
+        cuda.device_array((3, -1))
+    with pytest.raises(IndexError):
+        device[3]
+
+
+def test_the_host_does_not_compute_with_device_arrays(cuda):
+    device = cuda.to_device(np.arange(3.0))
+    for compute in (lambda: device + 1, lambda: 2 * device, lambda: device @ device, lambda: -device, lambda: device > 0):
+        with pytest.raises(DTypeError, match=r"copy_to_host\(\)"):
+            compute()
+    np.testing.assert_allclose(np.asarray(device, np.float32), [0, 1, 2])
+    with pytest.raises(AttributeError, match="'mean'"):
+        device.mean()
+    with pytest.raises(UnknownWordError, match="index array"):
+        device[[0, 2]]
+
+
+def test_numpy_arguments_go_there_and_back(cuda, judge):
+    @cuda.jit
+    def kernel(out, a, n, pair):
+        """Never run."""
+
+    def effect(out, a, n, pair):
+        assert isinstance(out, DeviceArray)
+        assert n == 3
+        assert isinstance(pair, tuple)
+        out[...] = a.data * n
+        a[...] = -1
+        pair[0][...] = 5
+
+    judge.effect = effect
+    out, a, third = np.zeros(4), np.arange(4.0), np.zeros(2)
+    kernel[1, 4](out, a, 3, (third, 2))
+    np.testing.assert_array_equal(out, [0, 3, 6, 9])
+    np.testing.assert_array_equal(a, [-1] * 4)
+    np.testing.assert_array_equal(third, [5, 5])
+    frozen = np.arange(4.0)
+    frozen.flags.writeable = False
+    kernel[1, 4](out, frozen, 3, (third, 2))
+    np.testing.assert_array_equal(frozen, np.arange(4.0))
+    assert [launch.kernel is kernel for launch in judge.launches] == [True, True]
+
+
+@pytest.mark.parametrize("where", ["host", "device"])
+def test_states_of_generators_are_rows_of_two_integers_in_a_kernel(cuda, judge, where):
+    @cuda.jit
+    def kernel(states):
+        """Never run."""
+
+    def effect(states):
+        assert (states.shape, states.dtype) == ((5, 2), np.uint64)
+        assert states.written.shape == (5, 2)
+        assert states.written.all()
+        states.data[3, 1] = 42
+
+    judge.effect = effect
+    states = cuda.random.create_xoroshiro128p_states(5, seed=1)
+    states = states.copy_to_host() if where == "host" else states
+    kernel[1, 1](states)
+    assert states[3]["s1"] == 42
+
+
+def test_hints_say_which_way(cuda, judge):
+    @cuda.jit
+    def kernel(out, a, both):
+        """Never run."""
+
+    seen = []
+
+    def effect(*arrays):
+        seen.extend(array.written.all() for array in arrays)
+        for array in arrays:
+            array[...] = 1
+
+    judge.effect = effect
+    out, a, both = np.zeros(2), np.zeros(2), np.zeros(2)
+    kernel[1, 2](cuda.Out(out), cuda.In(a), cuda.InOut(both))
+    assert seen == [False, True, True]
+    assert (out.sum(), a.sum(), both.sum()) == (2, 0, 2)
+
+
+class Color(IntEnum):
+    RED = 4
+
+
+class Pair(NamedTuple):
+    first: int
+    second: float
+
+
+def test_other_arguments(cuda, judge):
+    @cuda.jit
+    def kernel(a, b=2, *rest):
+        """Never run."""
+
+    kernel[1, 1](Color.RED)
+    kernel[1, 1](Pair(1, 2.0), np.float32(3), True)
+    assert judge.launches[0].arguments == (4, 2)
+    assert judge.launches[1].arguments == (Pair(1, 2.0), np.float32(3), True)
+    assert isinstance(judge.launches[1].arguments[0], Pair)
+    for bad in ([1, 2], "text", None, {}, SimpleNamespace()):
+        with pytest.raises(DTypeError, match="argument 'a'"):
+            kernel[1, 1](bad)
+    with pytest.raises(TypeError, match="missing"):
+        kernel[1, 1]()
+
+
+def test_mapped_memory_is_seen_by_both(cuda, judge):
+    @cuda.jit
+    def kernel(a):
+        """Never run."""
+
+    def fill(a):
+        a[...] = 7
+
+    judge.effect = fill
+    for make in (cuda.mapped_array, cuda.managed_array):
+        mapped = make(3, np.int32)
+        kernel[1, 3](mapped)
+        np.testing.assert_array_equal(mapped, 7)
+        assert type(mapped.copy_to_host()) is np.ndarray
+    host = np.zeros(3)
+    with cuda.mapped(host) as device:
+        kernel[1, 3](device)
+    np.testing.assert_array_equal(host, 7)
+    with cuda.pinned(host):
+        assert cuda.pinned_array((2, 3), np.float32).shape == (2, 3)
+    assert cuda.is_cuda_array(mapped)
+    assert not cuda.is_cuda_array(host)
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "error", "words"),
+    [
+        (1, 1025, CudaError, "1025 threads, more than 1024"),
+        (1, (32, 33), CudaError, "1056 threads"),
+        (1, (1, 1, 65), CudaError, r"\(1, 1, 65\) is larger"),
+        (0, 1, CudaError, r"grid \(0, 1, 1\) is empty"),
+        (1, (4, 0), CudaError, "block .* is empty"),
+        ((1, 65536), 1, CudaError, "grid .* is larger"),
+        (10 / 4, 1, DTypeError, "float in it; .* use //"),
+        ((1, 1, 1, 1), 1, ShapeError, "1 to 3"),
+        (1, None, DTypeError, "NoneType"),
+    ],
+)
+def test_grids_that_no_device_can_do(cuda, judge, grid, block, error, words):
+    @cuda.jit
+    def kernel():
+        """Never run."""
+
+    with pytest.raises(error, match=words):
+        kernel[grid, block]()
+    assert not judge.launches
+
+
+def test_more_that_no_device_can_do(cuda):
+    @cuda.jit(launch_bounds=64)
+    def kernel():
+        """Never run."""
+
+    @cuda.jit(device=True)
+    def function(a):
+        return a
+
+    kernel[1, 64, 0, 49152]()
+    with pytest.raises(CudaError, match="65 threads, more than 64"):
+        kernel[1, 65]()
+    with pytest.raises(CudaError, match="49153 bytes of dynamic shared memory"):
+        kernel[1, 1, 0, 49153]()
+    with pytest.raises(CudaError, match=r"kernel\[blocks, threads\]"):
+        kernel()
+    with pytest.raises(ShapeError, match="expected kernel"):
+        kernel[1]
+    with pytest.raises(CudaError, match="take device=True out"):
+        function[1, 1]
+    with pytest.raises(CudaError, match=r"function\.py_func"):
+        function(3)
+    assert function.py_func(3) == 3
+
+
+def test_grid_and_block_and_shared_memory_reach_the_judge(cuda, judge):
+    @cuda.jit
+    def kernel():
+        """Never run."""
+
+    kernel[2, (3, 4)]()  # the launch
+    kernel[(2, np.int64(5)), [4, 1, 2], cuda.stream(), 64]()
+    kernel.forall(100, tpb=32)()
+    kernel.forall(300)()
+    kernel.forall(0)()
+    found = [(launch.grid, launch.block, launch.shared) for launch in judge.launches]
+    assert found == [
+        ((2, 1, 1), (3, 4, 1), 0),
+        ((2, 5, 1), (4, 1, 2), 64),
+        ((4, 1, 1), (32, 1, 1), 0),
+        ((3, 1, 1), (128, 1, 1), 0),
+    ]
+    assert judge.launches[0].line == (
+        __file__,
+        line_of(test_grid_and_block_and_shared_memory_reach_the_judge, "# the launch"),
+    )
+
+
+SIGNATURES = [
+    "void(float32[:], int32)",
+    (float32[:], int32),
+    numba.void(float32[:], int32),
+    ["void(float64[:], int32)", "void(float32[:], int32)"],
+]
+
+
+@pytest.mark.parametrize("signature", SIGNATURES, ids=str)
+def test_signatures_convert_numbers_and_hold_arrays(cuda, judge, signature):
+    @cuda.jit(signature)
+    def kernel(a, n):
+        """Never run."""
+
+    kernel[1, 1](np.zeros(3, np.float32), 2)
+    assert type(judge.launches[0].arguments[1]) is np.int32
+    for bad in [(np.zeros(3, np.int8), 2), (np.zeros((3, 1), np.float32), 2), (np.zeros(3, np.float32), 2.5), (4, 2)]:
+        with pytest.raises(DTypeError, match="do not fit the signature"):
+            kernel[1, 1](*bad)
+
+
+def test_a_signature_may_ask_for_memory_without_gaps(cuda, judge):
+    @cuda.jit((float64[::1],))
+    def kernel(a):
+        """Never run."""
+
+    device = cuda.to_device(np.zeros(6))
+    kernel[1, 1](device)
+    with pytest.raises(DTypeError, match="order C"):
+        kernel[1, 1](device[::2])
+
+
+def test_options_of_jit(cuda):
+    def function(a):
+        """Never run."""
+
+    ignored = {"inline": "always", "fastmath": True, "cache": True, "debug": True, "opt": False, "lineinfo": True}
+    for make in (
+        cuda.jit,
+        cuda.jit(),
+        cuda.jit(**ignored, max_registers=32),
+        cuda.jit("void(int32)"),
+        cuda.jit(device=True),
+    ):
+        assert make(function).py_func is function
+        assert make(function).__name__ == "function"
+    assert cuda.jit(numba.njit(function)).py_func is function
+    here = Path(__file__).name
+    for option in ("link", "extensions", "boundscheck", "colour"):
+        with pytest.raises(UnknownWordError, match=rf"cuda\.jit\({option}=...\) at {here}:\d+"):
+            cuda.jit(**{option: ["x.cu"]})
+    with pytest.raises(DTypeError, match="a function or a signature"):
+        cuda.jit(3)
+    with pytest.raises(UnknownWordError, match=r"kernel\.inspect_asm"):
+        cuda.jit(function).inspect_asm()
+
+
+def test_names_that_are_not_known(cuda):
+    for name in ("vectorize", "declare_device", "external_stream", "compile_ptx", "frobnicate"):
+        with pytest.raises(UnknownWordError, match=rf"cuda\.{name} at test_host\.py:\d+") as raised:
+            getattr(cuda, name)
+        assert raised.value.lines[0][0] == __file__
+    with pytest.raises(UnknownWordError, match="device attribute COLOUR"):
+        cuda.get_current_device().COLOUR  # noqa: B018
+    assert not hasattr(cuda, "__wrapped__")
+
+
+def test_streams_and_events(cuda):
+    stream, called = cuda.stream(), []
+    with stream.auto_synchronize() as inside:
+        assert inside is stream
+    stream.add_callback(lambda *given: called.append(given), "argument")
+    assert called == [(stream, 0, "argument")]
+    assert int(stream) != int(cuda.stream())
+    assert not cuda.default_stream()
+    begin, end = cuda.event(), cuda.event()
+    with pytest.raises(CudaError, match="never recorded"):
+        begin.elapsed_time(end)
+    begin.record(stream)
+    end.record()
+    end.wait(stream)
+    assert end.query()
+    assert cuda.event_elapsed_time(begin, end) == begin.elapsed_time(end) >= 0
+    with pytest.raises(CudaError, match="timing=False"):
+        begin.elapsed_time(cuda.event(timing=False))
+    for call in (cuda.synchronize, stream.synchronize, end.synchronize, cuda.profile_start, cuda.profile_stop, cuda.close):
+        assert call() is None
+
+
+def test_the_device(cuda, capsys):
+    device = cuda.get_current_device()
+    assert (device.name, device.compute_capability) == ("minifuse simt", (9, 0))
+    assert (device.MAX_THREADS_PER_BLOCK, device.WARP_SIZE, device.MULTIPROCESSOR_COUNT) == (1024, 32, 132)
+    assert device.MAX_SHARED_MEMORY_PER_BLOCK == 49152
+    assert cuda.is_available()
+    assert cuda.detect()
+    assert "1 CUDA device" in capsys.readouterr().out
+    assert len(cuda.gpus) == len(cuda.list_devices()) == 1
+    assert cuda.gpus.current is cuda.select_device(0)
+    with cuda.gpus[0], cuda.defer_cleanup():
+        free, total = cuda.current_context().get_memory_info()
+    assert 0 < free <= total
+    with pytest.raises(CudaError, match="INVALID_DEVICE"):
+        cuda.select_device(1)
+    assert cuda.runtime.get_version()[0] >= 12
+
+
+def test_reduce(cuda, judge):
+    add = cuda.reduce(lambda a, b: a + b)
+    values = np.arange(10, dtype=np.int32)
+    assert add(values) == 45
+    assert add(cuda.to_device(values), size=4, init=100) == 106
+    assert type(add(values)) is np.int32
+    assert cuda.Reduce(max)(np.array([3.0, 9.0, 4.0])) == 9
+    result = cuda.device_array(1, np.int32)
+    assert add(values, res=result) is None
+    assert result[0] == 45
+    assert add(np.array([2**31 - 1, 1], np.int32)) == -(2**31)
+    assert add(values[:0], init=3) == 3
+    assert cuda.reduce(lambda a, b: (a + b) / 2)(np.array([4, 7], np.int32)) == 4  # 2, then 4.5, each stored as int32
+    with pytest.raises(ShapeError, match="one dim"):
+        add(np.zeros((2, 2)))
+    assert not judge.reports
+    add(cuda.device_array(3))
+    assert len(judge.reports) == 1
+
+
+def test_constants_and_types_have_numbas_names(cuda):
+    assert cuda.float32 is numba.float32
+    assert cuda.types is numba.types
+    assert cuda.random.xoroshiro128p_dtype.names == ("s0", "s1")
+    assert cuda.random.create_xoroshiro128p_states(3, seed=1).shape == (3,)
+
+
+MODULE = """
+import numba, numba.cuda, numba.cuda.random
+import numba.cuda as first
+from numba import cuda as second
+from numba.cuda import jit, to_device, float32, grid
+from numba.cuda.random import create_xoroshiro128p_states
+assert numba.cuda is first is second
+from {neighbour} import theirs
+assert theirs is first
+import {plain}
+seen = first
+"""
+
+
+def test_the_stand_in_is_seen_inside_and_gone_afterwards(judge, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "neighbour_of_script.py").write_text("from numba import cuda as theirs\n")
+    (tmp_path / "plain_neighbour.py").write_text("value = 1\n")
+    (tmp_path / "script_itself.py").write_text(MODULE.format(neighbour="neighbour_of_script", plain="plain_neighbour"))
+    true = SimpleNamespace(name="the true one")
+    monkeypatch.setitem(sys.modules, "numba.cuda", true)
+    monkeypatch.setitem(sys.modules, "numba.cuda.deep", true)
+    monkeypatch.setattr(numba, "cuda", true, raising=False)
+    before = dict(sys.modules)
+    modules = stand_in(judge)
+    with substituted(modules, tmp_path):
+        import script_itself
+
+        assert script_itself.seen is modules["numba.cuda"]
+        assert "numba.cuda.deep" not in sys.modules
+    assert sys.modules["numba.cuda"] is sys.modules["numba.cuda.deep"] is numba.cuda is true
+    assert sys.modules.keys() == before.keys()
+
+
+def test_it_is_put_back_after_an_exception(judge, tmp_path, monkeypatch):
+    monkeypatch.delitem(sys.modules, "numba.cuda", raising=False)
+    monkeypatch.delattr(numba, "cuda", raising=False)
+    finders = list(sys.meta_path)
+    with pytest.raises(ZeroDivisionError), substituted(stand_in(judge), tmp_path):
+        1 / 0  # noqa: B018
+    assert "numba.cuda" not in sys.modules
+    assert not hasattr(numba, "cuda")
+    assert sys.meta_path == finders
+
+
+def test_a_library_that_took_the_stand_in_is_forgotten(judge, tmp_path, monkeypatch):
+    library = tmp_path / "lib"
+    library.mkdir()
+    (library / "late_library.py").write_text(
+        textwrap.dedent("""
+        from numba import cuda
+    """)
+    )
+    (library / "other_library.py").write_text("value = 1\n")
+    monkeypatch.syspath_prepend(library)
+    with substituted(stand_in(judge), tmp_path / "script"):
+        import late_library  # noqa: F401
+        import other_library  # noqa: F401
+    assert "late_library" not in sys.modules
+    assert "other_library" in sys.modules
+    del sys.modules["other_library"]
+
+
+def test_unknown_parts_cannot_be_imported(judge, tmp_path):
+    with substituted(stand_in(judge), tmp_path):
+        with pytest.raises(UnknownWordError, match=r"import numba\.cuda\.libdevice at test_host\.py"):
+            import numba.cuda.libdevice  # noqa: F401
+        with pytest.raises(UnknownWordError, match=r"numba\.cuda\.cudadrv\.driver\.launch"):
+            from numba.cuda.cudadrv.driver import launch  # noqa: F401
+        from numba.cuda.cudadrv.driver import CudaAPIError
+    assert CudaAPIError is CudaError

@@ -5,6 +5,8 @@
 
 PYTHON ?= python3
 ARGS ?=
+# What runs test-gpu: an environment with minifuse[cuda13,test] or [cuda12,test], often the one that has torch.
+GPU_PYTHON ?= python3
 # Processes that run the tests. Each compiles kernels and uses threads itself, so more than a few do not pay.
 WORKERS ?= 2
 
@@ -15,16 +17,19 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALLED := $(VENV)/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint check format bench clean
+.PHONY: help demo test test-gpu lint check format bench clean
 
 help: ## say what there is
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(INSTALLED) ## the tour: tensors, gradients, generated kernels, a network that learns
 	@$(BIN)/minifuse demo $(ARGS)
 
 test: $(INSTALLED) ## the whole test suite, doctests and the examples of the pages included
 	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile $(ARGS)
+
+test-gpu: ## on a machine with an NVIDIA GPU: hardware, interpreter and NumPy agree (uses the present environment: GPU_PYTHON)
+	@$(GPU_PYTHON) -m pytest -m gpu tests/cuda $(ARGS)
 
 lint: $(INSTALLED) ## format, style and types, checked and left as they are
 	@$(BIN)/ruff format --check .

@@ -10,10 +10,12 @@
 The words are PyTorch's. Read `docs/guide/floors.md` for a way through the source.
 """
 
+from importlib import import_module as _import_module
+
 from . import data, nn, optim, testing
 from .array import clip
 from .autodiff import no_grad
-from .backends.registry import backends, register_backend, set_default_backend, use_backend
+from .backends.registry import backends, memory, register_backend, set_default_backend, synchronize, use_backend
 from .creation import (
     arange,
     empty_like,
@@ -32,14 +34,17 @@ from .creation import (
 from .dtypes import bool_, float32, float64, int32, int64
 from .errors import (
     BackendError,
+    CudaError,
     DTypeError,
     FuseError,
     GradientError,
     IndexingError,
     MinifuseError,
     MissingPartError,
+    OutOfMemoryError,
     OverlapError,
     ShapeError,
+    SimtError,
     ViewError,
 )
 from .kernel_cache import cache
@@ -64,23 +69,37 @@ from .operators import (
     where,
 )
 from .scalar import Scalar
-from .storage import memory
 from .tensor import Tensor
 from .transforms import grad, source
 
 __version__ = "0.1.0"
 
+
+def __getattr__(name: str) -> object:
+    """`mf.simt`, imported when it is first asked for: it needs greenlet, which is an extra."""
+    if name == "simt":
+        return _import_module("minifuse.simt")
+    raise AttributeError(f"module 'minifuse' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 __all__ = [
     "BackendError",
+    "CudaError",
     "DTypeError",
     "FuseError",
     "GradientError",
     "IndexingError",
     "MinifuseError",
     "MissingPartError",
+    "OutOfMemoryError",
     "OverlapError",
     "Scalar",
     "ShapeError",
+    "SimtError",
     "Tensor",
     "ViewError",
     "abs",
@@ -123,9 +142,11 @@ __all__ = [
     "rsqrt",
     "set_default_backend",
     "sigmoid",
+    "simt",
     "sin",
     "source",
     "sqrt",
+    "synchronize",
     "tanh",
     "tensor",
     "testing",

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .dtypes import DType, bool_, int64
+from .dtypes import DType, as_dtype, bool_, int64
 from .errors import DTypeError, ShapeError
 from .functions import Cast, Composite, Fold, Shape, View, matmul
 from .indexing import infer_shape, normalize_dim, normalize_dims, parse_index, sizes_of
@@ -261,8 +261,9 @@ class Array(Value):
             return self.apply(_at_most, self, high)
         return self.apply(TABLE["clip"], self, low, high)
 
-    def to(self, dtype: DType) -> Any:
+    def to(self, dtype: DType | str) -> Any:
         """The same values as another element type; itself where that is the same."""
+        dtype = as_dtype(dtype)
         return self if dtype is self.dtype else self.apply(Cast(dtype), self)
 
     def _fold(self, operator: Operator, dim: Dims, keepdim: bool, needs_elements: str = "") -> Any:

@@ -11,11 +11,13 @@ import numpy.typing as npt
 from .backends.registry import backend_named
 from .dtypes import BY_NUMPY, DType, as_dtype, bool_, float32, int64
 from .errors import DTypeError, ShapeError
+from .graph.plan import Spec
 from .indexing import shape_of
 from .tensor import Tensor, array_of
 
 BY_KIND = {"f": float32, "i": int64, "b": bool_}  # what Python's numbers become
 DTypeLike = DType | str | type | None
+GPU = 2  # as DLPack counts kinds of devices
 
 
 def tensor(data: Any, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
@@ -114,7 +116,10 @@ def from_numpy(array: npt.NDArray[Any], backend: str | None = None, requires_gra
 
 
 def from_dlpack(source: Any, backend: str | None = None) -> Tensor:
-    """A tensor over the memory of any object that knows DLPack and lies on the CPU, without a copy.
+    """A tensor over the memory of any object that knows DLPack, without a copy: on the CPU, or on a GPU.
+
+    An array of CuPy, or a tensor of torch on a GPU, becomes a tensor of that GPU's backend; one that knows
+    `__cuda_array_interface__` will do too.
 
     Examples
     --------
@@ -122,6 +127,14 @@ def from_dlpack(source: Any, backend: str | None = None) -> Tensor:
     >>> mf.from_dlpack(np.arange(3))
     tensor([0, 1, 2])
     """
+    is_on_gpu = hasattr(source, "__dlpack_device__") and source.__dlpack_device__()[0] == GPU
+    if is_on_gpu or hasattr(source, "__cuda_array_interface__"):
+        from .backends.cuda.exchange import taken
+
+        buffer, dtype, layout, index = taken(source)
+        found = backend_named(f"cuda:{index}")
+        y = Tensor(buffer, buffer.address - layout.span()[0] * dtype.itemsize, Spec(layout, dtype, found, False))
+        return y if backend is None else y.to(backend=backend)
     if not hasattr(source, "__dlpack__"):
         raise DTypeError(f"from_dlpack: expected an object that knows DLPack, got {type(source).__name__}; use mf.tensor")
     return finished(np.from_dlpack(source), backend, False)

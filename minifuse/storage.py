@@ -8,6 +8,7 @@ Threads may share the pool: a buffer is handed out only when its count of refere
 """
 
 from collections import defaultdict, deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from sys import getrefcount
 from typing import Any
@@ -86,12 +87,15 @@ class MemoryStats:
 
 
 class Pool:
-    """Buffers by size. Sizes come in bins an eighth of a power of two apart, so that a buffer serves near sizes too."""
+    """Buffers by size, made by `make`, of which `keep` bytes may lie unused.
 
-    def __init__(self) -> None:
+    Sizes come in bins an eighth of a power of two apart, so that a buffer serves near sizes too.
+    """
+
+    def __init__(self, make: Callable[[int], Buffer] = Buffer, keep: int = KEEP) -> None:
         self.bins: defaultdict[int, deque[Buffer]] = defaultdict(deque)
         self.held = self.peak = self.new = 0
-        self.limit = KEEP
+        self.make, self.keep, self.limit = make, keep, keep
 
     def allocate(self, nbytes: int) -> Buffer:
         """A buffer of this size, one of `binned`: the last used that has come free, or a new one."""
@@ -109,12 +113,12 @@ class Pool:
         """A new buffer; unused ones go back first when the pool has become large or the system has no more."""
         if self.held + nbytes > self.limit:
             self.trim()
-            self.limit = max(KEEP, 2 * self.held)
+            self.limit = max(self.keep, 2 * self.held)
         try:
-            buffer = Buffer(nbytes)
+            buffer = self.make(nbytes)
         except MemoryError:
             self.trim()
-            buffer = Buffer(nbytes)
+            buffer = self.make(nbytes)
         self.new += 1
         self.held += nbytes
         self.peak = max(self.peak, self.held)

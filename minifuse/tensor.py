@@ -4,7 +4,7 @@ All that a tensor shares with graph nodes is in `array.Array`; here is what need
 NumPy's and DLPack's protocols, changes in place, and `backward`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -19,49 +19,16 @@ from .dtypes import BY_NAME, BY_NUMPY, DType, as_dtype, weak
 from .errors import BackendError, DTypeError, GradientError, IndexingError, ShapeError, ViewError
 from .functions import Copy, View
 from .graph.plan import Plan, Spec, call
+from .history import MoveCall, ViewCall
 from .in_place import store
 from .indexing import infer_shape
 from .layout import Layout, row_major
 from .operators import TABLE
-from .storage import Buffer, as_array, binned
+from .storage import Buffer, binned
 
 MANY = 10_000  # views that are remembered
 
 views: dict[Any, tuple[Spec, int]] = {}  # (view, spec, recording) -> spec of what is seen, and where it starts, in bytes
-
-
-class ViewCall:
-    """One recorded view. Its gradient needs the shape of what was seen, not the elements."""
-
-    __slots__ = ("edges", "seen", "view")
-    count = 1
-
-    def __init__(self, view: View, x: "Tensor") -> None:
-        self.view, self.edges, self.seen = view, (x.history or x,), x.spec.layout
-
-    def backward(self, gradients: Sequence[Any]) -> Sequence[Any]:
-        """The view backwards."""
-        return self.view.vjp(gradients[0], None, self.seen)
-
-    def release(self) -> None:
-        """Nothing was kept."""
-
-
-class MoveCall:
-    """One recorded move to another backend."""
-
-    __slots__ = ("backend", "edges")
-    count = 1
-
-    def __init__(self, x: "Tensor") -> None:
-        self.backend, self.edges = x.spec.backend, (x.history or x,)
-
-    def backward(self, gradients: Sequence[Any]) -> Sequence[Any]:
-        """The gradient moves back."""
-        return (gradients[0].to(self.backend.name),)
-
-    def release(self) -> None:
-        """Nothing was kept."""
 
 
 class Tensor(Array):
@@ -97,7 +64,7 @@ class Tensor(Array):
 
     @classmethod
     def from_numpy(cls, array: npt.NDArray[Any], backend: Backend) -> "Tensor":
-        """A tensor over the memory of an array."""
+        """A tensor over the memory of an array; on a device, over a copy."""
         dtype = BY_NUMPY.get(array.dtype)
         if dtype is None:
             names = ", ".join(BY_NAME)
@@ -106,8 +73,8 @@ class Tensor(Array):
             )
         if any(s % dtype.itemsize for s in array.strides) or not array.flags.aligned:
             raise ViewError(f"strides {array.strides} (bytes) are not whole elements of {dtype}; pass array.copy()")
-        layout = Layout(array.shape, tuple(s // dtype.itemsize for s in array.strides), 0)
-        return cls(Buffer.around(array), array.ctypes.data, Spec(layout, dtype, backend, False))
+        buffer, address, layout = backend.place(array)
+        return cls(buffer, address, Spec(layout, dtype, backend, False))
 
     @classmethod
     def empty(cls, shape: tuple[int, ...], dtype: DType, backend: Backend) -> "Tensor":
@@ -120,7 +87,7 @@ class Tensor(Array):
     def full(cls, shape: tuple[int, ...], value: Any, dtype: DType, backend: Backend) -> "Tensor":
         """A tensor of one number."""
         result = cls.empty(shape, dtype, backend)
-        result.numpy()[...] = value
+        backend.fill(result.buffer, result.address, dtype, result.spec.layout, value)
         return result
 
     def like(self, data: Any) -> "Tensor":
@@ -241,7 +208,7 @@ class Tensor(Array):
         """
         for x in wanted:
             if isinstance(x, str) and x not in BY_NAME:
-                if x not in backends():
+                if x not in backends() and not x.startswith("cuda:"):
                     names = f"{', '.join(BY_NAME)}, nor a backend: {', '.join(backends())}"
                     raise BackendError(f"to: {x!r} is neither a dtype: {names}")
                 backend = x
@@ -252,7 +219,8 @@ class Tensor(Array):
         if target is self.spec.backend:
             return y
         requires_grad = y.requires_grad and autodiff.mode.is_recording
-        moved = Tensor.from_numpy(y.numpy().copy(), target)
+        array = y._fetch()
+        moved = Tensor.from_numpy(array.copy() if y.spec.backend.is_host and target.is_host else array, target)
         if requires_grad:
             moved.requires_grad, moved.history = True, (MoveCall(y), 0)
         return moved
@@ -260,18 +228,32 @@ class Tensor(Array):
     # Out to Python, NumPy and others.
 
     def numpy(self) -> npt.NDArray[Any]:
-        """The same memory as a NumPy array. What is written there is seen here; gradients do not see it."""
-        return as_array(self.buffer, self.address, self.dtype, self.spec.layout)
+        """The same memory as a NumPy array. What is written there is seen here; gradients do not see it.
+
+        Of a tensor on a GPU it is a copy, which cannot be written.
+        """
+        array = self._fetch()
+        if not self.spec.backend.is_host:
+            array.flags.writeable = False
+        return array
+
+    def _fetch(self) -> npt.NDArray[Any]:
+        return self.spec.backend.fetch(self.buffer, self.address, self.dtype, self.spec.layout)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
     def __dlpack__(self, **options: Any) -> Any:
         """The memory for any library that knows DLPack, without a copy."""
-        return self.numpy().__dlpack__(**options)
+        return self.spec.backend.capsule(self, **options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return self.numpy().__dlpack_device__()
+        return self.spec.backend.dlpack_device
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """The memory of a GPU for CuPy, torch, Numba and others, without a copy."""
+        return self.spec.backend.cuda_interface(self)
 
     def item(self) -> Any:
         """The only element, as a Python number."""
@@ -321,7 +303,7 @@ class Tensor(Array):
         text = np.array2string(self.numpy(), precision=4, suppress_small=True, separator=", ", prefix="tensor(")
         text = text if self.size else "[]" + f", shape={self.shape}" * (self.ndim > 1)
         more = [f"dtype={self.dtype}"] if self.dtype.name not in ("float32", "int64", "bool") else []
-        more += [f'backend="{self.backend}"'] if self.backend != "parallel" else []
+        more += [f'backend="{self.spec.backend!r}"'] if self.backend != "parallel" else []
         more += ["requires_grad=True"] if self.requires_grad else []
         return f"tensor({', '.join([text, *more])})"
 

@@ -7,7 +7,8 @@ from . import autodiff
 from .errors import DTypeError, GradientError, IndexingError
 from .functions import View
 from .graph import plan
-from .tensor import Tensor, ViewCall
+from .history import ViewCall
+from .tensor import Tensor
 
 
 def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:

@@ -20,7 +20,7 @@ from ..errors import DTypeError
 from ..kernels import Apply, Constant, Expression, Fold, Kernel, Load, Old, Parameter, Shape
 from ..layout import Layout, row_major
 from ..operators import Operator, add
-from ..storage import allocate
+from ..storage import Buffer, Pool, allocate, as_array, memory
 
 ScalarFunction = Callable[..., Any]
 Launcher = Callable[..., None]
@@ -73,6 +73,7 @@ class Backend:
     """Runs kernels on one device. The four methods are all that it must have."""
 
     name = "base"
+    is_host = True  # whether its memory is that of NumPy
 
     def map(self, op: ScalarFunction, a: Operand, out: Operand) -> None:
         """out[i] = op(a[i])."""
@@ -90,7 +91,38 @@ class Backend:
         """out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]."""
         raise NotImplementedError
 
+    pool: Pool = memory  # of buffers
     allocate = staticmethod(allocate)
+
+    # Memory, for backends on a device of their own; here it is that of the host, which NumPy shares.
+
+    def place(self, array: npt.NDArray[Any]) -> tuple[Buffer, int, Layout]:
+        """An array as memory of this backend: buffer, address of the first element, layout from there."""
+        strides = tuple(stride // array.itemsize for stride in array.strides)
+        return Buffer.around(array), array.ctypes.data, Layout(array.shape, strides, 0)
+
+    def fetch(self, buffer: Buffer, address: int, dtype: DType, layout: Layout) -> npt.NDArray[Any]:
+        """Elements as a NumPy array: over the same memory, or, of a device, a copy."""
+        return as_array(buffer, address, dtype, layout)
+
+    def fill(self, buffer: Buffer, address: int, dtype: DType, layout: Layout, value: Any) -> None:
+        """Set all elements of a dense layout to a number."""
+        as_array(buffer, address, dtype, layout)[...] = value
+
+    dlpack_device = (1, 0)  # the CPU
+
+    def capsule(self, x: Any, **options: Any) -> Any:
+        """The memory of a tensor for libraries that know DLPack."""
+        return x.numpy().__dlpack__(**options)
+
+    def cuda_interface(self, x: Any) -> dict[str, Any]:
+        """The memory of a tensor on a GPU for CuPy, torch and others; an AttributeError where it is not on one."""
+        raise AttributeError("__cuda_array_interface__: this tensor is not on a GPU")
+
+    def synchronize(self) -> None:
+        """Wait until all that was asked for is done; here it is when a call returns."""
+
+    # Kernels.
 
     def bind(
         self, kernel: Kernel, shape: Shape, dims: tuple[int, ...], outputs: Sequence[Layout], inputs: Sequence[Layout]

@@ -79,11 +79,11 @@ class Source:
 
     @contextmanager
     def block(self, *lines: str) -> Iterator[None]:
-        """Lines, of which those that end in a colon open a block each."""
+        """Lines, of which those that end in a colon, but for a comment, open a block each."""
         depth = self.depth
         for line in lines:
             self.line(line)
-            self.depth += line.endswith(":")
+            self.depth += line.partition("  #")[0].endswith(":")
         yield
         self.depth = depth
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 
 from ..errors import BackendError
+from ..storage import MemoryStats
 from .base import Backend
 
 
@@ -19,11 +21,20 @@ def _parallel() -> Backend:
     return ParallelBackend()
 
 
+def _cuda(index: int = 0) -> Callable[[], Backend]:
+    def make() -> Backend:
+        from .cuda.backend import CudaBackend
+
+        return CudaBackend(index)
+
+    return make
+
+
 class Registry:
     """Backends by name, and the one that new tensors get."""
 
     def __init__(self) -> None:
-        self.makers: dict[str, Callable[[], Backend]] = {"python": _python, "parallel": _parallel}
+        self.makers: dict[str, Callable[[], Backend]] = {"python": _python, "parallel": _parallel, "cuda": _cuda()}
         self.made: dict[str, Backend] = {}
         self.default = "parallel"
 
@@ -34,12 +45,19 @@ registry = Registry()
 def backends() -> tuple[str, ...]:
     """The names of the backends that this machine can use.
 
+    "cuda" is the first GPU, or the interpreter where there is none; more GPUs are "cuda:1" and so on.
+
     Examples
     --------
     >>> backends()[:2]
     ('python', 'parallel')
     """
-    return tuple(registry.makers)
+    return tuple(name for name in registry.makers if name != "cuda" or has_cuda())
+
+
+def has_cuda() -> bool:
+    """Whether there is what runs CUDA kernels: a compiler for a GPU, or the interpreter's lanes."""
+    return any(find_spec(part) is not None for part in ("numba_cuda", "greenlet"))
 
 
 def backend_named(name: "str | Backend | None" = None) -> Backend:
@@ -47,8 +65,15 @@ def backend_named(name: "str | Backend | None" = None) -> Backend:
     if isinstance(name, Backend):
         return name
     name = registry.default if name is None else name
-    if name not in registry.makers:
-        raise BackendError(f"backend {name!r} does not exist; there are {', '.join(registry.makers)}")
+    kind, _, index = name.partition(":")
+    if kind == "cuda" and index:
+        if not index.isdecimal():
+            raise BackendError(f'backend {name!r} does not exist; GPUs are counted from 0, as in "cuda:0" and "cuda:1"')
+        name = f"cuda:{int(index)}" if int(index) else "cuda"
+        if name != "cuda" and name not in registry.made:
+            registry.made.setdefault(name, _cuda(int(index))())
+    elif name not in registry.makers:
+        raise BackendError(f"backend {name!r} does not exist; there are {', '.join(backends())}")
     if name not in registry.made:
         registry.made.setdefault(name, registry.makers[name]())  # of two threads that come at once, both get the first
     return registry.made[name]
@@ -100,6 +125,43 @@ def set_default_backend(name: str) -> None:
     >>> mf.set_default_backend("parallel")
     """
     registry.default = backend_named(name).name
+
+
+class Memory:
+    """The pools of memory that the backends hand out, each device its own."""
+
+    def stats(self, backend: str | None = None) -> MemoryStats:
+        """What a backend's pool holds now: bytes in use, free, at most; how many buffers there are, and were ever made.
+
+        Examples
+        --------
+        >>> import minifuse as mf
+        >>> x = mf.ones(1000)
+        >>> mf.memory.stats().in_use >= 4000
+        True
+        """
+        return backend_named(backend).pool.stats()
+
+    def trim(self, backend: str | None = None) -> int:
+        """Give the memory that nobody uses back to the system, or to the GPU; gives the number of bytes."""
+        return backend_named(backend).pool.trim()
+
+
+memory = Memory()
+
+
+def synchronize(name: str | None = None) -> None:
+    """Wait until a backend has done all that it was asked for: a GPU works on while Python goes on.
+
+    Needed to measure time, and to see the errors of kernels where they happen. Reading elements waits by itself.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> y = mf.ones(3).exp()
+    >>> mf.synchronize()
+    """
+    backend_named(name).synchronize()
 
 
 @contextmanager

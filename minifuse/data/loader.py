@@ -145,7 +145,10 @@ class Loader:
 
 def gather(array: npt.NDArray[Any], rows: Indices, like: Tensor) -> Tensor:
     """Rows of an array as a tensor of the dtype and on the backend of another."""
-    result = Tensor.empty((len(rows), *array.shape[1:]), like.dtype, backend_named(like.backend))
+    backend = backend_named(like.backend)
+    if not backend.is_host:
+        return Tensor.from_numpy(array.take(rows, 0), backend)
+    result = Tensor.empty((len(rows), *array.shape[1:]), like.dtype, backend)
     array.take(rows, 0, result.numpy(), "clip")  # all are in range, and "clip" needs no buffer in between
     return result
 

@@ -10,14 +10,14 @@ import minifuse as mf
 CREATION = "tensor zeros ones full rand randn arange zeros_like ones_like empty_like from_numpy from_dlpack manual_seed"
 ELEMENTWISE = "neg abs exp log log1p sqrt rsqrt sin cos tanh sigmoid relu gelu erf maximum minimum where clip isnan"
 AUTODIFF = "grad no_grad source"
-BACKENDS = "backends register_backend set_default_backend use_backend"
+BACKENDS = "backends register_backend set_default_backend use_backend synchronize"
 CLASSES = "Tensor Scalar"
 DTYPES = "float32 float64 int32 int64 bool_"
 ERRORS = (
     "MinifuseError ShapeError ViewError DTypeError IndexingError OverlapError GradientError BackendError MissingPartError "
-    "FuseError"
+    "FuseError CudaError OutOfMemoryError SimtError"
 )
-PARTS = "nn optim data testing cache memory"
+PARTS = "nn optim data testing cache memory simt"
 
 PUBLIC = set(" ".join([CREATION, ELEMENTWISE, AUTODIFF, BACKENDS, CLASSES, DTYPES, ERRORS, PARTS]).split())
 

@@ -8,7 +8,8 @@ import pytest
 from minifuse.operators import TABLE
 from minifuse.testing import Recipe
 
-BACKENDS = ["python", "parallel", "stranger"]
+BACKENDS = ["python", "parallel", "stranger", "cuda"]
+LANES = 2000  # elements: without a GPU each takes some 10 us, so larger cases on one are in tests/cuda
 SHAPE = (5, 4, 6)
 ALL = slice(None)
 
@@ -36,6 +37,11 @@ PLACES = {name: (layout,) * 3 for name, layout in LAYOUTS.items()} | {
     "mixed": (LAYOUTS["flipped"], LAYOUTS["permuted"], LAYOUTS["offset"]),
     "broadcast": (view((5, 1, 6)), view((4, 1)), view(())),
 }
+
+
+def affordable(backend, *shapes):
+    """Whether a backend runs operands of these shapes in a moment."""
+    return backend != "cuda" or all(math.prod(shape) <= LANES for shape in shapes)
 
 
 def one_each(f, kind=np.float64):

@@ -12,31 +12,62 @@ import pytest
 from typer.testing import CliRunner
 
 import minifuse as mf
-from minifuse.cli import doctor, equivalence
+from minifuse.backends.cuda import driver
+from minifuse.cli import demo, doctor, equivalence
 from minifuse.cli.commands import app
+from minifuse.cli.simulation import is_simulated
 
 
 def invoke(*arguments, **environment):
     return CliRunner().invoke(app, arguments, env={"COLUMNS": "80", **environment})
 
 
-def test_the_demo_learns_and_compares():
+@pytest.fixture
+def simulated():
+    """A machine without a GPU, or one that is told to do as if."""
+    if not is_simulated("cuda"):
+        pytest.skip("there is a GPU; MINIFUSE_CUDA=simulated runs this too")
+
+
+def test_the_demo_learns_and_compares(monkeypatch):
+    monkeypatch.setattr(demo, "BATCH", 8)
     result = invoke("demo", "--epochs", "8", "--json")
     assert result.exit_code == 0, result.output
     facts = json.loads(result.stdout)
     assert facts["accuracy"] > 0.95
     assert facts["losses"][-1] < facts["losses"][0] / 3
+    assert facts["course"] == {"hidden": 128, "digits": 1437, "batch_size": 64, "epochs": 8}
     rows = {row["backend"]: row for row in facts["backends"]}
-    assert {"python", "parallel"} <= set(rows)
+    assert set(rows) == set(mf.backends())
     assert all(0 < row["gradients"] < 1e-4 for row in rows.values())
-    assert max(row["times_as_fast"] for row in rows.values()) == rows["parallel"]["times_as_fast"]
+    raced = {name: row["times_as_fast"] for name, row in rows.items() if not row["is_simulated"]}
+    assert raced["python"] == 1 < raced["parallel"]
+    assert rows["parallel"]["digits"] == 8
+    assert rows["cuda"]["digits"] == (4 if is_simulated("cuda") else 8)
 
 
-def test_the_demo_fits_a_terminal():
-    result = invoke("demo", "--epochs", "1")
+def test_the_demo_says_where_cuda_is_simulated(simulated, monkeypatch):
+    monkeypatch.setattr(demo, "SHORT", demo.Course(8, 16, 8, 1))
+    monkeypatch.setattr(demo, "BATCH", 5)
+    result = invoke("demo", "--backend", "cuda")
     assert result.exit_code == 0, result.output
     assert max(map(len, result.stdout.splitlines())) <= 80
-    assert "of held-out digits read right" in result.stdout
+    told = " ".join(result.stdout.split())
+    assert "a 64-8-10 network No GPU here (" in told
+    assert "trains for 1 epoch on 16 of 1,437 digits" in told
+    assert "of held-out digits read right; 1 epoch took" in told
+    assert "lane by lane in the interpreter, on 4 digits instead of 5" in told
+    (row,) = [line for line in result.stdout.splitlines() if line.startswith("cuda (simulated)")]
+    assert row.rstrip().endswith("-")  # no race
+    assert "parallel is" in told.partition("The backends agree.")[2]
+
+
+def test_the_demo_fits_a_terminal(monkeypatch):
+    monkeypatch.setattr(demo, "BATCH", 5)
+    result = invoke("demo", "--epochs", "1", "--digits", "100")
+    assert result.exit_code == 0, result.output
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert "of held-out digits read right; 1 epoch took" in result.stdout
     assert "The backends agree" in result.stdout
 
 
@@ -45,7 +76,7 @@ def test_an_unknown_backend_is_one_line():
         [sys.executable, "-m", "minifuse", "demo", "--backend", "cude"], capture_output=True, text=True, check=False
     )
     assert run.returncode == 1
-    assert run.stderr.strip() == "minifuse: backend 'cude' does not exist; there are python, parallel"
+    assert run.stderr.strip() == "minifuse: backend 'cude' does not exist; there are python, parallel, cuda"
 
 
 def test_doctor_finds_this_machine():
@@ -54,6 +85,8 @@ def test_doctor_finds_this_machine():
     assert result.exit_code == 0
     assert findings["numpy"]["found"] == np.__version__
     assert findings["a kernel"]["ok"]
+    assert findings["a CUDA kernel"]["ok"]
+    assert ("(simulated)" in findings["a CUDA kernel"]["found"]) is is_simulated("cuda")
 
 
 def test_doctor_names_the_line_that_helps(tmp_path):
@@ -66,8 +99,78 @@ def test_doctor_names_the_line_that_helps(tmp_path):
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch):
     monkeypatch.setitem(doctor.EXTRAS, "no-such-package", "cli")
-    finding = next(f for f in doctor.examine() if f.topic == "no-such-package")
-    assert (finding.ok, finding.advice) == (False, 'pip install "minifuse[cli]"')
+    finding = next(f for f in doctor.packages() if f.topic == "no-such-package")
+    assert (finding.ok, finding.needed, finding.advice) == (False, False, 'pip install "minifuse[cli]"')
+
+
+def look(monkeypatch, gpus, version, reason="", *missing):
+    """Let the driver say this, and let these packages be missing; what doctor finds of CUDA, by topic."""
+    installed = doctor.metadata.version
+
+    def version_of(name):
+        if name in missing:
+            raise doctor.metadata.PackageNotFoundError(name)
+        return installed(name)
+
+    monkeypatch.setattr(driver, "look", lambda: driver.Found(gpus, version, reason))
+    monkeypatch.setattr(doctor.metadata, "version", version_of)
+    monkeypatch.setattr(doctor, "name_of", lambda index: f"GPU of number {index}, compute capability 9.0")
+    monkeypatch.setattr(doctor, "compilation", lambda: doctor.Finding("to PTX", "compiled"))
+    monkeypatch.setattr(doctor, "cuda_kernel", lambda found: doctor.Finding("a CUDA kernel", "run"))
+    return {finding.topic: finding for finding in doctor.cuda()}
+
+
+def test_no_gpu_is_no_fault(monkeypatch):
+    found = look(monkeypatch, 0, 0, "no NVIDIA driver is installed", "numba-cuda", "cuda-core", "cuda-bindings")
+    assert found["GPU"].found == "none: no NVIDIA driver is installed"
+    assert found["cuda-core"].found == "not installed; only a GPU needs it"
+    assert all(finding.ok for finding in found.values())
+    assert "a CUDA kernel" in found
+    assert "to PTX" not in found
+
+
+def test_without_gpu_and_lanes_the_line_that_installs_them_is_named(monkeypatch):
+    found = look(monkeypatch, 0, 0, "no NVIDIA driver is installed", "greenlet")
+    assert (found["greenlet"].ok, found["greenlet"].needed) == (False, False)
+    assert found["greenlet"].advice == 'pip install "minifuse[simt]"'
+    assert "a CUDA kernel" not in found
+
+
+@pytest.mark.parametrize(("version", "extra"), [(13000, "cuda13"), (12080, "cuda12"), (14010, "cuda13")])
+def test_a_gpu_without_its_parts_is_a_fault(monkeypatch, version, extra):
+    found = look(monkeypatch, 2, version, "", "cuda-core")
+    assert found["GPU 1"].found == "GPU of number 1, compute capability 9.0"
+    assert found["NVIDIA driver"].found == f"for CUDA {version // 1000}.{version % 1000 // 10}"
+    assert (found["cuda-core"].ok, found["cuda-core"].needed) == (False, True)
+    assert found["cuda-core"].advice == f'pip install "minifuse[{extra}]"'
+    assert "a CUDA kernel" not in found
+
+
+def test_an_old_driver_is_a_fault(monkeypatch):
+    found = look(monkeypatch, 1, 11080)
+    assert (found["NVIDIA driver"].ok, found["NVIDIA driver"].found) == (False, "for CUDA 11.8")
+
+
+def test_doctor_fails_for_what_is_needed_alone(monkeypatch):
+    missing = doctor.Finding("part", "not installed", False, "pip install part")
+    for needed, status in ((True, 1), (False, 0)):
+        finding = doctor.replace(missing, needed=needed)
+        monkeypatch.setattr(doctor, "examine", lambda finding=finding: {"CUDA": [finding]})
+        result = invoke("doctor")
+        assert result.exit_code == status
+        assert "pip install part" in result.stdout
+
+
+def test_a_compiler_that_fails_is_told_in_one_line(monkeypatch):
+    from minifuse.backends.cuda import compiler
+
+    def fail(*_, **__):
+        raise OSError("libnvvm.so\nand more")
+
+    monkeypatch.setattr(compiler, "compile_ptx", fail)
+    finding = doctor.compilation()
+    assert (finding.ok, finding.found) == (False, "OSError: libnvvm.so")
+    assert finding.advice.startswith("pip install")
 
 
 @pytest.fixture
@@ -86,6 +189,27 @@ def test_equivalence_shows_what_agrees(few, tmp_path):
     assert "all agree" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert page.read_text().count("<td>") == 2 * len(equivalence.LAYOUTS) * len(mf.backends())
+    if is_simulated("cuda"):
+        assert "cuda (simulated)" in result.stdout
+        assert "<br>cuda (simulated)" in page.read_text()
+        assert "CUDA kernels run lane by lane in the interpreter" in " ".join(result.stdout.split())
+
+
+def test_equivalence_of_cuda_alone(few):
+    cells = json.loads(invoke("equivalence", "--backends", "cuda", "--json").stdout)
+    assert {cell["backend"] for cell in cells} == {"cuda"}
+    assert not any(cell["failure"] for cell in cells)
+
+
+def test_an_error_in_one_cell_ends_no_comparison(few, monkeypatch):
+    def refuse(x):
+        raise mf.SimtError("no such word")
+
+    monkeypatch.setitem(globals(), "WRONG", [("relu", refuse, 1, "float")])
+    result = invoke("equivalence", "--backends", "python")
+    assert result.exit_code == 1
+    assert "no such word" in result.stdout
+    assert "14 comparisons" in result.stdout
 
 
 def test_equivalence_shows_what_does_not(few, monkeypatch):

@@ -8,7 +8,10 @@ import minifuse as mf
 pytest_plugins = "pytester"
 PLUGIN = "pytest_minifuse"
 
-for name in ("python", "parallel"):  # NumPy and Numba can be loaded once, and pytester unloads what a run has loaded
+NAMES = ", ".join(mf.backends())
+COUNT = len(mf.backends())
+
+for name in mf.backends():  # NumPy and Numba can be loaded once, and pytester unloads what a run has loaded
     mf.zeros(1, backend=name)
 
 TEST = """
@@ -31,8 +34,8 @@ def run(pytester, monkeypatch):
 def test_the_fixture_runs_a_test_on_every_backend(pytester, run):
     pytester.makepyfile(TEST)
     result = run()
-    result.assert_outcomes(passed=2)
-    result.stdout.fnmatch_lines(["*::test_it?python? PASSED*", "*::test_it?parallel? PASSED*"])
+    result.assert_outcomes(passed=COUNT)
+    result.stdout.fnmatch_lines([f"*::test_it?{name}? PASSED*" for name in mf.backends()])
 
 
 def test_other_tests_are_left_alone(pytester, run):
@@ -55,7 +58,7 @@ def test_the_default_backend_is_the_old_one_afterwards(pytester, run):
         def test_b():
             assert mf.zeros(2).backend == "parallel"
     """)
-    run().assert_outcomes(passed=3)
+    run().assert_outcomes(passed=COUNT + 1)
 
 
 def test_the_marker_restricts(pytester, run):
@@ -113,7 +116,7 @@ def test_an_unknown_backend_on_the_command_line_is_a_usage_error(pytester, run, 
     pytester.makepyfile(TEST)
     result = run(f"--backends={names}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --backends: backend '*' does not exist; there are python, parallel"])
+    result.stderr.fnmatch_lines([f"ERROR: --backends: backend '*' does not exist; there are {NAMES}"])
 
 
 def test_an_unknown_backend_in_a_marker_is_an_error(pytester, run):
@@ -125,7 +128,7 @@ def test_an_unknown_backend_in_a_marker_is_an_error(pytester, run):
     """)
     result = run()
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*pytest.mark.backends: backend 'abacus' does not exist; there are python, parallel"])
+    result.stdout.fnmatch_lines([f"*pytest.mark.backends: backend 'abacus' does not exist; there are {NAMES}"])
 
 
 def test_a_conftest_may_register_a_backend(pytester, run):
@@ -145,7 +148,7 @@ def test_a_conftest_may_register_a_backend(pytester, run):
     """)
     pytester.makepyfile(TEST)
     run("--backends=abacus").assert_outcomes(passed=1)
-    run().assert_outcomes(passed=3)
+    run().assert_outcomes(passed=COUNT + 1)
 
 
 def test_a_project_may_have_a_fixture_and_parameters_of_the_same_name(pytester, run):

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
-from minifuse import storage
 from minifuse.dtypes import float32
 from minifuse.layout import Layout, row_major
 from minifuse.storage import ALIGNMENT, Buffer, Pool, as_array, binned
@@ -203,19 +202,17 @@ def vars_of(pool):
     return stats.in_use, stats.free, stats.peak, stats.buffers, stats.new
 
 
-def test_the_pool_does_not_grow_without_end(pool, monkeypatch):
+def test_the_pool_does_not_grow_without_end(pool):
     """Sizes that are never asked for again go back when the pool has grown past its limit."""
-    monkeypatch.setattr(storage, "KEEP", 1 << 16)
-    pool.limit = 1 << 16
+    pool.limit = pool.keep = 1 << 16
     for n in range(1, 400):
         pool.allocate(binned(64 * n))
     assert pool.held <= 2 * (1 << 16)
     assert pool.peak <= 2 * (1 << 16)
 
 
-def test_the_limit_follows_what_is_in_use(pool, monkeypatch):
-    monkeypatch.setattr(storage, "KEEP", 1 << 12)
-    pool.limit = 1 << 12
+def test_the_limit_follows_what_is_in_use(pool):
+    pool.limit = pool.keep = 1 << 12
     held = [pool.allocate(1 << 12) for _ in range(20)]
     assert pool.stats().in_use == 20 << 12
     del held
@@ -224,7 +221,7 @@ def test_the_limit_follows_what_is_in_use(pool, monkeypatch):
     assert pool.held == 0
 
 
-def test_when_the_system_has_no_more_unused_memory_goes_back_first(pool, monkeypatch):
+def test_when_the_system_has_no_more_unused_memory_goes_back_first(pool):
     used, unused = pool.allocate(1 << 12), pool.allocate(1 << 13)
     del unused
     asked = []
@@ -236,7 +233,7 @@ def test_when_the_system_has_no_more_unused_memory_goes_back_first(pool, monkeyp
                 raise MemoryError
             super().__init__(nbytes)
 
-    monkeypatch.setattr(storage, "Buffer", Scarce)
+    pool.make = Scarce
     new = pool.allocate(1 << 14)
     assert asked == [(1 << 14, (1 << 12) + (1 << 13)), (1 << 14, 1 << 12)]
     with pytest.raises(MemoryError):  # there is nothing left to give back

@@ -54,8 +54,8 @@ class TestBackendsAgree:
         assert [row[:2] for row in found.rows] == [
             (backend, (dtype, dtype)) for dtype in ("float32", "float64") for backend in mf.backends()
         ]
-        assert all(0 < row.value < 1e-6 and 0 < row.gradient < 1e-6 for row in found.rows[:2])
-        assert found.rows[2].value == 0
+        assert all(0 < row.value < 1e-6 and 0 < row.gradient < 1e-6 for row in found.rows if row.dtypes[0] == "float32")
+        assert next(row for row in found.rows if row.dtypes[0] == "float64").value == 0  # the plain one is the judge
         assert str(found).splitlines()[1].split()[:3] == ["python", "float32,", "float32"]
 
     def test_a_wrong_value_is_told_with_all_that_matters(self, faulty):

@@ -1,0 +1,294 @@
+"""The cuda backend: kernels for a GPU, on the GPU or, where there is none, in the interpreter.
+
+Binding a kernel collapses its axes, prints its source, finds its machine code, and fixes the grid; a launch then passes
+addresses and numbers. What a launch would do can be had as a plan, for pictures and checks, without doing it.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...dag import topological
+from ...dtypes import BY_NUMPY, DType
+from ...errors import BackendError, FuseError
+from ...kernels import (
+    Apply,
+    Expression,
+    Fold,
+    Kernel,
+    Load,
+    Nest,
+    Parameter,
+    Shape,
+    cast,
+    constant,
+    fold,
+    replace_loads,
+    trace,
+)
+from ...layout import Layout, row_major
+from ...operators import Operator
+from ...storage import Buffer, binned
+from ..base import Backend, Launcher, Operand, ScalarFunction, identity_of, needs_an_element
+from . import driver
+from .bound import BoundKernel, BoundProduct, fold_from_first
+from .emitter import printed
+from .simulated import SimulatedDevice
+
+
+class CudaBackend(Backend):
+    """Numba CUDA on GPU number `index`, or the interpreter in its place."""
+
+    is_host = False
+
+    def __init__(self, index: int = 0) -> None:
+        self.name = f"cuda:{index}" if index else "cuda"
+        self.device = device_of(index)
+        self.pool = self.device.pool
+        self.allocate = self.pool.allocate
+
+    def __repr__(self) -> str:
+        return f"{self.name} (simulated)" if self.device.is_simulated else self.name
+
+    # Kernels.
+
+    def bind(
+        self, kernel: Kernel, shape: Shape, dims: tuple[int, ...], outputs: Sequence[Layout], inputs: Sequence[Layout]
+    ) -> Launcher:
+        """A launch of a kernel that is specialised on the classes of all strides."""
+        return self._bind(kernel, shape, dims, [*outputs, *inputs])
+
+    def _bind(
+        self, kernel: Kernel, shape: Shape, dims: tuple[int, ...], layouts: Sequence[Layout], **functions: Any
+    ) -> Launcher:
+        nest = Nest(shape, dims, layouts)
+        if nest.is_empty or not (nest.points or kernel.rows):
+            return do_nothing
+        rows = tuple(1 if d in dims else n for d, n in enumerate(shape))
+        if not nest.points:
+            return self._bind_folds_of_nothing(kernel, rows, layouts)
+        return BoundKernel(self.device, kernel, nest, layouts, rows, functions)
+
+    def _bind_folds_of_nothing(self, kernel: Kernel, rows: Shape, layouts: Sequence[Layout]) -> Launcher:
+        """Rows without elements: each fold is its identity, and what is left is computed at each row."""
+        new = tuple(map(without_folds, kernel.rows))
+        loads = [x.index for x in Kernel(new, ()).each(Load)]
+        moved = Kernel(tuple(replace_loads(e, lambda x: Load(loads.index(x.index), x.dtype)) for e in new), ())
+        first, count = len(kernel.elements), len(kernel.outputs)
+        operands = [*range(first, count), *[count + k for k in loads]]
+        numbers = [len(layouts) + kernel.each(Parameter).index(p) for p in moved.each(Parameter)]
+        placed = [Layout(rows, layouts[k].strides, 0) for k in operands]
+        launch = self.bind(moved, rows, (), placed[: count - first], placed[count - first :])
+        return lambda *values: launch(*[values[k] for k in operands + numbers])
+
+    def source(
+        self, kernel: Kernel, shape: Shape, dims: tuple[int, ...], outputs: Sequence[Layout], inputs: Sequence[Layout]
+    ) -> str:
+        """The text that is compiled."""
+        nest = Nest(shape, dims, [*outputs, *inputs])
+        return printed(kernel, nest.rows, nest.classes).text
+
+    def bind_matmul(self, dtype: DType, out: Layout, a: Layout, b: Layout) -> Launcher:
+        """A launch of a product: launch(address of out, of a, of b)."""
+        return BoundProduct(self.device, dtype, (out, a, b))
+
+    # Memory.
+
+    def place(self, array: npt.NDArray[Any]) -> tuple[Buffer, int, Layout]:
+        """A copy of an array on the device, in the same layout, unless that would copy far more than its elements."""
+        operand = Operand.of(array)
+        if operand.data.size > 16 * max(array.size, 64):
+            operand = Operand.of(np.ascontiguousarray(array))
+        flat = np.ascontiguousarray(operand.data)
+        buffer: Buffer = self.allocate(binned(flat.nbytes))
+        self.device.copy_in(flat, buffer.address)
+        return buffer, buffer.address + operand.layout.offset * array.itemsize, operand.layout.from_zero()
+
+    def fetch(self, buffer: Buffer, address: int, dtype: DType, layout: Layout) -> npt.NDArray[Any]:
+        """A copy of elements in the memory of the host."""
+        if layout.size and not layout.is_dense:  # gathered on the device first
+            target = row_major(layout.shape)
+            buffer = self.allocate(binned(layout.size * dtype.itemsize))
+            copy = self.bind(Kernel((Load(0, dtype),), ()), layout.shape, (), [target], [layout])
+            copy(buffer.address, address)
+            address, layout = buffer.address, target
+        low, high = layout.span()
+        flat = np.empty(high - low, dtype.numpy)
+        self.device.copy_out(address + low * dtype.itemsize, flat)
+        return Operand(flat, Layout(layout.shape, layout.strides, -low)).array()
+
+    def fill(self, buffer: Buffer, address: int, dtype: DType, layout: Layout, value: Any) -> None:
+        """Set all elements of a dense layout to a number."""
+        number = dtype.numpy.type(value)
+        if not self.device.fill(address, layout.size, number):
+            kernel = Kernel((Parameter(0, dtype),), ())
+            self.bind(kernel, layout.shape, (), [layout], [])(address, number.item())
+
+    @property
+    def dlpack_device(self) -> tuple[int, int]:  # type: ignore[override]
+        """The kind of the device, as DLPack counts, and its number."""
+        return (1, 0) if self.device.is_simulated else (2, self.device.index)
+
+    def capsule(self, x: Any, **options: Any) -> Any:
+        """The memory of a tensor for libraries that know DLPack; of the interpreter a copy, since it is no GPU's."""
+        if self.device.is_simulated:
+            return x.numpy().copy().__dlpack__(**options)
+        from .exchange import capsule_of, refuse_copies
+
+        refuse_copies(self.name, self.dlpack_device, **options)
+        self.device.let_wait(options.get("stream"))
+        return capsule_of(x.buffer, x.address, x.dtype, x.spec.layout, self.device.index)
+
+    def cuda_interface(self, x: Any) -> dict[str, Any]:
+        """The memory of a tensor for CuPy, torch and others."""
+        if self.device.is_simulated:
+            return super().cuda_interface(x)
+        from .exchange import interface_of
+
+        return interface_of(x.address, x.dtype, x.spec.layout, x.buffer.is_writable)
+
+    def synchronize(self) -> None:
+        """Wait until the device has done all that it was asked for."""
+        self.device.synchronize()
+
+    # The four methods, on operands in the memory of the host.
+
+    def map(self, op: ScalarFunction, a: Operand, out: Operand) -> None:
+        """out[i] = op(a[i])."""
+        self._elementwise(op, [a], out)
+
+    def zip(self, op: ScalarFunction, a: Operand, b: Operand, out: Operand) -> None:
+        """out[i] = op(a[i], b[i])."""
+        self._elementwise(op, [a, b], out)
+
+    def reduce(self, op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int]) -> None:
+        """out[i] = op(... op(op(identity, a[i, 0]), a[i, 1]) ...) along dims, in the order of the threads."""
+        functions: dict[str, Any] = {}
+        if not isinstance(op, Operator):
+            dtype = BY_NUMPY[a.data.dtype]
+            identity = identity_of(op, dtype)
+            if identity is None:
+                self._reduce_from_first(op, a, out, dims)
+                return
+            op = operator_of(op, 2, identity)
+            functions[op.name] = op.body
+        self._run(fold(op, load(0, a)), a.layout.shape, tuple(dims), out, [a], functions)
+
+    def _reduce_from_first(self, op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int]) -> None:
+        """A fold that starts with the first element: without an identity, only one thread can walk a row."""
+        moved = np.moveaxis(a.array(), tuple(dims), range(-len(dims), 0))
+        count, length = out.layout.size, prod(a.layout.shape[d] for d in dims)
+        if not length:
+            raise needs_an_element(op, a.layout.shape)
+        rows, totals = (
+            Operand.of(np.ascontiguousarray(moved).reshape(count, length)),
+            Operand.of(np.empty(count, out.data.dtype)),
+        )
+        with self._lent([rows], totals) as addresses:
+            fold_from_first(self.device, op, count, length, [BY_NUMPY[x.data.dtype] for x in (totals, rows)], addresses)
+        out.array()[...] = totals.array().reshape(out.layout.shape)
+
+    def matmul(self, a: Operand, b: Operand, out: Operand) -> None:
+        """out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]."""
+        with self._lent([a, b], out) as addresses:
+            layouts = [x.layout.from_zero() for x in (out, a, b)]
+            self.bind_matmul(BY_NUMPY[out.data.dtype], *layouts)(*addresses)
+
+    def _elementwise(self, op: ScalarFunction, xs: Sequence[Operand], out: Operand) -> None:
+        dtypes, functions = [BY_NUMPY[x.data.dtype] for x in xs], dict[str, Any]()
+        try:
+            expression = trace(op, dtypes)
+        except (FuseError, TypeError, AttributeError):  # it branches on values, or uses what only numbers have
+            own = operator_of(op, len(xs))
+            functions[own.name] = own.body
+            loads = tuple(Load(k, dtype) for k, dtype in enumerate(dtypes))
+            expression = Apply(own, loads, BY_NUMPY[out.data.dtype])
+        self._run(expression, out.layout.shape, (), out, xs, functions)
+
+    def _run(
+        self,
+        e: Expression,
+        shape: Shape,
+        dims: tuple[int, ...],
+        out: Operand,
+        inputs: Sequence[Operand],
+        functions: dict[str, Any],
+    ) -> None:
+        """One kernel over operands."""
+        e = cast(e, BY_NUMPY[out.data.dtype])
+        used = [x.index for x in Kernel((e,), ()).each(Load)]  # not all, of a function such as lambda a, b: b
+        e = replace_loads(e, lambda x: Load(used.index(x.index), x.dtype))
+        inputs = [inputs[k] for k in used]
+        kernel = Kernel((), (e,)) if dims else Kernel((e,), ())
+        with self._lent(inputs, out) as addresses:
+            layouts = [x.layout.from_zero().expand(*shape) for x in (out, *inputs)]
+            self._bind(kernel, shape, dims, layouts, **functions)(*addresses)
+
+    @contextmanager
+    def _lent(self, inputs: Sequence[Operand], out: Operand) -> Iterator[list[int]]:
+        """Addresses of the output and the inputs, copied to the device and, the output, back."""
+        if self.device.is_simulated:
+            yield [x.address for x in (out, *inputs)]
+            return
+        buffers, addresses = [], []
+        for x in (out, *inputs):
+            buffers.append(self.allocate(binned(x.data.nbytes)))
+            self.device.copy_in(np.ascontiguousarray(x.data), buffers[-1].address)
+            addresses.append(buffers[-1].address + x.layout.offset * x.data.itemsize)
+        yield addresses
+        flat = np.empty(out.data.shape, out.data.dtype)
+        self.device.copy_out(buffers[0].address, flat)
+        out.data[...] = flat
+
+
+def operator_of(function: ScalarFunction, arity: int, identity: Any = None) -> Operator:
+    """A Python function as an operator that a kernel calls by its name."""
+
+    def own_function(a: Any) -> Any:
+        return function(a)
+
+    def own_function_of_two(a: Any, b: Any) -> Any:
+        return function(a, b)
+
+    body = own_function if arity == 1 else own_function_of_two
+    return Operator(body, None, None, identity, None, False, "any", "same", None, 1, True)
+
+
+@cache
+def device_of(index: int) -> Any:
+    """GPU number `index`, or the interpreter where there is no GPU."""
+    found = driver.look()
+    if not found.gpus:
+        return SimulatedDevice(index)
+    if index >= found.gpus:
+        names = ", ".join(f"cuda:{k}" for k in range(found.gpus))
+        raise BackendError(f"cuda:{index} does not exist; this machine has {names}")
+    driver.require(found)
+    from .device import Device
+
+    return Device(index)
+
+
+def without_folds(e: Expression) -> Expression:
+    """An expression whose folds had nothing to fold."""
+    new: dict[Expression, Expression] = {}
+    for x in topological([e], lambda x: () if isinstance(x, Fold) else x.inputs):
+        if isinstance(x, Fold):
+            new[x] = constant(x.operator.identity_in(x.dtype), x.dtype)
+        else:
+            new[x] = Apply(x.operator, tuple(new[i] for i in x.inputs), x.dtype) if isinstance(x, Apply) else x
+    return new[e]
+
+
+def load(index: int, operand: Operand) -> Load:
+    """The elements of an operand, as an expression."""
+    return Load(index, BY_NUMPY[operand.data.dtype])
+
+
+def do_nothing(*values: Any) -> None:
+    """The launch of a kernel without points."""

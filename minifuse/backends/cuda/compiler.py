@@ -1,0 +1,169 @@
+"""Python kernels -> cubins, with Numba CUDA. No GPU is needed: what is compiled for is named.
+
+A kernel comes as text (generated) or as a function (the matmul ladder). Its words get Numba's meanings, Numba prints PTX,
+and NVIDIA's linker makes machine code of it, which the kernel cache keeps.
+"""
+
+import linecache
+import re
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from hashlib import sha256
+from importlib import metadata
+from pathlib import Path
+from threading import RLock
+from types import CellType, CodeType, FunctionType, SimpleNamespace
+from typing import Any, NamedTuple
+
+from ...errors import MissingPartError
+from ...simt import cuda as simulated_cuda
+from . import words
+from .words import Word
+
+ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\(")
+INSTALL = 'pip install "minifuse[cuda13]", or "minifuse[cuda12]" for drivers before 580'
+target: ContextVar[tuple[int, int]] = ContextVar("target", default=(9, 0))  # what is being compiled for
+_turn = RLock()  # Numba's compiler is not reentrant
+
+
+class Compiled(NamedTuple):
+    """PTX, and the name of the kernel in it."""
+
+    ptx: str
+    entry: str
+
+
+@cache
+def numba_cuda() -> Any:
+    """The module numba.cuda of the package numba-cuda."""
+    try:
+        import numba_cuda  # noqa: F401  # the package, not the module of the same name in old Numbas
+        from numba import cuda
+    except ImportError as error:
+        raise MissingPartError(f"numba-cuda is not installed ({error}); {INSTALL}") from None
+    return cuda
+
+
+def compile_ptx(
+    kernel: Callable[..., Any], signature: Sequence[str], threads: int = 0, blocks: int = 0, cc: tuple[int, int] = (9, 0)
+) -> Compiled:
+    """The PTX of a kernel.
+
+    Parameters
+    ----------
+    kernel
+        A Python function over `words`.
+    signature : sequence of str
+        A type for each argument: f32, f64, i32, i64, u8, or a pointer to it, *f32.
+    threads, blocks
+        Most threads of a block, and fewest blocks of a multiprocessor, for the allocation of registers; 0 leaves it open.
+    cc : (int, int)
+        The compute capability.
+    """
+    cuda = numba_cuda()
+    assert isinstance(kernel, FunctionType)
+    with _turn, compiling_for(cc):
+        types = [numba_type(name) for name in signature]
+        bounds = {"launch_bounds": (threads, blocks) if blocks else threads} if threads else {}
+        kinds = cuda.types.void(*types)
+        try:
+            ptx, _ = cuda.compile(rebound(kernel), kinds, device=False, abi="numba", output="ptx", cc=cc, **bounds)
+        except (ImportError, OSError) as error:  # of libNVVM, or of its libdevice
+            raise MissingPartError(f"a part of the CUDA toolkit is missing ({error}); {INSTALL}") from error
+    found = ENTRY.search(ptx)
+    assert found is not None
+    return Compiled(ptx, found.group(1))
+
+
+def numba_type(name: str) -> Any:
+    """The type of an argument."""
+    plain = getattr(words, name.lstrip("*")).compiled
+    return numba_cuda().types.CPointer(plain) if name.startswith("*") else plain
+
+
+@contextmanager
+def compiling_for(cc: tuple[int, int]) -> Any:
+    """Numba asks the present device what it can do, for functions that kernels call; this answers, with or without one."""
+    from numba.cuda import dispatcher as module
+
+    dispatcher: Any = module
+    before, token = dispatcher.get_current_device, target.set(cc)
+    dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=cc)
+    try:
+        yield
+    finally:
+        dispatcher.get_current_device = before
+        target.reset(token)
+
+
+def function_of(text: str, **more: Any) -> FunctionType:
+    """A generated kernel as a Python function over `words`, and over what else it may call."""
+    filename = f"kernel_{sha256(text.encode()).hexdigest()[:8]}.py"
+    linecache.cache[filename] = len(text), None, text.splitlines(True), filename  # for messages and pictures
+    namespace: dict[str, Any] = {**vars(words), **more, "__name__": "minifuse.kernel"}
+    exec(compile(text, filename, "exec"), namespace)  # our own text, of names and integers
+    kernel: FunctionType = namespace["kernel"]
+    return kernel
+
+
+def rebound(function: FunctionType, known: dict[FunctionType, Any] | None = None) -> FunctionType:
+    """The same function, whose words are Numba's, and so are those of the functions that it calls."""
+    known = {} if known is None else known
+    names = {"__builtins__": __builtins__, "__name__": function.__module__}
+    cells = tuple(CellType(_bound(cell.cell_contents, known)) for cell in function.__closure__ or ())
+    for name in _names(function.__code__) & function.__globals__.keys():
+        names[name] = _bound(function.__globals__[name], known)
+    new = FunctionType(function.__code__, names, function.__name__, function.__defaults__, cells or None)
+    new.__module__ = function.__module__
+    return new
+
+
+def _names(code: CodeType) -> set[str]:
+    """The names that a function may read from its module, those of functions inside it too."""
+    return set(code.co_names).union(*[_names(c) for c in code.co_consts if isinstance(c, CodeType)])
+
+
+def _bound(value: Any, known: dict[FunctionType, Any]) -> Any:
+    """What Numba understands in the place of a value; `known` holds the functions that were met before."""
+    if value is simulated_cuda:
+        return numba_cuda()
+    if isinstance(value, Word):
+        return value.compiled
+    if isinstance(value, FunctionType):
+        if value not in known:
+            known[value] = device_function(rebound(value, known))
+        return known[value]
+    return value
+
+
+def device_function(function: FunctionType) -> Any:
+    """A function that kernels call."""
+    return numba_cuda().jit(function, device=True)
+
+
+def cubin_of(compiled: Compiled, cc: tuple[int, int]) -> bytes:
+    """The machine code of PTX: the entry's name, a line end, the cubin."""
+    from cuda.core import Linker, LinkerOptions, ObjectCode
+
+    code = ObjectCode.from_ptx(compiled.ptx.encode())
+    with_arch = LinkerOptions(arch=f"sm_{cc[0]}{cc[1]}")
+    return compiled.entry.encode() + b"\n" + bytes(Linker(code, options=with_arch).link("cubin").code)
+
+
+@cache
+def flavour(cc: tuple[int, int]) -> str:
+    """All that decides the machine code besides the text of the kernel."""
+    sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+    packages = ("numba-cuda", "llvmlite", "cuda-core", "cuda-bindings", "nvidia-nvvm", "nvidia-nvjitlink")
+    versions = [f"{package} {version_of(package)}" for package in packages]
+    return "\n".join(["cuda", f"sm_{cc[0]}{cc[1]}", *versions, sha256(sources).hexdigest()])
+
+
+def version_of(package: str) -> str:
+    """The version of an installed package."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "-"

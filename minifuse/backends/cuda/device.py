@@ -1,0 +1,183 @@
+"""One GPU through cuda.core: memory from its stream-ordered pool, copies, compiled kernels, and launches.
+
+All work goes to the legacy default stream, as that of torch and CuPy does by default, so arrays can be handed to and fro
+without waiting. What is known before a launch is done once, in `prepare`.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import OutOfMemoryError
+from ...kernel_cache import cache as kernel_cache
+from ...storage import Buffer, Pool
+from . import driver
+from .compiler import compile_ptx, cubin_of, flavour
+from .geometry import Geometry
+
+OPT_IN = 48 * 1024  # bytes of shared memory; a kernel must ask for more
+WAITING = (-1, 0, 1, 2)  # no wish, and the two default streams, which wait for each other
+_current = threading.local()
+
+
+class DeviceBuffer(Buffer):
+    """Memory of a GPU; `owner` gives it back when it goes."""
+
+    __slots__ = ()
+
+    def __init__(self, owner: Any, address: int, nbytes: int) -> None:
+        self.owner, self.address, self.nbytes = owner, address, nbytes
+        self.written, self.is_writable = 0, True
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """NumPy does not see the memory of a GPU."""
+        raise AttributeError("__array_interface__")
+
+
+class Device:
+    """GPU number `index`."""
+
+    is_simulated = False
+
+    def __init__(self, index: int) -> None:
+        from cuda.bindings import driver as bindings
+        from cuda.core import Device as Core
+
+        self.index, self.count = index, driver.look().gpus
+        self.core, self.bindings = Core(index), bindings
+        self.use()
+        self.stream = self.core.default_stream
+        self.name = str(self.core.name)
+        self.capability = tuple(self.core.compute_capability)
+        self.multiprocessors = int(self.core.properties.multiprocessor_count)
+        total = driver.check(bindings.cuMemGetInfo())[1]
+        self.pool = Pool(self.allocate, keep=total // 2)
+
+    def use(self) -> None:
+        """Make this the GPU of the thread; where there are several, other libraries may have chosen another."""
+        if self.count > 1 or not getattr(_current, "is_set", False):
+            self.core.set_current()
+            _current.is_set = True
+
+    # Memory.
+
+    def allocate(self, nbytes: int) -> DeviceBuffer:
+        """New memory.
+
+        Raises
+        ------
+        OutOfMemoryError
+            The GPU has no more.
+        """
+        self.use()
+        try:
+            owner = self.core.memory_resource.allocate(nbytes, stream=self.stream)
+        except Exception as error:
+            found = driver.translated(error)
+            if not isinstance(found, OutOfMemoryError):
+                raise found from None
+            free, total = driver.check(self.bindings.cuMemGetInfo())
+            held = f"{self.pool.held:,} bytes are held by tensors, and by the pool for the next ones"
+            raise OutOfMemoryError(
+                f"cuda:{self.index} has no {nbytes:,} bytes left: {free:,} of {total:,} are free, {held}; "
+                "let tensors go, work in smaller parts, or see who else uses the GPU with nvidia-smi"
+            ) from None
+        return DeviceBuffer(owner, int(owner.handle), nbytes)
+
+    def copy_in(self, array: npt.NDArray[Any], address: int) -> None:
+        """Bytes of a contiguous array to an address."""
+        self.use()
+        if array.nbytes:
+            driver.check(self.bindings.cuMemcpyHtoD(address, array.ctypes.data, array.nbytes))
+
+    def copy_out(self, address: int, array: npt.NDArray[Any]) -> None:
+        """Bytes at an address to a contiguous array, once all kernels before have ended."""
+        self.use()
+        if array.nbytes:
+            driver.check(self.bindings.cuMemcpyDtoH(array.ctypes.data, address, array.nbytes))
+
+    def fill(self, address: int, count: int, value: np.generic) -> bool:
+        """Set `count` neighbours to a number of 1 or 4 bytes; False where the driver has no word for it."""
+        self.use()
+        bits = int.from_bytes(value.tobytes(), "little")
+        if bits == 0:
+            words = self.bindings.cuMemsetD8Async, count * value.itemsize
+        elif value.itemsize in (1, 4):
+            words = (self.bindings.cuMemsetD8Async if value.itemsize == 1 else self.bindings.cuMemsetD32Async), count
+        else:
+            return False
+        driver.check(words[0](address, bits, words[1], int(self.stream.handle)))
+        return True
+
+    def let_wait(self, stream: int | None) -> None:
+        """Let another library's stream, as DLPack numbers them, wait for what was asked of this one so far."""
+        if stream is not None and stream not in WAITING:
+            self.use()
+            from cuda.core import Stream
+
+            Stream.from_handle(stream).wait(self.stream)
+
+    def synchronize(self) -> None:
+        """Wait until the GPU has done all that it was asked for; errors of kernels come up here."""
+        self.use()
+        try:
+            self.stream.sync()
+        except Exception as error:
+            raise driver.translated(error) from None
+
+    # Kernels.
+
+    def load(
+        self,
+        text: str,
+        kernel: Callable[[], Callable[..., Any]],
+        signature: Sequence[str],
+        threads: int,
+        blocks: int = 0,
+        is_kept: bool = True,
+    ) -> Any:
+        """The compiled kernel of a text, from the cache or by compiling `kernel()`.
+
+        `text` says all that the kernel is made of besides this package's sources, or it is not kept.
+        """
+
+        def build(name: str, text: str) -> bytes:
+            return cubin_of(compile_ptx(kernel(), signature, threads, blocks, self.capability), self.capability)
+
+        if not is_kept:
+            return self._loaded("", build("", text))
+        flags = f"{flavour(self.capability)}\n{self.index} {threads} {blocks} {' '.join(signature)}"
+        return kernel_cache.find(text, flags, build, self._loaded)
+
+    def _loaded(self, name: str, payload: bytes) -> Any:
+        from cuda.core import ObjectCode
+
+        entry, _, cubin = payload.partition(b"\n")
+        self.use()
+        kernel = ObjectCode.from_cubin(cubin).get_kernel(entry.decode())
+        kernel.attributes.num_regs  # noqa: B018  # loads it, so that a damaged file is found here
+        return kernel
+
+    def prepare(self, kernel: Any, geometry: Geometry, shared: int = 0) -> Callable[..., None]:
+        """A launch of a loaded kernel: launch(*arguments), with pointers and int64 as integers, others as NumPy scalars."""
+        from cuda.core import LaunchConfig, launch
+
+        if shared > OPT_IN:
+            bindings = self.bindings
+            attribute = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            driver.check(bindings.cuKernelSetAttribute(attribute, shared, kernel.handle, bindings.CUdevice(self.index)))
+        config = LaunchConfig(grid=geometry.grid, block=geometry.block, shmem_size=shared)
+        stream, use = self.stream, self.use
+
+        def run(*arguments: Any) -> None:
+            use()
+            try:
+                launch(stream, config, kernel, *arguments)
+            except Exception as error:
+                raise driver.translated(error) from None
+
+        return run

@@ -1,0 +1,41 @@
+"""What a hand-written kernel is to the compiler, and how a matrix product is cut into tiles. Numbers only."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+class GpuKernel(NamedTuple):
+    """A kernel and what its compilation needs; name and constants tell it from all others."""
+
+    name: str
+    constants: tuple[Any, ...]
+    function: Callable[..., None]
+    signature: tuple[str, ...]  # types of the arguments; pointers with *
+    threads: int  # of a block, at most
+    blocks: int = 1  # on a multiprocessor at once, at least: bounds the registers of a thread
+    shared: int = 0  # bytes of dynamic shared memory
+
+
+class Shape(NamedTuple):
+    """How a product is cut: a block makes one `tile`, a warp a part of it, `lanes` lie so in a warp."""
+
+    tile: tuple[int, int, int]  # along M, along N, and the step along K
+    stages: int  # tiles on their way from memory at once
+    warp: tuple[int, int]
+    lanes: tuple[int, int]
+    blocks: int  # on a multiprocessor
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return self.tile[0] // self.warp[0] * (self.tile[1] // self.warp[1]) * 32
+
+    @property
+    def nbytes(self) -> int:
+        """Of shared memory that float32 tiles take, padding included."""
+        return 4 * self.stages * self.tile[2] * (self.tile[0] + self.tile[1] + 8)
+
+
+LARGE = Shape((128, 128, 32), 2, (64, 32), (8, 4), 2)
+SMALL = Shape((64, 128, 16), 3, (32, 64), (4, 8), 4)
+NARROW = Shape((32, 64, 16), 4, (16, 32), (4, 8), 6)

@@ -1,0 +1,65 @@
+"""A GPU that is not there: the memory of the host, and kernels run lane by lane by `minifuse.simt`.
+
+It has the methods of `device.Device`, so the backend does not know which of the two it drives.
+"""
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ... import simt
+from ...storage import Buffer, Pool
+from .geometry import Geometry
+from .launch import LaunchPlan
+
+
+class SimulatedDevice:
+    """The interpreter as GPU number `index`."""
+
+    is_simulated = True
+    capability = (9, 0)
+    multiprocessors = 132
+
+    def __init__(self, index: int) -> None:
+        self.index, self.name = index, "minifuse.simt, lane by lane on this machine"
+        self.pool = Pool(Buffer)
+
+    def copy_in(self, array: npt.NDArray[Any], address: int) -> None:
+        """Bytes of a contiguous array to an address."""
+        ctypes.memmove(address, array.ctypes.data, array.nbytes)
+
+    def copy_out(self, address: int, array: npt.NDArray[Any]) -> None:
+        """Bytes at an address to a contiguous array."""
+        ctypes.memmove(array.ctypes.data, address, array.nbytes)
+
+    def fill(self, address: int, count: int, value: np.generic) -> bool:
+        """Set `count` neighbours to a number."""
+        flat = np.full(count, value)
+        ctypes.memmove(address, flat.ctypes.data, flat.nbytes)
+        return True
+
+    def synchronize(self) -> None:
+        """All is done: a launch returns when its last lane has."""
+
+    def load(
+        self,
+        text: str,
+        kernel: Callable[[], Callable[..., Any]],
+        signature: Sequence[str],
+        threads: int,
+        blocks: int = 0,
+        is_kept: bool = True,
+    ) -> Any:
+        """The kernel as it stands."""
+        return kernel()
+
+    def prepare(self, kernel: Any, geometry: Geometry, shared: int = 0) -> Callable[..., None]:
+        """A launch: launch(*arguments), pointers as `simt.Pointer`."""
+
+        def run(*arguments: Any) -> None:
+            simt.run(LaunchPlan(kernel, geometry.grid, geometry.block, arguments, shared))
+
+        return run

@@ -1,0 +1,189 @@
+"""Ways to compute a matrix product: which kernel, which way round, in how many parts of K. Integers and a model of time.
+
+The model counts cycles (`time_of`): how many tiles a multiprocessor gets, how well so many keep it busy, and what a cut of K
+costs. Its constants were fitted to one H200; what counts is where one way overtakes another. `product` makes launches of the
+best way.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from math import prod
+from typing import NamedTuple
+
+from ...dtypes import DType, float32
+from ...layout import Layout, collapse
+from .matmul import make
+from .matmul_any import ANY, make_any
+from .matmul_thin import dots_of, make_dots, make_rows, rows_of
+from .shapes import LARGE, NARROW, SMALL, GpuKernel, Shape
+
+# How busy 1, 2, ... blocks keep a multiprocessor, of 128 fma a cycle; the last entry holds for more.
+BUSY = {LARGE: (0.66, 0.775), SMALL: (0.61, 0.69, 0.74, 0.76), NARROW: (0.27, 0.38, 0.44, 0.48), ANY: (0.05, 0.08, 0.1)}
+GUARDS = 0.93  # of that is left where a kernel tests what is inside
+MEMORY = 15.7  # bytes a cycle that memory gives one multiprocessor, if 2 blocks ask for them; 1 block gets ALONE of it
+ALONE = 0.7
+SCATTERED = 0.2  # of that is left where each lane of a warp reads from a sector of its own
+START = 6000  # cycles until the first tile is there and the last one stored
+CUT = 10_000  # cycles of one launch more
+EACH = 60  # cycles to add one part more
+BYTES_A_CYCLE = 4000  # of parts, written and read again within the L2 cache
+GAIN = 0.95  # a cut must promise to be this much shorter
+PARTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128)
+FULL = 16  # blocks a multiprocessor, above which no cut pays
+MOST_BLOCKS = 65535  # along y and along z of a grid
+
+
+class Axis(NamedTuple):
+    """One axis of the batch: its size, and the strides of the operands along it, in elements."""
+
+    size: int
+    out: int
+    a: int
+    b: int
+
+
+class Product(NamedTuple):
+    """out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]: sizes, strides, and where the operands start."""
+
+    M: int
+    N: int
+    K: int
+    out_row: int
+    out_col: int
+    a_row: int
+    a_col: int
+    b_row: int
+    b_col: int
+    batch: tuple[Axis, ...] = ()  # outermost first
+    start: tuple[int, int, int] = (0, 0, 0)  # elements
+    is_swapped: bool = False  # computed as out.T = b.T @ a.T: what is called a here is b
+
+    @property
+    def matrices(self) -> int:
+        """How many there are in the batch."""
+        return prod(axis.size for axis in self.batch)
+
+    def swapped(self) -> "Product":
+        """The same product, seen as out.T = b.T @ a.T."""
+        batch, (out, a, b) = tuple(Axis(axis.size, axis.out, axis.b, axis.a) for axis in self.batch), self.start
+        strides = self.out_col, self.out_row, self.b_col, self.b_row, self.a_col, self.a_row
+        return Product(self.N, self.M, self.K, *strides, batch, (out, b, a), not self.is_swapped)
+
+    def moved(self, out: int, a: int, b: int) -> "Product":
+        """The same sizes and strides, starting so many elements further on."""
+        return self._replace(start=(self.start[0] + out, self.start[1] + a, self.start[2] + b))
+
+    def dense(self) -> "Product":
+        """The product with an output that is dense and row-major, as parts are."""
+        batch, step = list[Axis](), self.M * self.N
+        for axis in reversed(self.batch):
+            batch.insert(0, axis._replace(out=step))
+            step *= axis.size
+        return self._replace(out_row=self.N, out_col=1, batch=tuple(batch), start=(0, *self.start[1:]))
+
+
+class Way(NamedTuple):
+    """One way to compute a product, and about how many cycles it takes."""
+
+    cycles: float
+    product: Product
+    shape: Shape
+    parts: int
+    part_K: int
+    is_wide: bool  # whether four elements may be stored at once
+    kernel: Callable[[], GpuKernel]
+
+
+def product_of(out: Layout, a: Layout, b: Layout) -> Product:
+    """Sizes and strides. Axes of the batch along which b stands still are rows of a larger product, where strides allow."""
+    *shape, columns = out.shape
+    depth = a.shape[-1]
+    a, b = a.expand(*shape, depth), b.expand(*shape[:-1], depth, columns)
+    axes = collapse(shape, [out.strides[:-1], a.strides[:-1], (*b.strides[:-2], 0)])
+    rows, (out_m, a_m, _) = axes.pop() if axes and axes[-1][1][2] == 0 else (1, (0, 0, 0))
+    batch = tuple(Axis(size, *strides) for size, strides in axes)
+    (*_, b_row, b_col), a_col, out_col = b.strides, a.strides[-1], out.strides[-1]
+    return Product(rows, columns, depth, out_m, out_col, a_m, a_col, b_row, b_col, batch)
+
+
+def best_way(
+    dtype: DType, product: Product, multiprocessors: int, aligned: tuple[bool, bool, bool], most_shared: int
+) -> Way:
+    """The way that takes least time, in either orientation."""
+    both = ((product, aligned), (product.swapped(), (aligned[0], aligned[2], aligned[1])))
+    found = [way for p, places in both for way in ways(dtype, p, multiprocessors, places, most_shared)]
+    return min(found, key=lambda way: way.cycles)
+
+
+def ways(
+    dtype: DType, p: Product, multiprocessors: int, aligned: tuple[bool, bool, bool], most_shared: int
+) -> Iterator[Way]:
+    """The ways to compute a product as it stands."""
+    is_wide = dense_mode(p.N, p.out_col, p.out_row, [p.start[0], *[axis.out for axis in p.batch]], aligned[0]) == "x4"
+    for shape, busy, kernel in kernels(dtype, p, aligned, most_shared):
+        yield Way(time_of(shape, busy, p, multiprocessors, 1, p.K), p, shape, 1, p.K, is_wide, kernel)
+        BM, BN, BK = shape.tile
+        tiles = steps(p.M, BM) * steps(p.N, BN) * p.matrices
+        for parts in PARTS:
+            part_K = steps(p.K, parts * BK) * BK
+            if tiles * parts > FULL * multiprocessors or p.matrices * parts > MOST_BLOCKS or part_K < 2 * BK:
+                break
+            if steps(p.K, part_K) == parts:
+                cycles = time_of(shape, busy, p, multiprocessors, parts, part_K) / GAIN
+                yield Way(cycles, p, shape, parts, part_K, is_wide, kernel)
+
+
+def kernels(
+    dtype: DType, p: Product, aligned: tuple[bool, bool, bool], most_shared: int
+) -> Iterator[tuple[Shape, tuple[float, ...], Callable[[], GpuKernel]]]:
+    """The kernels that can compute a product: their tiles, how busy they keep a multiprocessor, and how they are made."""
+    a_moves, b_moves = [[p.start[1], *[x.a for x in p.batch]], [p.start[2], *[x.b for x in p.batch]]]
+    a_along = dense_mode(p.M, p.a_row, p.a_col, a_moves, aligned[1])
+    b_along = dense_mode(p.N, p.b_col, p.b_row, b_moves, aligned[2])
+    for shape in (LARGE, SMALL, NARROW) if dtype is float32 else (ANY,):
+        BM, BN, _ = shape.tile
+        is_guarded = p.M < BM or p.N < BN
+        if shape is ANY:
+            yield shape, BUSY[shape], partial(make_any, dtype)
+        elif shape is not LARGE or (not is_guarded and shape.nbytes <= most_shared):
+            busy = tuple(GUARDS * part for part in BUSY[shape]) if is_guarded else BUSY[shape]
+            yield shape, busy, partial(make_tiles, shape, a_along, b_along, is_guarded)
+    if p.M > rows_of(dtype).tile[0]:
+        return
+    if b_along == "k":
+        a_lies = dense_mode(p.K, p.a_col, p.a_row, a_moves, aligned[1])
+        b_lies = dense_mode(p.K, p.b_row, p.b_col, b_moves, aligned[2])
+        yield dots_of(dtype), thin_busy(dtype, p.a_col == 1), partial(make_dots, dtype, a_lies == b_lies == "x4")
+    else:
+        yield rows_of(dtype), thin_busy(dtype, p.b_col == 1), partial(make_rows, dtype, b_along == "x4")
+
+
+make_tiles = cache(make)
+
+
+def thin_busy(dtype: DType, lies_well: bool) -> tuple[float, float]:
+    """How busy a kernel is that waits for memory; more so where neighbours of a warp do not lie side by side."""
+    most = rows_of(dtype).tile[0] * MEMORY / (128 * dtype.itemsize) * (1 if lies_well else SCATTERED)
+    return ALONE * most, most
+
+
+def dense_mode(X: int, x_stride: int, k_stride: int, moves: Sequence[int], is_aligned: bool) -> str:
+    """How an operand lies: "x4", rows along x of multiples of four elements; "k", contiguous along k; "x", otherwise."""
+    if x_stride == 1 and is_aligned and all(n % 4 == 0 for n in (X, k_stride, *moves)):
+        return "x4"
+    return "k" if k_stride == 1 else "x"
+
+
+def time_of(shape: Shape, busy: tuple[float, ...], p: Product, multiprocessors: int, parts: int, part_K: int) -> float:
+    """About how many cycles a product takes."""
+    BM, BN, _ = shape.tile
+    most = steps(steps(p.M, BM) * steps(p.N, BN) * p.matrices * parts, multiprocessors)
+    cycles = START + most * BM * BN * part_K / (128 * busy[min(most, len(busy)) - 1])
+    size = p.matrices * p.M * p.N
+    stores = 32 * size / BYTES_A_CYCLE if p.out_col != 1 else 0  # a sector an element
+    return cycles + stores + (CUT + EACH * parts + 8 * size * parts / BYTES_A_CYCLE if parts > 1 else 0)
+
+
+def steps(size: int, step: int) -> int:
+    """How many steps cover a size."""
+    return -(-size // step)

@@ -1,0 +1,335 @@
+"""The words of the library's CUDA kernels. Each has two meanings: the interpreter's, in Python, and Numba's.
+
+A kernel is a Python function over these names. The interpreter calls it as it stands; the compiler puts Numba's objects in
+their place (`compiler.rebound`). So a picture, a test without a GPU and the hardware all see the same lines. Functions
+marked with `device` are plain Python in both.
+"""
+
+import builtins
+import math
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ...simt import cuda as cuda
+from ...simt import word
+
+ALL_LANES = 0xFFFFFFFF
+
+
+class Word:
+    """A name that Numba CUDA has no word for.
+
+    Parameters
+    ----------
+    meaning
+        What it does in the interpreter: a Python function, marked with `simt.word` where it touches memory or lanes.
+    build
+        Makes, once and only where there is something to compile, what Numba compiles it to: an intrinsic, a jitted function,
+        a type.
+    """
+
+    def __init__(self, meaning: Callable[..., Any], build: Callable[[], Any]) -> None:
+        self.meaning, self._build = meaning, build
+        self.__name__, self.__doc__ = meaning.__name__, meaning.__doc__
+
+    def __call__(self, *operands: Any) -> Any:
+        """Do it in the interpreter."""
+        return self.meaning(*operands)
+
+    @cached_property
+    def compiled(self) -> Any:
+        """What Numba compiles it to."""
+        return self._build()
+
+
+def device(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a Python function that kernels call: compiled into each of its callers."""
+    function.is_device = True  # type: ignore[attr-defined]
+    return function
+
+
+def intrinsic(build: Callable[[], Any]) -> Callable[[Callable[..., Any]], Word]:
+    """Make a word of its Python meaning; `build` gives the function of Numba's typing that emits its instructions."""
+
+    def enter(meaning: Callable[..., Any]) -> Word:
+        def built() -> Any:
+            from numba.cuda.extending import intrinsic as numba_intrinsic
+
+            return numba_intrinsic(build())
+
+        return Word(meaning, built)
+
+    return enter
+
+
+def _type(name: str) -> Callable[[], Any]:
+    def build() -> Any:
+        from numba.core import types
+
+        return getattr(types, name)
+
+    return build
+
+
+f32, f64 = Word(np.float32, _type("float32")), Word(np.float64, _type("float64"))
+i32, i64 = Word(np.int32, _type("int32")), Word(np.int64, _type("int64"))
+u8, u32 = Word(np.uint8, _type("uint8")), Word(np.uint32, _type("uint32"))
+
+
+# Memory: four neighbours at once.
+
+
+def _four() -> Any:
+    """The LLVM of a load of four elements: one instruction for 16 bytes."""
+    from llvmlite import ir
+    from numba.core import types
+
+    def load4(typingctx: Any, source: Any, i: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            element = context.get_data_type(source.dtype)
+            at = builder.gep(first_element(context, builder, source, values[0]), [values[1]])
+            vector = ir.VectorType(element, 4)
+            found = builder.load(builder.bitcast(at, vector.as_pointer()), align=alignment(source.dtype.bitwidth // 8))
+            numbers = [builder.extract_element(found, ir.Constant(ir.IntType(32), k)) for k in range(4)]
+            return context.make_tuple(builder, signature.return_type, numbers)
+
+        return types.UniTuple(source.dtype, 4)(source, i), emit
+
+    return load4
+
+
+def _store_four() -> Any:
+    """The LLVM of a store of four elements."""
+    from llvmlite import ir
+    from numba.core import types
+
+    def store4(typingctx: Any, target: Any, i: Any, numbers: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            element = context.get_data_type(target.dtype)
+            at = builder.gep(first_element(context, builder, target, values[0]), [values[1]])
+            found = ir.Constant(ir.VectorType(element, 4), ir.Undefined)
+            for k in range(4):
+                number = context.cast(builder, builder.extract_value(values[2], k), numbers[k], target.dtype)
+                found = builder.insert_element(found, number, ir.Constant(ir.IntType(32), k))
+            place = builder.bitcast(at, found.type.as_pointer())
+            builder.store(found, place, align=alignment(target.dtype.bitwidth // 8))
+            return context.get_dummy_value()
+
+        return types.void(target, i, numbers), emit
+
+    return store4
+
+
+def first_element(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """The address of the first element of a pointer or an array."""
+    from numba.core import types
+
+    if isinstance(kind, types.CPointer):
+        return value
+    return context.make_array(kind)(context, builder, value=value).data
+
+
+def alignment(nbytes: int) -> int:
+    """What the address of four elements must be a multiple of: 16 bytes are the most that one instruction moves."""
+    return builtins.min(16, 4 * nbytes)
+
+
+@intrinsic(_four)
+@word
+def load4(source: Any, i: Any) -> Any:
+    """source[i], source[i + 1], source[i + 2] and source[i + 3] at once; the address is a multiple of 16 bytes."""
+    return source.load(i, 4)
+
+
+@intrinsic(_store_four)
+@word
+def store4(target: Any, i: Any, numbers: Any) -> None:
+    """target[i], ... target[i + 3] = numbers, at once; the address is a multiple of 16 bytes."""
+    target.store(i, numbers)
+
+
+# Numbers.
+
+
+def _like() -> Any:
+    def like(typingctx: Any, x: Any, number: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            return context.cast(builder, values[1], number, x)
+
+        return x(x, number), emit
+
+    return like
+
+
+@intrinsic(_like)
+def like(x: Any, number: Any) -> Any:
+    """A number in the type of x: a literal of Python would turn a float32 into a float64."""
+    return type(x)(number)
+
+
+def _floor() -> Any:
+    def floor(typingctx: Any, x: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            kind = values[0].type
+            return builder.call(builder.module.declare_intrinsic("llvm.floor", [kind]), values)
+
+        return x(x), emit
+
+    return floor
+
+
+@intrinsic(_floor)
+def floor(x: Any) -> Any:
+    """The nearest integer that is not above x, in the type of x."""
+    return np.floor(x)
+
+
+exp, log, log1p, sqrt = math.exp, math.log, math.log1p, math.sqrt
+sin, cos, tanh, erf, pow = math.sin, math.cos, math.tanh, math.erf, math.pow  # noqa: A001  # the table's names
+abs, inf, nan = builtins.abs, math.inf, math.nan  # noqa: A001
+
+
+@device
+def add(a, b):
+    """a + b."""
+    return a + b
+
+
+@device
+def mul(a, b):
+    """a * b."""
+    return a * b
+
+
+@device
+def and_(a, b):
+    """a & b."""
+    return a & b
+
+
+@device
+def or_(a, b):
+    """a | b."""
+    return a | b
+
+
+@device
+def maximum(a, b):
+    """The larger one; NaN where either is."""
+    return a if a > b or a != a else b
+
+
+@device
+def minimum(a, b):
+    """The smaller one; NaN where either is."""
+    return a if a < b or a != a else b
+
+
+@device
+def where(condition, a, b):
+    """A choice: a if the condition holds, else b."""
+    return a if condition else b
+
+
+@device
+def mod(a, b):
+    """a % b of floats, with the sign of b; NaN modulo 0."""
+    zero = like(a, 0)
+    rest = math.fmod(a, b)
+    if rest == zero:
+        return math.copysign(zero, b)
+    if (rest < zero) != (b < zero):
+        rest += b
+    return rest
+
+
+@device
+def floordiv(a, b):
+    """a // b of floats, rounded down as NumPy does: from the exact remainder."""
+    zero, one = like(a, 0), like(a, 1)
+    ratio = a / b
+    if b == zero:
+        return ratio
+    rest = math.fmod(a, b)
+    quotient = (a - rest) / b
+    if rest != zero and (rest < zero) != (b < zero):
+        quotient -= one
+    if quotient == zero:
+        return math.copysign(zero, ratio)
+    whole = floor(quotient)
+    if quotient - whole > like(a, 0.5):
+        whole += one
+    return whole
+
+
+@device
+def integer_floordiv(a, b):
+    """a // b of integers; by 0 it is 0."""
+    if b == 0:
+        return a * 0
+    if b == -1:
+        return -a
+    return a // b
+
+
+@device
+def integer_mod(a, b):
+    """a % b of integers, with the sign of b; modulo 0 it is 0."""
+    if b == 0 or b == -1:
+        return a * 0
+    return a % b
+
+
+@device
+def integer_pow(base, exponent):
+    """base ** exponent, wrapping; to a negative power the quotient without its fraction."""
+    result = i64(1)
+    factor = i64(base)
+    rest = i64(exponent)
+    if rest < 0:
+        if factor == -1 and rest & 1:
+            return i64(-1)
+        return i64(1 if factor == 1 or factor == -1 else 0)
+    while rest > 0:
+        if rest & 1:
+            result = i64(result * factor)
+        factor = i64(factor * factor)
+        rest = i64(rest >> 1)
+    return result
+
+
+# Threads that fold together.
+
+
+@device
+def fold_along_x(op, x, parts):
+    """The fold over the threads of a row, which lie along x: first the lanes of a warp, then the warps, always in one order.
+
+    `parts` is shared memory with a place for each warp; a row of 32 threads or fewer does not touch it.
+    """
+    distance = min(cuda.blockDim.x, 32) // 2
+    while distance > 0:
+        x = op(x, cuda.shfl_xor_sync(ALL_LANES, x, distance))
+        distance //= 2
+    if cuda.blockDim.x > 32:
+        if cuda.threadIdx.x % 32 == 0:
+            parts[cuda.threadIdx.x // 32] = x
+        cuda.syncthreads()
+        x = parts[0]
+        for warp in range(1, cuda.blockDim.x // 32):
+            x = op(x, parts[warp])
+    return x
+
+
+@device
+def fold_along_y(op, x, parts):
+    """The fold over the threads of a column, which lie along y, in their order; `parts` has a place for each thread."""
+    parts[cuda.threadIdx.y * cuda.blockDim.x + cuda.threadIdx.x] = x
+    cuda.syncthreads()
+    x = parts[cuda.threadIdx.x]
+    for y in range(1, cuda.blockDim.y):
+        x = op(x, parts[y * cuda.blockDim.x + cuda.threadIdx.x])
+    return x

@@ -1,0 +1,41 @@
+"""What the tests on hardware share. Without a GPU they are skipped, with the reason; `make test-gpu` runs them."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import minifuse as mf
+from minifuse.backends.cuda import driver
+
+
+@pytest.fixture(scope="session")
+def gpu():
+    """The backend of the first GPU; skips where there is none."""
+    found = driver.look()
+    if not found.gpus:
+        pytest.skip(f"{found.reason}; hardware is tested by make test-gpu on a machine with a GPU")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the compiler's packages, while they are imported
+        x = mf.tensor([1.0], backend="cuda")
+        assert (x + 1).item() == 2
+    return x.spec.backend
+
+
+@pytest.fixture
+def on_gpu(gpu):
+    """New tensors lie on the GPU; afterwards its memory goes back."""
+    with mf.use_backend("cuda"):
+        yield gpu
+    gpu.synchronize()
+    gpu.device.pool.trim()
+
+
+def pytest_report_header():
+    found = driver.look()
+    return f"GPUs: {found.gpus or found.reason}"
+
+
+def bits(x):
+    """The bytes of a tensor's elements: -0.0 and 0.0 differ, and so do NaNs of different kinds."""
+    return np.ascontiguousarray(x.numpy()).tobytes()

@@ -1,0 +1,272 @@
+"""Every form of generated kernel, compiled for a GPU that need not be there: its instructions are what the emitter promises.
+
+A matrix of functions: each operator and each element type that it takes, ways to lie in memory, folds. Of every kernel:
+memory moves 16 bytes at once where the text says so, nothing lies in local memory, and nothing is computed in float64 that
+the kernel does not have in float64.
+"""
+
+import re
+from functools import cache
+from typing import NamedTuple
+
+import pytest
+
+import minifuse as mf
+from minifuse.backends.cuda.bound import function_for
+from minifuse.backends.cuda.compiler import compile_ptx
+from minifuse.backends.cuda.emitter import MOST, Printed, printed
+from minifuse.dtypes import BY_NAME, bool_, float64
+from minifuse.graph.plan import Plan
+from minifuse.kernels import Kernel, Load, Nest
+from minifuse.operators import TABLE
+
+NEW, OLD = (9, 0), (7, 5)
+# What one load or store of four elements becomes, by the type of an element in memory.
+VECTORS = {
+    "f32": (r"\.v4\.[fbu]32", 1),
+    "i32": (r"\.v4\.[ubs]32", 1),
+    "f64": (r"\.v2\.[fb]64", 2),
+    "i64": (r"\.v2\.[ubs]64", 2),
+    "u8": (r"(\.v4\.[ubs]8|\.[ubs]32)", 1),
+}
+RANGE = "the remainder of a large argument modulo pi / 2 takes words of a table in local memory, and a product in float64"
+# (kernel, what it does not hold): why. Exact: an exemption that is no longer needed fails.
+EXEMPT = {(f"{name} of {dtype}", "local memory"): RANGE for name in ("sin", "cos") for dtype in BY_NAME}
+EXEMPT |= {(f"{name} of float32", "float64"): RANGE for name in ("sin", "cos")}
+
+
+class Case(NamedTuple):
+    """A function, what it is called with, and which of that its results are stored in."""
+
+    function: object
+    inputs: tuple
+    targets: tuple = ()
+
+
+def of(dtype, *shape):
+    return mf.zeros(*shape, dtype=dtype)
+
+
+def accepts(entry, dtype):
+    """Whether an operator is made for an element type."""
+    return not (entry.accepts == "numbers" and dtype is bool_) and not (entry.accepts == "integers" and dtype.is_float)
+
+
+def operator_cases():
+    """Each operator with each element type; what is made of others with one."""
+    for name, entry in TABLE.items():
+        for dtype in [d for d in BY_NAME.values() if accepts(entry, d)][: None if entry.is_primitive else 1]:
+            first = bool_ if name == "where" else dtype
+            yield f"{name} of {dtype}", Case(entry, (of(first, 6, 8), of(dtype, 6, 8), of(dtype, 6, 8))[: entry.arity])
+    for source in BY_NAME:
+        for target in BY_NAME.values():
+            if source != target.name:
+                yield f"{source} to {target}", Case(lambda x, target=target: x.to(target), (of(source, 6, 8),))
+
+
+def layout_cases():
+    """The same few operations on operands that lie in all ways."""
+    f = lambda x, y: x * y + x  # noqa: E731
+    for dtype in ("float32", "float64", "int32", "int64"):
+        a, b = of(dtype, 6, 8), of(dtype, 8, 6)
+        yield f"neighbours of {dtype}", Case(f, (a, a))
+        yield f"a row of {dtype}", Case(f, (a, of(dtype, 8)))
+        yield f"a column of {dtype}", Case(f, (a, of(dtype, 6, 1)))
+        yield f"one across, of {dtype}", Case(f, (a, b.T))
+    a = of("float32", 6, 8)
+    cube = of("float32", 5, 6, 8)
+    yield "both across", Case(f, (of("float32", 8, 6).T, of("float32", 8, 6).T))
+    yield "one number", Case(f, (a, of("float32", 1, 1)))
+    yield "every second", Case(f, (a[:, ::2], a[:, 1::2]))
+    yield "backwards", Case(f, (a, a.flip(1)))
+    yield "parts of rows", Case(f, (of("float32", 6, 12)[:, 2:10], a))
+    yield "three axes", Case(f, (cube[:, 1:5], cube[:, 2:6]))
+    yield "three axes, turned", Case(f, (cube.permute(2, 0, 1), cube.permute(2, 0, 1)))
+    yield "three axes, one repeated", Case(f, (cube, of("float32", 5, 1, 8)))
+    yield "four axes", Case(f, (of("float32", 4, 5, 6, 8)[::2, ::2, ::2, ::2], of("float32", 3, 4)))
+    yield "a number", Case(lambda x: x * 2.5 + 1, (a,))
+    yield "a number of int64", Case(lambda x: x * 7 + 1, (of("int64", 6, 8),))
+    yield "one operand", Case(lambda x: x * x + x, (a,))
+    yield "a choice", Case(lambda c, x: mf.where(c, x, 0), (of("bool", 6, 8), a))
+    yield "a comparison", Case(lambda x, y: x < y, (a, a))
+    yield "two outputs", Case(lambda x, y: (x + y, x * y > 1), (a, a))
+    yield "in place", Case(lambda x: x * 2 + 1, (a,), (0,))
+    yield "in place on two", Case(lambda x, y: (x + y, x - y), (a, of("float32", 6, 8)), (0, 1))
+    yield "in place across", Case(lambda x, y: x + y, (a, of("float32", 8, 6).T), (0,))
+    yield "a chain", Case(lambda x, y: mf.sigmoid(x * y + 1) * mf.relu(x) - mf.log1p(mf.exp(-y * y)), (a, a))
+    yield "nothing but a number", Case(lambda x: mf.where(x == x, 1.0, 2.0), (a,))
+
+
+FOLDS = {
+    "sum": lambda x, d: x.sum(d),
+    "max": lambda x, d: x.max(d),
+    "prod": lambda x, d: x.prod(d),
+    "any": lambda x, d: x.any(d),
+}
+DIMS = {"rows": ((6, 8), 1), "columns": ((6, 8), 0), "all": ((6, 8), None), "the middle": ((5, 6, 8), 1)}
+DIMS |= {"first and last": ((5, 6, 8), (0, 2)), "first of three": ((5, 6, 8), 0), "last two": ((5, 6, 8), (1, 2))}
+
+
+def fold_cases():
+    """Folds along each choice of dims, and what is made of several."""
+    for name, fold in FOLDS.items():
+        for where, (shape, dims) in DIMS.items() if name in ("sum", "max") else list(DIMS.items())[:2]:
+            yield f"{name} along {where}", Case(lambda x, fold=fold, dims=dims: fold(x, dims), (of("float32", *shape),))
+        for dtype in ("float64", "int32", "int64", "bool"):
+            for where in ("rows", "columns"):
+                (shape, dims) = DIMS[where]
+                case = Case(lambda x, fold=fold, dims=dims: fold(x, dims), (of(dtype, *shape),))
+                yield f"{name} of {dtype} along {where}", case
+    a = of("float32", 6, 8)
+    for dim, where in enumerate(("columns", "rows")):
+        for name in ("softmax", "logsumexp", "argmax", "var", "mean"):
+            yield f"{name} along {where}", Case(lambda x, name=name, dim=dim: getattr(x, name)(dim), (a,))
+    yield "sum of rows that lie across", Case(lambda x: x.sum(1), (of("float32", 8, 6).T,))
+    yield "sum of every second", Case(lambda x: x.sum(1), (a[:, ::2],))
+    yield "sum of parts of rows", Case(lambda x: x.sum(1), (of("float32", 6, 12)[:, 1:9],))
+    yield "sum of a row of numbers", Case(lambda x, b: (x * b).sum(1), (a, of("float32", 8)))
+    yield "sum of what is repeated", Case(lambda x, b: (x + b).sum(1), (a, of("float32", 6, 1)))
+    yield "several folds", Case(lambda x: (x / x.sum(1, True), x.sum(1), x.max(1)), (a,))
+    yield "several folds along columns", Case(lambda x: (x / x.sum(0, True), x.sum(0), x.max(0)), (a,))
+    yield "softmax of two dims", Case(lambda x: mf.exp(x) / mf.exp(x).sum((0, 2), True), (of("float32", 5, 6, 8),))
+    yield "softmax of float64", Case(lambda x: x.softmax(1), (of("float64", 6, 8),))
+    yield "softmax in place", Case(lambda x: x.softmax(1), (a,), (0,))
+    yield "a fold of a comparison", Case(lambda x: (x > 0).any(1), (a,))
+    yield "a fold of a cast", Case(lambda x: x.to(mf.float64).sum(1), (a,))
+
+
+MATRIX = dict([*operator_cases(), *layout_cases(), *fold_cases()])
+# One of each form and element type: the older processor must have the same instructions.
+FOR_OLD = [
+    "neighbours of float32",
+    "neighbours of float64",
+    "a row of int32",
+    "one across, of int64",
+    "a choice",
+    "in place",
+]
+FOR_OLD += [
+    "a chain",
+    "pow of int64",
+    "sum along rows",
+    "sum along columns",
+    "max of bool along rows",
+    "sum along first and last",
+]
+FOR_OLD += [
+    "softmax along rows",
+    "argmax along columns",
+    "var along rows",
+    "float32 to bool",
+    "exp of float64",
+    "mod of int32",
+]
+
+
+def kernels(case):
+    """The kernels of a case, each with its text."""
+    for step in Plan(case.function, case.inputs, case.targets).steps:
+        outputs, inputs = step.layouts()
+        nest = Nest(step.shape, step.dims, [*outputs, *inputs])
+        yield step.kernel, printed(step.kernel, nest.rows, nest.classes)
+
+
+@cache
+def ptx_of(text: Printed, cc: tuple[int, int]) -> str:
+    """Of two cases with the same text only one is compiled."""
+    return compile_ptx(function_for(text), [kind for _, kind in text.parameters], MOST, cc=cc).ptx
+
+
+def vectors(kernel: Kernel, text: Printed, instruction: str) -> list[str]:
+    """The types in memory of what the text loads, or stores, four at a time, as often as it does."""
+    dtypes = [e.dtype for e in (*kernel.outputs, *kernel.each(Load))]
+    names = [name for name, _ in text.parameters[: len(dtypes)]]
+    found = re.findall(rf"{instruction}\((\w+),", text.text)
+    return ["u8" if dtypes[names.index(name)] is bool_ else dtypes[names.index(name)].short for name in found]
+
+
+def faults(kernel: Kernel, text: Printed, ptx: str) -> list[str]:
+    """What a kernel promises and does not hold."""
+    found = []
+    for instruction, word in (("ld", "load4"), ("st", "store4")):
+        kinds = vectors(kernel, text, word)
+        for kind in set(kinds):
+            pattern, count = VECTORS[kind]
+            if len(re.findall(rf"\b{instruction}\.global(?:\.nc)?{pattern}\b", ptx)) < count * kinds.count(kind):
+                found.append(f"{word} of {kind}")
+    if ".local" in ptx:
+        found.append("local memory")
+    if ".f64" in ptx and not any(e.dtype is float64 for e in kernel.expressions()):
+        found.append("float64")
+    return found
+
+
+def lacking(name, cc):
+    """All faults of a case, exempt or not."""
+    return {fault for kernel, text in kernels(MATRIX[name]) for fault in faults(kernel, text, ptx_of(text, cc))}
+
+
+def exempt(name):
+    return {fault for case, fault in EXEMPT if case == name}
+
+
+@pytest.mark.parametrize("name", MATRIX)
+def test_a_kernel_has_the_instructions_that_it_promises(name):
+    """Exemptions too are exact: one that is no longer needed goes."""
+    assert lacking(name, NEW) == exempt(name)
+
+
+@pytest.mark.parametrize("name", FOR_OLD)
+def test_an_older_processor_has_them_too(name):
+    assert lacking(name, OLD) == exempt(name)
+
+
+def only(name, cc=NEW):
+    """Text and PTX of the only kernel of a case."""
+    ((_, text),) = kernels(MATRIX[name])
+    return text, ptx_of(text, cc)
+
+
+def test_the_processor_is_the_one_that_was_named():
+    assert ".target sm_90" in only("neighbours of float32")[1]
+    assert ".target sm_75" in only("neighbours of float32", OLD)[1]
+
+
+def test_the_size_of_a_block_bounds_the_registers():
+    for name in ("neighbours of float32", "sum along rows", "sum along columns"):
+        assert re.search(rf"\.maxntid {MOST}\b", only(name)[1])
+
+
+def test_rows_are_folded_by_shuffles_and_one_barrier():
+    _, ptx = only("sum along rows")
+    assert "shfl.sync.bfly.b32" in ptx
+    assert len(re.findall(r"\bbar(?:rier)?\.sync", ptx)) == 1
+
+
+def test_columns_are_folded_in_shared_memory_without_shuffles():
+    _, ptx = only("sum along columns")
+    assert "shfl" not in ptx
+    assert "st.shared.f32" in ptx
+
+
+def test_pointwise_kernels_meet_nobody():
+    for name in ("neighbours of float32", "one across, of float32", "a chain"):
+        _, ptx = only(name)
+        assert not re.search(r"shfl|bar\.sync|\.shared", ptx)
+
+
+def test_a_product_and_a_sum_are_one_instruction():
+    assert "fma.rn.f32" in only("neighbours of float32")[1]
+
+
+def test_a_wide_kernel_takes_the_rest_one_by_one():
+    text, ptx = only("one operand")
+    assert text.wide == ("out0", "in0")
+    assert re.search(r"ld\.global(\.nc)?\.f32", ptx)
+
+
+def test_what_lies_in_steps_is_not_taken_four_at_a_time():
+    for name in ("every second", "one across, of float32", "backwards"):
+        text, ptx = only(name)
+        assert text.wide == ()
+        assert not re.search(r"\.v[24]\.", ptx)

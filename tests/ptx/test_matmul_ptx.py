@@ -1,0 +1,121 @@
+"""The kernels of matrix products, compiled for GPUs that need not be there: their instructions, registers and limits."""
+
+import re
+from functools import cache
+
+import pytest
+
+from minifuse.backends.cuda.compiler import compile_ptx
+from minifuse.backends.cuda.matmul import LADDER, SIDE, make
+from minifuse.backends.cuda.matmul_any import make_adder, make_any
+from minifuse.backends.cuda.matmul_thin import make_dots, make_rows
+from minifuse.backends.cuda.shapes import LARGE, NARROW, SMALL
+from minifuse.backends.cuda.words import device, f32
+from minifuse.dtypes import bool_, float32, float64, int32, int64
+
+NEW, OLD = (9, 0), (7, 5)
+REGISTERS = 65536  # of a multiprocessor
+SHAPES = {"LARGE": LARGE, "SMALL": SMALL, "NARROW": NARROW}
+MODES = {"LARGE": ("k x4", "x4 k", "x x"), "SMALL": ("k x4", "k k", "x x"), "NARROW": ("k x4", "x4 x", "x x")}
+TILES = {f"{name} {modes}": make(SHAPES[name], *modes.split()) for name, found in MODES.items() for modes in found}
+TILES |= {f"{name} guarded": make(SHAPES[name], "k", "x4", True) for name in ("SMALL", "NARROW")}
+OTHERS = {f"any {dtype}": make_any(dtype) for dtype in (float64, int32, int64, bool_)}
+OTHERS |= {f"add parts of {dtype}": make_adder(dtype) for dtype in (float32, int64, bool_)}
+OTHERS |= {
+    f"rows of {dtype}, {wide}": make_rows(dtype, wide)
+    for dtype, wide in ((float32, True), (float32, False), (float64, True))
+}
+OTHERS |= {
+    f"dots of {dtype}, {wide}": make_dots(dtype, wide) for dtype, wide in ((float32, True), (bool_, False), (float64, False))
+}
+RUNGS = {name: LADDER[name].kernel(64, 64, 64) for name in LADDER if name != "in_use"}
+KERNELS = RUNGS | TILES | OTHERS
+
+
+@cache
+def ptx_of(name, cc=NEW):
+    kernel = KERNELS[name]
+    return compile_ptx(kernel.function, kernel.signature, kernel.threads, kernel.blocks, cc).ptx
+
+
+def count(pattern, ptx):
+    return len(re.findall(pattern, ptx))
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_sums_stay_in_registers_and_in_their_type(name):
+    kernel, ptx = KERNELS[name], ptx_of(name)
+    assert ".local" not in ptx
+    assert (".f64" in ptx) == ("*f64" in kernel.signature)
+    assert f".maxntid {kernel.threads}" in ptx
+    assert kernel.blocks == 1 or f".minnctapersm {kernel.blocks}" in ptx
+    assert "call" not in re.sub(r"//.*", "", ptx)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_assembler_finds_enough_registers(name):
+    core = pytest.importorskip("cuda.core", reason='cuda.core is not installed: pip install "minifuse[cuda13]"')
+    kernel, cc = KERNELS[name], NEW
+    options = core.LinkerOptions(arch=f"sm_{cc[0]}{cc[1]}", ptxas_options=["-v"])
+    linker = core.Linker(core.ObjectCode.from_ptx(ptx_of(name).encode()), options=options)
+    linker.link("cubin")
+    log = linker.get_info_log()
+    assert "0 bytes spill stores, 0 bytes spill loads" in log, log
+    registers = int(re.search(r"Used (\d+) registers", log)[1])
+    assert registers * kernel.threads * kernel.blocks <= REGISTERS
+
+
+@pytest.mark.parametrize("name", TILES)
+def test_tiles(name):
+    """Each step of a tile: two groups of four values from shared memory, and an fma for each pair of values."""
+    shape, ptx = SHAPES[name.split()[0]], ptx_of(name)
+    (_, _, BK), (WM, WN), (LM, LN) = shape.tile, shape.warp, shape.lanes
+    rows, columns = WM // LM, WN // LN
+    assert count(r"fma\.rn\.f32", ptx) == rows * columns * BK
+    assert count(r"ld\.shared\.v4\.[fb]32", ptx) == (rows + columns) // 4 * BK
+    assert count(r"st\.global\.v4\.[fb]32", ptx) == rows * columns // 4
+    assert count(r"cp\.async\.commit_group", ptx) >= 2
+    assert count(rf"cp\.async\.wait_group {shape.stages - 2};", ptx) >= 1
+    assert not re.search(r"ld\.global|st\.shared", ptx)  # copies do not go through registers
+    sizes = {"x4": 16, "k": 4, "x": 4}
+    modes = name.split()[1:] if "guarded" not in name else ["k", "x4"]
+    assert {int(n) for n in re.findall(r"cp\.async\.c[ag]\.shared\.global \[%r\d+\], \[%rd\d+\], (\d+)", ptx)} == {
+        sizes[mode] for mode in modes
+    }
+
+
+@pytest.mark.parametrize("name", ["SMALL k x4", "NARROW x4 x"])
+def test_gpus_without_asynchronous_copies(name):
+    ptx = ptx_of(name, OLD)
+    assert "cp.async" not in ptx
+    assert re.search(r"ld\.global(\.nc)?\.v4\.[fb]32", ptx)
+    assert re.search(r"st\.shared\.v4\.[fb]32", ptx)
+    assert ".local" not in ptx
+
+
+def test_vector_loads_of_the_ladder():
+    scalar, vector = ptx_of("squares"), ptx_of("vector_loads")
+    assert not re.search(r"ld\.(global|shared)(\.nc)?\.v4", scalar)
+    assert count(r"ld\.global(\.nc)?\.v4\.[fb]32", vector) == 2
+    assert count(r"ld\.shared\.v4\.[fb]32", vector) % (2 * SIDE // 4) == 0
+    assert count(r"st\.global\.v4\.[fb]32", vector) == SIDE * SIDE // 4
+
+
+@pytest.mark.parametrize(("name", "loads"), [("rows of float32, True", 4), ("dots of float32, True", 12)])
+def test_few_rows_come_in_16_bytes_a_load(name, loads):
+    """b four k ahead, or four columns of b and eight rows of a."""
+    assert count(r"ld\.global(\.nc)?\.v4\.[fb]32", ptx_of(name)) == loads
+    assert not re.search(r"ld\.global(\.nc)?\.v4", ptx_of(name.replace("True", "False"))) if "rows" in name else True
+
+
+def test_an_epilogue_is_part_of_the_kernel():
+    @device
+    def relu_with_bias(value, i, j, extra):
+        return max(value + extra[j], f32(0))
+
+    kernel = make(NARROW, "k", "x4", False, relu_with_bias)
+    ptx = compile_ptx(kernel.function, kernel.signature, kernel.threads, kernel.blocks).ptx
+    assert count(r"max(\.nan)?\.f32|setp\.g[te]u?\.f32|setp\.l[te]u?\.f32", ptx) >= 16
+    assert count(r"ld\.global(\.nc)?(\.v4)?\.[fb]32", ptx) >= 4
+    assert "call" not in re.sub(r"//.*", "", ptx)
+    assert ".f64" not in ptx

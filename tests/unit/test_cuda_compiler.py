@@ -1,0 +1,185 @@
+"""Kernels get Numba's words: through globals, closures, defaults, and the functions that they call. No GPU is needed."""
+
+import builtins
+import linecache
+import math
+import re
+
+import numpy as np
+import pytest
+
+from minifuse.backends.cuda import compiler, words
+from minifuse.backends.cuda.compiler import compile_ptx, function_of, numba_type, rebound, target
+from minifuse.backends.cuda.words import Word, device, f32
+from minifuse.errors import MissingPartError
+from minifuse.simt import cuda
+
+needs_numba = pytest.mark.usefixtures("numba_cuda")
+TWICE = Word(lambda x: x + x, lambda: "numba's twice")
+
+
+@pytest.fixture
+def numba_cuda():
+    pytest.importorskip(
+        "numba_cuda", reason='numba-cuda is not installed: pip install "minifuse[cuda13]" (no GPU is needed)'
+    )
+    return compiler.numba_cuda()
+
+
+@pytest.fixture
+def named(monkeypatch):
+    """In the place of Numba's objects, names that say what they stand for."""
+    monkeypatch.setattr(compiler, "numba_cuda", lambda: "numba.cuda")
+    monkeypatch.setattr(compiler, "device_function", lambda function: ("device", function))
+
+
+@device
+def square(x):
+    return x * x
+
+
+@device
+def sum_of_squares(x, y):
+    return square(x) + square(y)
+
+
+# What stands for what
+
+
+def test_words_of_the_module_are_numbas(named):
+    def kernel(out, x):
+        out[cuda.threadIdx.x] = TWICE(x) + math.sqrt(x)
+
+    found = rebound(kernel)
+    assert found.__globals__["cuda"] == "numba.cuda"
+    assert found.__globals__["TWICE"] == "numba's twice"
+    assert found.__globals__["math"] is math
+    assert found.__code__ is kernel.__code__
+    assert kernel.__globals__["cuda"] is cuda  # the kernel itself stays as it was
+
+
+def test_only_what_is_named_is_taken_along(named):
+    def kernel(out):
+        out[0] = 1
+
+    assert set(rebound(kernel).__globals__) == {"__builtins__", "__name__"}
+
+
+def test_closures_are_rebound(named):
+    word, number = TWICE, 3
+
+    def kernel(out, x):
+        out[0] = word(x) + number
+
+    cells = dict(zip(rebound(kernel).__code__.co_freevars, rebound(kernel).__closure__, strict=True))
+    assert cells["word"].cell_contents == "numba's twice"
+    assert cells["number"].cell_contents == 3
+
+
+def test_functions_that_a_kernel_calls_are_rebound_once(named):
+    def kernel(out, x):
+        out[0] = sum_of_squares(x, x) + square(x)
+
+    names = rebound(kernel).__globals__
+    kind, called = names["sum_of_squares"]
+    assert kind == "device"
+    assert called.__globals__["square"] is names["square"]  # one object, though two name it
+    assert called.__code__ is sum_of_squares.__code__
+
+
+def test_names_inside_inner_functions_are_found(named):
+    def kernel(out, x):
+        out[0] = max([TWICE(y) for y in (x, x)])
+
+    assert rebound(kernel).__globals__["TWICE"] == "numba's twice"
+
+
+def test_defaults_stay(named):
+    def kernel(out, x, scale=2):
+        out[0] = x * scale
+
+    assert rebound(kernel).__defaults__ == (2,)
+
+
+# Text
+
+
+def test_a_text_becomes_a_function_over_the_words():
+    kernel = function_of("def kernel(out, x):\n    out[0] = own(f32(x))\n", own=lambda x: x + 1)
+    out = [0]
+    kernel(out, 2.5)
+    assert out == [np.float32(3.5)]
+    assert kernel.__globals__["f32"] is f32
+
+
+def test_messages_can_show_the_lines_of_a_text():
+    kernel = function_of("def kernel(out):\n    out[0] = 77  # this line\n")
+    assert "this line" in linecache.getline(kernel.__code__.co_filename, 2)
+
+
+def test_two_texts_have_two_files():
+    """So that a line number in a message is that of its own kernel."""
+    first, second = function_of("def kernel(a):\n    a[0] = 1\n"), function_of("def kernel(a):\n    a[0] = 2\n")
+    assert first.__code__.co_filename != second.__code__.co_filename
+    assert "1" in linecache.getline(first.__code__.co_filename, 2)
+
+
+# With Numba
+
+
+@needs_numba
+def test_a_kernel_is_compiled_for_the_processor_that_is_named():
+    kernel = function_of("def kernel(out, x):\n    i = cuda.threadIdx.x\n    out[i] = x[i] * f32(2)\n")
+    for cc, name in (((9, 0), "sm_90"), ((7, 5), "sm_75")):
+        found = compile_ptx(kernel, ["*f32", "*f32"], threads=128, cc=cc)
+        assert f".target {name}" in found.ptx
+        assert f".entry {found.entry}(" in found.ptx
+        assert ".maxntid 128" in found.ptx
+    assert target.get() == (9, 0)
+
+
+@needs_numba
+def test_a_literal_does_not_widen_a_float32():
+    kernel = function_of("def kernel(out, x):\n    i = cuda.threadIdx.x\n    out[i] = x[i] * like(x[i], 0.1) + f32(2.5)\n")
+    assert ".f64" not in compile_ptx(kernel, ["*f32", "*f32"]).ptx
+
+
+@needs_numba
+def test_functions_are_compiled_into_their_callers():
+    def kernel(out, x):
+        out[0] = sum_of_squares(x[0], x[1])
+
+    assert not re.search(r"\bcall\.", compile_ptx(kernel, ["*f32", "*f32"]).ptx)
+
+
+@needs_numba
+@pytest.mark.parametrize("name", ["f32", "f64", "i32", "i64", "u8"])
+def test_types_of_arguments(name, numba_cuda):
+    assert numba_type(name) is getattr(words, name).compiled
+    assert numba_type(f"*{name}") == numba_cuda.types.CPointer(numba_type(name))
+
+
+def test_without_numba_the_error_names_the_extra(monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *more):
+        if name == "numba_cuda":
+            raise ImportError("No module named 'numba_cuda'")
+        return real(name, *more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingPartError, match=r'numba-cuda is not installed.*pip install "minifuse\[cuda13\]"'):
+        compiler.numba_cuda.__wrapped__()
+
+
+# What decides the machine code
+
+
+def test_a_flavour_names_the_processor_and_all_that_compiles():
+    text = compiler.flavour((9, 0))
+    assert "sm_90" in text
+    for package in ("numba-cuda", "cuda-core", "nvidia-nvvm", "nvidia-nvjitlink"):
+        assert f"{package} " in text
+    assert text != compiler.flavour((7, 5))
+    assert compiler.version_of("numpy") == np.__version__
+    assert compiler.version_of("no-such-package") == "-"

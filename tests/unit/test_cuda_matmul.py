@@ -1,0 +1,241 @@
+"""The ladder of matrix products, kernel by kernel: right, free of hazards, and each better by what it says.
+
+The counts are exact where sizes are multiples of the tiles: they are what a rung teaches.
+"""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from minifuse import simt
+from minifuse.backends.cuda.matmul import LADDER, SIDE, SQUARE, STRIP, STRIP_K, TILE, make
+from minifuse.backends.cuda.shapes import LARGE, NARROW, SMALL, Shape
+from minifuse.backends.cuda.words import device, f32
+from minifuse.errors import ShapeError
+
+LOAD, STORE = 0, 1
+# Past the edge of a tile in each direction, and with rows that are multiples of 16 bytes and that are not.
+SIZES = {
+    "naive": [(33, 9, 7), (65, 36, 12)],
+    "coalesced": [(9, 33, 7), (36, 65, 12)],
+    "shared_tiles": [(33, 7, 5), (5, 36, 33)],
+    "strips": [(65, 7, 9), (7, 66, 9)],
+    "squares": [(129, 7, 9), (7, 129, 8)],
+    "vector_loads": [(129, 7, 9), (7, 132, 12)],
+    "in_use": [(65, 7, 9), (7, 132, 20), (65, 132, 17)],
+}
+on_each_rung = pytest.mark.parametrize("name", LADDER)
+
+
+def operands(M, N, K, seed=0):
+    random = np.random.default_rng([seed, M, N, K])
+    a, b = [random.standard_normal(shape).astype(np.float32) for shape in ((M, K), (K, N))]
+    return np.full((M, N), np.nan, np.float32), a, b
+
+
+def check(out, a, b):
+    """Against float64: each of K roundings is at most 2^-24 of what is summed up."""
+    bound = np.abs(a).astype(float) @ np.abs(b).astype(float) * 2.0**-24 * (a.shape[1] + 1)
+    error = np.abs(out - a.astype(float) @ b.astype(float))
+    assert (error <= bound).all(), f"error {error.max():.2e}, or elements that nobody wrote"
+
+
+@on_each_rung
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (3, 5, 0), (2, 31, 3)], ids=str)
+def test_small_products(name, sizes):
+    out, a, b = operands(*sizes)
+    simt.run(LADDER[name].plan(out, a, b))
+    check(out, a, b)
+
+
+@pytest.mark.parametrize(("name", "sizes"), [(name, sizes) for name, found in SIZES.items() for sizes in found], ids=str)
+def test_products_past_the_edge_of_a_tile_without_hazards(name, sizes):
+    out, a, b = operands(*sizes)
+    trace = simt.trace(LADDER[name].plan(out, a, b))
+    assert [str(error) for error in trace.hazards()] == []
+    check(out, a, b)
+
+
+@on_each_rung
+def test_nothing_outside_is_touched(name):
+    """Pointers to the operands alone; what lies around them stays."""
+    M, N, K = 7, 13, 9
+    rung, (out, a, b) = LADDER[name], operands(M, N, K)
+    around = np.full(out.size + 8, 77, np.float32)
+    pointers = [simt.Pointer(x) for x in (around[4:-4], a.reshape(-1), b.reshape(-1))]
+    kernel = rung.kernel(M, N, K)
+    simt.run(kernel.function, rung.grid(M, N), rung.block, *rung.arguments(*pointers, M, N, K), shared=kernel.shared)
+    check(around[4:-4].reshape(M, N), a, b)
+    assert (around[:4] == 77).all()
+    assert (around[-4:] == 77).all()
+
+
+@on_each_rung
+def test_the_grid_covers_the_output(name):
+    rung = LADDER[name]
+    rows, columns = rung.tile
+    for M, N in ((1, 1), (rows, columns), (rows + 1, columns), (rows, columns + 1), (1000, 300)):
+        x, y = rung.grid(M, N)
+        down, across = (x, y) if name == "naive" else (y, x)
+        assert (down - 1) * rows < M <= down * rows
+        assert (across - 1) * columns < N <= across * columns
+
+
+def test_operands_that_a_rung_does_not_take():
+    out, a, b = operands(4, 5, 6)
+    for bad in ((out, a, b[:3]), (out[:, :3], a, b), (out, a.T.copy().T, b), (out, a.astype(float), b)):
+        with pytest.raises(ShapeError, match=r"naive: expected dense float32 out \(M, N\)"):
+            LADDER["naive"].plan(*bad)
+
+
+@on_each_rung
+def test_each_rung_says_why_it_is_there(name):
+    rung = LADDER[name]
+    assert rung.name == name
+    assert rung.reason
+    assert rung.function.__doc__
+
+
+# What each rung teaches.
+
+
+@cache
+def counts(name, M, N, K):
+    """Of each array: loads and stores of lanes, and of the warps' requests the sectors and wavefronts."""
+    trace = simt.trace(LADDER[name].plan(*operands(M, N, K)))
+    requests, found = trace.requests(), {}
+    for row, info in enumerate(trace.arrays):
+        for kind in (LOAD, STORE):
+            events = (trace.events.array == row) & (trace.events.kind == kind)
+            of_row = (requests.array == row) & (requests.kind == kind)
+            found[info.name, kind] = {
+                "events": int(events.sum()),
+                "bytes": int(trace.events.nbytes[events].sum()),
+                "sectors": set(requests.sectors[of_row].tolist()),
+                "wavefronts": int(requests.wavefronts[of_row].sum() - requests.ideal_wavefronts[of_row].sum()),
+            }
+    return found
+
+
+def test_a_warp_along_a_column_touches_a_sector_a_thread():
+    naive, coalesced = counts("naive", 32, 32, 16), counts("coalesced", 32, 32, 16)
+    assert naive["a", LOAD]["sectors"] == {32}
+    assert naive["b", LOAD]["sectors"] == {1}
+    assert naive["out", STORE]["sectors"] == {32}
+    assert coalesced["a", LOAD]["sectors"] == {1}
+    assert coalesced["b", LOAD]["sectors"] == {4}
+    assert coalesced["out", STORE]["sectors"] == {4}
+    assert naive["a", LOAD]["events"] == coalesced["a", LOAD]["events"] == 32 * 32 * 16
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "tile"),
+    [
+        ("coalesced", (8, 32, 4), (1, 1)),
+        ("shared_tiles", (32, 64, 32), (TILE, TILE)),
+        ("strips", (128, 64, 16), (STRIP, STRIP)),
+        ("squares", (128, 256, 8), (SQUARE, SQUARE)),
+        ("vector_loads", (128, 256, 8), (SQUARE, SQUARE)),
+        ("in_use", (128, 128, 16), SMALL.tile[:2]),
+    ],
+)
+def test_larger_tiles_load_less_from_memory(name, sizes, tile):
+    """An element of a comes once for each tile across, one of b once for each tile down."""
+    M, N, K = sizes
+    found = counts(name, M, N, K)
+    assert found["a", LOAD]["bytes"] == 4 * M * K * (N // tile[1])
+    assert found["b", LOAD]["bytes"] == 4 * K * N * (M // tile[0])
+    assert found["out", STORE]["bytes"] == 4 * M * N
+
+
+def test_registers_spare_loads_from_shared_memory():
+    """Loads for one multiplication: 2, then 9/8, 1/4, and four elements at once."""
+
+    def loads(name, M, N, K):
+        found = counts(name, M, N, K)
+        return (found["tile_a", LOAD]["events"] + found["tile_b", LOAD]["events"]) / (M * N * K)
+
+    assert loads("shared_tiles", 32, 64, 32) == 2
+    assert loads("strips", 128, 64, 16) == (STRIP_K + 1) / STRIP_K
+    assert loads("squares", 128, 256, 8) == 2 / SIDE
+    assert loads("vector_loads", 128, 256, 8) == 2 / SIDE / 4
+
+
+def test_vector_loads_are_a_quarter_of_the_loads():
+    scalar, vector = counts("squares", 128, 256, 8), counts("vector_loads", 128, 256, 8)
+    for array, kind in (("a", LOAD), ("b", LOAD), ("out", STORE), ("tile_a", LOAD), ("tile_b", LOAD)):
+        assert 4 * vector[array, kind]["events"] == scalar[array, kind]["events"]
+        assert vector[array, kind]["bytes"] == scalar[array, kind]["bytes"]
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"), [("shared_tiles", (32, 64, 32)), ("strips", (128, 64, 16)), ("squares", (128, 256, 8))]
+)
+def test_tiles_without_bank_conflicts(name, sizes):
+    found = counts(name, *sizes)
+    assert [found[key]["wavefronts"] for key in found if key[0].startswith("tile")] == [0, 0, 0, 0]
+
+
+def test_the_kernel_in_use_loads_its_sums_operands_without_bank_conflicts():
+    found = counts("in_use", 128, 128, 16)
+    assert found["S", LOAD]["wavefronts"] == 0
+    assert found["b", LOAD]["sectors"] == {16}  # 512 bytes a warp
+    assert found["a", LOAD]["sectors"] == {4}  # two rows of 64 bytes
+
+
+# What is made for the kernel in use.
+
+
+@pytest.mark.parametrize("shape", [LARGE, SMALL, NARROW])
+def test_shapes_of_tiles_fit_together(shape):
+    (BM, BN, BK), (WM, WN), (LM, LN) = shape.tile, shape.warp, shape.lanes
+    assert LM * LN == 32
+    assert (BM % WM, BN % WN, WM % (4 * LM), WN % (4 * LN), BK % 16) == (0, 0, 0, 0, 0)
+    assert shape.threads * shape.blocks <= 2048
+    assert shape.nbytes * shape.blocks <= 227 * 1024
+    for along in ("x4", "k", "x"):
+        for X in (BM, BN):
+            width = 4 if along == "x4" else 1
+            TK = 16 if along == "k" else max(1, shape.threads // (X // width))
+            assert X % (shape.threads // TK * width) == 0  # a tile is copied in whole turns
+            assert BK % TK == 0
+
+
+@pytest.mark.parametrize("stages", [2, 3, 4])
+@pytest.mark.parametrize("modes", [("k", "x4"), ("x4", "k"), ("x", "x")], ids=str)
+def test_a_kernel_of_another_shape(stages, modes):
+    """A tile of 16 x 32 in a warp: many steps and stages in little time."""
+    shape = Shape((16, 32, 16), stages, (16, 32), (4, 8), 1)
+    M, N, K = 20, 44, 70
+    kernel = make(shape, *modes)
+    out, a, b = operands(M, N, K)
+    a_stored = a.T.copy() if modes[0] == "x4" else a
+    b_stored = b.T.copy() if modes[1] == "k" else b
+    a_strides, b_strides = (1, M) if modes[0] == "x4" else (K, 1), (1, K) if modes[1] == "k" else (N, 1)
+    flat = [x.reshape(-1) for x in (out, a_stored, b_stored)]
+    numbers = M, N, K, N, 1, *a_strides, *b_strides, 1, K, 0, 1, 0, 0, 0, 0, 0, 0, 1, 1.0
+    trace = simt.trace(kernel.function, (2, 2), kernel.threads, *flat, *numbers, flat[0], shared=kernel.shared)
+    assert trace.hazards() == []
+    check(out, a, b)
+
+
+def test_an_epilogue_sees_each_element_once():
+    @device
+    def add_bias_and_clip(value, i, j, extra):
+        return max(value + extra[j] + f32(i), f32(0))
+
+    shape = Shape((16, 32, 16), 2, (16, 32), (4, 8), 1)
+    for guarded, (M, N, K) in ((False, (17, 33, 20)), (True, (5, 7, 3))):
+        kernel = make(shape, "k", "x", guarded, add_bias_and_clip)
+        out, a, b = operands(M, N, K)
+        bias = np.linspace(-9, 9, N).astype(np.float32)
+        flat = [x.reshape(-1) for x in (out, a, b)]
+        numbers = M, N, K, N, 1, K, 1, N, 1, 1, K, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2.0
+        grid = -(-N // 32), -(-M // 16)
+        trace = simt.trace(kernel.function, grid, kernel.threads, *flat, *numbers, bias, shared=kernel.shared)
+        assert trace.hazards() == []
+        assert (trace.events.kind[trace.events.array == 0] == STORE).sum() == M * N
+        exact = np.maximum(2 * (a.astype(float) @ b) + bias + np.arange(M)[:, None], 0)
+        np.testing.assert_allclose(out, exact, rtol=1e-5, atol=2e-5)
+        assert kernel.constants != make(shape, "k", "x", guarded).constants

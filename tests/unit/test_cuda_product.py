@@ -1,0 +1,476 @@
+"""What is launched for a matrix product, and that it computes the product: every kernel, in the interpreter."""
+
+from itertools import product as choices
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from minifuse import simt
+from minifuse.backends.cuda import product as planning
+from minifuse.backends.cuda.product import OUT, WORKSPACE, Place, ProductPlan, pieces, plan_product
+from minifuse.backends.cuda.shapes import LARGE, NARROW, SMALL
+from minifuse.backends.cuda.ways import (
+    MOST_BLOCKS,
+    Axis,
+    Product,
+    Way,
+    best_way,
+    dense_mode,
+    kernels,
+    product_of,
+    steps,
+    time_of,
+    ways,
+)
+from minifuse.dtypes import BY_NUMPY, DTYPES, float32, float64
+from minifuse.layout import Layout, row_major
+
+ALL_ALIGNED = (True, True, True)
+H200 = {"multiprocessors": 132, "aligned": ALL_ALIGNED, "most_shared": 227 * 1024}
+BATCHES = {
+    "none": ((), ()),
+    "one": ((3,), (3,)),
+    "b repeated": ((2, 3), ()),
+    "a repeated": ((), (3,)),
+    "across": ((2, 1), (1, 3)),
+    "three axes": ((2, 1, 2), (2, 3, 1)),
+}
+
+
+def layout_of(array):
+    return Layout(array.shape, tuple(s // array.itemsize for s in array.strides), 0)
+
+
+def address_of(array):
+    return array.__array_interface__["data"][0]
+
+
+def pointers_to(operands):
+    """What a plan's places are in the interpreter; nothing but the operands' own elements may be touched."""
+
+    def pointer(place):
+        array = operands[place.operand]
+        low, high = (layout_of(array)).span()
+        at, offset = address_of(array) + place.offset * array.itemsize, place.offset
+        return simt.Pointer(at, low - offset, high - offset, array.dtype, owner=array)
+
+    return pointer
+
+
+def plan_of(out, a, b, multiprocessors=4):
+    aligned = tuple(address_of(x) % 16 == 0 for x in (out, a, b))
+    return plan_product(BY_NUMPY[out.dtype], *map(layout_of, (out, a, b)), multiprocessors, aligned)
+
+
+def traces(plan, out, a, b, is_traced=False):
+    """Do the launches of a plan; gives a trace of each, if asked for."""
+    workspace = np.full(plan.workspace // out.itemsize, 77, out.dtype)
+    pointer = pointers_to((out, a, b, workspace))
+    return [(simt.trace if is_traced else simt.run)(launch.at(pointer)) for launch in plan.launches]
+
+
+def empty_for(a, b):
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return np.full((*batch, a.shape[-2], b.shape[-1]), 77).astype(a.dtype)
+
+
+def check(out, a, b, plan):
+    """NumPy is the judge: of floats in float64, with a bound for the roundings; of all else exactly."""
+    if out.dtype.kind == "f":
+        eps, wide = np.finfo(out.dtype).eps, np.longdouble if out.dtype == np.float64 else float
+        bound = np.abs(a).astype(wide) @ np.abs(b).astype(wide) * eps * (a.shape[-1] + 2)
+        good = np.abs(out - a.astype(wide) @ b.astype(wide)) <= bound
+    else:
+        good = out == a @ b
+    assert good.all(), [(launch.kernel.name, launch.kernel.constants, launch.grid) for launch in plan.launches]
+
+
+def sample(random, shape, dtype):
+    if np.dtype(dtype).kind == "b":
+        return random.random(shape) < 0.2
+    if np.dtype(dtype).kind == "i":
+        limits = np.iinfo(dtype)
+        return random.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+    return random.standard_normal(shape).astype(dtype)
+
+
+def force(monkeypatch, name, shape=None, parts=1, is_swapped=False):
+    """Let plans take a kernel that they would not choose for such small sizes."""
+
+    def chosen(dtype, p, multiprocessors, aligned, most_shared):
+        if is_swapped:
+            p, aligned = p.swapped(), (aligned[0], aligned[2], aligned[1])
+        for found, _, kernel in kernels(dtype, p, aligned, most_shared):
+            if kernel().name == name and shape in (None, found):
+                BK = found.tile[2]
+                part_K = steps(p.K, parts * BK) * BK if parts > 1 else p.K
+                is_wide = dense_mode(p.N, p.out_col, p.out_row, [p.start[0], *[x.out for x in p.batch]], aligned[0])
+                return Way(0, p, found, parts, part_K, is_wide == "x4", kernel)
+        raise AssertionError(f"{name} does not compute {p}")
+
+    monkeypatch.setattr(planning, "best_way", chosen)
+
+
+# Products.
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (5, 7, 9), (2, 40, 33)], ids=str)
+def test_products_of_every_batch(batch, sizes):
+    (M, N, K), (left, right), random = sizes, BATCHES[batch], np.random.default_rng(0)
+    a, b = sample(random, (*left, M, K), "float32"), sample(random, (*right, K, N), "float32")
+    out = empty_for(a, b)
+    plan = plan_of(out, a, b)
+    traces(plan, out, a, b)
+    check(out, a, b, plan)
+
+
+VIEWS = {
+    "plain": lambda x: x,
+    "turned": lambda x: x.swapaxes(-1, -2).copy().swapaxes(-1, -2),
+    "sliced": lambda x: np.repeat(np.repeat(x, 2, -1), 3, -2)[..., ::3, ::2],
+    "flipped": lambda x: x[..., ::-1, ::-1].copy()[..., ::-1, ::-1],
+    "one row repeated": lambda x: np.broadcast_to(x[..., :1, :], x.shape),
+    "unaligned": lambda x: np.concatenate([x, x], -1)[..., 1 : 1 + x.shape[-1]],
+}
+
+
+@pytest.mark.parametrize("left", VIEWS)
+@pytest.mark.parametrize("right", VIEWS)
+def test_products_of_every_layout(left, right):
+    random = np.random.default_rng(1)
+    a, b = VIEWS[left](sample(random, (12, 20), "float32")), VIEWS[right](sample(random, (20, 36), "float32"))
+    out = empty_for(a, b)
+    plan = plan_of(out, a, b)
+    traces(plan, out, a, b)
+    check(out, a, b, plan)
+
+
+MODES = [(NARROW, *views) for views in choices(("plain", "turned", "sliced"), repeat=2)]
+MODES += [(SMALL, "plain", "plain"), (SMALL, "turned", "turned"), (SMALL, "sliced", "sliced"), (LARGE, "plain", "plain")]
+
+
+@pytest.mark.parametrize(("shape", "left", "right"), MODES)
+def test_tiles_in_every_mode(shape, left, right, monkeypatch):
+    """One row, or four, and four columns more than a tile: the last tiles move back."""
+    force(monkeypatch, "matmul", shape)
+    random, (BM, BN, _) = np.random.default_rng(2), shape.tile
+    M, N, K = BM + (4 if left == "turned" else 1), BN + 4, 18
+    a, b = VIEWS[left](sample(random, (M, K), "float32")), VIEWS[right](sample(random, (K, N), "float32"))
+    out = empty_for(a, b)
+    plan = plan_of(out, a, b)
+    assert plan.launches[0].kernel.constants[5:8] == (
+        {"plain": "k", "turned": "x4", "sliced": "x"}[left],
+        {"plain": "x4", "turned": "k", "sliced": "x"}[right],
+        False,
+    )
+    traces(plan, out, a, b)
+    check(out, a, b, plan)
+
+
+@pytest.mark.parametrize("kind", ["plain", "columns side by side", "sliced", "offset"])
+def test_outputs_of_every_layout(kind, monkeypatch):
+    random = np.random.default_rng(3)
+    a, b = sample(random, (2, 33, 20), "float32"), sample(random, (2, 20, 68), "float32")
+    memory = np.full((2, 140, 140), 77, np.float32)
+    target = {"plain": memory[:, :33, :68], "columns side by side": memory[:, :68, :33].swapaxes(1, 2)}
+    target |= {"sliced": memory[:, 66::-2, 2:138:2][:, :33], "offset": memory[:, 1:34, 1:69]}
+    out = target[kind]
+    plan = plan_of(out, a, b)
+    traces(plan, out, a, b)
+    check(out, a, b, plan)
+    out[...] = 77
+    assert (memory == 77).all()
+
+
+@pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES if dtype is not float32])
+@pytest.mark.parametrize(("left", "right"), [("plain", "sliced"), ("turned", "plain")])
+def test_other_element_types(dtype, left, right, monkeypatch):
+    """Integers come from the whole range of their type, so that they wrap around."""
+    force(monkeypatch, "matmul_any")
+    random = np.random.default_rng(4)
+    a, b = VIEWS[left](sample(random, (65, 19), dtype.numpy)), VIEWS[right](sample(random, (19, 9), dtype.numpy))
+    out = empty_for(a, b)
+    plan = plan_of(out, a, b)
+    assert plan.launches[0].grid == (1, 2, 1)
+    traces(plan, out, a, b)
+    check(out, a, b, plan)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("kernel", "right"), [("matmul_rows", "plain"), ("matmul_rows", "sliced"), ("matmul_dots", "turned")]
+)
+@pytest.mark.parametrize("sizes", [(1, 5, 3), (3, 132, 132), (9, 6, 150)], ids=str)
+def test_few_rows(dtype, kernel, right, sizes, monkeypatch):
+    force(monkeypatch, kernel)
+    (M, N, K), random = sizes, np.random.default_rng(5)
+    a, b = sample(random, (M, K), dtype.numpy), VIEWS[right](sample(random, (K, N), dtype.numpy))
+    out = empty_for(a, b)
+    plan = plan_of(out, a, b)
+    traces(plan, out, a, b)
+    check(out, a, b, plan)
+    assert plan.launches[0].kernel.constants[1] is (right != "sliced" and K % 4 == N % 4 == 0)
+
+
+PARTS = {
+    ("matmul", "float32"): [((5, 65, 50), 3), ((5, 8, 33), 2)],
+    ("matmul_any", "int64"): [((3, 8, 20), 2)],
+    ("matmul_rows", "float64"): [((3, 6, 70), 3)],
+    ("matmul_dots", "bool"): [((3, 10, 200), 2)],
+}
+
+
+@pytest.mark.parametrize("batch", ["none", "across"])
+@pytest.mark.parametrize(
+    ("name", "dtype", "sizes", "parts"), [(*key, *case) for key, cases in PARTS.items() for case in cases], ids=str
+)
+def test_parts_of_k_are_added(batch, name, dtype, sizes, parts, monkeypatch):
+    force(monkeypatch, name, NARROW if name == "matmul" else None, parts)
+    (M, N, K), (left, right), random = sizes, BATCHES[batch], np.random.default_rng(6)
+    a, b = sample(random, (*left, M, K), dtype), sample(random, (*right, K, N), dtype)
+    b = VIEWS["turned"](b) if name == "matmul_dots" else b
+    for out in (empty_for(a, b), empty_for(a, b).swapaxes(-1, -2).copy().swapaxes(-1, -2)):
+        plan = plan_of(out, a, b)
+        assert [launch.kernel.name for launch in plan.launches] == [name, "add_parts"]
+        assert plan.workspace == parts * out.nbytes
+        traces(plan, out, a, b)
+        check(out, a, b, plan)
+
+
+def test_parts_are_added_in_order(monkeypatch):
+    """1e8 + 1 - 1e8 - 1 depends on the order: only k upwards gives what Python gives."""
+    force(monkeypatch, "matmul", NARROW, 4)
+    a = np.repeat(np.array([1e8, 3.0, -1e8, -1.0], np.float32), 16)[None] / 16
+    out, b = np.zeros((1, 1), np.float32), np.ones((64, 1), np.float32)
+    traces(plan_of(out, a, b), out, a, b)
+    total = np.float32(0)
+    for part in np.split(a[0], 4):
+        total += np.float32(np.cumsum(part, dtype=np.float32)[-1])
+    assert out[0, 0] == total != a.sum(dtype=float)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sums_of_nothing_are_zero(dtype):
+    a, b = np.zeros((3, 0), dtype.numpy), np.zeros((0, 5), dtype.numpy)
+    out = np.ones((3, 5), dtype.numpy)
+    traces(plan_of(out, a, b), out, a, b)
+    assert not out.any()
+
+
+def test_an_empty_output_takes_no_launch():
+    for M, N in ((0, 5), (5, 0), (0, 0)):
+        assert plan_product(float32, row_major((M, N)), row_major((M, 3)), row_major((3, N))) == ProductPlan((), 0)
+    assert plan_product(float32, row_major((0, 2, 2)), row_major((0, 2, 3)), row_major((3, 2))).launches == ()
+
+
+def test_nan_and_infinity_stay_where_they_are(monkeypatch):
+    """What a thread copies past the edge of an operand must not touch a sum."""
+    random = np.random.default_rng(7)
+    for name, shape in (("matmul", NARROW), ("matmul_rows", None), ("matmul_dots", None)):
+        force(monkeypatch, name, shape)
+        a, b = sample(random, (5, 21), "float32"), sample(random, (21, 6), "float32")
+        b = VIEWS["turned"](b) if name == "matmul_dots" else b
+        a[2, 20], b[20, 3] = np.nan, np.inf
+        out = empty_for(a, b)
+        traces(plan_of(out, a, b), out, a, b)
+        with np.errstate(invalid="ignore"):
+            exact = a @ b
+        assert np.array_equal(np.isnan(out), np.isnan(exact))
+        assert np.array_equal(np.isinf(out), np.isinf(exact))
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "parts"),
+    [
+        ("matmul", (33, 68, 40), 1),
+        ("matmul", (33, 67, 70), 2),
+        ("matmul_rows", (3, 132, 40), 1),
+        ("matmul_dots", (3, 34, 132), 1),
+    ],
+)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_no_hazards(name, sizes, parts, seed, monkeypatch):
+    force(monkeypatch, name, NARROW if name == "matmul" else None, parts)
+    (M, N, K), random = sizes, np.random.default_rng(8)
+    a, b = sample(random, (M, K), "float32"), sample(random, (K, N), "float32")
+    b = VIEWS["turned"](b) if name == "matmul_dots" else b
+    out = empty_for(a, b)
+    plan = plan_of(out, a, b)
+    for trace in traces(plan, out, a, b, is_traced=True):
+        assert [str(error) for error in trace.hazards()] == []
+    check(out, a, b, plan)
+
+
+def test_no_hazards_in_the_tiles_of_every_type(monkeypatch):
+    force(monkeypatch, "matmul_any")
+    random = np.random.default_rng(9)
+    a, b = sample(random, (65, 17), "int64"), sample(random, (17, 5), "int64")
+    out = empty_for(a, b)
+    [trace] = traces(plan_of(out, a, b), out, a, b, is_traced=True)
+    assert trace.hazards() == []
+
+
+@st.composite
+def operands(draw):
+    """Operands of random sizes, batches, strides and element types."""
+    M, N, K = (draw(st.sampled_from([1, 2, 3, 4, 7, 8, 12, 33])) for _ in range(3))
+    batch = BATCHES[draw(st.sampled_from(list(BATCHES)))]
+    dtype = draw(st.sampled_from([np.float32] * 4 + [np.float64, np.int32, np.int64, bool]))
+    random = np.random.default_rng(draw(st.integers(0, 99)))
+    a, b = (
+        VIEWS[draw(st.sampled_from(list(VIEWS)))](sample(random, (*dims, *sizes), dtype))
+        for dims, sizes in zip(batch, ((M, K), (K, N)), strict=True)
+    )
+    return a, b, draw(st.sampled_from([1, 4, 132]))
+
+
+@settings(derandomize=True, max_examples=25, deadline=None)
+@given(operands())
+def test_any_product(found):
+    a, b, multiprocessors = found
+    out = empty_for(a, b)
+    plan = plan_of(out, a, b, multiprocessors)
+    traces(plan, out, a, b)
+    check(out, a, b, plan)
+
+
+# Plans: integers only.
+
+
+def best(M, N, K, dtype=float32, batch=(), **more):
+    p = product_of(row_major((*batch, M, N)), row_major((*batch, M, K)), row_major((*batch, K, N)))
+    return best_way(dtype, p, **(H200 | more))
+
+
+def test_shapes_of_tiles_by_size():
+    assert best(4096, 4096, 4096).shape == LARGE
+    assert best(1024, 1024, 1024).shape == SMALL
+    assert best(256, 64, 64).shape == NARROW
+    assert best(4096, 4096, 4096, most_shared=48 * 1024).shape == SMALL
+    assert [best(n, n, n).parts for n in (2048, 4096, 8192)] == [1, 1, 1]
+    assert best(512, 512, 8192).parts > 8
+    assert best(512, 512, 8192, batch=(64,)).parts == 1
+
+
+def test_few_rows_come_in_one_pass():
+    assert best(1, 4096, 4096).kernel().name == "matmul_rows"
+    column = best(4096, 1, 4096)
+    assert column.product.is_swapped
+    assert column.kernel().name == "matmul_dots"
+    turned = product_of(row_major((1, 512)), row_major((1, 512)), row_major((512, 512)).transpose(0, 1))
+    assert best_way(float32, turned, **H200).kernel().name == "matmul_dots"
+    assert best(1, 4096, 4096, float64).kernel().name == "matmul_rows"
+
+
+def test_parts_cover_k():
+    for M, N, K in ((64, 64, 65536), (256, 256, 1000), (1, 4096, 4096), (40, 40, 130)):
+        p = product_of(row_major((M, N)), row_major((M, K)), row_major((K, N)))
+        for way in ways(float32, p, **H200):
+            assert (way.parts - 1) * way.part_K < K <= way.parts * way.part_K
+            assert way.parts == 1 or way.part_K % way.shape.tile[2] == 0  # so that rows of parts stay aligned
+
+
+def test_a_model_of_time():
+    p = product_of(row_major((1024, 1024)), row_major((1024, 1024)), row_major((1024, 1024)))
+    few, many = (time_of(SMALL, (0.5, 0.6), p, n, 1, 1024) for n in (132, 16))
+    assert few < many
+    assert time_of(SMALL, (0.5, 0.6), p, 132, 4, 256) > time_of(SMALL, (0.5, 0.6), p, 528, 1, 256)
+
+
+def test_rows_of_a_batch_are_rows_of_one_product():
+    p = product_of(row_major((8, 32, 10)), row_major((8, 32, 64)), row_major((64, 10)))
+    assert p[:3] == (256, 10, 64)
+    assert p.batch == ()
+    p = product_of(row_major((8, 32, 10)), row_major((8, 32, 64)), row_major((8, 64, 10)))
+    assert p[:3] == (32, 10, 64)
+    assert p.batch == (Axis(8, 320, 2048, 640),)
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "aligned", "mode"),
+    [
+        ((64, 16), (1, 64), True, "x4"),
+        ((64, 16), (1, 64), False, "x"),
+        ((64, 16), (1, 66), True, "x"),
+        ((66, 16), (1, 68), True, "x"),
+        ((64, 16), (16, 1), True, "k"),
+        ((64, 16), (-16, 1), False, "k"),
+        ((64, 16), (32, 2), True, "x"),
+        ((64, 16), (-1, 64), True, "x"),
+    ],
+)
+def test_modes_of_operands(shape, strides, aligned, mode):
+    assert dense_mode(shape[0], *strides, [], aligned) == mode
+    assert dense_mode(shape[0], *strides, [4, 8], aligned) == mode
+    if mode == "x4":
+        assert dense_mode(shape[0], *strides, [4, 6], aligned) == "x"
+
+
+@pytest.mark.parametrize(
+    "product",
+    [
+        Product(10, 10, 3, 10, 1, 3, 1, 10, 1, (Axis(100_000, 100, 30, 30),)),
+        Product(10, 10, 3, 10, 1, 3, 1, 10, 1, (Axis(300, 30_000, 9_000, 0), Axis(300, 100, 30, 30))),
+        Product(2, 2, 3, 2, 1, 3, 1, 2, 1, (Axis(2, 60, 90, 1), Axis(3, 20, 30, 1), Axis(5, 4, 6, 0))),
+        Product(1_000_000, 7, 3, 7, 1, 3, 1, 7, 1),
+        Product(7, 1_000_000, 3, 1_000_000, 1, 3, 1, 1_000_000, 1),
+    ],
+    ids=["many matrices", "many in two axes", "three axes", "many rows", "many columns"],
+)
+def test_pieces_fit_a_grid_and_cover_the_product(product):
+    found = list(pieces(product))
+    assert len(found) > 1
+    for p in found:
+        for shape, (M, N) in choices((LARGE, SMALL, NARROW), ((p.M, p.N), (p.N, p.M))):
+            assert max(steps(M, shape.tile[0]), p.matrices) <= MOST_BLOCKS, N
+        assert len(p.batch) <= 2
+        assert steps(max(p.M, p.N), 4) <= MOST_BLOCKS
+    assert sum(p.matrices * p.M * p.N for p in found) == product.matrices * product.M * product.N
+    assert len({p.start for p in found}) == len(found)
+    last = max(
+        p.start[0] + (p.M - 1) * p.out_row + (p.N - 1) * p.out_col + sum((x.size - 1) * x.out for x in p.batch)
+        for p in found
+    )
+    whole = (product.M - 1) * product.out_row + (product.N - 1) * product.out_col
+    assert last == whole + sum((x.size - 1) * x.out for x in product.batch)
+
+
+def test_a_swapped_product_is_its_transpose():
+    p = Product(2, 3, 5, 30, 1, 50, 1, 7, 2, (Axis(4, 100, 200, 300),), (1, 2, 3))
+    q = p.swapped()
+    assert q == Product(3, 2, 5, 1, 30, 2, 7, 1, 50, (Axis(4, 100, 300, 200),), (1, 3, 2), True)
+    assert q.swapped() == p
+
+
+def test_arguments_have_the_types_of_the_signature():
+    for dtype in DTYPES:
+        for M, N, K in ((33, 65, 20), (1, 4096, 4096), (512, 512, 2048), (4096, 1, 64)):
+            plan = plan_product(dtype, row_major((M, N)), row_major((M, K)), row_major((K, N)))
+            for launch in plan.launches:
+                for kind, x in zip(launch.kernel.signature, launch.arguments, strict=True):
+                    assert isinstance(x, Place if kind[0] == "*" else {"i64": int, "f32": float}[kind])
+                assert launch.block[0] * launch.block[1] * launch.block[2] == launch.kernel.threads
+                assert len(launch.kernel.signature) == launch.kernel.function.__code__.co_argcount
+            names = [launch.kernel.name for launch in plan.launches]
+            assert (names[-1] == "add_parts") == (plan.workspace > 0)
+            assert plan.launches[-1].arguments[0] == Place(OUT)
+            assert (Place(WORKSPACE) in plan.launches[0].arguments) == (plan.workspace > 0)
+
+
+def test_few_kernels_serve_all_products():
+    """Sizes and strides are arguments; the docstring of plan_product says how many kernels there are at most."""
+    random, seen = np.random.default_rng(10), set()
+    for _ in range(600):
+        M, N, K = (int(2 ** random.uniform(0, 12)) * int(random.choice([1, 4])) for _ in range(3))
+        step, turned, aligned = random.integers(1, 3, 2), random.random(3) < 0.4, tuple(random.random(3) < 0.8)
+        layouts = [
+            Layout(shape, (int(s), shape[0] * int(s)) if t else (shape[1] * int(s), int(s)), 0)
+            for shape, s, t in zip(((M, N), (M, K), (K, N)), (1, *step), turned, strict=True)
+        ]
+        plan = plan_product(float32, *layouts, int(random.choice([20, 132])), aligned)
+        seen |= {(launch.kernel.name, launch.kernel.constants) for launch in plan.launches}
+    assert 30 < len(seen) <= 50
+    assert {name for name, _ in seen} == {"matmul", "matmul_rows", "matmul_dots", "add_parts"}

@@ -24,14 +24,15 @@ def minifuse() -> None:
 @app.command()
 def demo(
     backend: Backend = None,
-    epochs: Annotated[int, typer.Option(min=1, help="How often the network sees each digit.")] = 20,
+    epochs: Annotated[int | None, typer.Option(min=1, help="How often the network sees each digit; 20 if left out.")] = None,
     seed: Annotated[int, typer.Option(help="Of the split, the weights and the order.")] = 0,
+    digits: Annotated[int | None, typer.Option(min=8, help="How many digits to train on; all 1,437 if left out.")] = None,
     json: Json = False,
 ) -> None:
     """Train a network on 1,797 handwritten digits, then show that the backends agree on it, and how fast each is."""
     from .demo import run
 
-    run(backend, epochs, seed, json)
+    run(backend, epochs, seed, digits, json)
 
 
 @app.command()
@@ -52,3 +53,48 @@ def doctor(json: Json = False) -> None:
     from .doctor import run
 
     raise typer.Exit(run(json))
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def check(
+    script: Annotated[Path, typer.Argument(help="A script of numba.cuda, or a file of tests for pytest.")],
+    arguments: Annotated[list[str] | None, typer.Argument(help="For the script; after -- whatever they look like.")] = None,
+    trace: Annotated[Path | None, typer.Option(help="Save a trace: of the first launch with a hazard, or the last.")] = None,
+    schedules: Annotated[int, typer.Option(min=1, help="Run each launch in this many orders of warps and blocks.")] = 1,
+    limit: Annotated[int, typer.Option(min=1, help="Accesses to memory that are recorded of a launch.")] = 1_000_000,
+    json: Json = False,
+) -> None:
+    """Run a numba.cuda script without a GPU, and judge its kernels: races, bounds, barriers, reads before writes."""
+    from .check import run
+
+    raise typer.Exit(run(script, arguments or [], trace, schedules, limit, json))
+
+
+@app.command()
+def trace(
+    what: Annotated[
+        str | None, typer.Argument(help="add, exp, sum, softmax, matmul, matmul:naive, FILE.py:kernel, ...")
+    ] = None,
+    list_all: Annotated[bool, typer.Option("--list", help="Say what can be traced.")] = False,
+    shape: Annotated[list[str] | None, typer.Option(help="32,32 for all operands, or once for each; matmul: M,N,K.")] = None,
+    dim: Annotated[int | None, typer.Option(help="The dim that is folded; all if left out (softmax: the last).")] = None,
+    dtype: Annotated[str | None, typer.Option(help="float32 if left out.")] = None,
+    layout: Annotated[str | None, typer.Option(help="How the operands lie in memory; see --list.")] = None,
+    arg: Annotated[list[str] | None, typer.Option(help="Of a kernel in a file: x=32,32:float32 (random) or n=32.")] = None,
+    grid: Annotated[str | None, typer.Option(help="Of a kernel in a file: blocks along x, y, z, as in 4,2.")] = None,
+    block: Annotated[str | None, typer.Option(help="Of a kernel in a file: threads along x, y, z.")] = None,
+    shared: Annotated[int | None, typer.Option(min=0, help="Of a kernel in a file: bytes of dynamic shared memory.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Another order of warps and blocks; 0: by their numbers.")] = 0,
+    limit: Annotated[int, typer.Option(min=1, help="Accesses to memory that are recorded of a launch.")] = 1_000_000,
+    save: Annotated[Path | None, typer.Option(help="Write the trace to this .npz; several are numbered.")] = None,
+    source: Annotated[bool, typer.Option("--source", help="Show the whole kernel too.")] = False,
+    json: Json = False,
+) -> None:
+    """Run a kernel lane by lane, and say what it does to memory: requests, sectors, bank conflicts, hazards."""
+    from .subjects import Request
+    from .trace import run, run_list
+
+    if list_all:
+        raise typer.Exit(run_list(json))
+    request = Request(what or "", shape or (), dim, dtype, layout, arg or (), grid, block, shared)
+    raise typer.Exit(run(request, seed, limit, save, source, json))

@@ -1,38 +1,50 @@
 """`minifuse doctor`: what this machine has, what is missing, and the line that installs it."""
 
+import ctypes
 import json as json_
 import os
 import platform
+import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
+from ..backends.cuda import driver
 from ..creation import tensor
 from ..kernel_cache import cache
 
 EXTRAS = {"rich": "cli", "typer": "cli", "scikit-learn": "cli", "hypothesis": "test", "pytest": "test"}
 NEEDED = ("numpy", "numba", "llvmlite")
+OF_CUDA = ("numba-cuda", "cuda-core", "cuda-bindings")  # what drives a GPU
 VECTORS = {"avx512f": "AVX-512: 16 float32 at once", "avx2": "AVX2: 8 float32 at once", "neon": "NEON: 4 float32 at once"}
+CAPABILITY = 75, 76  # the driver's numbers for its attributes: the major and the minor part
+REPORT = "report this with the output of `minifuse doctor --json`"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report; `advice` says what to do where it is not `ok`."""
+    """One line of the report; `advice` says what to do where it is not `ok`. What is not `needed` may be missing."""
 
     topic: str
     found: str
     ok: bool = True
     advice: str = ""
+    needed: bool = True
 
 
-def examine() -> list[Finding]:
-    """Look at everything that minifuse needs or can use."""
-    return [*machine(), *packages(), cache_folder(), kernel()]
+def examine() -> dict[str, list[Finding]]:
+    """Look at everything that minifuse needs or can use: headings, and what stands under them."""
+    return {
+        "Python and the processor": [*machine(), *packages(), cache_folder(), kernel()],
+        "CUDA": list(cuda()),
+    }
 
 
 def machine() -> list[Finding]:
@@ -52,13 +64,16 @@ def machine() -> list[Finding]:
 
 def packages() -> list[Finding]:
     """What is installed, and what optional parts are not."""
-    found = [Finding(name, metadata.version(name)) for name in NEEDED]
-    for name, extra in EXTRAS.items():
-        try:
-            found.append(Finding(name, metadata.version(name)))
-        except metadata.PackageNotFoundError:
-            found.append(Finding(name, "not installed", False, f'pip install "minifuse[{extra}]"'))
-    return found
+    return [package(name) for name in NEEDED] + [package(name, extra, False) for name, extra in EXTRAS.items()]
+
+
+def package(name: str, extra: str = "", needed: bool = True) -> Finding:
+    """The version of a package, or the line that installs it."""
+    try:
+        return Finding(name, metadata.version(name), needed=needed)
+    except metadata.PackageNotFoundError:
+        line = f'pip install "minifuse[{extra}]"' if extra else "pip install minifuse"
+        return Finding(name, "not installed", False, line, needed)
 
 
 def cache_folder() -> Finding:
@@ -79,26 +94,117 @@ def cache_folder() -> Finding:
 def kernel() -> Finding:
     """Whether a kernel compiles, runs, and is right."""
     start = time.perf_counter()
-    x = np.linspace(-2, 2, 1000, dtype=np.float32)
-    result = (tensor(x, backend="parallel") * 2 + 1).exp().numpy()
-    error = float(np.max(np.abs(result / np.exp(x.astype(np.float64) * 2 + 1) - 1)))
+    error = error_of_a_kernel("parallel", 1000)
     ms = (time.perf_counter() - start) * 1e3
     return Finding(
-        "a kernel", f"compiled or loaded, and run, in {ms:.0f} ms; largest relative error {error:.1e}", error < 1e-6,
-        "report this with the output of `minifuse doctor --json`",
-    )  # fmt: skip
+        "a kernel", f"compiled or loaded, and run, in {ms:.0f} ms; largest relative error {error:.1e}", error < 1e-6, REPORT
+    )
+
+
+def error_of_a_kernel(backend: str, size: int) -> float:
+    """The largest relative error of exp(2 x + 1), in one kernel of a backend."""
+    x = np.linspace(-2, 2, size, dtype=np.float32)
+    result = (tensor(x, backend=backend) * 2 + 1).exp().numpy()
+    return float(np.max(np.abs(result / np.exp(x.astype(np.float64) * 2 + 1) - 1)))
+
+
+# CUDA.
+
+
+def cuda() -> Iterator[Finding]:
+    """The driver, the GPUs, the packages, and whether kernels compile and run. No GPU is no fault."""
+    found = driver.look()
+    if found.gpus:
+        version = f"{found.version // 1000}.{found.version % 1000 // 10}"
+        is_new = found.version >= driver.OLDEST
+        yield Finding("NVIDIA driver", f"for CUDA {version}", is_new, "update the driver: expected CUDA 12.0 or newer")
+        for index in range(found.gpus):
+            yield Finding(f"GPU {index}", name_of(index))
+    else:
+        yield Finding("GPU", f"none: {found.reason}")
+    parts = [package(name, found.extra, bool(found.gpus)) for name in OF_CUDA]
+    yield from parts if found.gpus else map(optional, parts)
+    lanes = package("greenlet", "simt", bool(found.gpus))
+    yield lanes
+    if lanes.ok and parts[0].ok:
+        yield compilation()
+    if lanes.ok and (all(part.ok for part in parts) or not found.gpus):
+        yield cuda_kernel(found)
+
+
+def optional(part: Finding) -> Finding:
+    """A package that only a GPU needs, on a machine that has none: it may be missing."""
+    return part if part.ok else replace(part, found="not installed; only a GPU needs it", ok=True, advice="")
+
+
+def name_of(index: int) -> str:
+    """The name and compute capability of a GPU, from the driver's own library."""
+    library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    device, text, number = ctypes.c_int(), ctypes.create_string_buffer(128), ctypes.c_int()
+    status = library.cuInit(0) or library.cuDeviceGet(ctypes.byref(device), index)
+    if status or library.cuDeviceGetName(text, len(text), device):
+        return "does not answer"
+    parts = []
+    for attribute in CAPABILITY:
+        library.cuDeviceGetAttribute(ctypes.byref(number), attribute, device)
+        parts.append(str(number.value))
+    return f"{text.value.decode(errors='replace')}, compute capability {'.'.join(parts)}"
+
+
+def compilation() -> Finding:
+    """Whether a kernel of the library compiles; that needs no GPU."""
+    from ..backends.cuda.compiler import compile_ptx
+    from ..backends.cuda.matmul import LADDER
+
+    start, rung = time.perf_counter(), LADDER["coalesced"].kernel(32, 32, 32)
+    try:
+        compile_ptx(rung.function, rung.signature, rung.threads, rung.blocks)
+    except Exception as error:  # whatever a damaged installation raises
+        advice = f'pip install --force-reinstall "minifuse[{driver.look().extra}]"'
+        return Finding("to PTX", told(error), False, advice, bool(driver.look().gpus))
+    return Finding("to PTX", f"a kernel compiled for compute capability 9.0 in {(time.perf_counter() - start) * 1e3:.0f} ms")
+
+
+def cuda_kernel(found: driver.Found) -> Finding:
+    """Whether a kernel runs on the backend "cuda", and is right."""
+    start = time.perf_counter()
+    where = "by GPU 0" if found.gpus else "lane by lane in the interpreter (simulated)"
+    try:
+        error = error_of_a_kernel("cuda", 1000)
+    except Exception as failure:  # a driver that does not start, a damaged package
+        return Finding("a CUDA kernel", told(failure), False, REPORT)
+    ms = (time.perf_counter() - start) * 1e3
+    return Finding("a CUDA kernel", f"run {where} in {ms:.0f} ms; largest relative error {error:.1e}", error < 1e-6, REPORT)
+
+
+def told(error: Exception) -> str:
+    """An error in a line."""
+    return f"{type(error).__name__}: {error}".partition("\n")[0]
 
 
 def run(json: bool) -> int:
     """Print the report; the exit status is 1 where a needed part does not work."""
-    findings = examine()
+    sections = examine()
+    findings = [finding for group in sections.values() for finding in group]
     if json:
         print(json_.dumps([asdict(f) for f in findings], indent=2))
     else:
+        show(sections)
+    return int(any(not f.ok and f.needed for f in findings))
+
+
+def show(sections: dict[str, list[Finding]]) -> None:
+    """Print a table under each heading."""
+    console = Console()
+    width = max(len(f.topic) for group in sections.values() for f in group)
+    for k, (heading, group) in enumerate(sections.items()):
+        console.print("\n" * (k > 0) + f"[bold]{heading}[/]")
         table = Table(box=None, pad_edge=False, show_header=False)
-        for f in findings:
-            table.add_row("[green]ok[/]" if f.ok else "[red]--[/]", f.topic, f.found)
+        table.add_column(width=2)
+        table.add_column(width=width)
+        table.add_column()
+        for f in group:
+            table.add_row("[green]ok[/]" if f.ok else "[red]--[/]", f.topic, escape(f.found))
             if not f.ok:
-                table.add_row("", "", f"[bold]{f.advice.replace('[', chr(92) + '[')}[/]")
-        Console().print(table)
-    return int(any(not f.ok for f in findings if f.topic not in EXTRAS))
+                table.add_row("", "", f"[bold]{escape(f.advice)}[/]")
+        console.print(table)

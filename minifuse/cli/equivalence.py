@@ -15,8 +15,10 @@ from rich.table import Table
 
 from ..backends.registry import backend_named
 from ..backends.registry import backends as all_backends
+from ..errors import MinifuseError
 from ..operators import TABLE
 from ..testing import Recipe, assert_backends_agree
+from .simulation import explain, is_simulated, shown
 
 SHAPE = (5, 4, 6)
 EVERY = slice(None)
@@ -77,7 +79,7 @@ def compare(name: str, function: Callable[..., Any], arrays: Sequence[Any], layo
     """One cell of the table."""
     try:
         found = assert_backends_agree(function, *arrays, backends=[backend]).rows[0]
-    except AssertionError as error:
+    except (AssertionError, MinifuseError) as error:
         return Cell(name, layout, backend, float("nan"), float("nan"), str(error))
     return Cell(name, layout, backend, found.value, found.gradient)
 
@@ -87,7 +89,7 @@ def table_of(cells: Sequence[Cell], names: Sequence[str]) -> Table:
     table = Table(box=None, pad_edge=False, title=f"largest deviation from float64, over {len(LAYOUTS)} layouts")
     table.add_column("operation")
     for name in names:
-        table.add_column(name, justify="right")
+        table.add_column(shown(name), justify="right")
         table.add_column("gradient", justify="right", style="dim")
     for operation in dict.fromkeys(cell.operation for cell in cells):
         row = [operation]
@@ -97,19 +99,19 @@ def table_of(cells: Sequence[Cell], names: Sequence[str]) -> Table:
             if wrong:
                 row += [f"[red]wrong: {', '.join(wrong)}[/]", ""]
             else:
-                row += [shown(max(cell.value for cell in mine)), shown(max(cell.gradient for cell in mine))]
+                row += [rounded(max(cell.value for cell in mine)), rounded(max(cell.gradient for cell in mine))]
         table.add_row(*row)
     return table
 
 
-def shown(deviation: float) -> str:
+def rounded(deviation: float) -> str:
     """A deviation in few characters."""
     return "exact" if deviation == 0 else f"{deviation:.0e}"
 
 
 def page_of(cells: Sequence[Cell], names: Sequence[str]) -> str:
     """The whole table as a page: a row an operation, a column a layout and backend."""
-    heads = "".join(f"<th>{escape(layout)}<br>{escape(name)}" for layout in LAYOUTS for name in names)
+    heads = "".join(f"<th>{escape(layout)}<br>{escape(shown(name))}" for layout in LAYOUTS for name in names)
     found = {(cell.operation, cell.layout, cell.backend): cell for cell in cells}
     rows = []
     for operation in dict.fromkeys(cell.operation for cell in cells):
@@ -122,7 +124,7 @@ def page_of(cells: Sequence[Cell], names: Sequence[str]) -> str:
                 elif cell.failure:
                     row.append(f'<td class="wrong" title="{escape(cell.failure)}">wrong')
                 else:
-                    row.append(f"<td>{shown(cell.value)}<br><small>{shown(cell.gradient)}</small>")
+                    row.append(f"<td>{rounded(cell.value)}<br><small>{rounded(cell.gradient)}</small>")
         rows.append("".join(row))
     return PAGE.format(heads=heads, rows="\n".join(rows), count=len(cells), wrong=sum(bool(cell.failure) for cell in cells))
 
@@ -165,6 +167,8 @@ def run(backends: Sequence[str] | None, html: Path | None, json: bool) -> int:
         console.print(table_of(cells, names))
         for cell in wrong:
             console.print(f"\n[red]{cell.operation}[/], {cell.layout}, {cell.backend}:\n{cell.failure}", highlight=False)
+        if any(map(is_simulated, names)):
+            console.print(explain("with every access checked"), style="dim")
         verdict = f"{len(wrong)} wrong" if wrong else "all agree"
         console.print(f"{len(cells)} comparisons of values and gradients: {verdict}")
     return int(bool(wrong))

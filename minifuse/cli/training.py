@@ -25,6 +25,9 @@ def train_digits(
     epochs: int = 40,
     on_batch: Callable[[int, int, float], None] | None = None,
     backend: str | None = None,
+    digits: int | None = None,
+    hidden: int = 128,
+    batch_size: int = 64,
 ) -> Result:
     """Train a network of two layers on four fifths of the digits, and test it on the rest.
 
@@ -38,6 +41,12 @@ def train_digits(
         Called after each batch, to show progress.
     backend : str, optional
         What computes; the default backend if left out.
+    digits : int, optional
+        Train on so many digits, and test on a quarter of that; all if left out.
+    hidden : int
+        Values between the two layers.
+    batch_size : int
+        Digits a step.
 
     Returns
     -------
@@ -57,9 +66,11 @@ def train_digits(
     mf.manual_seed(seed)
     x, y = mf.data.digits(backend=backend)
     train, test = mf.data.split(x, y, fraction=0.8, seed=seed, stratify=y)
-    model = network().to(backend=backend)
+    if digits is not None:
+        train, test = tuple(x[:digits] for x in train), tuple(x[: -(-digits // 4)] for x in test)
+    model = network(hidden).to(backend=backend)
     optimizer = mf.optim.SGD(model.parameters(), lr=0.2, momentum=0.9, weight_decay=1e-3)
-    loader = mf.data.Loader(*train, batch_size=64, seed=seed)
+    loader = mf.data.Loader(*train, batch_size=batch_size, seed=seed)
 
     start, losses = perf_counter(), list[float]()
     for epoch in range(epochs):
@@ -77,9 +88,9 @@ def train_digits(
     return Result(model, accuracy(model, *test), losses, seconds)
 
 
-def network() -> mf.nn.Module:
-    """64 pixels, 128 hidden values, 10 digits."""
-    return mf.nn.Sequential(mf.nn.Linear(64, 128), mf.nn.ReLU(), mf.nn.Linear(128, 10))
+def network(hidden: int = 128) -> mf.nn.Module:
+    """64 pixels, hidden values, 10 digits."""
+    return mf.nn.Sequential(mf.nn.Linear(64, hidden), mf.nn.ReLU(), mf.nn.Linear(hidden, 10))
 
 
 @mf.no_grad()

@@ -1,0 +1,78 @@
+"""`minifuse check`: what is wrong with the kernels of a script, block by block, with the lines that take part."""
+
+import json as json_
+import linecache
+import sys
+import textwrap
+from contextlib import nullcontext, redirect_stdout
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from ..simt.check import Finding, Report, check, count, script_traceback
+from ..simt.host import place
+
+WIDTH = 80  # columns
+
+
+def run(script: Path, arguments: list[str], trace: Path | None, schedules: int, limit: int, json: bool) -> int:
+    """Run the script, print what was found, and give the exit status."""
+    if not script.is_file():
+        sys.stderr.write(f"minifuse check: {script} is not a file\n")
+        return 2
+    with redirect_stdout(sys.stderr) if json else nullcontext():
+        report = check(script, arguments, schedules=schedules, limit=limit, trace=trace)
+    sys.stdout.flush()
+    sys.stderr.write(script_traceback(report))
+    if json:
+        sys.stdout.write(json_.dumps(report.facts(), indent=2) + "\n")
+    else:
+        show(report, Console(width=min(WIDTH, Console().width), highlight=False), trace, limit)
+    return report.status
+
+
+def show(report: Report, console: Console, trace: Path | None, limit: int) -> None:
+    """Print a block for each hazard, then what depends on the order, then the verdict."""
+    for finding in report.findings:
+        show_finding(finding, console)
+    for schedule in report.schedules:
+        others = f" and {count(schedule.count - 1, 'more launch', 'more launches')} from there" if schedule.count > 1 else ""
+        verb = "differ" if others else "differs"
+        say(
+            f"what {schedule.kernel} gives in launch {schedule.launch} at {place(schedule.line)}{others} {verb} in "
+            f"{len(schedule.seeds)} of {schedule.tried} schedules; seed {schedule.seeds[0]} replays it.\n",
+            console,
+        )
+    if report.tried > 1 and report.launches and not (report.schedules or report.findings or report.unrecorded):
+        say(f"no results differ in {report.tried} schedules of each launch", console)
+    if report.unrecorded:
+        have = count(len(report.unrecorded), "launch has", "launches have")
+        say(f"{have} more than {limit} accesses to memory; races were looked for among these alone (--limit)", console)
+    if trace is not None and report.launches:
+        console.print(f"trace in {trace}", soft_wrap=True)
+    console.print(Text(report.verdict(), style="red" if report.findings else "green"))
+
+
+def show_finding(finding: Finding, console: Console) -> None:
+    """Print one hazard: the sentence, the lines of the source, and the launch."""
+    error = finding.error
+    say(f"{type(error).__name__}: {error}", console, head="bold red")
+    lines = list(dict.fromkeys(error.lines))
+    width = max((len(place(line)) for line in lines), default=0)
+    for line in lines:
+        source = linecache.getline(*line).strip()
+        console.print(Text(f"  {place(line):{width}}  {source}"), style="cyan", overflow="ellipsis", no_wrap=True)
+    if finding.kernel is not None:
+        times = f", and in {count(finding.count - 1, 'more launch', 'more launches')}" if finding.count > 1 else ""
+        say(f"  kernel {finding.kernel}, launch {finding.launch} at {place(finding.line)}{times}", console)
+    console.print()
+
+
+def say(sentence: str, console: Console, head: str = "") -> None:
+    """Print a sentence in lines that fit, the part before the colon in a style of its own."""
+    lines = [
+        textwrap.fill(line, console.width, break_long_words=False, break_on_hyphens=False) for line in sentence.split("\n")
+    ]
+    first, colon, rest = "\n".join(lines).partition(":")
+    console.print(Text.assemble((first + colon, head), rest), soft_wrap=True)

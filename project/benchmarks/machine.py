@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -53,12 +54,12 @@ def memory_gib() -> float | None:
         return None
 
 
-def versions() -> dict[str, str]:
+def versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
     """The versions of everything that takes part."""
     import minifuse
 
     found = {"python": platform.python_version(), "minifuse": minifuse.__version__}
-    for package in PACKAGES:
+    for package in packages:
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:

@@ -41,9 +41,10 @@ def section(name: str, found: Result) -> str:
     """One file of results in Markdown."""
     facts = [f"- {line}" for line in summary(found)]
     link = f"../../project/benchmarks/results/{name}"
-    return "\n".join(
-        [f"## {found['machine']['processor']}", "", f"All numbers are in [{name}]({link}).", "", *facts, ""]
-    ) + "\n".join(markdown(table) for table in tables(found))
+    place = found["device"]["name"] if "device" in found else found["machine"]["processor"]
+    return "\n".join([f"## {place}", "", f"All numbers are in [{name}]({link}).", "", *facts, ""]) + "\n".join(
+        markdown(table) for table in tables(found)
+    )
 
 
 def markdown(table: Table) -> str:

@@ -3,7 +3,7 @@
 import sys
 from typing import Any, NamedTuple
 
-from .row import US, Result
+from .row import US, Result, Row
 
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 WIDTH = 160  # of the output, where it is no terminal
@@ -15,6 +15,13 @@ TITLES = {
     "training": "Training: a perceptron on handwritten digits",
     "start": "The start of a process",
     "sweep": "One operation at all sizes, float32",
+    "gpu-host": "What a call costs the host: 1,024 float32 on the GPU",
+    "gpu-memory": "Memory of the GPU: 2^26 float32, x of (8192, 8192)",
+    "gpu-sums": "Sums and maxima on the GPU, x of (8192, 8192)",
+    "gpu-softmax": "Softmax on the GPU, x of (8192, 8192)",
+    "gpu-matmul": "Matrix products on the GPU, float32",
+    "gpu-ladder": "The ladder of matrix products on the GPU",
+    "gpu-compile": "Compiling a pointwise kernel for the GPU",
 }
 
 
@@ -48,9 +55,28 @@ def ours(row: Result) -> str:
         return f"skipped: {row['skipped']}"
     if "wrong" in row:
         return "wrong: " + "; ".join(f"{who} {what}" for who, what in row["wrong"].items())
-    more = [f"{row['gflop_per_s'][US]:.0f} GFLOP/s"] if "gflop_per_s" in row else []
+    more = [rate(row, US)] if rate(row, US) else []
     more += [f"{n} {what}" for what, n in row["counts"].items()]
     return ", ".join([duration(row["times"][US]["median"]), *more])
+
+
+def rate(row: Result, who: str) -> str:
+    """Arithmetic or bytes a second, where they count."""
+    if "gflop_per_s" in row:
+        found = row["gflop_per_s"][who]
+        return f"{found:.0f} GFLOP/s" if found < 1000 else f"{number(found / 1000)} TFLOP/s"
+    return f"{number(row['gb_per_s'][who])} GB/s" if "gb_per_s" in row else ""
+
+
+def compact(found: Result) -> Table:
+    """All rows in one table, medians only: what is left of a long run at the end of a terminal."""
+    peers = list(dict.fromkeys(who for row in found["rows"] for who in row.get("ratios", {})))
+    lines = []
+    for row in found["rows"]:
+        ratios = row.get("ratios", {})
+        cells = [f"{number(ratios[who]['median'])}x {rate(row, who)}".rstrip() if who in ratios else "" for who in peers]
+        lines.append([f"{row['group']} {row['name']}", ours(row), *cells, targets(row)])
+    return Table("All rows: medians, and the rates of the peers", ["", US, *peers, "target"], lines)
 
 
 def ratio(row: Result, who: str) -> str:
@@ -90,27 +116,34 @@ def duration(seconds: float) -> str:
 
 def summary(found: Result) -> list[str]:
     """Where, when, with what, and how many targets are met; a line each."""
-    machine, versions = found["machine"], found["versions"]
+    machine, versions, device = found["machine"], found["versions"], found.get("device")
     vectors = [name for name in ("avx512f", "avx2", "sve", "neon") if name in machine["vector_features"]]
     judged = [target["met"] for row in found["rows"] for target in row.get("targets", [])]
     lines = [
         f"{found['date'][:10]}, {machine['processor']} ({machine['microarchitecture']}), {machine['cores']} cores"
-        + (f", {vectors[0]}" if vectors else ""),
-        ", ".join(f"{name} {version}" for name, version in versions.items()),
-        "threads: " + ", ".join(f"{who} {n}" for who, n in found["threads"].items()),
+        + (f", {vectors[0]}" if vectors else "")
     ]
+    if device:
+        lines.append(
+            f"{device['name']}, compute capability {device['compute_capability']}, {device['multiprocessors']} "
+            f"multiprocessors, driver {device['driver']}; {device['flushed_mib']} MiB are written before each call"
+        )
+    lines.append(", ".join(f"{name} {version}" for name, version in versions.items()))
+    if found["threads"]:
+        lines.append("threads: " + ", ".join(f"{who} {n}" for who, n in found["threads"].items()))
     load = found["load"]
     if load["before"]:
         lines.append(f"load of the machine in the minute before: {load['before'][0]}, at the end: {load['after'][0]}")
     lines += [f"without {who}: {why}" for who, why in found["missing"].items()]
+    lines += [f"{row['name']} without {who}: {why}" for row in found["rows"] for who, why in row.get("broken", {}).items()]
     lines.append(f"targets met: {judged.count(True)} of {len(judged)}")
     return lines + (["a quick run: it shows that the rows work, and says nothing about speed"] if found["quick"] else [])
 
 
-def progress(name: str, result: Result) -> None:
+def progress(row: Row, result: Result) -> None:
     """A line for a row that is done."""
     peers = ", ".join(f"{who} {number(r['median'])}x" for who, r in result.get("ratios", {}).items())
-    print(f"{result['group']:10} {name:45} {ours(result)}{'; ' * bool(peers)}{peers}", file=sys.stderr, flush=True)
+    print(f"{result['group']:10} {row.name:45} {ours(result)}{'; ' * bool(peers)}{peers}", file=sys.stderr, flush=True)
 
 
 def show(found: Result) -> None:
@@ -127,6 +160,8 @@ def show(found: Result) -> None:
     for table in tables(found):
         print() if console is None else console.print()
         print(plain(table)) if console is None else console.print(colored(table))
+    if "device" in found:
+        print("\n" + plain(compact(found)))
 
 
 def plain(table: Table) -> str:

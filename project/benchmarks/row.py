@@ -4,7 +4,7 @@ A row sets up a `Contest`: players that do the same work, minifuse first. Most r
 is written once for all who have PyTorch's words, and once more for NumPy where its words differ. Nothing here measures.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ import minifuse as mf
 
 Array = npt.NDArray[Any]
 Work = Callable[..., Any]
+Player = Callable[[], Any]
 Result = dict[str, Any]  # what the JSON says of a row
 
 US = "minifuse"
@@ -42,6 +43,38 @@ class Bench:
         """The shape to measure: a quick run makes long dims shorter."""
         return tuple(min(n, QUICK_SIZE) if self.is_quick else n for n in shape)
 
+    def normal(self, k: int, shape: Sequence[int], dtype: str) -> Any:
+        """Standard normal numbers, as input k of a row."""
+        return self.rng.standard_normal(self.cut(shape)).astype(dtype)
+
+    def uniform(self, k: int, shape: Sequence[int], low: float, high: float, dtype: str) -> Any:
+        """Numbers between low and high, as input k of a row."""
+        return self.rng.uniform(low, high, self.cut(shape)).astype(dtype)
+
+    def hand(self, who: str, arrays: Sequence[Any], gradients: bool) -> list[Any]:
+        """Copies of the arrays, as what a player computes with."""
+        copies: list[Any] = [x.copy() for x in arrays]
+        if is_ours(who):
+            copies = [mf.from_numpy(x) for x in copies]
+        elif who == "torch":
+            copies = [self.peers["torch"].from_numpy(x) for x in copies]
+        else:
+            return copies
+        if gradients:
+            copies[0].requires_grad = True
+        return copies
+
+    def exact(self, work: Work, arrays: Sequence[Any]) -> Any:
+        """The work in float64, by NumPy."""
+        return np.asarray(work(*[x.astype(np.float64) for x in arrays]))
+
+    def read(self, result: Any) -> Any:
+        """A result, whoever made it, as what it is compared with."""
+        return np.asarray(result.detach().numpy() if hasattr(result, "detach") else result)
+
+    def settle(self) -> None:
+        """What comes before each block of calls: on a processor, nothing is left to wait for."""
+
 
 @dataclass(frozen=True)
 class Contest:
@@ -59,21 +92,30 @@ class Contest:
         The largest error, as `run.error_of` measures it.
     flops
         Additions and multiplications of one call, where their rate is worth showing.
+    nbytes
+        The fewest bytes that a call moves: each input is read once, and the result is written once.
+    unchecked
+        Players that do other work, as a yardstick.
     rests
         Whether a pause comes before each player, since threads of the one before may still take a core.
     is_clocked
         Whether a call gives the seconds that it measured itself, in another process.
+    is_on_device
+        Whether the clock of the GPU counts, from before the work to after it; else that of the host.
     counts
         Numbers to record beside the times, read after the last call.
     """
 
-    players: dict[str, Callable[[], Any]]
+    players: dict[str, Player]
     exact: Array | None = None
     dtype: str = "float32"
     tolerance: float = TOLERANCE["float32"]
     flops: int = 0
+    nbytes: int = 0
+    unchecked: Collection[str] = ()
     rests: bool = False
     is_clocked: bool = False
+    is_on_device: bool = False
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -113,6 +155,21 @@ def speed(peer: str, at_least: float) -> Target:
     )
 
 
+def every(at_least: float) -> Target:
+    """Each peer, and so the fastest, is to take at least so many times as long as minifuse."""
+
+    def measured(result: Result) -> float | None:
+        return min((ratio["median"] for ratio in result["ratios"].values()), default=None)
+
+    return Target(f"each peer at least {at_least:.2f}x", measured, at_least, is_upper=False)
+
+
+def within(at_most: float, unit: str) -> Target:
+    """A call is to take at most so long, in the median of the rounds."""
+    seconds = at_most * {"ms": 1e-3, "us": 1e-6}[unit]
+    return Target(f"at most {at_most:g} {unit}", lambda result: result["times"][US]["median"], seconds, is_upper=True)
+
+
 def delay(peer: str, at_most_s: float) -> Target:
     """minifuse is to take at most so many seconds more than a peer."""
 
@@ -128,17 +185,17 @@ def count(what: str, at_most: int) -> Target:
     return Target(f"at most {at_most} {what}", lambda result: result["counts"].get(what), at_most, is_upper=True)
 
 
-Inputs = Callable[[Bench], list[Array]]
+Inputs = Callable[[Bench], list[Any]]
 
 
 def normal(*shapes: tuple[int, ...], dtype: str = "float32") -> Inputs:
     """Standard normal numbers."""
-    return lambda bench: [bench.rng.standard_normal(bench.cut(shape)).astype(dtype) for shape in shapes]
+    return lambda bench: [bench.normal(k, shape, dtype) for k, shape in enumerate(shapes)]
 
 
 def uniform(*shapes: tuple[int, ...], low: float = 0.0, high: float = 1.0, dtype: str = "float32") -> Inputs:
     """Numbers between low and high: sums and logarithms of them are far from 0."""
-    return lambda bench: [bench.rng.uniform(low, high, bench.cut(shape)).astype(dtype) for shape in shapes]
+    return lambda bench: [bench.uniform(k, shape, low, high, dtype) for k, shape in enumerate(shapes)]
 
 
 def formula(
@@ -162,11 +219,11 @@ def formula(
     Parameters
     ----------
     inputs
-        Makes the arrays. Every player gets copies of its own.
+        Makes the arrays. Every player gets copies of its own; on a GPU all read the same memory.
     tensors
         The expression, on tensors of minifuse and of torch.
     numpy
-        The same on NumPy arrays; `tensors` itself if left out.
+        The same on arrays of NumPy or CuPy; `tensors` itself if left out.
     exact
         The same on float64 arrays, for the check; as `numpy` if left out.
     others
@@ -184,28 +241,20 @@ def formula(
     def setup(bench: Bench) -> Contest:
         arrays = inputs(bench)
         dtype = arrays[0].dtype.name
-        works = {US: tensors, "torch": tensors, "numpy": numpy or tensors, **(others or {})}
-        players: dict[str, Callable[[], Any]] = {}
+        arrays_too = dict.fromkeys(("numpy", "cupy"), numpy or tensors)
+        works = {US: tensors, "torch": tensors, **arrays_too, **(others or {})}
+        players: dict[str, Player] = {}
         for who, work in works.items():
-            if who not in without and (who.startswith(US) or who in bench.peers):
-                players[who] = partial(work, *as_inputs(who, arrays, bench, gradients))
-        reference = exact or numpy or tensors
-        result = np.asarray(reference(*[x.astype(np.float64) for x in arrays]))
+            if who not in without and (is_ours(who) or who in bench.peers):
+                players[who] = partial(work, *bench.hand(who, arrays, gradients))
+        result = bench.exact(exact or numpy or tensors, arrays)
         work_done = flops(result, *arrays) if flops else 0
-        return Contest(players, result, dtype, tolerance or TOLERANCE[dtype], work_done, rests)
+        moved = sum(x.size for x in (*arrays, result)) * arrays[0].dtype.itemsize
+        return Contest(players, result, dtype, tolerance or TOLERANCE[dtype], work_done, moved, rests=rests)
 
     return Row(name, group, setup, tuple(targets))
 
 
-def as_inputs(who: str, arrays: Sequence[Array], bench: Bench, gradients: bool) -> list[Any]:
-    """Copies of the arrays, as what a player computes with."""
-    copies: list[Any] = [x.copy() for x in arrays]
-    if who.startswith(US):
-        copies = [mf.from_numpy(x) for x in copies]
-    elif who == "torch":
-        copies = [bench.peers["torch"].from_numpy(x) for x in copies]
-    else:
-        return copies
-    if gradients:
-        copies[0].requires_grad = True
-    return copies
+def is_ours(who: str) -> bool:
+    """Whether a player is minifuse, in one of its ways."""
+    return who.startswith(US)

@@ -1,4 +1,4 @@
-"""Runs rows: set up, check every player's result against NumPy in float64, then measure, and say all of it as JSON.
+"""Runs rows: set up, check every player's result against float64, then measure, and say all of it as JSON.
 
 A result that is wrong is never timed: its row says so, and the run ends with an error. Targets are judged, not enforced.
 """
@@ -6,16 +6,18 @@ A result that is wrong is never timed: its row says so, and the run ends with an
 import datetime
 import os
 import tempfile
+import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from . import machine, peers
-from .row import US, Array, Bench, Contest, Result, Row, SkippedRowError
-from .timer import Times, read_clocks, spread, take_turns
+from . import gpu, machine, peers
+from .row import US, Array, Bench, Contest, Result, Row, SkippedRowError, is_ours
+from .timer import Times, read_clocks, spread, take_turns, take_turns_on
 
 FORMAT = 1  # of the JSON
 
@@ -31,6 +33,7 @@ def run(
     seed: int,
     is_quick: bool = False,
     tell: Callable[[Row, Result], None] = lambda row, result: None,
+    is_on_gpu: bool = False,
 ) -> Result:
     """Measure rows one after the other.
 
@@ -42,6 +45,8 @@ def run(
         Of the random numbers.
     tell
         Called with each row when it is done.
+    is_on_gpu
+        Whether the rows are those of a GPU.
 
     Returns
     -------
@@ -51,7 +56,8 @@ def run(
     before = machine.load()
     found = []
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(modules, np.random.default_rng(seed), Path(folder), is_quick)
+        shared = modules, np.random.default_rng(seed), Path(folder), is_quick
+        bench: Any = gpu.GpuBench(*shared) if is_on_gpu else Bench(*shared)
         for row in rows:
             result = measure(row, bench)
             found.append(result)
@@ -62,8 +68,9 @@ def run(
         "quick": is_quick,
         "seed": seed,
         "machine": machine.describe(),
-        "versions": machine.versions(),
-        "threads": peers.threads(dict(modules)),
+        **({"device": gpu.describe(bench.device)} if is_on_gpu else {}),
+        "versions": machine.versions(gpu.PACKAGES if is_on_gpu else machine.PACKAGES),
+        "threads": {} if is_on_gpu else peers.threads(dict(modules)),
         "environment": {name: os.environ.get(name) for name in peers.WAITING},
         "load": {"before": before, "after": machine.load()},
         "missing": dict(missing),
@@ -72,48 +79,67 @@ def run(
 
 
 def measure(row: Row, bench: Bench) -> Result:
-    """One row: checked, timed, judged."""
+    """One row: checked, timed, judged. A row that breaks is reported, and the run goes on."""
     load = machine.load()
     result: Result = {"group": row.group, "name": row.name, "load": load and load[0]}
     try:
         contest = row.setup(bench)
+        errors, wrong, broken = check(contest, bench.read)
+        result |= {"errors": errors} | ({"broken": broken} if broken else {})
+        if wrong:
+            return {**result, "wrong": wrong}
+        contest = replace(contest, players={who: x for who, x in contest.players.items() if who not in broken})
+        result |= summarize(take_times(contest, bench)) | {"counts": dict(contest.counts)}
     except SkippedRowError as reason:
         return {**result, "skipped": str(reason)}
-    errors, wrong = check(contest)
-    result["errors"] = errors
-    if wrong:
-        return {**result, "wrong": wrong}
-    if contest.is_clocked:
-        times = read_clocks(contest.players, bench.is_quick)
-    else:
-        times = take_turns(contest.players, bench.is_quick, contest.rests)
-    result |= summarize(times) | {"counts": dict(contest.counts)}
+    except Exception as error:
+        traceback.print_exc()
+        return {**result, "wrong": {"the row": in_a_line(error)}}
+    medians = {who: spread["median"] for who, spread in result["times"].items()}
     if contest.flops:
-        result["gflop_per_s"] = {who: contest.flops / t["median"] / 1e9 for who, t in result["times"].items()}
+        result["gflop_per_s"] = {who: contest.flops / seconds / 1e9 for who, seconds in medians.items()}
+    elif contest.is_on_device:
+        result["gb_per_s"] = {who: contest.nbytes / seconds / 1e9 for who, seconds in medians.items()}
     return result | {"targets": [target.judge(result) for target in row.targets]}
 
 
-def check(contest: Contest) -> tuple[dict[str, float], dict[str, str]]:
-    """Call every player once; the error of each, and what is wrong with those that are not right."""
+def take_times(contest: Contest, bench: Bench) -> Times:
+    """Let the players take turns, by the clock that counts."""
+    if contest.is_clocked:
+        return read_clocks(contest.players, bench.is_quick)
+    if contest.is_on_device:
+        assert isinstance(bench, gpu.GpuBench)
+        return take_turns_on(bench.clock, contest.players, bench.is_quick)
+    return take_turns(contest.players, bench.is_quick, contest.rests, bench.settle)
+
+
+def check(contest: Contest, read: Callable[[Any], Array]) -> tuple[dict[str, float], dict[str, str], dict[str, str]]:
+    """Call every player once; the error of each, what is wrong with those that are not right, and peers that broke."""
     errors: dict[str, float] = {}
     wrong: dict[str, str] = {}
-    if contest.exact is None:
-        return errors, wrong
-    for who, player in contest.players.items():
+    broken: dict[str, str] = {}
+    for who, player in contest.players.items() if contest.exact is not None else ():
+        if who in contest.unchecked:
+            player()
+            continue
         try:
-            errors[who] = error_of(as_array(player()), contest.exact, contest.dtype)
+            errors[who] = error_of(read(player()), contest.exact, contest.dtype)
             if not errors[who] <= contest.tolerance:
                 raise WrongResultError(
                     f"differs from NumPy in float64 by {errors[who]:.1e}, and {contest.tolerance:.0e} is allowed"
                 )
         except WrongResultError as error:
             wrong[who] = str(error)
-    return errors, wrong
+        except Exception as error:
+            traceback.print_exc()
+            (wrong if is_ours(who) else broken)[who] = in_a_line(error)
+    return errors, wrong, broken
 
 
-def as_array(result: Any) -> Array:
-    """A result as a NumPy array, whoever made it."""
-    return np.asarray(result.detach().numpy() if hasattr(result, "detach") else result)
+def in_a_line(error: Exception) -> str:
+    """An error as a line of the report."""
+    first, _, _ = str(error).partition("\n")
+    return f"{type(error).__name__}: {first[:200]}"
 
 
 def error_of(result: Array, exact: Array, dtype: str) -> float:

@@ -9,12 +9,13 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 BLOCK_S = 0.004  # calls are repeated until a block takes this long
 BUDGET_S = 1.8  # for the rounds of a row, where that is at least FEWEST_ROUNDS
 FEWEST_ROUNDS, MOST_ROUNDS, QUICK_ROUNDS = 5, 41, 2
 LONG_CALL_S = 0.05  # longer ones are not repeated untimed before a block
+WARM_S = 0.03  # of untimed rounds on a device, whose clocks rise with its load
 REST_S = 0.12  # after a product the threads of OpenBLAS look for more work for 2^28 cycles, some 100 ms, each on a core
 
 Player = Callable[[], object]
@@ -35,7 +36,9 @@ class Times(NamedTuple):
     calls: dict[str, int]
 
 
-def take_turns(players: dict[str, Player], is_quick: bool = False, rests: bool = False) -> Times:
+def take_turns(
+    players: dict[str, Player], is_quick: bool = False, rests: bool = False, settle: Callable[[], None] = lambda: None
+) -> Times:
     """Time players that were called before, in turn.
 
     Parameters
@@ -46,20 +49,53 @@ def take_turns(players: dict[str, Player], is_quick: bool = False, rests: bool =
         One call of each in two rounds, which shows that they run.
     rests
         Whether to sleep before each block, until no thread of the player before is looking for work.
+    settle
+        Called before each block, untimed: waits until a device is idle.
     """
     first = {who: time_block(player, 1) for who, player in players.items()}
-    calls = {who: 1 if is_quick else calls_in_a_block(player) for who, player in players.items()}
+    calls = {who: 1 if is_quick else calls_in_a_block(player, settle) for who, player in players.items()}
     rounds: dict[str, list[float]] = {who: [] for who in players}
     started, count = time.perf_counter(), 0
     while goes_on(count, time.perf_counter() - started, is_quick):
         for who in in_turn(players, count):
             if rests and not is_quick:
                 time.sleep(REST_S)
+            settle()
             if first[who] < LONG_CALL_S:
                 players[who]()
             rounds[who].append(time_block(players[who], calls[who]))
         count += 1
     return Times(rounds, calls)
+
+
+def take_turns_on(events: Any, players: dict[str, Player], is_quick: bool = False) -> Times:
+    """Time players that were called before, in turn, by the clock of a device.
+
+    Parameters
+    ----------
+    events
+        The clock: `record()` puts a mark into the device's queue, `seconds(mark, mark)` reads two that it has passed,
+        `synchronize()` waits for it, and `flush()`, before each call, empties its cache.
+    """
+    started = time.perf_counter()
+    while not is_quick and time.perf_counter() - started < WARM_S:
+        for player in players.values():
+            player()
+        events.synchronize()
+    rounds: dict[str, list[float]] = {who: [] for who in players}
+    started, count = time.perf_counter(), 0
+    while goes_on(count, time.perf_counter() - started, is_quick):
+        marks = {}
+        for who in in_turn(players, count):
+            events.flush()
+            start = events.record()
+            players[who]()
+            marks[who] = start, events.record()
+        events.synchronize()
+        for who, (start, end) in marks.items():
+            rounds[who].append(events.seconds(start, end))
+        count += 1
+    return Times(rounds, dict.fromkeys(players, 1))
 
 
 def read_clocks(players: dict[str, Callable[[], float]], is_quick: bool = False) -> Times:
@@ -99,10 +135,12 @@ def time_block(player: Player, calls: int) -> float:
     return (time.perf_counter() - start) / calls
 
 
-def calls_in_a_block(player: Player) -> int:
+def calls_in_a_block(player: Player, settle: Callable[[], None] = lambda: None) -> int:
     """How many calls take as long as a block should."""
     calls = 1
+    settle()
     while (seconds := time_block(player, calls)) * calls < BLOCK_S:
+        settle()
         calls = max(2 * calls, min(10 * calls, int(BLOCK_S / max(seconds, 1e-9))))
     return calls
 

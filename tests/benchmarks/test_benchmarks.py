@@ -13,14 +13,15 @@ import numpy as np
 import pytest
 
 from project.benchmarks import __main__ as command
-from project.benchmarks import page, peers, report, timer
+from project.benchmarks import gpu, page, peers, report, timer
 from project.benchmarks.row import US, Bench, Contest, Row, SkippedRowError, count, delay, formula, normal, speed
-from project.benchmarks.rows import ROWS
+from project.benchmarks.rows import GPU_ROWS, ROWS
 from project.benchmarks.run import choose, measure, run, summarize
 from tests.sources import ROOT
 
 MODULES = [path.relative_to(ROOT) for path in sorted((ROOT / "project" / "benchmarks").rglob("*.py"))]
-RESULTS = sorted(command.RESULTS.glob("*.json"))
+RESULTS = sorted(command.RESULTS.glob("cpu-*.json"))
+GPU_RESULTS = sorted(command.RESULTS.glob("gpu-*.json"))
 HEAD = {"format", "date", "quick", "seed", "machine", "versions", "threads", "environment", "load", "missing", "rows"}
 MACHINE = {"processor", "microarchitecture", "cores", "memory_gib", "vector_features", "system"}
 MEASURED = {"group", "name", "load", "errors", "rounds", "calls", "times", "ratios", "counts", "targets"}
@@ -58,15 +59,15 @@ def test_the_json_names_no_folder_of_this_machine(quick):
     assert sys.prefix not in text
 
 
-def check_fields(found):
+def check_fields(found, is_on_gpu=False):
     assert set(found) == HEAD
     assert set(found["machine"]) == MACHINE
     assert {"python", "minifuse", "numpy", "numba", "blas of numpy"} <= set(found["versions"])
-    assert {"minifuse", "blas of numpy"} <= set(found["threads"])
+    assert is_on_gpu or {"minifuse", "blas of numpy"} <= set(found["threads"])
     for row in found["rows"]:
         if "skipped" in row:
             continue
-        assert set(row) - {"gflop_per_s"} == MEASURED
+        assert set(row) - ({"gflop_per_s", "gb_per_s", "broken"} if is_on_gpu else {"gflop_per_s"}) == MEASURED
         assert next(iter(row["times"])) == US
         assert set(row["ratios"]) == set(row["times"]) - {US}
         for spread in [*row["times"].values(), *row["ratios"].values()]:
@@ -159,7 +160,7 @@ def test_no_player_sees_what_another_writes(tmp_path):
 
 
 def test_wrong_results_end_the_run_with_an_error(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(command, "prepare", lambda: None)
+    monkeypatch.setattr(peers, "prepare", lambda: None)
     monkeypatch.setenv("MINIFUSE_THREADS", "1")
     path = tmp_path / "out.json"
     for theirs, status in (([1, 2], 0), ([1, 3], 1)):
@@ -292,7 +293,7 @@ def test_rows_are_chosen_by_parts_of_their_names():
     ("words", "message"), [(["no such row"], "no row has"), (["--against", "nobody"], "none of numpy, torch")]
 )
 def test_mistakes_on_the_command_line_are_explained(words, message, monkeypatch, capsys):
-    monkeypatch.setattr(command, "prepare", lambda: None)
+    monkeypatch.setattr(peers, "prepare", lambda: None)
     monkeypatch.setenv("MINIFUSE_THREADS", "1")
     with pytest.raises(SystemExit):
         command.main([*words, "--quick"] if words[0].startswith("-") else [*words, "--quick", "--against", "numpy"])
@@ -338,14 +339,19 @@ def test_a_page_without_its_comments_is_refused(text):
         page.updated(text, command.RESULTS)
 
 
-@pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in RESULTS])
+@pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in RESULTS + GPU_RESULTS])
 def test_kept_results_are_complete_runs(path):
     found = json.loads(path.read_text(encoding="utf-8"))
-    check_fields(found)
+    device = found.pop("device", None)
+    check_fields(found, is_on_gpu=device is not None)
     assert not found["quick"]
     assert found["seed"] is not None
-    assert path.name == f"cpu-{found['machine']['microarchitecture']}.json"
-    assert {row["group"] for row in found["rows"]} == {row.group for row in ROWS}
+    assert path.stem == (f"gpu-{gpu.slug(device['name'])}" if device else f"cpu-{found['machine']['microarchitecture']}")
+    assert {row["group"] for row in found["rows"]} == {row.group for row in (GPU_ROWS if device else ROWS)}
+
+
+def test_every_kept_result_is_of_a_processor_or_of_a_gpu():
+    assert set(command.RESULTS.iterdir()) == {*RESULTS, *GPU_RESULTS}
 
 
 @pytest.mark.parametrize("name", [".".join(path.with_suffix("").parts) for path in MODULES])

@@ -1,5 +1,6 @@
-"""All rows, in the order of the report. A new row is an entry in one of these files."""
+"""All rows, of the CPU and of a GPU, in the order of the report. A new row is an entry in one of these files."""
 
-from . import functions, host, large, products, start, sweep, training
+from . import functions, gpu_compile, gpu_host, gpu_matmul, gpu_memory, host, large, products, start, sweep, training
 
 ROWS = [*host.ROWS, *large.ROWS, *functions.ROWS, *products.ROWS, *training.ROWS, *start.ROWS, *sweep.ROWS]
+GPU_ROWS = [*gpu_host.ROWS, *gpu_memory.ROWS, *gpu_matmul.ROWS, *gpu_compile.ROWS]

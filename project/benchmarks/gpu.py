@@ -1,0 +1,206 @@
+"""The GPU as a place to measure: whether there is one, who takes part, what rows share, and the clock of the device.
+
+All players work on the legacy default stream, one after the other, and read the same memory. Where there is no GPU, the
+backend's interpreter takes its place in tests: rows can be set up and checked on any machine, but not measured.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+import minifuse as mf
+from minifuse.backends.registry import backend_named
+from minifuse.errors import MinifuseError
+
+from .row import Array, Bench, Contest, Player, Row, Work, is_ours
+
+BACKEND = "cuda"
+KNOWN = ("torch", "cupy")
+FLUSHED = 128 << 20  # bytes that are written between two calls, more than any L2 cache holds
+PACKAGES = ("numpy", "numba", "numba-cuda", "cuda-core", "cuda-bindings", "torch", "cupy-cuda13x", "cupy-cuda12x")
+
+
+def absence() -> str:
+    """Why nothing can be measured here; empty where there is a GPU and all that drives it."""
+    from minifuse.backends.cuda import driver
+
+    found = driver.look()
+    if found.reason:
+        return found.reason
+    try:
+        driver.require(found)
+    except MinifuseError as error:
+        return str(error)
+    return ""
+
+
+def load(names: Sequence[str]) -> tuple[dict[str, ModuleType], dict[str, str]]:
+    """The peers that can use the GPU; and for each other, why not."""
+    found, missing = {}, {}
+    for name in names:
+        try:
+            module = import_module(name)
+            sees_it = module.cuda.is_available()
+        except Exception as error:  # a library that does not fit the driver fails in a way of its own
+            missing[name] = f"{name} cannot be loaded ({type(error).__name__})"
+        else:
+            if sees_it:
+                found[name] = module
+            else:
+                missing[name] = f"{name} {module.__version__} sees no GPU"
+    if "torch" in found:
+        found["torch"].set_float32_matmul_precision("highest")  # no TF32
+    return found, missing
+
+
+def describe(device: Any) -> dict[str, Any]:
+    """The device and what drives it."""
+    from minifuse.backends.cuda import driver
+
+    version = driver.look().version
+    found = {
+        "name": device.name,
+        "compute_capability": ".".join(map(str, device.capability)),
+        "multiprocessors": device.multiprocessors,
+        "driver": f"for CUDA {version // 1000}.{version % 1000 // 10}",
+        "flushed_mib": FLUSHED >> 20,
+    }
+    if not device.is_simulated:
+        found["memory_gib"] = round(driver.check(device.bindings.cuMemGetInfo())[1] / 2**30, 1)
+        found["l2_mib"] = device.core.properties.l2_cache_size / 2**20
+    return found
+
+
+def slug(name: str) -> str:
+    """The device as a part of a file name.
+
+    Examples
+    --------
+    >>> slug("NVIDIA H200")
+    'h200'
+    """
+    words = "".join(c if c.isalnum() else " " for c in name.lower().removeprefix("nvidia ")).split()
+    return "-".join(words) or "unknown"
+
+
+@dataclass(frozen=True)
+class GpuBench(Bench):
+    """What the rows on a GPU share. Random numbers are made and copied once: rows take the first ones, and only read."""
+
+    pool: dict[Any, Any] = field(default_factory=dict)
+
+    @property
+    def device(self) -> Any:
+        """The device of the backend."""
+        return backend_named(BACKEND).device  # type: ignore[attr-defined]
+
+    @cached_property
+    def clock(self) -> "Events":
+        """The clock of the device."""
+        return Events(self.device)
+
+    def normal(self, k: int, shape: Sequence[int], dtype: str) -> Any:
+        """Standard normal numbers, the first ones of pool k."""
+        return self.taken(("normal", k, dtype), shape, lambda n: self.rng.standard_normal(n, np.dtype(dtype)))
+
+    def uniform(self, k: int, shape: Sequence[int], low: float, high: float, dtype: str) -> Any:
+        """Numbers between low and high, the first ones of a pool."""
+
+        def made(n: int) -> Array:
+            return self.rng.random(n, np.dtype(dtype)) * np.dtype(dtype).type(high - low) + np.dtype(dtype).type(low)
+
+        return self.taken(("uniform", k, low, high, dtype), shape, made)
+
+    def taken(self, key: Any, shape: Sequence[int], made: Callable[[int], Array]) -> Any:
+        """A tensor over the first numbers of a pool, which is made anew where it is too short."""
+        shape = self.cut(shape)
+        size = int(np.prod(shape))
+        if key not in self.pool or self.pool[key].size < size:
+            self.pool[key] = mf.from_numpy(made(size), backend=BACKEND)
+        return self.pool[key][:size].reshape(shape)
+
+    def hand(self, who: str, arrays: Sequence[Any], gradients: bool) -> list[Any]:
+        """The same memory as what a player computes with; where there are gradients, a copy of the first."""
+        if is_ours(who):
+            handed = list(arrays)
+        elif who == "torch":
+            handed = [self.peers["torch"].from_dlpack(x) for x in arrays]
+        else:
+            handed = [self.peers["cupy"].asarray(x) for x in arrays]
+        if gradients:
+            handed[0] = handed[0].clone().requires_grad_()
+        return handed
+
+    def exact(self, work: Work, arrays: Sequence[Any]) -> Any:
+        """The work in float64: by CuPy where it is loaded, else by NumPy on the host, which takes long."""
+        return work(*[self.read(x).astype(np.float64) for x in arrays])
+
+    def read(self, result: Any) -> Any:
+        """A result, whoever made it, as an array of CuPy, or else of NumPy."""
+        result = result.detach() if hasattr(result, "detach") else result
+        if "cupy" in self.peers:
+            return self.peers["cupy"].asarray(result)
+        return np.asarray(result.cpu() if hasattr(result, "cpu") else result.numpy())
+
+    def settle(self) -> None:
+        """Wait until the device is idle: the host's time of a call does not include its queue."""
+        self.device.synchronize()
+
+    def copier(self, nbytes: int) -> dict[str, Player]:
+        """A player that moves as many bytes by a copy of the device: half of them read, half written."""
+        torch: Any = self.peers.get("torch")
+        if torch is None:
+            return {}
+        place = torch.from_dlpack(self.normal(0, (1,), "float32")).device
+        source = torch.randn(nbytes // 8, device=place)
+        return {"copy": partial(torch.empty_like(source).copy_, source)}
+
+
+def on_device(row: Row, beside_copy: bool = False) -> Row:
+    """The row, timed by the clock of the device; beside a copy of as many bytes, if asked for."""
+
+    def setup(bench: Bench) -> Contest:
+        contest = replace(row.setup(bench), is_on_device=True)
+        if not beside_copy or not isinstance(bench, GpuBench):
+            return contest
+        copy = bench.copier(contest.nbytes)
+        return replace(contest, players=contest.players | copy, unchecked=tuple(copy))
+
+    return replace(row, setup=setup)
+
+
+class Events:
+    """The clock of a device: marks in its queue, and a way to make its cache forget."""
+
+    def __init__(self, device: Any) -> None:
+        from minifuse.backends.cuda.driver import check
+
+        self.device, self.bindings, self.check = device, device.bindings, check
+        self.stream = int(device.stream.handle)
+        self.scratch = device.allocate(FLUSHED)
+
+    def record(self) -> Any:
+        """A mark after all that was asked for so far."""
+        event = self.check(self.bindings.cuEventCreate(0))
+        self.check(self.bindings.cuEventRecord(event, self.stream))
+        return event
+
+    def seconds(self, start: Any, end: Any) -> float:
+        """The time between two marks that the device has passed; both are used up."""
+        ms: float = self.check(self.bindings.cuEventElapsedTime(start, end))
+        for event in (start, end):
+            self.check(self.bindings.cuEventDestroy(event))
+        return ms * 1e-3
+
+    def flush(self) -> None:
+        """Write so much that nothing else is left in the L2 cache; meanwhile the host gets ahead of the device."""
+        self.device.fill(self.scratch.address, FLUSHED, np.uint8(0))
+
+    def synchronize(self) -> None:
+        """Wait until the device is idle."""
+        self.device.synchronize()

@@ -1,0 +1,65 @@
+"""Arrays of 256 MiB on a GPU: what is bound by memory. The clock is the device's, the yardstick a copy of as many bytes."""
+
+from typing import Any
+
+import numpy as np
+
+from minifuse.graph.plan import call
+
+from ..gpu import on_device
+from ..row import US, every, formula, normal, speed, uniform
+from .large import chain, numpy_chain, softmax, softmax_backward
+from .large import numpy_softmax_backward as gradient
+
+LONG = (1 << 26,)
+TABLE = (8192, 8192)
+WIDTH = TABLE[1:]
+
+
+def transposed(x: Any, row: Any) -> Any:
+    """What a kernel reads along columns and writes along rows."""
+    return x.T * 2 + row
+
+
+MEMORY = [
+    formula("a + b", "gpu-memory", normal(LONG, LONG), lambda a, b: a + b, targets=[speed("copy", 0.9)]),
+    formula("exp(a)", "gpu-memory", normal(LONG), lambda a: a.exp(), np.exp),
+    formula("a * 2.5", "gpu-memory", normal(LONG), lambda a: a * 2.5),
+    formula("x + row", "gpu-memory", normal(TABLE, WIDTH), lambda x, row: x + row),
+    formula(
+        "x.T * 2 + row, captured as one",
+        "gpu-memory",
+        normal(TABLE, WIDTH),
+        transposed,
+        others={US: lambda x, row: call(transposed, x, row)},
+    ),
+    formula("x.T.contiguous()", "gpu-memory", normal(TABLE), lambda x: x.T.contiguous(), lambda x: x.T.copy()),
+    formula(
+        "chain of 8, captured as one",
+        "gpu-memory",
+        normal(LONG, LONG, LONG),
+        chain,
+        numpy_chain,
+        others={US: lambda a, b, c: call(chain, a, b, c)},
+    ),
+]
+SUMS = [
+    formula("x.sum()", "gpu-sums", uniform(TABLE), lambda x: x.sum(), targets=[every(0.9)]),
+    formula("x.sum(0)", "gpu-sums", uniform(TABLE), lambda x: x.sum(0), targets=[every(0.9)]),
+    formula("x.sum(1)", "gpu-sums", uniform(TABLE), lambda x: x.sum(1), targets=[every(0.9)]),
+    formula("x.max(0)", "gpu-sums", uniform(TABLE), lambda x: x.max(0), others={"torch": lambda x: x.amax(0)}),
+    formula("x.max(1)", "gpu-sums", uniform(TABLE), lambda x: x.max(1), others={"torch": lambda x: x.amax(1)}),
+]
+SOFTMAX = [
+    formula("x.softmax(1)", "gpu-softmax", normal(TABLE), lambda x: x.softmax(1), softmax),
+    formula(
+        "x.softmax(1), forward and backward",
+        "gpu-softmax",
+        normal(TABLE, TABLE),
+        softmax_backward,
+        exact=gradient,
+        without=["cupy"],
+        gradients=True,
+    ),
+]
+ROWS = [*[on_device(row, beside_copy=True) for row in MEMORY], *[on_device(row) for row in (*SUMS, *SOFTMAX)]]

@@ -1,0 +1,130 @@
+"""What the benchmarks say of a GPU: the command line, the report and the page, from a small file of made-up results."""
+
+import pytest
+
+from project.benchmarks import __main__ as command
+from project.benchmarks import gpu, page, report
+from project.benchmarks.row import US
+from project.benchmarks.rows import GPU_ROWS
+from tests.benchmarks.test_gpu_benchmarks import check_gpu_fields
+
+
+@pytest.fixture
+def _no_threads_are_set(monkeypatch):
+    monkeypatch.setattr("project.benchmarks.peers.prepare", lambda: None)
+
+
+@pytest.mark.usefixtures("_no_threads_are_set")
+def test_without_a_gpu_one_line_says_so(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(gpu, "absence", lambda: "no NVIDIA driver is installed")
+    assert command.main(["gpu", "--json", str(tmp_path / "out.json")]) == 1
+    told = capsys.readouterr()
+    assert told.err == "rows of a GPU: nothing is measured, since no NVIDIA driver is installed\n"
+    assert not told.out
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("_no_threads_are_set")
+def test_a_run_on_a_gpu_is_kept_under_its_name(monkeypatch, tmp_path, capsys):
+    asked = []
+
+    def fake_run(rows, modules, missing, seed, is_quick, tell, is_on_gpu):
+        asked.append(([row.name for row in rows], is_on_gpu))
+        return made_up()
+
+    monkeypatch.setattr(gpu, "absence", lambda: "")
+    monkeypatch.setattr(gpu, "load", lambda names: ({}, dict.fromkeys(names, "not here")))
+    monkeypatch.setattr("project.benchmarks.run.run", fake_run)
+    monkeypatch.setattr(command, "RESULTS", tmp_path)
+    assert command.main(["gpu"]) == 0
+    assert asked == [([row.name for row in GPU_ROWS], True)]
+    assert [path.name for path in tmp_path.iterdir()] == ["gpu-h200.json"]
+    assert command.main(["gpu", "--quick"]) == command.main(["gpu", "--against", "torch"]) == 0
+    assert command.main(["gpu-sums"]) == 0
+    assert len(list(tmp_path.iterdir())) == 1
+    assert asked[-1][0] == [row.name for row in GPU_ROWS if row.group == "gpu-sums"]
+    with pytest.raises(SystemExit):
+        command.main(["gpu", "--against", "numpy"])
+    assert "numpy is none of torch, cupy" in capsys.readouterr().err
+
+
+def made_up():
+    """A small file of results of a GPU."""
+
+    def spread(x):
+        return {"median": x, "q1": 0.9 * x, "q3": 1.1 * x}
+
+    def row(group, name, seconds, ratios, **rest):
+        times = {US: spread(seconds)} | {who: spread(seconds * x) for who, x in ratios.items()}
+        ratios = {who: spread(x) for who, x in ratios.items()}
+        common = {"load": 1.0, "errors": {}, "rounds": 5, "calls": dict.fromkeys(times, 1), "counts": {}, "targets": []}
+        return {"group": group, "name": name, **common, "times": times, "ratios": ratios, **rest}
+
+    met = [{"words": "copy at least 0.90x", "bound": 0.9, "value": 0.95, "met": True}]
+    return {
+        "format": 1,
+        "date": "2026-11-20T10:00:00+00:00",
+        "quick": False,
+        "seed": 1,
+        "machine": {
+            "processor": "A | processor",
+            "microarchitecture": "any",
+            "cores": 16,
+            "memory_gib": 128.0,
+            "vector_features": ["avx512f"],
+            "system": "Linux x86_64",
+        },
+        "device": {
+            "name": "NVIDIA H200",
+            "compute_capability": "9.0",
+            "multiprocessors": 132,
+            "driver": "for CUDA 13.0",
+            "flushed_mib": 128,
+        },
+        "versions": {"python": "3.12.3", "minifuse": "0.1.0", "numpy": "2.4.6", "numba": "0.68.1", "blas of numpy": "any"},
+        "threads": {},
+        "environment": {"OMP_WAIT_POLICY": "passive"},
+        "load": {"before": [1.0, 1.0, 1.0], "after": [2.0, 1.0, 1.0]},
+        "missing": {"cupy": "cupy cannot be loaded (ImportError)"},
+        "rows": [
+            row("gpu-memory", "a + b", 2e-4, {"copy": 0.95}, gb_per_s={US: 4000.0, "copy": 4210.0}, targets=met),
+            row("gpu-ladder", "naive, 1024", 2e-3, {"torch": 0.02}, gflop_per_s={US: 1074.0, "torch": 50_123.0}),
+            row("gpu-host", "a + b", 4e-6, {"torch": 1.25}, broken={"cupy": "RuntimeError: no compiler"}),
+        ],
+    }
+
+
+def test_the_made_up_results_have_the_form_of_real_ones():
+    check_gpu_fields(made_up())
+
+
+def test_the_report_tells_rates_and_ends_with_all_rows_in_one_table(capsys):
+    report.show(made_up())
+    text = capsys.readouterr().out
+    for words in ("NVIDIA H200, compute capability 9.0, 132 multiprocessors, driver for CUDA 13.0", "targets met: 1 of 1"):
+        assert words in text
+    assert "a + b without cupy: RuntimeError: no compiler" in text
+    assert "threads:" not in text
+    *_, header, memory, ladder, host = [line.split("  ") for line in text.strip().splitlines()]
+    cells = [[cell.strip() for cell in line if cell.strip()] for line in (header, memory, ladder, host)]
+    assert cells == [
+        [US, "copy", "torch", "target"],
+        ["gpu-memory a + b", "200 us, 4,000 GB/s", "0.95x 4,210 GB/s", "met: copy at least 0.90x"],
+        ["gpu-ladder naive, 1024", "2.00 ms, 1.07 TFLOP/s", "0.02x 50.1 TFLOP/s"],
+        ["gpu-host a + b", "4.00 us", "1.25x"],
+    ]
+
+
+def test_the_page_has_a_section_for_the_processor_and_one_for_the_gpu(tmp_path):
+    for path in command.RESULTS.glob("cpu-*.json"):
+        (tmp_path / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
+    command.keep(tmp_path / "gpu-h200.json", made_up())
+    before = page.PAGE.read_text(encoding="utf-8")
+    text = page.updated(before, tmp_path)
+    head, _, section = text.partition("## NVIDIA H200\n")
+    assert "## AMD EPYC\n" in head
+    assert "All numbers are in [gpu-h200.json](../../project/benchmarks/results/gpu-h200.json)." in section
+    assert "### Memory of the GPU: 2^26 float32, x of (8192, 8192)" in section
+    assert "| a + b | 200 us, 4,000 GB/s | 0.95x (0.85 to 1.04) | met: copy at least 0.90x |" in section
+    assert "A | processor" in section
+    assert page.updated(text, command.RESULTS) == before

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..array import Array
 from ..dag import Interned, topological
-from ..dtypes import BY_PYTHON, DType, weak
+from ..dtypes import BY_PYTHON, DType, as_dtype, weak
 from ..errors import FuseError
 from ..functions import Cast, Copy, Full, Function, View
 from ..kernels import constant
@@ -78,6 +78,7 @@ class Node(Array, metaclass=Interned):
 
     def to(self, dtype: Any) -> "Node":
         """The same values as another element type."""
+        dtype = as_dtype(dtype)
         return self if dtype is self.dtype else Node(Cast(dtype), (self,), self.shape, dtype)
 
     def view(self, *shape: Any) -> Any:

@@ -26,7 +26,11 @@ print(stats.compiled, stats.loaded)
 
 def run(folder, *command, seconds=300):
     """A process of its own, with this folder for its kernels; gives what it printed."""
-    environment = {**os.environ, "MINIFUSE_CACHE": str(folder), "PYTHONPATH": str(ROOT)}
+    environment = {
+        **os.environ,
+        "MINIFUSE_CACHE": str(folder),
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+    }
     found = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=seconds, check=False)
     assert found.returncode == 0, f"{found.stdout[-3000:]}\n{found.stderr[-3000:]}"
     return found.stdout
@@ -98,7 +102,11 @@ def test_compute_sanitizer_would_find_something(tmp_path):
         pytest.skip("compute-sanitizer is not on the PATH; it comes with the CUDA toolkit")
     options = ["--tool", "memcheck", "--report-api-errors", "no", "--error-exitcode", "9"]
     command = [sanitizer, *options, sys.executable, "-c", BROKEN]
-    environment = {**os.environ, "MINIFUSE_CACHE": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    environment = {
+        **os.environ,
+        "MINIFUSE_CACHE": str(tmp_path),
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+    }
     found = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert found.returncode != 0
     assert "Invalid __global__ write" in found.stdout

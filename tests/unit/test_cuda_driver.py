@@ -1,15 +1,19 @@
 """What is said of a machine's driver, and of its errors. The driver's library is a fake here: no GPU is asked."""
 
 import ctypes
+import weakref
+from itertools import count
 
 import pytest
 
 import minifuse as mf
 from minifuse.backends.cuda import backend as backend_module
 from minifuse.backends.cuda import driver
+from minifuse.backends.cuda.device import Device
 from minifuse.backends.cuda.driver import Found
 from minifuse.backends.cuda.simulated import SimulatedDevice
 from minifuse.errors import BackendError, CudaError, MissingPartError, OutOfMemoryError
+from minifuse.storage import Pool
 
 
 class Library:
@@ -168,6 +172,70 @@ def test_out_of_memory_is_a_memory_error():
     assert isinstance(error, OutOfMemoryError)
     assert isinstance(error, MemoryError)  # so that the pool trims and tries once more
     assert issubclass(OutOfMemoryError, CudaError)
+
+
+class Allocation:
+    """What cuda.core gives for memory."""
+
+
+class Gpu:
+    """As much of a GPU and of its driver as an allocation needs: `room` bytes."""
+
+    def __init__(self, room, reason="CUDA_ERROR_OUT_OF_MEMORY: the API call failed"):
+        self.room, self.reason, self.memory_resource = room, reason, self
+        self.handles = count(4096, 4096)
+
+    def set_current(self):
+        pass
+
+    def allocate(self, nbytes, stream):
+        if nbytes > self.room:
+            raise RuntimeError(self.reason)
+        self.room -= nbytes
+        owner = Allocation()
+        owner.handle = next(self.handles)
+        weakref.finalize(owner, self.give_back, nbytes)
+        return owner
+
+    def give_back(self, nbytes):
+        self.room += nbytes
+
+    def cuMemGetInfo(self):  # noqa: N802
+        return 0, self.room, 1 << 20
+
+
+def device_with(gpu):
+    device = Device.__new__(Device)
+    device.index, device.count, device.core, device.bindings, device.stream = 0, 1, gpu, gpu, None
+    device.pool = Pool(device.allocate, keep=1 << 19)
+    return device
+
+
+def test_unused_memory_is_given_back_before_an_error():
+    device = device_with(Gpu(room=10_000))
+    buffers = [device.pool.allocate(1 << 12) for _ in range(2)]
+    assert device.core.room == 10_000 - 2 * 4096
+    del buffers
+    assert device.pool.allocate(1 << 13).nbytes == 1 << 13
+    assert device.pool.held == 1 << 13
+
+
+def test_an_allocation_that_does_not_fit_says_how_much_there_is():
+    device = device_with(Gpu(room=10_000))
+    kept = device.pool.allocate(1 << 12)
+    with pytest.raises(
+        OutOfMemoryError, match=r"cuda:0 has no 16,384 bytes left: 5,904 of 1,048,576 are free, 4,096 bytes are held"
+    ):
+        device.pool.allocate(1 << 14)
+    assert kept.address % 4096 == 0
+    assert device.pool.allocate(1 << 10).nbytes == 1 << 10  # and life goes on
+
+
+def test_another_error_of_an_allocation_stays_what_it_is():
+    device = device_with(Gpu(room=0, reason="CUDA_ERROR_ILLEGAL_ADDRESS: a kernel before"))
+    with pytest.raises(CudaError, match=r"CUDA_ERROR_ILLEGAL_ADDRESS.*MINIFUSE_CUDA=simulated") as found:
+        device.pool.allocate(64)
+    assert not isinstance(found.value, MemoryError)
 
 
 def test_an_error_without_details():

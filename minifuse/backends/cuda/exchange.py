@@ -5,7 +5,8 @@ first, so nobody waits. The one who takes an array keeps the one who gave it ali
 """
 
 import ctypes
-from typing import Any
+from sys import getrefcount
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from ...layout import Layout, row_major
 from .device import DeviceBuffer
 
 GPU, LEGACY_STREAM = 2, 1  # as DLPack and the interface number them
+NAME = b"dltensor"  # of a capsule that nobody took yet
+ALONE = 3  # references: of the entry, of the loop over it, and of the count itself
 CODES = {"i": 0, "f": 2, "b": 6}  # of kinds of numbers
 
 
@@ -35,7 +38,6 @@ class Managed(ctypes.Structure):
 
 
 DELETER = ctypes.CFUNCTYPE(None, ctypes.POINTER(Managed))
-DESTRUCTOR = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 Managed._fields_ = (
     ("data", ctypes.c_void_p),
     ("device", Device),
@@ -47,35 +49,46 @@ Managed._fields_ = (
     ("context", ctypes.c_void_p),
     ("deleter", DELETER),
 )
-_lent: dict[int, tuple[Any, ...]] = {}  # address of a struct -> what it needs, as long as somebody has it
+
+
+class Lent(NamedTuple):
+    """What lives as long as somebody has a capsule, or took what is in it."""
+
+    capsule: Any
+    parts: tuple[Any, ...]
+
+
+lent: dict[int, Lent] = {}  # by the address of the struct
 
 
 def _give_back(managed: Any) -> None:
-    _lent.pop(ctypes.addressof(managed.contents), None)
+    lent.pop(ctypes.addressof(managed.contents), None)
 
 
-def _forget(capsule: int) -> None:
-    """A capsule that nobody took."""
-    if ctypes.pythonapi.PyCapsule_IsValid(ctypes.c_void_p(capsule), b"dltensor"):
-        pointer = ctypes.pythonapi.PyCapsule_GetPointer
-        pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_char_p)
-        _lent.pop(pointer(capsule, b"dltensor"), None)
-
-
-give_back, forget = DELETER(_give_back), DESTRUCTOR(_forget)  # they live as long as the module
+give_back = DELETER(_give_back)  # lives as long as the module
 
 
 def capsule_of(owner: Any, address: int, dtype: DType, layout: Layout, device: int, kind: int = GPU) -> Any:
     """A DLPack capsule of elements at an address of a device; it keeps `owner` alive."""
+    forget_what_nobody_took()
     ndim = len(layout.shape)
     shape, strides = (ctypes.c_int64 * ndim)(*layout.shape), (ctypes.c_int64 * ndim)(*layout.strides)
     number = DataType(CODES[dtype.numpy.kind], 8 * dtype.itemsize, 1)
     managed = Managed(address, Device(kind, device), ndim, number, shape, strides, 0, None, give_back)
-    place = ctypes.addressof(managed)
-    _lent[place] = managed, shape, strides, owner
     make = ctypes.pythonapi.PyCapsule_New
-    make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, DESTRUCTOR)
-    return make(place, b"dltensor", forget)
+    make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    capsule = make(ctypes.addressof(managed), NAME, None)
+    lent[ctypes.addressof(managed)] = Lent(capsule, (managed, shape, strides, owner))
+    return capsule
+
+
+def forget_what_nobody_took() -> None:
+    """Let go of capsules that only this module still has. A destructor could not: run in Python, it loses a pending error."""
+    is_valid = ctypes.pythonapi.PyCapsule_IsValid
+    is_valid.argtypes = ctypes.py_object, ctypes.c_char_p
+    for place, (capsule, _) in list(lent.items()):
+        if getrefcount(capsule) == ALONE and is_valid(capsule, NAME):  # one that was taken has another name
+            lent.pop(place, None)
 
 
 def refuse_copies(
@@ -92,7 +105,7 @@ def interface_of(address: int, dtype: DType, layout: Layout, is_writable: bool) 
         "shape": layout.shape,
         "strides": tuple(s * dtype.itemsize for s in layout.strides),
         "typestr": "|b1" if dtype is bool_ else np.dtype(dtype.numpy).str,
-        "data": (address if layout.size else 0, not is_writable),
+        "data": (address, not is_writable),
         "version": 3,
         "stream": LEGACY_STREAM,
     }

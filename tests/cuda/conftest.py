@@ -9,12 +9,19 @@ import minifuse as mf
 from minifuse.backends.cuda import driver
 
 
-@pytest.fixture(scope="session")
-def gpu():
-    """The backend of the first GPU; skips where there is none."""
+def pytest_collection_modifyitems(items):
+    """Without a GPU, what needs one is skipped: a line for each file, with the reason."""
     found = driver.look()
     if not found.gpus:
-        pytest.skip(f"{found.reason}; hardware is tested by make test-gpu on a machine with a GPU")
+        why = pytest.mark.skip(reason=f"{found.reason}; make test-gpu tests hardware on a machine that has a GPU")
+        for item in items:
+            if item.get_closest_marker("gpu"):
+                item.add_marker(why)
+
+
+@pytest.fixture(scope="session")
+def gpu():
+    """The backend of the first GPU."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the compiler's packages, while they are imported
         x = mf.tensor([1.0], backend="cuda")

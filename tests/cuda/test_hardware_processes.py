@@ -24,6 +24,9 @@ print(stats.compiled, stats.loaded)
 """
 
 
+SEEN = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])  # what another process imports from
+
+
 def run(folder, *command, seconds=300):
     """A process of its own, with this folder for its kernels; gives what it printed."""
     environment = {

@@ -7,9 +7,9 @@ import pytest
 
 from minifuse.backends.cuda.compiler import compile_ptx
 from minifuse.backends.cuda.matmul import LADDER, SIDE, make
-from minifuse.backends.cuda.matmul_any import make_adder, make_any
+from minifuse.backends.cuda.matmul_any import make_adder, short
 from minifuse.backends.cuda.matmul_thin import make_dots, make_rows
-from minifuse.backends.cuda.shapes import LARGE, NARROW, SMALL
+from minifuse.backends.cuda.shapes import LARGE, NARROW, SLIM, SMALL, WIDE
 from minifuse.backends.cuda.words import device, f32
 from minifuse.dtypes import bool_, float32, float64, int32, int64
 
@@ -19,7 +19,8 @@ SHAPES = {"LARGE": LARGE, "SMALL": SMALL, "NARROW": NARROW}
 MODES = {"LARGE": ("k x4", "x4 k", "x x"), "SMALL": ("k x4", "k k", "x x"), "NARROW": ("k x4", "x4 x", "x x")}
 TILES = {f"{name} {modes}": make(SHAPES[name], *modes.split()) for name, found in MODES.items() for modes in found}
 TILES |= {f"{name} guarded": make(SHAPES[name], "k", "x4", True) for name in ("SMALL", "NARROW")}
-OTHERS = {f"any {dtype}": make_any(dtype) for dtype in (float64, int32, int64, bool_)}
+EACH = ((float64, WIDE), (float64, SLIM), (int32, LARGE), (int64, WIDE), (bool_, SMALL))
+OTHERS = {f"{dtype} {k}": make(shape, "k", "x4", element=short(dtype)) for k, (dtype, shape) in enumerate(EACH)}
 OTHERS |= {f"add parts of {dtype}": make_adder(dtype) for dtype in (float32, int64, bool_)}
 OTHERS |= {
     f"rows of {dtype}, {wide}": make_rows(dtype, wide)
@@ -113,7 +114,7 @@ def test_an_epilogue_is_part_of_the_kernel():
     def relu_with_bias(value, i, j, extra):
         return max(value + extra[j], f32(0))
 
-    kernel = make(NARROW, "k", "x4", False, relu_with_bias)
+    kernel = make(NARROW, "k", "x4", finish=relu_with_bias)
     ptx = compile_ptx(kernel.function, kernel.signature, kernel.threads, kernel.blocks).ptx
     assert count(r"max(\.nan)?\.f32|setp\.g[te]u?\.f32|setp\.l[te]u?\.f32", ptx) >= 16
     assert count(r"ld\.global(\.nc)?(\.v4)?\.[fb]32", ptx) >= 4

@@ -3,6 +3,7 @@
 import enum
 import math
 import math as m
+import os
 import subprocess
 import sys
 import types
@@ -17,6 +18,7 @@ from minifuse import simt
 from minifuse.errors import MissingPartError, UnknownWordError
 from minifuse.simt import cuda
 from minifuse.simt.adopt import adopt
+from tests.sources import ROOT
 
 numba = pytest.importorskip("numba")
 
@@ -330,7 +332,8 @@ def test_nothing_of_numba_is_imported(tmp_path):
     )
     script = tmp_path / "script.py"
     script.write_text(code)
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "[]", done.stderr
 
 

@@ -485,7 +485,7 @@ def test_reduce(cuda, judge):
 
 def test_constants_and_types_have_numbas_names(cuda):
     assert cuda.float32 is numba.float32
-    assert cuda.types is numba.types
+    assert cuda.types.float32 is numba.types.float32
     assert cuda.random.xoroshiro128p_dtype.names == ("s0", "s1")
     assert cuda.random.create_xoroshiro128p_states(3, seed=1).shape == (3,)
 

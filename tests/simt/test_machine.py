@@ -153,7 +153,7 @@ def leaves_early(a):
 def test_nothing_is_left_of_failed_launches():
     def alive():
         gc.collect()
-        return sum(isinstance(thing, greenlet) and not thing.dead for thing in gc.get_objects())
+        return sum(issubclass(type(thing), greenlet) and not thing.dead for thing in gc.get_objects())
 
     before = alive()
     for _ in range(50):

@@ -133,7 +133,10 @@ def test_the_interface_of_an_array(dtype, text):
 
 
 def test_the_interface_of_nothing_and_of_what_cannot_be_written():
-    assert interface_of(4096, float32, row_major((0, 3)), is_writable=True)["data"] == (4096, False)  # CuPy asks which GPU it is
+    assert interface_of(4096, float32, row_major((0, 3)), is_writable=True)["data"] == (
+        4096,
+        False,
+    )  # CuPy asks which GPU it is
     assert interface_of(4096, float32, row_major((3,)), is_writable=False)["data"] == (4096, True)
 
 

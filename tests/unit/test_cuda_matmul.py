@@ -10,21 +10,11 @@ import pytest
 
 from minifuse import simt
 from minifuse.backends.cuda.matmul import LADDER, SIDE, SQUARE, STRIP, STRIP_K, TILE, make
-from minifuse.backends.cuda.shapes import LARGE, NARROW, SMALL, Shape
+from minifuse.backends.cuda.shapes import BY_ITEMSIZE, ITEMSIZE, SMALL, Shape
 from minifuse.backends.cuda.words import device, f32
 from minifuse.errors import ShapeError
 
 LOAD, STORE = 0, 1
-# Past the edge of a tile in each direction, and with rows that are multiples of 16 bytes and that are not.
-SIZES = {
-    "naive": [(33, 9, 7), (65, 36, 12)],
-    "coalesced": [(9, 33, 7), (36, 65, 12)],
-    "shared_tiles": [(33, 7, 5), (5, 36, 33)],
-    "strips": [(65, 7, 9), (7, 66, 9)],
-    "squares": [(129, 7, 9), (7, 129, 8)],
-    "vector_loads": [(129, 7, 9), (7, 132, 12)],
-    "in_use": [(65, 7, 9), (7, 132, 20), (65, 132, 17)],
-}
 on_each_rung = pytest.mark.parametrize("name", LADDER)
 
 
@@ -49,8 +39,12 @@ def test_small_products(name, sizes):
     check(out, a, b)
 
 
-@pytest.mark.parametrize(("name", "sizes"), [(name, sizes) for name, found in SIZES.items() for sizes in found], ids=str)
-def test_products_past_the_edge_of_a_tile_without_hazards(name, sizes):
+@on_each_rung
+@pytest.mark.parametrize(("side", "more", "K"), [(0, 1, 9), (1, 1, 9), (1, 4, 12)])
+def test_products_past_the_edge_of_a_tile_without_hazards(name, side, more, K):
+    """Past it along M or along N, with rows that are multiples of 16 bytes and with others."""
+    sizes = [7, 7, K]
+    sizes[side] = LADDER[name].tile[side] + more
     out, a, b = operands(*sizes)
     trace = simt.trace(LADDER[name].plan(out, a, b))
     assert [str(error) for error in trace.hazards()] == []
@@ -187,19 +181,19 @@ def test_the_kernel_in_use_loads_its_sums_operands_without_bank_conflicts():
 # What is made for the kernel in use.
 
 
-@pytest.mark.parametrize("shape", [LARGE, SMALL, NARROW])
-def test_shapes_of_tiles_fit_together(shape):
-    (BM, BN, BK), (WM, WN), (LM, LN) = shape.tile, shape.warp, shape.lanes
-    assert LM * LN == 32
-    assert (BM % WM, BN % WN, WM % (4 * LM), WN % (4 * LN), BK % 16) == (0, 0, 0, 0, 0)
-    assert shape.threads * shape.blocks <= 2048
-    assert shape.nbytes * shape.blocks <= 227 * 1024
-    for along in ("x4", "k", "x"):
-        for X in (BM, BN):
-            width = 4 if along == "x4" else 1
-            TK = 16 if along == "k" else max(1, shape.threads // (X // width))
-            assert X % (shape.threads // TK * width) == 0  # a tile is copied in whole turns
-            assert BK % TK == 0
+@pytest.mark.parametrize("element", ITEMSIZE)
+def test_shapes_of_tiles_fit_together(element):
+    for shape in BY_ITEMSIZE[ITEMSIZE[element]]:
+        (BM, BN, BK), (WM, WN), (LM, LN) = shape.tile, shape.warp, shape.lanes
+        assert LM * LN == 32
+        assert (BM % WM, BN % WN, WM % (4 * LM), WN % (4 * LN), BK % 16) == (0, 0, 0, 0, 0)
+        assert shape.threads * shape.blocks <= 2048
+        assert shape.nbytes(element) * shape.blocks <= 227 * 1024
+        for width, X in ((1, BM), (1, BN), (4, BM), (4, BN)):
+            for TK in (16, max(1, shape.threads // (X // width))) if width == 1 else (shape.threads // (X // width),):
+                assert X % (shape.threads // TK * width) == 0  # a tile is copied in whole turns
+                assert BK % TK == 0
+        assert 4 * shape.pad(element) * ITEMSIZE[element] % 16 == 0  # rows begin where four elements can be loaded
 
 
 @pytest.mark.parametrize("stages", [2, 3, 4])
@@ -227,7 +221,7 @@ def test_an_epilogue_sees_each_element_once():
 
     shape = Shape((16, 32, 16), 2, (16, 32), (4, 8), 1)
     for guarded, (M, N, K) in ((False, (17, 33, 20)), (True, (5, 7, 3))):
-        kernel = make(shape, "k", "x", guarded, add_bias_and_clip)
+        kernel = make(shape, "k", "x", guarded, finish=add_bias_and_clip)
         out, a, b = operands(M, N, K)
         bias = np.linspace(-9, 9, N).astype(np.float32)
         flat = [x.reshape(-1) for x in (out, a, b)]

@@ -1,8 +1,8 @@
 """Matrix products on a GPU, from the first idea to the one in use: one kernel a reason, slow to fast.
 
-All compute out[i, j] = the sum over k of a[i, k] * b[k, j] in float32, of any sizes. The kernels up to `vector_loads` take
-dense row-major matrices, so that each shows its one idea; the last, `make`, is what the library runs, and takes any strides
-and batches. `product` decides what to launch; other element types are in `matmul_any`.
+All compute out[i, j] = the sum over k of a[i, k] * b[k, j], of any sizes. The kernels up to `vector_loads` take dense
+row-major float32 matrices, so that each shows its one idea; the last, made by `make`, is what the library runs, and takes
+any strides, batches and element types. `product` decides what to launch; products with few rows are in `matmul_thin`.
 
     LADDER["coalesced"].plan(out, a, b)     what the interpreter, the app and the hardware run
 
@@ -14,8 +14,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...errors import ShapeError
+from . import words
 from .launch import LaunchPlan
-from .shapes import SMALL, GpuKernel, Shape
+from .shapes import ITEMSIZE, SMALL, GpuKernel, Shape
 from .tiles import commit, copy_async, outer_products, places, store_tile, wait, zeros
 from .words import cuda, device, f32, i32, load4, store4, u32
 
@@ -203,16 +204,16 @@ def keep(value, i, j, extra):
     return value
 
 
-def tile_copier(X, BK, pitch, threads, along, guarded):
+def tile_copier(X, BK, pitch, threads, along, guarded, element):
     """Start the copy of one tile: shared[k * pitch + x] <- source[x * sx + k * sk].
 
     along "x4": rows contiguous along x and 16-byte aligned, four elements a copy. "k": contiguous along k, one element a
-    copy, turned over on the way; half a warp takes 16 k of one row, 64 bytes. "x": one element a copy, any strides.
+    copy, turned over on the way; half a warp takes 16 k of one row. "x": one element a copy, any strides.
     """
     width = 4 if along == "x4" else 1
     TK = 16 if along == "k" else max(1, threads // (X // width))
     TX = threads // TK
-    copy = copy_async(width)
+    copy = copy_async(width, element)
 
     @device
     def place(t):
@@ -228,11 +229,19 @@ def tile_copier(X, BK, pitch, threads, along, guarded):
     return place, start
 
 
-ARGUMENTS = (*["*f32"] * 3, *["i64"] * 20, "f32", "*f32")  # of the function that `make` makes
+def signature_of(element: str) -> tuple[str, ...]:
+    """The types of the arguments of the function that `make` makes."""
+    alpha = element if element[0] == "f" else "i64"
+    return (*[f"*{element}"] * 3, *["i64"] * 20, alpha, f"*{element}")
 
 
 def make(
-    shape: Shape = SMALL, a_along: str = "k", b_along: str = "x4", guarded: bool = False, finish: Any = keep
+    shape: Shape = SMALL,
+    a_along: str = "k",
+    b_along: str = "x4",
+    guarded: bool = False,
+    element: str = "f32",
+    finish: Any = keep,
 ) -> GpuKernel:
     """out = finish(alpha * a @ b): copies past the registers, tiles in stages, any strides, at the speed of cuBLAS.
 
@@ -241,28 +250,28 @@ def make(
     move back to end at the edge, and store only what is theirs; the first step along K takes the remainder. So the loop
     itself tests nothing.
 
-    `alpha` does more than scale: a store of 16 bytes wants four neighbours in consecutive registers. Without a
-    multiplication those are the sums themselves, and then a sum lies in the register bank of the factor of its column, so
-    that every twelfth fma waits for its operands.
+    `alpha`, of floats only, does more than scale: a store of 16 bytes wants four neighbours in consecutive registers.
+    Without a multiplication those are the sums themselves, and then a sum lies in the register bank of the factor of its
+    column, so that every twelfth fma waits for its operands.
     """
     (BM, BN, BK), stages, (WM, WN), (LM, LN), _ = shape
-    across, threads = BN // WN, shape.threads
-    pitch_a, pitch_b = BM + 4 * (a_along == "k"), BN + 4 * (b_along == "k")
+    across, threads, pad, itemsize = BN // WN, shape.threads, shape.pad(element), ITEMSIZE[element]
+    pitch_a, pitch_b = BM + pad * (a_along == "k"), BN + pad * (b_along == "k")
     size_a, size_b = BK * pitch_a, BK * pitch_b
     start_b, total = stages * size_a, stages * (size_a + size_b)
-    static = total if total * 4 <= SHARED_LIMIT else 0
-    place_a, copy_a = tile_copier(BM, BK, pitch_a, threads, a_along, guarded)
-    place_b, copy_b = tile_copier(BN, BK, pitch_b, threads, b_along, guarded)
-    rows, columns = places(WM // LM, LM), places(WN // LN, LN)
-    zero, wait_tile, ahead = zeros(len(rows), len(columns)), wait(stages - 2), stages - 1
-    multiply = outer_products(rows, columns, BK, pitch_a, pitch_b)
-    store = store_tile(rows, columns, guarded)
+    static = total if total * itemsize <= SHARED_LIMIT else 0
+    place_a, copy_a = tile_copier(BM, BK, pitch_a, threads, a_along, guarded, element)
+    place_b, copy_b = tile_copier(BN, BK, pitch_b, threads, b_along, guarded, element)
+    rows, columns, kind = places(WM // LM, LM), places(WN // LN, LN), getattr(words, element)
+    zero, wait_tile, ahead = zeros(len(rows), len(columns), element), wait(stages - 2), stages - 1
+    multiply = outer_products(rows, columns, BK, pitch_a, pitch_b, element)
+    store = store_tile(rows, columns, guarded, element)
 
     def matmul(
         out, a, b, M, N, K, out_row, out_col, a_row, a_col, b_row, b_col,
         parts, part_K, out_part, inner, out_inner, a_inner, b_inner, out_outer, a_outer, b_outer, wide, alpha, extra,
     ):  # fmt: skip
-        S = cuda.shared.array(static, f32, 16)
+        S = cuda.shared.array(static, kind, 16)
         t = u32(cuda.threadIdx.x)
         z = u32(cuda.blockIdx.z)  # unsigned: a division of 64 bits would take registers from the loop
         part, batch = i32(z % u32(parts)), u32(z // u32(parts))
@@ -311,8 +320,9 @@ def make(
         top, left = cuda.blockIdx.y * BM, cuda.blockIdx.x * BN  # what lies before was stored by the blocks before
         store(out, start, row0 + m, col0 + n, top, left, M, N, out_row, out_col, wide != 0, acc, alpha, finish, extra)
 
-    constants = (*shape, a_along, b_along, guarded, finish.__qualname__)
-    return GpuKernel("matmul", constants, matmul, ARGUMENTS, threads, shape.blocks, 0 if static else total * 4)
+    constants = (*shape, a_along, b_along, guarded, element, finish.__qualname__)
+    shared = 0 if static else total * itemsize
+    return GpuKernel("matmul", constants, matmul, signature_of(element), threads, shape.blocks, shared)
 
 
 class Rung(NamedTuple):

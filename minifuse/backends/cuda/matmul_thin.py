@@ -2,8 +2,8 @@
 
 A tile of registers would be mostly empty here, and what counts is that b comes in once, and in 16 bytes a load. Where its
 rows are contiguous, a lane has four columns, and the warps of a block share out k (`make_rows`). Where its columns are, a
-warp has four columns, and its lanes share out k (`make_dots`). Arguments are those of `matmul_any.make_any`: any strides,
-any element type.
+warp has four columns, and its lanes share out k (`make_dots`). Any strides, any element type; arguments are those of
+`matmul.make` without `wide` and `alpha`.
 """
 
 from functools import cache
@@ -12,13 +12,19 @@ from typing import Any
 from ...dtypes import DType, bool_
 from . import words
 from .matmul import keep
-from .matmul_any import add_and, add_product, either, plus, short, signature
+from .matmul_any import short, sums_of
 from .shapes import GpuKernel, Shape
 from .words import cuda, load4
 
 FOUR, WARPS, AHEAD = 4, 8, 4  # columns of a lane or a warp; warps of a block; loads on their way
 ACROSS, STEP_K = 32 * FOUR, AHEAD * WARPS  # columns of a block of make_rows; k that its warps take in turn
 ALL_LANES = 0xFFFFFFFF
+
+
+def signature_of(dtype: DType) -> tuple[str, ...]:
+    """The types of the arguments."""
+    pointer = f"*{short(dtype)}"
+    return (*[pointer] * 3, *["i64"] * 19, pointer)
 
 
 def most_rows(dtype: DType) -> int:
@@ -44,8 +50,7 @@ def dots_of(dtype: DType) -> Shape:
 def make_rows(dtype: DType, is_wide: bool, finish: Any = keep) -> GpuKernel:
     """out = finish(a @ b), lanes along the columns of b; `is_wide`: its rows are contiguous, of multiples of 16 bytes."""
     element = getattr(words, short(dtype))
-    most, is_bool = most_rows(dtype), dtype is bool_
-    combine, join = (add_and, either) if is_bool else (add_product, plus)
+    most, (combine, join) = most_rows(dtype), sums_of(dtype)
     width, apart = (FOUR, 1) if is_wide else (1, 32)
 
     def matmul_rows(
@@ -100,15 +105,14 @@ def make_rows(dtype: DType, is_wide: bool, finish: Any = keep) -> GpuKernel:
                 cuda.syncthreads()
 
     name = short(dtype), is_wide, finish.__qualname__
-    return GpuKernel("matmul_rows", name, matmul_rows, signature(dtype), 32 * WARPS, 2)
+    return GpuKernel("matmul_rows", name, matmul_rows, signature_of(dtype), 32 * WARPS, 2)
 
 
 @cache
 def make_dots(dtype: DType, is_wide: bool, finish: Any = keep) -> GpuKernel:
     """out = finish(a @ b), lanes along k; `is_wide`: rows of a and columns of b are contiguous, of multiples of 16 bytes."""
     element = words.i32 if dtype is bool_ else getattr(words, short(dtype))  # shuffles know no bytes
-    most, is_bool = most_rows(dtype), dtype is bool_
-    combine, join = (add_and, either) if is_bool else (add_product, plus)
+    most, (combine, join) = most_rows(dtype), sums_of(dtype)
     step, apart = (4, 1) if is_wide else (1, 32)
 
     def matmul_dots(
@@ -159,4 +163,4 @@ def make_dots(dtype: DType, is_wide: bool, finish: Any = keep) -> GpuKernel:
                         out[start + row * out_row + col * out_col] = finish(total, row, col, extra)
 
     name = short(dtype), is_wide, finish.__qualname__
-    return GpuKernel("matmul_dots", name, matmul_dots, signature(dtype), 32 * WARPS, 2)
+    return GpuKernel("matmul_dots", name, matmul_dots, signature_of(dtype), 32 * WARPS, 2)

@@ -84,12 +84,13 @@ def plan_product(
 
     Sizes and strides are arguments of the launch. What is compiled for float32 is a shape and two operand modes: 9 kernels
     for LARGE, 18 each for SMALL and NARROW, with and without guards, 4 for few rows, and the one that adds parts. These are
-    50 at most, of which a program meets a few. Another type has 6.
+    50 at most, of which a program meets a few. Of other types there are fewer.
 
     Batches with more than two axes that do not merge, and those with more than 65535 matrices, take several launches.
 
     Examples
     --------
+    >>> from minifuse.dtypes import float32
     >>> from minifuse.layout import row_major
     >>> plan = plan_product(float32, row_major((512, 512)), row_major((512, 512)), row_major((512, 512)))
     >>> [(launch.kernel.name, launch.grid) for launch in plan.launches], plan.workspace
@@ -132,7 +133,8 @@ def launches_of(dtype: DType, way: Way) -> Iterator[Launch]:
     strides = stored.out_row, stored.out_col, p.a_row, p.a_col, p.b_row, p.b_col
     batch = inner.size, stored_inner.out, inner.a, inner.b, stored_outer.out, outer.a, outer.b
     is_wide = p.N % 4 == 0 if is_cut else way.is_wide
-    more = (int(is_wide), 1.0) if kernel.name == "matmul" else ()
+    alpha = 1.0 if dtype.is_float else 1
+    more = (int(is_wide), alpha) if kernel.name == "matmul" else ()
     numbers = p.M, p.N, p.K, *strides, way.parts, way.part_K, size, *batch, *more
     grid = steps(p.N, BN), steps(p.M, BM), p.matrices * way.parts
     yield Launch(kernel, grid, (kernel.threads, 1, 1), (to, left, right, *numbers, to))

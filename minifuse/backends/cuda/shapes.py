@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+ITEMSIZE = {"f32": 4, "f64": 8, "i32": 4, "i64": 8, "u8": 1}  # bytes; bools are bytes
+
 
 class GpuKernel(NamedTuple):
     """A kernel and what its compilation needs; name and constants tell it from all others."""
@@ -30,12 +32,18 @@ class Shape(NamedTuple):
         """Of a block."""
         return self.tile[0] // self.warp[0] * (self.tile[1] // self.warp[1]) * 32
 
-    @property
-    def nbytes(self) -> int:
-        """Of shared memory that float32 tiles take, padding included."""
-        return 4 * self.stages * self.tile[2] * (self.tile[0] + self.tile[1] + 8)
+    def pad(self, element: str) -> int:
+        """Elements that follow each row of a tile which was turned over, so that its rows begin in other banks."""
+        return max(16 // ITEMSIZE[element], 1)
+
+    def nbytes(self, element: str) -> int:
+        """Of shared memory that the tiles take, padding included."""
+        return self.stages * self.tile[2] * (self.tile[0] + self.tile[1] + 2 * self.pad(element)) * ITEMSIZE[element]
 
 
 LARGE = Shape((128, 128, 32), 2, (64, 32), (8, 4), 2)
 SMALL = Shape((64, 128, 16), 3, (32, 64), (4, 8), 4)
 NARROW = Shape((32, 64, 16), 4, (16, 32), (4, 8), 6)
+WIDE = Shape((64, 64, 16), 2, (32, 32), (8, 4), 3)
+SLIM = Shape((32, 64, 16), 3, (16, 32), (4, 8), 4)
+BY_ITEMSIZE = {4: (LARGE, SMALL, NARROW), 1: (SMALL, NARROW), 8: (WIDE, SLIM)}  # so that sums stay in registers

@@ -5,18 +5,53 @@ elements out once, work on Python lists of LLVM values, and pack once.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 from numba import types
 from numba.cuda.extending import intrinsic
 
 from .compiler import target
-from .words import first_element
+from .words import alignment, first_element
 
-F32, I1, I32, I64 = ir.FloatType(), ir.IntType(1), ir.IntType(32), ir.IntType(64)
+I8, I32, I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 SHARED = 3  # LLVM's number of the address space
 ASYNC_COPIES = (8, 0)  # the first compute capability that has them
+MOST_BYTES = 16  # of one asynchronous copy; 4 are the fewest
+
+
+class Element(NamedTuple):
+    """An element type: in memory, and in the sums of a product."""
+
+    memory: Any
+    sum: Any
+    kind: Any  # Numba's type of a sum
+    nbytes: int
+
+    @property
+    def is_bool(self) -> bool:
+        """Whether it is a byte that is 0 or 1."""
+        return bool(self.memory == I8)
+
+    def add_product(self, builder: Any, total: Any, x: Any, y: Any) -> Any:
+        """total + x * y, of floats rounded once; total | x & y of bools."""
+        if isinstance(self.sum, ir.IntType):
+            product = builder.and_(x, y) if self.is_bool else builder.mul(x, y)
+            return builder.or_(total, product) if self.is_bool else builder.add(total, product)
+        return builder.fma(x, y, total)
+
+    def scaled(self, builder: Any, alpha: Any, total: Any) -> Any:
+        """alpha * total of floats; integers as they are."""
+        return total if isinstance(self.sum, ir.IntType) else builder.fmul(alpha, total)
+
+
+ELEMENTS = {
+    "f32": Element(ir.FloatType(), ir.FloatType(), types.float32, 4),
+    "f64": Element(ir.DoubleType(), ir.DoubleType(), types.float64, 8),
+    "i32": Element(I32, I32, types.int32, 4),
+    "i64": Element(I64, I64, types.int64, 8),
+    "u8": Element(I8, I32, types.int32, 1),
+}
 
 
 def address(context: Any, builder: Any, kind: Any, value: Any, index: Any) -> Any:
@@ -24,9 +59,9 @@ def address(context: Any, builder: Any, kind: Any, value: Any, index: Any) -> An
     return builder.gep(first_element(context, builder, kind, value), [index])
 
 
-def vector_at(builder: Any, place: Any, width: int) -> Any:
-    """An address as that of a vector of floats."""
-    return builder.bitcast(place, ir.VectorType(F32, width).as_pointer())
+def vector_at(builder: Any, place: Any, element: Element, width: int = 4) -> Any:
+    """An address as that of a vector of elements."""
+    return builder.bitcast(place, ir.VectorType(element.memory, width).as_pointer())
 
 
 def emit_asm(builder: Any, text: str, constraints: str, operands: Sequence[Any]) -> None:
@@ -35,15 +70,14 @@ def emit_asm(builder: Any, text: str, constraints: str, operands: Sequence[Any])
     builder.call(ir.InlineAsm(function, text, constraints + "~{memory}", side_effect=True), operands)
 
 
-def statement(text: str, fallback: str = "") -> Any:
-    """An intrinsic of one line of PTX; of another line, or none, where there are no asynchronous copies."""
+def statement(text: str) -> Any:
+    """An intrinsic of one line of PTX; of none where there are no asynchronous copies."""
 
     @intrinsic
     def emit(typingctx: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            line = text if target.get() >= ASYNC_COPIES else fallback
-            if line:
-                emit_asm(builder, line, "", [])
+            if target.get() >= ASYNC_COPIES:
+                emit_asm(builder, text, "", [])
             return context.get_dummy_value()
 
         return types.void(), codegen
@@ -51,21 +85,28 @@ def statement(text: str, fallback: str = "") -> Any:
     return emit
 
 
-def copy_async(width: int) -> Any:
+def copy_async(width: int, name: str) -> Any:
     """Shared memory <- global memory, past the registers; zeros where not `valid`."""
-    cache = "cg" if width == 4 else "ca"  # 16 bytes need not stay in L1
-    text = f"{{.reg .pred skip; setp.eq.u32 skip, $2, 0; cp.async.{cache}.shared.global [$0], [$1], {4 * width}, skip;}}"
+    element = ELEMENTS[name]
+    nbytes = width * element.nbytes
+    piece = min(nbytes, MOST_BYTES)
+    cache = "cg" if piece == MOST_BYTES else "ca"  # 16 bytes need not stay in L1
+    text = f"{{.reg .pred skip; setp.eq.u32 skip, $2, 0; cp.async.{cache}.shared.global [$0], [$1], {piece}, skip;}}"
 
     @intrinsic
     def copy(typingctx: Any, shared: Any, i: Any, source: Any, j: Any, valid: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             to = address(context, builder, shared, *values[:2])
             at = address(context, builder, source, *values[2:4])
-            if target.get() >= ASYNC_COPIES:
-                to = builder.ptrtoint(builder.addrspacecast(to, ir.PointerType(F32, SHARED)), I32)
-                emit_asm(builder, text, "r,l,r,", [to, builder.ptrtoint(at, I64), builder.zext(values[4], I32)])
+            if target.get() < ASYNC_COPIES or nbytes < 4:
+                places = vector_at(builder, to, element, width), vector_at(builder, at, element, width)
+                copy_now(builder, *places, values[4], min(nbytes, MOST_BYTES))
             else:
-                copy_now(builder, vector_at(builder, to, width), vector_at(builder, at, width), values[4], 4 * width)
+                to = builder.ptrtoint(builder.addrspacecast(to, ir.PointerType(element.memory, SHARED)), I32)
+                at, valid_bit = builder.ptrtoint(at, I64), builder.zext(values[4], I32)
+                for offset in range(0, nbytes, piece):
+                    places = builder.add(to, ir.Constant(I32, offset)), builder.add(at, ir.Constant(I64, offset))
+                    emit_asm(builder, text, "r,l,r,", [*places, valid_bit])
             return context.get_dummy_value()
 
         return types.void(shared, i, source, j, valid), codegen
@@ -74,7 +115,7 @@ def copy_async(width: int) -> Any:
 
 
 def copy_now(builder: Any, to: Any, at: Any, valid: Any, align: int) -> None:
-    """The same through registers, for GPUs without asynchronous copies."""
+    """The same through registers, for single bytes and for GPUs without asynchronous copies."""
     before = builder.block
     with builder.if_then(valid):
         inside, loaded = builder.block, builder.load(at, align=align)
@@ -84,33 +125,36 @@ def copy_now(builder: Any, to: Any, at: Any, valid: Any, align: int) -> None:
     builder.store(value, to, align=align)
 
 
-def zeros(count: int) -> Any:
-    """A tuple of float32 zeros."""
+def zeros(count: int, name: str) -> Any:
+    """A tuple of zeros."""
+    element = ELEMENTS[name]
 
     @intrinsic
     def make(typingctx: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            return ir.Constant(context.get_value_type(signature.return_type), [ir.Constant(F32, 0)] * count)
+            return ir.Constant(context.get_value_type(signature.return_type), [ir.Constant(element.sum, 0)] * count)
 
-        return types.UniTuple(types.float32, count)(), codegen  # type: ignore[no-untyped-call]
+        return types.UniTuple(element.kind, count)(), codegen  # type: ignore[no-untyped-call]
 
     return make
 
 
-def outer_products(rows: Sequence[int], columns: Sequence[int], steps: int, pitch_a: int, pitch_b: int) -> Any:
-    """acc[i, j] += the sum over k of A[k, i] * B[k, j]: loads of 16 bytes, and one fma a product.
+def outer_products(rows: Sequence[int], columns: Sequence[int], steps: int, pitch_a: int, pitch_b: int, name: str) -> Any:
+    """acc[i, j] += the sum over k of A[k, i] * B[k, j]: loads of four elements, and one fma a product.
 
     The walk turns round at the end of each row (i, j), so that every fma shares one operand with the one before and reads
     it from the operand cache, not from a register bank.
     """
-    across = len(columns)
+    element, across = ELEMENTS[name], len(columns)
     walk = [(i, j if i % 2 == 0 else across - 1 - j) for i in range(len(rows)) for j in range(across)]
 
     def load(builder: Any, base: Any, places: Iterator[int]) -> Iterator[Any]:
         for place in places:
-            at = vector_at(builder, builder.gep(base, [ir.Constant(I32, place)]), 4)
-            vector = builder.load(at, align=16)
-            yield from (builder.extract_element(vector, ir.Constant(I32, lane)) for lane in range(4))
+            at = vector_at(builder, builder.gep(base, [ir.Constant(I32, place)]), element)
+            vector = builder.load(at, align=alignment(element.nbytes))
+            for lane in range(4):
+                value = builder.extract_element(vector, ir.Constant(I32, lane))
+                yield builder.zext(value, element.sum) if element.is_bool else value
 
     @intrinsic
     def multiply(typingctx: Any, acc: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
@@ -122,7 +166,7 @@ def outer_products(rows: Sequence[int], columns: Sequence[int], steps: int, pitc
                 x = list(load(builder, tile_a, (k * pitch_a + row for row in rows[::4])))
                 y = list(load(builder, tile_b, (k * pitch_b + column for column in columns[::4])))
                 for r, c in walk:
-                    sums[r * across + c] = builder.fma(x[r], y[c], sums[r * across + c])
+                    sums[r * across + c] = element.add_product(builder, sums[r * across + c], x[r], y[c])
             return context.make_tuple(builder, signature.return_type, sums)
 
         return acc(acc, a, i, b, j), codegen
@@ -130,20 +174,20 @@ def outer_products(rows: Sequence[int], columns: Sequence[int], steps: int, pitc
     return multiply
 
 
-def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool) -> Any:
+def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, name: str) -> Any:
     """out[i * row_step + j * column_step] = finish(alpha * acc, i, j, extra), four values at once where `wide`.
 
     Rows above `top` and columns before `left` belong to other blocks. The store of four is there in every kernel: it makes
     the assembler choose registers for the sums that do not collide.
     """
-    across = len(columns)
+    element, across = ELEMENTS[name], len(columns)
 
     @intrinsic
     def store(
         typingctx: Any, out: Any, start: Any, i: Any, j: Any, top: Any, left: Any, M: Any, N: Any, row_step: Any,
         column_step: Any, wide: Any, acc: Any, alpha: Any, finish: Any, extra: Any,
     ) -> Any:  # fmt: skip
-        finished = finish.get_call_type(typingctx, (types.float32, types.int64, types.int64, extra), {})
+        finished = finish.get_call_type(typingctx, (element.kind, types.int64, types.int64, extra), {})
 
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             base, start, i, j, top, left, M, N, row_step, column_step, wide, acc, alpha, _, extra = values
@@ -155,8 +199,9 @@ def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool) -> An
                 return builder.and_(after, builder.icmp_signed("<", place, end)) if guarded else after
 
             def value(r: int, c: int) -> Any:
-                product = builder.fmul(alpha, builder.extract_value(acc, r * across + c))
-                return apply(builder, [product, row, columns_of_out[c], extra])
+                product = element.scaled(builder, alpha, builder.extract_value(acc, r * across + c))
+                found = apply(builder, [product, row, columns_of_out[c], extra])
+                return context.cast(builder, found, finished.return_type, out.dtype)
 
             is_column = [is_inside(column, left, N) for column in columns_of_out]
             for r, place in enumerate(rows):
@@ -166,11 +211,11 @@ def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool) -> An
                     with at_once:
                         for c in range(0, across, 4):
                             with builder.if_then(is_column[c]):
-                                four = ir.Constant(ir.VectorType(F32, 4), ir.Undefined)
+                                four = ir.Constant(ir.VectorType(element.memory, 4), ir.Undefined)
                                 for q in range(4):
                                     four = builder.insert_element(four, value(r, c + q), ir.Constant(I32, q))
-                                at = builder.gep(line, [columns_of_out[c]])
-                                builder.store(four, vector_at(builder, at, 4), align=16)
+                                at = vector_at(builder, builder.gep(line, [columns_of_out[c]]), element)
+                                builder.store(four, at, align=alignment(element.nbytes))
                     with one_by_one:
                         for c in range(across):
                             with builder.if_then(is_column[c]):

@@ -7,7 +7,7 @@ A copy that is on its way is not there yet. In the interpreter it is written at 
 counts as unwritten until its lane has waited for it: a kernel that forgets to wait reads what nobody has written.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from ...simt import current, word
 from .words import Word
 
+SUMS = {name: np.dtype(kind) for name, kind in {"f32": "f4", "f64": "f8", "i32": "i4", "i64": "i8", "u8": "i4"}.items()}
 COPIES = (-1,)  # among the things that a lane of the interpreter owns: its groups of copies, the last one still open
 
 
@@ -29,24 +30,31 @@ def places(count: int, lanes: int) -> tuple[int, ...]:
     return tuple(i // 4 * 4 * lanes + i % 4 for i in range(count))
 
 
-def copy_async(width: int) -> Word:
-    """Start a copy of `width` floats, 1 or 4, from memory to shared memory; of zeros where it is not `valid`.
-
-    They are there once the lane has waited for the group of copies that they belong to. Four lie at multiples of 16 bytes.
-    """
-
-    @word
-    def copy(shared: Any, i: int, source: Any, j: int, valid: bool) -> None:
-        shared.store(i, source.load(j, width) if valid else (np.float32(0),) * width)
-        set_written(shared, i, width, False)
-        groups_of_lane()[-1].append((shared, i, width))
+def emitted(meaning: Callable[..., Any], name: str, *operands: Any) -> Word:
+    """A word that Numba compiles to what a function of `tile_code` makes."""
 
     def build() -> Any:
         from . import tile_code
 
-        return tile_code.copy_async(width)
+        return getattr(tile_code, name)(*operands)
 
-    return Word(copy, build)
+    return Word(meaning, build)
+
+
+def copy_async(width: int, element: str = "f32") -> Word:
+    """Start a copy of `width` elements, 1 or 4, from memory to shared memory; of zeros where it is not `valid`.
+
+    They are there once the lane has waited for the group of copies that they belong to. Four lie at multiples of 16 bytes,
+    or of their size. Single bytes go through registers, for which a barrier is enough.
+    """
+
+    @word
+    def copy(shared: Any, i: int, source: Any, j: int, valid: bool) -> None:
+        shared.store(i, source.load(j, width) if valid else (0,) * width)
+        set_written(shared, i, width, False)
+        groups_of_lane()[-1].append((shared, i, width))
+
+    return emitted(copy, "copy_async", width, element)
 
 
 def wait(count: int) -> Word:
@@ -59,24 +67,20 @@ def wait(count: int) -> Word:
             for shared, i, width in groups.pop(0):
                 set_written(shared, i, width, True)
 
-    def build() -> Any:
-        from . import tile_code
-
-        return tile_code.statement(f"cp.async.wait_group {count};")
-
-    return Word(wait_group, build)
+    return emitted(wait_group, "statement", f"cp.async.wait_group {count};")
 
 
 def groups_of_lane() -> list[list[tuple[Any, int, int]]]:
     """The copies of the lane that runs, in groups."""
     lane = current("cp.async")
-    lane.locals = {} if lane.locals is None else lane.locals
+    if lane.locals is None:
+        lane.locals = {}
     groups: list[list[tuple[Any, int, int]]] = lane.locals.setdefault(COPIES, [[]])
     return groups
 
 
 def set_written(shared: Any, i: int, width: int, is_written: bool) -> None:
-    """Say whether elements have been written."""
+    """Say whether elements of a shared array count as written."""
     shared._written.reshape(-1)[i : i + width] = is_written
 
 
@@ -86,49 +90,39 @@ def close_group() -> None:
     groups_of_lane().append([])
 
 
-def _commit() -> Any:
-    from . import tile_code
-
-    return tile_code.statement("cp.async.commit_group;")
+commit = emitted(close_group, "statement", "cp.async.commit_group;")
 
 
-commit = Word(close_group, _commit)
-
-
-def zeros(rows: int, columns: int) -> Word:
-    """The sums of a lane before the first product."""
+def zeros(rows: int, columns: int, element: str = "f32") -> Word:
+    """The sums of a lane before the first product. Bools are added up as int32."""
 
     def zero() -> Any:
-        return np.zeros((rows, columns), np.float32)
+        return np.zeros((rows, columns), SUMS[element])
 
-    def build() -> Any:
-        from . import tile_code
-
-        return tile_code.zeros(rows * columns)
-
-    return Word(zero, build)
+    return emitted(zero, "zeros", rows * columns, element)
 
 
-def outer_products(rows: Sequence[int], columns: Sequence[int], steps: int, pitch_a: int, pitch_b: int) -> Word:
-    """Add to a lane's sums the products of one tile: acc[i, j] += sum over k of A[k, rows[i]] * B[k, columns[j]], by fma."""
+def outer_products(
+    rows: Sequence[int], columns: Sequence[int], steps: int, pitch_a: int, pitch_b: int, element: str = "f32"
+) -> Word:
+    """Add to a lane's sums the products of one tile: acc[i, j] += sum over k of A[k, rows[i]] * B[k, columns[j]].
+
+    Floats by fma (in the interpreter, float64 is rounded twice); integers wrap around; bools by `or` and `and`.
+    """
+    exact = np.dtype(np.float64) if element == "f32" else SUMS[element]  # products of float32 are exact in float64
 
     @word
     def multiply(acc: Any, a: Any, i: int, b: Any, j: int) -> Any:
         for k in range(steps):
-            x = np.concatenate([a.load(i + k * pitch_a + row, 4) for row in rows[::4]], dtype=np.float64)
-            y = np.concatenate([b.load(j + k * pitch_b + column, 4) for column in columns[::4]], dtype=np.float64)
-            acc = (acc + x[:, None] * y).astype(np.float32)  # products of float32 are exact in float64
+            x = np.concatenate([a.load(i + k * pitch_a + row, 4) for row in rows[::4]], dtype=exact, casting="unsafe")
+            y = np.concatenate([b.load(j + k * pitch_b + c, 4) for c in columns[::4]], dtype=exact, casting="unsafe")
+            acc = acc | x[:, None] & y if element == "u8" else (acc + x[:, None] * y).astype(acc.dtype)
         return acc
 
-    def build() -> Any:
-        from . import tile_code
-
-        return tile_code.outer_products(rows, columns, steps, pitch_a, pitch_b)
-
-    return Word(multiply, build)
+    return emitted(multiply, "outer_products", rows, columns, steps, pitch_a, pitch_b, element)
 
 
-def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool) -> Word:
+def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, element: str = "f32") -> Word:
     """Store a lane's sums where top <= row and left <= column and, if `guarded`, row < M and column < N.
 
     out[start + row * row_step + column * column_step] = finish(alpha * sum, row, column, extra), four at once where `wide`:
@@ -140,17 +134,18 @@ def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool) -> Wo
         out: Any, start: int, i: int, j: int, top: int, left: int, M: int, N: int, row_step: int, column_step: int,
         wide: bool, acc: Any, alpha: float, finish: Any, extra: Any,
     ) -> None:  # fmt: skip
-        scaled, width = np.float32(alpha) * acc, 4 if wide else 1
+        scaled = acc.dtype.type(alpha) * acc if acc.dtype.kind == "f" else acc
+        width = 4 if wide else 1
         for r, place in enumerate(rows):
             for c in range(0, len(columns), width):
                 row, column = i + place, j + columns[c]
                 if top <= row and left <= column and (not guarded or (row < M and column < N)):
-                    numbers = [finish(scaled[r, c + q], row, column + q, extra) for q in range(width)]
+                    numbers = [finish(number_of(scaled[r, c + q]), row, column + q, extra) for q in range(width)]
                     out.store(start + row * row_step + column * column_step, tuple(numbers))
 
-    def build() -> Any:
-        from . import tile_code
+    return emitted(store, "store_tile", rows, columns, guarded, element)
 
-        return tile_code.store_tile(rows, columns, guarded)
 
-    return Word(store, build)
+def number_of(x: Any) -> Any:
+    """A sum as kernels hold numbers: integers are Python's."""
+    return x.item() if x.dtype.kind == "i" else x

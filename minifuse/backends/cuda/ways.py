@@ -10,15 +10,16 @@ from functools import cache, partial
 from math import prod
 from typing import NamedTuple
 
-from ...dtypes import DType, float32
+from ...dtypes import DType
 from ...layout import Layout, collapse
 from .matmul import make
-from .matmul_any import ANY, make_any
+from .matmul_any import short
 from .matmul_thin import dots_of, make_dots, make_rows, rows_of
-from .shapes import LARGE, NARROW, SMALL, GpuKernel, Shape
+from .shapes import BY_ITEMSIZE, LARGE, NARROW, SLIM, SMALL, WIDE, GpuKernel, Shape
 
 # How busy 1, 2, ... blocks keep a multiprocessor, of 128 fma a cycle; the last entry holds for more.
-BUSY = {LARGE: (0.66, 0.775), SMALL: (0.61, 0.69, 0.74, 0.76), NARROW: (0.27, 0.38, 0.44, 0.48), ANY: (0.05, 0.08, 0.1)}
+BUSY = {LARGE: (0.66, 0.775), SMALL: (0.61, 0.69, 0.74, 0.76), NARROW: (0.27, 0.38, 0.44, 0.48)}
+BUSY |= {WIDE: (0.2, 0.3, 0.35), SLIM: (0.15, 0.2, 0.25)}
 GUARDS = 0.93  # of that is left where a kernel tests what is inside
 MEMORY = 15.7  # bytes a cycle that memory gives one multiprocessor, if 2 blocks ask for them; 1 block gets ALONE of it
 ALONE = 0.7
@@ -29,6 +30,7 @@ EACH = 60  # cycles to add one part more
 BYTES_A_CYCLE = 4000  # of parts, written and read again within the L2 cache
 GAIN = 0.95  # a cut must promise to be this much shorter
 PARTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128)
+FEW = 8  # rows for which b is read in one pass
 FULL = 16  # blocks a multiprocessor, above which no cut pays
 MOST_BLOCKS = 65535  # along y and along z of a grid
 
@@ -140,21 +142,17 @@ def kernels(
     a_moves, b_moves = [[p.start[1], *[x.a for x in p.batch]], [p.start[2], *[x.b for x in p.batch]]]
     a_along = dense_mode(p.M, p.a_row, p.a_col, a_moves, aligned[1])
     b_along = dense_mode(p.N, p.b_col, p.b_row, b_moves, aligned[2])
-    for shape in (LARGE, SMALL, NARROW) if dtype is float32 else (ANY,):
+    for shape in BY_ITEMSIZE[dtype.itemsize]:
         BM, BN, _ = shape.tile
         is_guarded = p.M < BM or p.N < BN
-        if shape is ANY:
-            yield shape, BUSY[shape], partial(make_any, dtype)
-        elif shape is not LARGE or (not is_guarded and shape.nbytes <= most_shared):
+        if shape.nbytes(short(dtype)) <= most_shared and not (shape is LARGE and is_guarded):
             busy = tuple(GUARDS * part for part in BUSY[shape]) if is_guarded else BUSY[shape]
-            yield shape, busy, partial(make_tiles, shape, a_along, b_along, is_guarded)
-    if p.M > rows_of(dtype).tile[0]:
-        return
-    if b_along == "k":
+            yield shape, busy, partial(make_tiles, shape, a_along, b_along, is_guarded, short(dtype))
+    if p.M <= FEW and b_along == "k":
         a_lies = dense_mode(p.K, p.a_col, p.a_row, a_moves, aligned[1])
         b_lies = dense_mode(p.K, p.b_row, p.b_col, b_moves, aligned[2])
         yield dots_of(dtype), thin_busy(dtype, p.a_col == 1), partial(make_dots, dtype, a_lies == b_lies == "x4")
-    else:
+    elif p.M <= FEW:
         yield rows_of(dtype), thin_busy(dtype, p.b_col == 1), partial(make_rows, dtype, b_along == "x4")
 
 

@@ -462,6 +462,20 @@ def test_arguments_have_the_types_of_the_signature():
             assert (Place(WORKSPACE) in plan.launches[0].arguments) == (plan.workspace > 0)
 
 
+def argument(launch, name):
+    return launch.arguments[launch.kernel.function.__code__.co_varnames.index(name)]
+
+
+def test_parts_are_stored_four_at_once_where_the_output_is_not():
+    strided, odd = Layout((64, 64), (128, 2), 0), row_major((63, 63))
+    for out, wide in ((row_major((64, 64)), [1, 1]), (strided, [1, 0]), (odd, [0, 0])):
+        n = out.shape[0]
+        plan = plan_product(float32, out, row_major((n, 4096)), row_major((4096, n)))
+        assert [argument(launch, "wide") for launch in plan.launches] == wide
+    [alone] = plan_product(float32, strided, row_major((64, 64)), row_major((64, 64))).launches
+    assert argument(alone, "wide") == 0
+
+
 def test_few_kernels_serve_all_products():
     """Sizes and strides are arguments; the docstring of plan_product says how many kernels there are at most."""
     random, seen = np.random.default_rng(10), set()

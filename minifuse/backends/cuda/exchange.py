@@ -83,7 +83,7 @@ def capsule_of(owner: Any, address: int, dtype: DType, layout: Layout, device: i
 
 
 def forget_what_nobody_took() -> None:
-    """Let go of capsules that only this module still has. A destructor could not: run in Python, it loses a pending error."""
+    """Let go of capsules that only this module still has. A destructor in Python would lose a pending error."""
     is_valid = ctypes.pythonapi.PyCapsule_IsValid
     is_valid.argtypes = ctypes.py_object, ctypes.c_char_p
     for place, (capsule, _) in list(lent.items()):
@@ -96,7 +96,7 @@ def refuse_copies(
 ) -> None:
     """Raise where the memory itself is not what is asked for, as the protocol wants it: a BufferError."""
     if copy or dl_device not in (None, device):
-        raise BufferError(f'DLPack: a tensor on {name} is given as it is, on its device; use x.to("parallel") first')
+        raise BufferError(f'DLPack: a tensor on {name} is given as it is; use x.to("parallel") first')
 
 
 def interface_of(address: int, dtype: DType, layout: Layout, is_writable: bool) -> dict[str, Any]:

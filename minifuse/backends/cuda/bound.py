@@ -121,7 +121,8 @@ class BoundProduct:
 
     def prepare(self, aligned: tuple[bool, bool, bool]) -> None:
         """Compile and fix what is launched for such addresses."""
-        plan = plan_product(self.dtype, *self.layouts, self.device.multiprocessors, aligned)
+        device = self.device
+        plan = plan_product(self.dtype, *self.layouts, device.multiprocessors, aligned, device.most_shared)
         runs = []
         for launch in plan.launches:
             kernel = launch.kernel

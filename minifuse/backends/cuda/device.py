@@ -54,6 +54,7 @@ class Device:
         self.name = str(self.core.name)
         self.capability = tuple(self.core.compute_capability)
         self.multiprocessors = int(self.core.properties.multiprocessor_count)
+        self.most_shared = int(self.core.properties.max_shared_memory_per_block_optin)  # bytes
         total = driver.check(bindings.cuMemGetInfo())[1]
         self.pool = Pool(self.allocate, keep=total // 2)
 

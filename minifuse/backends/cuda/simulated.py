@@ -22,6 +22,7 @@ class SimulatedDevice:
     is_simulated = True
     capability = (9, 0)
     multiprocessors = 132
+    most_shared = 227 * 1024  # bytes, of a block
 
     def __init__(self, index: int) -> None:
         self.index, self.name = index, "minifuse.simt, lane by lane on this machine"

@@ -70,11 +70,19 @@ def compile_ptx(
         kinds = cuda.types.void(*types)
         try:
             ptx, _ = cuda.compile(rebound(kernel), kinds, device=False, abi="numba", output="ptx", cc=cc, **bounds)
-        except (ImportError, OSError) as error:  # of libNVVM, or of its libdevice
+        except (ImportError, OSError, not_found()) as error:  # of a library of the toolkit, or of libdevice
             raise MissingPartError(f"a part of the CUDA toolkit is missing ({error}); {INSTALL}") from error
     found = ENTRY.search(ptx)
     assert found is not None
     return Compiled(ptx, found.group(1))
+
+
+def not_found() -> type[Exception]:
+    """What is raised where a library of the CUDA toolkit is not found."""
+    from cuda.pathfinder import DynamicLibNotFoundError
+
+    found: type[Exception] = DynamicLibNotFoundError
+    return found
 
 
 def numba_type(name: str) -> Any:

@@ -31,6 +31,7 @@ BYTES_A_CYCLE = 4000  # of parts, written and read again within the L2 cache
 GAIN = 0.95  # a cut must promise to be this much shorter
 PARTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128)
 FEW = 8  # rows for which b is read in one pass
+ROWS, DOTS = 0.75, 0.26  # times that each of these rows adds to that pass, as `matmul_rows` and `matmul_dots` do it
 FULL = 16  # blocks a multiprocessor, above which no cut pays
 MOST_BLOCKS = 65535  # along y and along z of a grid
 
@@ -151,17 +152,21 @@ def kernels(
     if p.M <= FEW and b_along == "k":
         a_lies = dense_mode(p.K, p.a_col, p.a_row, a_moves, aligned[1])
         b_lies = dense_mode(p.K, p.b_row, p.b_col, b_moves, aligned[2])
-        yield dots_of(dtype), thin_busy(dtype, p.a_col == 1), partial(make_dots, dtype, a_lies == b_lies == "x4")
+        yield (
+            dots_of(dtype),
+            thin_busy(dtype, p.a_col == 1, 1 + DOTS * p.M),
+            partial(make_dots, dtype, a_lies == b_lies == "x4"),
+        )
     elif p.M <= FEW:
-        yield rows_of(dtype), thin_busy(dtype, p.b_col == 1), partial(make_rows, dtype, b_along == "x4")
+        yield rows_of(dtype), thin_busy(dtype, p.b_col == 1, 1 + ROWS * p.M), partial(make_rows, dtype, b_along == "x4")
 
 
 make_tiles = cache(make)
 
 
-def thin_busy(dtype: DType, lies_well: bool) -> tuple[float, float]:
-    """How busy a kernel is that waits for memory; more so where neighbours of a warp do not lie side by side."""
-    most = rows_of(dtype).tile[0] * MEMORY / (128 * dtype.itemsize) * (1 if lies_well else SCATTERED)
+def thin_busy(dtype: DType, lies_well: bool, slower: float) -> tuple[float, float]:
+    """How busy a kernel is that waits for memory, so many times; more so where a warp's neighbours lie far apart."""
+    most = rows_of(dtype).tile[0] * MEMORY / (128 * dtype.itemsize) * (1 if lies_well else SCATTERED) / slower
     return ALONE * most, most
 
 

@@ -53,7 +53,7 @@ class Lane:
     """One thread of a launch."""
 
     __slots__ = (
-        *("answer", "blockIdx", "block", "epoch", "is_done", "laneid", "locals", "machine", "runner"),
+        *("answer", "blockIdx", "block", "copies", "epoch", "is_done", "laneid", "locals", "machine", "runner"),
         *("thread", "threadIdx", "waits", "warp", "warp_epoch"),
     )
 
@@ -68,6 +68,7 @@ class Lane:
         self.waits: Wait | None = None
         self.answer: Any = None  # of the last barrier
         self.locals: dict[tuple[int, ...], Any] | None = None  # its local arrays, by the place of their making
+        self.copies: list[list[tuple[Any, int, int]]] | None = None  # on their way: array, index, width; in groups
 
     def pause(self, wait: Wait) -> Any:
         """Let other lanes run until the machine has an answer."""

@@ -140,6 +140,11 @@ class Array:
             self._written.reshape(-1)[index : index + len(values)] = True
         self._note(tag(max(self._row, 0), len(values) * self.itemsize, STORE), offset, values[0], sys._getframe(1))
 
+    def mark(self, index: int, width: int, is_written: bool) -> None:
+        """Say whether neighbours count as written: a copy that is on its way is not there yet."""
+        if self._written is not None:
+            self._written.reshape(-1)[index : index + width] = is_written
+
     def update(self, index: Any, change: Callable[[Any], Any]) -> Any:
         """Replace an element by what `change` makes of it, as one atomic event; the old value."""
         offset = self._offset(index)

@@ -16,7 +16,6 @@ from ...simt import current, word
 from .words import Word
 
 SUMS = {name: np.dtype(kind) for name, kind in {"f32": "f4", "f64": "f8", "i32": "i4", "i64": "i8", "u8": "i4"}.items()}
-COPIES = (-1,)  # among the things that a lane of the interpreter owns: its groups of copies, the last one still open
 
 
 def places(count: int, lanes: int) -> tuple[int, ...]:
@@ -51,7 +50,7 @@ def copy_async(width: int, element: str = "f32") -> Word:
     @word
     def copy(shared: Any, i: int, source: Any, j: int, valid: bool) -> None:
         shared.store(i, source.load(j, width) if valid else (0,) * width)
-        set_written(shared, i, width, False)
+        shared.mark(i, width, is_written=False)
         groups_of_lane()[-1].append((shared, i, width))
 
     return emitted(copy, "copy_async", width, element)
@@ -65,23 +64,17 @@ def wait(count: int) -> Word:
         groups = groups_of_lane()
         while len(groups) - 1 > count:
             for shared, i, width in groups.pop(0):
-                set_written(shared, i, width, True)
+                shared.mark(i, width, is_written=True)
 
     return emitted(wait_group, "statement", f"cp.async.wait_group {count};")
 
 
 def groups_of_lane() -> list[list[tuple[Any, int, int]]]:
-    """The copies of the lane that runs, in groups."""
+    """The copies of the lane that runs, in groups; the last one is still open."""
     lane = current("cp.async")
-    if lane.locals is None:
-        lane.locals = {}
-    groups: list[list[tuple[Any, int, int]]] = lane.locals.setdefault(COPIES, [[]])
-    return groups
-
-
-def set_written(shared: Any, i: int, width: int, is_written: bool) -> None:
-    """Say whether elements of a shared array count as written."""
-    shared._written.reshape(-1)[i : i + width] = is_written
+    if lane.copies is None:
+        lane.copies = [[]]
+    return lane.copies
 
 
 @word

@@ -42,7 +42,7 @@ class BoundKernel:
         stored = range(len(kernel.elements), len(kernel.outputs))  # once a row: there may be rows, but no elements
         self.spans = [Layout(rows if k in stored else x.shape, x.strides, 0).span() for k, x in enumerate(layouts)]
         self.numbers = [p.dtype for p in kernel.each(Parameter)]
-        self.is_simulated = device.is_simulated
+        self.device, self.is_simulated = device, device.is_simulated
         names = [name for name, _ in text.parameters]
         known = facts_of(text, nest, names[: len(layouts)])
         self.constants = [known[name] for name in names[len(layouts) + len(self.numbers) :] if name != "fours"]
@@ -56,7 +56,11 @@ class BoundKernel:
 
     def __call__(self, *values: Any) -> None:
         """Launch with the addresses of outputs and inputs, and with numbers."""
-        self.run(*self.arguments(values))
+        arguments = self.arguments(values)
+        try:
+            self.run(*arguments)
+        except Exception as error:
+            self.device.recover(self.run, arguments, error)
 
     def plan(self, *values: Any) -> LaunchPlan:
         """The launch, not launched."""
@@ -135,7 +139,12 @@ class BoundProduct:
     def __call__(self, *addresses: int) -> None:
         """Launch with the addresses of out, a and b."""
         for run, launch, pointer, _ in self.launches(addresses):
-            run(*[argument(x, kind, pointer) for x, kind in zip(launch.arguments, launch.kernel.signature, strict=True)])
+            signature = launch.kernel.signature
+            arguments = [argument(x, kind, pointer) for x, kind in zip(launch.arguments, signature, strict=True)]
+            try:
+                run(*arguments)
+            except Exception as error:
+                self.device.recover(run, arguments, error)
 
     def plans(self, *addresses: int) -> list[LaunchPlan]:
         """The launches, not launched."""

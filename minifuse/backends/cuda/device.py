@@ -6,6 +6,7 @@ without waiting. What is known before a launch is done once, in `prepare`.
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -172,13 +173,23 @@ class Device:
             attribute = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             driver.check(bindings.cuKernelSetAttribute(attribute, shared, kernel.handle, bindings.CUdevice(self.index)))
         config = LaunchConfig(grid=geometry.grid, block=geometry.block, shmem_size=shared)
-        stream, use = self.stream, self.use
+        ready = partial(launch, self.stream, config, kernel)
+        if self.count == 1:
+            return ready
 
         def run(*arguments: Any) -> None:
-            use()
-            try:
-                launch(stream, config, kernel, *arguments)
-            except Exception as error:
-                raise driver.translated(error) from None
+            self.use()
+            ready(*arguments)
 
         return run
+
+    def recover(self, run: Callable[..., None], arguments: Sequence[Any], error: Exception) -> None:
+        """After a launch that failed: the first one of a thread only lacks its GPU; all else is an error in words."""
+        is_first = not getattr(_current, "is_set", False)
+        self.use()
+        try:
+            if not is_first:
+                raise error
+            run(*arguments)
+        except Exception as found:
+            raise driver.translated(found) from None

@@ -64,3 +64,7 @@ class SimulatedDevice:
             simt.run(LaunchPlan(kernel, geometry.grid, geometry.block, arguments, shared))
 
         return run
+
+    def recover(self, run: Callable[..., None], arguments: Sequence[Any], error: Exception) -> None:
+        """After a launch that failed: the interpreter has said it in words."""
+        raise error

@@ -191,13 +191,17 @@ class Source:
             if same or stored:
                 with self.columns():
                     self.define(same + [e for _, e in stored], always=same)
-                    with self.block(*self.dialect.store_rows() * bool(stored)):
+                    with self.block(*self.store_rows() * bool(stored)):
                         for k, e in stored:
                             self.store(k, e)
             folds = [e for e in self.folds if self.after[e.inputs[0]] == sweep]
             ready = [(k, e) for k, e in enumerate(self.kernel.elements) if e in now]
             if folds or ready:
                 self.sweep(folds, ready, self.park(sweep, folds))
+
+    def store_rows(self) -> list[str]:
+        """Lines that open the block where values of the row are stored."""
+        return self.dialect.store_rows()
 
     def park(self, sweep: int, folds: Sequence[Fold]) -> dict[int, Expression]:
         """{k: value}: a dear value that a later sweep needs again waits in the place of element k, which is stored later."""

@@ -14,8 +14,7 @@ are taken so: a multiple of four, or 0 where an address does not allow it, which
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -48,6 +47,7 @@ class CudaSource(Source):
     def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str]) -> None:
         super().__init__(kernel, rows, classes, Threads())
         self.form = "points" if not self.folds else "columns" if self.is_columns else "rows"
+        self.is_columns = False  # each thread has one column, and walks none
         last = {c[-1] for c in classes}
         self.is_wide = self.form != "columns" and "1" in last and "s" not in last
         self.points: list[str] = []  # the functions of what one point becomes
@@ -284,18 +284,6 @@ class CudaSource(Source):
         """The identity of a fold, as its accumulator holds it."""
         value = fold.operator.identity_in(fold.dtype)
         return f"i32({int(value)})" if fold.dtype is bool_ else literal(value, fold.dtype)
-
-    @contextmanager
-    def columns(self) -> Iterator[None]:
-        """Every thread has one column: nothing to walk."""
-        yield
-
-    def row(self) -> None:
-        """As every kernel, with values that are the same all along a row computed by each of its threads."""
-        self.dialect.store_rows = self.store_rows  # type: ignore[method-assign]
-        is_columns, self.is_columns = self.is_columns, False  # a thread has one accumulator
-        super().row()
-        self.is_columns = is_columns
 
     def store_rows(self) -> list[str]:
         """The first of the threads that share a row stores what it folds to."""

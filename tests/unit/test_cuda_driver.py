@@ -245,3 +245,30 @@ def test_an_error_without_details():
 def test_the_errors_are_public():
     assert mf.CudaError is CudaError
     assert mf.OutOfMemoryError is OutOfMemoryError
+
+
+@pytest.mark.parametrize(
+    ("reason", "error", "words"),
+    [
+        (
+            "CUDA_ERROR_OUT_OF_MEMORY: the API call failed",
+            OutOfMemoryError,
+            r"cuda:1 has too little memory left to start on",
+        ),
+        ("CUDA_ERROR_NO_DEVICE: none", CudaError, r"CUDA_ERROR_NO_DEVICE: none"),
+    ],
+)
+def test_a_gpu_that_does_not_start_says_why(monkeypatch, reason, error, words):
+    core = pytest.importorskip("cuda.core", reason='cuda-core is not installed: pip install "minifuse[cuda13]"')
+
+    class Full:
+        def __init__(self, index):
+            pass
+
+        def set_current(self):
+            raise RuntimeError(reason)
+
+    monkeypatch.setattr(core, "Device", Full)
+    monkeypatch.setattr(driver, "look", lambda: Found(2, 13000, ""))
+    with pytest.raises(error, match=words):
+        Device(1)

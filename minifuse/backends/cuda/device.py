@@ -50,7 +50,16 @@ class Device:
 
         self.index, self.count = index, driver.look().gpus
         self.core, self.bindings = Core(index), bindings
-        self.use()
+        try:
+            self.use()
+        except Exception as error:
+            found = driver.translated(error)
+            if isinstance(found, OutOfMemoryError):
+                raise OutOfMemoryError(
+                    f"cuda:{index} has too little memory left to start on, since other processes hold it; see which with "
+                    "nvidia-smi, or use another GPU"
+                ) from None
+            raise found from None
         self.stream = self.core.default_stream
         self.name = str(self.core.name)
         self.capability = tuple(self.core.compute_capability)

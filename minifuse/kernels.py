@@ -104,6 +104,9 @@ class Fold(Expression):
         self.operator, self.inputs, self.dtype = operator, inputs, dtype
 
 
+E = TypeVar("E", bound=Expression)
+
+
 def constant(value: Any, dtype: DType) -> Constant:
     """A literal of an element type."""
     kind = bool if dtype is bool_ else float if dtype.is_float else int
@@ -120,11 +123,11 @@ def fold(operator: Operator, x: Expression) -> Expression:
     return Fold((x.dtype is bool_ and operator.on_bools) or operator, (x,), x.dtype)
 
 
-def replace_loads(e: Expression, moved: Callable[[Load], Expression]) -> Expression:
-    """The same expression with other leaves in the place of its loads."""
+def replace(e: Expression, kind: "type[E]", moved: "Callable[[E], Expression]") -> Expression:
+    """The same expression with others in the place of its parts of one kind."""
     new: dict[Expression, Expression] = {}
-    for x in topological([e], lambda x: x.inputs):
-        if isinstance(x, Load):
+    for x in topological([e], lambda x: () if isinstance(x, kind) else x.inputs):
+        if isinstance(x, kind):
             new[x] = moved(x)
         elif isinstance(x, Apply):
             new[x] = Apply(x.operator, tuple(new[i] for i in x.inputs), x.dtype)
@@ -133,9 +136,6 @@ def replace_loads(e: Expression, moved: Callable[[Load], Expression]) -> Express
         else:
             new[x] = x
     return new[e]
-
-
-E = TypeVar("E", bound=Expression)
 
 
 class Kernel(metaclass=Interned):
@@ -163,6 +163,12 @@ class Kernel(metaclass=Interned):
     def cost(self) -> int:
         """Of one point, in additions; a load counts as one."""
         return sum(e.operator.cost if isinstance(e, Apply | Fold) and e.operator else 1 for e in self.expressions())
+
+
+def numbered(expressions: Sequence[Expression]) -> tuple[tuple[Expression, ...], list[int]]:
+    """Expressions whose loads are counted from 0 without gaps, and which loads those were."""
+    used = [x.index for x in Kernel(tuple(expressions), ()).each(Load)]
+    return tuple(replace(e, Load, lambda x: Load(used.index(x.index), x.dtype)) for e in expressions), used
 
 
 class Traced(Value):

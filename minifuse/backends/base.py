@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..dag import topological
-from ..dtypes import DType
+from ..dtypes import BY_NUMPY, DType
 from ..errors import DTypeError
 from ..kernels import Apply, Constant, Expression, Fold, Kernel, Load, Old, Parameter, Shape
 from ..layout import Layout, row_major
@@ -239,6 +239,18 @@ class Decomposed:
 def does_not_fit(number: Any, dtype: DType) -> DTypeError:
     """The error of a Python number that an element type does not hold."""
     return DTypeError(f"{number} does not fit {dtype}, the type of the tensor beside it; convert the tensor, or use a float")
+
+
+def check_fits(value: Any, dtype: DType) -> None:
+    """Raise for a number that an element type does not hold."""
+    bits = 8 * dtype.itemsize - 1
+    if dtype.is_integer and not -(1 << bits) <= value < 1 << bits:
+        raise does_not_fit(value, dtype)
+
+
+def load(index: int, operand: Operand) -> Load:
+    """The elements of an operand, as an expression."""
+    return Load(index, BY_NUMPY[operand.data.dtype])
 
 
 def identity(x: Any) -> Any:

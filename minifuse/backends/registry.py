@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib.util import find_spec
 
 from ..errors import BackendError
@@ -55,6 +56,7 @@ def backends() -> tuple[str, ...]:
     return tuple(name for name in registry.makers if name != "cuda" or has_cuda())
 
 
+@cache
 def has_cuda() -> bool:
     """Whether there is what runs CUDA kernels: a compiler for a GPU, or the interpreter's lanes."""
     return any(find_spec(part) is not None for part in ("numba_cuda", "greenlet"))

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..backends.base import Backend
 from ..dtypes import DType
-from ..kernels import Expression, Kernel, Load, Old, replace_loads
+from ..kernels import Expression, Kernel, Load, Old, replace
 from ..layout import Layout
 
 Place = tuple[int, Layout]
@@ -53,7 +53,7 @@ class Launch:
         def moved(load: Load) -> Expression:
             return Load(index[load.index], load.dtype) if load.index in index else Old(output, load.dtype)
 
-        elements = tuple(replace_loads(e, moved) for e in self.kernel.elements)
+        elements = tuple(replace(e, Load, moved) for e in self.kernel.elements)
         return Launch(
             Kernel(elements, self.kernel.rows), self.shape, self.dims, outputs, [self.inputs[k] for k in stays], self.numbers
         )

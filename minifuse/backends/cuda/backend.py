@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...dag import topological
 from ...dtypes import BY_NUMPY, DType
 from ...errors import BackendError, FuseError
 from ...kernels import (
@@ -28,13 +27,14 @@ from ...kernels import (
     cast,
     constant,
     fold,
-    replace_loads,
+    numbered,
+    replace,
     trace,
 )
 from ...layout import Layout, row_major
 from ...operators import Operator
 from ...storage import Buffer, binned
-from ..base import Backend, Launcher, Operand, ScalarFunction, identity_of, needs_an_element
+from ..base import Backend, Launcher, Operand, ScalarFunction, identity_of, load, needs_an_element
 from . import driver
 from .bound import BoundKernel, BoundProduct, fold_from_first
 from .emitter import printed
@@ -76,9 +76,8 @@ class CudaBackend(Backend):
 
     def _bind_folds_of_nothing(self, kernel: Kernel, rows: Shape, layouts: Sequence[Layout]) -> Launcher:
         """Rows without elements: each fold is its identity, and what is left is computed at each row."""
-        new = tuple(map(without_folds, kernel.rows))
-        loads = [x.index for x in Kernel(new, ()).each(Load)]
-        moved = Kernel(tuple(replace_loads(e, lambda x: Load(loads.index(x.index), x.dtype)) for e in new), ())
+        new, loads = numbered([replace(e, Fold, identity_of_fold) for e in kernel.rows])
+        moved = Kernel(new, ())
         first, count = len(kernel.elements), len(kernel.outputs)
         operands = [*range(first, count), *[count + k for k in loads]]
         numbers = [len(layouts) + kernel.each(Parameter).index(p) for p in moved.each(Parameter)]
@@ -220,9 +219,7 @@ class CudaBackend(Backend):
         functions: dict[str, Any],
     ) -> None:
         """One kernel over operands."""
-        e = cast(e, BY_NUMPY[out.data.dtype])
-        used = [x.index for x in Kernel((e,), ()).each(Load)]  # not all, of a function such as lambda a, b: b
-        e = replace_loads(e, lambda x: Load(used.index(x.index), x.dtype))
+        (e,), used = numbered([cast(e, BY_NUMPY[out.data.dtype])])  # not all, of a function such as lambda a, b: b
         inputs = [inputs[k] for k in used]
         kernel = Kernel((), (e,)) if dims else Kernel((e,), ())
         with self._lent(inputs, out) as addresses:
@@ -274,20 +271,9 @@ def device_of(index: int) -> Any:
     return Device(index)
 
 
-def without_folds(e: Expression) -> Expression:
-    """An expression whose folds had nothing to fold."""
-    new: dict[Expression, Expression] = {}
-    for x in topological([e], lambda x: () if isinstance(x, Fold) else x.inputs):
-        if isinstance(x, Fold):
-            new[x] = constant(x.operator.identity_in(x.dtype), x.dtype)
-        else:
-            new[x] = Apply(x.operator, tuple(new[i] for i in x.inputs), x.dtype) if isinstance(x, Apply) else x
-    return new[e]
-
-
-def load(index: int, operand: Operand) -> Load:
-    """The elements of an operand, as an expression."""
-    return Load(index, BY_NUMPY[operand.data.dtype])
+def identity_of_fold(e: Fold) -> Expression:
+    """A fold that had nothing to fold."""
+    return constant(e.operator.identity_in(e.dtype), e.dtype)
 
 
 def do_nothing(*values: Any) -> None:

@@ -5,6 +5,7 @@ All that follows from layouts is done when one is made. Each can also say what i
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ...kernels import Kernel, Load, Nest, Parameter
 from ...layout import Layout
 from ...simt import Pointer
 from ...storage import binned
-from ..base import does_not_fit
+from ..base import check_fits
 from .compiler import function_of
 from .emitter import MOST, Printed, printed, storage_of
 from .geometry import THREADS, Geometry, geometry_of, of_line
@@ -81,8 +82,6 @@ class BoundKernel:
 
     def pointers(self, values: Sequence[Any]) -> list[Any]:
         """Addresses with the range of elements that may be touched."""
-        from ...simt import Pointer
-
         places = zip(values, self.spans, self.dtypes, strict=False)
         return [Pointer(address, low, high, dtype.numpy) for address, (low, high), dtype in places]
 
@@ -91,11 +90,8 @@ def facts_of(text: Printed, nest: Nest, operands: Sequence[str]) -> dict[str, in
     """The sizes and strides that a kernel may ask for, by name."""
     found = {f"n{axis}": size for axis, size in enumerate(nest.sizes)}
     found |= {f"{name}_{a}": s for name, strides in zip(operands, nest.strides, strict=True) for a, s in enumerate(strides)}
-    rows = 1
-    for size in nest.sizes[: text.counted]:
-        rows *= size
     is_whole = all(s % 4 == 0 for name in text.wide for s in nest.strides[operands.index(name)][:-1])
-    return found | {"rows": rows, "fours": nest.sizes[-1] // 4 * 4 if is_whole else 0}
+    return found | {"rows": prod(nest.sizes[: text.counted]), "fours": nest.sizes[-1] // 4 * 4 if is_whole else 0}
 
 
 @lru_cache(1024)
@@ -108,9 +104,7 @@ def number_as(value: Any, dtype: DType) -> Any:
     """A number as an element type; Python's own where a kernel takes an int64."""
     if dtype.is_float:
         return dtype.numpy.type(value)
-    bits = 8 * dtype.itemsize - 1
-    if dtype is not bool_ and not -(1 << bits) <= value < 1 << bits:
-        raise does_not_fit(value, dtype)
+    check_fits(value, dtype)
     return int(value) if dtype.itemsize == 8 else np.uint8(value) if dtype is bool_ else dtype.numpy.type(value)
 
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from ...dtypes import BY_NUMPY, DType, int32
 from ...errors import FuseError
-from ...kernels import Expression, Kernel, Load, Nest, Parameter, Shape, cast, fold, replace_loads, trace
+from ...kernels import Expression, Kernel, Nest, Parameter, Shape, cast, fold, numbered, trace
 from ...layout import Layout
 from ...operators import Operator
-from ..base import Backend, Launcher, Operand, ScalarFunction, does_not_fit, identity_of, needs_an_element
+from ..base import Backend, Launcher, Operand, ScalarFunction, check_fits, identity_of, load, needs_an_element
 from . import any_function
 from .compiler import compile_kernel_text
 from .dialect import source
@@ -96,9 +96,7 @@ class ParallelBackend(Backend):
 
     def _run(self, e: Expression, shape: Shape, dims: tuple[int, ...], out: Operand, inputs: Sequence[Operand]) -> None:
         """One kernel over operands."""
-        e = cast(e, BY_NUMPY[out.data.dtype])
-        used = [x.index for x in Kernel((e,), ()).each(Load)]  # not all, of a function such as lambda a, b: b
-        e = replace_loads(e, lambda x: Load(used.index(x.index), x.dtype))
+        (e,), used = numbered([cast(e, BY_NUMPY[out.data.dtype])])  # not all, of a function such as lambda a, b: b
         inputs = [inputs[k] for k in used]
         kernel = Kernel((), (e,)) if dims else Kernel((e,), ())
         layouts = [x.layout.from_zero().expand(*shape) for x in (out, *inputs)]
@@ -108,11 +106,4 @@ class ParallelBackend(Backend):
 def refuse(values: Sequence[Any], dtypes: Sequence[DType]) -> None:
     """Raise for the first number that its element type does not hold."""
     for value, dtype in zip(values, dtypes, strict=True):
-        bits = 8 * dtype.itemsize - 1
-        if dtype.is_integer and not -(1 << bits) <= value < 1 << bits:
-            raise does_not_fit(value, dtype)
-
-
-def load(index: int, operand: Operand) -> Load:
-    """The elements of an operand, as an expression."""
-    return Load(index, BY_NUMPY[operand.data.dtype])
+        check_fits(value, dtype)

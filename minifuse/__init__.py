@@ -32,6 +32,8 @@ from .creation import (
     zeros_like,
 )
 from .dtypes import bool_, float32, float64, int32, int64
+from .element import index
+from .elementwise import elementwise
 from .errors import (
     BackendError,
     CudaError,
@@ -47,6 +49,7 @@ from .errors import (
     SimtError,
     ViewError,
 )
+from .fuse import fuse
 from .kernel_cache import cache
 from .operators import (
     abs,  # noqa: A004  # NumPy's names
@@ -68,6 +71,9 @@ from .operators import (
     tanh,
     where,
 )
+from .profile import profile
+from .raw_kernels import atomic_add
+from .reduction import reduction
 from .scalar import Scalar
 from .tensor import Tensor
 from .transforms import grad, source
@@ -104,12 +110,14 @@ __all__ = [
     "ViewError",
     "abs",
     "arange",
+    "atomic_add",
     "backends",
     "bool_",
     "cache",
     "clip",
     "cos",
     "data",
+    "elementwise",
     "empty_like",
     "erf",
     "exp",
@@ -118,8 +126,10 @@ __all__ = [
     "from_dlpack",
     "from_numpy",
     "full",
+    "fuse",
     "gelu",
     "grad",
+    "index",
     "int32",
     "int64",
     "isnan",
@@ -135,8 +145,10 @@ __all__ = [
     "ones",
     "ones_like",
     "optim",
+    "profile",
     "rand",
     "randn",
+    "reduction",
     "register_backend",
     "relu",
     "rsqrt",

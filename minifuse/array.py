@@ -15,6 +15,7 @@ from .dtypes import DType, as_dtype, bool_, int64
 from .errors import DTypeError, ShapeError
 from .functions import Cast, Composite, Fold, Shape, View, matmul
 from .indexing import infer_shape, normalize_dim, normalize_dims, parse_index, sizes_of
+from .numpy_functions import on_function, on_ufunc
 from .operators import (
     TABLE,
     Operator,
@@ -37,11 +38,6 @@ from .value import Value
 NO_ENDS = "clip: got neither low nor high; give at least one of them"
 MANY = 10_000  # ways to call a method that are remembered
 Dims = int | tuple[int, ...] | list[int] | None
-NUMPY_NAMES = {"sub": "subtract", "mul": "multiply", "div": "divide", "floordiv": "floor_divide", "mod": "remainder"} | {
-    "pow": "power", "neg": "negative", "abs": "absolute", "eq": "equal", "ne": "not_equal", "lt": "less", "gt": "greater",
-    "le": "less_equal", "ge": "greater_equal", "and_": "bitwise_and", "or_": "bitwise_or",
-}  # fmt: skip
-UFUNCS = {getattr(np, NUMPY_NAMES.get(name, name), None): entry for name, entry in TABLE.items()} | {np.matmul: matmul}
 
 
 class Array(Value):
@@ -104,18 +100,12 @@ class Array(Value):
         return (self[k] for k in range(len(self)))
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **named: Any) -> Any:
-        """np.exp(x), np.add(x, y) and array + x are the operators of the table."""
-        entry = UFUNCS.get(ufunc)
-        if entry is None or method != "__call__" or named:
-            what = (
-                ufunc.__name__
-                + (f".{method}" if method != "__call__" else "")
-                + ("(..., " + ", ".join(named) + "=)") * bool(named)
-            )
-            raise DTypeError(
-                f"np.{what} has no operator in minifuse; use a method of the tensor, or np.asarray(x) for NumPy's"
-            )
-        return self.apply(entry, *inputs)
+        """np.exp(x), np.add(x, y) and array + x: operators of the table, and what is composed of them."""
+        return on_ufunc(self, ufunc, method, inputs, named)
+
+    def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, named: Any) -> Any:
+        """np.sum(x), np.where(mask, x, y): methods, and what is composed of them; what is unknown, by NumPy."""
+        return on_function(function, types, args, named)
 
     # Views.
 
@@ -406,7 +396,7 @@ def _argument(x: Any, operator: Operator, dim: int | None, keepdim: bool) -> Any
     along = x.reshape(x.size) if dim is None else x
     d = dim or 0
     n = along.shape[d]
-    index = x.constant(np.arange(n)).reshape((n,) + (1,) * (along.ndim - d - 1))
+    index = x.positions(n).reshape((n,) + (1,) * (along.ndim - d - 1))
     extreme = fold(along, (d,), True, operator)
     y = fold(where(eq(along, extreme) | ne(along, along), index, n), (d,), True, minimum)
     if dim is None:

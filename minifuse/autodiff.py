@@ -34,13 +34,77 @@ class Call(Protocol):
         """Let go of what was kept for `backward`."""
 
 
-class Mode(local):
-    """Whether calls are recorded, for each thread."""
+class Interceptor:
+    """Who stands between a call and its run: a capture, which only takes note of calls, or a profile, which measures them.
 
-    is_recording = True
+    It is found through `mode.is_recording`, which is a part of the key of every call: while there is one, no call finds the
+    plan that it would run by itself, and a call costs nothing more while there is none.
+    """
+
+    captures = False  # whether nothing runs: then tensors have no elements either
+
+    def call(self, function: Any, inputs: Sequence[Any]) -> Any:
+        """What a call gives instead of running."""
+        raise NotImplementedError
+
+    def changing(self, function: Any, targets: tuple[int, ...], same: tuple[int, ...], inputs: Sequence[Any]) -> Any:
+        """What runs in the place of an operation in place. A capture takes those before they come here."""
+        raise NotImplementedError
+
+    def raw(self, plan: Any, launch: Any) -> Any:
+        """What launches a kernel of the user's own in the place of `launch`. A capture refuses those."""
+        raise NotImplementedError
+
+
+class Intercepted:
+    """Whether calls are recorded, as a truth value, where an interceptor takes them."""
+
+    __slots__ = ("by", "flag")
+
+    def __init__(self, by: Any, flag: bool) -> None:
+        self.by, self.flag = by, flag
+
+    def __bool__(self) -> bool:
+        return self.flag
+
+
+class Mode(local):
+    """Whether calls are recorded, for each thread: a bool, or `Intercepted`."""
+
+    is_recording: Any = True
 
 
 mode = Mode()
+
+
+def interceptor() -> Any:
+    """Who takes the calls of this thread; None if nobody does."""
+    return getattr(mode.is_recording, "by", None)
+
+
+def capture_under_way() -> Any:
+    """The capture that takes the calls of this thread; None if there is none."""
+    by = interceptor()
+    return by if by is not None and by.captures else None
+
+
+@contextmanager
+def intercepted(by: Interceptor | None) -> Iterator[None]:
+    """Hand calls to an interceptor in a block of code; to nobody, if None."""
+    before, flag = mode.is_recording, bool(mode.is_recording)
+    mode.is_recording = flag if by is None else Intercepted(by, flag)
+    try:
+        yield
+    finally:
+        mode.is_recording = before
+
+
+def switched(flag: bool) -> Any:
+    """The mode of this thread with recording on or off, and the same interceptor."""
+    by = interceptor()
+    return flag if by is None else Intercepted(by, flag)
+
+
 FREED = (
     "backward: this part of the graph was used before, and what it kept was freed then; "
     "call backward(retain_graph=True) the first time, or compute the value again"
@@ -50,7 +114,7 @@ FREED = (
 @contextmanager
 def recording(flag: bool) -> Iterator[None]:
     """Record calls, or do not, in a block of code."""
-    before, mode.is_recording = mode.is_recording, flag
+    before, mode.is_recording = mode.is_recording, switched(flag)
     try:
         yield
     finally:
@@ -70,11 +134,11 @@ class no_grad:  # noqa: N801  # PyTorch's name
     """
 
     def __init__(self) -> None:
-        self.before: list[bool] = []
+        self.before: list[Any] = []
 
     def __enter__(self) -> None:
         self.before.append(mode.is_recording)
-        mode.is_recording = False
+        mode.is_recording = switched(False)
 
     def __exit__(self, *error: object) -> None:
         mode.is_recording = self.before.pop()

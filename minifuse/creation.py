@@ -1,15 +1,15 @@
 """Tensors made from data, from numbers, and at random."""
 
 import math
-from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from .autodiff import capture_under_way
 from .backends.registry import backend_named
-from .dtypes import BY_NUMPY, DType, as_dtype, bool_, float32, int64
+from .dtypes import BY_NUMPY, BY_PYTHON, DType, as_dtype, bool_, float32, int64, weak
 from .errors import DTypeError, ShapeError
 from .graph.plan import Spec
 from .indexing import shape_of
@@ -54,6 +54,9 @@ def tensor(data: Any, dtype: DTypeLike = None, backend: str | None = None, requi
     tensor([[ 7., 10.],
             [15., 22.]])
     """
+    if isinstance(data, Tensor) and capture_under_way() is not None:
+        found: Tensor = data.detach().clone() if dtype is None else data.detach().to(dtype).clone()
+        return found.requires_grad_() if requires_grad else found
     array = array_of(data)
     if array.dtype.kind not in "biuf":
         raise unsupported(array)
@@ -85,8 +88,19 @@ def unsupported(array: npt.NDArray[Any]) -> DTypeError:
     return DTypeError(f"tensor: data of NumPy dtype {array.dtype} (shape {array.shape}) is not supported; {advice}")
 
 
+def capturing(backend: str | None) -> Any:
+    """The capture that takes what is made now; None if there is none. Without a name, its backend is the default."""
+    by = capture_under_way()
+    if by is not None:
+        by.check_backend(None if backend is None else backend_named(backend))
+    return by
+
+
 def finished(array: npt.NDArray[Any], backend: str | None, requires_grad: bool) -> Tensor:
     """A tensor around a new array."""
+    if (by := capturing(backend)) is not None:
+        captured: Tensor = by.constant(array)
+        return captured.requires_grad_() if requires_grad else captured
     result = Tensor.from_numpy(array, backend_named(backend))
     return result.requires_grad_() if requires_grad else result
 
@@ -153,8 +167,12 @@ def full(
             [7, 7]])
     """
     refuse_other_than_numbers("full", value)
-    wanted = tensor(value).dtype if dtype is None else as_dtype(dtype)
-    result = Tensor.full(shape_of(shape), value, wanted, backend_named(backend))
+    natural = value.dtype if isinstance(value, np.generic) else BY_PYTHON[weak(value)]
+    wanted = as_dtype(natural if dtype is None else dtype)
+    if (by := capturing(backend)) is not None:
+        result: Tensor = by.full(shape_of(shape), value, wanted)
+    else:
+        result = Tensor.full(shape_of(shape), value, wanted, backend_named(backend))
     return result.requires_grad_() if requires_grad else result
 
 
@@ -236,6 +254,8 @@ def empty_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, r
     (2, 3)
     """
     refuse_other_than_tensors(x)
+    if capture_under_way() is not None:  # what is not set may as well be 0
+        return zeros_like(x, dtype, backend, requires_grad)
     result = Tensor.empty(x.shape, as_dtype(dtype or x.dtype), backend_named(backend or x.backend))
     return result.requires_grad_() if requires_grad else result
 
@@ -255,9 +275,11 @@ def arange(
     refuse_other_than_numbers("arange", start, stop, step)
     if step == 0 or not all(map(math.isfinite, (start, stop, step))):
         raise ShapeError(f"arange: start {start}, stop {stop}, step {step} give no finite number of elements")
-    return tensor(
-        np.arange(start, stop, step), dtype or (float32 if float in map(type, (start, stop, step)) else int64), backend
-    )
+    natural = float32 if any(isinstance(x, float) for x in (start, stop, step)) else int64
+    if (by := capturing(backend)) is not None:
+        captured: Tensor = by.arange(start, stop, step, as_dtype(dtype or natural))
+        return captured
+    return tensor(np.arange(start, stop, step), dtype or natural, backend)
 
 
 _random = np.random.default_rng()
@@ -284,11 +306,19 @@ def manual_seed(seed: int) -> None:
     _random = np.random.default_rng(seed)
 
 
-def _drawn(draw: Callable[..., Any], shape: Any, dtype: DTypeLike, backend: str | None, requires_grad: bool) -> Tensor:
+def _drawn(draw: str, shape: Any, dtype: DTypeLike, backend: str | None, requires_grad: bool) -> Tensor:
     wanted = as_dtype(dtype or float32)
     if not wanted.is_float:
         raise DTypeError(f"random numbers are floats, got dtype {wanted}; use float32 or float64")
-    return finished(np.asarray(draw(shape_of(shape), dtype=wanted.numpy.type)), backend, requires_grad)
+    sizes = shape_of(shape)
+
+    def drawn() -> npt.NDArray[Any]:
+        return np.asarray(getattr(generator(), draw)(sizes, dtype=wanted.numpy.type))
+
+    if (by := capturing(backend)) is not None:
+        captured: Tensor = by.draw(drawn, sizes, wanted)
+        return captured.requires_grad_() if requires_grad else captured
+    return finished(drawn(), backend, requires_grad)
 
 
 def rand(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
@@ -301,7 +331,7 @@ def rand(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requi
     >>> bool(((x >= 0) & (x < 1)).all())
     True
     """
-    return _drawn(generator().random, shape, dtype, backend, requires_grad)
+    return _drawn("random", shape, dtype, backend, requires_grad)
 
 
 def randn(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
@@ -313,4 +343,4 @@ def randn(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requ
     >>> mf.randn(2, 3).shape
     (2, 3)
     """
-    return _drawn(generator().standard_normal, shape, dtype, backend, requires_grad)
+    return _drawn("standard_normal", shape, dtype, backend, requires_grad)

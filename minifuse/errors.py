@@ -26,6 +26,20 @@ Each is also the built-in error that NumPy or Python would raise, so `except Val
 says what was got, what was expected and what to do.
 """
 
+import contextlib
+import pathlib
+import sys
+
+PACKAGE = str(pathlib.Path(__file__).parent)
+
+
+def users_line() -> str:
+    """The line of the user's code that is running, as file:line."""
+    frame = sys._getframe(1)
+    while frame.f_back and frame.f_code.co_filename.startswith((PACKAGE, contextlib.__file__)):  # ours: on to the user's
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
 
 class MinifuseError(Exception):
     """The base of all errors of minifuse."""

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .dag import Interned
-from .dtypes import DType
-from .errors import ShapeError
+from .dtypes import DType, int64
+from .errors import GradientError, ShapeError
 from .layout import Layout, broadcast, row_major
 from .operators import Operator, add
 
@@ -63,6 +63,8 @@ class View(Function):
             return (g.permute(*sorted(range(x.ndim), key=self.parameters.__getitem__)),)
         if self.method == "slice":
             return (Embed(x.shape, self.parameters)(g),)
+        if self.method == "strided":
+            raise GradientError("a gradient through overlapping memory that was changed in place; change a clone()")
         if self.method == "expand":
             new = g.ndim - x.ndim
             dims = tuple(d for d in range(g.ndim) if d < new or x.shape[d - new] != g.shape[d])
@@ -89,8 +91,64 @@ class Embed(Function):
         """The slice."""
         return (View("slice", self.ranges)(g),)
 
+    def part(self, layout: Layout) -> Layout:
+        """The layout of the slice in something that lies in `layout`."""
+        return layout.slice(*self.ranges)
+
     def __repr__(self) -> str:
         return f"embed in {self.shape}"
+
+
+class Insert(Function):
+    """The first input, with the second in the place of a view of it: what a change in place of that view makes.
+
+    The second has the shape of the view, or is a number.
+    """
+
+    __slots__ = ("views",)
+
+    def __init__(self, views: tuple[View, ...]) -> None:
+        self.views = views
+
+    def part(self, layout: Layout) -> Layout:
+        """The layout of the place in something that lies in `layout`."""
+        for view in self.views:
+            layout = view.layout(layout)
+        return layout
+
+    def infer(self, old: Any, new: Any) -> Inferred:
+        """As before."""
+        return old.shape, old.dtype
+
+    def vjp(self, g: Any, y: Any, old: Any, new: Any) -> tuple[Any, ...]:
+        """What lies outside the place goes to what was there before, what lies inside to what is there now."""
+        seen = g
+        for view in self.views:
+            seen = view(seen)
+        return self(g, 0), seen
+
+    def __repr__(self) -> str:
+        return f"insert at {' '.join(map(repr, self.views))}"
+
+
+class Same(Function):
+    """The input itself, as a value of its own: `mark` tells it from others, for gradients and for memory."""
+
+    __slots__ = ("mark",)
+
+    def __init__(self, mark: Any) -> None:
+        self.mark = mark
+
+    def infer(self, x: Any) -> Inferred:
+        """The same."""
+        return x.shape, x.dtype
+
+    def vjp(self, g: Any, y: Any, x: Any) -> tuple[Any, ...]:
+        """The gradient as it is."""
+        return (g,)
+
+    def __repr__(self) -> str:
+        return "same"
 
 
 class Fold(Function):
@@ -192,6 +250,22 @@ class Full(Function):
 
     def __repr__(self) -> str:
         return f"full {self.shape}"
+
+
+class Range(Function):
+    """The numbers 0, 1, ... below a size, which lie nowhere: kernels know where they are."""
+
+    __slots__ = ("size",)
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def infer(self) -> Inferred:
+        """As many int64."""
+        return (self.size,), int64
+
+    def __repr__(self) -> str:
+        return f"range {self.size}"
 
 
 class Composite(metaclass=Interned):

@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 from .array import Array
+from .autodiff import capture_under_way
 from .errors import OverlapError
 from .graph.plan import update
 
@@ -22,6 +23,9 @@ def store(function: Callable[..., Any], targets: Sequence[Any], *inputs: Any) ->
     OverlapError
         Several elements of a target share one place, two targets overlap, or a target's memory is read-only.
     """
+    if (by := capture_under_way()) is not None:
+        by.store(function, targets, inputs)
+        return
     xs, same = [*targets, *inputs], list(range(len(targets) + len(inputs)))
     for target in targets:
         if not target.buffer.is_writable:

@@ -14,7 +14,7 @@ from operator import index as as_index
 from types import EllipsisType
 from typing import Any
 
-from .errors import IndexingError, ShapeError
+from .errors import FuseError, IndexingError, ShapeError
 
 Shape = tuple[int, ...]
 Range = tuple[int, int, int]  # start, step, size
@@ -224,6 +224,8 @@ def _integer(x: object) -> int | None:
         return None
     try:
         return as_index(x)  # type: ignore[arg-type]  # asking is the test
+    except FuseError:  # a tensor without a value
+        raise
     except TypeError:
         return None
 

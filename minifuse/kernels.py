@@ -54,6 +54,16 @@ class Load(Expression):
         self.index, self.dtype, self.inputs = index, dtype, ()
 
 
+class Position(Load):
+    """Where input `index` has the element of this point: a layout without memory, whose element at position p is p itself.
+
+    An int64. The launch takes the position of the first element in the place of an address. So the index of a point along a
+    dim is a Position with stride 1 along that dim, and 0 along all others.
+    """
+
+    __slots__ = ()
+
+
 class Old(Expression):
     """What output `index` holds at this point before it is stored: the input of an operation in place."""
 
@@ -104,6 +114,46 @@ class Fold(Expression):
         self.operator, self.inputs, self.dtype = operator, inputs, dtype
 
 
+class Access(Expression):
+    """An access to raw operand `index`, memory that has no part in the iteration space, at an index computed by the kernel.
+
+    `inputs` are the int64 index along each of its dims, which nothing checks, and, of a change, the value. `time` is how
+    many effects of the kernel come before: a load at a later time is another load.
+    """
+
+    __slots__ = ("index", "time")
+
+    def __init__(self, index: int, time: int, inputs: tuple[Expression, ...], dtype: DType) -> None:
+        self.index, self.time, self.inputs, self.dtype = index, time, inputs, dtype
+
+
+class RawLoad(Access):
+    """An element of a raw operand."""
+
+    __slots__ = ()
+
+
+class Store(Access):
+    """An effect: an element of a raw operand becomes the value. Of several points that store to one, any may be the last."""
+
+    __slots__ = ()
+
+
+class AtomicAdd(Access):
+    """An effect: the value is added to an element of a raw operand, so that nothing comes between read and write."""
+
+    __slots__ = ()
+
+
+class Dot(Expression):
+    """The finished sum of a matrix product at this point: what its epilogue begins with."""
+
+    __slots__ = ()
+
+    def __init__(self, dtype: DType) -> None:
+        self.dtype, self.inputs = dtype, ()
+
+
 E = TypeVar("E", bound=Expression)
 
 
@@ -133,18 +183,26 @@ def replace(e: Expression, kind: "type[E]", moved: "Callable[[E], Expression]") 
             new[x] = Apply(x.operator, tuple(new[i] for i in x.inputs), x.dtype)
         elif isinstance(x, Fold):
             new[x] = Fold(x.operator, tuple(new[i] for i in x.inputs), x.dtype)
+        elif isinstance(x, Access):
+            new[x] = type(x)(x.index, x.time, tuple(new[i] for i in x.inputs), x.dtype)
         else:
             new[x] = x
     return new[e]
 
 
 class Kernel(metaclass=Interned):
-    """`elements` are stored at every point of the space, `rows` once a row. A pointwise kernel has elements only."""
+    """`elements` are stored at every point of the space, `rows` once a row. A pointwise kernel has elements only.
 
-    __slots__ = ("__weakref__", "elements", "rows")
+    `effects` are changes of raw operands, done at each point in this order before its elements are stored. A kernel with
+    effects has no folds.
+    """
 
-    def __init__(self, elements: tuple[Expression, ...], rows: tuple[Expression, ...]) -> None:
-        self.elements, self.rows = elements, rows
+    __slots__ = ("__weakref__", "effects", "elements", "rows")
+
+    def __init__(
+        self, elements: tuple[Expression, ...], rows: tuple[Expression, ...], effects: tuple[Access, ...] = ()
+    ) -> None:
+        self.elements, self.rows, self.effects = elements, rows, effects
 
     @property
     def outputs(self) -> tuple[Expression, ...]:
@@ -153,7 +211,12 @@ class Kernel(metaclass=Interned):
 
     def expressions(self) -> list[Expression]:
         """All expressions, inputs first."""
-        return topological(self.outputs, lambda e: e.inputs)
+        return topological((*self.outputs, *self.effects), lambda e: e.inputs)
+
+    def raws(self) -> list[DType]:
+        """The element types of the raw operands."""
+        found = {e.index: e.dtype for e in self.expressions() if isinstance(e, Access)}
+        return [found[k] for k in range(len(found))]
 
     def each(self, kind: type[E]) -> list[E]:
         """Those of one kind; loads and parameters by their index."""
@@ -165,10 +228,47 @@ class Kernel(metaclass=Interned):
         return sum(e.operator.cost if isinstance(e, Apply | Fold) and e.operator else 1 for e in self.expressions())
 
 
+class ProductKernel(metaclass=Interned):
+    """A matrix product with what is done to its operands on their way in, and to each sum on its way out.
+
+    a, b
+        The operands, as expressions over (..., M, K) and over (..., K, N): the prologue. A plain operand is a `Load`.
+    elements
+        What is stored at each point of (..., M, N), as expressions of `Dot`: the epilogue. Of a plain product, `Dot` itself.
+
+    Loads are counted through: those of a, then those of b, then those of the epilogue. Each belongs to one of the three
+    spaces; so do parameters, which all three may share.
+    """
+
+    __slots__ = ("__weakref__", "a", "b", "elements")
+
+    def __init__(self, a: Expression, b: Expression, elements: tuple[Expression, ...]) -> None:
+        self.a, self.b, self.elements = a, b, elements
+
+    @property
+    def outputs(self) -> tuple[Expression, ...]:
+        """All that is stored."""
+        return self.elements
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a product and nothing else."""
+        return isinstance(self.a, Load) and isinstance(self.b, Load) and self.elements == (Dot(self.a.dtype),)
+
+    def loads(self) -> tuple[list[Load], list[Load], list[Load]]:
+        """Those of a, of b and of the epilogue, each by their index."""
+        a, b, epilogue = (Kernel(roots, ()).each(Load) for roots in ((self.a,), (self.b,), self.elements))
+        return a, b, epilogue
+
+    def parameters(self) -> list[Parameter]:
+        """The numbers that travel with the launch, by their index."""
+        return Kernel((self.a, self.b, *self.elements), ()).each(Parameter)
+
+
 def numbered(expressions: Sequence[Expression]) -> tuple[tuple[Expression, ...], list[int]]:
     """Expressions whose loads are counted from 0 without gaps, and which loads those were."""
     used = [x.index for x in Kernel(tuple(expressions), ()).each(Load)]
-    return tuple(replace(e, Load, lambda x: Load(used.index(x.index), x.dtype)) for e in expressions), used
+    return tuple(replace(e, Load, lambda x: type(x)(used.index(x.index), x.dtype)) for e in expressions), used
 
 
 class Traced(Value):
@@ -211,6 +311,35 @@ def trace(function: Callable[..., Any], dtypes: Sequence[DType]) -> Expression:
     return result.expression if isinstance(result, Traced) else constant(result, BY_PYTHON[weak(result)])
 
 
+class Combiner(Operator):
+    """An operator for folds that is in no table: a function of two numbers, which kernels hold as a function of their own.
+
+    The function must be associative and commutative: threads fold in an order of their own. `fold_vjp` is as any operator's,
+    `expression(dtype)` is what the function computes of loads 0 and 1.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Any, Any], Any],
+        identity: float | bool,
+        fold_vjp: Callable[..., Any],
+        expression: Callable[[DType], Expression],
+    ) -> None:
+        def combine(a: Any, b: Any) -> Any:
+            return function(a, b)
+
+        super().__init__(combine, None, None, identity, fold_vjp, False, "any", "same", None, 1, True)
+        self.known: dict[DType, Expression] = {}
+        self.find = expression
+
+    def expression(self, dtype: DType) -> Expression:
+        """What it computes of two loads of an element type, as it was when it was first asked for."""
+        if dtype not in self.known:
+            self.known[dtype] = self.find(dtype)
+            self.cost = Kernel((self.known[dtype],), ()).cost()
+        return self.known[dtype]
+
+
 class Nest:
     """The loops that a kernel runs in: few axes, those of the row last, and the stride of every operand along each.
 
@@ -247,3 +376,8 @@ class Nest:
 def stride_class(stride: int) -> str:
     """All that a source knows of a stride."""
     return "0" if stride == 0 else "1" if stride == 1 else "s"
+
+
+def stride_classes(layouts: Iterable[Layout]) -> tuple[str, ...]:
+    """All that a source knows of raw operands: a letter for each of their dims."""
+    return tuple("".join(map(stride_class, layout.strides)) for layout in layouts)

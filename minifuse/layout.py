@@ -222,6 +222,16 @@ class Layout(metaclass=Interned):
             self.position(start for start, _, _ in ranges),
         )
 
+    def strided(self, shape: Shape, strides: tuple[int, ...], offset: int) -> "Layout":
+        """Any layout of the elements of a contiguous one: its strides and its offset count in the positions of this one.
+
+        Examples
+        --------
+        >>> row_major((24,)).strided((2, 3), (12, 1), 5).position((1, 2))
+        19
+        """
+        return Layout(shape, strides, self.offset + offset)
+
     def flip(self, *dims: int) -> "Layout":
         """The order of the elements reversed along each of the dims.
 

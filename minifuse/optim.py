@@ -8,15 +8,16 @@ Stands on tensors; knows no module. Not here: schedules of the learning rate (se
 
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
-from .autodiff import no_grad
+from .autodiff import capture_under_way, no_grad
 from .creation import tensor, zeros_like
 from .errors import DTypeError, GradientError, ShapeError
 from .in_place import store
+from .nested import Live
 from .operators import sqrt
 from .tensor import Tensor
 
@@ -37,8 +38,10 @@ class Optimizer:
         {parameter: {name: tensor or number}}, filled by the first step.
     """
 
+    not_captured = frozenset(["state"])  # a step that is a part of a fused function looks for it in each call
+
     def __init__(self, params: Iterable[Any], **settings: Any) -> None:
-        self.defaults, self.param_groups = settings, list[dict[str, Any]]()
+        self.defaults, self.param_groups = settings, list[Live]()
         self.state: dict[Tensor, dict[str, Any]] = {}
         if isinstance(params, Tensor):
             raise DTypeError(f"{self._name}: expected a list of parameters, got a tensor; write [x], or model.parameters()")
@@ -78,7 +81,7 @@ class Optimizer:
         for k, p in enumerate(params):
             self._refuse(p, k, known)
             known.add(id(p))
-        settings = {**self.defaults, **group, "params": params}
+        settings = Live({**self.defaults, **group, "params": params})
         self.check(settings)
         self.param_groups.append(settings)
 
@@ -118,17 +121,32 @@ class Optimizer:
                 if params:
                     self.update(params, group)
 
+    def number(self, settings: Mapping[str, Any], name: str) -> Any:
+        """A setting as a float; inside a fused function one that each call reads anew."""
+        by = capture_under_way()
+        return float(settings[name]) if by is None else by.live(settings, name)
+
     def update(self, params: list[Tensor], settings: Mapping[str, Any]) -> None:
         """Change these parameters of one group, all of which have a gradient; nothing is recorded."""
         raise NotImplementedError(f"{self._name} has no update; store new values in params there")
 
     def remembered(self, p: Tensor, name: str) -> Tensor:
         """What is remembered of a parameter under a name: a tensor like it, of zeros at first."""
+        by, state = capture_under_way(), self.state.get(p, {})
+        if by is None:
+            found: Tensor = self.found(p, name)
+        else:  # found, or made, by each call
+            example = state[name] if name in state else Tensor.empty(p.shape, p.dtype, p.spec.backend)
+            found = by.provided((id(self), id(p), name), partial(self.found, p, name), example)
+        return found
+
+    def found(self, p: Tensor, name: str) -> Tensor:
+        """The same, here and now."""
         state = self.state.setdefault(p, {})
         if name not in state:
             state[name] = zeros_like(p)
-        found: Tensor = state[name]
-        return found
+        kept: Tensor = state[name]
+        return kept
 
     def state_dict(self) -> dict[str, Any]:
         """Settings and state in PyTorch's form, parameters by number; the tensors are the optimizer's own, no copies.
@@ -245,7 +263,7 @@ class SGD(Optimizer):
 
     def update(self, params: list[Tensor], settings: Mapping[str, Any]) -> None:
         """One call for all."""
-        lr, momentum, decay = (float(settings[name]) for name in ("lr", "momentum", "weight_decay"))
+        lr, momentum, decay = (self.number(settings, name) for name in ("lr", "momentum", "weight_decay"))
         grads = [p.grad for p in params]
         if momentum:
             buffers = [self.remembered(p, "momentum_buffer") for p in params]
@@ -320,20 +338,33 @@ class Adam(Optimizer):
 
     def update(self, params: list[Tensor], settings: Mapping[str, Any]) -> None:
         """One call for all that have taken as many steps."""
-        by_steps: dict[int, list[Tensor]] = {}
-        for p in params:
-            state = self.state.setdefault(p, {"step": 0})
-            state["step"] += 1
-            by_steps.setdefault(state["step"], []).append(p)
-        lr, eps, decay = (float(settings[name]) for name in ("lr", "eps", "weight_decay"))
+        lr, eps, decay = (self.number(settings, name) for name in ("lr", "eps", "weight_decay"))
         beta1, beta2 = map(float, settings["betas"])
-        for t, chosen in by_steps.items():
+        for t, chosen in self.by_steps(params):
             means = [self.remembered(p, "exp_avg") for p in chosen]
             squares = [self.remembered(p, "exp_avg_sq") for p in chosen]
             grads = [p.grad for p in chosen]
             size, root = lr / (1 - beta1**t), (1 - beta2**t) ** 0.5
             numbers = size, root, eps, decay, 1 - beta1, beta2, 1 - beta2
             store(on_each(adapt, len(chosen), 4), [*chosen, *means, *squares], *grads, *numbers)
+
+    def by_steps(self, params: list[Tensor]) -> Iterable[tuple[Any, list[Tensor]]]:
+        """(steps taken, this one included; parameters that have taken so many); inside a fused function, one by one."""
+        by = capture_under_way()
+        if by is not None:
+            taken = [self.state.get(p, {}).get("step", 0) for p in params]
+            return [(by.counted(partial(self.count, p), t + 1), [p]) for p, t in zip(params, taken, strict=True)]
+        found: dict[int, list[Tensor]] = {}
+        for p in params:
+            found.setdefault(self.count(p), []).append(p)
+        return found.items()
+
+    def count(self, p: Tensor) -> int:
+        """One more step of a parameter; how many it has taken."""
+        state = self.state.setdefault(p, {"step": 0})
+        state["step"] += 1
+        taken: int = state["step"]
+        return taken
 
 
 # The formulas: a parameter, what is remembered of it, its gradient and numbers -> the new parameter and what is remembered.

@@ -135,9 +135,7 @@ class Tensor(Array):
     @requires_grad.setter
     def requires_grad(self, flag: bool) -> None:
         if flag and not self.dtype.is_float:
-            raise DTypeError(
-                f"requires_grad: only floats have gradients, this is {self.dtype}; convert it with x.to(mf.float32)"
-            )
+            raise has_no_gradient(self.dtype)
         if self.history is not None and not flag:
             raise GradientError("requires_grad: this tensor was computed from others; use x.detach() to cut it off")
         self.spec = Spec(self.spec.layout, self.dtype, self.spec.backend, bool(flag))
@@ -154,6 +152,8 @@ class Tensor(Array):
         key = view, self.spec, autodiff.mode.is_recording
         found = views.get(key)
         if found is None:
+            if (by := autodiff.capture_under_way()) is not None:
+                return by.view(view, self)
             try:
                 layout = view.layout(self.spec.layout)
             except ViewError:
@@ -191,6 +191,8 @@ class Tensor(Array):
 
     def detach(self) -> "Tensor":
         """The same memory, without history: no gradient flows."""
+        if (by := autodiff.capture_under_way()) is not None:
+            return by.detached(self)  # type: ignore[no-any-return]
         return Tensor(self.buffer, self.address, Spec(self.spec.layout, self.dtype, self.spec.backend, False))
 
     def to(self, *wanted: Any, dtype: Any = None, backend: str | None = None) -> Any:
@@ -238,6 +240,8 @@ class Tensor(Array):
         return array
 
     def _fetch(self) -> npt.NDArray[Any]:
+        if (by := autodiff.capture_under_way()) is not None:
+            by.read(self)
         return self.spec.backend.fetch(self.buffer, self.address, self.dtype, self.spec.layout)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
@@ -395,6 +399,18 @@ def one(spec: Spec) -> Tensor:
 def is_dense(layout: Layout) -> bool:
     """Whether the elements of a layout fill their memory."""
     return layout.is_dense
+
+
+def has_no_gradient(dtype: DType) -> DTypeError:
+    """The error of a gradient that is asked for where there is none."""
+    return DTypeError(f"requires_grad: only floats have gradients, this is {dtype}; convert it with x.to(mf.float32)")
+
+
+def refuse_other_than_floats(x: Any, k: int) -> None:
+    """Raise where `grad` is to differentiate something that has no gradient."""
+    if not isinstance(x, Tensor) or not x.dtype.is_float:
+        got = f"a tensor of {x.dtype}" if isinstance(x, Tensor) else type(x).__name__
+        raise DTypeError(f"grad: argument {k} is {got}, expected a tensor of floats; choose others with argnums")
 
 
 def rebuilt(array: npt.NDArray[Any], backend: str, requires_grad: bool) -> Tensor:

@@ -7,72 +7,53 @@ among them.
 To add a backend: subclass Backend, write the four methods, and `registry.register` an instance. Everything else follows.
 """
 
-import ctypes
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from math import prod
+from time import perf_counter_ns
+from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from ..dag import topological
-from ..dtypes import BY_NUMPY, DType
-from ..errors import DTypeError
-from ..kernels import Apply, Constant, Expression, Fold, Kernel, Load, Old, Parameter, Shape
-from ..layout import Layout, row_major
-from ..operators import Operator, add
+from ..dtypes import DType
+from ..kernels import Dot, Kernel, Load, ProductKernel, Shape
+from ..layout import Layout
 from ..storage import Buffer, Pool, allocate, as_array, memory
+from .decomposed import Decomposed, DecomposedProduct
+from .operand import Operand, ScalarFunction, check_fits, identity_of, load, needs_an_element
 
-ScalarFunction = Callable[..., Any]
+__all__ = [
+    "Backend",
+    "Decomposed",
+    "DecomposedProduct",
+    "Launcher",
+    "Operand",
+    "ScalarFunction",
+    "check_fits",
+    "identity_of",
+    "load",
+    "needs_an_element",
+]
+
 Launcher = Callable[..., None]
 
 
-class Operand(NamedTuple):
-    """Elements of a flat array, in a layout."""
+class HostClock:
+    """Time of the host, for backends whose launches return when they are done."""
 
-    data: npt.NDArray[Any]
-    layout: Layout
+    def mark(self) -> Any:
+        """Now."""
+        return perf_counter_ns()
 
-    @classmethod
-    def at(cls, address: int, dtype: DType, layout: Layout) -> "Operand":
-        """What lies at an address: the flat array reaches from the lowest element of the layout to the highest."""
-        low, high = layout.span()
-        memory = (ctypes.c_char * ((high - low) * dtype.itemsize)).from_address(address + low * dtype.itemsize)
-        flat = np.ndarray(high - low, dtype.numpy, memory)  # type: ignore[arg-type]  # a buffer, to NumPy
-        return cls(flat, Layout(layout.shape, layout.strides, layout.offset - low))
-
-    @classmethod
-    def new(cls, shape: Shape, dtype: DType) -> "Operand":
-        """New elements, in row-major order, not yet set."""
-        layout = row_major(shape)
-        return cls(np.empty(layout.size, dtype.numpy), layout)
-
-    @classmethod
-    def of(cls, array: npt.NDArray[Any]) -> "Operand":
-        """The elements of a NumPy array, shared."""
-        size = array.itemsize
-        layout = Layout(array.shape, tuple(stride // size for stride in array.strides), 0)
-        low, high = layout.span()
-        lowest: Any = (*[slice(None, None, -1 if stride < 0 else 1) for stride in array.strides], ...)
-        flat = np.lib.stride_tricks.as_strided(array[lowest], (high - low,), (size,))
-        return cls(flat, Layout(layout.shape, layout.strides, -low))
-
-    @property
-    def address(self) -> int:
-        """Of the element at index 0, 0, ..."""
-        return int(self.data.ctypes.data) + self.layout.offset * self.data.itemsize
-
-    def array(self) -> npt.NDArray[Any]:
-        """The same elements as a NumPy array of the layout's shape."""
-        size, layout = self.data.itemsize, self.layout
-        if layout.size == 0:  # strides and offset mean nothing
-            return np.empty(layout.shape, self.data.dtype)
-        return np.ndarray(layout.shape, self.data.dtype, self.data, layout.offset * size, [s * size for s in layout.strides])
+    def read(self, marks: Sequence[Any]) -> list[float]:
+        """Microseconds from the first of some marks to each."""
+        return [(mark - marks[0]) / 1e3 for mark in marks]
 
 
 class Backend:
     """Runs kernels on one device. The four methods are all that it must have."""
 
     name = "base"
+    has_limits = False  # whether the hardware can be what limits it, so that it makes sense to measure how near it comes
     is_host = True  # whether its memory is that of NumPy
 
     def map(self, op: ScalarFunction, a: Operand, out: Operand) -> None:
@@ -125,17 +106,29 @@ class Backend:
     # Kernels.
 
     def bind(
-        self, kernel: Kernel, shape: Shape, dims: tuple[int, ...], outputs: Sequence[Layout], inputs: Sequence[Layout]
+        self,
+        kernel: Kernel,
+        shape: Shape,
+        dims: tuple[int, ...],
+        outputs: Sequence[Layout],
+        inputs: Sequence[Layout],
+        raws: Sequence[Layout] = (),
     ) -> Launcher:
-        """Do all that follows from the layouts of a kernel's outputs and inputs, expanded to `shape`.
+        """Do all that follows from the layouts of a kernel's outputs and inputs, expanded to `shape`, and of raw operands.
 
-        Gives launch(*addresses of outputs and inputs, *numbers). This default takes the kernel apart into map, zip and
-        reduce, one expression at a time, so that any backend of four methods runs every fused function.
+        Gives launch(*addresses of outputs, inputs and raw operands, *numbers). This default takes the kernel apart into map,
+        zip and reduce, one expression at a time, so that any backend of four methods runs every fused function.
         """
-        return Decomposed(self, kernel, shape, dims, outputs, inputs).launch
+        return Decomposed(self, kernel, shape, dims, outputs, inputs, raws).launch
 
     def source(
-        self, kernel: Kernel, shape: Shape, dims: tuple[int, ...], outputs: Sequence[Layout], inputs: Sequence[Layout]
+        self,
+        kernel: Kernel,
+        shape: Shape,
+        dims: tuple[int, ...],
+        outputs: Sequence[Layout],
+        inputs: Sequence[Layout],
+        raws: Sequence[Layout] = (),
     ) -> str:
         """The text that runs, where there is one."""
         return f"# {self.name}: {len(kernel.outputs)} outputs over {shape}, one operation at a time\n"
@@ -150,125 +143,47 @@ class Backend:
 
         return launch
 
+    def bind_product(self, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
+        """A matrix product with prologue and epilogue: launch(*addresses of outputs and inputs, *numbers).
+
+        Layouts of outputs and of the epilogue's inputs have the shape (..., M, N), those of a's (..., M, K), of b's
+        (..., K, N), with equal batch dims. This default computes operands and sums that are not plain one after the other.
+        """
+        return DecomposedProduct(self, kernel, outputs, inputs).launch
+
+    def refused_product(self, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
+        """Why this product should not be one kernel, in words; empty if it should."""
+        return ""
+
+    def count_launches(self, kernel: Kernel, shape: Shape, dims: tuple[int, ...]) -> int:
+        """How many kernels are started for a kernel over a shape: none where there is nothing to store."""
+        return int(all(n for d, n in enumerate(shape) if d not in dims))
+
+    def product_cost(self, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
+        """(how many kernels are started for a product, bytes of memory that they hand on to each other)."""
+        plain = [isinstance(kernel.a, Load), isinstance(kernel.b, Load), kernel.elements == (Dot(kernel.a.dtype),)]
+        a, b = (inputs[loads[0].index] for loads in kernel.loads()[:2])
+        sizes = a.size, b.size, prod((*a.shape[:-1], b.shape[-1]))
+        scratch = sum(size for size, is_plain in zip(sizes, plain, strict=True) if not is_plain)
+        return 1 + plain.count(False), scratch * kernel.a.dtype.itemsize
+
+    def product_source(self, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
+        """The text that runs, where there is one; else what runs, in words."""
+        a, b = (inputs[loads[0].index].shape for loads in kernel.loads()[:2])
+        return f"# {self.name}: matmul of {a} and {b}, {kernel.a.dtype}\n"
+
+    joins_launches = False  # whether `bind_sequence` gains anything
+
+    def bind_sequence(self, launches: Sequence[Launcher], counts: Sequence[int]) -> Launcher | None:
+        """One launcher of several launches, of which launch k takes counts[k] of the values; None if that gains nothing.
+
+        The addresses among the values are valid during the call alone, as those of a single launch are.
+        """
+        return None
+
+    def clock(self) -> Any:
+        """What tells how long launches take."""
+        return HostClock()
+
     def __repr__(self) -> str:
         return self.name
-
-
-class Decomposed:
-    """A kernel as a sequence of map, zip and reduce, each over the whole space or over one value a row."""
-
-    def __init__(
-        self,
-        backend: Backend,
-        kernel: Kernel,
-        shape: Shape,
-        dims: tuple[int, ...],
-        outputs: Sequence[Layout],
-        inputs: Sequence[Layout],
-    ) -> None:
-        self.backend, self.kernel, self.shape, self.dims = backend, kernel, shape, dims
-        self.outputs, self.inputs, self.is_empty = outputs, inputs, 0 in shape
-        self.rows = tuple(1 if d in dims else n for d, n in enumerate(shape))
-        self.space: dict[Expression, Shape] = {}
-        for e in kernel.expressions():
-            if isinstance(e, Load):
-                varies = any(shape[d] > 1 and inputs[e.index].strides[d] for d in dims)
-            else:
-                varies = isinstance(e, Old) or shape in [self.space[x] for x in e.inputs]
-            self.space[e] = shape if varies and not isinstance(e, Fold) else self.rows
-
-    def launch(self, *values: Any) -> None:
-        """Compute every expression, then store the outputs. An empty space has no elements, but may have rows."""
-        found, first = dict[Expression, Operand](), len(self.kernel.elements)
-        outputs = list(enumerate(zip(self.kernel.outputs, self.outputs, strict=True)))[first if self.is_empty else 0 :]
-        for e in topological([e for _, (e, _) in outputs], self.inputs_of):
-            found[e] = self.value(e, found, values)
-        for k, (e, layout) in outputs:
-            shape = layout.shape if k < first else self.rows
-            target = Operand.at(values[k], e.dtype, Layout(shape, layout.strides, layout.offset))
-            self.backend.map(identity, Operand(found[e].data, found[e].layout.expand(*shape)), target)
-
-    def inputs_of(self, e: Expression) -> tuple[Expression, ...]:
-        """What is computed before an expression; nothing before a fold of nothing."""
-        return () if self.is_empty and isinstance(e, Fold) else e.inputs
-
-    def value(self, e: Expression, found: dict[Expression, Operand], values: tuple[Any, ...]) -> Operand:
-        """The elements of an expression, from those of its inputs."""
-        if isinstance(e, Load):
-            layout = self.inputs[e.index]
-            place = Layout(self.space[e], layout.strides, layout.offset)
-            return Operand.at(values[len(self.outputs) + e.index], e.dtype, place)
-        if isinstance(e, Old):
-            operand = Operand.at(values[e.index], e.dtype, self.outputs[e.index])
-            return Operand(operand.array().copy().reshape(-1), row_major(operand.layout.shape))
-        out = Operand.new(self.space[e], e.dtype)
-        if isinstance(e, Constant | Parameter):
-            number = e.value if isinstance(e, Constant) else values[len(self.outputs) + len(self.inputs) + e.index]
-            try:
-                out.data[...] = number
-            except OverflowError:
-                raise does_not_fit(number, e.dtype) from None
-        elif isinstance(e, Fold):
-            x = Operand.new(self.shape, e.dtype) if self.is_empty else found[e.inputs[0]]
-            self.backend.reduce(e.operator, Operand(x.data, x.layout.expand(*self.shape)), out, self.dims)
-        elif isinstance(e, Apply):
-            self.elementwise(e.operator or caster(e.dtype), [self.seen(e, found[x]) for x in e.inputs], out)
-        return out
-
-    def seen(self, e: Expression, operand: Operand) -> Operand:
-        """An operand in the space of e."""
-        shape, layout = self.space[e], operand.layout
-        if layout.shape == self.shape:
-            return Operand(operand.data, Layout(shape, layout.strides, layout.offset))
-        return Operand(operand.data, layout.expand(*shape))
-
-    def elementwise(self, op: ScalarFunction, xs: Sequence[Operand], out: Operand) -> None:
-        """Any number of operands by map and zip: where(c, a, b) is (a if c else 0) + (0 if c else b)."""
-        if len(xs) == 1:
-            self.backend.map(op, xs[0], out)
-        elif len(xs) == 2:
-            self.backend.zip(op, xs[0], xs[1], out)
-        else:
-            c, a, b = xs
-            chosen, other = [Operand(np.empty_like(out.data), out.layout) for _ in range(2)]
-            self.backend.zip(lambda c, a: a if c else 0, c, a, chosen)
-            self.backend.zip(lambda c, b: 0 if c else b, c, b, other)
-            self.backend.zip(add, chosen, other, out)
-
-
-def does_not_fit(number: Any, dtype: DType) -> DTypeError:
-    """The error of a Python number that an element type does not hold."""
-    return DTypeError(f"{number} does not fit {dtype}, the type of the tensor beside it; convert the tensor, or use a float")
-
-
-def check_fits(value: Any, dtype: DType) -> None:
-    """Raise for a number that an element type does not hold."""
-    bits = 8 * dtype.itemsize - 1
-    if dtype.is_integer and not -(1 << bits) <= value < 1 << bits:
-        raise does_not_fit(value, dtype)
-
-
-def load(index: int, operand: Operand) -> Load:
-    """The elements of an operand, as an expression."""
-    return Load(index, BY_NUMPY[operand.data.dtype])
-
-
-def identity(x: Any) -> Any:
-    """x itself."""
-    return x
-
-
-def caster(dtype: DType) -> ScalarFunction:
-    """The function that converts a number to an element type."""
-    return dtype.numpy.type
-
-
-def identity_of(op: ScalarFunction, dtype: DType) -> Any:
-    """Where a fold starts: the operator's identity; None where it has none, so that it starts with the first element."""
-    return op.identity_in(dtype) if isinstance(op, Operator) else getattr(op, "identity", None)
-
-
-def needs_an_element(op: ScalarFunction, shape: Shape) -> DTypeError:
-    """The error of a fold of nothing with a function that has no identity."""
-    name = getattr(op, "__name__", op)
-    return DTypeError(f"reduce: {name} has no identity, so it cannot fold shape {shape}; set {name}.identity = ... first")

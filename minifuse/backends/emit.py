@@ -15,7 +15,21 @@ from typing import Any
 
 from ..dag import topological
 from ..dtypes import DType, bool_
-from ..kernels import Apply, Constant, Expression, Fold, Kernel, Load, Old, Parameter
+from ..kernels import (
+    Access,
+    Apply,
+    AtomicAdd,
+    Combiner,
+    Constant,
+    Expression,
+    Fold,
+    Kernel,
+    Load,
+    Old,
+    Parameter,
+    Position,
+    RawLoad,
+)
 from ..operators import Operator
 
 BLOCK = 1024  # columns that are walked side by side
@@ -48,13 +62,24 @@ class Dialect:
 
 
 class Source:
-    """The body of one kernel. `rows` leading axes are rows, the others lie along the row; `classes` as in Nest."""
+    """The body of one kernel. `rows` leading axes are rows, the others lie along the row; `classes` as in Nest.
 
-    def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], dialect: Dialect) -> None:
-        self.kernel, self.rows, self.dialect, self.axes = kernel, rows, dialect, len(classes[0])
+    `raws` are the classes of the strides of raw operands, a letter for each dim of theirs.
+    """
+
+    def __init__(
+        self, kernel: Kernel, rows: int, classes: Sequence[str], dialect: Dialect, raws: Sequence[str] = ()
+    ) -> None:
+        self.kernel, self.rows, self.dialect = kernel, rows, dialect
+        self.axes = len(classes[0]) if classes else 1
         self.order, self.folds = kernel.expressions(), kernel.each(Fold)
-        names = [f"out{k}" for k in range(len(kernel.outputs))] + [f"in{e.index}" for e in kernel.each(Load)]
+        names = [f"out{k}" for k in range(len(kernel.outputs))] + [name_of(e) for e in kernel.each(Load)]
         self.classes = dict(zip(names, classes, strict=True))
+        self.raws = {f"raw{k}": c for k, c in enumerate(raws)}
+        self.combiners: dict[tuple[Combiner, DType], str] = {}
+        for e in self.order:
+            if isinstance(e, Apply | Fold) and isinstance(e.operator, Combiner):
+                self.combiners.setdefault((e.operator, e.dtype), f"combine{len(self.combiners) or ''}")
         self.names: dict[Expression, str] = {e: f"p{e.index}" for e in kernel.each(Parameter)}  # while they are in scope
         self.after: dict[Expression, int] = {}  # how many sweeps a value must wait for
         self.varies: dict[Expression, bool] = {}  # whether it varies along the row
@@ -62,12 +87,12 @@ class Source:
             self.after[e] = max((self.after[x] for x in e.inputs), default=0) + isinstance(e, Fold)
             self.varies[e] = not isinstance(e, Fold) and any(self.varies[x] for x in e.inputs)
             if isinstance(e, Load):
-                self.varies[e] = bool(self.classes[f"in{e.index}"][rows:].strip("0"))
-            elif isinstance(e, Old):
+                self.varies[e] = bool(self.classes[name_of(e)][rows:].strip("0"))
+            elif isinstance(e, Old) or (isinstance(e, Access) and kernel.effects):
                 self.varies[e] = True
         across = [c[rows - 1] + c[-1] for name, c in self.classes.items() if name.startswith("in")]
         self.is_columns = dialect.folds_columns and bool(self.folds) and "1s" in across and "s1" not in across
-        tails = {c[-2:] for c in classes}
+        tails = {c[-2:] for name, c in self.classes.items() if not name.startswith("base")}
         self.is_tiled = dialect.has_tiles and not self.folds and "1s" in tails and bool(tails & {"s1", "01"})
         self.lines: list[str] = []
         self.depth, self.count = 1, 0
@@ -91,15 +116,37 @@ class Source:
 
     def place(self, name: str) -> str:
         """The element of an operand at the point that the loops have reached."""
-        terms = [f"i{a}" if c == "1" else f"i{a} * {name}_{a}" for a, c in enumerate(self.classes[name]) if c != "0"]
-        return f"{name}[{' + '.join(terms) or '0'}]"
+        return f"{name}[{self.position(name)}]"
+
+    def position(self, name: str) -> str:
+        """Where that element lies."""
+        return position(name, [f"i{a}" for a in range(self.axes)], self.classes[name])
+
+    def raw_position(self, e: Access) -> str:
+        """Where the element of a raw operand lies that is accessed."""
+        name = f"raw{e.index}"
+        classes = self.raws[name]
+        used = [
+            c if not (isinstance(x, Constant) and x.value == 0) else "0" for x, c in zip(e.inputs, classes, strict=False)
+        ]
+        read = self.bare if used.count("0") == len(used) - 1 and "1" in used else self.text
+        return position(name, [read(x) for x in e.inputs[: len(classes)]], used)
+
+    def operator_name(self, e: Apply | Fold) -> str:
+        """What the kernel calls the operator of an expression."""
+        assert e.operator is not None
+        return self.combiners[e.operator, e.dtype] if isinstance(e.operator, Combiner) else e.operator.name
 
     def text(self, e: Expression) -> str:
         """An expression in Python's words."""
         if e in self.names:
             return self.names[e]
+        if isinstance(e, Position):
+            return f"({name_of(e)} + {self.position(name_of(e))})"
         if isinstance(e, Load):
-            return self.dialect.load(self.place(f"in{e.index}"), e.dtype)
+            return self.dialect.load(self.place(name_of(e)), e.dtype)
+        if isinstance(e, Access):
+            return self.dialect.load(f"raw{e.index}[{self.raw_position(e)}]", e.dtype)
         if isinstance(e, Old):
             return self.dialect.load(self.place(f"out{e.index}"), e.dtype)
         if isinstance(e, Constant):
@@ -109,7 +156,7 @@ class Source:
         if e.operator is None:
             return f"({inputs[0]} != 0)" if e.dtype is bool_ else f"{e.dtype.short}({inputs[0]})"
         if e.operator.symbol is None:
-            return f"{e.operator.name}({', '.join(inputs)})"
+            return f"{self.operator_name(e)}({', '.join(inputs)})"
         text = f" {e.operator.symbol} ".join(inputs) if len(inputs) == 2 else f"{e.operator.symbol}{inputs[0]}"
         return f"i32({text})" if e.dtype.short == "i32" else f"({text})"  # int32 wraps around; Numba would widen it
 
@@ -138,6 +185,37 @@ class Source:
     def store(self, k: int, e: Expression) -> None:
         """Store output k."""
         self.line(f"{self.place(f'out{k}')} = {self.bare(e)}")
+
+    def do_effects(self) -> None:
+        """Change raw operands, one effect after the other; what was loaded before a change is loaded before it."""
+        for k, effect in enumerate(self.kernel.effects):
+            loads = [e for e in self.order if isinstance(e, RawLoad) and e.time <= k]
+            self.define([*loads, *effect.inputs], always=loads)
+            name, place, value = f"raw{effect.index}", self.raw_position(effect), self.bare(effect.inputs[-1])
+            is_add = isinstance(effect, AtomicAdd)
+            self.line(f"atomic_add({name}, {place}, {value})" if is_add else f"{name}[{place}] = {value}")
+
+    def functions(self) -> list[list[str]]:
+        """The lines of the functions that the kernel's own folds combine with."""
+        found = []
+        for (operator, dtype), name in self.combiners.items():
+            kept = self.names, self.lines, self.depth, self.count
+            self.names = self.operands_of_combiner(dtype)
+            self.lines, self.depth, self.count = [f"def {name}(a, b):"], 1, 0
+            e = operator.expression(dtype)
+            self.define([e])
+            self.line(f"return {self.combined(e)}")
+            found.append(self.lines)
+            self.names, self.lines, self.depth, self.count = kept
+        return found
+
+    def operands_of_combiner(self, dtype: DType) -> dict[Expression, str]:
+        """What such a function calls its operands."""
+        return {Load(0, dtype): "a", Load(1, dtype): "b"}
+
+    def combined(self, e: Expression) -> str:
+        """What such a function gives."""
+        return self.bare(e)
 
     # Loops.
 
@@ -196,7 +274,7 @@ class Source:
                             self.store(k, e)
             folds = [e for e in self.folds if self.after[e.inputs[0]] == sweep]
             ready = [(k, e) for k, e in enumerate(self.kernel.elements) if e in now]
-            if folds or ready:
+            if folds or ready or self.kernel.effects:
                 self.sweep(folds, ready, self.park(sweep, folds))
 
     def store_rows(self) -> list[str]:
@@ -231,6 +309,7 @@ class Source:
         if self.is_tiled:
             along = [f"for i{self.rows} in range(tile{self.rows}, min(tile{self.rows} + {TILE}, n{self.rows})):"]
         with self.block(*along), self.columns():
+            self.do_effects()
             done = [self.parking.pop(k) for k, _ in elements if k in self.parking]
             for e in done:  # fetched before its place is taken
                 self.name(e)
@@ -242,7 +321,8 @@ class Source:
                 self.store(k, e)
             for fold, name in totals.items():
                 x, operator = self.bare(fold.inputs[0]), fold.operator
-                self.line(f"{name} {operator.symbol}= {x}" if operator.symbol else f"{name} = {operator.name}({name}, {x})")
+                combined = f"{self.operator_name(fold)}({name}, {x})"
+                self.line(f"{name} {operator.symbol}= {x}" if operator.symbol else f"{name} = {combined}")
             for k, e in elements:
                 self.store(k, e)
         waiting: dict[Expression, str] = {e: self.place(f"out{k}") for k, e in parked.items()}
@@ -260,6 +340,19 @@ class Source:
             with self.columns():
                 for e, name in totals.items():
                     self.line(f"{name} = {literal(e.operator.identity_in(e.dtype), e.dtype)}")
+
+
+def name_of(e: Load) -> str:
+    """What the kernel calls an input: where it lies in memory, or, where it has none, the position of its first element."""
+    return f"{'base' if isinstance(e, Position) else 'in'}{e.index}"
+
+
+def position(name: str, indices: Sequence[str], classes: Sequence[str]) -> str:
+    """The position of an index in an operand whose strides are of these classes."""
+    terms = [
+        i if c == "1" else f"{i} * {name}_{d}" for d, (i, c) in enumerate(zip(indices, classes, strict=True)) if c != "0"
+    ]
+    return " + ".join(terms) or "0"
 
 
 def needed_by(root: Expression) -> list[Expression]:

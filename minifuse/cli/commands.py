@@ -71,6 +71,26 @@ def check(
 
 
 @app.command()
+def explain(
+    what: Annotated[str, typer.Argument(help="FILE.py:function; fused or not. The file is imported, the function not run.")],
+    shape: Annotated[
+        str | None, typer.Option(help="Of the arguments: 1024x1024,1024,0.5; else EXAMPLE = (...) in the file says it.")
+    ] = None,
+    dtype: Annotated[str | None, typer.Option(help="Of the arguments of --shape: one, or one for each with commas.")] = None,
+    backend: Backend = None,
+    grad: Annotated[
+        bool, typer.Option("--grad", help="Take gradients of all arguments: explain the backward pass too.")
+    ] = False,
+    source: Annotated[bool, typer.Option("--source", help="Show the host program and the kernels too.")] = False,
+    json: Json = False,
+) -> None:
+    """Say what fusion makes of a function: kernels, launches, bytes moved, peak memory, and every refused merge."""
+    from .explain import Request, run
+
+    raise typer.Exit(run(Request(what, shape, dtype, backend, grad), source, json))
+
+
+@app.command()
 def trace(
     what: Annotated[
         str | None, typer.Argument(help="add, exp, sum, softmax, matmul, matmul:naive, FILE.py:kernel, ...")

@@ -1,9 +1,11 @@
 """The gradient of a captured computation, as more nodes; and what of the computation is kept for it."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
+from types import MappingProxyType
 
 from ..dag import topological
 from ..functions import Embed, Fold, Matmul, View
+from ..operators import Operator, detach
 from .node import Argument, Node, base, inputs_of, substitute
 
 
@@ -30,7 +32,8 @@ def depending(order: Sequence[Node], wanted: Sequence[Node]) -> set[Node]:
     """The floating nodes that depend on those wanted; `order` has inputs first."""
     found = set(wanted)
     for node in order:
-        if getattr(node.dtype, "is_float", False) and found.intersection(node.inputs):
+        flows = node.function is not detach and getattr(node.function, "vjp", None) is not None
+        if flows and getattr(node.dtype, "is_float", False) and found.intersection(node.inputs):
             found.add(node)
     return found
 
@@ -40,13 +43,14 @@ class Gradient:
 
     def __init__(self, sources: list[Node], outputs: list[Node]) -> None:
         self.sources, self.outputs = sources, outputs
+        self.of = ""  # the name of what it is the gradient of
 
     def __call__(self, *nodes: Node) -> tuple[Node, ...]:
         """The gradients, with these nodes in the place of the sources."""
         return tuple(substitute(self.outputs, dict(zip(self.sources, nodes, strict=True))))
 
     def __repr__(self) -> str:
-        return "gradient"
+        return f"gradient of {self.of}" if self.of else "gradient"
 
 
 class Backward:
@@ -54,8 +58,10 @@ class Backward:
 
     Kept is what lies in memory in any case (outputs, operands of products), what is dear (folds, products), and what
     must have the very same bits (the input of a fold that selects); all else is computed again inside the backward
-    kernels. To be differentiated again, a backward pass is a function of inputs and outputs alone: those remember how
-    they were made.
+    kernels, unless `recompute` is "none". To be differentiated again, a backward pass is a function of inputs and outputs
+    alone: those remember how they were made.
+
+    Outputs that are `cut` carry no gradient. `leaves` are nodes that stand for an argument too: what it was changed to.
 
     inputs
         Indices of the arguments whose data it needs.
@@ -64,35 +70,56 @@ class Backward:
         outputs, or reshaped as outputs.
     receivers
         Indices of the arguments that receive a gradient, in the order of the results.
+    is_changed
+        Whether it needs what an argument was changed to in place; then it cannot be differentiated again.
     function, differentiable
         The backward pass, of (inputs, gradients of the outputs, saved), or of (..., outputs among saved) to be
         differentiated again.
     """
 
-    def __init__(self, arguments: Sequence[Node], outputs: Sequence[Node], wanted: Sequence[Node]) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[Node],
+        outputs: Sequence[Node],
+        wanted: Sequence[Node],
+        cut: Collection[int] = (),
+        recompute: str = "auto",
+        leaves: Mapping[Node, Node] = MappingProxyType({}),
+    ) -> None:
         arrived = [Node(Argument(len(arguments) + k), (), y.shape, y.dtype) for k, y in enumerate(outputs)]
-        found = dict(zip(wanted, differentiate(outputs, arrived, wanted), strict=True))
+        flowing = [(y, g) for k, (y, g) in enumerate(zip(outputs, arrived, strict=True)) if k not in cut]
+        asked = [*wanted, *[leaf for leaf, argument in leaves.items() if argument in set(wanted)]]
+        found = dict(zip(asked, differentiate([y for y, _ in flowing], [g for _, g in flowing], asked), strict=True))
+        for leaf in asked[len(wanted) :]:
+            if (g := found[leaf]) is not None:
+                before = found[leaves[leaf]]
+                found[leaves[leaf]] = g if before is None else before + g
         self.receivers = [k for k, x in enumerate(arguments) if found.get(x) is not None]
         gradients = [g for k in self.receivers if (g := found[arguments[k]]) is not None]
         order = topological(outputs, inputs_of)
-        self.matters = depending(order, [arguments[k] for k in self.receivers])
+        receiving = {arguments[k] for k in self.receivers}
+        self.matters = depending(order, [*receiving, *[leaf for leaf in asked[len(wanted) :] if leaves[leaf] in receiving]])
         forward = [x for x in order if x.inputs]
         self.selected = {base(*x.inputs) for x in forward if isinstance(x.function, Fold) and x.function.operator.selects}
-        once, again = self._kept(forward, outputs), {under_reshapes(y): k for k, y in enumerate(outputs)}
-        used_once, used_again = frontier(gradients, once), frontier(gradients, again.keys())
+        once = self._kept(forward, outputs, recompute) | set(asked[len(wanted) :])
+        again = {under_reshapes(y): k for k, y in enumerate(outputs)}
+        used_once, used_again = frontier(gradients, once), frontier(gradients, {*again, *asked[len(wanted) :]})
         needed = dict.fromkeys(used_once + used_again)
         read = {x.function for x in needed}  # a number may have taken a dtype since it was given
         self.inputs = [k for k, x in enumerate(arguments) if x.function in read]
         self.saved = [x for x in needed if x.inputs]
+        self.is_changed = any(leaf in set(self.saved) for leaf in asked[len(wanted) :])
         self.outputs_among_saved = [(k, again[x]) for k, x in enumerate(self.saved) if x in again]
         given = [*[arguments[k] for k in self.inputs], *arrived]
         self.function = Gradient([*given, *self.saved], gradients)
         self.differentiable = Gradient([*given, *[self.saved[k] for k, _ in self.outputs_among_saved]], gradients)
 
-    def _kept(self, forward: Sequence[Node], outputs: Sequence[Node]) -> set[Node]:
+    def _kept(self, forward: Sequence[Node], outputs: Sequence[Node], recompute: str) -> set[Node]:
         in_memory = [base(y) for y in outputs]
         in_memory += [base(x) for y in forward if isinstance(y.function, Matmul) for x in y.inputs]
         dear = [x for x in forward if isinstance(x.function, Fold | Matmul | Embed)]
+        if recompute == "none":
+            dear += [x for x in forward if isinstance(x.function, Operator)]
         return {x for x in (*self.selected, *in_memory, *dear) if x.inputs}
 
 

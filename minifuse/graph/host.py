@@ -9,26 +9,45 @@ Nothing is decided in it, so a call costs no more than these lines. `del` after 
 planning there is: the pool sees it as free, and the next `allocate` of the same call gets it.
 """
 
+import re
 from collections.abc import Callable, Sequence
+from itertools import accumulate
+from keyword import iskeyword
 from math import inf, nan
 from typing import Any
 
 from ..storage import binned
 from .schedule import Schedule
-from .steps import Place
+from .steps import NOWHERE, Place, Step
+
+OURS = re.compile(  # no names for inputs
+    r"([xmy]|spec|draw|count|settings)\d+|launch.*|allocate|Tensor|Call|call|plan|inf|nan|run|float"
+)
+
+FEW = 3  # launches, from which on they are handed to a backend together
+
+INPUT = re.compile(r"\bx(\d+)\b")  # in the text of what each call makes
 
 
 class HostProgram:
-    """The text of a plan's call, and the names that it uses.
+    """The text of a plan's call, and the names that it uses. Kernels are bound when it becomes a function.
 
-    `places` and `specs` are those of the plan's outputs, then of what it saves; `targets` are the arguments that the first
-    outputs are stored in.
+    `places` and `specs` are those of the plan's outputs, then of what it saves; `names` are the user's, of the arguments.
     """
 
-    def __init__(self, plan: Any, schedule: Schedule, places: Sequence[Place], specs: Sequence[Any], call: type) -> None:
+    def __init__(
+        self,
+        plan: Any,
+        schedule: Schedule,
+        places: Sequence[Place],
+        specs: Sequence[Any],
+        call: type,
+        names: Sequence[str] = (),
+    ) -> None:
         self.plan, self.schedule, self.places, self.specs = plan, schedule, places, specs
         self.count, self.outputs = len(plan.arguments), len(plan.outputs)
-        self.memory = [f"x{k}" for k in range(self.count)] + [f"m{k}" for k in range(len(schedule.sizes))]
+        self.memory = named(names, self.count) + [f"m{k}" for k in range(len(schedule.sizes))]
+        self.is_joined = plan.backend.joins_launches and len(schedule.steps) >= FEW
         self.names = {
             "allocate": plan.backend.allocate,
             "Tensor": plan.tensor,
@@ -38,41 +57,87 @@ class HostProgram:
             "nan": nan,
         }
         given = self.count - len(plan.hidden)
-        self.names |= dict(zip(self.memory[given:], plan.hidden))  # noqa: B905  # the buffers come after
-        body = [*self.steps(), *self.results(), *self.record(), self.returned()]
+        body = [*self.given(self.memory[given : self.count], plan.hidden), *self.steps()]
+        body += [*self.results(), *self.record(), self.returned()]
         self.text = "\n    ".join([f"def run({', '.join(self.memory[:given])}):", *body]) + "\n"
 
-    def function(self) -> Callable[..., Any]:
-        """The text as a function. It is our own text, of names and integers: nothing that a user wrote gets in."""
-        exec(
-            compile(self.text, f"<host program of {getattr(self.plan.function, '__name__', self.plan.function)}>", "exec"),
-            self.names,
-        )
-        run: Callable[..., Any] = self.names["run"]
+    def function(self, around: Callable[[int, Any], Any] = lambda k, launch: launch) -> Callable[..., Any]:
+        """The text as a function, with its kernels bound; `around` may put something in the place of launch k.
+
+        It is our own text, of names and integers: of what a user wrote only identifiers get in.
+        """
+        bound = [step.bind(self.plan.backend) for step in self.schedule.steps]
+        launches = [around(k, launch) for k, launch in enumerate(bound)]
+        names = self.names | {f"launch{k}": launch for k, launch in enumerate(launches)}
+        if self.is_joined:
+            counts = [len(step.operands()) + len(step.numbers) for step in self.schedule.steps]
+            joined = self.plan.backend.bind_sequence(bound, counts) if launches == bound else None
+            names["launches"] = joined or one_by_one(launches, counts)
+        title = f"<host program of {getattr(self.plan.function, '__name__', self.plan.function)}>"
+        exec(compile(self.text, title, "exec"), names)
+        run: Callable[..., Any] = names["run"]
         return run
 
+    def given(self, names: Sequence[str], hidden: Sequence[Any]) -> list[str]:
+        """Inputs that the caller does not pass: tensors by their names, and what each call makes."""
+        lines = []
+        for name, x in zip(names, hidden, strict=True):
+            if hasattr(x, "text"):
+                self.names |= x.names
+                lines.append(f"{name} = {INPUT.sub(lambda of: self.memory[int(of[1])], x.text)}")
+            else:
+                self.names[name] = x
+        return lines
+
     def address(self, slot: int, offset: int) -> str:
-        """The address of a place in the memory of the call."""
+        """The address of a place in the memory of the call; of positions the first one."""
+        if slot == NOWHERE:
+            return str(offset)
         return f"{self.memory[slot]}.address{f' + {offset}' * bool(offset)}"
 
     def steps(self) -> list[str]:
         """Allocate, launch, let go."""
-        steps, lines, allocated = self.schedule.steps, [], set(range(self.count))
+        if self.is_joined:
+            return self.joined()
+        steps, lines, allocated = self.schedule.steps, [], {NOWHERE, *range(self.count)}
         kept = {slot for slot, _ in self.places} | allocated
         last_use = {slot: k for k, step in enumerate(steps) for slot, _ in step.outputs + step.inputs}
         for k, step in enumerate(steps):
             for slot in [slot for slot, _ in step.outputs if slot not in allocated]:
                 lines.append(f"{self.memory[slot]} = allocate({binned(self.schedule.sizes[slot - self.count])})")
                 allocated.add(slot)
-            self.names[f"launch{k}"] = step.bind(self.plan.backend)
-            values = [self.address(slot, offset) for slot, offset in step.operands()]
-            values += [x if isinstance(x, str) else self.memory[x] for x in step.numbers]
-            lines.append(f"launch{k}({', '.join(values)})")
+            lines.append(f"launch{k}({', '.join(self.values(step))})")
             done = [
                 self.memory[slot] for slot in dict(step.outputs + step.inputs) if last_use[slot] == k and slot not in kept
             ]
             lines += [f"del {', '.join(done)}"] * bool(done)
         return lines
+
+    def values(self, step: Step) -> list[str]:
+        """Addresses and numbers of a launch."""
+        values = [self.address(slot, offset) for slot, offset in step.operands()]
+        return values + [x if isinstance(x, str) else self.memory[x] for x in step.numbers]
+
+    def joined(self) -> list[str]:
+        """Allocate everything, then launch everything at once. A buffer that is done with is used again by its name.
+
+        To let it go before the launches have happened would lend it to another thread.
+        """
+        steps, lines, calls = self.schedule.steps, list[str](), list[str]()
+        free, allocated = dict[int, list[str]](), {NOWHERE, *range(self.count)}
+        kept = {slot for slot, _ in self.places} | allocated
+        last_use = {slot: k for k, step in enumerate(steps) for slot, _ in step.outputs + step.inputs}
+        for k, step in enumerate(steps):
+            for slot in [slot for slot, _ in step.outputs if slot not in allocated]:
+                size = binned(self.schedule.sizes[slot - self.count])
+                again = free.get(size)
+                lines.append(f"{self.memory[slot]} = {again.pop() if again else f'allocate({size})'}")
+                allocated.add(slot)
+            calls.append(f"    {', '.join(self.values(step))},  # launch{k}")
+            for slot in dict(step.outputs + step.inputs):
+                if last_use[slot] == k and slot not in kept:
+                    free.setdefault(binned(self.schedule.sizes[slot - self.count]), []).append(self.memory[slot])
+        return [*lines, "launches(", *calls, ")"]
 
     def results(self) -> list[str]:
         """A tensor around each output, and around what is saved."""
@@ -98,3 +163,24 @@ class HostProgram:
         if not self.places:  # all is stored in the targets
             return "return None"
         return f"return {', '.join(f'y{k}' for k in range(self.outputs))}{',' * self.plan.is_tuple}"
+
+
+def one_by_one(launches: Sequence[Any], counts: Sequence[int]) -> Callable[..., None]:
+    """Several launches as one, which takes the values of all."""
+    ends = list(accumulate(counts))
+
+    def launch(*values: Any) -> None:
+        for run, end, count in zip(launches, ends, counts, strict=True):
+            run(*values[end - count : end])
+
+    return launch
+
+
+def named(names: Sequence[str], count: int) -> list[str]:
+    """What the text calls the arguments: the user's names, where Python takes them and they are free; else x0, x1, ..."""
+    found: list[str] = []
+    for k in range(count):
+        name = names[k] if k < len(names) else ""
+        is_free = name.isidentifier() and not (iskeyword(name) or OURS.fullmatch(name) or name in found)
+        found.append(name if is_free else f"x{k}")
+    return found

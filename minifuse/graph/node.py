@@ -4,21 +4,21 @@ Broadcasts and casts are nodes of their own, so all inputs of an elementwise nod
 Nothing here knows memory or kernels.
 """
 
-import sys
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import local
 from typing import Any
+
+import numpy as np
 
 from ..array import Array
 from ..dag import Interned, topological
-from ..dtypes import BY_PYTHON, DType, as_dtype, weak
-from ..errors import FuseError
-from ..functions import Cast, Copy, Full, Function, View
+from ..dtypes import BY_PYTHON, DType, as_dtype, bool_, int64, weak
+from ..errors import FuseError, users_line
+from ..functions import Cast, Copy, Full, Function, Range, Same, View
 from ..kernels import constant
 from ..layout import broadcast, row_major
 from ..operators import Operator
-
-PACKAGE = str(Path(__file__).parents[1])
 
 
 class Argument(metaclass=Interned):
@@ -55,7 +55,7 @@ class Node(Array, metaclass=Interned):
     @property
     def is_elementwise(self) -> bool:
         """Whether each element comes from the same elements of the inputs."""
-        return isinstance(self.function, Operator | Cast | Copy | Full)
+        return isinstance(self.function, Operator | Cast | Copy | Full | Same)
 
     def apply(self, function: Any, *inputs: Any) -> Any:
         """A node that stands for the function; composites and Python functions are inlined."""
@@ -63,7 +63,8 @@ class Node(Array, metaclass=Interned):
         if isinstance(function, Operator):
             return elementwise(function, nodes)
         if isinstance(function, Function):
-            nodes = tuple(x if isinstance(x, Node) else literal(x) for x in nodes)
+            wanted = function.dtype if isinstance(function, Full) else None
+            nodes = tuple(x if isinstance(x, Node) else literal(x, wanted) for x in nodes)
             return Node(function, nodes, *function.infer(*nodes))
         return function(*nodes)
 
@@ -72,13 +73,20 @@ class Node(Array, metaclass=Interned):
         same = view.layout(row_major(self.shape)).walks_like(row_major(self.shape))
         return self if same else Node(view, (self,), *view.infer(self))
 
+    def positions(self, size: int) -> "Node":
+        """The numbers 0, 1, ... below a size."""
+        return Node(Range(size), (), (size,), int64)
+
     def constant(self, array: Any) -> "Node":
         """A NumPy array as a hidden input of the graph that is being captured."""
-        return captures[-1](array)
+        return captures.lifts[-1](array)
 
     def to(self, dtype: Any) -> "Node":
         """The same values as another element type."""
         dtype = as_dtype(dtype)
+        if self.is_number:
+            is_literal = isinstance(self.function, Literal) and dtype is bool_
+            return Node(truth(self.function.text) if is_literal else self.function, (), (), dtype)
         return self if dtype is self.dtype else Node(Cast(dtype), (self,), self.shape, dtype)
 
     def view(self, *shape: Any) -> Any:
@@ -120,23 +128,34 @@ class Node(Array, metaclass=Interned):
         )
 
 
-def users_line() -> str:
-    """The line of the user's code that is being captured, as file:line."""
-    frame = sys._getframe(1)
-    while frame.f_back and frame.f_code.co_filename.startswith(PACKAGE):  # ours: go on to the user's
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+class Captures(local):
+    """What gives a concrete array as a node, for each thread: the last one belongs to the capture under way."""
+
+    def __init__(self) -> None:
+        self.lifts: list[Callable[[Any], Node]] = []
 
 
-captures: list[Callable[[Any], Node]] = []  # give a concrete array as a node; the last one belongs to the capture under way
+captures = Captures()
+
+
+@contextmanager
+def lifting(lift: Callable[[Any], Node]) -> Iterator[None]:
+    """Give concrete arrays as nodes by this function, in a block of code."""
+    captures.lifts.append(lift)
+    try:
+        yield
+    finally:
+        captures.lifts.pop()
 
 
 def lift(x: Any) -> Any:
     """A concrete array as a hidden input of the capture under way; nodes and numbers as they are."""
     if isinstance(x, Node):
         return x
+    if isinstance(x, np.generic):
+        return x.item()
     if isinstance(x, Array) or hasattr(x, "__array_interface__"):
-        return captures[-1](x)
+        return captures.lifts[-1](x)
     weak(x)  # anything but a number is an error that says so
     return x
 
@@ -163,6 +182,11 @@ def elementwise(operator: Operator, inputs: tuple[Any, ...]) -> Any:
 def literal(x: Any, dtype: DType | None = None) -> Node:
     """A Python number as a node, weak unless a dtype is given."""
     return Node(Literal(constant(x, dtype or BY_PYTHON[weak(x)]).text), (), (), dtype or weak(x))
+
+
+def truth(text: str) -> Literal:
+    """A literal as a bool."""
+    return Literal(text if text in ("True", "False") else str(float(text) != 0))
 
 
 def inputs_of(node: Node) -> tuple[Node, ...]:

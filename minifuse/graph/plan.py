@@ -5,23 +5,27 @@ hashes a few addresses. A miss captures, differentiates, schedules, binds and wr
 millisecond; it compiles only where the source of a kernel is new.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from ..array import Array
-from ..autodiff import FREED, mode
+from ..autodiff import FREED, interceptor, mode
 from ..backends.base import Backend
-from ..dag import Interned
+from ..dag import Interned, topological
 from ..dtypes import DType, bool_, weak
 from ..errors import BackendError, DTypeError, FuseError, GradientError, OverlapError, ShapeError
-from ..functions import Full
+from ..functions import Composite, Full, Insert
 from ..layout import Layout
 from ..operators import add
 from ..storage import writes
 from .differentiate import Backward
 from .host import HostProgram
-from .node import Argument, Node, Number, base, captures, literal
-from .schedule import Schedule, in_pieces
+from .node import Argument, Node, Number, base, lifting, literal
+from .pieces import in_pieces
+from .schedule import Schedule, meet
+from .words import header
 
 
 class Spec(metaclass=Interned):
@@ -50,27 +54,40 @@ def call(function: Any, *inputs: Any) -> Any:
     key = (function, mode.is_recording, *[getattr(x, "spec", None) or type(x) for x in inputs])
     run = runs.get(key)
     if run is None:
-        return first_call(key, function, inputs)
+        return first_call(function, inputs)
     return run(*inputs)
 
 
-def first_call(key: Any, function: Any, inputs: Sequence[Any]) -> Any:
-    """Plan the call, remember the plan, and run it. NumPy arrays become tensors first."""
+def first_call(function: Any, inputs: Sequence[Any]) -> Any:
+    """Plan the call, remember the plan, and run it; or hand it to whoever takes calls."""
+    if (by := interceptor()) is not None:
+        return by.call(function, inputs)
+    for x in inputs:
+        if isinstance(x, Node):  # a function that is captured by itself refers to a tensor
+            return x.apply(function, *inputs)
+    plan, inputs = planned(function, inputs)
+    return plan.run(*inputs)
+
+
+def planned(function: Any, inputs: Sequence[Any]) -> "tuple[Plan, Sequence[Any]]":
+    """The plan of a call, found or made, and its inputs, in which NumPy's arrays are tensors."""
     example = next(x for x in inputs if isinstance(x, Array))
     lifted = [x if isinstance(x, Array) or not hasattr(x, "ndim") or x.ndim == 0 else example.like(x) for x in inputs]
-    if any(x is not y for x, y in zip(lifted, inputs, strict=True)):
-        return call(function, *lifted)
-    return remember(key, Plan(function, inputs))(*inputs)
+    key = key_of(function, lifted)
+    plan = plans.get(key)
+    if plan is None:
+        plan = Plan(function, lifted)
+        remember(key, plan)
+    return plan, lifted
 
 
-def remember(key: Any, plan: "Plan") -> Callable[..., Any]:
-    """Keep a new plan, and let the oldest of too many go; gives its host program."""
+def remember(key: Any, plan: "Plan") -> None:
+    """Keep a new plan, and let the oldest of too many go."""
     while len(plans) >= MANY:
         oldest = next(iter(plans), None)
         plans.pop(oldest, None)
         runs.pop(oldest, None)
     plans[key], runs[key] = plan, plan.run
-    return plan.run
 
 
 def update(function: Any, targets: tuple[int, ...], same: tuple[int, ...], *inputs: Any) -> None:
@@ -78,14 +95,24 @@ def update(function: Any, targets: tuple[int, ...], same: tuple[int, ...], *inpu
 
     `same` names for each input the first one that is the very same elements; otherwise targets overlap nothing.
     """
-    key = (targets, same, *key_of(function, inputs))
-    run = runs.get(key)
+    run = runs.get((targets, same, *key_of(function, inputs)))
     if run is None:
-        refuse_changes([x.spec for x in inputs if isinstance(x, Array)], [inputs[k].spec for k in targets])
-        run = remember(key, Plan(function, inputs, targets, same))
+        by = interceptor()
+        run = changing(function, targets, same, inputs).run if by is None else by.changing(function, targets, same, inputs)
     run(*inputs)
     for k in targets:
         writes.mark(inputs[k].buffer)
+
+
+def changing(function: Any, targets: tuple[int, ...], same: tuple[int, ...], inputs: Sequence[Any]) -> "Plan":
+    """The plan of an operation in place, found or made."""
+    key = (targets, same, *key_of(function, inputs))
+    plan = plans.get(key)
+    if plan is None:
+        refuse_changes([x.spec for x in inputs if isinstance(x, Array)], [inputs[k].spec for k in targets])
+        plan = Plan(function, inputs, targets, same)
+        remember(key, plan)
+    return plan
 
 
 def refuse_changes(specs: Sequence[Spec], targets: Sequence[Spec]) -> None:
@@ -108,6 +135,56 @@ def refuse_changes(specs: Sequence[Spec], targets: Sequence[Spec]) -> None:
 def name_of(function: Any) -> str:
     """What messages call a function."""
     return getattr(function, "__name__", None) or repr(function)
+
+
+def title_of(function: Any) -> str:
+    """What tables call a function: of one that is made of others, the name of its body."""
+    return function.body.__name__.strip("_") if isinstance(function, Composite) else name_of(function)
+
+
+def backend_of(function: Any, inputs: Sequence[Any]) -> Backend:
+    """The backend of the tensors among the inputs."""
+    example = next((x for x in inputs if isinstance(x, Array)), None)
+    if example is None:
+        raise FuseError(f"{name_of(function)}: got no tensor; pass at least one, since it says which backend computes")
+    found: Backend = example.spec.backend
+    return found
+
+
+def parts_of(node: Node, argument: Node) -> list[tuple[Insert, Node]]:
+    """What is stored in an argument, place by place, in order: of changes of some views of it, only those."""
+    found: list[tuple[Insert, Node]] = []
+    while isinstance(node.function, Insert):
+        old, new = node.inputs
+        found.append((node.function, new))
+        node = old
+    if node is not argument:
+        found.append((Insert(()), node))
+    return found[::-1]
+
+
+def is_after(node: Node, values: set[Node], targets: set[Node]) -> bool:
+    """Whether a node is computed from what is stored in arguments, and from nothing that lay there before."""
+    found = topological([node], lambda x: () if x in values else x.inputs)
+    return base(node) not in values and not values.isdisjoint(found) and targets.isdisjoint(found)
+
+
+def fit(name: str, node: Any, target: Any) -> Node:
+    """A result as what its target holds."""
+    if not isinstance(node, Node):
+        node = literal(node)
+    if node.is_number:
+        dtype = target.dtype if not issubclass(node.dtype, float) else add.result_dtype(target.dtype, float)[0]
+        node = Full(target.shape, dtype)(node.to(dtype))
+    if (node.dtype.is_float and not target.dtype.is_float) or (target.dtype is bool_ and node.dtype is not bool_):
+        kinds = f"the result is {node.dtype} and cannot be stored in {target.dtype}"
+        raise DTypeError(f"{name}: {kinds}; convert it first")
+    try:
+        fitted: Node = node.to(target.dtype).expand(target.shape)
+    except ShapeError:
+        shapes = f"the result has shape {node.shape}, and {target.shape} is where it is stored"
+        raise ShapeError(f"{name}: {shapes}; it does not broadcast to that") from None
+    return fitted
 
 
 class Call:
@@ -137,6 +214,37 @@ class Call:
         self.edges, self.kept = (), None  # type: ignore[assignment]
 
 
+class Program(NamedTuple):
+    """What a capture found: the graph of a call."""
+
+    arguments: list[Node]
+    """Tensors and numbers: those that are given, then those that the function refers to."""
+    hidden: list[Any]
+    """What stands behind the last of them: tensors, or how each call makes them (`Made`)."""
+    outputs: list[Node]
+    """What the call gives."""
+    stores: list[tuple[Node, Node]]
+    """(argument, what is stored in its memory): changes in place."""
+    is_tuple: bool = True
+    windows: Mapping[Node, tuple[int, Layout]] = MappingProxyType({})
+    """Nodes that stand for memory around an argument, or in it: the argument, and their layout from its address."""
+    cut: Collection[int] = ()
+    """Outputs that carry no gradient, though they are computed from what has one."""
+    layouts: Mapping[Node, Layout] = MappingProxyType({})
+    """How outputs are to lie."""
+    leaves: Mapping[Node, Node] = MappingProxyType({})
+    """Nodes that stand for an argument too, where its gradient is asked for: what it was changed to in place."""
+
+
+class Made(NamedTuple):
+    """A hidden input that each call makes anew: an expression of the inputs x0, x1, ..., and the names in it."""
+
+    text: str
+    names: dict[str, Any]
+    value: Any  # an example
+    get: Callable[[Sequence[Any]], Any] | None = None  # the same for those who have the inputs and not the names
+
+
 class Plan:
     """A captured function, for inputs of given kinds: `run` is its host program, `steps` its kernels.
 
@@ -152,8 +260,19 @@ class Plan:
         Inputs that the results are stored in.
     same
         For each input the first one that is the very same.
-    baked
-        Inputs that the function gets as they are.
+    program
+        What a capture found, where that is done already.
+    recompute
+        "auto", or "none": the backward pass computes nothing again.
+    backend
+        That of the inputs, if left out.
+    names
+        What the user calls the arguments, for those who read the host program.
+
+    Attributes
+    ----------
+    run
+        The host program as a function. Kernels are bound, and compiled where they are new, when it is first asked for.
     """
 
     tensor: Any = None
@@ -164,31 +283,57 @@ class Plan:
         inputs: Sequence[Any],
         targets: tuple[int, ...] = (),
         same: Sequence[int] = (),
-        baked: Sequence[int] = (),
+        program: Program | None = None,
+        recompute: str = "auto",
+        backend: Backend | None = None,
+        names: Sequence[str] = (),
     ) -> None:
-        example = next((x for x in inputs if isinstance(x, Array)), None)
-        if example is None:
-            raise FuseError(f"{name_of(function)}: got no tensor; pass at least one, since it says which backend computes")
-        self.function, self.backend, self.targets = function, example.spec.backend, targets
-        self.arguments = [self.argument(k, x) for k, x in enumerate(inputs)]
-        self.hidden: list[Any] = []  # tensors that the function refers to
-        given = [self.arguments[k] for k in same] or self.arguments
-        results, self.is_tuple = self.capture([inputs[k] if k in baked else node for k, node in enumerate(given)])
-        overwritten = {self.arguments[k] for k in targets}
-        self.outputs = (
-            [self.fit(x, inputs[k], overwritten) for x, k in zip(results, targets, strict=True)] if targets else results
-        )
-        self.count = len(self.outputs)
-        specs = [getattr(x, "spec", None) for x in (*inputs, *self.hidden)]
-        self.backward = None if targets else self.backward_pass(specs)
+        self.function, self.recompute, self.names = function, recompute, names
+        self.backend = backend or backend_of(function, inputs)
+        self.program = program or self.captured(inputs, targets, same)
+        self.arguments, self.hidden, self.outputs = self.program.arguments, self.program.hidden, self.program.outputs
+        self.is_tuple, self.count = self.program.is_tuple, len(self.program.outputs)
+        given = [*inputs, *[x.value if isinstance(x, Made) else x for x in self.hidden]]
+        specs = [getattr(x, "spec", None) for x in given]
+        self.backward = self.backward_pass(specs) if self.outputs else None
         self.schedule([spec and spec.layout for spec in specs])
+
+    def captured(self, inputs: Sequence[Any], targets: tuple[int, ...], same: Sequence[int]) -> Program:
+        """Call the function with nodes; tensors that it refers to become hidden arguments."""
+        arguments = [self.argument(k, x) for k, x in enumerate(inputs)]
+        hidden, known = list[Any](), dict[int, Node]()
+
+        def lift(x: Any) -> Node:
+            x = x if isinstance(x, Array) else self.tensor.from_numpy(x, self.backend)
+            if id(x) not in known:
+                known[id(x)] = self.argument(len(arguments), x)
+                arguments.append(known[id(x)])
+                hidden.append(x)
+            return known[id(x)]
+
+        with lifting(lift):
+            result = self.function(*([arguments[k] for k in same] or arguments))
+        results = result if isinstance(result, tuple) else (result,)
+        for x in results:
+            if not isinstance(x, Node) and not (targets and isinstance(x, bool | int | float)):
+                raise FuseError(f"{name_of(self.function)}: the function gave {type(x).__name__}, expected a tensor")
+        if not targets:
+            return Program(arguments, hidden, list(results), [], isinstance(result, tuple))
+        fitted = [fit(name_of(self.function), x, inputs[k]) for x, k in zip(results, targets, strict=True)]
+        return Program(arguments, hidden, [], [(arguments[k], x) for x, k in zip(fitted, targets, strict=True)])
 
     def backward_pass(self, specs: Sequence[Any]) -> Backward | None:
         """The backward pass, where calls are recorded and a gradient flows to an input that wants one."""
         arguments = zip(self.arguments, specs, strict=True)
         wanted = [x for x, spec in arguments if spec and spec.requires_grad and mode.is_recording]
-        backward = Backward(self.arguments, self.outputs, wanted) if wanted else None
-        return backward if backward and backward.receivers else None
+        program = self.program
+        backward = None
+        if wanted:
+            backward = Backward(self.arguments, self.outputs, wanted, program.cut, self.recompute, program.leaves)
+        if backward is None or not backward.receivers:
+            return None
+        backward.function.of = backward.differentiable.of = title_of(self.function)
+        return backward
 
     def argument(self, k: int, x: Any) -> Node:
         """The node that stands for input k."""
@@ -201,65 +346,52 @@ class Plan:
             )
         return Node(Argument(k), (), x.shape, x.dtype)
 
-    def capture(self, arguments: Sequence[Any]) -> tuple[list[Node], bool]:
-        """Call the function with nodes (and values that are baked in); tensors that it refers to become hidden arguments."""
-        known: dict[int, Node] = {}
-
-        def lift(x: Any) -> Node:
-            x = x if isinstance(x, Array) else self.tensor.from_numpy(x, self.backend)
-            if id(x) not in known:
-                known[id(x)] = self.argument(len(self.arguments), x)
-                self.arguments.append(known[id(x)])
-                self.hidden.append(x)
-            return known[id(x)]
-
-        captures.append(lift)
-        try:
-            result = self.function(*arguments)
-        finally:
-            captures.pop()
-        results = result if isinstance(result, tuple) else (result,)
-        for x in results:
-            if not isinstance(x, Node) and not (self.targets and isinstance(x, bool | int | float)):
-                raise FuseError(f"{name_of(self.function)}: the function gave {type(x).__name__}, expected a tensor")
-        return list(results), isinstance(result, tuple)
-
-    def fit(self, node: Any, target: Any, overwritten: set[Node]) -> Node:
-        """A result as what its target holds."""
-        if not isinstance(node, Node):
-            node = literal(node)
-        if node.is_number:
-            dtype = target.dtype if not issubclass(node.dtype, float) else add.result_dtype(target.dtype, float)[0]
-            node = Full(target.shape, dtype)(Node(node.function, (), (), dtype))
-        if (node.dtype.is_float and not target.dtype.is_float) or (target.dtype is bool_ and node.dtype is not bool_):
-            kinds = f"the result is {node.dtype} and cannot be stored in {target.dtype}"
-            raise DTypeError(f"{name_of(self.function)}: {kinds}; convert it first")
-        try:
-            fitted: Node = node.to(target.dtype).expand(target.shape)
-        except ShapeError:
-            shapes = f"the result has shape {node.shape}, and {target.shape} is where it is stored"
-            raise ShapeError(f"{name_of(self.function)}: {shapes}; it does not broadcast to that") from None
-        return fitted.clone() if base(fitted) in overwritten else fitted  # read before anything is stored
-
     def schedule(self, layouts: list[Layout | None]) -> None:
         """Find the kernels, and write the host program that runs them."""
         saved = self.backward.saved if self.backward else []
-        nodes = in_pieces([*self.outputs, *saved])
-        schedule = Schedule(self.arguments, layouts)
+        stores = [(target, *part) for target, node in self.program.stores for part in parts_of(node, target)]
+        values = [node for _, node in self.program.stores]
+        nodes = in_pieces([*self.outputs, *saved, *[node for _, _, node in stores], *values])
+        end = self.count + len(saved)
+        given, parts, values = nodes[:end], nodes[end : end + len(stores)], nodes[end + len(stores) :]
+        schedule = Schedule(self.arguments, layouts, self.backend, [*given, *parts], given[self.count :])
+        schedule.place |= self.program.windows
+        lie = zip(self.outputs, given, strict=False)
+        schedule.layouts = {base(y): found for x, y in lie if (found := self.program.layouts.get(base(x))) is not None}
+        targets = [schedule.place[target] for target, _ in self.program.stores]
+        old = {node for node, place in schedule.place.items() if any(meet(place, target) for target in targets)}
+        parts = [node.clone() if base(node) in old else node for node in parts]  # read before anything is stored
         if self.backward:
             selected = self.backward.selected
-            schedule.compute([y for x, y in zip(saved, nodes[self.count :], strict=True) if x in selected])
-        schedule.compute(nodes)  # now folds that select read what is saved
-        places = [schedule.locate(node) for node in nodes]
-        for k, node, place in zip(self.targets, nodes, places, strict=False):
-            schedule.store(place, schedule.place[self.arguments[k]], node)
+            schedule.compute([y for x, y in zip(saved, given[self.count :], strict=True) if x in selected])
+        around = {node for node in values if isinstance(node.function, Insert)}  # which would be copied to be read
+        late = {node: None for node in given if is_after(node, around, old)}
+        schedule.compute([*[node for node in given if node not in late], *parts])  # folds that select read what is saved
+        for node in (*given, *parts):
+            if node not in late:
+                schedule.locate(node)
+        kept = {schedule.locate(node)[0] for node in given if node not in late}
+        for (target, insert, _), node in zip(stores, parts, strict=True):
+            slot, layout = schedule.place[target]
+            schedule.store(schedule.locate(node), (slot, insert.part(layout)), node, kept)
+        early = {node: schedule.locate(node) for node in given if node not in late}
+        for (target, _), value in zip(self.program.stores, values, strict=True):
+            schedule.place[value] = schedule.place[target]
+        schedule.compute(late)
+        places = [early[node] if node in early else schedule.locate(node) for node in given]
         specs = []
-        for k, (node, (_, layout)) in enumerate(zip(nodes, places, strict=True)):
+        for k, (node, (_, layout)) in enumerate(zip(given, places, strict=True)):
             requires_grad = self.backward is not None and k < self.count and self.outputs[k] in self.backward.matters
+            requires_grad = requires_grad and k not in self.program.cut
             specs.append(Spec(layout.from_zero(), node.dtype, self.backend, requires_grad))
-        self.specs, self.steps = specs, schedule.steps
-        host = HostProgram(self, schedule, [] if self.targets else places, [] if self.targets else specs, Call)
-        self.text, self.run = host.text, host.function()
+        self.specs, self.steps, self.refusals = specs, schedule.steps, list(schedule.refusals)
+        self.host = HostProgram(self, schedule, places, specs, Call, self.names)
+        self.text = self.host.text
+
+    @cached_property
+    def run(self) -> Callable[..., Any]:
+        """The host program."""
+        return self.host.function()
 
     def gradients(self, call_: Call, arrived: Sequence[Any]) -> Sequence[Any]:
         """What the inputs of one run receive."""
@@ -271,6 +403,11 @@ class Plan:
         if not mode.is_recording:
             found: Sequence[Any] = call(backward.function, *kept, *arrived, *saved)
             return found
+        if backward.is_changed:
+            raise GradientError(
+                f"backward: create_graph through {name_of(self.function)}, which changes in place what it differentiates; "
+                "make the change outside, or in a clone()"
+            )
         remembering = []
         for k, n in backward.outputs_among_saved:
             y = self.tensor(saved[k].buffer, saved[k].address, self.specs[n])
@@ -284,5 +421,9 @@ class Plan:
         return self.tensor.full(node.shape, 0, node.dtype, self.backend)
 
     def source(self) -> str:
-        """The host program and every kernel, as they run."""
-        return "\n".join([self.text, *[f"# launch{k}\n{step.source(self.backend)}" for k, step in enumerate(self.steps)]])
+        """The host program and every kernel, as they run; where the user's names are known, with what each computes."""
+        parts = [self.text]
+        for k, step in enumerate(self.steps):
+            head = header(f"launch{k}", step, self.host.memory) if self.names else f"# launch{k}\n"
+            parts.append(head + step.source(self.backend))
+        return "\n".join(parts)

@@ -2,83 +2,73 @@
 
 Greedy: every value that must lie in memory (an output, an operand of a product, a fold that its user cannot hold)
 becomes a kernel that computes all it can on the way: elementwise functions always, folds where the space and the folded
-dims are the kernel's own. Values over the same space and fold share one kernel. Elementwise values are computed again
-in every kernel that needs them, unless they lie in memory anyway.
+dims are the kernel's own, a matrix product where the kernel's points are its sums. Values over the same space and fold share
+one kernel. Elementwise values are computed again in every kernel that needs them, unless they lie in memory anyway.
+
+What a kernel could not hold, and why, is kept in `refusals`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from math import prod
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from .. import kernels
+from ..backends.base import Backend
 from ..dag import topological
-from ..dtypes import bool_
 from ..errors import ShapeError
-from ..functions import Copy, Embed, Fold, Matmul, View
-from ..kernels import Constant, Expression, Kernel, Load, Parameter
+from ..functions import Copy, Embed, Fold, Full, Insert, Matmul, View
+from ..kernels import Dot, Expression, Kernel, Load, Parameter, ProductKernel, replace
 from ..layout import Layout, dense_like, row_major
-from ..operators import Operator
-from .node import Literal, Node, base, inputs_of, substitute
+from .body import Body, Space, as_it_is, is_split
+from .node import Node, base, inputs_of
 from .steps import Launch, Place, Product, Step
 
-PIECE = 1 << 14  # elements of a long row that are folded in one go
-FEW = 64  # rows, which are cut earlier, since they are too few to keep threads busy
-MANY = 1 << 18  # elements from which on columns are folded in pieces
-PIECES = 16  # of a column, at least
-COLUMN_PIECE = 1 << 10  # elements of a column, at most: they are added one after the other
-IN_TEXT = {"0", "1", "2", "0.0", "1.0", "2.0"}  # literals that stay in the source; others, sizes among them, are numbers
+MOST_PARTS = 1000  # functions in one kernel: beyond that, a compiler takes longer than it gains
+ONE = "a kernel holds one matrix product"
+POINTS = "an operand of a matrix product is computed point by point, and a fold is not"
+NOT_VIEWED = "what its epilogue reads cannot be seen in the shape of the product"
 
-See = Callable[[Layout], Layout]
+Operand = tuple[Expression, list[Place]]
 
 
-class Space(NamedTuple):
-    """What a kernel runs over: the points of a shape, in rows along the folded dims."""
+class Refusal(NamedTuple):
+    """A merge that did not happen."""
 
-    shape: tuple[int, ...]
-    dims: tuple[int, ...]
-
-    @property
-    def rows(self) -> tuple[int, ...]:
-        """The shape of values that are one a row."""
-        return tuple(1 if d in self.dims else n for d, n in enumerate(self.shape))
-
-    def sees(self, shape: tuple[int, ...]) -> See:
-        """How it sees layouts of a shape: its own as they are, that of its rows repeated along them."""
-        if shape == self.shape:
-            return as_it_is
-        return lambda layout: layout.reshape(*self.rows).expand(*self.shape)
-
-    def has(self, shape: tuple[int, ...]) -> bool:
-        """Whether values of a shape are its elements, or its rows."""
-        return shape == self.shape or without_ones(shape) == without_ones(self.rows)
-
-    def folds(self, leaf: Node, see: See) -> bool:
-        """Whether a leaf is the fold of this space's own rows, under views that only repeat it along the row."""
-        fold = base(leaf)
-        if not isinstance(fold.function, Fold) or (fold.inputs[0].shape, fold.function.dims) != self:
-            return False
-        views = []
-        while leaf is not fold:
-            views.append(leaf.function)
-            (leaf,) = leaf.inputs
-        layout = row_major(fold.shape)
-        try:
-            for view in reversed(views):
-                layout = view.layout(layout)
-            return see(layout).walks_like(row_major(fold.shape).expand(*self.shape))
-        except ShapeError:
-            return False
+    producer: Node
+    """What was computed by a kernel of its own, or lies in memory for another reason."""
+    consumer: Node
+    """What is computed from it."""
+    reason: str
 
 
 class Schedule:
-    """Steps that compute nodes. `place` says in which slot of the call's memory, and in which layout, a node lies."""
+    """Steps that compute nodes. `place` says in which slot of the call's memory, and in which layout, a node lies.
 
-    def __init__(self, arguments: Sequence[Node], layouts: Sequence[Layout | None]) -> None:
+    `roots` are all nodes that will be asked for, `saved` those of them that only a backward pass needs.
+    """
+
+    def __init__(
+        self,
+        arguments: Sequence[Node],
+        layouts: Sequence[Layout | None],
+        backend: Backend,
+        roots: Iterable[Node],
+        saved: Iterable[Node] = (),
+    ) -> None:
         places = enumerate(zip(arguments, layouts, strict=True))
         self.place: dict[Node, Place] = {node: (k, layout) for k, (node, layout) in places if layout is not None}
-        self.first = len(arguments)
+        self.first, self.backend = len(arguments), backend
+        self.copies: dict[Node, Place] = {}  # in row-major order
+        self.layouts: dict[Node, Layout] = {}  # how some nodes are to lie
+        self.wanted: dict[Node, Place] = {}  # where nodes that are not computed yet are to lie
         self.sizes: list[int] = []  # bytes, of each buffer
         self.steps: list[Step] = []
+        self.apart: dict[Node, str] = {}  # products that are kernels of their own, and why
+        self.refusals: dict[Refusal, None] = {}  # in order
+        self.roots, self.saved = set(map(base, roots)), set(map(base, saved))
+        self.users: dict[Node, set[Node]] = {}
+        for node in topological(self.roots, inputs_of):
+            for x in node.inputs:
+                self.users.setdefault(x, set()).add(node)
 
     def allocate(self, node: Node, layout: Layout) -> Place:
         """A new buffer for a node."""
@@ -86,26 +76,69 @@ class Schedule:
         self.place[node] = self.first + len(self.sizes) - 1, layout
         return self.place[node]
 
+    def refuse(self, producer: Node, consumer: Node, reason: str) -> None:
+        """Note that a kernel loads what it could have computed."""
+        is_input = producer in self.place and self.place[producer][0] < self.first
+        if not is_input:
+            is_saved = producer in self.saved
+            why = "it is saved for the backward pass" if is_saved else "it lies in memory: another kernel has computed it"
+            reason = reason or why
+            self.refusals.setdefault(Refusal(producer, consumer, reason))
+
+    def is_used_outside(self, node: Node, inside: set[Node], stored: Iterable[Node]) -> bool:
+        """Whether anybody needs a node but the kernel that computes the nodes `inside`, of which it stores some."""
+        front, done = [node], {*stored} - {node}
+        while front:
+            x = front.pop()
+            if x in done:
+                continue
+            done.add(x)
+            if x in self.roots:
+                return True
+            for user in self.users.get(x, ()):
+                if not isinstance(user.function, View) and user not in inside:
+                    return True
+                front.append(user)
+        return False
+
     def compute(self, nodes: Iterable[Node]) -> None:
         """Steps for several nodes: what others need first; those over one space that read a common array share a kernel."""
-        groups: dict[Space, list[Node]] = {}
+        groups: dict[tuple[Space, Node | None], list[Node]] = {}
         for node in map(base, nodes):
-            if node in self.place or isinstance(node.function, Matmul | Embed):
+            if node in self.place or isinstance(node.function, Matmul | Embed | Insert):
                 self.locate(node)
             else:
-                groups.setdefault(self.space(node), []).append(node)
+                space = self.space(node)
+                groups.setdefault((space, self.product_in(node, space)), []).append(node)
+        self.join_points(groups)
         order = topological([node for members in groups.values() for node in members], inputs_of)
         rank = {node: k for k, node in enumerate(order)}
-        for space, members in sorted(groups.items(), key=lambda item: max(rank[node] for node in item[1])):
-            for related in self.related(members):
+        for (space, product), members in sorted(groups.items(), key=lambda item: max(rank[node] for node in item[1])):
+            for related in [members] if product is not None else self.related(members):
                 self.launch(space, related)
+
+    def join_points(self, groups: dict[tuple[Space, Node | None], list[Node]]) -> None:
+        """Let kernels that fold rows store points of the same space too; note why others stay apart."""
+        for key in list(groups):
+            (space, product), arrays = key, self.arrays(groups[key])
+            others = [other for other in groups if other is not key and arrays & self.arrays(groups[other])]
+            folding = [other for other in others if other[0].shape == space.shape and other[0].dims and other[1] is None]
+            if folding and product is None and not space.dims:
+                groups[folding[0]].extend(groups.pop(key))
+            elif others:
+                found = others[0][0]
+                reason = f"one kernel runs over {found}, the other over {space}"
+                self.refuse(groups[others[0]][0], groups[key][0], reason)
+
+    def arrays(self, nodes: Iterable[Node]) -> set[Node]:
+        """What lies in memory of what some nodes are computed from."""
+        return {x for x in topological(nodes, lambda x: () if x in self.place else x.inputs) if x in self.place}
 
     def related(self, nodes: Iterable[Node]) -> list[list[Node]]:
         """Nodes by what they read: a kernel for values that have no array in common would only be larger."""
         groups: list[tuple[set[Node], list[Node]]] = []
         for node in nodes:
-            found = topological([node], lambda x: () if x in self.place else x.inputs)
-            arrays = {x for x in found if x in self.place}
+            arrays = self.arrays([node])
             joined = [group for group in groups if group[0] & arrays]
             groups = [group for group in groups if not group[0] & arrays]
             members = [x for group in joined for x in group[1]]
@@ -125,29 +158,38 @@ class Schedule:
                 slot, layout = self.copied(*node.inputs)
                 return slot, function.layout(layout)
         if isinstance(function, Matmul):
-            operands = [self.locate(x) for x in node.inputs]
-            self.steps.append(Product(node.dtype, [self.allocate(node, row_major(node.shape))], operands))
-        elif isinstance(function, Embed):
-            self.embed(node, function)
+            self.multiply(node, Body(self, Space(node.shape, ())), [], {})
+        elif isinstance(function, Embed | Insert):
+            self.insert(node, function)
         else:
             self.launch(self.space(node), [node])
         return self.place[node]
 
-    def embed(self, node: Node, function: Embed) -> None:
-        """Zeros, then the input in its place."""
-        source = self.locate(*node.inputs)
-        slot, layout = self.allocate(node, row_major(node.shape))
-        part = layout.slice(*function.ranges)
-        zeros = Kernel((kernels.constant(0, node.dtype),), ())
-        self.steps.append(Launch(zeros, node.shape, (), [(slot, layout)], []))
-        self.steps.append(Launch(copy_of(node), part.shape, (), [(slot, part)], [source]))
+    def insert(self, node: Node, function: Embed | Insert) -> None:
+        """What lies around a place, zeros or what was there, then what is put in it, which is computed there."""
+        *old, new = node.inputs
+        read = [self.locate(x) for x in old]
+        slot, layout = self.allocate(node, self.layouts.get(node, row_major(node.shape)))
+        around = Kernel((Load(0, node.dtype) if old else kernels.constant(0, node.dtype),), ())
+        self.steps.append(Launch(around, node.shape, (), [(slot, layout)], read))
+        part = slot, function.part(layout)
+        if new.is_number:
+            new = Full(part[1].shape, node.dtype)(new)
+        is_apart = base(new) in self.roots or isinstance(new.function, View | Matmul | Embed | Insert)
+        if new in self.place or is_apart:
+            self.steps.append(Launch(copy_of(node), part[1].shape, (), [part], [self.locate(new)]))
+        else:
+            self.wanted[new] = part
+            self.launch(self.space(new), [new])
 
     def copied(self, node: Node) -> Place:
         """The place of a copy in row-major order."""
-        source = self.locate(node)
-        target = self.allocate(node, row_major(node.shape))
-        self.steps.append(Launch(copy_of(node), node.shape, (), [target], [source]))
-        return target
+        if node not in self.copies:
+            source = self.locate(node)
+            self.copies[node] = self.allocate(node, row_major(node.shape))
+            self.place[node] = source
+            self.steps.append(Launch(copy_of(node), node.shape, (), [self.copies[node]], [source]))
+        return self.copies[node]
 
     def opened(self, node: Node) -> Node:
         """A view of a value that lies nowhere, as that value of views: views end at memory, and become strides."""
@@ -159,7 +201,7 @@ class Schedule:
         if not views or not x.is_elementwise or x in self.place:
             return node
         for view in reversed(views):
-            if view.function.method == "reshape" and without_ones(x.shape) != without_ones(view.shape):
+            if view.function.method == "reshape" and not is_split(x.shape, view.shape):
                 return node
             inputs = tuple(i if i.is_number else view.function(i) for i in x.inputs)
             x = Node(x.function, inputs, view.shape, x.dtype)
@@ -184,129 +226,204 @@ class Schedule:
 
     def launch(self, space: Space, nodes: Iterable[Node]) -> None:
         """One kernel for those of the nodes that lie nowhere yet."""
-        nodes, before = [node for node in dict.fromkeys(nodes) if node not in self.place], len(self.place)
+        nodes = [node for node in dict.fromkeys(nodes) if node not in self.place]
         if not nodes:
             return
+        self.shorten(nodes)
         body = Body(self, space)
         found = {node: body.expression(node, space.sees(node.shape)) for node in nodes}
-        if len(self.place) > before:  # inputs were computed first, so that more lies in memory now: look again
-            self.launch(space, nodes)
-            return
-        elements = [node for node in nodes if node.shape == space.shape]
-        rows = [node for node in nodes if node.shape != space.shape]
-        read, outputs = [layout for _, layout in body.inputs], []
-        for node in elements + rows:
-            is_plain = node.shape != space.shape or isinstance(node.function, Copy)
-            slot, layout = self.allocate(node, row_major(node.shape) if is_plain else dense_like(read, node.shape))
-            outputs.append((slot, space.sees(node.shape)(layout)))
-        kernel = Kernel(tuple(found[node] for node in elements), tuple(found[node] for node in rows))
-        numbers = [source for source, _ in body.numbers]
-        self.steps.append(Launch(kernel, space.shape, space.dims, outputs, list(body.inputs), numbers))
+        if body.missing:
+            self.compute(body.missing)
+            self.launch(space, nodes)  # more lies in memory now: look again
+        elif body.product is not None:
+            self.multiply(body.product, body, nodes, found)
+        elif needed := [x for x in body.held if self.is_needed_again(x, body, nodes)]:
+            self.launch(space, [*nodes, *needed])
+        else:
+            elements = [node for node in nodes if node.shape == space.shape]
+            rows = [node for node in nodes if node.shape != space.shape]
+            outputs = [self.stored(node, body) for node in elements + rows]
+            kernel = Kernel(tuple(found[node] for node in elements), tuple(found[node] for node in rows))
+            numbers = [source for source, _ in body.numbers]
+            self.steps.append(Launch(kernel, space.shape, space.dims, outputs, list(body.inputs), numbers))
 
-    def store(self, source: Place, target: Place, node: Node) -> None:
-        """Put an output where an argument lies: by the step that computes it, or by a copy if either is read later."""
-        later = False
-        for k in reversed(range(len(self.steps))):
+    def is_needed_again(self, fold: Node, body: Body, nodes: Iterable[Node]) -> bool:
+        """Whether another kernel would fold the same again, so that its few results should be stored."""
+        stored = {*nodes, *body.held}
+        return fold not in set(nodes) and self.is_used_outside(fold, body.inside, stored)
+
+    def stored(self, node: Node, body: Body) -> Place:
+        """Where a kernel stores a node, as its space sees that place: laid out like what the kernel reads."""
+        if node in self.wanted:
+            self.place[node] = self.wanted.pop(node)
+        else:
+            is_plain = node.shape != body.space.shape or isinstance(node.function, Copy)
+            is_plain = is_plain or (body.product is not None and node.shape != body.product.shape)
+            read = [layout for _, layout in body.inputs]
+            layout = row_major(node.shape) if is_plain else dense_like(read, node.shape)
+            self.allocate(node, self.layouts.get(node, layout))
+        slot, layout = self.place[node]
+        return slot, body.space.sees(node.shape)(layout)
+
+    def shorten(self, nodes: Sequence[Node]) -> None:
+        """Let another kernel compute a part of what would be a very long one."""
+        parts, asked = dict[Node, int](), set(nodes)
+        for node in topological(nodes, self.on_the_way):
+            parts[node] = (not node.is_number) + sum(parts[x] for x in self.on_the_way(node))
+            if parts[node] > MOST_PARTS and node not in asked:
+                self.refuse(base(node), nodes[0], f"a kernel holds at most {MOST_PARTS} functions")
+                self.locate(base(node))
+                parts[node] = 1
+
+    # Matrix products.
+
+    def product_in(self, node: Node, space: Space) -> Node | None:
+        """The matrix product whose sums the kernel of a node would finish."""
+        body = Body(self, space)
+        for leaf in topological([node], self.on_the_way):
+            under = base(leaf)
+            if isinstance(under.function, Matmul) and under not in self.place and not body.refused(leaf, as_it_is):
+                return under
+        return None
+
+    def multiply(self, product: Node, body: Body, nodes: list[Node], found: dict[Node, Expression]) -> None:
+        """One matrix product, and what is done to its operands and its sums; less of that where the backend refuses."""
+        if not nodes or self.is_used_outside(product, body.inside, nodes):
+            nodes, found = [*nodes, product], {**found, product: Dot(product.dtype)}
+        is_alone, before = len(nodes) == 1 and nodes[0] is product, len(self.place)
+        for is_merged in (True, False):
+            operands = [self.operand(x, product, body, is_merged) for x in product.inputs]
+            if len(self.place) > before and not is_alone:
+                self.launch(body.space, nodes)
+                return
+            kernel, inputs, reason = self.joined(product, body, [found[node] for node in nodes], operands)
+            reason = reason or self.backend.refused_product(
+                kernel, [row_major(product.shape)] * len(nodes), [layout.from_zero() for _, layout in inputs]
+            )
+            merged = [base(x) for x, (e, _) in zip(product.inputs, operands, strict=True) if not isinstance(e, Load)]
+            if not reason:
+                break
+            for x in merged:
+                self.refuse(x, product, reason)
+            if not merged and not is_alone:
+                self.apart[product] = reason
+                self.launch(body.space, nodes)
+                return
+        outputs = [self.allocate(product, row_major(product.shape)) if x is product else self.stored(x, body) for x in nodes]
+        outputs = [(slot, layout.reshape(*product.shape)) for slot, layout in outputs]
+        numbers = [source for source, _ in body.numbers]
+        self.steps.append(Product(*without_unused(kernel, outputs, inputs, numbers)))
+
+    def operand(self, x: Node, product: Node, body: Body, is_merged: bool) -> Operand:
+        """An operand of a product: computed on its way in, where nobody else needs it, or loaded."""
+        is_new = base(x) not in self.place and bool(self.on_the_way(x))
+        if is_merged and is_new and not self.is_used_outside(base(x), {product}, [product]):
+            inner = Body(self, Space(x.shape, ()), body.numbers, holds=False)
+            e = inner.expression(x, as_it_is, product)
+            if inner.missing:
+                self.compute(inner.missing)
+                return self.operand(x, product, body, is_merged)
+            if inner.inputs:
+                return e, list(inner.inputs)
+        elif is_new and is_merged:
+            self.refuse(base(x), product, "others need it too, so it lies in memory")
+        elif is_merged and isinstance(base(x).function, Matmul | Fold):
+            self.refuse(base(x), product, ONE if isinstance(base(x).function, Matmul) else POINTS)
+        place = self.locate(x)
+        return Load(0, x.dtype), [place]
+
+    def joined(
+        self, product: Node, body: Body, elements: Sequence[Expression], operands: Sequence[Operand]
+    ) -> tuple[ProductKernel, list[Place], str]:
+        """Operands and epilogue as one kernel with one count of loads, the places of those, and what is against it."""
+        inputs: list[Place] = []
+        parts = list[Expression]()
+        for e, places in operands:
+            parts.append(shifted(e, len(inputs)))
+            inputs += places
+        a, b = parts
+        kernel = ProductKernel(a, b, tuple(shifted(e, len(inputs)) for e in elements))
+        try:
+            return kernel, inputs + [(slot, layout.reshape(*product.shape)) for slot, layout in body.inputs], ""
+        except ShapeError:
+            return kernel, inputs, NOT_VIEWED
+
+    # Changes in place.
+
+    def store(self, source: Place, target: Place, node: Node, kept: Collection[int]) -> None:
+        """Put a node where an argument lies: by the step that computes it, unless what lay there is read after it.
+
+        Buffers that are `kept` are needed for themselves.
+        """
+        for k in reversed(range(len(self.steps) if source[0] not in kept else 0)):
             step = self.steps[k]
-            if source in step.outputs and isinstance(step, Launch) and not later:
-                reads = [place for place in step.inputs if place[0] == target[0]]
-                if not step.dims and all(place == target for place in reads):
-                    self.steps[k] = step.in_place(step.outputs.index(source), target)
+            seen, wanted = step.sees(source), step.sees(target)
+            if seen in step.outputs and wanted[1].shape == step.shape:
+                reads = [n for n, place in enumerate(step.inputs) if meet(place, target)]
+                is_own = all(step.inputs[n] == wanted and step.may_replace(n) for n in reads)
+                if is_own and self.rename(source, target, k):
+                    self.steps[k] = step.in_place(step.outputs.index(seen), wanted)
                     return
-            later = later or any(slot in (source[0], target[0]) for slot, _ in step.inputs)
+                break
+            if any(meet(place, target) for place in [*step.inputs, *step.outputs]):
+                break
         self.steps.append(Launch(copy_of(node), node.shape, (), [target], [source]))
 
+    def rename(self, source: Place, target: Place, first: int) -> bool:
+        """Let what was to lie in a buffer lie in a target, from step `first` on, which makes it; False if it cannot."""
+        if source[0] < self.first:
+            return all(source[0] != slot for step in self.steps[first + 1 :] for slot, _ in step.inputs)
+        later = [place for step in self.steps[first + 1 :] for place in [*step.inputs, *step.outputs]]
+        known = {place: moved(place, source, target) for place in [*later, *self.place.values()]}
+        if None in known.values():
+            return False
+        self.place = {node: known[place] or place for node, place in self.place.items()}
+        for step in self.steps[first + 1 :]:
+            step.outputs = [known[place] or place for place in step.outputs]
+            step.inputs = [known[place] or place for place in step.inputs]
+        return True
 
-class Body:
-    """The expressions of one kernel, and what they load."""
 
-    def __init__(self, schedule: Schedule, space: Space) -> None:
-        self.schedule, self.space = schedule, space
-        self.inputs: dict[Place, int] = {}
-        self.numbers: dict[tuple[Any, Any], int] = {}
+def moved(place: Place, source: Place, target: Place) -> Place | None:
+    """Where a place of a buffer comes to lie, if what lay there as `source` lies as `target`; None if it is no layout."""
+    slot, layout = place
+    if slot != source[0]:
+        return place
+    if source[1] is target[1].from_zero():
+        return target[0], Layout(layout.shape, layout.strides, layout.offset + target[1].offset)
+    try:
+        is_whole = layout is source[1].reshape(*layout.shape)
+        return (target[0], target[1].reshape(*layout.shape)) if is_whole else None
+    except ShapeError:
+        return None
 
-    def expression(self, root: Node, see: See) -> Expression:
-        """A node as an expression; `see` gives a layout of the node's shape as the kernel's space sees it."""
-        schedule, found = self.schedule, dict[Node, Expression]()
-        for node in topological([root], schedule.on_the_way):
-            function, xs = schedule.opened(node).function, [found[x] for x in schedule.on_the_way(node)]
-            if node.is_number:
-                found[node] = self.number(node)
-            elif xs:
-                found[node] = function(*xs) if isinstance(function, Operator) else kernels.cast(xs[0], node.dtype)
-            elif self.space.folds(node, see) and base(node) not in schedule.place:
-                fold = base(node)
-                found[node] = kernels.fold(fold.function.operator, self.expression(fold.inputs[0], as_it_is))
-            else:
-                slot, layout = schedule.locate(node)
-                found[node] = Load(self.inputs.setdefault((slot, see(layout)), len(self.inputs)), node.dtype)
-        return found[root]
 
-    def number(self, node: Node) -> Expression:
-        """A literal that stays in the text, or a number that travels with the launch."""
-        function = node.function
-        if isinstance(function, Literal) and (function.text in IN_TEXT or node.dtype is bool_):
-            return Constant(function.text, node.dtype)
-        source = function.text if isinstance(function, Literal) else function.index
-        return Parameter(self.numbers.setdefault((source, node.dtype), len(self.numbers)), node.dtype)
+def meet(a: Place, b: Place) -> bool:
+    """Whether two places may share elements."""
+    (low, high), (start, stop) = a[1].span(), b[1].span()
+    return a[0] == b[0] and low < stop and start < high
+
+
+def without_unused(
+    kernel: ProductKernel, outputs: list[Place], inputs: list[Place], numbers: list[Any]
+) -> tuple[ProductKernel, list[Place], list[Place], list[Any]]:
+    """A product with the inputs and the numbers that it reads, counted without gaps."""
+    loads = [x.index for part in kernel.loads() for x in part]
+    parameters = [x.index for x in kernel.parameters()]
+
+    def counted(e: Expression) -> Expression:
+        e = replace(e, Load, lambda x: type(x)(loads.index(x.index), x.dtype))
+        return replace(e, Parameter, lambda x: Parameter(parameters.index(x.index), x.dtype))
+
+    kernel = ProductKernel(counted(kernel.a), counted(kernel.b), tuple(map(counted, kernel.elements)))
+    return kernel, outputs, [inputs[k] for k in loads], [numbers[k] for k in parameters]
+
+
+def shifted(e: Expression, count: int) -> Expression:
+    """An expression whose loads are counted from somewhere else."""
+    return replace(e, Load, lambda x: type(x)(x.index + count, x.dtype)) if count else e
 
 
 def copy_of(node: Node) -> Kernel:
     """The kernel that copies."""
     return Kernel((Load(0, node.dtype),), ())
-
-
-def as_it_is(layout: Layout) -> Layout:
-    """The layout itself."""
-    return layout
-
-
-def without_ones(shape: tuple[int, ...]) -> list[int]:
-    """The sizes that mean something."""
-    return [n for n in shape if n != 1]
-
-
-def in_pieces(outputs: list[Node]) -> list[Node]:
-    """Large folds become folds of pieces, and a fold of their results.
-
-    Pieces run side by side, rounding errors stay small, and the order of summation does not depend on the number of threads.
-    """
-    folds = [node for node in topological(outputs, inputs_of) if isinstance(node.function, Fold)]
-    return substitute(outputs, {node: cut for node in folds if (cut := pieces_of(node)) is not node})
-
-
-def pieces_of(fold: Node) -> Node:
-    """A fold in pieces, or itself where that would not pay.
-
-    It pays where rows are long, most of all if they are few, and where columns are: walked whole, they lie in memory one
-    after the other.
-    """
-    (x,), operator = fold.inputs, fold.function.operator
-    dims = [d for d in fold.function.dims if x.shape[d] > 1]
-    row = x.size // max(fold.size, 1)
-    is_few = row >= (4 if fold.size <= FEW else 16) * PIECE
-    is_columns = len(dims) == 1 and prod(x.shape[dims[0] + 1 :]) > 1 and fold.size > FEW and x.size >= MANY
-    if is_few and len(dims) > 1:
-        rest = pieces_of(Fold(operator, tuple(dims[1:]))(x))
-        return pieces_of(Fold(operator, (dims[0],))(rest))
-    if is_few:
-        return cut(fold, dims[0], PIECE)
-    if is_columns and x.shape[dims[0]] >= PIECES * PIECES:
-        return cut(fold, dims[0], min(x.shape[dims[0]] // PIECES, COLUMN_PIECE))
-    return fold
-
-
-def cut(fold: Node, dim: int, length: int) -> Node:
-    """A fold along one dim as a fold of the results of pieces of a length."""
-    (x,), operator = fold.inputs, fold.function.operator
-    count = x.shape[dim] // length
-    whole, rest = part(x, dim, 0, count * length), part(x, dim, count * length, x.shape[dim])
-    partial = Fold(operator, (dim + 1,))(View("split", (dim, count))(whole))
-    y: Node = Fold(operator, (dim, dim + 1))(partial).reshape(fold.shape)
-    return operator(y, Fold(operator, (dim,))(rest)) if rest.size else y
-
-
-def part(x: Node, dim: int, start: int, stop: int) -> Node:
-    """The elements from start to stop along a dim."""
-    y: Node = x[(slice(None),) * dim + (slice(start, stop),)]
-    return y

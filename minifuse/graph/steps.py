@@ -4,15 +4,20 @@ A place is (slot, layout): slots are the arguments of the call, then its buffers
 follows from layouts, once.
 """
 
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from ..backends.base import Backend
 from ..dtypes import DType
-from ..kernels import Expression, Kernel, Load, Old, replace
+from ..errors import ShapeError
+from ..kernels import Expression, Kernel, Load, Old, ProductKernel, replace
 from ..layout import Layout
 
 Place = tuple[int, Layout]
+NOWHERE = -1  # the slot of what has a layout and no memory: positions
 
 
 @dataclass
@@ -35,51 +40,116 @@ class Launch:
         return backend.bind(self.kernel, self.shape, self.dims, *self.layouts())
 
     def operands(self) -> list[tuple[int, int]]:
-        """(slot, offset in bytes) of each address that the bound function takes."""
-        dtypes = [e.dtype for e in (*self.kernel.outputs, *self.kernel.each(Load))]
-        places = zip(self.outputs + self.inputs, dtypes, strict=True)
-        return [(slot, layout.offset * dtype.itemsize) for (slot, layout), dtype in places]
+        """(slot, offset in bytes) of each address that the bound function takes; of positions (NOWHERE, the first one)."""
+        return offsets(self.outputs + self.inputs, [*self.kernel.outputs, *self.kernel.each(Load)])
 
     def source(self, backend: Backend) -> str:
         """The text that runs."""
         return backend.source(self.kernel, self.shape, self.dims, *self.layouts())
 
+    def sees(self, place: Place) -> Place:
+        """A place as an output of this launch: of one value a row, repeated along the row."""
+        slot, layout = place
+        rows = tuple(1 if d in self.dims else n for d, n in enumerate(self.shape))
+        if layout.shape != self.shape and layout.size == prod(rows):
+            with suppress(ShapeError):  # then it is none
+                layout = layout.reshape(*rows).expand(*self.shape)
+        return slot, layout
+
+    def may_replace(self, k: int) -> bool:
+        """Whether input k is read just where an output may be stored, and before that: at each point, or once a row."""
+        if not self.dims:
+            return True
+        _, layout = self.inputs[k]
+        return not self.kernel.elements and all(not layout.strides[d] or self.shape[d] == 1 for d in self.dims)
+
     def in_place(self, output: int, target: Place) -> "Launch":
         """The same launch, with one output stored where it is read: loads of that place become what was there before."""
         outputs = [target if k == output else place for k, place in enumerate(self.outputs)]
-        stays = [k for k, place in enumerate(self.inputs) if place != target]
-        index = {old: new for new, old in enumerate(stays)}
-
-        def moved(load: Load) -> Expression:
-            return Load(index[load.index], load.dtype) if load.index in index else Old(output, load.dtype)
-
+        if self.dims:  # a value of the row is stored last of all
+            return Launch(self.kernel, self.shape, self.dims, outputs, self.inputs, self.numbers)
+        moved, inputs = in_place(self.inputs, target, output)
         elements = tuple(replace(e, Load, moved) for e in self.kernel.elements)
-        return Launch(
-            Kernel(elements, self.kernel.rows), self.shape, self.dims, outputs, [self.inputs[k] for k in stays], self.numbers
-        )
+        kernel = Kernel(elements, self.kernel.rows)
+        return Launch(kernel, self.shape, self.dims, outputs, inputs, self.numbers)
+
+
+def offsets(places: Sequence[Place], operands: Sequence[Expression]) -> list[tuple[int, int]]:
+    """(slot, how far from its begin) of each place: in bytes, and of positions in elements."""
+    sizes = [1 if slot == NOWHERE else e.dtype.itemsize for (slot, _), e in zip(places, operands, strict=True)]
+    return [(slot, layout.offset * size) for (slot, layout), size in zip(places, sizes, strict=True)]
+
+
+def in_place(inputs: list[Place], target: Place, output: int) -> tuple[Callable[[Load], Expression], list[Place]]:
+    """What loads become where an output is stored in the place of some inputs; the inputs that are left."""
+    stays = [k for k, place in enumerate(inputs) if place != target]
+    index = {old: new for new, old in enumerate(stays)}
+
+    def moved(load: Load) -> Expression:
+        return type(load)(index[load.index], load.dtype) if load.index in index else Old(output, load.dtype)
+
+    return moved, [inputs[k] for k in stays]
 
 
 @dataclass
 class Product:
-    """One matrix product: places of the output, and of both factors."""
+    """One matrix product with its prologue and epilogue: places of its outputs, and of its inputs."""
 
-    dtype: DType
+    kernel: ProductKernel
     outputs: list[Place]
     inputs: list[Place]
-    numbers: tuple[()] = ()
+    numbers: list[Any] = field(default_factory=list)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(..., M, N)."""
+        return self.outputs[0][1].shape
+
+    @property
+    def dtype(self) -> DType:
+        """Of the operands and the sums."""
+        return self.kernel.a.dtype
+
+    def layouts(self) -> tuple[list[Layout], list[Layout]]:
+        """Layouts of outputs and of inputs, each from its own first element."""
+        return [layout.from_zero() for _, layout in self.outputs], [layout.from_zero() for _, layout in self.inputs]
 
     def bind(self, backend: Backend) -> Any:
-        """A function of the three addresses."""
-        return backend.bind_matmul(self.dtype, *[layout.from_zero() for _, layout in self.outputs + self.inputs])
+        """A function of addresses and numbers."""
+        outputs, inputs = self.layouts()
+        if self.kernel.is_plain:
+            return backend.bind_matmul(self.dtype, *outputs, *inputs)
+        return backend.bind_product(self.kernel, outputs, inputs)
 
     def operands(self) -> list[tuple[int, int]]:
         """(slot, offset in bytes) of each address."""
-        return [(slot, layout.offset * self.dtype.itemsize) for slot, layout in self.outputs + self.inputs]
+        a, b, epilogue = self.kernel.loads()
+        return offsets(self.outputs + self.inputs, [*self.kernel.elements, *a, *b, *epilogue])
 
     def source(self, backend: Backend) -> str:
-        """What runs, in words."""
-        a, b = (layout.shape for _, layout in self.inputs)
-        return f"# {backend.name}: matmul of {a} and {b}, {self.dtype}\n"
+        """The text that runs, or what runs, in words."""
+        return backend.product_source(self.kernel, *self.layouts())
+
+    def sees(self, place: Place) -> Place:
+        """A place as an output of this product."""
+        slot, layout = place
+        try:
+            return slot, layout.reshape(*self.shape)
+        except ShapeError:
+            return place
+
+    def may_replace(self, k: int) -> bool:
+        """Whether input k is read just where an output may be stored: by the epilogue."""
+        a, b, _ = self.kernel.loads()
+        return k >= len(a) + len(b)
+
+    def in_place(self, output: int, target: Place) -> "Product":
+        """The same product, with one output stored where its epilogue reads."""
+        outputs = [target if k == output else place for k, place in enumerate(self.outputs)]
+        moved, inputs = in_place(self.inputs, target, output)
+        a, b = (replace(e, Load, moved) for e in (self.kernel.a, self.kernel.b))
+        elements = tuple(replace(e, Load, moved) for e in self.kernel.elements)
+        return Product(ProductKernel(a, b, elements), outputs, inputs, self.numbers)
 
 
 Step = Launch | Product

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..array import fold
+from ..autodiff import capture_under_way
 from ..errors import DTypeError, IndexingError, ShapeError
 from ..functions import Composite
 from ..operators import add, eq, exp, log, maximum, where
@@ -61,7 +62,7 @@ def cross_entropy(logits: Any, targets: Any, reduction: Reduction = "mean") -> A
     tensor([ 1.,  1., -2.])
     """
     loss = apply(Composite(_cross_entropy, (reduction,)), logits, targets)
-    if isinstance(targets, Tensor):
+    if isinstance(targets, Tensor) and capture_under_way() is None:
         refuse_out_of_range(targets, logits.shape[1])
     return loss
 
@@ -93,7 +94,7 @@ def _cross_entropy(x: Any, targets: Any, reduction: Reduction) -> Any:
         )
     target = targets.reshape(n, 1)
     z = x - fold(x, (1,), True, maximum).detach()
-    picked = where(eq(target, x.constant(np.arange(classes))), z, 0)
+    picked = where(eq(target, x.positions(classes)), z, 0)
     loss = log(fold(exp(z), (1,), True, add)) - fold(picked, (1,), True, add)
     return reduced(where((target >= 0) & (target < classes), loss, math.nan).reshape(n), reduction)
 

@@ -7,9 +7,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import peers
+
+if TYPE_CHECKING:
+    from .row import Row
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -22,37 +25,72 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from .page import write
 
         return write(RESULTS)
-    is_on_gpu = bool(options.rows) and options.rows[0].startswith("gpu")
-    if is_on_gpu:
+    suite = suite_of(options.rows[0] if options.rows else "")
+    if suite.is_on_gpu:
         from . import gpu
 
         if reason := gpu.absence():
             print(f"rows of a GPU: nothing is measured, since {reason}", file=sys.stderr)
             return 1
-    known, load = (gpu.KNOWN, gpu.load) if is_on_gpu else (peers.KNOWN, peers.load)
+    known, load = suite.peers, gpu.load if suite.is_on_gpu else peers.load
     names = [name.strip() for name in options.against.split(",") if name.strip()] if options.against else list(known)
     if unknown := [name for name in names if name not in known]:
         parser().error(f"--against: {', '.join(unknown)} is none of {', '.join(known)}")
-    return measure(options, is_on_gpu, *load(names))
+    return measure(options, suite, *load(names))
 
 
-def measure(options: argparse.Namespace, is_on_gpu: bool, modules: dict[str, ModuleType], missing: dict[str, str]) -> int:
+class Suite(NamedTuple):
+    """Rows that are measured together, and kept in one file."""
+
+    is_on_gpu: bool
+    is_fusion: bool
+
+    @property
+    def peers(self) -> Sequence[str]:
+        """Who may take part."""
+        if not self.is_on_gpu:
+            return peers.FUSING if self.is_fusion else peers.KNOWN
+        from . import gpu
+
+        return gpu.FUSING if self.is_fusion else gpu.KNOWN
+
+    @property
+    def rows(self) -> "Sequence[Row]":
+        """All of its rows."""
+        from . import rows
+
+        if self.is_on_gpu:
+            return rows.GPU_FUSION_ROWS if self.is_fusion else rows.GPU_ROWS
+        return rows.FUSION_ROWS if self.is_fusion else rows.ROWS
+
+    def file(self, found: dict[str, Any]) -> str:
+        """The name of the file of its results."""
+        from . import gpu, machine
+
+        place = f"gpu-{gpu.slug(found['device']['name'])}" if self.is_on_gpu else f"cpu-{machine.slug()}"
+        return f"{place}{'-fusion' * self.is_fusion}.json"
+
+
+def suite_of(word: str) -> Suite:
+    """The suite of the first group that is asked for: gpu..., fusion..., gpu-fusion..., or anything else."""
+    return Suite(word.startswith("gpu"), word.removeprefix("gpu-").startswith("fusion"))
+
+
+def measure(options: argparse.Namespace, suite: Suite, modules: dict[str, ModuleType], missing: dict[str, str]) -> int:
     """Run the chosen rows, show them, and write the JSON."""
-    from . import gpu, machine, report
-    from .rows import GPU_ROWS, ROWS
+    from . import report
     from .run import choose, run
 
-    all_rows, known = (GPU_ROWS, gpu.KNOWN) if is_on_gpu else (ROWS, peers.KNOWN)
+    all_rows = suite.rows
     try:
         rows = choose(all_rows, options.rows)
     except ValueError as error:
         parser().error(str(error))
     seed = secrets.randbits(32) if options.seed is None else options.seed
-    found = run(rows, modules, missing, seed, options.quick, report.progress, is_on_gpu)
+    found = run(rows, modules, missing, seed, options.quick, report.progress, suite.is_on_gpu)
     report.show(found)
-    is_complete = len(rows) == len(all_rows) and not options.quick and {*modules, *missing} == set(known)
-    name = f"gpu-{gpu.slug(found['device']['name'])}" if is_on_gpu else f"cpu-{machine.slug()}"
-    path = options.json or (RESULTS / f"{name}.json" if is_complete else None)
+    is_complete = len(rows) == len(all_rows) and not options.quick and {*modules, *missing} == set(suite.peers)
+    path = options.json or (RESULTS / suite.file(found) if is_complete else None)
     if path:
         keep(path, found)
     return int(any("wrong" in result for result in found["rows"]))
@@ -85,13 +123,15 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "rows",
         nargs="*",
-        help="parts of names or groups of rows; all rows of the CPU if left out, all of a GPU if the only word is gpu",
+        help="parts of names or groups of rows; all rows of the CPU if left out, all of a GPU if the only word is gpu, all "
+        "in which functions are fused if it is fusion, or gpu-fusion",
     )
     made.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
     made.add_argument(
         "--against",
         metavar="PEERS",
-        help=f"some of {','.join(peers.KNOWN)}, or, of a GPU, torch,cupy; all if left out",
+        help=f"some of {','.join(peers.KNOWN)}; where functions are fused, of {','.join(peers.FUSING)}; of a GPU, "
+        "torch,torch.compile,cupy,cupy.fuse; all if left out",
     )
     made.add_argument(
         "--quick", action="store_true", help="small sizes and one call each: shows that the rows work, not how fast"

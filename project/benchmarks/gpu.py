@@ -17,12 +17,14 @@ import minifuse as mf
 from minifuse.backends.registry import backend_named
 from minifuse.errors import MinifuseError
 
+from .peers import library
 from .row import Array, Bench, Contest, Player, Row, Work, is_ours
 
 BACKEND = "cuda"
 KNOWN = ("torch", "cupy")
+FUSING = ("torch", "torch.compile", "cupy", "cupy.fuse")  # of the rows in which functions are fused
 FLUSHED = 128 << 20  # bytes that are written between two calls, more than any L2 cache holds
-PACKAGES = ("numpy", "numba", "numba-cuda", "cuda-core", "cuda-bindings", "torch", "cupy-cuda13x", "cupy-cuda12x")
+PACKAGES = ("numpy", "numba", "numba-cuda", "cuda-core", "cuda-bindings", "torch", "triton", "cupy-cuda13x", "cupy-cuda12x")
 
 
 def absence() -> str:
@@ -44,7 +46,7 @@ def load(names: Sequence[str]) -> tuple[dict[str, ModuleType], dict[str, str]]:
     found, missing = {}, {}
     for name in names:
         try:
-            module = import_module(name)
+            module = import_module(library(name))
             sees_it = module.cuda.is_available()
         except Exception as error:  # a library that does not fit the driver fails in a way of its own
             missing[name] = f"{name} cannot be loaded ({type(error).__name__})"
@@ -53,8 +55,8 @@ def load(names: Sequence[str]) -> tuple[dict[str, ModuleType], dict[str, str]]:
                 found[name] = module
             else:
                 missing[name] = f"{name} {module.__version__} sees no GPU"
-    if "torch" in found:
-        found["torch"].set_float32_matmul_precision("highest")  # no TF32
+    for name in {"torch", "torch.compile"} & found.keys():
+        found[name].set_float32_matmul_precision("highest")  # no TF32
     return found, missing
 
 
@@ -128,13 +130,17 @@ class GpuBench(Bench):
         """The same memory as what a player computes with; where there are gradients, a copy of the first."""
         if is_ours(who):
             handed = list(arrays)
-        elif who == "torch":
-            handed = [self.peers["torch"].from_dlpack(x) for x in arrays]
+        elif library(who) == "torch":
+            handed = [self.module(who).from_dlpack(x) for x in arrays]
         else:
-            handed = [self.peers["cupy"].asarray(x) for x in arrays]
+            handed = [self.module(who).asarray(x) for x in arrays]
         if gradients:
             handed[0] = handed[0].clone().requires_grad_()
         return handed
+
+    def held(self, array: Array) -> Any:
+        """An array of the host as a tensor of the device."""
+        return mf.from_numpy(array, backend=BACKEND)
 
     def exact(self, work: Work, arrays: Sequence[Any]) -> Any:
         """The work in float64: by CuPy where it is loaded, else by NumPy on the host, which takes long."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from . import peers
 
-PACKAGES = ("numpy", "numba", "llvmlite", "torch", "numexpr", "scikit-learn")
+PACKAGES = ("numpy", "numba", "llvmlite", "torch", "numexpr", "jax", "scikit-learn")
 VECTOR_FEATURES = re.compile(r"(sse4|avx|fma|amx|neon|sve|sme)")
 
 

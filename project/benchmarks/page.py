@@ -7,6 +7,7 @@ file of results. The text around them is written by hand, and names no measured 
 import json
 from pathlib import Path
 
+from . import kernel_counts
 from .report import Table, summary, tables
 from .row import Result
 
@@ -33,7 +34,10 @@ def updated(text: str, folder: Path) -> str:
     _, end, tail = rest.partition(END)
     if not begin or not end or BEGIN in tail or END in head + tail:
         raise ValueError(f"the page must hold these two comments once each:\n{BEGIN}\n{END}")
-    sections = [section(path.name, json.loads(path.read_text(encoding="utf-8"))) for path in sorted(folder.glob("*.json"))]
+    paths = sorted([*folder.glob("cpu-*.json"), *folder.glob("gpu-*.json")], key=lambda path: path.stem)
+    sections = [section(path.name, json.loads(path.read_text(encoding="utf-8"))) for path in paths]
+    counts = folder / kernel_counts.KEPT.name
+    sections += [kernels(counts)] if counts.exists() else []
     return "\n".join([head + BEGIN, "", *sections, END + tail])
 
 
@@ -42,9 +46,20 @@ def section(name: str, found: Result) -> str:
     facts = [f"- {line}" for line in summary(found)]
     link = f"../../project/benchmarks/results/{name}"
     place = found["device"]["name"] if "device" in found else found["machine"]["processor"]
+    place += ": fused functions" if name.endswith("-fusion.json") else ""
     return "\n".join([f"## {place}", "", f"All numbers are in [{name}]({link}).", "", *facts, ""]) + "\n".join(
         markdown(table) for table in tables(found)
     )
+
+
+def kernels(path: Path) -> str:
+    """How many kernels twenty functions become, in Markdown."""
+    found = kernel_counts.kept(path)
+    header, *rows = kernel_counts.table(found)
+    facts = [f"- {escaped(line)}" for line in kernel_counts.facts(found)]
+    link = f"../../project/benchmarks/results/{path.name}"
+    head = ["## Kernels", "", f"All numbers are in [{path.name}]({link}).", "", *facts, ""]
+    return "\n".join(head) + markdown(Table("How many kernels twenty functions become", header, rows))
 
 
 def markdown(table: Table) -> str:

@@ -16,6 +16,7 @@ OWN = {  # written here, of Python and Numba alone
     "loops": "project.benchmarks.by_hand",
 }
 KNOWN = (*LIBRARIES, *OWN)
+FUSING = ("torch", "torch.compile", "numpy", "numexpr", "jax")  # of the rows in which functions are fused
 THREAD_VARIABLES = (
     "MINIFUSE_THREADS",
     "NUMBA_NUM_THREADS",
@@ -41,6 +42,17 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def library(who: str) -> str:
+    """The library of a player that is one of its ways.
+
+    Examples
+    --------
+    >>> library("torch.compile")
+    'torch'
+    """
+    return who.partition(".")[0]
+
+
 def load(names: Sequence[str]) -> tuple[dict[str, ModuleType], dict[str, str]]:
     """Load peers.
 
@@ -52,12 +64,12 @@ def load(names: Sequence[str]) -> tuple[dict[str, ModuleType], dict[str, str]]:
     found, missing = {}, {}
     for name in names:
         try:
-            found[name] = import_module(OWN.get(name, name))
+            found[name] = import_module(OWN.get(name, library(name)))
         except ImportError as error:
             missing[name] = f"{error.name or name} cannot be imported ({type(error).__name__})"
     threads = int(os.environ["MINIFUSE_THREADS"])
-    if "torch" in found:
-        found["torch"].set_num_threads(threads)
+    for name in {"torch", "torch.compile"} & found.keys():
+        found[name].set_num_threads(threads)
     if "numexpr" in found:
         found["numexpr"].set_num_threads(threads)
     return found, missing
@@ -68,8 +80,9 @@ def threads(peers: dict[str, ModuleType]) -> dict[str, Any]:
     from minifuse.backends.parallel.driver import THREADS
 
     found: dict[str, Any] = {"minifuse": THREADS}
-    if "torch" in peers:
-        found["torch"] = peers["torch"].get_num_threads()
+    for name in ("torch", "torch.compile"):
+        if name in peers:
+            found["torch"] = peers[name].get_num_threads()
     if "numexpr" in peers:
         found["numexpr"] = peers["numexpr"].get_num_threads()
     asked = os.environ.get("OPENBLAS_NUM_THREADS")

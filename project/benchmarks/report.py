@@ -15,6 +15,10 @@ TITLES = {
     "training": "Training: a perceptron on handwritten digits",
     "start": "The start of a process",
     "sweep": "One operation at all sizes, float32",
+    "fusion-host": "Fused functions: what a call costs, 1,024 float32",
+    "fusion-large": "Fused functions of large arrays: 2^24 float32, and x of (4096, 1024)",
+    "fusion-matmul": "Layers of a network, float32",
+    "fusion-training": "A whole training step as one call",
     "gpu-host": "What a call costs the host: 1,024 float32 on the GPU",
     "gpu-memory": "Memory of the GPU: 2^26 float32, x of (8192, 8192)",
     "gpu-sums": "Sums and maxima on the GPU, x of (8192, 8192)",
@@ -22,6 +26,10 @@ TITLES = {
     "gpu-matmul": "Matrix products on the GPU, float32",
     "gpu-ladder": "The ladder of matrix products on the GPU",
     "gpu-compile": "Compiling a pointwise kernel for the GPU",
+    "gpu-fusion-host": "Fused functions on the GPU: what a call costs the host, 1,024 float32",
+    "gpu-fusion-memory": "Fused functions on the GPU: 2^26 float32, and x of (8192, 8192)",
+    "gpu-fusion-matmul": "Layers of a network on the GPU, float32",
+    "gpu-fusion-training": "Training steps on the GPU, each one call, waited for together",
 }
 
 

@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 import minifuse as mf
 
+from .peers import library
+
 Array = npt.NDArray[Any]
 Work = Callable[..., Any]
 Player = Callable[[], Any]
@@ -56,13 +58,23 @@ class Bench:
         copies: list[Any] = [x.copy() for x in arrays]
         if is_ours(who):
             copies = [mf.from_numpy(x) for x in copies]
-        elif who == "torch":
-            copies = [self.peers["torch"].from_numpy(x) for x in copies]
+        elif library(who) == "torch":
+            copies = [self.module(who).from_numpy(x) for x in copies]
+        elif who == "jax":
+            return [self.module(who).numpy.asarray(x) for x in copies]
         else:
             return copies
         if gradients:
             copies[0].requires_grad = True
         return copies
+
+    def held(self, array: Array) -> Any:
+        """An array that is computed from others, as an input of a row."""
+        return array
+
+    def module(self, who: str) -> Any:
+        """The library of a player."""
+        return next(module for name, module in self.peers.items() if library(name) == library(who))
 
     def exact(self, work: Work, arrays: Sequence[Any]) -> Any:
         """The work in float64, by NumPy."""

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from project.benchmarks import __main__ as command
-from project.benchmarks import gpu, page, peers, report, timer
+from project.benchmarks import gpu, kernel_counts, page, peers, report, timer
 from project.benchmarks.row import US, Bench, Contest, Row, SkippedRowError, count, delay, formula, normal, speed
-from project.benchmarks.rows import GPU_ROWS, ROWS
+from project.benchmarks.rows import FUSION_ROWS, GPU_FUSION_ROWS, GPU_ROWS, ROWS
 from project.benchmarks.run import choose, measure, run, summarize
 from tests.sources import ROOT
 
@@ -59,7 +59,7 @@ def test_the_json_names_no_folder_of_this_machine(quick):
     assert sys.prefix not in text
 
 
-def check_fields(found, is_on_gpu=False):
+def check_fields(found, is_on_gpu=False, is_fusion=False):
     assert set(found) == HEAD
     assert set(found["machine"]) == MACHINE
     assert {"python", "minifuse", "numpy", "numba", "blas of numpy"} <= set(found["versions"])
@@ -67,7 +67,8 @@ def check_fields(found, is_on_gpu=False):
     for row in found["rows"]:
         if "skipped" in row:
             continue
-        assert set(row) - ({"gflop_per_s", "gb_per_s", "broken"} if is_on_gpu else {"gflop_per_s"}) == MEASURED
+        more = {"gflop_per_s", *(["gb_per_s"] if is_on_gpu else []), *(["broken"] if is_on_gpu or is_fusion else [])}
+        assert set(row) - more == MEASURED
         assert next(iter(row["times"])) == US
         assert set(row["ratios"]) == set(row["times"]) - {US}
         for spread in [*row["times"].values(), *row["ratios"].values()]:
@@ -278,8 +279,8 @@ def test_targets_are_judged(target, value, is_met):
 
 
 def test_names_are_unique():
-    names = Counter((row.group, row.name) for row in ROWS)
-    assert max(names.values()) == 1
+    for rows in (ROWS, FUSION_ROWS):
+        assert max(Counter((row.group, row.name) for row in rows).values()) == 1
 
 
 def test_rows_are_chosen_by_parts_of_their_names():
@@ -343,15 +344,18 @@ def test_a_page_without_its_comments_is_refused(text):
 def test_kept_results_are_complete_runs(path):
     found = json.loads(path.read_text(encoding="utf-8"))
     device = found.pop("device", None)
-    check_fields(found, is_on_gpu=device is not None)
+    is_fusion = path.stem.endswith("-fusion")
+    check_fields(found, device is not None, is_fusion)
     assert not found["quick"]
     assert found["seed"] is not None
-    assert path.stem == (f"gpu-{gpu.slug(device['name'])}" if device else f"cpu-{found['machine']['microarchitecture']}")
-    assert {row["group"] for row in found["rows"]} == {row.group for row in (GPU_ROWS if device else ROWS)}
+    place = f"gpu-{gpu.slug(device['name'])}" if device else f"cpu-{found['machine']['microarchitecture']}"
+    assert path.stem == place + "-fusion" * is_fusion
+    rows = (GPU_FUSION_ROWS if is_fusion else GPU_ROWS) if device else (FUSION_ROWS if is_fusion else ROWS)
+    assert {row["group"] for row in found["rows"]} == {row.group for row in rows}
 
 
-def test_every_kept_result_is_of_a_processor_or_of_a_gpu():
-    assert set(command.RESULTS.iterdir()) == {*RESULTS, *GPU_RESULTS}
+def test_every_kept_result_is_of_a_processor_of_a_gpu_or_counts_kernels():
+    assert set(command.RESULTS.iterdir()) == {*RESULTS, *GPU_RESULTS, kernel_counts.KEPT}
 
 
 @pytest.mark.parametrize("name", [".".join(path.with_suffix("").parts) for path in MODULES])

@@ -108,6 +108,57 @@ def test_matrices_by_rows_columns_and_turned_over(shape):
         np.testing.assert_array_equal(got.numpy(), right)
 
 
+def across(x, y):
+    """Two operands that lie across each other."""
+    return x | y.swapaxes(-1, -2) if isinstance(x, np.ndarray) and x.dtype == bool else x + y.swapaxes(-1, -2)
+
+
+@pytest.mark.parametrize("dtype", [dtype.name for dtype in DTYPES])
+@pytest.mark.parametrize(
+    "shape", [(16, 16), (64, 64), (63, 65), (129, 1000), (1031, 257), (3, 70, 40), (2, 3, 64, 33)], ids=str
+)
+def test_operands_that_lie_across_meet_in_tiles(shape, dtype):
+    """To the bit: both NumPy and the kernel do nothing but one addition."""
+    random = np.random.default_rng(0)
+    a, b = (
+        random.integers(0, 2 if dtype == "bool" else 1000, s).astype(dtype) for s in (shape, (*shape[:-2], *shape[:-3:-1]))
+    )
+    order = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
+    x, y = mf.tensor(a), mf.tensor(b)
+    got = x | y.permute(*order) if dtype == "bool" else x + y.permute(*order)
+    np.testing.assert_array_equal(got.numpy(), across(a, b))
+    np.testing.assert_array_equal(y.permute(*order).contiguous().numpy(), b.transpose(order))
+
+
+@pytest.mark.parametrize("start", [0, 1, 4])
+def test_tiles_that_begin_anywhere(start):
+    a, b = np.random.default_rng(start).uniform(-2, 2, (2, 200, 204)).astype("f4")
+    for n in (196, 130):
+        x, y = mf.tensor(a)[:n, start : start + n], mf.tensor(b)[:n, start : start + n]
+        np.testing.assert_array_equal((x - y.T).numpy(), a[:n, start : start + n] - b[:n, start : start + n].T)
+        z = mf.tensor(a)
+        z[:n, start : start + n] = y.T
+        right = a.copy()
+        right[:n, start : start + n] = b[:n, start : start + n].T
+        np.testing.assert_array_equal(z.numpy(), right)
+
+
+def test_more_tiles_and_more_rows_than_blocks_along_y():
+    a = np.random.default_rng(0).integers(0, 2, (16, 4_200_000)).astype(bool)
+    np.testing.assert_array_equal(mf.tensor(a).T.contiguous().numpy(), a.T)
+    b = a.reshape(-1, 4)
+    np.testing.assert_array_equal((mf.tensor(b)[:, :3] | mf.tensor(b)[:, 1:]).numpy(), b[:, :3] | b[:, 1:])
+
+
+@pytest.mark.parametrize("n", [2047, 2048, 2049, 2052, 4096, 65536 + 4])
+def test_two_groups_of_four(n):
+    a = np.random.default_rng(n).uniform(-2, 2, (3, n)).astype("f4")
+    x = mf.tensor(a)
+    np.testing.assert_array_equal((x[0] * 2.5).numpy(), a[0] * np.float32(2.5))
+    np.testing.assert_array_equal((x + x[1]).numpy(), a + a[1])
+    np.testing.assert_array_equal((x[:, : n // 2] * 2.5).numpy(), a[:, : n // 2] * np.float32(2.5))
+
+
 def test_in_place():
     a = np.random.default_rng(0).uniform(-2, 2, (65, 131)).astype("f4")
     x, b = mf.tensor(a), a.copy()

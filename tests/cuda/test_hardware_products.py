@@ -4,9 +4,15 @@ import numpy as np
 import pytest
 
 import minifuse as mf
+from minifuse.backends.cuda.bound import BoundProduct
+from minifuse.kernels import Old
+from minifuse.layout import Layout
+from minifuse.operators import exp, gelu, log, relu, tanh
 from minifuse.testing import assert_close, gradcheck
 
 from ..equivalence import test_matmul as products
+from ..unit.test_cuda_hooks import DOT, EPILOGUES, Case, floats, whole
+from ..unit.test_cuda_product import VIEWS
 from .conftest import bits
 from .simulated import simulated
 
@@ -104,6 +110,104 @@ def test_the_interpreter_agrees(dtype):
     assert_close(got, lanes.numpy(), "rounded", scale=8.0)
     if dtype == "int32":
         assert bits(got) == bits(lanes)
+
+
+# Prologue and epilogue
+
+
+def launched(case, backend):
+    """Launch a case's product on the GPU as one kernel, whether that pays or not, and give the outputs back to the case."""
+    outputs, inputs = case.layouts()
+    placed = [backend.place(x) for x in (*case.outs, *case.inputs)]
+    layouts = [Layout(x.shape, layout.strides, 0) for x, (_, _, layout) in zip((*outputs, *inputs), placed, strict=True)]
+    bound = BoundProduct(backend.device, case.kernel, layouts[: len(outputs)], layouts[len(outputs) :])
+    bound(*[address for _, address, _ in placed], *case.numbers)
+    found = zip(placed, case.kernel.elements, strict=False)
+    case.outs = [backend.fetch(buffer, address, e.dtype, layout) for (buffer, address, layout), e in found]
+    return [launch.kernel.name for runs, _ in bound.ready.values() for _, launch in runs]
+
+
+FUSED_SIZES = [
+    (33, 68, 20),
+    (127, 129, 65),
+    (512, 512, 512),
+    (1023, 1025, 257),
+    (128, 256, 4099),
+    (1, 4096, 300),
+    (5, 70, 2049),
+]
+FUSED_SIZES += [(4096, 2, 200), (2048, 1030, 1000)]
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [(name, FUSED_SIZES[k % len(FUSED_SIZES)]) for k, name in enumerate(EPILOGUES)]
+    + [(name, size) for name in ("three outputs", "an int") for size in FUSED_SIZES],
+    ids=str,
+)
+def test_epilogues_of_every_kernel(name, size, on_gpu):
+    """Of whole numbers, so that every sum is exact, and with it each comparison."""
+    M, N, K = size
+    shapes, make = EPILOGUES[name]
+    others = [(*[M if n == 33 else n for n in shape[:-1]], N if shape[-1] == 68 else 1) for shape in shapes]
+    a, b, *read = whole(2, (M, K), (K, N), *others)
+    case = Case(lambda a, b, x, p: (a[0], b[0], make(DOT, x)), [a], [b], read)
+    launched(case, on_gpu)
+    case.check(case.expected())
+
+
+PROLOGUES = {
+    "of a": lambda a, b, p: (exp(a[0] * p[0]), b[0]),
+    "of b": lambda a, b, p: (a[0], tanh(b[0]) + p[0]),
+    "of both": lambda a, b, p: ((a[0] - a[1]) * p[0] + 1.0, log(b[0] * b[0] + 0.5) * b[1]),
+}
+
+
+@pytest.mark.parametrize("size", FUSED_SIZES[::2], ids=str)
+@pytest.mark.parametrize("name", PROLOGUES)
+@pytest.mark.parametrize(("left", "right"), [("plain", "plain"), ("turned", "turned"), ("sliced", "unaligned")])
+def test_prologues_of_every_kernel(name, size, left, right, on_gpu):
+    """Their values at 0 are no zeros: what lies past an edge must not get into a sum."""
+    M, N, K = size
+    a, b, rows, depth, bias = floats(3, (M, K), (K, N), (M, 1), (K, 1), (N,))
+    is_both = name == "of both"
+    of_a, of_b = [VIEWS[left](a), *[rows] * is_both], [VIEWS[right](b), *[depth] * is_both]
+    case = Case(lambda a, b, x, p: (*PROLOGUES[name](a, b, p), (gelu(DOT * (1 / K)) + x[0],)), of_a, of_b, [bias], [0.25])
+    launched(case, on_gpu)
+    case.check(case.expected(), scale=2.0)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_products_with_prologue_and_epilogue(seed, on_gpu):
+    random = np.random.default_rng(seed)
+    M, N, K = (int(2 ** random.uniform(0, 9)) + int(random.integers(0, 2)) for _ in range(3))
+    batch = [(), (3,), (2, 3)][random.integers(3)]
+    views = [list(VIEWS.values())[k] for k in random.integers(0, len(VIEWS), 3)]
+    a, b, other = floats(seed, (*batch, M, K), (*batch, K, N), (*batch, M, N))
+    other = [other, other[..., :1, :], other[..., :1]][random.integers(3)]
+    functions = [lambda x: x, relu, tanh, lambda x: x * 0.5 + 1.0]
+    of_a, of_b, of_sum = [functions[k] for k in random.integers(0, len(functions), 3)]
+
+    def make(a, b, x, p):
+        return of_a(a[0]), of_b(b[0]), (of_sum(DOT * p[0] + x[0]), DOT * p[0] - x[0])
+
+    case = Case(make, [views[0](a)], [views[1](b)], [views[2](other)], [1 / K])
+    launched(case, on_gpu)
+    case.check(case.expected(), scale=2.0)
+
+
+def test_a_residual_is_added_in_place(on_gpu):
+    """In the kernel that adds the parts of a cut product, too; and the same bits come out of each run."""
+    for size, names in (((512, 512, 512), {"matmul"}), ((128, 128, 8192), {"matmul", "add_parts"})):
+        M, N, K = size
+        a, b, start = floats(4, (M, K), (K, N), (M, N))
+        found = []
+        for _ in range(2):
+            case = Case(lambda a, b, x, p: (a[0], b[0], (Old(0, DOT.dtype) + DOT,)), [a], [b], outs=[start.copy()])
+            assert names <= set(launched(case, on_gpu))
+            case.check(case.expected(), scale=16.0)
+            found.append(case.outs[0].tobytes())
+        assert found[0] == found[1]
 
 
 # Gradients

@@ -14,7 +14,8 @@ import pytest
 import minifuse as mf
 from minifuse.backends.cuda.bound import function_for
 from minifuse.backends.cuda.compiler import compile_ptx
-from minifuse.backends.cuda.emitter import MOST, Printed, printed
+from minifuse.backends.cuda.emitter import MOST, MOST_OF_ROW
+from minifuse.backends.cuda.forms import Printed, printed
 from minifuse.dtypes import BY_NAME, bool_, float64
 from minifuse.graph.plan import Plan
 from minifuse.kernels import Kernel, Load, Nest
@@ -76,6 +77,18 @@ def layout_cases():
     a = of("float32", 6, 8)
     cube = of("float32", 5, 6, 8)
     yield "both across", Case(f, (of("float32", 8, 6).T, of("float32", 8, 6).T))
+    for dtype in BY_NAME:
+        g = lambda x, y, dtype=dtype: x | y.T if dtype == "bool" else x * y.T + x  # noqa: E731
+        yield f"a tile of {dtype}", Case(g, (of(dtype, 40, 64), of(dtype, 64, 40)))
+    tile, wide = of("float32", 40, 64), of("float32", 64, 40)
+    yield "two tiles", Case(lambda x, y, z: x * y.T + z.T, (tile, wide, of("float32", 64, 40)))
+    yield (
+        "a tile of each matrix",
+        Case(lambda x, y: x + y.permute(0, 2, 1), (of("float32", 3, 40, 64), of("float32", 3, 64, 40))),
+    )
+    yield "a tile in place", Case(lambda x, y: x + y.T, (tile, wide), (0,))
+    yield "a tile beside steps", Case(lambda x, y: x + y.T, (of("float32", 40, 128)[:, ::2], wide))
+    yield "a tile of what is dear", Case(lambda x, y: mf.exp(x) * mf.tanh(y.T), (tile, wide))
     yield "one number", Case(f, (a, of("float32", 1, 1)))
     yield "every second", Case(f, (a[:, ::2], a[:, 1::2]))
     yield "backwards", Case(f, (a, a.flip(1)))
@@ -143,20 +156,25 @@ def kernels(case):
     for step in Plan(case.function, case.inputs, case.targets).steps:
         outputs, inputs = step.layouts()
         nest = Nest(step.shape, step.dims, [*outputs, *inputs])
-        yield step.kernel, printed(step.kernel, nest.rows, nest.classes)
+        yield step.kernel, printed(step.kernel, nest)
 
 
 @cache
 def ptx_of(text: Printed, cc: tuple[int, int]) -> str:
     """Of two cases with the same text only one is compiled."""
-    return compile_ptx(function_for(text), [kind for _, kind in text.parameters], MOST, cc=cc).ptx
+    threads = MOST_OF_ROW if text.form == "rows" else MOST
+    return compile_ptx(function_for(text), [kind for _, kind in text.parameters], threads, cc=cc).ptx
 
 
 def vectors(kernel: Kernel, text: Printed, instruction: str) -> list[str]:
     """The types in memory of what the text loads, or stores, four at a time, as often as it does."""
     dtypes = [e.dtype for e in (*kernel.outputs, *kernel.each(Load))]
     names = [name for name, _ in text.parameters[: len(dtypes)]]
-    found = re.findall(rf"{instruction}\((\w+),", text.text)
+    rows = dict(re.findall(r"(\w+) = hold_\w+\((\w+),", text.text))  # which operand waits there
+    rows |= {kept: rows[row] for kept, row in re.findall(r"(kept\d+) = (row\d+)", text.text)}  # of the same element type
+    found = [rows.get(name, name) for name in re.findall(rf"{instruction}\((\w+),", text.text)]
+    if instruction == "load4" and "is_wide" in text.text:
+        found += 4 * re.findall(r"copy_tile\(\w+, (\w+),", text.text)
     return ["u8" if dtypes[names.index(name)] is bool_ else dtypes[names.index(name)].short for name in found]
 
 
@@ -167,7 +185,7 @@ def faults(kernel: Kernel, text: Printed, ptx: str) -> list[str]:
         kinds = vectors(kernel, text, word)
         for kind in set(kinds):
             pattern, count = VECTORS[kind]
-            if len(re.findall(rf"\b{instruction}\.global(?:\.nc)?{pattern}\b", ptx)) < count * kinds.count(kind):
+            if len(re.findall(rf"\b{instruction}(?:\.global(?:\.nc)?)?{pattern}\b", ptx)) < count * kinds.count(kind):
                 found.append(f"{word} of {kind}")
     if ".local" in ptx:
         found.append("local memory")
@@ -208,14 +226,25 @@ def test_the_processor_is_the_one_that_was_named():
 
 
 def test_the_size_of_a_block_bounds_the_registers():
-    for name in ("neighbours of float32", "sum along rows", "sum along columns"):
-        assert re.search(rf"\.maxntid {MOST}\b", only(name)[1])
+    for name, most in (("neighbours of float32", MOST), ("sum along rows", MOST_OF_ROW), ("sum along columns", MOST)):
+        assert re.search(rf"\.maxntid {most}\b", only(name)[1])
 
 
 def test_rows_are_folded_by_shuffles_and_one_barrier():
     _, ptx = only("sum along rows")
     assert "shfl.sync.bfly.b32" in ptx
     assert len(re.findall(r"\bbar(?:rier)?\.sync", ptx)) == 1
+
+
+def test_a_row_is_copied_past_the_registers_where_the_processor_can():
+    _, ptx = only("softmax along rows")
+    assert "cp.async.cg.shared.global" in ptx
+    assert "cp.async.wait_all" in ptx
+    assert not re.search(r"ld\.global", ptx)
+    _, older = only("softmax along rows", OLD)
+    assert "cp.async" not in older
+    assert re.search(r"ld\.global(\.nc)?\.v4\.[fbu]32", older)
+    assert re.search(r"st\.shared\.v4\.[fbu]32", older)
 
 
 def test_columns_are_folded_in_shared_memory_without_shuffles():
@@ -228,6 +257,33 @@ def test_pointwise_kernels_meet_nobody():
     for name in ("neighbours of float32", "one across, of float32", "a chain"):
         _, ptx = only(name)
         assert not re.search(r"shfl|bar\.sync|\.shared", ptx)
+
+
+def test_a_tile_is_filled_and_read_past_one_barrier_without_asking_where_indices_count_from():
+    """All four loads come before the first store to shared memory; no index is compared with 0."""
+    _, ptx = only("a tile of float32")
+    assert len(re.findall(r"\bbar(?:rier)?\.sync", ptx)) == 1
+    copying, _, computing = ptx.partition("bar.sync")
+    first = copying[: copying.index("st.shared")]
+    assert len(re.findall(r"ld\.global(?:\.nc)?\.v4", first)) == 4
+    wide = computing[computing.index(".v4") : computing.rindex(".v4")]
+    assert "selp" not in wide
+
+
+def test_the_end_of_a_row_is_not_divided_for_by_threads_that_do_not_reach_it():
+    """A loop in steps that only the launch knows begins with a division of 64 bits: it lies behind a branch of its own."""
+    for name in ("neighbours of float32", "one operand"):
+        _, ptx = only(name)
+        start = ptx[: ptx.index("div.")]
+        assert "st.global.v4" in start
+        assert re.search(r"@%p\d+ bra", start[start.rindex("st.global.v4") :])
+
+
+def test_two_groups_of_four_are_loaded_before_the_first_is_stored():
+    text, ptx = only("one operand")
+    assert text.each == 8
+    start = ptx[: ptx.index("st.global.v4")]
+    assert len(re.findall(r"ld\.global(?:\.nc)?\.v4", start)) >= 2
 
 
 def test_a_product_and_a_sum_are_one_instruction():

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.array import MANY, UFUNCS, folding, reshaping
-from minifuse.errors import DTypeError, ShapeError
+from minifuse.array import MANY, folding, reshaping
+from minifuse.errors import ShapeError
 from minifuse.graph.plan import Plan
 
 ARRAY = np.arange(120.0).reshape(4, 5, 6)
@@ -237,53 +237,6 @@ def test_comparisons_are_elementwise_and_tensors_are_keys():
             assert getattr(x, symbol)(other).tolist() == expected.tolist()
     assert (2 < x).tolist() == [False, False, True]  # noqa: SIM300  # the number stands on the left
     assert {x: "x", y: "y"}[x] == "x"
-
-
-# NumPy's
-
-
-@pytest.mark.parametrize("ufunc", [u for u in UFUNCS if isinstance(u, np.ufunc) and u.nin == 1], ids=str)
-def test_ufuncs_of_one_operand(ufunc):
-    dtype = "int64" if ufunc is np.invert else "float64"
-    x = mf.tensor([1, 2, 3], dtype=dtype, requires_grad=dtype == "float64")
-    y = ufunc(x)
-    assert isinstance(y, mf.Tensor)
-    np.testing.assert_allclose(y.detach(), ufunc(x.numpy()), rtol=1e-12)
-    assert y.requires_grad == (y.dtype is mf.float64)
-
-
-@pytest.mark.parametrize("ufunc", [u for u in UFUNCS if isinstance(u, np.ufunc) and u.nin == 2], ids=str)
-def test_ufuncs_of_two_operands(ufunc):
-    dtype = "int64" if ufunc.__name__.startswith("bitwise") else "float64"
-    a, b = np.array([[1, 2], [3, 4]], dtype), np.array([[2, 2], [1, 5]], dtype)
-    for left, right in ((mf.tensor(a), mf.tensor(b)), (a, mf.tensor(b)), (mf.tensor(a), b)):
-        y = ufunc(left, right)
-        assert isinstance(y, mf.Tensor)
-        np.testing.assert_allclose(y, ufunc(a, b), rtol=1e-12)
-
-
-def test_the_names_of_the_table_find_their_ufuncs():
-    names = {u.__name__ for u in UFUNCS if isinstance(u, np.ufunc)}
-    assert names >= {"add", "subtract", "multiply", "divide", "floor_divide", "remainder", "power", "negative", "absolute"}
-    assert names >= {"equal", "less", "greater_equal", "bitwise_and", "invert", "maximum", "exp", "log1p", "tanh", "matmul"}
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda x: np.add.reduce(x),
-        lambda x: np.multiply.outer(x, x),
-        lambda x: np.exp(x, out=np.ones(3)),
-        lambda x: np.exp(x, dtype="f4"),
-        lambda x: np.arctan2(x, x),
-        lambda x: np.divmod(x, 2),
-    ],
-)
-def test_what_ufuncs_cannot_do_is_said(call):
-    with pytest.raises(
-        DTypeError, match=r"np\.\w+.* has no operator in minifuse; use a method of the tensor, or np.asarray"
-    ):
-        call(mf.ones(3))
 
 
 # Keys that are remembered

@@ -316,7 +316,7 @@ def test_no_launch_has_a_hazard(name, seed):
     bound = step.bind(BACKEND)
     out = mf.zeros(*expected.shape, dtype=expected.dtype, backend=BACKEND)
     slots = [x, *plan.hidden, out]
-    addresses = [slots[slot].address + offset for slot, offset in step.operands()]
+    addresses = [slots[slot].address + offset if slot >= 0 else offset for slot, offset in step.operands()]  # or positions
     trace = mf.simt.trace(bound.plan(*addresses, *[float(n) for n in step.numbers]), seed=seed)
     assert trace.is_complete
     assert trace.hazards() == []

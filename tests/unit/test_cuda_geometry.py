@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import minifuse as mf
-from minifuse.backends.cuda.emitter import MOST, WARP
+from minifuse.backends.cuda.emitter import MOST, MOST_OF_ROW, WARP
 from minifuse.backends.cuda.geometry import LARGEST_GRID, THREADS, ceil_div, clamp, geometry_of, power_of_two
 from minifuse.graph.plan import Plan
 from minifuse.simt import Pointer
@@ -41,7 +41,7 @@ class Memory:
 
 
 def load4(memory, i):
-    assert i % 4 == 0
+    assert (i + getattr(memory, "start", 0)) % 4 == 0
     return [memory[i + k] for k in range(4)]
 
 
@@ -51,12 +51,42 @@ def store4(memory, i, values):
         memory[i + k] = value
 
 
+class Row:
+    """A row of a memory, from a position on; one that is held has been loaded once, and is read from its copy."""
+
+    def __init__(self, memory, start, is_held):
+        self.memory, self.start, self.is_held = memory, start, is_held
+
+    def __getitem__(self, i):
+        return 1 if self.is_held else self.memory[self.start + i]
+
+    def __setitem__(self, i, value):
+        if not self.is_held:
+            self.memory[self.start + i] = value
+
+
+def hold(cuda):
+    """A word that loads the elements of one thread."""
+
+    def hold(source, start, place, held, fours, n):
+        if held:
+            assert place % 4 == 0
+            for i in range(4 * cuda.threadIdx.x, fours, 4 * cuda.blockDim.x):
+                load4(source, start + i)
+            for i in range(fours + cuda.threadIdx.x, n, cuda.blockDim.x):
+                source[start + i]
+        return Row(source, start, held > 0)
+
+    return hold
+
+
 def run(plan):
     """Run every thread of a launch, one after the other; gives the record of each operand."""
     cuda = SimpleNamespace(blockIdx=SimpleNamespace(), threadIdx=SimpleNamespace(), shared=SimpleNamespace())
     cuda.shared.array = lambda size, dtype: None
     names = {"cuda": cuda, "load4": load4, "store4": store4, "f32": float}
     names |= dict.fromkeys(("fold_along_x", "fold_along_y"), lambda op, x, parts: x)
+    names |= {"hold_f32": hold(cuda), "wait_for_copies": lambda: None, "at": lambda x, i: Row(x, i, False)}
     kernel = FunctionType(plan.kernel.__code__, {**plan.kernel.__globals__, **names})
     memories = [Memory(p.low, p.high) if isinstance(p, Pointer) else p for p in plan.arguments]
     (gx, gy, gz), (bx, by, bz) = plan.grid, plan.block
@@ -151,9 +181,20 @@ def test_columns_of_several_axes(a, b, n):
         check(lambda x: x.sum(1), zeros(a, b, n), form="columns")
 
 
-def test_a_fold_in_two_sweeps_loads_twice():
-    check(lambda x: x / x.sum(1, True), zeros(5, 70), form="rows", times=2)
-    check(lambda x: x / x.sum(0, True), zeros(5, 70), form="columns", times=2)
+@some
+@given(few, sizes, st.booleans())
+def test_a_row_is_loaded_once_for_all_its_sweeps(rows, n, misaligned):
+    if n > 1:
+        check(lambda x: x - x.sum(1, True), zeros(rows, n), form="rows", misaligned=misaligned)
+        check(lambda x: (x - x.max(1, True)) * x.sum(1, True), zeros(rows, n), form="rows", misaligned=misaligned)
+
+
+def test_a_row_that_does_not_fit_is_loaded_in_each_sweep():
+    check(lambda x: x - x.sum(1, True), zeros(2, 60_000), form="rows", times=2)
+
+
+def test_a_column_is_loaded_in_each_sweep():
+    check(lambda x: x - x.sum(0, True), zeros(5, 70), form="columns", times=2)
 
 
 # Limits
@@ -162,18 +203,23 @@ large = st.one_of(st.integers(1, 40), st.integers(1, 2**31))
 
 
 @settings(max_examples=300)
-@given(st.sampled_from(["points", "rows", "columns"]), st.lists(large, min_size=1, max_size=3), large, st.booleans())
-def test_no_grid_is_larger_than_the_hardware_allows(form, counted, last, is_wide):
+@given(
+    st.sampled_from(["points", "rows", "columns"]),
+    st.lists(large, min_size=1, max_size=3),
+    large,
+    st.sampled_from([1, 4, 8]),
+)
+def test_no_grid_is_larger_than_the_hardware_allows(form, counted, last, each):
     count = 1
     for size in counted:
         count *= size
     if count > MOST_X:  # of rows, more than any memory holds
         counted, count = [MOST_X], MOST_X
     shape = [*counted, 100, last] if form == "columns" else [*counted, last]
-    geometry = geometry_of(form, shape, len(shape) - 1, len(counted), is_wide)
+    geometry = geometry_of(form, shape, len(shape) - 1, len(counted), each)
     (gx, gy, gz), (x, y, z) = geometry
     assert min(*geometry.grid, *geometry.block) >= 1
-    assert x * y <= min(THREADS, MOST, MOST_THREADS)
+    assert x * y <= (MOST_OF_ROW if form == "rows" else min(THREADS, MOST)) <= MOST_THREADS
     assert z == 1
     assert gx <= MOST_X
     assert max(gy, gz) <= LARGEST_GRID
@@ -181,7 +227,8 @@ def test_no_grid_is_larger_than_the_hardware_allows(form, counted, last, is_wide
     assert y == power_of_two(y)
     assert x * y % WARP == 0  # all lanes of a warp take part in shuffles
     if form == "points":
-        assert gx * x * (4 if is_wide else 1) >= last  # rows are walked in strides of the grid
+        assert gx * x * each >= last
+        assert gy * gz * y >= count
     elif form == "rows":
         assert gx * y >= count
         assert x <= WARP or y == 1  # a row of several warps has the barriers for itself
@@ -191,20 +238,38 @@ def test_no_grid_is_larger_than_the_hardware_allows(form, counted, last, is_wide
 
 
 def test_short_rows_share_a_block_and_long_ones_have_one():
-    assert geometry_of("rows", [1000, 8], 1, 1, False) == ((32, 1, 1), (8, 32, 1))
-    assert geometry_of("rows", [1000, 8], 1, 1, True) == ((8, 1, 1), (2, 128, 1))
-    assert geometry_of("rows", [1000, 10000], 1, 1, True) == ((1000, 1, 1), (256, 1, 1))
+    assert geometry_of("rows", [1000, 8], 1, 1, 1) == ((32, 1, 1), (8, 32, 1))
+    assert geometry_of("rows", [1000, 8], 1, 1, 4) == ((8, 1, 1), (2, 128, 1))
+    assert geometry_of("rows", [4000, 128], 1, 1, 4) == ((125, 1, 1), (8, 32, 1))
+    assert geometry_of("rows", [4000, 127], 1, 1, 4) == ((500, 1, 1), (32, 8, 1))  # one at a time
+    assert geometry_of("rows", [4000, 10000], 1, 1, 4) == ((4000, 1, 1), (256, 1, 1))
+    assert geometry_of("rows", [4000, 60000], 1, 1, 4) == ((4000, 1, 1), (512, 1, 1))
 
 
-def test_more_rows_than_blocks_are_walked_in_strides():
-    grid, block = geometry_of("points", [10_000_000, 300], 1, 1, True)
+def test_where_rows_are_few_more_threads_share_one():
+    assert geometry_of("rows", [4000, 1000], 1, 1, 4).block == (32, 8, 1)
+    assert geometry_of("rows", [40, 1000], 1, 1, 4).block == (128, 1, 1)
+
+
+def test_more_rows_than_blocks_along_y_go_on_along_z():
+    grid, block = geometry_of("points", [10_000_000, 300], 1, 1, 4)
     assert grid[1] == LARGEST_GRID
+    assert grid[2] > 1
     assert block[0] * block[1] == THREADS
 
 
 def test_many_columns_of_many_rows_fill_two_axes_of_the_grid():
-    grid, _ = geometry_of("columns", [100_000, 64, 8], 2, 1, False)
+    grid, _ = geometry_of("columns", [100_000, 64, 8], 2, 1, 1)
     assert grid[1] * grid[2] >= 100_000
+
+
+def test_tiles_of_many_matrices_fill_two_axes_of_the_grid():
+    assert geometry_of("tiles", [130, 65], 1, 0, 1, 0) == ((2, 3, 1), (8, 32, 1))
+    assert geometry_of("tiles", [65, 7, 130], 2, 0, 1, 0) == ((3, 14, 1), (8, 32, 1))
+    assert geometry_of("tiles", [7, 65, 130], 2, 0, 1, 1) == ((3, 14, 1), (8, 32, 1))
+    grid, _ = geometry_of("tiles", [10_000_000, 64], 1, 0, 1, 0)
+    assert grid[1] <= LARGEST_GRID >= grid[2]
+    assert grid[1] * grid[2] * 64 >= 10_000_000
 
 
 @pytest.mark.parametrize(("n", "expected"), [(0, 1), (1, 1), (2, 2), (3, 4), (256, 256), (257, 512), (2**31 - 1, 2**31)])

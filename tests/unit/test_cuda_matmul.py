@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from minifuse import simt
+from minifuse.backends.cuda.hooks import PLAIN
 from minifuse.backends.cuda.matmul import LADDER, SIDE, SQUARE, STRIP, STRIP_K, TILE, make
 from minifuse.backends.cuda.shapes import BY_ITEMSIZE, ITEMSIZE, SMALL, Shape
 from minifuse.backends.cuda.words import device, f32
@@ -209,19 +210,21 @@ def test_a_kernel_of_another_shape(stages, modes):
     a_strides, b_strides = (1, M) if modes[0] == "x4" else (K, 1), (1, K) if modes[1] == "k" else (N, 1)
     flat = [x.reshape(-1) for x in (out, a_stored, b_stored)]
     numbers = M, N, K, N, 1, *a_strides, *b_strides, 1, K, 0, 1, 0, 0, 0, 0, 0, 0, 1, 1.0
-    trace = simt.trace(kernel.function, (2, 2), kernel.threads, *flat, *numbers, flat[0], shared=kernel.shared)
+    trace = simt.trace(kernel.function, (2, 2), kernel.threads, *flat, *numbers, shared=kernel.shared)
     assert trace.hazards() == []
     check(out, a, b)
 
 
 def test_an_epilogue_sees_each_element_once():
     @device
-    def add_bias_and_clip(value, i, j, extra):
-        return max(value + extra[j] + f32(i), f32(0))
+    def add_bias_and_clip(value, row, col, at):
+        _, _, (bias,) = at
+        return max(value + bias[col] + f32(row), f32(0))
 
+    hooks = PLAIN._replace(finish=add_bias_and_clip, text="add_bias_and_clip", types=("*f32",))
     shape = Shape((16, 32, 16), 2, (16, 32), (4, 8), 1)
     for guarded, (M, N, K) in ((False, (17, 33, 20)), (True, (5, 7, 3))):
-        kernel = make(shape, "k", "x", guarded, finish=add_bias_and_clip)
+        kernel = make(shape, "k", "x", guarded, hooks=hooks)
         out, a, b = operands(M, N, K)
         bias = np.linspace(-9, 9, N).astype(np.float32)
         flat = [x.reshape(-1) for x in (out, a, b)]
@@ -232,4 +235,4 @@ def test_an_epilogue_sees_each_element_once():
         assert (trace.events.kind[trace.events.array == 0] == STORE).sum() == M * N
         exact = np.maximum(2 * (a.astype(float) @ b) + bias + np.arange(M)[:, None], 0)
         np.testing.assert_allclose(out, exact, rtol=1e-5, atol=2e-5)
-        assert kernel.constants != make(shape, "k", "x", guarded).constants
+        assert kernel.source != make(shape, "k", "x", guarded).source

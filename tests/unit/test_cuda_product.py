@@ -9,15 +9,17 @@ from hypothesis import strategies as st
 
 from minifuse import simt
 from minifuse.backends.cuda import product as planning
-from minifuse.backends.cuda.product import OUT, WORKSPACE, Place, ProductPlan, pieces, plan_product
+from minifuse.backends.cuda.product import OUT, WORKSPACE, Place, ProductPlan, pieces, plain, plan_product
 from minifuse.backends.cuda.shapes import BY_ITEMSIZE, LARGE, NARROW, SLIM, SMALL, WIDE
 from minifuse.backends.cuda.ways import (
     MOST_BLOCKS,
     Axis,
+    Beside,
     Product,
     Way,
     best_way,
     dense_mode,
+    is_wide_at_sums,
     kernels,
     product_of,
     steps,
@@ -61,7 +63,7 @@ def pointers_to(operands):
 
 def plan_of(out, a, b, multiprocessors=4):
     aligned = tuple(address_of(x) % 16 == 0 for x in (out, a, b))
-    return plan_product(BY_NUMPY[out.dtype], *map(layout_of, (out, a, b)), multiprocessors, aligned)
+    return plan_product(plain(BY_NUMPY[out.dtype]), [layout_of(out)], [layout_of(a), layout_of(b)], multiprocessors, aligned)
 
 
 def traces(plan, out, a, b, is_traced=False):
@@ -106,8 +108,7 @@ def force(monkeypatch, name, shape=None, parts=1, is_swapped=False):
             if kernel().name == name and shape in (None, found):
                 BK = found.tile[2]
                 part_K = steps(p.K, parts * BK) * BK if parts > 1 else p.K
-                is_wide = dense_mode(p.N, p.out_col, p.out_row, [p.start[0], *[x.out for x in p.batch]], aligned[0])
-                return Way(0, p, found, parts, part_K, is_wide == "x4", kernel)
+                return Way(0, p, found, parts, part_K, is_wide_at_sums(p, aligned[0]), kernel)
         raise AssertionError(f"{name} does not compute {p}")
 
     monkeypatch.setattr(planning, "best_way", chosen)
@@ -263,8 +264,9 @@ def test_sums_of_nothing_are_zero(dtype):
 
 def test_an_empty_output_takes_no_launch():
     for M, N in ((0, 5), (5, 0), (0, 0)):
-        assert plan_product(float32, row_major((M, N)), row_major((M, 3)), row_major((3, N))) == ProductPlan((), 0)
-    assert plan_product(float32, row_major((0, 2, 2)), row_major((0, 2, 3)), row_major((3, 2))).launches == ()
+        inputs = [row_major((M, 3)), row_major((3, N))]
+        assert plan_product(plain(float32), [row_major((M, N))], inputs) == ProductPlan((), 0)
+    assert plan_product(plain(float32), [row_major((0, 2, 2))], [row_major((0, 2, 3)), row_major((3, 2))]).launches == ()
 
 
 def test_nan_and_infinity_stay_where_they_are(monkeypatch):
@@ -440,6 +442,23 @@ def test_pieces_fit_a_grid_and_cover_the_product(product):
     assert last == whole + sum((x.size - 1) * x.out for x in product.batch)
 
 
+def test_what_lies_beside_moves_with_the_pieces():
+    """A bias of columns, one of rows of b, and an operand of the epilogue in a batch, each by its own strides."""
+    beside = (Beside(3, 0, 1, 0, "out"), Beside(4, 0, 2, 7, "b"), Beside(5, 11, 1, 0, "out"))
+    rows = Product(300_000, 300_000, 3, 7, 1, 3, 1, 7, 1, beside=beside)
+    for p in pieces(rows):
+        j = p.start[2]
+        i = (p.start[0] - j) // 7
+        assert p.start[1] == 3 * i
+        assert [x.start for x in p.beside] == [j, 2 * j, 11 * i + j]
+    many = Product(5, 5, 3, 5, 1, 3, 1, 5, 1, (Axis(100_000, 25, 15, 0, (0, 21, 55)),), beside=beside)
+    for p in pieces(many):
+        k = p.start[0] // 25
+        assert [x.start for x in p.beside] == [0, 21 * k, 55 * k]
+    assert len(list(pieces(rows))) == 4
+    assert len(list(pieces(many))) == 2
+
+
 def test_a_swapped_product_is_its_transpose():
     p = Product(2, 3, 5, 30, 1, 50, 1, 7, 2, (Axis(4, 100, 200, 300),), (1, 2, 3))
     q = p.swapped()
@@ -450,7 +469,7 @@ def test_a_swapped_product_is_its_transpose():
 def test_arguments_have_the_types_of_the_signature():
     for dtype in DTYPES:
         for M, N, K in ((33, 65, 20), (1, 4096, 4096), (512, 512, 2048), (4096, 1, 64)):
-            plan = plan_product(dtype, row_major((M, N)), row_major((M, K)), row_major((K, N)))
+            plan = plan_product(plain(dtype), [row_major((M, N))], [row_major((M, K)), row_major((K, N))])
             for launch in plan.launches:
                 for kind, x in zip(launch.kernel.signature, launch.arguments, strict=True):
                     assert isinstance(x, Place if kind[0] == "*" else {"i64": int, "f32": float, "f64": float}[kind])
@@ -470,9 +489,9 @@ def test_parts_are_stored_four_at_once_where_the_output_is_not():
     strided, odd = Layout((64, 64), (128, 2), 0), row_major((63, 63))
     for out, wide in ((row_major((64, 64)), [1, 1]), (strided, [1, 0]), (odd, [0, 0])):
         n = out.shape[0]
-        plan = plan_product(float32, out, row_major((n, 4096)), row_major((4096, n)))
+        plan = plan_product(plain(float32), [out], [row_major((n, 4096)), row_major((4096, n))])
         assert [argument(launch, "wide") for launch in plan.launches] == wide
-    [alone] = plan_product(float32, strided, row_major((64, 64)), row_major((64, 64))).launches
+    [alone] = plan_product(plain(float32), [strided], [row_major((64, 64))] * 2).launches
     assert argument(alone, "wide") == 0
 
 
@@ -486,7 +505,7 @@ def test_few_kernels_serve_all_products():
             Layout(shape, (int(s), shape[0] * int(s)) if t else (shape[1] * int(s), int(s)), 0)
             for shape, s, t in zip(((M, N), (M, K), (K, N)), (1, *step), turned, strict=True)
         ]
-        plan = plan_product(float32, *layouts, int(random.choice([20, 132])), aligned)
+        plan = plan_product(plain(float32), layouts[:1], layouts[1:], int(random.choice([20, 132])), aligned)
         seen |= {(launch.kernel.name, launch.kernel.constants) for launch in plan.launches}
     assert 30 < len(seen) <= 50
     assert {name for name, _ in seen} == {"matmul", "matmul_rows", "matmul_dots", "add_parts"}

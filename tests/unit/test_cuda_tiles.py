@@ -101,13 +101,17 @@ def test_outer_products_of_a_tile():
     store = store_tile(ROWS, COLUMNS, False)
 
     @device
-    def half(value, i, j, extra):
-        return value * f32(0.5) + extra[j]
+    def half(value, i, j, bias):
+        return value * f32(0.5) + bias[j]
+
+    @device
+    def half_four(v, i, j, bias):
+        return half(v[0], i, j, bias), half(v[1], i, j + 1, bias), half(v[2], i, j + 2, bias), half(v[3], i, j + 3, bias)
 
     def kernel(out, a, b, bias, alpha, wide):
         i, j = cuda.threadIdx.x // 2 * 4, cuda.threadIdx.x % 2 * 4
         acc = multiply(multiply(zero(), a, i, b, j), a, i, b, j)
-        store(out, 0, i, j, 0, 0, 8, 16, 16, 1, wide, acc, alpha, half, bias)
+        store(out, 0, i, j, 0, 0, 8, 16, 16, 1, wide, acc, alpha, half, half_four, bias)
 
     random = np.random.default_rng(0)
     a, b = random.standard_normal((steps, pitch_a)), random.standard_normal((steps, pitch_b))
@@ -127,8 +131,12 @@ def test_a_store_touches_only_what_is_its_own(wide):
     zero = zeros(4, 8)
 
     @device
-    def place(value, i, j, extra):
+    def place(value, i, j, at):
         return value + i * 100 + j
+
+    @device
+    def place_four(values, i, j, at):
+        return place(values[0], i, j, at), place(values[1], i, j + 1, at), place(0, i, j + 2, at), place(0, i, j + 3, at)
 
     expected = np.array([[100 * i + j for j in range(24)] for i in range(6)], np.float32)
     for guarded, (top, left, M, N) in (
@@ -141,7 +149,7 @@ def test_a_store_touches_only_what_is_its_own(wide):
         store = store_tile(ROWS, COLUMNS, guarded)
 
         def launch(out, store=store, top=top, left=left, M=M, N=N):
-            store(out, 0, 0, 0, top, left, M, N, 24, 1, wide, zero(), 1.0, place, 0)
+            store(out, 0, 0, 0, top, left, M, N, 24, 1, wide, zero(), 1.0, place, place_four, 0)
 
         simt.run(launch, 1, 1, out)
         mine = np.zeros((6, 24), bool)

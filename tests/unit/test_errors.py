@@ -336,16 +336,11 @@ DTYPES = {
     "np.exp with out=": (
         lambda o: np.exp(o.v, out=np.ones(3)),
         DTypeError,
-        "np.exp(..., out=)",
-        "use a method of the tensor, or np.asarray(x) for NumPy's",
+        "np.exp(..., out=): got ndarray",
+        "write y[...] = np.exp(...)",
     ),
-    "np.add with where=": (lambda o: np.add(o.v, 1, where=True), DTypeError, "np.add(..., where=)", "np.asarray(x)"),
-    "np.add.reduce": (
-        lambda o: np.add.reduce(o.v),
-        DTypeError,
-        "np.add.reduce",
-        "use a method of the tensor, or np.asarray(x) for NumPy's",
-    ),
+    "np.add with where=": (lambda o: np.add(o.v, 1, where=np.ones(3, bool)), DTypeError, "np.add(..., where=", "np.where"),
+    "np.add.accumulate": (lambda o: np.add.accumulate(o.v), DTypeError, "np.add.accumulate", "np.asarray(x)"),
     "unsupported ufunc": (
         lambda o: np.arctan2(o.v, o.v),
         DTypeError,

@@ -8,21 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minifuse.backends.parallel.gemm import (
+from minifuse.backends.parallel.gemm import NAMES, bind_matmul, plan_matmul, source
+from minifuse.backends.parallel.ways import (
     BLOCK_BYTES,
     BLOCK_M,
     BLOCK_N,
     DOT,
-    NAMES,
     OUTER,
     ROW,
     ROWS,
     SET_BYTES,
     VECTORS,
-    bind_matmul,
     lanes_of,
-    plan_matmul,
-    source,
 )
 from minifuse.dtypes import BY_NUMPY, DTYPES, bool_, float32, float64
 from minifuse.layout import Layout, row_major
@@ -264,9 +261,9 @@ features = binding.get_host_cpu_features()
 features.update({name: False for name in features if name.startswith(tuple(sys.argv[2:]))})
 binding.get_host_cpu_features = lambda: features
 
-from minifuse.backends.parallel import gemm
+from minifuse.backends.parallel import ways
 from tests.unit.test_gemm import WAYS, check, float32, multiply, np, output_of, random
-assert gemm.VECTOR_BYTES == int(sys.argv[1])
+assert ways.VECTOR_BYTES == int(sys.argv[1])
 for (rows, columns, depth), a_order, b_order, *_ in WAYS.values():
     rng = np.random.default_rng(4)
     a = np.asarray(random(rng, (rows, depth), float32), order=a_order)

@@ -23,12 +23,14 @@ from ...kernels import (
     Load,
     Nest,
     Parameter,
+    ProductKernel,
     Shape,
     cast,
     constant,
     fold,
     numbered,
     replace,
+    stride_classes,
     trace,
 )
 from ...layout import Layout, row_major
@@ -37,7 +39,9 @@ from ...storage import Buffer, binned
 from ..base import Backend, Launcher, Operand, ScalarFunction, identity_of, load, needs_an_element
 from . import driver
 from .bound import BoundKernel, BoundProduct, fold_from_first
-from .emitter import printed
+from .forms import printed
+from .merging import refusal
+from .product import plain, plan_product
 from .simulated import SimulatedDevice
 
 
@@ -50,6 +54,7 @@ class CudaBackend(Backend):
         self.name = f"cuda:{index}" if index else "cuda"
         self.device = device_of(index)
         self.pool = self.device.pool
+        self.has_limits = not self.device.is_simulated
         self.allocate = self.pool.allocate
 
     def __repr__(self) -> str:
@@ -58,13 +63,25 @@ class CudaBackend(Backend):
     # Kernels.
 
     def bind(
-        self, kernel: Kernel, shape: Shape, dims: tuple[int, ...], outputs: Sequence[Layout], inputs: Sequence[Layout]
+        self,
+        kernel: Kernel,
+        shape: Shape,
+        dims: tuple[int, ...],
+        outputs: Sequence[Layout],
+        inputs: Sequence[Layout],
+        raws: Sequence[Layout] = (),
     ) -> Launcher:
         """A launch of a kernel that is specialised on the classes of all strides."""
-        return self._bind(kernel, shape, dims, [*outputs, *inputs])
+        return self._bind(kernel, shape, dims, [*outputs, *inputs], raws)
 
     def _bind(
-        self, kernel: Kernel, shape: Shape, dims: tuple[int, ...], layouts: Sequence[Layout], **functions: Any
+        self,
+        kernel: Kernel,
+        shape: Shape,
+        dims: tuple[int, ...],
+        layouts: Sequence[Layout],
+        raws: Sequence[Layout] = (),
+        **functions: Any,
     ) -> Launcher:
         nest = Nest(shape, dims, layouts)
         if nest.is_empty or not (nest.points or kernel.rows):
@@ -72,7 +89,7 @@ class CudaBackend(Backend):
         rows = tuple(1 if d in dims else n for d, n in enumerate(shape))
         if not nest.points:
             return self._bind_folds_of_nothing(kernel, rows, layouts)
-        return BoundKernel(self.device, kernel, nest, layouts, rows, functions)
+        return BoundKernel(self.device, kernel, nest, layouts, rows, functions, raws)
 
     def _bind_folds_of_nothing(self, kernel: Kernel, rows: Shape, layouts: Sequence[Layout]) -> Launcher:
         """Rows without elements: each fold is its identity, and what is left is computed at each row."""
@@ -86,15 +103,64 @@ class CudaBackend(Backend):
         return lambda *values: launch(*[values[k] for k in operands + numbers])
 
     def source(
-        self, kernel: Kernel, shape: Shape, dims: tuple[int, ...], outputs: Sequence[Layout], inputs: Sequence[Layout]
+        self,
+        kernel: Kernel,
+        shape: Shape,
+        dims: tuple[int, ...],
+        outputs: Sequence[Layout],
+        inputs: Sequence[Layout],
+        raws: Sequence[Layout] = (),
     ) -> str:
         """The text that is compiled."""
         nest = Nest(shape, dims, [*outputs, *inputs])
-        return printed(kernel, nest.rows, nest.classes).text
+        return printed(kernel, nest, stride_classes(raws)).text
 
     def bind_matmul(self, dtype: DType, out: Layout, a: Layout, b: Layout) -> Launcher:
         """A launch of a product: launch(address of out, of a, of b)."""
-        return BoundProduct(self.device, dtype, (out, a, b))
+        return BoundProduct(self.device, plain(dtype), [out], [a, b])
+
+    def bind_product(self, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
+        """A launch of a product with its prologue and epilogue; of one that is refused, one part after the other."""
+        if self.refused_product(kernel, outputs, inputs):
+            return super().bind_product(kernel, outputs, inputs)
+        return BoundProduct(self.device, kernel, outputs, inputs)
+
+    def refused_product(self, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
+        """Why this product should not be one kernel, in words; empty if it should."""
+        return refusal(kernel, outputs, inputs, self.device.multiprocessors, self.device.most_shared)
+
+    def count_launches(self, kernel: Kernel, shape: Shape, dims: tuple[int, ...]) -> int:
+        """How many kernels are started: none for an empty space, unless it has rows."""
+        return super().count_launches(kernel, shape, dims) * bool(prod(shape) or kernel.rows)
+
+    def product_cost(self, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
+        """(how many kernels are started for a product, bytes of the parts that K is cut in)."""
+        if self.refused_product(kernel, outputs, inputs):
+            return super().product_cost(kernel, outputs, inputs)
+        device = self.device
+        plan = plan_product(kernel, outputs, inputs, device.multiprocessors, most_shared=device.most_shared)
+        return len(plan.launches), plan.workspace
+
+    def product_source(self, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
+        """What was generated of each kernel, under its name; the kernels themselves are in `matmul` and beside it."""
+        if self.refused_product(kernel, outputs, inputs):
+            return super().product_source(kernel, outputs, inputs)
+        device = self.device
+        plan = plan_product(kernel, outputs, inputs, device.multiprocessors, most_shared=device.most_shared)
+        return "\n\n".join(launch.kernel.source for launch in plan.launches)
+
+    @property
+    def joins_launches(self) -> bool:  # type: ignore[override]
+        """A GPU replays them as one graph."""
+        return not self.device.is_simulated
+
+    def bind_sequence(self, launches: Sequence[Launcher], counts: Sequence[int]) -> Launcher | None:
+        """All launches as one CUDA graph; None in the interpreter, and where a launch is more than kernels."""
+        if self.device.is_simulated:
+            return None
+        from .graphs import replayed
+
+        return replayed(self.device, launches, counts)
 
     # Memory.
 
@@ -154,6 +220,14 @@ class CudaBackend(Backend):
     def synchronize(self) -> None:
         """Wait until the device has done all that it was asked for."""
         self.device.synchronize()
+
+    def clock(self) -> Any:
+        """What tells how long kernels take: the GPU itself, or, in the interpreter, the host."""
+        if self.device.is_simulated:
+            return super().clock()
+        from .events import EventClock
+
+        return EventClock(self.device)
 
     # The four methods, on operands in the memory of the host.
 

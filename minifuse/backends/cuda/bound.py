@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 
 from ...dtypes import DType, bool_
-from ...kernels import Kernel, Load, Nest, Parameter
+from ...kernels import Kernel, Load, Nest, Parameter, Position, ProductKernel, stride_classes
 from ...layout import Layout
 from ...simt import Pointer
 from ...storage import binned
 from ..base import check_fits
 from .compiler import function_of
-from .emitter import MOST, Printed, printed, storage_of
-from .geometry import THREADS, Geometry, geometry_of, of_line
-from .launch import LaunchPlan
-from .product import Launch, Place, plan_product
+from .emitter import MOST, MOST_OF_ROW, storage_of
+from .forms import Printed, printed
+from .geometry import THREADS, Geometry, geometry_of, held_of_row, of_line
+from .held import WORDS
+from .launch import LaunchPlan, ReadyLaunch
+from .product import OUT, WORKSPACE, Launch, Number, Place, operands_of, plan_product
 
 ALIGNED = 15  # bits of an address that are 0 where four elements can be taken at once
 
@@ -36,24 +38,30 @@ class BoundKernel:
         layouts: Sequence[Layout],
         rows: tuple[int, ...],
         functions: dict[str, Any] | None = None,
+        raws: Sequence[Layout] = (),
     ) -> None:
-        self.text = text = printed(kernel, nest.rows, nest.classes)
-        self.geometry = geometry_of(text.form, nest.sizes, nest.rows, text.counted, bool(text.wide))
-        self.dtypes = [e.dtype for e in (*kernel.outputs, *kernel.each(Load))]
+        self.text = text = printed(kernel, nest, stride_classes(raws))
+        self.geometry = geometry_of(text.form, nest.sizes, nest.rows, text.counted, text.each, text.across)
+        self.dtypes = [*[e.dtype for e in (*kernel.outputs, *kernel.each(Load))], *kernel.raws()]
+        self.positions = {len(kernel.outputs) + e.index for e in kernel.each(Position)}  # operands that are no addresses
         stored = range(len(kernel.elements), len(kernel.outputs))  # once a row: there may be rows, but no elements
         self.spans = [Layout(rows if k in stored else x.shape, x.strides, 0).span() for k, x in enumerate(layouts)]
+        self.spans += [x.span() for x in raws]
         self.numbers = [p.dtype for p in kernel.each(Parameter)]
         self.device, self.is_simulated = device, device.is_simulated
         names = [name for name, _ in text.parameters]
         known = facts_of(text, nest, names[: len(layouts)])
-        self.constants = [known[name] for name in names[len(layouts) + len(self.numbers) :] if name != "fours"]
+        known["held"] = held_of_row(text.held, nest.sizes[-1], self.geometry.block[1], device.most_shared)
+        self.shared = known["held"] * text.held * self.geometry.block[1]
+        known |= {f"raw{k}_{d}": s for k, x in enumerate(raws) for d, s in enumerate(x.strides)}
         self.wide = [names.index(name) for name in text.wide]
-        self.whole = known["fours"]
+        self.whole = known[names[-1]] if text.wide else 0  # the last number, where addresses allow it
+        self.constants = [known[name] for name in names[len(self.spans) + len(self.numbers) : -1 if text.wide else None]]
         self.kernel = function_for(text, **functions or {})
-        threads = MOST if text.form != "points" else THREADS
-        signature = tuple(kind for _, kind in text.parameters)
-        loaded = device.load(text.text, lambda: self.kernel, signature, threads, is_kept=not functions)
-        self.run = device.prepare(loaded, self.geometry)
+        threads = {"points": THREADS, "rows": MOST_OF_ROW}.get(text.form, MOST)
+        self.kinds = tuple(kind for _, kind in text.parameters)
+        loaded = device.load(text.text, lambda: self.kernel, self.kinds, threads, is_kept=not functions)
+        self.run = device.prepare(loaded, self.geometry, self.shared)
 
     def __call__(self, *values: Any) -> None:
         """Launch with the addresses of outputs and inputs, and with numbers."""
@@ -65,7 +73,11 @@ class BoundKernel:
 
     def plan(self, *values: Any) -> LaunchPlan:
         """The launch, not launched."""
-        return LaunchPlan(self.kernel, self.geometry.grid, self.geometry.block, tuple(self.arguments(values)))
+        return LaunchPlan(self.kernel, self.geometry.grid, self.geometry.block, tuple(self.arguments(values)), self.shared)
+
+    def ready_launches(self, *values: Any) -> list[ReadyLaunch]:
+        """The launch, ready to become part of a graph."""
+        return [ReadyLaunch(self.run, self.kinds, self.arguments(values))]
 
     def arguments(self, values: Sequence[Any]) -> list[Any]:
         """All that the kernel takes."""
@@ -82,22 +94,27 @@ class BoundKernel:
 
     def pointers(self, values: Sequence[Any]) -> list[Any]:
         """Addresses with the range of elements that may be touched."""
-        places = zip(values, self.spans, self.dtypes, strict=False)
-        return [Pointer(address, low, high, dtype.numpy) for address, (low, high), dtype in places]
+        places = enumerate(zip(values, self.spans, self.dtypes, strict=False))
+        return [x if k in self.positions else Pointer(x, low, high, d.numpy) for k, (x, (low, high), d) in places]
 
 
 def facts_of(text: Printed, nest: Nest, operands: Sequence[str]) -> dict[str, int]:
     """The sizes and strides that a kernel may ask for, by name."""
     found = {f"n{axis}": size for axis, size in enumerate(nest.sizes)}
     found |= {f"{name}_{a}": s for name, strides in zip(operands, nest.strides, strict=True) for a, s in enumerate(strides)}
-    is_whole = all(s % 4 == 0 for name in text.wide for s in nest.strides[operands.index(name)][:-1])
-    return found | {"rows": prod(nest.sizes[: text.counted]), "fours": nest.sizes[-1] // 4 * 4 if is_whole else 0}
+    last = len(nest.sizes) - 1
+    along = {name: text.across if name in text.tiled else last for name in text.wide}  # where its neighbours lie
+    steps = [s for name, b in along.items() for a, s in enumerate(nest.strides[operands.index(name)]) if a != b]
+    is_whole = all(s % 4 == 0 for s in steps)
+    fours = nest.sizes[-1] // 4 * 4 if is_whole else 0
+    is_wide = is_whole and all(size % 4 == 0 for a, size in enumerate(nest.sizes) if a in along.values())
+    return found | {"rows": prod(nest.sizes[: text.counted]), "fours": fours, "is_wide": int(is_wide)}
 
 
 @lru_cache(1024)
 def function_for(text: Printed, **functions: Any) -> Callable[..., Any]:
     """The kernel as a Python function."""
-    return function_of(text.text, **functions)
+    return function_of(text.text, **WORDS, **functions)
 
 
 def number_as(value: Any, dtype: DType) -> Any:
@@ -109,64 +126,92 @@ def number_as(value: Any, dtype: DType) -> Any:
 
 
 class BoundProduct:
-    """A matrix product. Which kernels it takes also depends on whether addresses lie at multiples of 16 bytes."""
+    """A matrix product with its prologue and epilogue.
 
-    def __init__(self, device: Any, dtype: DType, layouts: tuple[Layout, Layout, Layout]) -> None:
-        self.device, self.dtype, self.layouts = device, dtype, layouts
-        self.spans = [layout.span() for layout in layouts]
+    Which kernels it takes also depends on whether addresses lie at multiples of 16 bytes.
+    """
+
+    def __init__(self, device: Any, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> None:
+        self.device, self.kernel, self.outputs, self.inputs = device, kernel, outputs, inputs
+        layouts, dtypes = [*outputs, *inputs], [e.dtype for e in kernel.elements]
+        dtypes += [e.dtype for loads in kernel.loads() for e in loads]
+        self.dtypes, self.spans = [*dtypes, kernel.a.dtype], [layout.span() for layout in layouts]  # the last: a workspace
+        self.numbers = [p.dtype for p in kernel.parameters()]
+        operands = operands_of(kernel, outputs, inputs)
+        self.positions = {k for k, _, in_memory, _ in operands.beside if not in_memory}  # operands that are no addresses
+        beside = [k for k, space, in_memory, x in operands.beside if space == "out" and in_memory and 1 in x.strides[-2:]]
+        self.places = (OUT, *beside), (operands.a,), (operands.b,)
         self.ready: dict[tuple[bool, ...], tuple[list[tuple[Callable[..., None], Launch]], int]] = {}
         self.prepare((True, True, True))
 
     def prepare(self, aligned: tuple[bool, bool, bool]) -> None:
         """Compile and fix what is launched for such addresses."""
         device = self.device
-        plan = plan_product(self.dtype, *self.layouts, device.multiprocessors, aligned, device.most_shared)
+        plan = plan_product(self.kernel, self.outputs, self.inputs, device.multiprocessors, aligned, device.most_shared)
         runs = []
         for launch in plan.launches:
             kernel = launch.kernel
-            text = f"# {kernel.name} {kernel.constants}\n"
-            loaded = self.device.load(text, lambda k=kernel: k.function, kernel.signature, kernel.threads, kernel.blocks)
+            loaded = device.load(kernel.source, lambda k=kernel: k.function, kernel.signature, kernel.threads, kernel.blocks)
             geometry = Geometry(launch.grid, launch.block)
-            runs.append((self.device.prepare(loaded, geometry, kernel.shared), launch))
+            runs.append((device.prepare(loaded, geometry, kernel.shared), launch))
         self.ready[aligned] = runs, plan.workspace
 
-    def __call__(self, *addresses: int) -> None:
-        """Launch with the addresses of out, a and b."""
-        for run, launch, pointer, _ in self.launches(addresses):
-            signature = launch.kernel.signature
-            arguments = [argument(x, kind, pointer) for x, kind in zip(launch.arguments, signature, strict=True)]
+    def __call__(self, *values: Any) -> None:
+        """Launch with the addresses of outputs and inputs, and with numbers."""
+        for run, _, arguments, _ in self.ready_launches(*values):
             try:
                 run(*arguments)
             except Exception as error:
                 self.device.recover(run, arguments, error)
 
-    def plans(self, *addresses: int) -> list[LaunchPlan]:
-        """The launches, not launched."""
-        return [launch.at(pointer) for _, launch, pointer, _ in self.launches(addresses)]
+    def ready_launches(self, *values: Any) -> list[ReadyLaunch]:
+        """The launches, ready to become parts of a graph."""
+        numbers, found = self.typed_numbers(values), []
+        for run, launch, pointer, owner in self.launches(values):
+            kinds = launch.kernel.signature
+            arguments = [argument(x, kind, pointer, numbers) for x, kind in zip(launch.arguments, kinds, strict=True)]
+            found.append(ReadyLaunch(run, kinds, arguments, owner))
+        return found
 
-    def launches(self, addresses: Sequence[int]) -> list[tuple[Callable[..., None], Launch, Callable[[Place], Any], Any]]:
+    def plans(self, *values: Any) -> list[LaunchPlan]:
+        """The launches, not launched."""
+        numbers = self.typed_numbers(values)
+        return [launch.at(pointer, numbers) for _, launch, pointer, _ in self.launches(values)]
+
+    def typed_numbers(self, values: Sequence[Any]) -> list[Any]:
+        """The numbers that travel with a launch, as their types."""
+        return [number_as(x, dtype) for x, dtype in zip(values[len(self.spans) :], self.numbers, strict=True)]
+
+    def launches(self, values: Sequence[Any]) -> list[tuple[Callable[..., None], Launch, Callable[[Place], Any], Any]]:
         """Each launch, how its places become pointers, and the workspace that they lie in."""
-        out, a, b = (not address & ALIGNED for address in addresses)
+        out, a, b = (not any(values[k] & ALIGNED for k in places) for places in self.places)
         if (out, a, b) not in self.ready:
             self.prepare((out, a, b))
         runs, workspace = self.ready[out, a, b]
         buffer = self.device.pool.allocate(binned(workspace)) if workspace else None
-        bases, spans = [*addresses, buffer.address if buffer else 0], [*self.spans, (0, workspace // self.dtype.itemsize)]
+        bases, dtypes = [*values[: len(self.spans)], buffer.address if buffer else 0], self.dtypes
+        spans = [*self.spans, (0, workspace // dtypes[WORKSPACE].itemsize)]
 
         def address_of(place: Place) -> Any:
-            return bases[place.operand] + place.offset * self.dtype.itemsize
+            step = 1 if place.operand in self.positions else dtypes[place.operand].itemsize
+            return bases[place.operand] + place.offset * step
 
         def pointer_of(place: Place) -> Any:
+            if place.operand in self.positions:
+                return address_of(place)
             low, high = spans[place.operand]
-            return Pointer(address_of(place), low - place.offset, high - place.offset, self.dtype.numpy, owner=buffer)
+            dtype = dtypes[place.operand].numpy
+            return Pointer(address_of(place), low - place.offset, high - place.offset, dtype, owner=buffer)
 
         pointer = pointer_of if self.device.is_simulated else address_of
         return [(run, launch, pointer, buffer) for run, launch in runs]
 
 
-def argument(x: Any, kind: str, pointer: Callable[[Place], Any]) -> Any:
+def argument(x: Any, kind: str, pointer: Callable[[Place], Any], numbers: Sequence[Any]) -> Any:
     """An argument as the launch takes it."""
-    return pointer(x) if isinstance(x, Place) else np.float32(x) if kind == "f32" else x
+    if isinstance(x, Place):
+        return pointer(x)
+    return numbers[x.position] if isinstance(x, Number) else np.float32(x) if kind == "f32" else x
 
 
 FROM_FIRST = """

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from functools import cache
 from hashlib import sha256
 from importlib import metadata
+from inspect import CO_VARARGS
 from pathlib import Path
 from threading import RLock
 from types import CellType, CodeType, FunctionType, SimpleNamespace
@@ -56,7 +57,8 @@ def compile_ptx(
     kernel
         A Python function over `words`.
     signature : sequence of str
-        A type for each argument: f32, f64, i32, i64, u8, or a pointer to it, *f32.
+        A type for each argument: f32, f64, i32, i64, u8, or a pointer to it, *f32. Those that no parameter is named for are
+        the types of `*extra`.
     threads, blocks
         Most threads of a block, and fewest blocks of a multiprocessor, for the allocation of registers; 0 leaves it open.
     cc : (int, int)
@@ -67,6 +69,9 @@ def compile_ptx(
     with _turn, compiling_for(cc):
         types = [numba_type(name) for name in signature]
         bounds = {"launch_bounds": (threads, blocks) if blocks else threads} if threads else {}
+        if kernel.__code__.co_flags & CO_VARARGS:
+            named = kernel.__code__.co_argcount
+            types[named:] = [cuda.types.StarArgTuple.from_types(types[named:])]
         kinds = cuda.types.void(*types)
         try:
             ptx, _ = cuda.compile(rebound(kernel), kinds, device=False, abi="numba", output="ptx", cc=cc, **bounds)
@@ -108,12 +113,17 @@ def compiling_for(cc: tuple[int, int]) -> Any:
 
 def function_of(text: str, **more: Any) -> FunctionType:
     """A generated kernel as a Python function over `words`, and over what else it may call."""
+    kernel: FunctionType = functions_of(text, **more)["kernel"]
+    return kernel
+
+
+def functions_of(text: str, **more: Any) -> dict[str, Any]:
+    """The functions of a generated text by name, among the words that they may call."""
     filename = f"kernel_{sha256(text.encode()).hexdigest()[:8]}.py"
     linecache.cache[filename] = len(text), None, text.splitlines(True), filename  # for messages and pictures
     namespace: dict[str, Any] = {**vars(words), **more, "__name__": "minifuse.kernel"}
     exec(compile(text, filename, "exec"), namespace)  # our own text, of names and integers
-    kernel: FunctionType = namespace["kernel"]
-    return kernel
+    return namespace
 
 
 def rebound(function: FunctionType, known: dict[FunctionType, Any] | None = None) -> FunctionType:

@@ -19,7 +19,7 @@ from . import driver
 from .compiler import compile_ptx, cubin_of, flavour
 from .geometry import Geometry
 
-OPT_IN = 48 * 1024  # bytes of shared memory; a kernel must ask for more
+OPT_IN = 40 * 1024  # bytes of dynamic shared memory; a kernel must ask for more than 48 KB, static memory counted
 WAITING = (-1, 0, 1, 2)  # no wish, and the two default streams, which wait for each other
 _current = threading.local()
 
@@ -37,6 +37,14 @@ class DeviceBuffer(Buffer):
     def __array_interface__(self) -> dict[str, Any]:
         """NumPy does not see the memory of a GPU."""
         raise AttributeError("__array_interface__")
+
+
+class Prepared(partial[None]):
+    """A launch of a loaded kernel that waits for its arguments, and says what it launches."""
+
+    kernel: Any
+    geometry: Geometry
+    shared: int  # bytes
 
 
 class Device:
@@ -173,24 +181,27 @@ class Device:
         kernel.attributes.num_regs  # noqa: B018  # loads it, so that a damaged file is found here
         return kernel
 
-    def prepare(self, kernel: Any, geometry: Geometry, shared: int = 0) -> Callable[..., None]:
+    def prepare(self, kernel: Any, geometry: Geometry, shared: int = 0) -> Prepared:
         """A launch of a loaded kernel: launch(*arguments), with pointers and int64 as integers, others as NumPy scalars."""
         from cuda.core import LaunchConfig, launch
 
         if shared > OPT_IN:
             bindings = self.bindings
             attribute = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            driver.check(bindings.cuKernelSetAttribute(attribute, shared, kernel.handle, bindings.CUdevice(self.index)))
+            index = bindings.CUdevice(self.index)
+            if driver.check(bindings.cuKernelGetAttribute(attribute, kernel.handle, index)) < shared:  # launches have sizes
+                driver.check(bindings.cuKernelSetAttribute(attribute, shared, kernel.handle, index))
         config = LaunchConfig(grid=geometry.grid, block=geometry.block, shmem_size=shared)
-        ready = partial(launch, self.stream, config, kernel)
-        if self.count == 1:
-            return ready
+        ready = Prepared(launch if self.count == 1 else self.launch, self.stream, config, kernel)
+        ready.kernel, ready.geometry, ready.shared = kernel, geometry, shared
+        return ready
 
-        def run(*arguments: Any) -> None:
-            self.use()
-            ready(*arguments)
+    def launch(self, *arguments: Any) -> None:
+        """Launch on this GPU, where there are several."""
+        from cuda.core import launch
 
-        return run
+        self.use()
+        launch(*arguments)
 
     def recover(self, run: Callable[..., None], arguments: Sequence[Any], error: Exception) -> None:
         """After a launch that failed: the first one of a thread only lacks its GPU; all else is an error in words."""

@@ -1,12 +1,13 @@
 """A kernel and the classes of its strides -> Python for Numba CUDA: what one thread does.
 
-Three forms, chosen by where the folds and the neighbours in memory are; sizes, strides and the shape of the grid travel with
+Four forms, chosen by where the folds and the neighbours in memory are; sizes, strides and the shape of the grid travel with
 the launch, so that none of them needs a new text.
 
-* points: no folds. A thread has an element of the last axis, or four neighbours where every operand allows it; the other
-  axes are rows, in strides of the grid.
+* points: no folds. A thread has an element of the last axis, or, where every operand allows it, four neighbours, or twice
+  four; the other axes are rows.
+* tiles: no folds, and operands that lie across each other. They meet in shared memory; this form is in `emit_tiles`.
 * rows: memory runs along the fold. The threads along x share a row; shuffles, and shared memory between warps, combine what
-  they have folded.
+  they have folded. What several sweeps load waits in shared memory, or, where it does not fit, comes from memory again.
 * columns: memory runs across the fold. A thread along x has a column, the threads along y share its elements.
 
 Where four neighbours lie side by side they are loaded at once, 16 bytes of float32. `fours` is how many elements of a row
@@ -15,18 +16,20 @@ are taken so: a multiple of four, or 0 where an address does not allow it, which
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from ...dag import topological
 from ...dtypes import DType, bool_
-from ...kernels import Apply, Expression, Fold, Kernel, Load, Old, Parameter
-from ..emit import Dialect, Source, literal
+from ...kernels import Apply, Expression, Fold, Kernel, Load, Old, Parameter, Position
+from ..emit import Dialect, Source, literal, name_of
 
 WARP = 32
 WIDTH = 125  # of a line
 LONG = 80  # of four values in a line
-MOST = 256  # threads of a block that fold together
+MOST = 256  # threads of a block that fold columns together
+MOST_OF_ROW = 512  # threads that share a row
+IN_FLIGHT = 32  # bytes that a thread should have on their way from memory at once
+CHEAP = 64  # additions; a dearer point is printed once for four neighbours only, since its text is long
 BY_KIND = {"pow": "integer_pow", "floordiv": "integer_floordiv", "mod": "integer_mod"}  # of integers
 WRAPPING = {"add", "sub", "mul", "neg", "abs"}  # on integers: exact in the interpreter, 64 bits wide in Numba
 
@@ -48,16 +51,27 @@ class CudaSource(Source):
         super().__init__(kernel, rows, classes, Threads())
         self.form = "points" if not self.folds else "columns" if self.is_columns else "rows"
         self.is_columns = False  # each thread has one column, and walks none
-        last = {c[-1] for c in classes}
+        last = {c[-1] for name, c in self.classes.items() if not name.startswith("base")}
         self.is_wide = self.form != "columns" and "1" in last and "s" not in last
         self.points: list[str] = []  # the functions of what one point becomes
+        self.groups = self.groups_of_four()
+        self.kept: dict[Expression, str] = {}  # what an earlier sweep has computed, and where it waits
+
+    def groups_of_four(self) -> int:
+        """How many fours a thread takes along the last axis: two where one is too little to wait for."""
+        if self.form != "points" or not self.is_wide or self.kernel.cost() > CHEAP:
+            return int(self.is_wide)
+        leaves = {self.operand(e): e.dtype for e in self.order if isinstance(e, Load | Old) and not isinstance(e, Position)}
+        nbytes = sum(4 * dtype.itemsize for name, dtype in leaves.items() if "0" not in self.classes[name])
+        return 1 + (0 < nbytes < IN_FLIGHT)
 
     # The head.
 
     def parameters(self) -> list[tuple[str, str]]:
         """Names and types, in the order of the launch: operands, numbers, sizes, strides."""
-        dtypes = [e.dtype for e in (*self.kernel.outputs, *self.kernel.each(Load))]
-        operands = [(name, f"*{storage_of(dtype)}") for name, dtype in zip(self.classes, dtypes, strict=True)]
+        kinds = [f"*{storage_of(e.dtype)}" for e in self.kernel.outputs]
+        kinds += ["i64" if isinstance(e, Position) else f"*{storage_of(e.dtype)}" for e in self.kernel.each(Load)]
+        operands = list(zip(self.classes, kinds, strict=True))
         numbers = [(f"p{p.index}", storage_of(p.dtype)) for p in self.kernel.each(Parameter)]
         return operands + numbers + [(name, "i64") for name in self.integers()]
 
@@ -85,10 +99,12 @@ class CudaSource(Source):
             self.line(f"parts{self.folds.index(fold)} = cuda.shared.array({count}, {accumulator_of(fold.dtype)})")
         with self.block(*self.head()):
             self.take_apart()
+            self.hold()
             self.row()
         names = ", ".join(name for name, _ in self.parameters())
         kernel = f"def kernel({names}):\n" + "\n".join(self.lines) + "\n"
-        return "\n\n".join([*self.points, kernel])
+        combiners = ["\n".join(lines) + "\n" for lines in self.functions()]
+        return "\n\n".join([*combiners, *self.points, kernel])
 
     def head(self) -> list[str]:
         """Which row and which column the thread has; the last line may open a loop."""
@@ -116,12 +132,12 @@ class CudaSource(Source):
             return lines
         lines = []
         if self.is_wide:
-            lines.append("first = 4 * cuda.blockDim.x * cuda.blockIdx.x  # elements before this block's")
+            lines.append(f"first = {4 * self.groups} * cuda.blockDim.x * cuda.blockIdx.x  # elements before this block's")
         else:
             lines.append(f"i{last} = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x")
         if self.counted:
-            start = "cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y"
-            lines.append(f"for {row} in range({start}, {count}, cuda.gridDim.y * cuda.blockDim.y):")
+            block = "cuda.blockIdx.z * cuda.gridDim.y + cuda.blockIdx.y"
+            lines += [f"{row} = ({block}) * cuda.blockDim.y + cuda.threadIdx.y", f"if {row} < {count}:"]
         return lines
 
     def take_apart(self) -> None:
@@ -131,54 +147,71 @@ class CudaSource(Source):
                 self.line(f"i{axis} = row % n{axis}")
                 self.line(f"{'row' if axis > 1 else 'i0'} = row // n{axis}")
 
+    def hold(self) -> None:
+        """Nothing is held back for later."""
+
     # The passes along a row.
 
-    def passes(self) -> list[tuple[list[str], bool]]:
-        """(lines that open the loop, whether it takes four at a time) of each loop along the last axis."""
+    def passes(self) -> list[tuple[list[str], str]]:
+        """(lines that open the loop, letters) of each loop along the last axis; each letter is an index of four neighbours.
+
+        Without one, elements are taken one at a time.
+        """
         last = self.axes - 1
         i, n, x, y = f"i{last}", f"n{last}", "cuda.threadIdx.x", "cuda.threadIdx.y"
         if self.form == "columns":
-            step = "cuda.blockDim.y"
-            four = f"for {i} in range(4 * {y}, {n} // 4 * 4, 4 * {step}):"
-            return [([four], True), ([f"for {i} in range({n} // 4 * 4 + {y}, {n}, {step}):"], False)]
+            four = [f"{i} = 4 * {y}", f"while {i} < {n} // 4 * 4:"]
+            return [(four, "i"), ([f"{i} = {n} // 4 * 4 + {y}", f"while {i} < {n}:"], "")]
         if self.form == "rows":
-            step = "cuda.blockDim.x"
-            wide = [([f"for {i} in range(4 * {x}, fours, 4 * {step}):"], True)] * self.is_wide
-            return [*wide, ([f"for {i} in range({'fours + ' * self.is_wide}{x}, {n}, {step}):"], False)]
+            wide = [([f"{i} = 4 * {x}", f"while {i} < fours:"], "i")] * self.is_wide
+            return [*wide, ([f"{i} = {'fours + ' * self.is_wide}{x}", f"while {i} < {n}:"], "")]
         if not self.is_wide:
-            return [([f"if {i} < {n}:"], False)]
-        end = f"min(first + 4 * cuda.blockDim.x, {n})"
-        rest = f"for {i} in range(max(first, fours) + {x}, {end}, cuda.blockDim.x):  # one at a time"
-        return [([f"{i} = first + 4 * {x}", f"if {i} < fours:"], True), ([rest], False)]
+            return [([f"if {i} < {n}:"], "")]
+        found = [([f"{i} = first + 4 * {x}", f"if {i} < fours:"], "i")]
+        if self.groups == 2:
+            j = f"j{last}"
+            start = [f"{i} = first + 4 * {x}", f"{j} = {i} + 4 * cuda.blockDim.x"]
+            both = [*start, f"if {j} < fours:  # both groups are on their way at once"]
+            found = [(both, "ij"), ([f"elif {i} < fours:"], "i")]
+        end = f"end = min(first + {4 * self.groups} * cuda.blockDim.x, {n})"
+        rest = f"for {i} in range(max(first, fours) + {x}, end, cuda.blockDim.x):  # one at a time"
+        return [*found, ([end, "if fours < end:", rest], "")]
 
     def sweep(
         self, folds: Sequence[Fold], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
     ) -> None:
         """Once along the row: accumulate folds, and store elements."""
         roots = [e.inputs[0] for e in folds] + [e for _, e in elements]
-        point = self.point(roots)
+        point = self.point([*roots, *[e for e in parked.values() if e not in roots]])
         for e in folds:
             self.line(f"fold{self.folds.index(e)} = {self.start_of(e)}")
-        guard = ["if is_row:"] if self.form != "points" else []
+        guard = ["if is_row:"] if self.form in ("rows", "columns") else []
+        way = "x" if self.form == "rows" else "y"
         outer = [f"for i{a} in range(n{a}):" for a in range(self.rows, self.axes - 1)]
         with self.block(*guard, *outer):
-            for lines, is_four in self.passes():
+            for lines, letters in self.passes():
                 with self.block(*lines):
-                    (self.four if is_four else self.one)(point, folds, elements)
-        way = "x" if self.form == "rows" else "y"
+                    if letters:
+                        self.fours(point, folds, elements, letters, parked)
+                    else:
+                        self.one(point, folds, elements, parked)
+                    if lines[-1].startswith("while"):
+                        for letter in letters or "i":
+                            step = f"{4 * len(letters)} * " * bool(letters)
+                            self.line(f"{letter}{self.axes - 1} += {step}cuda.blockDim.{way}")
         for e in folds:
             k = self.folds.index(e)
-            self.line(f"fold{k} = fold_along_{way}({e.operator.name}, fold{k}, parts{k})")
+            self.line(f"fold{k} = fold_along_{way}({self.operator_name(e)}, fold{k}, parts{k})")
             self.names[e] = f"(fold{k} != 0)" if e.dtype is bool_ else f"fold{k}"
 
     def point(self, roots: Sequence[Expression]) -> "Point":
         """What one point of the row becomes, as a function of its own; of what is only loaded there is none."""
-        inside = topological(roots, lambda e: () if e in self.names else e.inputs)
-        leaves: list[Expression] = [e for e in inside if isinstance(e, Load | Old) and e not in self.names]
+        inside = topological(roots, lambda e: () if e in self.names or e in self.kept else e.inputs)
+        leaves = [e for e in inside if (isinstance(e, Load | Old) or e in self.kept) and e not in self.names]
         same = [e for e in inside if e in self.names]
         swaps = len(roots) > 1 and any(isinstance(e, Old) for e in leaves)  # then all is read before anything is stored
         if all(e in leaves or e in self.names for e in roots) and not swaps:
-            return Point("", leaves, same, [leaves.index(e) if e in leaves else self.names[e] for e in roots])
+            return Point("", leaves, same, [leaves.index(e) if e in leaves else self.names[e] for e in roots], roots)
         name = f"point{len(self.points) or ''}"
         known, lines, depth, count = self.names, self.lines, self.depth, self.count
         self.names = {e: self.parameter(e) for e in leaves + same}
@@ -188,7 +221,7 @@ class CudaSource(Source):
         head = f"def {name}({', '.join(self.names[e] for e in leaves + same)}):"
         self.points.append("\n".join([head, *self.lines]) + "\n")
         self.names, self.lines, self.depth, self.count = known, lines, depth, count
-        return Point(name, leaves, same, list(range(len(roots))))
+        return Point(name, leaves, same, list(range(len(roots))), roots)
 
     def parameter(self, e: Expression) -> str:
         """What a point's function calls a value that it is given."""
@@ -207,56 +240,97 @@ class CudaSource(Source):
         self.line(f"{', '.join(names)} = {call}")
         return names
 
-    def one(self, point: "Point", folds: Sequence[Fold], elements: Sequence[tuple[int, Expression]]) -> None:
+    def one(
+        self,
+        point: "Point",
+        folds: Sequence[Fold],
+        elements: Sequence[tuple[int, Expression]],
+        parked: dict[int, Expression],
+    ) -> None:
         """Load a point, compute, fold and store."""
-        found = self.results(point, [self.dialect.load(self.place(self.operand(e)), e.dtype) for e in point.leaves], "")
+        found = self.results(point, [self.bare(e) if isinstance(e, Position) else self.text(e) for e in point.leaves], "")
+        for e in parked.values():
+            k = point.values.index(e)
+            found[k] = self.keep(e, [found[k]], "")[0]
         for e, text in zip(folds, found, strict=False):
             self.accumulate(e, text)
-        for (k, _), text in zip(elements, found[len(folds) :], strict=True):
+        for (k, _), text in zip(elements, found[len(folds) :], strict=False):
             self.line(f"{self.place(f'out{k}')} = {text}")
 
-    def four(self, point: "Point", folds: Sequence[Fold], elements: Sequence[tuple[int, Expression]]) -> None:
-        """The same for four neighbours."""
+    def fours(
+        self,
+        point: "Point",
+        folds: Sequence[Fold],
+        elements: Sequence[tuple[int, Expression]],
+        letters: str,
+        parked: dict[int, Expression],
+    ) -> None:
+        """The same for groups of four neighbours: all loads, then all that waits for them."""
         load = self.load_below if self.form == "columns" else self.load_beside
-        loads = [(e, load(e)) for e in point.leaves]
-        found = [self.results(point, [self.dialect.load(x[k], e.dtype) for e, x in loads], f"_{k}") for k in range(4)]
-        each = list(zip(*found, strict=True))
-        for e, texts in zip(folds, each, strict=False):
-            self.accumulate(e, self.folded(e, self.named(texts) if sum(map(len, texts)) > LONG else texts))
-        for (k, _), texts in zip(elements, each[len(folds) :], strict=True):
-            (self.store_below if self.form == "columns" else self.store_beside)(f"out{k}", texts)
+        loaded = [[(e, load(e, letter)) for e in point.leaves] for letter in letters]
+        for letter, loads in zip(letters, loaded, strict=True):
+            found = [self.results(point, [self.dialect.load(x[k], e.dtype) for e, x in loads], f"_{k}") for k in range(4)]
+            each: list[Sequence[str]] = list(zip(*found, strict=True))
+            for e in parked.values():
+                k = point.values.index(e)
+                each[k] = self.keep(e, each[k], letter)
+            for e, texts in zip(folds, each, strict=False):
+                self.accumulate(e, self.folded(e, self.named(texts) if sum(map(len, texts)) > LONG else texts))
+            for (k, _), texts in zip(elements, each[len(folds) :], strict=False):
+                (self.store_below if self.form == "columns" else self.store_beside)(f"out{k}", texts, letter)
 
-    def load_beside(self, e: Expression) -> list[str]:
+    def keep(self, e: Expression, texts: Sequence[str], letter: str) -> Sequence[str]:
+        """Keep a value, or four, for later sweeps; gives names for them."""
+        raise NotImplementedError  # nothing is parked
+
+    def load_beside(self, e: Expression, letter: str) -> list[str]:
         """Four neighbours of a row, in one load where they lie side by side."""
         name, operand = f"{'x' if isinstance(e, Load) else 'old'}{e.index}", self.operand(e)
+        if isinstance(e, Position):
+            return self.count_beside(e, name, letter)
         if self.classes[operand][-1] != "1":
-            self.line(f"{name} = {self.place(operand)}")
+            if letter == "i":  # another group has the same
+                self.line(f"{name} = {self.place(operand)}")
             return [name] * 4
-        self.line(f"{name} = load4({self.address(operand)})")
+        name += f"_{letter}" * (letter != "i")
+        self.line(f"{name} = load4({self.address(operand, letter)})")
         return [f"{name}[{k}]" for k in range(4)]
 
-    def load_below(self, e: Expression) -> list[str]:
-        """Four neighbours of a column: four loads on their way at once."""
-        return self.below(self.operand(e))
+    def count_beside(self, e: Position, name: str, letter: str) -> list[str]:
+        """Four positions beside each other, which lie in no memory."""
+        last, operand = self.axes - 1, name_of(e)
+        kind = self.classes[operand][-1]
+        if kind == "0":
+            if letter == "i":
+                self.line(f"{name} = {self.bare(e)}")
+            return [name] * 4
+        name += f"_{letter}" * (letter != "i")
+        self.line(f"{name} = {moved(self.bare(e), f'i{last}', f'{letter}{last}')}")
+        step = f" * {operand}_{last}" * (kind == "s")
+        return [f"({name} + {k}{step})" if k else name for k in range(4)]
 
-    def store_beside(self, name: str, texts: Sequence[str]) -> None:
+    def load_below(self, e: Expression, letter: str) -> list[str]:
+        """Four neighbours of a column: four loads on their way at once."""
+        return self.below(self.text(e) if isinstance(e, Position) else self.place(self.operand(e)))
+
+    def store_beside(self, name: str, texts: Sequence[str], letter: str) -> None:
         """Four neighbours of a row, in one store."""
-        line = f"store4({self.address(name)}, ({', '.join(texts)}))"
+        line = f"store4({self.address(name, letter)}, ({', '.join(texts)}))"
         if self.depth * 4 + len(line) <= WIDTH:
             self.line(line)
         else:
-            for line in (f"store4({self.address(name)}, (", *[f"    {text}," for text in texts], "))"):
+            for line in (f"store4({self.address(name, letter)}, (", *[f"    {text}," for text in texts], "))"):
                 self.line(line)
 
-    def store_below(self, name: str, texts: Sequence[str]) -> None:
+    def store_below(self, name: str, texts: Sequence[str], letter: str) -> None:
         """Four neighbours of a column."""
-        for place, text in zip(self.below(name), texts, strict=True):
+        for place, text in zip(self.below(self.place(name)), texts, strict=True):
             self.line(f"{place} = {text}")
 
-    def below(self, name: str) -> list[str]:
-        """The places of four neighbours of a column."""
+    def below(self, place: str) -> list[str]:
+        """The places of four neighbours of a column, from that of the first."""
         i = f"i{self.axes - 1}"
-        return [re.sub(rf"\b{i}\b", f"({i} + {k})" if k else i, self.place(name)) for k in range(4)]
+        return [moved(place, i, f"({i} + {k})" if k else i) for k in range(4)]
 
     def named(self, texts: Sequence[str]) -> list[str]:
         """Names for long expressions."""
@@ -267,14 +341,14 @@ class CudaSource(Source):
     def folded(self, fold: Fold, texts: Sequence[str]) -> str:
         """Four values as one, in pairs."""
         a, b, c, d = [f"i32({text})" if fold.dtype is bool_ else text for text in texts]
-        symbol, name = fold.operator.symbol, fold.operator.name
+        symbol, name = fold.operator.symbol, self.operator_name(fold)
         return f"({a} {symbol} {b}) {symbol} ({c} {symbol} {d})" if symbol else f"{name}({name}({a}, {b}), {name}({c}, {d}))"
 
     def accumulate(self, fold: Fold, x: str) -> None:
         """One more value of a fold."""
         name, operator = f"fold{self.folds.index(fold)}", fold.operator
         if operator.symbol is None:
-            self.line(f"{name} = {operator.name}({name}, {x})")
+            self.line(f"{name} = {self.operator_name(fold)}({name}, {x})")
         elif fold.dtype.is_integer or fold.dtype is bool_:
             self.line(f"{name} = {accumulator_of(fold.dtype)}({name} {operator.symbol} ({x}))")
         else:
@@ -298,11 +372,21 @@ class CudaSource(Source):
     def operand(self, e: Expression) -> str:
         """The name of what a leaf reads."""
         assert isinstance(e, Load | Old)
-        return f"{'in' if isinstance(e, Load) else 'out'}{e.index}"
+        return name_of(e) if isinstance(e, Load) else f"out{e.index}"
 
-    def address(self, name: str) -> str:
-        """An operand and the position in it, as two arguments."""
-        return self.place(name)[:-1].replace("[", ", ", 1)
+    def address(self, name: str, letter: str = "i") -> str:
+        """An operand and the position in it, as two arguments; along the last axis it is the index of that letter."""
+        last = self.axes - 1
+        return moved(self.place(name)[:-1].replace("[", ", ", 1), f"i{last}", f"{letter}{last}")
+
+    def operands_of_combiner(self, dtype: DType) -> dict[Expression, str]:
+        """Its two operands; bools come as integers."""
+        found = super().operands_of_combiner(dtype)
+        return {e: f"({name} != 0)" for e, name in found.items()} if dtype is bool_ else found
+
+    def combined(self, e: Expression) -> str:
+        """What it gives."""
+        return f"i32({self.bare(e)})" if e.dtype is bool_ else super().combined(e)
 
     def text(self, e: Expression) -> str:
         """An expression in the words of the kernel."""
@@ -322,6 +406,11 @@ class CudaSource(Source):
             if name == "invert":
                 return f"(~{inputs[0]})"
         return super().text(e)
+
+
+def moved(text: str, index: str, new: str) -> str:
+    """A text with another index in the place of one."""
+    return re.sub(rf"\b{index}\b", new, text)
 
 
 def storage_of(dtype: DType) -> str:
@@ -344,21 +433,4 @@ class Point(NamedTuple):
     leaves: list[Expression]
     same: list[Expression]
     roots: list[int | str]
-
-
-class Printed(NamedTuple):
-    """A kernel as text, and what its launch must know."""
-
-    text: str
-    form: str  # points, rows or columns
-    parameters: tuple[tuple[str, str], ...]  # names and types, in the order of the launch
-    wide: tuple[str, ...]  # operands that are taken four elements at a time
-    counted: int  # leading axes that blocks share out
-
-
-@lru_cache(1024)
-def printed(kernel: Kernel, rows: int, classes: tuple[str, ...]) -> Printed:
-    """The text of a kernel."""
-    source = CudaSource(kernel, rows, classes)
-    wide = tuple(name for name, c in source.classes.items() if source.is_wide and c[-1] == "1")
-    return Printed(source.emit(), source.form, tuple(source.parameters()), wide, source.counted)
+    values: Sequence[Expression]

@@ -1,17 +1,23 @@
 """How many threads a kernel gets, and in what shape. Another size is another grid, never another kernel.
 
-A block has at most 256 threads. Sides are powers of two, so that the threads of a short row lie in one warp.
+A block has at most 256 threads, or 512 for a long row. Sides are powers of two, so that the threads of a short row lie in
+one warp.
 """
 
 from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
-from .emitter import MOST, WARP
+from .emit_tiles import LANES, SIDE
+from .emitter import MOST, MOST_OF_ROW, WARP
 
 THREADS = 256  # of a block
+SHARE, FEW = 40, 8  # most elements of a row for each of its threads, and where rows are few
+LINE = 8  # threads that load 128 bytes side by side, in groups of four
+GROUP = 4  # neighbours that are loaded at once
 LARGEST_GRID = 65535  # blocks along y, and along z
 MANY = 1024  # blocks that keep a GPU busy
+PARTS = 8 * 1024  # bytes of shared memory that are left for what warps tell each other
 
 
 class Geometry(NamedTuple):
@@ -21,34 +27,57 @@ class Geometry(NamedTuple):
     block: tuple[int, int, int]
 
 
-def geometry_of(form: str, sizes: Sequence[int], rows: int, counted: int, is_wide: bool) -> Geometry:
-    """The grid of a kernel of a form over axes of these sizes; the first `rows` are rows, `counted` of them shared out."""
+def geometry_of(form: str, sizes: Sequence[int], rows: int, counted: int, each: int, across: int | None = None) -> Geometry:
+    """The grid of a kernel of a form over axes of these sizes; the first `rows` are rows, `counted` of them shared out.
+
+    `each` is how many elements a thread takes along the last axis; of tiles, the other side lies along the axis `across`.
+    """
     count, last = prod(sizes[:counted]), sizes[-1]
+    if across is not None:
+        return of_tiles(prod(sizes[:-1]) // sizes[across], sizes[across], last)
     if form == "rows":
-        return of_rows(count, last, is_wide)
+        return of_rows(count, last, each > 1)
     if form == "columns":
         return of_columns(count, sizes[rows - 1], last)
-    return of_points(count, last, 4 if is_wide else 1) if counted else of_line(last, 4 if is_wide else 1)
+    return of_points(count, last, each) if counted else of_line(last, each)
 
 
 def of_line(last: int, each: int) -> Geometry:
     """A thread for `each` elements of the only axis."""
-    x = clamp(power_of_two(ceil_div(last, each)), WARP, THREADS)
+    x = clamp(power_of_two(ceil_div(last, each)), WARP, most_threads(each))
     return Geometry((ceil_div(last, x * each), 1, 1), (x, 1, 1))
 
 
 def of_points(count: int, last: int, each: int) -> Geometry:
-    """A thread for `each` elements of the last axis; rows along y, in strides of the grid where they are too many."""
-    x = clamp(power_of_two(ceil_div(last, each)), 1, THREADS)
-    y = clamp(power_of_two(count), ceil_div(WARP, x), THREADS // x)
-    return Geometry((ceil_div(last, x * each), min(ceil_div(count, y), LARGEST_GRID), 1), (x, y, 1))
+    """A thread for `each` elements of the last axis; rows along y, and along z where they are too many."""
+    x = clamp(power_of_two(ceil_div(last, each)), 1, most_threads(each))
+    y = clamp(power_of_two(count), ceil_div(WARP, x), most_threads(each) // x)
+    return Geometry((ceil_div(last, x * each), *along_two(ceil_div(count, y))), (x, y, 1))
+
+
+def most_threads(each: int) -> int:
+    """Threads of a block: half as many where each has two groups of four, which an H200 runs 1 to 4 % faster so."""
+    return THREADS // 2 if each > GROUP else THREADS
+
+
+def of_tiles(matrices: int, height: int, width: int) -> Geometry:
+    """A block for each tile: along x those beside each other, along y and z those below each other, of all matrices."""
+    return Geometry((ceil_div(width, SIDE), *along_two(matrices * ceil_div(height, SIDE))), (*LANES, 1))
 
 
 def of_rows(count: int, last: int, is_wide: bool) -> Geometry:
-    """As many threads a row as it has elements, or groups of four, up to 256; several short rows share a block."""
-    x = clamp(power_of_two(ceil_div(last, 4 if is_wide else 1)), 1, MOST)
+    """A thread for 20 to 40 elements of a row, and 128 bytes loaded side by side at least; short rows share a block."""
+    is_whole = is_wide and last % GROUP == 0
+    least = clamp(power_of_two(last // GROUP if is_whole else last), 1, LINE if is_whole else WARP)
+    x = clamp(power_of_two(ceil_div(last, SHARE if count >= MANY else FEW)), least, MOST_OF_ROW)
     y = clamp(power_of_two(count), ceil_div(WARP, x), THREADS // x) if x <= WARP else 1
     return Geometry((ceil_div(count, y), 1, 1), (x, y, 1))
+
+
+def held_of_row(nbytes: int, last: int, rows: int, most_shared: int) -> int:
+    """Elements from row to row in shared memory, a multiple of four; 0 where `rows` of `nbytes` an element do not fit."""
+    pitch = ceil_div(last, GROUP) * GROUP
+    return pitch if pitch * nbytes * rows <= most_shared - PARTS else 0
 
 
 def of_columns(count: int, columns: int, length: int) -> Geometry:
@@ -56,8 +85,13 @@ def of_columns(count: int, columns: int, length: int) -> Geometry:
     blocks = ceil_div(columns, WARP) * count
     y = clamp(power_of_two(ceil_div(length, 4)), 1, 4 if blocks >= MANY else MOST // WARP)
     x = clamp(power_of_two(columns), WARP, max(WARP, THREADS // 2 // y))
-    rows_y = min(count, LARGEST_GRID)
-    return Geometry((ceil_div(columns, x), rows_y, ceil_div(count, rows_y)), (x, y, 1))
+    return Geometry((ceil_div(columns, x), *along_two(count)), (x, y, 1))
+
+
+def along_two(count: int) -> tuple[int, int]:
+    """So many blocks along y and z; some more where they do not fill both."""
+    y = min(count, LARGEST_GRID)
+    return y, ceil_div(count, y)
 
 
 def ceil_div(a: int, b: int) -> int:

@@ -15,3 +15,12 @@ class LaunchPlan(NamedTuple):
     block: tuple[int, ...]  # threads along x, y, z
     arguments: tuple[Any, ...]
     shared: int = 0  # bytes of dynamic shared memory
+
+
+class ReadyLaunch(NamedTuple):
+    """One launch on a GPU, before it happens: what launches, the types and values of what it passes."""
+
+    run: Any  # as `device.prepare` gives it
+    kinds: tuple[str, ...]
+    arguments: list[Any]
+    owner: Any = None  # of memory that must live until the launch has ended

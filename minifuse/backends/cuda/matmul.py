@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from ...errors import ShapeError
 from . import words
+from .hooks import PLAIN, Hooks, leave
 from .launch import LaunchPlan
 from .shapes import ITEMSIZE, SMALL, GpuKernel, Shape
 from .tiles import commit, copy_async, outer_products, places, store_tile, wait, zeros
@@ -198,12 +199,6 @@ def vector_loads(out, a, b, M, N, K):
                         out[i * N + j + e] = totals[m, n + e]
 
 
-@device
-def keep(value, i, j, extra):
-    """What is stored where nothing is asked for: the sum itself. The place of an epilogue."""
-    return value
-
-
 def tile_copier(X, BK, pitch, threads, along, guarded, element):
     """Start the copy of one tile: shared[k * pitch + x] <- source[x * sx + k * sk].
 
@@ -229,10 +224,37 @@ def tile_copier(X, BK, pitch, threads, along, guarded, element):
     return place, start
 
 
-def signature_of(element: str) -> tuple[str, ...]:
+def tile_changer(X, BK, pitch, threads, along, guarded, change):
+    """Change the elements of a tile that this thread has copied, once they are there. What is not inside stays zero."""
+    width = 4 if along == "x4" else 1
+    TK = 16 if along == "k" else max(1, threads // (X // width))
+    TX = threads // TK
+
+    @device
+    def leave_all(shared, s, x, k, rest_x, rest_k, x0, k0, at):
+        pass
+
+    @device
+    def change_own(shared, s, x, k, rest_x, rest_k, x0, k0, at):
+        for i in range(X // (TX * width)):
+            for j in range(BK // TK):
+                if k + j * TK < rest_k and (not guarded or x + i * TX * width < rest_x):
+                    here, row, depth = s + i * TX * width + j * TK * pitch, x0 + x + i * TX * width, k0 + k + j * TK
+                    if width == 4:
+                        v = load4(shared, here)
+                        p, q = change(v[0], row, depth, at), change(v[1], row + 1, depth, at)
+                        r, z = change(v[2], row + 2, depth, at), change(v[3], row + 3, depth, at)
+                        store4(shared, here, (p, q, r, z))
+                    else:
+                        shared[here] = change(shared[here], row, depth, at)
+
+    return leave_all if change is leave else change_own
+
+
+def signature_of(element: str, hooks: Hooks) -> tuple[str, ...]:
     """The types of the arguments of the function that `make` makes."""
     alpha = element if element[0] == "f" else "i64"
-    return (*[f"*{element}"] * 3, *["i64"] * 20, alpha, f"*{element}")
+    return (f"*{hooks.stored or element}", *[f"*{element}"] * 2, *["i64"] * 20, alpha, *hooks.types)
 
 
 def make(
@@ -241,14 +263,17 @@ def make(
     b_along: str = "x4",
     guarded: bool = False,
     element: str = "f32",
-    finish: Any = keep,
+    hooks: Hooks = PLAIN,
 ) -> GpuKernel:
-    """out = finish(alpha * a @ b): copies past the registers, tiles in stages, any strides, at the speed of cuBLAS.
+    """out = finish(alpha * change_a(a) @ change_b(b)): copies past the registers, tiles in stages, at the speed of cuBLAS.
 
     While a block multiplies one tile, the next ones are on their way into shared memory (`stages`). One barrier a step is
     enough: what is overwritten was read one step earlier. Unless `guarded`, M and N are at least one tile: the last tiles
     move back to end at the edge, and store only what is theirs; the first step along K takes the remainder. So the loop
     itself tests nothing.
+
+    What the prologue changes, it changes in shared memory: each thread what it has copied itself, before the barrier that
+    hands it to the others. So a plain operand costs nothing, and a changed one is changed again by each block that reads it.
 
     `alpha`, of floats only, does more than scale: a store of 16 bytes wants four neighbours in consecutive registers.
     Without a multiplication those are the sums themselves, and then a sum lies in the register bank of the factor of its
@@ -262,14 +287,17 @@ def make(
     static = total if total * itemsize <= SHARED_LIMIT else 0
     place_a, copy_a = tile_copier(BM, BK, pitch_a, threads, a_along, guarded, element)
     place_b, copy_b = tile_copier(BN, BK, pitch_b, threads, b_along, guarded, element)
+    change_a = tile_changer(BM, BK, pitch_a, threads, a_along, guarded, hooks.change_a)
+    change_b = tile_changer(BN, BK, pitch_b, threads, b_along, guarded, hooks.change_b)
+    finish, finish_four, stored = hooks.finish, hooks.finish_four, hooks.stored or element
     rows, columns, kind = places(WM // LM, LM), places(WN // LN, LN), getattr(words, element)
     zero, wait_tile, ahead = zeros(len(rows), len(columns), element), wait(stages - 2), stages - 1
     multiply = outer_products(rows, columns, BK, pitch_a, pitch_b, element)
-    store = store_tile(rows, columns, guarded, element)
+    store = store_tile(rows, columns, guarded, element, stored)
 
     def matmul(
         out, a, b, M, N, K, out_row, out_col, a_row, a_col, b_row, b_col,
-        parts, part_K, out_part, inner, out_inner, a_inner, b_inner, out_outer, a_outer, b_outer, wide, alpha, extra,
+        parts, part_K, out_part, inner, out_inner, a_inner, b_inner, out_outer, a_outer, b_outer, wide, alpha, *extra,
     ):  # fmt: skip
         S = cuda.shared.array(static, kind, 16)
         t = u32(cuda.threadIdx.x)
@@ -291,6 +319,8 @@ def make(
         gb = i * b_inner + o * b_outer + (col0 + xb) * b_col + (k0 + kb) * b_row
         steps = (K + BK - 1) // BK
         rest = K - (steps - 1) * BK
+        at = o, i, extra
+        here, inside = k0, rest  # of the tile that is multiplied next: where it begins along K, how far it reaches
         for s in range(ahead):
             if s < steps:
                 copy_a(S, sa + s * size_a, a, ga, a_row, a_col, xa, ka, M - row0, rest, False)
@@ -307,6 +337,8 @@ def make(
         write = i32(ahead)
         for step in range(ahead, steps + ahead):
             wait_tile()
+            change_a(S, sa + read * size_a, xa, ka, M - row0, inside, row0, here, at)
+            change_b(S, sb + read * size_b, xb, kb, N - col0, inside, col0, here, at)
             cuda.syncthreads()
             if step < steps:
                 copy_a(S, sa + write * size_a, a, ga, a_row, a_col, xa, ka, M - row0, BK, True)
@@ -317,12 +349,15 @@ def make(
             acc = multiply(acc, S, m + read * size_a, S, start_b + n + read * size_b)
             read = i32(read + 1 if read + 1 < stages else 0)
             write = i32(write + 1 if write + 1 < stages else 0)
+            here += inside
+            inside = BK
         top, left = cuda.blockIdx.y * BM, cuda.blockIdx.x * BN  # what lies before was stored by the blocks before
-        store(out, start, row0 + m, col0 + n, top, left, M, N, out_row, out_col, wide != 0, acc, alpha, finish, extra)
+        m, n = row0 + m, col0 + n
+        store(out, start, m, n, top, left, M, N, out_row, out_col, wide != 0, acc, alpha, finish, finish_four, at)
 
-    constants = (*shape, a_along, b_along, guarded, element, finish.__qualname__)
+    constants = (*shape, a_along, b_along, guarded, element, stored)
     shared = 0 if static else total * itemsize
-    return GpuKernel("matmul", constants, matmul, signature_of(element), threads, shape.blocks, shared)
+    return GpuKernel("matmul", constants, matmul, signature_of(element, hooks), threads, shape.blocks, shared, hooks.text)
 
 
 class Rung(NamedTuple):
@@ -379,7 +414,7 @@ class Top(Rung):
 
     def arguments(self, out: Any, a: Any, b: Any, M: int, N: int, K: int) -> tuple[Any, ...]:
         """One part, one matrix."""
-        return out, a, b, M, N, K, N, 1, K, 1, N, 1, 1, K, 0, 1, 0, 0, 0, 0, 0, 0, N % 4 == 0, 1.0, out
+        return out, a, b, M, N, K, N, 1, K, 1, N, 1, 1, K, 0, 1, 0, 0, 0, 0, 0, 0, N % 4 == 0, 1.0
 
 
 RUNGS = (

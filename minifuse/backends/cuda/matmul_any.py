@@ -9,7 +9,7 @@ from typing import Any
 
 from ...dtypes import DType, bool_
 from . import words
-from .matmul import keep
+from .hooks import PLAIN, Hooks
 from .shapes import GpuKernel
 from .words import cuda, device, load4, store4
 
@@ -51,7 +51,7 @@ def sums_of(dtype: DType) -> tuple[Any, Any]:
 
 
 @cache
-def make_adder(dtype: DType, finish: Any = keep) -> GpuKernel:
+def make_adder(dtype: DType, hooks: Hooks = PLAIN) -> GpuKernel:
     """out = finish(the sum of the parts that a product with a cut K has written), in their order.
 
     A block is ADDERS threads, of four columns each: at once where `wide`, if N and the addresses allow it.
@@ -59,10 +59,12 @@ def make_adder(dtype: DType, finish: Any = keep) -> GpuKernel:
     name = short(dtype)
     element = getattr(words, name)
     _, join = sums_of(dtype)
+    finish, finish_four, stored = hooks.finish, hooks.finish_four, hooks.stored or name
 
-    def add_parts(out, parts, count, size, M, N, out_row, out_col, inner, out_inner, out_outer, wide, extra):
+    def add_parts(out, parts, count, size, M, N, out_row, out_col, inner, out_inner, out_outer, wide, *extra):
         col = (cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x) * 4
         i, o = cuda.blockIdx.z % inner, cuda.blockIdx.z // inner
+        at = o, i, extra
         if col < N:
             for row in range(cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y, M, cuda.gridDim.y * cuda.blockDim.y):
                 here = (cuda.blockIdx.z * M + row) * N + col
@@ -72,16 +74,13 @@ def make_adder(dtype: DType, finish: Any = keep) -> GpuKernel:
                     for part in range(1, count):
                         p, q, r, s = load4(parts, part * size + here)
                         w, x, y, z = element(join(w, p)), element(join(x, q)), element(join(y, r)), element(join(z, s))
-                    w, x = finish(w, row, col, extra), finish(x, row, col + 1, extra)
-                    y, z = finish(y, row, col + 2, extra), finish(z, row, col + 3, extra)
-                    store4(out, to + col, (w, x, y, z))
+                    store4(out, to + col, finish_four((w, x, y, z), row, col, at))
                 else:
                     for e in range(min(4, N - col)):
                         total = parts[here + e]
                         for part in range(1, count):
                             total = element(join(total, parts[part * size + here + e]))
-                        out[to + (col + e) * out_col] = finish(total, row, col + e, extra)
+                        out[to + (col + e) * out_col] = finish(total, row, col + e, at)
 
-    pointer = f"*{name}"
-    types = (pointer, pointer, *["i64"] * 10, pointer)
-    return GpuKernel("add_parts", (name, finish.__qualname__), add_parts, types, ADDERS[0] * ADDERS[1])
+    types = (f"*{stored}", f"*{name}", *["i64"] * 10, *hooks.types)
+    return GpuKernel("add_parts", (name, stored), add_parts, types, ADDERS[0] * ADDERS[1], text=hooks.text)

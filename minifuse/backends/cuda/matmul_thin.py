@@ -7,11 +7,10 @@ warp has four columns, and its lanes share out k (`make_dots`). Any strides, any
 """
 
 from functools import cache
-from typing import Any
 
 from ...dtypes import DType, bool_
 from . import words
-from .matmul import keep
+from .hooks import PLAIN, Hooks, leave
 from .matmul_any import short, sums_of
 from .shapes import GpuKernel, Shape
 from .words import cuda, load4
@@ -21,10 +20,9 @@ ACROSS, STEP_K = 32 * FOUR, AHEAD * WARPS  # columns of a block of make_rows; k 
 ALL_LANES = 0xFFFFFFFF
 
 
-def signature_of(dtype: DType) -> tuple[str, ...]:
+def signature_of(dtype: DType, hooks: Hooks) -> tuple[str, ...]:
     """The types of the arguments."""
-    pointer = f"*{short(dtype)}"
-    return (*[pointer] * 3, *["i64"] * 19, pointer)
+    return (f"*{hooks.stored or short(dtype)}", *[f"*{short(dtype)}"] * 2, *["i64"] * 19, *hooks.types)
 
 
 def most_rows(dtype: DType) -> int:
@@ -47,15 +45,19 @@ def dots_of(dtype: DType) -> Shape:
 
 
 @cache
-def make_rows(dtype: DType, is_wide: bool, finish: Any = keep) -> GpuKernel:
-    """out = finish(a @ b), lanes along the columns of b; `is_wide`: its rows are contiguous, of multiples of 16 bytes."""
+def make_rows(dtype: DType, is_wide: bool, hooks: Hooks = PLAIN) -> GpuKernel:
+    """out = finish(change_a(a) @ change_b(b)), lanes along the columns of b.
+
+    `is_wide`: its rows are contiguous, of multiples of 16 bytes.
+    """
     element = getattr(words, short(dtype))
     most, (combine, join) = most_rows(dtype), sums_of(dtype)
     width, apart = (FOUR, 1) if is_wide else (1, 32)
+    finish, change_a, change_b, is_b_changed = hooks.finish, hooks.change_a, hooks.change_b, hooks.change_b is not leave
 
     def matmul_rows(
         out, a, b, M, N, K, out_row, out_col, a_row, a_col, b_row, b_col,
-        parts, part_K, out_part, inner, out_inner, a_inner, b_inner, out_outer, a_outer, b_outer, extra,
+        parts, part_K, out_part, inner, out_inner, a_inner, b_inner, out_outer, a_outer, b_outer, *extra,
     ):  # fmt: skip
         sums = cuda.shared.array((WARPS, ACROSS), element)
         totals = cuda.local.array((most, FOUR), element)
@@ -67,6 +69,7 @@ def make_rows(dtype: DType, is_wide: bool, finish: Any = keep) -> GpuKernel:
         rows, end = min(most, M - row0), min(k0 + part_K, K)
         at_a = i * a_inner + o * a_outer + row0 * a_row
         at_b = i * b_inner + o * b_outer
+        at = o, i, extra
         first = t % 32 * width  # the lane's columns: first, first + apart, ...
         for m in range(most):
             for n in range(FOUR):
@@ -84,9 +87,14 @@ def make_rows(dtype: DType, is_wide: bool, finish: Any = keep) -> GpuKernel:
                                 y[u, n] = b[here + (col0 + first + n * apart) * b_col]
             for u in range(AHEAD):
                 if k + u * WARPS < end:
+                    if is_b_changed:
+                        for n in range(FOUR):
+                            if col0 + first + n * apart < N:
+                                y[u, n] = change_b(y[u, n], col0 + first + n * apart, k + u * WARPS, at)
                     for m in range(most):
                         if m < rows:
                             x = a[at_a + m * a_row + (k + u * WARPS) * a_col]
+                            x = element(change_a(x, row0 + m, k + u * WARPS, at))
                             for n in range(FOUR):
                                 if col0 + first + n * apart < N:
                                     totals[m, n] = element(combine(totals[m, n], x, y[u, n]))
@@ -101,23 +109,28 @@ def make_rows(dtype: DType, is_wide: bool, finish: Any = keep) -> GpuKernel:
                     for warp in range(1, WARPS):
                         total = element(join(total, sums[warp, t]))
                     row, col = row0 + m, col0 + t
-                    out[start + row * out_row + col * out_col] = finish(total, row, col, extra)
+                    out[start + row * out_row + col * out_col] = finish(total, row, col, at)
                 cuda.syncthreads()
 
-    name = short(dtype), is_wide, finish.__qualname__
-    return GpuKernel("matmul_rows", name, matmul_rows, signature_of(dtype), 32 * WARPS, 2)
+    constants = short(dtype), is_wide, hooks.stored or short(dtype)
+    return GpuKernel("matmul_rows", constants, matmul_rows, signature_of(dtype, hooks), 32 * WARPS, 2, text=hooks.text)
 
 
 @cache
-def make_dots(dtype: DType, is_wide: bool, finish: Any = keep) -> GpuKernel:
-    """out = finish(a @ b), lanes along k; `is_wide`: rows of a and columns of b are contiguous, of multiples of 16 bytes."""
+def make_dots(dtype: DType, is_wide: bool, hooks: Hooks = PLAIN) -> GpuKernel:
+    """out = finish(change_a(a) @ change_b(b)), lanes along k.
+
+    `is_wide`: rows of a and columns of b are contiguous, of multiples of 16 bytes.
+    """
     element = words.i32 if dtype is bool_ else getattr(words, short(dtype))  # shuffles know no bytes
     most, (combine, join) = most_rows(dtype), sums_of(dtype)
     step, apart = (4, 1) if is_wide else (1, 32)
+    finish, change_a, change_b = hooks.finish, hooks.change_a, hooks.change_b
+    is_a_changed, is_b_changed = change_a is not leave, change_b is not leave
 
     def matmul_dots(
         out, a, b, M, N, K, out_row, out_col, a_row, a_col, b_row, b_col,
-        parts, part_K, out_part, inner, out_inner, a_inner, b_inner, out_outer, a_outer, b_outer, extra,
+        parts, part_K, out_part, inner, out_inner, a_inner, b_inner, out_outer, a_outer, b_outer, *extra,
     ):  # fmt: skip
         totals = cuda.local.array((most, FOUR), element)
         y = cuda.local.array((FOUR, AHEAD), element)
@@ -129,6 +142,7 @@ def make_dots(dtype: DType, is_wide: bool, finish: Any = keep) -> GpuKernel:
         rows, columns, end = min(most, M - row0), min(FOUR, N - col0), min(k0 + part_K, K)
         at_a = i * a_inner + o * a_outer + row0 * a_row
         at_b = i * b_inner + o * b_outer + col0 * b_col
+        at = o, i, extra
         for m in range(most):
             for n in range(FOUR):
                 totals[m, n] = element(0)
@@ -140,6 +154,10 @@ def make_dots(dtype: DType, is_wide: bool, finish: Any = keep) -> GpuKernel:
                     else:
                         for u in range(AHEAD):
                             y[n, u] = b[at_b + n * b_col + (k + u * apart) * b_row] if k + u * apart < end else element(0)
+                    if is_b_changed:
+                        for u in range(AHEAD):
+                            if k + u * apart < end:
+                                y[n, u] = change_b(y[n, u], col0 + n, k + u * apart, at)
             for m in range(most):
                 if m < rows:
                     if is_wide:
@@ -147,20 +165,27 @@ def make_dots(dtype: DType, is_wide: bool, finish: Any = keep) -> GpuKernel:
                     else:
                         for u in range(AHEAD):
                             x[u] = a[at_a + m * a_row + (k + u * apart) * a_col] if k + u * apart < end else element(0)
+                    if is_a_changed:
+                        for u in range(AHEAD):
+                            if k + u * apart < end:
+                                x[u] = change_a(x[u], row0 + m, k + u * apart, at)
                     for n in range(FOUR):
                         if n < columns:
                             for u in range(AHEAD):
                                 totals[m, n] = element(combine(totals[m, n], x[u], y[n, u]))
         start = part * out_part + i * out_inner + o * out_outer
+        mine = element(0)  # each sum is stored by a lane of its own
         for m in range(most):
             for n in range(FOUR):
                 if m < rows and n < columns:  # the same for all lanes of the warp
                     total = totals[m, n]
                     for distance in (16, 8, 4, 2, 1):
                         total = element(join(total, cuda.shfl_xor_sync(ALL_LANES, total, distance)))
-                    if lane == 0:
-                        row, col = row0 + m, col0 + n
-                        out[start + row * out_row + col * out_col] = finish(total, row, col, extra)
+                    if lane == m * FOUR + n:
+                        mine = total
+        if lane // FOUR < rows and lane % FOUR < columns:
+            row, col = row0 + lane // FOUR, col0 + lane % FOUR
+            out[start + row * out_row + col * out_col] = finish(mine, row, col, at)
 
-    name = short(dtype), is_wide, finish.__qualname__
-    return GpuKernel("matmul_dots", name, matmul_dots, signature_of(dtype), 32 * WARPS, 2)
+    constants = short(dtype), is_wide, hooks.stored or short(dtype)
+    return GpuKernel("matmul_dots", constants, matmul_dots, signature_of(dtype, hooks), 32 * WARPS, 2, text=hooks.text)

@@ -7,7 +7,7 @@ ITEMSIZE = {"f32": 4, "f64": 8, "i32": 4, "i64": 8, "u8": 1}  # bytes; bools are
 
 
 class GpuKernel(NamedTuple):
-    """A kernel and what its compilation needs; name and constants tell it from all others."""
+    """A kernel and what its compilation needs; name, constants and text tell it from all others."""
 
     name: str
     constants: tuple[Any, ...]
@@ -16,6 +16,12 @@ class GpuKernel(NamedTuple):
     threads: int  # of a block, at most
     blocks: int = 1  # on a multiprocessor at once, at least: bounds the registers of a thread
     shared: int = 0  # bytes of dynamic shared memory
+    text: str = ""  # of the functions that were generated for it
+
+    @property
+    def source(self) -> str:
+        """All that tells it from other kernels."""
+        return f"# {self.name} {self.constants}\n{self.text}"
 
 
 class Shape(NamedTuple):
@@ -31,6 +37,11 @@ class Shape(NamedTuple):
     def threads(self) -> int:
         """Of a block."""
         return self.tile[0] // self.warp[0] * (self.tile[1] // self.warp[1]) * 32
+
+    @property
+    def is_thin(self) -> bool:
+        """Whether operands go straight to registers, not through tiles in shared memory."""
+        return self.stages == 1
 
     def pad(self, element: str) -> int:
         """Elements that follow each row of a tile which was turned over, so that its rows begin in other banks."""

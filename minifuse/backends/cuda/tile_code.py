@@ -174,34 +174,49 @@ def outer_products(rows: Sequence[int], columns: Sequence[int], steps: int, pitc
     return multiply
 
 
-def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, name: str) -> Any:
-    """out[i * row_step + j * column_step] = finish(alpha * acc, i, j, extra), four values at once where `wide`.
+def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, name: str, stored: str) -> Any:
+    """out[i * row_step + j * column_step] = finish(alpha * acc, i, j, at), four values at once where `wide`.
 
     Rows above `top` and columns before `left` belong to other blocks. The store of four is there in every kernel: it makes
     the assembler choose registers for the sums that do not collide.
     """
-    element, across = ELEMENTS[name], len(columns)
+    element, target_element, across = ELEMENTS[name], ELEMENTS[stored], len(columns)
 
     @intrinsic
     def store(
         typingctx: Any, out: Any, start: Any, i: Any, j: Any, top: Any, left: Any, M: Any, N: Any, row_step: Any,
-        column_step: Any, wide: Any, acc: Any, alpha: Any, finish: Any, extra: Any,
+        column_step: Any, wide: Any, acc: Any, alpha: Any, finish: Any, finish_four: Any, at: Any,
     ) -> Any:  # fmt: skip
-        finished = finish.get_call_type(typingctx, (element.kind, types.int64, types.int64, extra), {})
+        four_sums = types.UniTuple(element.kind, 4)  # type: ignore[no-untyped-call]
+        one_type = finish.get_call_type(typingctx, (element.kind, types.int64, types.int64, at), {})
+        four_type = finish_four.get_call_type(typingctx, (four_sums, types.int64, types.int64, at), {})
 
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            base, start, i, j, top, left, M, N, row_step, column_step, wide, acc, alpha, _, extra = values
-            apply, base = context.get_function(finish, finished), builder.gep(base, [start])
+            base, start, i, j, top, left, M, N, row_step, column_step, wide, acc, alpha, _, _, at = values
+            base = builder.gep(base, [start])
+            finish_one, finish_all = context.get_function(finish, one_type), context.get_function(finish_four, four_type)
             columns_of_out = [builder.add(j, ir.Constant(I64, column)) for column in columns]
 
             def is_inside(place: Any, first: Any, end: Any) -> Any:
                 after = builder.icmp_signed(">=", place, first)
                 return builder.and_(after, builder.icmp_signed("<", place, end)) if guarded else after
 
-            def value(r: int, c: int) -> Any:
-                product = element.scaled(builder, alpha, builder.extract_value(acc, r * across + c))
-                found = apply(builder, [product, row, columns_of_out[c], extra])
-                return context.cast(builder, found, finished.return_type, out.dtype)
+            def scaled(r: int, c: int) -> Any:
+                return element.scaled(builder, alpha, builder.extract_value(acc, r * across + c))
+
+            def one(r: int, c: int) -> Any:
+                found = finish_one(builder, [scaled(r, c), row, columns_of_out[c], at])
+                return context.cast(builder, found, one_type.return_type, out.dtype)
+
+            def four(r: int, c: int) -> Any:
+                sums = context.make_tuple(builder, four_sums, [scaled(r, c + q) for q in range(4)])
+                found = finish_all(builder, [sums, row, columns_of_out[c], at])
+                vector = ir.Constant(ir.VectorType(target_element.memory, 4), ir.Undefined)
+                for q in range(4):
+                    number = builder.extract_value(found, q)
+                    number = context.cast(builder, number, four_type.return_type[q], out.dtype)
+                    vector = builder.insert_element(vector, number, ir.Constant(I32, q))
+                return vector
 
             is_column = [is_inside(column, left, N) for column in columns_of_out]
             for r, place in enumerate(rows):
@@ -211,19 +226,16 @@ def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, name:
                     with at_once:
                         for c in range(0, across, 4):
                             with builder.if_then(is_column[c]):
-                                four = ir.Constant(ir.VectorType(element.memory, 4), ir.Undefined)
-                                for q in range(4):
-                                    four = builder.insert_element(four, value(r, c + q), ir.Constant(I32, q))
-                                at = vector_at(builder, builder.gep(line, [columns_of_out[c]]), element)
-                                builder.store(four, at, align=alignment(element.nbytes))
+                                to = vector_at(builder, builder.gep(line, [columns_of_out[c]]), target_element)
+                                builder.store(four(r, c), to, align=alignment(target_element.nbytes))
                     with one_by_one:
                         for c in range(across):
                             with builder.if_then(is_column[c]):
-                                at = builder.gep(line, [builder.mul(columns_of_out[c], column_step)])
-                                builder.store(value(r, c), at)
+                                to = builder.gep(line, [builder.mul(columns_of_out[c], column_step)])
+                                builder.store(one(r, c), to)
             return context.get_dummy_value()
 
-        arguments = (out, start, i, j, top, left, M, N, row_step, column_step, wide, acc, alpha, finish, extra)
+        arguments = (out, start, i, j, top, left, M, N, row_step, column_step, wide, acc, alpha, finish, finish_four, at)
         return types.void(*arguments), codegen
 
     return store

@@ -115,17 +115,18 @@ def outer_products(
     return emitted(multiply, "outer_products", rows, columns, steps, pitch_a, pitch_b, element)
 
 
-def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, element: str = "f32") -> Word:
+def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, element: str = "f32", stored: str = "") -> Word:
     """Store a lane's sums where top <= row and left <= column and, if `guarded`, row < M and column < N.
 
-    out[start + row * row_step + column * column_step] = finish(alpha * sum, row, column, extra), four at once where `wide`:
-    column_step is 1 then, and N, left and the address of every row are multiples of four elements.
+    out[start + row * row_step + column * column_step] = finish(alpha * sum, row, column, at), four at once, by finish_four,
+    where `wide`: column_step is 1 then, and N, left and the address of every row are multiples of four elements. What is
+    `stored` may have another type than the sums.
     """
 
     @word
     def store(
         out: Any, start: int, i: int, j: int, top: int, left: int, M: int, N: int, row_step: int, column_step: int,
-        wide: bool, acc: Any, alpha: float, finish: Any, extra: Any,
+        wide: bool, acc: Any, alpha: float, finish: Any, finish_four: Any, at: Any,
     ) -> None:  # fmt: skip
         scaled = acc.dtype.type(alpha) * acc if acc.dtype.kind == "f" else acc
         width = 4 if wide else 1
@@ -133,10 +134,11 @@ def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, eleme
             for c in range(0, len(columns), width):
                 row, column = i + place, j + columns[c]
                 if top <= row and left <= column and (not guarded or (row < M and column < N)):
-                    numbers = [finish(number_of(scaled[r, c + q]), row, column + q, extra) for q in range(width)]
-                    out.store(start + row * row_step + column * column_step, tuple(numbers))
+                    sums = tuple(number_of(scaled[r, c + q]) for q in range(width))
+                    found = finish_four(sums, row, column, at) if wide else (finish(sums[0], row, column, at),)
+                    out.store(start + row * row_step + column * column_step, found)
 
-    return emitted(store, "store_tile", rows, columns, guarded, element)
+    return emitted(store, "store_tile", rows, columns, guarded, element, stored or element)
 
 
 def number_of(x: Any) -> Any:

@@ -5,7 +5,7 @@ costs. Its constants were fitted to one H200; what counts is where one way overt
 best way.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from math import prod
 from typing import NamedTuple
@@ -33,6 +33,8 @@ PARTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80
 FEW = 8  # rows for which b is read in one pass
 ROWS, DOTS = 0.75, 0.26  # times that each of these rows adds to that pass, as `matmul_rows` and `matmul_dots` do it
 FULL = 16  # blocks a multiprocessor, above which no cut pays
+CHANGE = 0.4  # of the additions of a multiprocessor that a prologue gets done, beside the products
+MOVED = 2  # additions that it takes to fetch an element from shared memory and put it back
 MOST_BLOCKS = 65535  # along y and along z of a grid
 
 
@@ -43,6 +45,24 @@ class Axis(NamedTuple):
     out: int
     a: int
     b: int
+    beside: tuple[int, ...] = ()
+
+
+class Beside(NamedTuple):
+    """An operand that prologue or epilogue read, or store: its strides along M, N and K, and where it starts."""
+
+    operand: int  # which of the addresses of a launch
+    m: int
+    n: int
+    k: int
+    space: str  # whether it lies as "out", "a" or "b" does
+    in_memory: bool = True
+    start: int = 0
+
+    @property
+    def has_neighbours(self) -> bool:
+        """Whether four of its elements may be loaded, or stored, with four sums."""
+        return self.space == "out" and self.in_memory and self.n == 1
 
 
 class Product(NamedTuple):
@@ -60,6 +80,8 @@ class Product(NamedTuple):
     batch: tuple[Axis, ...] = ()  # outermost first
     start: tuple[int, int, int] = (0, 0, 0)  # elements
     is_swapped: bool = False  # computed as out.T = b.T @ a.T: what is called a here is b
+    beside: tuple[Beside, ...] = ()
+    changes: tuple[int, int] = (0, 0)  # additions that the prologue takes for an element of a, and of b
 
     @property
     def matrices(self) -> int:
@@ -68,13 +90,15 @@ class Product(NamedTuple):
 
     def swapped(self) -> "Product":
         """The same product, seen as out.T = b.T @ a.T."""
-        batch, (out, a, b) = tuple(Axis(axis.size, axis.out, axis.b, axis.a) for axis in self.batch), self.start
+        batch, (out, a, b) = tuple(axis._replace(a=axis.b, b=axis.a) for axis in self.batch), self.start
         strides = self.out_col, self.out_row, self.b_col, self.b_row, self.a_col, self.a_row
-        return Product(self.N, self.M, self.K, *strides, batch, (out, b, a), not self.is_swapped)
+        beside = tuple(x._replace(m=x.n, n=x.m) for x in self.beside)
+        return Product(self.N, self.M, self.K, *strides, batch, (out, b, a), not self.is_swapped, beside, self.changes[::-1])
 
-    def moved(self, out: int, a: int, b: int) -> "Product":
+    def moved(self, out: int, a: int, b: int, beside: Iterable[int]) -> "Product":
         """The same sizes and strides, starting so many elements further on."""
-        return self._replace(start=(self.start[0] + out, self.start[1] + a, self.start[2] + b))
+        others = tuple(x._replace(start=x.start + by) for x, by in zip(self.beside, beside, strict=True))
+        return self._replace(start=(self.start[0] + out, self.start[1] + a, self.start[2] + b), beside=others)
 
     def dense(self) -> "Product":
         """The product with an output that is dense and row-major, as parts are."""
@@ -94,19 +118,34 @@ class Way(NamedTuple):
     parts: int
     part_K: int
     is_wide: bool  # whether four elements may be stored at once
-    kernel: Callable[[], GpuKernel]
+    kernel: Callable[..., GpuKernel]  # kernel(), or kernel(hooks)
 
 
-def product_of(out: Layout, a: Layout, b: Layout) -> Product:
-    """Sizes and strides. Axes of the batch along which b stands still are rows of a larger product, where strides allow."""
+def product_of(out: Layout, a: Layout, b: Layout, beside: Sequence[tuple[int, str, bool, Layout]] = ()) -> Product:
+    """Sizes and strides. Axes of the batch along which b stands still are rows of a larger product, where strides allow.
+
+    `beside` are further operands: which address, whether it lies as "out", "a" or "b" does, whether in memory, its layout.
+    """
     *shape, columns = out.shape
     depth = a.shape[-1]
-    a, b = a.expand(*shape, depth), b.expand(*shape[:-1], depth, columns)
-    axes = collapse(shape, [out.strides[:-1], a.strides[:-1], (*b.strides[:-2], 0)])
-    rows, (out_m, a_m, _) = axes.pop() if axes and axes[-1][1][2] == 0 else (1, (0, 0, 0))
-    batch = tuple(Axis(size, *strides) for size, strides in axes)
-    (*_, b_row, b_col), a_col, out_col = b.strides, a.strides[-1], out.strides[-1]
-    return Product(rows, columns, depth, out_m, out_col, a_m, a_col, b_row, b_col, batch)
+    spaces = "out", "a", "b", *[space for _, space, *_ in beside]
+    layouts = out, a.expand(*shape, depth), b.expand(*shape[:-1], depth, columns), *[layout for *_, layout in beside]
+    is_b = [space == "b" for space in spaces]
+    axes = collapse(shape, [(*x.strides[:-2], 0) if k else x.strides[:-1] for x, k in zip(layouts, is_b, strict=True)])
+    are_rows = bool(axes) and not any(stride for stride, k in zip(axes[-1][1], is_b, strict=True) if k)
+    rows, (out_m, a_m, _, *others) = axes.pop() if are_rows else (1, (0,) * len(layouts))
+    batch = tuple(Axis(size, s[0], s[1], s[2], s[3:]) for size, s in axes)
+    (*_, b_row, b_col), a_col, out_col = layouts[2].strides, layouts[1].strides[-1], out.strides[-1]
+    found = [
+        Beside(operand, m, 0 if space == "a" else x.strides[-1], along_k(space, x), space, in_memory)
+        for (operand, space, in_memory, x), m in zip(beside, others, strict=True)
+    ]
+    return Product(rows, columns, depth, out_m, out_col, a_m, a_col, b_row, b_col, batch, beside=tuple(found))
+
+
+def along_k(space: str, layout: Layout) -> int:
+    """The stride along K of an operand that lies as a or b does; 0 of one that lies as out does."""
+    return {"out": 0, "a": layout.strides[-1], "b": layout.strides[-2]}[space]
 
 
 def best_way(
@@ -122,7 +161,7 @@ def ways(
     dtype: DType, p: Product, multiprocessors: int, aligned: tuple[bool, bool, bool], most_shared: int
 ) -> Iterator[Way]:
     """The ways to compute a product as it stands."""
-    is_wide = dense_mode(p.N, p.out_col, p.out_row, [p.start[0], *[axis.out for axis in p.batch]], aligned[0]) == "x4"
+    is_wide = is_wide_at_sums(p, aligned[0])
     for shape, busy, kernel in kernels(dtype, p, aligned, most_shared):
         yield Way(time_of(shape, busy, p, multiprocessors, 1, p.K), p, shape, 1, p.K, is_wide, kernel)
         BM, BN, BK = shape.tile
@@ -134,6 +173,13 @@ def ways(
             if steps(p.K, part_K) == parts:
                 cycles = time_of(shape, busy, p, multiprocessors, parts, part_K) / GAIN
                 yield Way(cycles, p, shape, parts, part_K, is_wide, kernel)
+
+
+def is_wide_at_sums(p: Product, is_aligned: bool) -> bool:
+    """Whether four neighbours in a row of out may be stored at once, and what belongs to them loaded so."""
+    places = [(p.out_col, p.out_row, p.start[0], [axis.out for axis in p.batch])]
+    places += [(x.n, x.m, x.start, [axis.beside[e] for axis in p.batch]) for e, x in enumerate(p.beside) if x.has_neighbours]
+    return all(dense_mode(p.N, n, m, [start, *moves], is_aligned) == "x4" for n, m, start, moves in places)
 
 
 def kernels(
@@ -182,9 +228,18 @@ def time_of(shape: Shape, busy: tuple[float, ...], p: Product, multiprocessors: 
     BM, BN, _ = shape.tile
     most = steps(steps(p.M, BM) * steps(p.N, BN) * p.matrices * parts, multiprocessors)
     cycles = START + most * BM * BN * part_K / (128 * busy[min(most, len(busy)) - 1])
+    cycles += most * part_K * change_time(shape, p)
     size = p.matrices * p.M * p.N
     stores = 32 * size / BYTES_A_CYCLE if p.out_col != 1 else 0  # a sector an element
     return cycles + stores + (CUT + EACH * parts + 8 * size * parts / BYTES_A_CYCLE if parts > 1 else 0)
+
+
+def change_time(shape: Shape, p: Product) -> float:
+    """About how many cycles of a block a prologue takes for each k: a tile's rows are changed once, or by each warp."""
+    (BM, BN, _), (a, b) = shape.tile, p.changes
+    if shape.is_thin:
+        return BN * (min(BM, p.M) * a / 4 + b) / (128 * CHANGE)
+    return (BM * (a + MOVED if a else 0) + BN * (b + MOVED if b else 0)) / (128 * CHANGE)
 
 
 def steps(size: int, step: int) -> int:

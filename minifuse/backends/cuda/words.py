@@ -17,6 +17,7 @@ from ...simt import cuda as cuda
 from ...simt import word
 
 ALL_LANES = 0xFFFFFFFF
+PITCH = 65  # elements from row to row of a tile of 64 x 64: rows begin in other banks
 
 
 class Word:
@@ -75,8 +76,7 @@ def _type(name: str) -> Callable[[], Any]:
 
 
 f32, f64 = Word(np.float32, _type("float32")), Word(np.float64, _type("float64"))
-i32, i64 = Word(np.int32, _type("int32")), Word(np.int64, _type("int64"))
-u8, u32 = Word(np.uint8, _type("uint8")), Word(np.uint32, _type("uint32"))
+i32, i64, u8, u32 = (Word(getattr(np, name), _type(name)) for name in ("int32", "int64", "uint8", "uint32"))
 
 
 # Memory: four neighbours at once.
@@ -149,6 +149,37 @@ def load4(source: Any, i: Any) -> Any:
 def store4(target: Any, i: Any, numbers: Any) -> None:
     """target[i], ... target[i + 3] = numbers, at once; the address is a multiple of 16 bytes."""
     target.store(i, numbers)
+
+
+def _atomic_add() -> Any:
+    from llvmlite import ir
+    from numba.core import types
+
+    def atomic_add(typingctx: Any, target: Any, i: Any, value: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            from numba.cuda import nvvmutils
+
+            position = context.cast(builder, values[1], i, types.int64)
+            at = builder.gep(first_element(context, builder, target, values[0]), [position])
+            number = context.cast(builder, values[2], value, target.dtype)
+            if isinstance(target.dtype, types.Float):
+                is_single = number.type == ir.FloatType()
+                declare = nvvmutils.declare_atomic_add_float32 if is_single else nvvmutils.declare_atomic_add_float64
+                builder.call(declare(builder.module), [at, number])
+            else:
+                builder.atomic_rmw("add", at, number, "monotonic")
+            return context.get_dummy_value()
+
+        return types.void(target, i, value), emit
+
+    return atomic_add
+
+
+@intrinsic(_atomic_add)
+@word
+def atomic_add(target: Any, i: Any, value: Any) -> None:
+    """target[i] += value, so that no other thread comes between the read and the write."""
+    cuda.atomic.add(target, i, value)
 
 
 # Numbers.
@@ -301,26 +332,110 @@ def integer_pow(base, exponent):
     return result
 
 
+# Threads that turn a matrix over, in tiles of 64 x 64 whose rows begin PITCH elements apart.
+
+
+def _put_four() -> Any:
+    """The LLVM of four stores; Numba's own would ask of each index whether it counts from the end."""
+    from llvmlite import ir
+    from numba.core import types
+
+    def put4(typingctx: Any, tile: Any, i: Any, numbers: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            at = builder.gep(first_element(context, builder, tile, values[0]), [values[1]])
+            for k in range(4):
+                place = builder.gep(at, [ir.Constant(ir.IntType(64), k)])
+                builder.store(builder.extract_value(values[2], k), place)
+            return context.get_dummy_value()
+
+        return types.void(tile, i, numbers), emit
+
+    return put4
+
+
+def _below_four() -> Any:
+    """The LLVM of four loads."""
+    from llvmlite import ir
+    from numba.core import types
+
+    def below4(typingctx: Any, tile: Any, i: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            at = builder.gep(first_element(context, builder, tile, values[0]), [values[1]])
+            places = [builder.gep(at, [ir.Constant(ir.IntType(64), PITCH * k)]) for k in range(4)]
+            return context.make_tuple(builder, signature.return_type, [builder.load(place) for place in places])
+
+        return types.UniTuple(tile.dtype, 4)(tile, i), emit
+
+    return below4
+
+
+@intrinsic(_put_four)
+@word
+def put4(tile: Any, i: Any, numbers: Any) -> None:
+    """tile[i], ... tile[i + 3] = numbers, one after the other: the address may be any."""
+    for k in range(4):
+        tile[i + k] = numbers[k]
+
+
+@intrinsic(_below_four)
+@word
+def below4(tile: Any, i: Any) -> Any:
+    """Four neighbours of a column: tile[i], and what lies one, two and three rows below."""
+    return tuple([tile[i + PITCH * k] for k in range(4)])
+
+
+@device
+def copy_tile(tile, source, start, stride, height, width, is_wide):
+    """tile[65 * row + column] = source[start + row * stride + column] for up to 64 x 64 elements, by 8 x 32 threads.
+
+    All loads are on their way before the first store waits for one. What lies past the edge is loaded from within it, so
+    that no load needs a condition; nobody reads it.
+    """
+    below, beside = height - 1, width - 4
+    if is_wide and width > 0:
+        row, column = cuda.threadIdx.y, 4 * cuda.threadIdx.x
+        upper, lower = start + min(row, below) * stride, start + min(row + 32, below) * stride
+        left, right = min(column, beside), min(column + 32, beside)
+        a, b = load4(source, upper + left), load4(source, upper + right)
+        c, d = load4(source, lower + left), load4(source, lower + right)
+        put4(tile, 65 * row + column, a)
+        put4(tile, 65 * row + column + 32, b)
+        put4(tile, 65 * (row + 32) + column, c)
+        put4(tile, 65 * (row + 32) + column + 32, d)
+    elif width > 0:
+        thread = 8 * cuda.threadIdx.y + cuda.threadIdx.x
+        column = thread % 64
+        first = start + min(column, width - 1)
+        for row in range(thread // 64, 64, 16):
+            a, b = source[first + min(row, below) * stride], source[first + min(row + 4, below) * stride]
+            c, d = source[first + min(row + 8, below) * stride], source[first + min(row + 12, below) * stride]
+            p = 65 * row + column
+            tile[p], tile[p + 4 * 65], tile[p + 8 * 65], tile[p + 12 * 65] = a, b, c, d
+
+
 # Threads that fold together.
 
 
 @device
-def fold_along_x(op, x, parts):
-    """The fold over the threads of a row, which lie along x: first the lanes of a warp, then the warps, always in one order.
+def fold_among(op, x, distance):
+    """The fold over 2 * `distance` lanes, for each of them: with the lane `distance` away, then half as far, and so on."""
+    for step in (16, 8, 4, 2, 1):
+        if step <= distance:
+            x = op(x, cuda.shfl_xor_sync(ALL_LANES, x, step))
+    return x
 
-    `parts` is shared memory with a place for each warp; a row of 32 threads or fewer does not touch it.
-    """
-    distance = min(cuda.blockDim.x, 32) // 2
-    while distance > 0:
-        x = op(x, cuda.shfl_xor_sync(ALL_LANES, x, distance))
-        distance //= 2
-    if cuda.blockDim.x > 32:
-        if cuda.threadIdx.x % 32 == 0:
-            parts[cuda.threadIdx.x // 32] = x
+
+@device
+def fold_along_x(op, x, parts):
+    """The fold over the threads along x, always in one order: of a warp, then, by way of `parts`, of all warps."""
+    x = fold_among(op, x, min(cuda.blockDim.x, 32) >> 1)
+    warps = cuda.blockDim.x >> 5  # a power of two
+    if warps > 1:
+        lane = cuda.threadIdx.x & 31
+        if lane == 0:
+            parts[cuda.threadIdx.x >> 5 & 31] = x
         cuda.syncthreads()
-        x = parts[0]
-        for warp in range(1, cuda.blockDim.x // 32):
-            x = op(x, parts[warp])
+        x = fold_among(op, parts[lane & (warps - 1)], warps >> 1)  # each lane has the fold of a warp
     return x
 
 

@@ -5,14 +5,27 @@ addresses and numbers into one buffer and calls the driver. Nothing here knows a
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...dtypes import BY_NUMPY, DType, int32
 from ...errors import FuseError
-from ...kernels import Expression, Kernel, Nest, Parameter, Shape, cast, fold, numbered, trace
+from ...kernels import (
+    Expression,
+    Kernel,
+    Nest,
+    Parameter,
+    ProductKernel,
+    Shape,
+    cast,
+    fold,
+    numbered,
+    stride_class,
+    stride_classes,
+    trace,
+)
 from ...layout import Layout
 from ...operators import Operator
 from ..base import Backend, Launcher, Operand, ScalarFunction, check_fits, identity_of, load, needs_an_element
@@ -21,25 +34,33 @@ from .compiler import compile_kernel_text
 from .dialect import source
 from .driver import count_chunks, driver
 from .gemm import bind_matmul
+from .product import StagedProduct
 
 
 class ParallelBackend(Backend):
     """Numba on CPU threads."""
 
     name = "parallel"
+    has_limits = True
 
     def bind(
-        self, kernel: Kernel, shape: Shape, dims: tuple[int, ...], outputs: Sequence[Layout], inputs: Sequence[Layout]
+        self,
+        kernel: Kernel,
+        shape: Shape,
+        dims: tuple[int, ...],
+        outputs: Sequence[Layout],
+        inputs: Sequence[Layout],
+        raws: Sequence[Layout] = (),
     ) -> Launcher:
         """A launch of machine code that is specialised on the classes of all strides."""
         nest = Nest(shape, dims, [*outputs, *inputs])
         if nest.is_empty:
             return lambda *values: None
         numbers = kernel.each(Parameter)
-        letters = "".join("d" if p.dtype.is_float else "i4x" if p.dtype is int32 else "q" for p in numbers)
-        pack = struct.Struct(f"={len(outputs) + len(inputs)}q{letters}").pack
-        constants = np.array([*nest.sizes[1:], *nest.runtime_strides()], np.int64).tobytes()
-        drive, address = driver(), compile_kernel_text(source(kernel, nest.rows, nest.classes))
+        pack = packer(len(outputs) + len(inputs) + len(raws), numbers)
+        strides = [*nest.runtime_strides(), *[s for x in raws for s in x.strides if stride_class(s) == "s"]]
+        constants = np.array([*nest.sizes[1:], *strides], np.int64).tobytes()
+        drive, address = driver(), compile_kernel_text(source(kernel, nest.rows, nest.classes, stride_classes(raws)))
         count = nest.sizes[0]
         chunks = count_chunks(count, nest.points * kernel.cost())
 
@@ -53,15 +74,62 @@ class ParallelBackend(Backend):
         return launch
 
     def source(
-        self, kernel: Kernel, shape: Shape, dims: tuple[int, ...], outputs: Sequence[Layout], inputs: Sequence[Layout]
+        self,
+        kernel: Kernel,
+        shape: Shape,
+        dims: tuple[int, ...],
+        outputs: Sequence[Layout],
+        inputs: Sequence[Layout],
+        raws: Sequence[Layout] = (),
     ) -> str:
         """The text that is compiled."""
         nest = Nest(shape, dims, [*outputs, *inputs])
-        return source(kernel, nest.rows, nest.classes)
+        return source(kernel, nest.rows, nest.classes, stride_classes(raws))
 
     def bind_matmul(self, dtype: DType, out: Layout, a: Layout, b: Layout) -> Launcher:
         """A launch of the product."""
         return bind_matmul(dtype, out, a, b)
+
+    def bind_product(self, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
+        """A launch of the product, with its prologue and its epilogue inside."""
+        if kernel.is_plain:
+            return self.bind_matmul(kernel.a.dtype, outputs[0], *inputs)
+        if outputs[0].size == 0:
+            return lambda *values: None
+        product = StagedProduct(kernel, outputs, inputs)
+        if product.overflow():
+            return super().bind_product(kernel, outputs, inputs)
+        address, tiles, chunks, constants = product.bind()
+        numbers = kernel.parameters()
+        pack, drive = packer(len(outputs) + len(inputs), numbers), driver()
+
+        def launch(*values: Any) -> None:
+            try:
+                drive(address, tiles, chunks, constants + pack(*values))
+            except struct.error:
+                refuse(values[-len(numbers) :], [p.dtype for p in numbers])
+                raise
+
+        return launch
+
+    def refused_product(self, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
+        """Why a prologue should be a launch of its own."""
+        is_simple = kernel.is_plain or outputs[0].size == 0
+        return "" if is_simple else StagedProduct(kernel, outputs, inputs).refusal()
+
+    def product_cost(self, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
+        """(how many kernels are started, bytes of memory that they hand on): what is inside needs none."""
+        if outputs[0].size and not kernel.is_plain and StagedProduct(kernel, outputs, inputs).overflow():
+            return super().product_cost(kernel, outputs, inputs)
+        return int(outputs[0].size > 0), 0
+
+    def product_source(self, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
+        """The kernels inside of the product, as they are compiled."""
+        is_simple = kernel.is_plain or outputs[0].size == 0
+        product = None if is_simple else StagedProduct(kernel, outputs, inputs)
+        if product is None or product.overflow():
+            return super().product_source(kernel, outputs, inputs)
+        return product.source()
 
     def map(self, op: ScalarFunction, a: Operand, out: Operand) -> None:
         """out[i] = op(a[i])."""
@@ -101,6 +169,12 @@ class ParallelBackend(Backend):
         kernel = Kernel((), (e,)) if dims else Kernel((e,), ())
         layouts = [x.layout.from_zero().expand(*shape) for x in (out, *inputs)]
         self.bind(kernel, shape, dims, layouts[:1], layouts[1:])(*[x.address for x in (out, *inputs)])
+
+
+def packer(addresses: int, numbers: Sequence[Parameter]) -> Callable[..., bytes]:
+    """What packs the values of a launch, 8 bytes each: addresses, then numbers."""
+    letters = "".join("d" if p.dtype.is_float else "i4x" if p.dtype is int32 else "q" for p in numbers)
+    return struct.Struct(f"={addresses}q{letters}").pack
 
 
 def refuse(values: Sequence[Any], dtypes: Sequence[DType]) -> None:

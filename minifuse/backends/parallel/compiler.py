@@ -74,11 +74,9 @@ def complete(text: str) -> str:
     module = symtable(text, "kernel", "exec")
     function = {table.get_name(): table for table in module.get_children()}["kernel"]
     imported = {symbol.get_name() for symbol in module.get_symbols() if symbol.is_imported()}
-    names = sorted(
-        name
-        for symbol in function.get_symbols()
-        if symbol.is_global() and (name := symbol.get_name()) not in imported and name not in PYTHON_WORDS
-    )
+    tables = [function, *function.get_children()]
+    read = {symbol.get_name() for table in tables for symbol in table.get_symbols() if symbol.is_global()}
+    names = sorted(read - imported - PYTHON_WORDS)
     imports = IMPORT + (f"\nfrom {VOCABULARY} import {', '.join(names)}\n" if names else "")
     before, definition, body = text.partition("def kernel(")
     return imports + before.lstrip("\n") + DECORATOR + definition + body

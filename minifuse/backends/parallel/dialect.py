@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from ...dtypes import DType, bool_
-from ...kernels import Kernel, Load, Parameter
-from ..emit import Dialect, Source
+from ...kernels import Kernel, Load, Parameter, Position
+from ..emit import Dialect, Source, name_of
 
 
 class SerialLoops(Dialect):
@@ -28,17 +28,24 @@ class SerialLoops(Dialect):
 
 
 @lru_cache(1024)
-def source(kernel: Kernel, rows: int, classes: Sequence[str]) -> str:
-    """The text of a kernel: unpack the arguments, then the loops."""
-    body = Source(kernel, rows, classes, SerialLoops())
-    dtypes = [e.dtype for e in (*kernel.outputs, *kernel.each(Load))]
-    numbers = kernel.each(Parameter)
-    unpack = [(name, f"pointer_{dtype.short}(args[{{}}])") for name, dtype in zip(body.classes, dtypes, strict=True)]
+def source(kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str] = ()) -> str:
+    """The text of a kernel: its functions, what it unpacks of the arguments, then the loops."""
+    body = Source(kernel, rows, classes, SerialLoops(), raws)
+    dtypes = [*[e.dtype for e in (*kernel.outputs, *kernel.each(Load))], *kernel.raws()]
+    numbers, positions = kernel.each(Parameter), {name_of(e) for e in kernel.each(Position)}
+    operands = zip([*body.classes, *body.raws], dtypes, strict=True)
+    unpack = [(name, "args[{}]" if name in positions else f"pointer_{dtype.short}(args[{{}}])") for name, dtype in operands]
     unpack += [(f"p{p.index}", f"{p.dtype.short}({'numbers' if p.dtype.is_float else 'args'}[{{}}])") for p in numbers]
     unpack += [(f"n{axis}", "args[{}]") for axis in range(1, body.axes)]
     unpack += [
-        (f"{name}_{axis}", "args[{}]") for name, c in body.classes.items() for axis in range(body.axes) if c[axis] == "s"
+        (f"{name}_{axis}", "args[{}]")
+        for name, c in (body.classes | body.raws).items()
+        for axis, letter in enumerate(c)
+        if letter == "s"
     ]
+    for lines in body.functions():
+        for line in lines:
+            body.line(line)
     if any(p.dtype.is_float for p in numbers):
         body.line("numbers = pointer_f64(args)")
     for k, (name, value) in enumerate(unpack):

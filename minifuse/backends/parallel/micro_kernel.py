@@ -22,7 +22,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from .gemm import DOT_COLUMNS, DOT_ROWS, ROW_STEP, ROWS, VECTOR_BYTES, VECTORS
+from .ways import DOT_COLUMNS, DOT_ROWS, ROW_STEP, ROWS, VECTOR_BYTES, VECTORS
 
 I64, I32 = ir.IntType(64), ir.IntType(32)
 SIDE = 16  # of the largest square that is transposed in registers
@@ -311,8 +311,8 @@ def multiply_row(v: Vectors, to: Any, x: Any, x_k: Any, y: Any, y_k: Any, column
 
 
 @instructions
-def pack(v: Vectors, to: Any, width: Any, y: Any, y_k: Any, y_n: Any, columns: Any, depth: Any) -> None:
-    """y, of any strides, as panels of `width` columns one after the other, each of `depth` rows.
+def pack(v: Vectors, to: Any, width: Any, y: Any, y_k: Any, y_n: Any, columns: Any, depth: Any, height: Any) -> None:
+    """y, of any strides, as panels of `width` columns one after the other, of which each has `height` rows; `depth` of them.
 
     The last vector of a row that is not full ends in zeros, or in copies of the last column.
     """
@@ -320,7 +320,7 @@ def pack(v: Vectors, to: Any, width: Any, y: Any, y_k: Any, y_n: Any, columns: A
 
     def copy_row(k: Any) -> None:
         def copy_panel(p: Any) -> None:
-            row, source, rest = v.at(to, (p, depth), (k, width)), b.gep(v.at(y, (k, y_k)), [p]), b.sub(columns, p)
+            row, source, rest = v.at(to, (p, height), (k, width)), b.gep(v.at(y, (k, y_k)), [p]), b.sub(columns, p)
 
             def copy_vector(j: Any) -> None:
                 v.store(v.load(b.gep(source, [j]), v.first(b.sub(rest, j))), b.gep(row, [j]))
@@ -331,7 +331,7 @@ def pack(v: Vectors, to: Any, width: Any, y: Any, y_k: Any, y_n: Any, columns: A
 
     def copy_columns(j: Any) -> None:
         inside = b.srem(j, width)
-        panel = b.gep(v.at(to, (b.sub(j, inside), depth)), [inside])
+        panel = b.gep(v.at(to, (b.sub(j, inside), height)), [inside])
 
         def copy_square(k: Any) -> None:
             columns_of_y = [v.load(b.gep(v.at(y, (b.add(j, number(i)), y_n)), [k]), lanes=side) for i in range(side)]

@@ -27,7 +27,7 @@ __all__ = [  # noqa: RUF022  # by subject
     "bool_", "f32", "f64", "i32", "i64", "inf", "nan",
     "pointer_bool_", "pointer_f32", "pointer_f64", "pointer_i32", "pointer_i64",
     "block_of_bool_", "block_of_f32", "block_of_f64", "block_of_i32", "block_of_i64",
-    "abs", "floor", "floordiv", "invert", "isnan", "maximum", "minimum", "mod", "rsqrt", "sqrt", "where",
+    "abs", "atomic_add", "floor", "floordiv", "invert", "isnan", "maximum", "minimum", "mod", "rsqrt", "sqrt", "where",
     "cos", "erf", "exp", "log", "log1p", "pow", "sigmoid", "sin", "tanh",
 ]
 # fmt: on
@@ -149,6 +149,20 @@ def floordiv(a: Register, b: Register) -> Register:
 def mod(a: Register, b: Register) -> Register:
     """a % b as `np.remainder`, with the sign of b; modulo 0 an integer gives 0, a float NaN."""
     return (divide_floats if a.is_float else divide_integers)(a, b)[1]
+
+
+@intrinsic
+def atomic_add(typing: Any, target: Any, position: Any, value: Any) -> Any:
+    """Add a value to an element, so that no other thread comes between its read and its write."""
+    element = getattr(target, "dtype", None)
+
+    def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        number = context.cast(builder, values[2], value, element)
+        place = builder.gep(values[0], [context.cast(builder, values[1], position, i64)])
+        builder.atomic_rmw("fadd" if element in FORMATS else "add", place, number, "monotonic")
+        return context.get_dummy_value()
+
+    return element in (f32, f64, i32, i64) and (types.void(target, position, value), emit)
 
 
 @word(floats=True)

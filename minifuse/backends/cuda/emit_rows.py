@@ -1,0 +1,151 @@
+"""The form of folds along rows: what several sweeps need waits in shared memory, so that memory is read once.
+
+A load that several sweeps need is copied there first. A dear value that a later sweep needs again, such as the exponential
+of a softmax, takes the place of a load that nobody needs any more. Whether rows fit is a number of the launch, `held`:
+elements from row to row in shared memory, or 0. Then loads come from memory in each sweep, and values wait where a result
+will stand.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ...dag import topological
+from ...dtypes import bool_
+from ...kernels import Expression, Fold, Kernel, Load, Position
+from ..emit import Source
+from .emitter import CHEAP, CudaSource, storage_of
+
+
+class RowSource(CudaSource):
+    """The text of one kernel; of one that does not fold rows, as `CudaSource` has it."""
+
+    def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str]) -> None:
+        super().__init__(kernel, rows, classes)
+        self.held: dict[Expression, str] = {e: f"row{k}" for k, e in enumerate(self.loaded_again())}
+        self.has_pairs = False  # whether the sweep has two groups of four on their way at once
+        self.places: dict[Expression, str] = {}  # of values that are kept: the rows whose loads nobody needs any more
+
+    def loaded_again(self) -> list[Load]:
+        """What several sweeps along a row load, the largest elements first."""
+        if self.form != "rows" or self.axes > self.rows + 1 or self.kernel.effects:
+            return []
+        sweeps = Counter(e for sweep in range(max(self.after.values()) + 1) for e in self.needed(sweep, sweep))
+        found = [e for e in sweeps if isinstance(e, Load) and not isinstance(e, Position) and sweeps[e] > 1]
+        beside = [e for e in found if self.classes[self.operand(e)][-1] == "1"]
+        return sorted(beside, key=lambda e: -e.dtype.itemsize)
+
+    def needed(self, first: int, last: int, known: Expression | None = None) -> list[Expression]:
+        """What varies along the row and is needed by sweeps `first` to `last`, to whom a value may be known."""
+        roots = [e.inputs[0] for e in self.folds if first <= self.after[e.inputs[0]] <= last]
+        roots += [e for e in self.kernel.elements if first <= self.after[e] <= last]
+        return topological(roots, lambda e: e.inputs if self.varies[e] and e is not known else ())
+
+    def integers(self) -> list[str]:
+        """With the room for a row, before what only the address tells."""
+        found = super().integers()
+        end = len(found) - self.is_wide
+        return [*found[:end], *["held"] * bool(self.held), *found[end:]]
+
+    def hold(self) -> None:
+        """Start to copy what several sweeps load; one row lies behind the other, one operand behind the other."""
+        if not self.held:
+            return
+        last, before, fours = f"n{self.axes - 1}", 0, "fours" if self.is_wide else "0"
+        self.line("held = held if is_row else 0  # elements of each row that wait in shared memory")
+        for e, row in self.held.items():
+            source, start = self.row_of(self.operand(e))
+            slot = f"({before // e.dtype.itemsize} * cuda.blockDim.y + cuda.threadIdx.y)" if before else "cuda.threadIdx.y"
+            self.line(f"{row} = hold_{storage_of(e.dtype)}({source}, {start}, {slot} * held, held, {fours}, {last})")
+            before += e.dtype.itemsize
+        self.line("wait_for_copies()")
+
+    def row_of(self, name: str) -> tuple[str, str]:
+        """An operand whose neighbours lie side by side, and where its row begins in it."""
+        name, _, place = self.address(name).partition(", ")
+        start, _, _ = place.rpartition(f"i{self.axes - 1}")
+        return name, start.removesuffix(" + ") or "0"
+
+    # Values that wait.
+
+    def park(self, sweep: int, folds: Sequence[Fold]) -> dict[int, Expression]:
+        """Dear values that take the place of a load; without one, arithmetic is cheaper than memory."""
+        parked = Source.park(self, sweep, folds) if self.held else {}
+        for k, e in list(parked.items()):
+            later = self.needed(sweep + 1, max(self.after.values()), e)
+            free = [
+                x for x in self.held if x.dtype is e.dtype and x not in later and self.held[x] not in self.places.values()
+            ]
+            if not free or e.dtype is bool_ or self.classes[f"out{k}"][-1] != "1":
+                del parked[k], self.parking[k]
+            else:
+                self.places[e] = self.held[free[0]]
+        return parked
+
+    def sweep(
+        self, folds: Sequence[Fold], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
+    ) -> None:
+        """Once along the row; what it keeps, later sweeps load."""
+        for k, e in parked.items():
+            name, start = self.row_of(f"out{k}")
+            self.line(f"{self.name_of_kept(e)} = {self.places[e]} if held else at({name}, {start})")
+        inside = topological([e.inputs[0] for e in folds] + [e for _, e in elements], self.inputs_of)
+        loads = [e for e in inside if isinstance(e, Load) and not isinstance(e, Position) and e not in self.names]
+        self.has_pairs = (
+            any(e not in self.held and self.classes[self.operand(e)][-1] == "1" for e in loads)
+            and self.kernel.cost() <= CHEAP
+        )
+        super().sweep(folds, elements, parked)
+        self.kept |= {e: self.name_of_kept(e) for e in parked.values()}
+
+    def inputs_of(self, e: Expression) -> tuple[Expression, ...]:
+        """What must be computed or loaded for a value."""
+        return () if e in self.names or e in self.kept else e.inputs
+
+    def passes(self) -> list[tuple[list[str], str]]:
+        """With two groups of four at once where the sweep waits for memory."""
+        found = super().passes()
+        if self.form != "rows" or not self.is_wide or not self.has_pairs:
+            return found
+        i, j = f"i{self.axes - 1}", f"j{self.axes - 1}"
+        start = [f"{i} = 4 * cuda.threadIdx.x", f"{j} = {i} + 4 * cuda.blockDim.x"]
+        both = [*start, f"while {j} < fours:  # both groups are on their way at once"]
+        return [(both, "ij"), ([f"if {i} < fours:"], "i"), found[-1]]
+
+    def name_of_kept(self, e: Expression) -> str:
+        """Where a value waits."""
+        return f"kept{list(self.places).index(e)}"
+
+    def keep(self, e: Expression, texts: Sequence[str], letter: str) -> Sequence[str]:
+        """Store a value, or four, where later sweeps find them."""
+        place, last = self.name_of_kept(e), self.axes - 1
+        names = [f"{self.parameter_of(place)}_{k}" for k in range(len(texts))]  # of one group, before those of the next
+        for name, text in zip(names, texts, strict=True):
+            self.line(f"{name} = {text}")
+        self.line(f"store4({place}, {letter}{last}, ({', '.join(names)}))" if letter else f"{place}[i{last}] = {names[0]}")
+        return names
+
+    def parameter_of(self, place: str) -> str:
+        """What a value is called that waits at a place."""
+        return place.replace("kept", "k")
+
+    # Expressions.
+
+    def parameter(self, e: Expression) -> str:
+        """What a point's function calls a value that it is given."""
+        return self.parameter_of(self.kept[e]) if e in self.kept else super().parameter(e)
+
+    def load_beside(self, e: Expression, letter: str) -> list[str]:
+        """Four neighbours of a row, from where they wait."""
+        place = self.kept.get(e) or self.held.get(e)
+        if place is None:
+            return super().load_beside(e, letter)
+        name = self.parameter(e) + f"_{letter}" * (letter != "i")
+        self.line(f"{name} = load4({place}, {letter}{self.axes - 1})")
+        return [f"{name}[{k}]" for k in range(4)]
+
+    def text(self, e: Expression) -> str:
+        """An expression in the words of the kernel."""
+        place = self.kept.get(e) or self.held.get(e)
+        if place is None or e in self.names:
+            return super().text(e)
+        return self.dialect.load(f"{place}[i{self.axes - 1}]", e.dtype)

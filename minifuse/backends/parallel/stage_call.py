@@ -1,0 +1,35 @@
+"""Calls from one compiled kernel to another: how the loops of a matrix product reach its stages.
+
+Instructions only. What the words of a stage mean is written in `product`, beside the kernel that reads them.
+"""
+
+from typing import Any
+
+from llvmlite import ir
+
+from .micro_kernel import I64, Vectors, instructions, number
+
+
+@instructions
+def call_kernel(v: Vectors, args: Any, kernel: Any, count: Any) -> None:
+    """kernel(0, count, args), of a compiled kernel at an address."""
+    b = v.builder
+    kind = ir.FunctionType(ir.VoidType(), [I64, I64, args.type])
+    b.call(b.inttoptr(kernel, kind.as_pointer()), [number(0), count, args])
+
+
+@instructions
+def call_stage(
+    v: Vectors, part: Any, values: Any, words: Any, place: Any, matrix: Any, row: Any, column: Any, rows: Any, columns: Any
+) -> None:
+    """Run a stage on `rows` by `columns` points of a matrix of the batch, from (row, column) on.
+
+    At `place` lies the element (row, column) of the array that the loops have for the stage. All is written to `part`, and
+    the kernel that the first of the words tells is called with it.
+    """
+    b = v.builder
+    addresses = [b.ptrtoint(x, I64) for x in (values, words, place)]
+    for k, value in enumerate((*addresses, matrix, row, column, rows, columns)):
+        b.store(value, b.gep(part, [number(k)]))
+    kind = ir.FunctionType(ir.VoidType(), [I64, I64, part.type])
+    b.call(b.inttoptr(b.load(words), kind.as_pointer()), [number(0), number(1), part])

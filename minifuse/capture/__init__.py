@@ -1,0 +1,1 @@
+"""Capture: a Python function becomes a graph."""

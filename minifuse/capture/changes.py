@@ -1,0 +1,125 @@
+"""Changes in place while a function is captured: memory gets a new value, and inputs that overlap become one memory."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import OverlapError, users_line
+from ..functions import Same, View
+from ..graph.node import Argument, Node, base
+from ..graph.plan import fit, name_of, refuse_changes
+from ..in_place import extent, neighbours, overlap
+from ..layout import Layout
+from ..tensor import Tensor
+from .tensors import Captured, Memory, are_apart
+
+
+class Changes:
+    """What a captured function changes in place.
+
+    Attributes
+    ----------
+    written : list of Memory
+        Memory of inputs that is changed, or overlaps what is.
+    windows : dict
+        {node: (input, layout from its address)} of nodes that stand for memory around an input, or in it.
+    """
+
+    def __init__(self, capture: Any) -> None:
+        self.capture = capture
+        self.written: list[Memory] = []
+        self.windows: dict[Node, tuple[int, Layout]] = {}
+        self.groups = neighbours(capture.inputs)
+
+    def store(self, function: Any, targets: Sequence[Any], inputs: Sequence[Any]) -> None:
+        """Results of a function become the values of targets."""
+        capture = self.capture
+        xs = [capture.lift(x) if isinstance(x, Tensor) else x for x in (*targets, *inputs)]
+        captured = xs[: len(targets)]
+        refuse_changes([x.spec for x in xs if isinstance(x, Tensor)], [x.spec for x in captured])
+        for k, x in enumerate(captured):
+            if x.memory.tensor is not None and not x.memory.tensor.buffer.is_writable:
+                raise OverlapError(f"in-place write to read-only memory (shape {x.shape}); write to a clone()")
+            for y in captured[:k]:
+                if x.memory is y.memory and may_meet(x, y):
+                    raise OverlapError(
+                        f"in-place writes to two tensors that overlap, shapes {x.shape} and {y.shape}; "
+                        "write to one at a time"
+                    )
+        capture.note(function, xs, len(targets))
+        results = function(*[capture.node_of(x) for x in xs])
+        results = results if isinstance(results, tuple) else (results,)
+        values = [fit(name_of(function), y, x) for x, y in zip(captured, results, strict=True)]
+        for x, value in zip(captured, values, strict=True):
+            self.write(x, value)
+
+    def write(self, x: Captured, value: Node) -> None:
+        """Change what a captured tensor shows."""
+        memory = x.memory
+        if memory.tensor is not None and memory not in self.written:
+            self.joined(memory)
+        value = value.detach() if value.dtype.is_float else value
+        is_of_others = isinstance(value.function, View) or isinstance(base(value).function, Argument)
+        value = value.clone() if is_of_others else value  # memory of its own
+        memory.changed(x.views, value)
+        if memory.tensor is not None and memory.tensor.requires_grad:  # it is a leaf with its new values too
+            memory.value = Same(len(memory.leaves))(memory.value)
+            memory.leaves.append(memory.value)
+
+    def joined(self, memory: Memory) -> None:
+        """Before memory of an input is changed for the first time: inputs that overlap it become views of one memory."""
+        index = next(k for k, x in enumerate(self.capture.inputs) if x is memory.tensor)
+        self.written.append(memory)
+        for group in self.groups:
+            if index in group:
+                together = self.overlapping(index, group)
+                if len(together) > 1:
+                    self.join([self.capture.known[id(self.capture.inputs[k])].memory for k in together], together)
+
+    def overlapping(self, index: int, group: Sequence[int]) -> list[int]:
+        """The inputs of a group that are linked to one by overlaps."""
+        found, front, inputs = {index}, [index], self.capture.inputs
+        while front:
+            x = inputs[front.pop()]
+            new = [k for k in group if k not in found and overlap(x, inputs[k])]
+            found |= set(new)
+            front += new
+        return sorted(found)
+
+    def join(self, memories: Sequence[Memory], indices: Sequence[int]) -> None:
+        """Several inputs over one memory."""
+        tensors = [self.capture.inputs[k] for k in indices]
+        dtypes = {x.dtype for x in tensors}
+        low, high = min(extent(x)[0] for x in tensors), max(extent(x)[1] for x in tensors)
+        itemsize = tensors[0].dtype.itemsize
+        if len(dtypes) > 1 or any((x.address - low) % itemsize for x in tensors):
+            raise OverlapError(f"{users_line()}: a change in place of memory that two element types share; pass a clone()")
+        layout = Layout(((high - low) // itemsize,), (1,), (low - tensors[0].address) // itemsize)
+        node = Node(Same(("window", indices[0])), (), layout.shape, tensors[0].dtype)
+        self.windows[node] = indices[0], layout
+        whole = Memory(node, layout, node)
+        for x, memory in zip(tensors, memories, strict=True):
+            of, start = x.spec.layout, (x.address - tensors[0].address) // itemsize
+            assert memory.argument is not None
+            self.windows[memory.argument] = indices[0], Layout(of.shape, of.strides, start)
+            memory.whole = whole
+            memory.window = (View("strided", (of.shape, of.strides, (x.address - low) // itemsize)),)
+            if memory not in self.written:
+                self.written.append(memory)
+
+    def found(self) -> tuple[list[tuple[Node, Node]], list[int]]:
+        """What is stored where, and which inputs are changed."""
+        stores: list[tuple[Node, Node]] = []
+        written = [k for k, x in enumerate(self.capture.inputs) if any(x is m.tensor for m in self.written)]
+        for memory in dict.fromkeys(m.whole or m for m in self.written):
+            assert memory.argument is not None
+            value = memory.value
+            while isinstance(value.function, Same):
+                (value,) = value.inputs
+            if value is not memory.argument:
+                stores.append((memory.argument, value))
+        return stores, written
+
+
+def may_meet(a: Captured, b: Captured) -> bool:
+    """Whether two looks at one memory may show the same elements."""
+    return not (a.views and b.views and are_apart(a.views, b.views))

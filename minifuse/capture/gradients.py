@@ -1,0 +1,126 @@
+"""Gradients inside a captured function: `backward` and `mf.grad` go back through the graph, and give more of it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..autodiff import FREED, mode, recording
+from ..errors import FuseError, GradientError, users_line
+from ..functions import Full, Same
+from ..graph.differentiate import differentiate
+from ..graph.node import Node, literal
+from ..graph.plan import Spec
+from ..layout import row_major
+from ..tensor import Tensor, refuse_other_than_floats
+from .record import BACKWARD, Noted
+from .tensors import Captured, Memory
+
+
+class Gradients:
+    """The leaves of a captured function, and what `backward` gives them.
+
+    Attributes
+    ----------
+    leaves : list of (Captured, list of Node)
+        What requires a gradient, and the nodes that stand for it: one more after each change in place.
+    spent : set of int
+        Calls that `backward` went through: what they kept is gone, as it would be without a capture.
+    """
+
+    def __init__(self, capture: Any) -> None:
+        self.capture = capture
+        self.leaves: list[tuple[Captured, list[Node]]] = []
+        self.spent: set[int] = set()
+
+    def is_spent(self, x: Captured) -> bool:
+        """Whether something that a tensor was computed from is gone."""
+        return x.requires_grad and bool(self.history(x) & self.spent)
+
+    def make_leaf(self, x: Captured) -> None:
+        """From now on a gradient is computed for it."""
+        node = Same(("leaf", len(self.leaves)))(x.node)
+        x.memory.changed(x.views, node)
+        self.leaves.append((x, [node]))
+
+    def backward(self, root: Captured, gradient: Any, create_graph: bool, retain_graph: bool) -> None:
+        """Gradients of all leaves that the root was computed from."""
+        if gradient is None:
+            if root.size != 1:
+                raise GradientError(
+                    f"{users_line()}: backward: shape {root.shape} has {root.size} elements, and only a single number has a "
+                    "gradient by itself; call sum() or mean() first, or pass gradient="
+                )
+            gradient = self.capture.full(root.shape, 1, root.dtype)
+        elif not isinstance(gradient, Tensor) or gradient.shape != root.shape or gradient.dtype is not root.dtype:
+            got = f"{gradient.dtype} {gradient.shape}" if isinstance(gradient, Tensor) else type(gradient).__name__
+            raise GradientError(f"backward: gradient is {got}, expected a tensor like this one, {root.dtype} {root.shape}")
+        nodes = [node for _, leaves in self.leaves for node in leaves]
+        used = self.history(root)
+        if used & self.spent:
+            raise GradientError(FREED)
+        found = dict(zip(nodes, self.through(root, gradient, nodes), strict=True))
+        self.capture.calls.append(Noted(BACKWARD, (), users_line(), (root.memory.made,)))
+        if not any(g is not None for g in found.values()):
+            raise GradientError(
+                "backward: this value does not depend on anything that requires a gradient; set requires_grad=True"
+            )
+        if not retain_graph:
+            self.spent |= used
+        for x, leaves in self.leaves:
+            parts = [g for node in leaves if (g := found[node]) is not None]
+            if parts:
+                self.receive(x, parts, create_graph)
+
+    def history(self, root: Captured) -> set[int]:
+        """The calls, by their numbers, through which a gradient of the root goes."""
+        found, front = set[int](), [root.memory.made]
+        while front:
+            k = front.pop()
+            if k >= 0 and k not in found and any(getattr(x, "requires_grad", False) for x in self.capture.calls[k].inputs):
+                found.add(k)
+                front += self.capture.calls[k].reads
+        return found
+
+    def receive(self, x: Captured, parts: Sequence[Node], create_graph: bool) -> None:
+        """Add a gradient to what a leaf has."""
+        tensor = x.memory.tensor
+        if tensor is not None and tensor.history is not None:
+            raise FuseError(
+                f"{users_line()}: backward reaches what was computed before {self.capture.name} was called; compute it "
+                "inside, or pass x.detach().requires_grad_()"
+            )
+        g = parts[0]
+        for part in parts[1:]:
+            g = g + part
+        with recording(create_graph):
+            old = x.grad
+            new = self.capture.wrapped(g, [], create_graph)
+            x.grad = new if old is None else old + new
+
+    def through(self, root: Captured, gradient: Any, wanted: Sequence[Node]) -> list[Node | None]:
+        """Gradients of nodes, as nodes."""
+        return differentiate([root.node], [self.capture.node_of(gradient)], wanted)
+
+    def gradient_of(self, function: Callable[..., Any], inputs: Sequence[Any], chosen: Sequence[int]) -> list[Captured]:
+        """What `mf.grad` gives: the function is called on values of their own, which are differentiated."""
+        capture = self.capture
+        is_inside = bool(mode.is_recording) and any(isinstance(x, Tensor) and x.requires_grad for x in inputs)
+        with recording(True):
+            variables = list(inputs)
+            for k in chosen:
+                refuse_other_than_floats(inputs[k], k)
+                x = capture.lift(inputs[k])
+                node = Same(("variable", len(capture.calls), k))(x.node)
+                spec = Spec(row_major(x.shape), x.dtype, capture.backend, True)
+                variables[k] = Captured(capture, Memory(node, spec.layout), spec)
+            nodes = [variables[k].node for k in chosen]
+            y = function(*variables)
+            if not isinstance(y, Tensor) or y.size != 1:
+                got = f"shape {y.shape}" if isinstance(y, Tensor) else type(y).__name__
+                advice = "expected a tensor of one element; end it with sum() or mean()"
+                raise GradientError(f"grad: the function gave {got}, {advice}")
+            y = capture.lift(y)
+            found = self.through(y, capture.full(y.shape, 1, y.dtype), nodes)
+            capture.calls.append(Noted(BACKWARD, (), users_line(), (y.memory.made,)))
+            zeros = [Full(x.shape, x.dtype)(literal(0, x.dtype)) for x in nodes]
+            results = [capture.wrapped(zero if g is None else g, [], True) for g, zero in zip(found, zeros, strict=True)]
+        return results if is_inside else [g.detach() for g in results]

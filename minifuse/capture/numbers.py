@@ -1,0 +1,122 @@
+"""Numbers while a function is captured: what they are worth is known when a call runs, and baked in only where it steers."""
+
+import math
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..tensor import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class LiveNumber:
+    """A number of a dict that each call reads anew."""
+
+    settings: Any
+    name: str
+
+    @property
+    def value(self) -> float:
+        """What it is now."""
+        return float(self.settings[self.name])
+
+    def __hash__(self) -> int:
+        return hash((id(self.settings), self.name))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LiveNumber) and other.settings is self.settings and other.name == self.name
+
+
+class Symbol:
+    """A Python number among the inputs, or computed from some: what it is worth is known when the call runs.
+
+    `text` says so in Python, of inputs x0, x1, ...; `value` is what it is worth now. Where its value is asked for (a branch,
+    a size, `math.sqrt`), the capture holds for this value only: its `sources` become part of the key.
+    """
+
+    __slots__ = ("capture", "sources", "text", "value")
+
+    def __init__(self, capture: Any, value: Any, text: str, sources: frozenset[Any]) -> None:
+        self.capture, self.value, self.text, self.sources = capture, value, text, sources
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:  # isinstance(x, float) holds
+        return type(self.value)
+
+    def known(self) -> Any:
+        """Its value, which the capture then depends on."""
+        self.capture.bake(self.sources)
+        return self.value
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
+        if any(isinstance(x, Tensor) for x in inputs):
+            return NotImplemented
+        return getattr(ufunc, method)(*[x.known() if type(x) is Symbol else x for x in inputs], **named)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.known(), spec)
+
+    def __getattr__(self, name: str) -> Any:
+        if not hasattr(self.value, name):
+            raise AttributeError(f"{type(self.value).__name__!r} object has no attribute {name!r}")
+        return getattr(self.known(), name)
+
+
+def _plain(x: Any) -> Any:
+    return x.known() if type(x) is Symbol else x
+
+
+def _arithmetic(name: str, symbol: str) -> None:
+    compute = getattr(operator, name)
+
+    def method(a: Symbol, b: Any) -> Any:
+        if name == "pow" and type(a.value) is int and isinstance(b, int):  # whether it is an integer depends on the values
+            return compute(a.known(), _plain(b))
+        if type(b) is Symbol:
+            return Symbol(a.capture, compute(a.value, b.value), f"({a.text} {symbol} {b.text})", a.sources | b.sources)
+        if type(b) in (bool, int, float):
+            return Symbol(a.capture, compute(a.value, b), f"({a.text} {symbol} {b!r})", a.sources)
+        return NotImplemented
+
+    def swapped(a: Symbol, b: Any) -> Any:
+        if name == "pow" and type(a.value) is int and isinstance(b, int):
+            return compute(b, a.known())
+        if type(b) in (bool, int, float):
+            return Symbol(a.capture, compute(b, a.value), f"({b!r} {symbol} {a.text})", a.sources)
+        return NotImplemented
+
+    setattr(Symbol, f"__{name}__", method)
+    setattr(Symbol, f"__r{name}__", swapped)
+
+
+def _sign(name: str, symbol: str) -> None:
+    compute = getattr(operator, name)
+    setattr(Symbol, f"__{name}__", lambda a: Symbol(a.capture, compute(a.value), f"({symbol}{a.text})", a.sources))
+
+
+def _known(name: str, function: Callable[..., Any]) -> None:
+    setattr(Symbol, f"__{name}__", lambda a, *more: function(a.known(), *map(_plain, more)))
+
+
+def _comparison(name: str) -> None:
+    compare = getattr(operator, name)
+
+    def method(a: Symbol, b: Any) -> Any:
+        return NotImplemented if isinstance(b, Tensor) else compare(a.known(), _plain(b))
+
+    setattr(Symbol, f"__{name}__", method)
+
+
+for _name, _symbol in {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
+}.items():  # fmt: skip
+    _arithmetic(_name, _symbol)
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    _comparison(_name)
+for _function in (float, int, bool, hash, repr, str, round, divmod, abs, math.trunc, math.floor, math.ceil, operator.index):
+    _known(_function.__name__, _function)
+for _name in ("and_", "or_", "xor", "lshift", "rshift", "invert"):
+    _known(_name.rstrip("_"), getattr(operator, _name))
+for _name, _symbol in {"neg": "-", "pos": "+"}.items():
+    _sign(_name, _symbol)

@@ -1,0 +1,58 @@
+"""What a capture finds: calls that did not run, the graph, and what becomes of the results of a run."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..graph.node import Node
+from ..graph.plan import Program
+
+BACKWARD = "backward"  # noted in the place of a function, with the call whose result is differentiated
+
+
+class Noted(NamedTuple):
+    """A call that the function would have made by itself."""
+
+    function: Any
+    inputs: tuple[Any, ...]
+    """The spec or the number of each."""
+    line: str
+    """Of the user's code, file:line."""
+    reads: tuple[int, ...]
+    """For each input, which call made its memory; -1 where none did."""
+    same: tuple[int, ...] = ()
+    """For each input the first one that is the very same."""
+    targets: int = 0
+    """How many of the first inputs it changes in place."""
+
+
+class Found(NamedTuple):
+    """A captured function: its graph, and what becomes of the results of a run."""
+
+    program: Program
+    tree: Any
+    """What the function gave, with a place (`Result` or `Input`) for each tensor."""
+    grads: list[tuple[int, int | None]]
+    """(input, which output is its gradient from now on; None for none)."""
+    written: list[int]
+    """Inputs whose memory is changed."""
+    calls: list[Noted]
+    """Each call that the function would have made by itself, in order."""
+    gives: frozenset[int]
+    """The calls whose results the function gives."""
+    lines: dict[Node, str]
+    """The line of the user's code, file:line, that a node comes from."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """Output `index` of the run; `is_spent`, if a gradient went through it that freed what it was computed from."""
+
+    index: int
+    is_spent: bool = False
+
+
+@dataclass(frozen=True)
+class Input:
+    """Input `index` of the call, the very object."""
+
+    index: int

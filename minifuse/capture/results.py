@@ -1,0 +1,114 @@
+"""The end of a capture: what the function gave, as outputs of a graph, inputs, and memory that both share."""
+
+from collections.abc import Coroutine, Iterator, Sequence
+from typing import Any
+
+from ..dag import topological
+from ..errors import FuseError, ViewError
+from ..functions import Copy, Matmul, View
+from ..graph.node import Node, base
+from ..layout import Layout, dense_like, row_major
+from ..tensor import Tensor
+from .numbers import Symbol
+from .record import Input, Result
+from .tensors import Captured, Memory
+
+
+class Results:
+    """The outputs of a captured function.
+
+    Attributes
+    ----------
+    outputs : list of Node
+        What a run computes.
+    cut : set of int
+        Outputs without a gradient.
+    layouts : dict
+        How the memory of an output would lie if nothing were captured.
+    gives : set of int
+        The calls whose results the function gives.
+    """
+
+    def __init__(self, capture: Any) -> None:
+        self.capture = capture
+        self.outputs: list[Node] = []
+        self.cut, self.layouts, self.gives = set[int](), dict[Node, Layout](), set[int]()
+        self.owners: dict[Node, Memory] = {}
+        self.known: dict[int, Result | Input] = {}  # by the captured tensor's id
+
+    def place(self, x: Any) -> Any:
+        """What a run gives in the place of something that the function gave."""
+        if type(x) is Symbol:
+            return x.known()
+        if not isinstance(x, Tensor):
+            if isinstance(x, Node | set | frozenset | Iterator | Coroutine) or holds_captured(x):
+                if isinstance(x, Coroutine):
+                    x.close()
+                kind = f"the function gave a {type(x).__name__}"
+                raise FuseError(f"{self.capture.name}: {kind}; return tensors, or tuples, lists and dicts of them")
+            return x
+        x = self.capture.lift(x)
+        if id(x) not in self.known:
+            self.known[id(x)] = self.place_of(x)
+        return self.known[id(x)]
+
+    def place_of(self, x: Captured) -> Result | Input:
+        """The same for a captured tensor that was not given before."""
+        memory = x.memory
+        self.gives.add(memory.made)
+        if memory.argument is not None and memory.tensor is not None:
+            if not x.views and not x.cut:
+                return Input(next(k for k, y in enumerate(self.capture.inputs) if y is memory.tensor))
+            node = memory.argument
+            for view in x.views:
+                node = view(node)
+        else:
+            node = memory.value
+            for view in x.views:  # as they are: results may share memory
+                node = view(node)
+            owned = memory.value if memory.is_copy and isinstance(memory.value.function, View) else base(node)
+            while self.owners.setdefault(owned, memory) is not memory:
+                owned = node = node.clone()
+            if base(node).shape == memory.layout.shape:
+                self.layouts[base(node)] = memory.layout
+        is_spent = x.requires_grad and self.capture.gradients.is_spent(x)
+        if x.cut or is_spent:
+            self.cut.add(len(self.outputs))
+        self.outputs.append(node)
+        return Result(len(self.outputs) - 1, is_spent)
+
+
+def holds_captured(x: Any) -> bool:
+    """Whether an object has a captured tensor, or a number without a value, among its attributes."""
+    return any(isinstance(y, Captured) or type(y) is Symbol for y in getattr(x, "__dict__", {}).values())
+
+
+def laid_out(result: Node, inputs: Sequence[Captured]) -> Layout:
+    """How a result would lie if the call ran by itself: elementwise like what it reads, all else in row-major order."""
+    under = base(result)
+    is_point_by_point = under.is_elementwise or any(x.shape == under.shape for x in under.inputs)
+    is_plain = not is_point_by_point or isinstance(under.function, Copy | Matmul)
+    if is_plain or all(x.spec.layout.is_contiguous for x in inputs):
+        return row_major(result.shape)
+    given = {x.node for x in inputs}
+    read = set(topological([under], lambda x: () if isinstance(x.function, Matmul) or x in given else x.inputs))
+    layouts = [x.spec.layout for x in inputs if x.node in read and is_repeated(x.shape, under.shape)]
+    layout = dense_like([x.expand(*under.shape) for x in layouts], under.shape)
+    try:
+        return seen_through(result, layout)
+    except ViewError:
+        return row_major(result.shape)
+
+
+def seen_through(node: Node, layout: Layout) -> Layout:
+    """The layout of a view of something that lies in a layout."""
+    if not isinstance(node.function, View):
+        return layout
+    (x,) = node.inputs
+    return node.function.layout(seen_through(x, layout)).from_zero()
+
+
+def is_repeated(shape: tuple[int, ...], result: tuple[int, ...]) -> bool:
+    """Whether a shape is broadcast to a result."""
+    new = len(result) - len(shape)
+    return new >= 0 and all(n in (1, m) for n, m in zip(shape, result[new:], strict=True))

@@ -1,0 +1,368 @@
+"""@fuse: a Python function of tensors as few kernels.
+
+The first call captures the function: it runs once, with tensors that have no values, and becomes a graph, a plan, and a
+host program. Later calls of the same kind run that program. What a call of the same kind is, the key says: the spec of each
+tensor, the type of each number, the value of all else, the structure of the arguments, what the function reads from outside,
+and whether calls are recorded. What a capture finds that the function depends on beyond that (the value of a number, whether
+arguments overlap, gradients that they bring along) is part of all later keys of that function.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import update_wrapper
+from operator import attrgetter
+from types import MethodType
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+
+from .autodiff import FREED, interceptor, mode
+from .backends.base import Backend
+from .backends.registry import backend_named
+from .capture.capture import Capture
+from .capture.numbers import LiveNumber
+from .capture.record import Found, Input, Result
+from .errors import FuseError, GradientError
+from .explain import Explanation, explained
+from .graph.node import Node
+from .graph.plan import Made, Plan, Spec, name_of
+from .in_place import neighbours, overlap
+from .labels import labels_of
+from .nested import leaves_of, mapped
+from .outside import Outside, Same
+from .storage import writes
+from .tensor import Tensor
+
+SPEC = attrgetter("spec")
+MANY = 10_000  # captures of one function that are remembered
+WATCHED = 64  # objects among the arguments whose attributes are remembered
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """The place of a tensor or a number in nested arguments."""
+
+    index: int
+
+
+class FuseStats(NamedTuple):
+    """What a fused function has done."""
+
+    calls: int
+    """Calls that captured, each a new kind of call; all others ran what was there."""
+    captures: int
+    """How many captures are remembered."""
+    kernels: int
+    """Launches of one call, for the last capture."""
+
+
+class Fused:
+    """A function that runs as few kernels. Inside another fused function it is inlined.
+
+    Parameters
+    ----------
+    function
+        Any Python function of tensors: calls, loops, closures, nested arguments, NumPy's functions, changes in place.
+    recompute : {"auto", "none"}
+        Whether the backward pass computes cheap values again ("auto"), or finds all of them in memory.
+    """
+
+    def __init__(self, function: Callable[..., Any], recompute: str = "auto") -> None:
+        if not callable(function):
+            raise FuseError(f"fuse: expected a function, got {type(function).__name__}; write @mf.fuse above a function")
+        if recompute not in ("auto", "none"):
+            raise FuseError(f'fuse: recompute is {recompute!r}, expected "auto" or "none"')
+        update_wrapper(self, function)
+        self.function, self.recompute = function, recompute
+        self.outside = Outside(function)
+        self.runs: dict[Any, Callable[..., Any]] = {}  # of plain calls: no names, nothing learned
+        self.entries: dict[Any, Entry] = {}
+        self.watched: dict[int, Outside] = {}
+        self.baked: frozenset[Any] = frozenset()
+        self.writes = self.reads_grads = False
+        self.last: Entry | None = None
+        self.captures = 0
+
+    @property
+    def __outside__(self) -> Any:
+        """What another function that calls this one depends on."""
+        return self.function
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """As a method: the object is the first argument."""
+        return self if instance is None else MethodType(self, instance)
+
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        """What the function gives."""
+        if not named:
+            try:
+                key = (mode.is_recording, self.outside.look(), *map(SPEC, inputs))
+            except AttributeError:  # there are numbers among them
+                key = (mode.is_recording, self.outside.look(), *[getattr(x, "spec", None) or type(x) for x in inputs])
+            run = self.runs.get(key)
+            if run is not None:
+                return run(*inputs, *self.outside.tensors)
+        return self.general(inputs, named)
+
+    def general(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """A call of any kind."""
+        by = interceptor()
+        if by is not None:
+            return by.inlined(self, inputs, named)
+        if any(isinstance(x, Node) for x in inputs):
+            return self.function(*inputs, **named)
+        entry, flat = self.entry(inputs, named)
+        return entry.run(*flat)
+
+    def entry(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> "tuple[Entry, list[Any]]":
+        """The capture for a call, found or made, and the inputs of its run."""
+        leaves, tree, key = self.taken_apart(inputs, named)
+        outside = [self.outside, *[self.watching(x) for x in objects_in(tree)]]
+        looks = tuple(x.look() for x in outside)
+        flat = [*leaves, *[x for found in outside for x in found.tensors]]
+        found = self.entries.get((mode.is_recording, looks, key, self.more(flat)))
+        if found is None:
+            found = self.capture(flat, tree)
+            if any(new.look() != old for new, old in zip(outside, looks, strict=True)):
+                raise FuseError(
+                    f"{name_of(self.function)}: the function changed something outside while it was captured, such as a "
+                    "global, an attribute or a list; that would not happen again in later calls. Return it, or keep it in a "
+                    "tensor that is changed in place"
+                )
+            while len(self.entries) >= MANY:
+                self.entries.pop(next(iter(self.entries)), None)
+            self.entries[mode.is_recording, looks, key, self.more(flat)] = found
+            is_plain = not (named or self.baked or self.writes or self.reads_grads or len(outside) > 1)
+            if is_plain and all(isinstance(x, Tensor) or type(x) in (int, float) for x in inputs):
+                kinds = [x.spec if isinstance(x, Tensor) else type(x) for x in inputs]
+                self.runs[(mode.is_recording, looks[0], *kinds)] = found.run
+            elif not is_plain:
+                self.runs.clear()
+        return found, flat
+
+    def more(self, flat: Sequence[Any]) -> Any:
+        """What a call depends on besides, as far as captures have found out."""
+        known = [x.value if isinstance(x, LiveNumber) else flat[x] if x < len(flat) else None for x in self.baked]
+        values = tuple((type(x), repr(x)) for x in known)
+        grads = tuple(x.grad.spec if x.grad is not None else None for x in flat if isinstance(x, Tensor)) * self.reads_grads
+        backend = None if any(isinstance(x, Tensor) for x in flat) else backend_named(None)
+        return values, grads, overlaps(flat) if self.writes else (), backend
+
+    def capture(self, flat: list[Any], tree: Any) -> "Entry":
+        """Capture the function for these inputs."""
+        example = next((x for x in flat if isinstance(x, Tensor)), None)
+        backend = example.spec.backend if example is not None else backend_named(None)
+        capture = Capture(name_of(self.function), flat, backend)
+
+        def rebuild(given: list[Any]) -> Any:
+            return mapped(tree, lambda x: given[x.index] if isinstance(x, Leaf) else x)
+
+        found = capture.run(lambda arguments: self.function(*arguments[0], **arguments[1]), rebuild)
+        labels = labels_of(self.function, tree, Leaf, [*flat, *capture.hidden])
+        self.baked |= capture.baked
+        self.writes |= bool(found.written)
+        self.reads_grads |= capture.reads_grads
+        self.captures += 1
+        self.last = Entry(self, found, flat, labels, backend)
+        return self.last
+
+    def taken_apart(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[Any], Any, Any]:
+        """Tensors and numbers among nested arguments; the rest with a `Leaf` in the place of each; a key of all of it."""
+        leaves: list[Any] = []
+        key: list[Any] = []
+
+        def take(x: Any) -> Any:
+            if isinstance(x, np.ndarray) and x.ndim:
+                x = Tensor.from_numpy(x, backend_named(None))
+            if isinstance(x, Tensor):
+                key.append(x.spec)
+            elif type(x) in (int, float):
+                key.append(type(x))
+            elif isinstance(x, tuple | list | dict):
+                key.append((type(x), tuple(x) if isinstance(x, dict) else len(x)))
+                if isinstance(x, tuple):
+                    parts = [take(y) for y in x]
+                    return type(x)(*parts) if hasattr(x, "_fields") else tuple(parts)
+                return [take(y) for y in x] if isinstance(x, list) else {name: take(y) for name, y in x.items()}
+            else:
+                key.append((type(x), repr(x)) if isinstance(x, PLAIN) else Same(x))
+                return x
+            leaves.append(x)
+            return Leaf(len(leaves) - 1)
+
+        return leaves, (take(inputs), take(named)), tuple(key)
+
+    def watching(self, x: Any) -> Outside:
+        """What can be reached from an object among the arguments."""
+        found = self.watched.get(id(x))
+        if found is None:
+            while len(self.watched) >= WATCHED:
+                self.watched.pop(next(iter(self.watched)))
+            found = self.watched[id(x)] = Outside(x)
+        return found
+
+    # Seeing it.
+
+    def plan(self, *inputs: Any, **named: Any) -> Plan:
+        """The plan of a call like this one. The function is captured if it was not before; nothing runs."""
+        return self.entry(inputs, named)[0].plan
+
+    def source(self, *inputs: Any, backend: str | None = None, **named: Any) -> str:
+        """The text of what a call runs: its host program, and each of its kernels as they are compiled.
+
+        Arguments have the names of the function's parameters, tensors from outside those they have there. Above each kernel
+        stands what it computes, over which space, and what stands behind the names in it, with a letter for each axis that
+        the kernel walks: 1 for neighbours in memory, 0 for an operand that is repeated, s for any other stride.
+
+        Parameters
+        ----------
+        inputs, named
+            Arguments like those of the call.
+        backend : str, optional
+            Show the kernels of another backend.
+        """
+        if backend is not None:
+            inputs, named = mapped((inputs, named), lambda x: x.to(backend=backend) if isinstance(x, Tensor) else x)
+        return self.plan(*inputs, **named).source()
+
+    def explain(self, *inputs: Any, **named: Any) -> Explanation:
+        """What fusion makes of a call like this one: its kernels, the bytes that they move, and why there are not fewer.
+
+        Parameters
+        ----------
+        inputs, named
+            Arguments like those of the call. The function is captured if it was not before; nothing runs.
+
+        Returns
+        -------
+        Explanation
+            Printed, it is a page of text; `as_dict()` is for JSON.
+
+        Examples
+        --------
+        >>> import minifuse as mf
+        >>> normalize = mf.fuse(lambda x: (x - x.mean()) / x.std())
+        >>> found = normalize.explain(mf.ones(1000))
+        >>> len(found.forward.kernels), found.forward.nbytes, found.unfused.launches > 3
+        (1, 8000, True)
+        """
+        return explained(*self.entry(inputs, named))
+
+    def stats(self) -> FuseStats:
+        """How often the function was captured, and what the last capture launches."""
+        return FuseStats(self.captures, len(self.entries), len(self.last.plan.steps) if self.last else 0)
+
+    def __repr__(self) -> str:
+        return f"<fused {name_of(self.function)}>"
+
+
+class Entry:
+    """A captured function: the plan, and what is done with the results of a run."""
+
+    def __init__(self, fused: Fused, found: Found, flat: Sequence[Any], names: Sequence[str], backend: Backend) -> None:
+        self.found, self.count = found, len(flat)
+        tree, results = found.tree, [Result(k) for k in range(len(found.program.outputs))]
+        is_single = isinstance(tree, Result) and len(results) == 1
+        is_direct = (is_single and not tree.is_spent) or (type(tree) is tuple and list(tree) == results and bool(results))
+        program = found.program._replace(is_tuple=not is_single)
+        self.plan = Plan(fused.function, flat, program=program, recompute=fused.recompute, names=names, backend=backend)
+        self.is_direct = is_direct and not (found.grads or found.written)
+        self.run = self.plan.run if self.is_direct else self.finishing
+
+    def finishing(self, *flat: Any) -> Any:
+        """Run, then do what is left."""
+        return self.finished(self.plan.run(*flat), flat)
+
+    def finished(self, results: Any, flat: Sequence[Any]) -> Any:
+        """After a run: mark what was written, set gradients, put results in their places."""
+        if self.is_direct:
+            return results
+        results = results if isinstance(results, tuple) else (results,)
+        for k in self.found.written:
+            writes.mark(self.input(k, flat).buffer)
+        changed = [(self.input(k, flat), place) for k, place in self.found.grads]
+        for x, place in changed:
+            x.grad = None if place is None else results[place]
+
+        def put(x: Any) -> Any:
+            if isinstance(x, Input):
+                return self.input(x.index, flat)
+            if not isinstance(x, Result):
+                return x
+            return spent(results[x.index]) if x.is_spent else results[x.index]
+
+        return mapped(self.found.tree, put)
+
+    def input(self, k: int, flat: Sequence[Any]) -> Any:
+        """Input k of a run, hidden ones too."""
+        if k < self.count:
+            return flat[k]
+        hidden = self.plan.hidden[k - self.count]
+        return hidden.get(flat) if isinstance(hidden, Made) and hidden.get else hidden
+
+
+def spent(y: Tensor) -> Tensor:
+    """A tensor that was computed from what requires a gradient, of which nothing is left."""
+    y.spec, y.history = Spec(y.spec.layout, y.dtype, y.spec.backend, bool(mode.is_recording)), (FreedCall(), 0)
+    return y
+
+
+class FreedCall:
+    """A recorded call whose graph was used inside the fused function that made it."""
+
+    __slots__ = ()
+    count, edges = 1, ()
+
+    def backward(self, gradients: Sequence[Any]) -> Sequence[Any]:
+        """There is nothing left to go back through."""
+        raise GradientError(FREED)
+
+    def release(self) -> None:
+        """Nothing was kept."""
+
+
+PLAIN = bool | str | bytes | np.generic | None
+
+
+def objects_in(tree: Any) -> list[Any]:
+    """Objects among nested arguments that have attributes: modules, functions, and whatever a user defines."""
+    return [x for x in leaves_of(tree) if not isinstance(x, Leaf) and not isinstance(x, PLAIN)]
+
+
+def overlaps(flat: Sequence[Any]) -> Any:
+    """Which inputs share memory, and how far apart they lie in it."""
+    pairs = ((j, k) for group in neighbours(flat) for n, k in enumerate(group) for j in group[:n])
+    return tuple((j, k, flat[k].address - flat[j].address) for j, k in pairs if overlap(flat[j], flat[k]))
+
+
+@overload
+def fuse(function: Callable[..., Any]) -> Fused: ...
+@overload
+def fuse(*, recompute: str = "auto") -> Callable[[Callable[..., Any]], Fused]: ...
+
+
+def fuse(function: Any = None, *, recompute: str = "auto") -> Any:
+    """Run a function of tensors as few kernels.
+
+    Parameters
+    ----------
+    function
+        The function; left out where `@mf.fuse(recompute="none")` is written.
+    recompute : {"auto", "none"}
+        Whether the backward pass computes cheap values again, or finds all of them in memory.
+
+    Returns
+    -------
+    Fused
+        Called like the function.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> @mf.fuse
+    ... def swish(x, beta=1.0):
+    ...     return x * mf.sigmoid(beta * x)
+    >>> swish(mf.tensor([0.0, 1.0]))
+    tensor([0.    , 0.7311])
+    """
+    return Fused(function, recompute) if function is not None else lambda f: Fused(f, recompute)

@@ -1,0 +1,224 @@
+"""What one kernel computes: the space that it runs over, and its expressions, made of nodes.
+
+A kernel holds elementwise functions, the folds of its own rows, or one matrix product. What it cannot hold it loads.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from .. import kernels
+from ..dag import topological
+from ..dtypes import bool_
+from ..errors import ShapeError
+from ..functions import Embed, Fold, Insert, Matmul, Range, View
+from ..kernels import Constant, Dot, Expression, Load, Parameter, Position
+from ..layout import Layout, row_major
+from ..operators import Operator
+from .node import Argument, Literal, Node, base
+from .steps import NOWHERE, Place
+
+IN_TEXT = {"0", "1", "2", "0.0", "1.0", "2.0"}  # literals that stay in the source; others, sizes among them, are numbers
+MOST_SWEEPS = 6  # walks along a row: with each, all that later ones need is computed again
+
+See = Callable[[Layout], Layout]
+
+
+class Space(NamedTuple):
+    """What a kernel runs over: the points of a shape, in rows along the folded dims."""
+
+    shape: tuple[int, ...]
+    dims: tuple[int, ...]
+
+    def __str__(self) -> str:
+        if not self.dims:
+            return f"the points of {self.shape}"
+        return f"{self.shape} along dim{'s' * (len(self.dims) > 1)} {', '.join(map(str, self.dims))}"
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """The shape of values that are one a row."""
+        return tuple(1 if d in self.dims else n for d, n in enumerate(self.shape))
+
+    def sees(self, shape: tuple[int, ...]) -> See:
+        """How it sees layouts of a shape: its own as they are, that of its rows repeated along them."""
+        if shape == self.shape:
+            return as_it_is
+        return lambda layout: layout.reshape(*self.rows).expand(*self.shape)
+
+    def has(self, shape: tuple[int, ...]) -> bool:
+        """Whether values of a shape are its elements, or its rows."""
+        return shape == self.shape or without_ones(shape) == without_ones(self.rows)
+
+    def folds(self, leaf: Node, see: See) -> bool:
+        """Whether a leaf is the fold of this space's own rows, under views that only repeat it along the row."""
+        fold = base(leaf)
+        if not isinstance(fold.function, Fold) or (fold.inputs[0].shape, fold.function.dims) != self:
+            return False
+        return walks(leaf, see, lambda layout: layout.expand(*self.shape))
+
+    def is_all_of(self, leaf: Node, see: See) -> bool:
+        """Whether the points of the space are the elements of what lies under a leaf, in the same order."""
+        return walks(leaf, see, lambda layout: layout.reshape(*self.shape))
+
+
+def walks(leaf: Node, see: See, order: See) -> bool:
+    """Whether a space sees what lies under a leaf in an order."""
+    layout = row_major(base(leaf).shape)
+    try:
+        return see(seen_through(leaf, layout)).walks_like(order(layout))
+    except ShapeError:
+        return False
+
+
+def seen_through(node: Node, layout: Layout) -> Layout:
+    """The layout of views of something that lies in a layout."""
+    if not isinstance(node.function, View):
+        return layout
+    (x,) = node.inputs
+    return node.function.layout(seen_through(x, layout))
+
+
+class Body:
+    """The expressions of one kernel, and what they load.
+
+    `inside` are the nodes that it computes, `held` the folds among them, `product` the matrix product whose sums it
+    finishes. What is `missing` must be computed first: until then, expressions mean nothing. Without `holds` it is
+    elementwise: there a kernel computes an operand of a product.
+    """
+
+    def __init__(self, schedule: Any, space: Space, numbers: Any = None, holds: bool = True) -> None:
+        self.schedule, self.space, self.holds = schedule, space, holds
+        self.inputs: dict[Place, int] = {}
+        self.numbers: dict[tuple[Any, Any], int] = {} if numbers is None else numbers
+        self.inside: set[Node] = set()
+        self.held: list[Node] = []  # folds
+        self.whole: dict[Node, Expression] = {}  # folds and products that were met, as expressions
+        self.missing: list[Node] = []  # what must lie in memory first
+        self.product: Node | None = None
+        self.sweeps: dict[Node, int] = {}  # folds, each inside the next, that a node waits for
+
+    def expression(self, root: Node, see: See, consumer: Node | None = None) -> Expression:
+        """A node as an expression; `see` gives a layout of the node's shape as the kernel's space sees it.
+
+        The `consumer` is what is computed from it, the node itself if left out.
+        """
+        schedule, found = self.schedule, dict[Node, Expression]()
+        for node in topological([root], schedule.on_the_way):
+            inputs = schedule.on_the_way(node)
+            if node.is_number:
+                found[node] = self.number(node)
+            elif inputs:
+                function, xs = schedule.opened(node).function, [found[x] for x in inputs]
+                found[node] = function(*xs) if isinstance(function, Operator) else kernels.cast(xs[0], node.dtype)
+                self.hold(node, max(self.sweeps.get(x, 0) for x in inputs))
+            else:
+                found[node] = self.leaf(node, see, root if consumer is None else consumer)
+        return found[root]
+
+    def hold(self, node: Node, sweeps: int) -> None:
+        """Note that a node, and what it is a view of, is computed here."""
+        self.sweeps[node] = sweeps
+        self.inside.add(node)
+        while isinstance(node.function, View):
+            (node,) = node.inputs
+            self.inside.add(node)
+
+    def leaf(self, node: Node, see: See, consumer: Node) -> Expression:
+        """What a kernel does not compute point by point: its own fold, its own product, or a load."""
+        under = base(node)
+        if under in self.schedule.place:
+            self.schedule.refuse(under, consumer, "")
+            return self.load(node, see)
+        if isinstance(under.function, Range):
+            place = NOWHERE, see(seen_through(node, row_major(under.shape)))
+            return Position(self.inputs.setdefault(place, len(self.inputs)), node.dtype)
+        if isinstance(under.function, Argument):
+            return self.load(node, see)
+        reason = self.refused(node, see)
+        if not reason and under not in self.whole:
+            self.whole[under] = self.own(under)
+        if not reason:
+            self.hold(node, self.sweeps[under])
+            return self.whole[under]
+        self.miss(under, consumer, reason)
+        return kernels.constant(0, node.dtype)
+
+    def miss(self, node: Node, consumer: Node, reason: str) -> None:
+        """Note that something must be computed first, by another kernel."""
+        self.schedule.refuse(node, consumer, reason)
+        self.missing.append(node)
+
+    def load(self, node: Node, see: See) -> Expression:
+        """The elements of something that lies in memory."""
+        slot, layout = self.schedule.locate(node)
+        return Load(self.inputs.setdefault((slot, see(layout)), len(self.inputs)), node.dtype)
+
+    def own(self, under: Node) -> Expression:
+        """A product, or a fold, that the kernel holds; where it would walk a row too often, what comes before is missed."""
+        if isinstance(under.function, Matmul):
+            self.product = under
+            self.hold(under, 0)
+            return Dot(under.dtype)
+        x = self.expression(under.inputs[0], as_it_is, under)
+        sweeps = 1 + self.sweeps.get(under.inputs[0], 0)
+        if sweeps > MOST_SWEEPS:
+            for fold in [x for x in self.held if self.sweeps[x] == MOST_SWEEPS]:
+                self.miss(fold, under, f"a row would be walked more than {MOST_SWEEPS} times")
+            sweeps = 1
+        self.hold(under, sweeps)
+        self.held.append(under)
+        return kernels.fold(under.function.operator, x)
+
+    def refused(self, leaf: Node, see: See) -> str:
+        """Why this kernel cannot hold what lies under a leaf; empty if it can."""
+        under = base(leaf)
+        if isinstance(under.function, Fold):
+            if not self.holds:
+                return "an operand of a matrix product is computed point by point, and a fold is not"
+            own = Space(under.inputs[0].shape, under.function.dims)
+            if own != self.space:
+                return f"it folds {own}, this kernel {'folds' if self.space.dims else 'runs over'} {self.space}"
+            return "" if self.space.folds(leaf, see) else "its results are not seen one a row, as they are made"
+        if isinstance(under.function, Matmul):
+            if not self.holds:
+                return "a kernel holds one matrix product"
+            if self.space.dims:
+                return "what folds rows needs whole rows of the product, and a tile holds parts of many"
+            if not self.space.is_all_of(leaf, see):
+                return "the product is seen through a view that repeats or reorders it"
+            if under in self.schedule.apart:
+                return str(self.schedule.apart[under])
+            return "" if self.product is None or self.product is under else "a kernel holds one matrix product"
+        if isinstance(under.function, Embed | Insert):
+            return "what is put in a place needs memory around it"
+        return "a reshape of what is computed cannot be a matter of strides"
+
+    def number(self, node: Node) -> Expression:
+        """A literal that stays in the text, or a number that travels with the launch."""
+        function = node.function
+        if isinstance(function, Literal) and (function.text in IN_TEXT or node.dtype is bool_):
+            return Constant(function.text, node.dtype)
+        source = function.text if isinstance(function, Literal) else function.index
+        return Parameter(self.numbers.setdefault((source, node.dtype), len(self.numbers)), node.dtype)
+
+
+def as_it_is(layout: Layout) -> Layout:
+    """The layout itself."""
+    return layout
+
+
+def without_ones(shape: tuple[int, ...]) -> list[int]:
+    """The sizes that mean something."""
+    return [n for n in shape if n != 1]
+
+
+def is_split(old: tuple[int, ...], new: tuple[int, ...]) -> bool:
+    """Whether a reshape only cuts dims in pieces, and adds or drops dims of size 1: a view of any layout."""
+    rest = without_ones(new)
+    for size in without_ones(old):
+        found = 1
+        while rest and found < size:
+            found *= rest.pop(0)
+        if found != size:
+            return False
+    return not rest

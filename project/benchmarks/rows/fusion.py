@@ -1,0 +1,241 @@
+"""Fused functions on the CPU, beside torch.compile, numexpr, jax.jit, and everybody's way without fusion.
+
+The functions are those of NUMBERS: they are shared with the rows of a GPU.
+"""
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from ..fused import Arrays, backward, fused
+from ..row import Array, Row, Work, normal, speed, within
+from .functions import erf, torch_gelu
+from .large import LONG, TABLE, chain, numexpr_chain, numexpr_polynomial, polynomial, softmax
+
+HOST, LARGE, MATMUL = "fusion-host", "fusion-large", "fusion-matmul"
+SHORT = (1024,)
+WIDTH = TABLE[1:]
+EPSILON = 1e-5
+SQUARE, LAYER = ((1024, 1024), (1024, 1024), (1024,)), ((4096, 784), (784, 128), (128,))
+f32 = np.float32  # cupy.fuse takes other numbers for float64
+
+
+def array_chain(np: Any, width: Any) -> Work:
+    """The chain in NumPy's words."""
+    return lambda a, b, c: f32(1) / (f32(1) + np.exp(-(a * b + c))) * np.maximum(a, f32(0)) - np.log1p(np.exp(-b * b))
+
+
+def array_polynomial(np: Any, width: Any) -> Work:
+    """The polynomial in NumPy's words."""
+    return lambda a, b, c: (a * b + c) * a - f32(0.5) * b * b + c
+
+
+def squared_difference(a: Any, b: Any) -> Any:
+    """The sum of the squares of differences."""
+    return ((a - b) ** 2).sum()
+
+
+def transposed(x: Any, b: Any) -> Any:
+    """What is read along columns and written along rows."""
+    return x.T * 2 + b
+
+
+def array_transposed(np: Any, width: Any) -> Work:
+    """The same of the view."""
+    return lambda y, b: y * f32(2) + b
+
+
+def views_of_transposed(x: Any, b: Any) -> tuple[Any, Any]:
+    """The view, which cupy.fuse does not take inside."""
+    return x.T, b
+
+
+def layer_norm(x: Any, weight: Any, bias: Any) -> Any:
+    """Rows with mean 0 and variance 1, scaled and shifted."""
+    d = x - x.mean(1, keepdim=True)
+    return d * ((d * d).mean(1, keepdim=True) + EPSILON).rsqrt() * weight + bias
+
+
+def torch_layer_norm(x: Any, weight: Any, bias: Any) -> Any:
+    """The same by one operator of torch."""
+    import torch
+
+    return torch.nn.functional.layer_norm(x, weight.shape, weight, bias, EPSILON)
+
+
+def softmax_times(x: Any) -> Any:
+    """Softmax of rows, times what it was taken of."""
+    return x.softmax(1) * x
+
+
+def array_softmax(np: Any, width: Any) -> Work:
+    """Softmax of rows in NumPy's words, with no `keepdims`, which cupy.fuse does not know."""
+
+    def work(x: Any) -> Any:
+        e = np.exp(x - np.amax(x, axis=1)[:, None])
+        return e / np.sum(e, axis=1)[:, None]
+
+    return work
+
+
+def array_layer_norm(np: Any, width: Any) -> Work:
+    """Layer norm in NumPy's words."""
+
+    def work(x: Any, weight: Any, bias: Any) -> Any:
+        d = x - (np.sum(x, axis=1) / width)[:, None]
+        return d / np.sqrt(np.sum(d * d, axis=1) / width + f32(EPSILON))[:, None] * weight + bias
+
+    return work
+
+
+def softmax_times_backward(x: Array, g: Array) -> Any:
+    """The gradient of `softmax_times` by hand."""
+    y = softmax(x)
+    return y * (g * (1 + x) - (y * g * x).sum(1, keepdims=True))
+
+
+def layer_norm_backward(x: Array, weight: Array, bias: Array, g: Array) -> Any:
+    """The gradient of `layer_norm` by hand."""
+    d = x - x.mean(1, keepdims=True)
+    scale = 1 / np.sqrt((d * d).mean(1, keepdims=True) + EPSILON)
+    y, h = d * scale, g * weight
+    return scale * (h - h.mean(1, keepdims=True) - y * (h * y).mean(1, keepdims=True))
+
+
+def relu_layer(x: Any, w: Any, b: Any) -> Any:
+    """A layer of a network, its activation relu."""
+    return (x @ w + b).relu()
+
+
+def gelu_layer(x: Any, w: Any, b: Any) -> Any:
+    """A layer of a network, its activation gelu."""
+    return (x @ w + b).gelu()
+
+
+def torch_gelu_layer(x: Any, w: Any, b: Any) -> Any:
+    """The same in torch, where gelu is no method."""
+    return torch_gelu(x @ w + b)
+
+
+def array_relu_layer(np: Any, width: Any) -> Work:
+    """The layer in NumPy's words."""
+    return lambda x, w, b: np.maximum(x @ w + b, f32(0))
+
+
+def exact_gelu_layer(x: Array, w: Array, b: Array) -> Any:
+    """The layer in float64; NumPy has no erf, CuPy has one."""
+    z = x @ w + b
+    special = erf if isinstance(z, np.ndarray) else import_module("cupyx.scipy.special").erf
+    return z * 0.5 * (1 + special(z * 0.5**0.5))
+
+
+def multiplications(y: Any, x: Any, *_: Any) -> int:
+    """Additions and multiplications of the product in a layer."""
+    return int(2 * y.size * x.shape[-1])
+
+
+def numexpr_transposed(x: Array, b: Array) -> Any:
+    """The transposed chain, compiled by numexpr."""
+    return import_module("numexpr").evaluate("y * two + b", {"y": x.T, "two": f32(2), "b": b})
+
+
+def layers(kind: str, work: Work, arrays: Arrays | None, **options: Any) -> list[Row]:
+    """A layer on square matrices, and as it is in a network for pictures of digits."""
+    targets = [speed("torch.compile", 1), *([speed("numpy", 1.1)] if arrays else [])]
+    return [
+        fused(
+            f"{kind}(x @ w + b), {x[0]} x {x[1]} x {w[1]}",
+            MATMUL,
+            normal(x, w, b),
+            work,
+            arrays,
+            flops=multiplications,
+            rests=True,
+            targets=targets if x[0] == x[1] else (),
+            **options,
+        )
+        for x, w, b in (SQUARE, LAYER)
+    ]
+
+
+ROWS = [
+    fused("chain of 8", HOST, normal(SHORT, SHORT, SHORT), chain, array_chain, targets=[within(3.5, "us")]),
+    fused(
+        "chain of 8, recorded for gradients",
+        HOST,
+        normal(SHORT, SHORT, SHORT),
+        chain,
+        exact=array_chain(np, 0),
+        gradients=True,
+    ),
+    fused(
+        "chain of 8",
+        LARGE,
+        normal(LONG, LONG, LONG),
+        chain,
+        array_chain,
+        others={"numexpr": numexpr_chain},
+        targets=[speed("torch.compile", 2)],
+    ),
+    fused(
+        "polynomial",
+        LARGE,
+        normal(LONG, LONG, LONG),
+        polynomial,
+        array_polynomial,
+        others={"numexpr": numexpr_polynomial},
+        targets=[speed("torch.compile", 4)],
+    ),
+    fused(
+        "((a - b) ** 2).sum()",
+        LARGE,
+        normal(LONG, LONG),
+        squared_difference,
+        lambda np, width: lambda a, b: np.sum((a - b) ** 2),
+        targets=[speed("torch.compile", 1)],
+    ),
+    fused(
+        "x.T * 2 + b",
+        LARGE,
+        normal(TABLE, TABLE[:1]),
+        transposed,
+        array_transposed,
+        views=views_of_transposed,
+        others={"numexpr": numexpr_transposed},
+        targets=[speed("torch.compile", 1)],
+    ),
+    fused("softmax", LARGE, normal(TABLE), lambda x: x.softmax(1), array_softmax, targets=[speed("torch.compile", 1)]),
+    fused(
+        "layer norm",
+        LARGE,
+        normal(TABLE, WIDTH, WIDTH),
+        layer_norm,
+        array_layer_norm,
+        torch=torch_layer_norm,
+        targets=[speed("torch.compile", 1)],
+    ),
+    fused(
+        "softmax(x) * x, forward and backward",
+        LARGE,
+        normal(TABLE, TABLE),
+        softmax_times,
+        around=backward,
+        exact=softmax_times_backward,
+        gradients=True,
+        targets=[speed("torch.compile", 1)],
+    ),
+    fused(
+        "layer norm, forward and backward",
+        LARGE,
+        normal(TABLE, WIDTH, WIDTH, TABLE),
+        layer_norm,
+        torch=torch_layer_norm,
+        around=backward,
+        exact=layer_norm_backward,
+        gradients=True,
+        targets=[speed("torch.compile", 1)],
+    ),
+    *layers("relu", relu_layer, array_relu_layer),
+    *layers("gelu", gelu_layer, None, torch=torch_gelu_layer, exact=exact_gelu_layer),
+]

@@ -1,0 +1,132 @@
+"""Fused functions on a GPU, beside torch.compile, cupy.fuse, and everybody's way without fusion.
+
+The functions are those of the rows of the CPU. The clock is the device's, but where the host is what takes the time.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from ..fused import backward, fused
+from ..gpu import on_device
+from ..row import Row, Target, normal, speed, within
+from . import fusion
+from .fusion import SHORT, array_chain, array_layer_norm, array_softmax, layer_norm, torch_layer_norm
+from .large import chain
+
+HOST, MEMORY, MATMUL = "gpu-fusion-host", "gpu-fusion-memory", "gpu-fusion-matmul"
+LONG = (1 << 26,)
+TABLE, ODD = (8192, 8192), (65536, 1001)  # rows of 1001 begin anywhere, and fill no vector
+LAYER = ((4096, 4096), (4096, 4096), (4096,))
+
+
+def both(at_least: float) -> list[Target]:
+    """How fast beside those who fuse."""
+    return [speed("torch.compile", at_least), speed("cupy.fuse", 1.5)]
+
+
+def of_rows(shape: tuple[int, int]) -> list[Row]:
+    """Softmax and layer norm of a table."""
+    rows, width = shape
+    return [
+        fused(f"softmax, {rows} x {width}", MEMORY, normal(shape), lambda x: x.softmax(1), array_softmax, targets=both(1)),
+        fused(
+            f"layer norm, {rows} x {width}",
+            MEMORY,
+            normal(shape, (width,), (width,)),
+            layer_norm,
+            array_layer_norm,
+            torch=torch_layer_norm,
+            targets=both(1),
+        ),
+    ]
+
+
+HOST_ROWS = [
+    fused(
+        "chain of 8",
+        HOST,
+        normal(SHORT, SHORT, SHORT),
+        chain,
+        array_chain,
+        targets=[within(8, "us"), speed("cupy.fuse", 1.5)],
+    ),
+    fused(
+        "chain of 8, recorded for gradients",
+        HOST,
+        normal(SHORT, SHORT, SHORT),
+        chain,
+        exact=array_chain(np, 0),
+        gradients=True,
+    ),
+]
+POINTS = [
+    fused("chain of 8", MEMORY, normal(LONG, LONG, LONG), chain, array_chain, targets=both(0.97)),
+    fused(
+        "x.T * 2 + b",
+        MEMORY,
+        normal(TABLE, TABLE[:1]),
+        fusion.transposed,
+        fusion.array_transposed,
+        views=fusion.views_of_transposed,
+        targets=both(0.97),
+    ),
+]
+FOLDS = [
+    fused(
+        "((a - b) ** 2).sum()",
+        MEMORY,
+        normal(TABLE, TABLE),
+        fusion.squared_difference,
+        lambda np, width: lambda a, b: np.sum((a - b) ** 2),
+        targets=both(1),
+    ),
+    *of_rows(TABLE),
+    *of_rows(ODD),
+    fused(
+        "softmax(x) * x, forward and backward",
+        MEMORY,
+        normal(TABLE, TABLE),
+        fusion.softmax_times,
+        around=backward,
+        exact=fusion.softmax_times_backward,
+        gradients=True,
+        targets=[speed("torch.compile", 1)],
+    ),
+    fused(
+        "layer norm, forward and backward",
+        MEMORY,
+        normal(TABLE, TABLE[1:], TABLE[1:], TABLE),
+        layer_norm,
+        torch=torch_layer_norm,
+        around=backward,
+        exact=fusion.layer_norm_backward,
+        gradients=True,
+        targets=[speed("torch.compile", 1)],
+    ),
+]
+
+
+def layer(kind: str, work: Any, **options: Any) -> Row:
+    """A layer of a network; its product alone is cuBLAS in torch."""
+    x, w, b = LAYER
+    return fused(
+        f"{kind}(x @ w + b), 4096 x 4096 x 4096",
+        MATMUL,
+        normal(x, w, b),
+        work,
+        flops=fusion.multiplications,
+        targets=[speed("torch.compile", 1)],
+        **options,
+    )
+
+
+LAYERS = [
+    layer("relu", fusion.relu_layer, exact=fusion.array_relu_layer(np, 0)),
+    layer("gelu", fusion.gelu_layer, torch=fusion.torch_gelu_layer, exact=fusion.exact_gelu_layer),
+]
+ROWS = [
+    *HOST_ROWS,
+    *[on_device(row, beside_copy=True) for row in POINTS],
+    *[on_device(row) for row in (*FOLDS, *LAYERS)],
+]

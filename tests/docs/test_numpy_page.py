@@ -1,0 +1,47 @@
+"""The page on NumPy's functions shows the tables as they are."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from docs.make_numpy import BEGIN, END, PAGE, SECTIONS, entries, names, page, row
+from minifuse.numpy_functions import FUNCTIONS, UFUNCS, folds
+from minifuse.numpy_functions.table import stands_for
+from minifuse.operators import Operator
+
+
+@pytest.fixture
+def median():
+    """An entry that is in the table as long as the test runs."""
+
+    @stands_for(np.median)
+    def median(a, axis=None):
+        """The one | in the middle."""
+
+    median.__module__ = folds.__name__
+    folds.median = median
+    yield median
+    del FUNCTIONS[np.median], folds.median
+
+
+def test_the_page_shows_the_tables_as_they_are():
+    text = PAGE.read_text(encoding="utf-8")
+    assert BEGIN in text
+    assert END in text
+    assert page(text) == text, "docs/guide/numpy.md is behind the tables; run: python docs/make_numpy.py"
+
+
+def test_a_new_entry_makes_the_page_differ(median):
+    assert row(median) == "| `np.median` | `a, axis` | The one \\| in the middle |\n"
+    text = PAGE.read_text(encoding="utf-8")
+    assert row(median) not in text
+    assert row(median) in page(text)
+
+
+def test_every_entry_has_a_line():
+    shown = {entry for module in SECTIONS.values() for entry in entries(module)}
+    composed = {entry for entry in UFUNCS.values() if inspect.isfunction(entry) and not isinstance(entry, Operator)}
+    assert shown >= set(FUNCTIONS.values())
+    assert {entry.__name__ for entry in composed - shown} == {"matmul"}  # it stands among the operators
+    assert sum(len(names(entry)) for entry in shown) == len(FUNCTIONS) + sum(entry in shown for entry in UFUNCS.values())

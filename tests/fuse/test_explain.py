@@ -1,0 +1,316 @@
+"""`f.explain(...)`: what it promises is counted, in launches and in bytes, on the simulated GPU and on threads."""
+
+import json
+import linecache
+from inspect import signature
+
+import numpy as np
+import pytest
+
+import minifuse as mf
+from minifuse import simt
+from minifuse.backends.registry import backend_named
+from minifuse.explain import peak_of
+from minifuse.launches import NotingBackend, NotingDevice
+from minifuse.simt.record import LOAD
+
+RANDOM = np.random.default_rng(7)
+
+
+def normal(*shape):
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+def layer_norm(x, g, b):
+    centred = x - x.mean(1, keepdim=True)
+    return centred * mf.rsqrt((centred * centred).mean(1, keepdim=True) + 1e-5) * g + b
+
+
+def update(x, y):
+    x += y * 2
+    return x.sum(0)
+
+
+def grow(x, y):
+    x *= y + 1
+
+
+X, Y, V = normal(40, 33), normal(40, 33), normal(33)
+CASES = {
+    "chain": (lambda x, y: mf.exp(-x) * y + 3.5, X, Y),
+    "broadcast": (lambda x, v: x * v - 1, X, V),
+    "transposed": (lambda x, y: x + y, X, normal(33, 40).T),
+    "the same twice": (lambda x: x * x + x, X),
+    "a square and its transpose": (lambda x: x + x.T, normal(19, 19)),
+    "a slice and its neighbour": (lambda x: x[1:] - x[:-1], X),
+    "softmax": (lambda x: x.softmax(1), X),
+    "layer norm": (layer_norm, X, V, normal(33)),
+    "all in one": (lambda x: (x * x).mean(), X),
+    "columns": (lambda x, y: (x * y).sum(0), X, Y),
+    "several results": (lambda x: (x.max(1), x.sum(1), x * 2), X),
+    "linear layer": (lambda x, w, v: mf.relu(x @ w + v), X, normal(33, 20), normal(20)),
+    "a thin product": (lambda x, w: x @ w, normal(2, 300), normal(300, 5)),
+    "product, then rows": (lambda x, w: (x @ w).softmax(1), X, normal(33, 20)),
+    "in place": (update, X, Y),
+    "in place, where it is read": (grow, X, Y),
+    "a number that travels": (lambda x, k: x * k, X, 2.5),
+    "nothing": (lambda x: x * 2, normal(0, 5)),
+    "sums of nothing": (lambda x: x.sum(0), normal(0, 5)),
+}
+
+
+def on(backend, x):
+    return mf.Tensor.from_numpy(np.copy(x), backend) if isinstance(x, np.ndarray) else x
+
+
+def touched(plan, trace, of=None):
+    """The distinct bytes of global memory, or of one operand, that a launch loads, and those that it stores."""
+    assert trace.is_complete
+    arguments = dict(zip(signature(plan.kernel).parameters, plan.arguments, strict=False))
+    events, loaded, stored = trace.events, set(), set()
+    for array, kind, address, nbytes in zip(events.array, events.kind, events.address, events.nbytes, strict=True):
+        info = trace.arrays[array]
+        if info.space == "global" and of in (None, info.name):
+            pointer = arguments.get(info.name)  # operands may share memory
+            first = address - info.base + pointer.data.ctypes.data if pointer else address
+            (loaded if kind == LOAD else stored).update(range(first, first + nbytes))
+    return len(loaded), len(stored)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_launches_and_bytes_are_those_that_the_simulated_gpu_counts(case):
+    function, *inputs = CASES[case]
+    device = NotingDevice()
+    backend = NotingBackend(device)
+    placed, fused = [on(backend, x) for x in inputs], mf.fuse(function)
+    explanation = fused.explain(*placed)
+    assert not device.plans, "to explain a call runs nothing"
+    fused(*placed)
+    promised = explanation.forward
+    assert len(device.plans) == promised.launches == sum(kernel.launches for kernel in promised.kernels)
+    launches = iter(device.plans)
+    for kernel in promised.kernels:
+        plans = [next(launches) for _ in range(kernel.launches)]
+        traces = [(plan, simt.trace(plan)) for plan in plans]
+        assert sum(sum(touched(*trace)) for trace in traces) == kernel.nbytes
+        if kernel.form.startswith("product") or not traces:
+            continue
+        for name, operands in (("in", kernel.reads), ("out", kernel.writes)):
+            names = [
+                name
+                for name in (f"{name}{k}" for k in range(len(operands)))
+                if name in signature(plans[0].kernel).parameters
+            ]
+            found = [max(touched(*traces[0], name)) for name in names]
+            assert found == [operand.nbytes for operand in operands[: len(names)]]
+
+
+@pytest.mark.parametrize("case", [*CASES])
+def test_launches_are_those_that_threads_are_asked_for(case, monkeypatch):
+    """On threads a launch is a call of what a bind gave."""
+    function, *inputs = CASES[case]
+    parallel, calls = backend_named("parallel"), []
+
+    def counting(bind):
+        def bound(*arguments):
+            launch = bind(*arguments)
+            if bind.__name__ == "bind":
+                sizes = [n for d, n in enumerate(arguments[1]) if d not in arguments[2]]
+            else:
+                sizes = (arguments[1] if bind.__name__ == "bind_matmul" else arguments[1][0]).shape
+
+            def counted(*values):
+                before = len(calls)
+                launch(*values)
+                if len(calls) == before and 0 not in sizes:  # a product in parts counts its parts
+                    calls.append(bind.__name__)
+
+            return counted
+
+        return bound
+
+    for name in ("bind", "bind_matmul", "bind_product"):
+        monkeypatch.setattr(parallel, name, counting(getattr(parallel, name)), raising=False)
+    placed, fused = [on(parallel, x) for x in inputs], mf.fuse(function)
+    promised = fused.explain(*placed)
+    assert not calls
+    fused(*placed)
+    assert len(calls) == promised.forward.launches
+
+
+def eager_launches(function, *inputs):
+    """Launches of a function that is not fused, counted on a device that takes note; memory that is filled is none."""
+    device = NotingDevice()
+    placed = [on(NotingBackend(device), x) for x in inputs]
+    backend = NotingBackend(device)
+    placed = [on(backend, x) for x in inputs]
+    function(*placed)
+    return len(device.plans)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_unfused_function_launches_what_the_comparison_says(case):
+    function, *inputs = CASES[case]
+    backend = NotingBackend(NotingDevice())
+    promised = mf.fuse(function).explain(*[on(backend, x) for x in inputs])
+    assert promised.unfused.launches == eager_launches(function, *inputs)
+
+
+def test_a_backward_pass_is_explained_and_counted():
+    device = NotingDevice()
+    backend = NotingBackend(device)
+    x, w, b = (on(backend, a) for a in (X, normal(33, 20), normal(20)))
+    w.requires_grad = b.requires_grad = True
+
+    @mf.fuse
+    def loss(x, w, b):
+        return (mf.tanh(x @ w + b) * 2).mean()
+
+    promised = loss.explain(x, w, b)
+    y = loss(x, w, b)
+    assert len(device.plans) == promised.forward.launches
+    del device.plans[:]
+    y.backward()
+    assert len(device.plans) == promised.backward.run.launches
+    assert {"x", "w", "b"} >= set(promised.backward.kept)
+    assert any("@" in value for value, _ in promised.backward.saved), "the product is saved"
+    assert any("tanh" in value for value in promised.backward.again), "and what is cheap computed again"
+    assert promised.backward.unfused.launches >= promised.backward.run.launches
+    assert loss.explain(x.detach(), w.detach(), b.detach()).backward is None
+
+
+def test_a_training_step_is_explained_with_the_gradients_that_it_takes():
+    x, target, w = mf.tensor(X), mf.tensor(normal(40, 20)), mf.tensor(normal(33, 20), requires_grad=True)
+    optimizer = mf.optim.SGD([w], lr=0.1)
+
+    @mf.fuse
+    def step(x, target):
+        optimizer.zero_grad()
+        loss = ((x @ w - target) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    found = step.explain(x, target)
+    products = [kernel for kernel in found.unfused.kernels if kernel.flops]
+    assert len(products) == 2, "the product and the gradient of w, though backward is called inside"
+    assert any(operand.name == "w" for kernel in found.forward.kernels for operand in kernel.writes)
+    assert found.unfused.nbytes > found.forward.nbytes
+
+
+def test_the_peak_is_what_a_host_program_holds_at_once():
+    text = """def run(x0):
+    m0 = allocate(100)
+    launch0(m0.address, x0.address)
+    m1 = allocate(30)
+    launch1(m1.address, m0.address)
+    del m0
+    m2 = allocate(50)
+    launch2(m2.address, m1.address)
+    return Tensor(m2, m2.address, spec0)
+"""
+    assert peak_of(text, [0, 0, 0]) == 130
+    assert peak_of(text, [0, 0, 60]) == 140
+
+
+def test_memory_is_that_of_the_pool():
+    """What a call takes from an empty pool is the peak that was promised."""
+    device = NotingDevice()
+    backend = NotingBackend(device)
+    asked = []
+
+    def allocate(nbytes):
+        asked.append(nbytes)
+        return device.keep(nbytes)
+
+    backend.allocate = allocate
+    x, w = on(backend, X), on(backend, normal(33, 20))
+    fused = mf.fuse(lambda x, w: (x @ w).softmax(1))
+    found = fused.explain(x, w)
+    del asked[:]
+    fused(x, w)
+    assert sum(asked) >= found.forward.peak > 0
+    assert found.forward.peak == max(asked) + min(asked), "both values lie in memory at once"
+
+
+def test_a_refused_merge_names_both_sides_the_reason_and_the_line():
+    @mf.fuse
+    def f(x, w):
+        y = x @ w
+        return y.softmax(1)
+
+    found = f.explain(mf.tensor(X), mf.tensor(normal(33, 20)))
+    refusals = [x for x in found.refusals if "@" in x.producer]
+    assert refusals
+    assert all(x.reason for x in refusals)
+    file, _, line = refusals[0].line.rpartition(":")
+    assert file == __file__
+    assert "x @ w" in linecache.getline(file, int(line))
+
+
+def test_names_are_the_users():
+    scale = mf.tensor(V)
+    layer = mf.nn.Linear(33, 4)
+
+    @mf.fuse
+    def f(x, weights, *, bias):
+        return layer(x * scale) + weights["w"] * bias
+
+    found = f.explain(mf.tensor(X), {"w": mf.tensor(normal(4))}, bias=mf.tensor(normal(4)))
+    names = {node.name for node in found.nodes} - {""}
+    assert names == {"x", "weights_w", "bias", "scale", "layer_weight", "layer_bias"}
+    formulas = " ".join(kernel.formula for kernel in found.forward.kernels)
+    assert all(name in formulas for name in names)
+
+
+def test_it_is_text_and_data():
+    found = mf.fuse(layer_norm).explain(mf.tensor(X), mf.tensor(V), mf.tensor(V))
+    text = str(found)
+    assert text.startswith("layer_norm on parallel: 1 kernel instead of ")
+    assert all(len(line) <= 110 for line in text.splitlines())
+    facts = json.loads(json.dumps(found.as_dict()))
+    assert facts["forward"]["nbytes"] == found.forward.nbytes == 2 * X.nbytes + 2 * V.nbytes
+    assert facts["ratio"] == found.ratio > 5
+    assert sum(x["nbytes"] for x in facts["forward"]["kernels"][0]["reads"]) == X.nbytes + 2 * V.nbytes
+
+
+def test_nothing_is_compiled_for_the_comparison():
+    fused = mf.fuse(lambda x: mf.exp(x * 1.37) - mf.sin(x) * 2.91)
+    x = mf.tensor(X)
+    fused(x)
+    before = mf.cache.stats()
+    fused.explain(x)
+    assert mf.cache.stats() == before
+
+
+def test_one_tensor_in_two_places_counts_once():
+    x = mf.tensor(X)
+    squared = mf.fuse(lambda x, y: x * y)
+    assert squared.explain(x, mf.tensor(Y)).forward.nbytes == 3 * X.nbytes
+    assert squared.explain(x, x).forward.nbytes == 2 * X.nbytes
+    assert mf.fuse(lambda x: x * x).explain(x).unfused.nbytes == 2 * X.nbytes
+
+
+def test_the_source_has_the_users_names_and_the_very_text_that_is_compiled():
+    @mf.fuse
+    def f(x, k, *, plan, m0):
+        return mf.exp(x * (k * 2.0)) + plan * m0
+
+    x, other = mf.tensor(X), mf.tensor(V)
+    arguments = {"plan": other, "m0": other}
+    text = f.source(x, 1.5, **arguments)
+    host, _, kernels = text.partition("\n# launch0: ")
+    assert host.startswith("def run(x, k, x2, x3):"), "names that the host program needs itself are not given away"
+    assert "= (k * 2.0)" in host, "a number that the call computes"
+    plan = f.plan(x, 1.5, **arguments)
+    assert kernels.endswith("\n" + plan.steps[0].source(plan.backend))
+    assert "in0 = x [" in kernels
+    np.testing.assert_allclose(f(x, 1.5, **arguments).numpy(), np.exp(X * 3) + V * V, rtol=1e-5)
+
+
+def test_other_names_are_the_same_kernel():
+    x = mf.tensor(X)
+    mf.fuse(lambda x: mf.exp(x) * 0.731)(x)
+    before = mf.cache.stats().in_memory
+    mf.fuse(lambda renamed: mf.exp(renamed) * 0.731)(x)
+    assert mf.cache.stats().in_memory == before

@@ -1,0 +1,159 @@
+"""Folds along rows in the interpreter: memory is read once; what waits in shared memory waits where its thread reads it."""
+
+import numpy as np
+import pytest
+
+import minifuse as mf
+from minifuse import simt
+from minifuse.backends.cuda.geometry import held_of_row, of_rows
+from minifuse.graph.plan import Plan
+from minifuse.simt.occupancy import occupancy
+
+from ..cuda.simulated import simulated
+
+BACKEND = simulated()
+SHAPES = [(3, 1001), (2, 1000), (9, 128), (70, 5), (40, 8), (9, 33), (1, 2052), (5, 2)]
+
+
+def softmax(x):
+    return x.softmax(1)
+
+
+def softmax_backward(y, g):
+    return y * (g - (y * g).sum(1, True))
+
+
+def layer_norm(x, w, b):
+    d = x - x.mean(1, True)
+    return d / mf.sqrt((d * d).mean(1, True) + 1e-5) * w + b
+
+
+CASES = {softmax: "x", softmax_backward: "xx", layer_norm: "xww", lambda x: x.log_softmax(1): "x"}
+
+
+def expected(function, arrays):
+    """The same in float64 by the backend of Python loops over NumPy."""
+    return function(*[mf.tensor(a.astype(np.float64)) for a in arrays]).numpy()
+
+
+def operands(letters, shape, dtype="float32", seed=0):
+    random = np.random.default_rng(seed)
+    return [random.standard_normal(shape if letter == "x" else shape[1:]).astype(dtype) for letter in letters]
+
+
+def trace_of(function, arrays, **changes):
+    """The trace of the only kernel of a function, the operands' arrays in it, and what it has stored."""
+    tensors = [mf.tensor(a, backend=BACKEND) for a in arrays]
+    plan = Plan(function, tensors)
+    (step,) = plan.steps
+    bound = step.bind(BACKEND)
+    out = np.full(step.shape, np.nan, arrays[0].dtype)
+    numbers = [float(n) for n in step.numbers]
+    launch = bound.plan(out.ctypes.data, *[t.address for t in tensors], *numbers)
+    return simt.trace(launch._replace(**changes), limit=None), out
+
+
+def reads(trace, name):
+    """How often each element of an operand is read."""
+    (array,) = [k for k, a in enumerate(trace.arrays) if a.name == name]
+    chosen = (trace.events.array == array) & (trace.events.kind == 0)
+    info, found = trace.arrays[array], []
+    for address, nbytes in zip(trace.events.address[chosen], trace.events.nbytes[chosen], strict=True):
+        found += range((address - info.base) // info.itemsize, (address - info.base + nbytes) // info.itemsize)
+    return np.bincount(found)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("function", CASES)
+def test_memory_is_read_once(function, shape):
+    arrays = operands(CASES[function], shape)
+    trace, out = trace_of(function, arrays)
+    assert trace.hazards() == []
+    np.testing.assert_allclose(out, expected(function, arrays), rtol=2e-5, atol=2e-5)
+    for k, a in enumerate(arrays):
+        if a.shape == shape:
+            assert set(reads(trace, f"in{k}").tolist()) == {1}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_hardly_a_bank_is_asked_twice_at_once(shape):
+    requests = trace_of(softmax_backward, operands("xx", shape))[0].requests()
+    assert requests.wavefronts.sum() <= 1.05 * requests.ideal_wavefronts.sum()
+
+
+@pytest.mark.parametrize("function", CASES)
+def test_the_order_of_threads_does_not_matter(function):
+    arrays = operands(CASES[function], (3, 300))
+    _, out = trace_of(function, arrays)
+    tensors = [mf.tensor(a, backend=BACKEND) for a in arrays]
+    for _ in range(2):
+        np.testing.assert_array_equal(out, Plan(function, tensors).run(*tensors).numpy())
+
+
+def test_a_row_that_does_not_fit_is_read_where_it_is():
+    """Each pass reads it; the exponentials wait where the result will stand."""
+    arrays = operands("x", (2, 1030))
+    device = BACKEND.device
+    most, device.most_shared = device.most_shared, 8 * 1024
+    try:
+        trace, out = trace_of(softmax, arrays)
+    finally:
+        device.most_shared = most
+    assert trace.hazards() == []
+    np.testing.assert_allclose(out, expected(softmax, arrays), rtol=2e-5)
+    assert set(reads(trace, "in0").tolist()) == {2}
+    assert set(reads(trace, "out0").tolist()) == {1}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32", "int64", "bool"])
+def test_other_types_wait_too(dtype):
+    a = np.random.default_rng(1).integers(0, 2 if dtype == "bool" else 9, (3, 70)).astype(dtype)
+
+    def largest(x):
+        return x == x.max(1, True) if dtype != "bool" else x == x.any(1, True)
+
+    tensor = mf.tensor(a, backend=BACKEND)
+    (step,) = Plan(largest, (tensor,)).steps
+    launch = step.bind(BACKEND).plan(np.zeros(a.shape, bool).ctypes.data, tensor.address)
+    assert set(reads(simt.trace(launch), "in0").tolist()) == {1}
+    assert (largest(tensor).numpy() == largest(mf.tensor(a)).numpy()).all()
+
+
+def test_operands_of_several_types_do_not_lie_on_each_other():
+    x, g = operands("x", (20, 37))[0], operands("x", (20, 37), "float64", 2)[0]
+
+    def function(x, g):
+        both = x.to("float64") * g
+        return both - both.sum(1, True)
+
+    tensors = [mf.tensor(a, backend=BACKEND) for a in (x, g)]
+    both = x.astype("f8") * g
+    np.testing.assert_allclose(Plan(function, tensors).run(*tensors).numpy(), both - both.sum(1, keepdims=True), atol=1e-12)
+
+
+def test_addresses_that_are_no_multiples_of_16_bytes():
+    a = operands("x", (4, 1001))[0]
+    x = mf.tensor(a, backend=BACKEND)[1:, 1:1001]
+    d = a[1:, 1:1001].astype("f8")
+    e = np.exp(d - d.max(1, keepdims=True))
+    np.testing.assert_allclose(Plan(softmax, (x,)).run(x).numpy(), e / e.sum(1, keepdims=True), rtol=2e-5)
+
+
+# How much waits
+
+
+@pytest.mark.parametrize("nbytes", [4, 8])
+@pytest.mark.parametrize("last", [64, 1000, 4096, 8192, 65536 // 4])
+def test_rows_that_wait_leave_room_for_many_threads(last, nbytes):
+    """Of a multiprocessor of 228 KB: 1,024 threads are at work on rows of float32, 512 on two operands, or float64."""
+    _, block = of_rows(100_000, last, True)
+    held = held_of_row(nbytes, last, block[1], 227 * 1024)
+    assert held == last
+    found = occupancy(block[0] * block[1], shared=held * nbytes * block[1])
+    assert found.blocks * block[0] * block[1] >= 4096 // nbytes
+
+
+def test_rows_begin_at_multiples_of_four_or_do_not_wait():
+    assert held_of_row(4, 1001, 8, 227 * 1024) == 1004
+    assert held_of_row(4, 60_000, 1, 227 * 1024) == 0
+    assert held_of_row(4, 16_000, 1, 64 * 1024) == 0

@@ -272,7 +272,7 @@ def functions_in(x: Any) -> list[FunctionType]:
 
 
 def is_ours(module: str | None) -> bool:
-    """Whether a module is a library's, and holds what does not change: of minifuse, NumPy, Python or any that is installed."""
+    """Whether a module is a library's (minifuse, NumPy, Python, any that is installed): then what it holds does not change."""
     name = (module or "").partition(".")[0]
     return name in OURS or (name != "__main__" and is_installed(name))
 

@@ -272,7 +272,7 @@ def functions_in(x: Any) -> list[FunctionType]:
 
 
 def is_ours(module: str | None) -> bool:
-    """Whether a module is a library's (minifuse, NumPy, Python, any that is installed): then what it holds does not change."""
+    """Whether a module is a library's, of minifuse, NumPy, Python or an installed one: what it holds does not change."""
     name = (module or "").partition(".")[0]
     return name in OURS or (name != "__main__" and is_installed(name))
 

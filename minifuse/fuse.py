@@ -75,6 +75,7 @@ class Fused:
         update_wrapper(self, function)
         self.function, self.recompute = function, recompute
         self.outside = Outside(function)
+        self.look = self.outside.look
         self.runs: dict[Any, Callable[..., Any]] = {}  # of plain calls: no names, nothing learned
         self.entries: dict[Any, Entry] = {}
         self.watched: dict[int, Outside] = {}
@@ -96,12 +97,11 @@ class Fused:
         """What the function gives."""
         if not named:
             try:
-                key = (mode.is_recording, self.outside.look(), *map(SPEC, inputs))
+                run = self.runs.get((mode.is_recording, self.look(), *map(SPEC, inputs)))
             except AttributeError:  # there are numbers among them
-                key = (mode.is_recording, self.outside.look(), *[getattr(x, "spec", None) or type(x) for x in inputs])
-            run = self.runs.get(key)
+                run = self.runs.get((mode.is_recording, self.look(), *[getattr(x, "spec", None) or type(x) for x in inputs]))
             if run is not None:
-                return run(*inputs, *self.outside.tensors)
+                return run(*inputs, *tensors) if (tensors := self.outside.tensors) else run(*inputs)
         return self.general(inputs, named)
 
     def general(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:

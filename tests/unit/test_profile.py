@@ -119,7 +119,8 @@ def test_nothing_is_compiled_twice_and_nothing_stays():
     with mf.profile() as p:
         function(x)
         mf.tanh(x * 3.25)
-    assert mf.cache.stats() == before
+    after = mf.cache.stats()  # of this process: others write into the same folder
+    assert (after.in_memory, after.compiled, after.loaded) == (before.in_memory, before.compiled, before.loaded)
     assert len(p.events) == 3
     count = len(p.events)
     function(x)

@@ -6,6 +6,7 @@ from typing import Any
 from ..dag import topological
 from ..errors import FuseError, ViewError
 from ..functions import Copy, Matmul, View
+from ..graph.body import seen_through
 from ..graph.node import Node, base
 from ..layout import Layout, dense_like, row_major
 from ..tensor import Tensor
@@ -95,17 +96,9 @@ def laid_out(result: Node, inputs: Sequence[Captured]) -> Layout:
     layouts = [x.spec.layout for x in inputs if x.node in read and is_repeated(x.shape, under.shape)]
     layout = dense_like([x.expand(*under.shape) for x in layouts], under.shape)
     try:
-        return seen_through(result, layout)
+        return seen_through(result, layout).from_zero()
     except ViewError:
         return row_major(result.shape)
-
-
-def seen_through(node: Node, layout: Layout) -> Layout:
-    """The layout of a view of something that lies in a layout."""
-    if not isinstance(node.function, View):
-        return layout
-    (x,) = node.inputs
-    return node.function.layout(seen_through(x, layout)).from_zero()
 
 
 def is_repeated(shape: tuple[int, ...], result: tuple[int, ...]) -> bool:

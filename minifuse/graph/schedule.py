@@ -119,16 +119,17 @@ class Schedule:
 
     def join_points(self, groups: dict[tuple[Space, Node | None], list[Node]]) -> None:
         """Let kernels that fold rows store points of the same space too; note why others stay apart."""
+        passed = list[tuple[Space, Node | None]]()
         for key in list(groups):
             (space, product), arrays = key, self.arrays(groups[key])
             others = [other for other in groups if other is not key and arrays & self.arrays(groups[other])]
             folding = [other for other in others if other[0].shape == space.shape and other[0].dims and other[1] is None]
             if folding and product is None and not space.dims:
                 groups[folding[0]].extend(groups.pop(key))
-            elif others:
-                found = others[0][0]
-                reason = f"one kernel runs over {found}, the other over {space}"
-                self.refuse(groups[others[0]][0], groups[key][0], reason)
+            elif before := [other for other in others if any(other is x for x in passed)]:
+                reason = f"one kernel runs over {before[0][0]}, the other over {space}"
+                self.refuse(groups[before[0]][0], groups[key][0], reason)
+            passed.append(key)
 
     def arrays(self, nodes: Iterable[Node]) -> set[Node]:
         """What lies in memory of what some nodes are computed from."""

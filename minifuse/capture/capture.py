@@ -68,20 +68,21 @@ class Capture(Interceptor):
         self.calls: list[Noted] = []
         self.lines: dict[Node, str] = {}
         self.gradients = Gradients(self)
+        self.grads: list[Any] = []  # of the inputs, as they were
         self.given = [self.taken(k, x) for k, x in enumerate(self.inputs)]
-        self.grads = [x.grad if isinstance(x, Tensor) else None for x in self.inputs]
         self.changes = Changes(self)
 
     def run(self, function: Callable[..., Any], rebuild: Callable[[list[Any]], Any]) -> Found:
         """Call the function; `rebuild` makes its arguments of what stands for the inputs."""
-        try:
-            with _turn, intercepted(self), lifting(self.lift_constant):
-                tree = function(rebuild(self.given))
-                return self.finished(tree)
-        finally:
-            for x, grad in zip(self.inputs, self.grads, strict=True):
-                if isinstance(x, Tensor):
-                    x.grad = grad
+        with _turn:
+            self.grads = [x.grad if isinstance(x, Tensor) else None for x in self.inputs]
+            try:
+                with intercepted(self), lifting(self.lift_constant):
+                    return self.finished(function(rebuild(self.given)))
+            finally:
+                for x, grad in zip(self.inputs, self.grads, strict=True):
+                    if isinstance(x, Tensor):
+                        x.grad = grad
 
     # What stands for inputs.
 

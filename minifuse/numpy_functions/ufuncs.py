@@ -6,8 +6,6 @@ function is captured, and has its gradient. How ufuncs are called, with `out=` a
 """
 
 import math
-import operator
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -42,15 +40,6 @@ NAMES = {"sub": "subtract", "mul": "multiply", "div": "divide", "floordiv": "flo
 }  # fmt: skip
 OPERATORS = {getattr(np, NAMES.get(name, name), None): entry for name, entry in TABLE.items()}
 UFUNCS |= {f: entry for f, entry in OPERATORS.items() if isinstance(f, np.ufunc)} | {np.matmul: matmul, np.positive: Copy()}
-
-FOLDS: dict[Any, str] = {
-    np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min", np.logical_and: "all", np.logical_or: "any",
-}  # fmt: skip
-IN_PLACE: dict[Any, Callable[[Any, Any], Any]] = {
-    np.add: operator.iadd, np.subtract: operator.isub, np.multiply: operator.imul, np.divide: operator.itruediv,
-    np.floor_divide: operator.ifloordiv, np.remainder: operator.imod, np.power: operator.ipow,
-    np.bitwise_and: operator.iand, np.bitwise_or: operator.ior,
-}  # fmt: skip
 
 # Compositions. Where a branch is not chosen, its inputs are put right first: 0 * inf would spoil the gradient.
 

@@ -206,10 +206,13 @@ class Search:
                 self.visit(value)
 
     def function(self, function: FunctionType) -> None:
-        """The cells, defaults and globals of a Python function; of ours and of the standard library only what it is."""
+        """The cells, defaults and globals of a Python function; of a library's, what it is, and what it was made to call."""
         self.key.append(Same(function.__code__))
         if is_ours(function.__module__):
             self.key.append(Same(function))
+            for cell in function.__closure__ or ():
+                if callable(getattr(cell, "cell_contents", None)):  # as in `mf.grad(f)`, and in what a decorator makes
+                    self.found(partial(getattr, cell), "cell_contents")
             return
         for cell in function.__closure__ or ():
             self.found(partial(getattr, cell), "cell_contents")

@@ -34,7 +34,7 @@ __all__ = [
     "needs_an_element",
 ]
 
-Launcher = Callable[..., None]
+Launcher = Callable[..., None]  # may have a method `direct`, which gives a shorter way to the same launch
 
 
 class HostClock:

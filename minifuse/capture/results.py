@@ -70,8 +70,8 @@ class Results:
             owned = memory.value if memory.is_copy and isinstance(memory.value.function, View) else base(node)
             while self.owners.setdefault(owned, memory) is not memory:
                 owned = node = node.clone()
-            if base(node).shape == memory.layout.shape:
-                self.layouts[base(node)] = memory.layout
+            if (layout := lying(memory.value, memory.layout)) is not None:
+                self.layouts[base(node)] = layout
         is_spent = x.requires_grad and self.capture.gradients.is_spent(x)
         if x.cut or is_spent:
             self.cut.add(len(self.outputs))
@@ -99,6 +99,15 @@ def laid_out(result: Node, inputs: Sequence[Captured]) -> Layout:
         return seen_through(result, layout).from_zero()
     except ViewError:
         return row_major(result.shape)
+
+
+def lying(value: Node, layout: Layout) -> Layout | None:
+    """How a value's base is to lie, so that the value does in a layout; None where more is between them than dims of size 1."""
+    under = base(value)
+    if under.shape == layout.shape:
+        return layout
+    is_same = [n for n in under.shape if n > 1] == [n for n in layout.shape if n > 1]
+    return layout.reshape(*under.shape) if is_same and layout.size else None
 
 
 def is_repeated(shape: tuple[int, ...], result: tuple[int, ...]) -> bool:

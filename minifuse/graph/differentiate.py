@@ -57,8 +57,9 @@ class Backward:
     """The backward pass of a captured function, and what it finds again of the forward pass instead of computing it twice.
 
     Kept is what lies in memory in any case (outputs, operands of products), what is dear (folds, products), and what
-    must have the very same bits (the input of a fold that selects); all else is computed again inside the backward
-    kernels, unless `recompute` is "none". To be differentiated again, a backward pass is a function of inputs and outputs
+    must have the very same bits (the input of a fold that selects), or could not be computed again, since an argument that
+    it reads is one of those `changed` in place; all else is computed again inside the backward kernels, unless `recompute`
+    is "none". To be differentiated again, a backward pass is a function of inputs and outputs
     alone: those remember how they were made.
 
     Outputs that are `cut` carry no gradient. `leaves` are nodes that stand for an argument too: what it was changed to.
@@ -71,7 +72,7 @@ class Backward:
     receivers
         Indices of the arguments that receive a gradient, in the order of the results.
     is_changed
-        Whether it needs what an argument was changed to in place; then it cannot be differentiated again.
+        Whether its own gradient would need what an argument was before, or after, a change in place; there is none then.
     function, differentiable
         The backward pass, of (inputs, gradients of the outputs, saved), or of (..., outputs among saved) to be
         differentiated again.
@@ -85,6 +86,7 @@ class Backward:
         cut: Collection[int] = (),
         recompute: str = "auto",
         leaves: Mapping[Node, Node] = MappingProxyType({}),
+        changed: Collection[Node] = (),
     ) -> None:
         arrived = [Node(Argument(len(arguments) + k), (), y.shape, y.dtype) for k, y in enumerate(outputs)]
         flowing = [(y, g) for k, (y, g) in enumerate(zip(outputs, arrived, strict=True)) if k not in cut]
@@ -101,26 +103,29 @@ class Backward:
         self.matters = depending(order, [*receiving, *[leaf for leaf in asked[len(wanted) :] if leaves[leaf] in receiving]])
         forward = [x for x in order if x.inputs]
         self.selected = {base(*x.inputs) for x in forward if isinstance(x.function, Fold) and x.function.operator.selects}
-        once = self._kept(forward, outputs, recompute) | set(asked[len(wanted) :])
+        lost = set(changed)
+        once = self._kept(forward, outputs, recompute, lost) | set(asked[len(wanted) :])
         again = {under_reshapes(y): k for k, y in enumerate(outputs)}
         used_once, used_again = frontier(gradients, once), frontier(gradients, {*again, *asked[len(wanted) :]})
-        needed = dict.fromkeys(used_once + used_again)
+        is_lost = bool(lost.intersection(used_again).difference(used_once))
+        needed = dict.fromkeys(used_once if is_lost else used_once + used_again)
         read = {x.function for x in needed}  # a number may have taken a dtype since it was given
         self.inputs = [k for k, x in enumerate(arguments) if x.function in read]
         self.saved = [x for x in needed if x.inputs]
-        self.is_changed = any(leaf in set(self.saved) for leaf in asked[len(wanted) :])
+        self.is_changed = is_lost or any(leaf in set(self.saved) for leaf in asked[len(wanted) :])
         self.outputs_among_saved = [(k, again[x]) for k, x in enumerate(self.saved) if x in again]
         given = [*[arguments[k] for k in self.inputs], *arrived]
         self.function = Gradient([*given, *self.saved], gradients)
         self.differentiable = Gradient([*given, *[self.saved[k] for k, _ in self.outputs_among_saved]], gradients)
 
-    def _kept(self, forward: Sequence[Node], outputs: Sequence[Node], recompute: str) -> set[Node]:
+    def _kept(self, forward: Sequence[Node], outputs: Sequence[Node], recompute: str, lost: set[Node]) -> set[Node]:
         in_memory = [base(y) for y in outputs]
         in_memory += [base(x) for y in forward if isinstance(y.function, Matmul) for x in y.inputs]
         dear = [x for x in forward if isinstance(x.function, Fold | Matmul | Embed)]
         if recompute == "none":
             dear += [x for x in forward if isinstance(x.function, Operator)]
-        return {x for x in (*self.selected, *in_memory, *dear) if x.inputs}
+        once = [x for x in forward if base(x) is x and any(base(y) in lost for y in x.inputs)] if lost else []
+        return {x for x in (*self.selected, *in_memory, *dear, *once) if x.inputs}
 
 
 def frontier(roots: Sequence[Node], kept: Container[Node]) -> list[Node]:

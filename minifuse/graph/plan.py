@@ -329,7 +329,9 @@ class Plan:
         program = self.program
         backward = None
         if wanted:
-            backward = Backward(self.arguments, self.outputs, wanted, program.cut, self.recompute, program.leaves)
+            changed = [base(argument) for argument, _ in program.stores]
+            how = program.cut, self.recompute, program.leaves, changed
+            backward = Backward(self.arguments, self.outputs, wanted, *how)
         if backward is None or not backward.receivers:
             return None
         backward.function.of = backward.differentiable.of = title_of(self.function)
@@ -405,7 +407,7 @@ class Plan:
             return found
         if backward.is_changed:
             raise GradientError(
-                f"backward: create_graph through {name_of(self.function)}, which changes in place what it differentiates; "
+                f"backward: create_graph through {name_of(self.function)}, which changes in place what its gradient needs; "
                 "make the change outside, or in a clone()"
             )
         remembering = []

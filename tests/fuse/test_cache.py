@@ -3,6 +3,7 @@
 Each world is built twice, around the function itself and around the fused one; the same changes happen to both.
 """
 
+import contextlib
 import functools
 from types import SimpleNamespace
 
@@ -461,6 +462,24 @@ def test_functions_that_are_replaced():
     for new in (mf.exp, mf.sin, np.exp, lambda x: x * 2, lambda x: x * 3, functools.partial(mf.maximum, 0.5), abs):
         table["f"] = new
         assert plain_result(g(x)) == plain_result(f(x))
+
+
+@contextlib.contextmanager
+def nothing():
+    yield
+
+
+@pytest.mark.parametrize(
+    "through", [mf.grad, functools.partial, lambda f: nothing()(f)], ids=["grad", "partial", "decorator"]
+)
+def test_what_a_function_reads_that_a_library_calls(through):
+    """What a decorator of ours, or of the standard library, was given is looked into."""
+    world = SimpleNamespace(scale=2.0)
+    f = mf.fuse(lambda x: through(lambda x: (x * world.scale).sum())(x) * 1)
+    held = mf.fuse(through(lambda x: (x * world.scale).sum()))
+    for world.scale in (2.0, 3.0):
+        expected = world.scale if through is mf.grad else world.scale * 2
+        assert [g(mf.ones(2)).numpy().max() for g in (f, held)] == [expected] * 2
 
 
 def test_a_method_that_is_replaced_in_its_class():

@@ -71,6 +71,12 @@ class BoundKernel:
         except Exception as error:
             self.device.recover(self.run, arguments, error)
 
+    def direct(self) -> Callable[..., Any]:
+        """The same by the shortest way; what goes wrong on it comes here."""
+        kinds = self.kinds[: len(self.spans) + len(self.numbers)]
+        found = self.device.direct(self.run, kinds, self.constants, self.wide, self.whole, self)
+        return self if found is None else found
+
     def plan(self, *values: Any) -> LaunchPlan:
         """The launch, not launched."""
         return LaunchPlan(self.kernel, self.geometry.grid, self.geometry.block, tuple(self.arguments(values)), self.shared)

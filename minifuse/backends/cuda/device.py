@@ -6,7 +6,7 @@ without waiting. What is known before a launch is done once, in `prepare`.
 
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from ...kernel_cache import cache as kernel_cache
 from ...storage import Buffer, Pool
 from . import driver
 from .compiler import compile_ptx, cubin_of, flavour
+from .direct import Driver, direct_launch
 from .geometry import Geometry
 
 OPT_IN = 40 * 1024  # bytes of dynamic shared memory; a kernel must ask for more than 48 KB, static memory counted
@@ -195,6 +196,34 @@ class Device:
         ready = Prepared(launch if self.count == 1 else self.launch, self.stream, config, kernel)
         ready.kernel, ready.geometry, ready.shared = kernel, geometry, shared
         return ready
+
+    def direct(
+        self,
+        run: Prepared,
+        kinds: Sequence[str],
+        constants: Sequence[int],
+        wide: Sequence[int],
+        whole: int,
+        long_way: Callable[..., Any],
+    ) -> Callable[..., Any] | None:
+        """A prepared launch by the shortest way (see `direct.direct_launch`), or None where there is no shorter one."""
+        self.use()
+        function = int(driver.check(self.bindings.cuKernelGetFunction(run.kernel.handle)))
+        place = run.geometry.grid, run.geometry.block, run.shared
+        return direct_launch(self.driver, function, *place, kinds, constants, wide, whole, long_way)
+
+    @cached_property
+    def driver(self) -> Driver:
+        """Where the driver's functions are."""
+
+        def address_of(name: bytes) -> int:
+            return int(driver.check(self.bindings.cuGetProcAddress(name, 12000, 0))[0])
+
+        self.use()
+        launch, stream = address_of(b"cuLaunchKernel"), int(self.stream.handle)
+        if self.count == 1:
+            return Driver(launch, stream)
+        return Driver(launch, stream, address_of(b"cuCtxSetCurrent"), int(driver.check(self.bindings.cuCtxGetCurrent())))
 
     def launch(self, *arguments: Any) -> None:
         """Launch on this GPU, where there are several."""

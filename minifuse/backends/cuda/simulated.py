@@ -65,6 +65,9 @@ class SimulatedDevice:
 
         return run
 
+    def direct(self, *prepared: Any) -> None:
+        """There is no shorter way."""
+
     def recover(self, run: Callable[..., None], arguments: Sequence[Any], error: Exception) -> None:
         """After a launch that failed: the interpreter has said it in words."""
         raise error

@@ -9,11 +9,9 @@ known here.
 import linecache
 import os
 import re
-from collections.abc import Iterable
 from functools import cache
 from hashlib import sha256
 from importlib import metadata
-from itertools import count
 from pathlib import Path
 from symtable import symtable
 from types import FunctionType
@@ -22,6 +20,7 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from ...kernel_cache import cache as kernel_cache
+from ..native import host_processor, link
 
 SIGNATURE = "void(int64, int64, CPointer(int64))"  # start, stop, args
 IMPORT = "from numba import cfunc\n"
@@ -34,7 +33,6 @@ PYTHON_WORDS = {"range", "len", "min", "max", "int", "float", "bool"}  # what Nu
 NUMBA_SETTINGS = """NUMBA_CPU_NAME NUMBA_CPU_FEATURES NUMBA_OPT NUMBA_LOOP_VECTORIZE NUMBA_SLP_VECTORIZE NUMBA_ENABLE_AVX
 NUMBA_DISABLE_INTEL_SVML NUMBA_BOUNDSCHECK"""  # environment variables that change the machine code
 EXTERNAL = re.compile(r"^declare [^@]*@\"?([\w.$]+)", re.MULTILINE)
-_libraries = count()
 
 
 def compile_kernel_text(text: str) -> int:
@@ -152,28 +150,3 @@ def link_object(name: str, payload: bytes) -> int:
         if address := llvm.address_of_symbol(external):
             library.import_symbol(external, address)
     return link(library, [name])[name]
-
-
-def link(library: llvm.JITLibraryBuilder, exports: Iterable[str]) -> dict[str, int]:
-    """The addresses of what a library defines; its code stays in memory until the process ends."""
-    for name in exports:
-        library.export_symbol(name)
-    tracker = library.link(_linker(), f"minifuse_{next(_libraries)}")  # each has its own names, and is never unloaded
-    tracker.detach()
-    return {name: tracker[name] for name in exports}
-
-
-def host_processor() -> tuple[str, str]:
-    """LLVM's name of this processor, and its features."""
-    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-
-
-@cache
-def _linker() -> llvm.LLJIT:
-    """LLVM's linker for code in memory; it reports what it cannot find, where the older engine ends the process."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    processor, features = host_processor()
-    target = llvm.Target.from_default_triple()
-    machine = target.create_target_machine(cpu=processor, features=features, opt=0, jit=True)  # of text: objects are done
-    return llvm.create_lljit_compiler(machine, suppress_errors=True)

@@ -8,15 +8,12 @@ tensors, or what the arguments mean.
 
 import ctypes
 import os
-import re
 from collections.abc import Callable
 from functools import cache
 from threading import Lock, Thread
 
-import llvmlite.binding as llvm
-
 from ...errors import MinifuseError
-from .compiler import link
+from ..native import METH_FASTCALL, METH_O, MethodDef, link_text
 from .pool import pool_text
 
 Drive = Callable[[int, int, int, bytes], None]
@@ -93,10 +90,14 @@ class _Pool:
 
     def __init__(self) -> None:
         words = ["done", "busy", "ticket", "started", "workers", "asleep", "locks"]
-        self._addresses = link(_library(), ["drive", "work", *words])
+        self._addresses = link_text(pool_text(), ["drive", "work", *words])
         self._starting = Lock()
-        self.drive: Drive = _function(b"drive", self._addresses["drive"], METH_FASTCALL, self._start)
-        self._work = _function(b"work", self._addresses["work"], METH_O, None)
+        self._definitions = [
+            MethodDef(b"drive", self._addresses["drive"], METH_FASTCALL),
+            MethodDef(b"work", self._addresses["work"], METH_O),
+        ]
+        self.drive: Drive = self._definitions[0].bound(self._start)
+        self._work = self._definitions[1].bound(None)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget_threads)
 
@@ -129,29 +130,6 @@ class _Pool:
         return ctypes.c_int64.from_address(self._addresses[name] + 8 * index)
 
 
-class _MethodDef(ctypes.Structure):
-    """How C tells Python of a function: PyMethodDef."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("address", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
-
-
-METH_O, METH_FASTCALL = 0x08, 0x80  # called with one object; with an array of objects and its length
-_definitions: list[_MethodDef] = []  # Python refers to them as long as it runs
-
-
-def _function(name: bytes, address: int, flags: int, self: object) -> Callable[..., None]:
-    """A Python function made of a C function, as an extension module has them."""
-    _definitions.append(_MethodDef(name, address, flags, None))
-    create = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_MethodDef), ctypes.py_object, ctypes.c_void_p)
-    function: Callable[..., None] = create(("PyCFunction_NewEx", ctypes.pythonapi))(_definitions[-1], self, None)
-    return function
-
-
 def _held_lock() -> int:
     """A lock of Python's C interface that is taken; it may be released, and taken, by any thread that knows its address."""
     allocate = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThread_allocate_lock", ctypes.pythonapi))
@@ -159,12 +137,3 @@ def _held_lock() -> int:
     lock: int = allocate()
     acquire(lock, 1)
     return lock
-
-
-def _library() -> llvm.JITLibraryBuilder:
-    """The text of the pool, and where Python's functions are that it calls."""
-    text = pool_text()
-    library = llvm.JITLibraryBuilder().add_ir(text)
-    for name in set(re.findall(r"@(_?Py\w+)", text)):
-        library.import_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
-    return library

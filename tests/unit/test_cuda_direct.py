@@ -1,0 +1,139 @@
+"""The shortest way to a launch. The driver is a fake here: it notes what it is asked for."""
+
+import ctypes
+import math
+from threading import Thread
+
+import numpy as np
+import pytest
+
+import minifuse as mf
+from minifuse.backends.cuda.direct import Driver, direct_launch
+
+ADDRESS, UINT = ctypes.c_void_p, ctypes.c_uint
+SLOTS = ctypes.POINTER(ADDRESS)
+
+
+class FakeDriver:
+    """cuLaunchKernel and cuCtxSetCurrent as C functions, which answer with `status`."""
+
+    def __init__(self, slots, several=False):
+        self.asked, self.used, self.status = [], [], 0
+
+        def launch(kernel, gx, gy, gz, bx, by, bz, shared, stream, places, extra):
+            values = [ctypes.string_at(places[k], 8) for k in range(slots)]
+            self.asked.append((kernel, (gx, gy, gz), (bx, by, bz), shared, stream, values, extra))
+            return self.status
+
+        def use(context):
+            self.used.append(context)
+            return 0
+
+        launch_type = ctypes.CFUNCTYPE(ctypes.c_int, ADDRESS, *[UINT] * 7, ADDRESS, SLOTS, ADDRESS)
+        self.functions = launch_type(launch), ctypes.CFUNCTYPE(ctypes.c_int, ADDRESS)(use)
+        at, use_at = [ctypes.cast(f, ADDRESS).value for f in self.functions]
+        self.driver = Driver(at, 7, use_at, 99) if several else Driver(at, 7)
+
+    def launch(self, kinds, constants=(), wide=(), whole=0, long_way=None):
+        """A direct launch of kernel 5; the long way gives what it was called with."""
+        long_way = long_way or (lambda *values: ("long", values))
+        return direct_launch(self.driver, 5, (1, 2, 3), (4, 5, 6), 70, kinds, constants, wide, whole, long_way)
+
+
+def i64(x):
+    return int(x).to_bytes(8, "little", signed=True)
+
+
+def test_everything_reaches_the_driver():
+    fake = FakeDriver(slots=5)
+    launch = fake.launch(("*f32", "f64", "i64"), constants=[-3, 2**40])
+    assert launch(64, -0.1, -9) is None
+    values = [i64(64), np.float64(-0.1).tobytes(), i64(-9), i64(-3), i64(2**40)]
+    assert fake.asked == [(5, (1, 2, 3), (4, 5, 6), 70, 7, values, None)]
+    assert fake.used == []
+
+
+@pytest.mark.parametrize("value", [0.1, -0.0, math.inf, -math.inf, 1e300, 1e-46, 3, 2**60, True, np.float32(0.3), np.int64(8)])
+def test_a_number_is_rounded_as_numpy_does(value):
+    fake = FakeDriver(slots=1)
+    fake.launch(("f32",))(value)
+    with np.errstate(over="ignore"):
+        assert fake.asked[0][5][0][:4] == np.float32(value).tobytes()
+
+
+def test_nan_stays_nan():
+    fake = FakeDriver(slots=1)
+    fake.launch(("f32",))(math.nan)
+    assert math.isnan(np.frombuffer(fake.asked[0][5][0][:4], np.float32)[0])
+
+
+@pytest.mark.parametrize(("a", "b", "last"), [(64, 4096, 1234), (64, 4100, 0), (72, 4096, 0), (8, 8, 0)])
+def test_addresses_choose_the_last_argument(a, b, last):
+    """Value 1 does not count: it is an operand that takes one element at a time anyway."""
+    fake = FakeDriver(slots=5)
+    fake.launch(("*f32", "*f32", "*f32"), constants=[11], wide=[0, 2], whole=1234)(a, 3, b)
+    assert fake.asked[0][5] == [i64(a), i64(3), i64(b), i64(11), i64(last)]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [(), (1,), (1, 2.0, 3), ("1", 2.0), (1.5, 2.0), (1, "2"), (None, 2.0), (2**63, 2.0), (1, 10**400)],
+    ids=repr,
+)
+def test_odd_values_take_the_long_way(values):
+    fake = FakeDriver(slots=2)
+    assert fake.launch(("*f32", "f32"))(*values) == ("long", values)
+    assert fake.asked == []
+
+
+def test_an_error_of_the_driver_takes_the_long_way():
+    fake = FakeDriver(slots=1)
+    fake.status = 719
+    assert fake.launch(("*f32",))(64) == ("long", (64,))
+    assert len(fake.asked) == 1
+
+
+def test_the_error_of_the_long_way_is_that_of_the_launch():
+    fake = FakeDriver(slots=1)
+
+    def refuse(*values):
+        raise mf.CudaError("this is what was wrong")
+
+    with pytest.raises(mf.CudaError, match="this is what was wrong"):
+        fake.launch(("*f32",), long_way=refuse)("no address")
+
+
+@pytest.mark.parametrize("kinds", [("*f32", "i32"), ("u8",)])
+def test_numbers_that_must_be_checked_have_no_short_way(kinds):
+    assert FakeDriver(slots=2).launch(kinds) is None
+
+
+def test_more_operands_than_the_mask_holds():
+    fake = FakeDriver(slots=66)
+    assert fake.launch(("*f32",) * 65, wide=[64], whole=4) is None
+    assert fake.launch(("*f32",) * 65, wide=[63], whole=4) is not None
+
+
+def test_with_several_gpus_the_context_is_set_first():
+    fake = FakeDriver(slots=1, several=True)
+    fake.launch(("*f32",))(64)
+    assert fake.used == [99]
+    assert len(fake.asked) == 1
+
+
+def test_many_threads():
+    """What a call packs is its own: no thread sees another's values."""
+    fake = FakeDriver(slots=3)
+    launch = fake.launch(("*f32", "i64"), constants=[5])
+
+    def work(first):
+        for k in range(first, first + 200):
+            launch(k, -k)
+
+    threads = [Thread(target=work, args=(1000 * k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(fake.asked) == 1600
+    assert all(slots == [slots[0], i64(-int.from_bytes(slots[0], "little")), i64(5)] for *_, slots, _ in fake.asked)

@@ -270,16 +270,20 @@ class Entry:
         self.run = self.plan.run if self.is_direct else self.finishing
 
     def finishing(self, *flat: Any) -> Any:
-        """Run, then do what is left."""
+        """Run, and do what is left before and after."""
+        self.mark(flat)
         return self.finished(self.plan.run(*flat), flat)
 
+    def mark(self, flat: Sequence[Any]) -> None:
+        """Before a run: note what it changes. What the run then keeps for gradients is newer than that."""
+        for k in self.found.written:
+            writes.mark(self.input(k, flat).buffer)
+
     def finished(self, results: Any, flat: Sequence[Any]) -> Any:
-        """After a run: mark what was written, set gradients, put results in their places."""
+        """After a run: set gradients, put results in their places."""
         if self.is_direct:
             return results
         results = results if isinstance(results, tuple) else (results,)
-        for k in self.found.written:
-            writes.mark(self.input(k, flat).buffer)
         changed = [(self.input(k, flat), place) for k, place in self.found.grads]
         for x, place in changed:
             x.grad = None if place is None else results[place]

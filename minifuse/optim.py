@@ -361,9 +361,9 @@ class Adam(Optimizer):
 
     def count(self, p: Tensor) -> int:
         """One more step of a parameter; how many it has taken."""
-        state = self.state.setdefault(p, {"step": 0})
-        state["step"] += 1
-        taken: int = state["step"]
+        state = self.state.setdefault(p, {})
+        taken: int = state.get("step", 0) + 1
+        state["step"] = taken
         return taken
 
 

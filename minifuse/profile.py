@@ -129,6 +129,7 @@ class Profile(Interceptor):
             with self.plan_time():
                 entry, flat = fused.entry(inputs, named)
                 run = self.instrumented(entry.plan)
+            entry.mark(flat)
             return entry.finished(run(*flat), flat)
 
     def raw(self, plan: Any, launch: Any) -> Any:

@@ -325,8 +325,11 @@ class Source:
                 self.line(f"{name} {operator.symbol}= {x}" if operator.symbol else f"{name} = {combined}")
             for k, e in elements:
                 self.store(k, e)
-        waiting: dict[Expression, str] = {e: self.place(f"out{k}") for k, e in parked.items()}
-        self.names = {e: name for e, name in known.items() if e not in done} | {**totals} | waiting
+        found: dict[Expression, str] = {e: self.place(f"out{k}") for k, e in parked.items()}
+        found |= totals
+        in_memory = {*parked.values(), *(folds if self.is_columns else ())}
+        found = {e: self.dialect.load(name, e.dtype) if e in in_memory else name for e, name in found.items()}
+        self.names = {e: name for e, name in known.items() if e not in done} | found
         for fold, name in totals.items():
             for line in self.dialect.after_fold(name, fold.operator):
                 self.line(line)

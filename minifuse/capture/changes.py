@@ -62,7 +62,7 @@ class Changes:
         value = value.clone() if is_of_others else value  # memory of its own
         memory.changed(x.views, value)
         if memory.tensor is not None and memory.tensor.requires_grad:  # it is a leaf with its new values too
-            memory.value = Same(len(memory.leaves))(memory.value)
+            memory.value = Same(len(memory.leaves))(memory.value.detach())
             memory.leaves.append(memory.value)
 
     def joined(self, memory: Memory) -> None:

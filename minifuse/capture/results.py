@@ -35,6 +35,7 @@ class Results:
         self.outputs: list[Node] = []
         self.cut, self.layouts, self.gives = set[int](), dict[Node, Layout](), set[int]()
         self.owners: dict[Node, Memory] = {}
+        self.values: dict[Memory, Node] = {}  # where they are not those of the memory
         self.known: dict[int, Result | Input] = {}  # by the captured tensor's id
 
     def place(self, x: Any) -> Any:
@@ -64,14 +65,15 @@ class Results:
             for view in x.views:
                 node = view(node)
         else:
-            node = memory.value
+            node = self.values.get(memory, memory.value)
+            owned = node if memory.is_copy and isinstance(node.function, View) else base(node)
+            while self.owners.setdefault(owned, memory) is not memory:  # equal values in memory of another's
+                owned = node = self.values[memory] = node.clone()
             for view in x.views:  # as they are: results may share memory
                 node = view(node)
-            owned = memory.value if memory.is_copy and isinstance(memory.value.function, View) else base(node)
-            while self.owners.setdefault(owned, memory) is not memory:
-                owned = node = node.clone()
-            if (layout := lying(memory.value, memory.layout)) is not None:
-                self.layouts[base(node)] = layout
+            under = base(node)
+            if (layout := lying(under.shape, memory.layout)) is not None:
+                self.layouts[under] = layout
         is_spent = x.requires_grad and self.capture.gradients.is_spent(x)
         if x.cut or is_spent:
             self.cut.add(len(self.outputs))
@@ -101,13 +103,12 @@ def laid_out(result: Node, inputs: Sequence[Captured]) -> Layout:
         return row_major(result.shape)
 
 
-def lying(value: Node, layout: Layout) -> Layout | None:
-    """How a value's base is to lie, so that the value does in a layout; None where more is between them than dims of size 1."""
-    under = base(value)
-    if under.shape == layout.shape:
+def lying(shape: tuple[int, ...], layout: Layout) -> Layout | None:
+    """A layout as one of a shape that differs in dims of size 1 at most; None where more is between them."""
+    if shape == layout.shape:
         return layout
-    is_same = [n for n in under.shape if n > 1] == [n for n in layout.shape if n > 1]
-    return layout.reshape(*under.shape) if is_same and layout.size else None
+    is_same = [n for n in shape if n > 1] == [n for n in layout.shape if n > 1]
+    return layout.reshape(*shape) if is_same and layout.size else None
 
 
 def is_repeated(shape: tuple[int, ...], result: tuple[int, ...]) -> bool:

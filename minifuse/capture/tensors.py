@@ -46,7 +46,7 @@ class Memory:
             return look(self.value, views)
         if self.tensor is None or not self.tensor.requires_grad:
             return self.whole.seen((*self.window, *views))
-        leaf = Same("leaf")(self.whole.seen(self.window))  # it is one with its new values too
+        leaf = Same("leaf")(self.whole.seen(self.window).detach())  # it is one with its new values too
         if all(leaf is not known for known in self.leaves):
             self.leaves.append(leaf)
         return look(leaf, views)

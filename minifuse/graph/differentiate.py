@@ -73,6 +73,8 @@ class Backward:
         Indices of the arguments that receive a gradient, in the order of the results.
     is_changed
         Whether its own gradient would need what an argument was before, or after, a change in place; there is none then.
+    is_gone
+        Whether it needs what an argument was before a change in place.
     function, differentiable
         The backward pass, of (inputs, gradients of the outputs, saved), or of (..., outputs among saved) to be
         differentiated again.
@@ -105,9 +107,10 @@ class Backward:
         self.selected = {base(*x.inputs) for x in forward if isinstance(x.function, Fold) and x.function.operator.selects}
         lost = set(changed)
         once = self._kept(forward, outputs, recompute, lost) | set(asked[len(wanted) :])
-        again = {under_reshapes(y): k for k, y in enumerate(outputs)}
+        again = {under_reshapes(y): k for k, y in enumerate(outputs) if k not in cut}
         used_once, used_again = frontier(gradients, once), frontier(gradients, {*again, *asked[len(wanted) :]})
         is_lost = bool(lost.intersection(used_again).difference(used_once))
+        self.is_gone = any(x in lost for x in topological(gradients, lambda x: () if x in once else x.inputs))
         needed = dict.fromkeys(used_once if is_lost else used_once + used_again)
         read = {x.function for x in needed}  # a number may have taken a dtype since it was given
         self.inputs = [k for k, x in enumerate(arguments) if x.function in read]

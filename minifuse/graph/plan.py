@@ -203,15 +203,20 @@ class Call:
             raise GradientError(FREED)
         for x in kept:
             if isinstance(x, Array) and x.buffer.written > self.clock:
-                raise GradientError(
-                    f"backward: a tensor of shape {x.shape} that the gradient of {name_of(self.plan.function)} needs was "
-                    "changed in place after it was used; change a clone(), or compute the value again"
-                )
+                raise changed_since(f"a tensor of shape {x.shape}", self.plan.function)
         return self.plan.gradients(self, gradients)
 
     def release(self) -> None:
         """Let go of what was kept."""
         self.edges, self.kept = (), None  # type: ignore[assignment]
+
+
+def changed_since(what: str, function: Any) -> GradientError:
+    """The error of a gradient that needs what is no longer there."""
+    return GradientError(
+        f"backward: {what} that the gradient of {name_of(function)} needs was changed in place after it was used; change a "
+        "clone(), or compute the value again"
+    )
 
 
 class Program(NamedTuple):
@@ -234,6 +239,12 @@ class Program(NamedTuple):
     """How outputs are to lie."""
     leaves: Mapping[Node, Node] = MappingProxyType({})
     """Nodes that stand for an argument too, where its gradient is asked for: what it was changed to in place."""
+
+    def changed(self) -> list[Node]:
+        """The arguments that are changed in place, and all that stand for memory which they share."""
+        found = [argument for argument, _ in self.stores]
+        shared = {self.windows[node][0] for node in found if node in self.windows}
+        return found + [node for node, (index, _) in self.windows.items() if index in shared]
 
 
 class Made(NamedTuple):
@@ -329,8 +340,7 @@ class Plan:
         program = self.program
         backward = None
         if wanted:
-            changed = [base(argument) for argument, _ in program.stores]
-            how = program.cut, self.recompute, program.leaves, changed
+            how = program.cut, self.recompute, program.leaves, program.changed()
             backward = Backward(self.arguments, self.outputs, wanted, *how)
         if backward is None or not backward.receivers:
             return None
@@ -400,6 +410,8 @@ class Plan:
         backward = self.backward
         assert backward is not None
         arrived = [self.zeros(y) if g is None else g for y, g in zip(self.outputs, arrived, strict=True)]
+        if backward.is_gone:
+            raise changed_since("an argument", self.function)
         count = len(backward.inputs)
         kept, saved = call_.kept[:count], call_.kept[count:]
         if not mode.is_recording:

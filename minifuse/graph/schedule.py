@@ -175,7 +175,7 @@ class Schedule:
         self.steps.append(Launch(around, node.shape, (), [(slot, layout)], read))
         part = slot, function.part(layout)
         if new.is_number:
-            new = Full(part[1].shape, node.dtype)(new)
+            new = Full(part[1].shape, node.dtype)(new.to(node.dtype))
         is_apart = base(new) in self.roots or isinstance(new.function, View | Matmul | Embed | Insert)
         if new in self.place or is_apart:
             self.steps.append(Launch(copy_of(node), part[1].shape, (), [part], [self.locate(new)]))
@@ -372,8 +372,8 @@ class Schedule:
 
     def rename(self, source: Place, target: Place, first: int) -> bool:
         """Let what was to lie in a buffer lie in a target, from step `first` on, which makes it; False if it cannot."""
-        if source[0] < self.first:
-            return all(source[0] != slot for step in self.steps[first + 1 :] for slot, _ in step.inputs)
+        if source[0] < self.first:  # it is what another argument becomes
+            return False
         later = [place for step in self.steps[first + 1 :] for place in [*step.inputs, *step.outputs]]
         known = {place: moved(place, source, target) for place in [*later, *self.place.values()]}
         if None in known.values():

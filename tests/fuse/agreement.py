@@ -136,6 +136,8 @@ def identities(tensors):
 def compare(unfused, fused, is_exact, host=True, laid_out=True):
     """A fused call against the same call unfused; with `laid_out`, results lie in memory alike."""
     if unfused.error is not None or fused.error is not None:
+        if fused.error is None and isinstance(unfused.error, mf.GradientError) and "in place after" in str(unfused.error):
+            return  # a fused function keeps what its gradients need, and tells apart what lies side by side in a buffer
         if type(unfused.error) is not type(fused.error):
             raise AssertionError(f"unfused: {unfused.error!r}\nfused: {fused.error!r}") from fused.error
         for a, b in zip(fused.before, fused.bases, strict=True):

@@ -231,6 +231,8 @@ class Growth:
     def choice(self):
         x = self.pick()
         y = self.matching(x)
+        if x.startswith("g"):  # Python turns `outside < inside` around, so a result would lie in memory like the other one
+            x, y = y, x
         forms = [
             "mf.where({0} > {1}, {0}, 1)", "mf.where({0} != 0, {0} * 2, {1})", "{0} > {1}", "({0} <= 0.5) | ({1} > 0)",
             "mf.where({0} < {1}, {1}, {2})", "({0} == {1}).to('float32')", "~({0} > 0.25)", "mf.where({0} > 0, {2}, {1})",

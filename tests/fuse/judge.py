@@ -26,10 +26,9 @@ class Judged:
 
     def like(self, a):
         a = np.asarray(a)
+        a = a.astype(self.judge.precision) if a.dtype.kind == "f" and a.dtype != self.judge.precision else a
         self.judge.steps_taken.append(a.copy())
-        return Judged(
-            a.astype(self.judge.precision) if a.dtype.kind == "f" and a.dtype != self.judge.precision else a, self.judge
-        )
+        return Judged(a, self.judge)
 
     def __getitem__(self, index):
         entries = index if isinstance(index, tuple) else (index,)
@@ -48,7 +47,10 @@ class Judged:
         return self.like(self.a.transpose(order))
 
     def expand(self, *shape):
-        return self.like(np.broadcast_to(self.a, shape))
+        a = np.broadcast_to(self.a, shape)
+        if all(s for n, s in zip(a.shape, a.strides, strict=True) if n > 1):  # nothing is repeated, so it may be written to
+            a = np.lib.stride_tricks.as_strided(self.a, a.shape, a.strides)
+        return self.like(a)
 
     def reshape(self, *shape):
         self.judge.is_ambiguous |= self.ndim > 1
@@ -119,11 +121,11 @@ class Judged:
         return self.like(self.a.argmax(dim, keepdims=keepdim))
 
     def softmax(self, dim):
-        e = np.exp(self.a - self.a.max(dim, keepdims=True))
+        e = np.exp(FLOAT(1) * (self.a * 1 - self.a.max(dim, keepdims=True)))
         return self.like(e / e.sum(dim, keepdims=True))
 
     def logsumexp(self, dim=None, keepdim=False):
-        return self.like(np.log(np.exp(self.a).sum(dim, keepdims=keepdim)))
+        return self.like(np.log(np.exp(self.a * FLOAT(1)).sum(dim, keepdims=keepdim)))
 
     def clip(self, low=None, high=None):
         for end in (low, high):
@@ -217,17 +219,18 @@ class Judge:
         self.precision, self.margin, self.bend, self.is_ambiguous = precision, np.inf, np.inf, False
         self.steps_taken = []
         one = lambda f: lambda x: x.like(f(x.a))  # noqa: E731
+        smooth = lambda f: one(lambda a: f(a if a.dtype.kind == "f" else a.astype(FLOAT)))  # noqa: E731  # not in float16
         two = lambda f: lambda x, y: (x if isinstance(x, Judged) else y).like(f(plain(x), plain(y)))  # noqa: E731
         self.mf = SimpleNamespace(
-            exp=one(np.exp),
-            log=one(np.log),
-            log1p=one(np.log1p),
-            sqrt=one(np.sqrt),
-            tanh=one(np.tanh),
-            sin=one(np.sin),
-            cos=one(np.cos),
-            sigmoid=one(lambda a: 1 / (1 + np.exp(-a))),
-            relu=one(lambda a: self.bent(np.maximum, a, 0)),
+            exp=smooth(np.exp),
+            log=smooth(np.log),
+            log1p=smooth(np.log1p),
+            sqrt=smooth(np.sqrt),
+            tanh=smooth(np.tanh),
+            sin=smooth(np.sin),
+            cos=smooth(np.cos),
+            sigmoid=smooth(lambda a: 1 / (1 + np.exp(-a))),
+            relu=one(lambda a: self.bent(np.maximum, a, a.dtype.type(0))),
             abs=one(lambda a: self.bent(lambda a, _: np.abs(a), a, 0)),
             maximum=two(lambda a, b: self.bent(np.maximum, a, b)),
             minimum=two(lambda a, b: self.bent(np.minimum, a, b)),
@@ -243,7 +246,8 @@ class Judge:
         )
         self.numpy = SimpleNamespace(
             **{n: two(getattr(np, n)) for n in ("add", "multiply", "maximum", "subtract")},
-            **{n: one(getattr(np, n)) for n in ("exp", "tanh", "sqrt", "abs", "negative", "square", "sin")},
+            **{n: smooth(getattr(np, n)) for n in ("exp", "tanh", "sqrt", "sin")},
+            **{n: one(getattr(np, n)) for n in ("abs", "negative", "square")},
             sum=lambda x, axis=None, keepdims=False: x.sum(axis, keepdims),
             where=self.mf.where,
             transpose=lambda x: x.T,

@@ -80,8 +80,15 @@ def test_gradients_in_compiled_kernels(program):
 
 @share(0.16)
 @given(programs(longest=8, max_dims=2))
-def test_values_on_a_simulated_gpu(program):
+def test_values_on_a_gpu(program):
+    """Simulated where there is none."""
     check(program, "cuda")
+
+
+@share(0.12)
+@given(programs(longest=6, max_dims=2, wants_grad=True, changes=False))
+def test_gradients_on_a_gpu(program):
+    check(program, "cuda", gradients=1)
 
 
 # Backward inside of what is fused.
@@ -295,12 +302,17 @@ def a_reshape_of_what_was_filled(x):
     return t.unsqueeze(0).sum(0)
 
 
+def bools_folded_by_columns(x):
+    m = x @ x.T > 0
+    return m.logsumexp(0, True), m.any(0), m.max(0) == m
+
+
 FOUND = [
     many_functions, product_before_and_sum_after, read_backwards_after_a_change, onto_itself, part_of_itself,
     two_kinds_of_layout, detached_views, constants_and_their_views, the_same_twice, numbers_in_a_product,
     product_of_a_condition, copied_over, filled_then_read_through_views,
     backwards_of_a_copy, overwritten_by_one_element, a_bool_filled_with_three,
-    a_reshape_of_what_was_filled,
+    a_reshape_of_what_was_filled, bools_folded_by_columns,
 ]  # fmt: skip
 
 
@@ -354,6 +366,62 @@ def test_a_leaf_whose_memory_is_changed_through_another(part):
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_same_value_stored_twice(backend):
+    """As where all gradients are set to zero."""
+
+    def program(x, y, z):
+        x.zero_()
+        y.zero_()
+        z[::-1] += 1
+        return z.copy_(x), z * 2
+
+    found = []
+    for f in (program, mf.fuse(program)):
+        xs = [mf.full((4,), 5.0, backend=backend) for _ in range(3)]
+        f(*xs)
+        found.append([x.tolist() for x in xs])
+    assert found == [[[0.0] * 4] * 3] * 2
+
+
+@pytest.mark.parametrize("part", [np.s_[1:], np.s_[::-1], np.s_[:1]], ids=str)
+def test_a_leaf_that_is_changed_in_part(part):
+    """Its gradient is that of its new values; nothing flows to it a second time as to what lay there before."""
+
+    def through_another(leaf, other):
+        other[part] *= 3
+        return leaf * leaf
+
+    def through_a_view(leaf, other):
+        inside = leaf.detach()
+        inside[part] *= 3
+        return inside + leaf * leaf
+
+    for program in (through_another, through_a_view):
+        found = []
+        for f in (program, mf.fuse(program)):
+            base = mf.tensor([1.0, 2.0, 3.0])
+            leaf = base.detach().requires_grad_()
+            f(leaf, base).sum().backward()
+            found.append((leaf.grad.tolist(), base.tolist()))
+        assert found[0] == found[1]
+
+
+def test_a_second_derivative_beside_a_detached_result():
+    def program(x):
+        t = x * x
+        return t @ x, t.detach()
+
+    found = []
+    for f in (program, mf.fuse(program)):
+        x = mf.tensor([1.0, -2.0], requires_grad=True)
+        f(x)[0].backward(create_graph=True)
+        first, x.grad = x.grad, None
+        (first * first).sum().backward()
+        found.append(x.grad.tolist())
+    assert found[0] == found[1] == [36.0, -288.0]
+
+
 def needed_before(leaf, x):
     t = x * 2
     x += 1
@@ -388,16 +456,48 @@ def test_gradients_where_what_they_need_is_changed(program, backend):
         y.sum().backward(create_graph=True)
 
 
-def test_an_operand_that_is_changed_is_refused_as_it_is_unfused():
-    def program(leaf, x):
+@pytest.mark.parametrize("part", [np.s_[1:], np.s_[:], np.s_[::-1]], ids=str)
+def test_gradients_where_what_they_need_is_changed_through_another(part):
+    """Arguments that overlap: the new values are taken after the change, and the old ones are refused, as they are unfused."""
+
+    def after(leaf, x, other):
+        other += 1
+        return leaf * x
+
+    def before(leaf, x, other):
         y = leaf * x
-        x += 1
+        other += 1
         return y
 
-    for f in (program, mf.fuse(program)):
-        y = f(mf.ones(3, requires_grad=True), mf.ones(3))
+    x = mf.tensor([0.5, -0.5, 2.0])
+    leaf = mf.ones(3, requires_grad=True)
+    mf.fuse(after)(leaf, x, x[part]).sum().backward()
+    assert leaf.grad.tolist() == x.tolist() != [0.5, -0.5, 2.0]
+    for f in (before, mf.fuse(before)):
+        y = f(leaf, x, x[part])
         with pytest.raises(mf.GradientError, match="changed in place after it was used"):
             y.sum().backward()
+
+
+def test_what_lies_beside_a_change_is_not_changed():
+    """The halves of one buffer; and memory of the function's own, of which the old values are kept."""
+
+    def beside(leaf, x, other):
+        y = leaf * x
+        other += 1
+        return y
+
+    def inside(leaf, x, other):
+        t = mf.exp(other)
+        y = leaf * t
+        t += t
+        return y
+
+    both = mf.tensor([0.5, -0.5, 2.0, 0.0, 0.25, 0.5])
+    for f, expected in ((beside, both[:3].numpy()), (inside, np.exp(both[3:].numpy() + 1))):
+        leaf = mf.ones(3, requires_grad=True)
+        mf.fuse(f)(leaf, both[:3], both[3:]).sum().backward()
+        np.testing.assert_allclose(leaf.grad.numpy(), expected, rtol=1e-6)
 
 
 def test_a_result_written_to_changes_no_other_call():

@@ -53,7 +53,9 @@ def test_everything_reaches_the_driver():
     assert fake.used == []
 
 
-@pytest.mark.parametrize("value", [0.1, -0.0, math.inf, -math.inf, 1e300, 1e-46, 3, 2**60, True, np.float32(0.3), np.int64(8)])
+@pytest.mark.parametrize(
+    "value", [0.1, -0.0, math.inf, -math.inf, 1e300, 1e-46, 3, 2**60, True, np.float32(0.3), np.int64(8)]
+)
 def test_a_number_is_rounded_as_numpy_does(value):
     fake = FakeDriver(slots=1)
     fake.launch(("f32",))(value)

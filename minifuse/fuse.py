@@ -101,7 +101,7 @@ class Fused:
             except AttributeError:  # there are numbers among them
                 run = self.runs.get((mode.is_recording, self.look(), *[getattr(x, "spec", None) or type(x) for x in inputs]))
             if run is not None:
-                return run(*inputs, *tensors) if (tensors := self.outside.tensors) else run(*inputs)
+                return run(*inputs)
         return self.general(inputs, named)
 
     def general(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -135,10 +135,15 @@ class Fused:
             is_plain = not (named or self.baked or self.writes or self.reads_grads or len(outside) > 1)
             if is_plain and all(isinstance(x, Tensor) or type(x) in (int, float) for x in inputs):
                 kinds = [x.spec if isinstance(x, Tensor) else type(x) for x in inputs]
-                self.runs[(mode.is_recording, looks[0], *kinds)] = found.run
+                self.runs[(mode.is_recording, looks[0], *kinds)] = self.plain_run(found.run)
             elif not is_plain:
                 self.runs.clear()
         return found, flat
+
+    def plain_run(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        """A run that takes the arguments alone: tensors from outside are those of the last look."""
+        outside = self.outside
+        return (lambda *inputs: run(*inputs, *outside.tensors)) if outside.tensors else run
 
     def more(self, flat: Sequence[Any]) -> Any:
         """What a call depends on besides, as far as captures have found out."""

@@ -14,6 +14,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
+from operator import attrgetter
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -28,6 +29,8 @@ MOST = 100_000  # places that are looked at
 OURS = ("minifuse", "numpy", "builtins", *sys.stdlib_module_names)
 
 SETTINGS = ("types", "argparse", "collections", "configparser", "_thread")  # whose objects hold what a user puts there
+CONTENTS = attrgetter("cell_contents")
+DEFAULTS = attrgetter("__defaults__"), attrgetter("__kwdefaults__")
 METHOD = (FunctionType, staticmethod, classmethod, property)
 
 Place = tuple[Callable[[Any], Any], Any]  # how to read, and what of it
@@ -212,12 +215,12 @@ class Search:
             self.key.append(Same(function))
             for cell in function.__closure__ or ():
                 if callable(getattr(cell, "cell_contents", None)):  # as in `mf.grad(f)`, and in what a decorator makes
-                    self.found(partial(getattr, cell), "cell_contents")
+                    self.found(CONTENTS, cell)
             return
         for cell in function.__closure__ or ():
-            self.found(partial(getattr, cell), "cell_contents")
-        for part in ("__defaults__", "__kwdefaults__"):
-            self.found(partial(getattr, function), part)
+            self.found(CONTENTS, cell)
+        for part in DEFAULTS:
+            self.found(part, function)
         names = frozenset(names_in(function.__code__))
         for name in sorted(names):
             if name in function.__globals__:

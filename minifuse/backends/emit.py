@@ -326,7 +326,7 @@ class Source:
             for k, e in elements:
                 self.store(k, e)
         found: dict[Expression, str] = {e: self.place(f"out{k}") for k, e in parked.items()}
-        found |= totals
+        found.update(totals.items())
         in_memory = {*parked.values(), *(folds if self.is_columns else ())}
         found = {e: self.dialect.load(name, e.dtype) if e in in_memory else name for e, name in found.items()}
         self.names = {e: name for e, name in known.items() if e not in done} | found

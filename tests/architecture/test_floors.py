@@ -28,6 +28,8 @@ FLOORS = (
     ("storage",),
     ("kernel_cache",),
     ("simt.*",),
+    ("backends.native",),
+    ("backends.direct",),
     ("backends.operand",),
     ("backends.decomposed",),
     ("backends.base",),

@@ -141,7 +141,7 @@ def compare(unfused, fused, is_exact, host=True, laid_out=True):
         if type(unfused.error) is not type(fused.error):
             raise AssertionError(f"unfused: {unfused.error!r}\nfused: {fused.error!r}") from fused.error
         for a, b in zip(fused.before, fused.bases, strict=True):
-            if not fused.tree:
+            if fused.tree is None:
                 np.testing.assert_array_equal(a, b, err_msg="an argument was changed by a call that failed")
         return
     kinds, expected = shape_of_tree(fused.tree, laid_out), shape_of_tree(unfused.tree, laid_out)

@@ -429,7 +429,8 @@ class Growth:
             self.tame(each)
         if line.startswith("!"):
             target = text.split("[")[0].split(".")[0].split(" ")[0]
-            if isinstance(self.scope.get(target), Judged) and is_wild(self.scope[target].a):
+            seen = self.scope.get(target)
+            if isinstance(seen, Judged) and is_wild(seen.a) and seen.a.flags.writeable:
                 line = f"{target}[...] = ({target}.clip(-4, 4) * 4 // 1 / 4).to({target}.dtype)"
                 self.lines.append(line)
                 exec(line, self.scope)

@@ -458,7 +458,7 @@ def test_gradients_where_what_they_need_is_changed(program, backend):
 
 @pytest.mark.parametrize("part", [np.s_[1:], np.s_[:], np.s_[::-1]], ids=str)
 def test_gradients_where_what_they_need_is_changed_through_another(part):
-    """Arguments that overlap: the new values are taken after the change, and the old ones are refused, as they are unfused."""
+    """Arguments that overlap: after the change the new values are taken; the old ones are refused, as they are unfused."""
 
     def after(leaf, x, other):
         other += 1

@@ -15,9 +15,9 @@ import numpy.typing as npt
 from ...errors import OutOfMemoryError
 from ...kernel_cache import cache as kernel_cache
 from ...storage import Buffer, Pool
+from ..direct import Driver, direct_launch
 from . import driver
 from .compiler import compile_ptx, cubin_of, flavour
-from .direct import Driver, direct_launch
 from .geometry import Geometry
 
 OPT_IN = 40 * 1024  # bytes of dynamic shared memory; a kernel must ask for more than 48 KB, static memory counted

@@ -29,12 +29,40 @@ from ...kernels import (
 from ...layout import Layout
 from ...operators import Operator
 from ..base import Backend, Launcher, Operand, ScalarFunction, check_fits, identity_of, load, needs_an_element
+from ..direct import direct_run
 from . import any_function
 from .compiler import compile_kernel_text
 from .dialect import source
 from .driver import count_chunks, driver
 from .gemm import bind_matmul
 from .product import StagedProduct
+
+
+class BoundKernel:
+    """A kernel with all that its launch passes but addresses and numbers."""
+
+    def __init__(
+        self, address: int, count: int, chunks: int, addresses: int, numbers: Sequence[Parameter], constants: Sequence[int]
+    ) -> None:
+        self.address, self.count, self.chunks = address, count, chunks
+        self.addresses, self.numbers, self.constants = addresses, numbers, constants
+        self.drive, self.pack = driver(), packer(addresses, numbers)
+        self.rest = np.array(constants, np.int64).tobytes()
+
+    def __call__(self, *values: Any) -> None:
+        """Launch, on one thread or on several."""
+        try:
+            self.drive(self.address, self.count, self.chunks, self.pack(*values) + self.rest)
+        except struct.error:
+            refuse(values[self.addresses :], [p.dtype for p in self.numbers])
+            raise
+
+    def direct(self) -> Callable[..., Any]:
+        """The same by the shortest way, where one thread does it and no number must be checked."""
+        if self.chunks > 1 or any(p.dtype is int32 for p in self.numbers):
+            return self
+        kinds = ["i64"] * self.addresses + ["f64" if p.dtype.is_float else "i64" for p in self.numbers]
+        return direct_run(self.address, self.count, kinds, self.constants, self)
 
 
 class ParallelBackend(Backend):
@@ -56,22 +84,11 @@ class ParallelBackend(Backend):
         nest = Nest(shape, dims, [*outputs, *inputs])
         if nest.is_empty:
             return lambda *values: None
-        numbers = kernel.each(Parameter)
-        pack = packer(len(outputs) + len(inputs) + len(raws), numbers)
         strides = [*nest.runtime_strides(), *[s for x in raws for s in x.strides if stride_class(s) == "s"]]
-        constants = np.array([*nest.sizes[1:], *strides], np.int64).tobytes()
-        drive, address = driver(), compile_kernel_text(source(kernel, nest.rows, nest.classes, stride_classes(raws)))
-        count = nest.sizes[0]
-        chunks = count_chunks(count, nest.points * kernel.cost())
-
-        def launch(*values: Any) -> None:
-            try:
-                drive(address, count, chunks, pack(*values) + constants)
-            except struct.error:
-                refuse(values[-len(numbers) :], [p.dtype for p in numbers])
-                raise
-
-        return launch
+        address = compile_kernel_text(source(kernel, nest.rows, nest.classes, stride_classes(raws)))
+        chunks = count_chunks(nest.sizes[0], nest.points * kernel.cost())
+        addresses = len(outputs) + len(inputs) + len(raws)
+        return BoundKernel(address, nest.sizes[0], chunks, addresses, kernel.each(Parameter), [*nest.sizes[1:], *strides])
 
     def source(
         self,

@@ -1,13 +1,13 @@
-"""A launch from Python straight to the driver: what is left of it once all that can be is done before.
+"""A launch from Python straight to a kernel, or to the driver of a GPU: what is left once all that can be is done before.
 
-One C function serves all kernels. It belongs to a record that holds the address of the driver's `cuLaunchKernel`, the
-kernel, grid and block, and the arguments that do not change. It writes the values of a call behind those, on its own stack,
-and asks the driver. Where anything is not as it should be (a value of another type, a number that does not fit, an error of
-the driver, a thread without a GPU) it starts anew, the long way, which says what is wrong or puts it right.
+One C function serves all kernels of a kind. It belongs to a record that holds the address of the kernel, over what it runs,
+and the arguments that do not change. It writes the values of a call and those arguments on its own stack, and goes on:
 
-    addresses and numbers of a call -> slots of 8 bytes -> cuLaunchKernel(kernel, grid, block, ..., slots)
+    addresses and numbers of a call -> slots of 8 bytes -> kernel(0, count, slots)                              CPU
+                                                        -> cuLaunchKernel(kernel, grid, block, ..., slots)      GPU
 
-The way through `cuda.core` takes 1 to 2 us longer, of 4 to 6: it looks at every argument anew.
+Where anything is not as it should be (a value of another type, a number that does not fit, an error of the driver, a thread
+without a GPU) it starts anew, the long way, which says what is wrong or puts it right.
 
 References
 ----------
@@ -19,17 +19,18 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from ..native import METH_FASTCALL, MethodDef, link_text
+from .native import METH_FASTCALL, MethodDef, link_text
 
 TEXT = """
 %Record = type {
-  ptr, ptr,        ;  0 cuLaunchKernel, the kernel
+  ptr, ptr,        ;  0 of a GPU cuLaunchKernel, and the kernel; else only the kernel
   i32, i32, i32,   ;  2 blocks along x, y, z
   i32, i32, i32,   ;  5 threads along x, y, z
   i32, i32,        ;  8 bytes of dynamic shared memory; nothing
   ptr, ptr, ptr,   ; 10 stream; cuCtxSetCurrent, or null where there is one GPU; context
   i64, i64,        ; 13 how many values a call brings, how many arguments there are
-  i64, i64         ; 15 bit k: value k is an address on which it depends whether the last argument is this, or 0
+  i64, i64         ; 15 bit k: value k is an address on which it depends whether the last argument is this, or 0;
+                   ;    of a CPU nothing, and over how many points of its first axis the kernel runs
 }                  ; behind it: the kind of each value, then all arguments, 8 bytes each
 
 @_Py_NoneStruct = external global i8
@@ -45,24 +46,23 @@ declare void   @Py_IncRef(ptr)
 declare ptr    @PyEval_SaveThread()
 declare void   @PyEval_RestoreThread(ptr)
 
-; launch(*values), as Python calls it. It belongs to a tuple: the record as bytes, and the long way as a function.
-define ptr @launch(ptr %owner, ptr %values, i64 %length) {
+; The arguments of a launch: the constants, with the values of this call before them. Gives whether all went well, and which
+; bits are set in any address that counts.
+define internal { i1, i64 } @pack(ptr %record, ptr %values, i64 %length, ptr %slots) {
 entry:
-  %bytes = call ptr @PyTuple_GetItem(ptr %owner, i64 0)
-  %record = call ptr @PyBytes_AsString(ptr %bytes)
   %count_at = getelementptr %Record, ptr %record, i64 0, i32 13
   %count = load i64, ptr %count_at
   %total_at = getelementptr %Record, ptr %record, i64 0, i32 14
   %total = load i64, ptr %total_at
+  %mask_at = getelementptr %Record, ptr %record, i64 0, i32 15
+  %mask = load i64, ptr %mask_at
   %kinds = getelementptr %Record, ptr %record, i64 1
   %constants = getelementptr i64, ptr %kinds, i64 %count
-  %slots = alloca i64, i64 %total
-  %places = alloca ptr, i64 %total
   %is_count = icmp eq i64 %length, %count
-  br i1 %is_count, label %copy, label %long_way
+  br i1 %is_count, label %copy, label %failed
 
-copy:                                                    ; the arguments as they stand, and a pointer to each
-  %i = phi i64 [ 0, %entry ], [ %i_next, %copy_one ]
+copy:
+  %i = phi i64 [ %count, %entry ], [ %i_next, %copy_one ]
   %is_copied = icmp eq i64 %i, %total
   br i1 %is_copied, label %convert, label %copy_one
 copy_one:
@@ -70,23 +70,21 @@ copy_one:
   %to = getelementptr i64, ptr %slots, i64 %i
   %constant = load i64, ptr %from
   store i64 %constant, ptr %to
-  %place = getelementptr ptr, ptr %places, i64 %i
-  store ptr %to, ptr %place
   %i_next = add i64 %i, 1
   br label %copy
 
-convert:                                                 ; the values of this call, over the first of them
+convert:
   %k = phi i64 [ 0, %copy ], [ %k_next, %convert_next ]
   %ored = phi i64 [ 0, %copy ], [ %ored_next, %convert_next ]
   %is_converted = icmp eq i64 %k, %count
-  br i1 %is_converted, label %choose, label %convert_one
+  br i1 %is_converted, label %converted, label %convert_one
 convert_one:
   %object_at = getelementptr ptr, ptr %values, i64 %k
   %object = load ptr, ptr %object_at
   %slot = getelementptr i64, ptr %slots, i64 %k
   %kind_at = getelementptr i64, ptr %kinds, i64 %k
   %kind = load i64, ptr %kind_at
-  switch i64 %kind, label %long_way [ i64 0, label %whole  i64 1, label %single  i64 2, label %double ]
+  switch i64 %kind, label %failed [ i64 0, label %whole  i64 1, label %single  i64 2, label %double ]
 single:
   %wide = call double @PyFloat_AsDouble(ptr %object)
   %narrow = fptrunc double %wide to float
@@ -99,8 +97,6 @@ double:
 whole:
   %integer = call i64 @PyLong_AsLongLong(ptr %object)
   store i64 %integer, ptr %slot
-  %mask_at = getelementptr %Record, ptr %record, i64 0, i32 15
-  %mask = load i64, ptr %mask_at
   %shifted = lshr i64 %mask, %k
   %bit = and i64 %shifted, 1
   %all_or_none = sub i64 0, %bit
@@ -112,17 +108,78 @@ convert_next:
   %k_next = add i64 %k, 1
   br label %convert
 
-choose:                                                  ; are all addresses that count multiples of 16?
+converted:
   %error = call ptr @PyErr_Occurred()
-  %is_error = icmp ne ptr %error, null
-  br i1 %is_error, label %long_way, label %is_one_to_choose
-is_one_to_choose:
+  %is_well = icmp eq ptr %error, null
+  %found = insertvalue { i1, i64 } undef, i1 %is_well, 0
+  %found_bits = insertvalue { i1, i64 } %found, i64 %ored, 1
+  ret { i1, i64 } %found_bits
+failed:
+  ret { i1, i64 } zeroinitializer
+}
+
+define internal ptr @take_the_long_way(ptr %owner, ptr %values, i64 %length) {
+  call void @PyErr_Clear()
+  %function = call ptr @PyTuple_GetItem(ptr %owner, i64 1)
+  %result = call ptr @PyObject_Vectorcall(ptr %function, ptr %values, i64 %length, ptr null)
+  ret ptr %result
+}
+
+; run(*values) and launch(*values), as Python calls them. They belong to a tuple: the record as bytes, and the long way.
+
+define ptr @run(ptr %owner, ptr %values, i64 %length) {
+entry:
+  %bytes = call ptr @PyTuple_GetItem(ptr %owner, i64 0)
+  %record = call ptr @PyBytes_AsString(ptr %bytes)
+  %total_at = getelementptr %Record, ptr %record, i64 0, i32 14
+  %total = load i64, ptr %total_at
+  %slots = alloca i64, i64 %total
+  %packed = call { i1, i64 } @pack(ptr %record, ptr %values, i64 %length, ptr %slots)
+  %is_well = extractvalue { i1, i64 } %packed, 0
+  br i1 %is_well, label %go, label %long_way
+go:
+  %kernel = load ptr, ptr %record
+  %points_at = getelementptr %Record, ptr %record, i64 0, i32 16
+  %points = load i64, ptr %points_at
+  call void %kernel(i64 0, i64 %points, ptr %slots)
+  call void @Py_IncRef(ptr @_Py_NoneStruct)
+  ret ptr @_Py_NoneStruct
+long_way:
+  %result = call ptr @take_the_long_way(ptr %owner, ptr %values, i64 %length)
+  ret ptr %result
+}
+
+define ptr @launch(ptr %owner, ptr %values, i64 %length) {
+entry:
+  %bytes = call ptr @PyTuple_GetItem(ptr %owner, i64 0)
+  %record = call ptr @PyBytes_AsString(ptr %bytes)
+  %total_at = getelementptr %Record, ptr %record, i64 0, i32 14
+  %total = load i64, ptr %total_at
+  %slots = alloca i64, i64 %total
+  %places = alloca ptr, i64 %total
+  %packed = call { i1, i64 } @pack(ptr %record, ptr %values, i64 %length, ptr %slots)
+  %is_well = extractvalue { i1, i64 } %packed, 0
+  br i1 %is_well, label %point, label %long_way
+
+point:                                                   ; to each argument
+  %i = phi i64 [ 0, %entry ], [ %i_next, %point_one ]
+  %is_pointed = icmp eq i64 %i, %total
+  br i1 %is_pointed, label %choose, label %point_one
+point_one:
+  %slot = getelementptr i64, ptr %slots, i64 %i
+  %place = getelementptr ptr, ptr %places, i64 %i
+  store ptr %slot, ptr %place
+  %i_next = add i64 %i, 1
+  br label %point
+
+choose:                                                  ; are all addresses that count multiples of 16?
   %chosen_by_at = getelementptr %Record, ptr %record, i64 0, i32 15
   %chosen_by = load i64, ptr %chosen_by_at
   %is_fixed = icmp eq i64 %chosen_by, 0
   br i1 %is_fixed, label %ask, label %choose_one
 choose_one:
-  %low = and i64 %ored, 15
+  %bits = extractvalue { i1, i64 } %packed, 1
+  %low = and i64 %bits, 15
   %is_aligned = icmp eq i64 %low, 0
   %all_at = getelementptr %Record, ptr %record, i64 0, i32 16
   %all = load i64, ptr %all_at
@@ -173,9 +230,7 @@ done:
   ret ptr @_Py_NoneStruct
 
 long_way:
-  call void @PyErr_Clear()
-  %function = call ptr @PyTuple_GetItem(ptr %owner, i64 1)
-  %result = call ptr @PyObject_Vectorcall(ptr %function, ptr %values, i64 %length, ptr null)
+  %result = call ptr @take_the_long_way(ptr %owner, ptr %values, i64 %length)
   ret ptr %result
 }
 """
@@ -232,17 +287,42 @@ def direct_launch(
     if max(wide, default=0) >= MOST or any(kind in ("i32", "u8") for kind in kinds):
         return None
     mask = sum(1 << k for k in set(wide))
-    slots = [0] * len(kinds) + list(constants) + [0] * bool(wide)
-    head = struct.pack(
-        RECORD,
-        *(driver.launch, kernel, *grid, *block, shared, 0, driver.stream, driver.use, driver.context),
-        *(len(kinds), len(slots), mask, whole),
-    )
-    words = struct.pack(f"={len(kinds) + len(slots)}q", *[KINDS.get(kind, 0) for kind in kinds], *slots)
-    return definition().bound((head + words, long_way))
+    place = driver.launch, kernel, *grid, *block, shared, 0, driver.stream, driver.use, driver.context
+    words = record(place, kinds, [*constants, *[0] * bool(wide)], mask, whole)
+    return definitions()["launch"].bound((words, long_way))
+
+
+def direct_run(
+    kernel: int, count: int, kinds: Sequence[str], constants: Sequence[int], long_way: Callable[..., Any]
+) -> Callable[..., Any]:
+    """A run(*values) of a compiled kernel of the CPU over all of `range(count)`, on the calling thread.
+
+    Parameters
+    ----------
+    kernel : int
+        Address of a C function `void(int64 start, int64 stop, int64 *args)`.
+    count : int
+        The size of its first axis.
+    kinds : sequence of str
+        Of each value: f64, or one that comes as an integer.
+    constants : sequence of int
+        The arguments behind the values.
+    long_way : function of the values
+        Called in the place of the kernel when anything is not as it should be.
+    """
+    words = record((kernel, 0, *[0] * 8, 0, 0, 0), kinds, constants, 0, count)
+    return definitions()["run"].bound((words, long_way))
+
+
+def record(place: Sequence[int], kinds: Sequence[str], constants: Sequence[int], mask: int, number: int) -> bytes:
+    """The bytes of a `%Record`, and what follows it."""
+    total = len(kinds) + len(constants)
+    numbers = [KINDS.get(kind, 0) for kind in kinds] + [0] * len(kinds) + list(constants)
+    return struct.pack(f"{RECORD}{len(numbers)}q", *place, len(kinds), total, mask, number, *numbers)
 
 
 @cache
-def definition() -> MethodDef:
-    """The compiled function; made at first use, in 8 ms."""
-    return MethodDef(b"launch", link_text(TEXT, ["launch"])["launch"], METH_FASTCALL)
+def definitions() -> dict[str, MethodDef]:
+    """The compiled functions; made at first use, in 10 ms."""
+    addresses = link_text(TEXT, ["run", "launch"])
+    return {name: MethodDef(name.encode(), address, METH_FASTCALL) for name, address in addresses.items()}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.backends.cuda.direct import Driver, direct_launch
+from minifuse.backends.direct import Driver, direct_launch
 
 ADDRESS, UINT = ctypes.c_void_p, ctypes.c_uint
 SLOTS = ctypes.POINTER(ADDRESS)

@@ -13,17 +13,23 @@ WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+# Debian's browser; as another user than root, with the rights that sudo gives without a question.
+INSTALL_CHROMIUM = as=; test "$$(id -u)" = 0 || as="sudo -n"; $$as apt-get update -qq && \
+	$$as env DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends chromium > /dev/null
 # An empty file, as old as the last installation.
 INSTALLED := $(VENV)/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-gpu lint check format bench clean
+.PHONY: help demo app test test-gpu test-browser lint check format bench clean
 
 help: ## say what there is
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(INSTALLED) ## the tour: tensors, gradients, generated kernels, a network that learns
 	@$(BIN)/minifuse demo $(ARGS)
+
+app: $(INSTALLED) ## the visualizer, at an address that it prints; ARGS="--port 8600" for another one
+	@$(BIN)/minifuse app $(ARGS)
 
 test: $(INSTALLED) ## the whole test suite, doctests and the examples of the pages included
 	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile $(ARGS)
@@ -31,12 +37,18 @@ test: $(INSTALLED) ## the whole test suite, doctests and the examples of the pag
 test-gpu: ## on a machine with an NVIDIA GPU: hardware, interpreter and NumPy agree (uses the present environment: GPU_PYTHON)
 	@$(GPU_PYTHON) -m pytest -m gpu tests/cuda $(ARGS)
 
+test-browser: $(INSTALLED) ## the app in a real Chromium, which is installed by apt when it is missing
+	@command -v chromium > /dev/null || command -v chromium-headless-shell > /dev/null || test -n "$$MINIFUSE_CHROMIUM" || { $(INSTALL_CHROMIUM); } || \
+		echo "Chromium is missing and apt could not install it: the tests of the app in a browser are skipped." \
+		"Install it (apt install chromium), or name one: make test-browser MINIFUSE_CHROMIUM=/path/to/chrome" >&2
+	@$(BIN)/python -m pytest -m browser tests/browser $(ARGS)
+
 lint: $(INSTALLED) ## format, style and types, checked and left as they are
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 
-check: lint test ## exactly what CI runs: lint, then test
+check: lint test-browser test ## exactly what CI runs: lint, the app in a browser, then test
 
 format: $(INSTALLED) ## rewrite the sources in the project's format
 	@$(BIN)/ruff check --fix-only --quiet .

@@ -118,3 +118,28 @@ def trace(
         raise typer.Exit(run_list(json))
     request = Request(what or "", shape or (), dim, dtype, layout, arg or (), grid, block, shared)
     raise typer.Exit(run(request, seed, limit, save, source, json))
+
+
+@app.command()
+def layout(
+    shape: Annotated[str, typer.Option(help="Of a fresh tensor x: 3,4; nothing at all for a single number.")] = "3,4",
+    views: Annotated[str, typer.Option(help="Of x, in order: .T, [::2, 1:], .permute(1, 0), .flip(0), ...")] = "",
+    json: Json = False,
+) -> None:
+    """Say where the elements of a view lie: shape, strides, offset, and the position of each in the storage."""
+    from .layout import run
+
+    raise typer.Exit(run(shape, views, json))
+
+
+@app.command("app")
+def visualizer(
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="8501 if left out; the next free one where it is taken.")
+    ] = None,
+    kernel: Annotated[str | None, typer.Option(help="FILE.py:name: a kernel of yours, for the pages to take apart.")] = None,
+) -> None:
+    """Serve the visualizer to a browser on this machine, and print its address: the library's kernels, taken apart."""
+    from .app import run
+
+    raise typer.Exit(run(port, kernel))

@@ -20,7 +20,7 @@ from ..backends.cuda import driver
 from ..creation import tensor
 from ..kernel_cache import cache
 
-EXTRAS = {"rich": "cli", "typer": "cli", "scikit-learn": "cli", "hypothesis": "test", "pytest": "test"}
+EXTRAS = {"rich": "cli", "typer": "cli", "scikit-learn": "cli", "streamlit": "app", "hypothesis": "test", "pytest": "test"}
 NEEDED = ("numpy", "numba", "llvmlite")
 OF_CUDA = ("numba-cuda", "cuda-core", "cuda-bindings")  # what drives a GPU
 VECTORS = {"avx512f": "AVX-512: 16 float32 at once", "avx2": "AVX2: 8 float32 at once", "neon": "NEON: 4 float32 at once"}

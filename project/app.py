@@ -1,0 +1,21 @@
+"""The visualizer: `minifuse app`, or `streamlit run project/app.py`. Only the frame of the window is made here."""
+
+import os
+import sys
+from pathlib import Path
+
+import streamlit as st
+
+if __package__ in (None, ""):  # run as a script by Streamlit
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from project.screens import OWN, PAGES
+from project.screens.own import KERNEL
+
+st.set_page_config(page_title="minifuse", layout="wide", initial_sidebar_state="auto")
+st.navigation(
+    [
+        st.Page(found.load(), title=found.title, url_path=found.path, default=not found.path)
+        for found in (PAGES if KERNEL not in os.environ else (*PAGES, OWN))
+    ]
+).run()

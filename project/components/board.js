@@ -1,0 +1,215 @@
+// A picture of grids: hover and focus light what belongs together; arrows, Home and End move; Enter chooses, Esc lets go.
+// Nothing here computes what a cell means: label, text, kind and links come from Python.
+
+const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+const DENSE = 24; // columns; grids with more of them have small cells
+
+function element(kind, classes, text) {
+  const made = document.createElement(kind);
+  made.className = classes;
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+function withRole(made, role, label) {
+  made.setAttribute("role", role);
+  if (label) made.setAttribute("aria-label", label);
+  return made;
+}
+
+function cellOf([row, column, text, label, kind, links]) {
+  const made = withRole(element("div", `cell ${kind}`, text), "gridcell", label);
+  made.setAttribute("aria-rowindex", row + 1);
+  made.setAttribute("aria-colindex", column + 1);
+  made.title = label;
+  made.tabIndex = -1;
+  return Object.assign(made, { place: [row, column], kind, links });
+}
+
+// A place without a cell, or the corner above the names of rows.
+function gap() {
+  const made = element("span", "gap");
+  made.setAttribute("aria-hidden", "true");
+  return made;
+}
+
+function headOf(grid) {
+  const row = withRole(element("div", "row"), "row");
+  row.append(gap());
+  for (let c = 0; c < grid.columns; c++) {
+    const name = grid.columnNames[c];
+    row.append(name ? withRole(element("span", "name top", name), "columnheader") : gap());
+  }
+  return row;
+}
+
+function panelOf(grid) {
+  const panel = element("section", grid.columns > DENSE ? "panel dense" : "panel");
+  const table = withRole(element("div", "grid"), "grid", grid.title);
+  table.dataset.name = grid.name;
+  table.setAttribute("aria-rowcount", grid.rows);
+  table.setAttribute("aria-colcount", grid.columns);
+  table.style.gridTemplateColumns = `auto repeat(${grid.columns}, auto)`;
+  if (grid.columnNames.length) table.append(headOf(grid));
+  const rows = Array.from({ length: grid.rows }, () => []);
+  for (const cell of grid.cells) rows[cell[0]].push(cell);
+  rows.forEach((cells, r) => {
+    const row = withRole(element("div", "row"), "row");
+    row.append(grid.rowNames[r] ? withRole(element("span", "name", grid.rowNames[r]), "rowheader") : gap());
+    let next = 0;
+    for (const cell of cells) {
+      for (; next < cell[1]; next++) row.append(gap());
+      row.append(cellOf(cell));
+      next = cell[1] + 1;
+    }
+    for (; next < grid.columns; next++) row.append(gap());
+    table.append(row);
+  });
+  const scroll = element("div", "scroll");
+  scroll.append(table);
+  panel.append(element("h4", "", grid.title), scroll);
+  return panel;
+}
+
+function legendItem([kind, words]) {
+  const item = element("li", "");
+  item.append(element("span", `swatch ${kind}`), words);
+  return item;
+}
+
+// Where a key leads in a cell's own grid; gaps are skipped. Undefined at the edge.
+function goal(cells, from, key, isWhole) {
+  if (isWhole && key === "Home") return cells[0];
+  if (isWhole && key === "End") return cells.at(-1);
+  const [down, right] = MOVES[key] ?? [0, 0];
+  const along = cells.filter((c) => (down ? c.place[1] === from.place[1] : c.place[0] === from.place[0]));
+  if (key === "Home") return along[0];
+  if (key === "End") return along.at(-1);
+  return along[along.indexOf(from) + down + right];
+}
+
+// The one cell of a grid that Tab comes to.
+function enterAt(cells, cell) {
+  for (const other of cells) if (other.tabIndex === 0) other.tabIndex = -1;
+  cell.tabIndex = 0;
+}
+
+// What a new picture must not lose: the cell of each grid that Tab comes to, and the one in focus.
+function placesOf(host) {
+  const found = new Map();
+  const focused = host.getRootNode().activeElement;
+  for (const table of host.querySelectorAll(".grid")) {
+    const cell = table.querySelector(".cell[tabindex='0']");
+    if (cell) found.set(table.dataset.name, { place: `${cell.place}`, hasFocus: cell === focused });
+  }
+  return found;
+}
+
+export default function (component) {
+  const { data, parentElement, setStateValue } = component;
+  const root = parentElement.querySelector(".board");
+  const sentence = root.querySelector(".sentence");
+  const host = root.querySelector(".grids");
+  const legend = root.querySelector(".legend");
+  const before = placesOf(host);
+  const scrolled = new Map([...host.querySelectorAll(".grid")].map((t) => [t.dataset.name, t.parentElement.scrollLeft]));
+
+  host.replaceChildren(...data.grids.map(panelOf));
+  legend.replaceChildren(...data.legend.map(legendItem));
+  legend.hidden = data.legend.length === 0;
+  const all = [...host.querySelectorAll(".cell")];
+  const byLink = new Map();
+  for (const cell of all)
+    for (const link of cell.links) byLink.has(link) ? byLink.get(link).push(cell) : byLink.set(link, [cell]);
+
+  let lit = [];
+  const dim = () => {
+    for (const cell of lit) cell.classList.remove("lit");
+    lit = [];
+  };
+  const light = (cell) => {
+    dim();
+    lit = [...new Set(cell.links.flatMap((link) => byLink.get(link)))];
+    for (const other of lit) other.classList.add("lit");
+  };
+  const pick = (link) => {
+    root.chosen = link; // stays when the server sends a new picture
+    for (const cell of all) {
+      const isPicked = link !== null && cell.links.includes(link);
+      cell.classList.toggle("picked", isPicked);
+      cell.setAttribute("aria-selected", isPicked);
+    }
+  };
+  const choose = (link) => {
+    if (link === undefined || link === root.chosen) return;
+    pick(link);
+    setStateValue("chosen", link);
+  };
+
+  for (const table of host.querySelectorAll(".grid")) {
+    table.parentElement.scrollLeft = scrolled.get(table.dataset.name) ?? 0;
+    const cells = [...table.querySelectorAll(".cell")];
+    if (!cells.length) continue;
+    const kept = before.get(table.dataset.name);
+    const start = cells.find((cell) => `${cell.place}` === kept?.place) ?? cells[0];
+    enterAt(cells, start);
+    table.addEventListener("focusin", (event) => {
+      const cell = event.target.closest(".cell");
+      if (!cell) return;
+      enterAt(cells, cell);
+      light(cell);
+    });
+    table.addEventListener("focusout", dim);
+    table.onkeydown = (event) => {
+      const from = event.target.closest(".cell");
+      if (!from || event.altKey || event.metaKey) return;
+      if (event.key in MOVES || event.key === "Home" || event.key === "End") {
+        goal(cells, from, event.key, event.ctrlKey)?.focus();
+      } else if (event.key === "Enter" || event.key === " ") {
+        choose(from.links[0]);
+      } else if (event.key === "Escape") {
+        dim();
+        choose(null);
+      } else return;
+      event.preventDefault();
+    };
+    // The server answered: the grid is drawn anew under the hands of who moves in it.
+    if (kept?.hasFocus) start.focus({ preventScroll: true });
+  }
+  host.onmouseover = (event) => {
+    const cell = event.target.closest(".cell");
+    if (cell) light(cell);
+  };
+  host.onmouseleave = dim;
+  host.onclick = (event) => {
+    const cell = event.target.closest(".cell");
+    if (cell) choose(cell.links[0]);
+  };
+
+  const last = data.frames.length - 1;
+  const player = root.querySelector(".player");
+  const [back, step, on] = [".back", ".step", ".on"].map((name) => player.querySelector(name));
+  player.hidden = last < 0;
+  step.max = Math.max(last, 0);
+  const show = (k) => {
+    const frame = data.frames[k];
+    const said = frame ? frame.sentence : data.sentence;
+    if (sentence.textContent !== said) sentence.textContent = said; // a live region: the same words are not said again
+    step.value = k;
+    player.querySelector(".count").textContent = `${k + 1} of ${last + 1}`;
+    step.setAttribute("aria-valuetext", `${k + 1} of ${last + 1}`);
+    back.setAttribute("aria-disabled", k <= 0);
+    on.setAttribute("aria-disabled", k >= last);
+    const kinds = new Map(frame?.kinds);
+    for (const cell of all) {
+      const kind = cell.links.map((link) => kinds.get(link)).find((found) => found !== undefined) ?? cell.kind;
+      cell.className = `cell ${kind}`;
+    }
+    for (const cell of lit) cell.classList.add("lit");
+    pick(root.chosen ?? null);
+  };
+  step.oninput = () => show(Number(step.value));
+  back.onclick = () => show(Math.max(Number(step.value) - 1, 0));
+  on.onclick = () => show(Math.min(Number(step.value) + 1, Math.max(last, 0)));
+  show(Math.min(Number(step.value), Math.max(last, 0)));
+}

@@ -1,0 +1,40 @@
+"""Autodiff."""
+
+import inspect
+
+import streamlit as st
+
+from minifuse.errors import MinifuseError
+
+from ..frame import Shown, mistake, show
+from ..views import autodiff, functions
+from ..views.facts import Line
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def walked(name: str, size: int) -> autodiff.Walked:
+    """The backward pass of one of the functions."""
+    return autodiff.walked(functions.example(name, functions.DIFFERENTIATED), size)
+
+
+def page() -> None:
+    """A function, a size; and the steps of its backward pass."""
+    st.title("Autodiff")
+    st.write(
+        "A value remembers the call that made it. `backward()` asks each call once, from the last to the first, what its "
+        "inputs receive; what arrives at a value is added up. Play the steps."
+    )
+    left, right = st.columns([2, 1])
+    names = [found.name for found in functions.DIFFERENTIATED]
+    name = left.selectbox("a function", names, key="autodiff_function", bind="query-params") or names[0]
+    size = right.select_slider("size", autodiff.SIZES, value=2, key="autodiff_size", bind="query-params")
+    try:
+        found = walked(name, size)
+    except MinifuseError as error:
+        mistake(error)
+        return
+    chosen = st.session_state.get("board-autodiff", {}).get("chosen")
+    lines, first = inspect.getsourcelines(found.example.function)
+    source = [Line(first + k, text.rstrip("\n")) for k, text in enumerate(lines)]
+    title = "The function; the sum of its result is differentiated"
+    show(Shown("autodiff", autodiff.picture(found), autodiff.facts(found, chosen), source, title))

@@ -1,0 +1,55 @@
+"""Broadcasting."""
+
+import streamlit as st
+
+from minifuse.errors import MinifuseError, ShapeError
+from minifuse.functions import View
+from minifuse.layout import broadcast
+
+from ..frame import Shown, mistake, show, source
+from ..views import broadcasting, expressions
+from ..views.sources import lines_of
+from .chosen import element
+
+
+def page() -> None:
+    """Two shapes, and what becomes of them."""
+    st.title("Broadcasting")
+    st.write(
+        "Two tensors meet at their last dims. Where one has size 1, or no dim at all, its elements are read again and "
+        "again; so in the backward pass they receive a sum."
+    )
+    first, second, third, fourth = st.columns(4)
+    x = first.text_input("shape of x", key="broadcasting_x", placeholder="3, 1", bind="query-params")
+    y = second.text_input("shape of y", key="broadcasting_y", placeholder="4", bind="query-params")
+    operations = broadcasting.OPERATIONS
+    operation = third.selectbox("operation", list(operations), key="broadcasting_operation", bind="query-params")
+    try:
+        shapes = expressions.shape(x or "3, 1"), expressions.shape(y or "4")
+    except MinifuseError as error:
+        mistake(error)
+        return
+    try:
+        found = broadcasting.broadcasted(operations[operation or "x + y"], *shapes)
+    except ShapeError as error:
+        mistake(error)
+        show(Shown("broadcasting-refused", *broadcasting.refused(*shapes, error)))
+        return
+    except MinifuseError as error:
+        mistake(error)
+        return
+    with fourth:
+        board = "board-broadcasting"
+        chosen = element(
+            "element of the result",
+            "broadcasting_element",
+            board,
+            found.shape,
+            lambda link: broadcasting.index_of(found, link),
+        )
+    show(Shown("broadcasting", broadcasting.picture(found, chosen), broadcasting.facts(found, chosen)))
+    with st.expander("The rules that ran"):
+        forward, backward = lines_of(broadcast), lines_of(View.vjp)
+        picture = broadcasting.picture(found)
+        source(Shown("rule", picture, (), forward, "forwards, minifuse/layout.py"))
+        source(Shown("rule", picture, (), backward, "backwards, minifuse/functions.py"))

@@ -1,0 +1,53 @@
+"""Fusion."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from minifuse.errors import MinifuseError
+
+from ..frame import Shown, mistake, show, source
+from ..views import functions, fusion
+from ..views.facts import Line
+from ..views.picture import Picture
+
+DEFAULT_SIZE = 64
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def taken_apart(name: str, rows: int, backend: str) -> fusion.Taken:
+    """What becomes of one of the functions."""
+    return fusion.taken_apart(functions.example(name, functions.FUSED), rows, backend)
+
+
+def page() -> None:
+    """A function, a size, a backend; and what is made of it."""
+    st.title("Fusion")
+    st.write(
+        "Most of what a network computes takes no time to compute: it takes time to fetch, and to write back. `@mf.fuse` "
+        "makes of a whole function as few kernels as it can. Here is what it made, and why not fewer."
+    )
+    left, middle, right = st.columns([2, 1, 1])
+    names = [found.name for found in functions.FUSED]
+    name = left.selectbox("a function", names, key="fusion_function", bind="query-params") or names[0]
+    rows = middle.select_slider(
+        "rows of its arguments", fusion.SIZES, value=DEFAULT_SIZE, key="fusion_size", bind="query-params"
+    )
+    backend = right.selectbox("backend", fusion.BACKENDS, index=1, key="fusion_backend", bind="query-params") or "parallel"
+    try:
+        found = taken_apart(name, rows, backend)
+    except MinifuseError as error:
+        mistake(error)
+        return
+    chosen = st.session_state.get("board-fusion", {}).get("chosen")
+    show(Shown("fusion", fusion.picture(found), fusion.facts(found, chosen), command=fusion.command(found)))
+    left, right = st.columns([2, 3], gap="medium")
+    with left:
+        lines("The function, and the operations of each line", fusion.own_lines(found))
+    with right:
+        lines(f"What runs on {backend}: the host program, then each kernel", fusion.generated(found))
+
+
+def lines(title: str, found: Sequence[Line]) -> None:
+    """A text with numbered lines."""
+    source(Shown("text", Picture("", ()), (), found, title))

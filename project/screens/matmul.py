@@ -1,0 +1,59 @@
+"""Products of matrices."""
+
+from typing import Any
+
+import streamlit as st
+
+from minifuse.errors import MinifuseError
+
+from ..frame import Shown, mistake, show
+from ..views import matmul
+
+TILES = tuple(map(str, matmul.TILES))
+MOST_BLOCK = (matmul.MOST // min(matmul.TILES)) ** 2 - 1
+
+
+def page() -> None:
+    """A product, block by block, by a kernel that is right or one that is broken."""
+    st.title("Matmul")
+    st.write(
+        "Each element of out is a row of a times a column of b. What makes one kernel faster than another is how often it "
+        "loads the same element. The tiles are smaller here than on a GPU; the code is the same."
+    )
+    left, right = st.columns([2, 1])
+    name = left.selectbox("kernel", matmul.KERNELS, index=1, key="matmul_kernel", bind="query-params")
+    tile = int(right.selectbox("side of a tile", TILES, key="matmul_tile", bind="query-params"))
+    columns = st.columns(4)
+    rows = columns[0].slider("rows of a, M", 1, matmul.MOST, 8, key="matmul_M", bind="query-params")
+    across = columns[1].slider("columns of b, N", 1, matmul.MOST, 10, key="matmul_N", bind="query-params")
+    depth = columns[2].slider("columns of a, K", 1, matmul.MOST, 8, key="matmul_K", bind="query-params")
+    block = int(columns[3].number_input("block", 0, MOST_BLOCK, 0, key="matmul_block", bind="query-params"))
+    try:
+        shown, count = shown_of(name, rows, across, depth, tile, block)
+    except MinifuseError as error:
+        mistake(error)
+        return
+    if block >= count:
+        st.info(f"There are blocks 0 to {count - 1}; the picture shows block {count - 1}.")
+    for column, row in zip(st.columns(len(matmul.LADDER)), compared(rows, across, depth, tile), strict=True):
+        column.metric(
+            f"{row['kernel']}: loads per output", f"{row['global']:.4g}", help=f"{row['adds']} (with tiles as on a GPU)"
+        )
+        column.caption(f"TRACED, from global memory; {row['shared']:.4g} from shared memory")
+    show(shown)
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def shown_of(name: str, rows: int, across: int, depth: int, tile: int, block: int) -> tuple[Shown, int]:
+    """What the page shows, and how many blocks there are."""
+    found = matmul.product(name, rows, across, depth, tile)
+    count = matmul.blocks(found)
+    title = f"The library's {name}" if name in matmul.LADDER else f"Shared tiles, {name}"
+    picture = matmul.picture(found, min(block, count - 1))
+    return Shown("matmul", picture, matmul.facts(found), matmul.lines(found), title), count
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def compared(rows: int, across: int, depth: int, tile: int) -> list[dict[str, Any]]:
+    """What each rung loads."""
+    return matmul.compared(rows, across, depth, tile)

@@ -1,0 +1,71 @@
+"""Threads and blocks."""
+
+import re
+
+import streamlit as st
+
+from minifuse.errors import MinifuseError
+
+from ..frame import Shown, mistake, show
+from ..views import threads
+from ..views.subjects import SUBJECTS
+
+BOARD = "board-threads"
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def shown(subject: str, shape: tuple[int, ...], block: tuple[int, ...], of: tuple[int, int]) -> Shown:
+    """The page for one choice of its controls."""
+    seen = threads.launched(subject, shape, block, of)
+    return Shown(
+        "threads",
+        threads.picture(seen),
+        threads.facts(seen),
+        threads.source(seen),
+        "The kernel that ran: lanes of this warp; loads and stores in all",
+        threads.command(seen),
+    )
+
+
+def take_chosen() -> None:
+    """A thread that was clicked on the board becomes the one that the controls name, once."""
+    link = st.session_state.get(BOARD, {}).get("chosen")
+    if link != st.session_state.get("threads_last"):
+        st.session_state["threads_last"] = link
+        if link and (match := re.fullmatch(r"t(\d+)\.(\d+)", link)):
+            st.session_state["threads_of_block"], st.session_state["threads_thread"] = int(match[1]), int(match[2])
+
+
+def page() -> None:
+    """A launch, and the life of one of its threads."""
+    st.title("Threads and blocks")
+    st.write("A launch is a grid of blocks, a block is made of warps, and a warp of 32 lanes: each lane is a thread.")
+    take_chosen()
+    subject = st.selectbox("a kernel", list(SUBJECTS), key="threads_kernel", bind="query-params")
+    about = SUBJECTS[subject]
+    one, two, three, four = st.columns(4)
+    if about.dims == 1:
+        shape: tuple[int, ...] = (one.slider("elements", 0, 256, 50, key="threads_elements", bind="query-params"),)
+    else:
+        shape = (
+            one.slider("rows", 0, 16, 6, key="threads_rows", bind="query-params"),
+            one.slider("columns", 0, 16, 10, key="threads_columns", bind="query-params"),
+        )
+    block: tuple[int, ...] = (32,)
+    if about.kernel is None:
+        two.markdown("The library chooses the size of its blocks.")
+    elif about.dims == 1:
+        block = (two.slider("threads of a block", 1, 128, 32, key="threads_block", bind="query-params"),)
+    else:
+        block = (
+            two.slider("threads along x", 1, 16, 8, key="threads_along_x", bind="query-params"),
+            two.slider("threads along y", 1, 8, 4, key="threads_along_y", bind="query-params"),
+        )
+    of_block = three.number_input("look at block", 0, 511, 0, key="threads_of_block", bind="query-params")
+    thread = four.number_input("and its thread", 0, 1023, 3, key="threads_thread", bind="query-params")
+    try:
+        found = shown(subject, shape, block, (int(of_block), int(thread)))
+    except MinifuseError as error:
+        mistake(error)
+        return
+    show(found)

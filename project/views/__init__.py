@@ -1,0 +1,1 @@
+"""What the pages show, as plain data: pure functions of layouts, traces and plans, without a line of Streamlit."""

@@ -1,0 +1,289 @@
+"""Broadcasting: how two shapes are made one, the elements behind each result, and what a gradient sums."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import minifuse as mf
+from minifuse.dag import topological
+from minifuse.errors import MinifuseError, ShapeError
+from minifuse.functions import Fold
+from minifuse.graph.node import inputs_of
+from minifuse.layout import Layout, broadcast, row_major
+
+from .facts import DERIVED, Fact
+from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, Cell, Grid, Picture, slices
+from .strides import count, formula, positions, several, written
+
+MOST = 256  # elements of an operand or the result that are drawn
+TERMS = 6  # of a sum that are written out
+OPERATIONS = {"x + y": "+", "x * y": "*"}
+NAMES = "x", "y"
+WORDS = (LOAD, "read once"), (STORE, "computed"), (OTHER, "repeated: read several times"), (IDLE, "fits nothing")
+
+Shape = tuple[int, ...]
+Position = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Broadcasted:
+    """x and y, what they give together, and what they receive when each result receives 1."""
+
+    operation: str
+    shapes: tuple[Shape, Shape]
+    shape: Shape
+    layouts: tuple[Layout, Layout]
+    """Of x and y, expanded to the shape of the result: repeated dims have stride 0."""
+    values: tuple[tuple[float, ...], tuple[float, ...]]
+    """Of x and y, in the order of their storage."""
+    results: tuple[float, ...]
+    gradients: tuple[tuple[float, ...], tuple[float, ...]]
+    summed: tuple[tuple[int, ...], tuple[int, ...]]
+    """The dims of the result that the backward pass summed for x and for y."""
+
+
+def broadcasted(operation: str, x: Sequence[int], y: Sequence[int]) -> Broadcasted:
+    """Compute with real tensors, forwards and backwards.
+
+    Raises
+    ------
+    MinifuseError
+        The shapes do not broadcast: what the library says. Or there are more elements than can be seen.
+    """
+    shapes = tuple(x), tuple(y)
+    shape = broadcast(*shapes)
+    for found in (*shapes, shape):
+        if prod(found) > MOST:
+            raise MinifuseError(f"shape {found} has {prod(found):,} elements; expected at most {MOST}, so that each is seen")
+    numbers = tuple(tuple(float(step * (k + 1)) for k in range(prod(s))) for s, step in zip(shapes, (1, 10), strict=True))
+    a, b = (tensor(values, s) for values, s in zip(numbers, shapes, strict=True))
+    out = a * b if operation == "*" else a + b
+    plan = out.history[0].plan
+    folded = dict(zip(plan.backward.receivers, map(folded_dims, plan.backward.function.outputs), strict=True))
+    out.backward(tensor([1.0] * prod(shape), shape, False))
+    return Broadcasted(
+        operation,
+        shapes,
+        shape,
+        (row_major(shapes[0]).expand(*shape), row_major(shapes[1]).expand(*shape)),
+        (numbers[0], numbers[1]),
+        flat(out),
+        (flat(a.grad), flat(b.grad)),
+        (folded[0], folded[1]),
+    )
+
+
+def tensor(values: Sequence[float], shape: Shape, requires_grad: bool = True) -> Any:
+    """Numbers as a tensor of a shape."""
+    x = (
+        mf.zeros(*shape, dtype="float64", backend="python")
+        if 0 in shape
+        else mf.tensor(list(values), dtype="float64", backend="python").reshape(*shape)
+    )
+    return x.detach().requires_grad_(requires_grad)
+
+
+def flat(x: Any) -> tuple[float, ...]:
+    """The elements of a tensor, row by row."""
+    return tuple(x.detach().numpy().ravel().tolist())
+
+
+def folded_dims(gradient: Any) -> tuple[int, ...]:
+    """The dims that the graph of a gradient sums."""
+    folds = [node.function for node in topological([gradient], inputs_of) if isinstance(node.function, Fold)]
+    return tuple(sorted({d for fold in folds for d in fold.dims}))
+
+
+def size_at(shape: Shape, d: int) -> int | None:
+    """The size of dim d, counted from the last, which is -1; None where a shape has no such dim."""
+    return shape[d] if len(shape) >= -d else None
+
+
+def rules(x: Shape, y: Shape) -> list[tuple[int, int | None, str]]:
+    """(dim, size, why) of the result, first dim first; the size is None where none fits both."""
+    found = []
+    for d in range(-max(len(x), len(y)), 0):
+        a, b = size_at(x, d), size_at(y, d)
+        if a is None or b is None:
+            missing = NAMES[0] if a is None else NAMES[1]
+            size = b if a is None else a
+            repeated = ", and is repeated" if size != 1 else ""
+            found.append((d, size, f"{missing} has no such dim: it counts as 1{repeated}"))
+        elif a == b:
+            found.append((d, a, "both have this size"))
+        elif 1 in (a, b):
+            found.append((d, a if b == 1 else b, f"{NAMES[0] if a == 1 else NAMES[1]} has size 1 there, and is repeated"))
+        else:
+            found.append((d, None, f"{a} and {b} differ, and neither is 1"))
+    return found
+
+
+def aligned(x: Shape, y: Shape) -> Grid:
+    """The two shapes with their last dims below one another, and the result."""
+    cells = list[Cell]()
+    ways = rules(x, y)
+    for column, (d, size, why) in enumerate(ways):
+        for row, (name, shape) in enumerate(zip(NAMES, (x, y), strict=True)):
+            own = size_at(shape, d)
+            has = f"has no dim {d}, counts as 1" if own is None else f"has size {own} in dim {d}"
+            is_repeated = own in (None, 1) and size != 1
+            cells.append(
+                Cell(row, column, "-" if own is None else str(own), f"{name} {has}", OTHER if is_repeated else LOAD)
+            )
+        got = "no size" if size is None else f"size {size}"
+        kind = IDLE if size is None else STORE
+        cells.append(Cell(2, column, "?" if size is None else str(size), f"result, dim {d}: {got}, since {why}", kind))
+    title = "shapes, aligned at the last dim" if ways else "two single numbers: no dims to align"
+    names = tuple(str(d) for d, _, _ in ways)
+    return Grid("aligned", title, 3, max(len(ways), 1), tuple(cells), (*NAMES, "result"), names)
+
+
+def refused(x: Shape, y: Shape, error: ShapeError) -> tuple[Picture, list[Fact]]:
+    """Two shapes that do not broadcast: where, and why."""
+    wrong = ", ".join(str(d) for d, size, _ in rules(x, y) if size is None)
+    return Picture(f"{x} and {y} do not broadcast: look at dim {wrong}.", (aligned(x, y),), words=WORDS), [
+        *facts_of_rules(x, y),
+        Fact("result", "none", DERIVED, str(error)),
+    ]
+
+
+def picture(found: Broadcasted, chosen: Position | None = None) -> Picture:
+    """The aligned shapes, x, y, the result, and the gradients; `chosen` is an index of the result.
+
+    What lights up with an element of the result are the two that it was computed from; with an element of x or y, all
+    results that read it.
+    """
+    order = positions(row_major(found.shape))
+    read = [[found.layouts[k].position(index) for index in order] for k in range(2)]
+    looked_at = None if chosen is None else [layout.position(chosen) for layout in found.layouts]
+    results = {
+        index: Cell(
+            0,
+            0,
+            f"{found.results[p]:g}",
+            f"result{written(index)}, {found.results[p]:g} = {computed(found, index)}",
+            CHOSEN if index == chosen else STORE,
+            (link(p),),
+        )
+        for index, p in order.items()
+    }
+    operands, gradients = list[Grid](), list[Grid]()
+    for k, (name, shape) in enumerate(zip(NAMES, found.shapes, strict=True)):
+        readers = dict[int, list[int]]()
+        for p, q in enumerate(read[k]):
+            readers.setdefault(q, []).append(p)
+        cells, received = dict[Position, Cell](), dict[Position, Cell]()
+        for index, q in positions(row_major(shape)).items():
+            uses = readers.get(q, [])
+            links = f"{name}{q}", *map(link, uses)
+            value, g = found.values[k][q], found.gradients[k][q]
+            is_chosen = looked_at is not None and looked_at[k] == q
+            kind = CHOSEN if is_chosen else OTHER if len(uses) > 1 else LOAD if uses else ""
+            said = f"{name}{written(index)}, value {value:g}, read by {count(len(uses), 'result')}"
+            cells[index] = Cell(0, 0, f"{value:g}", said, kind, links)
+            said = f"{name}.grad{written(index)}, {g:g}, a sum over {count(len(uses), 'result')}"
+            received[index] = Cell(0, 0, f"{g:g}", said, CHOSEN if is_chosen else STORE, links)
+        operands += slices(name, name, shape, cells)
+        gradients += slices(f"{name}-grad", f"{name}.grad", shape, received)
+    shown = (
+        aligned(*found.shapes),
+        *operands,
+        *slices("result", "result", found.shape, results),
+        *gradients,
+    )
+    return Picture(sentence(found) + ("" if chosen is None else reading(found, chosen)), shown, words=WORDS)
+
+
+def link(position: int) -> str:
+    """The name of an element of the result."""
+    return f"r{position}"
+
+
+def index_of(found: Broadcasted, chosen: str | None) -> Position | None:
+    """The index of the result that a link names: of an element of x or y, the first that reads it."""
+    if not chosen:
+        return None
+    for index, p in positions(row_major(found.shape)).items():
+        if chosen in (link(p), *[f"{n}{layout.position(index)}" for n, layout in zip(NAMES, found.layouts, strict=True)]):
+            return index
+    return None
+
+
+def computed(found: Broadcasted, index: Position) -> str:
+    """The numbers that a result is computed from."""
+    a, b = (values[layout.position(index)] for values, layout in zip(found.values, found.layouts, strict=True))
+    return f"{a:g} {found.operation} {b:g}"
+
+
+def reading(found: Broadcasted, index: Position) -> str:
+    """What one result is computed from, in a sentence."""
+    places = [layout.position(index) for layout in found.layouts]
+    x, y = (row_major(shape).index(q) for shape, q in zip(found.shapes, places, strict=True))
+    got = found.results[row_major(found.shape).position(index)]
+    both = f"x{written(x)} {found.operation} y{written(y)}"
+    return f" result{written(index)} = {both} = {computed(found, index)} = {got:g}."
+
+
+def sentence(found: Broadcasted) -> str:
+    """What is to be seen."""
+    x, y = found.shapes
+    start = f"x {x} {found.operation} y {y} has shape {found.shape}"
+    if not prod(found.shape):
+        return f"{start}: no elements, so nothing is read, and every gradient is a sum of nothing."
+    repeated = [
+        f"{name} is repeated {prod(found.shape) // prod(shape)} times"
+        for name, shape in zip(NAMES, found.shapes, strict=True)
+        if prod(shape) < prod(found.shape)
+    ]
+    return f"{start}; {' and '.join(repeated) or 'each element is read once'}, and nothing is copied for that."
+
+
+def facts(found: Broadcasted, chosen: Position | None = None) -> list[Fact]:
+    """The rule of each dim, the layouts that come of it, and the sums of the backward pass."""
+    known = [] if chosen is None else facts_of(found, chosen)
+    known += facts_of_rules(*found.shapes)
+    for name, shape, layout, dims in zip(NAMES, found.shapes, found.layouts, found.summed, strict=True):
+        repeats = "stride 0 where it is repeated: no memory is used for that"
+        known.append(Fact(f"{name} over the result", f"strides {layout.strides}", DERIVED, repeats))
+        value = f"sums dims {dims}, giving shape {shape}" if dims else "sums nothing"
+        why = "each element receives from all that read it"
+        known.append(Fact(f"the gradient of {name}", value, DERIVED, why if dims else "no dim was added or repeated"))
+    return known
+
+
+def facts_of_rules(x: Shape, y: Shape) -> list[Fact]:
+    """How the size of each dim comes about."""
+    return [Fact(f"dim {d}", "does not fit" if size is None else size, DERIVED, why) for d, size, why in rules(x, y)]
+
+
+def facts_of(found: Broadcasted, chosen: Position) -> list[Fact]:
+    """What is known of one element of the result."""
+    p = row_major(found.shape).position(chosen)
+    known = [Fact(f"result{written(chosen)}", f"{computed(found, chosen)} = {found.results[p]:g}", DERIVED)]
+    for k, name in enumerate(NAMES):
+        layout, rule = found.layouts[k], "offset + sum(index * stride), with the strides over the result"
+        known.append(Fact(f"it reads {name} at", formula(layout, chosen), DERIVED, rule))
+    for k, name in enumerate(NAMES):
+        layout = found.layouts[k]
+        q = layout.position(chosen)
+        readers = [index for index, place in positions(layout).items() if place == q]
+        own = row_major(found.shapes[k]).index(q)
+        known.append(
+            Fact(
+                f"{name}.grad{written(own)}",
+                f"{total(found, k, readers)} = {found.gradients[k][q]:g}",
+                DERIVED,
+                f"results that read it: {several([written(index) for index in readers])}",
+            )
+        )
+    return known
+
+
+def total(found: Broadcasted, k: int, readers: Sequence[Position]) -> str:
+    """What an element of operand k receives from its readers, when each of those receives 1."""
+    other = found.layouts[1 - k]
+    terms = [
+        f"{found.values[1 - k][other.position(index)]:g}" if found.operation == "*" else "1" for index in readers[:TERMS]
+    ]
+    return " + ".join([*terms, "..."] if len(readers) > TERMS else terms)

@@ -1,0 +1,67 @@
+"""Curves as data of Vega-Lite: one or more lines over one axis, told apart by colour and by dashes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#888888")
+DASHES = ([1, 0], [6, 4], [2, 3], [10, 3], [4, 2])
+MOST_POINTS = 5000
+POWER = "'2^' + format(log(datum.value) / LN2, 'd')"  # what stands at a mark of a logarithmic axis
+
+Rows = Sequence[dict[str, Any]]
+
+
+def lines(rows: Rows, x: str, y: str, series: str, are_logarithmic: bool = False) -> dict[str, Any]:
+    """The lines of a table.
+
+    Parameters
+    ----------
+    rows
+        A dict a point.
+    x, y, series
+        The columns: along, up, and which line a point belongs to.
+    are_logarithmic
+        Whether both axes are; then points are marked, and x counts in powers of two.
+
+    Returns
+    -------
+    dict
+        What `st.vega_lite_chart` takes. The legend is left out where there is one line.
+
+    Raises
+    ------
+    ValueError
+        There are more points than a browser draws at once, or more lines than can be told apart.
+    """
+    if len(rows) > MOST_POINTS:
+        raise ValueError(f"curves of {len(rows):,} points; expected at most {MOST_POINTS:,}")
+    names = list(dict.fromkeys(row[series] for row in rows))
+    if len(names) > len(COLOURS):
+        raise ValueError(f"{len(names)} curves; expected at most {len(COLOURS)}")
+    legend = {"orient": "top", "title": None, "columns": 2, "labelLimit": 300} if len(names) > 1 else None
+    scale = {"domain": names, "range": list(COLOURS[: len(names)])}
+    along: dict[str, Any] = {"field": x, "type": "quantitative", "title": x}
+    up: dict[str, Any] = {"field": y, "type": "quantitative", "title": y}
+    if are_logarithmic:
+        along |= {
+            "scale": {"type": "log", "base": 2},
+            "axis": {"labelExpr": POWER, "values": sorted({row[x] for row in rows})},
+        }
+        up |= {"scale": {"type": "log"}, "axis": {"format": "~g", "labelOverlap": True}}
+    else:
+        along |= {"axis": {"format": "d", "tickMinStep": 1}}
+    return {
+        "data": {"values": [{name: row[name] for name in (x, y, series)} for row in rows]},
+        "mark": {"type": "line", "point": are_logarithmic, "tooltip": True},
+        "encoding": {
+            "x": along,
+            "y": up,
+            "color": {"field": series, "type": "nominal", "scale": scale, "legend": legend},
+            "strokeDash": {
+                "field": series,
+                "type": "nominal",
+                "scale": {"domain": names, "range": list(DASHES[: len(names)])},
+                "legend": legend,
+            },
+        },
+    }

@@ -1,0 +1,246 @@
+"""What a user types, read by a small grammar; nothing that is typed is ever run as Python.
+
+    shape   2, 3, 4
+    chain   .permute(1, 0)[::2, 1:].flip(0)          calls of views, and slices
+
+Both are bounded: in length, in steps, in the size of their numbers. A mistake says where it is, with a caret under the
+character.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import EllipsisType
+from typing import Any
+
+from minifuse.errors import MinifuseError
+
+MOST_CHARACTERS, MOST_STEPS, MOST_DIMS, MOST_DIGITS = 200, 12, 8, 9
+VIEWS = ("permute", "flip", "expand", "reshape", "squeeze", "unsqueeze", "contiguous", "T")
+ARGUMENTS = {"squeeze": (0, 1), "unsqueeze": (1, 1), "contiguous": (0, 0)}  # fewest, most; the others take any number
+WORD = re.compile(r"\s*([A-Za-z_]\w*|-?\d+|\.\.\.|[()\[\],.:])")
+
+Entry = int | slice | EllipsisType | None
+
+
+class InputError(MinifuseError, ValueError):
+    """What was typed is not of the grammar."""
+
+    def __init__(self, text: str, at: int, what: str) -> None:
+        line = re.sub(r"\s", " ", text[:MOST_CHARACTERS])
+        super().__init__(f"{what}\n\n    {line}\n    {' ' * min(at, MOST_CHARACTERS)}^")
+        self.at = at
+
+
+@dataclass(frozen=True)
+class Call:
+    """A view by its method: `.permute(1, 0)`; `.T` is one without arguments."""
+
+    method: str
+    arguments: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f".{self.method}" + (f"({', '.join(map(str, self.arguments))})" if self.method != "T" else "")
+
+    def apply(self, x: Any) -> Any:
+        """The view of a tensor."""
+        return x.T if self.method == "T" else getattr(x, self.method)(*self.arguments)
+
+
+@dataclass(frozen=True)
+class Index:
+    """A view by slices: `[::2, 1:]`."""
+
+    entries: tuple[Entry, ...]
+
+    def __str__(self) -> str:
+        return f"[{', '.join(map(written, self.entries))}]"
+
+    def apply(self, x: Any) -> Any:
+        """The view of a tensor."""
+        return x[self.entries]
+
+
+def written(entry: Entry) -> str:
+    """An entry of an index as one types it."""
+    if entry is Ellipsis:
+        return "..."
+    if not isinstance(entry, slice):
+        return str(entry)
+    parts = ["" if x is None else str(x) for x in (entry.start, entry.stop)]
+    return ":".join(parts) + (f":{entry.step}" if entry.step is not None else "")
+
+
+def shape(text: str) -> tuple[int, ...]:
+    """The sizes of "2, 3, 4"; nothing at all is the shape of a single number.
+
+    Raises
+    ------
+    InputError
+        It is something else.
+
+    Examples
+    --------
+    >>> shape("2, 3"), shape("(4,)"), shape("")
+    ((2, 3), (4,), ())
+    """
+    words = Words(text)
+    is_closed = words.take("(")
+    sizes = words.integers(")" if is_closed else "")
+    if is_closed:
+        words.need(")")
+    words.end()
+    for size, at in sizes:
+        if size < 0:
+            raise InputError(text, at, f"a size is {size}; expected 0 or more")
+    if len(sizes) > MOST_DIMS:
+        raise InputError(text, sizes[MOST_DIMS][1], f"{len(sizes)} dims; expected at most {MOST_DIMS}")
+    return tuple(size for size, _ in sizes)
+
+
+def chain(text: str) -> tuple[Call | Index, ...]:
+    """The views of ".permute(1, 0)[::2]", in order.
+
+    Raises
+    ------
+    InputError
+        It is something else.
+
+    Examples
+    --------
+    >>> [str(step) for step in chain(".T[1:, ::-1].unsqueeze(0)")]
+    ['.T', '[1:, ::-1]', '.unsqueeze(0)']
+    """
+    words, steps = Words(text), list[Call | Index]()
+    while not words.is_done:
+        if len(steps) == MOST_STEPS:
+            raise InputError(text, words.at, f"more than {MOST_STEPS} views; leave some out")
+        if words.take("["):
+            steps.append(Index(words.entries()))
+            words.need("]")
+            continue
+        words.need(".", "a view such as .permute(1, 0), .T or [::2]")
+        at, method = words.at, words.next("the name of a view")
+        if method not in VIEWS:
+            raise InputError(text, at, f"{method!r} is no view that is known here; expected one of {', '.join(VIEWS)}")
+        if method == "T":
+            steps.append(Call("T", ()))
+            continue
+        words.need("(")
+        is_closed = words.take("(")
+        arguments = tuple(x for x, _ in words.integers(")"))
+        words.need(")")
+        if is_closed:
+            words.need(")")
+        fewest, most = ARGUMENTS.get(method, (0, MOST_CHARACTERS))
+        if not fewest <= len(arguments) <= most:
+            wanted = str(most) if fewest == most else f"{fewest} or {most}"
+            raise InputError(text, at, f"{method} got {len(arguments)} arguments; expected {wanted}")
+        steps.append(Call(method, arguments))
+    return tuple(steps)
+
+
+class Words:
+    """A text, taken word by word."""
+
+    def __init__(self, text: str) -> None:
+        if len(text) > MOST_CHARACTERS:
+            raise InputError(text, MOST_CHARACTERS, f"{len(text):,} characters; expected at most {MOST_CHARACTERS}")
+        self.text, self.found, at = text, list[tuple[str, int]](), 0
+        while text[at:].strip():
+            match = WORD.match(text, at)
+            if match is None:
+                at += len(text[at:]) - len(text[at:].lstrip())
+                raise InputError(text, at, f"{text[at]!r} means nothing here")
+            self.found.append((match[1], match.start(1)))
+            at = match.end()
+        self.k = 0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left."""
+        return self.k == len(self.found)
+
+    @property
+    def at(self) -> int:
+        """Where the next word begins."""
+        return len(self.text) if self.is_done else self.found[self.k][1]
+
+    def next(self, expected: str) -> str:
+        """The next word."""
+        if self.is_done:
+            raise InputError(self.text, self.at, f"it ends here; expected {expected}")
+        self.k += 1
+        return self.found[self.k - 1][0]
+
+    def take(self, word: str) -> bool:
+        """Whether a word is the next one; then it is taken."""
+        is_next = not self.is_done and self.found[self.k][0] == word
+        self.k += is_next
+        return is_next
+
+    def need(self, word: str, expected: str = "") -> None:
+        """Take a word that must come."""
+        at = self.at
+        if not self.take(word):
+            got = "it ends here" if self.is_done else f"got {self.found[self.k][0]!r}"
+            raise InputError(self.text, at, f"{got}; expected {expected or repr(word)}")
+
+    def end(self) -> None:
+        """Nothing more may come."""
+        if not self.is_done:
+            raise InputError(self.text, self.at, f"got {self.found[self.k][0]!r}; expected the end")
+
+    def integer(self) -> int:
+        """A whole number."""
+        at, word = self.at, self.next("a whole number")
+        if not word.lstrip("-").isdecimal():
+            raise InputError(self.text, at, f"got {word!r}; expected a whole number")
+        if len(word.lstrip("-")) > MOST_DIGITS:
+            raise InputError(self.text, at, f"a number of {len(word.lstrip('-'))} digits; expected at most {MOST_DIGITS}")
+        return int(word)
+
+    def integers(self, closing: str) -> list[tuple[int, int]]:
+        """Numbers with commas between, and one behind them if one likes; and where each stands."""
+        found = list[tuple[int, int]]()
+        while not self.is_done and self.found[self.k][0] != closing:
+            found.append((self.at, 0))
+            found[-1] = self.integer(), found[-1][0]
+            if not self.take(","):
+                break
+        return found
+
+    def entries(self) -> tuple[Entry, ...]:
+        """What stands in an index."""
+        found = list[Entry]()
+        while not self.is_done and self.found[self.k][0] != "]":
+            found.append(self.entry())
+            if not self.take(","):
+                break
+        return tuple(found)
+
+    def entry(self) -> Entry:
+        """A number, a slice, None or `...`."""
+        if self.take("..."):
+            return Ellipsis
+        if self.take("None"):
+            return None
+        parts: list[int | None] = []
+        for _ in range(3):
+            is_number = not self.is_done and self.found[self.k][0] not in (":", ",", "]")
+            parts.append(self.integer() if is_number else None)
+            if not self.take(":"):
+                break
+        else:
+            self.k -= 1
+            raise InputError(self.text, self.at, "a slice has at most two colons")
+        if len(parts) == 1:
+            if parts[0] is None:
+                raise InputError(self.text, self.at, "an entry is missing; expected a number, a slice, None or ...")
+            return parts[0]
+        return slice(*parts)
+
+
+def labels(steps: Sequence[Call | Index]) -> list[str]:
+    """Views as one types them, one by one."""
+    return [str(step) for step in steps]

@@ -1,0 +1,362 @@
+"""Fusion: the graph of a function, the kernels that it becomes, and why there are not fewer.
+
+All is read off what would run: `explain` and `source` of the fused function, the steps of its plan, and their expressions.
+Nothing runs. The cuda backend is the one that only takes note of launches, so that its kernels are the same with no GPU.
+"""
+
+import inspect
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import minifuse as mf
+from minifuse import functions as kinds
+from minifuse.explain import Explanation, Graph, KernelFacts
+from minifuse.explain_page import counted, size
+from minifuse.graph.node import Argument, Node
+from minifuse.graph.steps import NOWHERE, Product
+from minifuse.graph.words import FOLDS, Formula
+from minifuse.kernels import Apply, Constant, Dot, Expression, Fold, Load, Old, Parameter
+from minifuse.launches import NotingBackend, NotingDevice, placed_on
+from minifuse.operators import Operator
+
+from .facts import DERIVED, Fact, Line
+from .functions import Example
+from .held import expressions_of, held_by_steps, is_free, roots_of
+from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, Cell, Frame, Grid, Picture
+
+BACKENDS = ("python", "parallel", "cuda")
+SIZES = (1, 8, 33, 64, 256, 1024)
+MEANS = (
+    (LOAD, "is read"),
+    (STORE, "is written to memory"),
+    (OTHER, "gathers many in one; a merge that was refused"),
+    (IDLE, "costs nothing"),
+    (CHOSEN, "computed by this kernel"),
+)
+MOST_TEXT = 90  # characters of a formula in a label
+
+
+@dataclass(frozen=True)
+class Part:
+    """An operation of a kernel, a load or a store."""
+
+    text: str
+    says: str
+    kind: str
+    reads: tuple[int, ...]
+    """Parts of the same kernel."""
+    memory: str = ""
+    """What a load or a store is of."""
+    nodes: tuple[int, ...] = ()
+    """Of the graph: what it computes."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A function taken apart: plain data. `parts` has a list for each kernel, `reads` the inputs of each node."""
+
+    example: Example
+    size: int
+    backend: str
+    explained: Explanation
+    source: str
+    parts: tuple[tuple[Part, ...], ...]
+    reads: tuple[tuple[int, ...], ...]
+    glyphs: tuple[str, ...]
+    free: frozenset[int]
+    """Nodes that are no operation of a kernel: views, and numbers that are repeated."""
+    inputs: frozenset[int]
+    stored: frozenset[int]
+    """Nodes that some kernel stores."""
+
+
+def taken_apart(example: Example, rows: int, backend: str) -> Taken:
+    """What becomes of a function for arguments of a size.
+
+    Raises
+    ------
+    MinifuseError
+        The backend is not there.
+    """
+    device = NotingBackend(NotingDevice()) if backend == "cuda" else None
+    placed = [
+        placed_on(device, np.zeros(shape, np.float32)) if device else mf.zeros(*shape, backend=backend)
+        for shape in example.shapes(rows)
+    ]
+    fused = mf.fuse(example.function)
+    entry, _ = fused.entry(tuple(placed), {})
+    explained, graph = fused.explain(*placed), Graph(entry.plan, entry.found)
+    held = held_by_steps(entry.plan, graph)
+    order = range(len(graph.order))
+    return Taken(
+        example,
+        rows,
+        backend,
+        explained,
+        fused.source(*placed),
+        tuple(parts_of(step, entry.plan, graph, of) for step, of in zip(entry.plan.steps, held, strict=True)),
+        tuple(tuple(dict.fromkeys(graph.numbers[x] for x in graph.order[k].inputs if x in graph.numbers)) for k in order),
+        tuple(glyph(graph.order[k], explained.nodes[k].name) for k in order),
+        frozenset(k for k in order if is_free(graph.order[k])),
+        frozenset(k for k in order if isinstance(graph.order[k].function, Argument)),
+        frozenset(
+            graph.numbers[node]
+            for step, of in zip(entry.plan.steps, held, strict=True)
+            for e in roots_of(step)
+            for node in of.get(e, ())
+        ),
+    )
+
+
+def parts_of(step: Any, plan: Any, graph: Graph, held: dict[Expression, list[Node]]) -> tuple[Part, ...]:
+    """What a kernel does: loads, operations, stores."""
+    names = plan.host.memory
+    formula = Formula(step, names)
+    order = [e for e in expressions_of(step) if not isinstance(e, Constant | Parameter)]
+    index = {e: k for k, e in enumerate(order)}
+    product = {step.kernel.a, step.kernel.b} if isinstance(step, Product) else set[Expression]()
+    found = []
+    for e in order:
+        below = [*product] if isinstance(e, Dot) else list(e.inputs)
+        reads = tuple(dict.fromkeys(index[x] for x in below if x in index))
+        nodes = tuple(sorted(graph.numbers[node] for node in held.get(e, ()) if node in graph.numbers))
+        if isinstance(e, Load | Old):
+            places = step.outputs if isinstance(e, Old) else step.inputs
+            slot = places[e.index][0]
+            memory = "" if slot == NOWHERE else names[slot]
+            what = f"loads {memory}" if memory else "is the index of the point, which lies nowhere"
+            found.append(Part(memory or "index", what, LOAD if memory else "", (), memory))
+        else:
+            name = symbol(e.operator, e.dtype.name) if isinstance(e, Apply | Fold) else "@"
+            word = FOLDS.get(name, name) if isinstance(e, Fold) else name
+            text = {"+": "sum", "*": "prod"}.get(word, word) if isinstance(e, Fold) else word
+            said = formula.part(e)[0]
+            said = f"computes {cut_short(f'{said} = {formula.shared[said]}' if said in formula.shared else said)}"
+            found.append(Part(text, said, OTHER if isinstance(e, Fold | Dot) else "", reads, "", nodes))
+    for e, (slot, _) in zip(roots_of(step), step.outputs, strict=True):
+        reads = (index[e],) if e in index else ()
+        found.append(Part(names[slot], f"stores {names[slot]}", STORE, reads, names[slot]))
+    return tuple(found)
+
+
+def symbol(operator: Operator | None, dtype: str) -> str:
+    """An operator in a few characters; a cast is the name of its dtype."""
+    return dtype if operator is None else operator.symbol or operator.name
+
+
+def cut_short(text: str) -> str:
+    """A formula that fits in a label."""
+    return text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + " ..."
+
+
+def glyph(node: Node, name: str) -> str:
+    """What a node of the graph does, in a few characters."""
+    function = node.function
+    if isinstance(function, Argument):
+        return name
+    if isinstance(function, Operator):
+        return symbol(function, "")
+    if isinstance(function, kinds.Fold):
+        return FOLDS.get(function.operator.name, function.operator.name)
+    if isinstance(function, kinds.View):
+        return str(function.method)
+    return (
+        "@"
+        if isinstance(function, kinds.Matmul)
+        else str(node.dtype)
+        if isinstance(function, kinds.Cast)
+        else word(function)
+    )
+
+
+def word(function: Any) -> str:
+    """The name of a kind of function."""
+    return type(function).__name__.lower()
+
+
+# The picture.
+
+
+def picture(found: Taken) -> Picture:
+    """The graph in layers, each kernel as a grid of what it does, and the merges that were refused."""
+    grids = [graph_grid(found), *[kernel_grid(found, k) for k in range(len(found.parts))]]
+    if found.explained.refusals:
+        grids.append(refusal_grid(found))
+    return Picture(sentence(found), tuple(grids), tuple(frames(found)), MEANS)
+
+
+def layers(reads: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+    """(row, column) of each value: to the right of all that it reads, and below what is in its column already."""
+    columns, heights, places = list[int](), Counter[int](), list[tuple[int, int]]()
+    for inputs in reads:
+        columns.append(1 + max([columns[k] for k in inputs], default=-1))
+        places.append((heights[columns[-1]], columns[-1]))
+        heights[columns[-1]] += 1
+    return places
+
+
+def readers(reads: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Who reads each value."""
+    return [[j for j, inputs in enumerate(reads) if k in inputs] for k in range(len(reads))]
+
+
+def grid_of(name: str, title: str, places: Sequence[tuple[int, int]], cells: Sequence[Cell]) -> Grid:
+    """Cells at places."""
+    placed = tuple(Cell(*at, c.text, c.label, c.kind, c.links) for at, c in zip(places, cells, strict=True))
+    rows, columns = (1 + max([at[d] for at in places], default=0) for d in (0, 1))
+    return Grid(name, title, rows, columns, placed)
+
+
+def edges(prefix: str, k: int, reads: Sequence[Sequence[int]], used: Sequence[Sequence[int]]) -> tuple[str, ...]:
+    """Links to what a value reads, and to who reads it."""
+    return tuple(f"{prefix}{j}>{k}" for j in reads[k]) + tuple(f"{prefix}{k}>{j}" for j in used[k])
+
+
+def graph_grid(found: Taken) -> Grid:
+    """Each value of the function once, to the right of what it is computed from."""
+    used, cells = readers(found.reads), list[Cell]()
+    for k, node in enumerate(found.explained.nodes):
+        kernels = [f"launch{j}" for j in kernels_of(found, k)]
+        lies = (
+            "an input in memory"
+            if k in found.inputs
+            else "no operation, which costs nothing"
+            if k in found.free
+            else f"computed in {' and '.join(kernels) or 'no kernel of its own'}, "
+            + ("and stored" if k in found.stored else "never stored")
+        )
+        uses = f", read by {', '.join(f'%{j}' for j in used[k])}" if used[k] else ", a result"
+        label = f"%{k}: {node.operation} {node.name}".rstrip() + f", {node.dtype} {node.shape}, {lies}{uses}"
+        links = (f"g{k}", f"n{k}", *edges("g", k, found.reads, used))
+        cells.append(Cell(0, 0, f"%{k} {found.glyphs[k]}", label, mark(found, k), links))
+    title = "graph: blue is an input, orange is stored, hatched costs nothing, white never touches memory"
+    return grid_of("graph", title, layers(found.reads), cells)
+
+
+def mark(found: Taken, k: int) -> str:
+    """How a value of the graph looks."""
+    return LOAD if k in found.inputs else IDLE if k in found.free else STORE if k in found.stored else ""
+
+
+def kernels_of(found: Taken, k: int) -> list[int]:
+    """The kernels that compute a value: several, if it is computed again."""
+    return [j for j, parts in enumerate(found.parts) if any(k in part.nodes for part in parts)]
+
+
+def kernel_grid(found: Taken, k: int) -> Grid:
+    """The loads, operations and stores of a kernel, each to the right of what it reads."""
+    parts, facts = found.parts[k], found.explained.forward.kernels[k]
+    reads = [part.reads for part in parts]
+    used, cells = readers(reads), list[Cell]()
+    sizes = {x.name: x.nbytes for x in (*facts.reads, *facts.writes)}
+    for j, part in enumerate(parts):
+        moved = f", {size(sizes[part.memory])}" if part.memory in sizes else ""
+        nodes = f": {', '.join(f'%{n}' for n in part.nodes)} of the graph" if part.nodes else ""
+        links = (f"k{k}.{j}", *[f"n{n}" for n in part.nodes], *edges(f"k{k}.", j, reads, used))
+        links += (f"m {part.memory}",) if part.memory else ()
+        cells.append(Cell(0, 0, part.text, f"launch{k} {part.says}{moved}{nodes}", part.kind, links))
+    title = f"launch{k}: {facts.form}; {counted(facts.launches, 'launch', 'launches')}, {size(facts.nbytes)}"
+    return grid_of(f"kernel{k}", title, layers(reads), cells)
+
+
+def refusal_grid(found: Taken) -> Grid:
+    """The merges that did not happen."""
+    cells = []
+    for k, x in enumerate(found.explained.refusals):
+        ends = [value.partition(" = ")[0] for value in (x.producer, x.consumer)]
+        label = f"{x.producer} was not merged into {x.consumer}: {x.reason}"
+        links = (f"r{k}", *[f"g{end[1:]}" for end in ends if end.startswith("%") and end[1:].isdecimal()])
+        cells.append(Cell(0, 0, f"{ends[0]} | {ends[1]}", label, OTHER, links))
+    title = "merges that were refused: what is computed | what reads it"
+    return grid_of("refusals", title, [(k, 0) for k in range(len(cells))], cells)
+
+
+def frames(found: Taken) -> list[Frame]:
+    """The whole, then kernel by kernel."""
+    if not found.parts:
+        return []
+    steps = [Frame(sentence(found))]
+    for k, (parts, facts) in enumerate(zip(found.parts, found.explained.forward.kernels, strict=True)):
+        chosen = [(f"k{k}.{j}", CHOSEN) for j, part in enumerate(parts) if not part.memory]
+        chosen += [(f"g{n}", CHOSEN) for n in dict.fromkeys(n for part in parts for n in part.nodes)]
+        steps.append(Frame(said(k, facts), tuple(chosen)))
+    return steps
+
+
+def said(k: int, facts: KernelFacts) -> str:
+    """A kernel in a sentence."""
+    reads, writes = ([f"{x.name} ({size(x.nbytes)})" for x in xs] for xs in (facts.reads, facts.writes))
+    return f"launch{k} reads {', '.join(reads) or 'nothing'}, computes {facts.formula}, and writes {', '.join(writes)}."
+
+
+def sentence(found: Taken) -> str:
+    """What is to be seen."""
+    x = found.explained
+    now, before = x.forward, x.unfused
+    text = f"{x.function} on {found.backend}: {counted(len(now.kernels), 'kernel')} instead of {len(before.kernels)}"
+    text += f", {size(now.nbytes)} moved instead of {size(before.nbytes)}"
+    return f"{text}. {found.example.shows}"
+
+
+# Beside the picture.
+
+
+def facts(found: Taken, chosen: str | None = None) -> list[Fact]:
+    """Before and after, each kernel, and each refused merge with its reason."""
+    x = found.explained
+    rule = "of the plan that would run; before: of the calls that the function makes by itself"
+    bytes_rule = "of distinct elements: what must be moved at least, however caches help"
+    now, before = x.forward, x.unfused
+    known = [
+        *chosen_facts(found, chosen),
+        Fact("kernels", f"{len(before.kernels)} before, {len(now.kernels)} after", DERIVED, rule),
+        Fact("launches", f"{before.launches} before, {now.launches} after", DERIVED, "what the backend starts"),
+        Fact("bytes moved", f"{size(before.nbytes)} before, {size(now.nbytes)} after", DERIVED, bytes_rule),
+        Fact("times fewer bytes", f"{x.ratio:.3g}", DERIVED),
+        Fact("peak memory", f"{size(before.peak)} before, {size(now.peak)} after", DERIVED, "temporaries and results"),
+    ]
+    known += [
+        Fact(f"launch{k}", kernel.formula, DERIVED, f"{kernel.form}; {size(kernel.nbytes)}")
+        for k, kernel in enumerate(now.kernels)
+    ]
+    known += [Fact("not merged", f"{no.producer} into {no.consumer}", DERIVED, no.reason) for no in x.refusals]
+    return known
+
+
+def chosen_facts(found: Taken, chosen: str | None) -> list[Fact]:
+    """The cell that was chosen, in its own words."""
+    for grid in picture(found).grids if chosen else ():
+        for cell in grid.cells:
+            if cell.links[0] == chosen:
+                return [Fact("chosen", cell.label, DERIVED)]
+    return []
+
+
+def own_lines(found: Taken) -> list[Line]:
+    """The function as it is written, with how many operations of the graph come from each line."""
+    lines, first = inspect.getsourcelines(found.example.function)
+    file = inspect.getsourcefile(found.example.function)
+    counts = Counter(
+        node.line for k, node in enumerate(found.explained.nodes) if node.line and k not in found.free | found.inputs
+    )
+    return [
+        Line(first + k, text.rstrip("\n"), (("ops", n),) if (n := counts[f"{file}:{first + k}"]) else ())
+        for k, text in enumerate(lines)
+    ]
+
+
+def generated(found: Taken) -> list[Line]:
+    """What runs: the host program, and each kernel under what it computes."""
+    return [Line(k, text) for k, text in enumerate(found.source.splitlines(), 1)]
+
+
+def command(found: Taken) -> str:
+    """The same on a terminal."""
+    shapes = ",".join("x".join(map(str, shape)) for shape in found.example.shapes(found.size))
+    what = f"project/views/functions.py:{found.example.function.__name__}"
+    on = f" --backend {found.backend}" if found.backend != "cuda" or "cuda" in mf.backends() else ""
+    return f"minifuse explain {what} --shape {shapes}{on} --source"

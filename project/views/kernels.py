@@ -1,0 +1,44 @@
+"""Small kernels to teach with, as ordinary functions; the interpreter runs them as they stand."""
+
+from typing import Any
+
+from minifuse.simt import cuda
+
+
+def scale(out: Any, a: Any) -> None:
+    """A thread for each element; the last block has more threads than are needed."""
+    i = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+    if i < out.size:
+        out[i] = 2 * a[i]
+
+
+def scale_unguarded(out: Any, a: Any) -> None:
+    """The same without its guard: threads past the end read and write what is not theirs."""
+    i = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+    out[i] = 2 * a[i]
+
+
+def scale_in_strides(out: Any, a: Any) -> None:
+    """Half as many threads as elements: each comes back, a whole grid further on."""
+    i = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+    while i < out.size:
+        out[i] = 2 * a[i]
+        i += cuda.gridDim.x * cuda.blockDim.x
+
+
+def scale_by_turns(out: Any, a: Any) -> None:
+    """Neighbours do different things, so the lanes of a warp take turns."""
+    i = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+    if i < out.size:
+        if i % 2 == 0:
+            out[i] = 2 * a[i]
+        else:
+            out[i] = -a[i]
+
+
+def scale_2d(out: Any, a: Any) -> None:
+    """A thread for each element of a matrix; x goes along its rows."""
+    row = cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y
+    col = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+    if row < out.shape[0] and col < out.shape[1]:
+        out[row, col] = 2 * a[row, col]

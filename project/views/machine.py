@@ -1,0 +1,49 @@
+"""The map's facts: six questions with the pages that answer them, and what this machine has."""
+
+from typing import NamedTuple
+
+from minifuse.cli.doctor import examine
+
+
+class Question(NamedTuple):
+    """A question, and the addresses of the pages that answer it, the first one first."""
+
+    words: str
+    answer: str
+    pages: tuple[str, ...]
+
+
+QUESTIONS = (
+    Question(
+        "Where does an element lie?",
+        "A tensor is a line of numbers and a rule. Views change the rule; broadcasting repeats without copying.",
+        ("strides", "broadcasting"),
+    ),
+    Question(
+        "Who does the work?",
+        "A grid of blocks, of warps, of lanes: which thread makes which element, and which has nothing to do.",
+        ("threads", "folds"),
+    ),
+    Question(
+        "What does it cost memory?",
+        "Requests become sectors and wavefronts. The same sum can ask for eight times as many.",
+        ("memory", "matmul"),
+    ),
+    Question("What becomes one kernel?", "Operators meet in one pass over memory, or do not, for a reason.", ("fusion",)),
+    Question("Where does a gradient come from?", "Each step back, and what is summed on the way.", ("autodiff", "train")),
+    Question("How fast is it here?", "Sizes against time, beside what the memory of this machine allows.", ("race",)),
+)
+
+
+def machine() -> list[dict[str, str]]:
+    """What this machine has, as `minifuse doctor` says it: a row for each finding."""
+    return [
+        {
+            "part": heading,
+            "what": finding.topic,
+            "found": finding.found,
+            "to do": "" if finding.ok or not finding.needed else finding.advice,
+        }
+        for heading, findings in examine().items()
+        for finding in findings
+    ]

@@ -1,0 +1,249 @@
+"""Products of matrices: the tiles that a block brings, step by step; what each rung of the ladder loads; what breaks one.
+
+The kernels are the library's own and run lane by lane, with smaller tiles than on a GPU, so that a picture holds several.
+"""
+
+import linecache
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from minifuse import simt
+from minifuse.backends.cuda import matmul as ladder
+from minifuse.errors import MinifuseError, SimtError
+
+from . import memory
+from .facts import DERIVED, TRACED, Fact, Line
+from .matmul_kernels import tiled
+from .picture import CHOSEN, LOAD, STORE, Cell, Frame, Grid, Picture
+
+LADDER = ("naive", "shared_tiles", "strips")
+BROKEN = {
+    "first barrier missing": {"first_barrier": False},
+    "second barrier missing": {"second_barrier": False},
+    "guard missing": {"guard": False},
+    "indices swapped": {"swapped": True},
+}
+WHOLE = {"first_barrier": True, "second_barrier": True, "guard": True, "swapped": False}
+KERNELS = (*LADDER, *BROKEN)
+TILES = {4: 2, 9: 3, 16: 4}  # side of a tile -> elements of a strip: strips wants the square of the one to be the other
+MOST = 16  # rows, columns and depth
+
+
+@dataclass(frozen=True)
+class Product:
+    """One launch that computes out = a @ b."""
+
+    name: str
+    sizes: tuple[int, int, int]
+    """Rows of out, its columns, and the depth."""
+    tile: int
+    kernel: Callable[..., Any]
+    trace: simt.Trace
+    is_right: bool
+    """Whether out is what NumPy says."""
+
+
+def product(name: str, rows: int, columns: int, depth: int, tile: int = 4) -> Product:
+    """Trace a product of (rows, depth) and (depth, columns) by one of the kernels.
+
+    Raises
+    ------
+    MinifuseError
+        There is no such kernel, or a size lies outside what a picture can show.
+    """
+    if name not in KERNELS:
+        raise MinifuseError(f"a kernel {name!r}; expected one of {', '.join(KERNELS)}")
+    if tile not in TILES:
+        raise MinifuseError(f"a tile of {tile}; expected one of {', '.join(map(str, TILES))}")
+    for size, value in (("M", rows), ("N", columns), ("K", depth)):
+        memory.within(size, value, 1, MOST)
+    random = np.random.default_rng(0)
+    a, b = random.random((rows, depth), np.float32), random.random((depth, columns), np.float32)
+    out = np.zeros((rows, columns), np.float32)
+    down, across = -(-rows // tile), -(-columns // tile)
+    if name in BROKEN:
+        kernel = tiled(tile, **{**WHOLE, **BROKEN[name]})
+        trace = simt.trace(kernel, (across, down), (tile, tile), out, a, b, rows, columns, depth)
+    else:
+        kernel = smaller(name, tile)
+        grid = (down, across) if name == "naive" else (across, down)
+        block = (tile * TILES[tile],) if name == "strips" else (tile, tile)
+        trace = simt.trace(kernel, grid, block, out.reshape(-1), a.reshape(-1), b.reshape(-1), rows, columns, depth)
+    return Product(name, (rows, columns, depth), tile, kernel, trace, bool(np.allclose(out, a @ b, rtol=1e-4)))
+
+
+@cache
+def smaller(name: str, tile: int) -> Callable[..., Any]:
+    """A rung of the ladder with a tile of another size: the same code over other constants."""
+    function: Any = ladder.LADDER[name].function
+    constants = {"TILE": tile, "STRIP": tile, "STRIP_K": TILES[tile]}
+    return FunctionType(function.__code__, {**function.__globals__, **constants}, function.__name__)
+
+
+@dataclass(frozen=True)
+class Access:
+    """What a block does to elements of a matrix in one step."""
+
+    array: str
+    step: int
+    epoch: int
+    elements: frozenset[int]
+
+
+def blocks(found: Product) -> int:
+    """Blocks of the launch."""
+    return int(np.prod(found.trace.grid))
+
+
+def accesses(found: Product, block: int) -> list[Access]:
+    """What a block loads of a and b and stores to out, by how often its lanes came to the line before."""
+    events, arrays = found.trace.events, found.trace.arrays
+    together = dict[tuple[str, int], tuple[int, set[int]]]()
+    for row in np.flatnonzero(events.block == block).tolist():
+        info = arrays[int(events.array[row])]
+        if info.space != "global":
+            continue
+        step = int(events.occurrence[row]) if info.name != "out" else -1
+        begun = together.setdefault((info.name, step), (int(events.epoch[row]), set()))
+        begun[1].add((int(events.address[row]) - info.base) // info.itemsize)
+    return [Access(name, step, epoch, frozenset(elements)) for (name, step), (epoch, elements) in together.items()]
+
+
+def picture(found: Product, block: int = 0) -> Picture:
+    """a, b and out; a step of the picture is what one block loads at once, the last one what it stores."""
+    memory.within("block", block, 0, blocks(found) - 1)
+    rows, columns, depth = found.sizes
+    done = accesses(found, block)
+    own = frozenset[int]().union(*(access.elements for access in done if access.array == "out"))
+    grids = (
+        matrix("a", rows, depth, frozenset()),
+        matrix("b", depth, columns, frozenset()),
+        matrix("out", rows, columns, own),
+    )
+    frames = [Frame(sentence(found, block, len(own)))]
+    steps = sorted({access.step for access in done if access.array != "out"})
+    frames += [step_of(found, [access for access in done if access.step == step], step, len(steps), own) for step in steps]
+    if own:
+        kinds = tuple((link("out", element), STORE) for element in sorted(own))
+        frames.append(Frame(f"Block {block} stores {elements_of(len(own))} of out.", kinds))
+    return Picture(frames[0].sentence, grids, tuple(frames))
+
+
+def sentence(found: Product, block: int, count: int) -> str:
+    """What is to be seen."""
+    rows, columns, depth = found.sizes
+    ends = "" if found.trace.is_complete else " The launch ended before its end: see the facts."
+    of = f"a ({rows}, {depth}) @ b ({depth}, {columns})"
+    return (
+        f"out ({rows}, {columns}) = {of} by {found.name}: block {block} of {blocks(found)} computes "
+        f"{elements_of(count)} of out.{ends}"
+    )
+
+
+def elements_of(count: int) -> str:
+    """A number of elements."""
+    return f"{count} {'element' if count == 1 else 'elements'}"
+
+
+def step_of(found: Product, now: list[Access], step: int, count: int, own: frozenset[int]) -> Frame:
+    """One step: what is loaded, and the sums that wait for it."""
+    kinds = [(link(access.array, element), LOAD) for access in now for element in sorted(access.elements)]
+    loaded = " and ".join(f"{len(access.elements)} of {access.array}" for access in sorted(now, key=lambda x: x.array))
+    epoch = f", epoch {now[0].epoch}" if found.trace.barriers else ""
+    text = f"Step {step + 1} of {count}{epoch}: the block loads {loaded}, for {elements_of(len(own))} of out."
+    return Frame(text, (*kinds, *((link("out", element), CHOSEN) for element in sorted(own))))
+
+
+def link(array: str, element: int) -> str:
+    """The name of an element."""
+    return f"{array}{element}"
+
+
+def matrix(name: str, rows: int, columns: int, own: frozenset[int]) -> Grid:
+    """A matrix; the elements that the block computes stand out."""
+    cells = tuple(
+        Cell(
+            row,
+            column,
+            "",
+            f"{name}[{row}, {column}]{', computed by the block' if row * columns + column in own else ''}",
+            CHOSEN if row * columns + column in own else "",
+            (link(name, row * columns + column),),
+        )
+        for row in range(rows)
+        for column in range(columns)
+    )
+    names = tuple(map(str, range(rows))), tuple(map(str, range(columns)))
+    return Grid(name, f"{name}: {rows} x {columns}", rows, columns, cells, *names)
+
+
+def loads_per_output(found: Product, space: str) -> float:
+    """Loads from a space of memory for each element of out."""
+    events = found.trace.events
+    is_there = np.array([info.space == space for info in found.trace.arrays], bool)[events.array]
+    rows, columns, _ = found.sizes
+    return int(np.count_nonzero(is_there & (events.kind == 0))) / (rows * columns)
+
+
+def facts(found: Product) -> list[Fact]:
+    """Whether the product is right, what it loads, and who is at fault."""
+    threads, requests = found.trace.threads, found.trace.requests()
+    known = [
+        Fact("result", "right" if found.is_right else "wrong", TRACED, "compared with NumPy's product"),
+        Fact("blocks", f"{blocks(found)} of {threads} threads", TRACED),
+    ]
+    if found.trace.is_complete:
+        known += [
+            Fact(
+                "global loads per output",
+                f"{loads_per_output(found, 'global'):.4g}",
+                TRACED,
+                "from global memory, of a and b",
+            ),
+            Fact(
+                "shared loads per output",
+                f"{loads_per_output(found, 'shared'):.4g}",
+                TRACED,
+                "from shared memory, of the tiles",
+            ),
+            Fact("barriers per block", len(found.trace.barriers) // blocks(found), TRACED),
+            Fact("sectors", int(requests.sectors.sum()), DERIVED, f"{int(requests.ideal_sectors.sum())} at best"),
+        ]
+    else:
+        known.append(Fact("end", "early", TRACED, "an access out of bounds ended the launch; its counts mean nothing"))
+    hazards = found.trace.hazards()
+    why = "" if hazards or found.is_right else "no rule is broken, and yet out is wrong: compare results too"
+    known.append(Fact("hazards", len(hazards) or "none", DERIVED, why))
+    return known + [Fact(type(hazard).__name__, pair(hazard), DERIVED, str(hazard)) for hazard in hazards]
+
+
+def pair(hazard: SimtError) -> str:
+    """The lines at fault, as they stand in the source."""
+    return "  and  ".join(f"{line}: {linecache.getline(file, line).strip()}" for file, line in hazard.lines)
+
+
+def compared(rows: int, columns: int, depth: int, tile: int) -> list[dict[str, Any]]:
+    """The rungs of the ladder side by side: what each loads for an element of out."""
+    found = [product(name, rows, columns, depth, tile) for name in LADDER]
+    return [
+        {
+            "kernel": each.name,
+            "global": loads_per_output(each, "global"),
+            "shared": loads_per_output(each, "shared"),
+            "adds": ladder.LADDER[each.name].reason,
+        }
+        for each in found
+    ]
+
+
+def lines(found: Product) -> list[Line]:
+    """The source; with how many hazards name each line, or, where there are none, the sectors that it takes."""
+    at_fault = [line for hazard in found.trace.hazards() for _, line in hazard.lines]
+    known = memory.lines(found.trace, found.kernel, () if at_fault else ("sectors",))
+    counts = {number: (("fault", at_fault.count(number)),) for number in at_fault}
+    return [Line(line.number, line.text, counts.get(line.number, line.counts)) for line in known]

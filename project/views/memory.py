@@ -1,0 +1,450 @@
+"""Memory: one request of a warp, over the sectors and cache lines of global memory, or over the banks of shared memory.
+
+The kernels of `memory_kernels` run lane by lane; what is drawn is the request at their line `x = ...`. How many sectors and
+wavefronts it takes is what `minifuse.simt` counts. Not known here: what a cache holds already, and how long anything takes.
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from minifuse import simt
+from minifuse.errors import MinifuseError
+from minifuse.simt.facts import BANKS, LINE, SECTOR, WORD, number_requests
+from minifuse.simt.record import ArrayInfo
+
+from .facts import DERIVED, TRACED, Fact, Line
+from .memory_kernels import TALL as TALL
+from .memory_kernels import strided, tiled
+from .picture import CHOSEN, IDLE, LOAD, SHARED, WASTED, Cell, Frame, Grid, Picture, ribbon
+
+WARP = 32  # lanes
+DTYPES = ("float32", "float64", "int16", "int8")
+MOST_STRIDE, MOST_OFFSET, WIDEST = 32, 63, 40
+COLUMNS = 8  # of the lanes and the banks
+MOST_WHOLE = 4  # cache lines that are drawn in full; of more, only the sectors that are fetched
+WINDOW = 8  # columns of a tile that are drawn
+
+
+@dataclass(frozen=True)
+class Lane:
+    """What one lane asks for."""
+
+    lane: int
+    element: int
+    """Of the array, in its order in memory."""
+    start: int
+    """Its first byte, from the begin of the array."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """The request that a page shows, and the launch that it is of."""
+
+    trace: simt.Trace
+    kernel: Callable[..., Any]
+    row: int
+    """Of `trace.requests()`."""
+    lanes: tuple[Lane, ...]
+    info: ArrayInfo
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """What `minifuse.simt` counts of it: lanes, nbytes, sectors, ideal_sectors, lines, wavefronts, ideal_wavefronts."""
+        return {name: int(column[self.row]) for name, column in self.trace.requests()._asdict().items()}
+
+    @property
+    def used(self) -> int:
+        """Bytes that some lane wants, each counted once."""
+        return self.info.itemsize * len({lane.element for lane in self.lanes})
+
+    @property
+    def wasted(self) -> int:
+        """Bytes that come with the sectors and that no lane wants."""
+        return SECTOR * self.counts["sectors"] - self.used
+
+
+def of_global(dtype: str = "float32", stride: int = 1, offset: int = 0, count: int = WARP) -> Request:
+    """Lanes 0..count-1 load a[stride * lane + offset].
+
+    Raises
+    ------
+    MinifuseError
+        A number lies outside what a picture can show.
+    """
+    known(dtype)
+    within("stride", stride, 0, MOST_STRIDE)
+    within("offset", offset, 0, MOST_OFFSET)
+    within("lanes", count, 0, WARP)
+    a = np.zeros(MOST_STRIDE * (WARP - 1) + MOST_OFFSET + 1, dtype)
+    return request_of(strided, "a", np.zeros(WARP, dtype), a, stride, offset, count)
+
+
+def of_tile(
+    dtype: str = "float32", width: int = 32, reads_column: bool = True, which: int = 0, count: int = WARP
+) -> Request:
+    """Lanes 0..count-1 read a column, or a row, of a tile in shared memory of 32 rows and `width` columns.
+
+    Raises
+    ------
+    MinifuseError
+        A number lies outside what a picture can show.
+    """
+    known(dtype)
+    within("width", width, WARP, WIDEST)
+    within("column" if reads_column else "row", which, 0, TALL - 1)
+    within("lanes", count, 0, WARP)
+    kernel = tiled(width, dtype, reads_column)
+    return request_of(kernel, "tile", np.zeros(WARP, dtype), np.zeros(TALL * WARP, dtype), which, count)
+
+
+def known(dtype: str) -> None:
+    """Raise unless this is an element type of the page."""
+    if dtype not in DTYPES:
+        raise MinifuseError(f"an element type of {dtype!r}; expected one of {', '.join(DTYPES)}")
+
+
+def within(name: str, value: int, least: int, most: int) -> None:
+    """Raise unless a number lies in its bounds."""
+    if not least <= value <= most:
+        raise MinifuseError(f"{name} is {value}; expected {least} to {most}")
+
+
+def request_of(kernel: Callable[..., Any], array: str, *arguments: Any) -> Request:
+    """Trace a block of one warp, and take its last load of an array."""
+    trace = simt.trace(kernel, 1, WARP, *arguments)
+    found = trace.requests()
+    tables = [k for k, info in enumerate(trace.arrays) if info.name == array]
+    rows = [k for k in range(len(found.block)) if found.array[k] in tables and found.kind[k] == 0]
+    if not rows:  # no lane takes part
+        empty = ArrayInfo(
+            array, "global" if array == "a" else "shared", 0, (0,), (1,), np.dtype(arguments[0].dtype).itemsize, ""
+        )
+        return Request(trace, kernel, -1, (), empty)
+    info, (group, _) = trace.arrays[int(found.array[rows[-1]])], number_requests(trace.events)
+    events = np.flatnonzero(group == rows[-1])
+    lanes = [
+        Lane(thread, start // info.itemsize, start)
+        for thread, start in zip(
+            trace.events.thread[events].tolist(), (trace.events.address[events] - info.base).tolist(), strict=True
+        )
+    ]
+    return Request(trace, kernel, rows[-1], tuple(sorted(lanes, key=lambda lane: lane.lane)), info)
+
+
+def picture(found: Request) -> Picture:
+    """The lanes, and what they ask for: bytes of global memory, or banks and the wavefronts that serve them."""
+    if not found.lanes:
+        return Picture("No lane takes part, so there is no request.", (lanes_of(found),))
+    if found.info.space == "shared":
+        return of_banks(found)
+    return Picture(sentence(found), (lanes_of(found), *ruler(found)))
+
+
+def sentence(found: Request) -> str:
+    """What is to be seen."""
+    counts, itemsize = found.counts, found.info.itemsize
+    lanes = f"{counts['lanes']} {'lane' if counts['lanes'] == 1 else 'lanes'}"
+    if found.info.space == "shared":
+        turns = f"{counts['wavefronts']} {'wavefront' if counts['wavefronts'] == 1 else 'wavefronts, one after the other'}"
+        least = counts["ideal_wavefronts"]
+        return f"{lanes} of a warp read {of_bytes(itemsize)} each from shared memory: {turns}; {least} at best."
+    fetched = SECTOR * counts["sectors"]
+    rest = f"{found.wasted} of them are fetched and not used" if found.wasted else "all of them are used"
+    is_shared = counts["sectors"] < counts["ideal_sectors"]
+    at_best = f"Side by side, the same bytes would take {counts['ideal_sectors']}."
+    why = "It is so few since lanes share what they read." if is_shared else at_best
+    return (
+        f"{lanes} of a warp ask for {of_bytes(itemsize)} each. Memory gives whole sectors of {SECTOR} bytes, here "
+        f"{counts['sectors']}: {fetched} bytes, and {rest}. {why}"
+    )
+
+
+def of_bytes(count: int) -> str:
+    """A number of bytes."""
+    return f"{count} {'byte' if count == 1 else 'bytes'}"
+
+
+def lanes_of(found: Request) -> Grid:
+    """The 32 lanes of the warp; those without an access do nothing."""
+    asked = {lane.lane: lane for lane in found.lanes}
+    kind = SHARED if found.info.space == "shared" else LOAD
+    cells = [
+        Cell(0, 0, str(t), f"lane {t}, reads {place(found, asked[t])}", kind, (link(asked[t].element), f"t{t}"))
+        if t in asked
+        else Cell(0, 0, str(t), f"lane {t}, does nothing", IDLE, (f"t{t}",))
+        for t in range(WARP)
+    ]
+    return ribbon("lanes", "the 32 lanes of the warp", cells, COLUMNS)
+
+
+def link(element: int) -> str:
+    """The name of an element."""
+    return f"e{element}"
+
+
+def place(found: Request, lane: Lane) -> str:
+    """Where an element lies, in words."""
+    last = lane.start + found.info.itemsize - 1
+    at = f"byte {lane.start}" if last == lane.start else f"bytes {lane.start} to {last}"
+    if found.info.space == "global":
+        return f"a[{lane.element}], {at}, sector {lane.start // SECTOR}, cache line {lane.start // LINE}"
+    row, column = divmod(lane.element, found.info.shape[1])
+    banks = sorted({word % BANKS for word in words_of(found, lane)})
+    return f"tile[{row}, {column}], {at}, bank {' and '.join(map(str, banks))}"
+
+
+def ruler(found: Request) -> list[Grid]:
+    """The cache lines that are touched, a grid for each; of many lines one grid of the sectors that are fetched."""
+    itemsize = found.info.itemsize
+    readers = dict[int, list[int]]()
+    for lane in found.lanes:
+        readers.setdefault(lane.element, []).append(lane.lane)
+    fetched = {lane.start // SECTOR for lane in found.lanes}
+    lines = sorted({sector * SECTOR // LINE for sector in fetched})
+    if len(lines) > MOST_WHOLE:
+        names = tuple(f"line {sector * SECTOR // LINE}, sector {sector}" for sector in sorted(fetched))
+        title = f"the sectors that are fetched, of {len(lines)} cache lines"
+        return [sectors_of("lines", title, sorted(fetched), names, fetched, readers, itemsize)]
+    grids = []
+    for line in lines:
+        rows = range(line * LINE // SECTOR, (line + 1) * LINE // SECTOR)
+        names = tuple(f"sector {sector}" for sector in rows)
+        title = f"cache line {line}: bytes {line * LINE} to {line * LINE + LINE - 1}"
+        grids.append(sectors_of(f"line{line}", title, rows, names, fetched, readers, itemsize))
+    return grids
+
+
+def sectors_of(
+    name: str,
+    title: str,
+    sectors: Sequence[int],
+    names: tuple[str, ...],
+    fetched: set[int],
+    readers: dict[int, list[int]],
+    itemsize: int,
+) -> Grid:
+    """Some sectors, one a row."""
+    columns = SECTOR // itemsize
+    cells = tuple(
+        element_of(readers, row, k, sector * columns + k, sector, sector in fetched)
+        for row, sector in enumerate(sectors)
+        for k in range(columns)
+    )
+    return Grid(name, title, len(sectors), columns, cells, names, tuple(f"+{itemsize * k}" for k in range(columns)))
+
+
+def element_of(readers: dict[int, list[int]], row: int, column: int, element: int, sector: int, is_fetched: bool) -> Cell:
+    """One element on the ruler."""
+    if element in readers:
+        who = ", ".join(map(str, readers[element])) if len(readers[element]) < WARP else "all"
+        what, kind = f"read by lane {who}" if len(readers[element]) == 1 else f"read by lanes {who}", LOAD
+    else:
+        what, kind = ("fetched and not used", WASTED) if is_fetched else ("not fetched", "")
+    return Cell(row, column, str(element), f"a[{element}], sector {sector}, {what}", kind, (link(element), f"s{sector}"))
+
+
+@dataclass(frozen=True)
+class Wavefront:
+    """One pass over the banks: the word that each bank gives, and the lanes that it is for."""
+
+    words: dict[int, int]
+    """bank -> word of the tile"""
+    lanes: tuple[int, ...]
+
+
+def words_of(found: Request, lane: Lane) -> range:
+    """The 4-byte words that an element lies in, counted from the begin of the array."""
+    return range(lane.start // WORD, (lane.start + found.info.itemsize - 1) // WORD + 1)
+
+
+def wavefronts(found: Request) -> list[Wavefront]:
+    """The passes in which the banks serve a request: each bank gives one word a pass, to all lanes that want it.
+
+    Lanes with 8 bytes go by halves of the warp. Which of its words a bank gives first is not known, and here by address.
+    """
+    together = BANKS * WORD // max(found.info.itemsize, WORD)  # lanes
+    passes = []
+    for part in sorted({lane.lane // together for lane in found.lanes}):
+        lanes = [lane for lane in found.lanes if lane.lane // together == part]
+        wanted = dict[int, list[int]]()
+        for word in sorted({word for lane in lanes for word in words_of(found, lane)}):
+            wanted.setdefault(word % BANKS, []).append(word)
+        for k in range(max(map(len, wanted.values()))):
+            words = {bank: queue[k] for bank, queue in wanted.items() if k < len(queue)}
+            given = {*words.values()}
+            passes.append(Wavefront(words, tuple(x.lane for x in lanes if given & {*words_of(found, x)})))
+    return passes
+
+
+def of_banks(found: Request) -> Picture:
+    """Lanes, banks, and the part of the tile that is read; each wavefront is a step."""
+    passes = wavefronts(found)
+    queues = {bank: [turn.words[bank] for turn in passes if bank in turn.words] for bank in range(BANKS)}
+    cells = [
+        Cell(0, 0, str(bank), bank_label(bank, queue), SHARED if queue else IDLE, (f"b{bank}",))
+        for bank, queue in queues.items()
+    ]
+    banks = ribbon("banks", f"the {BANKS} banks", cells, COLUMNS)
+    frames = [Frame(sentence(found))] + [step(found, k, len(passes), turn) for k, turn in enumerate(passes)]
+    return Picture(sentence(found), (lanes_of(found), banks, *turns_of(passes), tile_of(found)), tuple(frames))
+
+
+def bank_label(bank: int, queue: list[int]) -> str:
+    """A bank in words."""
+    if not queue:
+        return f"bank {bank}, no lane wants a word of it"
+    return f"bank {bank}, gives {len(queue)} {'word' if len(queue) == 1 else 'words, one after the other'}"
+
+
+def turns_of(passes: list[Wavefront]) -> list[Grid]:
+    """The wavefronts in a row, each with how many lanes it serves."""
+    cells = [
+        Cell(0, 0, str(len(turn.lanes)), f"wavefront {k}, serves {spoken(turn.lanes)}", "", (f"w{k}",))
+        for k, turn in enumerate(passes)
+    ]
+    return [ribbon("wavefronts", "wavefronts in order: lanes served by each", cells, COLUMNS)]
+
+
+def spoken(lanes: tuple[int, ...]) -> str:
+    """Lanes in words."""
+    if len(lanes) == 1:
+        return f"lane {lanes[0]}"
+    is_run = lanes == tuple(range(lanes[0], lanes[-1] + 1))
+    return f"lanes {lanes[0]} to {lanes[-1]}" if is_run else f"lanes {', '.join(map(str, lanes))}"
+
+
+def step(found: Request, k: int, count: int, turn: Wavefront) -> Frame:
+    """One wavefront: the lanes that it serves, and the banks that it keeps busy; all others wait."""
+    kinds = [(f"t{t}", SHARED if t in turn.lanes else IDLE) for t in range(WARP)]
+    kinds += [(f"b{bank}", SHARED if bank in turn.words else IDLE) for bank in range(BANKS)]
+    kinds += [(f"w{j}", CHOSEN if j == k else "") for j in range(count)]
+    served = {lane.element for lane in found.lanes if lane.lane in turn.lanes}
+    kinds += [(f"c{lane.element}", SHARED if lane.element in served else "") for lane in found.lanes]
+    busy = f"{len(turn.words)} {'bank gives a word' if len(turn.words) == 1 else 'banks give a word each'}"
+    return Frame(f"Wavefront {k + 1} of {count}: {busy}; it serves {spoken(turn.lanes)}.", tuple(dict(kinds).items()))
+
+
+def tile_of(found: Request) -> Grid:
+    """The columns of the tile around those that are read; in each cell the bank that its first byte lies in."""
+    width, itemsize = found.info.shape[1], found.info.itemsize
+    read = {lane.element for lane in found.lanes}
+    first = min(min(element % width for element in read) // WINDOW * WINDOW, width - WINDOW)
+    columns = range(first, first + WINDOW)
+    cells = []
+    for row in range(TALL):
+        for k, column in enumerate(columns):
+            element = row * width + column
+            bank = element * itemsize // WORD % BANKS
+            is_read = element in read
+            label = f"tile[{row}, {column}], bank {bank}, {'read' if is_read else 'not read'}"
+            links = (link(element), f"c{element}") if is_read else ()
+            cells.append(Cell(row, k, str(bank), label, SHARED if is_read else "", links))
+    title = f"tile[:, {first}:{first + WINDOW}] of {width} columns: the bank of each element"
+    names = tuple(map(str, range(TALL))), tuple(map(str, columns))
+    return Grid("tile", title, TALL, WINDOW, tuple(cells), *names)
+
+
+def facts(found: Request, chosen: str | None = None) -> list[Fact]:
+    """What is known of the request, and of each line of the kernel."""
+    if not found.lanes:
+        return [Fact("lanes that take part", 0, TRACED)]
+    counts = found.counts
+    known = [
+        Fact("lanes that take part", f"{counts['lanes']} of {WARP}", TRACED),
+        Fact("bytes asked for", counts["nbytes"], TRACED, "of all lanes; one that two lanes want counts twice"),
+    ]
+    if found.info.space == "shared":
+        conflicts = counts["wavefronts"] - counts["ideal_wavefronts"]
+        known += [
+            Fact("wavefronts", counts["wavefronts"], DERIVED, "the most different 4-byte words that are wanted of one bank"),
+            Fact("wavefronts at best", counts["ideal_wavefronts"], DERIVED, "one for each 128 bytes' worth of lanes"),
+            Fact("bank conflicts", conflicts, DERIVED, "wavefronts beyond those"),
+            Fact("words from one row to the next", row_words(found), DERIVED, why_banks(found)),
+        ]
+    else:
+        share = found.used / (SECTOR * counts["sectors"])
+        known += [
+            Fact("sectors", counts["sectors"], DERIVED, "distinct byte // 32"),
+            Fact("sectors at best", counts["ideal_sectors"], DERIVED, "ceil(bytes asked for / 32)"),
+            Fact("cache lines", counts["lines"], DERIVED, "distinct byte // 128"),
+            Fact("bytes fetched", SECTOR * counts["sectors"], DERIVED, "sectors * 32"),
+            Fact("bytes fetched and not used", found.wasted, DERIVED, "what a cache may keep for later is not known here"),
+            Fact("share of the bytes that is used", f"{share:.0%}", DERIVED),
+        ]
+    known += [
+        Fact(f"lane {lane.lane}", place(found, lane), TRACED, "the cell that was chosen")
+        for lane in found.lanes
+        if chosen in (link(lane.element), f"t{lane.lane}")
+    ]
+    return known + of_lines(found.trace, found.kernel)
+
+
+def row_words(found: Request) -> str:
+    """How far apart two rows of the tile lie, in words."""
+    words = found.info.strides[0] / WORD
+    return f"{words:g}"
+
+
+def why_banks(found: Request) -> str:
+    """Where the next row begins among the banks."""
+    nbytes = found.info.strides[0]
+    if nbytes % (BANKS * WORD) == 0:
+        return f"a multiple of {BANKS}: every row begins in the same bank"
+    return f"no multiple of {BANKS}: the next row begins {nbytes / WORD % BANKS:g} banks further"
+
+
+def of_lines(trace: simt.Trace, kernel: Callable[..., Any]) -> list[Fact]:
+    """For each line of a kernel that accesses memory: what its requests take, and what they would take at best."""
+    text, first = inspect.getsourcelines(kernel)
+    known = []
+    for line, counts in counts_of(trace).items():
+        parts = [
+            f"{counts[unit]} {unit}, {counts[f'ideal {unit}']} at best" for unit in ("sectors", "wavefronts") if counts[unit]
+        ]
+        why = f"{counts['requests']} {'request' if counts['requests'] == 1 else 'requests'}"
+        known.append(Fact(f"line {line}: {text[line - first].strip()}", "; ".join(parts), DERIVED, why))
+    return known
+
+
+def counts_of(trace: simt.Trace) -> dict[int, dict[str, int]]:
+    """What each line asks of memory, in the order in which the lines run: requests, sectors, wavefronts, and the ideal."""
+    found, counts = trace.requests(), dict[int, dict[str, int]]()
+    columns = {
+        "requests": np.ones_like(found.block),
+        "sectors": found.sectors,
+        "ideal sectors": found.ideal_sectors,
+        "wavefronts": found.wavefronts,
+        "ideal wavefronts": found.ideal_wavefronts,
+    }
+    for row, instruction in enumerate(found.instruction.tolist()):
+        at = counts.setdefault(trace.instructions[instruction].line, dict.fromkeys(columns, 0))
+        for name, column in columns.items():
+            at[name] += int(column[row])
+    return counts
+
+
+def lines(trace: simt.Trace, kernel: Callable[..., Any], units: Sequence[str]) -> list[Line]:
+    """The source of a kernel, with what each line takes."""
+    text, first = inspect.getsourcelines(kernel)
+    counts, indent = counts_of(trace), len(text[0]) - len(text[0].lstrip())
+    return [
+        Line(
+            first + k,
+            line.rstrip()[indent:],
+            tuple((unit, n) for unit, n in counts.get(first + k, {}).items() if n and unit in units),
+        )
+        for k, line in enumerate(text)
+    ]
+
+
+def command(stride: int, offset: int, count: int, dtype: str) -> str:
+    """The line on a terminal that traces the same request to global memory."""
+    size = MOST_STRIDE * (WARP - 1) + MOST_OFFSET + 1
+    arguments = {"out": f"{WARP}:{dtype}", "a": f"{size}:{dtype}", "stride": stride, "offset": offset, "count": count}
+    given = " ".join(f"--arg {name}={value}" for name, value in arguments.items())
+    return f"minifuse trace project/views/memory_kernels.py:strided --grid 1 --block {WARP} {given}"

@@ -1,0 +1,211 @@
+"""A picture: grids of cells, some of which are one thing seen in several places.
+
+Every page draws with this. A storage and the tensors over it, a block of threads, the bytes of a request, the tiles of a
+product: all are grids, and what belongs together shares a link. A picture has a sentence that says what is to be seen, each
+cell a label that says it aloud, and the same facts can be had as rows of a table, as SVG, and as data for the browser.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+LOAD, STORE, SHARED, OTHER = "load", "store", "shared", "other"  # blue, vermillion, green, purple
+IDLE, CHOSEN, WASTED = "idle", "chosen", "wasted"  # hatched, framed, hatched in the colour of loads
+KINDS = ("", LOAD, STORE, SHARED, OTHER, IDLE, CHOSEN, WASTED)
+COLOURS = {LOAD: "#0072B2", STORE: "#D55E00", SHARED: "#009E73", OTHER: "#CC79A7"}
+WORDS = {
+    LOAD: "is read",
+    STORE: "is written",
+    SHARED: "in shared memory",
+    OTHER: "something else",
+    IDLE: "does nothing",
+    CHOSEN: "chosen",
+    WASTED: "fetched and not used",
+}
+MOST_CELLS = 4096
+MOST_BYTES = 512 * 1024  # of the data of one picture, as the browser gets it
+SIZE, GAP = 40, 24  # of an SVG, in pixels: a cell, and what lies between two grids
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell of a grid."""
+
+    row: int
+    column: int
+    text: str
+    """What stands in it: a few characters."""
+    label: str
+    """What it is, in words: "row 2, column 5, value 3.0, storage 13"."""
+    kind: str = ""
+    """One of KINDS: its colour, and how it is hatched."""
+    links: tuple[str, ...] = ()
+    """Names of what it shows; cells with a name in common light up together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Cells in rows and columns. Places without a cell stay empty."""
+
+    name: str
+    title: str
+    rows: int
+    columns: int
+    cells: tuple[Cell, ...]
+    row_names: tuple[str, ...] = ()
+    column_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for cell in self.cells:
+            if not (0 <= cell.row < self.rows and 0 <= cell.column < self.columns):
+                raise ValueError(f"{self.name}: a cell lies at {cell.row, cell.column}, beyond {self.rows, self.columns}")
+            if cell.kind not in KINDS:
+                raise ValueError(f"{self.name}: a cell is {cell.kind!r}, expected one of {', '.join(map(repr, KINDS))}")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One step of a picture that can be played: what is to be seen, and what then is read, written or chosen."""
+
+    sentence: str
+    kinds: tuple[tuple[str, str], ...] = ()
+    """(link, kind): how the cells with that link look in this step; all others stay as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Grids beside one another.
+
+    Raises
+    ------
+    ValueError
+        There are more cells, or more data, than a browser shows at once. Whoever makes a picture shows a part and says so.
+    """
+
+    sentence: str
+    """What is to be seen."""
+    grids: tuple[Grid, ...]
+    frames: tuple[Frame, ...] = ()
+    words: tuple[tuple[str, str], ...] = ()
+    """(kind, what it means in this picture), where WORDS would say it badly."""
+    _data: dict[str, Any] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if (count := sum(len(grid.cells) for grid in self.grids)) > MOST_CELLS:
+            raise ValueError(f"a picture of {count:,} cells; expected at most {MOST_CELLS:,}: show a part, and say so")
+        data = data_of(self)
+        if (nbytes := len(json.dumps(data, separators=(",", ":")))) > MOST_BYTES:
+            raise ValueError(f"a picture of {nbytes:,} bytes; expected at most {MOST_BYTES:,}: show a part, and say so")
+        object.__setattr__(self, "_data", data)
+
+    def as_data(self) -> dict[str, Any]:
+        """For the browser: what JSON knows."""
+        return self._data
+
+    def as_rows(self) -> list[dict[str, Any]]:
+        """The same as a table: a row for each cell, in reading order."""
+        words = WORDS | dict(self.words)
+        return [
+            {
+                "grid": grid.title,
+                "row": named(grid.row_names, cell.row),
+                "column": named(grid.column_names, cell.column),
+                "shows": cell.text,
+                "is": words.get(cell.kind, ""),
+                "in words": cell.label,
+            }
+            for grid in self.grids
+            for cell in in_order(grid)
+        ]
+
+    def as_svg(self) -> str:
+        """The same as a drawing that stands alone, in black on white."""
+        parts, top = list[str](), 0
+        width = max([SIZE * (grid.columns + 1) for grid in self.grids], default=SIZE)
+        for grid in self.grids:
+            parts.append(f'<text x="0" y="{top + 14}" font-weight="bold">{escape(grid.title)}</text>')
+            top += 22
+            parts += [drawn(cell, top) for cell in in_order(grid)]
+            top += SIZE * grid.rows + GAP
+        return "\n".join([SVG.format(width=width, height=max(top, 1), title=escape(self.sentence)), *parts, "</svg>", ""])
+
+
+def data_of(picture: Picture) -> dict[str, Any]:
+    """A picture in lists and dicts; what most cells lack is left out."""
+    grids = [
+        {
+            "name": grid.name,
+            "title": grid.title,
+            "rows": grid.rows,
+            "columns": grid.columns,
+            "rowNames": list(grid.row_names),
+            "columnNames": list(grid.column_names),
+            "cells": [[c.row, c.column, c.text, c.label, c.kind, list(c.links)] for c in in_order(grid)],
+        }
+        for grid in picture.grids
+    ]
+    frames = [{"sentence": frame.sentence, "kinds": [list(pair) for pair in frame.kinds]} for frame in picture.frames]
+    return {"sentence": picture.sentence, "grids": grids, "frames": frames}
+
+
+def in_order(grid: Grid) -> list[Cell]:
+    """The cells of a grid, row by row."""
+    return sorted(grid.cells, key=lambda cell: (cell.row, cell.column))
+
+
+def named(names: Sequence[str], k: int) -> str:
+    """The name of a row or column, or its number."""
+    return names[k] if k < len(names) else str(k)
+
+
+SVG = """<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="monospace" font-size="11">
+<title>{title}</title>
+<defs><pattern id="hatch" width="6" height="6" patternTransform="rotate(45)" patternUnits="userSpaceOnUse">\
+<rect width="2" height="6" fill="#888"/></pattern></defs>
+<rect width="100%" height="100%" fill="white"/>"""
+
+
+def drawn(cell: Cell, top: int) -> str:
+    """A cell as SVG."""
+    x, y = SIZE * cell.column, top + SIZE * cell.row
+    colour = COLOURS.get(LOAD if cell.kind == WASTED else cell.kind)
+    is_hatched = cell.kind in (IDLE, WASTED)
+    fill = "url(#hatch)" if is_hatched else colour or "white"
+    width = 3 if cell.kind == CHOSEN else 1
+    text = "white" if colour and not is_hatched else "black"
+    box = f'<rect x="{x + 1}" y="{y + 1}" width="{SIZE - 2}" height="{SIZE - 2}"'
+    return (
+        f"<g><title>{escape(cell.label)}</title>"
+        f'{box} fill="{fill}" stroke="{colour or "#333"}" stroke-width="{width}"/>'
+        f'<text x="{x + SIZE // 2}" y="{y + SIZE // 2 + 4}" text-anchor="middle" fill="{text}">{escape(cell.text)}</text>'
+        "</g>"
+    )
+
+
+def ribbon(name: str, title: str, cells: Iterable[Cell], columns: int) -> Grid:
+    """Cells in one long line, broken into rows of so many columns; their own rows and columns are not looked at."""
+    placed = [Cell(k // columns, k % columns, c.text, c.label, c.kind, c.links) for k, c in enumerate(cells)]
+    rows = max(-(-len(placed) // columns), 1)
+    return Grid(name, title, rows, columns, tuple(placed), row_names=tuple(str(columns * k) for k in range(rows)))
+
+
+def slices(name: str, title: str, shape: Sequence[int], cells: Mapping[tuple[int, ...], Cell]) -> tuple[Grid, ...]:
+    """Cells by index as grids of the last two dims, one for each index of the others.
+
+    Rows and columns of the cells themselves are not looked at. A shape without elements is one empty grid that says so.
+    """
+    if not cells:
+        return (Grid(f"{name}0", f"{title} has no elements: shape {tuple(shape)}", 1, 1, ()),)
+    rows, columns = [1, 1, *shape][-2:]
+    placed = dict[tuple[int, ...], list[Cell]]()
+    for index, c in cells.items():
+        row, column = [0, 0, *index][-2:]
+        placed.setdefault(index[:-2], []).append(Cell(row, column, c.text, c.label, c.kind, c.links))
+    numbers = tuple(map(str, range(rows))) if len(shape) > 1 else (), tuple(map(str, range(columns))) if shape else ()
+    found = list[Grid]()
+    for k, (outer, part) in enumerate(placed.items()):
+        seen = f"[{', '.join([*map(str, outer), *[':'] * min(len(shape), 2)])}]" if shape else ", a single number"
+        found.append(Grid(f"{name}{k}", f"{title}{seen}", rows, columns, tuple(part), *numbers))
+    return tuple(found)

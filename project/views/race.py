@@ -1,0 +1,376 @@
+"""The race: how long an operation takes at all sizes, on each backend and in NumPy, here and now; and what was kept.
+
+A race on a page is a glance of a second: it shows the shape of the curves, and says nothing about a few percent. Whoever
+wants numbers reads the saved results, which took minutes each and name their device and date.
+"""
+
+import datetime
+import inspect
+import json
+import os
+import platform
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import minifuse as mf
+from minifuse.backends.registry import backend_named
+from minifuse.errors import MinifuseError
+from minifuse.roofline import Limits
+
+from ..benchmarks import kernel_counts, machine, report
+from ..benchmarks.timer import in_turn, time_block
+from .facts import DERIVED, MEASURED, Fact, Line
+from .picture import IDLE, LOAD, Cell, Grid, Picture
+
+BUDGET_S = 0.8  # of a race, in all; what compiles comes before
+BLOCK_S = 5e-4  # calls are repeated until a block takes this long
+ROUNDS = 5
+NUMPY = "NumPy"
+FOLDER = Path(report.__file__).parent / "results"
+TOLERANCE = 1e-4  # of float32, where sums are taken in another order
+COLUMNS_OF_ROWS = 256  # of what softmax is taken of
+
+Array = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What is raced."""
+
+    ours: Callable[..., Any]
+    numpys: Callable[..., Any]
+    shapes: Callable[[int], tuple[tuple[int, ...], ...]]
+    """Of the inputs, for so many elements of the first."""
+    exponents: tuple[int, ...]
+    """The sizes are these powers of two."""
+    floats: Callable[[int], int]
+    """How many are read and written, each once."""
+    flops: Callable[[int], int] = lambda n: 0
+    """Of a product."""
+
+
+def softmax(x: Array) -> Array:
+    """Softmax of rows, as one writes it in NumPy."""
+    e = np.exp(x - x.max(1, keepdims=True))
+    result: Array = e / e.sum(1, keepdims=True)
+    return result
+
+
+def square(n: int) -> tuple[int, int]:
+    """The shape of a square matrix of n elements."""
+    side = round(n**0.5)
+    return side, side
+
+
+SIZES = tuple(range(8, 23, 2))
+OPERATIONS = {
+    "a + b": Operation(lambda a, b: a + b, np.add, lambda n: ((n,), (n,)), SIZES, lambda n: 3 * n),
+    "exp(x)": Operation(lambda x: x.exp(), np.exp, lambda n: ((n,),), SIZES, lambda n: 2 * n),
+    "x.sum()": Operation(lambda x: x.sum(), np.sum, lambda n: ((n,),), SIZES, lambda n: n + 1),
+    "softmax of rows": Operation(
+        lambda x: x.softmax(1), softmax, lambda n: ((n // COLUMNS_OF_ROWS, COLUMNS_OF_ROWS),), SIZES, lambda n: 2 * n
+    ),
+    "a @ b": Operation(
+        lambda a, b: a @ b,
+        np.matmul,
+        lambda n: (square(n), square(n)),
+        tuple(range(8, 19, 2)),
+        lambda n: 3 * n,
+        lambda n: 2 * round(n**1.5),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Point:
+    """How long one player took at one size."""
+
+    who: str
+    elements: int
+    seconds: float
+    """The median of the rounds."""
+    fastest: float
+    slowest: float
+
+
+@dataclass(frozen=True)
+class Race:
+    """What was measured, where and when."""
+
+    operation: str
+    points: tuple[Point, ...]
+    players: tuple[str, ...]
+    place: str
+    date: str
+    budget_s: float
+
+
+def players() -> tuple[str, ...]:
+    """Who can take part here: NumPy, and the backends whose time means something, so not the interpreter."""
+    return NUMPY, *(name for name in mf.backends() if is_fast(name))
+
+
+def is_fast(name: str) -> bool:
+    """Whether a backend is more than the interpreter."""
+    backend: Any = backend_named(name)
+    return bool(backend.is_host or backend.has_limits)
+
+
+def race(operation: str, who: Sequence[str], budget_s: float = BUDGET_S) -> Race:
+    """Let players run an operation at one size after the other, in turn, until the time is up.
+
+    Parameters
+    ----------
+    operation : str
+        One of OPERATIONS.
+    who
+        Some of `players`.
+    budget_s : float
+        Seconds in all, after a first call at the smallest size, which compiles. A player whose next size would not fit
+        into its part of them stays behind.
+
+    Raises
+    ------
+    MinifuseError
+        There is no such operation or player, or a result differs from NumPy's.
+    """
+    if operation not in OPERATIONS:
+        raise MinifuseError(f"there is no operation {operation!r}; expected one of {', '.join(OPERATIONS)}")
+    if not who or set(who) - set(players()):
+        raise MinifuseError(f"players are {', '.join(who) or 'none'}; expected some of {', '.join(players())}")
+    chosen, found = OPERATIONS[operation], list[Point]()
+    for name in who:
+        check(chosen, name)
+    left, is_product = budget_s / len(who), chosen.flops(1 << chosen.exponents[0]) > 0
+    # After a product the threads of OpenBLAS look for more work for some 100 ms: NumPy comes last then, and alone.
+    for heat in [[name] for name in sorted(who, key=NUMPY.__eq__)] if is_product else [list(who)]:
+        found += heat_of(chosen, dict.fromkeys(heat, left))
+    place = f"{machine.model_name() or platform.machine()}, {os.cpu_count()} cores"
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    return Race(operation, tuple(found), tuple(who), place, now, budget_s)
+
+
+def heat_of(operation: Operation, left: dict[str, float]) -> list[Point]:
+    """Players against each other at all sizes; each as long as the seconds that are left to it will do."""
+    found = list[Point]()
+    for exponent in operation.exponents:
+        elements, ready, took = 1 << exponent, dict[str, Callable[[], Any]](), dict[str, float]()
+        for name in left:
+            began = perf_counter()
+            ready[name] = prepared(operation, name, elements)
+            took[name] = perf_counter() - began
+            left[name] -= took[name]
+        new = timed(ready, elements, left)
+        next_s = {p.who: took[p.who] + ROUNDS * BLOCK_S + (ROUNDS + 2) * p.seconds for p in new}
+        growth, found = growth_of(operation, elements), found + new
+        left = {name: rest for name, rest in left.items() if rest > growth * next_s[name]}
+        if not left:
+            break
+    return found
+
+
+def growth_of(operation: Operation, elements: int) -> float:
+    """How many times as much work the next size is."""
+    work = operation.flops if operation.flops(elements) else operation.floats
+    return work(4 * elements) / work(elements)
+
+
+def timed(ready: dict[str, Callable[[], Any]], elements: int, left: dict[str, float]) -> list[Point]:
+    """Rounds of blocks of calls, the players in turn; what each takes is taken off its time."""
+    calls, rounds = dict[str, int](), {name: list[float]() for name in ready}
+    for name, player in ready.items():
+        began = perf_counter()
+        player()  # untimed: brings its data into the caches
+        once = time_block(player, 1)
+        calls[name] = max(1, min(int(BLOCK_S / max(once, 1e-9)), 1000))
+        left[name] -= perf_counter() - began
+    for count in range(ROUNDS):
+        for name in in_turn(ready, count):
+            rounds[name].append(time_block(ready[name], calls[name]))
+            left[name] -= rounds[name][-1] * calls[name]
+    return [Point(name, elements, statistics.median(each), min(each), max(each)) for name, each in rounds.items()]
+
+
+@cache
+def numbers(k: int) -> Array:
+    """Random numbers, by seed, of which all inputs number k are the first."""
+    largest = 1 << max(operation.exponents[-1] for operation in OPERATIONS.values())
+    return np.random.default_rng(k).standard_normal(largest, np.float32)
+
+
+def inputs(operation: Operation, elements: int) -> list[Array]:
+    """What a size is measured with."""
+    return [numbers(k)[:elements].reshape(shape) for k, shape in enumerate(operation.shapes(elements))]
+
+
+def prepared(operation: Operation, name: str, elements: int) -> Callable[[], Any]:
+    """A call of one player, which returns when it is done."""
+    arrays = inputs(operation, elements)
+    if name == NUMPY:
+        return lambda: operation.numpys(*arrays)
+    tensors = [mf.tensor(x, backend=name) for x in arrays]
+    if backend_named(name).is_host:
+        return lambda: operation.ours(*tensors)
+
+    def wait() -> Any:
+        result = operation.ours(*tensors)
+        mf.synchronize(name)
+        return result
+
+    return wait
+
+
+def check(operation: Operation, name: str) -> None:
+    """Compare a player's result with NumPy's, at the smallest size; what is to be compiled is compiled then.
+
+    Raises
+    ------
+    MinifuseError
+        They differ.
+    """
+    elements = 1 << operation.exponents[0]
+    expected = operation.numpys(*inputs(operation, elements))
+    if not np.allclose(np.asarray(prepared(operation, name, elements)()), expected, rtol=TOLERANCE, atol=TOLERANCE):
+        raise MinifuseError(f"{name} and NumPy differ by more than {TOLERANCE:g}; nothing was timed")
+
+
+# What is shown.
+
+
+def roof(operation: str, elements: int, limits: Limits) -> float:
+    """Seconds that a machine needs at least: for its bytes, or for the arithmetic of a product."""
+    chosen = OPERATIONS[operation]
+    of_bytes = chosen.floats(elements) * 4 / limits.gbytes_per_s / 1e9
+    flops = chosen.flops(elements)
+    peak = limits.peak("float32") if flops else None
+    return max(of_bytes, flops / peak / 1e9 if peak else 0.0)
+
+
+def rows(found: Race, limits: Limits | None = None) -> list[dict[str, Any]]:
+    """The curves as a table: who, elements, us; the roof is one of them."""
+    made = [{"who": p.who, "elements": p.elements, "us": p.seconds * 1e6} for p in found.points]
+    if limits is not None:
+        sizes = sorted({point.elements for point in found.points})
+        made += [
+            {"who": "roof of the memory, or of products", "elements": n, "us": roof(found.operation, n, limits) * 1e6}
+            for n in sizes
+        ]
+    return made
+
+
+def picture(found: Race) -> Picture:
+    """Who took how long at which size."""
+    exponents, times = OPERATIONS[found.operation].exponents, {(p.who, p.elements): p for p in found.points}
+    fastest = {1 << e: min((p.seconds for p in found.points if p.elements == 1 << e), default=0.0) for e in exponents}
+    cells = [
+        cell_of(found, row, column, times.get((who, 1 << e)), fastest[1 << e])
+        for row, who in enumerate(found.players)
+        for column, e in enumerate(exponents)
+    ]
+    names = tuple(f"2^{e}" for e in exponents)
+    grid = Grid(
+        "race", f"{found.operation}, by elements", len(found.players), len(exponents), tuple(cells), found.players, names
+    )
+    return Picture(sentence(found), (grid,), words=((LOAD, "the fastest at this size"), (IDLE, "no time was left")))
+
+
+def cell_of(found: Race, row: int, column: int, point: Point | None, fastest: float) -> Cell:
+    """A player at a size."""
+    who, exponent = found.players[row], OPERATIONS[found.operation].exponents[column]
+    if point is None:
+        return Cell(row, column, "", f"{who}, 2^{exponent} elements: no time was left", IDLE)
+    is_fastest = point.seconds == fastest
+    times = "the fastest" if is_fastest else f"{report.number(point.seconds / fastest)} times the fastest"
+    spread = f"{report.duration(point.fastest)} to {report.duration(point.slowest)}"
+    label = f"{who}, 2^{exponent} elements: {report.duration(point.seconds)} ({spread}), {times}"
+    return Cell(row, column, report.duration(point.seconds), label, LOAD if is_fastest else "")
+
+
+def sentence(found: Race) -> str:
+    """What is to be seen."""
+    largest = max(point.elements for point in found.points)
+    last = sorted((p for p in found.points if p.elements == largest), key=lambda p: p.seconds)
+    order = ", ".join(f"{p.who} {report.duration(p.seconds)}" for p in last)
+    return f"{found.operation}, one call at 2^{largest.bit_length() - 1} elements of float32: {order}."
+
+
+def facts(found: Race, limits: Limits | None = None) -> list[Fact]:
+    """Where it was measured, and how near the largest size comes to the roof."""
+    chosen = OPERATIONS[found.operation]
+    how = f"the median of {ROUNDS} rounds, {found.budget_s:g} s in all: a glance, no benchmark"
+    known = [Fact("machine", found.place, MEASURED, f"at {found.date}"), Fact("time", "of one call", MEASURED, how)]
+    for who in found.players:
+        point = max((p for p in found.points if p.who == who), key=lambda p: p.elements)
+        rate = f"{chosen.floats(point.elements) * 4 / point.seconds / 1e9:,.1f} GB/s"
+        if chosen.flops(point.elements):
+            rate = f"{chosen.flops(point.elements) / point.seconds / 1e9:,.1f} GFLOP/s"
+        size = f"at 2^{point.elements.bit_length() - 1} elements, in {report.duration(point.seconds)}"
+        known.append(Fact(who, rate, MEASURED, size))
+        if limits is not None:
+            share = roof(found.operation, point.elements, limits) / point.seconds
+            known.append(
+                Fact(f"{who}: share of the roof", f"{share:.0%}", DERIVED, "above 100 % where caches hold the data")
+            )
+    if limits is not None:
+        known.append(Fact("roof", str(limits), MEASURED, "of the parallel backend: a copy, and products, of large arrays"))
+    return known
+
+
+def source() -> list[Line]:
+    """How it is timed."""
+    lines, first = inspect.getsourcelines(timed)
+    return [Line(first + k, line.rstrip("\n")) for k, line in enumerate(lines)]
+
+
+# What was kept.
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A file of results."""
+
+    device: str
+    date: str
+    lines: tuple[str, ...]
+    tables: tuple[report.Table, ...]
+
+
+def files(folder: Path = FOLDER) -> list[str]:
+    """The names of the files of results."""
+    return sorted(path.name for path in folder.glob("*.json"))
+
+
+def kept(name: str, folder: Path = FOLDER) -> Kept:
+    """What a file holds.
+
+    Raises
+    ------
+    MinifuseError
+        There is no such file.
+    """
+    if name not in files(folder):
+        raise MinifuseError(f"there is no file of results {name!r}; expected one of {', '.join(files(folder)) or 'none'}")
+    path = folder / name
+    if name == kernel_counts.KEPT.name:
+        counts = kernel_counts.kept(path)
+        header, *lines = kernel_counts.table(counts)
+        dates = ", ".join(dict.fromkeys(found["date"] for found in counts.values()))
+        table = report.Table("How many kernels twenty functions become", header, lines)
+        return Kept("no device: kernels are counted", dates, tuple(kernel_counts.facts(counts)), (table,))
+    found = json.loads(path.read_text(encoding="utf-8"))
+    device = found["device"]["name"] if "device" in found else found["machine"]["processor"]
+    return Kept(device, found["date"][:10], tuple(report.summary(found)), tuple(report.tables(found)))
+
+
+def as_rows(table: report.Table) -> list[dict[str, str]]:
+    """A table as rows; a column without a name is what is measured."""
+    header = [name or "what" for name in table.header]
+    return [dict(zip(header, line, strict=True)) for line in table.rows]

@@ -1,0 +1,22 @@
+"""The text of a function of the library, line by line, without its docstring."""
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from .facts import Line
+
+
+@cache
+def lines_of(function: Callable[..., Any]) -> tuple[Line, ...]:
+    """The lines of a function, numbered as in its file."""
+    text, first = inspect.getsourcelines(function)
+    body = textwrap.dedent("".join(text)).splitlines()
+    (tree,) = ast.parse("\n".join(body)).body
+    assert isinstance(tree, ast.FunctionDef)
+    docs = tree.body[0]
+    hidden = range(docs.lineno, (docs.end_lineno or 0) + 1) if ast.get_docstring(tree) is not None else range(0)
+    return tuple(Line(first + k, line) for k, line in enumerate(body) if k + 1 not in hidden)

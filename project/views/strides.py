@@ -1,0 +1,284 @@
+"""Storage and strides: the numbers of a storage, and where each element of a view lies among them."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import minifuse as mf
+from minifuse.errors import MinifuseError, ViewError
+from minifuse.layout import Layout, row_major
+
+from .expressions import Call, Index, labels
+from .facts import DERIVED, Fact
+from .picture import CHOSEN, LOAD, OTHER, Cell, Grid, Picture, ribbon, slices
+
+MOST, MOST_DIMS = 512, 8  # elements that are drawn, of the storage and of the view; dims of a view
+COLUMNS = 16  # of the ribbon
+NAMED = 6  # indices that a fact names
+IDIOMS = {
+    "as it lies": ("3, 4", ""),
+    "transposed": ("3, 4", ".T"),
+    "every second column": ("3, 8", "[:, ::2]"),
+    "backwards": ("2, 6", ".flip(1)"),
+    "one row, repeated": ("1, 5", ".expand(4, 5)"),
+    "cut into tiles": ("4, 6", ".reshape(2, 2, 2, 3).permute(0, 2, 1, 3)"),
+}
+WORDS = (LOAD, "seen once"), (OTHER, "seen several times")
+METHODS = {"T": "permute", "squeeze": "reshape", "unsqueeze": "reshape"}  # of Layout, where it has another name
+
+Position = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Strided:
+    """A view of the elements 0, 1, 2, ... of a storage: the layouts on the way, the last one is that of the view."""
+
+    shape: tuple[int, ...]
+    steps: tuple[Call | Index, ...]
+    layouts: tuple[Layout, ...]
+    """Before the first step, and after each. An offset counts from the start of the storage that the view then lies in."""
+    storage: tuple[int, ...]
+    """What lies in the storage of the last view: at position p the element storage[p] of x."""
+    copies: tuple[tuple[int, str], ...] = ()
+    """(step, why): the steps that could not be a view, and moved the elements to new memory."""
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether the view shares no memory with x."""
+        return bool(self.copies)
+
+    @property
+    def name(self) -> str:
+        """As one types it."""
+        return "x" + "".join(labels(self.steps))
+
+
+def strided(shape: Sequence[int], steps: Sequence[Call | Index]) -> Strided:
+    """Go through the steps with a real tensor.
+
+    Raises
+    ------
+    MinifuseError
+        The views do not fit: what the library says. Or there are more elements or dims than can be seen.
+    """
+    layout = row_major(tuple(shape))
+    if layout.size > MOST:
+        raise MinifuseError(f"a tensor of {layout.size:,} elements; expected at most {MOST}, so that each can be seen")
+    x = mf.arange(max(layout.size, 1), backend="python")[: layout.size].reshape(*shape)
+    start, layouts, storage, copies = x, [layout], tuple(range(layout.size)), list[tuple[int, str]]()
+    for k, step in enumerate(steps):
+        x = step.apply(x)
+        if x.size > MOST:
+            raise MinifuseError(f"{step}: a view of {x.size:,} elements; expected at most {MOST}, so that each can be seen")
+        if x.ndim > MOST_DIMS:
+            raise MinifuseError(f"{step}: a view of {x.ndim} dims; expected at most {MOST_DIMS}")
+        if x.buffer is not start.buffer:
+            copies.append((k, why_copied(layouts[-1], step)))
+            start = x
+            lies = dict(zip(positions(x.spec.layout).values(), x.numpy().ravel().tolist(), strict=True))
+            storage = tuple(lies[p] for p in range(x.size))
+        offset = (x.address - start.address) // x.dtype.itemsize
+        found = x.spec.layout
+        layouts.append(Layout(found.shape, found.strides, found.offset + offset))
+    return Strided(tuple(shape), tuple(steps), tuple(layouts), storage, tuple(copies))
+
+
+def why_copied(before: Layout, step: Call | Index) -> str:
+    """Why a step was no view, in the words of the library."""
+    if isinstance(step, Call) and step.method == "reshape":
+        try:
+            before.reshape(*step.arguments)
+        except ViewError as error:
+            return str(error)
+    return why_contiguous(before)
+
+
+def picture(found: Strided, chosen: Position | None = None) -> Picture:
+    """The storage as a ribbon, and the view over it, slice by slice; what is the same element lights up together.
+
+    Where a step copied there are two storages: that of x, and that of the copy, in which the view lies. `chosen` is an index
+    of the view.
+    """
+    places = positions(found.layouts[-1])
+    place = None if chosen is None else places[chosen]
+    counts = Counter(places.values())
+    memory = [
+        Cell(0, 0, str(v), place_label(p, v, counts[p], found.is_copy), mark(p, place, counts), (link(p),))
+        for p, v in enumerate(found.storage)
+    ]
+    elements = {
+        index: Cell(0, 0, str(found.storage[p]), spoken(index, found, p), mark(p, place, counts), (name_of(index), link(p)))
+        for index, p in places.items()
+    }
+    title = f"storage of {'the copy' if found.is_copy else 'x'}: {count(len(memory), 'number')} in a row"
+    grids = [ribbon("storage", title, memory, COLUMNS), *slices("view", "view", found.layouts[-1].shape, elements)]
+    looked_at = "" if chosen is None else f" view{written(chosen)} lies at {formula(found.layouts[-1], chosen)}."
+    return Picture(sentence(found) + looked_at, (*original(found, place), *grids), words=WORDS)
+
+
+def original(found: Strided, place: int | None) -> list[Grid]:
+    """The storage of x, where the view does not lie in it: each of its numbers, and where its copies are."""
+    if not found.is_copy:
+        return []
+    copied = dict[int, list[int]]()
+    for p, v in enumerate(found.storage):
+        copied.setdefault(v, []).append(p)
+    size = row_major(found.shape).size
+    cells = [
+        Cell(
+            0,
+            0,
+            str(v),
+            f"storage of x {v}, {'copied to ' + several(list(map(str, copied[v]))) if v in copied else 'not copied'}",
+            CHOSEN if place is not None and v == found.storage[place] else LOAD if v in copied else "",
+            (f"x{v}", *map(link, copied.get(v, ()))),
+        )
+        for v in range(size)
+    ]
+    return [ribbon("original", f"storage of x: {count(size, 'number')} in a row", cells, COLUMNS)]
+
+
+def mark(position: int, chosen: int | None, counts: Counter[int]) -> str:
+    """How a place looks, in the storage and in the view: chosen, seen more than once, seen, or not seen."""
+    if position == chosen:
+        return CHOSEN
+    return OTHER if counts[position] > 1 else LOAD if counts[position] else ""
+
+
+def link(position: int) -> str:
+    """The name of a place of the storage in which the view lies."""
+    return f"p{position}"
+
+
+def name_of(index: Position) -> str:
+    """The name of an element of the view."""
+    return "v" + ",".join(map(str, index))
+
+
+def index_of(found: Strided, chosen: str | None) -> Position | None:
+    """The element of the view that a link names: of a place that is seen several times the first, of one not seen None."""
+    if not chosen:
+        return None
+    for index, p in positions(found.layouts[-1]).items():
+        if chosen in (name_of(index), link(p), f"x{found.storage[p]}"):
+            return index
+    return None
+
+
+def positions(layout: Layout) -> dict[Position, int]:
+    """Where each index lies: position = offset + sum(index * stride)."""
+    found: dict[Position, int] = {(): layout.offset}
+    for size, stride in zip(layout.shape, layout.strides, strict=True):
+        found = {(*index, i): p + i * stride for index, p in found.items() for i in range(size)}
+    return found
+
+
+def place_label(position: int, value: int, times: int, is_copy: bool) -> str:
+    """A place of the storage in words."""
+    seen = {0: "not seen by the view", 1: "seen by the view"}.get(times, f"seen {times} times by the view")
+    return f"storage {'of the copy ' if is_copy else ''}{position}, value {value}, {seen}"
+
+
+def spoken(index: Position, found: Strided, position: int) -> str:
+    """An element of the view in words."""
+    names = ["row", "column"][-len(index) :] if len(index) <= 2 else [f"dim {d}" for d in range(len(index))]
+    where = "".join(f"{name} {i}, " for name, i in zip(names, index, strict=False))
+    return f"{where}value {found.storage[position]}, storage {position}"
+
+
+def several(words: Sequence[str]) -> str:
+    """The first few of many words, and how many are left out."""
+    rest = f" and {len(words) - NAMED} more" if len(words) > NAMED else ""
+    return ", ".join(words[:NAMED]) + rest
+
+
+def count(number: int, what: str) -> str:
+    """So many of something."""
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def sentence(found: Strided) -> str:
+    """What is to be seen."""
+    layout = found.layouts[-1]
+    moved = ""
+    if found.copies:
+        step, _ = found.copies[-1]
+        moved = f" {found.steps[step]} copied the elements to new memory, so the view lies in the storage of that copy."
+    if layout.size == 0:
+        return f"{found.name} has shape {layout.shape}: no elements, so no place in the storage is looked at.{moved}"
+    seen = len(set(positions(layout).values()))
+    repeated = f" in {count(seen, 'place')}, so that some share one" if seen < layout.size else ""
+    elements = count(layout.size, "element")
+    return f"{found.name} has shape {layout.shape} and strides {layout.strides}: {elements}{repeated}.{moved}"
+
+
+def facts(found: Strided, chosen: Position | None = None) -> list[Fact]:
+    """What the library knows of the view; of the chosen element first of all."""
+    layout = found.layouts[-1]
+    known = [] if chosen is None else facts_of(found, chosen)
+    known += [
+        Fact("shape", layout.shape, DERIVED),
+        Fact("strides", layout.strides, DERIVED, "in elements: how far apart neighbours along each dim lie"),
+        Fact("offset", layout.offset, DERIVED, "where index (0, 0, ...) lies"),
+        Fact("contiguous", "yes" if layout.is_contiguous else "no", DERIVED, why_contiguous(layout)),
+        Fact("can be seen as one line", *flat(layout)),
+        Fact("memory", "a copy" if found.is_copy else "shared with x", DERIVED),
+    ]
+    copied = dict(found.copies)
+    for k, (step, after) in enumerate(zip(found.steps, found.layouts[1:], strict=True)):
+        value = f"shape {after.shape}, strides {after.strides}, offset {after.offset}"
+        moved = f"a copy: {copied[k]}" if k in copied else "a view: the same memory"
+        known.append(Fact(f"step {k + 1}: {step}", value, DERIVED, moved))
+    return known
+
+
+def facts_of(found: Strided, chosen: Position) -> list[Fact]:
+    """What is known of one element of the view."""
+    places = positions(found.layouts[-1])
+    place, aliases = places[chosen], [written(index) for index, p in places.items() if p == places[chosen]]
+    known = [
+        Fact(f"view{written(chosen)} lies at", formula(found.layouts[-1], chosen), DERIVED, "offset + sum(index * stride)"),
+        Fact(f"view{written(chosen)} holds", found.storage[place], DERIVED, "element of x, counted in its storage"),
+    ]
+    why = "a stride of 0 reads one place again and again" if len(aliases) > 1 else "no other index reads that place"
+    return [*known, Fact("the place is seen as", several(aliases), DERIVED, why)]
+
+
+def written(index: Position) -> str:
+    """An index behind a name."""
+    return f"[{', '.join(map(str, index))}]" if index else "[()]"
+
+
+def formula(layout: Layout, index: Position) -> str:
+    """offset + sum(index * stride), with numbers."""
+    terms = [f"{i} * {s}" for i, s in zip(index, layout.strides, strict=True)]
+    return f"{' + '.join([str(layout.offset), *terms])} = {layout.position(index)}"
+
+
+def why_contiguous(layout: Layout) -> str:
+    """Why a layout is, or is not, the one of fresh memory; where it begins does not matter."""
+    expected = row_major(layout.shape).strides
+    if layout.is_contiguous:
+        return (
+            "each dim steps over all elements of the dims behind it" if layout.size > 1 else "there is nothing to step over"
+        )
+    d = next(d for d, n in enumerate(layout.shape) if n > 1 and layout.strides[d] != expected[d])
+    return f"dim {d} has stride {layout.strides[d]}; fresh memory would have {expected[d]}"
+
+
+def flat(layout: Layout) -> tuple[str, str, str]:
+    """Whether the view can be reshaped to one dim without a copy; else what the library says."""
+    try:
+        return f"yes, with stride {layout.reshape(layout.size).strides[0]}", DERIVED, ""
+    except MinifuseError as error:
+        return "no", DERIVED, str(error)
+
+
+def method_of(steps: Sequence[Call | Index]) -> str:
+    """The method of Layout that the last step calls; that of the formula where there is none."""
+    match steps[-1] if steps else None:
+        case Index():
+            return "slice"
+        case Call(method=method) if method != "contiguous":
+            return METHODS.get(method, method)
+    return "position"

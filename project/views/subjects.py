@@ -1,0 +1,62 @@
+"""What can be launched on the page of threads and blocks: teaching kernels, and operations of the library."""
+
+from collections.abc import Callable
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+import minifuse as mf
+from minifuse.backends.cuda.launch import LaunchPlan
+from minifuse.launches import launches_of
+
+from . import kernels
+
+Shape = tuple[int, ...]
+Numbers = npt.NDArray[Any]
+
+
+class Subject(NamedTuple):
+    """What can be launched: over how many dims, and how."""
+
+    dims: int
+    kernel: Callable[..., None] | None
+    """A teaching kernel; None of an operation of the library, which chooses its own."""
+    operation: Callable[..., Any]
+    """The same as NumPy or the library says it, over the inputs."""
+    threads_over: int = 1
+    """Elements for each thread that a grid is made for."""
+
+
+SUBJECTS = {
+    "a thread for each element": Subject(1, kernels.scale, lambda a: 2 * a),
+    "the same without its guard": Subject(1, kernels.scale_unguarded, lambda a: 2 * a),
+    "two elements for each thread": Subject(1, kernels.scale_in_strides, lambda a: 2 * a, 2),
+    "neighbours take turns": Subject(1, kernels.scale_by_turns, lambda a: np.where(np.arange(a.size) % 2, -a, 2 * a)),
+    "a matrix, in two dims": Subject(2, kernels.scale_2d, lambda a: 2 * a),
+    "minifuse: exp(x)": Subject(1, None, lambda x: mf.exp(x)),
+    "minifuse: x * y + 1, y in one row": Subject(2, None, lambda x, y: x * y + 1),
+    "minifuse: sum of each row": Subject(2, None, lambda x: x.sum(1)),
+}
+
+
+def planned(about: Subject, shape: Shape, block: Shape) -> tuple[LaunchPlan | None, Numbers, Numbers | None]:
+    """The launch, what it should give, and the array that it writes, where that is ours."""
+    a = (np.arange(prod(shape), dtype=np.float32) / 8).reshape(shape)
+    if about.kernel is not None:
+        grid = tuple(-(-n // (b * about.threads_over)) for n, b in zip(reversed(shape), block, strict=False))
+        out = np.zeros_like(a)
+        plan = LaunchPlan(about.kernel, grid, block[: len(shape)], (out, a)) if a.size else None
+        return plan, np.asarray(about.operation(a), np.float32), out
+    inputs = [
+        mf.tensor(a, backend="python"),
+        *[mf.tensor(a[0] if len(a) else np.zeros(shape[1:], np.float32), backend="python")] * ("y" in names_of(about)),
+    ]
+    plans = launches_of(about.operation, *inputs)
+    return plans[0] if plans and a.size else None, about.operation(*inputs).numpy(), None
+
+
+def names_of(about: Subject) -> tuple[str, ...]:
+    """The inputs of its operation."""
+    return about.operation.__code__.co_varnames

@@ -1,0 +1,418 @@
+"""Threads and blocks: which thread of which block does what, over the cells that it reads and writes.
+
+A launch runs in the interpreter, and one of its blocks is watched line by line. Nothing is computed here that the threads
+did not do.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from minifuse.backends.cuda.launch import LaunchPlan
+from minifuse.errors import MinifuseError
+from minifuse.simt import Trace
+
+from .facts import DERIVED, THEORY, TRACED, Fact, Line
+from .lives import Lives, Step, counted, lives_of, source_of
+from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, Cell, Frame, Grid, Picture, ribbon
+from .places import counted_as, linear, listed, place, spoken
+from .subjects import SUBJECTS, Shape, planned
+
+MOST = 512  # elements, and threads of all blocks that are drawn
+MOST_BLOCKS = 8  # that are drawn
+WARP, COLUMNS = 32, 8  # columns of a block and of a line of elements: a warp is four rows
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A launch that ran, and the thread that is looked at."""
+
+    subject: str
+    shape: Shape
+    plan: LaunchPlan | None
+    """None where there is nothing to launch."""
+    lives: Lives | None
+    is_right: bool
+    thread: int
+    """Linear in its block, which is that of `lives`."""
+
+    @property
+    def trace(self) -> Trace:
+        """The trace; there is one where there is a plan."""
+        assert self.lives is not None
+        return self.lives.trace
+
+
+class Access(NamedTuple):
+    """An element that a thread touched."""
+
+    array: str
+    element: int
+    is_store: bool
+    thread: tuple[int, int]
+    """Block, and thread in it."""
+    event: int
+
+
+def launched(subject: str, shape: Shape, block: Shape, of: tuple[int, int] = (0, 0)) -> Launched:
+    """Run a launch.
+
+    Parameters
+    ----------
+    subject : str
+        One of SUBJECTS.
+    shape : tuple of int
+        Of the input, of as many dims as the subject has.
+    block : tuple of int
+        Threads along x, and along y; the library chooses its own.
+    of : tuple of two ints
+        The block and the thread to look at; the nearest that exists is taken.
+
+    Raises
+    ------
+    MinifuseError
+        There are too many elements to draw, or the shape does not fit.
+    """
+    about = SUBJECTS[subject]
+    if len(shape) != about.dims or min(shape, default=0) < 0:
+        raise MinifuseError(f"{subject}: the shape is {shape}; expected {about.dims} sizes")
+    if prod(shape) > MOST:
+        raise MinifuseError(f"{prod(shape):,} elements; expected at most {MOST}, so that each can be seen")
+    plan, expected, out = planned(about, shape, block)
+    if plan is None:
+        return Launched(subject, shape, None, None, True, 0)
+    lives = lives_of(plan, min(of[0], prod(plan.grid) - 1))
+    found = out if out is not None else lives.trace.outputs.get("out0", np.zeros(0))
+    is_same = found.size == expected.size and np.allclose(found.reshape(-1), expected.reshape(-1), rtol=1e-6)
+    return Launched(subject, shape, plan, lives, lives.trace.is_complete and is_same, min(of[1], prod(plan.block) - 1))
+
+
+def accesses(trace: Trace) -> list[Access]:
+    """Every element of global memory that was touched, in order; a vector load touches several."""
+    events, found = trace.events, list[Access]()
+    for k in range(len(events.block)):
+        info = trace.arrays[events.array[k]]
+        if info.space == "global":
+            first = (int(events.address[k]) - info.base) // info.itemsize
+            by = int(events.block[k]), int(events.thread[k])
+            is_store = events.kind[k] != 0
+            found += [
+                Access(info.name, first + n, bool(is_store), by, k) for n in range(int(events.nbytes[k]) // info.itemsize)
+            ]
+    return found
+
+
+def picture(seen: Launched) -> Picture:
+    """Blocks with their threads, the cells that they read and write, the lanes of one warp, and a life in frames."""
+    if seen.plan is None:
+        return Picture("There are no elements, so nothing is launched.", (Grid("blocks", "no blocks", 1, 1, ()),))
+    touched = accesses(seen.trace)
+    grids = [*blocks(seen, touched), *arrays(seen, touched), mask(seen)]
+    return Picture(sentence(seen), tuple(grids), tuple(frames(seen, touched)))
+
+
+def drawn_blocks(seen: Launched) -> range:
+    """The blocks that are drawn: a run of them that has the chosen one."""
+    assert seen.plan is not None
+    assert seen.lives is not None
+    total = prod(seen.plan.grid)
+    count = min(total, MOST_BLOCKS, max(MOST // seen.trace.threads, 1))
+    first = min(seen.lives.block // count * count, total - count)
+    return range(first, first + count)
+
+
+def blocks(seen: Launched, touched: Sequence[Access]) -> list[Grid]:
+    """A grid for each block that is drawn; its cells are threads."""
+    trace, shown = seen.trace, drawn_blocks(seen)
+    assert seen.lives is not None
+    total, working = prod(trace.grid), dict[tuple[int, int], list[Access]]()
+    for access in touched:
+        working.setdefault(access.thread, []).append(access)
+    part = f", of blocks {shown[0]}..{shown[-1]} of {total}" if len(shown) < total else f" of {total}"
+    grids = list[Grid]()
+    for block in shown:
+        is_flat = trace.block[1:] == (1, 1)
+        places = range(-(-trace.threads // WARP) * WARP if is_flat else trace.threads)
+        cells = [thread_cell(seen, block, thread, working.get((block, thread), [])) for thread in places]
+        columns = COLUMNS if is_flat else trace.block[0]
+        placed = ribbon("", "", cells, columns)
+        rows = placed.rows
+        names = tuple(
+            (f"warp {r * columns // WARP}" if r * columns % WARP == 0 else "") if is_flat else f"y {r}" for r in range(rows)
+        )
+        above = () if is_flat else tuple(f"x {c}" for c in range(columns))
+        title = f"block {spoken(block, trace.grid)}{part if block == shown[0] else ''}: {trace.threads} threads"
+        grids.append(Grid(f"block{block}", title, rows, columns, placed.cells, names, above))
+    return grids
+
+
+def thread_cell(seen: Launched, block: int, thread: int, done: Sequence[Access]) -> Cell:
+    """A thread, or the place of one where the block does not fill its last warp."""
+    lives, trace = seen.lives, seen.trace
+    assert lives is not None
+    warp, lane = divmod(thread, WARP)
+    if thread >= trace.threads:
+        return Cell(0, 0, "", f"block {block}, warp {warp}, lane {lane}: no thread, since the block ends before", IDLE)
+    is_chosen = (block, thread) == (lives.block, seen.thread)
+    where = f"block {spoken(block, trace.grid)}, thread {spoken(thread, trace.block)}, warp {warp}, lane {lane}"
+    if done:
+        words, kind = "; ".join(described(done)), ""
+    elif (block, thread) not in lives.began:
+        words, kind = "never began, since the launch was ended", IDLE
+    else:
+        words, kind = "touches no memory", IDLE
+    fault = fault_of(trace, block, thread)
+    text = f"{thread}!" if fault else str(thread)
+    label = f"{where}: {fault or words}{', chosen' * is_chosen}"
+    links = (f"t{block}.{thread}", f"T{block}.{thread}")
+    return Cell(0, 0, text, label, CHOSEN if is_chosen else kind, links)
+
+
+def fault_of(trace: Trace, block: int, thread: int) -> str:
+    """What a thread did wrong that ended the launch; nothing of most."""
+    if trace.is_complete or not trace.findings:
+        return ""
+    error = trace.findings[-1]
+    at = [linear(tuple(found), trace.block) for found in error.threads or ()]
+    is_here = error.block is not None and linear(tuple(error.block), trace.grid) == block and thread in at
+    return f"{type(error).__name__} at {error.array}{error.element}, and the launch ended" if is_here else ""
+
+
+def described(done: Sequence[Access]) -> list[str]:
+    """Accesses in words: "reads a[4], a[5]"."""
+    found = list[str]()
+    for verb, is_store in (("reads", False), ("writes", True)):
+        names = [f"{access.array}[{access.element}]" for access in done if access.is_store == is_store]
+        if names:
+            found.append(f"{verb} {', '.join(names[:8])}{' and more' if len(names) > 8 else ''}")
+    return found
+
+
+def arrays(seen: Launched, touched: Sequence[Access]) -> list[Grid]:
+    """The arrays in memory, outputs first; each element with the threads that touch it."""
+    trace, lives = seen.trace, seen.lives
+    assert lives is not None
+    chosen, grids = (lives.block, seen.thread), list[Grid]()
+    by_element = dict[tuple[str, int], list[Access]]()
+    for access in touched:
+        by_element.setdefault((access.array, access.element), []).append(access)
+    outputs = {access.array for access in touched if access.is_store}
+    known = [info for info in trace.arrays if info.space == "global"]
+    for info in sorted(known, key=lambda info: info.name not in outputs):
+        cells = list[Cell]()
+        for element in range(prod(info.shape)):
+            done = by_element.get((info.name, element), [])
+            threads = list(dict.fromkeys(access.thread for access in done))
+            kinds = [STORE if access.is_store else LOAD for access in done if access.thread == chosen]
+            names = [f"thread {t} of block {b}" for b, t in threads]
+            verb = "written by" if info.name in outputs else "read by"
+            by = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "") or "nobody"
+            kind = kinds[-1] if kinds else "" if done else IDLE
+            label = f"{info.name}[{element}], {verb} {by}"
+            links = (*[f"t{b}.{t}" for b, t in threads[:16]], f"{info.name}.{element}")
+            cells.append(Cell(0, 0, str(element), label, kind, links))
+        columns = seen.shape[-1] if prod(info.shape) == prod(seen.shape) and 1 < len(seen.shape) <= 2 else COLUMNS
+        grids.append(ribbon(info.name, f"{info.name}, {info.dtype}, in memory", cells, max(columns, 1)))
+    return grids
+
+
+# One warp, line by line.
+
+
+def lanes_at(seen: Launched) -> dict[int, int]:
+    """For each line that the chosen warp ran, the lanes that ran it, as a mask of bits."""
+    lives, found = seen.lives, dict[int, int]()
+    assert lives is not None
+    for thread, steps in lives.steps.items():
+        if thread // WARP == seen.thread // WARP:
+            for step in steps:
+                found[step.line] = found.get(step.line, 0) | 1 << thread % WARP
+    return dict(sorted(found.items()))
+
+
+def groups(seen: Launched) -> list[list[int]]:
+    """The lanes of the chosen warp, those with the same lines together."""
+    masks, found = lanes_at(seen), dict[tuple[int, ...], list[int]]()
+    first = seen.thread // WARP * WARP
+    for lane in range(min(WARP, seen.trace.threads - first)):
+        found.setdefault(tuple(line for line, mask in masks.items() if mask >> lane & 1), []).append(lane)
+    return list(found.values())
+
+
+def mask(seen: Launched) -> Grid:
+    """Which lanes of the chosen warp run which line; lanes that do the same share a column."""
+    masks, columns = lanes_at(seen), groups(seen)
+    cells = [
+        Cell(
+            row,
+            column,
+            str(len(lanes)) if bits >> lanes[0] & 1 else "",
+            f"line {line}, lanes {listed(lanes)}: {'run it' if bits >> lanes[0] & 1 else 'wait or are done'}",
+            OTHER if bits >> lanes[0] & 1 else IDLE,
+            (f"line{line}.{column}",),
+        )
+        for row, (line, bits) in enumerate(masks.items())
+        for column, lanes in enumerate(columns)
+    ]
+    title = f"warp {seen.thread // WARP} of block {seen.lives.block if seen.lives else 0}: how many lanes run each line"
+    names = tuple(f"lanes {listed(lanes)}" for lanes in columns)
+    return Grid("mask", title, max(len(masks), 1), len(columns), tuple(cells), tuple(f"line {n}" for n in masks), names)
+
+
+def ran(seen: Launched, lane: int) -> bool:
+    """Whether a lane of the chosen warp ran any line."""
+    return any(bits >> lane & 1 for bits in lanes_at(seen).values())
+
+
+def frames(seen: Launched, touched: Sequence[Access]) -> list[Frame]:
+    """The whole, and then each line that the chosen thread ran."""
+    lives = seen.lives
+    assert lives is not None
+    assert seen.plan is not None
+    steps, texts, found = lives.steps.get(seen.thread, ()), source_of(seen.plan), [Frame(sentence(seen))]
+    chosen, first = (lives.block, seen.thread), seen.thread // WARP * WARP
+    own, masks = [access for access in touched if access.thread == chosen], lanes_at(seen)
+    column = next(k for k, lanes in enumerate(groups(seen)) if seen.thread - first in lanes)
+    quiet = [(f"{a.array}.{a.element}", "") for a in own]
+    for k, step in enumerate(steps, start=1):
+        done = [access for access in own if step.first <= access.event < step.last]
+        bits = masks[step.line]
+        others = [lane for lane in range(min(WARP, seen.trace.threads - first)) if first + lane != seen.thread]
+        kinds = dict(quiet)
+        kinds |= {f"{a.array}.{a.element}": STORE if a.is_store else LOAD for a in done}
+        kinds |= {f"T{lives.block}.{first + lane}": OTHER if bits >> lane & 1 else IDLE for lane in others}
+        kinds |= {f"line{step.line}.{column}": CHOSEN}
+        said = told(seen, step, done, texts.get(step.line, "").strip(), bits)
+        found.append(Frame(f"Step {k} of {len(steps)}, {said}", tuple(kinds.items())))
+    return found
+
+
+def told(seen: Launched, step: Step, done: Sequence[Access], text: str, bits: int) -> str:
+    """One step in words."""
+    parts = [f"{name} = {value}" for name, value in step.values[:4]]
+    values = seen.trace.events.value
+    single = {access.event: access for access in reversed(done)}
+    parts += [
+        f"{'writes' if a.is_store else 'reads'} {a.array}[{a.element}]{more(done, a)} = {values[a.event]:.6g}"
+        for a in sorted(single.values(), key=lambda a: a.event)[:4]
+    ]
+    possible = min(WARP, seen.trace.threads - seen.thread // WARP * WARP)
+    what = "; ".join(parts) or "decides what comes next"
+    return f"line {step.line}: {text}  —  {what}. {bits.bit_count()} of {possible} lanes of the warp run this line."
+
+
+def more(done: Sequence[Access], first: Access) -> str:
+    """Of a vector access: that the elements behind its first belong to it."""
+    count = sum(access.event == first.event for access in done)
+    return f" and the {count - 1} behind it, of which the first" if count > 1 else ""
+
+
+def sentence(seen: Launched) -> str:
+    """What is to be seen."""
+    trace, lives = seen.trace, seen.lives
+    assert lives is not None
+    total, idle = prod(trace.grid) * trace.threads, idle_threads(seen)
+    each = f"{counted_as(prod(trace.grid), 'block')} of {counted_as(trace.threads, 'thread')}"
+    if not trace.is_complete:
+        return f"{each}: the launch was ended by a fault, {trace.findings[-1]}"
+    work = f"{total - idle} of {counted_as(total, 'thread')} touch memory, for {counted_as(prod(seen.shape), 'element')}"
+    rest = f"; {idle} without work: hatched" if idle else "; none is idle"
+    steps = len(lives.steps.get(seen.thread, ()))
+    life = f"Thread {seen.thread} of block {lives.block} runs {counted_as(steps, 'line')}: step through them."
+    return f"{each}: {work}{rest}. {life}"
+
+
+def idle_threads(seen: Launched) -> int:
+    """Threads that touch no memory."""
+    events = seen.trace.events
+    working = len(np.unique(events.block.astype(np.int64) * seen.trace.threads + events.thread))
+    return prod(seen.trace.grid) * seen.trace.threads - working
+
+
+def facts(seen: Launched) -> list[Fact]:
+    """The name of the thread with its numbers, the launch, and what is wrong with it."""
+    if seen.plan is None:
+        return [Fact("launches", 0, DERIVED, "a grid has at least one block, so for no elements none is launched")]
+    trace, lives = seen.trace, seen.lives
+    assert lives is not None
+    missing = -trace.threads % WARP
+    warps = -(-trace.threads // WARP)
+    steps = lives.steps.get(seen.thread, ())
+    known = [
+        *my_name(seen),
+        Fact(
+            "warp and lane", f"warp {seen.thread // WARP}, lane {seen.thread % WARP}", DERIVED, "thread // 32, thread % 32"
+        ),
+        Fact("lines that it ran", f"{len(steps)}{' and more' * (seen.thread in lives.cut)}", TRACED),
+        Fact("grid", " x ".join(map(str, trace.grid)), TRACED, "blocks along x, y and z"),
+        Fact("block", " x ".join(map(str, trace.block)), TRACED, "threads along x, y and z"),
+        Fact("threads that touch no memory", f"{idle_threads(seen)} of {prod(trace.grid) * trace.threads}", TRACED),
+        Fact(
+            "warps of a block",
+            warps,
+            THEORY,
+            f"hardware runs whole warps of 32: {missing} lanes have no thread" if missing else "all lanes have a thread",
+        ),
+        *(
+            Fact(f"lanes at line {line}", f"{bits:#010x}: {bits.bit_count()}", TRACED, "bit k stands for lane k")
+            for line, bits in lanes_at(seen).items()
+        ),
+        Fact(
+            "paths through the kernel",
+            len([p for p in groups(seen) if ran(seen, p[0])]),
+            DERIVED,
+            "of the lanes of this warp; each costs its own time",
+        ),
+        Fact("the result", "as NumPy's" if seen.is_right else "not what it should be", TRACED),
+    ]
+    known += [
+        Fact(type(error).__name__, str(error), DERIVED, ", ".join(f"line {line}" for _, line in error.lines))
+        for error in trace.hazards()[:4]
+    ]
+    return known
+
+
+def my_name(seen: Launched) -> list[Fact]:
+    """i = blockIdx.x * blockDim.x + threadIdx.x, with the numbers of the chosen thread."""
+    trace, lives, found = seen.trace, seen.lives, list[Fact]()
+    assert lives is not None
+    blocks, threads = place(lives.block, trace.grid), place(seen.thread, trace.block)
+    is_flat = trace.grid[1:] == trace.block[1:] == (1, 1)
+    is_ours = seen.subject in SUBJECTS and SUBJECTS[seen.subject].kernel is not None
+    for d, axis in enumerate("x" if is_flat else "yx"):
+        d = "xyz".index(axis)
+        name = {"x": "i" if is_flat else "col", "y": "row"}[axis] if is_ours else f"number along {axis}"
+        number = blocks[d] * trace.block[d] + threads[d]
+        rule = f"{name} = blockIdx.{axis} * blockDim.{axis} + threadIdx.{axis}"
+        found.append(
+            Fact(
+                f"my name: {name}" if is_ours else f"my {name}",
+                f"{blocks[d]} * {trace.block[d]} + {threads[d]} = {number}",
+                DERIVED,
+                rule,
+            )
+        )
+    return found
+
+
+def source(seen: Launched) -> list[Line]:
+    """The kernel, with the lanes of the chosen warp at each line, and the loads and stores of the launch."""
+    if seen.plan is None:
+        return []
+    return counted(seen.plan, seen.trace, {line: bits.bit_count() for line, bits in lanes_at(seen).items()})
+
+
+def command(seen: Launched) -> str:
+    """The line on a terminal that traces the same launch; there is none for expressions."""
+    about = SUBJECTS[seen.subject]
+    sizes = ",".join(map(str, seen.shape))
+    if seen.plan is None or (about.kernel is None and "exp" not in seen.subject):
+        return ""
+    if about.kernel is None:
+        return f"minifuse trace exp --shape {sizes}"
+    grid, block = (",".join(map(str, found)) for found in (seen.plan.grid, seen.plan.block))
+    where = f"project/views/kernels.py:{about.kernel.__name__} --grid {grid} --block {block}"
+    return f"minifuse trace {where} --arg out={sizes}:float32 --arg a={sizes}:float32"

@@ -1,0 +1,286 @@
+"""`minifuse app` and `minifuse layout`: the server starts, says where, and ends; the wheel carries what it serves."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tomllib
+from contextlib import closing
+from http.client import HTTPConnection
+from zipfile import ZipFile
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import minifuse as mf
+from minifuse.cli import app as server
+from minifuse.cli.commands import app
+from minifuse.errors import MinifuseError, MissingPartError
+from tests.sources import ROOT
+
+KERNEL = """
+from numba import cuda
+
+@cuda.jit
+def scale(x, y):
+    i = cuda.grid(1)
+    if i < x.size:
+        y[i] = 2 * x[i]
+"""
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, arguments, env={"COLUMNS": "80"})
+
+
+@pytest.fixture
+def taken():
+    """A port that somebody listens at."""
+    with socket.socket() as other:
+        other.bind((server.HOST, 0))
+        other.listen()
+        yield other.getsockname()[1]
+
+
+# minifuse app
+
+
+def test_it_serves_says_where_and_ends(tmp_path, taken):
+    """From a folder of the user's; the port that was asked for is taken."""
+    pytest.importorskip("streamlit", reason="needs minifuse[app]")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "minifuse", "app", "--port", str(taken)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        first, second = process.stdout.readline(), process.stdout.readline()
+        assert first.startswith(f"port {taken} is taken; the visualizer is at port ")
+        found = re.search(r"http://127\.0\.0\.1:(\d+) ", second)
+        assert found, second
+        assert get(int(found[1]), "/").count('id="root"') == 1
+        assert get(int(found[1]), "/strides").count('id="root"') == 1
+    finally:
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert "Traceback" not in errors
+    with pytest.raises(ConnectionRefusedError):
+        get(int(found[1]), "/")
+
+
+def get(port, path):
+    with closing(HTTPConnection(server.HOST, port, timeout=30)) as connection:
+        connection.request("GET", path)
+        return connection.getresponse().read().decode()
+
+
+def test_the_first_free_port_is_taken(taken):
+    assert server.free_port(taken) != taken
+    assert server.free_port(server.free_port(taken)) == server.free_port(taken)
+
+
+def test_no_port_is_left(monkeypatch, taken):
+    monkeypatch.setattr(server, "PORTS", 1)
+    with pytest.raises(MinifuseError, match=f"--port {taken}: .*name another one"):
+        server.free_port(taken)
+
+
+def test_the_settings_hold_wherever_it_is_started():
+    line = server.command(ROOT, 8600)
+    settings = dict(option.removeprefix("--").split("=") for option in line if option.startswith("--"))
+    config = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
+    assert settings["server.address"] == config["server"]["address"] == "127.0.0.1"
+    assert settings["browser.gatherUsageStats"] == "false"
+    assert settings["server.headless"] == "true"
+    assert settings["server.port"] == "8600"
+    assert all(f"{table}.{name}" in settings for table, values in config.items() for name in values)
+
+
+def test_settings_in_tables_of_tables_have_full_names():
+    assert list(server.flat({"a": {"b": {"c": True}, "d": 3}})) == [("a.b.c", "true"), ("a.d", "3")]
+
+
+def test_a_kernel_of_the_user_is_found(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(KERNEL)
+    monkeypatch.chdir(tmp_path)
+    assert server.kernel_of("mine.py:scale") == f"{tmp_path / 'mine.py'}:scale"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("mine.py:scal", "mine.py has no kernel 'scal'; it has scale"),
+        ("other.py:scale", "expected a kernel of a file"),
+        ("scale", "expected a kernel of a file"),
+        ("broken.py:scale", "broken.py:1 ends with ZeroDivisionError"),
+    ],
+)
+def test_a_mistake_in_the_kernel_is_told_before_anything_starts(tmp_path, monkeypatch, text, message):
+    (tmp_path / "mine.py").write_text(KERNEL)
+    (tmp_path / "broken.py").write_text("1 / 0")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(server, "served", None)
+    result = invoke("app", "--kernel", text)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_without_streamlit_the_extra_is_named(monkeypatch):
+    monkeypatch.setattr(server, "find_spec", lambda name: None)
+    result = invoke("app")
+    assert result.exit_code == 2
+    assert 'pip install "minifuse[app]"' in result.stderr
+
+
+def test_without_its_pages_it_says_where_they_should_be(monkeypatch, tmp_path):
+    monkeypatch.setattr(server, "PLACES", (tmp_path,))
+    with pytest.raises(MissingPartError, match=re.escape(str(tmp_path))):
+        server.visualizer()
+
+
+def test_a_server_that_ends_by_itself_is_a_failure(monkeypatch):
+    monkeypatch.setattr(server, "command", lambda root, port: [sys.executable, "-c", "raise SystemExit(3)"])
+    result = invoke("app")
+    assert result.exit_code == 1
+    assert "the server ended" in result.stderr
+
+
+# minifuse layout
+
+
+@pytest.mark.parametrize(
+    ("shape", "views", "of_numpy"),
+    [
+        ("3,4", "", lambda x: x),
+        ("3,4", ".T", lambda x: x.T),
+        ("3,8", "[1:, ::-2]", lambda x: x[1:, ::-2]),
+        ("2,3,4", ".permute(2, 0, 1)[1].flip(0)", lambda x: x.transpose(2, 0, 1)[1][::-1]),
+        ("1,5", ".expand(4, 5)", lambda x: np.broadcast_to(x, (4, 5))),
+        ("", ".unsqueeze(0)", lambda x: x[None]),
+        ("0,3", ".T", lambda x: x.T),
+    ],
+)
+def test_layout_says_what_numpy_says(shape, views, of_numpy):
+    result = invoke("layout", "--shape", shape, "--views", views, "--json")
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    sizes = tuple(map(int, shape.split(","))) if shape else ()
+    expected = of_numpy(np.arange(np.prod(sizes, dtype=int), dtype=np.int64).reshape(sizes))
+    last = told["steps"][-1]
+    assert tuple(last["shape"]) == expected.shape
+    assert told["positions"] == expected.ravel().tolist()
+    if expected.size:
+        assert [n * 8 for n, size in zip(last["strides"], last["shape"], strict=True) if size > 1] == [
+            n for n, size in zip(expected.strides, expected.shape, strict=True) if size > 1
+        ]
+    assert {fact["truth"] for fact in told["facts"]} <= {"TRACED", "DERIVED", "MEASURED", "THEORY"}
+    assert [fact["value"] for fact in told["facts"] if fact["fact"] == "shape"] == [list(expected.shape)]
+
+
+def test_layout_fits_a_terminal():
+    result = invoke("layout", "--shape", "20,24", "--views", ".T")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "  0   24   48" in result.stdout
+    assert "... 20 of them" in result.stdout
+    assert lines[-1] == "rows 0..15 of 24; --json has all"
+
+
+@pytest.mark.parametrize(
+    ("shape", "views", "message"),
+    [
+        ("3,-4", "", "a size is -4"),
+        ("3,4", ".Tx", "'Tx' is no view that is known here"),
+        ("3,4", ".permute(0)", "permute"),
+        ("3,4", "[__import__('os')]", f"\n    {' ' * len('[__import__(')}^"),
+        ("1000,1000", "", "1,000,000 elements"),
+        ("9,9,9,9,9,9,9,9,9", "", "9 dims"),
+    ],
+)
+def test_a_mistake_in_a_layout_is_told(shape, views, message):
+    result = invoke("layout", "--shape", shape, "--views", views)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("minifuse layout: ")
+    assert message in result.stderr
+
+
+def test_a_folder_of_the_user_that_is_called_project_is_left_alone(tmp_path):
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "__init__.py").write_text("raise RuntimeError('not this one')")
+    line = [sys.executable, "-m", "minifuse", "layout", "--shape", "3"]
+    told = subprocess.run(
+        line, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
+    )
+    assert told.returncode == 0, told.stderr
+
+
+def test_the_line_of_the_page_is_one_that_works():
+    """What "Storage and strides" offers to copy."""
+    result = invoke("layout", "--shape", "2,2", "--views", ".unsqueeze(0)[0]")
+    assert result.exit_code == 0, result.output
+    assert "x.unsqueeze(0)[0]" in result.stdout
+
+
+# What is installed
+
+
+def test_a_wheel_carries_the_visualizer(tmp_path):
+    """Built from a source archive, as `pip install` of one does it: what is left out there would be missing here."""
+    pytest.importorskip("setuptools")
+    sources, unpacked = tmp_path / "sources", tmp_path / "unpacked"
+    for name in ("minifuse", "project", ".streamlit"):
+        shutil.copytree(ROOT / name, sources / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("setup.py", "pyproject.toml", "MANIFEST.in", "LICENSE", "README.md", "pytest_minifuse.py"):
+        shutil.copy(ROOT / name, sources / name)
+    build(sources, "build_sdist", tmp_path)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    shutil.unpack_archive(archive, unpacked, filter="data")
+    build(next(unpacked.iterdir()), "build_wheel", tmp_path)
+    (wheel,) = tmp_path.glob("*.whl")
+    with ZipFile(wheel) as found:
+        names = set(found.namelist())
+        found.extractall(tmp_path / "installed")
+    carried = {str(path.relative_to(ROOT)) for path in (ROOT / "project").rglob("*") if path.suffix in KEPT}
+    assert {f"minifuse/_visualizer/{name}" for name in carried | {".streamlit/config.toml"}} <= names
+    assert not [name for name in names if name.startswith(("project", "tests")) or "__pycache__" in name]
+    script = (
+        "from minifuse.cli.app import visualizer; from minifuse.cli.layout import look; print(visualizer(), look('2', ''))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "installed"), "PYTHONDONTWRITEBYTECODE": "1"}
+    told = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert told.stdout.startswith(str(tmp_path / "installed" / "minifuse" / "_visualizer") + " Found("), told.stderr
+
+
+KEPT = (".py", ".html", ".css", ".js", ".json")
+
+
+def build(sources, what, target):
+    line = f"from setuptools import build_meta; build_meta.{what}({str(target)!r})"
+    subprocess.run([sys.executable, "-c", line], cwd=sources, capture_output=True, check=True)
+
+
+def test_the_core_does_without_the_visualizer():
+    """`import minifuse` and the other commands need no streamlit; the names of the library do not change."""
+    assert not hasattr(mf, "visualizer")
+    script = "import sys; from minifuse.cli.commands import app; print('streamlit' in sys.modules, 'project' in sys.modules)"
+    told = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.split() == ["False", "False"]

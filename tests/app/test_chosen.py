@@ -1,0 +1,73 @@
+"""The element that is looked at: typed, taken from the address, or a mistake in words while the page goes on."""
+
+import pytest
+
+pytest.importorskip("streamlit", reason="the pages need minifuse[app]")
+
+from streamlit.testing.v1 import AppTest
+
+from minifuse.errors import MinifuseError
+from project.screens.chosen import checked
+
+
+def strides():
+    from project.screens.strides import page
+
+    page()
+
+
+def broadcasting():
+    from project.screens.broadcasting import page
+
+    page()
+
+
+def facts_of(app):
+    return dict(zip(*[app.dataframe[0].value[column] for column in ("fact", "value")], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("page", "key", "fact", "value"),
+    [
+        (strides, "element", "view[1, 2] lies at", "0 + 1 * 4 + 2 * 1 = 6"),
+        (broadcasting, "broadcasting_element", "result[1, 2]", "2 + 30 = 32"),
+    ],
+)
+def test_an_element_is_typed_or_comes_with_the_address(page, key, fact, value):
+    app = AppTest.from_function(page, default_timeout=20).run()
+    assert not app.exception
+    assert fact not in facts_of(app)
+    app.text_input(key=key).set_value("1, 2").run()
+    assert facts_of(app)[fact] == value
+    linked = AppTest.from_function(page, default_timeout=20)
+    linked.query_params[key] = "1, 2"
+    assert facts_of(linked.run())[fact] == value
+
+
+@pytest.mark.parametrize("text", ["9, 9", "1", "x", "1, 2, 0", "-1, 0"])
+def test_what_is_no_index_is_said_and_the_page_goes_on(text):
+    app = AppTest.from_function(strides, default_timeout=20).run()
+    app.text_input(key="element").set_value(text).run()
+    assert not app.exception
+    assert "^" in app.error[0].value
+    assert facts_of(app)["shape"] == "(3, 4)"
+
+
+@pytest.mark.parametrize("texts", [("2", "3"), ("2, 3", "4, 3")])
+def test_shapes_that_do_not_broadcast_are_shown_all_the_same(texts):
+    app = AppTest.from_function(broadcasting, default_timeout=20).run()
+    for key, text in zip(("broadcasting_x", "broadcasting_y"), texts, strict=True):
+        app.text_input(key=key).set_value(text)
+    app.run()
+    assert not app.exception
+    assert "do not broadcast" in app.error[0].value
+    assert "does not fit" in facts_of(app).values()
+
+
+def test_an_index_is_held_against_its_shape():
+    assert checked("1, 2", (2, 3)) == (1, 2)
+    assert checked("()", ()) == ()
+    with pytest.raises(MinifuseError, match=r"2 in dim 0 of shape \(2, 3\); expected less than 2"):
+        checked("2, 0", (2, 3))
+    with pytest.raises(MinifuseError, match="1 numbers for shape"):
+        checked("1", (2, 3))

@@ -1,0 +1,168 @@
+"""Backward passes, as they are walked, against `backward`, NumPy and finite differences."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from streamlit.testing.v1 import AppTest
+
+import minifuse as mf
+from project.views import autodiff, functions
+from project.views.picture import STORE
+
+EACH = pytest.mark.parametrize("example", functions.DIFFERENTIATED, ids=lambda found: found.name)
+SIZES = pytest.mark.parametrize("size", [1, 2, 4])
+
+
+def walked(name: str, size: int = 3) -> autodiff.Walked:
+    """The backward pass of one of the functions."""
+    return autodiff.walked(functions.example(name, functions.DIFFERENTIATED), size)
+
+
+@EACH
+@SIZES
+def test_what_arrives_adds_up_to_what_backward_leaves(example, size):
+    found = autodiff.walked(example, size)
+    leaves = [mf.tensor(array, backend="python", requires_grad=True) for array in example.arrays(size, "float64")]
+    example.function(*leaves).sum().backward()
+    for k, leaf in enumerate(leaves):
+        np.testing.assert_allclose(found.total(k), leaf.grad.numpy(), rtol=1e-12)
+        np.testing.assert_array_equal(found.gradients[k], leaf.grad.numpy())
+
+
+@EACH
+@SIZES
+def test_gradients_are_what_differences_say(example, size):
+    found = autodiff.walked(example, size)
+    for gradient, right in zip(found.gradients, found.differences, strict=True):
+        np.testing.assert_allclose(gradient, right, rtol=1e-5, atol=1e-6)
+    assert autodiff.is_right(found)
+
+
+@EACH
+def test_each_call_is_asked_once_after_all_that_it_receives(example):
+    found = autodiff.walked(example, 2)
+    assert sorted(found.order) == list(range(found.leaves, len(found.names)))
+    when = {k: step for step, k in enumerate(found.order)}
+    for k in found.order:
+        assert all(arrival.call < 0 or when[arrival.call] < when[k] for arrival in found.arrivals[k])
+
+
+def test_the_polynomial_by_hand():
+    found = walked("x * x + x")
+    (x,) = found.example.arrays(3, "float64")
+    np.testing.assert_allclose(found.gradients[0], 2 * x + 1)
+    np.testing.assert_allclose(found.loss, (x * x + x).sum())
+    assert found.names == ("x", "mul", "add", "sum")
+    assert found.reads == ((), (0,), (1, 0), (2,))
+    arrived = [arrival.value for arrival in found.arrivals[0]]
+    assert [arrival.call for arrival in found.arrivals[0]] == [2, 1, 1]  # of the sum, and twice of the product
+    for value, right in zip(arrived, (np.ones(3), x, x), strict=True):
+        np.testing.assert_allclose(value, right)
+
+
+def test_what_was_repeated_is_summed_along_that_dim():
+    found = walked("a row for all rows", 4)
+    x, b = found.names.index("x"), found.names.index("b")
+    assert [arrival.sums for arrival in found.arrivals[b]] == [((0,),)]
+    assert all(arrival.sums == () for arrival in found.arrivals[x])
+    np.testing.assert_allclose(found.gradients[b], found.example.arrays(4, "float64")[0].sum(0))
+    column = walked("column times row", 4)
+    assert [arrival.sums for arrival in column.arrivals[column.names.index("y")]] == [((0,),)]
+    assert [arrival.sums for arrival in column.arrivals[column.names.index("reshape")]] == [((1,),)]
+    told = " ".join(frame.sentence for frame in autodiff.picture(column).frames)
+    assert "y receives shape (3,), summed along dims (0,)" in told
+
+
+def test_only_the_largest_receives_from_max():
+    found = walked("largest of rows", 3)
+    (x,) = found.example.arrays(3, "float64")
+    through = next(a for a in found.arrivals[0] if found.names[a.call] == "max")
+    assert ((through.value != 0) == (x == x.max(1, keepdims=True))).all()
+    assert through.sums == ()
+
+
+@EACH
+@SIZES
+def test_the_picture_shows_each_arrival(example, size):
+    found = autodiff.walked(example, size)
+    drawn = autodiff.picture(found)
+    grids = {grid.name: grid for grid in drawn.grids}
+    assert len(grids["graph"].cells) == len(found.names)
+    for k, arrivals in enumerate(found.arrivals):
+        grid = grids[f"gradient{k}"]
+        several = len(arrivals) > 1
+        assert len(grid.row_names) == len(arrivals) + several
+        for j, arrival in enumerate(arrivals):
+            shown = [float(cell.label.rpartition(": ")[2]) for cell in grid.cells if cell.row == j]
+            np.testing.assert_allclose(shown, arrival.value.reshape(-1)[: autodiff.MOST], rtol=1e-5)
+        if several:
+            shown = [float(cell.label.rpartition(": ")[2]) for cell in grid.cells if cell.row == len(arrivals)]
+            np.testing.assert_allclose(shown, found.total(k).reshape(-1)[: autodiff.MOST], rtol=1e-5)
+
+
+@EACH
+def test_each_arrival_is_written_in_one_frame(example):
+    found = autodiff.walked(example, 3)
+    drawn = autodiff.picture(found)
+    assert len(drawn.frames) == 1 + len(found.order)
+    written = [link for frame in drawn.frames for link, kind in frame.kinds if kind == STORE]
+    arrivals = [f"a{k}.{j}" for k, found_k in enumerate(found.arrivals) for j in range(len(found_k))]
+    assert sorted(written) == sorted(arrivals)
+
+
+def test_facts_tell_the_largest_difference():
+    found = walked("two products")
+    values = {fact.name: fact.value for fact in autodiff.facts(found)}
+    apart = max(float(np.abs(found.gradients[1] - found.differences[1]).max()), 0.0)
+    assert values["largest difference of w"] == f"{apart:.1e}"
+    assert values["accumulated"] == "w"
+    cell = autodiff.picture(found).grids[1].cells[0]
+    assert autodiff.facts(found, cell.links[0])[0].value == cell.label
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (1,), (1, 1), (50,)])
+def test_empty_single_and_long_arguments_draw(shape):
+    example = functions.Example("squared", functions.polynomial, (shape,), "")
+    found = autodiff.walked(example, 1)
+    drawn = autodiff.picture(found)
+    assert drawn.as_svg().startswith("<svg")
+    assert found.gradients[0].shape == shape
+    assert ("elements 0..15 of 50" in str([grid.title for grid in drawn.grids])) == (shape == (50,))
+
+
+@settings(derandomize=True, max_examples=30, deadline=None)
+@given(st.lists(st.sampled_from(["exp", "sum", "T", "again", "double"]), min_size=1, max_size=5))
+def test_any_chain_adds_up(steps):
+    def chain(x):
+        y = x
+        for step in steps:
+            y = {
+                "exp": lambda y: (y * 0.1).exp(),
+                "sum": lambda y: y - y.sum(0, keepdim=True),
+                "T": lambda y: y.T,
+                "again": lambda y: y * y,
+                "double": lambda y: y + y,
+            }[step](y)
+        return y
+
+    found = autodiff.walked(functions.Example("chain", chain, ((2, 3),), ""), 1)
+    np.testing.assert_allclose(found.total(0), found.gradients[0], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.gradients[0], found.differences[0], rtol=1e-4, atol=1e-4)
+
+
+def test_the_page_answers_to_each_control():
+    def app():
+        from project.screens.autodiff import page
+
+        page()
+
+    at = AppTest.from_function(app, default_timeout=30).run()
+    assert not at.exception
+    for example in functions.DIFFERENTIATED:
+        at.selectbox(key="autodiff_function").select(example.name).run()
+        assert not at.exception
+        assert not at.error
+    for size in autodiff.SIZES:
+        at.select_slider(key="autodiff_size").set_value(size).run()
+        assert not at.exception

@@ -1,0 +1,201 @@
+"""Broadcasting against NumPy: shapes, results, gradients and the dims they sum; and the elements behind one result."""
+
+from math import prod
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from minifuse.errors import MinifuseError, ShapeError
+from minifuse.layout import broadcast
+from project.views import broadcasting
+from project.views.broadcasting import NAMES, aligned, broadcasted, facts, index_of, picture, refused, rules
+from project.views.picture import CHOSEN, IDLE, LOAD, OTHER
+from project.views.sources import lines_of
+
+ANY = st.lists(st.sampled_from([0, 1, 1, 2, 3, 4]), max_size=4).map(tuple)
+
+
+def bounded(examples):
+    return settings(derandomize=True, max_examples=examples, deadline=None)
+
+
+@st.composite
+def pairs(draw):
+    """Two shapes that broadcast."""
+    whole = draw(ANY)
+    parts = [[n if draw(st.booleans()) else 1 for n in whole][draw(st.integers(0, len(whole))) :] for _ in range(2)]
+    return tuple(parts[0]), tuple(parts[1])
+
+
+def arrays(found):
+    return [np.array(v).reshape(s) for v, s in zip(found.values, found.shapes, strict=True)]
+
+
+def lit(shown, cell):
+    """What lights up with a cell, as the browser does it."""
+    return [(grid.name, c) for grid in shown.grids for c in grid.cells if set(c.links).intersection(cell.links)]
+
+
+def grids_of(shown, name):
+    return [c for grid in shown.grids if grid.name.rstrip("0123456789") == name for c in grid.cells]
+
+
+@given(ANY, ANY)
+@bounded(200)
+def test_the_rule_of_each_dim_is_that_of_numpy(x, y):
+    sizes = [size for _, size, _ in rules(x, y)]
+    try:
+        expected = np.broadcast_shapes(x, y)
+    except ValueError:
+        assert None in sizes
+        with pytest.raises(ShapeError) as caught:
+            broadcasted("+", x, y)
+        shown, known = refused(x, y, caught.value)
+        wrong = [c for c in shown.grids[0].cells if c.kind == IDLE]
+        assert {c.column for c in wrong} == {k for k, size in enumerate(sizes) if size is None}
+        assert [fact.value for fact in known[:-1]].count("does not fit") == sizes.count(None)
+        assert known[-1].why == str(caught.value)
+        return
+    assert tuple(sizes) == expected == broadcast(x, y)
+    cells = aligned(x, y).cells
+    for row, s in enumerate((x, y, expected)):
+        texts = [c.text for c in cells if c.row == row]
+        assert texts == ["-"] * (len(expected) - len(s)) + [str(n) for n in s]
+
+
+@given(st.sampled_from("+*"), pairs())
+@bounded(100)
+def test_results_gradients_and_summed_dims_are_those_of_numpy(operation, shapes):
+    found = broadcasted(operation, *shapes)
+    x, y = arrays(found)
+    expected = x * y if operation == "*" else x + y
+    assert found.shape == expected.shape
+    np.testing.assert_array_equal(np.reshape(found.results, expected.shape), expected)
+    for k, (own, other) in enumerate(((x, y), (y, x))):
+        over = np.broadcast_to(other if operation == "*" else 1.0, expected.shape)
+        np.testing.assert_array_equal(found.gradients[k], over.sum(axis=found.summed[k]).ravel())
+        new = expected.ndim - own.ndim
+        changed = {d for d in range(expected.ndim) if d < new or own.shape[d - new] != expected.shape[d]}
+        assert set(found.summed[k]) == changed
+        seen = np.broadcast_to(own, expected.shape)
+        if expected.size:
+            for n, s, stride in zip(seen.shape, seen.strides, found.layouts[k].strides, strict=True):
+                assert n == 1 or s == 8 * stride
+
+
+@given(st.sampled_from("+*"), pairs(), st.data())
+@bounded(60)
+def test_behind_a_result_light_up_the_two_that_it_reads_and_their_gradients(operation, shapes, data):
+    found = broadcasted(operation, *shapes)
+    shown = picture(found)
+    results = grids_of(shown, "result")
+    assert [float(c.text) for c in results] == list(found.results)
+    for k, name in enumerate(NAMES):
+        assert [float(c.text) for c in grids_of(shown, name)] == list(found.values[k])
+        assert [float(c.text) for c in grids_of(shown, f"{name}-grad")] == list(found.gradients[k])
+    if not results:
+        assert "no elements" in shown.sentence
+        return
+    index = data.draw(st.sampled_from(list(np.ndindex(found.shape))))
+    cell = results[np.ravel_multi_index(index, found.shape) if index else 0]
+    operands = [np.broadcast_to(a, found.shape)[index] for a in arrays(found)]
+    together = lit(shown, cell)
+    assert len(together) == 5
+    by_name = {name.rstrip("0123456789"): float(c.text) for name, c in together}
+    assert [by_name[name] for name in NAMES] == operands
+    assert by_name["result"] == (operands[0] * operands[1] if operation == "*" else sum(operands))
+    assert index_of(found, cell.links[0]) == index
+    chosen = picture(found, index)
+    marked = [(g.name, c.row, c.column) for g in chosen.grids for c in g.cells if c.kind == CHOSEN]
+    assert sorted(marked) == sorted((name, c.row, c.column) for name, c in together)
+
+
+@given(st.sampled_from("+*"), pairs(), st.data())
+@bounded(60)
+def test_the_sums_of_a_chosen_result_add_up(operation, shapes, data):
+    found = broadcasted(operation, *shapes)
+    if not found.results:
+        return
+    index = data.draw(st.sampled_from(list(np.ndindex(found.shape))))
+    x, y = (np.broadcast_to(a, found.shape) for a in arrays(found))
+    told = facts(found, index)[:5]
+    assert told[0].value.startswith(f"{x[index]:g} {operation} {y[index]:g} = ")
+    for fact, values in zip(told[1:3], found.values, strict=True):
+        terms, place = fact.value.split(" = ")
+        assert sum(prod(map(int, term.split(" * "))) for term in terms.split(" + ")) == int(place)
+        assert values[int(place)] in (x[index], y[index])
+    for fact in told[3:]:
+        terms, total = fact.value.split(" = ")
+        if "..." not in terms:
+            assert sum(map(float, terms.split(" + "))) == float(total)
+
+
+def test_an_element_lights_all_results_that_read_it():
+    shown = picture(broadcasted("+", (3, 1), (4,)))
+    together = lit(shown, grids_of(shown, "x")[1])
+    assert sorted((c.row, c.column) for name, c in together if name == "result0") == [(1, 0), (1, 1), (1, 2), (1, 3)]
+    assert sorted(c.text for name, c in together if name == "y0") == ["10", "20", "30", "40"]
+
+
+def test_a_row_and_a_column():
+    found = broadcasted("*", (3, 1), (4,))
+    assert found.summed == ((1,), (0,))
+    assert [layout.strides for layout in found.layouts] == [(1, 0), (0, 1)]
+    told = {fact.name: fact.value for fact in facts(found, (1, 2))}
+    assert told["result[1, 2]"] == "2 * 30 = 60"
+    assert picture(found, (1, 2)).sentence.endswith(" result[1, 2] = x[1, 0] * y[2] = 2 * 30 = 60.")
+    assert told["x.grad[1, 0]"] == "10 + 20 + 30 + 40 = 100"
+    assert told["y.grad[2]"] == "1 + 2 + 3 = 6"
+    assert told["the gradient of x"] == "sums dims (1,), giving shape (3, 1)"
+    assert "x is repeated 4 times and y is repeated 3 times" in picture(found).sentence
+    assert {c.kind for c in grids_of(picture(found), "y")} == {OTHER}
+
+
+def test_equal_shapes_sum_nothing():
+    found = broadcasted("+", (2, 3), (2, 3))
+    told = {fact.name: fact.value for fact in facts(found)}
+    assert told["the gradient of x"] == told["the gradient of y"] == "sums nothing"
+    assert {c.kind for c in grids_of(picture(found), "x")} == {LOAD}
+
+
+def test_single_numbers_have_no_dims_to_align():
+    found = broadcasted("*", (), ())
+    shown = picture(found, ())
+    assert "no dims" in shown.grids[0].title
+    assert [fact.name for fact in facts(found, ())][:1] == ["result[()]"]
+    assert found.results == (10.0,)
+
+
+def test_a_long_sum_is_cut():
+    told = {fact.name: fact.value for fact in facts(broadcasted("+", (), (20,)), (3,))}
+    assert told["x.grad[()]"] == "1 + 1 + 1 + 1 + 1 + 1 + ... = 20"
+
+
+@pytest.mark.parametrize("shapes", [((300,), (1,)), ((20, 1), (20,)), ((0, 1), (1, 400))])
+def test_too_many_elements_are_refused(shapes):
+    with pytest.raises(MinifuseError, match="expected at most 256"):
+        broadcasted("+", *shapes)
+
+
+def test_the_most_elements_still_fit_into_a_picture():
+    for shapes in (((256,), (256,)), ((16, 1), (16,)), ((2,) * 8, ()), ((1, 0), (256, 1))):
+        found = broadcasted("*", *shapes)
+        picture(found, index_of(found, "r0"))
+
+
+def test_a_link_of_nothing_chooses_nothing():
+    found = broadcasted("+", (2,), (0, 1))
+    assert index_of(found, None) is index_of(found, "r0") is index_of(found, "x0") is None
+    assert index_of(broadcasted("+", (2, 1), (3,)), "x1") == (1, 0)
+
+
+def test_source_lines_are_numbered_as_in_the_file_and_have_no_docstring():
+    text = Path(broadcast.__code__.co_filename).read_text(encoding="utf-8").splitlines()
+    lines = lines_of(broadcast)
+    assert all(line.text == text[line.number - 1] for line in lines)
+    assert lines[0].text.startswith("def broadcast(")
+    assert not any('"""' in line.text for line in lines)
+    assert lines_of(broadcasting.rules)[-1].text.strip() == "return found"

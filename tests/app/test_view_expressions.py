@@ -1,0 +1,105 @@
+"""What is typed is read by a grammar: it means what it means to NumPy, or is a mistake with its place."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from project.views import expressions
+from project.views.expressions import Call, Index, InputError, chain, labels, shape
+
+BOUNDS = st.none() | st.integers(-9, 9)
+ENTRIES = st.integers(-9, 9) | st.builds(slice, BOUNDS, BOUNDS, st.none() | st.integers(-4, 4)) | st.none()
+NUMBERS = st.lists(st.integers(-9, 9), max_size=5).map(tuple)
+CALLS = (
+    st.builds(Call, st.sampled_from(("permute", "flip", "expand", "reshape")), NUMBERS)
+    | st.builds(Call, st.just("squeeze"), NUMBERS.filter(lambda x: len(x) < 2))
+    | st.builds(Call, st.just("unsqueeze"), NUMBERS.filter(lambda x: len(x) == 1))
+    | st.sampled_from((Call("T", ()), Call("contiguous", ())))
+)
+STEPS = CALLS | st.builds(Index, st.lists(ENTRIES | st.just(Ellipsis), max_size=4).map(tuple))
+
+
+@given(st.lists(st.integers(0, 10**9 - 1), max_size=8), st.booleans())
+@settings(derandomize=True, max_examples=60, deadline=None)
+def test_a_shape_is_read_back_as_python_writes_it(sizes, is_tuple):
+    text = str(tuple(sizes)) if is_tuple else ", ".join(map(str, sizes))
+    assert shape(text) == tuple(sizes)
+
+
+@given(st.lists(STEPS, max_size=5))
+@settings(derandomize=True, max_examples=150, deadline=None)
+def test_a_chain_is_read_back_as_it_is_written(steps):
+    assert chain("".join(labels(steps))) == tuple(steps)
+
+
+X = np.arange(24).reshape(4, 6)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[1:, ::2]", X[1:, ::2]),
+        ("[-1]", X[-1]),
+        ("[..., 0]", X[..., 0]),
+        ("[None, ::-1]", X[None, ::-1]),
+        ("[:, 1:3]", X[:, 1:3]),
+        ("[1, 2]", X[1, 2]),
+        ("[0:0]", X[0:0]),
+        ("[]", X),
+    ],
+)
+def test_an_index_is_what_python_makes_of_it(text, expected):
+    (step,) = chain(text)
+    np.testing.assert_array_equal(step.apply(X), expected)
+
+
+@pytest.mark.parametrize("text", [" .permute ( (1, 0) ) [ :: 2 ] ", ".permute(1, 0,)[::2]", ".permute(1,0)[::2,]"])
+def test_blanks_brackets_and_last_commas_do_not_matter(text):
+    assert labels(chain(text)) == [".permute(1, 0)", "[::2]"]
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "at", "what"),
+    [
+        (shape, "3, x", 3, "got 'x'; expected a whole number"),
+        (shape, "3, -4", 3, "a size is -4"),
+        (shape, "3 4", 2, "got '4'; expected the end"),
+        (shape, "(3, 4", 5, r"it ends here; expected '\)'"),
+        (shape, "2, 3; import os", 4, "';' means nothing here"),
+        (shape, "1,1,1,1,1,1,1,1,1", 16, "9 dims; expected at most 8"),
+        (shape, "9999999999", 0, "a number of 10 digits"),
+        (shape, "1" * 201, 200, "201 characters"),
+        (chain, ".T.__class__", 3, "'__class__' is no view that is known here"),
+        (chain, "T", 0, "got 'T'; expected a view such as"),
+        (chain, ".permute(1, 0", 13, r"it ends here; expected '\)'"),
+        (chain, ".permute(a)", 9, "got 'a'; expected a whole number"),
+        (chain, "[::2", 4, "it ends here"),
+        (chain, "[1:2:3:4]", 6, "at most two colons"),
+        (chain, "[,]", 1, "an entry is missing"),
+        (chain, ".unsqueeze()", 1, "unsqueeze got 0 arguments; expected 1"),
+        (chain, ".squeeze(0, 1)", 1, "squeeze got 2 arguments; expected 0 or 1"),
+        (chain, ".contiguous(1)", 1, "contiguous got 1 arguments; expected 0"),
+        (chain, ".T" * 13, 24, "more than 12 views"),
+    ],
+)
+def test_a_mistake_says_what_and_where(read, text, at, what):
+    with pytest.raises(InputError, match=what) as caught:
+        read(text)
+    assert caught.value.at == at
+    *_, line, caret = str(caught.value).splitlines()
+    assert caret.index("^") == at + 4
+    assert line[4:] == text[: expressions.MOST_CHARACTERS]
+
+
+@given(st.text(st.sampled_from("0123456789-.,:()[] \n\tTxpermutflisqhakcongdw\u0663\u00b2_'\"\\")) | st.text(max_size=250))
+@settings(derandomize=True, max_examples=500, deadline=None)
+def test_any_text_is_read_or_is_a_mistake_in_words(text):
+    for read in (shape, chain):
+        try:
+            read(text)
+        except InputError as error:
+            at = error.at
+        else:
+            at = 0
+        assert 0 <= at <= len(text)

@@ -1,0 +1,184 @@
+"""The page on products: tiles and loads are what the interpreter counts, and each broken product gets its verdict."""
+
+import linecache
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from minifuse import simt
+from minifuse.backends.cuda.matmul import LADDER
+from minifuse.errors import MinifuseError
+from project.views import matmul
+from project.views.picture import CHOSEN, LOAD, STORE
+
+pytest.importorskip("greenlet", reason="the interpreter needs greenlet: minifuse[simt]")
+
+SIZES = st.integers(1, matmul.MOST)
+SMALL = st.integers(1, 10)
+TILES = st.sampled_from(list(matmul.TILES))
+RIGHT = st.sampled_from(matmul.LADDER)
+
+
+def values(facts):
+    return {fact.name: fact.value for fact in facts}
+
+
+def pairs(name, sizes=(8, 10, 12), tile=4):
+    """(kind of hazard, array, the lines at fault)"""
+    found = matmul.product(name, *sizes, tile)
+    return found, [
+        (type(hazard).__name__, hazard.array, *(linecache.getline(*line).strip() for line in hazard.lines))
+        for hazard in found.trace.hazards()
+    ]
+
+
+@settings(max_examples=25)
+@given(RIGHT, SMALL, SMALL, SMALL, st.sampled_from([4, 9]))
+@example("strips", 1, 1, 1, 4)
+@example("shared_tiles", 16, 16, 16, 16)
+def test_the_ladder_is_right_and_nothing_is_wrong_with_it(name, rows, columns, depth, tile):
+    found = matmul.product(name, rows, columns, depth, tile)
+    assert found.is_right
+    assert values(matmul.facts(found))["hazards"] == "none"
+
+
+@settings(max_examples=25)
+@given(RIGHT, SMALL, SMALL, SMALL, st.sampled_from([4, 9]), st.data())
+@example("naive", 1, 1, 1, 4, None)
+def test_steps_show_what_the_block_needs_and_the_last_what_it_stores(name, rows, columns, depth, tile, data):
+    found = matmul.product(name, rows, columns, depth, tile)
+    block = data.draw(st.integers(0, matmul.blocks(found) - 1)) if data else 0
+    picture = matmul.picture(found, block)
+    *loads, stores = picture.frames[1:]
+    own = {link for link, kind in stores.kinds if kind == STORE}
+    places = [divmod(int(link.removeprefix("out")), columns) for link in own]
+    assert 1 <= len(places) <= tile * tile
+    need_a = {f"a{i * depth + k}" for i, _ in places for k in range(depth)}
+    need_b = {f"b{k * columns + j}" for _, j in places for k in range(depth)}
+    loaded = {link for frame in loads for link, kind in frame.kinds if kind == LOAD}
+    assert loaded == need_a | need_b
+    links = {link for grid in picture.grids for cell in grid.cells for link in cell.links}
+    assert links == {
+        f"{x}{k}" for x, n in (("a", rows * depth), ("b", depth * columns), ("out", rows * columns)) for k in range(n)
+    }
+    assert {cell.links[0] for cell in picture.grids[2].cells if cell.kind == CHOSEN} == own
+
+
+@given(st.sampled_from([4, 8, 12, 16]), st.sampled_from([4, 8, 12]), st.sampled_from([4, 8, 12]))
+@settings(max_examples=10)
+def test_whole_tiles_load_as_often_as_the_arithmetic_says(rows, columns, depth):
+    naive, tiles, strips = matmul.compared(rows, columns, depth, 4)
+    assert (naive["global"], naive["shared"]) == (2 * depth, 0)
+    assert (tiles["global"], tiles["shared"]) == (2 * depth / 4, 2 * depth)
+    assert (strips["global"], strips["shared"]) == (2 * depth / 4, depth * 3 / 2)
+
+
+@pytest.mark.parametrize("tile", matmul.TILES)
+def test_a_tile_is_what_a_step_loads(tile):
+    found = matmul.product("shared_tiles", tile, tile, matmul.MOST, tile)
+    first = matmul.picture(found).frames[1]
+    loaded = [link for link, kind in first.kinds if kind == LOAD]
+    assert len(loaded) == 2 * tile * min(tile, matmul.MOST)
+    assert first.sentence.startswith(f"Step 1 of {-(-matmul.MOST // tile)}, epoch 0: ")
+
+
+@pytest.mark.parametrize("name", matmul.LADDER)
+def test_a_smaller_tile_runs_the_lines_of_the_library(name):
+    found = matmul.product(name, 4, 4, 4)
+    assert found.kernel.__code__ is LADDER[name].function.__code__
+    assert matmul.lines(found)[0].text.startswith(f"def {name}(")
+    assert {key: LADDER["shared_tiles"].function.__globals__[key] for key in ("TILE", "STRIP")} == {"TILE": 32, "STRIP": 64}
+
+
+def test_at_their_own_size_a_rung_and_its_smaller_twin_load_the_same():
+    a, b = np.ones((16, 12), np.float32), np.ones((12, 16), np.float32)
+    plan = LADDER["naive"].plan(np.zeros((16, 16), np.float32), a, b)
+    trace = simt.trace(plan.kernel, plan.grid, plan.block, *plan.arguments)
+    found = matmul.product("naive", 16, 16, 12, 16)
+    assert trace.reuse("a") == found.trace.reuse("a")
+    assert trace.reuse("b") == found.trace.reuse("b")
+
+
+def test_without_the_first_barrier_a_tile_is_read_while_it_is_filled():
+    found, hazards = pairs("first barrier missing")
+    assert not found.is_right
+    fill, use = "tile_b[ty, tx] = b[k + ty, j] if is_inside else 0", "total += tile_a[ty, n] * tile_b[n, tx]"
+    assert ("RaceError", "tile_b", fill, use) in hazards
+    assert {kind for kind, *_ in hazards} == {"RaceError", "UninitializedReadError"}
+
+
+def test_without_the_second_barrier_a_tile_is_filled_while_it_is_read():
+    found, hazards = pairs("second barrier missing")
+    assert not found.is_right
+    fill, use = "tile_a[ty, tx] = a[i, k + tx] if is_inside else 0", "total += tile_a[ty, n] * tile_b[n, tx]"
+    assert hazards[0] == ("RaceError", "tile_a", use, fill)
+    assert {kind for kind, *_ in hazards} == {"RaceError"}
+
+
+def test_without_the_guard_an_access_is_out_of_bounds_and_the_counts_are_left_out():
+    found, hazards = pairs("guard missing")
+    assert hazards == [("OutOfBoundsError", "b", "tile_b[ty, tx] = b[k + ty, j] if is_inside else 0")]
+    known = values(matmul.facts(found))
+    assert known["end"] == "early"
+    assert "sectors" not in known
+
+
+def test_swapped_indices_of_a_square_break_no_rule_and_are_wrong():
+    found, hazards = pairs("indices swapped")
+    assert hazards == [("OutOfBoundsError", "out", "out[j, i] = total")]
+    found, hazards = pairs("indices swapped", (8, 8, 8))
+    assert hazards == []
+    known = {fact.name: fact for fact in matmul.facts(found)}
+    assert known["result"].value == "wrong"
+    assert "compare results" in known["hazards"].why
+
+
+@pytest.mark.parametrize("name", matmul.BROKEN)
+def test_the_source_marks_the_lines_at_fault(name):
+    found, hazards = pairs(name)
+    marked = {line.text.strip() for line in matmul.lines(found) if dict(line.counts).get("fault")}
+    assert marked == {line for _, _, *lines in hazards for line in lines}
+    assert marked
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: matmul.product("fast", 4, 4, 4),
+        lambda: matmul.product("naive", 0, 4, 4),
+        lambda: matmul.product("naive", 4, 4, matmul.MOST + 1),
+        lambda: matmul.product("naive", 4, 4, 4, 5),
+        lambda: matmul.picture(matmul.product("naive", 4, 4, 4), 1),
+    ],
+)
+def test_what_cannot_be_drawn_is_an_error_with_words(wrong):
+    with pytest.raises(MinifuseError, match="expected"):
+        wrong()
+
+
+def test_the_page_shows_each_kernel():
+    testing = pytest.importorskip("streamlit.testing.v1", reason="the app needs streamlit: minifuse[app]")
+
+    def app():
+        from project.screens.matmul import page
+
+        page()
+
+    at = testing.AppTest.from_function(app, default_timeout=20).run()
+    assert not at.exception
+    assert [metric.value for metric in at.metric] == ["16", "4.4", "4.4"]
+    for name in matmul.KERNELS:
+        at.selectbox(key="matmul_kernel").set_value(name).run()
+        assert not at.exception
+        assert not at.error
+        table = at.dataframe[0].value
+        assert table.loc[table["fact"] == "result", "value"].item() == ("wrong" if name in matmul.BROKEN else "right")
+    at.number_input(key="matmul_block").set_value(15).run()
+    assert not at.exception
+    assert "picture shows block" in at.info[0].value
+    at.selectbox(key="matmul_tile").set_value("16").run()
+    at.slider(key="matmul_M").set_value(1).run()
+    assert not at.exception
+    assert not at.error

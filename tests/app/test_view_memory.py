@@ -1,0 +1,224 @@
+"""The page on memory: what it draws is what the interpreter counts, and what the rules say."""
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from minifuse import simt
+from minifuse.cli.subjects import Request, subject_of
+from minifuse.errors import MinifuseError
+from project.views import memory
+from project.views.picture import IDLE, LOAD, SHARED, WASTED
+
+pytest.importorskip("greenlet", reason="the interpreter needs greenlet: minifuse[simt]")
+
+DTYPES = st.sampled_from(memory.DTYPES)
+COUNTS = st.integers(0, 32)
+GLOBAL = given(DTYPES, st.integers(0, memory.MOST_STRIDE), st.integers(0, memory.MOST_OFFSET), COUNTS)
+TILES = given(DTYPES, st.integers(32, memory.WIDEST), st.booleans(), st.integers(0, 31), COUNTS)
+
+
+def values(facts):
+    return {fact.name: fact.value for fact in facts}
+
+
+def cells(picture, *names):
+    return [cell for grid in picture.grids for cell in grid.cells if not names or grid.name in names]
+
+
+def on_ruler(picture):
+    return [cell for grid in picture.grids if grid.name.startswith("line") for cell in grid.cells]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "stride", "offset", "sectors", "ideal"),
+    [
+        ("float32", 1, 0, 4, 4),
+        ("float32", 1, 1, 5, 4),
+        ("float32", 2, 0, 8, 4),
+        ("float32", 32, 0, 32, 4),
+        ("float64", 1, 0, 8, 8),
+        ("float32", 0, 0, 1, 4),
+        ("int8", 1, 0, 1, 1),
+    ],
+)
+def test_known_answers_of_global_memory(dtype, stride, offset, sectors, ideal):
+    found = memory.of_global(dtype, stride, offset)
+    known = values(memory.facts(found))
+    assert (known["sectors"], known["sectors at best"]) == (sectors, ideal)
+    assert f"here {sectors}: " in memory.picture(found).sentence
+
+
+@pytest.mark.parametrize(
+    ("dtype", "width", "reads_column", "wavefronts", "ideal"),
+    [
+        ("float32", 32, True, 32, 1),
+        ("float32", 33, True, 1, 1),
+        ("float32", 34, True, 2, 1),
+        ("float32", 32, False, 1, 1),
+        ("float64", 32, True, 32, 2),
+        ("float64", 33, True, 2, 2),
+        ("int8", 32, True, 8, 1),
+    ],
+)
+def test_known_answers_of_shared_memory(dtype, width, reads_column, wavefronts, ideal):
+    found = memory.of_tile(dtype, width, reads_column, 5)
+    known = values(memory.facts(found))
+    assert (known["wavefronts"], known["wavefronts at best"]) == (wavefronts, ideal)
+    assert len(cells(memory.picture(found), "wavefronts")) == wavefronts
+
+
+@GLOBAL
+@example("float32", 1, 0, 0)
+@example("float32", 0, 0, 1)
+@example("int8", 32, 63, 32)
+def test_the_ruler_shows_the_bytes_that_are_read_and_those_that_come_along(dtype, stride, offset, count):
+    found = memory.of_global(dtype, stride, offset, count)
+    picture = memory.picture(found)
+    itemsize = np.dtype(dtype).itemsize
+    read = {stride * lane + offset for lane in range(count)}
+    sectors = {element * itemsize // 32 for element in read}
+    drawn = on_ruler(picture)
+    assert {int(cell.text) for cell in drawn if cell.kind == LOAD} == read
+    assert sum(cell.kind in (LOAD, WASTED) for cell in drawn) * itemsize == 32 * len(sectors)
+    assert sum(cell.kind == WASTED for cell in drawn) * itemsize == (found.wasted if count else 0)
+    assert sum(cell.kind == IDLE for cell in cells(picture, "lanes")) == 32 - count
+    grids = [grid for grid in picture.grids if grid.name.startswith("line")]
+    lines = {sector // 4 for sector in sectors}
+    assert len(grids) == (len(lines) if len(lines) <= 4 else 1)
+    assert sum(grid.rows for grid in grids) == (4 * len(lines) if len(lines) <= 4 else len(sectors))
+    if count:
+        assert found.counts["sectors"] == len(sectors)
+        assert found.counts["lines"] == len(lines)
+
+
+@GLOBAL
+def test_a_lane_is_linked_to_its_element(dtype, stride, offset, count):
+    picture = memory.picture(memory.of_global(dtype, stride, offset, count))
+    for lane in cells(picture, "lanes")[:count]:
+        [element] = [cell for cell in on_ruler(picture) if lane.links[0] in cell.links]
+        assert int(element.text) == stride * int(lane.text) + offset
+        assert f"a[{element.text}]" in lane.label
+
+
+@GLOBAL
+def test_the_command_line_tells_the_same(dtype, stride, offset, count):
+    words = memory.command(stride, offset, count, dtype).split()
+    options = dict(zip(words[3::2], words[4::2], strict=True))
+    arguments = [value for name, value in zip(words[3::2], words[4::2], strict=True) if name == "--arg"]
+    plan = subject_of(Request(words[2], arguments=arguments, grid=options["--grid"], block=options["--block"])).plans[0]
+    again = simt.trace(plan.kernel, plan.grid, plan.block, *plan.arguments)
+    found = memory.of_global(dtype, stride, offset, count)
+    assert again.requests().sectors.tolist() == found.trace.requests().sectors.tolist()
+
+
+@TILES
+@example("float32", 32, True, 0, 0)
+@example("float64", 33, True, 31, 17)
+def test_the_wavefronts_that_are_drawn_are_those_that_are_counted(dtype, width, reads_column, which, count):
+    found = memory.of_tile(dtype, width, reads_column, which, count)
+    picture = memory.picture(found)
+    if not count:
+        assert len(picture.grids) == 1
+        return
+    passes = memory.wavefronts(found)
+    assert len(passes) == found.counts["wavefronts"] == len(picture.frames) - 1
+    assert {lane for turn in passes for lane in turn.lanes} == set(range(count)), "each lane is served"
+    wanted = {word for lane in found.lanes for word in memory.words_of(found, lane)}
+    assert wanted == {word for turn in passes for word in turn.words.values()}
+    assert all(word % 32 == bank for turn in passes for bank, word in turn.words.items())
+
+
+@TILES
+def test_the_tile_shows_each_bank_and_what_is_read(dtype, width, reads_column, which, count):
+    found = memory.of_tile(dtype, width, reads_column, which, count)
+    if not count:
+        return
+    [tile] = [grid for grid in memory.picture(found).grids if grid.name == "tile"]
+    itemsize = np.dtype(dtype).itemsize
+    for cell in tile.cells:
+        row, column = cell.row, int(tile.column_names[cell.column])
+        assert int(cell.text) == (row * width + column) * itemsize // 4 % 32
+        is_read = (column == which and row < count) if reads_column else (row == which and column < count)
+        assert (cell.kind == SHARED) == is_read
+    assert any(cell.kind == SHARED for cell in tile.cells)
+
+
+@TILES
+def test_a_step_shows_what_waits(dtype, width, reads_column, which, count):
+    found = memory.of_tile(dtype, width, reads_column, which, count)
+    for turn, frame in zip(memory.wavefronts(found), memory.picture(found).frames[1:], strict=True):
+        kinds = dict(frame.kinds)
+        assert {t for t in range(32) if kinds[f"t{t}"] == SHARED} == set(turn.lanes)
+        assert {bank for bank in range(32) if kinds[f"b{bank}"] == SHARED} == set(turn.words)
+
+
+@GLOBAL
+def test_each_line_counts_what_the_summary_counts(dtype, stride, offset, count):
+    found = memory.of_global(dtype, stride, offset, count)
+    expected = {line["line"]: line["DERIVED"]["sectors"] for line in found.trace.summary()["lines"]}
+    got = {
+        line.number: dict(line.counts).get("sectors")
+        for line in memory.lines(found.trace, found.kernel, ["sectors"])
+        if line.counts
+    }
+    assert got == expected
+
+
+def test_the_line_that_is_drawn_stands_beside_the_ideal():
+    found = memory.of_global("float32", 32)
+    [value] = [fact.value for fact in memory.facts(found) if "x = a[" in fact.name]
+    assert value == "32 sectors, 4 at best"
+    found = memory.of_tile("float32", 32, True, 5)
+    [value] = [fact.value for fact in memory.facts(found) if "x = tile[" in fact.name]
+    assert value == "32 wavefronts, 1 at best"
+
+
+def test_a_chosen_cell_names_its_lanes():
+    known = values(memory.facts(memory.of_global("float32", 0, 3), "e3"))
+    assert all(known[f"lane {t}"].startswith("a[3], bytes 12 to 15, sector 0") for t in range(32))
+    known = values(memory.facts(memory.of_tile("float32", 33, True, 5), "t2"))
+    assert known["lane 2"] == "tile[2, 5], bytes 284 to 287, bank 7"
+    assert "lane 3" not in known
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: memory.of_global("complex64"),
+        lambda: memory.of_global(stride=33),
+        lambda: memory.of_global(offset=-1),
+        lambda: memory.of_global(count=33),
+        lambda: memory.of_tile(width=31),
+        lambda: memory.of_tile(which=32),
+    ],
+)
+def test_what_cannot_be_drawn_is_an_error_with_words(wrong):
+    with pytest.raises(MinifuseError, match="expected"):
+        wrong()
+
+
+def test_the_page_shows_each_of_its_choices():
+    testing = pytest.importorskip("streamlit.testing.v1", reason="the app needs streamlit: minifuse[app]")
+
+    def app():
+        from project.screens.memory import page
+
+        page()
+
+    at = testing.AppTest.from_function(app, default_timeout=20).run()
+    assert not at.exception
+    at.slider(key="memory_stride").set_value(2).run()
+    table = at.dataframe[0].value
+    assert not at.exception
+    assert table.loc[table["fact"] == "sectors", "value"].item() == "8"
+    at.selectbox(key="memory_space").set_value("shared").run()
+    assert not at.exception
+    at.slider(key="memory_width").set_value(33).run()
+    at.selectbox(key="memory_dtype").set_value("float64").run()
+    table = at.dataframe[0].value
+    assert table.loc[table["fact"] == "wavefronts", "value"].item() == "2"
+    at.slider(key="memory_lanes").set_value(0).run()
+    assert not at.exception
+    assert not at.error

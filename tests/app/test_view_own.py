@@ -1,0 +1,97 @@
+"""A kernel of the user's own, on its page."""
+
+import pytest
+
+from minifuse.errors import MinifuseError
+from project.views import own, threads
+
+SOURCE = """
+from numba import cuda
+
+@cuda.jit
+def scale(x, y, n=50):
+    i = cuda.grid(1)
+    if i < n:
+        y[i] = 2 * x[i]
+
+@cuda.jit
+def race(x):
+    x[0] = cuda.threadIdx.x
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(SOURCE)
+    return path
+
+
+def test_it_runs_and_is_counted(file):
+    what = f"{file}:scale"
+    assert own.example(what) == "x=64:float32 y=64:float32"
+    seen = own.launched(what, "2", "32", own.example(what), (1, 20))
+    assert "50 of 64 threads touch memory" in threads.picture(seen).sentence
+    counts = {line.text.strip(): dict(line.counts) for line in threads.source(seen)}
+    assert counts["y[i] = 2 * x[i]"] == {"lanes": 18, "loads": 50, "stores": 50}
+    found = {fact.name: fact for fact in own.known(seen)}
+    assert found["lines that it ran"].value == "2"
+    assert found["threads that touch no memory"].value == "14 of 64"
+    assert "the result" not in found
+    assert own.command(seen, "x=64:float32").startswith(f"minifuse trace {what} --grid 2")
+
+
+def test_a_race_is_told(file):
+    seen = own.launched(f"{file}:race", "1", "2", "x=4:float32")
+    assert any("Race" in fact.name for fact in own.known(seen))
+
+
+def test_a_changed_file_is_read_again(file):
+    what = f"{file}:scale"
+    assert own.example(what).count("=") == 2
+    file.write_text(SOURCE.replace("x, y, n=50", "x, y, z, n=5000"))
+    assert own.example(what).count("=") == 3
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "arguments", "message"),
+    [
+        ("0", "32", "", "grid 0: expected one to three positive sizes"),
+        ("2", "x", "", "block x: expected"),
+        ("99", "32", "", "3,168 threads"),
+        ("2", "32", "x=9999:float32 y=1:float32", "9,999 elements"),
+        ("2", "32", "x=64:float32", "needs --arg for y"),
+        ("2", "32", "z=1", "no parameter 'z'"),
+        ("2", "32", "x=__import__('os')", "expected shape:dtype or a number"),
+        ("2", "32", "x" * 500, "more than 400 characters"),
+    ],
+)
+def test_a_mistake_is_told(file, grid, block, arguments, message):
+    with pytest.raises(MinifuseError, match=message):
+        own.launched(f"{file}:scale", grid, block, arguments)
+
+
+def test_the_page_shows_it_and_says_what_is_wrong(file, monkeypatch):
+    pytest.importorskip("streamlit", reason="needs minifuse[app]")
+    from streamlit.testing.v1 import AppTest
+
+    from minifuse.cli.app import KERNEL
+    from project.screens import own as screen
+
+    assert screen.KERNEL == KERNEL
+    monkeypatch.setenv(KERNEL, f"{file}:scale")
+
+    def draw():
+        from project.screens.own import page
+
+        page()
+
+    app = AppTest.from_function(draw, default_timeout=60).run()
+    assert not app.exception
+    assert not app.error
+    assert app.get("bidi_component")
+    app.text_input(key="own_grid").set_value("nonsense").run()
+    assert not app.exception
+    assert "grid nonsense" in app.error[0].value
+    app.text_input(key="own_grid").set_value("1").run()
+    assert not app.error

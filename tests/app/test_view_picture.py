@@ -1,0 +1,149 @@
+"""Pictures: what is drawn is what is said, in the browser's data, in the table and as SVG; and there is a bound."""
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from project.views.picture import (
+    CHOSEN,
+    COLOURS,
+    IDLE,
+    KINDS,
+    LOAD,
+    MOST_BYTES,
+    MOST_CELLS,
+    STORE,
+    WASTED,
+    WORDS,
+    Cell,
+    Frame,
+    Grid,
+    Picture,
+    ribbon,
+    slices,
+)
+
+SVG = "{http://www.w3.org/2000/svg}"
+TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs"), exclude_characters="\ufffe\uffff"), max_size=8)
+
+
+@st.composite
+def grids(draw, name="grid"):
+    rows, columns = draw(st.integers(1, 5)), draw(st.integers(1, 5))
+    places = draw(st.lists(st.tuples(st.integers(0, rows - 1), st.integers(0, columns - 1)), unique=True))
+    cells = [Cell(r, c, draw(TEXTS), draw(TEXTS), draw(st.sampled_from(KINDS)), (f"l{r}",)) for r, c in places]
+    return Grid(name, draw(TEXTS), rows, columns, tuple(cells))
+
+
+@given(st.lists(grids(), max_size=3), TEXTS)
+@settings(derandomize=True, max_examples=60, deadline=None)
+def test_data_table_and_svg_show_the_same_cells_in_reading_order(found, sentence):
+    picture = Picture(sentence, tuple(found))
+    data = json.loads(json.dumps(picture.as_data()))
+    sent = [cell for grid in data["grids"] for cell in grid["cells"]]
+    ordered = [c for grid in found for c in sorted(grid.cells, key=lambda c: (c.row, c.column))]
+    assert sent == [[c.row, c.column, c.text, c.label, c.kind, list(c.links)] for c in ordered]
+    rows = picture.as_rows()
+    assert [(row["shows"], row["in words"], row["is"]) for row in rows] == [
+        (c.text, c.label, WORDS.get(c.kind, "")) for c in ordered
+    ]
+    drawn = ElementTree.fromstring(picture.as_svg()).findall(f"{SVG}g")
+    assert [(g.find(f"{SVG}title").text or "", g.find(f"{SVG}text").text or "") for g in drawn] == [
+        (c.label, c.text) for c in ordered
+    ]
+
+
+def test_cells_of_an_svg_do_not_lie_on_one_another():
+    picture = Picture(
+        "", (Grid("a", "a", 2, 2, (Cell(0, 0, "", ""), Cell(1, 1, "", ""))), Grid("b", "b", 1, 1, (Cell(0, 0, "", ""),)))
+    )
+    root = ElementTree.fromstring(picture.as_svg())
+    boxes = [{k: int(box.get(k)) for k in ("x", "y", "width", "height")} for box in root.iterfind(f"{SVG}g/{SVG}rect")]
+    for k, a in enumerate(boxes):
+        for b in boxes[k + 1 :]:
+            is_beside = a["x"] + a["width"] <= b["x"] or b["x"] + b["width"] <= a["x"]
+            assert is_beside or a["y"] + a["height"] <= b["y"] or b["y"] + b["height"] <= a["y"]
+        assert a["x"] + a["width"] <= int(root.get("width"))
+        assert a["y"] + a["height"] <= int(root.get("height"))
+
+
+def test_kinds_are_told_apart_by_more_than_colour():
+    def look(kind):
+        box = ElementTree.fromstring(Picture("", (Grid("a", "", 1, 1, (Cell(0, 0, "", "", kind),)),)).as_svg()).find(
+            f"{SVG}g/{SVG}rect"
+        )
+        return box.get("fill"), box.get("stroke"), box.get("stroke-width")
+
+    assert len({look(kind) for kind in KINDS}) == len(KINDS)
+    assert look(IDLE)[0] == look(WASTED)[0] == "url(#hatch)"
+    assert look(CHOSEN)[2] == "3"
+    assert look(LOAD)[0] == COLOURS[LOAD] == "#0072B2"
+    assert look(STORE)[0] == COLOURS[STORE] == "#D55E00"
+
+
+def test_frames_travel_with_the_picture():
+    picture = Picture("", (), (Frame("first", (("a", LOAD), ("b", STORE))),))
+    assert picture.as_data()["frames"] == [{"sentence": "first", "kinds": [["a", "load"], ["b", "store"]]}]
+
+
+def test_a_picture_may_say_a_kind_in_its_own_words():
+    picture = Picture("", (Grid("a", "", 1, 1, (Cell(0, 0, "", "", LOAD),)),), words=((LOAD, "seen once"),))
+    assert picture.as_rows()[0]["is"] == "seen once"
+
+
+@pytest.mark.parametrize(("row", "column"), [(-1, 0), (0, -1), (2, 0), (0, 3)])
+def test_a_cell_beyond_its_grid_is_refused(row, column):
+    with pytest.raises(ValueError, match=r"grid: a cell lies at .* beyond \(2, 3\)"):
+        Grid("grid", "", 2, 3, (Cell(row, column, "", ""),))
+
+
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(ValueError, match="a cell is 'red', expected one of"):
+        Grid("grid", "", 1, 1, (Cell(0, 0, "", "", "red"),))
+
+
+def test_a_picture_has_a_bound_in_cells():
+    def wide(n):
+        return Grid("a", "", 1, max(n, 1), tuple(Cell(0, k, "", "") for k in range(n)))
+
+    assert len(Picture("", (wide(MOST_CELLS - 1), wide(1))).as_rows()) == MOST_CELLS
+    with pytest.raises(ValueError, match=r"a picture of 4,097 cells; expected at most 4,096: show a part"):
+        Picture("", (wide(MOST_CELLS), wide(1)))
+
+
+def test_a_picture_has_a_bound_in_bytes():
+    Picture("x" * (MOST_BYTES - 100), ())
+    with pytest.raises(ValueError, match="bytes; expected at most 524,288: show a part"):
+        Picture("x" * MOST_BYTES, ())
+
+
+@given(st.integers(0, 40), st.integers(1, 17))
+@settings(derandomize=True, max_examples=40, deadline=None)
+def test_a_ribbon_breaks_into_rows_named_by_their_first_number(count, columns):
+    grid = ribbon("r", "", [Cell(9, 9, str(k), "") for k in range(count)], columns)
+    assert [c.text for c in sorted(grid.cells, key=lambda c: (c.row, c.column))] == [str(k) for k in range(count)]
+    for c in grid.cells:
+        assert int(grid.row_names[c.row]) + c.column == int(c.text)
+    assert len(grid.row_names) == grid.rows
+
+
+@given(st.lists(st.integers(0, 4), max_size=4))
+@settings(derandomize=True, max_examples=60, deadline=None)
+def test_slices_show_each_index_at_its_row_and_column(shape):
+    indices = [()]
+    for n in shape:
+        indices = [(*index, i) for index in indices for i in range(n)]
+    found = slices("s", "x", shape, {index: Cell(0, 0, ",".join(map(str, index)), "") for index in indices})
+    cells = [(grid, c) for grid in found for c in grid.cells]
+    assert len({grid.name for grid in found}) == len(found)
+    assert sorted(c.text for _, c in cells) == sorted(",".join(map(str, index)) for index in indices)
+    for grid, c in cells:
+        index = tuple(map(int, filter(None, c.text.split(","))))
+        assert (c.row, c.column) == tuple([0, 0, *index][-2:])
+        seen = ", ".join([*map(str, index[:-2]), *[":"] * min(len(shape), 2)])
+        assert grid.title == (f"x[{seen}]" if shape else "x, a single number")
+    if not indices:
+        assert "has no elements" in found[0].title

@@ -1,0 +1,198 @@
+"""Races that run, what is said of them, the saved results, and the page. Never how fast."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from minifuse.errors import MinifuseError
+from minifuse.roofline import Limits
+from project.benchmarks import report
+from project.views import curves, race
+from project.views.facts import MEASURED
+from project.views.picture import IDLE, LOAD
+
+LIMITS = Limits(100.0, {"float32": 1000.0}, None)
+POINTS = (
+    race.Point("NumPy", 256, 2e-6, 1e-6, 3e-6),
+    race.Point("parallel", 256, 4e-6, 3e-6, 9e-6),
+    race.Point("parallel", 1024, 8e-6, 7e-6, 9e-6),
+)
+RACE = race.Race("a + b", POINTS, ("NumPy", "parallel"), "a machine", "2026-01-02T03:04:05+00:00", 0.5)
+
+
+@pytest.mark.parametrize("operation", race.OPERATIONS)
+def test_an_operation_is_raced_by_all(operation):
+    found = race.race(operation, race.players(), budget_s=0.02)
+    smallest = 1 << race.OPERATIONS[operation].exponents[0]
+    assert {p.who for p in found.points if p.elements == smallest} == set(race.players())
+    for who in found.players:
+        sizes = [p.elements for p in found.points if p.who == who]
+        assert sizes == [1 << e for e in race.OPERATIONS[operation].exponents[: len(sizes)]]
+    assert all(0 < p.fastest <= p.seconds <= p.slowest for p in found.points)
+    assert race.picture(found).sentence == race.sentence(found)
+    assert all(fact.truth == MEASURED for fact in race.facts(found))
+
+
+def test_with_no_time_there_is_one_size():
+    found = race.race("a + b", ["NumPy", "parallel"], budget_s=0)
+    assert [p.elements for p in found.points] == [256, 256]
+
+
+@pytest.mark.parametrize(("operation", "who"), [("a - b", ["NumPy"]), ("a + b", []), ("a + b", ["NumPy", "tpu"])])
+def test_what_cannot_be_raced_is_refused(operation, who):
+    with pytest.raises(MinifuseError, match="expected"):
+        race.race(operation, who)
+
+
+def test_a_wrong_result_is_not_timed(monkeypatch):
+    wrong = race.Operation(lambda a, b: a - b, np.add, lambda n: ((n,), (n,)), (8,), lambda n: 3 * n)
+    monkeypatch.setitem(race.OPERATIONS, "a + b", wrong)
+    with pytest.raises(MinifuseError, match="nothing was timed"):
+        race.race("a + b", ["parallel"])
+
+
+@pytest.mark.parametrize("operation", race.OPERATIONS.values())
+def test_bytes_and_arithmetic_are_those_of_the_arrays(operation):
+    elements = 1 << operation.exponents[0]
+    arrays = race.inputs(operation, elements)
+    result = operation.numpys(*arrays)
+    assert operation.floats(elements) == sum(x.size for x in arrays) + np.size(result)
+    if operation.flops(elements):
+        (m, k), (_, n) = (x.shape for x in arrays)
+        assert operation.flops(elements) == 2 * m * n * k
+        assert race.growth_of(operation, elements) == 8
+    else:
+        assert race.growth_of(operation, elements) == pytest.approx(4, rel=0.02)
+
+
+@given(st.integers(0, 8))
+def test_the_roof_is_bytes_or_arithmetic_whichever_takes_longer(k):
+    n = 4**k
+    assert race.roof("a + b", n, LIMITS) == pytest.approx(12 * n / 100e9)
+    assert race.roof("a @ b", n, LIMITS) == pytest.approx(max(12 * n / 100e9, 2 * n**1.5 / 1e12))
+
+
+def test_the_picture_marks_the_fastest_and_whoever_had_no_time_left():
+    grid = race.picture(RACE).grids[0]
+    cells = {(c.row, c.column): c for c in grid.cells}
+    assert len(cells) == 2 * len(race.SIZES)
+    assert cells[0, 0].kind == LOAD
+    assert cells[0, 0].text == "2.00 us"
+    assert cells[1, 0].kind == ""
+    assert "2.00 times the fastest" in cells[1, 0].label
+    assert "(3.00 us to 9.00 us)" in cells[1, 0].label
+    assert cells[0, 1].kind == IDLE
+    assert cells[1, 1].kind == LOAD
+    assert "2^10 elements of float32: parallel 8.00 us." in race.sentence(RACE)
+
+
+def test_rows_hold_all_points_and_the_roof():
+    rows = race.rows(RACE, LIMITS)
+    assert [row["us"] for row in rows[:3]] == pytest.approx([2, 4, 8])
+    assert [row["elements"] for row in rows[3:]] == [256, 1024]
+    assert rows[4]["us"] == pytest.approx(12 * 1024 / 100e9 * 1e6)
+    assert len(race.rows(RACE)) == 3
+    spec = curves.lines(rows, "elements", "us", "who", are_logarithmic=True)
+    assert spec["encoding"]["y"]["scale"]["type"] == "log"
+    assert len(spec["encoding"]["color"]["scale"]["domain"]) == 3
+
+
+def test_facts_name_machine_and_date():
+    facts = {fact.name: fact for fact in race.facts(RACE, LIMITS)}
+    assert facts["machine"].value == "a machine"
+    assert "2026-01-02" in facts["machine"].why
+    assert facts["parallel"].value == "1.5 GB/s"  # 12 * 1024 bytes in 8 us
+    assert facts["parallel: share of the roof"].value == "2%"
+
+
+@pytest.mark.parametrize("name", race.files())
+def test_each_saved_file_is_shown_whole(name):
+    found = race.kept(name)
+    raw = json.loads((race.FOLDER / name).read_text(encoding="utf-8"))
+    assert found.device
+    assert found.date.startswith("20")
+    count = sum(len(table.rows) for table in found.tables)
+    assert count == (len(raw["rows"]) if "rows" in raw else len(raw["minifuse"]["kernels"]))
+    if "date" in raw:
+        assert raw["date"].startswith(found.date)
+        assert found.device in (raw.get("device", {}).get("name"), raw["machine"]["processor"])
+    for table in found.tables:
+        rows = race.as_rows(table)
+        assert [list(row.values()) for row in rows] == table.rows
+        assert next(iter(rows[0])) == "what"
+
+
+def test_there_are_saved_results():
+    assert race.files()
+
+
+@pytest.mark.parametrize("name", ["", "../../pyproject.toml", "cpu-znver4.json.bak", "/etc/passwd"])
+def test_no_other_file_is_read(name):
+    with pytest.raises(MinifuseError, match="no file"):
+        race.kept(name)
+
+
+def test_a_folder_without_results_is_no_mistake(tmp_path):
+    assert race.files(tmp_path) == []
+    with pytest.raises(MinifuseError, match="none"):
+        race.kept("x.json", tmp_path)
+
+
+def test_a_column_without_a_name_gets_one():
+    assert race.as_rows(report.Table("t", ["", "a"], [["x", "1"]])) == [{"what": "x", "a": "1"}]
+
+
+# The page.
+
+
+def app():
+    from project.screens.race import page
+
+    page()
+
+
+@pytest.fixture
+def page():
+    testing = pytest.importorskip("streamlit.testing.v1")
+    return testing.AppTest.from_function(app, default_timeout=60)
+
+
+def test_the_page_measures_only_when_asked(page):
+    at = page.run()
+    assert "race_found" not in at.session_state
+    assert at.info
+    at.button(key="race_run").click().run()
+    found = at.session_state["race_found"]
+    assert found.operation == "a + b"
+    assert not at.exception
+    at.run()
+    assert at.session_state["race_found"] is found
+    assert any("curves" in box.label for box in at.expander)
+
+
+def test_the_page_draws_the_roof(page):
+    at = page.run()
+    at.session_state["race_found"], at.session_state["race_roof"] = RACE, LIMITS
+    at.run()
+    assert not at.exception
+    assert any("share of the roof" in str(table.value) for table in at.dataframe)
+
+
+def test_a_race_of_nobody_says_so(page):
+    at = page.run()
+    at.multiselect(key="race_players").set_value([]).run()
+    at.button(key="race_run").click().run()
+    assert not at.exception
+    assert "players are none" in at.error[0].value
+
+
+@pytest.mark.parametrize("name", race.files())
+def test_the_page_shows_each_saved_file(page, name):
+    at = page.run()
+    at.selectbox(key="race_file").set_value(name).run()
+    assert not at.exception
+    assert not at.error
+    assert any(race.kept(name).date in text.value for text in at.markdown)

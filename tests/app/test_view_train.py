@@ -1,0 +1,373 @@
+"""Data sets, the loop in slices, what the network says, and the page itself."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import minifuse as mf
+from minifuse.errors import MinifuseError
+from project.views import curves, toys, train
+from project.views.facts import MEASURED
+from project.views.picture import IDLE, LOAD, OTHER, STORE
+from project.views.train import Settings
+
+QUICK = Settings(data="diagonal", count=40, hidden=4, batch=8)
+
+
+def trained(settings=QUICK, epochs=20):
+    run = train.begin(settings)
+    while train.advance(run, epochs):
+        pass
+    return run
+
+
+@given(name=st.sampled_from(toys.NAMES), count=st.integers(toys.FEWEST, toys.MOST), seed=st.integers(0, 2**31 - 1))
+def test_points_lie_in_the_square_and_obey_their_rule(name, count, seed):
+    x, y = toys.points(name, count, seed)
+    assert x.shape == (count, 2)
+    assert x.dtype == np.float32
+    assert y.shape == (count,)
+    assert np.abs(x).max() <= 1
+    assert set(y.tolist()) <= {0, 1}
+    again = toys.points(name, count, seed)
+    assert np.array_equal(x, again[0])
+    assert np.array_equal(y, again[1])
+    rules = {
+        "simple": lambda a, b: a > 0,
+        "diagonal": lambda a, b: b > -a,
+        "split": lambda a, b: a < -0.5 or a > 0.5,
+        "xor": lambda a, b: a * b < 0,
+        "circle": lambda a, b: np.float32(a * a) + np.float32(b * b) > np.float32(0.4),
+    }
+    if name in rules:
+        assert [bool(rules[name](a, b)) for a, b in x] == y.astype(bool).tolist()
+
+
+def test_the_arms_of_the_spiral_are_half_a_turn_apart():
+    x, y = toys.points("spiral", 400, 3)
+    assert (y == 0).sum() == (y == 1).sum() == 200
+    radius, angle = np.hypot(*x.T) / 0.95, np.arctan2(x[:, 1], x[:, 0])
+    off = angle - 2 * np.pi * toys.TURNS * radius - np.pi * y
+    np.testing.assert_allclose(np.cos(off), 1, atol=1e-4)
+
+
+def test_other_seeds_give_other_points():
+    assert not np.array_equal(toys.points("xor", 20, 0)[0], toys.points("xor", 20, 1)[0])
+
+
+@pytest.mark.parametrize(("name", "count"), [("moons", 10), ("xor", 3), ("xor", 1001)])
+def test_what_is_no_set_is_refused(name, count):
+    with pytest.raises(MinifuseError):
+        toys.points(name, count, 0)
+
+
+def test_slices_give_the_numbers_of_a_loop_that_never_stopped():
+    sliced = train.begin(QUICK)
+    while train.advance(sliced, 6, seconds=0):  # one step a slice
+        assert sliced.steps <= 6 * len(sliced.loader)
+    mf.manual_seed(QUICK.seed)
+    x, y = (mf.tensor(a) for a in toys.points("diagonal", 40, 0))
+    (x, y), _ = mf.data.split(x, y, fraction=0.8, seed=0, stratify=y)
+    model = mf.nn.Sequential(mf.nn.Linear(2, 4), mf.nn.ReLU(), mf.nn.Linear(4, 4), mf.nn.ReLU(), mf.nn.Linear(4, 2))
+    optimizer = mf.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    loader, expected = mf.data.Loader(x, y, batch_size=8, seed=0), []
+    for _ in range(6):
+        found = []
+        for a, b in loader:
+            loss = mf.nn.cross_entropy(model(a), b)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+        expected.append(sum(found) / len(found))
+    assert sliced.losses == expected
+    assert sliced.steps == 6 * 4
+
+
+def test_going_on_gives_the_numbers_of_one_long_run():
+    resumed = trained(epochs=3)
+    while train.advance(resumed, 9):
+        pass
+    assert resumed.losses == trained(epochs=9).losses
+
+
+def test_a_slice_takes_a_step_and_ends():
+    run = train.begin(QUICK)
+    assert train.advance(run, 10, seconds=0)
+    assert (run.steps, run.epochs) == (1, 0)
+    assert 0 < run.share(10) < 0.1
+
+
+@pytest.mark.parametrize("backend", mf.backends())
+def test_a_slow_backend_gets_fewer_examples_a_step(backend):
+    settings = Settings(backend=backend, hidden=64, batch=128)
+    batch = train.batch_of(settings)
+    model = train.begin(settings).model
+    work = sum(p.size for p in model.parameters() if len(p.shape) == 2)
+    limit = train.WORK.get("interpreter" if train.is_slow(backend) else backend)
+    assert batch == (128 if limit is None else max(limit // work, 1))
+    facts = {fact.name: fact for fact in train.facts(train.begin(settings))}
+    assert facts["examples a step"].value == batch
+    assert bool(facts["examples a step"].why) == (batch < 128)
+
+
+def test_a_slice_ends_where_there_is_something_new_to_see():
+    run = train.begin(QUICK)
+    train.advance(run, 100, seconds=60)
+    assert run.epochs == 100 // train.SLICES
+    assert not train.advance(run, 4, seconds=60)  # fewer are wanted than are done
+    assert run.share(4) == 1
+
+
+@pytest.mark.parametrize("data", ["simple", "diagonal", "split", "xor", "circle"])
+def test_the_sets_are_learned(data):
+    run = trained(Settings(data=data, count=200), 100)
+    assert train.accuracy(run, run.train) > 0.95
+    assert run.losses[-1] < run.losses[0] / 2
+
+
+@pytest.mark.parametrize("backend", mf.backends())
+def test_each_backend_takes_the_same_steps(backend):
+    settings = Settings(data="xor", count=10, hidden=3, batch=8)
+    one, other = (train.begin(Settings(**{**vars(settings), "backend": name})) for name in ("parallel", backend))
+    for run in (one, other):
+        train.advance(run, 2, seconds=60)
+        assert run.model.state_dict()["0.weight"].backend == run.settings.backend
+    np.testing.assert_allclose(other.losses[:1], one.losses[:1], rtol=1e-5)
+    np.testing.assert_allclose(train.told(other, np.zeros((1, 2), "f4")), other_told(other), rtol=1e-5)
+
+
+def other_told(run):
+    with mf.no_grad():
+        return run.model(mf.zeros(1, 2, backend=run.settings.backend)).softmax(1).numpy()
+
+
+def test_the_boundary_is_what_the_network_says_in_the_middle_of_each_cell():
+    run = trained()
+    grid = train.picture(run).grids[0]
+    assert len(grid.cells) == train.CELLS**2
+    for cell in grid.cells[::17]:
+        across = (cell.column + 0.5) / train.CELLS * 2 - 1
+        up = 1 - (cell.row + 0.5) / train.CELLS * 2
+        share = float(train.told(run, np.array([[across, up]], "f4"))[0, 1])
+        assert f"x {across:.2f}, y {up:.2f}: class 1 is {share:.0%} likely" in cell.label
+        assert cell.kind == (IDLE if abs(share - 0.5) < train.UNSURE else STORE if share > 0.5 else LOAD)
+    corners = {(c.row, c.column): c.kind for c in grid.cells}
+    assert corners[0, train.CELLS - 1] == STORE  # above the diagonal
+    assert corners[train.CELLS - 1, 0] == LOAD
+
+
+def test_each_point_stands_in_its_cell():
+    run = train.begin(QUICK)
+    cells = {(c.row, c.column): c for c in train.picture(run).grids[0].cells}
+    x, y = toys.points("diagonal", 40, 0)
+    for (across, up), which in zip(x, y, strict=True):
+        cell = cells[train.CELLS - 1 - int((up + 1) / 2 * train.CELLS), int((across + 1) / 2 * train.CELLS)]
+        assert f"of class {which}" in cell.label
+        assert set(cell.text) & {"○●"[which], "◐"}
+    held_out = sum("held out" in cell.label for cell in cells.values())
+    assert 0 < held_out <= 8
+
+
+@pytest.mark.parametrize(
+    ("found", "signs", "counted"),
+    [
+        ([], "", "no point"),
+        ([(1, False)], "●", "1 point of class 1"),
+        ([(0, False), (1, True)], "○●", "1 point of class 0; 1 point of class 1, held out"),
+        ([(0, False)] * 3, "3○", "3 points of class 0"),
+        ([(0, False)] * 2 + [(1, False)], "3◐", "2 points of class 0; 1 point of class 1"),
+    ],
+)
+def test_points_as_signs_and_in_words(found, signs, counted):
+    assert train.signs(found) == signs
+    assert train.counted(found) == counted
+
+
+def test_a_network_that_lost_its_numbers_is_shown_as_such():
+    run = train.begin(Settings(data="circle", count=20, rate=10.0))
+    with mf.no_grad():
+        run.model.state_dict()["0.weight"].fill_(float("nan"))
+    assert {cell.kind for cell in train.picture(run).grids[0].cells} == {OTHER}
+    assert train.facts(run)
+
+
+def test_digits_are_learned_and_the_confusion_counts_each_held_out_digit():
+    run = trained(Settings(data="digits", hidden=16), 4)
+    found = train.confusion(run)
+    classes = run.test[1].numpy()
+    assert found.sum() == len(classes)
+    assert np.array_equal(found.sum(1), np.bincount(classes, minlength=10))
+    assert np.trace(found) / found.sum() == pytest.approx(train.accuracy(run, run.test))
+    assert np.trace(found) > 0.8 * found.sum()
+    grid, *samples = train.picture(run).grids
+    for cell in grid.cells:
+        assert cell.text == (str(found[cell.row, cell.column]) if found[cell.row, cell.column] else "")
+        assert cell.kind == ("" if not cell.text else LOAD if cell.row == cell.column else STORE)
+    assert samples
+
+
+def test_a_cell_that_is_chosen_shows_its_digits():
+    run = trained(Settings(data="digits", hidden=16), 2)
+    drawn = train.picture(run, "is3read3").grids[1:]
+    assert len(drawn) == train.DRAWN_DIGITS
+    x, y = (tensor.numpy() for tensor in run.test)
+    for grid in drawn:
+        k = int(grid.title.split()[2].rstrip(":"))
+        assert y[k] == 3
+        assert grid.title.endswith("a 3, read as 3")
+        ink = np.zeros((8, 8), int)
+        for cell in grid.cells:
+            ink[cell.row, cell.column] = int(cell.text or 0)
+        assert np.array_equal(ink, (x[k] * 16).round().reshape(8, 8))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"data": "moons"}, {"backend": "tpu"}, {"hidden": 0}, {"hidden": 65}, {"batch": 0}, {"rate": float("nan")},
+     {"seed": -1}, {"activation": "exec"}, {"optimizer": ""}, {"count": 1}],
+)  # fmt: skip
+def test_settings_out_of_range_are_refused(wrong):
+    with pytest.raises(MinifuseError, match="expected"):
+        train.begin(Settings(**wrong))
+
+
+def test_facts_count_what_ran():
+    run = trained(epochs=5)
+    facts = {fact.name: fact for fact in train.facts(run)}
+    assert facts["parameters"].value == str(3 * 4 + 5 * 4 + 5 * 2)
+    assert facts["examples"].value == "32 to learn from, 8 held out"
+    assert facts["steps"].value == "20"
+    assert facts["epochs"].value == 5
+    assert facts["mean loss"].value == f"{run.losses[-1]:.4f}"
+    assert facts["time of a step"].truth == MEASURED
+    assert "after 5 epochs" in train.sentence(run)
+    assert "time of a step" not in {fact.name for fact in train.facts(train.begin(QUICK))}
+
+
+def test_the_source_is_the_loop_and_says_how_often_it_ran():
+    lines = train.source(trained(epochs=2))
+    assert [line.text.strip() for line in lines if "backward" in line.text] == ["loss.backward()"]
+    assert {line.counts for line in lines[2:]} == {(("ran", 8),)}
+
+
+def test_two_runs_are_compared():
+    one, other = train.curve(trained(epochs=3)), train.curve(trained(Settings(**{**vars(QUICK), "seed": 1}), 5))
+    rows = train.losses([one, other])
+    assert [row["epoch"] for row in rows] == [1, 2, 3, 1, 2, 3, 4, 5]
+    assert [row["loss"] for row in rows] == [*one.losses, *other.losses]
+    table = train.compared(one, other)
+    assert [row["epochs"] for row in table] == [3, 5]
+    assert table[1]["lowest loss"] == f"{min(other.losses):.4f}"
+    assert len(train.compared(one, None)) == 1
+    assert train.compared(train.curve(train.begin(QUICK)), None)[0]["last loss"] == ""
+
+
+def test_curves_say_which_line_is_which_without_colour_alone():
+    rows = train.losses([train.curve(trained(epochs=3)), train.curve(trained(epochs=4))])
+    spec = curves.lines(rows, "epoch", "loss", "run")
+    assert [point["loss"] for point in spec["data"]["values"]] == [row["loss"] for row in rows]
+    dashes = spec["encoding"]["strokeDash"]["scale"]
+    assert dashes["domain"] == [rows[0]["run"], rows[-1]["run"]]
+    assert dashes["range"][0] != dashes["range"][1]
+    assert spec["encoding"]["color"]["legend"]
+    assert curves.lines(rows[:3], "epoch", "loss", "run")["encoding"]["color"]["legend"] is None
+    assert curves.lines([], "epoch", "loss", "run")["data"]["values"] == []
+    with pytest.raises(ValueError, match="points"):
+        curves.lines(rows * 1000, "epoch", "loss", "run")
+    with pytest.raises(ValueError, match="curves"):
+        curves.lines([{"epoch": 1, "loss": 1, "run": k} for k in range(6)], "epoch", "loss", "run")
+
+
+# The page.
+
+
+def app():
+    from project.screens.train import page
+
+    page()
+
+
+@pytest.fixture
+def page():
+    testing = pytest.importorskip("streamlit.testing.v1")
+    return testing.AppTest.from_function(app, default_timeout=60)
+
+
+def run_in(at):
+    return next(reversed(at.session_state["train_runs"].values()))
+
+
+def quick(page):
+    at = page.run()
+    at.slider(key="train_count").set_value(20)
+    at.slider(key="train_epochs").set_value(50)
+    return at.run()
+
+
+def test_the_page_trains_stops_and_goes_on(page):
+    at = quick(page)
+    assert run_in(at).steps == 0
+    at.button(key="train_start").click().run()
+    assert 0 < run_in(at).epochs < 50
+    at.button(key="train_stop").click().run()
+    stopped = run_in(at).steps
+    at.run()
+    assert run_in(at).steps == stopped
+    assert at.button(key="train_start").label == "Go on"
+    at.button(key="train_start").click().run()
+    while at.session_state["train_running"] is not None:
+        at.run()
+    assert run_in(at).epochs == 50
+    assert at.session_state["train_running"] is None
+    assert not at.exception
+
+
+def test_the_page_compares_and_starts_over(page):
+    at = quick(page)
+    at.button(key="train_start").click().run()
+    at.button(key="train_stop").click().run()
+    at.button(key="train_keep").click().run()
+    at.number_input(key="train_seed").set_value(1).run()
+    assert run_in(at).steps == 0
+    at.button(key="train_start").click().run()
+    assert any(len(table.value) == 2 and "last loss" in table.value for table in at.dataframe)
+    at.number_input(key="train_seed").set_value(0).run()
+    assert run_in(at).steps > 0  # it was kept
+    assert at.session_state["train_running"] is None  # other settings stop what ran
+    at.button(key="train_over").click().run()
+    assert run_in(at).steps == 0
+    assert not at.exception
+
+
+def test_a_session_keeps_few_runs_and_sees_none_of_another(page):
+    at = quick(page)
+    for seed in range(1, 7):
+        at.number_input(key="train_seed").set_value(seed).run()
+    assert len(at.session_state["train_runs"]) == 4
+    other = type(page).from_function(app, default_timeout=60).run()
+    assert len(other.session_state["train_runs"]) == 1
+
+
+@pytest.mark.parametrize("data", train.SETS)
+def test_each_set_has_a_page(page, data):
+    at = page.run()
+    at.selectbox(key="train_data").set_value(data).run()
+    at.button(key="train_start").click().run()
+    assert not at.exception
+    assert not at.error
+    assert run_in(at).settings.data == data
+    assert run_in(at).steps > 0
+
+
+@pytest.mark.parametrize("backend", mf.backends())
+def test_each_backend_has_a_page(page, backend):
+    at = page.run()
+    at.selectbox(key="train_backend").set_value(backend).run()
+    at.button(key="train_start").click().run()
+    assert not at.exception
+    assert run_in(at).steps > 0
+    at.selectbox(key="train_data").set_value("digits").run()
+    assert not at.exception
+    assert bool(at.error) == train.is_slow(backend)

@@ -1,0 +1,171 @@
+"""The board on a page of its own: pointer, keyboard, steps, colours, and what a new picture must not lose."""
+
+import pytest
+
+# The contrast of each cell with the page, and of its text with the cell, as WCAG counts it. Of a cell that is hatched, or
+# not filled, the border counts; the text of one is read against the page.
+CONTRASTS = """() => {
+  const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+  const rgba = (colour) => {
+    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
+    .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
+  const contrast = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q - p); return (x + 0.05) / (y + 0.05); };
+  const page = rgba(getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor);
+  const root = [...document.querySelectorAll('*')].map((e) => e.shadowRoot).find((r) => r?.querySelector('.board'));
+  return [...root.querySelectorAll('.cell')].map((cell) => {
+    const style = getComputedStyle(cell);
+    const fill = rgba(style.backgroundColor);
+    const isFilled = fill[3] === 255;
+    const edge = isFilled ? fill : rgba(style.borderTopColor);
+    return [cell.kind, contrast(edge, page), contrast(rgba(style.color), isFilled ? fill : page)];
+  });
+}"""
+
+
+def enter(visit, grid):
+    """Focus in a grid by Tab alone, from the top of the page."""
+    visit.page.locator("h1").click()
+    for _ in range(30):
+        visit.press("Tab")
+        inside = visit.page.get_by_role("grid", name=grid, exact=True).locator(".cell:focus")
+        if inside.count():
+            return
+    raise AssertionError(f"Tab never comes to the grid {grid!r}; it is at {visit.focused!r}")
+
+
+def test_hover_lights_what_shares_a_link_and_asks_nobody(board, visit):
+    seen = visit(board)
+    before = len(seen.sent)
+    seen.page.get_by_label("row 2, column 3, storage 19").hover()
+    assert seen.labels("lit") == ["storage 19", "row 2, column 3, storage 19"]
+    seen.page.get_by_label("storage 5", exact=True).hover()
+    assert seen.labels("lit") == ["storage 5", "row 0, column 5, storage 5"]
+    seen.page.locator("h1").hover()
+    assert seen.labels("lit") == []
+    assert len(seen.sent) == before
+
+
+def test_tab_enters_once_and_arrows_move(board, visit):
+    seen = visit(board)
+    enter(seen, "view")
+    before = len(seen.sent)
+    assert seen.focused == "row 0, column 0, storage 0"
+    for key, place in [
+        ("ArrowRight", (0, 2)),  # over the gap
+        ("ArrowDown", (1, 2)),
+        ("ArrowUp", (0, 2)),
+        ("ArrowUp", (0, 2)),  # the edge holds
+        ("ArrowLeft", (0, 0)),
+        ("End", (0, 7)),
+        ("ArrowRight", (0, 7)),
+        ("Control+End", (3, 7)),
+        ("Home", (3, 0)),
+        ("Control+Home", (0, 0)),
+    ]:
+        seen.press(key)
+        row, column = place
+        assert seen.focused == f"row {row}, column {column}, storage {8 * row + column}", key
+        assert f"storage {8 * row + column}" in seen.labels("lit"), key
+    seen.press("ArrowDown", "Shift+Tab")
+    assert seen.focused == "storage 0"  # the grid before, not the cell before
+    seen.press("Tab")
+    assert seen.focused == "row 1, column 0, storage 8"  # where one was
+    seen.press("Tab")
+    assert not seen.focused.startswith("row")  # out of the board
+    assert seen.labels("lit") == []
+    assert len(seen.sent) == before
+
+
+def test_enter_chooses_and_escape_lets_go(board, visit):
+    seen = visit(board)
+    enter(seen, "view")
+    seen.press("ArrowDown", "Enter")
+    seen.page.get_by_text("The server knows of s8.").wait_for()
+    seen.settle()
+    assert seen.labels("picked") == ["storage 8", "row 1, column 0, storage 8"]
+    assert seen.page.locator(".cell[aria-selected=true]").count() == 2
+    assert seen.focused == "row 1, column 0, storage 8"  # still in the grid that was drawn anew
+    seen.press("ArrowRight", "Escape")
+    seen.page.get_by_text("The server knows of None.").wait_for()
+    seen.settle()
+    assert seen.labels("picked") == []
+    assert seen.focused == "row 1, column 1, storage 9"
+
+
+def test_a_click_chooses(board, visit):
+    seen = visit(board)
+    seen.page.get_by_label("storage 5", exact=True).click()
+    seen.page.get_by_text("The server knows of s5.").wait_for()
+
+
+def test_steps_by_keyboard_are_said(board, visit):
+    seen = visit(board)
+    said = seen.page.get_by_role("status").filter(has_text="Step")
+    slider = seen.page.get_by_role("slider", name="step", exact=True)
+    slider.focus()
+    before = len(seen.sent)
+    seen.press("ArrowRight", "ArrowRight")
+    assert said.inner_text() == "Step 2 reads storage 2."
+    assert slider.get_attribute("aria-valuetext") == "3 of 8"
+    assert seen.page.locator(".cell.load").filter(has_text="2").count() >= 2
+    seen.press("End", "Tab")
+    assert seen.focused == "one step on"
+    seen.press("Enter")
+    assert said.inner_text() == "Step 7 reads storage 7."
+    seen.press("Shift+Tab", "Shift+Tab", "Space")
+    assert said.inner_text() == "Step 6 reads storage 6."
+    assert len(seen.sent) == before
+
+
+def test_a_new_picture_keeps_step_choice_and_place(board, visit):
+    seen = visit(board)
+    seen.page.get_by_label("one step on").click(click_count=3)
+    seen.page.get_by_label("row 1, column 1, storage 9").click()
+    seen.page.get_by_text("The server knows of s9.").wait_for()
+    seen.page.get_by_role("slider", name="columns").focus()
+    seen.press("ArrowRight")
+    seen.page.get_by_label("row 1, column 1, storage 10").wait_for()
+    seen.settle()
+    assert seen.labels("picked") == ["storage 9", "row 1, column 0, storage 9"]
+    assert seen.page.get_by_text("The server knows of s9.").count() == 1
+    assert seen.page.locator(".count").inner_text() == "4 of 9"
+    assert seen.query == "columns=9"
+    seen.press("Home")  # fewer steps than the one that is shown
+    seen.page.get_by_label("row 1, column 0, storage 2").wait_for()
+    assert seen.page.locator(".count").inner_text() == "2 of 2"
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_contrast(board, visit, dark):
+    found = visit(board, dark=dark).page.evaluate(CONTRASTS)
+    assert {kind for kind, _, _ in found} >= {"", "load", "store", "shared", "other", "idle", "wasted", "chosen"}
+    assert [(kind, round(cell, 2)) for kind, cell, _ in found if cell < 3] == []
+    assert [(kind, round(text, 2)) for kind, _, text in found if text < 4.5] == []
+
+
+def test_kinds_differ_in_more_than_colour(board, visit):
+    seen = visit(board)
+    marks = "cells => cells.map((c) => { const s = getComputedStyle(c); return [c.kind, s.borderStyle, s.borderTopWidth," + (
+        " s.boxShadow === 'none' ? '' : s.boxShadow.replace(/^.*\\)/, ''), s.backgroundImage !== 'none'].join() })"
+    )
+    found = set(seen.page.locator(".cell").evaluate_all(marks))
+    assert len({line.partition(",")[2] for line in found}) == len(found) - 1  # load and no kind differ by the fill alone
+    words = seen.page.locator(".legend li").all_inner_texts()
+    assert [text.strip() for text in words][:4] == ["is read", "is written", "in shared memory", "shared by several"]
+
+
+@pytest.mark.parametrize("size", [(390, 844), (640, 360)], ids=["phone", "zoom-200"])
+def test_a_wide_grid_scrolls_in_itself(board, visit, size):
+    seen = visit(f"{board}/?columns=30", size=size)
+    assert seen.too_wide == 0
+    enter(seen, "view")
+    seen.press("End")
+    assert seen.focused == "row 0, column 29, storage 29"
+    assert seen.page.get_by_label("row 0, column 29, storage 29").evaluate(
+        "c => { const b = c.getBoundingClientRect(); return b.left >= 0 && b.right <= innerWidth }"
+    )
+    assert seen.too_wide == 0

@@ -12,7 +12,13 @@ if __package__ in (None, ""):  # run as a script by Streamlit
 from project.screens import OWN, PAGES
 from project.screens.own import KERNEL
 
+ROOM = """
+.block-container { padding: 3rem 2rem; }
+[data-testid="stCode"] code { font-size: 0.75rem; }
+"""  # for source and picture beside each other; in a [theme] of the configuration it would put an end to the dark one
+
 st.set_page_config(page_title="minifuse", layout="wide", initial_sidebar_state="auto")
+st.html(f"<style>{ROOM}</style>")
 st.navigation(
     [
         st.Page(found.load(), title=found.title, url_path=found.path, default=not found.path)

@@ -34,7 +34,7 @@ class Shown:
 def show(shown: Shown) -> str | None:
     """The frame, filled in; gives the link of the cell that was chosen."""
     if shown.source:
-        left, right = st.columns([2, 3], gap="medium")
+        left, right = st.columns(2, gap="medium")
         with left:
             source(shown)
     else:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.backends.direct import Driver, direct_launch
+from minifuse.backends.direct import Driver, direct_launch, direct_run
 
 ADDRESS, UINT = ctypes.c_void_p, ctypes.c_uint
 SLOTS = ctypes.POINTER(ADDRESS)
@@ -139,3 +139,35 @@ def test_many_threads():
         thread.join()
     assert len(fake.asked) == 1600
     assert all(slots == [slots[0], i64(-int.from_bytes(slots[0], "little")), i64(5)] for *_, slots, _ in fake.asked)
+
+
+# A kernel of the CPU, started by the same packing.
+
+
+def noting_kernel(seen, slots):
+    """A C function void(start, stop, args) that notes what it is called with, and its address."""
+
+    def kernel(start, stop, args):
+        seen.append((start, stop, [ctypes.string_at(args + 8 * k, 8) for k in range(slots)]))
+
+    function = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ADDRESS)(kernel)
+    return function, ctypes.cast(function, ADDRESS).value
+
+
+def test_a_kernel_of_the_cpu_runs_over_all_points():
+    seen = []
+    function, address = noting_kernel(seen, slots=5)
+    run = direct_run(address, 1000, ["i64", "f64", "i64"], [-3, 2**40], lambda *values: ("long", values))
+    assert run(64, -0.1, -9) is None
+    assert seen == [(0, 1000, [i64(64), np.float64(-0.1).tobytes(), i64(-9), i64(-3), i64(2**40)])]
+    del function
+
+
+@pytest.mark.parametrize("values", [(), (1,), (1, 2.0, 3), ("1", 2.0), (1.5, 2.0), (1, "2"), (2**63, 2.0)], ids=repr)
+def test_odd_values_never_reach_a_kernel_of_the_cpu(values):
+    seen = []
+    function, address = noting_kernel(seen, slots=2)
+    run = direct_run(address, 8, ["i64", "f64"], [], lambda *values: ("long", values))
+    assert run(*values) == ("long", values)
+    assert seen == []
+    del function

@@ -5,6 +5,7 @@ import ctypes
 import json
 import math
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import sys
 import numpy as np
 import pytest
 
+from minifuse.backends.native import VECTOR_BYTES
 from minifuse.backends.parallel import compiler
 from minifuse.backends.parallel.compiler import build_object, compile_kernel_text, complete, flavour, link_object
 from minifuse.kernel_cache import KernelCache
@@ -203,6 +205,16 @@ def test_a_damaged_object_with_a_right_checksum_is_compiled_again(cache):
     call(compile_kernel_text(source), x, y)
     assert x.tolist() == y.tolist()
     assert path.read_bytes() != damaged
+
+
+@pytest.mark.skipif(VECTOR_BYTES < 64, reason="this processor has no AVX-512")
+def test_vectors_fill_the_registers():
+    """LLVM would take half of each on most processors that have AVX-512."""
+    code = build_object(
+        "k_wide", complete(text("x0[i] = x1[i] + x2[i]", pointers="f32 f32 f32")).replace("kernel", "k_wide")
+    )
+    add_of_512_bits = re.compile(rb"\x62[\x00-\xff]{2}[\x40-\x5f]\x58")  # an EVEX prefix of that length, vaddps
+    assert add_of_512_bits.search(code)
 
 
 PROGRAM = """

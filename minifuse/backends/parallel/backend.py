@@ -30,7 +30,7 @@ from ...layout import Layout
 from ...operators import Operator
 from ..base import Backend, Launcher, Operand, ScalarFunction, check_fits, identity_of, load, needs_an_element
 from ..direct import direct_run
-from . import any_function
+from . import any_function, streaming
 from .compiler import compile_kernel_text
 from .dialect import source
 from .driver import count_chunks, driver
@@ -42,17 +42,25 @@ class BoundKernel:
     """A kernel with all that its launch passes but addresses and numbers."""
 
     def __init__(
-        self, address: int, count: int, chunks: int, addresses: int, numbers: Sequence[Parameter], constants: Sequence[int]
+        self,
+        address: int,
+        count: int,
+        chunks: int,
+        addresses: int,
+        numbers: Sequence[Parameter],
+        constants: Sequence[int],
+        header: Sequence[int] = (),
     ) -> None:
+        """`header` are arguments before the addresses, `constants` those behind the numbers."""
         self.address, self.count, self.chunks = address, count, chunks
         self.addresses, self.numbers, self.constants = addresses, numbers, constants
         self.drive, self.pack = driver(), packer(addresses, numbers)
-        self.rest = np.array(constants, np.int64).tobytes()
+        self.header, self.rest = (np.array(words, np.int64).tobytes() for words in (header, constants))
 
     def __call__(self, *values: Any) -> None:
         """Launch, on one thread or on several."""
         try:
-            self.drive(self.address, self.count, self.chunks, self.pack(*values) + self.rest)
+            self.drive(self.address, self.count, self.chunks, self.header + self.pack(*values) + self.rest)
         except struct.error:
             refuse(values[self.addresses :], [p.dtype for p in self.numbers])
             raise
@@ -87,8 +95,11 @@ class ParallelBackend(Backend):
         strides = [*nest.runtime_strides(), *[s for x in raws for s in x.strides if stride_class(s) == "s"]]
         address = compile_kernel_text(source(kernel, nest.rows, nest.classes, stride_classes(raws)))
         chunks = count_chunks(nest.sizes[0], nest.points * kernel.cost())
-        addresses = len(outputs) + len(inputs) + len(raws)
-        return BoundKernel(address, nest.sizes[0], chunks, addresses, kernel.each(Parameter), [*nest.sizes[1:], *strides])
+        addresses, numbers = len(outputs) + len(inputs) + len(raws), kernel.each(Parameter)
+        constants = [*nest.sizes[1:], *strides]
+        header = streaming.header(kernel, nest, address, addresses + len(numbers) + len(constants)) if chunks > 1 else []
+        address = streaming.stream() if header else address
+        return BoundKernel(address, nest.sizes[0], chunks, addresses, numbers, constants, header)
 
     def source(
         self,

@@ -20,7 +20,7 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from ...kernel_cache import cache as kernel_cache
-from ..native import host_processor, link
+from ..native import VECTOR_BYTES, host_processor, link
 
 SIGNATURE = "void(int64, int64, CPointer(int64))"  # start, stop, args
 IMPORT = "from numba import cfunc\n"
@@ -119,6 +119,8 @@ def _compile(function: FunctionType, name: str, signature: str, options: dict[st
         module = library.create_ir_module(name)
         kinds = [context.get_value_type(argument) for argument in arguments]
         wrapper = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
+        full_width = f'"prefer-vector-width"="{8 * VECTOR_BYTES}"'  # LLVM takes half of it on many processors
+        set.add(wrapper.attributes, full_width)  # llvmlite refuses an attribute that it does not know
         builder = ir.IRBuilder(wrapper.append_basic_block())
         call_inner = context.call_conv.call_function
         call_inner(builder, context.declare_function(module, inner), result, arguments, wrapper.args)

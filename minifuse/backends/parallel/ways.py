@@ -7,13 +7,10 @@ AVX-512 processor. `gemm` has the loops that walk blocks and panels.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import llvmlite.binding as llvm
-
 from ...dtypes import DType
+from ..native import VECTOR_BYTES
 from .driver import CHUNKS_PER_THREAD
 
-FEATURES = llvm.get_host_cpu_features()
-VECTOR_BYTES = 64 if FEATURES.get("avx512f") else 32 if FEATURES.get("avx2") else 16
 ROWS = 8 if VECTOR_BYTES == 64 else 4  # ROWS * VECTORS sums fill most of the 32 or 16 vector registers
 VECTORS = 3 if VECTOR_BYTES >= 32 else 2
 DOT_ROWS, DOT_COLUMNS = ROWS // 2, 4  # the same, where vectors lie along k

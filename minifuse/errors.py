@@ -10,6 +10,8 @@
     ├── BackendError      (ValueError)    an unknown backend, or operands of two backends
     ├── MissingPartError  (ImportError)   an optional part that is not installed; names the install line
     ├── FuseError         (TypeError)     a function that cannot be captured
+    ├── CourseError       (ValueError)    a folder of the course, or a task, that is not what it should be
+    ├── NotDoneYet        (NotImplementedError)  a part of a task of the course that is still to be written; has .part
     ├── CudaError         (RuntimeError)  what the GPU or its driver reports
     │   └── OutOfMemoryError              device memory that is not there, with the sizes; also a MemoryError
     └── SimtError         (RuntimeError)  a kernel that does wrong, or what the interpreter does not know; has .lines
@@ -79,6 +81,24 @@ class MissingPartError(MinifuseError, ImportError):
 
 class FuseError(MinifuseError, TypeError):
     """The function cannot be captured."""
+
+
+class CourseError(MinifuseError, ValueError):
+    """A folder of the course, or the name of a task, is not what it should be."""
+
+
+class NotDoneYet(MinifuseError, NotImplementedError):  # noqa: N818  # no error: it says how far somebody has come
+    """A part of a task of the course is still to be written.
+
+    Attributes
+    ----------
+    part : str
+        Which: "2.3a".
+    """
+
+    def __init__(self, part: str, message: str) -> None:
+        super().__init__(message)
+        self.part = part
 
 
 class CudaError(MinifuseError, RuntimeError):

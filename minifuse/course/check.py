@@ -1,0 +1,158 @@
+"""Demands that are looked for counter-examples: Hypothesis draws cases, and makes the one that fails as small as it can."""
+
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import NotDoneYet
+from .task import Check, Effort, Refused, Wrong
+
+if TYPE_CHECKING:
+    from .student import Student
+
+Case = Any
+MOST_SEEN = 100  # failures that a mistake must explain
+current: list[str] = [""]
+"""The case that is asked now, in words: for whoever finds that it takes for ever."""
+
+
+def agreement(
+    name: str,
+    cases: Callable[[], Any],
+    ask: Callable[["Student", Case], Any],
+    expect: Callable[[Case], Any],
+    *,
+    told: Callable[[Case], str] = str,
+    agree: Callable[[Any, Any], bool] | None = None,
+    draw: Callable[[Case, Any, Any], Sequence[str]] | None = None,
+    link: Callable[[Case], str] | None = None,
+    share: float = 1.0,
+) -> Check:
+    """The demand that a student's function answers each case as the judge does.
+
+    Parameters
+    ----------
+    name : str
+        The demand, as a sentence.
+    cases : function
+        Gives the Hypothesis strategy; called late, since Hypothesis is imported late.
+    ask : function of (student, case)
+        The student's answer. It must not change the case.
+    expect : function of case
+        The right answer.
+    told : function of case
+        The case in words, as a student would type it: "index (1, 2), strides (3, 1)".
+    agree : function of (got, expected)
+        Whether an answer is right; `same` if left out.
+    draw, link
+        Lines that picture the case, from (case, got, expected); the address of a page of the visualizer that shows it.
+    share : float
+        Of the usual number of examples.
+    """
+    is_right = agree or same
+
+    def run(student: "Student", effort: Effort) -> None:
+        seen: list[Wrong] = []
+
+        def holds(case: Case) -> None:
+            expected = expect(case)
+            current[0] = told(case)
+            try:
+                got = ask(student, case)
+            except (NotDoneYet, Refused, Wrong):
+                raise
+            except Exception as error:
+                seen.append(raised(error, student.folder, case, told(case), expected, link))
+                raise seen[-1] from error
+            if not is_right(got, expected):
+                wrong = Wrong(
+                    name,
+                    case=case,
+                    told=told(case),
+                    expected=expected,
+                    got=got,
+                    drawing=draw(case, got, expected) if draw else (),
+                    link=link(case) if link else "",
+                )
+                seen.append(wrong)
+                raise wrong
+
+        try:
+            search(holds, cases(), effort, share)
+        except Wrong as smallest:
+            smallest.others = seen[:MOST_SEEN]
+            raise
+
+    return Check(name, run)
+
+
+def raised(
+    error: Exception, folder: Path, case: Case, told: str, expected: Any, link: Callable[[Case], str] | None
+) -> Wrong:
+    """An error of a student's code, as what is wrong with it."""
+    return Wrong(
+        f"{type(error).__name__}: {error}",
+        case=case,
+        told=told,
+        expected=expected,
+        link=link(case) if link else "",
+        lines=lines_of(error, folder),
+        kind=type(error).__name__,
+    )
+
+
+def lines_of(error: BaseException, folder: Path) -> list[tuple[str, int]]:
+    """Where in the student's files an error passed, the place of the fault last."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return [(Path(f.filename).name, f.lineno or 0) for f in frames if Path(f.filename).parent == folder]
+
+
+def search(holds: Callable[[Case], None], cases: Any, effort: Effort, share: float = 1.0) -> None:
+    """Look for a case that does not hold; what is raised is of the smallest one that was found."""
+    from hypothesis import HealthCheck, Verbosity, given, seed, settings
+
+    decorate: list[Any] = [given(cases)]
+    if effort.seed is not None:
+        decorate.append(seed(effort.seed))
+    found = settings(
+        max_examples=max(1, round(effort.examples * share)),
+        database=None,
+        deadline=None,
+        derandomize=effort.seed is None,
+        report_multiple_bugs=False,
+        print_blob=False,
+        verbosity=Verbosity.quiet,
+        suppress_health_check=list(HealthCheck),
+    )
+    for decorator in (*decorate, found):
+        holds = decorator(holds)
+    test: Any = holds
+    test()
+
+
+def same(got: Any, expected: Any) -> bool:
+    """Equal in value and kind: a tuple is no list, True no 1; floats may differ by rounding."""
+    if isinstance(expected, np.ndarray):
+        return close(got, expected)
+    if isinstance(expected, float):
+        return isinstance(got, int | float | np.floating) and not isinstance(got, bool) and close(got, expected)
+    if isinstance(expected, list | tuple):
+        is_like = type(got) is type(expected) and len(got) == len(expected)
+        return is_like and all(same(a, b) for a, b in zip(got, expected, strict=True))
+    if isinstance(expected, bool) or expected is None:
+        return got is expected
+    if isinstance(expected, int):
+        return isinstance(got, int | np.integer) and not isinstance(got, bool) and int(got) == expected
+    return bool(got == expected)
+
+
+def close(got: Any, expected: Any) -> bool:
+    """Equal numbers of one shape, up to rounding; NaN is NaN."""
+    try:
+        a, b = np.asarray(got, np.float64), np.asarray(expected, np.float64)
+    except (TypeError, ValueError):
+        return False
+    return a.shape == b.shape and bool(np.allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=True))

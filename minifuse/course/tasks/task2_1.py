@@ -1,0 +1,125 @@
+"""Task 2.1: where an element lies."""
+
+from typing import Any
+
+import numpy as np
+
+from .. import oracle
+from ..cases import layout_link, shapes, strided_like
+from ..check import agreement
+from ..draw import strip
+from ..loops import in_words
+from ..strided import Strided
+from ..task import Mistake, Task
+
+
+def places() -> Any:
+    """(index, strides, offset)."""
+    from hypothesis import strategies as st
+
+    return st.integers(0, 4).flatmap(
+        lambda n: st.tuples(
+            st.lists(st.integers(0, 6), min_size=n, max_size=n).map(tuple),
+            st.lists(st.integers(-9, 30), min_size=n, max_size=n).map(tuple),
+            st.integers(0, 40),
+        )
+    )
+
+
+def ordinals() -> Any:
+    """(ordinal, shape)."""
+    from hypothesis import strategies as st
+
+    return shapes(4, 1).flatmap(lambda shape: st.tuples(st.integers(0, int(np.prod(shape)) - 1), st.just(shape)))
+
+
+def permutations() -> Any:
+    """(tensor, order of its dims)."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def case(draw: Any) -> tuple[Strided, tuple[int, ...]]:
+        x = strided_like(draw, draw(shapes(4, 1)))
+        return x, tuple(draw(st.permutations(range(len(x.shape)))))
+
+    return case()
+
+
+TASK = Task(
+    id="2.1",
+    title="Where an element lies",
+    file="tensors.py",
+    slots=("row_major_strides", "position_of", "index_of", "permuted"),
+    points=4,
+    text=(
+        "A tensor is a flat storage and a rule: the element at an index lies at offset + sum(index[d] * strides[d]). Write "
+        "the rule, its way back (from the k-th element in row-major order to its index), the strides of a fresh tensor, and "
+        "permute, which moves no element."
+    ),
+    hints=(
+        "Strides say how far apart neighbours along a dim lie. In row-major order the last dim's neighbours lie beside each "
+        "other, and each other dim steps over everything behind it.",
+        "index_of: the last index is ordinal modulo the last size; divide by that size and go on with the dim before it. "
+        "row_major_strides: walk from the last dim to the first and keep the product of the sizes seen.",
+        "minifuse/layout.py has the same rules for the whole library; `minifuse layout --shape 3,4` shows them.",
+    ),
+    reads=("docs/guide/layouts.md", "minifuse/layout.py"),
+    checks=(
+        agreement(
+            "row-major strides step over all that lies behind a dim",
+            lambda: shapes(4),
+            lambda s, shape: s.row_major_strides(shape),
+            lambda shape: oracle.function("row_major_strides")(shape),
+            told=lambda shape: f"shape {shape}",
+        ),
+        agreement(
+            "the position is offset + sum(index * strides)",
+            places,
+            lambda s, c: s.position_of(*c),
+            lambda c: oracle.function("position_of")(*c),
+            told=lambda c: f"index {c[0]}, strides {c[1]}, offset {c[2]}",
+        ),
+        agreement(
+            "the k-th element has its row-major index",
+            ordinals,
+            lambda s, c: s.index_of(*c),
+            lambda c: oracle.function("index_of")(*c),
+            told=lambda c: f"ordinal {c[0]}, shape {c[1]}",
+        ),
+        agreement(
+            "permute moves sizes and strides, and nothing else",
+            permutations,
+            lambda s, c: s.permuted(*c)[1:],
+            lambda c: oracle.function("permuted")(*c)[1:],
+            told=lambda c: f"a tensor {in_words(c[0])}; dims {c[1]}",
+            draw=lambda c, got, expected: strip(c[0]),
+            link=lambda c: layout_link(c[0]),
+        ),
+    ),
+    mistakes=(
+        Mistake(
+            "the offset is left out",
+            "The first element need not lie at position 0. What is position_of for index (0, 0)?",
+            gives=lambda c: oracle.function("position_of")(c[0], c[1], 0),
+            check="the position is offset + sum(index * strides)",
+        ),
+        Mistake(
+            "the first dim is taken for the fastest",
+            "In row-major order the last dim is the fastest: in [[0, 1], [2, 3]] the element 1 has index (0, 1).",
+            gives=lambda c: oracle.function("index_of")(c[0], c[1][::-1])[::-1],
+            check="the k-th element has its row-major index",
+        ),
+        Mistake(
+            "strides grow with the dims before, not with those behind",
+            "How far is it from one row of a (2, 5) tensor to the next?",
+            gives=lambda shape: oracle.function("row_major_strides")(shape[::-1])[::-1],
+            check="row-major strides step over all that lies behind a dim",
+        ),
+        Mistake(
+            "sizes are permuted, strides are not",
+            "After permute, dim d of the result is dim dims[d] of x: with its size, and with its way through memory.",
+            gives=lambda c: (oracle.function("permuted")(*c).shape, *c[0][2:]),
+            check="permute moves sizes and strides, and nothing else",
+        ),
+    ),
+)

@@ -1,0 +1,133 @@
+"""Task 2.2: broadcasting."""
+
+from typing import Any
+
+from .. import oracle
+from ..cases import shapes
+from ..check import agreement
+from ..student import Student
+from ..task import Mistake, Task
+
+
+def pairs(fitting: bool = True) -> Any:
+    """Two shapes that fit together; or any two."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def case(draw: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        big = draw(shapes(4, 1 if fitting else 0))
+        one, two = [[draw(st.sampled_from([n, n, 1] if fitting else [n, 1, 2, 3])) for n in big] for _ in "ab"]
+        return tuple(one[draw(st.integers(0, len(one))) :]), tuple(two[draw(st.integers(0, len(two))) :] or two)
+
+    return case()
+
+
+def smaller_places() -> Any:
+    """(index in a large shape, a shape that is broadcast to it)."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def case(draw: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        big = draw(shapes(4, 1))
+        index = tuple(draw(st.integers(0, n - 1)) for n in big)
+        small = tuple(draw(st.sampled_from([n, 1])) for n in big)
+        return index, small[draw(st.integers(0, len(small))) :]
+
+    return case()
+
+
+def of_shape_error(student: Student, case: Any) -> Any:
+    """The broadcast shape, or that there is none."""
+    try:
+        return student.broadcast_shape(*case)
+    except ValueError:
+        return None
+
+
+def shape_or_none(case: Any) -> Any:
+    """The same, right."""
+    try:
+        return oracle.function("broadcast_shape")(*case)
+    except ValueError:
+        return None
+
+
+def shape_from_the_front(case: Any) -> tuple[int, ...] | None:
+    """The shape of two that are aligned at their first dim; None where they do not fit so."""
+    columns = list(zip(*[(*x, *[1] * (max(map(len, case)) - len(x))) for x in case], strict=True))
+    return None if any(m != n and 1 not in (m, n) for m, n in columns) else tuple(max(pair) for pair in columns)
+
+
+TASK = Task(
+    id="2.2",
+    title="Broadcasting",
+    file="tensors.py",
+    slots=("broadcast_shape", "broadcast_index"),
+    points=3,
+    text=(
+        "Shapes are aligned at their last dim; a dim that is missing or has size 1 is repeated. Write the shape that two "
+        "shapes give (a ValueError where they do not fit), and the index in a small tensor that an index in the large one "
+        "stands for."
+    ),
+    hints=(
+        "Put ones in front of the shorter shape. Then each dim is decided by itself.",
+        "For each dim, equal sizes stay; where one is 1 the other counts; else it is an error. For an index: drop what is "
+        "in front, and put 0 where the small shape has a 1.",
+        "docs/guide/layouts.md, and the page Broadcasting of `minifuse app`.",
+    ),
+    reads=("docs/guide/layouts.md",),
+    checks=(
+        agreement(
+            "shapes that fit give the larger size of each dim",
+            pairs,
+            lambda s, c: s.broadcast_shape(*c),
+            lambda c: oracle.function("broadcast_shape")(*c),
+            told=lambda c: f"shapes {c[0]} and {c[1]}",
+            link=lambda c: "broadcasting",
+        ),
+        agreement(
+            "shapes that do not fit raise ValueError",
+            lambda: pairs(fitting=False),
+            of_shape_error,
+            shape_or_none,
+            told=lambda c: f"shapes {c[0]} and {c[1]}",
+            link=lambda c: "broadcasting",
+        ),
+        agreement(
+            "an index of the large shape finds its element in the small one",
+            smaller_places,
+            lambda s, c: s.broadcast_index(*c),
+            lambda c: oracle.function("broadcast_index")(*c),
+            told=lambda c: f"index {c[0]}, small shape {c[1]}",
+        ),
+    ),
+    mistakes=(
+        Mistake(
+            "shapes are aligned at their first dim",
+            "(5,) goes with the last dim of (3, 5), as in NumPy. Where does a missing dim stand?",
+            gives=shape_from_the_front,
+            when=lambda w: w.kind == "ValueError" and shape_from_the_front(w.case) is None,
+            check="shapes that fit give the larger size of each dim",
+        ),
+        Mistake(
+            "the larger size wins, whether the shapes fit or not",
+            "(3,) and (2,) are no pair: neither is 1.",
+            gives=lambda c: tuple(
+                max(*pair) for pair in zip(*[(*[1] * (max(map(len, c)) - len(x)), *x) for x in c], strict=True)
+            ),
+            check="shapes that do not fit raise ValueError",
+        ),
+        Mistake(
+            "a dim of size 1 keeps the index of the large shape",
+            "A dim of size 1 has one element, and it is repeated: which index has it?",
+            gives=lambda c: c[0][len(c[0]) - len(c[1]) :],
+            check="an index of the large shape finds its element in the small one",
+        ),
+        Mistake(
+            "the index is cut at its end",
+            "Shapes are aligned at their last dim, so what is too much stands in front.",
+            gives=lambda c: tuple(0 if n == 1 else i for i, n in zip(c[0], c[1], strict=False)),
+            check="an index of the large shape finds its element in the small one",
+        ),
+    ),
+)

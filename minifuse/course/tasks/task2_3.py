@@ -1,0 +1,122 @@
+"""Task 2.3: map, zip and reduce over strides."""
+
+from typing import Any
+
+import numpy as np
+
+from .. import oracle
+from ..check import agreement
+from ..loops import FUNCTIONS, answer, drawing, folded, link, mapped, told, written
+from ..task import Mistake, Task
+
+
+def read_in_order(case: Any) -> np.ndarray[Any, Any]:
+    """Map or zip by somebody who takes the storage for the tensor."""
+    name, out, operands = case
+    storage: np.ndarray[Any, Any] = out.storage.copy()
+    for k in range(int(np.prod(out.shape))):
+        storage[k] = FUNCTIONS[name](*[x.storage[k % len(x.storage)] for x in operands])
+    return storage
+
+
+def without_offset(case: Any) -> np.ndarray[Any, Any]:
+    """Map or zip by somebody who forgets the operands' offsets."""
+    name, out, operands = case
+    moved = tuple(x._replace(offset=0, storage=np.roll(x.storage, 0)) for x in operands)
+    return answer(oracle.function("tensor_map" if len(operands) == 1 else "tensor_zip"), (name, out, moved))
+
+
+def without_broadcasting(case: Any) -> np.ndarray[Any, Any]:
+    """Zip by somebody who takes each index of the output for an index of the operands."""
+    name, out, operands = case
+    out = out._replace(storage=out.storage.copy())
+    for index in np.ndindex(out.shape):
+        values = [x.storage[x.offset + sum(i * s for i, s in zip(index, x.strides, strict=False))] for x in operands]
+        out.array()[index] = FUNCTIONS[name](*values)
+    return written(out)
+
+
+TASK = Task(
+    id="2.3",
+    title="Map, zip, reduce over strides",
+    file="tensors.py",
+    slots=("tensor_map", "tensor_zip", "tensor_reduce"),
+    points=6,
+    text=(
+        "Three loops make every tensor operation. Write them over storages with shapes, strides and offsets, with operands "
+        "of zip broadcast to the output's shape. reduce folds one dim, from `start` on, in order; that dim has size 1 in "
+        "the output. Write into the storage of `out`, and nothing beside its elements."
+    ),
+    hints=(
+        "Walk over the output: each of its elements is written once. Everything else follows from its index.",
+        "for k in range(number of elements): index = index_of(k, out.shape); where it lies in out; where each operand's "
+        "element lies, after broadcasting the index; call fn, store. For reduce, an inner loop walks the folded dim.",
+        "minifuse/backends/python.py is the library's own specification of the same loops.",
+    ),
+    reads=("minifuse/backends/python.py", "docs/guide/backends.md"),
+    checks=(
+        agreement(
+            "map: every element is read and written where its strides say",
+            lambda: mapped(1),
+            lambda s, c: answer(s.tensor_map, c),
+            lambda c: answer(oracle.function("tensor_map"), c),
+            told=told,
+            draw=drawing,
+            link=link,
+        ),
+        agreement(
+            "zip: operands are broadcast to the shape of the output",
+            lambda: mapped(2),
+            lambda s, c: answer(s.tensor_zip, c),
+            lambda c: answer(oracle.function("tensor_zip"), c),
+            told=told,
+            draw=drawing,
+            link=lambda c: "broadcasting",
+        ),
+        agreement(
+            "reduce: one dim is folded, in order, from start",
+            folded,
+            lambda s, c: answer(s.tensor_reduce, c),
+            lambda c: answer(oracle.function("tensor_reduce"), c),
+            told=told,
+            draw=drawing,
+            link=lambda c: "folds",
+        ),
+    ),
+    mistakes=(
+        Mistake(
+            "the storage is read from front to back, whatever the strides say",
+            "The k-th element need not lie at position k: ask index_of, then position_of, for each operand and for out.",
+            gives=read_in_order,
+            check="map: every element is read and written where its strides say",
+        ),
+        Mistake(
+            "the operand's offset is left out",
+            "A view may begin anywhere in its storage; position_of takes an offset.",
+            gives=without_offset,
+            check="map: every element is read and written where its strides say",
+        ),
+        Mistake(
+            "zip takes its second operand's index from the output as it is",
+            "An operand of size 1 along a dim has a single element there: broadcast_index says which one is meant.",
+            gives=without_broadcasting,
+            when=lambda w: w.kind in ("IndexError", "ValueError"),
+            check="zip: operands are broadcast to the shape of the output",
+        ),
+        Mistake(
+            "fn gets the running value second",
+            "fn(value so far, next element): for x - y the order shows.",
+            gives=lambda c: answer(
+                lambda fn, *rest: oracle.function("tensor_reduce")(lambda x, y: fn(y, x), *rest),
+                c,
+            ),
+            check="reduce: one dim is folded, in order, from start",
+        ),
+        Mistake(
+            "the fold forgets where it starts",
+            "start is the value of an empty fold, and the first thing that fn is given.",
+            gives=lambda c: answer(oracle.function("tensor_reduce"), (*c[:4], 0.0)),
+            check="reduce: one dim is folded, in order, from start",
+        ),
+    ),
+)

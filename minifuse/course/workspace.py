@@ -1,0 +1,226 @@
+"""A student's folder: made once, never overwritten. Progress is not kept anywhere; it is what the files say.
+
+`.minifuse/` in it holds the stubs that it was made from, so that a newer course can be merged three ways, and what was taken
+back, so that nothing is lost.
+"""
+
+import ast
+from collections.abc import Sequence
+from difflib import unified_diff
+from importlib.resources import files as resources
+from pathlib import Path
+
+from ..errors import CourseError, MissingPartError
+from .registry import MODULES, TASKS, files
+from .task import Task
+
+KEPT = Path(".minifuse")
+PRISTINE, BACKUPS = KEPT / "pristine", KEPT / "backups"
+REFERENCE = Path(__file__).resolve().parents[2] / "tests" / "course" / "reference"  # in a clone; no wheel has it
+
+TESTS = '''"""For those who know pytest: `pytest -m task2_3`, `pytest -k "strides"`. `minifuse course check` says more."""
+
+from pathlib import Path
+
+from minifuse.course.pytest_tasks import parameters, run
+
+
+def pytest_generate_tests(metafunc):
+    metafunc.parametrize("task", parameters())
+
+
+def test_task(task):
+    run(Path(__file__).parent, task)
+'''
+
+
+def stub(file: str) -> str:
+    """The text of a file before anybody has written in it."""
+    return resources(__package__).joinpath("stubs", f"{file}.txt").read_text(encoding="utf-8")
+
+
+def pytest_ini() -> str:
+    """Marks for all tasks."""
+    marks = "\n".join(f"    {task.mark}: {task.title}" for task in TASKS)
+    return f"[pytest]\naddopts = --strict-markers -p no:cacheprovider\nmarkers =\n{marks}\n"
+
+
+def readme() -> str:
+    """What is in the folder, and how to begin."""
+    modules = {task.module for task in TASKS}
+    rows = [
+        f"| {k} {name} | {' '.join(t.id for t in TASKS if t.module == k)} |" for k, name in MODULES.items() if k in modules
+    ]
+    return README.format(modules="\n".join(rows), first=TASKS[0].id, file=TASKS[0].file, mark=TASKS[0].mark)
+
+
+README = """# Your engine
+
+Each file here has functions that are still to be written: `todo("2.1a")` stands where your code goes. The engine around
+them is complete, so begin with any module.
+
+```console
+$ minifuse course status            # where you are
+$ minifuse course check {first}         # is it right? if not: the smallest case that shows it
+$ minifuse course hint {first}          # an idea; -n 2 says more
+$ minifuse course watch             # checks whatever you save
+```
+
+| module | tasks |
+|---|---|
+{modules}
+
+Begin with `{file}`. `pytest -m {mark}` works too. Nothing here is ever overwritten: `minifuse course reset {first}` puts a
+task back, and keeps what you had in `.minifuse/backups`.
+"""
+
+
+def init(folder: Path) -> list[Path]:
+    """Make a student's folder; gives the files that were written.
+
+    Raises
+    ------
+    CourseError
+        A file that would be written is there already. Nothing is written then.
+    """
+    texts = {file: stub(file) for file in files()}
+    texts |= {"README.md": readme(), "pytest.ini": pytest_ini(), "test_tasks.py": TESTS}
+    there = [name for name in texts if (folder / name).exists()]
+    if there:
+        raise CourseError(
+            f"{folder} has {', '.join(there)} already, and nothing was written; name another folder, or use "
+            f"`minifuse course upgrade` for one that was made before"
+        )
+    (folder / PRISTINE).mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        write(folder / name, text)
+        if name in files():
+            write(folder / PRISTINE / name, text)
+    return [folder / name for name in texts]
+
+
+def write(path: Path, text: str) -> None:
+    """Replace a file in one step, so that it is never half-written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
+
+
+def found(folder: Path) -> Path:
+    """The student's folder: this one, or the nearest above it.
+
+    Raises
+    ------
+    CourseError
+        There is none.
+    """
+    for place in (folder.resolve(), *folder.resolve().parents):
+        if (place / KEPT).is_dir():
+            return place
+    raise CourseError(f"{folder} is no folder of the course; make one: minifuse course init DIR")
+
+
+def back_up(path: Path, folder: Path) -> Path:
+    """A copy of a file under a number that is not taken."""
+    kept = folder / BACKUPS
+    number = 1 + max([int(p.suffix[1:]) for p in kept.glob(f"{path.name}.*") if p.suffix[1:].isdecimal()], default=0)
+    copy = kept / f"{path.name}.{number}"
+    write(copy, path.read_text(encoding="utf-8"))
+    return copy
+
+
+def reset(folder: Path, task: Task) -> Path | None:
+    """Put the functions of a task back to what they were at first; gives the backup, None where there was nothing."""
+    path, fresh = folder / task.file, stub(task.file)
+    if not path.exists():
+        write(path, fresh)
+        return None
+    text = path.read_text(encoding="utf-8")
+    copy = back_up(path, folder)
+    try:
+        for slot in task.slots:
+            text = replaced(text, slot, part_of(fresh, slot))
+    except SyntaxError as error:
+        raise CourseError(
+            f"{task.file}, line {error.lineno}, cannot be read: {error.msg}; put it right, or move it away and reset again"
+        ) from error
+    write(path, text)
+    return copy
+
+
+def part_of(text: str, slot: str) -> str:
+    """The lines of a function or class at the top of a file, with what stands directly above it; "" if it is not there."""
+    for node in ast.parse(text).body:
+        if getattr(node, "name", None) == slot:
+            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])  # type: ignore[attr-defined]
+            return "".join(text.splitlines(keepends=True)[first - 1 : node.end_lineno])
+    return ""
+
+
+def replaced(text: str, slot: str, new: str) -> str:
+    """The text with another definition of a slot; at its end, if it has none."""
+    old = part_of(text, slot)
+    if old:
+        return text.replace(old, new if new.endswith("\n") or not old.endswith("\n") else f"{new}\n", 1)
+    return f"{text.rstrip()}\n\n\n{new}"
+
+
+def upgrade(folder: Path) -> list[str]:
+    """Bring a folder to this version's stubs: what the student wrote stays. Gives a sentence for each file that changed.
+
+    Raises
+    ------
+    CourseError
+        A file has lines that both changed; it is left as it is, and the merge lies beside it.
+    """
+    try:
+        from merge3 import Merge3
+    except ImportError:
+        raise MissingPartError('to merge, install the course: pip install "minifuse[course]"') from None
+    said, conflicts = [], []
+    for file in files():
+        new, mine, base = stub(file), folder / file, folder / PRISTINE / file
+        old = base.read_text(encoding="utf-8") if base.exists() else ""
+        if not mine.exists():
+            write(mine, new)
+            said.append(f"{file} is new")
+        elif old != new:
+            theirs, yours, ours = [text.splitlines(keepends=True) for text in (old, mine.read_text(encoding="utf-8"), new)]
+            merge = Merge3(theirs, yours, ours)
+            merged = "".join(merge.merge_lines("yours", "the course"))
+            if any(region[0] == "conflict" for region in merge.merge_regions()):
+                write(folder / f"{file}.merge", merged)
+                conflicts.append(f"{file}: both changed the same lines; see {file}.merge")
+                continue
+            back_up(mine, folder)
+            write(mine, merged)
+            said.append(f"{file} has the newer text, and all that you wrote")
+        write(base, new)
+    if conflicts:
+        raise CourseError("; ".join([*said, *conflicts]))
+    return said
+
+
+def difference(folder: Path, task: Task) -> list[str]:
+    """The student's functions of a task beside the reference, as a unified diff.
+
+    Raises
+    ------
+    CourseError
+        The reference is not here: only a clone of the repository has it.
+    """
+    reference = REFERENCE / task.file
+    if not reference.is_file():
+        raise CourseError("the reference solutions are in the repository, not in what pip installs; clone it to compare")
+    theirs, ours = (folder / task.file).read_text(encoding="utf-8"), reference.read_text(encoding="utf-8")
+    lines: list[str] = []
+    for slot in task.slots:
+        mine, right = lines_of(theirs, slot), lines_of(ours, slot)
+        lines += unified_diff(mine, right, f"yours: {slot}", f"reference: {slot}", lineterm="")
+    return lines
+
+
+def lines_of(text: str, slot: str) -> Sequence[str]:
+    """The lines of a slot, without the marks of its regions."""
+    return [line for line in part_of(text, slot).splitlines() if line.strip() != "# end" and "# begin " not in line]

@@ -1,0 +1,108 @@
+"""The authors' gate: stubs, references and wrong solutions of every task. A new task is tested by being in the registry."""
+
+import ast
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("rich", reason="needs minifuse[course]")
+
+from minifuse.course import oracle, workspace
+from minifuse.course.judge import judge
+from minifuse.course.registry import MODULES, TASKS
+from minifuse.course.report import text_of
+from tests.course.make_stubs import REFERENCE, STUBS, stubs
+
+ZOO = Path(__file__).with_name("zoo")
+each_task = pytest.mark.parametrize("task", [pytest.param(task, id=task.id) for task in TASKS])
+WRONG = [
+    pytest.param(task, path, id=f"{task.id}-{path.stem}") for task in TASKS for path in sorted((ZOO / task.id).glob("*.py"))
+]
+
+
+@pytest.fixture
+def fresh(tmp_path):
+    """A folder as a student gets it."""
+    workspace.init(tmp_path / "mine")
+    return tmp_path / "mine"
+
+
+@pytest.fixture
+def solved(tmp_path):
+    """A folder with the reference solutions."""
+    return Path(shutil.copytree(REFERENCE, tmp_path / "solved"))
+
+
+def test_stubs_are_the_references_without_their_solutions():
+    made = stubs()
+    assert {path.name: path.read_text() for path in STUBS.glob("*.py.txt")} == made
+    for name, text in made.items():
+        ast.parse(text, name)
+        assert "# begin" not in text
+        assert "# end" not in text
+
+
+@each_task
+def test_a_task_says_all_that_it_should(task):
+    assert task.module in MODULES
+    assert re.fullmatch(r"\d\.\d", task.id)
+    assert task.points > 0
+    assert all(len(hint) > 30 for hint in task.hints)
+    assert 4 <= len(task.mistakes) <= 10 or not task.mistakes
+    assert len({check.name for check in task.checks}) == len(task.checks) >= 1
+    for place in task.reads:
+        assert (REFERENCE.parents[2] / place).is_file(), f"{place} is not there"
+    text = (REFERENCE / task.file).read_text()
+    for slot in task.slots:
+        assert oracle.function(slot) is not None
+        part = workspace.part_of(text, slot)
+        assert f"# begin {task.id}" in part, f"{slot} has no region to be written"
+        assert ast.get_docstring(ast.parse(part).body[0]), f"{slot} does not say what it is"
+
+
+@each_task
+def test_a_fresh_folder_is_pending(task, fresh):
+    result = judge(fresh, task)
+    assert result.verdict == "pending", text_of(task, result)
+
+
+@each_task
+def test_the_reference_passes_and_every_slot_was_called(task, solved):
+    result = judge(solved, task)
+    assert result.verdict == "passed", text_of(task, result)
+    assert all(result.calls[slot] for slot in task.slots)
+
+
+@each_task
+def test_a_task_stands_alone(task, fresh):
+    """Only this task is solved, the others are not."""
+    text = (fresh / task.file).read_text()
+    reference = (REFERENCE / task.file).read_text()
+    for slot in task.slots:
+        text = workspace.replaced(text, slot, workspace.part_of(reference, slot))
+    (fresh / task.file).write_text(text)
+    result = judge(fresh, task)
+    assert result.verdict == "passed", text_of(task, result)
+    others = [other for other in TASKS if other is not task and other.file == task.file]
+    for other in others:
+        assert judge(fresh, other).verdict == "pending"
+
+
+@pytest.mark.parametrize(("task", "path"), WRONG)
+def test_a_wrong_solution_dies_by_its_name(task, path, solved):
+    wrong = path.read_text()
+    name = ast.get_docstring(ast.parse(wrong))
+    assert name in {mistake.name for mistake in task.mistakes}
+    (solved / task.file).write_text((solved / task.file).read_text() + "\n\n" + wrong)
+    result = judge(solved, task)
+    assert result.verdict == "failed", text_of(task, result)
+    assert result.outcomes[-1].mistake == name, text_of(task, result)
+    assert f"It looks as if {name}" in " ".join(text_of(task, result).split())
+
+
+@each_task
+def test_every_mistake_has_a_wrong_solution(task):
+    names = {ast.get_docstring(ast.parse(path.read_text())) for path in (ZOO / task.id).glob("*.py")}
+    assert names == {mistake.name for mistake in task.mistakes}

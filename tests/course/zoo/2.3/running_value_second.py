@@ -1,0 +1,12 @@
+"""fn gets the running value second"""
+
+
+def tensor_reduce(fn, out, a, dim, start):
+    for k in range(size_of(out.shape)):
+        index = list(index_of(k, out.shape))
+        total = start
+        for i in range(a.shape[dim]):
+            index[dim] = i
+            total = fn(a.storage[position_of(index, a.strides, a.offset)], total)
+        index[dim] = 0
+        out.storage[position_of(index, out.strides, out.offset)] = total

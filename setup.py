@@ -5,13 +5,14 @@ that is no package itself, so that no `project` appears beside the packages of o
 """
 
 from pathlib import Path
-from shutil import copytree, ignore_patterns
+from shutil import copy, copytree, ignore_patterns
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 CARRIED = ("project", ".streamlit")
+RECORDED = Path("docs", "guide", "counters-h200.json")  # beside what the pages count, what a GPU has
 
 
 class BuildWithVisualizer(build_py):
@@ -24,6 +25,9 @@ class BuildWithVisualizer(build_py):
             for folder in CARRIED:
                 target = Path(self.build_lib, "minifuse", "_visualizer", folder)
                 copytree(ROOT / folder, target, ignore=ignore_patterns("__pycache__"), dirs_exist_ok=True)
+            target = Path(self.build_lib, "minifuse", "_visualizer", RECORDED)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            copy(ROOT / RECORDED, target)
 
 
 setup(cmdclass={"build_py": BuildWithVisualizer})

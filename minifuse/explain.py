@@ -17,7 +17,9 @@ from .autodiff import intercepted, recording
 from .capture.record import BACKWARD, Found
 from .dag import topological
 from .explain_page import page
+from .explain_steps import StepFacts, steps_of
 from .graph import words
+from .graph.decisions import Refusal, recorded
 from .graph.node import Argument, Literal, Node, base, inputs_of
 from .graph.pieces import in_pieces
 from .graph.plan import Made, Plan, Spec, name_of
@@ -129,6 +131,8 @@ class Explanation:
     variables may hold it longer: the peak is a lower bound."""
     backward: BackwardFacts | None
     refusals: tuple[RefusalFacts, ...]
+    steps: tuple[StepFacts, ...]
+    """How the schedule came to these kernels: its decisions, in order."""
 
     @property
     def ratio(self) -> float:
@@ -157,6 +161,7 @@ def explained(entry: Any, flat: Sequence[Any]) -> Explanation:
             unfused.forward(),
             backward_of(plan, [*flat, *plan.hidden], unfused, graph),
             graph.refusals(),
+            graph.steps(flat),
         )
 
 
@@ -244,21 +249,36 @@ class Graph:
         return f"%{self.numbers[node]}" if node in self.numbers else words.operation(node, self.name)
 
     def say(self, node: Node) -> str:
-        """A node, with what it does."""
+        """A node, with what it does; an input by its name."""
+        if isinstance(node.function, Argument):
+            return self.plan.host.memory[node.function.index]
         return f"{self.name(node)} = {words.operation(node, self.name)}" if node in self.numbers else self.name(node)
 
     def line(self, node: Node) -> str:
         """The line of the user's code that a node comes from."""
         return self.lines.get(node, "")
 
-    def refusals(self) -> tuple[RefusalFacts, ...]:
+    def refused(self) -> list[Refusal]:
         """Each merge that did not happen, with the first reason."""
-        found: dict[tuple[Node, Node], RefusalFacts] = {}
-        for producer, consumer, reason in self.plan.refusals:
-            if producer is not base(consumer):
-                facts = RefusalFacts(self.say(producer), self.say(consumer), reason, self.line(producer))
-                found.setdefault((producer, base(consumer)), facts)
-        return tuple(found.values())
+        found: dict[tuple[Node, Node], Refusal] = {}
+        for refusal in self.plan.refusals:
+            if refusal.producer is not base(refusal.consumer):
+                found.setdefault((refusal.producer, base(refusal.consumer)), refusal)
+        return [*found.values()]
+
+    def refusals(self) -> tuple[RefusalFacts, ...]:
+        """The same in words."""
+        return tuple(
+            RefusalFacts(self.say(producer), self.say(consumer), reason, self.line(producer))
+            for producer, consumer, reason in self.refused()
+        )
+
+    def steps(self, inputs: Sequence[Any]) -> tuple[StepFacts, ...]:
+        """The decisions of the schedule, in words: the call is planned once more, as nobody listened the first time."""
+        plan = self.plan
+        with recorded() as record:
+            Plan(plan.function, inputs, (), (), plan.program, plan.recompute, plan.backend, plan.names)
+        return tuple(steps_of(record, {*self.refused()}, self.say, self.numbers))
 
     def facts(self) -> tuple[NodeFacts, ...]:
         """All of them."""

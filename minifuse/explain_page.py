@@ -23,14 +23,24 @@ def page(x: "Explanation", width: int = WIDTH) -> Iterator[str]:
         yield from ["", title, *lines]
 
 
-def sections(x: "Explanation", width: int) -> dict[str, Sequence[str]]:
+def sections(x: "Explanation", width: int, has_steps: bool = False) -> dict[str, Sequence[str]]:
     """The parts of the page after the graph, each under its title."""
     kernels = [line for k, of in enumerate(x.forward.kernels) for line in kernel_lines(f"launch{k}", of, width)]
     refused = list(refusal_lines(x.refusals, width))
-    found: dict[str, Sequence[str]] = {"kernels": kernels, "not merged": refused}
+    steps = list(step_lines(x, width)) if has_steps else []
+    found: dict[str, Sequence[str]] = {"step by step": steps, "kernels": kernels, "not merged": refused}
     if x.backward is not None:
         found["backward"] = list(backward(x.backward, width))
     return {title: lines for title, lines in found.items() if lines}
+
+
+def step_lines(x: "Explanation", width: int) -> Iterator[str]:
+    """How it came to these kernels: a numbered sentence for each decision."""
+    column = len(str(len(x.steps)))
+    for k, step in enumerate(x.steps, 1):
+        first, *rest = wrapped(step.text, width - column - 4)
+        yield f"  {k:{column}}  {first}"
+        yield from (" " * (column + 4) + line for line in rest)
 
 
 def refusal_lines(refusals: "Sequence[RefusalFacts]", width: int) -> Iterator[str]:

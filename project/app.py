@@ -9,6 +9,7 @@ import streamlit as st
 if __package__ in (None, ""):  # run as a script by Streamlit
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from project import warm_up
 from project.screens import OWN, PAGES
 from project.screens.own import KERNEL
 
@@ -25,3 +26,4 @@ st.navigation(
         for found in (PAGES if KERNEL not in os.environ else (*PAGES, OWN))
     ]
 ).run()
+warm_up.begin()  # once a server, when its first page is there

@@ -15,7 +15,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ from project.screens import PAGES
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "images" / "app"
@@ -32,8 +32,16 @@ CHROMIUM = ("chromium", "chromium-headless-shell", "chromium-browser", "google-c
 COLOURS = 64  # of a palette: enough for flat surfaces, and a quarter of the bytes
 TALLEST = 1600  # pixels; what lies lower is cut off
 LOOKS = {"light": ("light", 1280, 800), "dark": ("dark", 1280, 800), "phone": ("light", 390, 844)}
-SETTLED = """() => document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'notRunning'
-  && document.querySelector('[data-testid=stMain] h1') && !document.querySelector('[data-testid=stSkeleton]')"""
+CALM, PAUSE_MS = (
+    5,
+    80,
+)  # how often in a row a page must have nothing to draw, since a run may follow a run, and how far apart
+SETTLED = """() => {
+  const app = document.querySelector('[data-testid=stApp]');
+  return app && app.dataset.testScriptState === 'notRunning' && app.dataset.testConnectionState === 'CONNECTED'
+    && document.querySelector('[data-testid=stMain] h1') && !document.querySelector('[data-testid=stSkeleton]')
+    && !document.querySelector('[data-stale=true]');
+}"""
 
 
 def chromium() -> str | None:
@@ -42,13 +50,13 @@ def chromium() -> str | None:
 
 
 @contextmanager
-def served(script: Path, log: Path) -> Iterator[str]:
-    """A Streamlit server of its own for a script; gives its address. What it says goes to a file."""
+def served(script: Path, log: Path, variables: Mapping[str, str] | None = None) -> Iterator[str]:
+    """A Streamlit server of its own for a script, with more environment variables; gives its address. It tells a file."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "streamlit", "run", str(script), "--server.port", str(port)]
-    env = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    env = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"} | dict(variables or {})
     with log.open("w") as out, subprocess.Popen(command, cwd=ROOT, env=env, stdout=out, stderr=out) as server:
         try:
             await_health(f"http://127.0.0.1:{port}", server, log)
@@ -78,6 +86,19 @@ def await_health(address: str, server: subprocess.Popen[bytes], log: Path) -> No
     raise RuntimeError(f"the server of the app did not start:\n{log.read_text()}")
 
 
+def settle(page: "Page") -> float:
+    """Until the server has nothing more to say; gives the moment since when that is so, by `time.perf_counter`."""
+    calm, since = 0, 0.0
+    while calm < CALM:
+        if not page.evaluate(SETTLED):
+            page.wait_for_function(SETTLED, timeout=60_000)
+            calm = 0
+        since = since if calm else time.perf_counter()
+        calm += 1
+        page.wait_for_timeout(PAUSE_MS)
+    return since
+
+
 def taken(browser: "Browser", address: str, look: str) -> "Image":
     """A picture of one page, all of it, in one look."""
     from PIL import Image
@@ -88,7 +109,7 @@ def taken(browser: "Browser", address: str, look: str) -> "Image":
     )
     page = context.new_page()
     page.goto(address)
-    page.wait_for_function(SETTLED, timeout=60_000)
+    settle(page)
     page.wait_for_timeout(700)  # fonts, canvases, the sidebar
     tall = page.evaluate("() => document.querySelector('[data-testid=stMain]').scrollHeight")
     page.set_viewport_size({"width": width, "height": min(max(tall, height), TALLEST)})  # the page scrolls in itself

@@ -1,11 +1,30 @@
 """The commands and their options; what they do is in the files beside this one."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+
+
+class Commands(TyperGroup):
+    """The commands below, and `course`, which has commands of its own and is imported when it is called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All names, in the order of help."""
+        return [*super().list_commands(ctx), "course"]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of a name."""
+        if cmd_name != "course":
+            return super().get_command(ctx, cmd_name)
+        from .course import app as course
+
+        return typer.main.get_command(course)
+
 
 app = typer.Typer(
+    cls=Commands,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -82,12 +101,27 @@ def explain(
         bool, typer.Option("--grad", help="Take gradients of all arguments: explain the backward pass too.")
     ] = False,
     source: Annotated[bool, typer.Option("--source", help="Show the host program and the kernels too.")] = False,
+    steps: Annotated[
+        bool, typer.Option("--steps", help="Say how it came to these kernels: a line for each decision.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Say what fusion makes of a function: kernels, launches, bytes moved, peak memory, and every refused merge."""
     from .explain import Request, run
 
-    raise typer.Exit(run(Request(what, shape, dtype, backend, grad), source, json))
+    raise typer.Exit(run(Request(what, shape, dtype, backend, grad), source, json, steps))
+
+
+@app.command()
+def grad(
+    what: Annotated[str, typer.Argument(help="FILE.py:function, of tensors. The file is imported, and the function runs.")],
+    shape: Annotated[str, typer.Option(help="Of the arguments: 2x3,3 makes two.")],
+    json: Json = False,
+) -> None:
+    """Walk the backward pass of a function call by call, and hold its gradients against finite differences."""
+    from .grad import run
+
+    raise typer.Exit(run(what, shape, json))
 
 
 @app.command()
@@ -108,6 +142,10 @@ def trace(
     limit: Annotated[int, typer.Option(min=1, help="Accesses to memory that are recorded of a launch.")] = 1_000_000,
     save: Annotated[Path | None, typer.Option(help="Write the trace to this .npz; several are numbered.")] = None,
     source: Annotated[bool, typer.Option("--source", help="Show the whole kernel too.")] = False,
+    cell: Annotated[
+        int | None, typer.Option(help="Say instead what this cell of the output is made of, in order, and its tree.")
+    ] = None,
+    backend: Annotated[str | None, typer.Option(help="With --cell: cuda if left out, parallel or python.")] = None,
     json: Json = False,
 ) -> None:
     """Run a kernel lane by lane, and say what it does to memory: requests, sectors, bank conflicts, hazards."""
@@ -117,19 +155,60 @@ def trace(
     if list_all:
         raise typer.Exit(run_list(json))
     request = Request(what or "", shape or (), dim, dtype, layout, arg or (), grid, block, shared)
-    raise typer.Exit(run(request, seed, limit, save, source, json))
+    raise typer.Exit(run(request, seed, limit, save, source, json, cell, backend))
 
 
 @app.command()
 def layout(
     shape: Annotated[str, typer.Option(help="Of a fresh tensor x: 3,4; nothing at all for a single number.")] = "3,4",
     views: Annotated[str, typer.Option(help="Of x, in order: .T, [::2, 1:], .permute(1, 0), .flip(0), ...")] = "",
+    other: Annotated[
+        str | None, typer.Option("--with", help="The shape of a tensor y that x meets: say how they broadcast.")
+    ] = None,
+    operation: Annotated[str, typer.Option(help='Of --with: "x + y" or "x * y".')] = "x + y",
+    element: Annotated[str | None, typer.Option(help="Of the view, or of the result: an index, as in 0,1.")] = None,
     json: Json = False,
 ) -> None:
-    """Say where the elements of a view lie: shape, strides, offset, and the position of each in the storage."""
+    """Say where the elements of a view lie, or how two shapes broadcast and what the gradients sum."""
     from .layout import run
 
-    raise typer.Exit(run(shape, views, json))
+    raise typer.Exit(run(shape, views, other, operation, element, json))
+
+
+@app.command()
+def race(
+    operation: Annotated[str, typer.Argument(help='"a + b", "exp(x)", "x.sum()", "softmax of rows" or "a @ b".')] = "a + b",
+    players: Annotated[
+        str | None, typer.Option(help="NumPy and backends, with commas; all fast ones if left out.")
+    ] = None,
+    roof: Annotated[bool, typer.Option("--roof", help="Measure what the machine can do at most, too.")] = False,
+    json: Json = False,
+) -> None:
+    """Time one operation on each backend and in NumPy, over sizes, in about a second."""
+    from .race import run
+
+    raise typer.Exit(run(operation, players, roof, json))
+
+
+@app.command()
+def train(
+    data: Annotated[str, typer.Argument(help="simple, diagonal, split, xor, circle, spiral, or digits.")] = "circle",
+    backend: Backend = None,
+    epochs: Annotated[int, typer.Option(min=1, help="How often each example is seen.")] = 100,
+    hidden: Annotated[int | None, typer.Option(min=1, help="Hidden values; 16 if left out.")] = None,
+    activation: Annotated[str | None, typer.Option(help="ReLU or Tanh.")] = None,
+    optimizer: Annotated[str | None, typer.Option(help='"SGD with momentum" or Adam.')] = None,
+    rate: Annotated[float | None, typer.Option(help="The learning rate; 0.1 if left out.")] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="Examples a step; 32 if left out.")] = None,
+    points: Annotated[int | None, typer.Option(min=8, help="Of a set of points; 120 if left out.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the data, the weights and the order.")] = None,
+    json: Json = False,
+) -> None:
+    """Train a small network on points of the plane, or on digits, and say what it has learned."""
+    from .train import Choice, run
+
+    chosen = Choice(data, backend, epochs, hidden, activation, optimizer, rate, batch, points, seed)
+    raise typer.Exit(run(chosen, json))
 
 
 @app.command("app")

@@ -51,8 +51,8 @@ class Request:
     grad: bool = False  # whether gradients are wanted of all tensors of floats
 
 
-def run(request: Request, source: bool, json: bool) -> int:
-    """Explain, print, and give the exit status: 2 where the request makes no sense."""
+def run(request: Request, source: bool, json: bool, steps: bool = False) -> int:
+    """Explain, print, and give the exit status: 2 where the request makes no sense. JSON has all steps anyway."""
     try:
         chosen = use_backend(request.backend) if request.backend else nullcontext()
         with redirect_stdout(sys.stderr) if json else nullcontext(), chosen:
@@ -66,12 +66,12 @@ def run(request: Request, source: bool, json: bool) -> int:
         facts = found.as_dict() | ({"source": text} if source else {})
         sys.stdout.write(json_.dumps(facts, indent=2) + "\n")
     else:
-        show(found, text, Console(width=min(WIDTH, Console().width), highlight=False))
+        show(found, text, steps, Console(width=min(WIDTH, Console().width), highlight=False))
     return 0
 
 
-def show(found: Explanation, source: str, console: Console) -> None:
-    """Print the totals, the graph, the kernels, and what was not merged."""
+def show(found: Explanation, source: str, steps: bool, console: Console) -> None:
+    """Print the totals, the graph, how it became kernels if that is asked for, the kernels, and what was not merged."""
     console.print(Text(headline(found), style="bold"))
     totals = Table(box=None, pad_edge=False)
     for k, title in enumerate(rows(found)[0]):
@@ -87,7 +87,7 @@ def show(found: Explanation, source: str, console: Console) -> None:
     for cells in node_cells(found):
         nodes.add_row(*map(Text, cells))
     console.print(nodes)
-    for title, lines in sections(found, console.width).items():
+    for title, lines in sections(found, console.width, steps).items():
         console.print(Text(f"\n{title}", style="bold"))
         console.print(Text("\n".join(lines)), soft_wrap=True)
     if source:

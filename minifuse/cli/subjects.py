@@ -95,7 +95,10 @@ def subject_of(request: Request) -> Subject:
     if not what:
         raise RequestError("what is to be traced? minifuse trace --list names all")
     if ".py:" in what or what.endswith(".py"):
-        request.refuse(["shapes", "dim", "dtype", "layout"], "is for operations; give a kernel its arguments with --arg")
+        request.refuse(["dim"], "is for folds, such as sum")
+        if request.shapes:
+            return of_function(request)
+        request.refuse(["dtype", "layout"], "is for operations; give a kernel its arguments with --arg")
         return of_file(request)
     request.refuse(
         ["arguments", "grid", "block", "shared"], f"is for kernels of a file; the library chooses those of {what}"
@@ -257,6 +260,26 @@ def of_file(request: Request) -> Subject:
     grid, block = sizes_of("--grid", request.grid), sizes_of("--block", request.block)
     arguments = arguments_of(kernel, name, request.arguments)
     return Subject(f"{name} of {path}", [LaunchPlan(kernel, grid, block, arguments, request.shared or 0)])
+
+
+def of_function(request: Request) -> Subject:
+    """A function of tensors in a file, over random arrays: the launches that the library makes of it."""
+    request.refuse(["arguments", "grid", "block", "shared"], "is for kernels; a function of tensors takes --shape")
+    before, _, name = request.what.rpartition(".py")
+    path, name = Path(before + ".py"), name.removeprefix(":")
+    if not path.is_file():
+        raise RequestError(f"{path} is not a file")
+    function = kernel_in(path, name)
+    if isinstance(function, Kernel):
+        request.refuse(["shapes"], "is for operations; give a kernel its arguments with --arg")
+    count = len(inspect.signature(function).parameters)
+    shapes = [shape_of(text) for text in request.shapes]
+    if len(shapes) not in (1, count):
+        raise RequestError(f"{name} takes one --shape for all {count} arguments, or one for each; got {len(shapes)}")
+    shapes = shapes * count if len(shapes) == 1 else shapes
+    dtype = dtype_of(request, "float32")
+    plans = launches_of(function, *arrays_of(shapes, [dtype] * count, request.layout))
+    return Subject(title_of(f"{name}() of {path.name},", shapes, dtype, request), plans)
 
 
 def kernel_in(path: Path, name: str) -> Callable[..., Any]:

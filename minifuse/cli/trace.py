@@ -30,6 +30,7 @@ from ..operators import TABLE
 from ..simt.check import Finding, count, finding_facts
 from ..simt.columns import WARP
 from ..simt.occupancy import MULTIPROCESSORS, occupancy
+from .cells import run_cell
 from .check import show_finding
 from .subjects import FOLDS, LAYOUTS, Request, RequestError, Subject, subject_of
 
@@ -52,9 +53,22 @@ COLUMNS = {  # of the tables: the label and name of a number -> its heading, in 
 SHARES = ("lanes", "efficiency")
 
 
-def run(request: Request, seed: int, limit: int, save: Path | None, source: bool, json: bool) -> int:
+def run(
+    request: Request,
+    seed: int,
+    limit: int,
+    save: Path | None,
+    source: bool,
+    json: bool,
+    cell: int | None = None,
+    backend: str | None = None,
+) -> int:
     """Trace, show it, and give the exit status: 1 where there is a hazard, 2 where the request makes no sense."""
+    if cell is not None:
+        return run_cell(request, cell, backend, json)
     try:
+        if backend is not None:
+            raise RequestError("--backend goes with --cell; without it the kernels are those of cuda")
         with redirect_stdout(sys.stderr) if json else nullcontext():
             subject = subject_of(request)
             traces = traces_of(subject, seed, limit)

@@ -11,13 +11,16 @@ from ..dag import topological
 from ..dtypes import bool_
 from ..errors import ShapeError
 from ..functions import Embed, Fold, Insert, Matmul, Range, View
-from ..kernels import Constant, Dot, Expression, Load, Parameter, Position
+from ..kernels import Constant, Dot, Expression, Kernel, Load, Parameter, Position, ProductKernel, replace
 from ..layout import Layout, row_major
 from ..operators import Operator
+from .decisions import HELD, TAKEN
 from .node import Argument, Literal, Node, base
 from .steps import NOWHERE, Place
 
 IN_TEXT = {"0", "1", "2", "0.0", "1.0", "2.0"}  # literals that stay in the source; others, sizes among them, are numbers
+ONE = "a kernel holds one matrix product"
+POINTS = "an operand of a matrix product is computed point by point, and a fold is not"
 MOST_SWEEPS = 6  # walks along a row: with each, all that later ones need is computed again
 
 See = Callable[[Layout], Layout]
@@ -88,6 +91,7 @@ class Body:
 
     def __init__(self, schedule: Any, space: Space, numbers: Any = None, holds: bool = True) -> None:
         self.schedule, self.space, self.holds = schedule, space, holds
+        self.kernel: int | None = None  # its number, where somebody asks what is decided
         self.inputs: dict[Place, int] = {}
         self.numbers: dict[tuple[Any, Any], int] = {} if numbers is None else numbers
         self.inside: set[Node] = set()
@@ -118,6 +122,8 @@ class Body:
     def hold(self, node: Node, sweeps: int) -> None:
         """Note that a node, and what it is a view of, is computed here."""
         self.sweeps[node] = sweeps
+        if self.kernel is not None and (under := base(node)) not in self.inside:
+            self.schedule.record.note(TAKEN if under.is_elementwise else HELD, self.kernel, (under,))
         self.inside.add(node)
         while isinstance(node.function, View):
             (node,) = node.inputs
@@ -174,21 +180,21 @@ class Body:
         under = base(leaf)
         if isinstance(under.function, Fold):
             if not self.holds:
-                return "an operand of a matrix product is computed point by point, and a fold is not"
+                return POINTS
             own = Space(under.inputs[0].shape, under.function.dims)
             if own != self.space:
                 return f"it folds {own}, this kernel {'folds' if self.space.dims else 'runs over'} {self.space}"
             return "" if self.space.folds(leaf, see) else "its results are not seen one a row, as they are made"
         if isinstance(under.function, Matmul):
             if not self.holds:
-                return "a kernel holds one matrix product"
+                return ONE
             if self.space.dims:
                 return "what folds rows needs whole rows of the product, and a tile holds parts of many"
             if not self.space.is_all_of(leaf, see):
                 return "the product is seen through a view that repeats or reorders it"
             if under in self.schedule.apart:
                 return str(self.schedule.apart[under])
-            return "" if self.product is None or self.product is under else "a kernel holds one matrix product"
+            return "" if self.product is None or self.product is under else ONE
         if isinstance(under.function, Embed | Insert):
             return "what is put in a place needs memory around it"
         return "a reshape of what is computed cannot be a matter of strides"
@@ -222,3 +228,28 @@ def is_split(old: tuple[int, ...], new: tuple[int, ...]) -> bool:
         if found != size:
             return False
     return not rest
+
+
+def without_unused(
+    kernel: ProductKernel, outputs: list[Place], inputs: list[Place], numbers: list[Any]
+) -> tuple[ProductKernel, list[Place], list[Place], list[Any]]:
+    """A product with the inputs and the numbers that it reads, counted without gaps."""
+    loads = [x.index for part in kernel.loads() for x in part]
+    parameters = [x.index for x in kernel.parameters()]
+
+    def counted(e: Expression) -> Expression:
+        e = replace(e, Load, lambda x: type(x)(loads.index(x.index), x.dtype))
+        return replace(e, Parameter, lambda x: Parameter(parameters.index(x.index), x.dtype))
+
+    kernel = ProductKernel(counted(kernel.a), counted(kernel.b), tuple(map(counted, kernel.elements)))
+    return kernel, outputs, [inputs[k] for k in loads], [numbers[k] for k in parameters]
+
+
+def shifted(e: Expression, count: int) -> Expression:
+    """An expression whose loads are counted from somewhere else."""
+    return replace(e, Load, lambda x: type(x)(x.index + count, x.dtype)) if count else e
+
+
+def copy_of(node: Node) -> Kernel:
+    """The kernel that copies."""
+    return Kernel((Load(0, node.dtype),), ())

@@ -5,39 +5,28 @@ becomes a kernel that computes all it can on the way: elementwise functions alwa
 dims are the kernel's own, a matrix product where the kernel's points are its sums. Values over the same space and fold share
 one kernel. Elementwise values are computed again in every kernel that needs them, unless they lie in memory anyway.
 
-What a kernel could not hold, and why, is kept in `refusals`.
+What a kernel could not hold, and why, is kept in `refusals`; all that was decided on the way, in `record`, if somebody asks.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, NamedTuple
+from itertools import islice
 
 from .. import kernels
 from ..backends.base import Backend
 from ..dag import topological
 from ..errors import ShapeError
 from ..functions import Copy, Embed, Fold, Full, Insert, Matmul, View
-from ..kernels import Dot, Expression, Kernel, Load, Parameter, ProductKernel, replace
+from ..kernels import Dot, Expression, Kernel, Load, ProductKernel
 from ..layout import Layout, dense_like, row_major
-from .body import Body, Space, as_it_is, is_split
+from .body import ONE, POINTS, Body, Space, as_it_is, copy_of, is_split, shifted, without_unused
+from .decisions import AGAIN, IN_PLACE, JOINED, MADE, REFUSED, TAKEN, Refusal, asked
 from .node import Node, base, inputs_of
 from .steps import Launch, Place, Product, Step
 
 MOST_PARTS = 1000  # functions in one kernel: beyond that, a compiler takes longer than it gains
-ONE = "a kernel holds one matrix product"
-POINTS = "an operand of a matrix product is computed point by point, and a fold is not"
 NOT_VIEWED = "what its epilogue reads cannot be seen in the shape of the product"
 
-Operand = tuple[Expression, list[Place]]
-
-
-class Refusal(NamedTuple):
-    """A merge that did not happen."""
-
-    producer: Node
-    """What was computed by a kernel of its own, or lies in memory for another reason."""
-    consumer: Node
-    """What is computed from it."""
-    reason: str
+Operand = tuple[Expression, Body]
 
 
 class Schedule:
@@ -64,6 +53,7 @@ class Schedule:
         self.steps: list[Step] = []
         self.apart: dict[Node, str] = {}  # products that are kernels of their own, and why
         self.refusals: dict[Refusal, None] = {}  # in order
+        self.record = asked.record
         self.roots, self.saved = set(map(base, roots)), set(map(base, saved))
         self.users: dict[Node, set[Node]] = {}
         for node in topological(self.roots, inputs_of):
@@ -82,8 +72,28 @@ class Schedule:
         if not is_input:
             is_saved = producer in self.saved
             why = "it is saved for the backward pass" if is_saved else "it lies in memory: another kernel has computed it"
-            reason = reason or why
-            self.refusals.setdefault(Refusal(producer, consumer, reason))
+            refusal = Refusal(producer, consumer, reason or why)
+            if self.record and refusal not in self.refusals:
+                self.record.note(REFUSED, -1, refusal[:2], refusal.reason)
+            self.refusals.setdefault(refusal)
+
+    def begin(self, space: Space, nodes: Iterable[Node]) -> Body:
+        """A kernel for some nodes, which holds nothing yet."""
+        body = Body(self, space)
+        if self.record:
+            body.kernel = self.record.begin(nodes, f"{'the rows of ' * bool(space.dims)}{space}")
+        return body
+
+    def note(self, kind: str, body: Body, nodes: Iterable[Node], reason: str = "") -> None:
+        """Write down what becomes of a kernel, if somebody asks."""
+        if self.record and body.kernel is not None:
+            self.record.note(kind, body.kernel, nodes, reason)
+
+    def add(self, step: Step, node: Node, reason: str) -> None:
+        """A step that only puts a node somewhere."""
+        self.steps.append(step)
+        if self.record:
+            self.record.copy(node, reason)
 
     def is_used_outside(self, node: Node, inside: set[Node], stored: Iterable[Node]) -> bool:
         """Whether anybody needs a node but the kernel that computes the nodes `inside`, of which it stores some."""
@@ -125,6 +135,8 @@ class Schedule:
             others = [other for other in groups if other is not key and arrays & self.arrays(groups[other])]
             folding = [other for other in others if other[0].shape == space.shape and other[0].dims and other[1] is None]
             if folding and product is None and not space.dims:
+                if self.record:
+                    self.record.note(JOINED, -1, (groups[key][0], groups[folding[0]][0]), str(space))
                 groups[folding[0]].extend(groups.pop(key))
             elif before := [other for other in others if any(other is x for x in passed)]:
                 reason = f"one kernel runs over {before[0][0]}, the other over {space}"
@@ -159,7 +171,9 @@ class Schedule:
                 slot, layout = self.copied(*node.inputs)
                 return slot, function.layout(layout)
         if isinstance(function, Matmul):
-            self.multiply(node, Body(self, Space(node.shape, ())), [], {})
+            body = self.begin(Space(node.shape, ()), [node])
+            body.own(node)
+            self.multiply(node, body, [], {})
         elif isinstance(function, Embed | Insert):
             self.insert(node, function)
         else:
@@ -172,13 +186,14 @@ class Schedule:
         read = [self.locate(x) for x in old]
         slot, layout = self.allocate(node, self.layouts.get(node, row_major(node.shape)))
         around = Kernel((Load(0, node.dtype) if old else kernels.constant(0, node.dtype),), ())
-        self.steps.append(Launch(around, node.shape, (), [(slot, layout)], read))
+        reason = f"{'what was there' if old else 'zeros'}, before its part is put in"
+        self.add(Launch(around, node.shape, (), [(slot, layout)], read), node, reason)
         part = slot, function.part(layout)
         if new.is_number:
             new = Full(part[1].shape, node.dtype)(new.to(node.dtype))
         is_apart = base(new) in self.roots or isinstance(new.function, View | Matmul | Embed | Insert)
         if new in self.place or is_apart:
-            self.steps.append(Launch(copy_of(node), part[1].shape, (), [part], [self.locate(new)]))
+            self.add(Launch(copy_of(node), part[1].shape, (), [part], [self.locate(new)]), new, "put where it belongs")
         else:
             self.wanted[new] = part
             self.launch(self.space(new), [new])
@@ -189,7 +204,11 @@ class Schedule:
             source = self.locate(node)
             self.copies[node] = self.allocate(node, row_major(node.shape))
             self.place[node] = source
-            self.steps.append(Launch(copy_of(node), node.shape, (), [self.copies[node]], [source]))
+            self.add(
+                Launch(copy_of(node), node.shape, (), [self.copies[node]], [source]),
+                node,
+                "a copy in order, as a view of it needs",
+            )
         return self.copies[node]
 
     def opened(self, node: Node) -> Node:
@@ -231,14 +250,16 @@ class Schedule:
         if not nodes:
             return
         self.shorten(nodes)
-        body = Body(self, space)
+        body = self.begin(space, nodes)
         found = {node: body.expression(node, space.sees(node.shape)) for node in nodes}
         if body.missing:
+            self.note(AGAIN, body, dict.fromkeys(body.missing))
             self.compute(body.missing)
             self.launch(space, nodes)  # more lies in memory now: look again
         elif body.product is not None:
             self.multiply(body.product, body, nodes, found)
         elif needed := [x for x in body.held if self.is_needed_again(x, body, nodes)]:
+            self.note(AGAIN, body, needed, "another kernel needs it as well")
             self.launch(space, [*nodes, *needed])
         else:
             elements = [node for node in nodes if node.shape == space.shape]
@@ -247,6 +268,7 @@ class Schedule:
             kernel = Kernel(tuple(found[node] for node in elements), tuple(found[node] for node in rows))
             numbers = [source for source, _ in body.numbers]
             self.steps.append(Launch(kernel, space.shape, space.dims, outputs, list(body.inputs), numbers))
+            self.note(MADE, body, elements + rows)
 
     def is_needed_again(self, fold: Node, body: Body, nodes: Iterable[Node]) -> bool:
         """Whether another kernel would fold the same again, so that its few results should be stored."""
@@ -295,6 +317,7 @@ class Schedule:
         for is_merged in (True, False):
             operands = [self.operand(x, product, body, is_merged) for x in product.inputs]
             if len(self.place) > before and not is_alone:
+                self.note(AGAIN, body, islice(self.place, before, None))
                 self.launch(body.space, nodes)
                 return
             kernel, inputs, reason = self.joined(product, body, [found[node] for node in nodes], operands)
@@ -308,12 +331,17 @@ class Schedule:
                 self.refuse(x, product, reason)
             if not merged and not is_alone:
                 self.apart[product] = reason
+                self.note(AGAIN, body, [product], reason)
                 self.launch(body.space, nodes)
                 return
         outputs = [self.allocate(product, row_major(product.shape)) if x is product else self.stored(x, body) for x in nodes]
         outputs = [(slot, layout.reshape(*product.shape)) for slot, layout in outputs]
         numbers = [source for source, _ in body.numbers]
         self.steps.append(Product(*without_unused(kernel, outputs, inputs, numbers)))
+        if merged:
+            prologue = dict.fromkeys(base(x) for _, inner in operands for x in inner.sweeps)
+            self.note(TAKEN, body, prologue, "in its prologue")
+        self.note(MADE, body, nodes)
 
     def operand(self, x: Node, product: Node, body: Body, is_merged: bool) -> Operand:
         """An operand of a product: computed on its way in, where nobody else needs it, or loaded."""
@@ -325,13 +353,13 @@ class Schedule:
                 self.compute(inner.missing)
                 return self.operand(x, product, body, is_merged)
             if inner.inputs:
-                return e, list(inner.inputs)
+                return e, inner
         elif is_new and is_merged:
             self.refuse(base(x), product, "others need it too, so it lies in memory")
         elif is_merged and isinstance(base(x).function, Matmul | Fold):
             self.refuse(base(x), product, ONE if isinstance(base(x).function, Matmul) else POINTS)
-        place = self.locate(x)
-        return Load(0, x.dtype), [place]
+        inner = Body(self, Space(x.shape, ()))
+        return inner.load(x, as_it_is), inner
 
     def joined(
         self, product: Node, body: Body, elements: Sequence[Expression], operands: Sequence[Operand]
@@ -339,9 +367,9 @@ class Schedule:
         """Operands and epilogue as one kernel with one count of loads, the places of those, and what is against it."""
         inputs: list[Place] = []
         parts = list[Expression]()
-        for e, places in operands:
+        for e, inner in operands:
             parts.append(shifted(e, len(inputs)))
-            inputs += places
+            inputs += inner.inputs
         a, b = parts
         kernel = ProductKernel(a, b, tuple(shifted(e, len(inputs)) for e in elements))
         try:
@@ -363,12 +391,15 @@ class Schedule:
                 reads = [n for n, place in enumerate(step.inputs) if meet(place, target)]
                 is_own = all(step.inputs[n] == wanted and step.may_replace(n) for n in reads)
                 if is_own and self.rename(source, target, k):
+                    if self.record:
+                        argument = next(x for x, place in self.place.items() if place[0] == target[0])
+                        self.record.note(IN_PLACE, self.record.made[k], (node, argument))
                     self.steps[k] = step.in_place(step.outputs.index(seen), wanted)
                     return
                 break
             if any(meet(place, target) for place in [*step.inputs, *step.outputs]):
                 break
-        self.steps.append(Launch(copy_of(node), node.shape, (), [target], [source]))
+        self.add(Launch(copy_of(node), node.shape, (), [target], [source]), node, "a copy to where an argument lies")
 
     def rename(self, source: Place, target: Place, first: int) -> bool:
         """Let what was to lie in a buffer lie in a target, from step `first` on, which makes it; False if it cannot."""
@@ -403,28 +434,3 @@ def meet(a: Place, b: Place) -> bool:
     """Whether two places may share elements."""
     (low, high), (start, stop) = a[1].span(), b[1].span()
     return a[0] == b[0] and low < stop and start < high
-
-
-def without_unused(
-    kernel: ProductKernel, outputs: list[Place], inputs: list[Place], numbers: list[Any]
-) -> tuple[ProductKernel, list[Place], list[Place], list[Any]]:
-    """A product with the inputs and the numbers that it reads, counted without gaps."""
-    loads = [x.index for part in kernel.loads() for x in part]
-    parameters = [x.index for x in kernel.parameters()]
-
-    def counted(e: Expression) -> Expression:
-        e = replace(e, Load, lambda x: type(x)(loads.index(x.index), x.dtype))
-        return replace(e, Parameter, lambda x: Parameter(parameters.index(x.index), x.dtype))
-
-    kernel = ProductKernel(counted(kernel.a), counted(kernel.b), tuple(map(counted, kernel.elements)))
-    return kernel, outputs, [inputs[k] for k in loads], [numbers[k] for k in parameters]
-
-
-def shifted(e: Expression, count: int) -> Expression:
-    """An expression whose loads are counted from somewhere else."""
-    return replace(e, Load, lambda x: type(x)(x.index + count, x.dtype)) if count else e
-
-
-def copy_of(node: Node) -> Kernel:
-    """The kernel that copies."""
-    return Kernel((Load(0, node.dtype),), ())

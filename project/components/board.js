@@ -3,6 +3,7 @@
 
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 const DENSE = 24; // columns; grids with more of them have small cells
+const CALM_MS = 150; // a slider that is dragged makes more steps than a browser lets be written into the address
 
 function element(kind, classes, text) {
   const made = document.createElement(kind);
@@ -105,6 +106,20 @@ function placesOf(host) {
   return found;
 }
 
+// The step stands in the address, under a name of its own: a link that is copied shows it. The server is not asked, and
+// Streamlit keeps what others wrote there when it writes.
+function stepIn(name) {
+  const text = new URLSearchParams(location.search).get(name) ?? "";
+  return /^\d{1,9}$/.test(text) ? Number(text) : 0;
+}
+
+function keepStep(name, k) {
+  const others = location.search.slice(1).split("&").filter((part) => part && !part.startsWith(`${name}=`));
+  const search = (k ? [...others, `${name}=${k}`] : others).join("&");
+  if (search === location.search.slice(1)) return;
+  history.replaceState(history.state, "", location.pathname + (search && `?${search}`) + location.hash);
+}
+
 export default function (component) {
   const { data, parentElement, setStateValue } = component;
   const root = parentElement.querySelector(".board");
@@ -187,10 +202,16 @@ export default function (component) {
   };
 
   const last = data.frames.length - 1;
+  const within = (k) => Math.min(k, Math.max(last, 0));
   const player = root.querySelector(".player");
   const [back, step, on] = [".back", ".step", ".on"].map((name) => player.querySelector(name));
   player.hidden = last < 0;
   step.max = Math.max(last, 0);
+  const keep = (k) => {
+    clearTimeout(root.keeping);
+    const page = location.pathname; // another page may be there when the time has come
+    root.keeping = setTimeout(() => root.isConnected && location.pathname === page && keepStep(data.step, k), CALM_MS);
+  };
   const show = (k) => {
     const frame = data.frames[k];
     const said = frame ? frame.sentence : data.sentence;
@@ -207,9 +228,11 @@ export default function (component) {
     }
     for (const cell of lit) cell.classList.add("lit");
     pick(root.chosen ?? null);
+    keep(k);
   };
   step.oninput = () => show(Number(step.value));
   back.onclick = () => show(Math.max(Number(step.value) - 1, 0));
-  on.onclick = () => show(Math.min(Number(step.value) + 1, Math.max(last, 0)));
-  show(Math.min(Number(step.value), Math.max(last, 0)));
+  on.onclick = () => show(within(Number(step.value) + 1));
+  const isNew = root.keeping === undefined; // the first picture of the page: the address says where it stands
+  show(within(isNew ? stepIn(data.step) : Number(step.value)));
 }

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from ..views.picture import KINDS, WORDS, Picture
+from ..views.picture import Picture
 
 HERE = Path(__file__).parent
 
@@ -26,22 +26,15 @@ def board(picture: Picture, key: str) -> str | None:
     picture : Picture
         What to show.
     key : str
-        The board's name on its page; state is kept under it.
+        The board's name on its page, "board-matmul"; state is kept under it. The step that is shown stands in the address
+        of the page, as "matmul_step".
 
     Returns
     -------
     str or None
         The first link of the cell that was chosen by click or Enter; None before, and after Esc.
     """
-    data = {**picture.as_data(), "legend": legend(picture)}
+    data = {**picture.as_data(), "legend": picture.legend(), "step": f"{key.removeprefix('board-')}_step"}
     result = mount()(data=data, key=key, on_chosen_change=lambda: None)
     chosen: str | None = result.chosen
     return chosen
-
-
-def legend(picture: Picture) -> list[list[str]]:
-    """The kinds that a picture shows, in any of its steps, each with what it means there."""
-    words = WORDS | dict(picture.words)
-    used = {cell.kind for grid in picture.grids for cell in grid.cells}
-    used |= {kind for frame in picture.frames for _, kind in frame.kinds}
-    return [[kind, words[kind]] for kind in KINDS if kind in used and kind in words]

@@ -37,4 +37,4 @@ def page() -> None:
     lines, first = inspect.getsourcelines(found.example.function)
     source = [Line(first + k, text.rstrip("\n")) for k, text in enumerate(lines)]
     title = "The function; the sum of its result is differentiated"
-    show(Shown("autodiff", autodiff.picture(found), autodiff.facts(found, chosen), source, title))
+    show(Shown("autodiff", autodiff.picture(found), autodiff.facts(found, chosen), source, title, autodiff.command(found)))

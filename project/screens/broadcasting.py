@@ -33,7 +33,7 @@ def page() -> None:
         found = broadcasting.broadcasted(operations[operation or "x + y"], *shapes)
     except ShapeError as error:
         mistake(error)
-        show(Shown("broadcasting-refused", *broadcasting.refused(*shapes, error)))
+        show(Shown("broadcasting-refused", *broadcasting.refused(*shapes, error), command=broadcasting.command(*shapes)))
         return
     except MinifuseError as error:
         mistake(error)
@@ -47,7 +47,8 @@ def page() -> None:
             found.shape,
             lambda link: broadcasting.index_of(found, link),
         )
-    show(Shown("broadcasting", broadcasting.picture(found, chosen), broadcasting.facts(found, chosen)))
+    command = broadcasting.command(*shapes, operation or "x + y", chosen)
+    show(Shown("broadcasting", broadcasting.picture(found, chosen), broadcasting.facts(found, chosen), command=command))
     with st.expander("The rules that ran"):
         forward, backward = lines_of(broadcast), lines_of(View.vjp)
         picture = broadcasting.picture(found)

@@ -7,7 +7,7 @@ import streamlit as st
 from minifuse.errors import MinifuseError
 
 from ..frame import mistake
-from ..views import expressions
+from ..views.expressions import checked
 
 Position = tuple[int, ...]
 
@@ -41,14 +41,3 @@ def element(
     except MinifuseError as error:
         mistake(error)
         return None
-
-
-def checked(text: str, shape: Position) -> Position:
-    """What was typed as an index into a shape."""
-    index = expressions.shape(text)
-    if len(index) != len(shape):
-        raise expressions.InputError(text, 0, f"{len(index)} numbers for shape {shape}; expected one a dim")
-    for d, (i, n) in enumerate(zip(index, shape, strict=True)):
-        if i >= n:
-            raise expressions.InputError(text, 0, f"{i} in dim {d} of shape {shape}; expected less than {n}")
-    return index

@@ -9,26 +9,33 @@ from ..views import folds
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def shown(subject: str, shape: tuple[int, int], backend: str, cell: int) -> Shown:
+def shown(subject: str, shape: tuple[int, ...], backend: str, cell: int, piece: int) -> Shown:
     """The page for one choice of its controls."""
-    seen = folds.folded(subject, shape, backend, cell)
-    title = "The kernel that ran: threads of the block; loads and stores in all"
-    return Shown("folds", folds.picture(seen), folds.facts(seen), seen.source, title)
+    seen = folds.folded(subject, shape, backend, cell, piece)
+    title = "What ran, and how often this cell's elements are read there"
+    return Shown("folds", folds.picture(seen), folds.facts(seen), folds.source(seen), title, folds.command(seen))
 
 
 def page() -> None:
     """An operation, a backend, and one cell of the output."""
     st.title("Map, zip, reduce")
     st.write("Three patterns make every tensor operation. Here is one cell of the output, and what it is made of.")
-    left, right = st.columns(2)
+    left, middle, right = st.columns(3)
     subject = left.selectbox("an operation", list(folds.SUBJECTS), key="folds_operation", bind="query-params")
-    backend = right.selectbox("on the backend", folds.BACKENDS, key="folds_backend", bind="query-params")
+    backend = middle.selectbox("on the backend", folds.BACKENDS, key="folds_backend", bind="query-params")
+    size = right.selectbox("of the size", list(folds.SIZES), key="folds_size", bind="query-params")
+    shape = folds.SIZES[size]
     one, two, three = st.columns(3)
-    rows = one.slider("rows", 1, 16, 4, key="folds_rows", bind="query-params")
-    columns = two.slider("columns", 1, 32, 12, key="folds_columns", bind="query-params")
-    cell = three.number_input("cell of the output", 0, folds.MOST - 1, 1, key="folds_cell", bind="query-params")
+    cell = one.number_input("cell of the output", 0, folds.MOST - 1, 1, key="folds_cell", bind="query-params")
+    piece = 0
+    if shape:
+        piece = two.number_input("piece of the fold", 0, 15, 0, key="folds_piece", bind="query-params")
+    if shape is None:
+        rows = two.slider("rows", 0, 16, 4, key="folds_rows", bind="query-params")
+        columns = three.slider("columns", 0, 32, 12, key="folds_columns", bind="query-params")
+        shape = rows, columns
     try:
-        found = shown(subject, (rows, columns), backend, int(cell))
+        found = shown(subject, shape, backend, int(cell), int(piece))
     except MinifuseError as error:
         mistake(error)
         return

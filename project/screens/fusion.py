@@ -7,7 +7,7 @@ import streamlit as st
 from minifuse.errors import MinifuseError
 
 from ..frame import Shown, mistake, show, source
-from ..views import functions, fusion
+from ..views import decided, functions, fusion
 from ..views.facts import Line
 from ..views.picture import Picture
 
@@ -39,13 +39,18 @@ def page() -> None:
     except MinifuseError as error:
         mistake(error)
         return
+    plays = fusion.PLAYS
+    play = (
+        st.segmented_control("what is played", plays, default=plays[0], key="fusion_play", bind="query-params") or plays[0]
+    )
     chosen = st.session_state.get("board-fusion", {}).get("chosen")
-    show(Shown("fusion", fusion.picture(found), fusion.facts(found, chosen), command=fusion.command(found)))
-    left, right = st.columns([2, 3], gap="medium")
-    with left:
-        lines("The function, and the operations of each line", fusion.own_lines(found))
-    with right:
-        lines(f"What runs on {backend}: the host program, then each kernel", fusion.generated(found))
+    picture, facts = fusion.picture(found, play), fusion.facts(found, chosen)
+    show(Shown("fusion", picture, facts, command=fusion.command(found, play)))
+    if play == fusion.PLAYS[1]:
+        with st.expander("All steps in words"):
+            st.dataframe(decided.rows(found), hide_index=True, width="stretch")
+    lines("The function, and the operations of each line", fusion.own_lines(found))
+    lines(f"What runs on {backend}: the host program, then each kernel", fusion.generated(found))
 
 
 def lines(title: str, found: Sequence[Line]) -> None:

@@ -1,13 +1,13 @@
 """The map: six questions, and what this machine has."""
 
-from typing import Any
-
 import streamlit as st
 
-from ..views.machine import QUESTIONS, machine
+from ..views.machine import QUESTIONS, Findings
 from . import PAGES
 
 ACROSS = 2  # cards in a row
+EVERY_S = 0.5  # the findings are asked for, until they are there
+COMMAND = "minifuse doctor"  # says the same on a terminal
 
 
 def page() -> None:
@@ -25,10 +25,23 @@ def page() -> None:
                     st.page_link(st.Page(found.load(), title=found.title, url_path=found.path), help=found.question)
     st.subheader("This machine")
     st.write("A page needs no GPU: where there is none, the same kernels run in the interpreter.")
-    st.dataframe(findings(), hide_index=True, width="stretch")
+    is_waiting = findings().rows(0) is None
+    st.fragment(found_here, run_every=EVERY_S if is_waiting else None)(is_waiting)
+    st.code(COMMAND, language="console")
 
 
-@st.cache_data(ttl=60, max_entries=1, show_spinner="Looking at this machine")
-def findings() -> list[dict[str, Any]]:
-    """What was found, looked at again after a minute."""
-    return machine()
+def found_here(is_waiting: bool) -> None:
+    """The findings, as soon as they are there; the rest of the page does not wait for them."""
+    rows = findings().rows(0)
+    if rows is None:
+        st.status("This machine is examined: kernels are compiled, and run")
+    elif is_waiting:
+        st.rerun()  # the whole page, which then asks no more
+    else:
+        st.dataframe(rows, hide_index=True, width="stretch")
+
+
+@st.cache_resource(ttl=60, max_entries=1, show_spinner=False)
+def findings() -> Findings:
+    """What is found, looked at again after a minute."""
+    return Findings()

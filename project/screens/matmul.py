@@ -7,10 +7,11 @@ import streamlit as st
 from minifuse.errors import MinifuseError
 
 from ..frame import Shown, mistake, show
-from ..views import matmul
+from ..views import matmul, recorded
+from ..views.matmul_kernels import KERNELS, LADDER, TILES
 
-TILES = tuple(map(str, matmul.TILES))
-MOST_BLOCK = (matmul.MOST // min(matmul.TILES)) ** 2 - 1
+SIDES = tuple(map(str, TILES))
+MOST_BLOCK = (matmul.MOST // min(TILES)) ** 2 - 1
 
 
 def page() -> None:
@@ -21,8 +22,8 @@ def page() -> None:
         "loads the same element. The tiles are smaller here than on a GPU; the code is the same."
     )
     left, right = st.columns([2, 1])
-    name = left.selectbox("kernel", matmul.KERNELS, index=1, key="matmul_kernel", bind="query-params")
-    tile = int(right.selectbox("side of a tile", TILES, key="matmul_tile", bind="query-params"))
+    name = left.selectbox("kernel", KERNELS, index=1, key="matmul_kernel", bind="query-params")
+    tile = int(right.selectbox("side of a tile", SIDES, key="matmul_tile", bind="query-params"))
     columns = st.columns(4)
     rows = columns[0].slider("rows of a, M", 1, matmul.MOST, 8, key="matmul_M", bind="query-params")
     across = columns[1].slider("columns of b, N", 1, matmul.MOST, 10, key="matmul_N", bind="query-params")
@@ -35,7 +36,7 @@ def page() -> None:
         return
     if block >= count:
         st.info(f"There are blocks 0 to {count - 1}; the picture shows block {count - 1}.")
-    for column, row in zip(st.columns(len(matmul.LADDER)), compared(rows, across, depth, tile), strict=True):
+    for column, row in zip(st.columns(len(LADDER)), compared(rows, across, depth, tile), strict=True):
         column.metric(
             f"{row['kernel']}: loads per output", f"{row['global']:.4g}", help=f"{row['adds']} (with tiles as on a GPU)"
         )
@@ -48,9 +49,10 @@ def shown_of(name: str, rows: int, across: int, depth: int, tile: int, block: in
     """What the page shows, and how many blocks there are."""
     found = matmul.product(name, rows, across, depth, tile)
     count = matmul.blocks(found)
-    title = f"The library's {name}" if name in matmul.LADDER else f"Shared tiles, {name}"
+    title = f"The library's {name}" if name in LADDER else f"Shared tiles, {name}"
     picture = matmul.picture(found, min(block, count - 1))
-    return Shown("matmul", picture, matmul.facts(found), matmul.lines(found), title), count
+    facts = recorded.beside(matmul.facts(found), recorded.of_product(name, recorded.recording()))
+    return Shown("matmul", picture, facts, matmul.lines(found), title, matmul.command(found)), count
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

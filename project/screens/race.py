@@ -2,15 +2,13 @@
 
 import streamlit as st
 
-from minifuse.backends.registry import backend_named
 from minifuse.errors import MinifuseError
-from minifuse.roofline import Limits, limits_of
 
 from ..frame import Shown, mistake, show, source
 from ..views import race
 from ..views.curves import lines
 from ..views.facts import MEANINGS, MEASURED
-from ..views.race import Race
+from ..views.race import Race, Roofs
 
 HEIGHT = 320  # of the curves, in pixels
 
@@ -33,18 +31,18 @@ def on_this_machine() -> None:
     who = two.multiselect("players", names, [n for n in names if n != "python"], key="race_players", bind="query-params")
     one, two = st.columns(2)
     one.button("Race", on_click=run, args=(operation, tuple(who)), key="race_run", type="primary", width="stretch")
-    two.button("Measure the roof", on_click=measure_roof, key="race_roof_run", width="stretch")
+    two.button("Measure the roof", on_click=measure_roof, args=(tuple(who),), key="race_roof_run", width="stretch")
     st.caption(f"A race takes {race.BUDGET_S:g} s; before the first of an operation its kernels are compiled.")
     found: Race | MinifuseError | None = st.session_state.get("race_found")
-    limits: Limits | None = st.session_state.get("race_roof")
+    roofs: Roofs | None = st.session_state.get("race_roof")
     if isinstance(found, MinifuseError):
         mistake(found)
     elif found is None:
         st.info("Nothing was measured yet: choose an operation, and press Race.")
     else:
-        curves(found, limits)
-        picture, known = race.picture(found), race.facts(found, limits)
-        show(Shown("race", picture, known))
+        curves(found, roofs)
+        picture, known = race.picture(found), race.facts(found, roofs)
+        show(Shown("race", picture, known, command=race.command(found, roofs is not None)))
         with st.expander("The source that runs"):
             source(Shown("race", picture, known, race.source(), "How it is timed"))
 
@@ -57,16 +55,17 @@ def run(operation: str, who: tuple[str, ...]) -> None:
         st.session_state["race_found"] = error
 
 
-def measure_roof() -> None:
-    """What the machine can do at most; it takes about a second, once."""
-    limits = limits_of(backend_named("parallel"))
-    limits.peak("float32")
-    st.session_state["race_roof"] = limits
+def measure_roof(who: tuple[str, ...]) -> None:
+    """What the machine can do at most: the host, and a GPU that takes part."""
+    try:
+        st.session_state["race_roof"] = race.roofs_of(who)
+    except MinifuseError as error:
+        st.session_state["race_found"] = error
 
 
-def curves(found: Race, limits: Limits | None) -> None:
+def curves(found: Race, roofs: Roofs | None) -> None:
     """Time over size."""
-    rows = race.rows(found, limits)
+    rows = race.rows(found, roofs)
     st.markdown(f"**{found.operation}: time of a call in us, over the elements**")
     spec = lines(rows, "elements", "us", "who", are_logarithmic=True)
     st.vega_lite_chart(spec=spec, key="race_curve", height=HEIGHT, alt=race.sentence(found))

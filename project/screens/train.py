@@ -12,9 +12,12 @@ from ..components.board import board
 from ..frame import Shown, mistake, show
 from ..views import train
 from ..views.curves import lines
-from ..views.train import Curve, Run, Settings
+from ..views.train import Curve, Settings
+from ..views.training import PATIENCE_S, Training
+from ..views.training import command as training_command
 
 EVERY_S = 0.4  # between two slices, while the page is free to answer
+COMPILING_S = 0.8  # between two looks at whether the first kernels are there
 MOST_RUNS = 4  # that a session keeps, to go on with
 HEIGHT = 260  # of the curve, in pixels
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
@@ -26,16 +29,19 @@ def page() -> None:
     st.write("A small network learns by the loop that anybody would write. It can be stopped, and goes on where it stood.")
     settings, epochs = choose()
     try:
-        run = run_of(settings)
+        training = training_of(settings)
+        training.prepare(epochs)
+        is_ready = training.wait(PATIENCE_S if training.seen is None else 0)
     except MinifuseError as error:
         mistake(error)
         return
     state = st.session_state
     if state.get("train_running") != settings:
         state["train_running"] = None
-    buttons(run, epochs)
-    is_running = state["train_running"] is not None
-    st.fragment(live, run_every=EVERY_S if is_running else None)(run, epochs)
+    buttons(training, epochs)
+    is_asked = not is_ready or state["train_running"] is not None
+    every = EVERY_S if is_asked else None
+    st.fragment(live, run_every=every if training.seen else COMPILING_S)(training, epochs, is_asked)
 
 
 def choose() -> tuple[Settings, int]:
@@ -60,45 +66,37 @@ def choose() -> tuple[Settings, int]:
     return Settings(data, backend, count, hidden, activation, optimizer, rate, batch, int(seed)), epochs
 
 
-def run_of(settings: Settings) -> Run:
+def training_of(settings: Settings) -> Training:
     """The run of these settings in this session: one that is kept, or a new one."""
-    runs: dict[Settings, Run] = st.session_state.setdefault("train_runs", {})
-    runs[settings] = runs.pop(settings) if settings in runs else train.begin(settings)
-    while len(runs) > MOST_RUNS:
-        del runs[next(iter(runs))]
-    return runs[settings]
+    kept: dict[Settings, Training] = st.session_state.setdefault("train_runs", {})
+    kept[settings] = kept.pop(settings) if settings in kept else Training(train.begin(settings))
+    while len(kept) > MOST_RUNS:
+        del kept[next(iter(kept))]
+    return kept[settings]
 
 
-def buttons(run: Run, epochs: int) -> None:
+def buttons(training: Training, epochs: int) -> None:
     """Go on, stop, start over, keep."""
-    is_running, is_done = st.session_state["train_running"] is not None, run.epochs >= epochs
+    run, is_running = training.run, st.session_state["train_running"] is not None
+    has_begun, wide = bool(run.steps or is_running), dict[str, Any](width="stretch")
     one, two, three, four = st.columns(4)
-    name = "Go on" if run.steps else "Train"
     one.button(
-        name, on_click=start, args=(run,), key="train_start", disabled=is_running or is_done, type="primary", width="stretch"
+        "Go on" if run.steps else "Train",
+        on_click=start,
+        args=(training,),
+        key="train_start",
+        disabled=is_running or run.epochs >= epochs,
+        type="primary",
+        **wide,
     )
-    two.button("Stop", on_click=stop, key="train_stop", disabled=not is_running, width="stretch")
-    three.button(
-        "Start over",
-        on_click=start_over,
-        args=(run,),
-        key="train_over",
-        disabled=not (run.steps or is_running),
-        width="stretch",
-    )
-    four.button(
-        "Keep to compare",
-        on_click=keep,
-        args=(run,),
-        key="train_keep",
-        disabled=not (run.losses or is_running),
-        width="stretch",
-    )
+    two.button("Stop", on_click=stop, key="train_stop", disabled=not is_running, **wide)
+    three.button("Start over", on_click=start_over, args=(training,), key="train_over", disabled=not has_begun, **wide)
+    four.button("Keep to compare", on_click=keep, args=(training,), key="train_keep", disabled=not has_begun, **wide)
 
 
-def start(run: Run) -> None:
+def start(training: Training) -> None:
     """Train on."""
-    st.session_state["train_running"] = run.settings
+    st.session_state["train_running"] = training.run.settings
 
 
 def stop() -> None:
@@ -106,40 +104,59 @@ def stop() -> None:
     st.session_state["train_running"] = None
 
 
-def start_over(run: Run) -> None:
+def start_over(training: Training) -> None:
     """Forget what was learned."""
-    st.session_state["train_runs"].pop(run.settings, None)
+    st.session_state["train_runs"].pop(training.run.settings, None)
     stop()
 
 
-def keep(run: Run) -> None:
+def keep(training: Training) -> None:
     """Keep the curve of a run, to see another beside it."""
-    if run.losses:
-        st.session_state["train_kept"] = train.curve(run)
+    if training.seen and training.seen.curve.losses:
+        st.session_state["train_kept"] = training.seen.curve
 
 
-def live(run: Run, epochs: int) -> None:
-    """Train for a slice, if asked to, and show where the run stands."""
-    is_running = st.session_state.get("train_running") == run.settings
-    if is_running and not train.advance(run, epochs):
+def live(training: Training, epochs: int, is_asked: bool) -> None:
+    """Train for a slice, if asked to, and show where the run stands; `is_asked` again and again until a slice has ended."""
+    chosen = st.session_state.get("board-train", {}).get("chosen")
+    is_running = st.session_state.get("train_running") == training.run.settings
+    try:
+        if training.seen is None and not training.wait(0):
+            st.status("The kernels of this network are compiled, once")
+            return
+        training.look(epochs, chosen)  # the slice before, if it ended in the meantime
+        if is_running:
+            training.go(epochs)
+        is_idle = training.wait()
+    except MinifuseError as error:
+        stop()
+        mistake(error)
+        return
+    if is_asked and is_idle and (not is_running or training.run.epochs >= epochs):
         stop()
         st.rerun()
-    st.progress(run.share(epochs), f"{min(run.epochs, epochs)} of {epochs} epochs, {run.steps:,} steps")
-    now: Curve = train.curve(run)
+    seen = training.look(epochs, chosen)
+    st.progress(seen.share, f"{min(seen.epochs, epochs)} of {epochs} epochs, {seen.steps:,} steps{under_way(training)}")
     left, right = st.columns([2, 1], gap="medium")
     with right:
-        curves(now, st.session_state.get("train_kept"))
-        if is_running:
-            frame.facts(train.facts(run))
+        curves(seen.curve, st.session_state.get("train_kept"))
+        if is_asked:
+            frame.facts(seen.facts)
     with left:
-        chosen = st.session_state.get("board-train", {}).get("chosen")
-        picture = train.picture(run, chosen)
-        if is_running:
-            board(picture, key="board-train")
+        if is_asked:
+            board(seen.picture, key="board-train")
             return
-        show(Shown("train", picture, train.facts(run)))
+        command = training_command(training.run.settings, max(seen.epochs, 1))
+        show(Shown("train", seen.picture, seen.facts, command=command))
     with st.expander("The source that runs"):
-        frame.source(Shown("train", picture, (), train.source(run), "The body of the loop"))
+        frame.source(Shown("train", seen.picture, (), train.source(training.run), "The body of the loop"))
+
+
+def under_way(training: Training) -> str:
+    """What the page waits for, if a step takes longer than it does."""
+    if training.is_idle:
+        return ""
+    return "; a step is under way" if training.run.times else "; the first step is under way, and makes its kernels"
 
 
 def curves(now: Curve, kept: Curve | None) -> None:

@@ -272,3 +272,9 @@ def shortened(array: Array) -> str:
 def is_right(found: Walked) -> bool:
     """Whether gradients are what differences say, to the digits that those have."""
     return all(np.allclose(a, b, rtol=1e-5, atol=1e-6) for a, b in zip(found.gradients, found.differences, strict=True))
+
+
+def command(found: Walked) -> str:
+    """The line on a terminal that walks the same."""
+    shapes = ",".join("x".join(map(str, shape)) for shape in found.example.shapes(found.size))
+    return f"minifuse grad project/views/functions.py:{found.example.function.__name__} --shape {shapes}"

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from shlex import quote
 from typing import Any
 
 import minifuse as mf
@@ -287,3 +288,11 @@ def total(found: Broadcasted, k: int, readers: Sequence[Position]) -> str:
         f"{found.values[1 - k][other.position(index)]:g}" if found.operation == "*" else "1" for index in readers[:TERMS]
     ]
     return " + ".join([*terms, "..."] if len(readers) > TERMS else terms)
+
+
+def command(x: Shape, y: Shape, operation: str = "x + y", chosen: Position | None = None) -> str:
+    """The line on a terminal that tells the same."""
+    shapes = [quote(",".join(map(str, shape))) for shape in (x, y)]
+    others = f" --operation {quote(operation)}" if operation != next(iter(OPERATIONS)) else ""
+    others += "" if chosen is None else f" --element {quote(','.join(map(str, chosen)))}"
+    return f"minifuse layout --shape {shapes[0]} --with {shapes[1]}{others}"

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#888888")
-DASHES = ([1, 0], [6, 4], [2, 3], [10, 3], [4, 2])
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#888888", "#A6761D")
+DASHES = ([1, 0], [6, 4], [2, 3], [10, 3], [4, 2], [8, 2, 2, 2])
 MOST_POINTS = 5000
 POWER = "'2^' + format(log(datum.value) / LN2, 'd')"  # what stands at a mark of a logarithmic axis
 

@@ -140,6 +140,28 @@ def chain(text: str) -> tuple[Call | Index, ...]:
     return tuple(steps)
 
 
+def checked(text: str, sizes: Sequence[int]) -> tuple[int, ...]:
+    """What was typed as an index into a shape.
+
+    Raises
+    ------
+    InputError
+        It is no index, or none of this shape.
+
+    Examples
+    --------
+    >>> checked("1, 2", (2, 3))
+    (1, 2)
+    """
+    index = shape(text)
+    if len(index) != len(sizes):
+        raise InputError(text, 0, f"{len(index)} numbers for shape {tuple(sizes)}; expected one a dim")
+    for d, (i, n) in enumerate(zip(index, sizes, strict=True)):
+        if i >= n:
+            raise InputError(text, 0, f"{i} in dim {d} of shape {tuple(sizes)}; expected less than {n}")
+    return index
+
+
 class Words:
     """A text, taken word by word."""
 

@@ -7,7 +7,7 @@ TRACED, DERIVED, MEASURED, THEORY = "TRACED", "DERIVED", "MEASURED", "THEORY"
 MEANINGS = {
     TRACED: "it ran, lane by lane, and this was counted",
     DERIVED: "it follows from what ran, or from the layout, by a rule",
-    MEASURED: "a benchmark took this time, on a device and a date that the result file names",
+    MEASURED: "hardware took this time or counted this, on a device and a date that the result file names",
     THEORY: "this is what the hardware's data sheet says",
 }
 

@@ -1,68 +1,66 @@
 """Map, zip, reduce: for one cell of the output, the cells that are read for it, in order, and how they become one number.
 
-The python backend reads from memory that takes notes; the kernels of the cuda backend run in the interpreter. The parallel
-backend compiles its loops, where nothing can be watched, so it is left out.
+What a cell is made of is found out by `minifuse.cli.origins`, which runs the backends' own code on names instead of numbers,
+and says the same on a terminal (`minifuse trace --cell`). Here it becomes a picture. Of what is large a part is drawn.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-import minifuse as mf
-from minifuse.backends.operand import Operand
 from minifuse.backends.python import PythonBackend
+from minifuse.cli.cells import CAVEAT, POOL, few, memory_of
+from minifuse.cli.subjects import folding
 from minifuse.errors import MinifuseError
-from minifuse.launches import launches_of
-from minifuse.layout import Layout, row_major
 from minifuse.operators import TABLE
+from minifuse.origins import BACKENDS, CellRead, Origin, Part, Stage, Tree, all_stages, given, origin_of, stored
 
 from .facts import DERIVED, TRACED, Fact, Line
-from .lives import Lives, counted, lives_of, source_of
 from .picture import CHOSEN, LOAD, OTHER, SHARED, STORE, Cell, Frame, Grid, Picture, ribbon
-from .places import place
-from .threads import accesses
+from .sources import lines_of
 
-MOST, MOST_FRAMES, WARP = 512, 24, 32  # elements; frames of reading
-BACKENDS = ("cuda", "python")
-Shape = tuple[int, int]
+__all__ = ["BACKENDS", "SIZES", "SUBJECTS", "Folded", "command", "facts", "folded", "picture"]
+
+MOST, MOST_FRAMES = 512, 24  # elements that are all drawn; frames of reading
+MOST_READS, MOST_STAGE = 128, 64  # elements of a large input that are drawn, and numbers of a stage
+ASKED, SINGLE = "rows and columns as chosen", "a single number"
+SIZES: dict[str, tuple[int, ...] | None] = {
+    ASKED: None,
+    SINGLE: (),
+    "16 x 65,536: rows in pieces": (16, 65536),
+    "1,024 x 256: columns in pieces": (1024, 256),
+}
+Shape = tuple[int, ...]
 
 
 class Subject(NamedTuple):
-    """An operation: its word in the table of operators, the dims that it folds, and how the library is asked for it."""
+    """An operation, as `minifuse trace` names it, and the dim that it folds."""
 
-    operator: str
-    dims: tuple[int, ...]
-    operation: Any
+    name: str
+    dim: int | None = None
+
+    @property
+    def is_fold(self) -> bool:
+        """Whether it makes fewer elements of many."""
+        return self.name not in TABLE
+
+    def of(self, shape: Shape) -> Any:
+        """The function of tensors; a single number has no dim to choose."""
+        return folding(self.name, self.dim if shape else None) if self.is_fold else TABLE[self.name]
 
 
 SUBJECTS = {
-    "reduce: the sum of each row": Subject("add", (1,), lambda x: x.sum(1)),
-    "reduce: the sum of each column": Subject("add", (0,), lambda x: x.sum(0)),
-    "reduce: the sum of all": Subject("add", (0, 1), lambda x: x.sum()),
-    "map: -x": Subject("neg", (), lambda x: -x),
-    "zip: x + y, y in one row": Subject("add", (), lambda x, y: x + y),
+    "reduce: the sum of each row": Subject("sum", 1),
+    "reduce: the sum of each column": Subject("sum", 0),
+    "reduce: the sum of all": Subject("sum"),
+    "reduce: the largest of each row": Subject("max", 1),
+    "reduce: the largest of each column": Subject("max", 0),
+    "map: -x": Subject("neg"),
+    "zip: x + y, y in one row": Subject("add"),
 }
-
-
-class Read(NamedTuple):
-    """An element that is read for the chosen cell."""
-
-    array: str
-    element: int
-    thread: int
-    """0 where there are no threads."""
-    turn: int
-    """How many its thread had read before for this cell; a vector load has one turn."""
-
-
-class Stage(NamedTuple):
-    """One step of the reduction tree: what was done, and the number that each thread, or warp, then has."""
-
-    title: str
-    values: tuple[float, ...]
-    kind: str
 
 
 @dataclass(frozen=True)
@@ -71,203 +69,240 @@ class Folded:
 
     subject: str
     shape: Shape
-    backend: str
-    cell: int
-    reads: tuple[Read, ...]
-    stages: tuple[Stage, ...]
-    result: float
+    origin: Origin
+    arrays: dict[str, Any]
+    """The memory of the inputs."""
+    values: tuple[float, ...]
+    """Of each part of the tree, in float64."""
+    stored: float | None
+    """By the backend itself; None where that would take long."""
     expected: float
-    lives: Lives | None
-    source: tuple[Line, ...]
+    piece: int
+    cells: int
+    """Of the output; without any there is nothing to follow."""
 
     @property
-    def is_zip(self) -> bool:
-        """Whether there is a second input."""
-        return self.subject.startswith("zip")
+    def backend(self) -> str:
+        """The backend that was asked."""
+        return self.origin.backend
+
+    @property
+    def cell(self) -> int:
+        """The cell of the output."""
+        return self.origin.cell
+
+    @property
+    def result(self) -> float:
+        """What is in the cell."""
+        return self.values[-1] if self.stored is None else self.stored
+
+    @property
+    def is_large(self) -> bool:
+        """Whether only a part can be drawn."""
+        return prod(self.shape) > MOST
+
+    @cached_property
+    def pieces(self) -> int:
+        """How many results of earlier launches the last one combines."""
+        return len(given(self.origin.tree))
+
+    @cached_property
+    def reads(self) -> tuple[CellRead, ...]:
+        """What is read, in order; where the fold is in pieces, for the chosen one."""
+        tree, pieces = self.origin.tree, given(self.origin.tree)
+        if not pieces:
+            return self.origin.reads
+        wanted = {pieces[self.piece]}
+        for k in range(pieces[self.piece], -1, -1):
+            if k in wanted:
+                wanted.update(tree.parts[k].parts)
+        elements = {(tree.parts[k].array, tree.parts[k].element) for k in wanted if tree.parts[k].is_element}
+        return tuple(read for read in self.origin.reads if (read.array, read.element) in elements)
+
+    @cached_property
+    def by_element(self) -> dict[tuple[str, int], list[tuple[int, CellRead]]]:
+        """The reads of each element, with their numbers."""
+        found = dict[tuple[str, int], list[tuple[int, CellRead]]]()
+        for order, read in enumerate(self.reads, start=1):
+            found.setdefault((read.array, read.element), []).append((order, read))
+        return found
+
+    @cached_property
+    def stages(self) -> list[Stage]:
+        """The steps of the tree."""
+        return all_stages(self.origin.tree, self.piece)
 
 
-class Noted:
-    """Memory that takes down which of its elements are read and written, in order."""
-
-    def __init__(self, name: str, data: Any, log: list[tuple[str, int, bool]]) -> None:
-        self.name, self.data, self.log, self.dtype = name, data, log, data.dtype
-
-    def __getitem__(self, k: int) -> Any:
-        self.log.append((self.name, int(k), False))
-        return self.data[k]
-
-    def __setitem__(self, k: int, value: Any) -> None:
-        self.log.append((self.name, int(k), True))
-        self.data[k] = value
-
-
-def folded(subject: str, shape: Shape, backend: str, cell: int = 0) -> Folded:
-    """Run an operation, and look at one cell of its output; the nearest that exists is taken.
+def folded(subject: str, shape: Shape, backend: str, cell: int = 0, piece: int = 0) -> Folded:
+    """Follow one cell of an operation's output; the nearest cell, and the nearest piece, that exists is taken.
 
     Raises
     ------
     MinifuseError
-        The shape has no elements, or more than can be drawn.
+        The output has no cells, or there are more elements than can be drawn, in a shape that is none of SIZES.
     """
-    if not 0 < prod(shape) <= MOST:
-        raise MinifuseError(f"{prod(shape):,} elements; expected 1 to {MOST}, so that each can be seen")
-    about = SUBJECTS[subject]
-    x = np.arange(1, prod(shape) + 1, dtype=np.float32).reshape(shape)  # sums are exact
-    kept = tuple(1 if d in about.dims else n for d, n in enumerate(shape))
-    cell = max(0, min(cell, prod(kept) - 1))
-    expected = x.sum(about.dims) if about.dims else -x if subject.startswith("map") else x + x[0]
-    value = float(np.reshape(expected, -1)[cell])
-    if backend == "python":
-        return by_python(subject, shape, kept, cell, x, value)
-    return by_cuda(subject, shape, cell, x, value)
+    about, count = SUBJECTS[subject], prod(shape)
+    if count > MOST and shape not in SIZES.values():
+        raise MinifuseError(f"{count:,} elements; expected at most {MOST}, so that each can be seen")
+    if count > MOST and about.dim is None:
+        raise MinifuseError(
+            "a large size shows folds of rows or columns, since each cell of them has at most 65,536 elements"
+        )
+    x = (np.arange(count) % 8 if count > MOST else np.arange(1, count + 1)).astype(np.float32).reshape(shape)
+    arrays = [x, np.arange(1, prod(shape[1:]) + 1, dtype=np.float32).reshape(shape[1:])][: 1 + (about.name == "add")]
+    if about.name == "max" and shape and shape[about.dim or 0] == 0:
+        raise MinifuseError(f"the largest of no elements does not exist: the shape is {shape}")
+    expected = expected_of(about, arrays)
+    memory = memory_of(arrays)
+    if not expected.size:
+        return Folded(subject, shape, Origin(backend, 0, Tree((Part(),)), (), ()), memory, (0.0,), None, 0.0, 0, 0)
+    cell, function = max(0, min(cell, expected.size - 1)), about.of(shape)
+    origin = origin_of(function, arrays, backend, cell)
+    values = tuple(float(value) for value in origin.tree.values(memory))
+    piece = max(0, min(piece, len(given(origin.tree)) - 1))
+    found = stored(function, arrays, backend, cell)
+    return Folded(subject, shape, origin, memory, values, found, float(expected.reshape(-1)[cell]), piece, expected.size)
 
 
-def by_python(subject: str, shape: Shape, kept: tuple[int, ...], cell: int, x: Any, expected: float) -> Folded:
-    """On the python backend, with memory that takes notes."""
-    about, log = SUBJECTS[subject], list[tuple[str, int, bool]]()
-    out = np.zeros(prod(kept), np.float32)
-    operand = Operand(Noted("in0", x.reshape(-1), log), row_major(shape))  # type: ignore[arg-type]
-    target = Operand(Noted("out0", out, log), row_major(kept))  # type: ignore[arg-type]
-    backend, operator = PythonBackend(), TABLE[about.operator]
-    if about.dims:
-        backend.reduce(operator, operand, target, about.dims)
-    elif subject.startswith("map"):
-        backend.map(operator, operand, target)
-    else:
-        row = Operand(Noted("in1", x[0].copy(), log), Layout(shape, (0, 1), 0))  # type: ignore[arg-type]
-        backend.zip(operator, operand, row, target)
-    end = next(k for k, (name, element, is_store) in enumerate(log) if is_store and element == cell)
-    begin = max([k + 1 for k, (_, _, is_store) in enumerate(log[:end]) if is_store], default=0)
-    reads = tuple(Read(name, element, 0, turn) for turn, (name, element, _) in enumerate(log[begin:end]))
-    return Folded(subject, shape, "python", cell, reads, (), float(out[cell]), expected, None, ())
+def expected_of(about: Subject, arrays: list[Any]) -> Any:
+    """What NumPy makes of it, in float64."""
+    x, *others = [array.astype(np.float64) for array in arrays]
+    if not about.is_fold:
+        return np.asarray(x + others[0] if others else -x)
+    return np.asarray(getattr(x, about.name)(axis=about.dim if x.shape else None))
 
 
-def by_cuda(subject: str, shape: Shape, cell: int, x: Any, expected: float) -> Folded:
-    """On the cuda backend, in the interpreter."""
-    inputs = [mf.tensor(x, backend="python")]
-    if subject.startswith("zip"):
-        inputs.append(mf.tensor(x[0].copy(), backend="python"))
-    (plan,) = launches_of(SUBJECTS[subject].operation, *inputs)
-    lives = lives_of(plan, 0)
-    store = next(a for a in accesses(lives.trace) if a.is_store and a.element == cell)
-    if store.thread[0]:
-        lives = lives_of(plan, store.thread[0])
-    wanted, turns, reads = behind(subject, shape, cell), dict[int, dict[int, int]](), list[Read]()
-    for access in accesses(lives.trace):
-        if access.thread[0] == lives.block and not access.is_store and access.element in wanted.get(access.array, ()):
-            events = turns.setdefault(access.thread[1], {})
-            reads.append(Read(access.array, access.element, access.thread[1], events.setdefault(access.event, len(events))))
-    text = "\n".join(source_of(plan).values())
-    stages = tree(lives, text, store.thread[1]) if SUBJECTS[subject].dims else ()
-    result = float(lives.trace.outputs["out0"].reshape(-1)[cell])
-    ran = {step.line: 0 for step in lives.steps[store.thread[1]]}
-    for steps in lives.steps.values():
-        for line in {step.line for step in steps} & set(ran):
-            ran[line] += 1
-    source = tuple(counted(plan, lives.trace, ran))
-    return Folded(subject, shape, "cuda", cell, tuple(reads), stages, result, expected, lives, source)
+def command(seen: Folded) -> str:
+    """The line for a terminal that tells the same."""
+    about, sizes = SUBJECTS[seen.subject], ",".join(map(str, seen.shape)) or '""'
+    shapes = f"--shape {sizes}" + (
+        f" --shape {','.join(map(str, seen.shape[1:])) or chr(34) * 2}" if about.name == "add" else ""
+    )
+    dim = f" --dim {about.dim}" if about.dim is not None and seen.shape else ""
+    return f"minifuse trace {about.name} {shapes}{dim} --cell {seen.cell} --backend {seen.backend}"
 
 
-def behind(subject: str, shape: Shape, cell: int) -> dict[str, set[int]]:
-    """The elements of each input that belong to a cell of the output, by the shapes alone."""
-    elements, dims = np.arange(prod(shape)).reshape(shape), SUBJECTS[subject].dims
-    if dims:
-        rows = np.moveaxis(elements, dims, tuple(range(-len(dims), 0))).reshape(-1, prod(shape[d] for d in dims))
-        return {"in0": set(rows[cell].tolist())}
-    return {"in0": {cell}, "in1": {cell % shape[1]}} if subject.startswith("zip") else {"in0": {cell}}
+# The source.
 
 
-def tree(lives: Lives, text: str, thread: int) -> tuple[Stage, ...]:
-    """From what each thread has to one number, in the order of `fold_along_x` or `fold_along_y`."""
-    x, y = lives.trace.block[:2]
-    way = "x" if "fold_along_x(" in text else "y" if "fold_along_y(" in text else ""
-    at = place(thread, lives.trace.block)
-    among = [at[1] * x + k for k in range(x)] if way == "x" else [k * x + at[0] for k in range(y)] if way else [thread]
-    lines = text.split("\n")
-    values = [partial(lives, t, lines) for t in among]
-    stages = [Stage("what each thread has", tuple(values), "")]
-    if way == "x":
-        stages += shuffles(values, min(x, WARP))
-        if x > WARP:
-            warps = stages[-1].values
-            stages.append(Stage("in shared memory: what each warp has", warps, SHARED))
-            stages += shuffles(list(warps), len(warps))
-    elif way == "y":
-        stages[0] = Stage("in shared memory: what each thread has", tuple(values), SHARED)
-        stages += [
-            Stage(f"after the thread at y = {k}", (float(np.sum(values[: k + 1], dtype=np.float32)),), OTHER)
-            for k in range(1, y)
-        ]
-    return tuple(stages)
+def source(seen: Folded) -> list[Line]:
+    """What ran: the kernel of each launch, or the loop of the python backend, with the reads for this cell at each line."""
+    found, counts = dict[tuple[tuple[int, str], ...], None](), dict[tuple[tuple[int, str], ...], dict[int, dict[str, int]]]()
+    working = [ran for ran in seen.origin.ran if any(map(ran.ledger.join_of, ran.below))] or seen.origin.ran  # not copies
+    for k, ran in enumerate(working, start=1):
+        kind, now = f"launch {k}" if len(working) > 1 else "reads", dict[int, int]()
+        for read in ran.reads:
+            now[read.line] = now.get(read.line, 0) + 1
+        text = tuple(ran.text.items()) if ran.text else loop_with(set(now))
+        found[text] = None
+        at = counts.setdefault(text, {})
+        for line, count in now.items():
+            at.setdefault(line, {})[kind] = count
+    return [Line(n, line, tuple(counts[text].get(n, {}).items())) for text in found for n, line in text]
 
 
-def shuffles(values: list[float], width: int) -> list[Stage]:
-    """Halves of each run of `width` numbers are added, until one is left of each."""
-    runs, stages, half = np.array(values, np.float32).reshape(-1, width), list[Stage](), width // 2
-    while half:
-        runs = runs[:, :half] + runs[:, half : 2 * half]
-        stages.append(Stage(f"shuffle: each lane adds that of lane ^ {half}", tuple(runs.reshape(-1).tolist()), OTHER))
-        half //= 2
-    return stages
+def loop_with(lines: set[int]) -> tuple[tuple[int, str], ...]:
+    """The loop of the python backend that has some lines."""
+    loops = [lines_of(loop) for loop in (PythonBackend.map, PythonBackend.zip, PythonBackend.reduce)]
+    return next((tuple((x.number, x.text) for x in loop) for loop in loops if lines & {x.number for x in loop}), ())
 
 
-def partial(lives: Lives, thread: int, lines: list[str]) -> float:
-    """The name `fold0` of a thread, before it is told to others."""
-    found = 0.0
-    for step in lives.steps[thread]:
-        if "fold_along" in lines[step.line - 1]:
-            break
-        found = float(dict(step.values).get("fold0", found))
-    return found
+# The picture.
 
 
 def picture(seen: Folded) -> Picture:
     """The inputs with what is read, the tree, the output; in frames, turn by turn."""
-    order = {(read.array, read.element): k for k, read in enumerate(seen.reads, start=1)}
-    by = {(read.array, read.element): read.thread for read in seen.reads}
-    sizes = {"in0": prod(seen.shape)} | ({"in1": seen.shape[1]} if seen.is_zip else {})
-    grids = list[Grid]()
-    for name, size in sizes.items():
-        cells = list[Cell]()
-        for e in range(size):
-            where = f"{name}, row {e // seen.shape[1]}, column {e % seen.shape[1]}, value {e + 1}"
-            is_read = (name, e) in order
-            who = f" by thread {by[name, e]}" if is_read and seen.lives else ""
-            words = f"read number {order[name, e]}{who}" if is_read else "not read for this cell"
-            links = (f"{name}.{e}", *([f"t{by[name, e]}"] if is_read else []))
-            cells.append(Cell(0, 0, str(order.get((name, e), "")), f"{where}: {words}", LOAD if is_read else "", links))
-        grids.append(ribbon(name, f"{name}: in which order it is read", cells, seen.shape[1]))
-    grids += [stage_grid(k, stage) for k, stage in enumerate(seen.stages)]
-    kind, label = STORE, f"out0, cell {seen.cell}, value {seen.result:g}"
-    grids.append(Grid("out0", f"out0, cell {seen.cell}", 1, 1, (Cell(0, 0, f"{seen.result:g}", label, kind, ("out",)),)))
-    return Picture(sentence(seen), tuple(grids), tuple(frames(seen)))
+    grids = [drawn_part(seen)] if seen.is_large else [whole(seen, name) for name in seen.arrays]
+    grids += [stage_grid(seen, k, stage) for k, stage in enumerate(seen.stages) if has_stages(seen)]
+    if not seen.cells:
+        return Picture(sentence(seen), (*grids, Grid("out0", "out0 has no cells", 1, 1, ())))
+    label = f"out0, cell {seen.cell}, value {seen.result:g}"
+    grids.append(Grid("out0", f"out0, cell {seen.cell}", 1, 1, (Cell(0, 0, f"{seen.result:g}", label, STORE, ("out",)),)))
+    return Picture(sentence(seen), tuple(grids), tuple(frames(seen)), ((OTHER, "combined of two"), (STORE, "is the result")))
 
 
-def stage_grid(k: int, stage: Stage) -> Grid:
-    """One stage of the tree, 8 numbers a row."""
-    cells = [
-        Cell(0, 0, f"{value:g}", f"{stage.title}: number {n}, {value:g}", stage.kind, (f"s{k}.{n}",))
-        for n, value in enumerate(stage.values)
-    ]
-    return ribbon(f"stage{k}", stage.title, cells, min(8, len(cells)))
+def has_stages(seen: Folded) -> bool:
+    """Whether several numbers meet on the way."""
+    return len(seen.stages) > 1
+
+
+def who(seen: Folded, read: CellRead) -> str:
+    """Who reads, in words."""
+    if seen.backend == "cuda":
+        several = len(seen.origin.ran[0].chosen) > 1
+        return f"thread {read.who[1]}" + f" of block {read.who[0]}" * several
+    return "the loop"
+
+
+def read_cell(seen: Folded, name: str, element: int, reads: list[tuple[int, CellRead]]) -> Cell:
+    """An element of an input."""
+    columns = seen.shape[-1] if len(seen.shape) > 1 and name == "in0" else max(len(seen.arrays[name]), 1)
+    place = f"row {element // columns}, column {element % columns}" if name == "in0" else f"element {element}"
+    where = f"{name}, {place}, value {seen.arrays[name][element]:g}"
+    if not reads:
+        return Cell(0, 0, "", f"{where}: not read for this cell", "", (f"{name}.{element}",))
+    order, read = reads[0]
+    words = f"read by {who(seen, read)}, its turn {read.turn + 1}" if seen.backend == "cuda" else f"read number {order}"
+    text = str(read.who[1]) if seen.backend == "cuda" else str(order)
+    return Cell(0, 0, text, f"{where}: {words}", LOAD, (f"{name}.{element}", f"t{read.who[0]}.{read.who[1]}"))
+
+
+def says(seen: Folded) -> str:
+    """What stands in the cells of an input."""
+    return "which thread reads it" if seen.backend == "cuda" else "in which order it is read"
+
+
+def whole(seen: Folded, name: str) -> Grid:
+    """All elements of an input."""
+    read, size = seen.by_element, len(seen.arrays[name])
+    cells = [read_cell(seen, name, e, read.get((name, e), [])) for e in range(size)]
+    return ribbon(name, f"{name}: {says(seen)}" if size else f"{name} has no elements", cells, max((1, *seen.shape[-1:])))
+
+
+def drawn_part(seen: Folded) -> Grid:
+    """Of a large input the first elements that are read."""
+    read = seen.by_element
+    shown = sorted(read)[:MOST_READS]
+    cells = [read_cell(seen, name, e, read[name, e]) for name, e in shown]
+    of = f", for piece {seen.piece} of {seen.pieces}" if seen.pieces else ""
+    title = f"in0: the first {len(cells):,} of {len(read):,} elements that are read{of}, and {says(seen)}"
+    return ribbon("in0", title, cells, 8)
+
+
+def stage_grid(seen: Folded, k: int, stage: Stage) -> Grid:
+    """One stage of the tree, 8 numbers a row; 16 where there are many."""
+    kind, cells = SHARED if stage.is_shared else OTHER if k else "", list[Cell]()
+    for n, at in enumerate(stage.parts[:MOST_STAGE]):
+        part = seen.origin.tree.parts[at]
+        maker = f", of thread {part.who[1]} of block {part.who[0]}" if part.operator and seen.backend == "cuda" else ""
+        label = f"{stage.title}: number {n}{maker}, {seen.values[at]:g}"
+        links = (f"s{k}.{n}", f"t{part.who[0]}.{part.who[1]}") if maker and k == 0 else (f"s{k}.{n}",)
+        cells.append(Cell(0, 0, f"{seen.values[at]:g}", label, kind, links))
+    where = f"launch {stage.launch + 1}, " if seen.pieces else ""
+    of = f", the first {MOST_STAGE} of {len(stage.parts)}" if len(stage.parts) > MOST_STAGE else ""
+    return ribbon(f"stage{k}", where + stage.title + of, cells, max(min(8, len(cells)), 1))
 
 
 def frames(seen: Folded) -> list[Frame]:
     """The whole; each turn of reading; each stage."""
-    found, quiet = [Frame(sentence(seen))], {f"{read.array}.{read.element}": "" for read in seen.reads}
-    turns = max(read.turn for read in seen.reads) + 1
+    reads = seen.reads
+    drawn = set(sorted(seen.by_element)[:MOST_READS]) if seen.is_large else set(seen.by_element)
+    found, quiet = [Frame(sentence(seen))], {f"{name}.{element}": "" for name, element in drawn}
+    turns = max((read.turn for read in reads), default=-1) + 1
     at_once = -(-turns // MOST_FRAMES)
-    for turn in range(0, turns, at_once):
-        now = [read for read in seen.reads if turn <= read.turn < turn + at_once]
+    for turn in range(0, turns, max(at_once, 1)):
+        now = [read for read in reads if turn <= read.turn < turn + at_once]
         names = ", ".join(f"{read.array}[{read.element}]" for read in now[:6]) + (" and more" if len(now) > 6 else "")
-        who = f"{len({read.thread for read in now})} threads read" if seen.lives else "the loop reads"
-        who = "1 thread reads" if who.startswith("1 ") else who
-        kinds = quiet | {f"{read.array}.{read.element}": LOAD for read in now}
-        found.append(Frame(f"{turn_named(turn, min(turn + at_once, turns))}: {who} {names}.", tuple(kinds.items())))
-    for k, stage in enumerate(seen.stages):
-        kinds = quiet | {f"s{k}.{n}": CHOSEN for n in range(len(stage.values))}
-        title = stage.title[0].upper() + stage.title[1:]
-        found.append(Frame(f"{title}: {len(stage.values)} numbers.", tuple(kinds.items())))
+        count = len({read.who for read in now})
+        by = f"{count} thread{'s read' if count > 1 else ' reads'}" if seen.backend == "cuda" else "the loop reads"
+        lit = {f"{r.array}.{r.element}": LOAD for r in now if (r.array, r.element) in drawn}
+        found.append(Frame(f"{turn_named(turn, min(turn + at_once, turns))}: {by} {names}.", tuple((quiet | lit).items())))
+    for k, stage in enumerate(seen.stages if has_stages(seen) else ()):
+        kinds = quiet | {f"s{k}.{n}": CHOSEN for n in range(min(len(stage.parts), MOST_STAGE))}
+        count = len(stage.parts)
+        found.append(
+            Frame(f"{stage.title[0].upper()}{stage.title[1:]}: {count} number{'s' * (count != 1)}.", tuple(kinds.items()))
+        )
     return found
 
 
@@ -278,29 +313,62 @@ def turn_named(first: int, end: int) -> str:
 
 def sentence(seen: Folded) -> str:
     """What is to be seen."""
-    threads = len({read.thread for read in seen.reads})
-    who = f"by {threads} thread{'s' * (threads != 1)}" if seen.lives else "by one loop, one after the other"
-    count = len({(read.array, read.element) for read in seen.reads})
-    times = f" {len(seen.reads)} times" * (len(seen.reads) != count)
-    tail = f", and {len(seen.stages) - 1} steps make one number of them" if len(seen.stages) > 1 else ""
-    return f"For cell {seen.cell} of the output {count} element{'s are' if count != 1 else ' is'} read{times} {who}{tail}."
+    if not seen.cells:
+        return f"An input of shape {seen.shape} gives an output without cells, so nothing is launched and nothing is read."
+    reads = seen.origin.reads
+    count = len({(read.array, read.element) for read in reads})
+    if not count:
+        return f"For cell {seen.cell} of the output nothing is read: it is {seen.result:g}, what no elements add up to."
+    readers = len({(read.launch, read.who) for read in reads})
+    by = f"by {readers:,} thread{'s' * (readers != 1)}" if seen.backend == "cuda" else "by a loop, one after the other"
+    steps = len(seen.stages) - 1
+    tail = f", and {steps} steps make one number of them" if steps and not seen.pieces else ""
+    if seen.pieces:
+        tail = f", in {seen.pieces} pieces, and a second launch makes one number of their results"
+    return f"For cell {seen.cell} of the output {count:,} element{'s are' if count != 1 else ' is'} read {by}{tail}."
+
+
+# Facts.
 
 
 def facts(seen: Folded) -> list[Fact]:
     """What was read, how deep the tree is, and whether it came out right."""
+    origin, reads = seen.origin, seen.origin.reads
+    if not seen.cells:
+        return [Fact("cells of the output", 0, DERIVED, f"of an input of shape {seen.shape}")]
+    order = ", ".join(f"{read.array}[{read.element}]" for read in reads[:24]) or "nothing"
     known = [
-        Fact("reads", len(seen.reads), TRACED, "for this cell"),
-        Fact("in order", ", ".join(f"{r.array}[{r.element}]" for r in seen.reads[:24]), TRACED, "the first 24"),
-        Fact("one after the other", max(read.turn for read in seen.reads) + 1, TRACED, "turns: the longest row of reads"),
-        Fact("the result", f"{seen.result:g}", TRACED, f"NumPy says {seen.expected:g}"),
+        Fact("reads", len(reads), TRACED, "for this cell"),
+        Fact("in order", order, TRACED, "the first 24; threads of a GPU read at the same time"),
+        Fact("one after the other", max((r.turn for r in reads), default=-1) + 1, TRACED, "turns: the longest row of reads"),
+        Fact("depth of the tree", origin.tree.depth(), DERIVED, "operators that wait for one another"),
     ]
-    if seen.lives:
-        kinds = [c.kind for c in seen.lives.trace.collectives if c.block == seen.lives.block]
-        known += [
-            Fact("threads that read", len({read.thread for read in seen.reads}), TRACED),
-            Fact("shuffles", sum(kind.startswith("shfl") for kind in kinds), TRACED, "of all warps of the block"),
-            Fact("barriers", sum(b.block == seen.lives.block for b in seen.lives.trace.barriers), TRACED, "of the block"),
-        ]
-    if seen.stages:
-        known.append(Fact("steps of the tree", len(seen.stages) - 1, DERIVED, "in the order of the kernel's words"))
+    if seen.backend == "cuda":
+        known += on_cuda(seen)
+    if seen.backend == "parallel":
+        known += [Fact("chunks", ", ".join(f"{few(r.chosen)} of {r.total}" for r in origin.ran), DERIVED, POOL)]
+        known += [Fact("the text ran", "as Python", TRACED, CAVEAT)]
+    if seen.pieces:
+        known.append(Fact("pieces", seen.pieces, TRACED, f"the picture has piece {seen.piece}, and the second stage"))
+    if seen.stored is not None:
+        known.append(Fact("the result", f"{seen.stored:g}", TRACED, f"NumPy says {seen.expected:g}"))
+    known.append(Fact("this order in float64", f"{seen.values[-1]:g}", DERIVED, f"NumPy says {seen.expected:g}"))
     return known
+
+
+def on_cuda(seen: Folded) -> list[Fact]:
+    """What only a GPU has."""
+    origin = seen.origin
+    makers = {(r.launch, r.who[0]) for r in origin.reads}
+    launches = [(k, ran.trace) for k, ran in enumerate(origin.ran) if ran.trace is not None]
+    shuffles = sum(c.kind.startswith("shfl") and (k, c.block) in makers for k, trace in launches for c in trace.collectives)
+    barriers = sum((k, b.block) in makers for k, trace in launches for b in trace.barriers)
+    found = [
+        Fact("threads that read", len({(r.launch, r.who) for r in origin.reads}), TRACED),
+        Fact("shuffles", shuffles, TRACED, "of all warps of the blocks that read"),
+        Fact("barriers", barriers, TRACED, "of these blocks"),
+    ]
+    for k, ran in enumerate(origin.ran, start=1):
+        if ran.total > 1:
+            found.append(Fact(f"blocks of launch {k}", f"{few(ran.chosen)} of {ran.total}", TRACED, "that ran"))
+    return found

@@ -1,7 +1,8 @@
 """Fusion: the graph of a function, the kernels that it becomes, and why there are not fewer.
 
 All is read off what would run: `explain` and `source` of the fused function, the steps of its plan, and their expressions.
-Nothing runs. The cuda backend is the one that only takes note of launches, so that its kernels are the same with no GPU.
+Nothing runs, and nothing is compiled: the cuda backend is the one that only takes note of launches, so that its kernels are
+the same with no GPU, and the parallel one binds no kernel.
 """
 
 import inspect
@@ -14,21 +15,26 @@ import numpy as np
 
 import minifuse as mf
 from minifuse import functions as kinds
+from minifuse.backends.base import Backend, Launcher
+from minifuse.backends.parallel.backend import ParallelBackend
+from minifuse.backends.registry import backend_named
 from minifuse.explain import Explanation, Graph, KernelFacts
 from minifuse.explain_page import counted, size
 from minifuse.graph.node import Argument, Node
 from minifuse.graph.steps import NOWHERE, Product
 from minifuse.graph.words import FOLDS, Formula
 from minifuse.kernels import Apply, Constant, Dot, Expression, Fold, Load, Old, Parameter
-from minifuse.launches import NotingBackend, NotingDevice, placed_on
+from minifuse.launches import NotingBackend, NotingDevice
 from minifuse.operators import Operator
 
+from . import decided
 from .facts import DERIVED, Fact, Line
 from .functions import Example
 from .held import expressions_of, held_by_steps, is_free, roots_of
 from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, Cell, Frame, Grid, Picture
 
 BACKENDS = ("python", "parallel", "cuda")
+PLAYS = ("kernel by kernel", "step by step")
 SIZES = (1, 8, 33, 64, 256, 1024)
 MEANS = (
     (LOAD, "is read"),
@@ -38,6 +44,29 @@ MEANS = (
     (CHOSEN, "computed by this kernel"),
 )
 MOST_TEXT = 90  # characters of a formula in a label
+
+
+class PlanningBackend(ParallelBackend):
+    """The parallel backend, whose plans are read and never run: it compiles nothing."""
+
+    def bind(self, *described: Any) -> Launcher:
+        """A launch of nothing."""
+        return lambda *values: None
+
+    def bind_matmul(self, *described: Any) -> Launcher:
+        """The same."""
+        return self.bind()
+
+    def bind_product(self, *described: Any) -> Launcher:
+        """The same."""
+        return self.bind()
+
+
+def planning(name: str) -> Backend:
+    """The backend of a name, for calls that are planned and never run."""
+    if name == "cuda":
+        return NotingBackend(NotingDevice())
+    return PlanningBackend() if name == "parallel" else backend_named(name)
 
 
 @dataclass(frozen=True)
@@ -82,11 +111,8 @@ def taken_apart(example: Example, rows: int, backend: str) -> Taken:
     MinifuseError
         The backend is not there.
     """
-    device = NotingBackend(NotingDevice()) if backend == "cuda" else None
-    placed = [
-        placed_on(device, np.zeros(shape, np.float32)) if device else mf.zeros(*shape, backend=backend)
-        for shape in example.shapes(rows)
-    ]
+    on = planning(backend)
+    placed = [mf.Tensor.from_numpy(np.zeros(shape, np.float32), on) for shape in example.shapes(rows)]
     fused = mf.fuse(example.function)
     entry, _ = fused.entry(tuple(placed), {})
     explained, graph = fused.explain(*placed), Graph(entry.plan, entry.found)
@@ -181,11 +207,16 @@ def word(function: Any) -> str:
 # The picture.
 
 
-def picture(found: Taken) -> Picture:
-    """The graph in layers, each kernel as a grid of what it does, and the merges that were refused."""
+def picture(found: Taken, play: str = PLAYS[0]) -> Picture:
+    """The graph in layers, each kernel as a grid of what it does, and the merges that were refused.
+
+    It plays the kernels, one after the other, or all that was decided on the way to them.
+    """
     grids = [graph_grid(found), *[kernel_grid(found, k) for k in range(len(found.parts))]]
     if found.explained.refusals:
         grids.append(refusal_grid(found))
+    if play == PLAYS[1]:
+        return Picture(sentence(found), tuple(grids), tuple(decided.frames(found)), decided.MEANS)
     return Picture(sentence(found), tuple(grids), tuple(frames(found)), MEANS)
 
 
@@ -283,6 +314,7 @@ def frames(found: Taken) -> list[Frame]:
     for k, (parts, facts) in enumerate(zip(found.parts, found.explained.forward.kernels, strict=True)):
         chosen = [(f"k{k}.{j}", CHOSEN) for j, part in enumerate(parts) if not part.memory]
         chosen += [(f"g{n}", CHOSEN) for n in dict.fromkeys(n for part in parts for n in part.nodes)]
+        chosen += [(f"r{n}", OTHER) for n in range(len(found.explained.refusals))]  # which share links with the graph
         steps.append(Frame(said(k, facts), tuple(chosen)))
     return steps
 
@@ -323,7 +355,13 @@ def facts(found: Taken, chosen: str | None = None) -> list[Fact]:
         Fact(f"launch{k}", kernel.formula, DERIVED, f"{kernel.form}; {size(kernel.nbytes)}")
         for k, kernel in enumerate(now.kernels)
     ]
-    known += [Fact("not merged", f"{no.producer} into {no.consumer}", DERIVED, no.reason) for no in x.refusals]
+    consumers: dict[tuple[str, str], list[str]] = {}
+    for no in x.refusals:
+        consumers.setdefault((no.producer, no.reason), []).append(no.consumer)
+    known += [
+        Fact("not merged", f"{producer} into {', '.join(into)}", DERIVED, reason)
+        for (producer, reason), into in consumers.items()
+    ]
     return known
 
 
@@ -354,9 +392,10 @@ def generated(found: Taken) -> list[Line]:
     return [Line(k, text) for k, text in enumerate(found.source.splitlines(), 1)]
 
 
-def command(found: Taken) -> str:
+def command(found: Taken, play: str = PLAYS[0]) -> str:
     """The same on a terminal."""
     shapes = ",".join("x".join(map(str, shape)) for shape in found.example.shapes(found.size))
     what = f"project/views/functions.py:{found.example.function.__name__}"
     on = f" --backend {found.backend}" if found.backend != "cuda" or "cuda" in mf.backends() else ""
-    return f"minifuse explain {what} --shape {shapes}{on} --source"
+    steps = " --steps" if play == PLAYS[1] else ""
+    return f"minifuse explain {what} --shape {shapes}{on}{steps} --source"

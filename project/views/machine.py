@@ -1,8 +1,11 @@
 """The map's facts: six questions with the pages that answer them, and what this machine has."""
 
+from threading import Timer
 from typing import NamedTuple
 
 from minifuse.cli.doctor import examine
+
+PAUSE_S = 0.5  # before the machine is examined: whoever asks draws the rest of the page first
 
 
 class Question(NamedTuple):
@@ -47,3 +50,33 @@ def machine() -> list[dict[str, str]]:
         for heading, findings in examine().items()
         for finding in findings
     ]
+
+
+class Findings:
+    """What this machine has, looked at by a thread: it takes a second or two, since kernels are compiled and run."""
+
+    def __init__(self) -> None:
+        self._rows: list[dict[str, str]] | None = None
+        self._error: Exception | None = None
+        self._thread = Timer(PAUSE_S, self._look)
+        self._thread.name, self._thread.daemon = "minifuse-doctor", True
+        self._thread.start()
+
+    def _look(self) -> None:
+        try:
+            self._rows = machine()
+        except Exception as error:  # of the page, which is not in this thread
+            self._error = error
+
+    def rows(self, seconds: float) -> list[dict[str, str]] | None:
+        """The findings, or None if they are not there after so many seconds.
+
+        Raises
+        ------
+        Exception
+            The look ended with it.
+        """
+        self._thread.join(seconds)
+        if self._error is not None:
+            raise self._error
+        return self._rows

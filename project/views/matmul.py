@@ -6,8 +6,6 @@ The kernels are the library's own and run lane by lane, with smaller tiles than 
 import linecache
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -18,19 +16,9 @@ from minifuse.errors import MinifuseError, SimtError
 
 from . import memory
 from .facts import DERIVED, TRACED, Fact, Line
-from .matmul_kernels import tiled
+from .matmul_kernels import BROKEN, KERNELS, LADDER, TILES, WHOLE, name_of, smaller, tiled
 from .picture import CHOSEN, LOAD, STORE, Cell, Frame, Grid, Picture
 
-LADDER = ("naive", "shared_tiles", "strips")
-BROKEN = {
-    "first barrier missing": {"first_barrier": False},
-    "second barrier missing": {"second_barrier": False},
-    "guard missing": {"guard": False},
-    "indices swapped": {"swapped": True},
-}
-WHOLE = {"first_barrier": True, "second_barrier": True, "guard": True, "swapped": False}
-KERNELS = (*LADDER, *BROKEN)
-TILES = {4: 2, 9: 3, 16: 4}  # side of a tile -> elements of a strip: strips wants the square of the one to be the other
 MOST = 16  # rows, columns and depth
 
 
@@ -65,24 +53,21 @@ def product(name: str, rows: int, columns: int, depth: int, tile: int = 4) -> Pr
     random = np.random.default_rng(0)
     a, b = random.random((rows, depth), np.float32), random.random((depth, columns), np.float32)
     out = np.zeros((rows, columns), np.float32)
-    down, across = -(-rows // tile), -(-columns // tile)
+    grid, block = launch_of(name, rows, columns, tile)
     if name in BROKEN:
         kernel = tiled(tile, **{**WHOLE, **BROKEN[name]})
-        trace = simt.trace(kernel, (across, down), (tile, tile), out, a, b, rows, columns, depth)
+        trace = simt.trace(kernel, grid, block, out, a, b, rows, columns, depth)
     else:
         kernel = smaller(name, tile)
-        grid = (down, across) if name == "naive" else (across, down)
-        block = (tile * TILES[tile],) if name == "strips" else (tile, tile)
         trace = simt.trace(kernel, grid, block, out.reshape(-1), a.reshape(-1), b.reshape(-1), rows, columns, depth)
     return Product(name, (rows, columns, depth), tile, kernel, trace, bool(np.allclose(out, a @ b, rtol=1e-4)))
 
 
-@cache
-def smaller(name: str, tile: int) -> Callable[..., Any]:
-    """A rung of the ladder with a tile of another size: the same code over other constants."""
-    function: Any = ladder.LADDER[name].function
-    constants = {"TILE": tile, "STRIP": tile, "STRIP_K": TILES[tile]}
-    return FunctionType(function.__code__, {**function.__globals__, **constants}, function.__name__)
+def launch_of(name: str, rows: int, columns: int, tile: int) -> tuple[tuple[int, int], tuple[int, ...]]:
+    """The grid and the block of a kernel."""
+    down, across = -(-rows // tile), -(-columns // tile)
+    grid = (down, across) if name == "naive" else (across, down)
+    return grid, (tile * TILES[tile],) if name == "strips" else (tile, tile)
 
 
 @dataclass(frozen=True)
@@ -247,3 +232,16 @@ def lines(found: Product) -> list[Line]:
     known = memory.lines(found.trace, found.kernel, () if at_fault else ("sectors",))
     counts = {number: (("fault", at_fault.count(number)),) for number in at_fault}
     return [Line(line.number, line.text, counts.get(line.number, line.counts)) for line in known]
+
+
+def command(found: Product) -> str:
+    """The line on a terminal that traces the same product."""
+    rows, columns, depth = found.sizes
+    is_flat, texts = found.name in LADDER, list[str]()
+    for name, (down, across) in {"out": (rows, columns), "a": (rows, depth), "b": (depth, columns)}.items():
+        texts.append(f"{name}={down * across if is_flat else f'{down},{across}'}:float32")
+    texts += [f"M={rows}", f"N={columns}", f"K={depth}"]
+    grid, block = (",".join(map(str, sizes)) for sizes in launch_of(found.name, rows, columns, found.tile))
+    given = " ".join(f"--arg {text}" for text in texts)
+    where = f"project/views/matmul_kernels.py:{name_of(found.name, found.tile)}"
+    return f"minifuse trace {where} --grid {grid} --block {block} {given}"

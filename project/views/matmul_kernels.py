@@ -1,17 +1,40 @@
-"""A product in tiles with each of its safeguards in reach: what the page on products breaks, one at a time.
+"""Products of matrices in small tiles: those of the library, and one with each of its safeguards in reach.
 
-The products that are right are the library's own, in `minifuse.backends.cuda.matmul`.
+The products that are right are the library's own, in `minifuse.backends.cuda.matmul`: the same code over smaller constants.
+What the page on products breaks, one thing at a time, is here. Each kernel has a name with its tile for the command line, as
+in `minifuse trace project/views/matmul_kernels.py:guard_missing_4`.
 """
 
 from collections.abc import Callable
 from functools import cache
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
+from minifuse.backends.cuda import matmul as ladder
 from minifuse.simt import cuda
 
+LADDER = ("naive", "shared_tiles", "strips")
+BROKEN = {
+    "first barrier missing": {"first_barrier": False},
+    "second barrier missing": {"second_barrier": False},
+    "guard missing": {"guard": False},
+    "indices swapped": {"swapped": True},
+}
+WHOLE = {"first_barrier": True, "second_barrier": True, "guard": True, "swapped": False}
+KERNELS = (*LADDER, *BROKEN)
+TILES = {4: 2, 9: 3, 16: 4}  # side of a tile -> elements of a strip: strips wants the square of the one to be the other
+
 f32 = np.float32
+
+
+@cache
+def smaller(name: str, tile: int) -> Callable[..., Any]:
+    """A rung of the ladder with a tile of another size: the same code over other constants."""
+    function: Any = ladder.LADDER[name].function
+    constants = {"TILE": tile, "STRIP": tile, "STRIP_K": TILES[tile]}
+    return FunctionType(function.__code__, {**function.__globals__, **constants}, function.__name__)
 
 
 @cache
@@ -43,3 +66,22 @@ def tiled(tile: int, first_barrier: bool, second_barrier: bool, guard: bool, swa
                 out[i, j] = total
 
     return tiles
+
+
+def called(rung: Callable[..., Any]) -> Callable[..., None]:
+    """A kernel of this file that is a rung of the library: the command line launches what a file has written itself."""
+
+    def product(out: Any, a: Any, b: Any, M: Any, N: Any, K: Any) -> None:  # noqa: N803  the field's names
+        rung(out, a, b, M, N, K)
+
+    return product
+
+
+def name_of(kernel: str, tile: int) -> str:
+    """What a kernel is called on the command line."""
+    return f"{kernel.replace(' ', '_')}_{tile}"
+
+
+for _tile in TILES:
+    globals().update({name_of(name, _tile): called(smaller(name, _tile)) for name in LADDER})
+    globals().update({name_of(name, _tile): tiled(_tile, **{**WHOLE, **change}) for name, change in BROKEN.items()})

@@ -18,13 +18,10 @@ from minifuse.simt.facts import BANKS, LINE, SECTOR, WORD, number_requests
 from minifuse.simt.record import ArrayInfo
 
 from .facts import DERIVED, TRACED, Fact, Line
-from .memory_kernels import TALL as TALL
-from .memory_kernels import strided, tiled
+from .memory_kernels import DTYPES, ELEMENTS, MOST_OFFSET, MOST_STRIDE, NARROW, TALL, WIDEST, strided, tiled
 from .picture import CHOSEN, IDLE, LOAD, SHARED, WASTED, Cell, Frame, Grid, Picture, ribbon
 
 WARP = 32  # lanes
-DTYPES = ("float32", "float64", "int16", "int8")
-MOST_STRIDE, MOST_OFFSET, WIDEST = 32, 63, 40
 COLUMNS = 8  # of the lanes and the banks
 MOST_WHOLE = 4  # cache lines that are drawn in full; of more, only the sectors that are fetched
 WINDOW = 8  # columns of a tile that are drawn
@@ -80,8 +77,7 @@ def of_global(dtype: str = "float32", stride: int = 1, offset: int = 0, count: i
     within("stride", stride, 0, MOST_STRIDE)
     within("offset", offset, 0, MOST_OFFSET)
     within("lanes", count, 0, WARP)
-    a = np.zeros(MOST_STRIDE * (WARP - 1) + MOST_OFFSET + 1, dtype)
-    return request_of(strided, "a", np.zeros(WARP, dtype), a, stride, offset, count)
+    return request_of(strided, "a", np.zeros(WARP, dtype), np.zeros(ELEMENTS, dtype), stride, offset, count)
 
 
 def of_tile(
@@ -95,7 +91,7 @@ def of_tile(
         A number lies outside what a picture can show.
     """
     known(dtype)
-    within("width", width, WARP, WIDEST)
+    within("width", width, NARROW, WIDEST)
     within("column" if reads_column else "row", which, 0, TALL - 1)
     within("lanes", count, 0, WARP)
     kernel = tiled(width, dtype, reads_column)
@@ -440,11 +436,3 @@ def lines(trace: simt.Trace, kernel: Callable[..., Any], units: Sequence[str]) -
         )
         for k, line in enumerate(text)
     ]
-
-
-def command(stride: int, offset: int, count: int, dtype: str) -> str:
-    """The line on a terminal that traces the same request to global memory."""
-    size = MOST_STRIDE * (WARP - 1) + MOST_OFFSET + 1
-    arguments = {"out": f"{WARP}:{dtype}", "a": f"{size}:{dtype}", "stride": stride, "offset": offset, "count": count}
-    given = " ".join(f"--arg {name}={value}" for name, value in arguments.items())
-    return f"minifuse trace project/views/memory_kernels.py:strided --grid 1 --block {WARP} {given}"

@@ -1,10 +1,12 @@
 """Kernels that make one request of a warp, each line one access: what the page on memory traces.
 
-The file stands alone, so that `minifuse trace project/views/memory_kernels.py:strided` can trace it too.
+The file stands alone, so that `minifuse trace project/views/memory_kernels.py:strided` can trace it too. There each tile has
+a kernel by name: `column_33_float64` reads a column of a tile with 33 elements in a row.
 """
 
 from collections.abc import Callable
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,10 @@ import numpy as np
 from minifuse.simt import cuda
 
 TALL = 32  # rows of a tile
+NARROW, WIDEST = 32, 40  # elements of its rows
+MOST_STRIDE, MOST_OFFSET = 64, 63
+ELEMENTS = MOST_STRIDE * 31 + MOST_OFFSET + 1  # of the array that lanes 0 to 31 read in strides
+DTYPES = ("float32", "float64", "int16", "int8")
 
 
 def strided(out: Any, a: Any, stride: Any, offset: Any, count: Any) -> None:
@@ -49,3 +55,29 @@ def tiled(width: int, dtype_name: str, reads_column: bool) -> Callable[..., None
             out[t] = x
 
     return column if reads_column else row
+
+
+def name_of(width: int, dtype_name: str, reads_column: bool) -> str:
+    """What the kernel of a tile is called on the command line."""
+    return f"{'column' if reads_column else 'row'}_{width}_{dtype_name}"
+
+
+TILES = tuple(product(range(NARROW, WIDEST + 1), DTYPES, (True, False)))
+globals().update({name_of(*of): tiled(*of) for of in TILES})
+
+
+def command_of_strided(dtype: str, stride: int, offset: int, count: int) -> str:
+    """The line on a terminal that traces the same request to global memory."""
+    return command("strided", dtype, ELEMENTS, stride=stride, offset=offset, count=count)
+
+
+def command_of_tiled(dtype: str, width: int, reads_column: bool, which: int, count: int) -> str:
+    """The line on a terminal that traces the same request to shared memory."""
+    return command(name_of(width, dtype, reads_column), dtype, TALL * 32, k=which, count=count)
+
+
+def command(kernel: str, dtype: str, elements: int, **numbers: int) -> str:
+    """The line on a terminal that launches a kernel of this file in one warp."""
+    arguments = {"out": f"32:{dtype}", "a": f"{elements}:{dtype}", **numbers}
+    given = " ".join(f"--arg {name}={value}" for name, value in arguments.items())
+    return f"minifuse trace project/views/memory_kernels.py:{kernel} --grid 1 --block 32 {given}"

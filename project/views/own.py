@@ -8,6 +8,7 @@ import inspect
 from functools import lru_cache
 from math import prod
 from pathlib import Path
+from shlex import quote
 from threading import Lock
 from typing import Any
 
@@ -95,5 +96,5 @@ def command(seen: Launched, arguments: str) -> str:
     """The line on a terminal that traces the same."""
     assert seen.plan is not None
     grid, block = (",".join(map(str, sizes)) for sizes in (seen.plan.grid, seen.plan.block))
-    given = " ".join(f"--arg {text}" for text in arguments.split())
-    return f"minifuse trace {seen.subject} --grid {grid} --block {block} {given}"
+    given = " ".join(f"--arg {quote(text)}" for text in arguments.split())
+    return f"minifuse trace {quote(seen.subject)} --grid {grid} --block {block} {given}"

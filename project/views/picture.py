@@ -104,6 +104,13 @@ class Picture:
         """For the browser: what JSON knows."""
         return self._data
 
+    def legend(self) -> list[tuple[str, str]]:
+        """The kinds that occur, in any step, each with what it means here."""
+        words = WORDS | dict(self.words)
+        used = {cell.kind for grid in self.grids for cell in grid.cells}
+        used |= {kind for frame in self.frames for _, kind in frame.kinds}
+        return [(kind, words[kind]) for kind in KINDS if kind in used and kind in words]
+
     def as_rows(self) -> list[dict[str, Any]]:
         """The same as a table: a row for each cell, in reading order."""
         words = WORDS | dict(self.words)
@@ -129,6 +136,10 @@ class Picture:
             top += 22
             parts += [drawn(cell, top) for cell in in_order(grid)]
             top += SIZE * grid.rows + GAP
+        for kind, words in self.legend():
+            parts.append(f'<rect x="1" y="{top + 1}" width="{SIZE - 2}" height="16" {painted(kind)}/>')
+            parts.append(f'<text x="{SIZE + 6}" y="{top + 13}">{escape(words)}</text>')
+            top += GAP
         return "\n".join([SVG.format(width=width, height=max(top, 1), title=escape(self.sentence)), *parts, "</svg>", ""])
 
 
@@ -170,18 +181,21 @@ SVG = """<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height
 def drawn(cell: Cell, top: int) -> str:
     """A cell as SVG."""
     x, y = SIZE * cell.column, top + SIZE * cell.row
-    colour = COLOURS.get(LOAD if cell.kind == WASTED else cell.kind)
-    is_hatched = cell.kind in (IDLE, WASTED)
-    fill = "url(#hatch)" if is_hatched else colour or "white"
-    width = 3 if cell.kind == CHOSEN else 1
-    text = "white" if colour and not is_hatched else "black"
+    text = "white" if cell.kind in COLOURS else "black"
     box = f'<rect x="{x + 1}" y="{y + 1}" width="{SIZE - 2}" height="{SIZE - 2}"'
     return (
         f"<g><title>{escape(cell.label)}</title>"
-        f'{box} fill="{fill}" stroke="{colour or "#333"}" stroke-width="{width}"/>'
+        f"{box} {painted(cell.kind)}/>"
         f'<text x="{x + SIZE // 2}" y="{y + SIZE // 2 + 4}" text-anchor="middle" fill="{text}">{escape(cell.text)}</text>'
         "</g>"
     )
+
+
+def painted(kind: str) -> str:
+    """How a kind is filled and framed, as attributes of SVG."""
+    colour = COLOURS.get(LOAD if kind == WASTED else kind)
+    fill = "url(#hatch)" if kind in (IDLE, WASTED) else colour or "white"
+    return f'fill="{fill}" stroke="{colour or "#333"}" stroke-width="{3 if kind == CHOSEN else 1}"'
 
 
 def ribbon(name: str, title: str, cells: Iterable[Cell], columns: int) -> Grid:

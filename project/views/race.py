@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from shlex import quote
 from time import perf_counter
 from typing import Any
 
@@ -23,7 +24,7 @@ import numpy.typing as npt
 import minifuse as mf
 from minifuse.backends.registry import backend_named
 from minifuse.errors import MinifuseError
-from minifuse.roofline import Limits
+from minifuse.roofline import Limits, limits_of
 
 from ..benchmarks import kernel_counts, machine, report
 from ..benchmarks.timer import in_turn, time_block
@@ -39,6 +40,7 @@ TOLERANCE = 1e-4  # of float32, where sums are taken in another order
 COLUMNS_OF_ROWS = 256  # of what softmax is taken of
 
 Array = npt.NDArray[np.float32]
+Roofs = dict[str, Limits]  # by backend: "parallel" for all that run on the host
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,19 @@ def players() -> tuple[str, ...]:
     return NUMPY, *(name for name in mf.backends() if is_fast(name))
 
 
+def measures(name: str) -> str:
+    """The backend whose limits a player runs into: a GPU has its own, all others share those of the host."""
+    return name if name != NUMPY and not backend_named(name).is_host else "parallel"
+
+
+def roofs_of(who: Sequence[str]) -> Roofs:
+    """What the machine can do at most, for these players; it takes about a second for each device, once."""
+    found = {name: limits_of(backend_named(name)) for name in dict.fromkeys(map(measures, who))}
+    for limits in found.values():
+        limits.peak("float32")
+    return found
+
+
 def is_fast(name: str) -> bool:
     """Whether a backend is more than the interpreter."""
     backend: Any = backend_named(name)
@@ -153,9 +168,16 @@ def race(operation: str, who: Sequence[str], budget_s: float = BUDGET_S) -> Race
     # After a product the threads of OpenBLAS look for more work for some 100 ms: NumPy comes last then, and alone.
     for heat in [[name] for name in sorted(who, key=NUMPY.__eq__)] if is_product else [list(who)]:
         found += heat_of(chosen, dict.fromkeys(heat, left))
-    place = f"{machine.model_name() or platform.machine()}, {os.cpu_count()} cores"
+    gpus = [gpu for name in who if (gpu := gpu_of(name))]
+    place = ", ".join([f"{machine.model_name() or platform.machine()}", f"{os.cpu_count()} cores", *gpus])
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     return Race(operation, tuple(found), tuple(who), place, now, budget_s)
+
+
+def gpu_of(name: str) -> str:
+    """What the GPU of a player calls itself; empty for one that runs on none."""
+    backend: Any = None if name == NUMPY else backend_named(name)
+    return "" if backend is None or backend.is_host or not backend.has_limits else str(backend.device.name)
 
 
 def heat_of(operation: Operation, left: dict[str, float]) -> list[Point]:
@@ -254,16 +276,15 @@ def roof(operation: str, elements: int, limits: Limits) -> float:
     return max(of_bytes, flops / peak / 1e9 if peak else 0.0)
 
 
-def rows(found: Race, limits: Limits | None = None) -> list[dict[str, Any]]:
-    """The curves as a table: who, elements, us; the roof is one of them."""
-    made = [{"who": p.who, "elements": p.elements, "us": p.seconds * 1e6} for p in found.points]
-    if limits is not None:
-        sizes = sorted({point.elements for point in found.points})
-        made += [
-            {"who": "roof of the memory, or of products", "elements": n, "us": roof(found.operation, n, limits) * 1e6}
-            for n in sizes
-        ]
-    return made
+def rows(found: Race, roofs: Roofs | None = None) -> list[dict[str, Any]]:
+    """The curves as a table: who, elements, us; the roof of each device is one of them."""
+    sizes = sorted({point.elements for point in found.points})
+    return [{"who": p.who, "elements": p.elements, "us": p.seconds * 1e6} for p in found.points] + [
+        {"who": f"roof of {name}", "elements": n, "us": roof(found.operation, n, limits) * 1e6}
+        for name, limits in (roofs or {}).items()
+        if name in map(measures, found.players)
+        for n in sizes
+    ]
 
 
 def picture(found: Race) -> Picture:
@@ -302,10 +323,10 @@ def sentence(found: Race) -> str:
     return f"{found.operation}, one call at 2^{largest.bit_length() - 1} elements of float32: {order}."
 
 
-def facts(found: Race, limits: Limits | None = None) -> list[Fact]:
+def facts(found: Race, roofs: Roofs | None = None) -> list[Fact]:
     """Where it was measured, and how near the largest size comes to the roof."""
     chosen = OPERATIONS[found.operation]
-    how = f"the median of {ROUNDS} rounds, {found.budget_s:g} s in all: a glance, no benchmark"
+    how = f"the median of {ROUNDS} rounds, {found.budget_s:g} s in all: a glance, no benchmark; a GPU is waited for"
     known = [Fact("machine", found.place, MEASURED, f"at {found.date}"), Fact("time", "of one call", MEASURED, how)]
     for who in found.players:
         point = max((p for p in found.points if p.who == who), key=lambda p: p.elements)
@@ -314,14 +335,20 @@ def facts(found: Race, limits: Limits | None = None) -> list[Fact]:
             rate = f"{chosen.flops(point.elements) / point.seconds / 1e9:,.1f} GFLOP/s"
         size = f"at 2^{point.elements.bit_length() - 1} elements, in {report.duration(point.seconds)}"
         known.append(Fact(who, rate, MEASURED, size))
-        if limits is not None:
+        if limits := (roofs or {}).get(measures(who)):
             share = roof(found.operation, point.elements, limits) / point.seconds
             known.append(
                 Fact(f"{who}: share of the roof", f"{share:.0%}", DERIVED, "above 100 % where caches hold the data")
             )
-    if limits is not None:
-        known.append(Fact("roof", str(limits), MEASURED, "of the parallel backend: a copy, and products, of large arrays"))
+    for name, limits in (roofs or {}).items():
+        known.append(Fact(f"roof of {name}", str(limits), MEASURED, "a copy, and products, of large arrays"))
     return known
+
+
+def command(found: Race, has_roof: bool = False) -> str:
+    """The line on a terminal that measures the same."""
+    who = f"--players {quote(','.join(found.players))}"
+    return " ".join(["minifuse race", quote(found.operation), who, *["--roof"] * has_roof])
 
 
 def source() -> list[Line]:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from shlex import quote
 
 import minifuse as mf
 from minifuse.errors import MinifuseError, ViewError
@@ -282,3 +283,10 @@ def method_of(steps: Sequence[Call | Index]) -> str:
         case Call(method=method) if method != "contiguous":
             return METHODS.get(method, method)
     return "position"
+
+
+def command(found: Strided, chosen: Position | None = None) -> str:
+    """The line on a terminal that tells the same."""
+    element = "" if chosen is None else f" --element {quote(','.join(map(str, chosen)))}"
+    shape = quote(",".join(map(str, found.shape)))
+    return f"minifuse layout --shape {shape} --views {quote(found.name[1:])}{element}"

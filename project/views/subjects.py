@@ -27,6 +27,8 @@ class Subject(NamedTuple):
     """The same as NumPy or the library says it, over the inputs."""
     threads_over: int = 1
     """Elements for each thread that a grid is made for."""
+    traced_as: str = ""
+    """The name and options by which `minifuse trace` knows an operation; nothing where it has none."""
 
 
 SUBJECTS = {
@@ -35,9 +37,11 @@ SUBJECTS = {
     "two elements for each thread": Subject(1, kernels.scale_in_strides, lambda a: 2 * a, 2),
     "neighbours take turns": Subject(1, kernels.scale_by_turns, lambda a: np.where(np.arange(a.size) % 2, -a, 2 * a)),
     "a matrix, in two dims": Subject(2, kernels.scale_2d, lambda a: 2 * a),
-    "minifuse: exp(x)": Subject(1, None, lambda x: mf.exp(x)),
-    "minifuse: x * y + 1, y in one row": Subject(2, None, lambda x, y: x * y + 1),
-    "minifuse: sum of each row": Subject(2, None, lambda x: x.sum(1)),
+    "minifuse: exp(x)": Subject(1, None, lambda x: mf.exp(x), traced_as="exp"),
+    "minifuse: x * y + 1, y in one row": Subject(
+        2, None, kernels.multiply_add, traced_as="project/views/kernels.py:multiply_add"
+    ),
+    "minifuse: sum of each row": Subject(2, None, lambda x: x.sum(1), traced_as="sum --dim 1"),
 }
 
 

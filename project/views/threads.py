@@ -14,16 +14,18 @@ import numpy as np
 from minifuse.backends.cuda.launch import LaunchPlan
 from minifuse.errors import MinifuseError
 from minifuse.simt import Trace
+from minifuse.simt.record import ArrayInfo
 
 from .facts import DERIVED, THEORY, TRACED, Fact, Line
 from .lives import Lives, Step, counted, lives_of, source_of
-from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, Cell, Frame, Grid, Picture, ribbon
+from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, WASTED, Cell, Frame, Grid, Picture, ribbon
 from .places import counted_as, linear, listed, place, spoken
-from .subjects import SUBJECTS, Shape, planned
+from .subjects import SUBJECTS, Shape, names_of, planned
 
 MOST = 512  # elements, and threads of all blocks that are drawn
 MOST_BLOCKS = 8  # that are drawn
 WARP, COLUMNS = 32, 8  # columns of a block and of a line of elements: a warp is four rows
+MEANS = ((OTHER, "runs the line"), (WASTED, "outside its array"))
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def picture(seen: Launched) -> Picture:
         return Picture("There are no elements, so nothing is launched.", (Grid("blocks", "no blocks", 1, 1, ()),))
     touched = accesses(seen.trace)
     grids = [*blocks(seen, touched), *arrays(seen, touched), mask(seen)]
-    return Picture(sentence(seen), tuple(grids), tuple(frames(seen, touched)))
+    return Picture(sentence(seen), tuple(grids), tuple(frames(seen, touched)), MEANS)
 
 
 def drawn_blocks(seen: Launched) -> range:
@@ -214,9 +216,25 @@ def arrays(seen: Launched, touched: Sequence[Access]) -> list[Grid]:
             label = f"{info.name}[{element}], {verb} {by}"
             links = (*[f"t{b}.{t}" for b, t in threads[:16]], f"{info.name}.{element}")
             cells.append(Cell(0, 0, str(element), label, kind, links))
+        cells += outside(trace, info)
         columns = seen.shape[-1] if prod(info.shape) == prod(seen.shape) and 1 < len(seen.shape) <= 2 else COLUMNS
         grids.append(ribbon(info.name, f"{info.name}, {info.dtype}, in memory", cells, max(columns, 1)))
     return grids
+
+
+def outside(trace: Trace, info: ArrayInfo) -> list[Cell]:
+    """The place past the end of an array that a thread asked for, which ended the launch; of most arrays none."""
+    if trace.is_complete or not trace.findings:
+        return []
+    error = trace.findings[-1]
+    element, size = error.element or (), prod(info.shape)
+    if error.array != info.name or len(element) != 1 or len(info.shape) != 1 or element[0] < size:
+        return []
+    block = linear(tuple(error.block or (0,)), trace.grid)
+    threads = [linear(tuple(found), trace.block) for found in error.threads or ()]
+    by = ", ".join(f"thread {t} of block {block}" for t in threads)
+    label = f"{info.name}[{element[0]}] lies outside: {info.name} has {counted_as(size, 'element')}; asked for by {by}"
+    return [Cell(0, 0, f"{element[0]}!", label, WASTED, tuple(f"t{block}.{t}" for t in threads))]
 
 
 # One warp, line by line.
@@ -406,13 +424,15 @@ def source(seen: Launched) -> list[Line]:
 
 
 def command(seen: Launched) -> str:
-    """The line on a terminal that traces the same launch; there is none for expressions."""
+    """The line on a terminal that traces the same launch."""
     about = SUBJECTS[seen.subject]
     sizes = ",".join(map(str, seen.shape))
-    if seen.plan is None or (about.kernel is None and "exp" not in seen.subject):
+    if seen.plan is None:
         return ""
     if about.kernel is None:
-        return f"minifuse trace exp --shape {sizes}"
+        row = f" --shape {seen.shape[-1]}" * (len(names_of(about)) - 1)
+        name, _, options = about.traced_as.partition(" ")
+        return f"minifuse trace {name} --shape {sizes}{row} {options}".rstrip()
     grid, block = (",".join(map(str, found)) for found in (seen.plan.grid, seen.plan.block))
     where = f"project/views/kernels.py:{about.kernel.__name__} --grid {grid} --block {block}"
     return f"minifuse trace {where} --arg out={sizes}:float32 --arg a={sizes}:float32"

@@ -26,6 +26,7 @@ from ..benchmarks.report import duration
 from . import toys
 from .facts import DERIVED, MEASURED, Fact, Line
 from .picture import IDLE, LOAD, OTHER, STORE, Cell, Grid, Picture
+from .race import gpu_of
 
 DIGITS = "digits"
 SETS = (*toys.NAMES, DIGITS)
@@ -33,7 +34,7 @@ ACTIVATIONS = {"ReLU": mf.nn.ReLU, "Tanh": mf.nn.Tanh}
 OPTIMIZERS = ("SGD with momentum", "Adam")
 CELLS = 12  # of the boundary, along each side
 UNSURE = 0.2  # a share nearer than this to one half is drawn as undecided
-SLICE_S = 0.25  # of steps at a time
+SLICE_S = 0.2  # of steps at a time
 SLICES = 25  # at least so many until the end, so that one sees it happen
 WORK = {"python": 30_000, "interpreter": 3_000}  # multiplications of a step, forward, that end in about half a second
 KEPT_TIMES = 200  # of the last steps, of which the median is shown
@@ -394,7 +395,8 @@ def start_of(run: Run) -> str:
 def facts(run: Run) -> list[Fact]:
     """What is known of a run."""
     numbers = sum(p.size for p in run.model.parameters())
-    batch, where = batch_of(run.settings), repr(backend_named(run.settings.backend))
+    batch, name = batch_of(run.settings), run.settings.backend
+    where = ", ".join(filter(None, (repr(backend_named(name)), gpu_of(name))))
     cut = f"asked were {run.settings.batch}: each backend gets a step that ends soon" if batch < run.settings.batch else ""
     known = [
         Fact("backend", where, DERIVED, "what runs the steps; pictures ask the same weights on parallel"),

@@ -243,6 +243,8 @@ def test_a_wheel_carries_the_visualizer(tmp_path):
         shutil.copytree(ROOT / name, sources / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("setup.py", "pyproject.toml", "MANIFEST.in", "LICENSE", "README.md", "pytest_minifuse.py"):
         shutil.copy(ROOT / name, sources / name)
+    (sources / RECORDED).parent.mkdir(parents=True)
+    shutil.copy(ROOT / RECORDED, sources / RECORDED)
     build(sources, "build_sdist", tmp_path)
     (archive,) = tmp_path.glob("*.tar.gz")
     shutil.unpack_archive(archive, unpacked, filter="data")
@@ -252,7 +254,7 @@ def test_a_wheel_carries_the_visualizer(tmp_path):
         names = set(found.namelist())
         found.extractall(tmp_path / "installed")
     carried = {str(path.relative_to(ROOT)) for path in (ROOT / "project").rglob("*") if path.suffix in KEPT}
-    assert {f"minifuse/_visualizer/{name}" for name in carried | {".streamlit/config.toml"}} <= names
+    assert {f"minifuse/_visualizer/{name}" for name in carried | {".streamlit/config.toml", RECORDED}} <= names
     assert not [name for name in names if name.startswith(("project", "tests")) or "__pycache__" in name]
     script = (
         "from minifuse.cli.app import visualizer; from minifuse.cli.layout import look; print(visualizer(), look('2', ''))"
@@ -264,6 +266,7 @@ def test_a_wheel_carries_the_visualizer(tmp_path):
     assert told.stdout.startswith(str(tmp_path / "installed" / "minifuse" / "_visualizer") + " Found("), told.stderr
 
 
+RECORDED = "docs/guide/counters-h200.json"
 KEPT = (".py", ".html", ".css", ".js", ".json")
 
 

@@ -186,6 +186,26 @@ def test_the_most_elements_still_fit_into_a_picture():
         picture(found, index_of(found, "r0"))
 
 
+SMALL = [(), (0,), (1,), (1, 1), (3, 0), (2, 1), (1, 0, 2), (1, 1, 1, 1, 1, 1, 1, 1)]
+
+
+@pytest.mark.parametrize("y", SMALL, ids=str)
+@pytest.mark.parametrize("x", SMALL, ids=str)
+def test_single_numbers_and_empty_tensors_are_drawn_or_refused_with_a_picture(x, y):
+    try:
+        found = broadcasted("*", x, y)
+    except ShapeError as error:
+        shown, known = broadcasting.refused(x, y, error)
+        assert any(cell.kind == IDLE for cell in shown.grids[0].cells)
+        assert known[-1].value == "none"
+        return
+    assert found.shape == np.broadcast_shapes(x, y)
+    for index in [None, *np.ndindex(*found.shape)][:2]:
+        assert picture(found, index).as_svg()
+        assert facts(found, index)
+    assert broadcasting.command(x, y).startswith("minifuse layout --shape ")
+
+
 def test_a_link_of_nothing_chooses_nothing():
     found = broadcasted("+", (2,), (0, 1))
     assert index_of(found, None) is index_of(found, "r0") is index_of(found, "x0") is None

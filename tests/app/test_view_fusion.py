@@ -10,8 +10,8 @@ from streamlit.testing.v1 import AppTest
 
 import minifuse as mf
 from minifuse.layout import row_major
-from project.views import functions, fusion
-from project.views.picture import LOAD, OTHER, STORE, Picture
+from project.views import decided, functions, fusion
+from project.views.picture import CHOSEN, IDLE, KINDS, LOAD, MOST_BYTES, OTHER, STORE, Picture
 
 EACH = pytest.mark.parametrize("example", functions.FUSED, ids=lambda found: found.name)
 COUNTS = {  # kernels for 8 rows on parallel
@@ -160,7 +160,12 @@ def test_facts_are_those_before_and_after(example):
     x = found.explained
     assert values["kernels"] == f"{len(x.unfused.kernels)} before, {len(x.forward.kernels)} after"
     assert values["launches"] == f"{x.unfused.launches} before, {x.forward.launches} after"
-    assert sum(fact.name == "not merged" for fact in fusion.facts(found)) == len(x.refusals)
+    refused = [fact for fact in fusion.facts(found) if fact.name == "not merged"]
+    for no in x.refusals:
+        assert any(
+            f"{no.producer} into" in fact.value and no.consumer in fact.value and fact.why == no.reason for fact in refused
+        )
+    assert len({(fact.value, fact.why) for fact in refused}) == len(refused) <= len(x.refusals)
     assert sum(fact.name.startswith("launch") for fact in fusion.facts(found)) == 1 + len(x.forward.kernels)
 
 
@@ -202,6 +207,97 @@ def test_frames_go_through_the_kernels():
     assert "launch1" in drawn.frames[2].sentence
 
 
+# Step by step.
+
+
+def replayed(found: fusion.Taken) -> decided.Progress:
+    """What the decisions lead to, all together."""
+    now = decided.Progress()
+    for step in found.explained.steps:
+        now.take(step)
+    return now
+
+
+def assert_leads_to_the_kernels(found: fusion.Taken) -> None:
+    """Decisions lead to what is found in the kernels' expressions, and to the refusals."""
+    now, nothing = replayed(found), found.free
+    assert [set(inside) for inside in now.computed] == [{n for part in parts for n in part.nodes} for parts in found.parts]
+    assert {k for values in now.stored for k in values} - nothing == found.stored - nothing
+    assert not now.open
+    assert len(now.refused) == len(found.explained.refusals)
+    for ends, no in zip(now.refused, found.explained.refusals, strict=True):
+        assert [f"%{k}" for k in ends] == [value.partition(" = ")[0] for value in (no.producer, no.consumer)]
+
+
+@EACH
+@pytest.mark.parametrize("backend", fusion.BACKENDS)
+@pytest.mark.parametrize("rows", [1, 8, 256])
+def test_what_was_decided_leads_to_the_kernels(example, backend, rows):
+    assert_leads_to_the_kernels(fusion.taken_apart(example, rows, backend))
+
+
+@EACH
+def test_a_frame_for_each_decision_between_the_graph_and_the_kernels(example):
+    found = fusion.taken_apart(example, 33, "parallel")
+    drawn = fusion.picture(found, "step by step")
+    first, *between, last = drawn.frames
+    cells = {cell.links[0]: cell for grid in drawn.grids for cell in grid.cells}
+    operations = {f"g{k}" for k in range(len(found.reads)) if k not in found.free | found.inputs}
+    assert len(between) == len(found.explained.steps)
+    for frame, step in zip(between, found.explained.steps, strict=True):
+        assert frame.sentence.startswith(step.text)
+    assert all(link in cells and kind in KINDS for frame in drawn.frames for link, kind in frame.kinds)
+    looks = dict(first.kinds)
+    assert {link for link in looks if link.startswith("g")} == operations, "each a kernel of its own, which stores it"
+    assert {looks[link] for link in operations} == {STORE}
+    assert {kind for link, kind in looks.items() if link not in operations} == {IDLE}, "and nothing else is there yet"
+    assert f"{len(operations)} operation" in first.sentence
+    assert not last.kinds, "the kernels as they are"
+    rows = decided.rows(found)
+    assert [(row["step"], row["in words"]) for row in rows] == [
+        (str(k), frame.sentence) for k, frame in enumerate(between, 2)
+    ]
+    assert all(
+        (row["kernel"] == "given up") == (row["decision"] == "again") for row in rows if row["decision"] in ("again", "made")
+    )
+    undecided = dict(between[-1].kinds)
+    assert IDLE not in undecided.values()
+    assert STORE not in undecided.values()
+
+
+def test_frames_say_what_is_in_the_making():
+    found = taken("attention")
+    drawn = fusion.picture(found, "step by step")
+    looks = {frame.sentence: dict(frame.kinds) for frame in drawn.frames}
+    refused = next(kinds for sentence, kinds in looks.items() if "is not merged into %5" in sentence)
+    assert refused["g3"] == refused["g5"] == refused["r0"] == refused["r1"] == OTHER
+    assert refused["r2"] == IDLE
+    assert "g4" not in refused, "it is in the kernel that is begun, so it is not stored"
+    given_up = next(kinds for sentence, kinds in looks.items() if "is given up" in sentence)
+    assert given_up["g4"] == given_up["g12"] == CHOSEN
+    folded = next(kinds for sentence, kinds in looks.items() if sentence.startswith("launch1 folds its own rows"))
+    assert [kind for link, kind in folded.items() if link.startswith("k1.")].count(
+        CHOSEN
+    ) == 2  # the product scaled, its max
+    assert not any(link.startswith("k0.") for link in folded), "which is made"
+    moved = fusion.size(found.explained.forward.kernels[0].nbytes)
+    assert f"launch0 is made, and stores %3 = %0 @ %2. It moves {moved}." in looks
+
+
+@pytest.mark.parametrize("rows", fusion.SIZES)
+def test_steps_fit_the_browser(rows):
+    for example in functions.FUSED:
+        data = fusion.picture(fusion.taken_apart(example, rows, "cuda"), "step by step").as_data()
+        assert len(str(data)) < MOST_BYTES / 8
+
+
+def test_nothing_is_compiled_for_a_page():
+    before = mf.cache.stats()
+    fusion.taken_apart(functions.Example("fresh", lambda x, w: mf.exp(x * 1.7531) @ w, (("n", "n"),) * 2, ""), 8, "parallel")
+    after = mf.cache.stats()
+    assert (after.compiled, after.in_memory) == (before.compiled, before.in_memory)
+
+
 def test_a_chosen_cell_tells_its_words():
     found = taken("attention")
     cell = grids(fusion.picture(found))["kernel1"].cells[0]
@@ -233,6 +329,7 @@ def test_any_chain_is_drawn_whole(steps, rows):
     found = fusion.taken_apart(example, rows, "parallel")
     for k in range(len(found.reads)):
         assert k in found.free | found.inputs or fusion.kernels_of(found, k)
+    assert_leads_to_the_kernels(found)
     assert sum(part.kind == STORE for parts in found.parts for part in parts) == len(found.stored)
     assert row_major((rows, 2 * rows)).size * 4 <= found.explained.forward.nbytes
 
@@ -259,6 +356,13 @@ def test_the_page_answers_to_each_control():
         at.selectbox(key="fusion_backend").select(backend).run()
         assert not at.exception
         assert not at.error
+    for play in fusion.PLAYS:
+        at.button_group(key="fusion_play").set_value(play).run()
+        assert not at.exception
+        assert any(
+            block.value.startswith("minifuse explain ") and ("--steps" in block.value) == (play == fusion.PLAYS[1])
+            for block in at.code
+        )
     at.select_slider(key="fusion_size").set_value(1).run()
     assert not at.exception
     assert any("2 kernels" in block.value or "def run" in block.value for block in at.code)

@@ -1,9 +1,15 @@
 """The map's questions lead to pages that are there, each page to one question; the machine is what `doctor` says."""
 
+import threading
+
+import pytest
+
 from minifuse.cli import doctor
 from minifuse.cli.doctor import Finding
+from minifuse.errors import MinifuseError
+from project import warm_up
 from project.screens import PAGES
-from project.views.machine import QUESTIONS, machine
+from project.views.machine import QUESTIONS, Findings, machine
 
 
 def test_each_page_answers_one_question():
@@ -24,3 +30,89 @@ def test_the_machine_is_what_doctor_finds(monkeypatch):
     assert [row["to do"] for row in machine()] == ["", "", "update"]
     monkeypatch.undo()
     assert {row["part"] for row in machine()} == set(doctor.examine())
+
+
+def test_nobody_waits_for_the_findings(monkeypatch):
+    may = threading.Event()
+    monkeypatch.setattr("project.views.machine.PAUSE_S", 0)
+    monkeypatch.setattr("project.views.machine.machine", lambda: may.wait(60) and [{"what": "all"}])
+    found = Findings()
+    assert found.rows(0.01) is None
+    may.set()
+    assert found.rows(60) == [{"what": "all"}]
+
+
+def test_a_look_that_fails_is_told(monkeypatch):
+    monkeypatch.setattr("project.views.machine.PAUSE_S", 0)
+    monkeypatch.setattr("project.views.machine.machine", lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        Findings().rows(60)
+
+
+def app():
+    from project.screens.map import page
+
+    page()
+
+
+def test_the_page_has_its_cards_before_the_findings(monkeypatch):
+    testing = pytest.importorskip("streamlit.testing.v1")
+    from project.screens import map as screen
+
+    may, rows = threading.Event(), [{"part": "Python", "what": "all", "found": "it", "to do": ""}]
+    monkeypatch.setattr("project.views.machine.PAUSE_S", 0)
+    monkeypatch.setattr("project.views.machine.machine", lambda: may.wait(60) and rows)
+    screen.findings.clear()
+    try:
+        at = testing.AppTest.from_function(app, default_timeout=60).run()
+        assert not at.dataframe
+        assert len(at.get("page_link")) == len(PAGES) - 1
+        may.set()
+        assert screen.findings().rows(60) == rows
+        at.run()
+        assert at.dataframe[0].value.to_dict("records") == rows
+        assert not at.exception
+    finally:
+        screen.findings.clear()
+
+
+# What the server makes ready.
+
+
+def test_what_is_made_ready_is_done_once_and_a_job_that_fails_is_left_to_its_page(monkeypatch):
+    done, failed = [], MinifuseError
+
+    def fails():
+        done.append("fails")
+        raise failed("no")
+
+    monkeypatch.setattr(warm_up, "PAUSE_S", 0)
+    monkeypatch.setattr(warm_up, "jobs", lambda: iter([lambda: done.append("one"), fails, lambda: done.append("two")]))
+    warm_up.begin.cache_clear()
+    try:
+        threads = {warm_up.begin() for _ in range(3)}
+        assert len(threads) == 1
+        thread = threads.pop()
+        thread.join(60)
+        assert thread.daemon
+        assert done == ["one", "fails", "two"]
+    finally:
+        warm_up.begin.cache_clear()
+
+
+def test_each_thing_that_is_made_ready_can_be_made():
+    for job in warm_up.jobs():
+        job()
+
+
+def test_a_page_that_is_at_work_is_waited_for(monkeypatch):
+    may, done = threading.Event(), threading.Event()
+    page = threading.Thread(target=may.wait, args=(60,), name="minifuse-train", daemon=True)
+    page.start()
+    monkeypatch.setattr(warm_up, "PAUSE_S", 0.01)
+    monkeypatch.setattr(warm_up, "jobs", lambda: iter([done.set]))
+    thread = threading.Thread(target=warm_up.work, daemon=True)
+    thread.start()
+    assert not done.wait(0.2)
+    may.set()
+    assert done.wait(60)

@@ -1,5 +1,6 @@
 """The page on products: tiles and loads are what the interpreter counts, and each broken product gets its verdict."""
 
+import json
 import linecache
 
 import numpy as np
@@ -11,7 +12,7 @@ from minifuse import simt
 from minifuse.backends.cuda.matmul import LADDER
 from minifuse.errors import MinifuseError
 from project.views import matmul
-from project.views.picture import CHOSEN, LOAD, STORE
+from project.views.picture import CHOSEN, LOAD, MOST_BYTES, MOST_CELLS, STORE
 
 pytest.importorskip("greenlet", reason="the interpreter needs greenlet: minifuse[simt]")
 
@@ -156,6 +157,18 @@ def test_the_source_marks_the_lines_at_fault(name):
 def test_what_cannot_be_drawn_is_an_error_with_words(wrong):
     with pytest.raises(MinifuseError, match="expected"):
         wrong()
+
+
+@pytest.mark.parametrize("tile", matmul.TILES)
+@pytest.mark.parametrize("name", matmul.KERNELS)
+def test_the_largest_product_fits_into_a_picture_which_says_what_part_is_shown(name, tile):
+    found = matmul.product(name, matmul.MOST, matmul.MOST, matmul.MOST, tile)
+    count = matmul.blocks(found)
+    for block in {0, count - 1}:
+        shown = matmul.picture(found, block)  # one that is too large raises
+        assert sum(len(grid.cells) for grid in shown.grids) <= MOST_CELLS
+        assert len(json.dumps(shown.as_data())) <= MOST_BYTES
+        assert f"block {block} of {count} computes" in shown.sentence
 
 
 def test_the_page_shows_each_kernel():

@@ -9,6 +9,7 @@ from minifuse import simt
 from minifuse.cli.subjects import Request, subject_of
 from minifuse.errors import MinifuseError
 from project.views import memory
+from project.views.memory_kernels import command_of_strided, command_of_tiled
 from project.views.picture import IDLE, LOAD, SHARED, WASTED
 
 pytest.importorskip("greenlet", reason="the interpreter needs greenlet: minifuse[simt]")
@@ -102,15 +103,31 @@ def test_a_lane_is_linked_to_its_element(dtype, stride, offset, count):
         assert f"a[{element.text}]" in lane.label
 
 
-@GLOBAL
-def test_the_command_line_tells_the_same(dtype, stride, offset, count):
-    words = memory.command(stride, offset, count, dtype).split()
+def traced(command):
+    """What the line for a terminal traces."""
+    words = command.split()
     options = dict(zip(words[3::2], words[4::2], strict=True))
     arguments = [value for name, value in zip(words[3::2], words[4::2], strict=True) if name == "--arg"]
     plan = subject_of(Request(words[2], arguments=arguments, grid=options["--grid"], block=options["--block"])).plans[0]
-    again = simt.trace(plan.kernel, plan.grid, plan.block, *plan.arguments)
+    return simt.trace(plan.kernel, plan.grid, plan.block, *plan.arguments)
+
+
+@GLOBAL
+def test_the_command_line_tells_the_same_of_global_memory(dtype, stride, offset, count):
+    again = traced(command_of_strided(dtype, stride, offset, count))
     found = memory.of_global(dtype, stride, offset, count)
     assert again.requests().sectors.tolist() == found.trace.requests().sectors.tolist()
+
+
+@TILES
+def test_the_command_line_tells_the_same_of_a_tile(dtype, width, reads_column, which, count):
+    command = command_of_tiled(dtype, width, reads_column, which, count)
+    way = "column" if reads_column else "row"
+    assert f":{way}_{width}_{dtype} " in command
+    again = traced(command)
+    assert again.summary()["kernel"] == way
+    found = memory.of_tile(dtype, width, reads_column, which, count)
+    assert again.requests().wavefronts.tolist() == found.trace.requests().wavefronts.tolist()
 
 
 @TILES
@@ -187,7 +204,7 @@ def test_a_chosen_cell_names_its_lanes():
     "wrong",
     [
         lambda: memory.of_global("complex64"),
-        lambda: memory.of_global(stride=33),
+        lambda: memory.of_global(stride=65),
         lambda: memory.of_global(offset=-1),
         lambda: memory.of_global(count=33),
         lambda: memory.of_tile(width=31),

@@ -95,3 +95,23 @@ def test_the_page_shows_it_and_says_what_is_wrong(file, monkeypatch):
     assert "grid nonsense" in app.error[0].value
     app.text_input(key="own_grid").set_value("1").run()
     assert not app.error
+
+
+@pytest.mark.parametrize("size", ["", "0", "1", "1,1", "2,0"])
+def test_single_numbers_and_empty_arrays_are_drawn(tmp_path, size):
+    path = tmp_path / "mine.py"
+    path.write_text("from numba import cuda\n\n@cuda.jit\ndef count(x, out):\n    if x.size:\n        out[0] = x.size\n")
+    arguments = f"x={size}:float32 out=1:float32"
+    seen = own.launched(f"{path}:count", "1", "1", arguments)
+    assert seen.trace.is_complete
+    assert threads.picture(seen).as_svg()
+    assert own.known(seen)
+    assert own.command(seen, arguments).endswith(f"--arg x={size}:float32 --arg out=1:float32")
+
+
+def test_an_access_to_an_empty_array_is_out_of_bounds(file):
+    seen = own.launched(f"{file}:race", "1", "1", "x=0:float32")
+    [place] = [
+        cell for grid in threads.picture(seen).grids for cell in grid.cells if cell.text == "0!" and "lies" in cell.label
+    ]
+    assert "x[0] lies outside: x has 0 elements" in place.label

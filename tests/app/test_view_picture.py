@@ -26,6 +26,7 @@ from project.views.picture import (
     slices,
 )
 
+LOOKS = ("fill", "stroke", "stroke-width")
 SVG = "{http://www.w3.org/2000/svg}"
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs"), exclude_characters="\ufffe\uffff"), max_size=8)
 
@@ -92,6 +93,22 @@ def test_frames_travel_with_the_picture():
 def test_a_picture_may_say_a_kind_in_its_own_words():
     picture = Picture("", (Grid("a", "", 1, 1, (Cell(0, 0, "", "", LOAD),)),), words=((LOAD, "seen once"),))
     assert picture.as_rows()[0]["is"] == "seen once"
+
+
+def test_a_legend_has_the_kinds_that_occur_in_any_step_as_they_are_called_here():
+    cells = (Cell(0, 0, "", "", STORE, ("a",)), Cell(0, 1, "", ""), Cell(0, 2, "", "", STORE))
+    picture = Picture(
+        "", (Grid("a", "", 1, 3, cells),), (Frame("", (("a", IDLE),)),), words=((STORE, "a & b"), (LOAD, "no"))
+    )
+    assert picture.legend() == [(STORE, "a & b"), (IDLE, WORDS[IDLE])]
+    assert Picture("", (Grid("a", "", 1, 1, (Cell(0, 0, "", ""),)),)).legend() == []
+    root = ElementTree.fromstring(picture.as_svg())
+    texts = [text.text for text in root.findall(f"{SVG}text")]
+    assert texts[1:] == ["a & b", WORDS[IDLE]]  # after the title of the grid
+    of_cell, of_legend = root.find(f"{SVG}g/{SVG}rect"), root.findall(f"{SVG}rect")[1]
+    assert [of_legend.get(name) for name in LOOKS] == [of_cell.get(name) for name in LOOKS]
+    assert int(of_legend.get("y")) >= int(of_cell.get("y")) + int(of_cell.get("height"))
+    assert max(int(text.get("y")) for text in root.findall(f"{SVG}text")) < int(root.get("height"))
 
 
 @pytest.mark.parametrize(("row", "column"), [(-1, 0), (0, -1), (2, 0), (0, 3)])

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from minifuse.errors import MinifuseError
 from minifuse.roofline import Limits
+from project import measure_app
 from project.benchmarks import report
 from project.views import curves, race
 from project.views.facts import MEASURED
@@ -90,7 +91,7 @@ def test_the_picture_marks_the_fastest_and_whoever_had_no_time_left():
 
 
 def test_rows_hold_all_points_and_the_roof():
-    rows = race.rows(RACE, LIMITS)
+    rows = race.rows(RACE, {"parallel": LIMITS})
     assert [row["us"] for row in rows[:3]] == pytest.approx([2, 4, 8])
     assert [row["elements"] for row in rows[3:]] == [256, 1024]
     assert rows[4]["us"] == pytest.approx(12 * 1024 / 100e9 * 1e6)
@@ -101,7 +102,7 @@ def test_rows_hold_all_points_and_the_roof():
 
 
 def test_facts_name_machine_and_date():
-    facts = {fact.name: fact for fact in race.facts(RACE, LIMITS)}
+    facts = {fact.name: fact for fact in race.facts(RACE, {"parallel": LIMITS})}
     assert facts["machine"].value == "a machine"
     assert "2026-01-02" in facts["machine"].why
     assert facts["parallel"].value == "1.5 GB/s"  # 12 * 1024 bytes in 8 us
@@ -141,8 +142,62 @@ def test_a_folder_without_results_is_no_mistake(tmp_path):
         race.kept("x.json", tmp_path)
 
 
+@pytest.fixture
+def gpu(monkeypatch):
+    """The simulated backend, taken for a GPU: what runs is the interpreter, at the smallest size."""
+    backend = race.backend_named("cuda")
+    monkeypatch.setattr(backend, "has_limits", True)
+    monkeypatch.setattr(backend.device, "name", "a GPU", raising=False)
+    return backend
+
+
+def test_a_gpu_is_named_and_has_a_roof_of_its_own(gpu):
+    assert race.players() == ("NumPy", "python", "parallel", "cuda")
+    found = race.race("a + b", ["NumPy", "cuda"], budget_s=0)
+    assert found.place.endswith(", a GPU")
+    times = {p.who: p.seconds for p in found.points}
+    roofs = {"parallel": LIMITS, "cuda": Limits(4000.0, {"float32": 50_000.0}, None)}
+    facts = {fact.name: fact.value for fact in race.facts(found, roofs)}
+    for who, speed in (("NumPy", 100e9), ("cuda", 4000e9)):
+        assert facts[f"{who}: share of the roof"] == f"{12 * 256 / speed / times[who]:.0%}"
+    rows = race.rows(found, roofs)
+    assert {row["who"]: row["us"] for row in rows[2:]} == pytest.approx(
+        {"roof of parallel": 12 * 256 / 100e9 * 1e6, "roof of cuda": 12 * 256 / 4000e9 * 1e6}
+    )
+    everybody = race.Race("a + b", (*POINTS, *found.points), race.players(), "", "", 0)
+    assert curves.lines(race.rows(everybody, roofs), "elements", "us", "who", are_logarithmic=True)
+
+
+def test_the_roof_of_who_takes_part_is_measured(gpu, monkeypatch):
+    monkeypatch.setattr(race, "limits_of", lambda backend: Limits(1.0, {"float32": 2.0}, backend.name))
+    assert {name: found.backend for name, found in race.roofs_of(["NumPy", "python", "cuda"]).items()} == {
+        "parallel": "parallel",
+        "cuda": "cuda",
+    }
+
+
 def test_a_column_without_a_name_gets_one():
     assert race.as_rows(report.Table("t", ["", "a"], [["x", "1"]])) == [{"what": "x", "a": "1"}]
+
+
+def test_the_times_of_the_app_are_shown_like_other_results(tmp_path):
+    found = json.loads((race.FOLDER / "cpu-znver4.json").read_text(encoding="utf-8"))
+    kinds = [(measure_app.FIRST, measure_app.COLD), (measure_app.CONTROL, measure_app.WARM)]
+    found["rows"] = [measure_app.row(*kind, "Fusion", [4.0, 0.4, 0.5]) for kind in kinds]
+    (tmp_path / "app-x.json").write_text(json.dumps(found), encoding="utf-8")
+    first, control = race.kept("app-x.json", tmp_path).tables
+    assert (first.title, control.title) == ("First load of a page, cold", "The answer to a control, warm")
+    assert first.rows == [["Fusion", "500 ms", "met: 3 s"]]
+    assert control.rows == [["Fusion", "500 ms", "met: 0.5 s"]]
+    assert measure_app.row(*kinds[1], "Fusion", [0.51])["targets"] == [{"words": "0.5 s", "met": False}]
+
+
+@pytest.mark.parametrize(
+    ("text", "typed"),
+    [("3, 4", "3, 2"), ("an index such as 0, 2; or a cell", "0, 1"), (".T[::2]", ".T[::1]"), ("x.T", "x.T"), ("", "")],
+)
+def test_what_is_typed_into_a_field_is_of_the_same_kind(text, typed):
+    assert measure_app.another(text) == typed
 
 
 # The page.
@@ -175,7 +230,7 @@ def test_the_page_measures_only_when_asked(page):
 
 def test_the_page_draws_the_roof(page):
     at = page.run()
-    at.session_state["race_found"], at.session_state["race_roof"] = RACE, LIMITS
+    at.session_state["race_found"], at.session_state["race_roof"] = RACE, {"parallel": LIMITS}
     at.run()
     assert not at.exception
     assert any("share of the roof" in str(table.value) for table in at.dataframe)

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from minifuse.errors import MinifuseError
 from project.views import threads
-from project.views.picture import CHOSEN, IDLE, LOAD, OTHER, STORE
+from project.views.picture import CHOSEN, IDLE, LOAD, OTHER, STORE, WASTED
 
 GUARDED, UNGUARDED, STRIDES, TURNS, MATRIX, EXP, TIMES, ROWS = threads.SUBJECTS
 ONE_DIM, TWO_DIMS = (GUARDED, STRIDES, TURNS, EXP), (MATRIX, TIMES, ROWS)
@@ -136,6 +136,40 @@ def test_without_its_guard_a_kernel_shows_out_of_bounds_at_the_thread_at_fault()
     assert "never began" in cells["19"].label
     assert "reads a[49]" in cells["17"].label
     assert not seen.lives.steps.get(19)
+
+
+@bounded
+@given(some.integers(1, 140), some.integers(1, 70))
+def test_without_its_guard_the_place_past_the_end_is_drawn_and_linked_to_who_asked(size, block):
+    seen = threads.launched(UNGUARDED, (size,), (block,))
+    picture = threads.picture(seen)
+    wrong = [cell for grid in picture.grids for cell in grid.cells if cell.kind == WASTED]
+    if size % block == 0:
+        assert not wrong
+        return
+    [place] = wrong
+    of, thread = divmod(size, block)
+    assert place in grid_named(picture, "a").cells
+    assert place.text == f"{size}!"
+    assert place.label.endswith(f"asked for by thread {thread} of block {of}")
+    if of in threads.drawn_blocks(seen):
+        [who] = [cell for cell in grid_named(picture, f"block{of}").cells if set(cell.links) & set(place.links)]
+        assert who.text == f"{thread}!"
+
+
+@pytest.mark.parametrize("subject", threads.SUBJECTS)
+def test_empty_and_single_elements_are_drawn_at_every_size_of_a_block(subject):
+    dims = threads.SUBJECTS[subject].dims
+    shapes = [(0,), (1,), (256,)] if dims == 1 else [(0, 0), (0, 5), (5, 0), (1, 1), (1, 16), (16, 1), (16, 16)]
+    for shape in shapes:
+        for block in ((1,) * dims, (33,) if dims == 1 else (16, 8)):
+            for of in ((0, 0), (511, 1023)):
+                seen = threads.launched(subject, shape, block, of)
+                picture = threads.picture(seen)
+                assert picture.as_rows() or not prod(shape)
+                assert threads.facts(seen)
+                assert bool(threads.command(seen)) == bool(prod(shape))
+                assert seen.is_right or subject == UNGUARDED
 
 
 def test_without_its_guard_a_kernel_is_right_where_the_blocks_fit():

@@ -1,5 +1,8 @@
 """Data sets, the loop in slices, what the network says, and the page itself."""
 
+import time
+from threading import Event
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,6 +14,7 @@ from project.views import curves, toys, train
 from project.views.facts import MEASURED
 from project.views.picture import IDLE, LOAD, OTHER, STORE
 from project.views.train import Settings
+from project.views.training import Training
 
 QUICK = Settings(data="diagonal", count=40, hidden=4, batch=8)
 
@@ -277,7 +281,62 @@ def test_curves_say_which_line_is_which_without_colour_alone():
     with pytest.raises(ValueError, match="points"):
         curves.lines(rows * 1000, "epoch", "loss", "run")
     with pytest.raises(ValueError, match="curves"):
-        curves.lines([{"epoch": 1, "loss": 1, "run": k} for k in range(6)], "epoch", "loss", "run")
+        curves.lines([{"epoch": 1, "loss": 1, "run": k} for k in range(7)], "epoch", "loss", "run")
+
+
+# While the page stays free.
+
+
+@pytest.fixture
+def held(monkeypatch):
+    """Steps that wait until they may go on."""
+    may, step = Event(), train.step
+
+    def slow(*arguments):
+        may.wait(60)
+        return step(*arguments)
+
+    monkeypatch.setattr(train, "step", slow)
+    yield may
+    may.set()
+
+
+def test_a_page_does_not_wait_for_a_slice_that_takes_long(held):
+    training = Training(train.begin(QUICK))
+    before = training.look(9)
+    training.go(9)
+    assert not training.wait(0.01)
+    assert training.look(9) is before  # the network is not looked at while it learns
+    assert training.look(9, "is3read3") is before
+    thread = training._thread
+    training.go(9)
+    assert training._thread is thread  # one slice at a time
+    held.set()
+    assert training.wait(60)
+    after = training.look(9)
+    assert after.steps == training.run.steps > 0
+    assert after.facts == tuple(train.facts(training.run))
+    assert after.curve == train.curve(training.run)
+    assert training.look(9) is after
+
+
+def test_slices_in_threads_give_the_numbers_of_a_loop():
+    training = Training(train.begin(QUICK))
+    while training.run.epochs < 6:
+        training.go(6)
+        training.wait(None)
+    assert training.run.losses == trained(epochs=6).losses
+    training.go(6)
+    assert training.is_idle  # all is done
+
+
+def test_what_ends_a_slice_is_told_to_who_waits(monkeypatch):
+    training = Training(train.begin(QUICK))
+    monkeypatch.setattr(train, "step", lambda *_: 1 / 0)
+    training.go(1)
+    with pytest.raises(ZeroDivisionError):
+        training.wait(None)
+    assert training.wait(None)  # once
 
 
 # The page.
@@ -296,7 +355,16 @@ def page():
 
 
 def run_in(at):
-    return next(reversed(at.session_state["train_runs"].values()))
+    return next(reversed(at.session_state["train_runs"].values())).run
+
+
+def train_for_a_while(at):
+    """Press the button, and look until a step was taken: kernels may have to be compiled first."""
+    at.button(key="train_start").click().run()
+    end = time.monotonic() + 60
+    while not run_in(at).steps and not at.exception and time.monotonic() < end:
+        at.run()
+    return at
 
 
 def quick(page):
@@ -309,14 +377,17 @@ def quick(page):
 def test_the_page_trains_stops_and_goes_on(page):
     at = quick(page)
     assert run_in(at).steps == 0
-    at.button(key="train_start").click().run()
-    assert 0 < run_in(at).epochs < 50
+    train_for_a_while(at)
+    assert run_in(at).steps > 0
+    assert run_in(at).epochs < 50
     at.button(key="train_stop").click().run()
+    while not next(reversed(at.session_state["train_runs"].values())).is_idle:
+        at.run()
     stopped = run_in(at).steps
     at.run()
     assert run_in(at).steps == stopped
     assert at.button(key="train_start").label == "Go on"
-    at.button(key="train_start").click().run()
+    train_for_a_while(at)
     while at.session_state["train_running"] is not None:
         at.run()
     assert run_in(at).epochs == 50
@@ -324,14 +395,35 @@ def test_the_page_trains_stops_and_goes_on(page):
     assert not at.exception
 
 
-def test_the_page_compares_and_starts_over(page):
+def test_the_page_answers_while_a_step_takes_long(page, held):
     at = quick(page)
     at.button(key="train_start").click().run()
+    assert run_in(at).steps == 0
+    assert "the first step is under way" in at.get("progress")[0].proto.text
+    began = time.monotonic()
+    at.run()
+    assert time.monotonic() - began < 60  # of the step
+    at.button(key="train_keep").click().run()
+    assert "train_kept" not in at.session_state
+    at.button(key="train_stop").click().run()
+    assert at.session_state["train_running"] is None
+    held.set()
+    training = next(iter(at.session_state["train_runs"].values()))
+    training.wait(60)
+    at.run()
+    assert training.is_idle
+    assert "under way" not in at.get("progress")[0].proto.text
+    assert not at.exception
+
+
+def test_the_page_compares_and_starts_over(page):
+    at = quick(page)
+    train_for_a_while(at)
     at.button(key="train_stop").click().run()
     at.button(key="train_keep").click().run()
     at.number_input(key="train_seed").set_value(1).run()
     assert run_in(at).steps == 0
-    at.button(key="train_start").click().run()
+    train_for_a_while(at)
     assert any(len(table.value) == 2 and "last loss" in table.value for table in at.dataframe)
     at.number_input(key="train_seed").set_value(0).run()
     assert run_in(at).steps > 0  # it was kept
@@ -354,7 +446,7 @@ def test_a_session_keeps_few_runs_and_sees_none_of_another(page):
 def test_each_set_has_a_page(page, data):
     at = page.run()
     at.selectbox(key="train_data").set_value(data).run()
-    at.button(key="train_start").click().run()
+    train_for_a_while(at)
     assert not at.exception
     assert not at.error
     assert run_in(at).settings.data == data
@@ -365,7 +457,7 @@ def test_each_set_has_a_page(page, data):
 def test_each_backend_has_a_page(page, backend):
     at = page.run()
     at.selectbox(key="train_backend").set_value(backend).run()
-    at.button(key="train_start").click().run()
+    train_for_a_while(at)
     assert not at.exception
     assert run_in(at).steps > 0
     at.selectbox(key="train_data").set_value("digits").run()

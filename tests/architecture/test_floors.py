@@ -73,6 +73,7 @@ FLOORS = (
     ("optim",),
     ("data.*",),
     ("testing.*",),
+    ("origins.*",),
     ("course.*",),
     ("minifuse",),
     ("cli.*",),

@@ -1,5 +1,7 @@
 """The board on a page of its own: pointer, keyboard, steps, colours, and what a new picture must not lose."""
 
+from urllib.parse import parse_qsl
+
 import pytest
 
 # The contrast of each cell with the page, and of its text with the cell, as WCAG counts it. Of a cell that is hatched, or
@@ -133,10 +135,57 @@ def test_a_new_picture_keeps_step_choice_and_place(board, visit):
     assert seen.labels("picked") == ["storage 9", "row 1, column 0, storage 9"]
     assert seen.page.get_by_text("The server knows of s9.").count() == 1
     assert seen.page.locator(".count").inner_text() == "4 of 9"
-    assert seen.query == "columns=9"
+    assert asked(seen) == {"columns": "9", "board_step": "3"}
     seen.press("Home")  # fewer steps than the one that is shown
     seen.page.get_by_label("row 1, column 0, storage 2").wait_for()
     assert seen.page.locator(".count").inner_text() == "2 of 2"
+    seen.page.wait_for_function("() => location.search.includes('board_step=1')")
+
+
+def asked(visit):
+    """What the address says."""
+    return dict(parse_qsl(visit.query))
+
+
+def test_the_address_holds_the_step(board, visit):
+    seen = visit(f"{board}/?columns=9&other=%5B1%3A%2C+2%5D")
+    before = len(seen.sent)
+    seen.page.get_by_role("slider", name="step", exact=True).focus()
+    seen.press(*["ArrowRight"] * 5)
+    seen.page.wait_for_function("() => location.search.includes('board_step=5')")
+    assert seen.query == "columns=9&other=%5B1%3A%2C+2%5D&board_step=5"  # what others wrote stays as they wrote it
+    assert len(seen.sent) == before
+    told = seen.told()
+    other = visit(seen.page.url, dark=True)
+    assert other.page.locator(".count").inner_text() == "6 of 9"
+    assert other.differences(told) == ""
+    seen.page.reload()
+    seen.settle()
+    assert seen.differences(told) == ""
+    seen.page.get_by_role("slider", name="columns").focus()
+    seen.press("ArrowRight")  # Streamlit writes the address anew
+    seen.page.wait_for_function("() => location.search.includes('columns=10')")
+    seen.settle()
+    assert asked(seen) == {"columns": "10", "other": "[1:, 2]", "board_step": "5"}
+    assert seen.page.locator(".count").inner_text() == "6 of 10"
+    seen.page.get_by_role("slider", name="step", exact=True).focus()
+    seen.press("Home")
+    seen.page.wait_for_function("() => !location.search.includes('step')")
+
+
+@pytest.mark.parametrize(("text", "count"), [("99", "8 of 8"), ("-1", "1 of 8"), ("1e1", "1 of 8"), ("", "1 of 8")])
+def test_an_odd_step_in_the_address_is_one_that_is_there(board, visit, text, count):
+    assert visit(f"{board}/?board_step={text}").page.locator(".count").inner_text() == count
+
+
+def test_a_slider_that_is_dragged_writes_the_address_once(board, visit):
+    seen = visit(board)
+    seen.page.evaluate("""() => { window.writes = 0; const write = history.replaceState;
+      history.replaceState = function (...all) { window.writes++; return write.apply(this, all) } }""")
+    slider = seen.page.get_by_role("slider", name="step", exact=True)
+    slider.evaluate("""(s) => { for (let k = 0; k < 300; k++) { s.value = k % 8; s.dispatchEvent(new Event('input')) } }""")
+    seen.page.wait_for_function("() => location.search.includes('board_step=3')")
+    assert seen.page.evaluate("() => window.writes") == 1
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

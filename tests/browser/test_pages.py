@@ -11,7 +11,7 @@ WITH_STATE = [pytest.param(page.path, id=page.module) for page in PAGES if page.
 PAGE_BOUND, CONTROL_BOUND = 30, 15
 
 # The first control that can be moved by a key: a slider that is not the board's, a choice, a text.
-SLIDER = "[data-testid=stMain] [data-testid=stSlider] [role=slider]"
+SLIDER = "[data-testid=stMain] [data-testid=stSlider] :is([role=slider], input[type=range])"
 SELECT = (
     "[data-testid=stMain] [data-testid=stSelectbox] [role=combobox], [data-testid=stMain] [data-testid=stSelectbox] input"
 )
@@ -144,6 +144,20 @@ def test_a_mistake_is_said_and_the_page_goes_on(app, visit):
     seen.page.locator(".cell").first.wait_for()
     seen.settle()
     assert seen.told()["mistakes"] == []
+
+
+def test_a_step_is_in_the_address_of_its_page_alone(app, visit):
+    seen = visit(f"{app}/threads?threads_block=16&threads_step=2")
+    count = seen.page.locator(".count").inner_text()
+    assert count.startswith("3 of ")
+    seen.page.get_by_label("one step on").click()
+    seen.page.wait_for_function("() => location.search.includes('threads_step=3')")
+    assert "threads_block=16" in seen.query
+    seen.page.get_by_test_id("stSidebarNavLink").filter(has_text="Fusion").click()
+    seen.page.get_by_role("heading", name="Fusion", exact=True).wait_for()
+    seen.settle()
+    assert "threads_step" not in seen.query
+    assert seen.page.locator(".count").inner_text().startswith("1 of ")
 
 
 def test_pages_are_changed_without_a_new_session(app, visit):

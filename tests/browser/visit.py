@@ -5,17 +5,13 @@ import re
 import time
 from urllib.parse import urlsplit
 
+from project.screenshots import settle
+
 # Opened by its address, a page asks for these beside itself before it asks at the root of the server: Streamlit's own search
 # for where it is mounted. Only these two, below one folder, with this status.
 PROBES = re.compile(r"/[\w-]+/_stcore/(health|host-config)")
 NOT_FOUND = "Failed to load resource: the server responded with a status of 404 (Not Found)"
 
-SETTLED = """() => {
-  const app = document.querySelector('[data-testid=stApp]');
-  return app && app.dataset.testScriptState === 'notRunning' && app.dataset.testConnectionState === 'CONNECTED'
-    && document.querySelector('[data-testid=stMain] h1') && !document.querySelector('[data-testid=stSkeleton]')
-    && !document.querySelector('[data-stale=true]');
-}"""
 # A picture: what it says, and each cell in words with its kind, in reading order. Open shadow roots are looked into.
 PICTURES = """() => [...document.querySelectorAll('[data-testid^=stBidiComponent]')].map((host) => {
   const root = [host, ...host.querySelectorAll('*')].map((e) => e.shadowRoot).find((r) => r) ?? host;
@@ -74,16 +70,8 @@ class Visit:
         return self.settle() - begin
 
     def settle(self):
-        """Until the server has nothing more to say: five times in a row, since a run may follow a run. Gives the first."""
-        calm, since = 0, 0.0
-        while calm < 5:
-            if not self.page.evaluate(SETTLED):
-                self.page.wait_for_function(SETTLED)
-                calm = 0
-            since = since if calm else time.perf_counter()
-            calm += 1
-            self.page.wait_for_timeout(80)
-        return since
+        """Until the server has nothing more to say; gives the moment since when that is so."""
+        return settle(self.page)
 
     def told(self):
         """All that a page says: pictures, facts, and mistakes."""

@@ -314,3 +314,64 @@ def test_other_names_are_the_same_kernel():
     before = mf.cache.stats().in_memory
     mf.fuse(lambda renamed: mf.exp(renamed) * 0.731)(x)
     assert mf.cache.stats().in_memory == before
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_steps_lead_to_the_kernels_and_the_refusals(case):
+    function, *inputs = CASES[case]
+    found = mf.fuse(function).explain(*[on(backend_named("parallel"), x) for x in inputs])
+    made = [step for step in found.steps if step.kind in ("made", "copied")]
+    assert [step.launch for step in made] == list(range(len(found.forward.kernels)))
+    for step, kernel in zip(made, found.forward.kernels, strict=True):
+        assert len(step.values) == len(kernel.writes)
+    refused = [step for step in found.steps if step.kind == "refused"]
+    for step, refusal in zip(refused, found.refusals, strict=True):
+        assert step.text == f"{refusal.producer} is not merged into {refusal.consumer}: {refusal.reason}."
+    ends = {step.kernel: step.kind for step in found.steps if step.kind in ("made", "again", "copied")}
+    assert all((step.launch is None) == (ends[step.kernel] == "again") for step in found.steps if step.kernel is not None)
+
+
+def test_each_step_is_a_sentence_that_names_what_it_is_about():
+    @mf.fuse
+    def f(x, w, v):
+        v *= 0.5
+        return mf.relu(mf.exp(x) @ w + v), (x * 2).sum(1), x * 2
+
+    found = f.explain(*[mf.tensor(a) for a in (normal(2, 33), normal(33, 20), normal(20))])
+    for step in found.steps:
+        assert step.text.endswith(".")
+        for k in step.values[:3]:
+            assert found.nodes[k].name in step.text if found.nodes[k].name else f"%{k} = " in step.text
+    texts = {step.kind: step.text for step in found.steps}
+    assert texts["in place"] == "launch0 stores %5 = %2 * 0.5 where v lies, and needs no other memory for it."
+    assert "%10 = %0 * 2 will share a kernel with %11 = sum(%10, dim=1)" in texts["joined"]
+    assert any(step.text.endswith(" in its prologue.") for step in found.steps)
+    assert any(step.text.endswith(" in its epilogue.") for step in found.steps)
+    assert json.loads(json.dumps(found.as_dict()))["steps"][0]["text"] == found.steps[0].text
+
+
+def test_steps_are_those_of_a_call_that_is_recorded_and_changes_parameters():
+    model = mf.nn.Sequential(mf.nn.Linear(33, 16), mf.nn.ReLU(), mf.nn.Linear(16, 10))
+    optimizer = mf.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+    @mf.fuse
+    def train(x, y):
+        optimizer.zero_grad()
+        loss = mf.nn.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    @mf.fuse
+    def loss(x, y):
+        return mf.nn.cross_entropy(model(x), y)
+
+    for function in (loss, train):
+        for _ in range(2):  # the second time, parameters have a grad
+            x, y = mf.tensor(X), mf.arange(40) % 10
+            found = function.explain(x, y)
+            function(x, y)
+            made = [step for step in found.steps if step.kind in ("made", "copied")]
+            assert [len(kernel.writes) for kernel in found.forward.kernels] == [len(step.values) for step in made]
+            assert sum(step.kind == "refused" for step in found.steps) == len(found.refusals)
+    assert any(step.kind == "in place" for step in found.steps)

@@ -107,6 +107,16 @@ def test_the_page_fits_80_columns(file):
     assert page[2].lstrip().startswith("def run(q, k, v):")
 
 
+def test_steps_are_told_where_they_are_asked_for(file):
+    assert "step by step" not in invoke(f"{file}:attention").stdout
+    result = invoke(f"{file}:attention", "--steps")
+    lines = result.stdout.partition("\nstep by step\n")[2].partition("\nkernels\n")[0].splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    told = " ".join(" ".join(lines).split())
+    for k, step in enumerate(facts(f"{file}:attention")["steps"], 1):
+        assert f"{k} {step['text']}" in told
+
+
 def test_source_is_what_is_compiled(file):
     found = facts(f"{file}:normal", "--shape", "40x33", "--source")
     assert "def run(x, offset):" in found["source"] or "def run(x):" in found["source"]

@@ -1,13 +1,20 @@
 """The schedule: what one kernel holds, what it refuses and why, and what is stored where."""
 
+import sys
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import minifuse as mf
 from minifuse.backends.parallel.backend import ParallelBackend
+from minifuse.functions import Range
 from minifuse.graph.body import MOST_SWEEPS, Space, is_split
+from minifuse.graph.decisions import AGAIN, BEGUN, COPIED, HELD, IN_PLACE, JOINED, MADE, REFUSED, TAKEN, Record, recorded
+from minifuse.graph.node import base
 from minifuse.graph.plan import Plan
-from minifuse.graph.schedule import MOST_PARTS
+from minifuse.graph.schedule import MOST_PARTS, Schedule
 from minifuse.graph.steps import Launch, Product
 
 X = np.random.default_rng(0).normal(size=(6, 5))
@@ -184,3 +191,178 @@ def test_launches_that_a_backend_joins_give_the_same(monkeypatch):
     assert "launches(" not in apart.plan(*xs).text
     for y, z in zip(joined(*xs), expected, strict=True):
         assert y.tolist() == z.tolist()
+
+
+# What was decided, in order
+
+
+def decisions_of(function, *arrays):
+    """A plan, and what was decided on the way to it, with the names of functions in the place of nodes."""
+    with recorded() as record:
+        plan = plan_of(function, *arrays)
+    return plan, [(d.kind, d.kernel, [type(x.function).__name__ for x in d.nodes], d.reason) for d in record.decisions]
+
+
+def test_decisions_are_in_the_order_in_which_they_are_made():
+    _, found = decisions_of(lambda x: mf.exp(x * 2).sum(1), X)
+    assert found == [
+        (BEGUN, 0, ["Fold"], "the rows of (6, 5) along dim 1"),
+        (TAKEN, 0, ["Operator"], ""),
+        (TAKEN, 0, ["Operator"], ""),
+        (HELD, 0, ["Fold"], ""),
+        (MADE, 0, ["Fold"], ""),
+    ]
+
+
+def test_a_kernel_is_begun_anew_when_something_must_lie_in_memory_first():
+    plan, found = decisions_of(lambda x: x / x.sum(0) / x.sum(1, keepdim=True), X)
+    kinds = [(kind, kernel) for kind, kernel, _, _ in found if kind in (BEGUN, AGAIN, MADE)]
+    assert kinds == [(BEGUN, 0), (AGAIN, 0), (BEGUN, 1), (MADE, 1), (BEGUN, 2), (MADE, 2)]
+    assert [reason for kind, _, _, reason in found if kind == REFUSED] == reasons(plan)
+
+
+def test_a_kernel_is_begun_anew_to_store_what_another_needs():
+    def function(x):
+        scaled = x / x.sum(1, keepdim=True)
+        return scaled.max(1), scaled.max(0)
+
+    _, found = decisions_of(function, X)
+    again = next(k for k, (kind, _, _, reason) in enumerate(found) if kind == AGAIN and "another kernel needs it" in reason)
+    assert found[again][2] == ["Fold"]
+    assert found[again + 1][2] == ["Fold", "Fold"], "the same kernel, and the sums"
+
+
+def test_values_that_share_a_kernel_over_one_space_are_joined():
+    _, found = decisions_of(lambda x: (x * 2, (x * 2).sum(1)), X)
+    assert found[0][0] == JOINED
+    assert found[1] == (BEGUN, 0, ["Fold", "Operator"], "the rows of (6, 5) along dim 1")
+
+
+def test_a_product_takes_its_epilogue_and_its_prologue():
+    _, found = decisions_of(lambda x, w, b: mf.relu(mf.exp(x) @ w + b), X.astype("f4")[:2], W.astype("f4"), B.astype("f4"))
+    assert [(kind, nodes) for kind, _, nodes, _ in found] == [
+        (BEGUN, ["Operator"]),
+        (HELD, ["Matmul"]),
+        (TAKEN, ["Operator"]),
+        (TAKEN, ["Operator"]),
+        (TAKEN, ["Operator"]),
+        (MADE, ["Operator"]),
+    ]
+    assert found[4][3] == "in its prologue"
+
+
+def test_an_epilogue_that_a_backend_refuses_is_given_up(monkeypatch):
+    def refused(self, kernel, outputs, inputs):
+        return "" if kernel.is_plain else "no epilogues here"
+
+    monkeypatch.setattr(ParallelBackend, "refused_product", refused)
+    plan, found = decisions_of(lambda x, w, b: x @ w + b, X, W, B)
+    assert [type(step) for step in plan.steps] == [Product, Launch]
+    assert (AGAIN, 0, ["Matmul"], "no epilogues here") in found
+
+
+def test_a_change_in_place_says_what_lies_where():
+    @mf.fuse
+    def f(x, y):
+        x += y
+        return x[::2] + 0
+
+    with recorded() as record:
+        plan = f.plan(mf.tensor(X), mf.tensor(X))
+    (place,) = [decision for decision in record.decisions if decision.kind == IN_PLACE]
+    assert place.nodes[1] is plan.arguments[0]
+    assert record.made[0] == place.kernel
+
+
+def test_a_copy_is_a_kernel_too():
+    plan, found = decisions_of(lambda x: x.T.reshape(-1) * 2, X)
+    assert [kind for kind, _, _, _ in found].count(COPIED) == 1
+    assert len(plan.steps) == 2
+
+
+def table_of(steps):
+    """A function of three square tables, in which each step takes two of the values so far."""
+
+    def function(x, w, y):
+        values = [x, w, y]
+        for name, j, k in steps:
+            a, b = values[j % len(values)], values[k % len(values)]
+            values.append(
+                {
+                    "points": lambda a=a, b=b: mf.tanh(a) * b * 0.5,
+                    "sums": lambda a=a, b=b: a - a.sum(0, keepdim=True) + b,
+                    "rows": lambda a=a, b=b: a / b.max(1, keepdim=True),
+                    "all": lambda a=a, b=b: a - b.mean(),
+                    "turned": lambda a=a, b=b: a.T + b.flip(0),
+                    "cut": lambda a=a, b=b: a.T.reshape(-1).reshape(6, 6) + b,
+                    "product": lambda a=a, b=b: a @ b,
+                }[name]()
+            )
+        return tuple(values[max(3, len(values) - 3) :])
+
+    return function
+
+
+STEPS = st.sampled_from(["points", "sums", "rows", "all", "turned", "cut", "product"])
+TABLES = st.lists(st.tuples(STEPS, st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=9)
+
+
+@settings(derandomize=True, max_examples=150, deadline=None)
+@given(TABLES, st.booleans())
+def test_the_record_alone_says_what_each_kernel_computes_and_stores(steps, has_gradients):
+    """Replayed, it has the steps of the plan: each computes from what it holds and from what lies in memory by then."""
+    given_ = [mf.ones(6, 6, requires_grad=has_gradients) for _ in range(3)]
+    with recorded() as record:
+        plan = Plan(table_of(steps), given_)
+    lies, begun, left = set(plan.arguments), {}, iter(plan.steps)
+    for kind, kernel, nodes, _ in record.decisions:
+        if kind == BEGUN:
+            begun[kernel] = set()
+        elif kind in (TAKEN, HELD):
+            begun[kernel] |= set(nodes)
+        elif kind == AGAIN:
+            del begun[kernel]
+        elif kind == COPIED:
+            next(left)
+            lies |= set(nodes)
+        elif kind == MADE:
+            step, inside = next(left), begun.pop(kernel)
+            assert len(step.outputs) == len(nodes)
+            assert {base(x) for x in nodes} <= inside
+            for x in (base(x) for node in inside for x in node.inputs):
+                assert x.is_number or x in inside or x in lies or isinstance(x.function, Range)
+            lies |= set(nodes)
+    assert not begun
+    assert next(left, None) is None
+    assert [decision.nodes for decision in record.decisions if decision.kind == REFUSED] == [x[:2] for x in plan.refusals]
+
+
+def test_nothing_is_noted_when_nobody_asks(monkeypatch):
+    """Counted: of a long function no more calls of Python are made than a few for each kernel."""
+
+    def long(x):
+        for k in range(100):
+            x = mf.tanh(x) * (k + 0.5)
+        return x.sum(1), x.sum(0)
+
+    def calls(code):
+        count = 0
+
+        def see(frame, event, _):
+            nonlocal count
+            count += event == "call" and frame.f_code is code
+
+        before = sys.getprofile()
+        sys.setprofile(see)
+        try:
+            plan_of(long, X)
+        finally:
+            sys.setprofile(before)
+        return count
+
+    with recorded() as record:
+        plan = plan_of(long, X)
+    assert len(record.decisions) > 400
+    assert calls(Schedule.note.__code__) + calls(Schedule.begin.__code__) <= 4 * len(plan.steps)
+    monkeypatch.setattr(Record, "note", None)  # whoever notes something fails
+    assert len(plan_of(long, X).steps) == len(plan.steps)

@@ -1,0 +1,245 @@
+"""`minifuse trace --cell`: the elements that one cell of an output is made of, in order, and how they are combined.
+
+    TRACED    it ran, on names instead of numbers: what was read and combined, by whom, in which order
+    DERIVED   from that: how deep the tree is, and what its order makes of the numbers in float64
+
+The kernel of the parallel backend runs as the Python that it is written in; LLVM may add up a row in another order.
+"""
+
+import json as json_
+import sys
+import textwrap
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ..backends.operand import Operand
+from ..errors import MinifuseError
+from ..operators import TABLE
+from ..origins import BACKENDS, Origin, Stage, Tree, all_stages, given, origin_of, stored
+from .subjects import DEFAULT, Request, RequestError, arrays_of, dtype_of, folding, shape_of, title_of
+
+FOLDS = ("sum", "prod", "max", "min", "mean")
+OPERATORS = tuple(name for name, entry in TABLE.items() if entry.gives != "bool" and entry.accepts != "integers")
+MOST_LINES, MOST_NUMBERS, MOST_TEXT = 12, 8, 60
+CAVEAT = (
+    "The text of the CPU kernel ran as Python. LLVM compiles it with leave to reassociate: it may add up a row in the lanes "
+    "of a vector, in an order that the text does not show."
+)
+POOL = "Threads of the pool take the chunks one after the other; which thread takes which is not decided before."
+
+
+def run_cell(request: Request, cell: int, backend: str | None, json: bool) -> int:
+    """Say what a cell is made of; the exit status is 2 where the request makes no sense."""
+    try:
+        title, origin, inputs, value = followed(request, cell, backend or "cuda")
+    except MinifuseError as error:
+        sys.stderr.write(f"minifuse trace: {error}\n")
+        return 2
+    facts = {"what": request.what, "title": title} | facts_of(origin, inputs, value)
+    if json:
+        sys.stdout.write(json_.dumps(facts, indent=2) + "\n")
+    else:
+        show(facts, origin, inputs, Console(width=min(80, Console().width), highlight=False))
+    return 0
+
+
+def followed(request: Request, cell: int, backend: str) -> tuple[str, Origin, dict[str, Any], float | None]:
+    """The title of a request, what a cell of it is made of, the memory of its inputs, and what the backend stores."""
+    if backend not in BACKENDS:
+        raise RequestError(f"--backend {backend}: there are {', '.join(BACKENDS)}")
+    if request.what not in (*FOLDS, *OPERATORS):
+        raise RequestError(f"--cell follows {', '.join(FOLDS)}, and operators of floats; got {request.what}")
+    of_files = f"is for kernels of a file; the library chooses those of {request.what}"
+    request.refuse(["arguments", "grid", "block", "shared", *["dim"] * (request.what in TABLE)], of_files)
+    entry = TABLE.get(request.what)
+    shapes = [shape_of(text) for text in request.shapes] or [DEFAULT]
+    shapes = shapes * entry.arity if entry and len(shapes) == 1 else shapes
+    if len(shapes) != (entry.arity if entry else 1):
+        raise RequestError(f"{request.what} takes one --shape, or one for each operand; got {len(shapes)}")
+    dtype = dtype_of(request, "float32")
+    arrays = arrays_of(shapes, [dtype] * len(shapes), request.layout)
+    title = title_of(request.what, shapes, dtype, request) + (f", dim {request.dim}" if request.dim is not None else "")
+    function = entry or folding(request.what, request.dim)
+    origin = origin_of(function, arrays, backend, cell)
+    return title, origin, memory_of(arrays), stored(function, arrays, backend, cell)
+
+
+def memory_of(arrays: list[Any]) -> dict[str, Any]:
+    """The memory of inputs, flat, by the name that an origin gives them."""
+    return {f"in{k}": Operand.of(array).data for k, array in enumerate(arrays)}
+
+
+# Facts.
+
+
+def facts_of(origin: Origin, inputs: dict[str, Any], value: float | None) -> dict[str, Any]:
+    """All that is known of a cell, as plain numbers and texts."""
+    tree, reads = origin.tree, origin.reads
+    values = tree.values(inputs)
+    return {
+        "backend": origin.backend,
+        "cell": origin.cell,
+        "TRACED": {
+            "reads": len(reads),
+            "readers": len({(read.launch, read.who) for read in reads}),
+            "turns": max((read.turn for read in reads), default=-1) + 1,
+            "launches": len({part.launch for part in tree.parts if part.operator} or origin.ran),
+            "pieces": len(given(tree)),
+            "value": value,
+        },
+        "DERIVED": {
+            "operators": sum(bool(part.operator) for part in tree.parts),
+            "depth": tree.depth(),
+            "value_in_this_order": float(values[-1]),
+        },
+        "ran": [{"chosen": list(ran.chosen), "of": ran.total} for ran in origin.ran],
+        "reads": [
+            {
+                "array": r.array,
+                "element": r.element,
+                "launch": r.launch + 1,
+                "block": r.who[0],
+                "thread": r.who[1],
+                "turn": r.turn,
+            }
+            for r in reads
+        ],
+        "stages": [
+            {"launch": stage.launch + 1, "title": stage.title, "values": [float(values[k]) for k in stage.parts]}
+            for stage in all_stages(tree)
+        ],
+        "tree": [part_facts(tree, k) for k in range(len(tree.parts))],
+    } | ({"caveat": CAVEAT} if origin.backend == "parallel" else {})
+
+
+def part_facts(tree: Tree, k: int) -> dict[str, Any]:
+    """One part of a tree; `of` says which parts an operator combines, by their places."""
+    part = tree.parts[k]
+    if part.is_element:
+        return {"array": part.array, "element": part.element}
+    if not part.operator:
+        return {"number": part.number if np.isfinite(part.number) else str(part.number)}
+    facts = {"operator": part.operator, "of": list(part.parts), "launch": part.launch + 1}
+    return facts | {"block": part.who[0], "thread": part.who[1]} | ({"way": part.way} if part.way else {})
+
+
+# For people.
+
+
+def show(facts: dict[str, Any], origin: Origin, inputs: dict[str, Any], console: Console) -> None:
+    """Print where the cell comes from, then its tree."""
+    console.print(Text(f"{facts['title']}: cell {origin.cell} on the {origin.backend} backend", "bold"), soft_wrap=True)
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for row in overview(facts, origin):
+        table.add_row(*row)
+    console.print(table)
+    console.print("\n[bold]what is read, in order[/]")
+    lines = list(read_in_order(origin))
+    for line in lines[:MOST_LINES]:
+        console.print(Text(line), no_wrap=True, overflow="ellipsis")
+    if len(lines) > MOST_LINES:
+        console.print(f"and so on, {len(lines) - MOST_LINES:,} more lines; --json has all", style="dim")
+    console.print("\n[bold]how it becomes one number[/]")
+    values = origin.tree.values(inputs)
+    for stage in all_stages(origin.tree):
+        show_stage(stage, origin, values, console)
+    if origin.backend == "parallel":
+        console.print()
+        console.print(textwrap.fill(CAVEAT, console.width), style="dim", soft_wrap=True)
+
+
+def overview(facts: dict[str, Any], origin: Origin) -> Iterator[tuple[str, str, str]]:
+    """A label, a name and a text in each row."""
+    traced, derived = facts["TRACED"], facts["DERIVED"]
+    who = {"cuda": "threads", "parallel": "chunks"}.get(origin.backend)
+    by = (
+        f", by {traced['readers']:,} {who if traced['readers'] != 1 else (who or '')[:-1]}"
+        if who and traced["readers"]
+        else ""
+    )
+    yield "TRACED", "reads", f"{traced['reads']:,} elements{by}, {traced['turns']:,} one after the other"
+    if traced["pieces"]:
+        yield "TRACED", "launches", f"{traced['launches']}: {traced['pieces']} pieces, then the fold of their results"
+    for k, ran in enumerate(origin.ran, start=1):
+        if who and ran.total > 1:
+            what = "blocks" if origin.backend == "cuda" else "chunks"
+            yield "TRACED", f"launch {k}", f"{what} {few(ran.chosen)} of {ran.total} ran"
+    yield "DERIVED", "depth", f"{derived['depth']:,} operators wait for one another, of {derived['operators']:,} in all"
+    if traced["value"] is not None:
+        yield "TRACED", "stored", f"{traced['value']:.9g}"
+    yield "DERIVED", "this order", f"{derived['value_in_this_order']:.17g} in float64"
+
+
+def few(numbers: tuple[int, ...]) -> str:
+    """Numbers that rise, in short.
+
+    Examples
+    --------
+    >>> few((4, 5, 6, 7)), few((2,)), few((2, 10, 18))
+    ('4..7', '2', '2, 10, 18')
+    """
+    if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
+        return f"{numbers[0]}..{numbers[-1]}"
+    shown = ", ".join(map(str, numbers[:MOST_NUMBERS]))
+    return shown + (f" and {len(numbers) - MOST_NUMBERS} more" if len(numbers) > MOST_NUMBERS else "")
+
+
+def reader(origin: Origin, launch: int, who: tuple[int, int]) -> str:
+    """Who reads or combines, in words."""
+    if origin.backend == "cuda":
+        return f"block {who[0]}, thread {who[1]}"
+    return f"chunk {who[0]}" if origin.backend == "parallel" else "the loop"
+
+
+def read_in_order(origin: Origin) -> Iterator[str]:
+    """Runs of neighbours that one thread reads."""
+    for (launch, who), group in groupby(origin.reads, key=lambda read: (read.launch, read.who)):
+        runs: list[list[Any]] = []
+        for read in group:
+            last = runs[-1] if runs else None
+            if last and last[0] == read.array and read.element == last[2] + 1:
+                last[2] = read.element
+            else:
+                runs.append([read.array, read.element, read.element])
+        texts = [f"{a}[{first}]" if first == last else f"{a}[{first}..{last}]" for a, first, last in runs]
+        more = f" and {len(texts) - MOST_NUMBERS:,} more" if len(texts) > MOST_NUMBERS else ""
+        part = f"launch {launch + 1}, " if len({read.launch for read in origin.reads}) > 1 else ""
+        yield f"  {part}{reader(origin, launch, who)}: {', '.join(texts[:MOST_NUMBERS])}{more}"
+
+
+def show_stage(stage: Stage, origin: Origin, values: list[Any], console: Console) -> None:
+    """One step of the tree: the first few numbers, and how they were made."""
+    tree = origin.tree
+    where = f"launch {stage.launch + 1}: " if given(tree) else ""
+    count = len(stage.parts)
+    console.print(Text(f"{where}{stage.title} ({count:,} number{'s' * (count != 1)})", "cyan"), soft_wrap=True)
+    for k in stage.parts[:MOST_NUMBERS]:
+        console.print(Text(f"  {told(origin, k, values)}"), no_wrap=True, overflow="ellipsis")
+    if count > MOST_NUMBERS:
+        console.print(f"  and {count - MOST_NUMBERS:,} more", style="dim")
+
+
+def told(origin: Origin, k: int, values: list[Any]) -> str:
+    """One part in words: who made it, its value, and what of."""
+    tree, part = origin.tree, origin.tree.parts[k]
+    if not part.operator:
+        return (
+            f"{float(values[k]):.6g}  =  {tree.text(k)}"
+            if part.is_element
+            else f"{part.number:g}, of a thread that reads nothing"
+        )
+    names = {piece: f"piece{n}" for n, piece in enumerate(given(tree))}
+    text = tree.text(k, MOST_TEXT, {} if k in names else names)
+    if part.way:
+        symbol, numbers = TABLE[part.operator].symbol, [f"{float(values[p]):.6g}" for p in part.parts]
+        text = f" {symbol} ".join(numbers) if symbol else f"{part.operator}({', '.join(numbers)})"
+    return f"{reader(origin, part.launch, part.who)}: {float(values[k]):.6g}  =  {text}"

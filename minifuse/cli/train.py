@@ -1,0 +1,67 @@
+"""`minifuse train`: a small network learns, as on the page "Train", by the same loop and the same numbers."""
+
+import json as json_
+import sys
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from ..errors import MinifuseError
+from .layout import WIDTH, show_facts, told, views_of
+from .subjects import RequestError
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was asked for; None where the page's own value counts."""
+
+    data: str
+    backend: str | None
+    epochs: int
+    hidden: int | None
+    activation: str | None
+    optimizer: str | None
+    rate: float | None
+    batch: int | None
+    count: int | None
+    seed: int | None
+
+
+def run(choice: Choice, json: bool) -> int:
+    """Train and print; the exit status is 2 where the request makes no sense."""
+    console = Console(width=min(WIDTH, Console().width), highlight=False)
+    try:
+        sentence, losses, facts = trained(choice, console if not json else None)
+    except MinifuseError as error:
+        sys.stderr.write(f"minifuse train: {error}\n")
+        return 2
+    if json:
+        sys.stdout.write(json_.dumps({"sentence": sentence, "losses": losses, "facts": facts}, indent=2) + "\n")
+        return 0
+    console.print(escape(sentence))
+    show_facts(facts, console)
+    return 0
+
+
+def trained(choice: Choice, console: Console | None) -> tuple[str, list[float], list[dict[str, Any]]]:
+    """What a network has learned: in words, the mean loss of each epoch, the facts."""
+    (train,) = views_of("train")
+    for name, asked, known in (
+        ("data", choice.data, train.SETS),
+        ("--activation", choice.activation, train.ACTIVATIONS),
+        ("--optimizer", choice.optimizer, train.OPTIMIZERS),
+    ):
+        if asked is not None and asked not in known:
+            raise RequestError(f"{name} {asked!r}: expected one of {', '.join(known)}")
+    given = {name: value for name, value in vars(choice).items() if name != "epochs" and value is not None}
+    found = train.begin(train.Settings(**given))
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=console, disable=console is None, transient=True) as progress:
+        bar = progress.add_task("epochs", total=choice.epochs)
+        while found.epochs < choice.epochs and train.advance(found, choice.epochs, inf):
+            progress.update(bar, completed=found.epochs, description=f"loss {found.losses[-1]:.4f}")
+    return train.sentence(found), list(found.losses), told(train.facts(found))

@@ -1,0 +1,235 @@
+"""How soon the app answers, in a real Chromium: `python -m project.measure_app` measures every page and keeps the result.
+
+    python -m project.measure_app                all pages, about ten minutes
+    python -m project.measure_app fusion train   some of them; prints, and keeps nothing
+    python -m project.measure_app --report       prints what is kept
+
+Each page gets a server that has just started, with no compiled kernel on the disk: the first load is the first thing that
+it is asked for, and then each control is moved once, by keyboard, from the page as it comes. That is *cold*. Another session
+of the same server then does the same: that is *warm*. What is measured ends when the page has nothing more to draw. The
+numbers mean something on a machine that does nothing else; the load is kept beside them.
+"""
+
+import datetime
+import json
+import re
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from project.benchmarks import machine, report
+from project.benchmarks.row import US
+from project.screens import PAGES, Page
+from project.screenshots import ROOT, chromium, served, settle
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Locator
+    from playwright.sync_api import Page as Tab
+
+FOLDER = Path(report.__file__).parent / "results"
+PACKAGES = (*machine.PACKAGES[:3], "streamlit", "playwright")
+FIRST, CONTROL = "First load of a page", "The answer to a control"
+LATER = {"Map": "what this machine has", "Train": "picture and facts"}  # on pages that can be used before they are whole
+COLD, WARM = "cold", "warm"
+BOUNDS = {(FIRST, COLD): 3.0, (FIRST, WARM): 3.0, (CONTROL, COLD): 1.0, (CONTROL, WARM): 0.5}  # seconds
+LOADS = 3  # of a page that is warm; the median counts
+INSIDE = "[data-testid=stMain] [data-testid={}]"
+# What is moved, and the keys for it: all but the last open it, the last one sends the choice.
+CONTROLS = {
+    "stSelectbox": ("[role=combobox], input", ("ArrowDown", "ArrowDown", "Enter")),
+    "stMultiSelect": ("input", ("Backspace",)),
+    "stSlider": ("[role=slider], input[type=range]", ("ArrowRight",)),
+    "stRadio": ("input:not(:checked)", ("Space",)),
+    "stCheckbox": ("input", ("Space",)),
+    "stNumberInput": ("input", ("ArrowUp", "Enter")),
+    "stTextInput": ("input", ("Enter",)),
+}
+EXAMPLE, DIGIT = re.compile(r"[\d.,:()\[\]T ]*\d[\d.,:()\[\]T ]*"), re.compile(r"\d(?=\D*$)")
+# When the page last changed; texts alone are left out, since tables speak to screen readers long after they are drawn.
+WATCH = """() => {
+  window.changed = 0;
+  new MutationObserver(() => { window.changed = Date.now() / 1000 })
+    .observe(document.querySelector('[data-testid=stMain]'), { subtree: true, childList: true, attributes: true });
+}"""
+Samples = dict[tuple[str, str, str], list[float]]  # (FIRST or CONTROL, COLD or WARM, what it is): seconds
+
+
+def timed(tab: "Tab", act: Callable[[], Any]) -> float:
+    """The seconds from an act until the page has nothing more to draw."""
+    began = time.perf_counter()
+    act()
+    return settle(tab) - began
+
+
+def opened(browser: "Browser", address: str) -> tuple["Tab", float]:
+    """A page in a session of its own, and the seconds that it took."""
+    tab = browser.new_context(viewport={"width": 1280, "height": 800}).new_page()
+    return tab, timed(tab, lambda: tab.goto(address))
+
+
+def controls(tab: "Tab") -> Iterator[tuple[str, "Locator", tuple[str, ...]]]:
+    """The controls of a page that can be seen: the name, where keys go, and the keys."""
+    for kind, (inner, keys) in CONTROLS.items():
+        for control in tab.locator(INSIDE.format(kind)).all():
+            goal = control.locator(inner).first
+            if control.is_visible() and goal.count() and goal.is_enabled():
+                label = control.get_by_test_id("stWidgetLabel")
+                yield (label.first.inner_text() if label.count() else kind).strip(), goal, keys
+
+
+def moved(tab: "Tab", goal: "Locator", keys: Sequence[str]) -> float | None:
+    """The seconds from the last of the keys until the page has changed for the last time; None if its address has not."""
+    before = tab.url
+    goal.scroll_into_view_if_needed()
+    if goal.get_attribute("type") == "text" and goal.get_attribute("role") != "combobox":
+        goal.fill(another(goal.input_value() or goal.get_attribute("placeholder") or ""))
+    last = keys[-1]
+    if goal.get_attribute("type") == "range" and goal.get_attribute("value") == goal.get_attribute("max"):
+        last = "ArrowLeft"
+    goal.focus()
+    for key in keys[:-1]:
+        tab.keyboard.press(key)
+    tab.evaluate(WATCH)
+    began = time.time()
+    tab.keyboard.press(last)
+    settle(tab)
+    seconds: float = tab.evaluate("() => window.changed") - began
+    return seconds if tab.url != before else None
+
+
+def another(text: str) -> str:
+    """What a field holds, or the example that it gives, with another last digit."""
+    example = EXAMPLE.search(text)
+    return DIGIT.sub(lambda digit: "1" if digit[0] == "2" else "2", example[0].strip() if example else text)
+
+
+def session(browser: "Browser", address: str, title: str, state: str, found: Samples) -> None:
+    """Load a page, move each of its controls, each from the page as it comes; what took how long is put into `found`."""
+    tab, seconds = opened(browser, address)
+    found.setdefault((FIRST, state, title), []).append(seconds)
+    if title in LATER:
+        found.setdefault((FIRST, state, f"{title}, with {LATER[title]}"), []).append(seconds + table_after(tab))
+    count = len(list(controls(tab)))
+    for k in range(count):
+        if k:
+            tab.goto(address)
+            settle(tab)
+        name, goal, keys = list(controls(tab))[k]
+        if (seconds := moved(tab, goal, keys)) is None:
+            print(f"{title}: {name} has no other choice, or does not answer", file=sys.stderr, flush=True)
+        else:
+            found.setdefault((CONTROL, state, f"{title}: {name}"), []).append(seconds)
+    tab.context.close()
+
+
+def table_after(tab: "Tab") -> float:
+    """The seconds until a table is there."""
+    began = time.perf_counter()
+    tab.get_by_test_id("stDataFrame").first.wait_for()
+    return time.perf_counter() - began
+
+
+def trained(browser: "Browser", address: str, title: str, state: str, found: Samples) -> None:
+    """Train, for a moment, and stop: the page answers while it trains."""
+    tab, _ = opened(browser, address)
+    train, stop = (tab.get_by_role("button", name=name, exact=True) for name in ("Train", "Stop"))
+    began = time.perf_counter()
+    train.click()
+    tab.locator("[data-testid=stMain]").get_by_text(" of 100 epochs, ").filter(has_not_text=", 0 steps").wait_for()
+    found.setdefault((CONTROL, state, f"{title}: Train, until a step is seen"), []).append(time.perf_counter() - began)
+    tab.wait_for_timeout(700)
+    if stop.is_enabled():
+        found.setdefault((CONTROL, state, f"{title}: Stop"), []).append(timed(tab, stop.click))
+    tab.context.close()
+
+
+def measure(browser: "Browser", page: Page, found: Samples) -> None:
+    """One page, on a server of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        log, kernels = Path(folder) / "log", {"MINIFUSE_CACHE": str(Path(folder) / "kernels")}
+        with served(ROOT / "project" / "app.py", log, kernels) as server:
+            address = f"{server}/{page.path}"
+            for state in (COLD, WARM):
+                session(browser, address, page.title, state, found)
+                if page.module == "train":
+                    trained(browser, address, page.title, state, found)
+            for _ in range(LOADS - 1):
+                tab, seconds = opened(browser, address)
+                found[FIRST, WARM, page.title].append(seconds)
+                tab.context.close()
+
+
+def row(group: str, state: str, name: str, seconds: Sequence[float]) -> dict[str, Any]:
+    """What is kept of one of them, as rows of benchmarks are kept."""
+    median, bound = statistics.median(seconds), BOUNDS[group, state]
+    spread = {"median": median, "q1": min(seconds), "q3": max(seconds)}
+    return {
+        "group": f"{group}, {state}",
+        "name": name,
+        "rounds": len(seconds),
+        "times": {US: {key: round(value, 3) for key, value in spread.items()}},
+        "counts": {},
+        "targets": [{"words": f"{bound:g} s", "met": median <= bound}],
+    }
+
+
+def measured(pages: Sequence[Page]) -> dict[str, Any]:
+    """The pages, in the form of the other results."""
+    from playwright.sync_api import sync_playwright
+
+    if (path := chromium()) is None:
+        sys.exit("no browser: install Chromium (apt install chromium), or name one in MINIFUSE_CHROMIUM")
+    found, before = Samples(), machine.load()
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        version = browser.version
+        for page in pages:
+            measure(browser, page, found)
+            print(f"{page.title}: first load {found[FIRST, COLD, page.title][0]:.1f} s", file=sys.stderr, flush=True)
+        browser.close()
+    keys = [key for bound in BOUNDS for key in found if key[:2] == bound]
+    return {
+        "format": 1,
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "quick": False,
+        "machine": machine.describe(),
+        "versions": machine.versions(PACKAGES) | {"chromium": version},
+        "threads": {},
+        "environment": {},
+        "load": {"before": before, "after": machine.load()},
+        "missing": {},
+        "rows": [row(*key, found[key]) for key in keys],
+    }
+
+
+def printed(found: dict[str, Any]) -> None:
+    """Print a result: where it was measured, and a table for each kind."""
+    print("\n".join(report.summary(found)))
+    for table in report.tables(found):
+        print(f"\n{report.plain(table)}")
+
+
+def main(words: Sequence[str]) -> None:
+    """Measure, keep, print."""
+    path = FOLDER / f"app-{machine.slug()}.json"
+    if list(words) == ["--report"]:
+        if not path.is_file():
+            sys.exit("nothing was kept for this processor; python -m project.measure_app measures")
+        printed(json.loads(path.read_text(encoding="utf-8")))
+        return
+    modules = [page.module for page in PAGES]
+    if unknown := set(words) - set(modules):
+        sys.exit(f"there is no page {', '.join(sorted(unknown))}; expected some of {', '.join(modules)}, or --report")
+    found = measured([page for page in PAGES if not words or page.module in words])
+    printed(found)
+    if not words:
+        path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        print(f"\nkept in {path.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

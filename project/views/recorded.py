@@ -1,0 +1,137 @@
+"""What a GPU counted of kernels that pages show too: hardware counters, kept in docs/guide/counters-h200.json.
+
+The file names the device and the date; how it came about is told in docs/guide/counters.md. The recorded launches are larger
+than those of the pages, so numbers are compared for each warp: all of them do the same there. Where the
+file is missing there is nothing to compare, and nothing is shown.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from . import memory
+from .facts import MEASURED, Fact
+
+FILE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "counters-h200.json"
+PRODUCT, SIDE, TILE = "shared_tiles", 64, 32  # the product that was recorded: square matrices, and the tiles of a GPU
+ON_GPU = ", on a GPU"
+GLOBAL = {"global load sectors": "sectors", "global store sectors": "sectors of the store"}
+SHARED = {"shared load wavefronts": "wavefronts", "shared load conflicts": "bank conflicts"}
+
+
+@dataclass(frozen=True)
+class Preset:
+    """The choice of the memory page whose request a recorded kernel makes: of 32 lanes, with 4 bytes each."""
+
+    space: str
+    stride: int = 1
+    offset: int = 0
+
+
+PRESETS = {
+    "stride_one": Preset("global"),
+    "offset_one": Preset("global", offset=1),
+    "stride_two": Preset("global", stride=2),
+    "transposed_read": Preset("global", stride=64),
+    "tile_column": Preset("shared"),
+}
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What the file has."""
+
+    device: str
+    date: str
+    counters: dict[str, dict[str, int]]
+    """Of each kernel, by the name of the counter."""
+
+
+@cache
+def recording(file: Path = FILE) -> Recording | None:
+    """The file; None where there is none."""
+    if not file.is_file():
+        return None
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    counters = dict[str, dict[str, int]]()
+    for row in found["rows"]:
+        counters.setdefault(row["kernel"], {})[row["counter"]] = row["measured"]
+    return Recording(found["device"], found["date"], counters)
+
+
+def presets(known: Recording | None) -> dict[str, Preset]:
+    """The recorded kernels that the memory page can show."""
+    return {} if known is None else {name: preset for name, preset in PRESETS.items() if name in known.counters}
+
+
+def kernel_of_global(dtype: str, stride: int, offset: int, count: int) -> str | None:
+    """The recorded kernel that makes this request to global memory."""
+    return named(dtype, Preset("global", stride, offset), count)
+
+
+def kernel_of_tile(dtype: str, width: int, reads_column: bool, count: int) -> str | None:
+    """The recorded kernel that makes this request to shared memory; it reads each column in turn."""
+    return named(dtype, Preset("shared"), count) if width == memory.WARP and reads_column else None
+
+
+def named(dtype: str, preset: Preset, count: int) -> str | None:
+    """The kernel of a preset, if the whole warp takes part."""
+    if dtype != "float32" or count != memory.WARP:
+        return None
+    return next((name for name, found in PRESETS.items() if found == preset), None)
+
+
+def facts(kernel: str | None, known: Recording | None) -> list[Fact]:
+    """What the hardware counted for a request of this kernel."""
+    if known is None or kernel not in known.counters:
+        return []
+    counters = known.counters[kernel]
+    warps = counters["global load requests"]  # each warp loads once
+    names = SHARED if PRESETS[kernel].space == "shared" else GLOBAL
+    return [
+        Fact(
+            f"{name}{ON_GPU}",
+            f"{counters[counter] / warps:g}",
+            MEASURED,
+            f"{counter} of {kernel}: {counters[counter]:,} for {warps:,} warps; {source(known)}",
+        )
+        for counter, name in names.items()
+    ]
+
+
+def of_product(name: str, known: Recording | None) -> list[Fact]:
+    """What the hardware counted of the library's product in tiles, in the size that was recorded."""
+    if known is None or name != PRODUCT or PRODUCT not in known.counters:
+        return []
+    counters, outputs = known.counters[PRODUCT], SIDE * SIDE
+    loads = counters["global load requests"] * memory.WARP  # every lane takes part
+    why = f"{loads:,} / {outputs:,}, of {SIDE} x {SIDE} x {SIDE} in tiles of {TILE}; {source(known)}"
+    shown = [Fact(f"global loads per output{ON_GPU}", f"{loads / outputs:g}", MEASURED, why)]
+    return shown + [
+        Fact(f"{counter}{ON_GPU}", f"{counters[counter]:,}", MEASURED, f"of that product, {source(known)}")
+        for counter in ("global load sectors", "shared load wavefronts")
+    ]
+
+
+def beside(counted: Sequence[Fact], measured: Sequence[Fact]) -> list[Fact]:
+    """Facts of a page, each with what the hardware says of the same behind it; the rest of that at the end."""
+    shown = list[Fact]()
+    for fact in counted:
+        shown += [fact, *[found for found in measured if found.name == fact.name + ON_GPU]]
+    return shown + [fact for fact in measured if fact not in shown]
+
+
+def source(known: Recording) -> str:
+    """Where the numbers come from."""
+    return f"{known.device.partition(',')[0]}, {known.date}"
+
+
+def sentence(known: Recording) -> str:
+    """What presets are."""
+    return (
+        f"Kernels with these requests ran under Nsight Compute on {known.device}, {known.date}. Choose one: what the "
+        "hardware counted then stands among the facts, under MEASURED."
+    )

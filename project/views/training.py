@@ -1,0 +1,109 @@
+"""A run that is trained while its page stays free: a slice of steps at a time, in a thread, and nothing between two slices.
+
+A page starts a slice and waits for a moment. If the slice has not ended then, since a step takes long in the interpreter, or
+its kernels are being compiled, the page draws what was seen last, and asks again. The network is looked at between slices
+only, so what is drawn is one state of it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from shlex import quote
+from threading import Thread
+
+from . import train
+from .facts import Fact
+from .picture import Picture
+from .train import Curve, Run, Settings
+
+PATIENCE_S = 0.2  # that a page waits for a slice
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A run as it stood between two slices."""
+
+    curve: Curve
+    picture: Picture
+    facts: tuple[Fact, ...]
+    epochs: int
+    steps: int
+    share: float
+    """How much is done, from 0 to 1."""
+
+
+class Training:
+    """A run, the slice of it that is under way, and what was seen of it last."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.seen: Seen | None = None
+        self._of: object = None  # what `seen` shows
+        self._thread: Thread | None = None
+        self._error: Exception | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no slice is under way."""
+        return self._thread is None or not self._thread.is_alive()
+
+    def go(self, epochs: int) -> None:
+        """Start a slice, unless one is under way or all is done."""
+        if self.is_idle and self.run.epochs < epochs:
+            self._start(train.advance, self.run, epochs)
+
+    def prepare(self, epochs: int) -> None:
+        """Look for the first time, as a slice: kernels may have to be compiled for it."""
+        if self.is_idle and self.seen is None:
+            self._start(self._look, epochs, None)
+
+    def _start(self, act: Callable[..., object], *arguments: object) -> None:
+        def work() -> None:
+            try:
+                act(*arguments)
+            except Exception as error:  # of the page, which is not in this thread
+                self._error = error
+
+        self._thread = Thread(target=work, name="minifuse-train", daemon=True)
+        self._thread.start()
+
+    def wait(self, seconds: float | None = PATIENCE_S) -> bool:
+        """Wait for the slice that is under way, for at most some seconds; gives `is_idle`.
+
+        Raises
+        ------
+        Exception
+            The slice ended with it.
+        """
+        if self._thread is not None:
+            self._thread.join(seconds)
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        return self.is_idle
+
+    def look(self, epochs: int, chosen: str | None = None) -> Seen:
+        """The run as it stands, or as it stood before the slice that is under way."""
+        if self.seen is None:
+            self.prepare(epochs)
+            self.wait(None)
+        if self.is_idle and self._of != (self.run.steps, epochs, chosen):
+            self._look(epochs, chosen)
+        assert self.seen is not None
+        return self.seen
+
+    def _look(self, epochs: int, chosen: str | None) -> None:
+        run = self.run
+        picture, facts = train.picture(run, chosen), tuple(train.facts(run))
+        self.seen = Seen(train.curve(run), picture, facts, run.epochs, run.steps, run.share(epochs))
+        self._of = run.steps, epochs, chosen
+
+
+def command(settings: Settings, epochs: int) -> str:
+    """The line on a terminal that trains the same, from the beginning; what is as ever is left out."""
+    ever, names = Settings(backend=settings.backend), {"count": "points"}
+    options = [
+        f"--{names.get(name, name)} {quote(str(value))}"
+        for name, value in vars(settings).items()
+        if name != "data" and value != getattr(ever, name)
+    ]
+    return " ".join(["minifuse train", settings.data, f"--backend {settings.backend}", f"--epochs {epochs}", *options])

@@ -1,0 +1,425 @@
+"""The line for a terminal that a page offers says what the page says: both are asked, and their numbers compared.
+
+A page is opened as its user opens it, its controls are turned, and the line is taken from where it stands. What is measured
+anew by each run ("Race", "Train") is held against its line in `unit/test_cli_race_and_train.py`.
+"""
+
+import json
+import shlex
+import time
+from math import prod
+
+import numpy as np
+import pytest
+
+pytest.importorskip("streamlit", reason="the pages need minifuse[app]")
+pytest.importorskip("greenlet", reason="the interpreter needs greenlet: minifuse[simt]")
+
+import streamlit
+from streamlit.testing.v1 import AppTest
+from typer.testing import CliRunner
+
+from minifuse.cli import doctor
+from minifuse.cli.commands import app as command_line
+from project.screens import PAGES, own
+from project.views import autodiff, broadcasting, functions, machine, matmul, strides, threads
+from project.views.facts import MEASURED
+
+from ..sources import ROOT
+
+KERNELS = """
+from numba import cuda
+
+@cuda.jit
+def scale(x, y, n=50):
+    i = cuda.grid(1)
+    if i < n:
+        y[i] = 2 * x[i]
+
+@cuda.jit
+def race(x, y):
+    y[0] = cuda.grid(1)
+"""
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(command_line, arguments, env={"COLUMNS": "80"})
+
+
+def draw(module):
+    from importlib import import_module
+
+    import_module(f"project.screens.{module}").page()
+
+
+def opened(module, choices):
+    """A page with its controls turned: in the order of the choices, since one brings others to light."""
+    app = AppTest.from_function(draw, kwargs={"module": module}, default_timeout=30).run()
+    for key, value in choices.items():
+        app.session_state[key] = value
+        app.run()
+        assert not app.exception
+    return app
+
+
+def facts_of(app):
+    """The table of facts: the name -> value, label and reason."""
+    [table] = [found.value for found in app.dataframe if "truth" in found.value.columns]
+    return {row["fact"]: (row["value"], row["truth"], row["why"]) for row in table.to_dict("records")}
+
+
+def line_of(app):
+    """The line for a terminal; there is one alone."""
+    [line] = [block.value for block in app.get("code") if block.language == "console"]
+    return line
+
+
+def told(line):
+    """What the line tells as JSON."""
+    name, *arguments = shlex.split(line)
+    assert name == "minifuse"
+    result = invoke(*arguments, "--json")
+    assert result.exit_code in (0, 1), result.output
+    return json.loads(result.stdout)
+
+
+@pytest.fixture(autouse=True)
+def at_the_root(monkeypatch, tmp_path):
+    """Lines name files of the repository from its root."""
+    monkeypatch.chdir(ROOT)
+    (tmp_path / "my kernels.py").write_text(KERNELS)
+    monkeypatch.setenv(own.KERNEL, f"{tmp_path / 'my kernels.py'}:scale")
+
+
+# What both must say
+
+
+def same_facts(facts, found):
+    """Facts are the same, one by one, in words and numbers."""
+
+    def shown(value):
+        return str(tuple(value)) if isinstance(value, list) else str(value)
+
+    assert {row["fact"]: (shown(row["value"]), row["truth"], row["why"]) for row in found["facts"]} == facts
+    assert len(found["facts"]) == len(facts)
+
+
+def same_request(facts, found):
+    """Of memory: each line of the kernel asks for as many sectors and wavefronts, the last load for as many bytes."""
+    if facts["lanes that take part"][0] == "0":  # the page says no more
+        assert not [line for line in found["launches"][0]["lines"] if line["text"].startswith("x = ")]
+        return
+    [launch] = found["launches"]
+    lines = {}
+    for line in launch["lines"]:
+        derived = line["DERIVED"]
+        pairs = [
+            ("sectors", derived["sectors"], derived["ideal_sectors"]),
+            ("wavefronts", derived["wavefronts"], derived["wavefronts"] - derived["bank_conflicts"]),
+        ]
+        parts = [f"{number} {unit}, {ideal} at best" for unit, number, ideal in pairs if number]
+        lines[f"line {line['line']}: {line['text']}"] = "; ".join(parts)
+    assert {name: value for name, (value, *_) in facts.items() if name.startswith("line ")} == lines
+    [load] = [line for line in launch["lines"] if line["text"].startswith("x = ")]
+    assert facts["bytes asked for"][0] == str(load["TRACED"]["bytes_requested"])
+    assert facts["lanes that take part"][0] == f"{load['DERIVED']['active_lanes']} of 32"
+    for name, key in (("sectors", "sectors"), ("wavefronts", "wavefronts"), ("bank conflicts", "bank_conflicts")):
+        if name in facts:
+            assert facts[name][0] == str(load["DERIVED"][key])
+    if "bytes fetched" in facts:
+        assert facts["bytes fetched"][0] == str(load["DERIVED"]["bytes_moved"])
+
+
+def same_product(facts, found):
+    """Of a product: loads for each output, barriers, sectors, hazards."""
+    [launch] = found["launches"]
+    shapes = {row["name"]: row["shape"] for row in launch["arrays"]}
+    blocks, outputs = prod(launch["grid"]), prod(shapes["out"])
+    assert facts["blocks"][0] == f"{blocks} of {prod(launch['block'])} threads"
+    assert facts["hazards"][0] == (str(len(launch["hazards"])) if launch["hazards"] else "none")
+    assert {hazard["error"] for hazard in launch["hazards"]} == {name for name in facts if name.endswith("Error")}
+    if "end" in facts:
+        return
+    for space in ("global", "shared"):
+        loads = launch["spaces"][space]["TRACED"]["loads"]
+        assert facts[f"{space} loads per output"][0] == f"{loads / outputs:.4g}"
+    assert facts["barriers per block"][0] == str(launch["TRACED"]["barriers"].get("syncthreads", 0) // blocks)
+    memory = launch["spaces"]["global"]["DERIVED"]
+    assert facts["sectors"][0::2] == (str(memory["sectors"]), f"{memory['ideal_sectors']} at best")
+
+
+def same_launch(facts, found):
+    """Of a launch: its size, and what is wrong with it."""
+    [launch] = found["launches"]
+    assert facts["grid"][0] == " x ".join(map(str, launch["grid"]))
+    assert facts["block"][0] == " x ".join(map(str, launch["block"]))
+    assert {hazard["error"] for hazard in launch["hazards"]} == {name for name in facts if name.endswith("Error")}
+
+
+def same_gradients(facts, found):
+    """Of a backward pass: all facts, and the steps."""
+    same_facts(facts, found)
+    added = {sent["to"] for step in found["steps"] for sent in step["sends"] if sent["is_added"]}
+    assert set(facts["accumulated"][0].split(", ")) == (added or {"nothing"})
+    summed = {sent["to"] for step in found["steps"] for sent in step["sends"] if sent["sums"]}
+    assert set(facts["summed"][0].split(", ")) == (summed or {"nothing"})
+    for name in found["gradients"]:
+        assert np.allclose(found["gradients"][name], found["differences"][name], rtol=1e-5, atol=1e-6)
+
+
+CHOICES = {
+    "strides": (
+        same_facts,
+        [
+            {},
+            *[{"idiom": name} for name in strides.IDIOMS],
+            {"shape": "2, 6", "views": ".T.reshape(3, 4)[1:]", "after": "1 .T", "element": "3, 1"},
+            {"shape": "()", "element": "()"},
+            {"shape": "0, 3", "views": ".T"},
+            {"shape": "2, 3, 4", "views": "[:, ::-1].permute(2, 0, 1)", "element": "1, 1, 0"},
+        ],
+    ),
+    "broadcasting": (
+        same_facts,
+        [
+            {},
+            {"broadcasting_x": "3, 1", "broadcasting_y": "4, 1, 5"},
+            {"broadcasting_operation": "x * y", "broadcasting_element": "1, 2"},
+            {"broadcasting_x": "()", "broadcasting_y": "()", "broadcasting_element": "()"},
+            {"broadcasting_x": "0", "broadcasting_y": "2, 1"},
+            {"broadcasting_x": "2, 3", "broadcasting_y": "3, 2"},
+            {"broadcasting_x": "1, 1", "broadcasting_y": "1", "broadcasting_operation": "x * y"},
+        ],
+    ),
+    "memory": (
+        same_request,
+        [
+            {},
+            {"memory_stride": 64},
+            {"memory_offset": 1, "memory_dtype": "float64", "memory_lanes": 7},
+            {"memory_stride": 0, "memory_dtype": "int8"},
+            {"memory_lanes": 0},
+            {"memory_space": "shared"},
+            {"memory_space": "shared", "memory_width": 33, "memory_dtype": "float64", "memory_lanes": 17},
+            {"memory_space": "shared", "memory_reads": "row", "memory_which": 31, "memory_dtype": "int16"},
+            {"memory_space": "shared", "memory_lanes": 0},
+        ],
+    ),
+    "matmul": (
+        same_product,
+        [
+            *[{"matmul_kernel": name} for name in matmul.KERNELS],
+            {"matmul_tile": "9", "matmul_kernel": "strips", "matmul_M": 10, "matmul_N": 7, "matmul_K": 5},
+            {"matmul_tile": "16", "matmul_kernel": "naive", "matmul_M": 16, "matmul_N": 16, "matmul_K": 16},
+            {"matmul_tile": "9", "matmul_kernel": "guard missing", "matmul_M": 9, "matmul_N": 9, "matmul_K": 9},
+            {"matmul_M": 1, "matmul_N": 1, "matmul_K": 1},
+        ],
+    ),
+    "threads": (
+        same_launch,
+        [
+            *[{"threads_kernel": name} for name in threads.SUBJECTS],
+            {"threads_elements": 1, "threads_block": 1},
+            {"threads_kernel": "the same without its guard", "threads_elements": 64},
+            {"threads_kernel": "a matrix, in two dims", "threads_rows": 1, "threads_columns": 16, "threads_along_x": 16},
+            {"threads_kernel": "minifuse: sum of each row", "threads_rows": 16, "threads_columns": 3},
+        ],
+    ),
+    "autodiff": (
+        same_gradients,
+        [{"autodiff_function": found.name} for found in functions.DIFFERENTIATED]
+        + [{"autodiff_size": size} for size in autodiff.SIZES],
+    ),
+    "own": (
+        same_launch,
+        [
+            {},
+            {"own_grid": "3, 1", "own_block": "20", "own_arguments": "x=60:float32 y=60:float32 n=60"},
+            {"own_block": "64", "own_arguments": "x=64:float64 y=30:float64 n=50"},
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("module", "choices"),
+    [
+        pytest.param(module, choices, id=f"{module}-{k}")
+        for module, (_, all_) in CHOICES.items()
+        for k, choices in enumerate(all_)
+    ],
+)
+def test_the_line_says_what_the_page_says(module, choices):
+    app = opened(module, choices)
+    facts = {name: found for name, found in facts_of(app).items() if found[1] != MEASURED}
+    CHOICES[module][0](facts, told(line_of(app)))
+
+
+def test_a_launch_counts_the_same_at_each_line():
+    """The counts beside the source, of a kernel of ours and of one that the library makes."""
+    for subject, shape, block in (
+        ("a thread for each element", (50,), (32,)),
+        ("two elements for each thread", (77,), (16,)),
+        ("a matrix, in two dims", (6, 10), (8, 4)),
+        ("minifuse: exp(x)", (50,), (32,)),
+        ("minifuse: x * y + 1, y in one row", (6, 10), (1,)),
+        ("minifuse: sum of each row", (6, 10), (1,)),
+    ):
+        seen = threads.launched(subject, shape, block)
+        [launch] = told(threads.command(seen))["launches"]
+        counted = {
+            line["line"]: {kind: line["TRACED"][kind] for kind in ("loads", "stores") if line["TRACED"][kind]}
+            for line in launch["lines"]
+            if line["file"] == launch["file"]
+        }
+        shown = {
+            line.number: {kind: number for kind, number in line.counts if kind != "lanes"} for line in threads.source(seen)
+        }
+        assert {number: counts for number, counts in shown.items() if counts} == counted, subject
+
+
+def test_a_race_of_a_kernel_of_ones_own_is_told_by_both(monkeypatch, tmp_path):
+    monkeypatch.setenv(own.KERNEL, f"{tmp_path / 'my kernels.py'}:race")
+    app = opened("own", {})
+    facts, found = facts_of(app), told(line_of(app))
+    assert "RaceError" in facts
+    same_launch(facts, found)
+
+
+def test_nothing_to_launch_has_no_line():
+    app = opened("threads", {"threads_elements": 0})
+    assert not [block for block in app.get("code") if block.language == "console"]
+    assert facts_of(app)["launches"][0] == "0"
+
+
+def test_the_map_says_what_the_doctor_says(monkeypatch):
+    report = {"A heading": [doctor.Finding("a part", "version 1"), doctor.Finding("another", "none", False, "install it")]}
+    monkeypatch.setattr(doctor, "examine", lambda: report)
+    monkeypatch.setattr(machine, "examine", lambda: report)
+    streamlit.cache_resource.clear()  # what another test has found
+    app = AppTest.from_function(draw, kwargs={"module": "map"}, default_timeout=30).run()
+    for _ in range(100):  # the page does not wait until the machine is examined
+        if app.dataframe:
+            break
+        time.sleep(0.05)
+        app.run()
+    streamlit.cache_resource.clear()
+    assert not app.exception
+    [table] = [found.value for found in app.dataframe]
+    assert [(row["what"], row["found"]) for row in table.to_dict("records")] == [
+        (finding["topic"], finding["found"]) for finding in told(line_of(app))
+    ]
+    assert set(table["part"]) == set(report)
+
+
+def test_every_page_is_held_against_its_line_here_or_measures_or_is_held_elsewhere():
+    elsewhere = {"folds", "fusion"}  # their own tests
+    assert {page.module for page in PAGES} == {*CHOICES, "map", "race", "train", *elsewhere} - {"own"}
+
+
+# The two that were made to be such lines
+
+
+def test_a_broadcast_that_does_not_fit_is_an_answer_with_a_status():
+    result = invoke("layout", "--shape", "3,1", "--with", "4,2,5")
+    assert result.exit_code == 1
+    assert "look at dim -2" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_a_broadcast_says_shapes_rules_strides_and_sums():
+    found = json.loads(invoke("layout", "--shape", "3,1", "--with", "4,1,5", "--json").stdout)
+    assert found["result"] == [4, 3, 5]
+    assert [(row["dim"], row["x"], row["y"], row["result"]) for row in found["dims"]] == [
+        (-3, None, 4, 4),
+        (-2, 3, 1, 3),
+        (-1, 1, 5, 5),
+    ]
+    assert found["strides"] == {"x": [0, 1, 0], "y": [5, 0, 1]}
+    assert found["sums"] == {"x": [0, 2], "y": [1]}
+    assert set(broadcasting.OPERATIONS) == {"x + y", "x * y"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--with", "4", "--views", ".T"], "leave out --views or --with"),
+        (["--with", "4", "--operation", "x - y"], 'expected one of "x + y", "x * y"'),
+        (["--with", "4,"], None),
+        (["--with", "x"], "^"),
+        (["--with", "4", "--element", "9,9"], "9 in dim 0 of shape (3, 4); expected less than 3"),
+        (["--element", "1"], "1 numbers for shape (3, 4); expected one a dim"),
+        (["--with", "999,1,4"], "(999, 1, 4) has 3,996 elements"),
+    ],
+)
+def test_what_is_wrong_with_a_layout_is_told(options, message):
+    result = invoke("layout", "--shape", "3,1" if "999,1,4" in options else "3,4", *options)
+    if message is None:
+        assert result.exit_code == 0
+        return
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "functions.py"
+    path.write_text(
+        "import minifuse as mf\n"
+        "@mf.fuse\ndef fused(x): return (x * x).exp()\n"
+        "def pair(x): return x, x\n"
+        "def still(x): return x.detach()\n"
+        "def kinked(x): return mf.relu(x - 0.5)\n"
+    )
+    return path
+
+
+def test_a_function_that_is_fused_is_walked_as_it_stands(file):
+    result = invoke("grad", f"{file}:fused", "--shape", "2x3")
+    assert result.exit_code == 0, result.output
+    assert "gradients are right" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    found = json.loads(invoke("grad", f"{file}:fused", "--shape", "2x3", "--json").stdout)
+    assert [step["call"].split()[-1] for step in found["steps"]] == ["sum", "exp", "mul"]
+    assert found["steps"][-1]["sends"][1]["is_added"], "x is used twice"
+
+
+def test_a_gradient_that_differences_deny_ends_with_a_status(file):
+    """The first argument is 0.5 exactly, where relu has its corner."""
+    result = invoke("grad", f"{file}:kinked", "--shape", "2")
+    assert result.exit_code == 1
+    assert "a gradient is not what differences say" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("what", "shape", "message"),
+    [
+        ("{file}:pair", "2", "pair gives a tuple; expected one tensor"),
+        ("{file}:still", "2", "depends on no argument"),
+        ("{file}:fused", "2,2", "too many positional arguments; --shape 2,2 makes 2 arguments"),
+        ("{file}:fused", "2x", "expected sizes with x between"),
+        ("{file}:fused", "40x40", "1,600 elements"),
+        ("{file}:none", "2", "has no function 'none'"),
+        ("{file}", "2", "name one"),
+        ("nowhere.py:f", "2", "nowhere.py is not a file"),
+        ("f", "2", "expected FILE.py:function"),
+    ],
+)
+def test_what_cannot_be_walked_is_told(file, what, shape, message):
+    result = invoke("grad", what.format(file=file), "--shape", shape)
+    assert result.exit_code == 2, result.output
+    assert message in result.stderr
+
+
+def test_a_function_of_tensors_in_a_file_is_traced_as_the_library_launches_it():
+    result = invoke("trace", "project/views/kernels.py:multiply_add", "--shape", "4,5", "--shape", "5", "--json")
+    [launch] = json.loads(result.stdout)["launches"]
+    assert launch["TRACED"]["events"] == 4 * 5 * 3
+    for options, message in (
+        (["--shape", "4", "--shape", "4", "--shape", "4"], "takes one --shape for all 2 arguments, or one for each; got 3"),
+        (["--shape", "4", "--grid", "1"], "--grid is for kernels; a function of tensors takes --shape"),
+        (["--shape", "4", "--dim", "0"], "--dim is for folds"),
+    ):
+        result = invoke("trace", "project/views/kernels.py:multiply_add", *options)
+        assert result.exit_code == 2
+        assert message in result.stderr

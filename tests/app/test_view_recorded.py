@@ -1,0 +1,120 @@
+"""What a GPU counted, beside what the pages count: the same request, the same number; and nothing where there is no file."""
+
+import json
+
+import pytest
+
+from project.views import matmul, memory, recorded
+from project.views.facts import DERIVED, MEASURED, Fact
+from project.views.recorded import PRESETS
+
+pytest.importorskip("greenlet", reason="the interpreter needs greenlet: minifuse[simt]")
+KNOWN = recorded.recording()
+
+
+def request_of(preset):
+    if preset.space == "shared":
+        return memory.of_tile("float32", 32, True, 3)
+    return memory.of_global("float32", preset.stride, preset.offset)
+
+
+def test_the_file_names_its_device_and_date():
+    found = json.loads(recorded.FILE.read_text(encoding="utf-8"))
+    assert (KNOWN.device, KNOWN.date) == (found["device"], found["date"])
+    assert sum(map(len, KNOWN.counters.values())) == len(found["rows"])
+    for fact in recorded.facts("stride_two", KNOWN) + recorded.of_product("shared_tiles", KNOWN):
+        assert fact.truth == MEASURED
+        assert "NVIDIA H200" in fact.why
+        assert KNOWN.date in fact.why
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_hardware_counts_what_the_page_derives(name):
+    """A preset makes the request of its kernel: what is DERIVED for one warp is what was MEASURED for each."""
+    found = request_of(PRESETS[name])
+    derived = {fact.name: fact.value for fact in memory.facts(found)}
+    measured = {fact.name.removesuffix(recorded.ON_GPU): int(fact.value) for fact in recorded.facts(name, KNOWN)}
+    shared = PRESETS[name].space == "shared"
+    for key in ("wavefronts", "bank conflicts") if shared else ("sectors",):
+        assert measured[key] == derived[key]
+    if not shared:
+        [store] = [value for key, value in derived.items() if "out[i] = x" in key]
+        assert store.startswith(f"{measured['sectors of the store']} sectors")
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_choice_is_recognised(name):
+    preset = PRESETS[name]
+    if preset.space == "shared":
+        assert recorded.kernel_of_tile("float32", 32, True, 32) == name
+        for other in (("float64", 32, True, 32), ("float32", 33, True, 32), ("float32", 32, False, 32)):
+            assert recorded.kernel_of_tile(*other) is None
+        assert recorded.kernel_of_tile("float32", 32, True, 31) is None
+    else:
+        of = preset.stride, preset.offset
+        assert recorded.kernel_of_global("float32", *of, 32) == name
+        assert recorded.kernel_of_global("int8", *of, 32) is None
+        assert recorded.kernel_of_global("float32", *of, 31) is None
+        assert recorded.kernel_of_global("float32", preset.stride, preset.offset + 7, 32) is None
+
+
+def test_a_product_loads_as_the_arithmetic_of_tiles_says():
+    """The recorded product is not the page's size: twice the depth over the side of a tile holds for both."""
+    [loads, *_] = recorded.of_product("shared_tiles", KNOWN)
+    assert float(loads.value) == 2 * recorded.SIDE / recorded.TILE
+    page = matmul.loads_per_output(matmul.product("shared_tiles", 16, 16, 16, 4), "global")
+    assert page == 2 * 16 / 4
+    assert recorded.of_product("naive", KNOWN) == []
+
+
+def test_measured_stands_beside_derived():
+    a, b = Fact("sectors", 4, DERIVED), Fact("lanes", 32, DERIVED)
+    x, y = Fact("sectors, on a GPU", "4", MEASURED), Fact("sectors of the store, on a GPU", "4", MEASURED)
+    assert recorded.beside([a, b], [y, x]) == [a, x, b, y]
+    assert recorded.beside([a, b], []) == [a, b]
+
+
+def test_without_the_file_there_is_nothing(tmp_path):
+    assert recorded.recording(tmp_path / "none.json") is None
+    assert recorded.facts("stride_one", None) == recorded.of_product("shared_tiles", None) == []
+    assert recorded.presets(None) == {}
+    assert recorded.facts(None, KNOWN) == []
+
+
+def page():
+    from project.screens.memory import page
+
+    page()
+
+
+def opened():
+    testing = pytest.importorskip("streamlit.testing.v1", reason="the app needs streamlit: minifuse[app]")
+    app = testing.AppTest.from_function(page, default_timeout=20).run()
+    assert not app.exception
+    return app
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_turns_the_controls_from_wherever_they_stand(name):
+    app = opened()
+    app.slider(key="memory_lanes").set_value(5)
+    app.selectbox(key="memory_dtype").set_value("int8")
+    app.selectbox(key="memory_space").set_value("shared").run()
+    app.slider(key="memory_width").set_value(37)
+    app.selectbox(key="memory_reads").set_value("row").run()
+    app.button(key=f"memory_of_{name}").click().run()
+    assert not app.exception
+    table = app.dataframe[0].value
+    assert MEASURED in set(table["truth"])
+    rows = dict(zip(table["fact"], table["value"], strict=True))
+    for key in recorded.GLOBAL.values() if PRESETS[name].space == "global" else recorded.SHARED.values():
+        assert f"{key}{recorded.ON_GPU}" in rows
+    app.selectbox(key="memory_dtype").set_value("float64").run()
+    assert MEASURED not in set(app.dataframe[0].value["truth"])
+
+
+def test_a_page_without_the_file_has_no_presets(monkeypatch):
+    monkeypatch.setattr(recorded, "recording", lambda: None)
+    app = opened()
+    assert not [button for button in app.button if button.key.startswith("memory_of")]
+    assert MEASURED not in set(app.dataframe[0].value["truth"])

@@ -1,0 +1,254 @@
+"""`minifuse trace --cell`: what a cell is made of, held against NumPy and against what each backend stores."""
+
+import json
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from typer.testing import CliRunner
+
+from minifuse.backends.parallel import driver
+from minifuse.cli import cells
+from minifuse.cli.commands import app
+from minifuse.cli.subjects import folding
+from minifuse.errors import MinifuseError
+from minifuse.operators import TABLE
+from minifuse.origins import BACKENDS, origin_of, stored
+from minifuse.origins import given as given_to
+from minifuse.origins.told import END, FIRST, Ledger, all_stages, read, stages
+
+FOLDS = ("sum", "prod", "max", "min")
+bounded = settings(derandomize=True, max_examples=120, deadline=None)
+
+
+def folded(name, dims):
+    def fold(x):
+        return getattr(x, name)(dims)
+
+    return fold
+
+
+@some.composite
+def questions(draw):
+    """A shape, the dims that are folded, an operator, a backend, and numbers whose order shows."""
+    shape = tuple(draw(some.lists(some.one_of(some.integers(0, 5), some.sampled_from((1, 31, 33, 70))), max_size=3)))
+    dims = tuple(d for d in range(len(shape)) if draw(some.booleans()))
+    if prod(shape) > 5000 or (shape and not dims):
+        shape, dims = (3, 33), (1,)
+    name = draw(some.sampled_from(FOLDS))
+    kept = prod(n for d, n in enumerate(shape) if d not in dims)
+    seed, cell = draw(some.integers(0, 99)), draw(some.integers(0, max(kept - 1, 0)))
+    x = np.random.default_rng(seed).uniform(0.5, 1.5, shape).astype(np.float32) * 10.0 ** (name != "prod")
+    return name, dims, np.asarray(x, np.float32), draw(some.sampled_from(BACKENDS)), cell
+
+
+def of_cell(x, dims, cell):
+    """The places of the elements that NumPy folds for a cell."""
+    places = np.arange(x.size).reshape(x.shape)
+    dims = dims or tuple(range(x.ndim))
+    kept = [d for d in range(x.ndim) if d not in dims]
+    rows = places.transpose(*kept, *dims).reshape(prod(x.shape[d] for d in kept), prod(x.shape[d] for d in dims))
+    return rows[cell].tolist()
+
+
+@bounded
+@given(questions())
+def test_the_order_gives_what_the_backend_stores(question):
+    name, dims, x, backend, cell = question
+    function = folded(name, dims or None)
+    is_empty = 0 in [x.shape[d] for d in dims or range(x.ndim)]
+    kept = prod(n for d, n in enumerate(x.shape) if d not in (dims or range(x.ndim)))
+    if kept == 0 or (is_empty and name in ("max", "min")):
+        with pytest.raises(MinifuseError):
+            origin_of(function, [x], backend, cell)
+        return
+    origin = origin_of(function, [x], backend, cell)
+    value = stored(function, [x], backend, cell)
+    flat = {"in0": x.reshape(-1)}
+    wide, narrow = (origin.tree.values(flat, kind)[-1] for kind in (np.float64, np.float32))
+    elements = [element for _, element in origin.tree.elements()]
+    assert sorted(elements) == sorted(of_cell(x, dims, cell))
+    assert sorted(read.element for read in origin.reads) == sorted(elements)
+    np.testing.assert_allclose(wide, value, rtol=1e-6 * max(len(elements), 1))
+    if backend == "cuda" or name in ("max", "min"):
+        assert narrow == value  # bit by bit: this order, and no other
+    if backend == "python":
+        assert np.float32(wide) == value
+
+
+def test_another_order_gives_another_number():
+    """What the test above relies on."""
+    x = np.random.default_rng(0).uniform(0, 10, 512).astype(np.float32)
+    values = {
+        backend: origin_of(folded("sum", None), [x], backend, 0).tree.values({"in0": x}, np.float32)[-1]
+        for backend in BACKENDS
+    }
+    assert values["cuda"] != values["python"] == values["parallel"]
+
+
+@pytest.mark.parametrize(
+    ("backend", "text"),
+    [
+        ("python", "((((((0 + in0[6]) + in0[7]) + in0[8]) + in0[9]) + in0[10]) + in0[11])"),
+        ("parallel", "((((((0 + in0[6]) + in0[7]) + in0[8]) + in0[9]) + in0[10]) + in0[11])"),
+    ],
+)
+def test_a_loop_reads_one_after_the_other(backend, text):
+    origin = origin_of(folded("sum", 1), [np.ones((3, 6), np.float32)], backend, 1)
+    assert f"({origin.tree.text(len(origin.tree.parts) - 1)})" == text
+    assert [read.turn for read in origin.reads] == list(range(6))
+    assert [read.element for read in origin.reads] == list(range(6, 12))
+
+
+def test_threads_fold_what_they_have_and_then_meet():
+    origin = origin_of(folded("sum", 1), [np.ones((4, 12), np.float32)], "cuda", 1)
+    partials, first, last = stages(origin.tree)
+    assert [origin.tree.text(k) for k in partials.parts] == [
+        "0 + ((in0[12] + in0[13]) + (in0[14] + in0[15]))",
+        "0 + ((in0[16] + in0[17]) + (in0[18] + in0[19]))",
+        "0 + ((in0[20] + in0[21]) + (in0[22] + in0[23]))",
+        "0",
+    ]
+    assert [(len(stage.parts), stage.title[-2:]) for stage in (first, last)] == [(2, " 2"), (1, " 1")]
+    assert origin.tree.depth() == 5
+
+
+def test_columns_meet_in_shared_memory():
+    origin = origin_of(folded("max", 0), [np.ones((40, 3), np.float32)], "cuda", 1)
+    first, *rest = stages(origin.tree)
+    assert first.is_shared
+    assert [stage.title for stage in rest] == [f"after the thread at y = {k}" for k in range(1, len(first.parts))]
+
+
+def test_several_warps_meet_by_way_of_shared_memory():
+    found = stages(origin_of(folded("sum", None), [np.ones((16, 32), np.float32)], "cuda", 0).tree)
+    assert [len(stage.parts) for stage in found] == [64, 32, 16, 8, 4, 2, 2, 1]
+    assert [stage.is_shared for stage in found] == [False] * 6 + [True, False]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_long_rows_are_folded_in_pieces(backend):
+    x = np.random.default_rng(0).uniform(0, 1, (2, 65536)).astype(np.float32)
+    origin = origin_of(folded("sum", 1), [x], backend, 1)
+    assert sorted(read.element for read in origin.reads) == list(range(65536, 131072))
+    assert len(given_to(origin.tree)) == 4
+    np.testing.assert_allclose(origin.tree.values({"in0": x.reshape(-1)})[-1], x[1].sum(dtype=np.float64), rtol=1e-12)
+    assert "second stage: what the pieces gave" in [stage.title for stage in all_stages(origin.tree)]
+
+
+def test_only_the_blocks_that_make_the_cell_run():
+    x = np.ones((1024, 256), np.float32)
+    origin = origin_of(folded("sum", 0), [x], "cuda", 77)
+    assert [(ran.chosen, ran.total) for ran in origin.ran] == [(tuple(range(2, 128, 8)), 128), (tuple(range(8)), 8)]
+    assert [read.element for read in sorted(origin.reads, key=lambda r: r.element)] == list(range(77, 1024 * 256, 256))
+
+
+def test_what_is_left_over_is_added_last():
+    x = np.ones((1028, 256), np.float32)
+    origin = origin_of(folded("sum", 0), [x], "cuda", 5)
+    assert len(origin.reads) == 1028
+    assert all_stages(origin.tree)[-1].title == "with what else the launch is given"
+
+
+def test_chunks_are_those_of_the_driver(monkeypatch):
+    monkeypatch.setattr(driver, "THREADS", 2)
+    x = np.ones((4096, 160), np.float32)  # more than 2^20 additions and loads
+    origin = origin_of(folded("sum", 1), [x], "parallel", 4095)
+    assert [(ran.chosen, ran.total) for ran in origin.ran] == [((7,), 8)]
+    assert {read.who for read in origin.reads} == {(7, 0)}
+    monkeypatch.setattr(driver, "THREADS", 1)
+    assert origin_of(folded("sum", 1), [x], "parallel", 1024).ran[0].chosen == (1,)
+
+
+def test_every_name_is_followed_to_its_value():
+    random = np.random.default_rng(0)
+    refused = []
+    for name in (*cells.FOLDS, *cells.OPERATORS):
+        entry = TABLE.get(name)
+        function = entry or folding(name, 1)
+        arrays = [random.uniform(0.3, 0.9, (3, 37)).astype(np.float32) for _ in range(entry.arity if entry else 1)]
+        for backend in BACKENDS:
+            try:
+                origin = origin_of(function, arrays, backend, 2)
+            except MinifuseError:
+                refused.append((name, backend))
+                continue
+            found = origin.tree.values(cells.memory_of(arrays))[-1]
+            np.testing.assert_allclose(found, stored(function, arrays, backend, 2), rtol=1e-5, err_msg=f"{name} {backend}")
+    assert {name for name, _ in refused} <= {"where", "clip"}
+
+
+def test_names_are_no_numbers():
+    assert [read(x) for x in (0.0, 1.0, -1.0, np.inf, 512.0)] == [(0.0,), (1.0,), (-1.0,), (np.inf,), (512.0,)]
+    ledger = Ledger(lambda: (0, 0))
+    one, two = ledger.load(400), ledger.load(404)
+    assert [read(x) for x in (one, two)] == [FIRST, FIRST + 1]
+    total = 1.0 + one * two
+    assert ledger.join_of(read(total)).parts == ((1.0,), FIRST + 2)
+    with pytest.raises(MinifuseError, match="decides by the value"):
+        bool(one > two)
+    with pytest.raises(MinifuseError, match="ask for a smaller shape"):
+        Ledger(lambda: (0, 0)).memory(0, END)
+
+
+# The command.
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, ["trace", *map(str, arguments)], env={"COLUMNS": "80"})
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("layout", ["plain", "permuted", "sliced", "flipped", "expanded", "shifted"])
+def test_the_command_says_it_as_json(backend, layout):
+    result = invoke("sum", "--shape", "4,12", "--dim", 1, "--cell", 1, "--backend", backend, "--layout", layout, "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert (found["backend"], found["cell"], found["TRACED"]["reads"]) == (backend, 1, 12)
+    assert found["TRACED"]["value"] == pytest.approx(found["DERIVED"]["value_in_this_order"], rel=1e-6)
+    *parts, root = found["tree"]
+    assert root["operator"] == "add"
+    assert all(p < k for k, part in enumerate(found["tree"]) for p in part.get("of", ()))
+    assert sum("element" in part for part in parts) == 12
+    assert ("caveat" in found) is (backend == "parallel")
+
+
+def test_the_command_says_it_in_words():
+    told = invoke("sum", "--shape", "4,12", "--dim", 1, "--cell", 1).stdout
+    assert max(map(len, told.splitlines())) <= 80
+    for line in (
+        "sum of float32 (4, 12), plain, dim 1: cell 1 on the cuda backend",
+        "  block 0, thread 4: in0[12..15]",
+        "shuffle: each lane adds that of lane ^ 2 (2 numbers)",
+        "  0, of a thread that reads nothing",
+    ):
+        assert line in told.splitlines()
+    loop = invoke("max", "--shape", "3,5", "--cell", 0, "--backend", "parallel").stdout
+    assert "LLVM compiles it with leave to" in loop
+    assert "chunk 0: in0[0..14]" in loop
+
+
+def test_a_long_fold_fits_the_terminal():
+    told = invoke("sum", "--shape", "2,65536", "--dim", 1, "--cell", 1).stdout
+    assert max(map(len, told.splitlines())) <= 80
+    assert "2: 4 pieces, then the fold of their results" in told
+    assert "0 + ((piece0 + piece1) + (piece2 + piece3))" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["sum", "--shape", "4,3", "--cell", 1], "cell 1 does not exist: the output has shape (), so cells 0 to 0"),
+        (["exp", "--shape", "0,3", "--cell", 0], "cell 0 does not exist: the output has shape (0, 3), so no cells"),
+        (["sum", "--cell", 0, "--backend", "gpu"], "--backend gpu: there are cuda, parallel, python"),
+        (["softmax", "--cell", 0], "--cell follows sum, prod, max, min, mean, and operators of floats; got softmax"),
+        (["sum", "--cell", 0, "--dtype", "float64"], "cells are followed in float32; got float64"),
+        (["sum", "--backend", "parallel"], "--backend goes with --cell"),
+    ],
+)
+def test_what_cannot_be_followed_is_one_line(arguments, message):
+    result = invoke(*arguments)
+    assert result.exit_code == 2, result.output
+    assert message in " ".join(result.stderr.split())

@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,6 @@ from .components.board import board
 from .views.facts import MEANINGS, Fact, Line, as_rows
 from .views.picture import Picture
 
-WIDEST = 60  # characters of a reason that a table shows on a narrow page
 MARKS, ESCAPED = re.compile(r"([\\`*_{}\[\]()#+.!~$:<>|-])"), r"\\\1"  # what Markdown would take for its own
 
 
@@ -60,12 +59,18 @@ def source(shown: Shown) -> None:
 
 def facts(found: Sequence[Fact]) -> None:
     """The table of facts, and what its labels mean."""
-    st.dataframe(as_rows(list(found)), hide_index=True, width="stretch")
-    for fact in found:
-        if len(fact.why) > WIDEST:  # the table would cut it off
-            st.caption(f"**{MARKS.sub(ESCAPED, fact.name)}**: {MARKS.sub(ESCAPED, fact.why)}")
+    table(as_rows(list(found)))
     used = dict.fromkeys(fact.truth for fact in found)
     st.caption(" · ".join(f"{truth}: {MEANINGS[truth]}" for truth in used))
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Rows whose texts are read whole, as they stand: they wrap, and nothing in them is Markdown."""
+    st.table(
+        [{name: MARKS.sub(ESCAPED, str(value)) for name, value in row.items()} for row in rows],
+        hide_index=True,
+        border="horizontal",
+    )
 
 
 def take_along(shown: Shown) -> None:
@@ -73,11 +78,11 @@ def take_along(shown: Shown) -> None:
     rows = shown.picture.as_rows()
     with st.expander("The same as a table"):
         st.dataframe(rows, hide_index=True, width="stretch")
-    one, two, three = st.columns(3)
-    one.download_button("SVG", shown.picture.as_svg(), f"{shown.name}.svg", "image/svg+xml", key=f"svg-{shown.name}")
-    two.download_button("CSV", as_csv(rows), f"{shown.name}.csv", "text/csv", key=f"csv-{shown.name}")
+    with st.container(horizontal=True):
+        st.download_button("SVG", shown.picture.as_svg(), f"{shown.name}.svg", "image/svg+xml", key=f"svg-{shown.name}")
+        st.download_button("CSV", as_csv(rows), f"{shown.name}.csv", "text/csv", key=f"csv-{shown.name}")
     if shown.command:
-        three.code(shown.command, language="console")
+        st.code(shown.command, language="console", wrap_lines=True)
     st.caption("The address of this page is the whole of its state: copy it to show somebody the same picture.")
 
 

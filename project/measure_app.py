@@ -129,7 +129,7 @@ def session(browser: "Browser", address: str, title: str, state: str, found: Sam
 def table_after(tab: "Tab") -> float:
     """The seconds until a table is there."""
     began = time.perf_counter()
-    tab.get_by_test_id("stDataFrame").first.wait_for()
+    tab.get_by_test_id("stTable").first.wait_for()
     return time.perf_counter() - began
 
 

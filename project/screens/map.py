@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from ..frame import table
 from ..views.machine import QUESTIONS, Findings
 from . import PAGES
 
@@ -38,7 +39,7 @@ def found_here(is_waiting: bool) -> None:
     elif is_waiting:
         st.rerun()  # the whole page, which then asks no more
     else:
-        st.dataframe(rows, hide_index=True, width="stretch")
+        table(rows)
 
 
 @st.cache_resource(ttl=60, max_entries=1, show_spinner=False)

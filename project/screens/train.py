@@ -169,6 +169,6 @@ def curves(now: Curve, kept: Curve | None) -> None:
         st.vega_lite_chart(spec=spec, key="train_curve", height=HEIGHT, alt=said or "The mean loss of each epoch.")
     else:
         st.container(height=HEIGHT, border=True).write("The curve of the losses comes with the first epoch.")
-    st.dataframe(train.compared(now, runs[1] if len(runs) > 1 else None), hide_index=True, width="stretch")
+    frame.table(train.compared(now, runs[1] if len(runs) > 1 else None))
     with st.expander("The losses as a table"):
         st.dataframe(rows, hide_index=True, width="stretch", height=HEIGHT)

@@ -8,6 +8,7 @@ from streamlit.testing.v1 import AppTest
 
 from minifuse.errors import MinifuseError
 from project.screens.chosen import checked
+from tests.app import tables
 
 
 def strides():
@@ -23,7 +24,7 @@ def broadcasting():
 
 
 def facts_of(app):
-    return dict(zip(*[app.dataframe[0].value[column] for column in ("fact", "value")], strict=True))
+    return tables.facts_of(app)
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def put(app, key, value):
 
 def facts(app):
     """The tables of a page, as text."""
-    return [table.value.to_string() for table in app.dataframe]
+    return [table.value.to_string() for table in (*app.table, *app.dataframe)]
 
 
 def changes(page):
@@ -133,7 +133,7 @@ def test_it_has_a_picture_facts_and_something_to_take_along(page):
     if not app.get("bidi_component"):  # it measures when it is asked to
         sound(next(iter(buttons(app).values())).click().run())
     assert app.get("bidi_component")
-    assert any({"fact", "value", "truth", "why"} <= set(table.value.columns) for table in app.dataframe)
+    assert any({"fact", "value", "truth", "why"} <= set(table.value.columns) for table in app.table)
     assert {button.label for button in app.get("download_button")} >= {"SVG", "CSV"}
 
 

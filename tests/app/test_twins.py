@@ -24,6 +24,7 @@ from minifuse.cli.commands import app as command_line
 from project.screens import PAGES, own
 from project.views import autodiff, broadcasting, functions, machine, matmul, strides, threads
 from project.views.facts import MEASURED
+from tests.app.tables import facts_tables, tables
 
 from ..sources import ROOT
 
@@ -64,7 +65,7 @@ def opened(module, choices):
 
 def facts_of(app):
     """The table of facts: the name -> value, label and reason."""
-    [table] = [found.value for found in app.dataframe if "truth" in found.value.columns]
+    [table] = facts_tables(app)
     return {row["fact"]: (row["value"], row["truth"], row["why"]) for row in table.to_dict("records")}
 
 
@@ -299,13 +300,13 @@ def test_the_map_says_what_the_doctor_says(monkeypatch):
     streamlit.cache_resource.clear()  # what another test has found
     app = AppTest.from_function(draw, kwargs={"module": "map"}, default_timeout=30).run()
     for _ in range(100):  # the page does not wait until the machine is examined
-        if app.dataframe:
+        if app.table:
             break
         time.sleep(0.05)
         app.run()
     streamlit.cache_resource.clear()
     assert not app.exception
-    [table] = [found.value for found in app.dataframe]
+    [table] = tables(app)
     assert [(row["what"], row["found"]) for row in table.to_dict("records")] == [
         (finding["topic"], finding["found"]) for finding in told(line_of(app))
     ]

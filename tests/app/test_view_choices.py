@@ -11,6 +11,7 @@ from minifuse.layout import row_major
 from project.views import choices, strides
 from project.views.expressions import MOST_STEPS, Call, Index, chain, labels
 from project.views.strides import strided
+from tests.app.tables import facts_tables
 
 from .test_view_strides import bounded, chains
 
@@ -143,7 +144,7 @@ def sound(app):
 
 
 def shape_of(app):
-    rows = app.dataframe[0].value
+    rows = facts_tables(app)[0]
     return rows.loc[rows["fact"] == "shape", "value"].item()
 
 

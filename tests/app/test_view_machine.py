@@ -10,6 +10,7 @@ from minifuse.errors import MinifuseError
 from project import warm_up
 from project.screens import PAGES
 from project.views.machine import QUESTIONS, Findings, machine
+from tests.app.tables import tables
 
 
 def test_each_page_answers_one_question():
@@ -65,12 +66,12 @@ def test_the_page_has_its_cards_before_the_findings(monkeypatch):
     screen.findings.clear()
     try:
         at = testing.AppTest.from_function(app, default_timeout=60).run()
-        assert not at.dataframe
+        assert not at.table
         assert len(at.get("page_link")) == len(PAGES) - 1
         may.set()
         assert screen.findings().rows(60) == rows
         at.run()
-        assert at.dataframe[0].value.to_dict("records") == rows
+        assert tables(at)[0].to_dict("records") == rows
         assert not at.exception
     finally:
         screen.findings.clear()

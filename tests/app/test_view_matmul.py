@@ -13,6 +13,7 @@ from minifuse.backends.cuda.matmul import LADDER
 from minifuse.errors import MinifuseError
 from project.views import matmul
 from project.views.picture import CHOSEN, LOAD, MOST_BYTES, MOST_CELLS, STORE
+from tests.app.tables import facts_tables
 
 pytest.importorskip("greenlet", reason="the interpreter needs greenlet: minifuse[simt]")
 
@@ -186,7 +187,7 @@ def test_the_page_shows_each_kernel():
         at.selectbox(key="matmul_kernel").set_value(name).run()
         assert not at.exception
         assert not at.error
-        table = at.dataframe[0].value
+        table = facts_tables(at)[0]
         assert table.loc[table["fact"] == "result", "value"].item() == ("wrong" if name in matmul.BROKEN else "right")
     at.number_input(key="matmul_block").set_value(15).run()
     assert not at.exception

@@ -11,6 +11,7 @@ from minifuse.errors import MinifuseError
 from project.views import memory
 from project.views.memory_kernels import command_of_strided, command_of_tiled
 from project.views.picture import IDLE, LOAD, SHARED, WASTED
+from tests.app.tables import facts_tables
 
 pytest.importorskip("greenlet", reason="the interpreter needs greenlet: minifuse[simt]")
 
@@ -227,14 +228,14 @@ def test_the_page_shows_each_of_its_choices():
     at = testing.AppTest.from_function(app, default_timeout=20).run()
     assert not at.exception
     at.slider(key="memory_stride").set_value(2).run()
-    table = at.dataframe[0].value
+    table = facts_tables(at)[0]
     assert not at.exception
     assert table.loc[table["fact"] == "sectors", "value"].item() == "8"
     at.selectbox(key="memory_space").set_value("shared").run()
     assert not at.exception
     at.slider(key="memory_width").set_value(33).run()
     at.selectbox(key="memory_dtype").set_value("float64").run()
-    table = at.dataframe[0].value
+    table = facts_tables(at)[0]
     assert table.loc[table["fact"] == "wavefronts", "value"].item() == "2"
     at.slider(key="memory_lanes").set_value(0).run()
     assert not at.exception

@@ -233,7 +233,7 @@ def test_the_page_draws_the_roof(page):
     at.session_state["race_found"], at.session_state["race_roof"] = RACE, {"parallel": LIMITS}
     at.run()
     assert not at.exception
-    assert any("share of the roof" in str(table.value) for table in at.dataframe)
+    assert any("share of the roof" in str(table.value) for table in at.table)
 
 
 def test_a_race_of_nobody_says_so(page):

@@ -7,6 +7,7 @@ import pytest
 from project.views import matmul, memory, recorded
 from project.views.facts import DERIVED, MEASURED, Fact
 from project.views.recorded import PRESETS
+from tests.app.tables import facts_tables
 
 pytest.importorskip("greenlet", reason="the interpreter needs greenlet: minifuse[simt]")
 KNOWN = recorded.recording()
@@ -104,17 +105,17 @@ def test_a_preset_turns_the_controls_from_wherever_they_stand(name):
     app.selectbox(key="memory_reads").set_value("row").run()
     app.button(key=f"memory_of_{name}").click().run()
     assert not app.exception
-    table = app.dataframe[0].value
+    table = facts_tables(app)[0]
     assert MEASURED in set(table["truth"])
     rows = dict(zip(table["fact"], table["value"], strict=True))
     for key in recorded.GLOBAL.values() if PRESETS[name].space == "global" else recorded.SHARED.values():
         assert f"{key}{recorded.ON_GPU}" in rows
     app.selectbox(key="memory_dtype").set_value("float64").run()
-    assert MEASURED not in set(app.dataframe[0].value["truth"])
+    assert MEASURED not in set(facts_tables(app)[0]["truth"])
 
 
 def test_a_page_without_the_file_has_no_presets(monkeypatch):
     monkeypatch.setattr(recorded, "recording", lambda: None)
     app = opened()
     assert not [button for button in app.button if button.key.startswith("memory_of")]
-    assert MEASURED not in set(app.dataframe[0].value["truth"])
+    assert MEASURED not in set(facts_tables(app)[0]["truth"])

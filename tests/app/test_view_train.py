@@ -424,7 +424,7 @@ def test_the_page_compares_and_starts_over(page):
     at.number_input(key="train_seed").set_value(1).run()
     assert run_in(at).steps == 0
     train_for_a_while(at)
-    assert any(len(table.value) == 2 and "last loss" in table.value for table in at.dataframe)
+    assert any(len(table.value) == 2 and "last loss" in table.value for table in at.table)
     at.number_input(key="train_seed").set_value(0).run()
     assert run_in(at).steps > 0  # it was kept
     assert at.session_state["train_running"] is None  # other settings stop what ran

@@ -18,8 +18,8 @@ PICTURES = """() => [...document.querySelectorAll('[data-testid^=stBidiComponent
   return [root.querySelector('.sentence')?.textContent,
           [...root.querySelectorAll('.cell')].map((c) => `${c.getAttribute('aria-label')} ${c.kind}`)];
 })"""
-# The table of facts as it lies beside its canvas for screen readers. Times that are measured anew are left out.
-FACTS = """() => [...document.querySelectorAll('[data-testid=stMain] [data-testid=stDataFrame] table tr')]
+# The table of facts. Times that are measured anew are left out.
+FACTS = """() => [...document.querySelectorAll('[data-testid=stMain] [data-testid=stTable] table tr')]
   .map((row) => [...row.children].map((cell) => cell.innerText)).filter((row) => !row.includes('MEASURED'))"""
 FOCUSED = """() => {
   let found = document.activeElement;

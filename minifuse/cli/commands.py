@@ -178,9 +178,7 @@ def layout(
 @app.command()
 def race(
     operation: Annotated[str, typer.Argument(help='"a + b", "exp(x)", "x.sum()", "softmax of rows" or "a @ b".')] = "a + b",
-    players: Annotated[
-        str | None, typer.Option(help="NumPy and backends, with commas; all fast ones if left out.")
-    ] = None,
+    players: Annotated[str | None, typer.Option(help="NumPy and backends, with commas; all fast ones if left out.")] = None,
     roof: Annotated[bool, typer.Option("--roof", help="Measure what the machine can do at most, too.")] = False,
     json: Json = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""The course: tasks, what a student's file is asked, and what it is told. A student's own file imports `todo` and `Strided`.
+"""The course: tasks, what a student's file is asked, and what it is told. What a student's file needs is exported.
 
     task        what a task is                                      tasks                the tasks, a file each
     student     a folder of a student's files, as slots that count  oracle               the same functions, on NumPy
@@ -8,7 +8,8 @@
 Above everything else in the package; nothing below knows of it.
 """
 
+from .parameter import Parameter
 from .strided import Strided
 from .todo import todo
 
-__all__ = ["Strided", "todo"]
+__all__ = ["Parameter", "Strided", "todo"]

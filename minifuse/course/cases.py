@@ -3,10 +3,16 @@
 from collections.abc import Sequence
 from math import prod
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 
+from ..layout import row_major
 from .strided import Strided
+
+MOST_STORED = 512  # elements of a storage; the visualizer draws no more
+CHAINS: dict[tuple[Any, ...], tuple[tuple[int, ...], str]] = {}
+"""Of each tensor that was drawn: the shape of the fresh one, and the chain of views that led to it, as one types them."""
 
 
 def shapes(most_dims: int = 3, least: int = 0, most: int = 5) -> Any:
@@ -17,22 +23,46 @@ def shapes(most_dims: int = 3, least: int = 0, most: int = 5) -> Any:
 
 
 def strided_like(draw: Any, shape: Sequence[int], start: int = 1) -> Strided:
-    """A tensor of a shape over a storage that is not its own: permuted, spread, flipped, with an offset; elements differ."""
+    """A tensor of a shape over a storage that is not its own: elements differ.
+
+    It is made as one makes such tensors: of a fresh tensor by a slice that leaves elements out, by flips, by a permutation.
+    """
     from hypothesis import strategies as st
 
-    ndim = len(shape)
-    order = draw(st.permutations(range(ndim)))
-    steps = [draw(st.sampled_from([1, 1, 2])) for _ in shape]
-    signs = [draw(st.sampled_from([1, 1, -1])) for _ in shape]
-    strides, size = [0] * ndim, 1
-    for d in order:
-        strides[d] = size * steps[d]
-        size *= max(shape[d], 1) * steps[d]
-    offset = draw(st.integers(0, 2))
-    offset += sum(-(shape[d] - 1) * -strides[d] for d in range(ndim) if signs[d] < 0 and shape[d])
-    strides = [s * sign for s, sign in zip(strides, signs, strict=True)]
-    storage = np.arange(start, start + size + 3, dtype=np.float64)
-    return Strided(storage, tuple(shape), tuple(strides), offset)
+    order = draw(st.permutations(range(len(shape))))
+    size = prod(max(n, 1) for n in shape)
+    is_within = draw(st.booleans()) and 3 * size <= MOST_STORED
+    sizes, entries, ranges = [2 * is_within + 1], [f"{int(is_within)}"], [(int(is_within), 1, 1)]
+    size *= sizes[0]
+    for n in (shape[d] for d in order):
+        step = draw(st.sampled_from([1, 1, 2])) if n > 1 and 2 * size <= MOST_STORED else 1
+        first = draw(st.integers(0, 1)) if (step + 1) * size <= MOST_STORED else 0
+        stop = first + step * n
+        sizes.append(max(stop, 1))
+        size = size // max(n, 1) * sizes[-1]
+        entries.append(":" if (first, stop, step) == (0, sizes[-1], 1) else f"{first}:{stop}" + f":{step}" * (step > 1))
+        ranges.append((first, step, n))
+    if sizes[0] == 1 and shape:  # the tensor begins where its storage does
+        sizes, entries, ranges = sizes[1:], entries[1:], ranges[1:]
+        layout = row_major(sizes).slice(*ranges)
+    else:
+        layout = row_major(sizes).slice(*ranges)
+        layout = layout.reshape(*layout.shape[1:])
+    views = f"[{', '.join(entries)}]" if set(entries) != {":"} else ""
+    flipped = [k for k, n in enumerate(layout.shape) if n and draw(st.sampled_from([False, False, True]))]
+    if flipped:
+        layout, views = layout.flip(*flipped), f"{views}.flip({', '.join(map(str, flipped))})"
+    back = [order.index(d) for d in range(len(shape))]
+    if back != sorted(back):
+        layout, views = layout.permute(*back), f"{views}.permute({', '.join(map(str, back))})"
+    x = Strided(np.arange(start, start + prod(sizes), dtype=np.float64), layout.shape, layout.strides, layout.offset)
+    CHAINS[chain_key(x)] = tuple(sizes), views
+    return x
+
+
+def chain_key(x: Strided) -> tuple[Any, ...]:
+    """What a chain of views leads to: a layout within a storage of a length."""
+    return len(x.storage), x.shape, x.strides, x.offset
 
 
 def fresh(shape: Sequence[int], filled: float = np.nan) -> Strided:
@@ -42,5 +72,17 @@ def fresh(shape: Sequence[int], filled: float = np.nan) -> Strided:
 
 
 def layout_link(x: Strided) -> str:
-    """The page that shows where elements of such a shape lie."""
-    return f"strides?shape={'%2C'.join(map(str, x.shape))}"
+    """The page that shows where the elements lie: with the chain of views that made the tensor, if `strided_like` did."""
+    shape, views = CHAINS.get(chain_key(x), (x.shape, ""))
+    said = {"shape": written(shape)} | ({"views": views} if views else {})
+    return f"strides?{urlencode(said)}"
+
+
+def broadcasting_link(x: Sequence[int], y: Sequence[int]) -> str:
+    """The page that shows how two shapes are broadcast."""
+    return f"broadcasting?{urlencode({'broadcasting_x': written(x), 'broadcasting_y': written(y)})}"
+
+
+def written(shape: Sequence[int]) -> str:
+    """A shape as the visualizer reads it."""
+    return ", ".join(map(str, shape)) or "()"

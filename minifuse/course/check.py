@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 Case = Any
 MOST_SEEN = 100  # failures that a mistake must explain
+CHANGED = "your function changes what it is given; work on a copy, since whoever called it still needs its own"
 current: list[str] = [""]
 """The case that is asked now, in words: for whoever finds that it takes for ever."""
 
@@ -60,13 +61,20 @@ def agreement(
         def holds(case: Case) -> None:
             expected = expect(case)
             current[0] = told(case)
+            before = frozen(case)
+            failure: Wrong | None = None
             try:
                 got = ask(student, case)
             except (NotDoneYet, Refused, Wrong):
                 raise
             except Exception as error:
-                seen.append(raised(error, student.folder, case, told(case), expected, link))
-                raise seen[-1] from error
+                failure = raised(error, student.folder, case, current[0], expected, link)
+            if failure is not None:  # with no context: where a recursion ends is another place each time
+                seen.append(failure)
+                raise failure
+            if frozen(case) != before:
+                seen.append(Wrong(CHANGED, case=case, told=current[0], kind="changed"))
+                raise seen[-1]
             if not is_right(got, expected):
                 wrong = Wrong(
                     name,
@@ -74,7 +82,7 @@ def agreement(
                     told=told(case),
                     expected=expected,
                     got=got,
-                    drawing=draw(case, got, expected) if draw else (),
+                    drawing=pictured(draw, case, got, expected) if draw else (),
                     link=link(case) if link else "",
                 )
                 seen.append(wrong)
@@ -89,36 +97,69 @@ def agreement(
     return Check(name, run)
 
 
+def in_turn(name: str, parts: Sequence[Check]) -> Check:
+    """A demand of several parts, looked at one after the other until one fails, which then says its own name."""
+
+    def run(student: "Student", effort: Effort) -> None:
+        for part in parts:
+            part.run(student, effort)
+
+    return Check(name, run)
+
+
+def pictured(draw: Callable[[Case, Any, Any], Sequence[str]], case: Case, got: Any, expected: Any) -> Sequence[str]:
+    """The picture of a case; none where an answer is not even of a kind that can be drawn."""
+    try:
+        return draw(case, got, expected)
+    except (TypeError, ValueError, IndexError, AttributeError, KeyError):
+        return ()
+
+
+def frozen(value: Any) -> Any:
+    """What a case holds now, to see later that nothing in it has changed: lists, dicts and arrays by their elements."""
+    if isinstance(value, np.ndarray):
+        return value.shape, value.dtype.str, value.tobytes()
+    if isinstance(value, list | tuple):
+        return type(value), [frozen(part) for part in value]
+    if isinstance(value, dict):
+        return [(key, frozen(part)) for key, part in value.items()]
+    return value if isinstance(value, int | str) else id(value)
+
+
 def raised(
     error: Exception, folder: Path, case: Case, told: str, expected: Any, link: Callable[[Case], str] | None
 ) -> Wrong:
-    """An error of a student's code, as what is wrong with it."""
+    """An error of a student's code, or of ours where what it gave is of no use, as what is wrong with it."""
+    lines = lines_of(error, folder)
+    said = f"{type(error).__name__}: {error}"
     return Wrong(
-        f"{type(error).__name__}: {error}",
+        said if lines else f"what it gives is not of the kind that is asked for ({said})",
         case=case,
         told=told,
         expected=expected,
         link=link(case) if link else "",
-        lines=lines_of(error, folder),
+        lines=lines,
         kind=type(error).__name__,
     )
 
 
 def lines_of(error: BaseException, folder: Path) -> list[tuple[str, int]]:
     """Where in the student's files an error passed, the place of the fault last."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return [(Path(f.filename).name, f.lineno or 0) for f in frames if Path(f.filename).parent == folder]
+    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    places = dict.fromkeys(frames)  # the same line a thousand times, in a recursion
+    return [(Path(file).name, line) for file, line in places if Path(file).parent == folder]
 
 
 def search(holds: Callable[[Case], None], cases: Any, effort: Effort, share: float = 1.0) -> None:
     """Look for a case that does not hold; what is raised is of the smallest one that was found."""
-    from hypothesis import HealthCheck, Verbosity, given, seed, settings
+    from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 
     decorate: list[Any] = [given(cases)]
     if effort.seed is not None:
         decorate.append(seed(effort.seed))
     found = settings(
         max_examples=max(1, round(effort.examples * share)),
+        phases=(Phase.generate, Phase.shrink),  # it would take most of the time to explain what nobody is told
         database=None,
         deadline=None,
         derandomize=effort.seed is None,

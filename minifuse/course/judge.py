@@ -4,14 +4,20 @@ import linecache
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from ..errors import NotDoneYet
-from .check import lines_of, same
+from ..errors import CourseError, NotDoneYet
+from .check import current, lines_of, same
 from .registry import TASKS
 from .student import Student
-from .task import Effort, Mistake, Outcome, Refused, Result, Task, Wrong
+from .task import Check, Effort, Mistake, Outcome, Refused, Result, Stopped, Task, Wrong
 
 LONGEST = 300  # characters of a value that is told
+ADVICE = {
+    "RecursionError": "a function calls itself again and again; which call answers without another one?",
+    "UnboundLocalError": "a name is read before this function has given it a value",
+    "ZeroDivisionError": "a size or a value can be 0 here",
+}
 
 
 def judge(
@@ -19,24 +25,46 @@ def judge(
     task: Task,
     effort: Effort | None = None,
     is_strict: bool = False,
+    is_whole: bool = False,
     begin: Callable[[str], None] | None = None,
+    end: Callable[[Outcome], None] | None = None,
+    student: Student | None = None,
 ) -> Result:
-    """What becomes of a task in a folder. `begin` is told each check before it runs."""
+    """What becomes of a task in a folder.
+
+    Parameters
+    ----------
+    folder, task, effort, is_strict
+        What is judged, and how hard; strict takes nothing from the oracle.
+    is_whole : bool
+        Whether the checks behind one that does not hold run too.
+    begin, end : function, optional
+        Are told the name of each check before it runs, and its outcome.
+    student : Student, optional
+        The folder, for who wants to see its counts meanwhile.
+    """
     started = time.perf_counter()
-    student = Student(folder, TASKS, None if is_strict else task)
+    student = student or Student(folder, TASKS, None if is_strict else task)
     result = Result(task.id, [], {})
-    for check in task.checks:
+    load = Check(f"{task.file} can be read, and has what the task asks for", lambda student, _: student.begin(task))
+    for check in (load, *task.checks):
         if begin:
             begin(check.name)
+        current[0] = ""
         outcome = outcome_of(check.name, lambda check=check: check.run(student, effort or Effort()), student, task)  # type: ignore[misc]
+        if check is load and outcome.verdict == "passed":
+            continue
+        if end:
+            end(outcome)
         result.outcomes.append(outcome)
-        if outcome.verdict != "passed":
+        if outcome.verdict != "passed" and (not is_whole or check is load):
             break
     result.calls = {slot: student.calls[slot] for slot in task.slots}
     silent = [slot for slot, count in result.calls.items() if not count]
     if result.outcomes and result.verdict == "passed" and silent:
         said = f"{', '.join(silent)} of yours was never called, so nothing shows that it is right"
-        result.outcomes.append(Outcome("each function of yours is called", "failed", said))
+        result.outcomes.append(Outcome("each function of yours is called", "error", said))
+    result.notes, result.share = student.notes, student.share
     result.seconds = time.perf_counter() - started
     return result
 
@@ -48,18 +76,19 @@ def outcome_of(name: str, run: Callable[[], None], student: Student, task: Task)
     except NotDoneYet as error:
         return Outcome(name, "pending", str(error))
     except Refused as error:
-        return Outcome(name, "refused", str(error))
+        return Outcome(name, "refused", str(error), lines=texts(lines_of(error, student.folder), student))
     except Wrong as wrong:
         return of_wrong(name, wrong, student, task)
     except SyntaxError as error:
         at = (Path(error.filename or task.file).name, error.lineno or 0, (error.text or "").rstrip())
-        return Outcome(name, "error", f"SyntaxError: {error.msg}", lines=[at])
-    except FileNotFoundError as error:
-        return Outcome(
-            name, "error", f"{Path(error.filename or task.file).name} is missing; `minifuse course reset {task.id}`"
-        )
+        return Outcome(name, "error", f"{type(error).__name__}: {error.msg}", lines=[at])
+    except CourseError as error:
+        return Outcome(name, "error", str(error))
+    except (Stopped, SystemExit, MemoryError) as error:
+        lines = lines_of(error.__cause__ or error, student.folder)
+        return Outcome(name, "error", str(error) or type(error).__name__, current[0], lines=texts(lines, student))
     except Exception as error:
-        said = f"{type(error).__name__}: {error}"
+        said = f"{type(error).__name__}: {error}{advice(type(error).__name__)}"
         return Outcome(name, "error", said, lines=texts(lines_of(error, student.folder), student))
     return Outcome(name, "passed")
 
@@ -67,10 +96,11 @@ def outcome_of(name: str, run: Callable[[], None], student: Student, task: Task)
 def of_wrong(name: str, wrong: Wrong, student: Student, task: Task) -> Outcome:
     """A failure, with the mistake that it looks like."""
     mistake = recognised(wrong, name, task)
+    said = wrong.said + advice(wrong.kind) if wrong.said != name else ""
     return Outcome(
         name,
         "failed",
-        wrong.said if wrong.said != name else "",
+        said or ("" if wrong.kind or mistake else in_words(wrong.got, wrong.expected)),
         case=wrong.told,
         expected="" if wrong.expected is None else short(wrong.expected),
         got="" if wrong.kind else short(wrong.got),
@@ -80,6 +110,22 @@ def of_wrong(name: str, wrong: Wrong, student: Student, task: Task) -> Outcome:
         mistake=mistake.name if mistake else "",
         hint=mistake.hint if mistake else "",
     )
+
+
+def advice(kind: str) -> str:
+    """What an error of this name often means."""
+    return f" ({ADVICE[kind]})" if kind in ADVICE else ""
+
+
+def in_words(got: Any, expected: Any) -> str:
+    """What is wrong with the kind of an answer, whatever its value; "" if nothing is."""
+    if got is None and expected is not None:
+        return "it gives None; is a return missing?"
+    one, other = type(got), type(expected)
+    plain = (bool, dict, float, int, list, str, tuple)
+    if one is not other and other in plain and (one in plain or callable(getattr(got, "__iter__", None))):
+        return f"it gives a value of type {one.__name__}; {other.__name__} is asked for"
+    return ""
 
 
 def recognised(wrong: Wrong, check: str, task: Task) -> Mistake | None:
@@ -111,5 +157,8 @@ def texts(lines: list[tuple[str, int]], student: Student) -> list[tuple[str, int
 
 def short(value: object) -> str:
     """A value in a few lines."""
-    text = str(value) if not isinstance(value, str) else repr(value)
+    try:
+        text = str(value) if not isinstance(value, str) else repr(value)
+    except Exception as error:  # a class of the student's
+        text = f"a {type(value).__name__} that cannot be shown: {type(error).__name__}: {error}"
     return text if len(text) <= LONGEST else text[: LONGEST - 4] + " ..."

@@ -2,25 +2,23 @@
 
 The files are loaded as modules of their own names, so that they may import each other. What belongs to another task is
 replaced by the oracle's function, so that each task is judged alone; `is_strict` takes nothing from the oracle. What a file
-imports is looked at before it runs: a task is to be written, not called from a library.
+may reach is said in `imports`.
 """
 
-import ast
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from functools import wraps
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from importlib.util import spec_from_loader
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
-from ..errors import NotDoneYet
-from . import oracle
-from .task import COMMON, Refused, Task
+from ..errors import CourseError, NotDoneYet
+from . import imports, oracle
+from .task import Refused, Stopped, Task
 
 
 class Student:
@@ -43,16 +41,21 @@ class Student:
     def __init__(self, folder: Path, tasks: tuple[Task, ...], task: Task | None) -> None:
         self.folder, self.tasks, self.task = folder.resolve(), tasks, task
         self.calls: Counter[str] = Counter()
+        self.notes: list[str] = []
+        """What a check has to say of a solution that is right."""
+        self.share = 1.0
+        """Of the task's points, where a check gives them by degrees."""
         self.files = {task.file: task for task in tasks}
         self.home = {slot: task for task in tasks for slot in task.slots}
         self._modules: dict[str, ModuleType] = {}
+        self._is_inside = False
 
     def __getattr__(self, slot: str) -> Any:
         """A slot, by its name."""
         if slot.startswith("_") or slot not in self.home:
             raise AttributeError(slot)
         task = self.home[slot]
-        if self.task is not None and task is not self.task:
+        if self.task is not None and task.id != self.task.id:
             return oracle.function(slot)
         module = self.module(task.file)
         if slot not in vars(module):
@@ -70,39 +73,83 @@ class Student:
         """Note that a slot ran, which was called in another way than by its name."""
         self.calls[slot] += 1
 
+    def begin(self, task: Task) -> None:
+        """Load the file of a task, and see that its slots are functions or classes that are written there.
+
+        Raises
+        ------
+        CourseError
+            A slot is missing.
+        Refused
+            A slot is something else: a call may be right, but nobody wrote it.
+        """
+        found = vars(self.module(task.file))
+        for slot in task.slots:
+            if slot not in found:
+                others = [name for name, value in found.items() if callable(value) and name not in self.home]
+                near = get_close_matches(slot, others, 1, 0.7)
+                said = f", but {near[0]}: was that meant?" if near else ": was it renamed, or deleted?"
+                raise CourseError(
+                    f"{task.file} has no {slot}{said} `minifuse course reset {task.id}` puts it back, unwritten"
+                )
+            value = getattr(found[slot], "__wrapped__", found[slot])
+            if not self.is_written(value):
+                raise Refused(
+                    f"{slot} in {task.file} is {kind_of(value)}; it is to be a function that you write: def {slot}(...)"
+                )
+
+    def is_written(self, value: Any) -> bool:
+        """Whether this is a function by `def`, or a class, of a file in the folder."""
+        if isinstance(value, type):
+            return value.__module__ in self._modules
+        is_function = isinstance(value, FunctionType) and value.__name__ != "<lambda>"
+        return is_function and Path(value.__code__.co_filename).parent == self.folder
+
     def module(self, file: str) -> ModuleType:
         """A file, loaded."""
         name = Path(file).stem
         if name not in self._modules:
-            with self._finding():
-                sys.modules.pop(name, None)
-                self._modules[name] = __import__(name)
+            loader = FileLoader(name, str(self.path(file)), self)
+            module = ModuleType(name)
+            module.__spec__, module.__file__ = ModuleSpec(name, loader, origin=loader.path), loader.path
+            self._modules[name] = module
+            if name not in sys.modules or isinstance(vars(sys.modules[name]).get("__loader__"), FileLoader):
+                sys.modules[name] = module  # `inspect` looks there for the source of a class
+            module.__loader__ = loader
+            try:
+                loader.exec_module(module)
+            except BaseException:
+                del self._modules[name]
+                raise
         return self._modules[name]
+
+    def sibling(self, name: str) -> ModuleType | None:
+        """Another file of the folder, for an import; None if there is no such file."""
+        return self.module(f"{name}.py") if name.isidentifier() and self.path(f"{name}.py").is_file() else None
 
     def path(self, file: str) -> Path:
         """Where a file lies."""
         return self.folder / file
 
-    @contextmanager
-    def _finding(self) -> Iterator[None]:
-        """While files are loaded: they find each other."""
-        finder = Finder(self)
-        sys.meta_path.insert(0, finder)
-        try:
-            yield
-        finally:
-            sys.meta_path.remove(finder)
-
     def counted(self, slot: str, function: Any) -> Any:
         """A slot that counts its calls, and within which the oracle is silent."""
         if isinstance(function, type):
+            for name, method in list(vars(function).items()):
+                if isinstance(method, staticmethod):
+                    setattr(function, name, staticmethod(self.counted(slot, method.__func__)))
             return counting_class(function, slot, self.calls)
 
         @wraps(function)
         def call(*args: Any, **options: Any) -> Any:
             self.calls[slot] += 1
-            with oracle.silent():
+            if self._is_inside:  # one of the student's functions calls another, or itself
                 return function(*args, **options)
+            self._is_inside = True
+            try:
+                with oracle.silent(), ending():
+                    return function(*args, **options)
+            finally:
+                self._is_inside = False
 
         return call
 
@@ -111,22 +158,10 @@ class Student:
         for slot, task in self.home.items():
             if task.file != file or slot not in vars(module):
                 continue
-            if self.task is None or task is self.task:
-                vars(module)[slot] = self.counted(slot, vars(module)[slot])
-            else:
+            if self.task is not None and task.id != self.task.id:
                 vars(module)[slot] = oracle.function(slot)
-
-
-class Finder(MetaPathFinder):
-    """Finds the files of a student's folder while they are loaded, and no others."""
-
-    def __init__(self, student: Student) -> None:
-        self.student = student
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """A file of the folder."""
-        file = self.student.path(f"{name}.py")
-        return spec_from_loader(name, FileLoader(name, str(file), self.student)) if file.is_file() else None
+            elif callable(vars(module)[slot]):
+                vars(module)[slot] = self.counted(slot, vars(module)[slot])
 
 
 class FileLoader(SourceFileLoader):
@@ -142,34 +177,35 @@ class FileLoader(SourceFileLoader):
 
     def exec_module(self, module: ModuleType) -> None:
         """The file as it is now."""
-        path = Path(self.path)
-        look_at_imports(ast.parse(path.read_text(encoding="utf-8"), str(path)), path, self.student)
-        self.student._modules[module.__name__] = module
-        super().exec_module(module)
-        self.student.fill(module, path.name)
+        path, student = Path(self.path), self.student
+        may = imports.allowed(path.name, student.tasks)
+        imports.look_at(imports.parsed(path), path, may, {file.stem for file in student.folder.glob("*.py")})
+        vars(module)["__builtins__"] = imports.guarded(path, may, student.sibling)
+        with ending():
+            super().exec_module(module)
+        student.fill(module, path.name)
 
 
-def look_at_imports(tree: ast.AST, path: Path, student: Student) -> None:
-    """Refuse a file that imports what its tasks are to be written without."""
-    tasks = [task for task in student.tasks if task.file == path.name]
-    allowed = COMMON.union(*[task.allows for task in tasks])
-    siblings = {file.stem for file in student.folder.glob("*.py")}
-    for node in ast.walk(tree):
-        names = (
-            [alias.name for alias in node.names]
-            if isinstance(node, ast.Import)
-            else ["." * node.level + (node.module or "")]
-            if isinstance(node, ast.ImportFrom)
-            else []
-        )
-        for name in names:
-            if name in siblings or any(
-                name == some or name.startswith(f"{some}.") for some in allowed - {"minifuse.course"}
-            ):
-                continue
-            if name != "minifuse.course":
-                what = f"this is to be written without it; allowed are {', '.join(sorted(allowed))} and your own files"
-                raise Refused(f"{path.name}, line {getattr(node, 'lineno', 0)}, imports {name}: {what}")
+@contextmanager
+def ending() -> Iterator[None]:
+    """While the student's code runs: to leave, or to take all memory, ends the judging at once; no case is made smaller."""
+    try:
+        yield
+    except SystemExit as error:
+        raise Stopped("your code ends the program (exit, quit or SystemExit); end a function with return") from error
+    except MemoryError as error:
+        raise Stopped(
+            "your code took more memory than it may have; does something grow in a loop that does not end?"
+        ) from error
+
+
+def kind_of(value: Any) -> str:
+    """What something is that is no function, in words."""
+    if isinstance(value, FunctionType):
+        return "a lambda" if value.__name__ == "<lambda>" else f"a function of {value.__module__}"
+    if isinstance(value, type):
+        return f"a class of {value.__module__}"
+    return f"of type {type(value).__name__}" if not callable(value) else f"an object of type {type(value).__name__}"
 
 
 def counting_class(cls: type, slot: str, calls: Counter[str]) -> type:

@@ -86,6 +86,10 @@ class Refused(Exception):  # noqa: N818  # a verdict
     """What is no answer: an import that the task is to be written without, the judge called as a witness."""
 
 
+class Stopped(BaseException):  # no Exception: whoever looks for smaller cases must not go on
+    """What ends a judging at once: the student's code leaves the program, or takes all memory."""
+
+
 class Wrong(Exception):  # noqa: N818  # a verdict
     """A demand that does not hold, with the smallest case that shows it."""
 
@@ -127,6 +131,8 @@ class Outcome:
     """(file, line, text) of the student's code that takes part, the place of the fault last."""
     mistake: str = ""
     hint: str = ""
+    printed: str = ""
+    """What the student's code printed for this case."""
 
 
 @dataclass
@@ -139,6 +145,13 @@ class Result:
     """How often each slot of the student's was called."""
     seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
+    share: float = 1.0
+    """Of the task's points, once it passes."""
+
+    @property
+    def has_run(self) -> bool:
+        """Whether anything of the student's was asked: a function of theirs was called, or a check found fault with it."""
+        return any(self.calls.values()) or any(outcome.verdict == "failed" for outcome in self.outcomes)
 
     @property
     def verdict(self) -> str:

@@ -5,17 +5,19 @@ back, so that nothing is lost.
 """
 
 import ast
+import os
 from collections.abc import Sequence
 from difflib import unified_diff
 from importlib.resources import files as resources
 from pathlib import Path
 
 from ..errors import CourseError, MissingPartError
+from .capstone import SCRIPT
 from .registry import MODULES, TASKS, files
 from .task import Task
 
 KEPT = Path(".minifuse")
-PRISTINE, BACKUPS = KEPT / "pristine", KEPT / "backups"
+PRISTINE, BACKUPS, MERGES = KEPT / "pristine", KEPT / "backups", KEPT / "merges"
 REFERENCE = Path(__file__).resolve().parents[2] / "tests" / "course" / "reference"  # in a clone; no wheel has it
 
 TESTS = '''"""For those who know pytest: `pytest -m task2_3`, `pytest -k "strides"`. `minifuse course check` says more."""
@@ -70,9 +72,17 @@ $ minifuse course watch             # checks whatever you save
 |---|---|
 {modules}
 
-Begin with `{file}`. `pytest -m {mark}` works too. Nothing here is ever overwritten: `minifuse course reset {first}` puts a
-task back, and keeps what you had in `.minifuse/backups`.
+Begin with `{file}`. `pytest -m {mark}` works too, and `python train_digits.py` trains a network on the engine as it is.
+
+Nothing here is ever overwritten: `minifuse course reset {first}` puts a task back, and keeps what you had in
+`.minifuse/backups`.
 """
+
+
+def fresh() -> dict[str, str]:
+    """All files of a folder that nobody has written in, by their names."""
+    given = {"README.md": readme(), "pytest.ini": pytest_ini(), "test_tasks.py": TESTS, "train_digits.py": SCRIPT}
+    return {file: stub(file) for file in files()} | given
 
 
 def init(folder: Path) -> list[Path]:
@@ -81,30 +91,53 @@ def init(folder: Path) -> list[Path]:
     Raises
     ------
     CourseError
-        A file that would be written is there already. Nothing is written then.
+        A file that would be written is there already, or nothing can be written here. Nothing is written then.
     """
-    texts = {file: stub(file) for file in files()}
-    texts |= {"README.md": readme(), "pytest.ini": pytest_ini(), "test_tasks.py": TESTS}
-    there = [name for name in texts if (folder / name).exists()]
+    texts = fresh()
+    there = [name for name in texts if os.path.lexists(folder / name)]
     if there:
         raise CourseError(
             f"{folder} has {', '.join(there)} already, and nothing was written; name another folder, or use "
             f"`minifuse course upgrade` for one that was made before"
         )
-    (folder / PRISTINE).mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
+        write(folder / PRISTINE / name, text)
         write(folder / name, text)
-        if name in files():
-            write(folder / PRISTINE / name, text)
     return [folder / name for name in texts]
 
 
 def write(path: Path, text: str) -> None:
-    """Replace a file in one step, so that it is never half-written."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Replace a file in one step, so that it is never half-written.
+
+    Raises
+    ------
+    CourseError
+        It cannot be written.
+    """
     temporary = path.with_name(f".{path.name}.new")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(text, encoding="utf-8", newline="")
+        temporary.replace(path)
+    except OSError as error:
+        raise CourseError(
+            f"{path} cannot be written: {error.strerror}; is there room, and may you write in this folder?"
+        ) from error
+
+
+def read(path: Path) -> str:
+    """The text of a student's file.
+
+    Raises
+    ------
+    CourseError
+        It cannot be read, or is no text.
+    """
+    try:
+        return path.read_bytes().decode("utf-8")  # with the line ends that it has
+    except (OSError, UnicodeDecodeError) as error:
+        said = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text; save it as UTF-8 in your editor"
+        raise CourseError(f"{path} cannot be read: {said}") from error
 
 
 def found(folder: Path) -> Path:
@@ -126,25 +159,25 @@ def back_up(path: Path, folder: Path) -> Path:
     kept = folder / BACKUPS
     number = 1 + max([int(p.suffix[1:]) for p in kept.glob(f"{path.name}.*") if p.suffix[1:].isdecimal()], default=0)
     copy = kept / f"{path.name}.{number}"
-    write(copy, path.read_text(encoding="utf-8"))
+    write(copy, read(path))
     return copy
 
 
 def reset(folder: Path, task: Task) -> Path | None:
     """Put the functions of a task back to what they were at first; gives the backup, None where there was nothing."""
-    path, fresh = folder / task.file, stub(task.file)
+    path, first = folder / task.file, stub(task.file)
     if not path.exists():
-        write(path, fresh)
+        write(path, first)
         return None
-    text = path.read_text(encoding="utf-8")
-    copy = back_up(path, folder)
+    text = read(path)
     try:
         for slot in task.slots:
-            text = replaced(text, slot, part_of(fresh, slot))
+            text = replaced(text, slot, part_of(first, slot))
     except SyntaxError as error:
         raise CourseError(
-            f"{task.file}, line {error.lineno}, cannot be read: {error.msg}; put it right, or move it away and reset again"
+            f"{task.file}, line {error.lineno}, is no Python: {error.msg}; put it right, or move the file away first"
         ) from error
+    copy = back_up(path, folder)
     write(path, text)
     return copy
 
@@ -166,40 +199,60 @@ def replaced(text: str, slot: str, new: str) -> str:
     return f"{text.rstrip()}\n\n\n{new}"
 
 
-def upgrade(folder: Path) -> list[str]:
-    """Bring a folder to this version's stubs: what the student wrote stays. Gives a sentence for each file that changed.
+def upgrade(folder: Path, keeps_mine: bool = False) -> list[str]:
+    """Bring a folder to this version's files: what the student wrote stays. Gives a sentence for each file that changed.
+
+    Parameters
+    ----------
+    folder : Path
+    keeps_mine : bool
+        Whether the student's lines stay where both changed the same ones.
 
     Raises
     ------
     CourseError
-        A file has lines that both changed; it is left as it is, and the merge lies beside it.
+        There are such lines: everything is left as it is, and the merge is kept aside, to be looked at.
     """
+    changes, said, conflicts = {}, [], []
+    for file, new in fresh().items():
+        mine, base = folder / file, folder / PRISTINE / file
+        old = read(base) if base.exists() else ""
+        if not mine.exists():
+            changes[file] = new
+            said.append(f"{file} is new")
+        elif old != new:
+            text = read(mine)
+            changes[file], marked = merged(old, text, new)
+            if marked and not keeps_mine:
+                write(folder / MERGES / file, marked)
+                conflicts.append(f"{file} (see {MERGES / file})")
+            if changes[file] != text:
+                said.append(f"{file} has the newer text, and all that you wrote")
+    if conflicts:
+        raise CourseError(
+            f"you and the course changed the same lines of {', '.join(conflicts)}; nothing was changed. "
+            f"`minifuse course upgrade --mine` keeps your lines there"
+        )
+    for file, text in changes.items():
+        path = folder / file
+        if path.exists() and read(path) != text:
+            back_up(path, folder)
+        write(path, text)
+        write(folder / PRISTINE / file, fresh()[file])
+    return said
+
+
+def merged(old: str, mine: str, new: str) -> tuple[str, str]:
+    """Three texts as one, with `mine` where both changed the same lines; then with marks, "" if there are no such lines."""
     try:
         from merge3 import Merge3
     except ImportError:
         raise MissingPartError('to merge, install the course: pip install "minifuse[course]"') from None
-    said, conflicts = [], []
-    for file in files():
-        new, mine, base = stub(file), folder / file, folder / PRISTINE / file
-        old = base.read_text(encoding="utf-8") if base.exists() else ""
-        if not mine.exists():
-            write(mine, new)
-            said.append(f"{file} is new")
-        elif old != new:
-            theirs, yours, ours = [text.splitlines(keepends=True) for text in (old, mine.read_text(encoding="utf-8"), new)]
-            merge = Merge3(theirs, yours, ours)
-            merged = "".join(merge.merge_lines("yours", "the course"))
-            if any(region[0] == "conflict" for region in merge.merge_regions()):
-                write(folder / f"{file}.merge", merged)
-                conflicts.append(f"{file}: both changed the same lines; see {file}.merge")
-                continue
-            back_up(mine, folder)
-            write(mine, merged)
-            said.append(f"{file} has the newer text, and all that you wrote")
-        write(base, new)
-    if conflicts:
-        raise CourseError("; ".join([*said, *conflicts]))
-    return said
+    base, one, other = (text.splitlines(keepends=True) for text in (old, mine, new))
+    merge = Merge3(base, one, other)
+    mixed = "".join(line for part in merge.merge_groups() for line in (part[2] if part[0] == "conflict" else part[1]))
+    has_conflict = any(part[0] == "conflict" for part in merge.merge_groups())
+    return mixed, "".join(merge.merge_lines("yours", "the course")) if has_conflict else ""
 
 
 def difference(folder: Path, task: Task) -> list[str]:
@@ -213,7 +266,7 @@ def difference(folder: Path, task: Task) -> list[str]:
     reference = REFERENCE / task.file
     if not reference.is_file():
         raise CourseError("the reference solutions are in the repository, not in what pip installs; clone it to compare")
-    theirs, ours = (folder / task.file).read_text(encoding="utf-8"), reference.read_text(encoding="utf-8")
+    theirs, ours = read(folder / task.file), reference.read_text(encoding="utf-8")
     lines: list[str] = []
     for slot in task.slots:
         mine, right = lines_of(theirs, slot), lines_of(ours, slot)

@@ -87,7 +87,8 @@ def add(whole: strides.Strided) -> None:
             width="stretch",
         )
         st.caption(f"`{step}` {choices.outcome(layout, step)}.")
-    st.caption("Not offered: " + "; ".join(f"{kind}, since {why}" for kind, why in offers.refused.items()) + ".")
+    if offers.refused:
+        st.caption("Not offered: " + "; ".join(f"{kind}, since {why}" for kind, why in offers.refused.items()) + ".")
 
 
 def given_to(layout: Layout, kind: str, offers: choices.Offers) -> choices.Step:

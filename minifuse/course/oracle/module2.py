@@ -1,12 +1,16 @@
 """Module 2, judged by NumPy."""
 
 from collections.abc import Callable, Sequence
+from random import Random
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..strided import Strided
 from . import answers
+from .module1 import descend
+from .ufuncs import fold, on_arrays
 
 Shape = tuple[int, ...]
 
@@ -52,17 +56,147 @@ def broadcast_index(index: Sequence[int], shape: Shape) -> Shape:
 @answers
 def tensor_map(fn: Callable[[float], float], out: Strided, a: Strided) -> None:
     """out[i] = fn(a[i])."""
-    out.array()[...] = np.vectorize(fn, otypes=[float])(a.array()) if out.array().size else 0
+    write(out, on_arrays(fn), a)
 
 
 @answers
 def tensor_zip(fn: Callable[[float, float], float], out: Strided, a: Strided, b: Strided) -> None:
     """out[i] = fn(a[i], b[i]), broadcast."""
-    out.array()[...] = np.vectorize(fn, otypes=[float])(a.array(), b.array()) if out.array().size else 0
+    write(out, on_arrays(fn), a, b)
+
+
+def write(out: Strided, fn: Callable[..., Any], *operands: Strided) -> None:
+    """Into the elements of out, if there are any, what a function gives for whole arrays."""
+    if (array := out.array()).size:
+        with np.errstate(all="ignore"):
+            array[...] = fn(*[x.array() for x in operands])
 
 
 @answers
 def tensor_reduce(fn: Callable[[float, float], float], out: Strided, a: Strided, dim: int, start: float) -> None:
     """A fold along one dim, which has size 1 in out."""
-    ufunc: Any = np.frompyfunc(fn, 2, 1)
-    out.array()[...] = ufunc.reduce(a.array().astype(object), axis=dim, keepdims=True, initial=start)
+    ufunc, dtype = fold(fn)
+    out.array()[...] = ufunc.reduce(a.array().astype(dtype), axis=dim, keepdims=True, initial=start)
+
+
+# Task 2.4, in a table
+
+
+def summed(array: npt.NDArray[Any], shape: Shape) -> npt.NDArray[Any]:
+    """An array summed to a shape that had been broadcast to its own."""
+    wide = (1,) * (array.ndim - len(shape)) + tuple(shape)
+    dims = tuple(np.flatnonzero(np.not_equal(array.shape, wide)).tolist())
+    return np.asarray(array.sum(dims, keepdims=True).reshape(shape))
+
+
+@answers
+def unbroadcast(gradient: Any, shape: Shape) -> Any:
+    """NumPy's sum over several dims at once."""
+    return gradient.engine.values(summed(gradient.array(), shape))
+
+
+def entered(name: str, forward: Callable[..., Any], slopes: Callable[..., Sequence[Any]]) -> None:
+    """Enter a function of tensors by its values, and by what its inputs receive, of arrays and the function's options."""
+
+    def run(context: Any, *xs: Any, **options: Any) -> Any:
+        context.save(xs, options)
+        return forward(*xs, **options)
+
+    def backward(context: Any, d: Any) -> tuple[Any, ...]:
+        xs, options = context.saved
+        with np.errstate(all="ignore"):
+            found = slopes(d.array(), *[x.array() for x in xs], **options)
+        fit, values = d.engine.slot("unbroadcast"), d.engine.values
+        return tuple(fit(values(g), x.shape) for g, x in zip(found, xs, strict=True))
+
+    answers(
+        type(
+            name,
+            (),
+            {"__doc__": f"{name[6:]} of tensors.", "forward": staticmethod(run), "backward": staticmethod(backward)},
+        )
+    )
+
+
+def turned(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Matrices transposed."""
+    return np.swapaxes(x, -1, -2)
+
+
+entered("TensorAdd", lambda a, b: a.zip("add", b), lambda d, a, b: (d, d))
+entered("TensorMul", lambda a, b: a.zip("mul", b), lambda d, a, b: (d * b, a * d))
+entered("TensorNeg", lambda a: a.map("neg"), lambda d, a: (-d,))
+entered("TensorInv", lambda a: a.map("inv"), lambda d, a: (-d / np.square(a),))
+entered("TensorLog", lambda a: a.map("log"), lambda d, a: (d / a,))
+entered("TensorExp", lambda a: a.map("exp"), lambda d, a: (d * np.exp(a),))
+entered("TensorSigmoid", lambda a: a.map("sigmoid"), lambda d, a: (d * (1 - np.tanh(a / 2) ** 2) / 4,))
+entered("TensorReLU", lambda a: a.map("relu"), lambda d, a: (d * np.heaviside(a, 0.0),))
+entered("TensorSum", lambda a, dim: a.reduce("add", dim, 0.0), lambda d, a, dim: (np.broadcast_to(d, a.shape),))
+entered("TensorPermute", lambda a, dims: a.permute(*dims), lambda d, a, dims: (np.moveaxis(d, range(d.ndim), dims),))
+entered("TensorReshape", lambda a, shape: a.reshape(shape), lambda d, a, shape: (d.reshape(a.shape),))
+entered("TensorMatMul", lambda a, b: a.matmul(b), lambda d, a, b: (d @ turned(b), turned(a) @ d))
+
+
+# Task 2.5
+
+
+@answers
+class TensorLinear:
+    """A product, and a bias for each column."""
+
+    def __init__(self, engine: Any, inputs: int, outputs: int, random: Random) -> None:
+        drawn = np.random.default_rng(random.getrandbits(32)).uniform(-1, 1, (inputs + 1, outputs))
+        self.weights, self.biases = engine.tensor(drawn[:-1]), engine.tensor(drawn[-1])
+
+    def __call__(self, xs: Any) -> Any:
+        """Outputs, a row for each row."""
+        return xs @ self.weights + self.biases
+
+    def parameters(self) -> list[Any]:
+        """Weights and biases."""
+        return [self.weights, self.biases]
+
+
+@answers
+class TensorNetwork:
+    """Two layers."""
+
+    def __init__(self, engine: Any, inputs: int, hidden: int, random: Random) -> None:
+        self.layers = [TensorLinear(engine, inputs, hidden, random), TensorLinear(engine, hidden, 1, random)]
+
+    def __call__(self, xs: Any) -> Any:
+        """Probabilities."""
+        first, last = self.layers
+        return last(first(xs).relu()).sigmoid()
+
+    def parameters(self) -> list[Any]:
+        """Of all layers."""
+        return [p for layer in self.layers for p in layer.parameters()]
+
+
+def loss_of(outputs: Any, labels: Any) -> Any:
+    """The mean of -log of the probability of what is so."""
+    return -(labels * outputs + (1 - labels) * (1 - outputs)).log().mean()
+
+
+@answers
+def tensor_loss(outputs: Any, labels: Any) -> Any:
+    """Of all rows at once."""
+    return loss_of(outputs, labels)
+
+
+@answers
+def tensor_step(parameters: Sequence[Any], rate: float) -> None:
+    """Against the derivatives."""
+    descend(parameters, rate)
+
+
+@answers
+def train_tensor_network(engine: Any, points: Sequence[Any], labels: Sequence[int], steps: int, seed: int) -> Any:
+    """Descent on all points."""
+    network = TensorNetwork(engine, len(points[0]), 32, Random(seed))
+    xs, ys = engine.constant(points), engine.constant(np.reshape(labels, (-1, 1)))
+    for _ in range(steps):
+        loss_of(network(xs), ys).backward()
+        descend(network.parameters(), 1.0)
+    return network

@@ -3,7 +3,7 @@
 from typing import Any
 
 from .. import oracle
-from ..cases import shapes
+from ..cases import broadcasting_link, shapes
 from ..check import agreement
 from ..student import Student
 from ..task import Mistake, Task
@@ -83,7 +83,7 @@ TASK = Task(
             lambda s, c: s.broadcast_shape(*c),
             lambda c: oracle.function("broadcast_shape")(*c),
             told=lambda c: f"shapes {c[0]} and {c[1]}",
-            link=lambda c: "broadcasting",
+            link=lambda c: broadcasting_link(*c),
         ),
         agreement(
             "shapes that do not fit raise ValueError",
@@ -91,7 +91,7 @@ TASK = Task(
             of_shape_error,
             shape_or_none,
             told=lambda c: f"shapes {c[0]} and {c[1]}",
-            link=lambda c: "broadcasting",
+            link=lambda c: broadcasting_link(*c),
         ),
         agreement(
             "an index of the large shape finds its element in the small one",

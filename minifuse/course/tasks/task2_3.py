@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from .. import oracle
+from ..cases import broadcasting_link
 from ..check import agreement
 from ..loops import FUNCTIONS, answer, drawing, folded, link, mapped, told, written
 from ..task import Mistake, Task
@@ -20,10 +21,13 @@ def read_in_order(case: Any) -> np.ndarray[Any, Any]:
 
 
 def without_offset(case: Any) -> np.ndarray[Any, Any]:
-    """Map or zip by somebody who forgets the operands' offsets."""
-    name, out, operands = case
-    moved = tuple(x._replace(offset=0, storage=np.roll(x.storage, 0)) for x in operands)
-    return answer(oracle.function("tensor_map" if len(operands) == 1 else "tensor_zip"), (name, out, moved))
+    """Map by somebody who forgets the offset: where a dim is flipped, positions are below 0, and Python wraps them."""
+    name, out, (a,) = case
+    out = out._replace(storage=out.storage.copy())
+    for index in np.ndindex(out.shape):
+        x = a.storage[sum(i * s for i, s in zip(index, a.strides, strict=True))]
+        out.array()[index] = FUNCTIONS[name](x)
+    return written(out)
 
 
 def without_broadcasting(case: Any) -> np.ndarray[Any, Any]:
@@ -71,7 +75,7 @@ TASK = Task(
             lambda c: answer(oracle.function("tensor_zip"), c),
             told=told,
             draw=drawing,
-            link=lambda c: "broadcasting",
+            link=lambda c: broadcasting_link(*[x.shape for x in c[2]]),
         ),
         agreement(
             "reduce: one dim is folded, in order, from start",

@@ -1,0 +1,192 @@
+"""`minifuse course watch` in a terminal: threads that listen to files, keys and the run, and one loop that shows.
+
+Whatever happens is an event in one queue, so that no run holds up a key. What the events mean is in `course.watch`.
+"""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from rich.console import Console
+
+from ..course import report
+from ..course.runner import Run
+from ..course.task import Result, Task
+from ..course.watch import Watch
+from ..errors import MinifuseError, MissingPartError
+from . import app
+
+Event = tuple[str, int, Any]  # its name as Watch has it, the number of the run that it comes from (0: of none), its argument
+PAUSE_S = 0.1  # between two looks whether to end
+SETTLED_MS = 100  # an editor saves in several steps
+
+
+def run(folder: Path, first: Task | None, limit_s: float, is_strict: bool) -> int:
+    """Watch until somebody presses q, or Ctrl-C."""
+    try:
+        import watchfiles  # noqa: F401
+    except ImportError:
+        raise MissingPartError('to watch files, install the course: pip install "minifuse[course]"') from None
+    events: SimpleQueue[Event] = SimpleQueue()
+    over = threading.Event()
+    pictures = Pictures()
+    before = signal.signal(signal.SIGTERM, app.leave)
+    try:
+        with single_keys() as has_keys:
+            watch = Watch(folder, first, pictures.address)
+            listen(files, folder, events, over)
+            if has_keys:
+                listen(pressed_keys, events, over)
+            loop(watch, events, limit_s, is_strict)
+    finally:
+        over.set()
+        pictures.close()
+        signal.signal(signal.SIGTERM, before)
+    return 0
+
+
+def loop(watch: Watch, events: "SimpleQueue[Event]", limit_s: float, is_strict: bool) -> None:
+    """Run what is wanted, take what happens, show what is to be seen; where nobody looks at a terminal, results alone."""
+    console = Console(width=min(report.WIDTH, Console().width), highlight=False)
+    number, now, is_news = 0, None, False
+    try:
+        while not watch.is_over:
+            if watch.number != number:
+                if now:
+                    now.cancel()
+                number = watch.number
+                now = start(watch, events, limit_s, is_strict)
+            if console.is_terminal or is_news:
+                show(watch, console)
+            name, of, argument = events.get()
+            is_news = name == "ended" and of == watch.number and argument.task == watch.task.id
+            if of in (0, watch.number):
+                getattr(watch, name)(argument)
+    finally:
+        if now:
+            now.cancel()
+
+
+def start(watch: Watch, events: "SimpleQueue[Event]", limit_s: float, is_strict: bool) -> Run | None:
+    """Begin the run that is wanted; its events carry its number."""
+    number = watch.number
+    if watch.running is None:
+        return None
+    run = Run(
+        watch.folder,
+        watch.running,
+        is_strict=is_strict,
+        time_s=limit_s,
+        begin=lambda check: events.put(("began", number, check)),
+    )
+
+    def wait() -> None:
+        result: Result = run.result()
+        events.put(("ended", number, result))
+
+    threading.Thread(target=wait, daemon=True).start()
+    return run
+
+
+def show(watch: Watch, console: Console) -> None:
+    """The screen, anew."""
+    with console:
+        console.clear()
+        console.print(watch.screen())
+
+
+def listen(function: Any, *arguments: Any) -> None:
+    """Run a function in a thread that ends with us."""
+    threading.Thread(target=function, args=arguments, daemon=True).start()
+
+
+def files(folder: Path, events: "SimpleQueue[Event]", over: threading.Event) -> None:
+    """Say which files of a folder were saved."""
+    from watchfiles import watch
+
+    def is_of_interest(_: Any, path: str) -> bool:
+        return path.endswith(".py") and Path(path).parent == folder
+
+    for changes in watch(folder, watch_filter=is_of_interest, stop_event=over, step=SETTLED_MS, recursive=False):
+        events.put(("saved", 0, sorted({Path(path).name for _, path in changes})))
+
+
+def pressed_keys(events: "SimpleQueue[Event]", over: threading.Event) -> None:
+    """Say which keys are pressed."""
+    while not over.is_set():
+        if select.select([sys.stdin], [], [], PAUSE_S)[0]:
+            data = os.read(sys.stdin.fileno(), 64)
+            if not data:
+                return
+            if not data.startswith(b"\x1b"):  # arrows and the like are no keys of ours
+                for key in data.decode(errors="ignore"):
+                    events.put(("pressed", 0, key))
+
+
+@contextmanager
+def single_keys() -> Iterator[bool]:
+    """While keys come one by one, unseen; whether they do. The terminal is afterwards as it was."""
+    try:
+        import termios
+        import tty
+    except ImportError:  # Windows
+        yield False
+        return
+    if not sys.stdin.isatty():
+        yield False
+        return
+    before = termios.tcgetattr(sys.stdin)
+    try:
+        tty.setcbreak(sys.stdin)
+        yield True
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+class Pictures:
+    """The visualizer: where it is, and one that is started where there is none."""
+
+    def __init__(self) -> None:
+        self._server: subprocess.Popen[bytes] | None = None
+        self._port = app.PORT
+
+    def address(self, link: str) -> str:
+        """The address of a page, and what becomes of the server."""
+        try:
+            if self._server is not None and self._server.poll() is None:
+                return self._at(link)
+            if app.is_up(app.PORT):
+                self._port = app.PORT
+                return self._at(link)
+            app.visualizer()
+            if find_spec("streamlit") is None:
+                raise MissingPartError('the picture needs the visualizer: pip install "minifuse[app]"')
+            self._port = app.free_port(app.PORT)
+        except MinifuseError as error:
+            return str(error)
+        self._server = subprocess.Popen(
+            [sys.executable, "-m", "minifuse", "app", "--port", str(self._port)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        return f"{self._at(link)}   (starts now; give it a few seconds)"
+
+    def _at(self, link: str) -> str:
+        return f"http://{app.HOST}:{self._port}/{link}"
+
+    def close(self) -> None:
+        """End the server that was started here."""
+        if self._server is not None:
+            self._server.terminate()
+            self._server.wait(2 * app.END_S)

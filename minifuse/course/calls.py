@@ -1,0 +1,162 @@
+"""Pairs of calls for task 5.4: a call, and one that differs from it in some ways, told as one would type them.
+
+Some ways change what a kernel would have to do, others do not; `oracle.module5.key` says which.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .strided import Strided
+
+Shape = tuple[int, ...]
+
+
+def scaled(k: Any) -> Callable[..., Any]:
+    """x * k + y, with k from around it."""
+
+    def f(x: Any, y: Any, a: Any) -> Any:
+        return x * k + y * a
+
+    return f
+
+
+def shifted(k: Any) -> Callable[..., Any]:
+    """(x + k) * y, of the same name."""
+
+    def f(x: Any, y: Any, a: Any) -> Any:
+        return (x + k) * y * a
+
+    return f
+
+
+def with_default(k: Any) -> Callable[..., Any]:
+    """x * k + y, with k as a default."""
+
+    def f(x: Any, y: Any, a: Any, k: Any = k) -> Any:
+        return x * k + y * a
+
+    return f
+
+
+FUNCTIONS: dict[str, tuple[Callable[[Any], Callable[..., Any]], str]] = {
+    "scaled": (scaled, "x * k + y * a, k = {} from around it"),
+    "shifted": (shifted, "(x + k) * y * a, k = {} from around it"),
+    "with_default": (with_default, "x * k + y * a, k={} a default"),
+}
+ORDERS = ("row-major", "column-major", "every second column")
+
+
+class Tensor(NamedTuple):
+    """A tensor as it is described."""
+
+    shape: Shape
+    dtype: str = "float32"
+    order: str = ORDERS[0]
+
+    def strides(self) -> Shape:
+        """Of the elements."""
+        step = 2 if self.order == ORDERS[2] else 1
+        if self.order == ORDERS[1]:
+            return tuple(prod(self.shape[:d]) for d in range(len(self.shape)))
+        return tuple(step * prod(self.shape[d + 1 :]) for d in range(len(self.shape)))
+
+    def __str__(self) -> str:
+        return f"{self.dtype} {self.shape} strides {self.strides()}"
+
+    def made(self, storage: Any = None, offset: int = 0) -> Strided:
+        """The tensor, in a storage of its own if none is given."""
+        room = 1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides(), strict=True)) if self.shape else 1
+        storage = np.zeros(room + 1, self.dtype) if storage is None else storage
+        return Strided(storage, self.shape, self.strides(), offset)
+
+
+class Call(NamedTuple):
+    """A call of a function with two tensors and a number."""
+
+    function: str
+    k: Any
+    x: Tensor
+    y: Tensor
+    a: Any
+    alias: str = "apart"
+    """apart; same: y is x; overlap: y lies in the storage of x, an element further on."""
+
+    def made(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """The function, made anew, and its arguments, in fresh memory."""
+        x = self.x.made()
+        y = self.y.made() if self.alias == "apart" else self.x.made(x.storage, int(self.alias == "overlap"))
+        return FUNCTIONS[self.function][0](self.k), (x, y, self.a)
+
+    def __str__(self) -> str:
+        y = {"apart": str(self.y), "same": "x itself", "overlap": "x, an element further on"}[self.alias]
+        return f"f(x: {self.x}; y: {y}; a: {self.a!r})  where f is {FUNCTIONS[self.function][1].format(repr(self.k))}"
+
+
+class Pair(NamedTuple):
+    """Two calls, one after the other."""
+
+    first: Call
+    second: Call
+
+    def __str__(self) -> str:
+        return f"first {self.first}\nthen  {self.second}"
+
+
+@cache
+def tensors() -> Any:
+    """Tensors of two dims."""
+    from hypothesis import strategies as st
+
+    shapes = st.tuples(st.sampled_from([4, 7, 1]), st.sampled_from([5, 9, 1]))
+    return st.builds(Tensor, shapes, st.sampled_from(["float32", "float64"]), st.sampled_from(ORDERS))
+
+
+@cache
+def calls() -> Any:
+    """Calls of all kinds."""
+    from hypothesis import strategies as st
+
+    scalars = st.sampled_from([2.0, 3.0, 2, True, 1, 0.0, -0.0])
+    alias = st.sampled_from(["apart", "apart", "same", "overlap"])
+    return st.builds(Call, st.sampled_from(sorted(FUNCTIONS)), scalars, tensors(), tensors(), scalars, alias)
+
+
+def pairs() -> Any:
+    """A call, and the same with up to two of its parts drawn anew."""
+    from hypothesis import strategies as st
+
+    def pair(first: Call, other: Call, parts: list[str]) -> Pair:
+        second = first
+        for part in parts:
+            second = WAYS[part](second, other)
+        return Pair(first, second)
+
+    return st.builds(pair, calls(), calls(), st.lists(st.sampled_from(sorted(WAYS)), max_size=2, unique=True))
+
+
+def resized(call: Call, other: Call) -> Call:
+    """Other sizes, where they were no 1."""
+
+    def grown(x: Tensor) -> Tensor:
+        return x._replace(shape=tuple(n if n == 1 else n + 2 + d for d, n in enumerate(x.shape)))
+
+    return call._replace(x=grown(call.x), y=grown(call.y))
+
+
+WAYS: dict[str, Callable[[Call, Call], Call]] = {
+    "size": resized,
+    "rows": lambda c, o: c._replace(
+        x=c.x._replace(shape=(c.x.shape[0] + 3 * (c.x.shape[0] > 1), c.x.shape[1])),
+    ),
+    "dtype": lambda c, o: c._replace(x=c.x._replace(dtype=o.x.dtype)),
+    "order": lambda c, o: c._replace(x=c.x._replace(order=o.x.order)),
+    "shape": lambda c, o: c._replace(x=c.x._replace(shape=o.x.shape)),
+    "alias": lambda c, o: c._replace(alias=o.alias),
+    "k": lambda c, o: c._replace(k=o.k),
+    "a": lambda c, o: c._replace(a=o.a),
+    "function": lambda c, o: c._replace(function=o.function),
+}

@@ -1,0 +1,293 @@
+"""A student's loops, compiled by Numba: the same answers, really parallel, and no memory taken while they run.
+
+Compiled code is kept in the library's cache folder, under the content of the functions that it was made from, so a second
+check of the same text compiles nothing. What Numba says about its loops is kept beside it, and told in plain words.
+"""
+
+import hashlib
+import inspect
+import json
+import os
+import re
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..kernel_cache import cache_folder
+from .strided import Strided
+from .student import Student
+from .task import Wrong
+
+MOST_KEPT = 300  # compiled functions, of some 100 KB each
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads without work sleep, and leave the cores to others
+
+
+class Compiled(NamedTuple):
+    """A function of a student's, compiled with parallel=True."""
+
+    call: Callable[..., None]
+    loops: list[int]
+    """Lines of each prange that Numba runs on many threads."""
+
+
+def folder() -> Path:
+    """Where compiled code is kept: beside the library's own, or for this process alone where nothing can be written."""
+    chosen = cache_folder()
+    try:
+        if chosen:
+            (chosen / "course").mkdir(parents=True, exist_ok=True)
+            return chosen / "course"
+    except OSError:  # read-only, or no folder at all
+        pass
+    return Path(own_folder().name)
+
+
+@cache
+def own_folder() -> tempfile.TemporaryDirectory[str]:
+    """A folder that goes with the process."""
+    return tempfile.TemporaryDirectory(prefix="minifuse-course-")
+
+
+def parts_of(function: Any, seen: dict[str, str]) -> None:
+    """All that the compiled code of a function depends on: its own code, and what the names in it stand for."""
+    function = getattr(function, "py_func", function)
+    for name in sorted(names_in(function.__code__)):
+        value, place = function.__globals__.get(name), f"{function.__module__}.{name}"
+        inner = getattr(value, "py_func", value)
+        if place in seen:
+            continue
+        if isinstance(inner, FunctionType):
+            seen[place] = code_in_words(inner.__code__)
+            parts_of(inner, seen)
+        elif isinstance(inner, ModuleType) and Path(getattr(inner, "__file__", None) or "").parent == home_of(function):
+            seen[place] = Path(str(inner.__file__)).read_text(encoding="utf-8")
+        elif isinstance(value, int | float | str | tuple):
+            seen[place] = repr(value)
+
+
+def home_of(function: Any) -> Path:
+    """The folder of the file in which a function is written."""
+    return Path(function.__code__.co_filename).parent
+
+
+def make_room() -> None:
+    """Forget what was used longest ago, beyond the number of functions that are kept."""
+    found = [path for path in folder().iterdir() if path.is_dir()]
+    for path in sorted(found, key=lambda path: path.stat().st_mtime)[:-MOST_KEPT]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def names_in(code: CodeType) -> set[str]:
+    """The names that a code uses, those of functions within it included."""
+    return {*code.co_names}.union(*[names_in(c) for c in code.co_consts if isinstance(c, CodeType)])
+
+
+def code_in_words(code: CodeType) -> str:
+    """A code without the place of its file, so that a copy of it is the same."""
+    constants = [code_in_words(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
+    return repr((code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_firstlineno, constants))
+
+
+def key_of(function: Any) -> str:
+    """A name for the content of a function, what it calls, and Numba's version."""
+    import numba
+
+    seen = {"": code_in_words(function.__code__) + numba.__version__}
+    parts_of(function, seen)
+    return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()[:24]
+
+
+@cache
+def cache_class(key: str) -> Any:
+    """A cache of Numba's, in a folder of its own."""
+    caching: Any = import_module("numba.core.caching")  # without types
+
+    class Locator(caching._CacheLocator):  # type: ignore[misc]
+        """By content."""
+
+        def get_cache_path(self) -> str:
+            """A folder for each content."""
+            return str(folder() / key)
+
+        def get_source_stamp(self) -> str:
+            """The content again."""
+            return key
+
+        def get_disambiguator(self) -> str:
+            """Nothing to tell apart."""
+            return "0"
+
+        @classmethod
+        def from_function(cls, py_func: Any, py_file: str) -> "Locator":
+            """For any function."""
+            self = cls()
+            self.ensure_cache_path()
+            return self
+
+    class Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]
+        _locator_classes = (Locator,)
+
+    class Cache(caching.FunctionCache):  # type: ignore[misc]
+        _impl_class = Implementation
+
+    return Cache
+
+
+def kept(function: Any, **options: Any) -> Any:
+    """A function for Numba to compile, unless that was done before."""
+    import numba
+
+    dispatcher = numba.njit(**options)(function)
+    dispatcher._cache = cache_class(key_of(function))(function)
+    return dispatcher
+
+
+def compiled(student: Student, slot: str, *arguments: Any) -> Compiled:
+    """A slot, compiled for such arguments; `Wrong` where Numba cannot.
+
+    The arguments are those of a first call, with numbers that do no harm: it is made here.
+    """
+    function = student.raw(slot)
+    dispatcher, facts = kept(function, parallel=True), folder() / key_of(function) / "prange_lines.json"
+    if not facts.is_file():
+        dispatcher._cache.flush()  # of what is kept, nobody knows the loops
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what Numba warns of is judged by `is_parallel`
+            call(dispatcher, *arguments)
+    except Exception as error:  # of Numba's own, or of Python's where Numba did not expect it
+        raise refused(slot, error, student) from error
+    if metadata := dispatcher.get_metadata(dispatcher.signatures[0]):
+        found = metadata["parfor_diagnostics"].initial_parfors
+        lines = [loop.loc.line for loop in found if loop.patterns[0][0] == "prange"]  # others it made of calls of NumPy
+        new = facts.with_suffix(f".{os.getpid()}")
+        new.write_text(json.dumps(lines))
+        new.replace(facts)  # whole, or not at all
+        make_room()
+    return Compiled(lambda *given: call(dispatcher, *given), json.loads(facts.read_text()))
+
+
+def call(dispatcher: Any, *arguments: Any) -> None:
+    """Run compiled code; functions become pointers, so that one compilation serves them all."""
+    given = [packed(x) if isinstance(x, Strided) else pointer(x) if isinstance(x, FunctionType) else x for x in arguments]
+    dispatcher(*given)
+
+
+@cache
+def pointer(function: Any) -> Any:
+    """A function of float64s as an address that compiled code calls."""
+    from numba import cfunc
+
+    count = function.__code__.co_argcount
+    return cfunc(f"float64({', '.join(['float64'] * count)})")(function)
+
+
+def packed(x: Strided) -> Any:
+    """A tensor as loops get it: shape and strides are arrays, so that one compilation serves all numbers of dims."""
+    sizes: Any = np.array(x.shape, np.int64)
+    steps: Any = np.array(x.strides, np.int64)
+    return x._replace(shape=sizes, strides=steps)
+
+
+def refused(slot: str, error: Exception, student: Student) -> Wrong:
+    """What Numba did not take, in as few words as it allows, with the student's line."""
+    text = str(error)
+    files = {file.name for file in student.folder.glob("*.py")}
+    places = [(Path(f).name, int(n)) for f, n in re.findall(r'File "([^"]+)", line (\d+)', text) if Path(f).name in files]
+    places += [(Path(f).name, int(n)) for f, n in re.findall(r"(\S+\.py) \((\d+)\)", text) if Path(f).name in files]
+    kind, said = next((found for sign, found in PLAIN.items() if sign in text), (type(error).__name__, ""))
+    first = next((line.strip() for line in text.splitlines() if line.strip() and not line.startswith("Failed in")), text)
+    return Wrong(f"{slot}: Numba cannot compile it: {said or first}", lines=places[:1], kind=kind)
+
+
+PLAIN = {
+    "Overwrite of parallel loop index": (
+        "index",
+        "the index of a prange loop, or a copy of it, is changed in the loop; let a function of its own do that, as "
+        "place_of does",
+    ),
+    "Unsupported array index type float64": (
+        "index",
+        "an index is a float64. The index of a prange loop is an unsigned integer, and with a signed one // and % give a "
+        "float64; np.int64(k) makes it signed",
+    ),
+    "unsupported reduction": (
+        "carried",
+        "a variable is carried from one iteration of a prange to the next; threads cannot wait for each other, so fold in "
+        "an inner range, one thread for each output",
+    ),
+    "Untyped global name": (
+        "python",
+        "it uses something of Python's that compiled code does not have; decorate your own helpers with @njit",
+    ),
+}
+"""What Numba says, and what that means here: a kind, and words."""
+
+
+def allocations(call: Callable[[], None]) -> int:
+    """How often compiled code took memory during a call."""
+    runtime: Any = import_module("numba.core.runtime.nrt")  # without types
+    runtime._nrt.memsys_enable_stats()
+    before = runtime.rtsys.get_allocation_stats().alloc
+    call()
+    return int(runtime.rtsys.get_allocation_stats().alloc - before)
+
+
+def takes_no_memory(slot: str, call: Callable[[int], None], sizes: tuple[int, int]) -> None:
+    """Refuse a call that takes memory more often for a larger size; `call` makes one of the size that it is given."""
+    few, many = [allocations(lambda size=size: call(size)) for size in sizes]  # type: ignore[misc]
+    if many > few:
+        raise Wrong(
+            f"{slot} takes memory in its loop: {few} times for {sizes[0]} elements, {many} times for {sizes[1]}; that is a "
+            "call of the allocator in each iteration, and threads wait for each other there",
+            kind="allocation",
+        )
+
+
+def is_parallel(student: Student, slot: str, found: Compiled) -> None:
+    """Refuse a function whose outermost loops over elements are no prange."""
+    import ast
+    import textwrap
+
+    function = student.raw(slot)
+    lines, start = inspect.getsourcelines(function)
+    tree = ast.parse(textwrap.dedent("".join(lines)))
+    parallel = set(found.loops)
+    file = Path(function.__code__.co_filename).name
+    body = tree.body[0]
+    if not found.loops:
+        loops = [node.lineno + start - 1 for node in outermost(body)]
+        raise Wrong(
+            f"{slot}: Numba found no loop to run in parallel; the outermost one over the elements must be a prange",
+            lines=[(file, line) for line in loops[:1]],
+            kind="serial",
+        )
+    for node in outermost(body):
+        line = node.lineno + start - 1
+        inner = [at.lineno + start - 1 for at in ast.walk(node) if isinstance(at, ast.For | ast.While) and at is not node]
+        within = [at for at in inner if at in parallel]
+        if line not in parallel and within:
+            raise Wrong(
+                f"{slot}: the loop in line {line} runs on one thread, and starts the prange in line {within[0]} anew each "
+                "time; to start threads costs more than a few elements: the outermost loop is the one to share out",
+                lines=[(file, line), (file, within[0])],
+                kind="inner loop",
+            )
+
+
+def outermost(body: Any) -> list[Any]:
+    """Loops that stand in no other loop."""
+    import ast
+
+    found: list[Any] = []
+    for node in ast.iter_child_nodes(body):
+        found += [node] if isinstance(node, ast.For | ast.While) else outermost(node)
+    return found

@@ -1,0 +1,269 @@
+"""A loop for Numba, run in Python over cells that are counted: what it reads and writes, and which iterations collide.
+
+Numba's compiled code keeps no record, and reads past the end of an array without a word. The same function in Python, over
+arrays that note each access, says all of it; `compiled` then shows that Numba makes the same of it. Nothing here is timed.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .strided import Strided
+from .student import Student
+from .task import Wrong
+
+MAKERS = ("empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like", "arange", "array", "copy")
+
+
+class Touch(NamedTuple):
+    """One access to a cell."""
+
+    iteration: int | None
+    is_write: bool
+    line: tuple[str, int]
+
+
+@dataclass
+class Record:
+    """What happened in one run."""
+
+    folder: Path
+    reads: Counter[str] = field(default_factory=Counter)
+    """Of elements, by the name of the array."""
+    writes: Counter[str] = field(default_factory=Counter)
+    places: dict[str, list[tuple[int, tuple[str, int]]]] = field(default_factory=dict)
+    """The addresses that were read, in order, and the lines that did."""
+    made: list[int] = field(default_factory=list)
+    """Elements of the arrays that were made on the way."""
+    races: list[tuple[str, Any, Touch, Touch]] = field(default_factory=list)
+    """(array, index, one access, the other)"""
+    iteration: int | None = None
+    """Of the outermost prange that runs; None outside."""
+    alone: list[tuple[str, int]] = field(default_factory=list)
+    """Lines that wrote to the output outside of any prange."""
+    touched: dict[int, list[Touch]] = field(default_factory=dict)
+    """By address."""
+    kept: list[Any] = field(default_factory=list)
+    """Arrays of this loop: none goes, so that no two have the same address."""
+
+    def note(self, cells: "Cells", index: Any, is_write: bool) -> None:
+        """One access; a race where another iteration of this loop had to do with the cell, and one of them writes."""
+        (self.writes if is_write else self.reads)[cells.name] += 1
+        at = index if isinstance(index, tuple) else (index,)
+        address = cells.start + sum(i * step for i, step in zip(at, cells.values.strides, strict=True))
+        if not is_write:
+            self.places.setdefault(cells.name, []).append((address, line_in(self.folder)))
+        if self.iteration is None:
+            if is_write and cells.name.startswith("out"):
+                self.alone.append(line_in(self.folder))
+            return
+        touch = Touch(self.iteration, is_write, line_in(self.folder))
+        seen = self.touched.setdefault(address, [])
+        for other in seen:
+            if other.iteration != self.iteration and (is_write or other.is_write):
+                self.races.append((cells.name, index, other, touch))
+                break
+        if touch not in seen and len(seen) < 4:
+            seen.append(touch)
+
+    def prange(self, *limits: int) -> Iterator[int]:
+        """As range; each iteration of the outermost one may run on a thread of its own."""
+        if self.iteration is not None:
+            yield from range(*limits)
+            return
+        self.touched.clear()
+        self.kept.clear()
+        for i in range(*limits):
+            self.iteration = i
+            yield i
+        self.iteration = None
+
+
+class Cells:
+    """An array whose accesses are noted. One element at a time: that is what loops do."""
+
+    def __init__(self, name: str, values: np.ndarray[Any, Any], record: Record) -> None:
+        self.name, self.values, self.record = name, values, record
+        self.shape, self.size, self.ndim, self.dtype = values.shape, values.size, values.ndim, values.dtype
+        self.start: int = values.__array_interface__["data"][0]
+        record.kept.append(values)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, index: Any) -> Any:
+        place = self.place(index)
+        if place is None:
+            return Cells(self.name, self.values[index], self.record)
+        self.record.note(self, place, False)
+        return self.values[index].item()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        place = self.place(index)
+        if place is None:
+            raise TypeError(f"{self.name}[{index}] = ... writes many elements in one step; write the loop")
+        self.record.note(self, place, True)
+        self.values[index] = value
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"{self.name} has no {name} here: it is read and written element by element, {self.name}[i] = ..."
+        )
+
+    def place(self, index: Any) -> Any:
+        """The index in plain ints; None for a slice. IndexError where there is no element, below 0 too."""
+        numbers = index if isinstance(index, tuple) else (index,)
+        if len(numbers) != self.ndim or not all(isinstance(i, int | np.integer) for i in numbers):
+            if any(isinstance(i, float) for i in numbers):
+                raise TypeError(f"{self.name}[{index}]: an index must be an integer; // divides integers")
+            return None
+        if not self.name.endswith(".storage"):  # of sizes and strides, -1 means the last one, compiled too
+            numbers = tuple(i + size if -size <= i < 0 else i for i, size in zip(numbers, self.shape, strict=True))
+        for i, size in zip(numbers, self.shape, strict=True):
+            if not 0 <= i < size:
+                of = f"{size} elements" if self.ndim == 1 else f"shape {self.shape}"
+                raise IndexError(f"{self.name}[{index}] is outside: {self.name} has {of}; compiled, nobody would notice")
+        return int(numbers[0]) if self.ndim == 1 else tuple(map(int, numbers))
+
+    def fill(self, value: Any) -> None:
+        """Every element."""
+        for index in np.ndindex(self.shape):
+            self[index if self.ndim != 1 else index[0]] = value
+
+    def copy(self) -> "Cells":
+        """An array that is made on the way."""
+        self.record.made.append(self.size)
+        return Cells("a copy", self.values.copy(), self.record)
+
+
+class Numpy:
+    """NumPy for a function that is counted: the arrays that it makes are cells too."""
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(np, name)
+        if name not in MAKERS:
+            return found
+
+        def make(*args: Any, **options: Any) -> Cells:
+            array = found(*[plain_array(x) for x in args], **options)
+            self._record.made.append(array.size)
+            return Cells(f"an array of np.{name}", array, self._record)
+
+        return make
+
+
+class Numba:
+    """Numba for a function that is counted: it compiles nothing."""
+
+    def __init__(self, module: ModuleType, record: Record) -> None:
+        self._module, self.prange = module, record.prange
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+
+def plain_array(x: Any) -> Any:
+    """The values of cells; anything else as it is."""
+    return x.values if isinstance(x, Cells) else x
+
+
+def line_in(folder: Path) -> tuple[str, int]:
+    """The line of a student's file that runs."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if name := name_in(frame.f_code.co_filename, folder):
+            return name, frame.f_lineno
+        frame = frame.f_back
+    return "", 0
+
+
+@cache
+def name_in(file: str, folder: Path) -> str:
+    """The name of a file of a folder; "" for any other."""
+    return Path(file).name if Path(file).parent == folder else ""
+
+
+def in_python(function: Any, record: Record) -> Callable[..., Any]:
+    """The same function, and all of its module that it calls, uncompiled and with prange and NumPy that are noted."""
+    function = getattr(function, "py_func", function)
+    around: dict[str, Any] = {}
+    for name, value in function.__globals__.items():
+        original = getattr(value, "py_func", getattr(value, "__wrapped__", value))
+        if isinstance(original, FunctionType) and original.__globals__ is function.__globals__:
+            around[name] = FunctionType(original.__code__, around, name, original.__defaults__, original.__closure__)
+        elif value is np:
+            around[name] = Numpy(record)
+        elif isinstance(value, ModuleType) and value.__name__ == "numba":
+            around[name] = Numba(value, record)
+        elif getattr(value, "__name__", "") == "prange":
+            around[name] = record.prange
+        elif getattr(value, "__module__", "") == "numpy" and getattr(value, "__name__", "") in MAKERS:
+            around[name] = getattr(Numpy(record), value.__name__)
+        else:
+            around[name] = original if isinstance(original, FunctionType) else value
+    return FunctionType(function.__code__, around, function.__name__, function.__defaults__, function.__closure__)
+
+
+def counted(x: Strided, name: str, record: Record) -> Strided:
+    """A tensor whose elements are counted under its name, and whose shape and strides under "shape" and "strides"."""
+    return Strided(
+        Cells(f"{name}.storage", x.storage, record),  # type: ignore[arg-type]
+        Cells("shape", np.array(x.shape, np.int64), record),  # type: ignore[arg-type]
+        Cells("strides", np.array(x.strides, np.int64), record),  # type: ignore[arg-type]
+        x.offset,
+    )
+
+
+def run(student: Student, slot: str, *arguments: Any) -> Record:
+    """Run a slot in Python over arguments whose tensors and arrays are counted, as out, a, b; they are written in place."""
+    record = Record(student.folder)
+    names = iter(("out", "a", "b"))
+    given = [
+        counted(x, next(names), record)
+        if isinstance(x, Strided)
+        else Cells(next(names), x, record)
+        if isinstance(x, np.ndarray)
+        else x
+        for x in arguments
+    ]
+    student.count(slot)
+    with np.errstate(all="ignore"):
+        in_python(student.raw(slot), record)(*given)
+    return record
+
+
+def no_races(slot: str, record: Record, told: str) -> None:
+    """Refuse a run in which iterations of one prange have to do with the same cell, and one of them writes."""
+    for name, index, one, other in record.races:
+        verbs = ["writes" if touch.is_write else "reads" for touch in (one, other)]
+        raise Wrong(
+            f"{slot}: two iterations of one prange meet at {name}[{index}]: iteration {one.iteration} {verbs[0]} it, "
+            f"iteration {other.iteration} {verbs[1]} it; they may run at the same time, on two threads",
+            told=told,
+            lines=[one.line, other.line],
+            kind="race on a buffer" if name.startswith(("a copy", "an array")) else "race",
+        )
+
+
+def all_shared_out(slot: str, record: Record, told: str) -> None:
+    """Refuse a run in which an output is written by the thread that calls, and not in a prange."""
+    if record.alone:
+        raise Wrong(
+            f"{slot}: {len(record.alone)} elements of out are written outside of any prange, by one thread alone",
+            told=told,
+            lines=record.alone[:1],
+            kind="serial",
+        )

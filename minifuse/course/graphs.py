@@ -1,0 +1,211 @@
+"""Graphs of numbers as tasks of backpropagation ask for them: drawn, built from variables that are watched, told in words.
+
+Node k of a graph is a leaf, a constant or a weighted sum of nodes before it; the last one is the root. Weighted sums have
+every shape of graph, and derivatives that one can work out in one's head.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from .task import Wrong
+from .variables import Context
+
+LEAF, CONSTANT = "leaf", "constant"
+LETTERS = {LEAF: "x", CONSTANT: "c"}
+WEIGHTS = (1, 2, 3, 5, -1, -4)
+Entry = str | tuple[tuple[int, int], ...]
+"""LEAF, CONSTANT, or the (node, weight) of each input of a sum."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A graph, and what its root receives."""
+
+    nodes: tuple[Entry, ...]
+    d: float = 1.0
+    gathered: float | None = None
+    """What its leaves have gathered before."""
+
+    @cached_property
+    def names(self) -> list[str]:
+        """x0, c1, y2: leaves, constants and sums."""
+        return [f"{LETTERS[entry] if isinstance(entry, str) else 'y'}{k}" for k, entry in enumerate(self.nodes)]
+
+    def __str__(self) -> str:
+        names, lines = self.names, []
+        for name, entry in zip(names, self.nodes, strict=True):
+            if not isinstance(entry, str):
+                terms = " + ".join(names[k] if w == 1 else f"{w} * {names[k]}" for k, w in entry)
+                lines.append(f"{name} = {terms}".replace("+ -", "- "))
+        text = "; ".join(lines[:8] + [f"... {len(lines) - 8} more"] * (len(lines) > 8)) or f"{names[-1]} alone"
+        before = f"; leaves have gathered {self.gathered:g} before" if self.gathered is not None else ""
+        return f"{text}; the root {names[-1]} receives {self.d:g}{before}"
+
+
+@dataclass
+class Watch:
+    """What is done with the variables of a graph."""
+
+    limit: int
+    reads: int = 0
+    asked: Counter[str] = field(default_factory=Counter)
+    """How often each call was asked for its derivatives."""
+
+
+class Node:
+    """A variable that notes how often its history is looked at."""
+
+    def __init__(self, name: str, watch: Watch, history: Any = None, is_constant: bool = False) -> None:
+        self.name, self.watch, self.made_by, self.is_constant = name, watch, history, is_constant
+        self.grad: float | None = None
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @property
+    def history(self) -> Any:
+        """The call that made it."""
+        self.watch.reads += 1
+        if self.watch.reads > self.watch.limit:
+            raise Wrong(
+                f"the histories of a graph were looked at {self.watch.reads:,} times: where two ways lead to a variable, "
+                "everything behind it is walked through twice, and again where they part once more",
+                kind="walks",
+            )
+        return self.made_by
+
+    def accumulate(self, d: float) -> None:
+        """Add to what was gathered."""
+        self.grad = d if self.grad is None else self.grad + d
+
+
+@dataclass(frozen=True, eq=False)
+class NodeCall:
+    """The history of a sum."""
+
+    function: type
+    context: Context
+    inputs: tuple[Node, ...]
+
+
+class WeightedSum:
+    """w0 * x0 + w1 * x1 + ..."""
+
+    @staticmethod
+    def backward(context: Context, d: float) -> tuple[float, ...]:
+        """Weights times d."""
+        weights, name, watch = context.saved
+        watch.asked[name] += 1
+        if watch.asked.total() > watch.limit:
+            raise Wrong(f"calls were asked {watch.asked.total():,} times for their derivatives", kind="walks")
+        return tuple(w * d for w in weights)
+
+
+def built(graph: Graph) -> tuple[list[Node], Watch]:
+    """The variables of a graph. A sum of constants is a constant."""
+    watch = Watch(20 * len(graph.nodes) + 100)
+    nodes: list[Node] = []
+    for name, entry in zip(graph.names, graph.nodes, strict=True):
+        if isinstance(entry, str):
+            nodes.append(Node(name, watch, None, entry == CONSTANT))
+            nodes[-1].grad = graph.gathered if entry == LEAF else None
+            continue
+        inputs = tuple(nodes[k] for k, _ in entry)
+        context = Context()
+        context.save(tuple(w for _, w in entry), name, watch)
+        is_constant = all(x.is_constant for x in inputs)
+        nodes.append(Node(name, watch, None if is_constant else NodeCall(WeightedSum, context, inputs), is_constant))
+    return nodes, watch
+
+
+def drawn_calls() -> Any:
+    """Graphs of one sum, of leaves and of constants, some of them several times."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def case(draw: Any) -> Graph:
+        nodes: list[Entry] = [LEAF, *draw(st.lists(st.sampled_from([LEAF, CONSTANT, CONSTANT]), max_size=3))]
+        terms = st.tuples(st.integers(0, len(nodes) - 1), st.sampled_from(WEIGHTS))
+        inputs = draw(st.lists(terms, min_size=1, max_size=4).filter(lambda c: any(nodes[k] == LEAF for k, _ in c)))
+        return Graph((*nodes, tuple(inputs)), draw(st.sampled_from([1.0, 2.0, -3.0])))
+
+    return case()
+
+
+def drawn_graphs(with_gathered: bool = False) -> Any:
+    """Graphs of up to nine nodes, in which variables are shared, used twice, constant, or not reached at all."""
+    from hypothesis import strategies as st
+
+    weights = st.sampled_from(WEIGHTS)
+
+    @st.composite
+    def case(draw: Any) -> Graph:
+        nodes: list[Entry] = [LEAF, *draw(st.lists(st.sampled_from([LEAF, CONSTANT]), max_size=2))]
+        for _ in range(draw(st.integers(0, 6))):
+            last = len(nodes) - 1
+            near = st.integers(0, last).map(last.__sub__)  # the simplest is the node before
+            nodes.append(tuple(draw(st.lists(st.tuples(near, weights), min_size=1, max_size=3))))
+        gathered = draw(st.sampled_from([None, None, 10.0])) if with_gathered else None
+        return Graph(tuple(nodes), draw(st.sampled_from([1.0, 2.0, -3.0])), gathered)
+
+    return case()
+
+
+def chain(length: int) -> Graph:
+    """Each node is made from the one before."""
+    return Graph((LEAF, *[((k, 1),) for k in range(length)]))
+
+
+def ladder(rungs: int) -> Graph:
+    """Diamonds on top of each other: 2 ** rungs ways lead from the root to the leaf."""
+    nodes: list[Entry] = [LEAF]
+    for _ in range(rungs):
+        k = len(nodes) - 1
+        nodes += [((k, 1),), ((k, 1),), ((k + 1, 1), (k + 2, 1))]
+    return Graph(tuple(nodes))
+
+
+def picture(graph: Graph) -> list[str]:
+    """A graph from its root down, a node a line, and what each is made from.
+
+    Examples
+    --------
+    >>> print("\\n".join(picture(Graph(("leaf", ((0, 2),), ((0, 1), (1, 3)))))))
+    y2   <- x0 * 1  y1 * 3
+    y1   <- x0 * 2
+    x0   leaf
+    """
+    names, lines = graph.names, []
+    for k in reversed(range(len(graph.nodes))):
+        entry = graph.nodes[k]
+        made = entry if isinstance(entry, str) else f"<- {'  '.join(f'{names[i]} * {w}' for i, w in entry)}"
+        lines.append(f"{names[k]:<5}{made}")
+    return lines
+
+
+def reached(graph: Graph) -> list[int]:
+    """The nodes that the root was computed from, and the root; constants are left out."""
+    constant = [False] * len(graph.nodes)
+    for k, entry in enumerate(graph.nodes):
+        constant[k] = entry == CONSTANT or (not isinstance(entry, str) and all(constant[i] for i, _ in entry))
+    found = {len(graph.nodes) - 1}
+    for k in reversed(range(len(graph.nodes))):
+        entry = graph.nodes[k]
+        if k in found and not isinstance(entry, str):
+            found |= {i for i, _ in entry}
+    return sorted(k for k in found if not constant[k])
+
+
+def misplaced(graph: Graph, order: Sequence[str]) -> str:
+    """The first variable of an order that stands behind one that it was computed from, in words; empty if none does."""
+    place = {name: k for k, name in enumerate(order)}
+    for k in reached(graph):
+        entry = graph.nodes[k]
+        for i, _ in () if isinstance(entry, str) else entry:
+            user, source = graph.names[k], graph.names[i]
+            if source in place and user in place and place[source] < place[user]:
+                return f"{source} comes before {user}, which was computed from it"
+    return ""

@@ -1,0 +1,281 @@
+"""Module 0, judged by NumPy: ufuncs for operators, the library's own module tree, a fit by least squares for points."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import nn
+from ...nn.module import held, join, once
+from ..parameter import Parameter
+from ..points import BORDERS, point_set
+from . import answers
+
+Line = tuple[float, float, float]
+
+
+def quiet(ufunc: Callable[..., Any], *xs: float) -> float:
+    """What a ufunc gives, with inf and nan instead of warnings."""
+    with np.errstate(all="ignore"):
+        return float(ufunc(*[np.float64(x) for x in xs]))
+
+
+# Task 0.1
+
+
+@answers
+def identity(x: float) -> float:
+    """A copy of a number."""
+    return quiet(np.positive, x)
+
+
+@answers
+def add(x: float, y: float) -> float:
+    """NumPy's own."""
+    return quiet(np.add, x, y)
+
+
+@answers
+def mul(x: float, y: float) -> float:
+    """NumPy's own."""
+    return quiet(np.multiply, x, y)
+
+
+@answers
+def neg(x: float) -> float:
+    """NumPy's own."""
+    return quiet(np.negative, x)
+
+
+@answers
+def lt(x: float, y: float) -> float:
+    """NumPy's own, as a float."""
+    return quiet(np.less, x, y)
+
+
+@answers
+def eq(x: float, y: float) -> float:
+    """NumPy's own, as a float."""
+    return quiet(np.equal, x, y)
+
+
+@answers
+def maximum(x: float, y: float) -> float:
+    """NumPy's own."""
+    return quiet(np.maximum, x, y)
+
+
+@answers
+def is_close(x: float, y: float) -> float:
+    """NumPy's own, which asks about the second number, with the larger one there."""
+    return quiet(np.isclose, *sorted((x, y), key=abs))
+
+
+@answers
+def sigmoid(x: float) -> float:
+    """By the logarithm of 1 + exp(-x), which does not overflow."""
+    return quiet(np.exp, -np.logaddexp(0, -x))
+
+
+@answers
+def relu(x: float) -> float:
+    """NumPy's maximum."""
+    return quiet(np.maximum, x, 0.0)
+
+
+@answers
+def log(x: float) -> float:
+    """NumPy's own."""
+    return quiet(np.log, x)
+
+
+@answers
+def exp(x: float) -> float:
+    """NumPy's own."""
+    return quiet(np.exp, x)
+
+
+@answers
+def inv(x: float) -> float:
+    """NumPy's own."""
+    return quiet(np.reciprocal, x)
+
+
+@answers
+def log_grad(x: float, d: float) -> float:
+    """A quotient."""
+    return quiet(np.divide, d, x)
+
+
+@answers
+def inv_grad(x: float, d: float) -> float:
+    """A quotient by a square."""
+    return quiet(np.divide, -d, np.square(x))
+
+
+@answers
+def relu_grad(x: float, d: float) -> float:
+    """Heaviside's step, 0 at 0."""
+    return quiet(np.multiply, d, np.heaviside(x, 0.0))
+
+
+# Task 0.2: each property compares with the right operator, which is no law, and right.
+
+
+def agree(ops: Any, name: str, *xs: float) -> bool:
+    """Whether an operator gives at these numbers what the right one gives."""
+    return bool(np.isclose(getattr(ops, name)(*xs), globals()[name](*xs), equal_nan=True))
+
+
+@answers
+def about_add(ops: Any, x: float, y: float, z: float) -> bool:
+    """By comparison."""
+    return agree(ops, "add", x, y)
+
+
+@answers
+def about_mul(ops: Any, x: float, y: float, z: float) -> bool:
+    """By comparison."""
+    return agree(ops, "mul", x, y)
+
+
+@answers
+def about_maximum(ops: Any, x: float, y: float, z: float) -> bool:
+    """By comparison."""
+    return agree(ops, "maximum", x, y)
+
+
+@answers
+def about_is_close(ops: Any, x: float, y: float, z: float) -> bool:
+    """By comparison, at numbers that nearly are equal."""
+    return all(agree(ops, "is_close", *pair) for near in (1e-12, 1e-3) for pair in ((x, x + near), (x + near, x)))
+
+
+@answers
+def about_relu(ops: Any, x: float, y: float, z: float) -> bool:
+    """By comparison."""
+    return agree(ops, "relu", x)
+
+
+@answers
+def about_sigmoid(ops: Any, x: float, y: float, z: float) -> bool:
+    """By comparison."""
+    return agree(ops, "sigmoid", x)
+
+
+@answers
+def about_exp_and_log(ops: Any, x: float, y: float, z: float) -> bool:
+    """By comparison."""
+    return agree(ops, "exp", x) and agree(ops, "log", x)
+
+
+@answers
+def about_inv(ops: Any, x: float, y: float, z: float) -> bool:
+    """By comparison."""
+    return agree(ops, "inv", x)
+
+
+# Task 0.3
+
+
+@answers
+def map_list(fn: Callable[[float], float], xs: Sequence[float]) -> list[float]:
+    """A ufunc of fn."""
+    return np.frompyfunc(fn, 1, 1)(np.array(xs, object)).tolist()  # type: ignore[no-any-return]
+
+
+@answers
+def zip_lists(fn: Callable[[float, float], float], xs: Sequence[float], ys: Sequence[float]) -> list[float]:
+    """A ufunc of fn; a ValueError where lengths differ."""
+    if len(xs) != len(ys):
+        raise ValueError(f"lists of {len(xs)} and {len(ys)} do not fit")
+    return np.frompyfunc(fn, 2, 1)(np.array(xs, object), np.array(ys, object)).tolist()  # type: ignore[no-any-return]
+
+
+@answers
+def reduce_list(fn: Callable[[float, float], float], xs: Sequence[float], start: float) -> float:
+    """The ufunc's reduce."""
+    ufunc: Any = np.frompyfunc(fn, 2, 1)
+    return ufunc.reduce(np.array(xs, object), initial=start)  # type: ignore[no-any-return]
+
+
+@answers
+def neg_list(xs: Sequence[float]) -> list[float]:
+    """NumPy's own."""
+    return np.negative(np.array(xs, float)).tolist()  # type: ignore[no-any-return]
+
+
+@answers
+def add_lists(xs: Sequence[float], ys: Sequence[float]) -> list[float]:
+    """NumPy's own."""
+    return np.add(np.array(xs, float), np.array(ys, float)).tolist()  # type: ignore[no-any-return]
+
+
+@answers
+def sum_list(xs: Sequence[float]) -> float:
+    """NumPy's own."""
+    return float(np.sum(xs))
+
+
+@answers
+def prod_list(xs: Sequence[float]) -> float:
+    """NumPy's own."""
+    return float(np.prod(xs))
+
+
+# Task 0.4
+
+
+@answers
+class Module(nn.Module):
+    """The library's module, which looks for the course's parameters."""
+
+    def held(self, kind: type) -> Any:
+        """(name, value) of its attributes of a kind."""
+        return list(held(self, kind))
+
+    def named_parameters(self) -> Any:
+        """(name, parameter) of all, each once."""
+        return once((join(path, name), p) for path, module in self.named_modules() for name, p in held(module, Parameter))
+
+
+# Task 0.5
+
+
+def fitted(name: str, hidden: Sequence[Line] = ()) -> list[float]:
+    """Weights and a bias by least squares: distances from the border, over the points or what hidden lines make of them."""
+    points = point_set(name)
+    places = np.column_stack([[p[:2] for p in points], np.ones(len(points))])
+    if hidden:
+        places = np.column_stack([np.maximum(places @ np.array(hidden).T, 0), np.ones(len(points))])
+    return np.linalg.lstsq(places, [BORDERS[name](p.x, p.y) for p in points], rcond=None)[0].tolist()  # type: ignore[no-any-return]
+
+
+def network(name: str) -> tuple[list[Line], list[float]]:
+    """Hidden lines by chance, so many that a fit over them is right at every point."""
+    hidden: list[Line] = [(a, b, c) for a, b, c in np.random.default_rng(0).normal(size=(80, 3)).tolist()]
+    return hidden, fitted(name, hidden)
+
+
+@answers
+def line_for_simple() -> list[float]:
+    """A fit."""
+    return fitted("simple")
+
+
+@answers
+def line_for_diagonal() -> list[float]:
+    """A fit."""
+    return fitted("diagonal")
+
+
+@answers
+def network_for_split() -> tuple[list[Line], list[float]]:
+    """A fit."""
+    return network("split")
+
+
+@answers
+def network_for_xor() -> tuple[list[Line], list[float]]:
+    """A fit."""
+    return network("xor")

@@ -1,0 +1,203 @@
+"""Module 1, judged by NumPy, and by the library's own backpropagation."""
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from itertools import compress
+from operator import attrgetter, not_
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from ...autodiff import gradients
+from ...dag import topological
+from . import answers
+
+
+@answers
+def numerical_derivative(f: Callable[..., float], xs: Sequence[float], k: int, epsilon: float = 1e-6) -> float:
+    """A central difference: the slope between two rows of arguments."""
+    step = epsilon * np.eye(len(xs))[k]
+    return float(np.diff([f(*(np.asarray(xs, float) + way * step)) for way in (-1, 1)])[0] / (2 * epsilon))
+
+
+def entered(name: str, value: Callable[..., Any], slopes: Callable[..., Sequence[float]]) -> None:
+    """Enter a function of numbers, with its derivative by each of them."""
+
+    def forward(context: Any, *xs: float) -> float:
+        context.save(*xs)
+        return float(value(*xs))
+
+    def backward(context: Any, d: float) -> tuple[float, ...]:
+        return tuple(map(d.__mul__, slopes(*context.saved)))
+
+    text = f"{name} of numbers."
+    answers(type(name, (), {"__doc__": text, "forward": staticmethod(forward), "backward": staticmethod(backward)}))
+
+
+def ratio(x: float) -> float:
+    """The hyperbolic tangent that a sigmoid is made of."""
+    return math.tanh(x / 2)
+
+
+def power(x: float) -> float:
+    """e to the power of x, inf where it is too large."""
+    return math.exp(x) if x < 709.0 else math.inf
+
+
+entered("Add", operator.add, lambda x, y: (1.0, 1.0))
+entered("Mul", operator.mul, lambda x, y: (y, x))
+entered("Neg", operator.neg, lambda x: (-1.0,))
+entered("Log", lambda x: math.log(x) if x > 0 else -math.inf if x == 0 else math.nan, lambda x: (x**-1.0,))
+entered("Exp", power, lambda x: (power(x),))
+entered("Inv", lambda x: x**-1.0, lambda x: (-(x**-2.0),))
+entered("Sigmoid", lambda x: (1 + ratio(x)) / 2, lambda x: ((1 - ratio(x) ** 2) / 4,))
+entered("ReLU", lambda x: max(x, 0.0), lambda x: (float(x > 0),))
+entered("LT", operator.lt, lambda x, y: (0.0, 0.0))
+entered("EQ", operator.eq, lambda x, y: (0.0, 0.0))
+
+
+def received(call: Any, d: Any) -> list[tuple[Any, Any]]:
+    """What the inputs of a call receive that are no constants."""
+    pairs = zip(call.inputs, call.function.backward(call.context, d), strict=True)
+    return list(compress(pairs, map(not_, map(attrgetter("is_constant"), call.inputs))))
+
+
+@answers
+def chain_rule(call: Any, d: Any) -> list[tuple[Any, Any]]:
+    """Pairs of an input and its derivative."""
+    return received(call, d)
+
+
+def made_from(variable: Any) -> list[Any]:
+    """The inputs of a variable's history that are no constants."""
+    inputs = variable.history.inputs if variable.history else ()
+    return list(compress(inputs, map(not_, map(attrgetter("is_constant"), inputs))))
+
+
+def users_first(root: Any) -> list[Any]:
+    """The library's order, from its other end."""
+    return [] if root.is_constant else topological([root], made_from)[::-1]
+
+
+@answers
+def topological_order(root: Any) -> list[Any]:
+    """The library's."""
+    return users_first(root)
+
+
+Chain = Callable[[Any, Any], list[tuple[Any, Any]]]
+
+
+class LibraryCall:
+    """A call as the library's backpropagation knows it."""
+
+    count = 1
+
+    def __init__(self, call: Any, inner: list["LibraryVariable"], chain: Chain) -> None:
+        self.call, self.edges, self.chain = call, [x.history or x for x in inner], chain
+
+    def backward(self, arrived: Sequence[Any]) -> list[Any]:
+        """Derivatives of the inputs."""
+        return [d for _, d in self.chain(self.call, arrived[0])]
+
+    def release(self) -> None:
+        """Nothing is kept."""
+
+
+class LibraryVariable:
+    """A variable as the library's backpropagation knows it."""
+
+    requires_grad = True
+
+    def __init__(self, variable: Any, known: dict[Any, "LibraryVariable"], chain: Chain) -> None:
+        self.variable = variable
+        call = variable.history
+        self.history = (LibraryCall(call, [known[x] for x in made_from(variable)], chain), 0) if call else None
+
+
+@answers
+def backpropagate(
+    root: Any, d: Any, *, chain_rule: Chain = received, topological_order: Callable[[Any], list[Any]] | None = None
+) -> None:
+    """The library's, over the same graph in its own words; an overlay gives it the chain rule and the order of a student."""
+    known: dict[Any, LibraryVariable] = {}
+    for variable in reversed((topological_order or users_first)(root)):
+        known[variable] = LibraryVariable(variable, known, chain_rule)
+    for leaf, gradient in gradients(known[root], d).items() if known else ():
+        leaf.variable.accumulate(gradient)
+
+
+# Task 1.5, over arrays of scalars
+
+
+@answers
+class ScalarLinear:
+    """A product with an array of scalars."""
+
+    def __init__(self, engine: Any, inputs: int, outputs: int, random: Random) -> None:
+        drawn = [[engine.scalar(random.uniform(-1, 1)) for _ in range(outputs)] for _ in range(inputs)]
+        self.weights, self.biases = drawn, [engine.scalar(random.uniform(-1, 1)) for _ in range(outputs)]
+
+    def __call__(self, xs: Sequence[Any]) -> list[Any]:
+        """Outputs."""
+        weights = np.array(self.weights, object)
+        return list(np.array([*xs, 1.0], object) @ np.vstack([weights, np.array([self.biases], object)]))
+
+    def parameters(self) -> list[Any]:
+        """Weights, row by row, then biases."""
+        return [*np.ravel(np.array(self.weights, object)), *self.biases]
+
+
+@answers
+class ScalarNetwork:
+    """Two layers."""
+
+    def __init__(self, engine: Any, inputs: int, hidden: int, random: Random) -> None:
+        self.layers = [ScalarLinear(engine, inputs, hidden, random), ScalarLinear(engine, hidden, 1, random)]
+
+    def __call__(self, xs: Sequence[Any]) -> Any:
+        """A probability."""
+        first, last = self.layers
+        return last([x.relu() for x in first(xs)])[0].sigmoid()
+
+    def parameters(self) -> list[Any]:
+        """Of all layers."""
+        return [p for layer in self.layers for p in layer.parameters()]
+
+
+def losses(outputs: Sequence[Any], labels: Sequence[int]) -> Any:
+    """The mean of -log of the probability of what is so."""
+    likely = np.where(np.asarray(labels, bool), np.array(outputs, object), [1.0 - p for p in outputs])
+    return np.mean([-p.log() for p in likely])
+
+
+@answers
+def scalar_loss(outputs: Sequence[Any], labels: Sequence[int]) -> Any:
+    """NumPy's mean of logarithms."""
+    return losses(outputs, labels)
+
+
+def descend(parameters: Sequence[Any], rate: float) -> None:
+    """Against the derivatives."""
+    for p in parameters:
+        p.value, p.grad = p.value if p.grad is None else p.value - p.grad * rate, None
+
+
+@answers
+def scalar_step(parameters: Sequence[Any], rate: float) -> None:
+    """Against the derivatives."""
+    descend(parameters, rate)
+
+
+@answers
+def train_scalar_network(engine: Any, points: Sequence[Any], labels: Sequence[int], steps: int, seed: int) -> Any:
+    """Descent on some points at a time."""
+    random = Random(seed)
+    network = ScalarNetwork(engine, len(points[0]), 6, random)
+    for _ in range(steps):
+        some = random.sample(range(len(points)), min(16, len(points)))
+        losses([network([*map(float, points[k])]) for k in some], [labels[k] for k in some]).backward()
+        descend(network.parameters(), 1.0)
+    return network

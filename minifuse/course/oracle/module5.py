@@ -1,0 +1,359 @@
+"""Module 5, judged by NumPy: its ufuncs are what is recorded, and what a kernel runs."""
+
+import operator
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from functools import cache, reduce
+from typing import Any
+
+import numpy as np
+
+from ..emitted import Answer
+from ..fusion import FOLDS, FuseError, Graph, Insides, Kernel, Node, Shape, can_share, insides, shape_after
+from ..programs import needed
+from ..scheduled import bytes_of, in_order, kernel_of, wanted_of
+from ..strided import Strided
+from . import answers
+
+OPS: dict[Any, str] = {
+    np.add: "add",
+    np.subtract: "sub",
+    np.multiply: "mul",
+    np.true_divide: "div",
+    np.maximum: "maximum",
+    np.less: "lt",
+    np.negative: "neg",
+    np.exp: "exp",
+    np.log: "log",
+    np.matmul: "matmul",
+}
+
+
+@answers
+class Tape(dict[Any, int]):
+    """Nodes, and their numbers."""
+
+    def add(self, op: str, inputs: Any = (), value: Any = None, shape: Shape = ()) -> int:
+        """The number of a node."""
+        node = Node(op, tuple(inputs), value, tuple(shape))
+        return self.setdefault((node, repr(value)), len(self))
+
+    @property
+    def nodes(self) -> list[Node]:
+        """In order."""
+        return [node for node, _ in self]
+
+
+@answers
+class Traced(np.lib.mixins.NDArrayOperatorsMixin):
+    """A value whose ufuncs are noted."""
+
+    def __init__(self, tape: Tape, number: int) -> None:
+        self.tape, self.number = tape, number
+
+    @property
+    def shape(self) -> Shape:
+        """Of the value."""
+        return self.tape.nodes[self.number].shape
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **options: Any) -> "Traced":
+        if ufunc is np.greater:
+            ufunc, operands = np.less, operands[::-1]
+        if ufunc not in OPS:
+            raise FuseError(f"{ufunc.__name__} of a value that is captured: there are no elements yet")
+        return self.then(OPS[ufunc], *operands)
+
+    def then(self, op: str, *operands: Any, shape: Shape | None = None) -> "Traced":
+        """A value from these."""
+        numbers = [x.number if isinstance(x, Traced) else self.tape.add("constant", value=float(x)) for x in operands]
+        shapes = [self.tape.nodes[k].shape for k in numbers]
+        return Traced(self.tape, self.tape.add(op, numbers, None, shape_after(op, *shapes) if shape is None else shape))
+
+    def exp(self) -> "Traced":
+        """NumPy's."""
+        return self.then("exp", self)
+
+    def log(self) -> "Traced":
+        """NumPy's."""
+        return self.then("log", self)
+
+    def maximum(self, other: Any) -> "Traced":
+        """NumPy's."""
+        return self.then("maximum", self, other)
+
+    def sum(self) -> "Traced":
+        """Along the last dim."""
+        return self.then("sum", self)
+
+    def max(self) -> "Traced":
+        """Along the last dim."""
+        return self.then("max", self)
+
+    def expand(self, shape: Shape) -> "Traced":
+        """Repeated."""
+        return self.then("expand", self, shape=tuple(shape))
+
+    def __bool__(self) -> bool:
+        raise FuseError("a branch on the value of a tensor that is captured: there are no values; use maximum, or <")
+
+    __float__ = __int__ = __iter__ = __bool__
+
+
+def recorded(function: Callable[..., Any], *shapes: Shape) -> Graph:
+    """The ufuncs that a function calls."""
+    tape = Tape()
+    given = [Traced(tape, tape.add("input", value=k, shape=shape)) for k, shape in enumerate(shapes)]
+    found = function(*given)
+    found = found if isinstance(found, tuple) else (found,)
+    numbers = [x.number if isinstance(x, Traced) else tape.add("constant", value=float(x)) for x in found]
+    return Graph(tuple(tape.nodes), tuple(numbers))
+
+
+@answers
+def capture(function: Callable[..., Any], *shapes: Shape) -> Graph:
+    """What it calls."""
+    return recorded(function, *shapes)
+
+
+@answers
+def emit_points(graph: Graph) -> str:
+    """NumPy, element by element."""
+    return answer_of(graph)
+
+
+@answers
+def emit_rows(graph: Graph) -> str:
+    """NumPy, row by row."""
+    return answer_of(graph)
+
+
+def answer_of(graph: Graph) -> Answer:
+    """A text that stands for NumPy."""
+    text = Answer("# NumPy computes this graph\n" + "\n".join(f"# {line}" for line in str(graph).splitlines()))
+    text.graph = graph
+    return text
+
+
+@answers
+def fused_softmax(x: Any) -> Any:
+    """With the largest element at 0."""
+    e = (x - x.max()).exp()
+    return e / e.sum()
+
+
+def stride_classes(x: Strided, is_exact: bool = False) -> tuple[Any, ...]:
+    """0, 1 or "s" for each dim; a dim of size 1 has class 0."""
+    steps = [0 if n == 1 else s for n, s in zip(x.shape, x.strides, strict=True)]
+    return tuple(steps) if is_exact else tuple(s if s in (0, 1) else "s" for s in steps)
+
+
+def relation(a: Any, b: Any) -> str:
+    """How two arguments lie to each other."""
+    if not (isinstance(a, Strided) and isinstance(b, Strided)) or a.storage is not b.storage:
+        return "apart"
+    return "same" if a[1:] == b[1:] else "overlap"
+
+
+def key(function: Any, arguments: tuple[Any, ...], without: str = "", having: str = "") -> tuple[Any, ...]:
+    """The key of a call; without one of its parts, or with what does not belong there, for mistakes that are made."""
+    parts: list[Any] = []
+    for x in arguments:
+        if not isinstance(x, Strided):
+            parts.append(type(x).__name__ if having != "numbers" else repr(x))
+            continue
+        parts.append(("" if without == "dtype" else x.storage.dtype.str, () if without == "strides" else stride_classes(x)))
+        parts += [len(x.shape), *([x.shape] if having == "sizes" else [])]
+        parts += [stride_classes(x, True)] if having == "strides" else []
+    pairs = [(a, b) for k, a in enumerate(arguments) for b in arguments[k + 1 :]]
+    parts.append([] if without == "aliases" else [relation(a, b) for a, b in pairs])
+    found: Insides = insides(function)
+    closure = [v if without == "types" else repr(v) for _, v in (*found.closure, *enumerate(found.defaults))]
+    parts.append([] if without == "closure" else closure)
+    parts.append({"code": function.__name__}.get(without, found.code) if having != "identity" else id(function))
+    return tuple(parts)
+
+
+@answers
+def call_key(function: Any, arguments: tuple[Any, ...]) -> str:
+    """As a text."""
+    return repr(key(function, arguments))
+
+
+@answers
+class KernelCache:
+    """An ordered dict of texts."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.kernels = most, OrderedDict[str, Any]()
+
+    def kernel(self, function: Any, arguments: tuple[Any, ...], build: Callable[[], Any]) -> Any:
+        """The newest lies last."""
+        name = repr(key(function, arguments))
+        self.kernels[name] = self.kernels[name] if name in self.kernels else build()
+        self.kernels.move_to_end(name)
+        while len(self.kernels) > self.most:
+            self.kernels.popitem(last=False)
+        return self.kernels[name]
+
+
+def then(op: str, *operands: Any) -> Any:
+    """A value from operands of which one at least is traced."""
+    return next(x for x in operands if isinstance(x, Traced)).then(op, *operands)
+
+
+RULES: dict[tuple[str, int], Callable[[Any, Any, Any, Any], Any]] = {
+    ("add", 0): lambda d, y, a, b: d,
+    ("add", 1): lambda d, y, a, b: d,
+    ("sub", 0): lambda d, y, a, b: d,
+    ("sub", 1): lambda d, y, a, b: -d,
+    ("mul", 0): lambda d, y, a, b: d * b,
+    ("mul", 1): lambda d, y, a, b: d * a,
+    ("div", 0): lambda d, y, a, b: d / b,
+    ("div", 1): lambda d, y, a, b: -d * a / b / b,
+    ("neg", 0): lambda d, y, a, b: -d,
+    ("exp", 0): lambda d, y, a, b: d * y,
+    ("log", 0): lambda d, y, a, b: d / a,
+    ("maximum", 0): lambda d, y, a, b: d * ((1.0 - then("lt", a, b) + then("lt", b, a)) * 0.5),
+    ("maximum", 1): lambda d, y, a, b: d * ((1.0 - then("lt", b, a) + then("lt", a, b)) * 0.5),
+    ("sum", 0): lambda d, y, a, b: d.expand(a.shape),
+    ("max", 0): lambda d, y, a, b: d * (1.0 - (a < y)) / (1.0 - (a < y)).sum(),
+}
+MISTAKEN = {
+    "sign": {("sub", 1): RULES["add", 1]},
+    "quotient": {("div", 1): lambda d, y, a, b: d * a / b / b},
+    "ties": {("max", 0): lambda d, y, a, b: d * (1.0 - (a < y))},
+}
+
+
+@answers
+def pull_back(op: str, d: Any, y: Any, a: Any, b: Any = None) -> tuple[Any, ...]:
+    """By the rules."""
+    return pulled(op, d, y, a, b)
+
+
+def pulled(op: str, d: Any, y: Any, a: Any, b: Any = None, *, mistake: str = "") -> tuple[Any, ...]:
+    """By the rules, or those of somebody who makes a mistake."""
+    rules = RULES | MISTAKEN.get(mistake, {})
+    return tuple(rules[op, place](d, y, a, b) for place in range(2 if (op, 1) in rules else 1))
+
+
+def gradients(graph: Graph, saved: Sequence[int] = (), mistake: str = "") -> Graph:
+    """What each value adds to the sum of d * output, asked for from each input on; `mistake` makes one that is made."""
+    inputs = [k for k, node in enumerate(graph.nodes) if node.op == "input"]
+    live = set(needed(graph))
+
+    def run(*given: Any) -> Any:
+        known = dict(zip([*inputs, *saved], given, strict=False))
+        values: list[Any] = []
+        for k, node in enumerate(graph.nodes):
+            operands = [values[i] for i in node.inputs]
+            values.append(known[k] if k in known else node.value if node.op == "constant" else made(node, operands))
+
+        @cache
+        def gradient(k: int) -> Any:
+            uses = [(u, p) for u in sorted(live) for p, i in enumerate(graph.nodes[u].inputs) if i == k]
+            uses = [(u, p) for u, p in uses if graph.nodes[u].op != "lt"]
+            parts = [given[-1]] if k == graph.outputs[0] else []
+            for u, p in uses:
+                operands = [values[i] for i in graph.nodes[u].inputs]
+                part = pulled(graph.nodes[u].op, gradient(u), values[u], *[*operands, None][:2], mistake=mistake)[p]
+                parts.append(part if mistake == "shape" else fit(part, graph.nodes[k].shape))
+            if mistake == "overwritten" and uses:
+                parts = [parts[-len(uses) + max(at for at, (u, _) in enumerate(uses) if u == uses[0][0])]]
+            return reduce(operator.add, parts) if parts else given[0].then("expand", 0.0, shape=graph.nodes[k].shape)
+
+        return tuple(gradient(k) for k in inputs)
+
+    return recorded(run, *[graph.nodes[k].shape for k in (*inputs, *saved, graph.outputs[0])])
+
+
+def made(node: Node, operands: list[Any]) -> Any:
+    """The value of a node on a tape; a number of operands that are numbers, which no ufunc has seen."""
+    traced = next(x for x in operands if isinstance(x, Traced))
+    return traced.then(node.op, *operands, shape=node.shape)
+
+
+def fit(d: Any, shape: Shape) -> Any:
+    """A gradient in the shape of what it belongs to."""
+    if d.shape == shape:
+        return d
+    return d.sum() if d.shape[-1] != 1 and shape[-1] == 1 else d.expand(shape)
+
+
+@answers
+def gradient_graph(graph: Graph, saved: Sequence[int] = ()) -> Graph:
+    """Pulled from the inputs."""
+    return gradients(graph, saved)
+
+
+@answers
+def forward_and_backward(graph: Graph) -> tuple[Graph, Graph]:
+    """Of the folds, those that the gradients ask for."""
+    return split(graph)
+
+
+def split(graph: Graph) -> tuple[Graph, Graph]:
+    """Forward and backward."""
+    folds = [k for k, node in enumerate(graph.nodes) if node.op in FOLDS]
+    count = sum(node.op == "input" for node in graph.nodes)
+    whole = gradients(graph, folds)
+    asked = {whole.nodes[k].value for k in needed(whole) if whole.nodes[k].op == "input"}
+    saved = [k for at, k in enumerate(folds) if count + at in asked]
+    return Graph(graph.nodes, (graph.outputs[0], *saved)), gradients(graph, saved)
+
+
+@answers
+def kernel_for(graph: Graph, group: Sequence[int]) -> Kernel:
+    """What it must load and store."""
+    return kernel_of(graph, group, wanted_of(graph))
+
+
+@answers
+def schedule(graph: Graph) -> tuple[Kernel, ...]:
+    """All ways to take as much as possible into each next kernel; the shortest, then what moves fewer bytes elsewhere."""
+    return best(graph)
+
+
+def best(graph: Graph) -> tuple[Kernel, ...]:
+    """The shortest schedule."""
+    wanted = frozenset(wanted_of(graph))
+    ways: dict[frozenset[int], tuple[frozenset[int], ...]] = {frozenset(): ()}
+    while wanted not in ways:
+        longer: dict[frozenset[int], tuple[frozenset[int], ...]] = {}
+        for done, groups in ways.items():
+            for group in following(graph, wanted, done):
+                longer.setdefault(done | group, (*groups, group))
+        ways = longer
+    return tuple(kernel_of(graph, group, wanted) for group in settled(graph, list(ways[wanted])))
+
+
+def following(graph: Graph, wanted: frozenset[int], done: frozenset[int]) -> list[frozenset[int]]:
+    """The largest kernels that can run next."""
+    found: set[frozenset[int]] = set()
+    for first in sorted(wanted - done):
+        for second in sorted(wanted - done):
+            group: list[int] = []
+            for k in (first, second, *sorted(wanted - done), *sorted(wanted - done)):
+                known = {*done, *group}
+                is_ready = all(i in known or i not in wanted for i in graph.nodes[k].inputs)
+                if k not in group and is_ready and can_share(graph, [*group, k]):
+                    group.append(k)
+            found.add(frozenset(group))
+    return [group for group in found if group]
+
+
+def settled(graph: Graph, groups: list[frozenset[int]]) -> list[frozenset[int]]:
+    """Nodes move to other kernels as long as that spares bytes."""
+    found = True
+    while found:
+        found = False
+        for k in sorted(frozenset[int]().union(*groups)):
+            home = next(g for g in groups if k in g)
+            for to in groups:
+                moved = in_order(graph, [g | {k} if g is to else g - {k} for g in groups])
+                if to is home or len(home) == 1 or not can_share(graph, sorted(to | {k})) or moved is None:
+                    continue
+                if bytes_of(graph, moved) < bytes_of(graph, groups):
+                    groups, found = moved, True
+                    break
+    return groups

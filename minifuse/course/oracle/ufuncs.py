@@ -1,0 +1,51 @@
+"""The operators of task 0.1 on whole arrays: what makes loops of the oracle fast.
+
+The same text is compiled where a loop of a student's is, and the operator is not theirs.
+"""
+
+from collections.abc import Callable
+from inspect import unwrap
+from typing import Any
+
+import numpy as np
+
+ON_ARRAYS: dict[str, Callable[..., Any]] = {
+    "identity": lambda x: np.positive(x),
+    "add": lambda x, y: np.add(x, y),
+    "mul": lambda x, y: np.multiply(x, y),
+    "neg": lambda x: np.negative(x),
+    "lt": lambda x, y: np.less(x, y) * 1.0,
+    "eq": lambda x, y: np.equal(x, y) * 1.0,
+    "maximum": lambda x, y: np.maximum(x, y),
+    "is_close": lambda x, y: (
+        np.isclose(np.minimum(np.abs(x), np.abs(y)), np.maximum(np.abs(x), np.abs(y))) * (np.multiply(x, y) >= 0.0)
+    ),
+    "sigmoid": lambda x: np.exp(-np.logaddexp(0.0, np.negative(x))),
+    "relu": lambda x: np.maximum(x, 0.0),
+    "log": lambda x: np.log(x),
+    "exp": lambda x: np.exp(x),
+    "inv": lambda x: np.reciprocal(x),
+    "log_grad": lambda x, d: np.divide(d, x),
+    "inv_grad": lambda x, d: np.divide(np.negative(d), np.square(x)),
+    "relu_grad": lambda x, d: np.multiply(d, np.greater(x, 0.0)),
+}
+FOLDS: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "maximum": np.maximum}
+
+
+def on_arrays(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of numbers as one of arrays: NumPy's own for the oracle's operators, element by element for any other."""
+    name = name_of(fn)
+    return ON_ARRAYS[name] if name in ON_ARRAYS else np.vectorize(fn, otypes=[float])
+
+
+def fold(fn: Callable[..., Any]) -> Any:
+    """A ufunc whose `reduce` folds by a function, and the type of the elements that it is for."""
+    name = name_of(fn)
+    return (FOLDS[name], np.float64) if name in FOLDS else (np.frompyfunc(fn, 2, 1), object)
+
+
+def name_of(fn: Callable[..., Any]) -> str:
+    """The operator that a function is, if it is one of the oracle's; an empty text otherwise."""
+    original = unwrap(fn)
+    name = getattr(original, "__name__", "")
+    return name if getattr(original, "__module__", "") == f"{__package__}.module0" else ""

@@ -1,0 +1,97 @@
+"""The graphs of task 5.6, with the launches and bytes that are enough: functions of tensors, captured by the judge.
+
+Tests look through all ways to share out the nodes over kernels, and find no better numbers.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from . import oracle
+from .fusion import Graph, Shape
+
+
+class Plan(NamedTuple):
+    """A function, and what its schedule may cost."""
+
+    name: str
+    text: str
+    function: Callable[..., Any]
+    shapes: tuple[Shape, ...]
+    launches: int
+    nbytes: int
+
+    def graph(self) -> Graph:
+        """What the judge captures."""
+        found: Graph = oracle.function("capture")(self.function, *self.shapes)
+        return found
+
+
+def softmax(x: Any) -> Any:
+    """Two folds along each row."""
+    e = (x - x.max()).exp()
+    return e / e.sum()
+
+
+def diamond(x: Any, w: Any) -> Any:
+    """Two ways to the sum, one of them through a product."""
+    e = x.exp()
+    return e + e @ w
+
+
+def late(x: Any, w: Any) -> Any:
+    """y is ready at once, and needed at the end."""
+    e = x.exp()
+    y = x * 0.5
+    return e @ w + y
+
+
+def interleaved(x: Any, y: Any) -> Any:
+    """Two chains that have nothing to do with each other, written in turns."""
+    a, b = x.exp(), y.exp()
+    a, b = a * 2.0, b * 3.0
+    a, b = a + x, b + y
+    return a, b
+
+
+def gated(x: Any, v: Any, w: Any, b: Any) -> Any:
+    """Two products, of which one opens and closes the other."""
+    return (x @ v + b) * (1.0 / ((-(x @ w)).exp() + 1.0))
+
+
+def network(x: Any, v: Any, b: Any, w: Any, c: Any) -> Any:
+    """Two layers."""
+    hidden = (x @ v + b).maximum(0.0)
+    return hidden @ w + c
+
+
+def attention(q: Any, k: Any, v: Any) -> Any:
+    """Softmax between two products."""
+    return softmax((q @ k) * 0.25) @ v
+
+
+def normalized(x: Any, w: Any) -> Any:
+    """Each row with mean 0, then a product, and the same row added."""
+    centred = x - x.sum() / 8.0
+    variance = (centred * centred).sum() / 8.0
+    return centred / (variance.log() * 0.5).exp() @ w + x
+
+
+def two_spaces(x: Any, y: Any) -> Any:
+    """A fold of one space is needed in another."""
+    s = x.exp().sum()
+    t = y * s
+    return t + x.max(), s
+
+
+PLANS = (
+    Plan("chain", "(-(x * x)).exp() * 2.0 + y", lambda x, y: (-(x * x)).exp() * 2.0 + y, ((6, 8), (6, 8)), 1, 1152),
+    Plan("softmax", "e / e.sum() with e = (x - x.max()).exp()", softmax, ((6, 8),), 1, 768),
+    Plan("diamond", "e + e @ w with e = x.exp()", diamond, ((6, 6), (6, 6)), 3, 2304),
+    Plan("late", "e @ w + y with e = x.exp(), y = x * 0.5", late, ((6, 6), (6, 6)), 3, 2304),
+    Plan("interleaved", "two chains, written in turns", interleaved, ((6, 8), (5, 7)), 2, 1328),
+    Plan("gated", "(x @ v + b) * sigmoid(x @ w)", gated, ((6, 8), (8, 4), (8, 4), (1, 4)), 3, 2272),
+    Plan("network", "(x @ v + b).maximum(0.0) @ w + c", network, ((6, 8), (8, 5), (1, 5), (5, 3), (1, 3)), 4, 2280),
+    Plan("attention", "softmax((q @ k) * 0.25) @ v", attention, ((6, 4), (4, 7), (7, 5)), 3, 2280),
+    Plan("normalized", "rows of mean 0 and variance 1, @ w + x", normalized, ((6, 8), (8, 8)), 3, 3200),
+    Plan("two spaces", "y * s + x.max(), s with s = x.exp().sum()", two_spaces, ((6, 8), (6, 5)), 2, 1056),
+)

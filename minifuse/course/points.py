@@ -1,0 +1,94 @@
+"""Points of two kinds in the unit square, what a line or a small network says of them, and how that looks in a terminal.
+
+No point lies near the border of its kinds, so there is room for a line between them.
+"""
+
+from collections.abc import Callable, Sequence
+from math import hypot
+from random import Random
+from typing import NamedTuple
+
+Line = tuple[float, float, float]
+"""(weight of x, weight of y, bias)."""
+Network = tuple[Sequence[Line], Sequence[float]]
+"""(hidden lines, (a weight for each of them, and a bias))."""
+
+MARGIN = 0.06  # between any point and the border
+CUT, LEFT, RIGHT, MIDDLE = 0.4, 0.25, 0.7, (0.6, 0.4)
+COLUMNS, ROWS = 61, 17
+
+
+class Point(NamedTuple):
+    """A point, and its kind: 0 or 1."""
+
+    x: float
+    y: float
+    kind: int
+
+
+BORDERS: dict[str, Callable[[float, float], float]] = {
+    "simple": lambda x, y: CUT - x,
+    "diagonal": lambda x, y: (1.5 - x - 2 * y) / hypot(1, 2),
+    "split": lambda x, y: max(LEFT - x, x - RIGHT),
+    "xor": lambda x, y: min(abs(x - MIDDLE[0]), abs(y - MIDDLE[1])) * (-1 if (x > MIDDLE[0]) == (y > MIDDLE[1]) else 1),
+}
+"""How far from the border a place is, by the name of the set: positive where points are of kind 1."""
+
+
+def point_set(name: str, count: int = 60) -> list[Point]:
+    """The points of a set: always the same ones.
+
+    Examples
+    --------
+    >>> point_set("simple", 3)
+    [Point(x=0.97, y=0.9, kind=0), Point(x=0.98, y=0.34, kind=0), Point(x=0.89, y=0.42, kind=0)]
+    """
+    border, chance, points = BORDERS[name], Random(name), list[Point]()
+    while len(points) < count:
+        x, y = round(chance.random(), 2), round(chance.random(), 2)
+        if abs(border(x, y)) >= MARGIN:
+            points.append(Point(x, y, int(border(x, y) > 0)))
+    return points
+
+
+def side_of_line(line: Line, x: float, y: float) -> float:
+    """What a line says of a point: above 0 for kind 1, below 0 for kind 0."""
+    return line[0] * x + line[1] * y + line[2]
+
+
+def side_of_network(network: Network, x: float, y: float) -> float:
+    """What a network says: the weighted sum of what each hidden line says, where that is positive, and a bias."""
+    hidden, last = network
+    return sum(w * max(side_of_line(line, x, y), 0.0) for w, line in zip(last, hidden, strict=False)) + last[-1]
+
+
+def is_right(point: Point, side: float) -> bool:
+    """Whether a point is on the side of its kind; 0 is no side."""
+    return side > 0 if point.kind else side < 0
+
+
+def picture(
+    points: Sequence[Point], side: Callable[[float, float], float] | None = None, is_framed: bool = True
+) -> list[str]:
+    """The unit square, y upwards. With `side`: dots where it says 1, and an exclamation mark for a point that it gets wrong.
+
+    Examples
+    --------
+    >>> picture(point_set("simple"))[2]
+    '|         1        1                 0                        |'
+    >>> picture(point_set("simple"), lambda x, y: 0.3 - x)[2]
+    '|.........1........!                 0                        |'
+    """
+    cells = [[" "] * COLUMNS for _ in range(ROWS)]
+    if side:
+        for r, row in enumerate(cells):
+            row[:] = ["." if side(c / (COLUMNS - 1), 1 - r / (ROWS - 1)) > 0 else " " for c in range(COLUMNS)]
+    wrong = {p for p in points if side and not is_right(p, side(p.x, p.y))}
+    for p in sorted(points, key=wrong.__contains__):  # the wrong ones on top
+        cells[round((1 - p.y) * (ROWS - 1))][round(p.x * (COLUMNS - 1))] = "!" if p in wrong else str(p.kind)
+    rows = ["".join(row) for row in cells]
+    if is_framed:
+        edge = f"+{'-' * COLUMNS}+"
+        rows = [edge, *[f"|{row}|" for row in rows], edge]
+    says = [f"!  wrong: {len(wrong)} of {len(points)}     .  where yours says 1"] if side else []
+    return rows + says

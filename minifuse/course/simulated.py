@@ -1,0 +1,182 @@
+"""A student's kernels, lane by lane: what `minifuse.simt` finds becomes a verdict with the lines that it names.
+
+Where the machine has a GPU, the same launches run on it too, and `Result.notes` says so. It is an extra: what Numba CUDA or
+a driver cannot do there fails nobody, since the interpreter has judged already.
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import LimitError, NotDoneYet, SimtError
+from .strided import Strided
+from .student import Student
+from .task import Wrong
+
+LIMIT = 300_000  # events of a launch
+NAMES = ("out", "a", "b")
+Sizes = int | tuple[int, ...]
+
+
+def trace(student: Student, slot: str, kernel: Any, grid: Sizes, block: Sizes, *arguments: Any, told: str) -> Any:
+    """A launch of a student's kernel, recorded; `Wrong` for the first thing that the interpreter finds wrong with it."""
+    from minifuse import simt
+
+    student.count(slot)
+    try:
+        found = simt.trace(kernel, grid, block, *arguments, limit=LIMIT)
+    except SimtError as error:  # a word that it does not know
+        raise verdict(student, slot, error, told) from error
+    for hazard in found.hazards():
+        if isinstance(hazard.__cause__, NotDoneYet):
+            raise hazard.__cause__
+        raise verdict(student, slot, hazard, told)
+    return found
+
+
+def verdict(student: Student, slot: str, error: SimtError, told: str) -> Wrong:
+    """An error of the interpreter, in the names that the student knows, with lines of the student's file."""
+    said = str(error)
+    if isinstance(error, LimitError):
+        said = f"the kernel makes more than {LIMIT:,} accesses; a few thousand would do. Is there a loop that does not end?"
+    for name in NAMES:
+        said = said.replace(f"'{name}[0]'", f"'{name}.storage'")
+    lines = [(Path(file).name, line) for file, line in error.lines if Path(file).parent == student.folder]
+    return Wrong(f"{slot}: {said}", told=told, lines=lines, kind=type(error).__name__)
+
+
+def written(out: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], slot: str, told: str, launch: str) -> None:
+    """Refuse an output with cells that no thread wrote; what stands in a cell is compared elsewhere."""
+    missing = np.flatnonzero(np.isnan(out) & ~np.isnan(expected))
+    if len(missing):
+        raise Wrong(
+            f"{slot}: no thread wrote {len(missing)} of {int((~np.isnan(expected)).sum())} elements, the first at position "
+            f"{missing[0]} of the storage; {launch} were launched",
+            told=told,
+            expected=expected,
+            got=out,
+            kind="UnwrittenOutputError",
+        )
+
+
+def differs(slot: str, expected: np.ndarray[Any, Any], got: np.ndarray[Any, Any]) -> str:
+    """How many elements of an output differ, and the first of them."""
+    wrong = np.flatnonzero(~np.isclose(expected, got, equal_nan=True))
+    at = wrong[0]
+    return (
+        f"{slot}: {len(wrong)} of {len(got)} elements are wrong, the first at position {at} of the storage: {got[at]:g} "
+        f"instead of {expected[at]:g}"
+    )
+
+
+def counts(found: Any, name: str) -> tuple[int, int, int]:
+    """Loads of an array in global memory, the most of one element, and stores to it."""
+    from ..simt.record import LOAD
+
+    rows = [k for k, info in enumerate(found.arrays) if info.space == "global" and info.name.split("[")[0] == name]
+    if not rows:
+        return 0, 0, 0
+    events, row = found.events, rows[0]
+    here = events.array == row
+    addresses = events.address[here & (events.kind == LOAD)]
+    most = int(np.unique(addresses, return_counts=True)[1].max(initial=0))
+    return len(addresses), most, int((here & (events.kind != LOAD)).sum())
+
+
+def line_of_loads(student: Student, found: Any, name: str, is_store: bool = False) -> list[tuple[str, int]]:
+    """The lines of the student's that load from an array, or store to it."""
+    from ..simt.record import LOAD
+
+    rows = [k for k, info in enumerate(found.arrays) if info.space == "global" and info.name.split("[")[0] == name]
+    here = np.isin(found.events.array, rows) & ((found.events.kind != LOAD) == is_store)
+    instructions = [found.instructions[k] for k in np.unique(found.events.instruction[here]).tolist()]
+    return sorted({(Path(i.file).name, i.line) for i in instructions if Path(i.file).parent == student.folder})
+
+
+def reads_at_most(student: Student, slot: str, found: Any, name: str, most: int, why: str, told: str) -> None:
+    """Refuse a launch that loads some element more often than needed."""
+    loads, seen, _ = counts(found, name)
+    if seen > most:
+        times = {1: "once", 2: "twice"}.get(most, f"{most} times")
+        raise Wrong(
+            f"{slot}: an element of {name} is read {seen} times from global memory, {loads} reads in all; {times} is "
+            f"enough, {why}",
+            told=told,
+            lines=line_of_loads(student, found, name),
+            kind="extra reads",
+        )
+
+
+def writes_once(student: Student, slot: str, found: Any, size: int, told: str) -> None:
+    """Refuse a launch that stores more than once for each element of the output, or reads it."""
+    loads, _, stores = counts(found, "out")
+    if stores > size or loads:
+        raise Wrong(
+            f"{slot}: {size} elements of out are written {stores} times and read {loads} times in global memory; keep a "
+            "running value in a local variable, which is a register, and write it once",
+            told=told,
+            lines=line_of_loads(student, found, "out", is_store=True),
+            kind="extra writes",
+        )
+
+
+def blocks(size: int, threads: int) -> int:
+    """As many blocks as it takes; one for nothing, whose threads have nothing to do."""
+    return max(-(-size // threads), 1)
+
+
+def told_launch(grid: Sizes, block: Sizes) -> str:
+    """A launch in words."""
+    many, threads = prod(grid) if isinstance(grid, tuple) else grid, prod(block) if isinstance(block, tuple) else block
+    return f"{many} {'block' if many == 1 else 'blocks'} of {threads} threads"
+
+
+class Launch:
+    """One launch that was judged, for a GPU to do again."""
+
+    def __init__(self, slot: str, make: Callable[[], Any], grid: Sizes, block: Sizes, arguments: Sequence[Any]) -> None:
+        self.slot, self.make, self.grid, self.block, self.arguments = slot, make, grid, block, arguments
+
+    def on_gpu(self, expected: np.ndarray[Any, Any]) -> bool:
+        """Whether a GPU writes the same."""
+        from ..backends.cuda.compiler import numba_cuda, rebound
+
+        cuda = numba_cuda()
+        kernel = cuda.jit(rebound(self.make()))
+        given = [on_device(x) for x in self.arguments]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Numba's, that so few blocks leave most of a GPU idle
+            kernel[self.grid, self.block](*given)
+        out: Any = given[0].storage if isinstance(given[0], Strided) else given[0]
+        return bool(np.allclose(out.copy_to_host().reshape(-1), expected, equal_nan=True))
+
+
+def on_device(x: Any) -> Any:
+    """An argument with its memory on the GPU."""
+    from ..backends.cuda.compiler import numba_cuda
+
+    cuda = numba_cuda()
+    if isinstance(x, Strided):
+        return x._replace(storage=cuda.to_device(x.storage))
+    return cuda.to_device(x) if isinstance(x, np.ndarray) else x
+
+
+def note_of_gpu(launches: Sequence[tuple[Launch, np.ndarray[Any, Any]]]) -> str:
+    """What a GPU makes of launches that are right in the interpreter; "" where there is none."""
+    from ..backends.cuda import compiler, driver
+
+    if not driver.look().gpus:
+        return ""
+    try:
+        name = compiler.numba_cuda().get_current_device().name
+        name = name.decode() if isinstance(name, bytes) else name
+        different = sorted({launch.slot for launch, expected in launches if not launch.on_gpu(expected)})
+    except Exception as error:  # an extra: a driver too old, Numba CUDA that is not there
+        return f"It was not run on the GPU of this machine: {type(error).__name__}: {str(error).splitlines()[0][:100]}"
+    if different:
+        return f"On {name}, {', '.join(different)} gives other numbers than in the interpreter; that is worth a report"
+    return f"{len(launches)} launches ran on {name} too, and gave the same."

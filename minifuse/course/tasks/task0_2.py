@@ -1,0 +1,192 @@
+"""Task 0.2: properties that hold for right operators and find planted bugs."""
+
+from typing import TYPE_CHECKING, Any
+
+from ...errors import NotDoneYet
+from ..check import agreement, in_turn
+from ..planted import BUGS, GRID, Bug, Operators, is_no, is_yes, operators_of
+from ..task import Check, Effort, Mistake, Refused, Task, Wrong
+
+if TYPE_CHECKING:
+    from ..student import Student
+
+Case = tuple[str, tuple[float, float, float]]  # (slot, three numbers)
+
+HOLDS = "each property is True for right operators, whatever the numbers"
+ASKS = "each property asks the operators that it is about"
+FINDS = "each planted bug is found by its property"
+MOST_ASKED = 12  # lines of what operators were asked
+
+
+def threes() -> Any:
+    """Three numbers: eighths, which floats hold exactly, tenths, which they do not; zeros and equal ones now and then."""
+    from hypothesis import strategies as st
+
+    number = st.one_of(st.integers(-80, 80).map(lambda k: k / 8), st.integers(-300, 300).map(lambda k: k / 10), st.just(0.0))
+    return st.tuples(number, number, number).flatmap(
+        lambda c: st.sampled_from([c, c, (c[0], c[0], c[2]), (c[0], -c[0], c[2])])
+    )
+
+
+def told(case: Case) -> str:
+    """A call as one would type it."""
+    return f"{case[0]}(ops, {', '.join(map(str, case[1]))})"
+
+
+def holds(slot: str) -> Check:
+    """The demand that a property is True for right operators."""
+    asked: dict[Case, list[str]] = {}
+
+    def cases() -> Any:
+        return threes().map(lambda xs: (slot, xs))
+
+    def ask(student: "Student", case: Case) -> Any:
+        ops = Operators()
+        answer = getattr(student, slot)(ops, *case[1])
+        asked[case] = [f"{name}({', '.join(map(repr, xs))}) = {y!r}" for name, xs, y in ops.asked]
+        return answer
+
+    def drawing(case: Case, got: Any, expected: Any) -> list[str]:
+        lines = asked[case]
+        return [*(lines[:MOST_ASKED] or ["no operator was asked"]), *["..."] * (len(lines) > MOST_ASKED)]
+
+    return agreement(
+        f"{slot} is True for right operators",
+        cases,
+        ask,
+        lambda case: True,
+        told=told,
+        agree=lambda got, expected: is_yes(got),
+        draw=drawing,
+    )
+
+
+def asks_them(student: "Student", effort: Effort) -> None:
+    """Each property calls each operator that it is about, at some numbers at least."""
+    for slot in BUGS:
+        silent = set(operators_of(slot))
+        for xs in GRID:
+            ops = Operators()
+            getattr(student, slot)(ops, *xs)
+            silent -= {name for name, _, _ in ops.asked}
+            if not silent:
+                break
+        else:
+            raise Wrong(
+                f"{slot} never asks ops.{' or ops.'.join(sorted(silent))}, so it says nothing about it",
+                told=f"{slot}(ops, x, y, z) at {len(GRID):,} times three numbers",
+                kind="silent",
+            )
+
+
+def is_found(student: "Student", slot: str, bug: Bug) -> bool:
+    """Whether a property is not True, or an error, anywhere on the grid, when one operator has a bug."""
+    for xs in GRID:
+        try:
+            answer = getattr(student, slot)(Operators({bug.operator: bug.function}), *xs)
+        except (NotDoneYet, Refused):
+            raise
+        except Exception:  # a test that ends in an error has found the bug too
+            return True
+        if is_no(answer):
+            return True
+    return False
+
+
+def finds_all(student: "Student", effort: Effort) -> None:
+    """Each property is False for each of its bugs somewhere."""
+    for slot, bugs in BUGS.items():
+        living = [bug for bug in bugs if not is_found(student, slot, bug)]
+        if not living:
+            continue
+        bug = living[0]
+        xs, got, right = bug.shows()
+        name = " and ".join(operators_of(slot))
+        raise Wrong(
+            f"{slot} is True whatever {name} does: all {len(bugs)} planted bugs live"
+            if len(living) == len(bugs)
+            else f"{slot} is True for a wrong {bug.operator}, one that {bug.does}",
+            told=f"{bug.operator}({', '.join(map(str, xs))}), where this one gives {got:.6g}, and {right:.6g} is right",
+            drawing=[f"{'lives' if b in living else 'found'}   {b.operator}: {b.does}" for b in bugs],
+            kind="vacuous" if len(living) == len(bugs) else "survived",
+        )
+
+
+TASK = Task(
+    id="0.2",
+    title="Properties that find bugs",
+    file="properties.py",
+    slots=tuple(BUGS),
+    points=4,
+    text=(
+        "An example shows that an operator is right for one number; a property says what is true for all. Each function "
+        "here is given operators, as ops.add, ops.mul and so on, and three numbers, and answers True or False. It must be "
+        "True for right operators, whatever the numbers (between -30 and 30, 0 too), and False somewhere for each of the "
+        "planted bugs, which are named by what they do as long as they live."
+    ),
+    hints=(
+        "Think of laws rather than of results: what may be exchanged, what changes nothing, what undoes what. Then ask "
+        "which wrong function would keep the law as well.",
+        "add: order, grouping, 0, and x with -x. mul: order, 1, and its way with sums. maximum: not below either, and one "
+        "of the two. relu: relu(x) and relu(-x) together give x. sigmoid: sigmoid(x) and sigmoid(-x) sum to 1, and their "
+        "quotient is exp(x). exp and log undo each other; exp of a sum is a product.",
+        "docs/course/0.2-properties.md has a property for an operator that is none of these. Compare floats by "
+        "ops.is_close.",
+    ),
+    reads=("docs/course/0.2-properties.md",),
+    checks=(in_turn(HOLDS, [holds(slot) for slot in BUGS]), Check(ASKS, asks_them), Check(FINDS, finds_all)),
+    mistakes=(
+        Mistake(
+            "nothing is returned",
+            "A function without return gives None. Say `return` before the answer; an assert alone is no answer here.",
+            when=lambda w: w.got is None and not w.kind,
+            check=HOLDS,
+        ),
+        Mistake(
+            "the answer is neither yes nor no",
+            "Return True or False, or what lt, eq and is_close give: 1.0 or 0.0. Is there a comparison missing?",
+            when=lambda w: not w.kind and not is_no(w.got),
+            check=HOLDS,
+        ),
+        Mistake(
+            "zero is not thought of",
+            "inv has an answer at 0, inf, and yet no law of quotients holds there. Say for which numbers yours is meant: "
+            "`x == 0 or ...`.",
+            when=lambda w: w.case[0] == "about_inv" and w.case[1][0] == 0,
+            check=HOLDS,
+        ),
+        Mistake(
+            "the property raises an error instead of answering",
+            "It should have an answer for any three numbers: 0, negative ones, and two that are equal.",
+            when=lambda w: bool(w.kind),
+            check=HOLDS,
+        ),
+        Mistake(
+            "floats are compared exactly",
+            "(0.1 + 0.2) + 0.3 and 0.1 + (0.2 + 0.3) differ in the last digit, and no operator is to blame: ops.is_close "
+            "asks what is meant.",
+            when=lambda w: w.case[0] in ("about_add", "about_mul") and any(8 * x != round(8 * x) for x in w.case[1]),
+            check=HOLDS,
+        ),
+        Mistake(
+            "the operator is never asked",
+            "x + y is Python's sum, not ops.add(x, y). Whatever happens to the operator, such a property is True.",
+            when=lambda w: w.kind == "silent",
+            check=ASKS,
+        ),
+        Mistake(
+            "the property is true whatever the operator does",
+            "Put a wrong operator in its place in your mind, one that always gives 7: is there a number for which yours is "
+            "False?",
+            when=lambda w: w.kind == "vacuous",
+            check=FINDS,
+        ),
+        Mistake(
+            "the wrong operator keeps this law too",
+            "Look at the place where the two differ. What is true of the right answer there, and not of the other? Ask for "
+            "that too.",
+            when=lambda w: w.kind == "survived",
+            check=FINDS,
+        ),
+    ),
+)

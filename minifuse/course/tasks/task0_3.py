@@ -1,0 +1,233 @@
+"""Task 0.3: map, zip and reduce over lists, and what follows from them."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .. import oracle
+from ..check import agreement, in_turn
+from ..task import Check, Effort, Mistake, Task, Wrong
+
+if TYPE_CHECKING:
+    from ..student import Student
+
+FUNCTIONS: dict[str, Callable[..., float]] = {
+    "lambda x: x + 1": lambda x: x + 1,
+    "lambda x: 3 * x": lambda x: 3 * x,
+    "lambda x, y: 10 * x + y": lambda x, y: 10 * x + y,
+    "lambda x, y: x - y": lambda x, y: x - y,
+    "lambda x, y: x if x > y else y": lambda x, y: x if x > y else y,
+}
+DERIVED = {"neg_list": "map_list", "add_lists": "zip_lists", "sum_list": "reduce_list", "prod_list": "reduce_list"}
+MAP = "map_list: fn of each element, in order, in a list"
+ZIP = "zip_lists: fn of each pair, in order, in a list"
+LENGTHS = "zip_lists: lists of different lengths raise ValueError"
+REDUCE = "reduce_list: one value, from the left, from start"
+FOLLOWS = "neg_list, add_lists, sum_list, prod_list are right"
+MADE = "and each is made of map_list, zip_lists or reduce_list"
+
+
+def named(count: int) -> Any:
+    """Names of functions of so many arguments."""
+    from hypothesis import strategies as st
+
+    return st.sampled_from([name for name, fn in FUNCTIONS.items() if fn.__code__.co_argcount == count])
+
+
+def elements(least: int = 0, most: int = 7) -> Any:
+    """Lists of quarters, of no length up to 7."""
+    from hypothesis import strategies as st
+
+    return st.lists(st.integers(-40, 40).map(lambda k: k / 4), min_size=least, max_size=most)
+
+
+def lists(count: int) -> Any:
+    """Lists of one length."""
+    from hypothesis import strategies as st
+
+    return st.integers(0, 6).flatmap(lambda n: st.tuples(*[elements(n, n)] * count))
+
+
+def with_function(count: int) -> Any:
+    """(name of a function, lists of one length)."""
+    from hypothesis import strategies as st
+
+    return st.tuples(named(count), lists(count)).map(lambda c: (c[0], *c[1]))
+
+
+def of_two_lengths() -> Any:
+    """(name of a function, a list, a list of another length)."""
+    from hypothesis import strategies as st
+
+    return st.tuples(named(2), elements(), elements()).filter(lambda c: len(c[1]) != len(c[2]))
+
+
+def folded() -> Any:
+    """(name of a function, a list, a start)."""
+    from hypothesis import strategies as st
+
+    return st.tuples(named(2), elements(), st.integers(-8, 8).map(float))
+
+
+def called(slot: str) -> Callable[["Student", Any], Any]:
+    """Ask a slot with a case, of which the first may be a name of a function."""
+
+    def ask(student: "Student", case: Any) -> Any:
+        return getattr(student, slot)(*arguments(case))
+
+    return ask
+
+
+def answered(slot: str) -> Callable[[Any], Any]:
+    """The right answer."""
+    return lambda case: oracle.function(slot)(*arguments(case))
+
+
+def arguments(case: Any) -> list[Any]:
+    """What a case stands for."""
+    return [FUNCTIONS[x] if isinstance(x, str) else x for x in case]
+
+
+def told(slot: str) -> Callable[[Any], str]:
+    """A case as one would type it."""
+    return lambda case: f"{slot}({', '.join(map(str, case))})"
+
+
+def agrees(slot: str, name: str, cases: Callable[[], Any]) -> Check:
+    """The demand that a slot answers as the oracle does."""
+    return agreement(name, cases, called(slot), answered(slot), told=told(slot))
+
+
+def or_value_error(function: Callable[..., Any], case: Any) -> Any:
+    """What a function gives; the error's name where it raises ValueError."""
+    try:
+        return function(*arguments(case))
+    except ValueError:
+        return "ValueError"
+
+
+def is_made_of(student: "Student", effort: Effort) -> None:
+    """Each function that follows from another asks it."""
+    for slot, base in DERIVED.items():
+        before = student.calls[base]
+        getattr(student, slot)(*[[1.0, -2.5, 4.0]] * (2 if slot == "add_lists" else 1))
+        if student.calls[base] == before:
+            raise Wrong(f"{slot} is right, but {base} was not asked", kind="another loop")
+
+
+def from_the_right(case: Any) -> Any:
+    """A fold by somebody who begins at the end of the list."""
+    return answered("reduce_list")((case[0], case[1][::-1], case[2]))
+
+
+def swapped(case: Any) -> Any:
+    """A fold by somebody who gives fn the running value second."""
+    fn = FUNCTIONS[case[0]]
+    return oracle.function("reduce_list")(lambda value, x: fn(x, value), *case[1:])
+
+
+def without_start(case: Any) -> Any:
+    """A fold by somebody who begins with the first element."""
+    return answered("reduce_list")((case[0], case[1][1:], case[1][0]) if case[1] else case)
+
+
+TASK = Task(
+    id="0.3",
+    title="Map, zip, reduce on lists",
+    file="lists.py",
+    slots=("map_list", "zip_lists", "reduce_list", *DERIVED),
+    points=3,
+    text=(
+        "map_list(fn, xs) gives a new list of fn(x); zip_lists(fn, xs, ys) one of fn(x, y), and a ValueError for lists of "
+        "different lengths; reduce_list(fn, xs, start) takes the elements one after the other into a single value. Then "
+        "neg_list, add_lists, sum_list and prod_list, each by one of the three and an operator, with no loop of its own."
+    ),
+    hints=(
+        "Functions are values: fn is called like any function that has a name. All three walk a list once; they differ in "
+        "what they keep: a new list, or one value.",
+        "map_list: begin with an empty list, append fn(x) for each x. reduce_list: begin with value = start, and put "
+        "value = fn(value, x) for each x. sum_list is reduce_list with add; what is the sum of nothing?",
+        "minifuse/backends/python.py has the same three for tensors. From operators.py come add, mul and neg.",
+    ),
+    reads=("docs/course/0.3-lists.md", "minifuse/backends/python.py"),
+    checks=(
+        agrees("map_list", MAP, lambda: with_function(1)),
+        agrees("zip_lists", ZIP, lambda: with_function(2)),
+        agreement(
+            LENGTHS,
+            of_two_lengths,
+            lambda s, c: or_value_error(s.zip_lists, c),
+            lambda c: or_value_error(oracle.function("zip_lists"), c),
+            told=told("zip_lists"),
+        ),
+        agrees("reduce_list", REDUCE, folded),
+        in_turn(
+            FOLLOWS,
+            [
+                agrees("neg_list", "neg_list(xs) has the elements with the other sign", lambda: lists(1)),
+                agrees("add_lists", "add_lists(xs, ys) has the sums of pairs", lambda: lists(2)),
+                agrees("sum_list", "sum_list(xs) is the sum", lambda: lists(1)),
+                agrees("prod_list", "prod_list(xs) is the product", lambda: lists(1)),
+            ],
+        ),
+        Check(MADE, is_made_of),
+    ),
+    mistakes=(
+        Mistake(
+            "the result is no list yet",
+            "map and zip of Python, and an expression in round brackets, give something that can be walked once. A list is "
+            "made by list(...), by [... for ...], or by append.",
+            when=lambda w: hasattr(w.got, "__next__"),
+        ),
+        Mistake(
+            "the end of the longer list is dropped",
+            "Python's zip stops where the shorter list ends, and says nothing. Whoever gave lists of different lengths has "
+            "made a mistake, and should hear of it here.",
+            when=lambda w: isinstance(w.got, list) and len(w.got) == min(map(len, w.case[1:])),
+            check=LENGTHS,
+        ),
+        Mistake(
+            "one list is walked past its end",
+            "Before the loop, compare the lengths, and raise ValueError where they differ.",
+            when=lambda w: w.kind == "IndexError",
+            check=LENGTHS,
+        ),
+        Mistake(
+            "the fold goes from right to left",
+            "fn(fn(start, first), second): the first element is taken first. For x + y nobody would see it, for x - y all "
+            "do.",
+            gives=from_the_right,
+            check=REDUCE,
+        ),
+        Mistake(
+            "fn is given the element first, and what it has so far second",
+            "fn(what there is so far, the next element): with x - y the two orders differ.",
+            gives=swapped,
+            check=REDUCE,
+        ),
+        Mistake(
+            "the fold begins with the first element, not with start",
+            "start is the first value that fn is given, and all there is for an empty list.",
+            gives=without_start,
+            when=lambda w: w.kind in ("IndexError", "StopIteration", "TypeError") and not w.case[1],
+            check=REDUCE,
+        ),
+        Mistake(
+            "the list that was given is written over",
+            "Somebody else may still need it. Begin with an empty list, and append to that.",
+            when=lambda w: w.kind == "changed",
+        ),
+        Mistake(
+            "the product of nothing is taken for 0",
+            "Joining two lists should multiply their products: prod(xs + []) = prod(xs) * prod([]). What must prod([]) be?",
+            when=lambda w: w.told.startswith("prod_list") and w.got == 0.0 and w.expected != 0.0,
+            check=FOLLOWS,
+        ),
+        Mistake(
+            "the same loop is written again",
+            "What map_list, zip_lists and reduce_list can do, later a thousand threads will do. What is made of them gains; "
+            "a loop of its own stays behind.",
+            when=lambda w: w.kind == "another loop",
+            check=MADE,
+        ),
+    ),
+)

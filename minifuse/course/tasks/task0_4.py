@@ -1,0 +1,369 @@
+"""Task 0.4: a tree of modules that knows its parameters."""
+
+from collections.abc import Callable
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .. import oracle
+from ..check import agreement
+from ..parameter import Parameter
+from ..task import Check, Mistake, Task, Wrong
+
+if TYPE_CHECKING:
+    from ..student import Student
+
+Held = dict[str, Any]  # attribute -> label of a parameter or a module, labels in a list, or a plain number
+
+HELD = "held finds the attributes of a kind, those in lists too"
+OWN = "a module has its own parameters, under the names of their attributes"
+DOTTED = "parameters of children have dotted names"
+LISTS = "what lies in a list is found, under its place there"
+SHARED = "what is shared counts once, under its first name"
+MODULES = "modules gives the module itself, then all below it, each once"
+MODES = "train and eval reach every module below, and give the module itself"
+NOW = "the tree is what the attributes are now"
+TYPO = "a name that is not there raises AttributeError"
+WORDS = ("weight", "bias", "scale", "left", "right", "inner", "layers", "parameters", "training")
+
+
+class Tree(NamedTuple):
+    """Modules m0, m1, ... of which each holds only later ones; parameters are p0, p1, ..."""
+
+    modules: tuple[Held, ...]
+
+    def __str__(self) -> str:
+        return ", ".join(f"m{k}({', '.join(map(written, held.items()))})" for k, held in enumerate(self.modules))
+
+
+def written(attribute: tuple[str, Any]) -> str:
+    """An attribute as one would set it: "layers=[m1, m2]"."""
+    name, value = attribute
+    return f"{name}=[{', '.join(value)}]" if isinstance(value, list) else f"{name}={value}"
+
+
+def trees(most: int = 5, has_lists: bool = True, is_shared: bool = False) -> Any:
+    """Trees of up to so many modules."""
+    from hypothesis import strategies as st
+
+    module = st.tuples(
+        st.integers(0, 9),  # its parent; a plain number besides, if it is large
+        st.booleans() if has_lists else st.just(False),  # whether it lies in a list there
+        st.lists(st.sampled_from(["weight", "bias", "scale"]), unique=True, max_size=3),
+        st.booleans() if has_lists else st.just(False),  # whether it has a list of parameters
+        st.sampled_from([None, None, *range(12)]) if is_shared else st.none(),  # what it shares
+        st.booleans(),  # whether its attributes were set the other way round
+    )
+    return st.lists(module, min_size=1, max_size=most).map(tree_of)
+
+
+def tree_of(drawn: list[tuple[int, bool, list[str], bool, int | None, bool]]) -> Tree:
+    """The tree of what was drawn for each module."""
+    made: list[Held] = [{"size": parent} if parent > 6 else {} for parent, *_ in drawn]
+    parameters: list[str] = []
+
+    def parameter() -> str:
+        parameters.append(f"p{len(parameters)}")
+        return parameters[-1]
+
+    for k, (parent, is_listed, names, has_weights, _, _) in enumerate(drawn):
+        made[k] |= {name: parameter() for name in names}
+        if has_weights:
+            made[k]["weights"] = [parameter(), parameter()]
+        above = made[parent % k] if k else {}
+        if is_listed:
+            above.setdefault("layers", []).append(f"m{k}")
+        else:
+            above[next(name for name in ("left", "right", "inner", "outer") if name not in above)] = f"m{k}"
+    for k, (*_, shared, _) in enumerate(drawn):
+        others = [*parameters, *[f"m{j}" for j in range(k + 1, len(drawn))]]
+        if shared is not None and others:
+            made[k]["tied"] = others[shared % len(others)]
+    return Tree(tuple(dict(reversed(held.items())) if drawn[k][-1] else held for k, held in enumerate(made)))
+
+
+class Built(NamedTuple):
+    """A tree made of somebody's Module."""
+
+    root: Any
+    piece: type
+    """What its modules are."""
+    things: dict[str, Any]
+    """Modules and parameters by their labels."""
+
+    def label(self, thing: Any) -> Any:
+        """The label of a module or parameter; what it is, if it has none."""
+        return next((label for label, known in self.things.items() if known is thing), thing)
+
+    def named(self) -> Any:
+        """(name, label) of all parameters."""
+        found = list(self.root.named_parameters())
+        return [(x[0], self.label(x[1])) if isinstance(x, tuple) and len(x) == 2 else x for x in found]
+
+
+def built(module: type, tree: Tree) -> Built:
+    """The tree made of somebody's Module. Some parameters have equal values: p0 and p1, p2 and p3."""
+
+    class Piece(module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+
+    things: dict[str, Any] = {f"m{k}": Piece() for k in range(len(tree.modules))}
+
+    def thing(value: Any) -> Any:
+        if isinstance(value, list):
+            return [thing(x) for x in value]
+        if isinstance(value, str) and value not in things:
+            things[value] = Parameter(float(int(value[1:]) // 2))
+        return things.get(value, value)
+
+    for k, held in enumerate(tree.modules):
+        for name, value in held.items():
+            setattr(things[f"m{k}"], name, thing(value))
+    return Built(things["m0"], Piece, things)
+
+
+# What is looked at: a function of (Module, case), asked of the student's class and of the oracle's.
+
+
+def attributes(module: type, tree: Tree) -> Any:
+    """Names and labels of what the first module holds itself: parameters, then modules."""
+    made = built(module, tree)
+    return [(name, made.label(thing)) for kind in (Parameter, module) for name, thing in made.root.held(kind)]
+
+
+def names(module: type, tree: Tree) -> Any:
+    """Names and labels of parameters, if `parameters` says the same."""
+    made = built(module, tree)
+    found = made.named()
+    same = [made.label(p) for p in made.root.parameters()]
+    return found if same == [x[-1] for x in found] else [("parameters", label) for label in same]
+
+
+def below(module: type, tree: Tree) -> list[Any]:
+    """Labels of modules."""
+    made = built(module, tree)
+    return [made.label(m) for m in made.root.modules()]
+
+
+def modes(module: type, case: tuple[Tree, list[tuple[str, str]]]) -> Any:
+    """Which modules are training after some calls of train and eval."""
+    made = built(module, case[0])
+    for label, mode in case[1]:
+        gave = getattr(made.things[label], mode)()
+        if gave is not made.things[label]:
+            return [(f"what {label}.{mode}() gives", made.label(gave))]
+    return [(f"{label}.training", thing.training) for label, thing in made.things.items() if label.startswith("m")]
+
+
+def now(module: type, tree: Tree) -> Any:
+    """Names and labels after a change: an attribute is new, one is replaced, a list has grown."""
+    made = built(module, tree)
+    made.root.more = []
+    made.named()
+    added = {"p_new": Parameter(7.0), "p_other": Parameter(8.0), "p_last": Parameter(9.0)}
+    made.things.update(added)
+    made.root.fresh, made.root.scale = added["p_new"], added["p_other"]
+    made.root.more.append(made.piece())
+    made.root.more[0].bias = added["p_last"]
+    return made.named()
+
+
+def of_typo(module: type, case: tuple[Tree, str]) -> Any:
+    """What a name that nobody set gives."""
+    made = built(module, case[0])
+    try:
+        return made.label(getattr(made.root, case[1]))
+    except AttributeError:
+        return "AttributeError"
+
+
+def with_calls() -> Any:
+    """(tree, [(label of a module, "train" or "eval")])."""
+    from hypothesis import strategies as st
+
+    def calls(tree: Tree) -> Any:
+        label = st.sampled_from([f"m{k}" for k in range(len(tree.modules))])
+        return st.tuples(
+            st.just(tree), st.lists(st.tuples(label, st.sampled_from(["eval", "train"])), min_size=1, max_size=3)
+        )
+
+    return trees(is_shared=True).flatmap(calls)
+
+
+def with_typo() -> Any:
+    """(tree, a word with two letters exchanged, or one left out where they are the same)."""
+    from hypothesis import strategies as st
+
+    def misspelt(word: str, k: int) -> str:
+        k = min(k, len(word) - 2)
+        return word[:k] + (word[k + 1] + word[k] if word[k] != word[k + 1] else word[k]) + word[k + 2 :]
+
+    return st.tuples(trees(3), st.builds(misspelt, st.sampled_from(WORDS), st.integers(1, 3)))
+
+
+def agrees(
+    name: str,
+    cases: Callable[[], Any],
+    look: Callable[[type, Any], Any],
+    told: Callable[[Any], str] = str,
+    share: float = 1.0,
+) -> Check:
+    """The demand that a look at modules of the student's sees what it sees at the oracle's."""
+
+    def ask(student: "Student", case: Any) -> Any:
+        return look(student.Module, case)
+
+    def right(case: Any) -> Any:
+        return look(oracle.function("Module"), case)  # type: ignore[arg-type]
+
+    return agreement(name, cases, ask, right, told=told, draw=beside, share=share)
+
+
+def beside(case: Any, got: Any, expected: Any) -> list[str]:
+    """Two lists of pairs, row by row."""
+    if not all(isinstance(x, list) and all(isinstance(pair, tuple) for pair in x) for x in (got, expected)):
+        return []
+    sides = [[f"{a} is {b}" for a, b in x] for x in (expected, got)]
+    rows = [("expected", "got"), *zip_longest(*sides, fillvalue="-")]
+    width = 4 + max(len(left) for left, _ in rows)
+    return [
+        f"{left:<{width}}{right:<{width}}{'<-' * (left != right and k > 0)}".rstrip() for k, (left, right) in enumerate(rows)
+    ]
+
+
+# How mistakes look: what was given beside what was expected.
+
+
+def is_kept(keep: Callable[[str], bool]) -> Callable[[Wrong], bool]:
+    """Whether only the names of a kind were found."""
+    return lambda w: not w.kind and bool(w.got == [pair for pair in w.expected if keep(pair[0])])
+
+
+def is_twice(wrong: Wrong) -> bool:
+    """Whether something was found more than once."""
+    found = [x[1] if isinstance(x, tuple) else x for x in wrong.got] if isinstance(wrong.got, list) else []
+    return len(set(map(str, found))) < len(found)
+
+
+def misses_equals(wrong: Wrong) -> bool:
+    """Whether all that is missing has the value of another parameter: p1 that of p0, p3 that of p2."""
+    missing = [label for name, label in wrong.expected if (name, label) not in (wrong.got or [])]
+    return not wrong.kind and all(f"p{int(label[1:]) ^ 1}" in str(wrong.got) for label in missing)
+
+
+def stops_at_the_first(wrong: Wrong) -> bool:
+    """Whether train and eval changed nothing but the modules that they were called on."""
+    said = {label: mode == "train" for label, mode in wrong.case[1]}
+    each = [(f"m{k}.training", said.get(f"m{k}", True)) for k in range(len(wrong.case[0].modules))]
+    return bool(wrong.got == each)
+
+
+TASK = Task(
+    id="0.4",
+    title="The module tree",
+    file="modules.py",
+    slots=("Module",),
+    points=4,
+    text=(
+        "A network is a tree of modules; whoever trains it wants all parameters, by name. Write `held` (the attributes of a "
+        "kind, those in lists too), `named_modules` (itself, then all below), `named_parameters` (dotted names: "
+        '"layers.0.weight"; a shared one once), and `train` and `eval`, which set `training` of every module below. Nothing '
+        "is registered: look at the attributes, whenever you are asked."
+    ),
+    hints=(
+        "vars(module) is a dictionary of its attributes. A tree is walked by a function that calls itself for each child; a "
+        "child's names get the path that leads to it in front.",
+        "named_modules: a function visit(name, module) that notes the module, unless it was seen, and visits each child "
+        "with name + '.' + the child's name. named_parameters: for each (path, module), what it holds of kind Parameter. "
+        "What was seen is known by id(...), since two parameters may have equal values.",
+        "minifuse/nn/module.py is the library's own, without registration too.",
+    ),
+    reads=("docs/course/0.4-modules.md", "minifuse/nn/module.py"),
+    checks=(
+        agrees(HELD, lambda: trees(4), attributes, share=0.5),
+        agrees(
+            OWN, lambda: trees(1, has_lists=False), names, lambda c: f"{c}; p0 and p1 both hold 0.0, p2 holds 1.0", share=0.5
+        ),
+        agrees(DOTTED, lambda: trees(has_lists=False), names),
+        agrees(LISTS, lambda: trees(4), names),
+        agrees(SHARED, lambda: trees(is_shared=True), names),
+        agrees(MODULES, lambda: trees(is_shared=True), below, share=0.5),
+        agrees(
+            MODES,
+            with_calls,
+            modes,
+            lambda c: f"{c[0]}; {', then '.join(f'{label}.{mode}()' for label, mode in c[1])}",
+        ),
+        agrees(
+            NOW,
+            lambda: trees(3),
+            now,
+            lambda c: (
+                f"{c}; then m0.more = [], a look at the names, m0.fresh = p_new, m0.scale = p_other, "
+                f"m0.more.append(a module with bias=p_last)"
+            ),
+        ),
+        agrees(TYPO, with_typo, of_typo, lambda c: f"{c[0]}; m0.{c[1]}", share=0.5),
+    ),
+    mistakes=(
+        Mistake(
+            "two parameters of equal value are taken for one",
+            "Two biases both begin as 0.0, and are two. What is the same object has the same id(...).",
+            when=misses_equals,
+            check=OWN,
+        ),
+        Mistake(
+            "only one level of children is looked at",
+            "Children have children. The function that looks at a child should be the one that looks at the root.",
+            when=lambda w: is_kept(lambda n: n.count(".") <= 1)(w) or is_kept(lambda n: "." not in n)(w),
+            check=DOTTED,
+        ),
+        Mistake(
+            "names lack the path that leads to them",
+            "Two children may both have a weight: left.weight and right.weight. Hand the path down when a child is visited.",
+            when=lambda w: bool(w.got == [(name.rpartition(".")[2], label) for name, label in w.expected]),
+            check=DOTTED,
+        ),
+        Mistake(
+            "children come before the module's own parameters",
+            "A module's own come first, then those of each child, in the order in which the attributes were set.",
+            when=lambda w: isinstance(w.got, list) and sorted(w.got) == sorted(w.expected),
+            check=DOTTED,
+        ),
+        Mistake(
+            "lists are not looked into",
+            "A list of layers is an attribute that is neither Parameter nor Module: ask each of its elements.",
+            when=is_kept(lambda n: not any(part.isdecimal() for part in n.split("."))),
+        ),
+        Mistake(
+            "what is shared is counted each time",
+            "An optimizer would change it twice in one step. Keep the ids of what was seen.",
+            when=is_twice,
+        ),
+        Mistake(
+            "train and eval stop at the module itself",
+            "Dropout three levels down has to know too. modules() gives all of them.",
+            when=stops_at_the_first,
+            check=MODES,
+        ),
+        Mistake(
+            "the names are those of when attributes were set",
+            "A list can grow after it was set. Look at vars(self) when you are asked, and keep nothing.",
+            when=lambda w: isinstance(w.got, list) and ("more.0.bias", "p_last") not in w.got,
+            check=NOW,
+        ),
+        Mistake(
+            "a name that is not there gives None",
+            "Somewhere `__getattr__` ends without a return, which is None. Then model.wieght is None, and the error comes "
+            "three files later. Python raises AttributeError by itself: leave `__getattr__` out, or raise it.",
+            when=lambda w: w.got is None and not w.kind,
+            check=TYPO,
+        ),
+        Mistake(
+            "a name that is not there raises another error",
+            "hasattr, getattr with a default and copy all wait for an AttributeError, and nothing else.",
+            when=lambda w: bool(w.kind),
+            check=TYPO,
+        ),
+    ),
+)

@@ -1,0 +1,146 @@
+"""Task 1.1: a derivative by asking twice."""
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import oracle
+from ..check import agreement, close
+from ..student import Student
+from ..task import Check, Effort, Mistake, Task, Wrong
+
+FUNCTIONS: dict[str, Callable[..., float]] = {
+    "3 * x": lambda x: 3 * x,
+    "x * x": lambda x: x * x,
+    "x * x * x": lambda x: x * x * x,
+    "x * x - 5 * y": lambda x, y: x * x - 5 * y,
+    "x * y * y": lambda x, y: x * y * y,
+    "x * y + 7 * z * z": lambda x, y, z: x * y + 7 * z * z,
+}
+SLOPE, TWICE, KEPT = "the slope lies between a bit below and a bit above", "f is called twice", "xs stays as it is"
+
+
+def points() -> Any:
+    """(name of a function, arguments, which one, epsilon)."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def case(draw: Any) -> tuple[str, tuple[float, ...], int, float]:
+        name = draw(st.sampled_from(list(FUNCTIONS)))
+        count = FUNCTIONS[name].__code__.co_argcount
+        xs = tuple(draw(st.integers(-8, 8).map(lambda n: n / 2)) for _ in range(count))
+        return name, xs, draw(st.integers(0, count - 1)), draw(st.sampled_from([0.5, 0.25, 1e-6]))
+
+    return case()
+
+
+def told(case: Any) -> str:
+    """As one would type it."""
+    name, xs, k, epsilon = case
+    return f"f = {name}; xs {xs}, k {k}, epsilon {epsilon:g}"
+
+
+def ask(student: Student, case: Any) -> Any:
+    """The student's slope."""
+    return student.numerical_derivative(FUNCTIONS[case[0]], *case[1:])
+
+
+def expect(case: Any) -> float:
+    """The slope."""
+    return float(oracle.function("numerical_derivative")(FUNCTIONS[case[0]], *case[1:]))
+
+
+def slope_to(case: Any, above: float, below: float, by: float) -> float:
+    """A slope between other points, divided by another number."""
+    name, xs, k, epsilon = case
+    high, low = [[x + way * epsilon * (i == k) for i, x in enumerate(xs)] for way in (above, below)]
+    return float((FUNCTIONS[name](*high) - FUNCTIONS[name](*low)) / (by * epsilon))
+
+
+def called_twice(student: Student, effort: Effort) -> None:
+    """Count the calls of f, and look at xs afterwards."""
+    calls: list[tuple[float, ...]] = []
+
+    def f(*xs: float) -> float:
+        calls.append(xs)
+        return xs[0] * xs[1]
+
+    xs: list[float] = [2.0, 3.0]
+    student.numerical_derivative(f, xs, 0)
+    case = "f = x * y; xs [2.0, 3.0], k 0"
+    if len(calls) != 2:
+        raise Wrong(f"f was called {len(calls)} times; a slope needs two points", told=case, expected=2, got=len(calls))
+    if xs != [2.0, 3.0]:
+        raise Wrong(
+            "xs was changed; whoever called still needs it", told=case, expected="[2.0, 3.0]", got=xs, kind="changed"
+        )
+
+
+def is_near(got: Any, expected: float) -> bool:
+    """Equal up to what a small epsilon loses in rounding."""
+    return close(got, expected) or (isinstance(got, float | int) and abs(got - expected) < 1e-6)
+
+
+TASK = Task(
+    id="1.1",
+    title="A derivative by asking twice",
+    file="autodiff.py",
+    slots=("numerical_derivative",),
+    points=2,
+    text=(
+        "How fast does f grow with its argument k? Ask f a bit above the point and a bit below it, with all other arguments "
+        "as they are, and divide by the way between: (f(x + epsilon) - f(x - epsilon)) / (2 * epsilon). This knows nothing "
+        "of how f computes, so it is what every other derivative is held against."
+    ),
+    hints=(
+        "A slope is a difference of heights over the way between two points. Take the points on both sides, so that what "
+        "the curve bends on one side is made good on the other.",
+        "Make two copies of the arguments, change argument k in each, by epsilon upwards and downwards; call f on both.",
+        "project/views/autodiff.py has the same for whole arrays, in `differences`; the page Autodiff of `minifuse app` "
+        "shows what it gives beside the real derivative.",
+    ),
+    reads=("docs/guide/gradients.md", "project/views/autodiff.py"),
+    checks=(
+        agreement(SLOPE, points, ask, expect, told=told, agree=is_near, link=lambda c: "autodiff"),
+        Check(TWICE, called_twice),
+    ),
+    mistakes=(
+        Mistake(
+            "the slope is taken from the point itself to one side",
+            "From x to x + epsilon the curve bends, and nothing makes good for it. For x * x at 0 with epsilon 0.5 the "
+            "slope is 0: what do you get?",
+            gives=lambda c: slope_to(c, 1, 0, 1),
+            check=SLOPE,
+        ),
+        Mistake(
+            "the difference is divided by epsilon, not by the way between the points",
+            "How far is it from x - epsilon to x + epsilon?",
+            gives=lambda c: slope_to(c, 1, -1, 1),
+            check=SLOPE,
+        ),
+        Mistake(
+            "all arguments move, not only argument k",
+            "The derivative by one argument leaves the others where they are.",
+            gives=lambda c: (
+                (FUNCTIONS[c[0]](*[x + c[3] for x in c[1]]) - FUNCTIONS[c[0]](*[x - c[3] for x in c[1]])) / (2 * c[3])
+            ),
+            check=SLOPE,
+        ),
+        Mistake(
+            "it is always the first argument that moves",
+            "k says which argument moves; 0 is the first.",
+            gives=lambda c: slope_to((*c[:2], 0, c[3]), 1, -1, 2),
+            check=SLOPE,
+        ),
+        Mistake(
+            "epsilon is not what was given",
+            "Whoever calls chooses epsilon; 1e-6 is only what it is if nothing is said.",
+            gives=lambda c: slope_to((*c[:3], 1e-6), 1, -1, 2),
+            check=SLOPE,
+        ),
+        Mistake(
+            "xs is changed in place",
+            "A list that was given belongs to the caller. Take a copy, and change that.",
+            when=lambda w: w.kind in ("changed", "TypeError"),
+        ),
+    ),
+)

@@ -1,0 +1,186 @@
+"""Task 1.2: functions of numbers that know their derivatives."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from .. import oracle
+from ..check import agreement
+from ..student import Student
+from ..task import Mistake, Task
+from ..variables import Context
+
+ONE, TWO = ("Neg", "Log", "Exp", "Inv", "Sigmoid", "ReLU"), ("Add", "Mul", "LT", "EQ")
+VALUES, SLOPES, APART = (
+    "forward gives the value",
+    "backward gives a derivative for each input, times d",
+    "two calls of one function do not disturb each other",
+)
+
+
+def calls() -> Any:
+    """(name of a function, inputs, d)."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def case(draw: Any) -> tuple[str, tuple[float, ...], float]:
+        name = draw(st.sampled_from([*TWO, *ONE]))
+        xs = [draw(st.integers(-12, 12).map(lambda n: n / 4)) for _ in range(2 if name in TWO else 1)]
+        if name in ("Log", "Inv"):
+            xs = [abs(x) + 0.5 if name == "Log" else x + math.copysign(0.5, x) for x in xs]
+        if name == "Sigmoid":
+            xs = [draw(st.sampled_from([xs[0], xs[0], 40 * xs[0], 400 * xs[0]]))]
+        if name in ("EQ", "LT"):
+            xs[1] = draw(st.sampled_from(xs))
+        return name, tuple(xs), draw(st.sampled_from([1.0, 2.0, -3.0]))
+
+    return case()
+
+
+def two_calls() -> Any:
+    """Two calls of a function that keeps something, with other inputs."""
+    from hypothesis import strategies as st
+
+    return st.tuples(calls(), calls()).filter(
+        lambda c: c[0][0] == c[1][0] and c[0][1] != c[1][1] and c[0][0] not in ("LT", "EQ")
+    )
+
+
+def value(function: Any, case: Any) -> Any:
+    """What forward gives."""
+    return function.forward(Context(), *case[1])
+
+
+def slopes(function: Any, case: Any) -> Any:
+    """What backward gives after forward."""
+    context = Context()
+    function.forward(context, *case[1])
+    return function.backward(context, case[2])
+
+
+def slopes_of_first(function: Any, case: Any) -> Any:
+    """What backward gives for a first call, after a second one has run."""
+    one, two = case
+    contexts = Context(), Context()
+    function.forward(contexts[0], *one[1])
+    function.forward(contexts[1], *two[1])
+    return function.backward(contexts[0], one[2])
+
+
+def asked(how: Callable[[Any, Any], Any]) -> Callable[[Student, Any], Any]:
+    """The same of the student's function."""
+    return lambda student, case: how(getattr(student, name_in(case)), case)
+
+
+def right(how: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+    """The same of the oracle's."""
+    return lambda case: how(oracle.function(name_in(case)), case)
+
+
+def name_in(case: Any) -> str:
+    """The function that a case asks."""
+    return case[0] if isinstance(case[0], str) else str(case[0][0])
+
+
+def told(case: Any) -> str:
+    """A call in words."""
+    name, xs, d = case
+    return f"{name} of {', '.join(map(str, xs))}, d {d:g}"
+
+
+def by_wrong_rule(rules: dict[str, Callable[..., Any]]) -> Callable[[Any], Any]:
+    """What somebody gives who has other derivatives for some functions."""
+
+    def gives(case: Any) -> Any:
+        name, xs, d = case
+        return rules[name](d, *xs)
+
+    return gives
+
+
+TASK = Task(
+    id="1.2",
+    title="Functions that know their derivatives",
+    file="scalar_functions.py",
+    slots=("Add", "Mul", "Neg", "Log", "Exp", "Inv", "Sigmoid", "ReLU", "LT", "EQ"),
+    points=5,
+    text=(
+        "Each function is a class with two static methods. forward computes the value, and keeps what the derivative will "
+        "need. backward gets d, which says how fast the end result grows with this function's result, and gives the same "
+        "for each of its inputs: d times the derivative, as a tuple."
+    ),
+    hints=(
+        "backward never sees the inputs again: what it needs of them, forward must keep. Some derivatives need the inputs, "
+        "some the value, some nothing.",
+        "Add passes d on to both. Mul gives each input d times the other. For one input, log_grad, inv_grad and relu_grad "
+        "of task 0.1 are the answer already; exp and sigmoid can be told from their own value. Comparisons are flat.",
+        "minifuse/operators.py has the derivatives of the whole library, beside the operators.",
+    ),
+    reads=("docs/guide/gradients.md", "minifuse/operators.py"),
+    checks=(
+        agreement(VALUES, calls, asked(value), right(value), told=told, share=3),
+        agreement(SLOPES, calls, asked(slopes), right(slopes), told=told, link=lambda c: "autodiff", share=3),
+        agreement(
+            APART,
+            two_calls,
+            asked(slopes_of_first),
+            right(slopes_of_first),
+            told=lambda c: f"forward of {told(c[0])}; then forward of {told(c[1])}; then backward of the first",
+        ),
+    ),
+    mistakes=(
+        Mistake(
+            "Mul gives each input its own value",
+            "x * y grows by y when x grows by 1. Whose derivative is whose value?",
+            gives=by_wrong_rule({"Mul": lambda d, x, y: (d * x, d * y)}),
+            check=SLOPES,
+        ),
+        Mistake(
+            "d is left out",
+            "backward gives how fast the end result grows, not how fast this function does: times d.",
+            gives=lambda c: slopes(oracle.function(c[0]), (*c[:2], 1.0)),
+            check=SLOPES,
+        ),
+        Mistake(
+            "a single derivative is no tuple",
+            "One input, one derivative, and still a tuple: (d,) has a comma.",
+            when=lambda w: not isinstance(w.got, tuple) and w.got is not None and not w.kind,
+            check=SLOPES,
+        ),
+        Mistake(
+            "the derivative of sigmoid is taken at its value",
+            "s * (1 - s), where s is sigmoid(x) already: it must not go through sigmoid twice.",
+            gives=by_wrong_rule({"Sigmoid": lambda d, x: (d * twice(x) * (1 - twice(x)),)}),
+            check=SLOPES,
+        ),
+        Mistake(
+            "the exponential overflows for large inputs",
+            "exp(800) is no float. Task 0.1's sigmoid is right for every x: call that.",
+            when=lambda w: w.kind == "OverflowError",
+        ),
+        Mistake(
+            "what forward keeps is kept in one place for all calls",
+            "A network has thousands of Muls under way. Each has a context of its own: keep it there.",
+            gives=lambda c: slopes(oracle.function(c[1][0]), (c[1][0], c[1][1], c[0][2])),
+            check=APART,
+        ),
+        Mistake(
+            "a comparison answers True or False",
+            "Slots of this course are floats: 1.0 and 0.0. A comparison too.",
+            when=lambda w: isinstance(w.got, bool),
+            check=VALUES,
+        ),
+        Mistake(
+            "ReLU passes derivatives where its input is negative",
+            "Where x is negative, ReLU is 0 whatever x does.",
+            gives=by_wrong_rule({"ReLU": lambda d, x: (d,)}),
+            check=SLOPES,
+        ),
+    ),
+)
+
+
+def twice(x: float) -> float:
+    """sigmoid(sigmoid(x))."""
+    sigmoid = right(value)
+    return float(sigmoid(("Sigmoid", (sigmoid(("Sigmoid", (x,), 1.0)),), 1.0)))

@@ -1,0 +1,102 @@
+"""Task 1.3: the chain rule, for one call."""
+
+from typing import Any
+
+from .. import oracle
+from ..check import agreement
+from ..graphs import Graph, built, drawn_calls, picture
+from ..student import Student
+from ..task import Mistake, Task
+
+PAIRS = "each input that is no constant is paired with its derivative"
+
+
+def pairs(chain_rule: Any, graph: Graph) -> Any:
+    """What the inputs of the root receive, by name."""
+    root = built(graph)[0][-1]
+    found = chain_rule(root.made_by, graph.d)
+    if not isinstance(found, list):
+        return found
+    return [(getattr(x, "name", x), dx) for x, dx in found]
+
+
+def ask(student: Student, graph: Graph) -> Any:
+    """The student's pairs."""
+    return pairs(student.chain_rule, graph)
+
+
+def by_hand(graph: Graph, d: float | None = None, with_constants: bool = False) -> list[tuple[str, float]]:
+    """The pairs of all inputs, or without constants."""
+    root = built(graph)[0][-1]
+    weights = root.made_by.context.saved[0]
+    d = graph.d if d is None else d
+    return [
+        (x.name, float(w * d))
+        for x, w in zip(root.made_by.inputs, weights, strict=True)
+        if with_constants or not x.is_constant
+    ]
+
+
+def misaligned(graph: Graph) -> list[tuple[str, float]]:
+    """Inputs filtered first, then paired with the first derivatives."""
+    names = [name for name, _ in by_hand(graph)]
+    return [(name, dx) for name, (_, dx) in zip(names, by_hand(graph, with_constants=True), strict=False)]
+
+
+TASK = Task(
+    id="1.3",
+    title="The chain rule",
+    file="autodiff.py",
+    slots=("chain_rule",),
+    points=2,
+    text=(
+        "A call remembers its function, its context and its inputs. Ask the function's backward what the inputs receive "
+        "when its result receives d, and pair each input with its derivative. Constants receive nothing, so leave them "
+        "out; a variable that is an input twice is there twice."
+    ),
+    hints=(
+        "backward gives a tuple with one derivative for each input, in their order, for constants too.",
+        "Call call.function.backward(call.context, d). Walk over inputs and derivatives together, and keep those pairs "
+        "whose variable is no constant.",
+        "minifuse/autodiff.py does this for each call, in `gradients`, where an edge that is None stands for a constant.",
+    ),
+    reads=("docs/guide/gradients.md", "minifuse/autodiff.py"),
+    checks=(
+        agreement(
+            PAIRS,
+            drawn_calls,
+            ask,
+            lambda graph: pairs(oracle.function("chain_rule"), graph),
+            told=lambda graph: f"the last call of {graph}",
+            draw=lambda graph, got, expected: picture(graph),
+            link=lambda graph: "autodiff",
+        ),
+    ),
+    mistakes=(
+        Mistake(
+            "constants are kept",
+            "Nobody gathers derivatives for a constant: x.is_constant says which ones to leave out.",
+            gives=lambda graph: by_hand(graph, with_constants=True),
+        ),
+        Mistake(
+            "constants are left out before inputs and derivatives are paired",
+            "backward gives a derivative for constants too. Leave out pairs, not inputs.",
+            gives=misaligned,
+        ),
+        Mistake(
+            "backward is told 1 in place of d",
+            "d is what the result of this call receives, and everything behind is multiplied by it.",
+            gives=lambda graph: by_hand(graph, 1.0),
+        ),
+        Mistake(
+            "derivatives are multiplied by d twice",
+            "backward multiplies by d already.",
+            gives=lambda graph: [(name, dx * graph.d) for name, dx in by_hand(graph)],
+        ),
+        Mistake(
+            "a variable that is an input twice is there once",
+            "In x * x both inputs are x, and both derivatives count. A dict keeps only the last.",
+            gives=lambda graph: list(dict(by_hand(graph)).items()),
+        ),
+    ),
+)

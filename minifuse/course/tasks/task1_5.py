@@ -1,0 +1,291 @@
+"""Task 1.5: a network of numbers that learns."""
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..check import agreement
+from ..engine import Engine
+from ..learning import Points, learns
+from ..student import Student
+from ..task import Check, Effort, Mistake, Task, Wrong
+
+Array = npt.NDArray[Any]
+LAYER, DRAWN, NETWORK, LOSS, STEP, LEARNS = (
+    "a layer gives a weighted sum and a bias for each output",
+    "weights and biases are drawn, each for itself",
+    "a network is linear, ReLU, linear, sigmoid",
+    "the loss is the mean of -log(p of the right label), and goes backward",
+    "a step goes against the derivatives, and lets go of them",
+    "it tells points right that it has not seen",
+)
+
+
+class Layer(NamedTuple):
+    """What a layer is to have, and what it is given."""
+
+    weights: Array
+    biases: Array
+    xs: Array
+
+
+class Net(NamedTuple):
+    """Two layers, and what the first is given."""
+
+    first: Layer
+    last: Layer
+
+
+def numbers(draw: Any, *shape: int) -> Array:
+    """Halves between -3 and 3."""
+    from hypothesis import strategies as st
+
+    count = int(np.prod(shape))
+    return np.reshape(draw(st.lists(st.integers(-6, 6), min_size=count, max_size=count)), shape) / 2
+
+
+def layers() -> Any:
+    """A layer of other numbers of inputs and outputs."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def case(draw: Any) -> Layer:
+        i, o = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+        return Layer(numbers(draw, i, o), numbers(draw, o), numbers(draw, i))
+
+    return case()
+
+
+def networks() -> Any:
+    """Two layers."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def case(draw: Any) -> Net:
+        i, h = draw(st.integers(1, 2)), draw(st.integers(1, 3))
+        first = Layer(numbers(draw, i, h), numbers(draw, h), numbers(draw, i))
+        return Net(first, Layer(numbers(draw, h, 1), numbers(draw, 1), np.zeros(h)))
+
+    return case()
+
+
+def guesses() -> Any:
+    """(probabilities, labels)."""
+    from hypothesis import strategies as st
+
+    one = st.tuples(st.integers(1, 9).map(lambda n: n / 10), st.integers(0, 1))
+    return st.lists(one, min_size=1, max_size=4).map(lambda c: tuple(zip(*c, strict=True)))
+
+
+def steps() -> Any:
+    """((value, derivative) of each parameter, rate)."""
+    from hypothesis import strategies as st
+
+    halves = st.integers(-6, 6).map(lambda n: n / 2)
+    return st.tuples(
+        st.lists(st.tuples(halves, st.sampled_from([None, 1.0, -2.0, 4.0])), min_size=1, max_size=3).map(tuple),
+        st.sampled_from([1.0, 0.5]),
+    )
+
+
+def fill(layer: Any, case: Layer) -> None:
+    """Put numbers into a layer of the student's."""
+    for row, values in zip(layer.weights, case.weights.tolist(), strict=True):
+        for w, value in zip(row, values, strict=True):
+            w.value = value
+    for b, value in zip(layer.biases, case.biases.tolist(), strict=True):
+        b.value = value
+
+
+def ask_layer(student: Student, case: Layer) -> list[float]:
+    """The outputs of the student's layer."""
+    layer = student.ScalarLinear(Engine(student), *case.weights.shape, Random(1))
+    fill(layer, case)
+    return [float(x) for x in layer(case.xs.tolist())]
+
+
+def outputs_of(case: Layer, with_biases: bool = True) -> list[float]:
+    """The outputs."""
+    return [float(x) for x in case.xs @ case.weights + with_biases * case.biases]
+
+
+def ask_network(student: Student, case: Net) -> float:
+    """What the student's network says."""
+    network = student.ScalarNetwork(Engine(student), *case.first.weights.shape, Random(1))
+    for layer, values in zip(network.layers, case, strict=True):
+        fill(layer, values)
+    return float(network(case.first.xs.tolist()))
+
+
+def said_by(case: Net, has_relu: bool = True, relu_at_the_end: bool = False, has_sigmoid: bool = True) -> float:
+    """What a network says."""
+    hidden = case.first.xs @ case.first.weights + case.first.biases
+    output = (np.maximum(hidden, 0) if has_relu else hidden) @ case.last.weights + case.last.biases
+    output = np.maximum(output, 0) if relu_at_the_end else output
+    return float(1 / (1 + np.exp(-output[0]))) if has_sigmoid else float(output[0])
+
+
+def ask_loss(student: Student, case: Any) -> tuple[float, list[float]]:
+    """The student's loss, and what each output receives."""
+    engine = Engine(student)
+    outputs = [engine.scalar(p) for p in case[0]]
+    loss = student.scalar_loss(outputs, list(case[1]))
+    loss.backward()
+    return float(loss), [x.grad or 0.0 for x in outputs]
+
+
+def loss_of(case: Any, mean: bool = True, right: Callable[[float, int], float] | None = None) -> tuple[float, list[float]]:
+    """The loss, and what each output receives."""
+    chosen = right or (lambda p, label: p if label else 1 - p)
+    p, sign = [chosen(p, label) for p, label in zip(*case, strict=True)], [chosen(1, k) - chosen(0, k) for k in case[1]]
+    by = len(p) if mean else 1
+    return float(-np.sum(np.log(p)) / by), [float(-s / x / by) for s, x in zip(sign, p, strict=True)]
+
+
+def ask_step(student: Student, case: Any) -> list[tuple[float, float | None]]:
+    """Values and derivatives after the student's step."""
+    engine = Engine(student)
+    parameters = [engine.scalar(value) for value, _ in case[0]]
+    for p, (_, d) in zip(parameters, case[0], strict=True):
+        p.grad = d
+    student.scalar_step(parameters, case[1])
+    return [(p.value, p.grad) for p in parameters]
+
+
+def stepped(case: Any, way: float = -1.0, lets_go: bool = True) -> list[tuple[float, float | None]]:
+    """Values and derivatives after a step."""
+    return [(value + way * case[1] * (d or 0.0), None if lets_go else d) for value, d in case[0]]
+
+
+def are_drawn(student: Student, effort: Effort) -> None:
+    """Look at the numbers that a layer begins with."""
+    layer = student.ScalarLinear(Engine(student), 3, 4, Random(1))
+    values = [p.value for p in layer.parameters()]
+    other = [p.value for p in student.ScalarLinear(Engine(student), 3, 4, Random(2)).parameters()]
+    told = "ScalarLinear(engine, 3, 4, Random(1))"
+    if len(values) != 16:
+        raise Wrong(
+            "a layer has another number of parameters", told=told, expected="3 * 4 weights and 4 biases", got=len(values)
+        )
+    if len(set(values)) < 16 or values == other:
+        raise Wrong("parameters begin with equal numbers", told=told, expected="16 that differ", got=values, kind="alike")
+
+
+def probabilities(engine: Engine, network: Any, points: Points) -> Sequence[float]:
+    """What a network says of points."""
+    return [float(network(list(point))) for point in points]
+
+
+def told_layer(case: Layer) -> str:
+    """A layer in words."""
+    return f"weights {case.weights.tolist()}, biases {case.biases.tolist()}, xs {case.xs.tolist()}"
+
+
+TASK = Task(
+    id="1.5",
+    title="Train a network of numbers",
+    file="scalar_network.py",
+    slots=("ScalarLinear", "ScalarNetwork", "scalar_loss", "scalar_step", "train_scalar_network"),
+    points=5,
+    text=(
+        "A network is a function with numbers in it that can be changed. Write a layer, put two of them together, say how "
+        "wrong the network is, and change each number a little against its derivative, again and again. What counts in the "
+        "end is how many points it tells right that it has never seen."
+    ),
+    hints=(
+        "The loss tells each number, through backward, in which direction it should not go. A step is a small one in the "
+        "other direction; then the loss is asked anew.",
+        "In each step: choose some of the points, ask the network about them, take the loss, call loss.backward(), call "
+        "scalar_step(network.parameters(), rate). A rate between 0.1 and 2 and 4 to 10 hidden units do here.",
+        "docs/guide/training.md trains with the library; the page Training of `minifuse app` shows how the rate and the "
+        "number of hidden units change what is learnt.",
+    ),
+    reads=("docs/guide/training.md", "minifuse/optim.py"),
+    checks=(
+        agreement(LAYER, layers, ask_layer, outputs_of, told=told_layer),
+        Check(DRAWN, are_drawn),
+        agreement(
+            NETWORK,
+            networks,
+            ask_network,
+            said_by,
+            told=lambda c: f"first layer: {told_layer(c.first)}; last layer: {told_layer(c.last).partition(', xs')[0]}",
+        ),
+        agreement(
+            LOSS,
+            guesses,
+            ask_loss,
+            loss_of,
+            told=lambda c: f"outputs {list(c[0])}, labels {list(c[1])}; (loss, derivatives)",
+        ),
+        agreement(
+            STEP, steps, ask_step, stepped, told=lambda c: f"(value, derivative) of parameters {list(c[0])}, rate {c[1]}"
+        ),
+        learns(LEARNS, "train_scalar_network", ("simple", "diagonal"), probabilities, count=80, steps=100),
+    ),
+    mistakes=(
+        Mistake(
+            "the biases are left out",
+            "An output is a weighted sum of the inputs, and one number more.",
+            gives=lambda c: outputs_of(c, with_biases=False),
+            check=LAYER,
+        ),
+        Mistake(
+            "weights lie the other way round",
+            "weights[i][j] leads from input i to output j: a list for each input.",
+            when=lambda w: w.kind in ("IndexError", "ValueError"),
+            check=LAYER,
+        ),
+        Mistake(
+            "all weights begin alike",
+            "Hidden units that begin alike receive the same derivatives, and stay alike for ever. Draw each one.",
+            when=lambda w: w.kind == "alike",
+            check=DRAWN,
+        ),
+        Mistake(
+            "the ReLU between the layers is left out",
+            "Two linear functions after each other are one linear function.",
+            gives=lambda c: said_by(c, has_relu=False),
+            check=NETWORK,
+        ),
+        Mistake(
+            "there is a ReLU before the sigmoid",
+            "The last output must be able to go below 0: its sigmoid is then below one half, which says kind 0.",
+            gives=lambda c: said_by(c, relu_at_the_end=True),
+            check=NETWORK,
+        ),
+        Mistake(
+            "every point counts as one of kind 1",
+            "For a point of kind 0, 1 - output is the probability of what is right.",
+            gives=lambda c: loss_of(c, right=lambda p, label: p),
+            check=LOSS,
+        ),
+        Mistake(
+            "the loss is a sum, not a mean",
+            "With a sum, twice as many points make steps twice as long.",
+            gives=lambda c: loss_of(c, mean=False),
+            check=LOSS,
+        ),
+        Mistake(
+            "the step goes uphill",
+            "The derivative says where the loss grows. Go the other way.",
+            gives=lambda c: stepped(c, way=1.0),
+            check=STEP,
+        ),
+        Mistake(
+            "derivatives are kept for the next step",
+            "backward adds to what has been gathered. After a step, begin anew: grad = None.",
+            gives=lambda c: stepped(c, lets_go=False),
+            check=STEP,
+        ),
+        Mistake(
+            "nothing goes backward",
+            "Without loss.backward() no parameter has a derivative, and a step changes nothing.",
+            when=lambda w: w.kind == "accuracy" and w.case == 0,
+            check=LEARNS,
+        ),
+    ),
+)

@@ -1,0 +1,331 @@
+"""Task 2.4: functions of tensors that know their derivatives, and un-broadcasting."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import oracle
+from ..cases import broadcasting_link, layout_link, shapes, strided_like
+from ..check import agreement
+from ..draw import rows
+from ..engine import Engine
+from ..strided import Strided
+from ..student import Student
+from ..task import Mistake, Task
+from ..values import Values
+from ..variables import Context
+
+Array = npt.NDArray[Any]
+ONE = ("TensorNeg", "TensorInv", "TensorLog", "TensorExp", "TensorSigmoid", "TensorReLU")
+TWO = ("TensorAdd", "TensorMul")
+MOVED = ("TensorSum", "TensorPermute", "TensorReshape")
+SUMMED, FORWARD, BACKWARD, SHAPED, PRODUCT = (
+    "unbroadcast sums over all that was repeated",
+    "forward of functions of elements gives their values",
+    "backward gives each input a derivative of its own shape",
+    "Sum, Permute and Reshape bring derivatives back to where they came from",
+    "MatMul gives both matrices their derivatives",
+)
+
+
+class Call(NamedTuple):
+    """A function, its inputs and options, and what its result receives."""
+
+    name: str
+    inputs: tuple[Strided, ...]
+    options: dict[str, Any]
+    d: Strided
+
+    def __str__(self) -> str:
+        shapes = " and ".join(str(x.shape) for x in self.inputs)
+        options = "".join(f", {key} {value}" for key, value in self.options.items())
+        return f"{self.name} of shape{'s' * (len(self.inputs) > 1)} {shapes}{options}; d of shape {self.d.shape}"
+
+
+def scaled(x: Strided, to: float, is_positive: bool = False) -> Strided:
+    """A tensor with its elements brought between -to and to, or above 0, and none of them 0."""
+    n = len(x.storage)
+    values = to * (np.arange(n) + 1) / n if is_positive else to * (2 * np.arange(n) + 1.5 - n) / n
+    return x._replace(storage=values)
+
+
+def elementwise() -> Any:
+    """A function of elements, with operands that are broadcast where there are two."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def case(draw: Any) -> Call:
+        name, shape = draw(st.sampled_from([*TWO, *ONE])), draw(shapes(3, 1, 3))
+        cuts = [tuple(draw(st.sampled_from([n, n, 1])) for n in shape) for _ in range(2)]
+        cuts = [c[draw(st.integers(0, len(c))) :] for c in cuts] if name in TWO else [shape]
+        inputs = tuple(
+            scaled(strided_like(draw, c), 2.0 + k, name in ("TensorLog", "TensorInv")) for k, c in enumerate(cuts)
+        )
+        return Call(name, inputs, {}, scaled(strided_like(draw, np.broadcast_shapes(*cuts)), 5.0))
+
+    return case()
+
+
+def moved() -> Any:
+    """Sum, Permute or Reshape."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def case(draw: Any) -> Call:
+        name = draw(st.sampled_from([*MOVED, "TensorPermute"]))
+        dims_of = st.integers(1, 4).map(lambda n: n if n < 4 else 3)  # three are the fewest that can go round
+        shape = tuple(draw(st.integers(1, 4)) for _ in range(draw(dims_of)))
+        dim, dims = draw(st.integers(0, len(shape) - 1)), tuple(draw(st.permutations(range(len(shape)))))
+        options, result = {
+            "TensorSum": ({"dim": dim}, (*shape[:dim], 1, *shape[dim + 1 :])),
+            "TensorPermute": ({"dims": dims}, tuple(shape[k] for k in dims)),
+            "TensorReshape": ({"shape": (1, *shape[::-1])}, (1, *shape[::-1])),
+        }[name]
+        return Call(name, (scaled(strided_like(draw, shape), 3.0),), options, scaled(strided_like(draw, result), 5.0))
+
+    return case()
+
+
+def products() -> Any:
+    """Two matrices."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def case(draw: Any) -> Call:
+        m, k, n = [draw(st.integers(1, 4)) for _ in "mkn"]
+        inputs = scaled(strided_like(draw, (m, k)), 3.0), scaled(strided_like(draw, (k, n)), 2.0)
+        return Call("TensorMatMul", inputs, {}, scaled(strided_like(draw, (m, n)), 5.0))
+
+    return case()
+
+
+def repeated() -> Any:
+    """(a gradient, the shape of what was repeated to its shape)."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def case(draw: Any) -> tuple[Strided, tuple[int, ...]]:
+        shape = draw(shapes(3, 1, 4))
+        small = tuple(draw(st.sampled_from([n, 1])) for n in shape)
+        return strided_like(draw, shape, start=-5), small[draw(st.integers(0, len(small))) :]
+
+    return case()
+
+
+def run(engine: Engine, function: Any, case: Call) -> tuple[Context, Any]:
+    """forward on the inputs of a case."""
+    context = Context()
+    return context, function.forward(context, *[engine.values(x) for x in case.inputs], **case.options)
+
+
+def value(engine: Engine, function: Any, case: Call) -> Array:
+    """What forward gives."""
+    return as_array(run(engine, function, case)[1])  # type: ignore[no-any-return]
+
+
+def slopes(engine: Engine, function: Any, case: Call) -> Any:
+    """What backward gives."""
+    context, _ = run(engine, function, case)
+    found = function.backward(context, engine.values(case.d))
+    return tuple(as_array(x) for x in found) if isinstance(found, tuple) else found
+
+
+def both(engine: Engine, function: Any, case: Call) -> Any:
+    """What forward gives, and then what backward does."""
+    found = slopes(engine, function, case)
+    return (value(engine, function, case), *found) if isinstance(found, tuple) else found
+
+
+def as_array(x: Any) -> Any:
+    """The elements of values; anything else as it is."""
+    return np.array(x.array()) if isinstance(x, Values) else x
+
+
+def asked(how: Callable[[Engine, Any, Call], Any]) -> Callable[[Student, Call], Any]:
+    """The same of the student's function."""
+    return lambda student, case: how(Engine(student), getattr(student, case.name), case)
+
+
+def right(how: Callable[[Engine, Any, Call], Any]) -> Callable[[Call], Any]:
+    """The same of the oracle's."""
+    return lambda case: how(Engine(), oracle.function(case.name), case)
+
+
+def ask_sum(student: Student, case: Any) -> Any:
+    """The student's sum."""
+    return as_array(student.unbroadcast(Engine(student).values(case[0]), case[1]))
+
+
+def summed(case: Any) -> Array:
+    """The sum."""
+    return as_array(oracle.function("unbroadcast")(Engine().values(case[0]), case[1]))  # type: ignore[no-any-return]
+
+
+def in_front(case: Any) -> Array:
+    """A sum over the dims in front only."""
+    gradient, shape = case[0].array(), case[1]
+    return gradient.sum(tuple(range(gradient.ndim - len(shape))))  # type: ignore[no-any-return]
+
+
+def first_of(case: Any) -> Array:
+    """The first of what was repeated, in place of its sum."""
+    gradient, shape = case[0].array(), case[1]
+    lead = gradient.ndim - len(shape)
+    where = (0,) * lead + tuple(slice(0, n) for n in shape)
+    return gradient[where]  # type: ignore[no-any-return]
+
+
+def drawing(case: Any, got: Any, expected: Any) -> list[str]:
+    """What each input should receive, and what it does."""
+    if not isinstance(expected, tuple):
+        return [*rows(expected, "expected"), *rows(got, "got")]
+    got = got if isinstance(got, tuple) and len(got) == len(expected) else (got,) * len(expected)
+    return [
+        line for k in range(len(expected)) for line in (*rows(expected[k], f"expected{k}"), *rows(got[k], f"got{k}"), "")
+    ][:-1]
+
+
+def broadcast_link(case: Call) -> str:
+    """The page of broadcasting, at the shapes of two inputs; that of autodiff for one."""
+    if len(case.inputs) < 2:
+        return "autodiff"
+    return broadcasting_link(*[x.shape for x in case.inputs])
+
+
+def product_link(case: Call) -> str:
+    """The page of products of matrices, at these sizes."""
+    (m, k), (_, n) = [x.shape for x in case.inputs]
+    return f"matmul?matmul_M={m}&matmul_N={n}&matmul_K={k}"
+
+
+def wide(case: Call) -> Any:
+    """Derivatives of somebody who does not sum them."""
+    d, arrays = case.d.array(), [x.array() for x in case.inputs]
+    if case.name == "TensorAdd":
+        return d, d
+    return (np.asarray(d * arrays[1]), np.asarray(d * arrays[0])) if case.name == "TensorMul" else right(slopes)(case)
+
+
+def own_value(case: Call) -> Any:
+    """Derivatives of somebody whose Mul gives each input its own value."""
+    if case.name != "TensorMul":
+        return None
+    d, (a, b) = case.d.array(), [x.array() for x in case.inputs]
+    fit = oracle.function("unbroadcast")
+    return tuple(as_array(fit(Engine().values(d * x), x.shape)) for x in (a, b))
+
+
+def exchanged(case: Call) -> Any:
+    """Derivatives of somebody who gives d first, and then the input."""
+    d, x = case.d.array(), case.inputs[0].array()
+    found = {"TensorLog": x / d, "TensorInv": -x / d**2, "TensorReLU": x * (d > 0)}
+    return (np.asarray(found[case.name]),)
+
+
+def moved_again(case: Call) -> Any:
+    """Permute by somebody who goes the same way twice."""
+    return (right(value)(case), case.d.array().transpose(case.options["dims"]))
+
+
+def not_spread(case: Call) -> Any:
+    """Sum by somebody who passes d on as it is."""
+    return (right(value)(case), case.d.array()) if case.name == "TensorSum" else None
+
+
+TASK = Task(
+    id="2.4",
+    title="Derivatives of tensors",
+    file="tensor_functions.py",
+    slots=(
+        "unbroadcast",
+        *("TensorAdd", "TensorMul", "TensorNeg", "TensorInv", "TensorLog", "TensorExp", "TensorSigmoid", "TensorReLU"),
+        *("TensorSum", "TensorPermute", "TensorReshape", "TensorMatMul"),
+    ),
+    points=7,
+    text=(
+        "The functions of task 1.2 again, on tensors. One thing is new: where an input was repeated to a larger shape, each "
+        "of its elements went to several places, and receives from all of them. Write unbroadcast, which sums a derivative "
+        "back to a shape, and then forward and backward of twelve functions, in maps, zips and reductions."
+    ),
+    hints=(
+        "backward undoes what forward did with shapes. What forward repeats, backward sums; what forward sums, backward "
+        "repeats; what forward permutes, backward permutes the other way.",
+        "unbroadcast: fold the dims in front that the smaller shape lacks, then those where it has size 1 and the gradient "
+        "has not; reshape at the end. MatMul: the derivative of a has a's shape (m, k), and is made of d (m, n) and b (k, "
+        "n): there is one product that fits.",
+        "minifuse/functions.py has the rules of the library's functions; docs/guide/layouts.md says what broadcasting "
+        "repeats.",
+    ),
+    reads=("docs/guide/layouts.md", "docs/guide/gradients.md", "minifuse/functions.py"),
+    checks=(
+        agreement(
+            SUMMED,
+            repeated,
+            ask_sum,
+            summed,
+            told=lambda c: f"a gradient of shape {c[0].shape}; shape {c[1]}",
+            draw=lambda c, got, expected: [*rows(c[0].array(), "gradient"), *drawing(c, got, expected)],
+            link=lambda c: broadcasting_link(c[0].shape, c[1]),
+        ),
+        agreement(FORWARD, elementwise, asked(value), right(value), draw=drawing, link=broadcast_link, share=2),
+        agreement(BACKWARD, elementwise, asked(slopes), right(slopes), draw=drawing, link=broadcast_link, share=2),
+        agreement(SHAPED, moved, asked(both), right(both), draw=drawing, link=lambda c: layout_link(c.inputs[0])),
+        agreement(PRODUCT, products, asked(both), right(both), draw=drawing, link=product_link),
+    ),
+    mistakes=(
+        Mistake(
+            "only the dims in front are summed",
+            "A dim of size 1 is repeated too, and its elements receive from the whole dim. It keeps size 1.",
+            gives=in_front,
+            check=SUMMED,
+        ),
+        Mistake(
+            "the first of what was repeated is taken, not the sum",
+            "An element that was used four times receives four times.",
+            gives=first_of,
+            check=SUMMED,
+        ),
+        Mistake(
+            "derivatives keep the shape of the result",
+            "Each input receives a derivative of its own shape: unbroadcast(..., a.shape).",
+            gives=wide,
+            check=BACKWARD,
+        ),
+        Mistake(
+            "Mul gives each input its own value",
+            "The derivative of a * b by a is b.",
+            gives=own_value,
+            check=BACKWARD,
+        ),
+        Mistake(
+            "the input and d are exchanged",
+            "log_grad(x, d), inv_grad(x, d) and relu_grad(x, d) take the input first.",
+            gives=exchanged,
+            check=BACKWARD,
+        ),
+        Mistake(
+            "Permute goes the same way twice",
+            "After dims (1, 2, 0), another (1, 2, 0) does not lead back. Dim dims[k] of the input received from dim k.",
+            gives=moved_again,
+            check=SHAPED,
+        ),
+        Mistake(
+            "Sum passes its derivative on as it is",
+            "Each element went into the sum, so each one receives all of d: its shape is that of the input.",
+            gives=not_spread,
+            check=SHAPED,
+        ),
+        Mistake(
+            "a matrix is not transposed, or stands on the wrong side",
+            "The derivative of a has shape (m, k): which of d (m, n) and b (k, n) must be turned, and which comes first?",
+            when=lambda w: (
+                w.kind == "ShapeError"
+                or (isinstance(w.got, tuple) and [np.shape(g) for g in w.got] != [np.shape(e) for e in w.expected])
+            ),
+            gives=lambda c: (right(value)(c), c.d.array() @ c.inputs[1].array(), c.inputs[0].array() @ c.d.array()),
+            check=PRODUCT,
+        ),
+    ),
+)

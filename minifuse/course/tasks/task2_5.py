@@ -1,0 +1,300 @@
+"""Task 2.5: a network of tensors that learns."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..check import agreement
+from ..engine import Engine
+from ..learning import Points, learns
+from ..student import Student
+from ..task import Check, Effort, Mistake, Task, Wrong
+
+Array = npt.NDArray[Any]
+LAYER, DRAWN, NETWORK, LOSS, STEP, LEARNS = (
+    "a layer gives xs @ weights + biases, a row for each row",
+    "weights and biases are drawn, and have the shapes that are asked for",
+    "a network is linear, ReLU, linear, sigmoid",
+    "the loss is the mean of -log(p of the right label), and goes backward",
+    "a step goes against the derivatives, and lets go of them",
+    "it tells points right that it has not seen",
+)
+
+
+class Layer(NamedTuple):
+    """What a layer is to have, and what it is given: (points, inputs)."""
+
+    weights: Array
+    biases: Array
+    xs: Array
+
+
+class Net(NamedTuple):
+    """Two layers, and what the first is given."""
+
+    first: Layer
+    last: Layer
+
+
+def numbers(draw: Any, *shape: int) -> Array:
+    """Halves between -3 and 3."""
+    from hypothesis import strategies as st
+
+    count = int(np.prod(shape))
+    return np.reshape(draw(st.lists(st.integers(-6, 6), min_size=count, max_size=count)), shape) / 2
+
+
+def layers() -> Any:
+    """A layer, and some points."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def case(draw: Any) -> Layer:
+        n, i, o = [draw(st.integers(1, 4)) for _ in "nio"]
+        return Layer(numbers(draw, i, o), numbers(draw, o), numbers(draw, n, i))
+
+    return case()
+
+
+def networks() -> Any:
+    """Two layers, and some points."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def case(draw: Any) -> Net:
+        n, i, h = [draw(st.integers(1, 3)) for _ in "nih"]
+        first = Layer(numbers(draw, i, h), numbers(draw, h), numbers(draw, n, i))
+        return Net(first, Layer(numbers(draw, h, 1), numbers(draw, 1), np.zeros((n, h))))
+
+    return case()
+
+
+def guesses() -> Any:
+    """(probabilities, labels), of shape (points, 1)."""
+    from hypothesis import strategies as st
+
+    one = st.tuples(st.integers(1, 9).map(lambda n: n / 10), st.integers(0, 1).map(float))
+    return st.lists(one, min_size=1, max_size=4).map(lambda c: tuple(np.transpose(c)[..., None]))
+
+
+def steps() -> Any:
+    """((value, derivative) of each parameter, rate)."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def case(draw: Any) -> tuple[list[tuple[Array, Array | None]], float]:
+        made = []
+        for shape in draw(st.lists(st.sampled_from([(2,), (1, 3), (2, 2)]), min_size=1, max_size=2)):
+            d = numbers(draw, *shape) + 0.25 if draw(st.booleans()) else None
+            made.append((numbers(draw, *shape), d))
+        return made, draw(st.sampled_from([1.0, 0.5]))
+
+    return case()
+
+
+def fill(engine: Engine, layer: Any, case: Layer) -> None:
+    """Put numbers into a layer of the student's."""
+    layer.weights.value, layer.biases.value = engine.values(case.weights), engine.values(case.biases)
+
+
+def ask_layer(student: Student, case: Layer) -> Any:
+    """The outputs of the student's layer."""
+    engine = Engine(student)
+    layer = student.TensorLinear(engine, *case.weights.shape, Random(1))
+    fill(engine, layer, case)
+    return array_of(layer(engine.constant(case.xs)))
+
+
+def array_of(x: Any) -> Any:
+    """The elements of a tensor; anything else as it is."""
+    return np.array(x.value.array()) if hasattr(x, "value") else x
+
+
+def outputs_of(case: Layer, with_biases: bool = True) -> Array:
+    """The outputs."""
+    return case.xs @ case.weights + with_biases * case.biases  # type: ignore[no-any-return]
+
+
+def ask_network(student: Student, case: Net) -> Any:
+    """What the student's network says."""
+    engine = Engine(student)
+    network = student.TensorNetwork(engine, *case.first.weights.shape, Random(1))
+    for layer, values in zip(network.layers, case, strict=True):
+        fill(engine, layer, values)
+    return array_of(network(engine.constant(case.first.xs)))
+
+
+def said_by(case: Net, has_relu: bool = True, relu_at_the_end: bool = False) -> Array:
+    """What a network says."""
+    hidden = outputs_of(case.first)
+    output = (np.maximum(hidden, 0) if has_relu else hidden) @ case.last.weights + case.last.biases
+    output = np.maximum(output, 0) if relu_at_the_end else output
+    return 1 / (1 + np.exp(-output))  # type: ignore[no-any-return]
+
+
+def ask_loss(student: Student, case: Any) -> tuple[float, Any]:
+    """The student's loss, and what the outputs receive."""
+    engine = Engine(student)
+    outputs = engine.tensor(case[0])
+    loss = student.tensor_loss(outputs, engine.constant(case[1]))
+    loss.backward()
+    return loss.item(), np.array(outputs.grad.array()) if outputs.grad is not None else None
+
+
+def loss_of(case: Any, mean: bool = True, counts_zeros: bool = True) -> tuple[float, Array]:
+    """The loss, and what the outputs receive."""
+    outputs, labels = case
+    right = np.where(labels == 1, outputs, 1 - outputs)
+    counted = np.ones_like(right) if counts_zeros else labels
+    by = len(outputs) if mean else 1
+    return float(-(counted * np.log(right)).sum() / by), -np.where(labels == 1, 1, -1) * counted / right / by
+
+
+def ask_step(student: Student, case: Any) -> Any:
+    """Values and derivatives after the student's step."""
+    engine = Engine(student)
+    parameters = [engine.tensor(value) for value, _ in case[0]]
+    for p, (_, d) in zip(parameters, case[0], strict=True):
+        p.grad = None if d is None else engine.values(d)
+    student.tensor_step(parameters, case[1])
+    return [(np.array(p.value.array()), None if p.grad is None else np.array(p.grad.array())) for p in parameters]
+
+
+def stepped(case: Any, way: float = -1.0, lets_go: bool = True) -> list[tuple[Array, Array | None]]:
+    """Values and derivatives after a step."""
+    return [(value + way * case[1] * (0 if d is None else d), None if lets_go else d) for value, d in case[0]]
+
+
+def are_drawn(student: Student, effort: Effort) -> None:
+    """Look at the numbers that a layer begins with."""
+    told = "TensorLinear(engine, 3, 4, Random(1))"
+    layers = [student.TensorLinear(Engine(student), 3, 4, Random(seed)) for seed in (1, 2)]
+    got = [tuple(p.shape) for p in layers[0].parameters()]
+    if got != [(3, 4), (4,)]:
+        raise Wrong("parameters have other shapes", told=told, expected="[(3, 4), (4,)]", got=got, kind="shapes")
+    one, two = [np.concatenate([p.value.array().ravel() for p in layer.parameters()]) for layer in layers]
+    if len(set(one)) < 16 or np.array_equal(one, two):
+        raise Wrong("parameters begin with equal numbers", told=told, expected="16 that differ", got=one, kind="alike")
+
+
+def probabilities(engine: Engine, network: Any, points: Points) -> Sequence[float]:
+    """What a network says of points."""
+    return np.ravel(array_of(network(engine.constant(points)))).tolist()  # type: ignore[no-any-return]
+
+
+def told_layer(case: Layer) -> str:
+    """A layer in words."""
+    return f"weights {case.weights.tolist()}, biases {case.biases.tolist()}, xs {case.xs.tolist()}"
+
+
+def told_step(case: Any) -> str:
+    """Parameters in words."""
+    pairs = [(value.tolist(), None if d is None else d.tolist()) for value, d in case[0]]
+    return f"(value, derivative) of parameters {pairs}, rate {case[1]}"
+
+
+TASK = Task(
+    id="2.5",
+    title="Train a network of tensors",
+    file="tensor_network.py",
+    slots=("TensorLinear", "TensorNetwork", "tensor_loss", "tensor_step", "train_tensor_network"),
+    points=5,
+    text=(
+        "The network of task 1.5 again, over tensors: all points go through it in one call, and a layer is one product of "
+        "matrices. It is so much faster that the points need no longer lie on both sides of a line: exclusive-or has to be "
+        "learnt too."
+    ),
+    hints=(
+        "Each row is a point. A layer multiplies all rows by the same weights, and adds the same biases to each: the shapes "
+        "broadcast.",
+        "Make constants of points and labels once; labels need the shape of the outputs, (points, 1). Then, in each step: "
+        "network, loss, backward, step. A rate of about 1 and 16 to 32 hidden units do here.",
+        "docs/guide/training.md trains with the library, minifuse/nn/layers.py has its layers.",
+    ),
+    reads=("docs/guide/training.md", "minifuse/nn/layers.py"),
+    checks=(
+        Check(DRAWN, are_drawn),
+        agreement(LAYER, layers, ask_layer, outputs_of, told=told_layer),
+        agreement(
+            NETWORK,
+            networks,
+            ask_network,
+            said_by,
+            told=lambda c: f"first layer: {told_layer(c.first)}; last layer: {told_layer(c.last).partition(', xs')[0]}",
+        ),
+        agreement(
+            LOSS,
+            guesses,
+            ask_loss,
+            loss_of,
+            told=lambda c: f"outputs {c[0].tolist()}, labels {c[1].tolist()}; (loss, derivatives)",
+        ),
+        agreement(STEP, steps, ask_step, stepped, told=told_step),
+        learns(LEARNS, "train_tensor_network", ("split", "xor"), probabilities, count=100, steps=400),
+    ),
+    mistakes=(
+        Mistake(
+            "weights have shape (outputs, inputs)",
+            "xs is (points, inputs); in xs @ weights, what stands inside must be equal: (inputs, outputs).",
+            when=lambda w: w.kind == "shapes" and w.got == [(4, 3), (4,)],
+            check=DRAWN,
+        ),
+        Mistake(
+            "all weights begin alike",
+            "Hidden units that begin alike receive the same derivatives, and stay alike for ever. Draw each one.",
+            when=lambda w: w.kind == "alike",
+            check=DRAWN,
+        ),
+        Mistake(
+            "the biases are left out",
+            "Each output has a bias, the same for every row.",
+            gives=lambda c: outputs_of(c, with_biases=False),
+            check=LAYER,
+        ),
+        Mistake(
+            "the ReLU between the layers is left out",
+            "Two linear functions after each other are one linear function.",
+            gives=lambda c: said_by(c, has_relu=False),
+            check=NETWORK,
+        ),
+        Mistake(
+            "there is a ReLU before the sigmoid",
+            "The last output must be able to go below 0: its sigmoid is then below one half, which says kind 0.",
+            gives=lambda c: said_by(c, relu_at_the_end=True),
+            check=NETWORK,
+        ),
+        Mistake(
+            "points of kind 0 do not count",
+            "Where the label is 0, the network should say 0, and -log(1 - output) says how far it is from that.",
+            gives=lambda c: loss_of(c, counts_zeros=False),
+            check=LOSS,
+        ),
+        Mistake(
+            "the loss is a sum, not a mean",
+            "With a sum, twice as many points make steps twice as long.",
+            gives=lambda c: loss_of(c, mean=False),
+            check=LOSS,
+        ),
+        Mistake(
+            "the step changes a name, not the parameter",
+            "`value = value - ...` gives another thing the name value. The parameter's own is p.value.",
+            gives=lambda c: stepped(c, way=0.0),
+            check=STEP,
+        ),
+        Mistake(
+            "derivatives are kept for the next step",
+            "backward adds to what has been gathered. After a step, begin anew: grad = None.",
+            gives=lambda c: stepped(c, lets_go=False),
+            check=STEP,
+        ),
+        Mistake(
+            "nothing goes backward",
+            "Without loss.backward() no parameter has a derivative, and a step changes nothing.",
+            when=lambda w: w.kind == "accuracy" and w.case == 0,
+            check=LEARNS,
+        ),
+    ),
+)

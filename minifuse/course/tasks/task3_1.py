@@ -1,0 +1,197 @@
+"""Task 3.1: map, zip and reduce on all cores."""
+
+from typing import Any
+
+import numpy as np
+
+from .. import oracle, parallel
+from ..check import agreement
+from ..loops import FUNCTIONS, answer, drawing, folded, link, told
+from ..strided import Strided
+from ..task import Check, Mistake, Task
+
+SLOTS = ("parallel_map", "parallel_zip", "parallel_reduce")
+MAP = "map: every element is read and written where its strides say"
+ZIP = "zip: operands are broadcast to the shape of the output"
+REDUCE = "reduce: one dim is folded, in order, from start"
+
+
+def with_equal_strides_for_dense(case: Any) -> np.ndarray[Any, Any]:
+    """Map by somebody who takes elements for neighbours wherever the strides are equal."""
+    _, out, (a,) = case
+    if out.strides != a.strides:
+        return answer(oracle.function("parallel_map"), case)
+    return side_by_side(case, out.offset, a.offset)
+
+
+def without_offset_if_dense(case: Any) -> np.ndarray[Any, Any]:
+    """Map by somebody whose fast path begins at the start of each storage."""
+    _, out, (a,) = case
+    if not (is_dense(out) and is_dense(a)):
+        return answer(oracle.function("parallel_map"), case)
+    return side_by_side(case, 0, 0)
+
+
+def is_dense(x: Strided) -> bool:
+    """Whether the elements lie side by side in row-major order."""
+    plain = parallel.row_major(x.shape).strides
+    return all(n == 1 or s == p for n, s, p in zip(x.shape, x.strides, plain, strict=True))
+
+
+def side_by_side(case: Any, to: int, first: int) -> np.ndarray[Any, Any]:
+    """Map over as many neighbours as there are elements."""
+    name, out, (a,) = case
+    written: np.ndarray[Any, Any] = out.storage.copy()
+    for k in range(int(np.prod(out.shape))):
+        written[to + k] = FUNCTIONS[name](a.storage[first + k])
+    return written
+
+
+def without_broadcasting(case: Any) -> np.ndarray[Any, Any]:
+    """Zip by somebody who reads operands with their own strides, at the index of the output."""
+    name, out, operands = case
+    out = parallel.empty_like(out)
+    for index in np.ndindex(out.shape):
+        cells = []
+        for x in operands:
+            tail = index[len(index) - len(x.shape) :]
+            place = x.offset + sum(i * s for i, s in zip(tail, x.strides, strict=True))
+            if not 0 <= place < len(x.storage):
+                raise IndexError(place)
+            cells.append(x.storage[place])
+        out.array()[index] = FUNCTIONS[name](*cells)
+    return out.storage
+
+
+def of_kind(kind: str) -> Any:
+    """Whether a failure is of a kind."""
+    return lambda wrong: wrong.kind == kind
+
+
+TASK = Task(
+    id="3.1",
+    title="Parallel map, zip, reduce",
+    file="parallel.py",
+    slots=SLOTS,
+    points=8,
+    text=(
+        "Write the three loops of module 2 so that Numba compiles them and runs them on all cores. The loop over the "
+        "elements of the output is a `prange`; nothing is allocated in it; and where all operands lie side by side in "
+        "row-major order, element k is at offset + k, and nobody works out an index. Helpers for places are in the file."
+    ),
+    hints=(
+        "An iteration of prange writes cells of the output that no other iteration touches. So walk over the output, and "
+        "keep everything else in local variables.",
+        "Before the loop: the storages out of their tuples; whether all is row-major; for zip the strides with which each "
+        "operand is read in the shape of out. Then two loops, one for each case. For reduce: prange over outputs, range "
+        "over the folded dim, from the place of its first element on in steps of its stride.",
+        "docs/course/3.1-parallel-map-zip-reduce.md has the rules of prange, each with what happens when it is broken.",
+    ),
+    reads=("docs/course/3.1-parallel-map-zip-reduce.md", "docs/guide/layouts.md"),
+    checks=(
+        agreement(
+            MAP,
+            lambda: parallel.mapped(1),
+            lambda s, c: parallel.in_python(s, "parallel_map", c),
+            lambda c: answer(oracle.function("parallel_map"), c),
+            told=told,
+            draw=drawing,
+            link=link,
+            share=0.8,
+        ),
+        agreement(
+            ZIP,
+            lambda: parallel.mapped(2),
+            lambda s, c: parallel.in_python(s, "parallel_zip", c),
+            lambda c: answer(oracle.function("parallel_zip"), c),
+            told=told,
+            draw=drawing,
+            link=lambda c: "broadcasting",
+            share=0.8,
+        ),
+        agreement(
+            REDUCE,
+            folded,
+            lambda s, c: parallel.in_python(s, "parallel_reduce", c),
+            lambda c: answer(oracle.function("parallel_reduce"), c),
+            told=told,
+            draw=drawing,
+            link=lambda c: "folds",
+            share=0.8,
+        ),
+        Check("no two iterations of a prange meet at one cell", lambda s, e: parallel.no_races(s, SLOTS)),
+        Check("Numba compiles it, and shares out the outermost loop", lambda s, e: parallel.compiles_in_parallel(s, SLOTS)),
+        Check(
+            "compiled, it gives the same, on more than 10,000 elements too", lambda s, e: parallel.same_compiled(s, SLOTS)
+        ),
+        Check("no memory is taken in the loop", lambda s, e: parallel.no_allocation(s, SLOTS)),
+        Check("each output is written once", lambda s, e: each_written_once(s)),
+        Check("no index is worked out where all lies side by side", lambda s, e: parallel.has_a_fast_path(s, SLOTS)),
+    ),
+    mistakes=(
+        Mistake(
+            "equal strides are taken for elements without gaps",
+            "Two tensors may both have gaps, and the same ones: a slice of every second element. Side by side in row-major "
+            "order is what is_row_major says.",
+            gives=with_equal_strides_for_dense,
+            check=MAP,
+        ),
+        Mistake(
+            "the fast path leaves out the offsets",
+            "A row-major view may begin anywhere in its storage: its element k lies at offset + k.",
+            gives=without_offset_if_dense,
+            check=MAP,
+        ),
+        Mistake(
+            "zip reads an operand that is broadcast with its own strides",
+            "Read in the shape of the output, an operand has stride 0 along the dims that it repeats: broadcast_strides.",
+            gives=without_broadcasting,
+            when=parallel.or_outside(without_broadcasting),
+            check=ZIP,
+        ),
+        Mistake(
+            "one array for indices is shared by all iterations",
+            "It was made before the loop, so there is one, and threads overwrite each other's index. A few numbers in local "
+            "variables need no array.",
+            when=of_kind("race on a buffer"),
+        ),
+        Mistake(
+            "an array is made in each iteration",
+            "Local variables, or a helper that works a place out number by number, need no memory.",
+            when=of_kind("allocation"),
+        ),
+        Mistake(
+            "the loop is a range, and runs on one core",
+            "parallel=True allows Numba to share out loops; prange says which.",
+            when=of_kind("serial"),
+        ),
+        Mistake(
+            "the inner loop is shared out, and not the outer one",
+            "Threads start once for each prange that begins. Begin once: prange outside, range inside.",
+            when=lambda w: w.kind in ("inner loop", "carried"),
+        ),
+        Mistake(
+            "the storage is taken out of its tuple inside the loop",
+            "Numba hands a prange loop copies of what a tuple holds. `to = out.storage` before the loop, then `to[...] =`.",
+            when=of_kind("lost"),
+        ),
+        Mistake(
+            "the running value of the fold is kept in the output",
+            "A local variable is a register; each step through out is a load and a store.",
+            when=of_kind("memory"),
+        ),
+        Mistake(
+            "every element works out where it lies, though all lie side by side",
+            "Ask is_row_major once, before the loop; place_of divides once for each dim of each element.",
+            when=of_kind("slow path"),
+        ),
+    ),
+    allows=frozenset({"numba", "numpy"}),
+)
+
+
+def each_written_once(student: Any) -> None:
+    """Each of the three stores an element once, and reads none of the output."""
+    for slot in SLOTS:
+        for case in parallel.typical(slot)[:2]:
+            parallel.writes_once(student, slot, parallel.copied(case), told(case))

@@ -1,0 +1,273 @@
+"""Task 3.2: the product of matrices on all cores."""
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from .. import compiled, counted, oracle, parallel
+from ..cases import fresh, strided_like
+from ..check import agreement
+from ..draw import rows
+from ..loops import in_words
+from ..strided import Strided
+from ..student import Student
+from ..task import Check, Mistake, Task, Wrong
+
+SLOT = "parallel_matmul"
+PRODUCT = "every product is summed, for operands of any layout, batched and broadcast"
+BATCHES = [
+    ((), (), ()),
+    ((2,), (2,), (2,)),
+    ((3,), (1,), (3,)),
+    ((3,), (3,), (1,)),
+    ((2,), (2,), ()),
+    ((2, 3), (2, 1), (3,)),
+]
+Case = tuple[Strided, Strided, Strided]
+
+
+def products() -> Any:
+    """(out, a, b): batches that are equal or broadcast, layouts of all kinds, an inner size of 0 too."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def case(draw: Any) -> Case:
+        batch, of_a, of_b = draw(st.sampled_from(BATCHES))
+        m, n, k = draw(st.integers(1, 4)), draw(st.integers(1, 5)), draw(st.integers(0, 4))
+        a, b = strided_like(draw, (*of_a, m, k)), strided_like(draw, (*of_b, k, n), start=-7)
+        out = draw(st.booleans()) and strided_like(draw, (*batch, m, n))
+        return parallel.empty_like(out or fresh((*batch, m, n))), a, b
+
+    return case()
+
+
+def answer(function: Any, case: Case) -> np.ndarray[Any, Any]:
+    """The whole storage of the output, over a copy of the case."""
+    out = parallel.empty_like(case[0])
+    function(out, *case[1:])
+    return out.storage
+
+
+def told(case: Case) -> str:
+    """A case in words."""
+    return "; ".join(f"{name} {in_words(x)}" for name, x in zip(("out", "a", "b"), case, strict=True))
+
+
+def drawing(case: Case, got: Any, expected: Any) -> list[str]:
+    """Both operands, the output's storage as it should be, and as it is."""
+    _, a, b = case
+    return [*rows(a.array(), "a"), *rows(b.array(), "b"), *rows(expected, "expected"), *rows(got, "got")]
+
+
+def of_sizes(m: int, k: int, n: int, batch: tuple[int, ...] = ()) -> Case:
+    """Row-major operands; those of b are broadcast over the batch."""
+    return fresh((*batch, m, n)), parallel.row_major((*batch, m, k)), parallel.row_major((k, n), -7)
+
+
+def run(student: Student, case: Case) -> counted.Record:
+    """A run in Python, counted."""
+    return counted.run(student, SLOT, parallel.empty_like(case[0]), *case[1:])
+
+
+def ready(student: Student) -> compiled.Compiled:
+    """The product, compiled."""
+    return compiled.compiled(student, SLOT, *of_sizes(2, 3, 4, (2,)))
+
+
+def no_races(student: Student) -> None:
+    """No two iterations of a prange have to do with one cell."""
+    for case in (of_sizes(3, 4, 5), of_sizes(3, 4, 5, (2,))):
+        counted.no_races(SLOT, run(student, case), told(case))
+
+
+def compiles_in_parallel(student: Student) -> None:
+    """Numba takes it, and all outputs are written in a loop that is shared out."""
+    compiled.is_parallel(student, SLOT, ready(student))
+    case = of_sizes(3, 4, 5, (2,))
+    counted.all_shared_out(SLOT, run(student, case), told(case))
+
+
+def same_compiled(student: Student) -> None:
+    """Compiled, it gives what it gives in Python."""
+    turned = parallel.turned(parallel.row_major((40, 33)))
+    cases = [
+        of_sizes(3, 4, 5),
+        of_sizes(33, 65, 129),
+        of_sizes(7, 8, 9, (2, 3)),
+        (fresh((33, 5)), turned, of_sizes(1, 40, 5)[2]),
+    ]
+    found = ready(student)
+    for case in cases:
+        expected = answer(oracle.function(SLOT), case)
+        parallel.differs(SLOT, expected, answer(found.call, case), told(case))
+
+
+def no_memory(student: Student) -> None:
+    """No array as large as the problem, and none in the loops."""
+    few, many = [max(run(student, of_sizes(*sizes)).made, default=0) for sizes in ((3, 4, 5), (6, 8, 10))]
+    if many > few:
+        raise Wrong(
+            f"{SLOT} makes an array of {few} elements for sizes 3, 4, 5, and of {many} for 6, 8, 10; a product needs no "
+            "more memory than its operands and its output",
+            kind="intermediate",
+        )
+    found, cases = ready(student), {n: of_sizes(n // 10, 10, 10) for n in (20, 2000)}
+    found.call(*cases[20])
+    compiled.takes_no_memory(SLOT, lambda n: found.call(*cases[n]), (20, 2000))
+
+
+def each_once(student: Student) -> None:
+    """Each output is written once, each product read once, and the innermost loop works out no index."""
+    case = of_sizes(3, 4, 5, (2,))
+    record = parallel.writes_once(student, SLOT, case, told(case))
+    products = prod(case[0].shape) * 4
+    for name in ("a.storage", "b.storage"):
+        if record.reads[name] > products:
+            raise Wrong(
+                f"{SLOT}: {record.reads[name]} elements of {name[0]} are read for {products} products",
+                told=told(case),
+                kind="reads",
+            )
+
+
+def steps_along(student: Student) -> None:
+    """Sizes and strides are read as often for a long inner dim as for a short one."""
+    short, long = [run(student, of_sizes(3, k, 5)).reads for k in (4, 40)]
+    few, many = [reads["shape"] + reads["strides"] for reads in (short, long)]
+    if many > few:
+        raise Wrong(
+            f"{SLOT}: sizes and strides are read {few} times for sums of 4 products, and {many} times for sums of 40; the "
+            "innermost loop needs no index, only a step for each operand",
+            kind="slow path",
+        )
+
+
+def with_batches_as_they_are(case: Case) -> np.ndarray[Any, Any]:
+    """By somebody who reads the batches of both operands with their own strides."""
+    out, a, b = case
+    found = parallel.empty_like(out)
+    for index in np.ndindex(out.shape):
+        total = 0.0
+        for k in range(a.shape[-1]):
+            cells = [at(a, (*index[:-2], index[-2], k)), at(b, (*index[:-2], k, index[-1]))]
+            total += cells[0] * cells[1]
+        found.array()[index] = total
+    return found.storage
+
+
+def at(x: Strided, index: tuple[int, ...]) -> float:
+    """The element at the end of an index, read with the strides as they are."""
+    place = x.offset + sum(i * s for i, s in zip(index[len(index) - len(x.shape) :], x.strides, strict=True))
+    if not 0 <= place < len(x.storage):
+        raise IndexError(place)
+    return float(x.storage[place])
+
+
+def with_b_turned(case: Case) -> np.ndarray[Any, Any]:
+    """By somebody who reads b by its columns."""
+    out, a, b = case
+    return within(out, a, b._replace(strides=(*b.strides[:-2], b.strides[-1], b.strides[-2])))
+
+
+def without_offsets(case: Case) -> np.ndarray[Any, Any]:
+    """By somebody who begins at the start of each operand's storage."""
+    out, a, b = case
+    return within(out, a._replace(offset=0), b._replace(offset=0))
+
+
+def within(out: Strided, a: Strided, b: Strided) -> np.ndarray[Any, Any]:
+    """The product, if every element of the operands lies in its storage."""
+    for x in (a, b):
+        reach = [(n - 1) * s for n, s in zip(x.shape, x.strides, strict=True)]
+        first, last = [x.offset + sum(pick(r, 0) for r in reach) for pick in (min, max)]
+        if 0 not in x.shape and not 0 <= first <= last < len(x.storage):
+            raise IndexError(first, last)
+    return answer(oracle.function(SLOT), (out, a, b))
+
+
+TASK = Task(
+    id="3.2",
+    title="Parallel matrix product",
+    file="parallel.py",
+    slots=(SLOT,),
+    points=6,
+    text=(
+        "Write the product of matrices over strides: dims before the last two are a batch, and are broadcast. Without a "
+        "tensor of all products in between, without an allocation in a loop; the outermost loop is shared out over the "
+        "cores, and a sum is kept in a local variable until it is complete."
+    ),
+    hints=(
+        "One iteration of prange is one row of one matrix of the batch: enough for a thread, and nobody else writes it.",
+        "prange over batches x rows; which batch, which row; the places where the row of a, the matrix of b and the row of "
+        "out begin. Then for each column, and for each k: total += a's element * b's element, each a step further on.",
+        "docs/course/3.2-parallel-matmul.md; minifuse/backends/parallel/product.py is what the library does.",
+    ),
+    reads=("docs/course/3.2-parallel-matmul.md", "minifuse/backends/python.py"),
+    checks=(
+        agreement(
+            PRODUCT,
+            products,
+            lambda s, c: answer(lambda *given: counted.run(s, SLOT, *given), c),
+            lambda c: answer(oracle.function(SLOT), c),
+            told=told,
+            draw=drawing,
+            link=lambda c: "matmul",
+        ),
+        Check("no two iterations of a prange meet at one cell", lambda s, e: no_races(s)),
+        Check("Numba compiles it, and shares out the outermost loop", lambda s, e: compiles_in_parallel(s)),
+        Check("compiled, it gives the same", lambda s, e: same_compiled(s)),
+        Check("no tensor in between, no memory taken in the loops", lambda s, e: no_memory(s)),
+        Check("each output is written once, when its sum is complete", lambda s, e: each_once(s)),
+        Check("the innermost loop works out no index", lambda s, e: steps_along(s)),
+    ),
+    mistakes=(
+        Mistake(
+            "the batch of an operand is read with its own strides, though it is broadcast",
+            "A batch of size 1, or none at all, stands still: broadcast_strides gives it stride 0.",
+            gives=with_batches_as_they_are,
+            when=parallel.or_outside(with_batches_as_they_are),
+            check=PRODUCT,
+        ),
+        Mistake(
+            "the last two strides of b are swapped",
+            "b[k, n] lies at k * strides[-2] + n * strides[-1]: a column of b goes down in steps of strides[-2].",
+            gives=with_b_turned,
+            when=parallel.or_outside(with_b_turned),
+            check=PRODUCT,
+        ),
+        Mistake(
+            "the offsets of the operands are left out",
+            "A view may begin anywhere in its storage; place_of takes an offset.",
+            gives=without_offsets,
+            when=parallel.or_outside(without_offsets),
+            check=PRODUCT,
+        ),
+        Mistake(
+            "the sum is kept in the output",
+            "out[...] += is a load and a store for each product; a local variable is a register.",
+            when=lambda w: w.kind == "memory",
+        ),
+        Mistake(
+            "all products are stored before they are summed",
+            "M * N * K numbers are never needed at once. Sum as you go.",
+            when=lambda w: w.kind == "intermediate",
+        ),
+        Mistake(
+            "an array is made in each iteration",
+            "Places are numbers; local variables hold them.",
+            when=lambda w: w.kind == "allocation",
+        ),
+        Mistake(
+            "the sum over k is what is shared out",
+            "Two threads would add to one number, and threads would start anew for each output. prange over rows.",
+            when=lambda w: w.kind in ("inner loop", "race"),
+        ),
+        Mistake(
+            "each product works out its places anew",
+            "Only k changes in the innermost loop: the place in a grows by strides[-1], that in b by strides[-2].",
+            when=lambda w: w.kind == "slow path",
+        ),
+    ),
+    allows=frozenset({"numba", "numpy"}),
+)

@@ -1,0 +1,328 @@
+"""Task 3.3: map, zip and reduce as CUDA kernels."""
+
+from collections.abc import Callable
+from functools import cache, partial
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import oracle, simulated
+from ..loops import FUNCTIONS, in_words
+from ..oracle.module3 import THREADS
+from ..parallel import empty_like, flipped, gapped, row_major, turned
+from ..strided import Strided
+from ..student import Student
+from ..task import Check, Mistake, Task, Wrong
+
+SIZES = (1, 31, 32, 33, 129)
+
+
+class Case(NamedTuple):
+    """One launch of a kernel: its function's name, its arguments, and how many threads."""
+
+    slot: str
+    fn: str
+    arguments: tuple[Any, ...]
+    """out first."""
+    grid: int
+    block: int
+
+    @property
+    def out(self) -> Any:
+        """The output: a tensor, or a flat array."""
+        return self.arguments[0]
+
+    def told(self) -> str:
+        """In words."""
+        parts = [f"fn = {self.fn}"] if self.fn else []
+        for name, x in zip(("out", "a", "b"), self.arguments, strict=False):
+            if isinstance(x, Strided | np.ndarray):
+                parts.append(f"{name} {in_words(x)}" if isinstance(x, Strided) else f"{name} of {len(x)} elements")
+        if self.slot == "cuda_reduce":
+            parts.append(f"dim {self.arguments[2]}, start {self.arguments[3]}")
+        return "; ".join([*parts, simulated.told_launch(self.grid, self.block)])
+
+    def fresh(self) -> tuple[Any, ...]:
+        """The arguments, with an output that is not yet written."""
+        out = empty_like(self.out) if isinstance(self.out, Strided) else np.full(len(self.out), np.nan)
+        return out, *self.arguments[1:]
+
+    def kernel(self, student: Student) -> Any:
+        """The student's kernel for it."""
+        made = student.raw(self.slot)
+        if not self.fn:
+            return made
+        kernel = made(FUNCTIONS[self.fn])
+        if not callable(kernel):
+            raise Wrong(
+                f"{self.slot} gives {kernel}; it defines the kernel, and returns it: return kernel", kind="no kernel"
+            )
+        return kernel
+
+    def launch(self, student: Student) -> simulated.Launch:
+        """For a GPU to do again."""
+        return simulated.Launch(self.slot, partial(self.kernel, student), self.grid, self.block, self.fresh())
+
+    def expected(self) -> np.ndarray[Any, Any]:
+        """The storage of the output, as the judge leaves it."""
+        given = self.fresh()
+        judge = oracle.function(self.slot)
+        (judge(FUNCTIONS[self.fn]) if self.fn else judge)(*given)
+        return memory(given[0])
+
+
+def memory(out: Any) -> np.ndarray[Any, Any]:
+    """The flat storage of an output."""
+    return out.storage if isinstance(out, Strided) else out
+
+
+def exact(x: Strided) -> Strided:
+    """A row-major tensor whose storage ends with its last element, so that what reads further is outside."""
+    return x._replace(storage=x.storage[x.offset : x.offset + prod(x.shape)].copy(), offset=0)
+
+
+def of_map(out: Strided, a: Strided, block: int) -> Case:
+    """A launch of map."""
+    return Case("cuda_map", "x + 1", (out, a), simulated.blocks(prod(out.shape), block), block)
+
+
+def of_zip(out: Strided, a: Strided, b: Strided, block: int) -> Case:
+    """A launch of zip, whose operands get stride 0 along the dims that they repeat."""
+    spread = [read_as(x, out.shape) for x in (a, b)]
+    return Case("cuda_zip", "10 * x + y", (out, *spread), simulated.blocks(prod(out.shape), block), block)
+
+
+def read_as(x: Strided, shape: tuple[int, ...]) -> Strided:
+    """A tensor with the strides with which it is read in a larger shape."""
+    size = x.storage.itemsize
+    if not x.shape:
+        return x._replace(shape=shape, strides=(0,) * len(shape))
+    steps = np.broadcast_to(x.array(), shape).strides
+    return x._replace(shape=shape, strides=tuple(s // size for s in steps))
+
+
+def of_reduce(a: Strided, dim: int, fn: str = "x + y") -> Case:
+    """A launch of reduce, a block for each output."""
+    out = exact(row_major([1 if d == dim else n for d, n in enumerate(a.shape)]))
+    start = 0.0 if fn == "x + y" else -np.inf
+    return Case("cuda_reduce", fn, (out, a, dim, start), prod(out.shape), THREADS)
+
+
+def of_sum(size: int) -> Case:
+    """A launch of the warm-up."""
+    grid = simulated.blocks(size, THREADS)
+    return Case("cuda_block_sum", "", (np.zeros(grid), np.arange(1.0, size + 1)), grid, THREADS)
+
+
+@cache
+def cases(slot: str) -> list[Case]:
+    """Launches of a slot, those that are plain first: sizes beside those of warps and blocks, layouts of all kinds."""
+    flat = [exact(row_major((n,))) for n in SIZES]
+    if slot == "cuda_map":
+        found = [of_map(x, x, 32) for x in flat]
+        found += [of_map(exact(row_major((3, n))), turned(exact(row_major((n, 3)))), 64) for n in (5, 43)]
+        return [*found, of_map(gapped((3, 4, 5)), flipped(gapped((3, 4, 5))), 32)]
+    if slot == "cuda_zip":
+        others = [exact(row_major((n,), 101)) for n in SIZES]
+        found = [of_zip(x, x, y, 32) for x, y in zip(flat, others, strict=True)]
+        found.append(of_zip(exact(row_major((3, 43))), turned(exact(row_major((43, 3)))), exact(row_major((3, 1), 101)), 64))
+        return [*found, of_zip(gapped((3, 4, 5)), row_major((4, 1)), row_major((), 101), 32)]
+    if slot == "cuda_block_sum":
+        return [of_sum(n) for n in (THREADS, 1, 31, 33, 65, 2 * THREADS, 129)]
+    layouts = [((2, THREADS), 1), ((3, 5), 0), ((1,), 0), ((129,), 0), ((2, 65, 3), 1)]
+    tensors = [(row_major(shape, -500), dim) for shape, dim in layouts]
+    tensors += [(flipped(gapped((3, 33), -500)), 0), (turned(gapped((33, 3), -500)), 1)]
+    return [of_reduce(a, dim, fn) for a, dim in tensors for fn in ("x + y", "max(x, y)")]
+
+
+SLOTS = ("cuda_map", "cuda_zip", "cuda_block_sum", "cuda_reduce")
+
+
+def launched(student: Student, case: Case) -> Any:
+    """A launch that is recorded, and gave what it should."""
+    given, expected, told = case.fresh(), case.expected(), case.told()
+    found = simulated.trace(student, case.slot, case.kernel(student), case.grid, case.block, *given, told=told)
+    got = memory(given[0])
+    simulated.written(got, expected, case.slot, told, simulated.told_launch(case.grid, case.block))
+    if not np.allclose(got, expected, equal_nan=True):
+        raise Wrong(simulated.differs(case.slot, expected, got), case=case, told=told, expected=expected, got=got)
+    return found
+
+
+def is_right(slot: str) -> Callable[[Student, Any], None]:
+    """All launches of a slot, until one is wrong."""
+
+    def run(student: Student, effort: Any) -> None:
+        for case in cases(slot):
+            try:
+                launched(student, case)
+            except Wrong as wrong:
+                wrong.case = case
+                raise
+
+    return run
+
+
+def reads_once(student: Student, effort: Any) -> None:
+    """Global memory is asked once for each element of an operand, and once for each of the output."""
+    launches = []
+    for slot in SLOTS:
+        for case in cases(slot)[:4]:
+            found, told = launched(student, case), case.told()
+            for name, x in zip(("a", "b"), case.arguments[1:], strict=False):
+                if isinstance(x, Strided | np.ndarray):
+                    simulated.reads_at_most(student, slot, found, name, 1, "since one thread needs it", told)
+            simulated.writes_once(student, slot, found, prod(case.out.shape), told)
+            shares(student, case, found)
+            launches.append((case.launch(student), case.expected()))
+    if note := simulated.note_of_gpu(launches):
+        student.notes.append(note)
+
+
+def shares(student: Student, case: Case, found: Any) -> None:
+    """A fold is shared out: no thread reads more than its part."""
+    from ...simt.record import LOAD
+
+    if case.slot not in ("cuda_reduce", "cuda_block_sum"):
+        return
+    events = found.events
+    rows = [k for k, info in enumerate(found.arrays) if info.name.split("[")[0] == "a"]
+    threads = (events.block * THREADS + events.thread)[np.isin(events.array, rows) & (events.kind == LOAD)]
+    most = int(np.bincount(threads).max(initial=0))
+    length = case.arguments[1].shape[case.arguments[2]] if case.fn else THREADS
+    part = -(-length // THREADS)
+    if most > part:
+        raise Wrong(
+            f"{case.slot}: one thread reads {most} elements of {length}, though there are {THREADS} threads in the block: "
+            f"{part} each {'is' if part == 1 else 'are'} enough",
+            told=case.told(),
+            lines=simulated.line_of_loads(student, found, "a"),
+            kind="one thread",
+        )
+
+
+def part_only(case: Case) -> np.ndarray[Any, Any]:
+    """Reduce by somebody whose threads read one element each, however many there are."""
+    out, a, dim, start = case.fresh()
+    array = np.take(a.array(), range(min(a.shape[dim], THREADS)), axis=dim)
+    cut = row_major(array.shape)
+    cut.array()[...] = array
+    oracle.function("cuda_reduce")(FUNCTIONS[case.fn])(out, cut, dim, start)
+    return memory(out)
+
+
+def from_zero(case: Case) -> np.ndarray[Any, Any]:
+    """Reduce by somebody whose threads begin with 0."""
+    out, a, dim, _ = case.fresh()
+    oracle.function("cuda_reduce")(FUNCTIONS[case.fn])(out, a, dim, 0.0)
+    return memory(out)
+
+
+def number_as_place(case: Case) -> np.ndarray[Any, Any]:
+    """Map by somebody who takes the number of a thread for a place in both storages."""
+    out, a = case.fresh()
+    size = prod(out.shape)
+    out.storage[:size] = a.storage[:size] + 1
+    return memory(out)
+
+
+def is_full(wrong: Wrong) -> bool:
+    """Whether all threads of all blocks have an element, in a launch of the block sum."""
+    return slot_of(wrong) == "cuda_block_sum" and len(wrong.case.arguments[1]) % THREADS == 0
+
+
+def slot_of(wrong: Wrong) -> str:
+    """Whose launch it was; "" where it was none."""
+    return wrong.case.slot if isinstance(wrong.case, Case) else ""
+
+
+RIGHT = {
+    "cuda_map": "map: each element by one thread, whatever the size and the layout",
+    "cuda_zip": "zip: the same with two operands, some of stride 0",
+    "cuda_block_sum": "block sum: shared memory, barriers, a last block that is not full",
+    "cuda_reduce": "reduce: a block for each output, and a dim of any length",
+}
+
+TASK = Task(
+    id="3.3",
+    title="CUDA map, zip, reduce",
+    file="kernels.py",
+    slots=SLOTS,
+    points=8,
+    text=(
+        "Write what one thread does. In map and zip a thread makes one element, and threads past the end do nothing. "
+        "cuda_block_sum is for practice: a block reads its elements into shared memory and adds them in pairs, with a "
+        "barrier between two steps. cuda_reduce does the same for a dim of any length: each thread first folds every "
+        "THREADS-th element on its own."
+    ),
+    hints=(
+        "All threads run the same lines; they differ in threadIdx and blockIdx alone. So first find out which element is "
+        "this thread's, and whether there is one.",
+        "map: k = cuda.grid(1); if k < size: read at place_of(k, ...), apply fn, write. Sum: shared[t] = element, or what "
+        "changes nothing; barrier; half the block adds the other half, barrier, a quarter, barrier, ...; thread 0 writes.",
+        "docs/course/3.3-cuda-map-zip-reduce.md has a kernel that prints; docs/guide/simulator.md explains each verdict.",
+    ),
+    reads=("docs/course/3.3-cuda-map-zip-reduce.md", "docs/guide/simulator.md"),
+    checks=(
+        *[Check(RIGHT[slot], is_right(slot)) for slot in SLOTS],
+        Check("each element is read once, each output written once, by all threads of a block together", reads_once),
+    ),
+    mistakes=(
+        Mistake(
+            "the guard is missing",
+            "The last block has threads past the end. They too run every line, unless an `if` keeps them away.",
+            when=lambda w: w.kind == "OutOfBoundsError",
+        ),
+        Mistake(
+            "each block does the work of the first",
+            "threadIdx counts within a block. blockIdx.x * blockDim.x + threadIdx.x, or cuda.grid(1), counts all threads.",
+            when=lambda w: w.kind == "RaceError" and slot_of(w) in ("cuda_map", "cuda_zip") and w.case.grid > 1,
+        ),
+        Mistake(
+            "the number of a thread is taken for a place in the storages",
+            "Thread k has element k in row-major order; where that lies, each operand's strides and offset say: place_of.",
+            gives=number_as_place,
+            check=RIGHT["cuda_map"],
+        ),
+        Mistake(
+            "nothing waits between filling shared memory and reading it",
+            "Warps of a block run at their own pace: cuda.syncthreads() holds all until the last has come.",
+            when=lambda w: w.kind == "UninitializedReadError" and is_full(w),
+        ),
+        Mistake(
+            "nothing waits between the steps of the sum",
+            "The next step reads what other threads have just added: a barrier at the end of each step, for all threads.",
+            when=lambda w: w.kind == "RaceError" and is_full(w),
+        ),
+        Mistake(
+            "a barrier stands where not all threads come by",
+            "cuda.syncthreads() waits for every thread of the block. Put it behind the `if`, not into it, and let threads "
+            "past the end come along with nothing to do instead of leaving.",
+            when=lambda w: w.kind == "BarrierError",
+        ),
+        Mistake(
+            "threads past the end leave their cell of shared memory empty",
+            "The sum reads all cells: those without an element need what changes nothing.",
+            when=lambda w: w.kind == "UninitializedReadError" and slot_of(w) == "cuda_block_sum" and not is_full(w),
+        ),
+        Mistake(
+            "a dim longer than a block is cut off",
+            "A thread takes every THREADS-th element: for i in range(t, length, THREADS).",
+            gives=part_only,
+            check=RIGHT["cuda_reduce"],
+        ),
+        Mistake(
+            "threads begin with 0, and not with start",
+            "0 changes nothing in a sum. In a maximum of negative numbers it does.",
+            gives=from_zero,
+            check=RIGHT["cuda_reduce"],
+        ),
+        Mistake(
+            "one thread does the work of its block",
+            "The others wait, and so do you. Share out the elements, then combine what the threads have.",
+            when=lambda w: w.kind == "one thread",
+        ),
+    ),
+    allows=frozenset({"numba", "minifuse.simt"}),
+)

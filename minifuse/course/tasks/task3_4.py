@@ -1,0 +1,251 @@
+"""Task 3.4: the product of matrices as a CUDA kernel, in tiles of shared memory."""
+
+from functools import cache, partial
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import oracle, simulated
+from ..draw import rows
+from ..loops import in_words
+from ..oracle.module3 import TILE
+from ..parallel import empty_like, flipped, gapped, row_major
+from ..strided import Strided
+from ..student import Student
+from ..task import Check, Mistake, Task, Wrong
+
+ONE, MANY = "cuda_one_block_matmul", "cuda_matmul"
+PRACTICE = "one block: both matrices in shared memory, sizes up to a tile"
+TILES = "tiles: every product is summed, whatever the sizes, layouts and batches"
+
+
+class Case(NamedTuple):
+    """One launch: whose, with what, in how many blocks."""
+
+    slot: str
+    arguments: tuple[Any, Any, Any]
+    grid: tuple[int, int, int]
+
+    def told(self) -> str:
+        """In words."""
+        told = [
+            f"{name} {in_words(x)}" if isinstance(x, Strided) else f"{name} of shape {x.shape}"
+            for name, x in zip(("out", "a", "b"), self.arguments, strict=True)
+        ]
+        return "; ".join([*told, f"{self.grid} blocks of {TILE} x {TILE} threads"])
+
+    def fresh(self) -> tuple[Any, Any, Any]:
+        """The arguments, with an output that is not yet written."""
+        out, a, b = self.arguments
+        return (empty_like(out) if isinstance(out, Strided) else np.full(out.shape, np.nan)), a, b
+
+    def launch(self, student: Student) -> simulated.Launch:
+        """For a GPU to do again."""
+        return simulated.Launch(self.slot, partial(student.raw, self.slot), self.grid, (TILE, TILE), self.fresh())
+
+    def expected(self) -> np.ndarray[Any, Any]:
+        """What the judge writes."""
+        given = self.fresh()
+        oracle.function(self.slot)(*given)
+        return memory(given[0])
+
+
+def memory(out: Any) -> np.ndarray[Any, Any]:
+    """The storage of an output, flat."""
+    return out.storage if isinstance(out, Strided) else out.reshape(-1)
+
+
+def tight(shape: tuple[int, ...], start: int = 1) -> Strided:
+    """A row-major tensor whose storage ends with its last element."""
+    made = row_major(shape, start)
+    return made._replace(storage=made.storage[: prod(shape)].copy())
+
+
+def of_tiles(a: Strided, b: Strided, out: Strided | None = None) -> Case:
+    """A launch with as many tiles as it takes."""
+    batch, m, n = max(a.shape[0], b.shape[0]), a.shape[1], b.shape[2]
+    return Case(MANY, (out or tight((batch, m, n)), a, b), (simulated.blocks(n, TILE), simulated.blocks(m, TILE), batch))
+
+
+def across(x: Strided) -> Strided:
+    """The same storage with the last two dims exchanged."""
+    (z, m, n), (s, r, c) = x.shape, x.strides
+    return x._replace(shape=(z, n, m), strides=(s, c, r))
+
+
+@cache
+def cases(slot: str) -> list[Case]:
+    """Launches of a slot: whole tiles first, then sizes that are no multiple, then layouts and batches."""
+    if slot == ONE:
+        sizes = (TILE, 1, 3, TILE - 1)
+        made = [[np.arange(first, first + n * n * 1.0).reshape(n, n) for first in (1, -7)] for n in sizes]
+        return [Case(ONE, (np.zeros_like(a), a, b), (1, 1, 1)) for a, b in made]
+    t = TILE
+    return [
+        of_tiles(tight((1, t, t)), tight((1, t, t), -7)),
+        of_tiles(tight((1, t, 2 * t)), tight((1, 2 * t, t), -7)),
+        of_tiles(tight((1, 2 * t, t)), tight((1, t, 3 * t), -7)),
+        of_tiles(tight((1, 3, 2)), tight((1, 2, 5), -7)),
+        of_tiles(tight((1, t + 1, t + 3)), tight((1, t + 3, t + 2), -7)),
+        of_tiles(across(tight((1, 5, t + 1))), flipped(gapped((1, 5, 3), -7)), gapped((1, t + 1, 3))),
+        of_tiles(tight((2, 3, 4)), tight((2, 4, 5), -7)),
+        of_tiles(tight((1, 3, 4)), tight((2, 4, 5), -7)),
+        of_tiles(tight((3, t - 1, 4)), tight((1, 4, t + 1), -7)),
+    ]
+
+
+def launched(student: Student, case: Case) -> Any:
+    """A launch that is recorded, and gave what it should."""
+    given, expected, told = case.fresh(), case.expected(), case.told()
+    block = (TILE, TILE)
+    found = simulated.trace(student, case.slot, student.raw(case.slot), case.grid, block, *given, told=told)
+    got = memory(given[0])
+    simulated.written(got, expected, case.slot, told, simulated.told_launch(case.grid, block))
+    if not np.allclose(got, expected, equal_nan=True):
+        drawn = [*rows(array_of(case.arguments[1]), "a"), *rows(array_of(case.arguments[2]), "b")]
+        drawn += [*rows(expected, "expected"), *rows(got, "got")]
+        said = simulated.differs(case.slot, expected, got)
+        raise Wrong(said, told=told, expected=expected, got=got, drawing=drawn, link="matmul")
+    return found
+
+
+def array_of(x: Any) -> np.ndarray[Any, Any]:
+    """An operand as NumPy sees it."""
+    return x.array() if isinstance(x, Strided) else x
+
+
+def is_right(slot: str) -> Any:
+    """All launches of a slot, until one is wrong."""
+
+    def run(student: Student, effort: Any) -> None:
+        for case in cases(slot):
+            try:
+                launched(student, case)
+            except Wrong as wrong:
+                wrong.case = case
+                raise
+
+    return run
+
+
+def reads_once_a_tile(student: Student, effort: Any) -> None:
+    """Global memory is asked once for each cell and tile of the output that needs it."""
+    launches = []
+    for slot in (ONE, MANY):
+        for case in cases(slot)[:5]:
+            found, told = launched(student, case), case.told()
+            across, down, _ = case.grid
+            why = "by each tile of out that needs it: then it lies in shared memory, where the whole block reads it"
+            simulated.reads_at_most(student, slot, found, "a", across, why, told)
+            simulated.reads_at_most(student, slot, found, "b", down, why, told)
+            out = case.arguments[0]
+            simulated.writes_once(student, slot, found, prod(out.shape), told)
+            launches.append((case.launch(student), case.expected()))
+    if note := simulated.note_of_gpu(launches):
+        student.notes.append(note)
+
+
+def with_a_tile_turned(case: Case) -> np.ndarray[Any, Any]:
+    """By somebody who exchanges the two indices of the tile of b."""
+    out, a, b = case.fresh()
+    if case.slot != MANY or any(n % TILE for n in (*a.shape[1:], *b.shape[1:])):
+        raise ValueError(case)
+    z, k, n = b.shape
+    tiles = b.array().reshape(z, k // TILE, TILE, n // TILE, TILE).swapaxes(2, 4)
+    turned = tight(b.shape)
+    turned.array()[...] = tiles.reshape(b.shape)
+    oracle.function(MANY)(out, a, turned)
+    return memory(out)
+
+
+def is_whole(wrong: Wrong) -> bool:
+    """Whether a launch has nothing but whole tiles."""
+    if not isinstance(wrong.case, Case):
+        return False
+    return not any(n % TILE for x in wrong.case.arguments for n in x.shape[-2:])
+
+
+def is_repeated(wrong: Wrong) -> bool:
+    """Whether a launch has operands of different batches."""
+    if not isinstance(wrong.case, Case) or wrong.case.slot != MANY:
+        return False
+    _, a, b = wrong.case.arguments
+    return bool(a.shape[0] != b.shape[0])
+
+
+TASK = Task(
+    id="3.4",
+    title="CUDA matrix product in tiles",
+    file="kernels.py",
+    slots=(ONE, MANY),
+    points=8,
+    text=(
+        "First for practice: matrices no larger than a block, both read into shared memory once. Then for any size: a block "
+        "makes one tile of the output. It walks along the inner dim tile by tile: read a tile of a and one of b into shared "
+        "memory, wait, add their products, wait. Past the edges a tile is filled with 0."
+    ),
+    hints=(
+        "A cell of a is needed for a whole row of the output. From global memory each thread would ask for it again; from a "
+        "tile the block reads it once, and every thread of the tile's row uses it.",
+        "row, col from blockIdx and threadIdx; total = 0. For each tile along k: every thread fills one cell of each tile, "
+        "with 0 outside; barrier; total += tile_a[ty, n] * tile_b[n, tx] for all n; barrier. In the end, if row and col are "
+        "inside, write total.",
+        "docs/course/3.4-cuda-matmul.md; docs/guide/simulator.md has four broken products and what is said of them.",
+    ),
+    reads=("docs/course/3.4-cuda-matmul.md", "docs/guide/simulator.md"),
+    checks=(
+        Check(PRACTICE, is_right(ONE)),
+        Check(TILES, is_right(MANY)),
+        Check("each cell of a and b is read once for each tile, each cell of out written once", reads_once_a_tile),
+    ),
+    mistakes=(
+        Mistake(
+            "nothing waits until the tiles are full",
+            "Other threads fill the cells that this one is about to read: a barrier between filling and using.",
+            when=lambda w: w.kind == "UninitializedReadError" and is_whole(w),
+        ),
+        Mistake(
+            "nothing waits until the tiles have been used",
+            "The fast threads fill the next tiles while slow ones still read these: a barrier at the end of each step too.",
+            when=lambda w: w.kind == "RaceError",
+        ),
+        Mistake(
+            "cells of a tile past the edge stay empty",
+            "Every thread takes part in every product of the tile. What lies outside of a or b is 0, and changes no sum.",
+            when=lambda w: w.kind == "UninitializedReadError" and not is_whole(w),
+        ),
+        Mistake(
+            "a batch of size 1 is not repeated",
+            "blockIdx.z counts matrices of the output. An operand with only one gives the same one each time.",
+            when=lambda w: w.kind == "OutOfBoundsError" and is_repeated(w),
+        ),
+        Mistake(
+            "the guard is missing where sizes are no multiple of a tile",
+            "The tiles at the edges reach past the matrix: row, col and k have a limit each, in loads and in the store.",
+            when=lambda w: w.kind == "OutOfBoundsError",
+        ),
+        Mistake(
+            "threads past the edge leave before a barrier",
+            "cuda.syncthreads() waits for every thread of the block. Guard the loads and the store; let the thread stay.",
+            when=lambda w: w.kind == "BarrierError",
+        ),
+        Mistake(
+            "the indices of a tile are exchanged",
+            "threadIdx.x runs along a row: it is the second index of a tile. Row n of tile_b is read as tile_b[n, tx].",
+            gives=with_a_tile_turned,
+            check=TILES,
+        ),
+        Mistake(
+            "each thread reads its row and its column from global memory",
+            "That is right, and TILE times as much to read. One load a thread and tile, then shared memory.",
+            when=lambda w: w.kind == "extra reads",
+        ),
+        Mistake(
+            "the sum is kept in the output",
+            "Global memory is far away; total is a register.",
+            when=lambda w: w.kind == "extra writes",
+        ),
+    ),
+    allows=frozenset({"numba", "minifuse.simt"}),
+)

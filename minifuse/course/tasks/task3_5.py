@@ -1,0 +1,188 @@
+"""Task 3.5: speed on this machine."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import compiled, counted, oracle, simulated, speed
+from ..check import raised
+from ..student import Student
+from ..task import Check, Mistake, Task, Wrong
+
+CHAIN, SUMS, PRODUCT = SLOTS = ("fast_chain", "fast_column_sums", "fast_matmul")
+NEEDED = 1.3
+"""Times as fast as the naive loop, for a loop to hold."""
+FULL = {CHAIN: 4.0, SUMS: 3.0, PRODUCT: 4.0}
+"""The same for all points."""
+NEAR = 64  # bytes: a cache line
+
+
+def case(slot: str, size: int) -> tuple[Any, ...]:
+    """Arguments of a slot, out first, which is not yet written; sizes that differ."""
+    if slot == CHAIN:
+        return np.full(size, np.nan), np.arange(1.0, size + 1), np.arange(-7.0, size - 7)
+    rows, inner, columns = size // 3 + 1, size // 2 + 1, size
+    a = np.arange(1.0, rows * inner + 1).reshape(rows, inner)
+    b = np.arange(-7.0, inner * columns - 7).reshape(inner, columns)
+    return (np.full(columns, np.nan), b) if slot == SUMS else (np.full((rows, columns), np.nan), a, b)
+
+
+def fresh(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The same with an output that is not yet written."""
+    return np.full_like(arguments[0], np.nan), *arguments[1:]
+
+
+def told(arguments: tuple[Any, ...]) -> str:
+    """Shapes of a case."""
+    return "; ".join(f"{name} of shape {x.shape}" for name, x in zip(("out", "a", "b"), arguments, strict=False))
+
+
+def is_right(slot: str) -> Callable[[Student, Any], None]:
+    """In Python, each writes what NumPy gives."""
+
+    def run(student: Student, effort: Any) -> None:
+        for size in (1, 2, 5, 40, 129) if slot == CHAIN else (1, 2, 5, 33):
+            given, expected = fresh(case(slot, size)), fresh(case(slot, size))
+            oracle.function(slot)(*expected)
+            try:
+                counted.run(student, slot, *given)
+            except (IndexError, TypeError, ValueError, ZeroDivisionError) as error:
+                raise raised(error, student.folder, None, told(given), expected[0], None) from error
+            if not np.allclose(given[0], expected[0], equal_nan=True):
+                said = simulated.differs(slot, expected[0].reshape(-1), given[0].reshape(-1))
+                raise Wrong(said, told=told(given), expected=expected[0], got=given[0])
+
+    return run
+
+
+def no_races(student: Student) -> None:
+    """No two iterations of a prange have to do with one cell."""
+    for slot in SLOTS:
+        given = fresh(case(slot, 20))
+        counted.no_races(slot, counted.run(student, slot, *given), told(given))
+
+
+def ready(student: Student, slot: str) -> compiled.Compiled:
+    """A slot, compiled."""
+    return compiled.compiled(student, slot, *fresh(case(slot, 5)))
+
+
+def compiles_in_parallel(student: Student) -> None:
+    """Numba takes each, shares out its outermost loop, and gives the same."""
+    for slot in SLOTS:
+        found, given, expected = ready(student, slot), fresh(case(slot, 129)), fresh(case(slot, 129))
+        compiled.is_parallel(student, slot, found)
+        counted.all_shared_out(slot, counted.run(student, slot, *fresh(case(slot, 20))), told(given))
+        found.call(*given)
+        oracle.function(slot)(*expected)
+        if not np.allclose(given[0], expected[0], equal_nan=True):
+            raise Wrong(f"{slot}: in Python it is right, but compiled it is not", told=told(given), kind="compiled")
+
+
+def in_order(student: Student) -> None:
+    """Most reads lie in the cache line of the read before, and nothing is stored in between."""
+    for slot in SLOTS:
+        given = fresh(case(slot, 24))
+        record = counted.run(student, slot, *given)
+        if made := [size for size in record.made if size >= 24]:
+            raise Wrong(
+                f"{slot} makes {len(made)} {'array' if len(made) == 1 else 'arrays'} of {made[0]} elements on the way: each "
+                "is written to memory, and read again",
+                told=told(given),
+                kind="passes",
+            )
+        for name in ("a", "b"):
+            jumps(slot, name, record, told(given))
+
+
+def jumps(slot: str, name: str, record: counted.Record, told: str) -> None:
+    """Refuse a run in which most reads of an array are far from the one before."""
+    read = record.places.get(name, [])
+    steps = np.abs(np.diff([address for address, _ in read]))
+    far = steps[steps >= NEAR]
+    if len(far) * 2 > len(steps):
+        line = next(line for (_, line), step in zip(read[1:], steps, strict=True) if step >= NEAR)
+        raise Wrong(
+            f"{slot}: {len(far)} of {len(steps)} reads of {name} lie {int(np.median(far)) // 8} elements from the one "
+            "before. Memory comes in lines of 64 bytes, 8 elements: all of them are fetched, and one is used",
+            told=told,
+            lines=[line],
+            kind=f"order in {slot}",
+        )
+
+
+def is_fast(student: Student) -> None:
+    """Each is faster than a naive loop; how much, decides on the points."""
+    ratios = {}
+    for slot in SLOTS:
+        naive = compiled.kept(speed.NAIVE[slot])
+        found = ready(student, slot)
+        student.count(slot)
+        ratios[slot] = speed.best_ratio(slot, found.call, oracle.function(slot), naive, FULL[slot])
+        if ratios[slot].to_naive < NEEDED:
+            raise Wrong(
+                f"{slot} is {ratios[slot].to_naive:.1f} times as fast as a naive loop on one core, the best of "
+                f"{speed.TRIES} tries; {NEEDED} is asked for. Is the machine busy with something else?",
+                kind="slow",
+            )
+    parts = [min(1.0, 0.5 + 0.5 * (r.to_naive - NEEDED) / (FULL[slot] - NEEDED)) for slot, r in ratios.items()]
+    student.share = sum(parts) / len(parts)
+    student.notes += [speed.table(ratios), f"That is worth {round(TASK.points * student.share)} of {TASK.points} points."]
+
+
+TASK = Task(
+    id="3.5",
+    title="Speed on this machine",
+    file="speed.py",
+    slots=SLOTS,
+    points=6,
+    text=(
+        "Make three loops fast: a chain of operators in one pass, the sums of columns, the product of matrices. They are "
+        "measured beside naive loops and NumPy, in the same minute on the same machine; the ratio decides on the points."
+    ),
+    hints=(
+        "Most time goes by waiting for memory. Fetch each element once, and fetch neighbours together.",
+        "Chain: one loop, all operators of an element at once. Sums: go along the rows, and keep a few columns' sums at a "
+        "time; share out the columns. Product: for each row, for each k, add a[row, k] times row k of b to the row of out.",
+        "docs/course/3.5-speed.md; docs/guide/speed.md has what the library reaches, and why.",
+    ),
+    reads=("docs/course/3.5-speed.md", "docs/guide/speed.md"),
+    checks=(
+        Check("the chain gives what NumPy gives", is_right(CHAIN)),
+        Check("so do the sums of columns", is_right(SUMS)),
+        Check("so does the product", is_right(PRODUCT)),
+        Check("no two iterations of a prange meet at one cell", lambda s, e: no_races(s)),
+        Check("Numba compiles them, and shares out the outermost loop", lambda s, e: compiles_in_parallel(s)),
+        Check("memory is read in its order, and nothing is stored in between", lambda s, e: in_order(s)),
+        Check(f"each is at least {NEEDED} times as fast as a naive loop", lambda s, e: is_fast(s)),
+    ),
+    mistakes=(
+        Mistake(
+            "each step of the chain is a pass of its own",
+            "What one pass writes, the next one reads again: that costs more than all the operators. One loop, one store.",
+            when=lambda w: w.kind == "passes",
+        ),
+        Mistake(
+            "the sums go down the columns, from row to row",
+            "Neighbours of a row lie side by side. Go along the rows, and add to many columns' sums in turn.",
+            when=lambda w: w.kind == f"order in {SUMS}",
+        ),
+        Mistake(
+            "the product walks down the columns of b",
+            "Exchange the two inner loops: with k outside, the innermost one goes along a row of b and a row of out.",
+            when=lambda w: w.kind == f"order in {PRODUCT}",
+        ),
+        Mistake(
+            "the rows are shared out, though all rows add to the same sums",
+            "Two threads would add to one number, and one addition would be lost. Share out the columns.",
+            when=lambda w: w.kind == "race",
+        ),
+        Mistake(
+            "one of the loops runs on one core",
+            "prange says which loop to share out.",
+            when=lambda w: w.kind == "serial",
+        ),
+    ),
+    allows=frozenset({"numba", "numpy"}),
+)

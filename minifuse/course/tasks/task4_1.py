@@ -1,0 +1,126 @@
+"""Task 4.1: convolution along one dim."""
+
+from typing import Any
+
+from .. import oracle
+from ..check import agreement
+from ..convolved import (
+    agrees,
+    gives,
+    kernel_flipped,
+    last_channel,
+    last_image,
+    padding_behind,
+    padding_in_gradient,
+    stride_ignored,
+    unguarded,
+)
+from ..task import Mistake, Task
+
+SIZE = "a kernel has as many places as fit on the padded input"
+FORWARD = "each place is the sum of the products of kernel and input, over all channels"
+BY_INPUT = "the gradient of the input comes from each place that an element took part in"
+BY_WEIGHT = "the gradient of the weight is summed over all images and places"
+
+
+def sizes() -> Any:
+    """(size, kernel, stride, padding), where the kernel fits."""
+    from hypothesis import strategies as st
+
+    four = st.tuples(st.integers(1, 40), st.integers(1, 9), st.integers(1, 5), st.integers(0, 4))
+    return four.filter(lambda c: c[1] <= c[0] + 2 * c[3])
+
+
+TASK = Task(
+    id="4.1",
+    title="Convolution along one dim",
+    file="convolution.py",
+    slots=("conv_size", "conv1d", "conv1d_input_gradient", "conv1d_weight_gradient"),
+    points=6,
+    text=(
+        "A kernel is laid on an input at each of its places; the sum of products is one element of the output. Write how "
+        "many places there are, the convolution over strided operands with a stride and a padding, and its two gradients. "
+        "The kernel is not turned round. Zeros beside the input are not stored: leave them out of the sum. Write into each "
+        "element of `out`, which may hold anything before, and into nothing beside."
+    ),
+    hints=(
+        "out[b, o, x] reads inputs[b, c, i] and weight[o, c, k] with i = x * stride + k - padding. All three functions are "
+        "this one equation: each of them sums over what its output does not have.",
+        "The gradient of weight[o, c, k]: the sum over b and x of gradient[b, o, x] * inputs[b, c, i], with that i; "
+        "that of inputs[b, c, i]: the sum over o and k of gradient[b, o, x] * weight[o, c, k], for each k for which "
+        "x = (i + padding - k) / stride is a place. In all three, i outside the input is left out.",
+        "docs/course/4.1-conv1d.md draws the places, and which products belong to which of them.",
+    ),
+    reads=("docs/course/4.1-conv1d.md",),
+    checks=(
+        agreement(
+            SIZE,
+            sizes,
+            lambda s, c: s.conv_size(*c),
+            lambda c: oracle.function("conv_size")(*c),
+            told=lambda c: f"size {c[0]}, kernel {c[1]}, stride {c[2]}, padding {c[3]}",
+        ),
+        agrees(FORWARD, "conv1d"),
+        agrees(BY_INPUT, "conv1d_input_gradient"),
+        agrees(BY_WEIGHT, "conv1d_weight_gradient"),
+    ),
+    mistakes=(
+        Mistake(
+            "the last place is counted although the kernel does not fit there",
+            "Of a size of 6, a kernel of 3 with stride 2 has the places 0 and 2; at 4 it would stand out. Round down.",
+            gives=lambda c: -(-(c[0] + 2 * c[3] - c[1]) // c[2]) + 1,
+            check=SIZE,
+        ),
+        Mistake(
+            "the padding is counted on one side only",
+            "There are `padding` zeros before the input, and as many behind it.",
+            gives=lambda c: (c[0] + c[3] - c[1]) // c[2] + 1,
+            check=SIZE,
+        ),
+        Mistake(
+            "the kernel is turned round",
+            "What signal processing calls convolution turns the kernel round; networks do not, since it is learnt anyway. "
+            "weight[0] meets the first element of the window.",
+            gives=gives(kernel_flipped),
+            check=FORWARD,
+        ),
+        Mistake(
+            "all of the padding stands behind the input",
+            "The first place begins before the input: at index -padding.",
+            gives=gives(padding_behind),
+            check=FORWARD,
+        ),
+        Mistake(
+            "the stride is left out",
+            "Place x begins x * stride elements further on, not x.",
+            gives=gives(stride_ignored),
+            check=FORWARD,
+        ),
+        Mistake(
+            "only one channel is summed",
+            "An output sums over the kernel and over all channels. Where does its sum begin anew?",
+            gives=gives(last_channel),
+            check=FORWARD,
+        ),
+        Mistake(
+            "elements beside the input are read",
+            "At index -1 lies another row, or another tensor; Python even reads from the end of the storage. Ask whether "
+            "the index lies in the input before you read.",
+            gives=unguarded,
+            when=lambda w: w.kind == "IndexError",
+            check=FORWARD,
+        ),
+        Mistake(
+            "the gradient of the input does not know of the padding",
+            "Place x met input element i with kernel element k where i = x * stride + k - padding. Solve it for x.",
+            gives=gives(padding_in_gradient),
+            check=BY_INPUT,
+        ),
+        Mistake(
+            "the gradient of the weight is that of one image",
+            "All images of the batch met the same weight: its gradient is the sum of what each of them gives.",
+            gives=gives(last_image),
+            check=BY_WEIGHT,
+        ),
+    ),
+)

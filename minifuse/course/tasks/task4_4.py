@@ -1,0 +1,231 @@
+"""Task 4.4: the largest element, softmax and its logarithm, dropout."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import oracle
+from ..cases import shapes, strided_like
+from ..check import agreement
+from ..draw import rows
+from ..engine import Engine
+from ..oracle.module4 import kept, likely
+from ..strided import Strided
+from ..student import Student
+from ..task import Mistake, Task
+from .task2_4 import Call, asked, both, slopes, value
+
+Array = npt.NDArray[Any]
+Mask = tuple[int, float, int]
+MAX, MAX_BACK, SOFTMAX, SOFTMAX_BACK, LOG, LOG_BACK, MASK, TRAINING, EVALUATION = (
+    "max gives the largest along a dim",
+    "the gradient of max goes to the largest; equal ones share it",
+    "softmax gives probabilities along a dim, for numbers of any size",
+    "softmax knows its derivative",
+    "log-softmax is exact where the probability is almost 0",
+    "log-softmax knows its derivative",
+    "the mask of dropout has zeros where the numbers of its seed say, and 1 / (1 - rate) elsewhere",
+    "in training dropout multiplies by its mask, there and back",
+    "in evaluation dropout changes nothing, neither values nor gradients",
+)
+
+
+def mixed(x: Strided, few: int, factor: float) -> Strided:
+    """A tensor with its elements in no order, `few` different ones, those next to each other `factor` apart."""
+    return x._replace(storage=(x.storage * 37 % few - few // 2) * factor)
+
+
+def along(name: str, few: int, factors: tuple[float, ...]) -> Any:
+    """A function along a dim, of elements that differ by one of these factors."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def case(draw: Any) -> Call:
+        shape = draw(shapes(3, 1).filter(len))
+        dim = draw(st.integers(0, len(shape) - 1))
+        x = mixed(strided_like(draw, shape), few, draw(st.sampled_from(factors)))
+        result = (*shape[:dim], 1, *shape[dim + 1 :]) if name == "TensorMax" else shape
+        return Call(name, (x,), {"dim": dim}, mixed(strided_like(draw, result), 23, 0.5))
+
+    return case()
+
+
+def masks() -> Any:
+    """(count, rate, seed)."""
+    from hypothesis import strategies as st
+
+    return st.tuples(st.integers(1, 40), st.sampled_from([0.1, 0.25, 0.5, 0.8]), st.integers(0, 999))
+
+
+def dropped(is_training: bool) -> Any:
+    """Dropout of a tensor."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def case(draw: Any) -> Call:
+        shape = draw(shapes(3, 1))
+        x, d = [mixed(strided_like(draw, shape), few, 0.5) for few in (97, 89)]
+        options = {"rate": draw(st.sampled_from([0.25, 0.5, 0.8])), "seed": draw(st.integers(0, 99))}
+        return Call("TensorDropout", (x,), options | {"is_training": is_training}, d)
+
+    return case()
+
+
+def agrees(name: str, cases: Callable[[], Any], how: Callable[[Engine, Any, Call], Any]) -> Any:
+    """The demand that a function gives what the oracle's does."""
+    return agreement(name, cases, asked(how), lambda c: how(Engine(), oracle.function(c.name), c), told=str, draw=drawing)
+
+
+def drawing(case: Call, got: Any, expected: Any) -> list[str]:
+    """The input, what its result receives, what is expected, and what came."""
+    lines = [*rows(case.inputs[0].array(), "a"), *rows(case.d.array(), "d")]
+    for name, found in (("expected", expected), ("got", got)):
+        for part in found if isinstance(found, tuple) else (found,):
+            lines += rows(part, name)
+    return lines
+
+
+def ask_mask(student: Student, case: Mask) -> list[float]:
+    """The student's mask."""
+    return student.dropout_mask(*case)  # type: ignore[no-any-return]
+
+
+def mask_of(case: Mask) -> list[float]:
+    """The mask."""
+    return kept((case[0],), *case[1:]).tolist()  # type: ignore[no-any-return]
+
+
+def naive(case: Call) -> Array:
+    """Softmax with powers of numbers of any size."""
+    with np.errstate(all="ignore"):
+        powers = np.exp(case.inputs[0].array())
+        return powers * np.reciprocal(powers.sum(case.options["dim"], keepdims=True))  # type: ignore[no-any-return]
+
+
+def log_of_softmax(case: Call) -> Array:
+    """The logarithm of what has become 0."""
+    with np.errstate(all="ignore"):
+        return np.log(exact(case))
+
+
+def exact(case: Call) -> Array:
+    """Softmax."""
+    return likely(case.inputs[0].array(), case.options["dim"])
+
+
+def to_largest(case: Call, which: str) -> tuple[Array]:
+    """The gradient of max by another rule: all of it to each of the largest, or to the first."""
+    a, dim = case.inputs[0].array(), case.options["dim"]
+    winners = a == a.max(dim, keepdims=True)
+    if which == "first":
+        winners &= np.cumsum(winners, dim) == 1
+    return (winners * case.d.array(),)
+
+
+def mask_for(case: Call) -> Array:
+    """The mask of a case of dropout."""
+    return kept(case.d.shape, case.options["rate"], case.options["seed"])
+
+
+def there_and_back(case: Call, forth: Any, back: Any) -> tuple[Array, ...]:
+    """The value and the gradient of a multiplication by something."""
+    return np.asarray(case.inputs[0].array() * forth), np.asarray(case.d.array() * back)
+
+
+TASK = Task(
+    id="4.4",
+    title="Max, softmax, dropout",
+    file="softmax.py",
+    slots=("TensorMax", "TensorSoftmax", "TensorLogSoftmax", "dropout_mask", "TensorDropout"),
+    points=5,
+    text=(
+        "Functions of tensors once more, from the loops and operators that you have: the largest along a dim, softmax and "
+        "its logarithm, which must not fail for large numbers, and dropout, which leaves elements out while a network "
+        "is trained, and none when it is asked. What is left out depends on a seed alone, so that it can be repeated."
+    ),
+    hints=(
+        "softmax(a) is softmax(a - c) for any number c: the largest of a row is a good one, since no power is above 1 then. "
+        "For the logarithm, do not take log of a quotient: write it as a difference first.",
+        "softmax: y = powers / sum; backward: y * (d - the sum of d * y along the dim). log-softmax: less - log(sum of "
+        "exp(less)) with less = a - max; backward: d - softmax * the sum of d. max: the elements equal to the largest share "
+        "d. dropout: a * mask, d * mask.",
+        "docs/course/4.4-softmax.md; docs/guide/numbers.md has what large numbers do to floats.",
+    ),
+    reads=("docs/course/4.4-softmax.md",),
+    checks=(
+        agrees(MAX, lambda: along("TensorMax", 97, (0.5,)), value),
+        agrees(MAX_BACK, lambda: along("TensorMax", 3, (0.5,)), slopes),
+        agrees(SOFTMAX, lambda: along("TensorSoftmax", 97, (0.0625, 30.0)), value),
+        agrees(SOFTMAX_BACK, lambda: along("TensorSoftmax", 97, (0.0625,)), slopes),
+        agrees(LOG, lambda: along("TensorLogSoftmax", 97, (0.0625, 30.0)), value),
+        agrees(LOG_BACK, lambda: along("TensorLogSoftmax", 97, (0.0625,)), slopes),
+        agreement(MASK, masks, ask_mask, mask_of, told=lambda c: f"dropout_mask(count={c[0]}, rate={c[1]}, seed={c[2]})"),
+        agrees(TRAINING, lambda: dropped(True), both),
+        agrees(EVALUATION, lambda: dropped(False), both),
+    ),
+    mistakes=(
+        Mistake(
+            "each of several equal elements gets the whole gradient",
+            "What they get must add up to d. How many are equal to the largest? A sum of ones and zeros tells.",
+            gives=lambda c: to_largest(c, "each"),
+            check=MAX_BACK,
+        ),
+        Mistake(
+            "the first of several equal elements gets the whole gradient",
+            "Here equal ones share, as in the library: no order of elements matters then.",
+            gives=lambda c: to_largest(c, "first"),
+            check=MAX_BACK,
+        ),
+        Mistake(
+            "exp is taken of large numbers",
+            "exp(800) is no float any more: it is inf, and inf / inf is nan. Subtract the largest of the dim first.",
+            gives=naive,
+            when=lambda w: w.kind == "OverflowError",
+            check=SOFTMAX,
+        ),
+        Mistake(
+            "the derivative of softmax forgets that all share one sum",
+            "If one element grows, all others of its row become less likely: the sum of d * y along the dim takes part.",
+            gives=lambda c: (c.d.array() * exact(c) * (1 - exact(c)),),
+            check=SOFTMAX_BACK,
+        ),
+        Mistake(
+            "the logarithm is taken of a probability that has become 0",
+            "log(exp(x) / s) is x - log(s), and that has no exp of x to become 0.",
+            gives=log_of_softmax,
+            check=LOG,
+        ),
+        Mistake(
+            "elements are kept with the probability of being dropped",
+            "A number of random() is less than 0.1 once in ten times: that element is dropped.",
+            gives=lambda c: [1 / (1 - c[1]) if not m else 0.0 for m in mask_of(c)],
+            check=MASK,
+        ),
+        Mistake(
+            "what is kept is not scaled",
+            "With every second element gone, a sum is half as large. 1 / (1 - rate) makes up for it, in training.",
+            gives=lambda c: [float(m > 0) for m in mask_of(c)],
+            check=MASK,
+        ),
+        Mistake(
+            "the gradient does not pass the mask",
+            "An element that was dropped had no part in the result; one that was scaled had a larger one.",
+            gives=lambda c: there_and_back(c, mask_for(c), 1.0),
+            check=TRAINING,
+        ),
+        Mistake(
+            "elements are dropped in evaluation too",
+            "A network that is asked, not trained, uses all that it has: is_training is False then.",
+            gives=lambda c: there_and_back(c, mask_for(c), mask_for(c)),
+            check=EVALUATION,
+        ),
+        Mistake(
+            "values are scaled in evaluation",
+            "The mask has made up for what was dropped in training already; nothing is left to be done.",
+            gives=lambda c: there_and_back(c, 1 - c.options["rate"], 1 - c.options["rate"]),
+            check=EVALUATION,
+        ),
+    ),
+)

@@ -1,0 +1,260 @@
+"""Task 4.5: a network that reads digits, on the student's own engine."""
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..capstone import ENOUGH, SLOT, STEPS, UNSEEN, Watched, all_written, digits, said, share_right
+from ..check import agreement, current
+from ..draw import rows
+from ..engine import Engine
+from ..overlay import Overlay
+from ..student import Student
+from ..task import Check, Effort, Mistake, Task, Wrong
+
+Array = npt.NDArray[Any]
+Guesses = tuple[Array, tuple[int, ...]]
+NETWORK, DROPS, LOSS, RIGHT, LEARNS = (
+    "a network gives ten log-probabilities for each image, and learns with all of its parameters",
+    "elements are dropped when a seed is given, and only then",
+    "the loss is the mean of minus the log-probabilities of the labels, and goes backward",
+    "the digit with the largest log-probability counts",
+    "it reads digits that it has not seen",
+)
+
+
+def guesses() -> Any:
+    """(log-probabilities (n, 10), labels): the largest may be below one half, the label may have any."""
+    from hypothesis import strategies as st
+
+    row = st.tuples(st.permutations(range(10)), st.sampled_from([0.1, 0.5, 1.0]), st.integers(0, 9))
+
+    def case(drawn: list[Any]) -> Guesses:
+        scores = np.array([np.array(order) * factor for order, factor, _ in drawn])
+        return scores - np.logaddexp.reduce(scores, axis=1, keepdims=True), tuple(label for *_, label in drawn)
+
+    return st.lists(row, min_size=1, max_size=4).map(case)
+
+
+def told(case: Guesses) -> str:
+    """A case in words."""
+    return f"likely of shape {case[0].shape}, labels {list(case[1])}"
+
+
+def drawing(case: Guesses, got: Any, expected: Any) -> list[str]:
+    """What is given, expected and got."""
+    parts = [("expected", expected), ("got", got)]
+    flat = [(name, part) for name, found in parts for part in (found if isinstance(found, tuple) else (found,))]
+    return [*rows(np.round(case[0], 2), "likely"), *[line for name, part in flat for line in rows(part, name)]]
+
+
+def ask_loss(student: Student, case: Guesses) -> Any:
+    """The student's loss, and what each log-probability receives."""
+    engine = Engine(student)
+    likely = engine.tensor(case[0])
+    loss = student.digit_loss(likely, list(case[1]))
+    loss.backward()
+    return float(np.sum(loss.tolist())), np.array(likely.grad.tolist())
+
+
+def loss_of(case: Guesses, by: float = 1.0) -> tuple[float, Array]:
+    """The loss, and what each log-probability receives, times a factor."""
+    chosen = np.eye(10)[list(case[1])]
+    factor = by / len(case[1])
+    return float(-(case[0] * chosen).sum() * factor), -chosen * factor
+
+
+def ask_right(student: Student, case: Guesses) -> int:
+    """The student's count."""
+    return student.count_right(Engine(student).constant(case[0]), list(case[1]))  # type: ignore[no-any-return]
+
+
+def right_of(case: Guesses) -> int:
+    """How many are right."""
+    return int((case[0].argmax(axis=1) == np.array(case[1])).sum())
+
+
+def sure_ones(case: Guesses) -> int:
+    """How many labels have more than one half."""
+    return int((case[0][np.arange(len(case[1])), list(case[1])] > np.log(0.5)).sum())
+
+
+def some_images() -> Array:
+    """Five digits."""
+    return digits(0)[1][0][:5]
+
+
+def gives_probabilities(student: Student, effort: Effort) -> None:
+    """Look at a network that has learnt nothing."""
+    if student.task is None:
+        all_written(student.folder, student.tasks, digits(0)[0])
+    engine, images = Engine(student), some_images()
+    current[0] = call = "DigitNetwork(engine, Random(1)) of 5 images"
+    network = student.DigitNetwork(engine, Random(1))
+    parameters, likely = list(network.parameters()), network(engine.constant(images))
+    if likely.shape != (5, 10):
+        raise Wrong("the result has another shape", told=call, expected=(5, 10), got=likely.shape)
+    sums = np.exp(likely.tolist()).sum(axis=1)
+    if not np.allclose(sums, 1):
+        raise Wrong("probabilities of an image do not add up to 1", told=call, expected=1.0, got=sums, kind="scores")
+    for k, p in enumerate(parameters):
+        values = np.ravel(p.tolist())
+        if len(values) > 10 and np.ptp(values) == 0:
+            raise Wrong(f"parameter {k} begins with equal numbers", told=call, got=values[0], kind="alike")
+    (likely * np.arange(50.0).reshape(5, 10)).sum().backward()
+    unused = [k for k, p in enumerate(parameters) if p.grad is None]
+    if unused or not parameters:
+        raise Wrong(
+            f"parameters {unused} get no derivative; the result does not depend on them"
+            if unused
+            else "there are no parameters",
+            told=call,
+            kind="unused",
+        )
+
+
+def drops(student: Student, effort: Effort) -> None:
+    """Ask a network several times."""
+    engine, images = Engine(student), some_images()
+    current[0] = call = "DigitNetwork(engine, Random(1)), asked twice about 5 images"
+    network = student.DigitNetwork(engine, Random(1))
+    once, again = said(engine, network, images), said(engine, network, images)
+    if not np.array_equal(once, again):
+        raise Wrong("without a seed two answers differ", told=call, expected=once[0], got=again[0], kind="evaluation")
+    seeds = range(1, 6)
+    trained = [np.array(network(engine.constant(images), seed).tolist()) for seed in seeds]
+    if all(np.array_equal(once, one) for one in trained):
+        raise Wrong("with a seed nothing is dropped", told=f"network(images, seed) for {[*seeds]}", kind="nothing dropped")
+
+
+def learns(student: Student, effort: Effort) -> None:
+    """Train, with all that is the student's, and ask about digits that were kept aside."""
+    seed = effort.seed or 0
+    training, unseen = digits(seed)
+    is_strict = student.task is None
+    mine = Student(student.folder, student.tasks, None) if is_strict else Overlay(student.folder, student.tasks)
+    engine = Watched(mine, is_strict=is_strict)
+    current[0] = f"{SLOT}(engine, {len(training[1]):,} images, labels, steps={STEPS}, seed={seed})"
+    network = getattr(mine, SLOT)(engine, list(training[0]), list(training[1]), STEPS, seed)
+    told, steps = current[0], engine.backwards
+    if network is None:
+        raise Wrong(f"{SLOT} gives nothing; return the network", told=told, kind="nothing")
+    if steps > STEPS:
+        raise Wrong(f"{steps} losses went backward", told=told, expected=f"at most {STEPS}", got=steps, kind="steps")
+    share, right = engine.share(), share_right(engine, network, unseen)
+    for slot in TASK.slots:
+        student.calls[slot] += mine.calls[slot]
+    if right < ENOUGH:
+        raise Wrong(
+            f"of {UNSEEN} digits that it has not seen, it reads {right:.1%} right; {ENOUGH:.0%} are wanted. {share}: "
+            "minifuse course status says whether those hold",
+            case=steps,
+            told=told,
+            link="train",
+            kind=why(steps, network),
+        )
+    student.notes += [f"{right:.1%} of {UNSEEN} digits that it had not seen are read right", f"{share}"]
+
+
+def why(steps: int, network: Any) -> str:
+    """What training has left behind, where it did not learn."""
+    if not steps:
+        return "nothing backward"
+    return "kept" if all(p.grad is not None for p in network.parameters()) else "accuracy"
+
+
+TASK = Task(
+    id="4.5",
+    title="Read digits with your engine",
+    file="digits.py",
+    slots=("DigitNetwork", "digit_loss", "count_right", SLOT),
+    points=8,
+    text=(
+        "Put all together: a network with a convolution, pooling, relu, dropout and an output for each digit, its loss, and "
+        "the loop that trains it, on the engine that your own files make. Of 300 digits that it has never seen, 9 in 10 "
+        "must be read right. What you have not written is lent by the course; `--strict` lends nothing, and names what is "
+        "missing."
+    ),
+    hints=(
+        "Six kernels of 3 x 3 and pooling by 2 leave 6 images of 3 x 3. A convolution with ten kernels of that size is a "
+        "linear layer with ten outputs. relu after max-pooling gives the same as before it, and has four times fewer "
+        "elements to do.",
+        "In each step: 16 images by random.sample, the network with the step as seed, the loss, backward, and p.value = "
+        "p.value - p.grad * rate with p.grad = None for each parameter. Begin with a rate of 0.9 and let it fall to 0 in a "
+        "straight line. Weights between -1 and 1, divided by the root of how many products an output sums.",
+        "docs/course/4.5-digits.md; tensor_network.py of task 2.5 has the same parts.",
+    ),
+    reads=("docs/course/4.5-digits.md", "docs/guide/training.md"),
+    checks=(
+        Check(NETWORK, gives_probabilities),
+        Check(DROPS, drops),
+        agreement(LOSS, guesses, ask_loss, loss_of, told=told, draw=drawing),
+        agreement(RIGHT, guesses, ask_right, right_of, told=told, draw=drawing),
+        Check(LEARNS, learns),
+    ),
+    mistakes=(
+        Mistake(
+            "scores are given as they are, without log-softmax",
+            "The exponentials of a row must add up to 1. The last function of the network sees to it, along dim 1.",
+            when=lambda w: w.kind == "scores",
+            check=NETWORK,
+        ),
+        Mistake(
+            "all kernels begin alike",
+            "Kernels that begin alike receive the same derivatives, and stay alike for ever. Draw each number by itself.",
+            when=lambda w: w.kind == "alike",
+            check=NETWORK,
+        ),
+        Mistake(
+            "a parameter has no part in the result",
+            "What parameters() gives is what learns: each of them must be used when the network is called.",
+            when=lambda w: w.kind == "unused",
+            check=NETWORK,
+        ),
+        Mistake(
+            "elements are dropped in evaluation too",
+            "seed is None when the network is asked, not trained: no dropout then.",
+            when=lambda w: w.kind == "evaluation",
+            check=DROPS,
+        ),
+        Mistake(
+            "nothing is dropped in training",
+            "Where a seed is given, some elements go through dropout, with that seed.",
+            when=lambda w: w.kind == "nothing dropped",
+            check=DROPS,
+        ),
+        Mistake(
+            "the loss has no minus sign",
+            "Logarithms of probabilities are negative, and likely labels should make a small loss.",
+            gives=lambda c: loss_of(c, -1.0),
+            check=LOSS,
+        ),
+        Mistake(
+            "the mean is taken over all ten columns",
+            "There is one label a row: the sum is divided by the number of rows.",
+            gives=lambda c: loss_of(c, 0.1),
+            check=LOSS,
+        ),
+        Mistake(
+            "only labels with more than one half count",
+            "With ten digits the largest probability may well be 0.3. It is compared with the others, not with a number.",
+            gives=sure_ones,
+            check=RIGHT,
+        ),
+        Mistake(
+            "derivatives are kept for the next step",
+            "backward adds to what has been gathered. After a step, begin anew: grad = None.",
+            when=lambda w: w.kind == "kept",
+            check=LEARNS,
+        ),
+        Mistake(
+            "nothing goes backward",
+            "Without loss.backward() no parameter has a derivative, and nothing changes.",
+            when=lambda w: w.kind == "nothing backward",
+            check=LEARNS,
+        ),
+    ),
+    allows=frozenset({"minifuse.course.networks"}),
+)

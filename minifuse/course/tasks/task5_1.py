@@ -1,0 +1,218 @@
+"""Task 5.1: a function of tensors, captured as a graph."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ...errors import FuseError, NotDoneYet
+from ..check import agreement, current
+from ..fusion import BINARY, FOLDS, Graph, Node, shape_after
+from ..programs import Array, Line, Program, demand, evaluated, graph_of, programs, samples, spaces
+from ..task import Check, Mistake, Refused, Task, Wrong
+
+if TYPE_CHECKING:
+    from ..student import Student
+    from ..task import Effort
+
+OPS = ("add", "sub", "mul", "div", "neg", "exp", "log", "maximum", "lt", "sum", "max")
+COMPUTES = "the graph computes what the function computes"
+SHAPES = "every node has the shape of its value"
+TWICE = "an expression that is written twice is one node"
+NUMBERS = "a number that is met twice is one node; 0.0 and -0.0 are two"
+BRANCHES = "a branch on a value is refused"
+EQUALS = "== is refused, not answered by Python"
+
+
+def cases(**options: Any) -> Any:
+    """Programs of all operations."""
+    return programs(spaces(), OPS, folds=lambda shape, whole: bool(shape), gives=lambda shape, whole: True, **options)
+
+
+def captured(student: "Student", program: Program) -> Graph:
+    """The student's graph of a program, if it is one."""
+    graph = student.capture(program, *program.shapes)
+    if not isinstance(graph, Graph) or not all(isinstance(node, Node) for node in graph.nodes):
+        raise Wrong("capture gives a Graph(nodes, outputs) of Nodes", told=current[0], got=graph, kind="kind")
+    for k, node in enumerate(graph.nodes):
+        arity = 2 if node.op in (*BINARY, "matmul") else 0 if node.op in ("input", "constant") else 1
+        if len(node.inputs) != arity or not all(isinstance(i, int) and 0 <= i < k for i in node.inputs):
+            said = f"%{k} is {node.op} of {node.inputs}; {arity} numbers of nodes before it are asked for"
+            raise wrong(said, graph, "malformed")
+        if node.op == "constant" and type(node.value) is not float:
+            raise wrong(f"%{k} is a constant of {node.value!r}; a float is asked for", graph, "malformed")
+    inputs = tuple(Node("input", (), k, shape) for k, shape in enumerate(program.shapes))
+    if tuple(graph.nodes[: len(inputs)]) != inputs or any(n.op == "input" for n in graph.nodes[len(inputs) :]):
+        raise wrong(f"the first {len(inputs)} nodes are to be the inputs, in order, used or not", graph, "malformed")
+    if len(graph.outputs) != len(program.outputs) or not all(k in range(len(graph.nodes)) for k in graph.outputs):
+        raise wrong(f"outputs are {graph.outputs}; the function gives {len(program.outputs)}", graph, "malformed")
+    return graph
+
+
+def wrong(said: str, graph: Graph, kind: str) -> Wrong:
+    """What is wrong with a graph, and the graph."""
+    return Wrong(said, told=current[0], drawing=str(graph).splitlines(), kind=kind)
+
+
+def computed(student: "Student", program: Program) -> list[Array]:
+    """What the student's graph gives."""
+    return evaluated(captured(student, program), samples(program.shapes))
+
+
+def reflected(program: Program) -> Program:
+    """The program of somebody who takes `2.0 - x` for `x - 2.0`."""
+    lines = [
+        Line(op, operands[::-1]) if len(operands) == 2 and isinstance(operands[0], float) else Line(op, operands)
+        for op, operands in program.lines
+    ]
+    return program._replace(lines=tuple(lines))
+
+
+def has_shapes(student: "Student", program: Program) -> None:
+    """Each node's shape follows from those of its operands."""
+    graph = captured(student, program)
+    for k, node in enumerate(graph.nodes):
+        if node.op in ("input", "expand"):
+            continue
+        shape = shape_after(node.op, *[graph.nodes[i].shape for i in node.inputs]) if node.inputs else ()
+        if node.shape != shape:
+            said = f"%{k} = {node.op} has the shape {shape}, and its node says {node.shape}"
+            kind = "fold" if node.op in FOLDS else "shape"
+            raise wrong(said, graph, kind)
+
+
+def has_no_twins(student: "Student", program: Program) -> None:
+    """No two nodes are equal."""
+    graph, seen = captured(student, program), dict[Any, int]()
+    for k, node in enumerate(graph.nodes):
+        first = seen.setdefault((node, repr(node.value)), k)
+        if first != k:
+            raise wrong(f"%{first} and %{k} are the same {node.op} of the same values", graph, f"twice: {node.op}")
+
+
+def numbers_apart(student: "Student", effort: "Effort") -> None:
+    """0.0 == -0.0, and x / 0.0 is not x / -0.0."""
+    demand(NUMBERS, lambda: cases(numbers=(2.0, -0.5), most=6), has_no_twins).run(student, effort)
+    program = Program(((4,),), (Line("mul", (0, 0.0)), Line("mul", (0, -0.0)), Line("add", (1, 2))), (3,))
+    current[0] = str(program)
+    found = [repr(n.value) for n in captured(student, program).nodes if n.op == "constant"]
+    if sorted(found) != ["-0.0", "0.0"]:
+        raise wrong(
+            f"constants are {', '.join(found)}; 0.0 == -0.0, and x / 0.0 is not x / -0.0: they are two numbers",
+            student.capture(program, *program.shapes),
+            "zeros",
+        )
+
+
+def refuses(functions: dict[str, Callable[[Any], Any]], kind: str) -> Callable[["Student", "Effort"], None]:
+    """Whether a FuseError comes out of each of these functions."""
+
+    def run(student: "Student", effort: "Effort") -> None:
+        for text, function in functions.items():
+            current[0] = text
+            said = "this asks for a value, and there is none: a FuseError is to say so"
+            try:
+                student.capture(function, (3, 4))
+            except FuseError as error:
+                if len(str(error)) < 10:
+                    raise Wrong("the FuseError does not say what to write instead", told=text, kind="silent") from error
+                continue
+            except (NotDoneYet, Refused):
+                raise
+            except Exception as error:
+                said += f"; {type(error).__name__} comes: {error}"
+            raise Wrong(said, told=text, expected="FuseError", kind=kind)
+
+    return run
+
+
+BRANCHING: dict[str, Callable[[Any], Any]] = {
+    "def f(x): return x if x.sum() < 0.0 else -x": lambda x: x if x.sum() < 0.0 else -x,
+    "def f(x): return x.max() and x * 2.0": lambda x: x.max() and x * 2.0,
+    "def f(x): return max(x, x * 2.0)": lambda x: max(x, x * 2.0),
+    "def f(x): return x * (not x.max())": lambda x: x * (not x.max()),
+}
+EQUALITY: dict[str, Callable[[Any], Any]] = {
+    "def f(x): return x if x == 0.0 else x * 2.0": lambda x: x if x == 0.0 else x * 2.0,
+    "def f(x): return x + (x.sum() == x.max())": lambda x: x + (x.sum() == x.max()),
+}
+
+TASK = Task(
+    id="5.1",
+    title="Capture a graph",
+    file="capture.py",
+    slots=("Tape", "Traced", "capture"),
+    points=5,
+    text=(
+        "Before anything can be fused, one must know what a function does. Call it once, with objects that stand for "
+        "tensors and have no elements: each operation on them notes a node on a tape, and gives another such object. Write "
+        "the nodes, each once; numbers become constants; the inputs come first. What would need an element, a branch or "
+        "==, is refused with an error that says so."
+    ),
+    hints=(
+        "The function never learns that it is watched: Python calls __add__ for x + y, and what you return goes on through "
+        "it.",
+        "add: look up (op, inputs, value, shape) in a dict of numbers; append only what is not there. record: the number of "
+        "each operand, a constant's where it is a number; the shape by shape_after; a Traced for the node. For 2.0 - x "
+        "Python calls x.__rsub__(2.0).",
+        "docs/guide/fusion.md, 'The life of a fused call'; print a graph to look at it.",
+    ),
+    reads=("docs/course/5.1-capture.md", "docs/guide/fusion.md"),
+    checks=(
+        agreement(
+            COMPUTES,
+            cases,
+            computed,
+            lambda c: c.on(samples(c.shapes)),
+            draw=lambda c, got, expected: ["the graph as it should be", *str(graph_of(c)).splitlines()],
+            link=lambda c: "fusion",
+        ),
+        demand(SHAPES, cases, has_shapes),
+        demand(TWICE, lambda: cases(numbers=()), has_no_twins),
+        Check(NUMBERS, numbers_apart),
+        Check(BRANCHES, refuses(BRANCHING, "branch")),
+        Check(EQUALS, refuses(EQUALITY, "equality")),
+    ),
+    mistakes=(
+        Mistake(
+            "a number on the left is taken for one on the right",
+            "Python calls x.__rsub__(2.0) for 2.0 - x, and x.__gt__(2.0) for 2.0 < x: the number is the first operand "
+            "there.",
+            gives=lambda c: reflected(c).on(samples(c.shapes)),
+            check=COMPUTES,
+        ),
+        Mistake(
+            "a result has the shape of its first operand",
+            "Operands broadcast: shape_after(op, *shapes) says what comes of it.",
+            when=lambda w: w.kind in ("shape", "fold"),
+            check=SHAPES,
+        ),
+        Mistake(
+            "each operation is a new node",
+            "Look whether the tape has it: two nodes with the same op and the same inputs have the same values.",
+            when=lambda w: w.kind.startswith("twice"),
+            check=TWICE,
+        ),
+        Mistake(
+            "each number is a new constant",
+            "Then x * 2.0 and x * 2.0 have different inputs, and nothing that has a number in it is ever shared.",
+            when=lambda w: w.kind.startswith("twice"),
+            check=NUMBERS,
+        ),
+        Mistake(
+            "0.0 and -0.0 are one constant",
+            "A dict takes keys for one that are ==. repr(value) tells them apart.",
+            when=lambda w: w.kind == "zeros",
+        ),
+        Mistake(
+            "a branch is decided without a value",
+            "An object without __bool__ is true for Python: one side is captured, for all elements. Raise in __bool__.",
+            when=lambda w: w.kind == "branch",
+        ),
+        Mistake(
+            "Python answers ==",
+            "Without __eq__, Python compares whether two objects are the same one, and the branch after it is always the "
+            "same.",
+            when=lambda w: w.kind == "equality",
+        ),
+    ),
+    allows=frozenset({"minifuse.course.fusion"}),
+)

@@ -1,0 +1,230 @@
+"""Task 5.2: an elementwise graph as the text of one kernel."""
+
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..check import agreement
+from ..emitted import Counts, launched, pictured, wrong
+from ..fusion import Shape
+from ..programs import Array, Line, Program, demand, graph_of, needed, programs, samples, spaces
+from ..task import Check, Mistake, Task, Wrong
+
+if TYPE_CHECKING:
+    from ..student import Student
+
+OPS = ("add", "sub", "mul", "div", "neg", "exp", "log", "maximum", "lt")
+COMPUTES = "the kernel computes the graph, operands of any strides and broadcast"
+ONCE = "an element of an input is loaded once, an element of an output is stored once"
+SHARED = "what is used twice is computed once"
+SIZES = "the text does not know the sizes"
+LONG = "a chain of 600 operations is one kernel too"
+LENGTH = 600
+
+
+class Laid(NamedTuple):
+    """A program, and which of its arguments lie in memory column by column."""
+
+    program: Program
+    is_turned: tuple[bool, ...]
+
+    def __str__(self) -> str:
+        turned = [self.program.name(k) for k, flag in enumerate(self.is_turned) if flag]
+        return f"{self.program}" + f"   ({', '.join(turned)} column by column)" * bool(turned)
+
+    def memory(self) -> tuple[list[Array], list[Shape]]:
+        """The storage of each argument, and its strides in the whole space."""
+        storages, strides = [], []
+        whole = self.program.shapes[0]
+        for x, flag in zip(samples(self.program.shapes), self.is_turned, strict=True):
+            laid = np.array(x, order="F" if flag else "C")
+            storages.append(laid.ravel("K"))
+            steps = [0 if n == 1 else s // 8 for n, s in zip(x.shape, laid.strides, strict=True)]
+            strides.append(tuple([0] * (len(whole) - len(steps)) + steps))
+        return storages, strides
+
+
+def cases() -> Any:
+    """Programs of elementwise operations, and layouts."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def case(draw: Any) -> Laid:
+        program = draw(programs(spaces(), OPS, most_outputs=2))
+        return Laid(program, tuple(draw(st.sampled_from([False, False, True])) for _ in program.shapes))
+
+    return case()
+
+
+def text_of(student: "Student", case: Laid) -> Any:
+    """What the student emits."""
+    return student.emit_points(graph_of(case.program))
+
+
+def run(text: Any, case: Laid) -> Counts:
+    """The kernel, run."""
+    whole = case.program.shapes[0]
+    return launched(text, whole, [whole] * len(case.program.outputs), *case.memory())
+
+
+def expected(program: Program) -> list[Array]:
+    """What NumPy stores, flat."""
+    whole = program.shapes[0]
+    return [np.broadcast_to(x, whole).ravel() for x in program.on(samples(program.shapes))]
+
+
+def loads_once(student: "Student", case: Laid) -> None:
+    """Reads and writes of each element."""
+    text = text_of(student, case)
+    counts, size = run(text, case), prod(case.program.shapes[0])
+    for k, reads in enumerate(counts.reads):
+        if reads.total() > size:
+            said = f"ins[{k}] is loaded {reads.total()} times for {size} elements of the output"
+            raise wrong(said, text, kind="reads", expected=f"at most {size} loads", got=f"{reads.total()} loads")
+    for k, writes in enumerate(counts.writes):
+        if writes.total() != size:
+            said = f"outs[{k}] is stored {writes.total()} times, and has {size} elements"
+            raise wrong(said, text, kind="writes", expected=f"{size} stores", got=f"{writes.total()} stores")
+
+
+def computes_once(student: "Student", case: Laid) -> None:
+    """Arithmetic, against the number of nodes."""
+    text, graph = text_of(student, case), graph_of(case.program)
+    done, size = run(text, case).done, prod(case.program.shapes[0])
+    for op in OPS:
+        nodes = [k for k in needed(graph) if graph.nodes[k].op == op]
+        if done[op] > len(nodes) * size:
+            said = f"{op} is done {done[op]} times for {size} elements; the graph has it {len(nodes)} times"
+            raise wrong(said, text, kind="again", expected=len(nodes) * size, got=done[op])
+
+
+def larger(program: Program) -> Program:
+    """The same program in a larger space; what is repeated is so again."""
+    return program._replace(shapes=tuple(tuple(n if n == 1 else 2 * n + 3 for n in shape) for shape in program.shapes))
+
+
+def knows_no_sizes(student: "Student", case: Laid) -> None:
+    """The text for one size is that for another."""
+    text, other = [student.emit_points(graph_of(p)) for p in (case.program, larger(case.program))]
+    if text != other:
+        sizes = " and ".join(str(p.shapes[0]) for p in (case.program, larger(case.program)))
+        lines = zip(str(text).splitlines(), str(other).splitlines(), strict=False)
+        differs = next(((a.strip(), b.strip()) for a, b in lines if a != b), ("", ""))
+        raise Wrong(
+            f"for the spaces {sizes} the texts differ: each size would be compiled anew",
+            told=str(case),
+            expected="one text for all sizes",
+            got=f"{differs[0]}\n{differs[1]}",
+            drawing=pictured(text),
+            kind="sizes",
+        )
+
+
+def long_chain(student: "Student") -> None:
+    """A chain of additions and products, one after the other."""
+    lines = [Line(("add", "mul", "neg")[k % 3], (k + 1, 0.5)[: 1 + (k % 3 < 2)]) for k in range(LENGTH)]
+    case = Laid(Program(((3,), (3,)), tuple(lines), (LENGTH + 1,)), (False, False))
+    text = text_of(student, case)
+    got = run(text, case).outs
+    if not np.allclose(got, expected(case.program)):
+        raise wrong(f"a chain of {LENGTH} operations gives something else", text, expected=expected(case.program), got=got)
+
+
+def in_order_of_memory(case: Laid) -> list[Array]:
+    """By somebody who loads element k of each input for element k of the output."""
+    storages, _ = case.memory()
+    shapes = case.program.shapes
+    if any(len(x) != len(storages[0]) for x in storages):
+        raise IndexError
+    return [x.ravel() for x in case.program.on([x.reshape(shapes[0]) for x in storages])]
+
+
+def with_few_digits(case: Laid) -> list[Array]:
+    """By somebody who writes numbers with two digits."""
+    lines = [Line(op, tuple(float(f"{x:.2f}") if isinstance(x, float) else x for x in xs)) for op, xs in case.program.lines]
+    return expected(case.program._replace(lines=tuple(lines)))
+
+
+def with_one_output(case: Laid) -> list[Array]:
+    """By somebody who stores the first output alone."""
+    first, *others = expected(case.program)
+    return [first, *[np.full_like(x, np.nan) for x in others]]
+
+
+TASK = Task(
+    id="5.2",
+    title="Compose a chain into one kernel",
+    file="compose.py",
+    slots=("emit_points",),
+    points=6,
+    text=(
+        "A chain of elementwise operations, one after the other, writes each value to memory and reads it back. Print the "
+        "text of one kernel that computes the whole graph: loops over the space; for each element one load of each input, "
+        "one variable for each value, one store for each output. Operands are read with their strides, of which those of "
+        "repeated dims are 0. The text knows the number of dims, and no sizes."
+    ),
+    hints=(
+        "Nodes come in an order in which each has its operands before it: a line of text for each node is the whole body.",
+        "A head with the loops; then for each node that an output needs: `t5 = in0[...]` for an input, `t7 = t5 * t6` for "
+        "an operation, nothing for a constant, which stands as repr(value) where it is used; then the stores.",
+        "docs/guide/fusion.md: `source` prints what the library makes of a function.",
+    ),
+    reads=("docs/course/5.2-compose.md", "docs/guide/fusion.md"),
+    checks=(
+        agreement(
+            COMPUTES,
+            cases,
+            lambda s, c: run(text_of(s, c), c).outs,
+            lambda c: expected(c.program),
+            draw=lambda c, got, right: str(graph_of(c.program)).splitlines(),
+            link=lambda c: "fusion",
+        ),
+        demand(ONCE, cases, loads_once),
+        demand(SHARED, cases, computes_once),
+        demand(SIZES, cases, knows_no_sizes),
+        Check(LONG, lambda s, e: long_chain(s)),
+    ),
+    mistakes=(
+        Mistake(
+            "operands are read at the place of the output",
+            "Element (i0, i1) of an input is at i0 * strides[k][0] + i1 * strides[k][1]; a stride of 0 repeats it.",
+            gives=in_order_of_memory,
+            when=lambda w: w.kind == "IndexError",
+            check=COMPUTES,
+        ),
+        Mistake(
+            "numbers lose digits on their way into the text",
+            "repr(value) gives as many digits as it takes to read the same number again.",
+            gives=with_few_digits,
+            check=COMPUTES,
+        ),
+        Mistake(
+            "only the first output is stored",
+            "A graph may give several values: outs has an array for each, in the order of graph.outputs.",
+            gives=with_one_output,
+            check=COMPUTES,
+        ),
+        Mistake(
+            "an input is loaded wherever it is used",
+            "Give what was loaded a name, once for each element; later lines use the name.",
+            when=lambda w: w.kind == "reads",
+        ),
+        Mistake(
+            "a value is written out wherever it is used",
+            "Then its operations are done once for each use, and the text grows without bounds. One variable for each node.",
+            when=lambda w: w.kind == "again",
+        ),
+        Mistake(
+            "sizes stand in the text",
+            "shape[0] and shape[1] say them when the kernel runs; one text then serves all sizes.",
+            when=lambda w: w.kind == "sizes",
+        ),
+        Mistake(
+            "values that are used once are nested into one expression",
+            "Python reads about 200 nested parentheses, and nobody reads twenty. One line for each node.",
+            when=lambda w: w.kind == "nested",
+        ),
+    ),
+    allows=frozenset({"minifuse.course.fusion"}),
+)

@@ -1,0 +1,273 @@
+"""Task 5.3: folds inside a kernel; softmax is one."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import oracle
+from ..check import agreement, current
+from ..emitted import Counts, launched, wrong
+from ..fusion import FOLDS, Graph, Shape
+from ..programs import (
+    NUMPY,
+    Array,
+    Line,
+    Program,
+    demand,
+    evaluated,
+    graph_of,
+    levels,
+    needed,
+    programs,
+    row_programs,
+    samples,
+)
+from ..task import Check, Mistake, Task, Wrong
+
+if TYPE_CHECKING:
+    from ..student import Student
+
+OPS = ("add", "sub", "mul", "div", "neg", "exp", "log", "maximum", "lt", "sum", "max", "sum", "max")
+COMPUTES = "the kernel computes the graph, with its folds"
+SWEEPS = "a row is walked as often as its folds ask for, and no more"
+ROWS = "what belongs to a row is computed once for it"
+STABLE = "fused_softmax is right for large values"
+ONE = "softmax is one kernel that walks each row three times"
+X = np.array([[1000.0, 1001.0, 999.5, 998.0], [-1000.0, -1003.0, -1000.5, -2000.0], [0.5, -0.25, 3.0, 1.75]])
+
+
+def spaces() -> Any:
+    """Shapes (rows, n), and operands that are repeated along either."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def case(draw: Any) -> tuple[Shape, ...]:
+        rows, n = draw(st.integers(1, 4)), draw(st.integers(2, 6))
+        others = draw(st.lists(st.sampled_from([(rows, n), (rows, 1), (1, n)]), max_size=2))
+        return ((rows, n), *others)
+
+    return case()
+
+
+def cases() -> Any:
+    """Programs with folds: some that networks have, and some that are drawn."""
+    from hypothesis import strategies as st
+
+    drawn = programs(spaces(), OPS, most=9, gives=lambda shape, whole: shape in (whole, (whole[0], 1)))
+    return st.one_of(st.sampled_from(row_programs((3, 4))), drawn)
+
+
+def launch(text: Any, graph: Graph, arrays: list[Array]) -> Counts:
+    """The kernel, run over row-major arrays."""
+    whole = max(shape for shape in (node.shape for node in graph.nodes) if len(shape) == 2 and shape == arrays[0].shape)
+    steps = [tuple(0 if n == 1 else s // 8 for n, s in zip(x.shape, x.strides, strict=True)) for x in arrays]
+    outs = [graph.nodes[k].shape for k in graph.outputs]
+    return launched(text, whole, outs, [x.ravel() for x in arrays], steps)
+
+
+def run(student: "Student", program: Program) -> tuple[Any, Counts]:
+    """The text and what it did."""
+    graph = graph_of(program)
+    text = student.emit_rows(graph)
+    return text, launch(text, graph, samples(program.shapes))
+
+
+def flat(arrays: list[Array]) -> list[Array]:
+    """As they lie in memory."""
+    return [np.asarray(x).ravel() for x in arrays]
+
+
+def expected(program: Program) -> list[Array]:
+    """What NumPy stores."""
+    return flat(program.on(samples(program.shapes)))
+
+
+def sweeps(graph: Graph) -> dict[int, int]:
+    """For each input of full width, in how many sweeps it must be loaded: those of folds that need it, and of the stores."""
+    level, found = levels(graph), dict[int, set[int]]()
+    wide = graph.nodes[0].shape[-1]
+    live = needed(graph)
+    ends = [(level[k] - 1, graph.nodes[k].inputs[0]) for k in live if graph.nodes[k].op in FOLDS]
+    ends += [(level[k], k) for k in graph.outputs if graph.nodes[k].shape[-1] == wide]
+    for sweep, end in ends:
+        for k in within(graph, end):
+            if graph.nodes[k].op == "input" and graph.nodes[k].shape[-1] == wide:
+                found.setdefault(int(graph.nodes[k].value or 0), set()).add(sweep)
+    return {k: len(some) for k, some in found.items()}
+
+
+def within(graph: Graph, end: int) -> set[int]:
+    """What a value needs of each element: nothing behind a fold."""
+    found, open_ = set[int](), [end]
+    while open_:
+        k = open_.pop()
+        if k not in found:
+            found.add(k)
+            open_ += [] if graph.nodes[k].op in FOLDS else graph.nodes[k].inputs
+    return found
+
+
+def few_sweeps(student: "Student", program: Program) -> None:
+    """Loads of each input, against the sweeps that the folds ask for."""
+    text, counts = run(student, program)
+    graph = graph_of(program)
+    rows, n = program.shapes[0]
+    most = sweeps(graph)
+    for k, reads in enumerate(counts.reads):
+        shape = program.shapes[k]
+        if shape[-1] == n and reads.total() > most.get(k, 0) * rows * n:
+            said = f"ins[{k}] is loaded {reads.total() / (rows * n):g} times for each element, and {most.get(k, 0)} would do"
+            raise wrong(
+                said, text, kind="sweeps", expected=f"{most.get(k, 0) * rows * n} loads", got=f"{reads.total()} loads"
+            )
+    for k, writes in enumerate(counts.writes):
+        if any(count > 1 for count in writes.values()):
+            raise wrong(f"an element of outs[{k}] is stored more than once", text, kind="writes")
+
+
+def rows_once(student: "Student") -> None:
+    """The logarithm of a sum belongs to the row."""
+    program = Program(((3, 7),), (Line("exp", (0,)), Line("sum", (1,)), Line("log", (2,)), Line("sub", (0, 3))), (4,))
+    current[0] = str(program)
+    text, counts = run(student, program)
+    if counts.done["log"] > 3:
+        said = f"the logarithm of the sum is computed {counts.done['log']} times for 3 rows; it is the same along a row"
+        raise wrong(said, text, kind="per element", expected="3 logarithms", got=f"{counts.done['log']} logarithms")
+
+
+def softmax_graph(student: "Student", shape: Shape) -> Graph:
+    """The student's softmax, captured."""
+    found: Graph = oracle.function("capture")(student.fused_softmax, shape)
+    return found
+
+
+def right_softmax(x: Array) -> Array:
+    """By NumPy."""
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return np.asarray(e / e.sum(-1, keepdims=True))
+
+
+def is_stable(student: "Student") -> None:
+    """Rows around 1000, around -1000, and around 0."""
+    current[0] = f"x = {X.tolist()}"
+    for x, kind in ((X[2:], "value"), (X, "overflow")):
+        graph = softmax_graph(student, x.shape)
+        [got] = evaluated(graph, [x])
+        if got.shape != x.shape or not np.allclose(got, right_softmax(x)):
+            shown = str(graph).splitlines()
+            said = "fused_softmax gives something else" + " where elements are large: exp(1000) is inf" * (
+                kind == "overflow"
+            )
+            raise Wrong(said, told=current[0], expected=right_softmax(x), got=got, drawing=shown, kind=kind)
+
+
+def one_kernel(student: "Student") -> None:
+    """The student's softmax through the student's kernel, counted."""
+    graph = softmax_graph(student, X.shape)
+    text = student.emit_rows(graph)
+    current[0] = "the kernel of fused_softmax"
+    counts = launch(text, graph, [X])
+    if not np.allclose(counts.outs[0], right_softmax(X).ravel()):
+        raise wrong("the kernel of softmax gives something else", text, expected=right_softmax(X), got=counts.outs[0])
+    if counts.reads[0].total() > 3 * X.size:
+        said = (
+            f"each element is loaded {counts.reads[0].total() / X.size:g} times; the largest, the sum, the store are three"
+        )
+        raise wrong(said, text, kind="sweeps")
+
+
+def by(change: dict[str, Any]) -> Any:
+    """What NumPy gives with other folds."""
+
+    def give(program: Program) -> list[Array]:
+        return flat(program.on(samples(program.shapes), {**NUMPY, **change}))
+
+    return give
+
+
+def running(program: Program) -> list[Array]:
+    """By somebody who uses a fold while it runs: each element sees what was folded up to it."""
+    change = {"sum": lambda x: np.cumsum(x, -1), "max": lambda x: np.maximum.accumulate(x, -1)}
+    found = program.on(samples(program.shapes), {**NUMPY, **change})
+    rows, n = program.shapes[0]
+    shapes = [graph_of(program).nodes[k].shape for k in graph_of(program).outputs]
+    return flat([np.broadcast_to(x, (rows, n))[:, -of[-1] :] for x, of in zip(found, shapes, strict=True)])
+
+
+TASK = Task(
+    id="5.3",
+    title="Fuse into a reduction",
+    file="row_fusion.py",
+    slots=("emit_rows", "fused_softmax"),
+    points=8,
+    text=(
+        "Softmax is a fold, then arithmetic, then another fold, then arithmetic. As four kernels, the row goes through "
+        "memory again and again; as one, each row is walked in sweeps. Print the text of a kernel with any number of "
+        "folds: a sweep for all folds that can be folded together, then the next, which uses them, and a last one that "
+        "stores. And write softmax, so that it is right where exp alone is inf."
+    ),
+    hints=(
+        "A fold is known when its sweep is over. So ask of each node: after how many sweeps is it known?",
+        "level of an input or constant 0; of an operation the largest of its operands'; of a fold one more. Sweep s "
+        "computes all that the folds of level s + 1 need, from the inputs on, and folds; values of the row are computed "
+        "between sweeps; stores go into the sweep of their level.",
+        "docs/guide/fusion.md shows the three sweeps of a layer norm; needed(graph, numbers) and row_values(graph) are "
+        "given: a sweep loads nothing that lies behind a fold.",
+    ),
+    reads=("docs/course/5.3-row-fusion.md", "docs/guide/fusion.md"),
+    checks=(
+        agreement(
+            COMPUTES,
+            cases,
+            lambda s, c: run(s, c)[1].outs,
+            expected,
+            draw=lambda c, got, right: str(graph_of(c)).splitlines(),
+            link=lambda c: "fusion",
+        ),
+        demand(SWEEPS, cases, few_sweeps),
+        Check(ROWS, lambda s, e: rows_once(s)),
+        Check(STABLE, lambda s, e: is_stable(s)),
+        Check(ONE, lambda s, e: one_kernel(s)),
+    ),
+    mistakes=(
+        Mistake(
+            "the largest of a row is looked for from 0.0 on",
+            "A row may have negative elements only. Begin where nothing is smaller: -inf.",
+            gives=by({"max": lambda x: np.max(x, -1, keepdims=True, initial=0.0)}),
+            check=COMPUTES,
+        ),
+        Mistake(
+            "folds begin once, and not for each row",
+            "The lines that set them to 0.0 and -inf belong into the loop over rows.",
+            gives=by(
+                {
+                    "sum": lambda x: np.cumsum(np.sum(x, -1, keepdims=True), 0),
+                    "max": lambda x: np.maximum.accumulate(np.max(x, -1, keepdims=True), 0),
+                }
+            ),
+            check=COMPUTES,
+        ),
+        Mistake(
+            "a fold is used before its row has been walked to the end",
+            "exp(x - m) needs the largest of all elements, not of those so far: it belongs into the next sweep.",
+            gives=running,
+            check=COMPUTES,
+        ),
+        Mistake(
+            "each fold has a sweep of its own",
+            "sum(x) and max(x) need nothing of each other: one walk over the row folds both.",
+            when=lambda w: w.kind == "sweeps",
+        ),
+        Mistake(
+            "what belongs to the row is computed for each element",
+            "A value that is made of folds alone is the same along the row: compute it between two sweeps.",
+            when=lambda w: w.kind == "per element",
+        ),
+        Mistake(
+            "softmax goes without the largest element",
+            "exp(x - m) / sum(exp(x - m)) is the same for every m. With m = x.max() nothing is larger than exp(0.0).",
+            when=lambda w: w.kind == "overflow",
+        ),
+    ),
+    allows=frozenset({"minifuse.course.fusion"}),
+)

@@ -1,0 +1,230 @@
+"""Task 5.4: a cache of kernels, with a key that is right."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .. import oracle
+from ..calls import Call, Pair, Tensor, pairs
+from ..check import agreement
+from ..oracle.module5 import key
+from ..task import Mistake, Task, Wrong
+
+if TYPE_CHECKING:
+    from ..student import Student
+
+WRONG_HIT = "calls that need two kernels have two keys"
+NEEDLESS = "calls that one kernel serves have one key"
+BUILDS = "a kernel is built when its key is new, and never else"
+ROOM = "the cache keeps the kernels that were asked for last"
+ERRORS = "a kernel that could not be built leaves nothing behind"
+
+
+def keys(student: "Student", pair: Pair) -> bool:
+    """Whether the student's keys of two calls are one; a key must be fit for a dict."""
+    found = [student.call_key(*call.made()) for call in pair]
+    for one in found:
+        try:
+            hash(one)
+        except TypeError as error:
+            raise Wrong(f"the key cannot be in a dict: {error}", told=str(pair), got=one, kind="unhashable") from error
+    return bool(found[0] == found[1])
+
+
+def right(pair: Pair, **mistake: str) -> bool:
+    """Whether two calls share a kernel; or seem to, to somebody who makes a mistake."""
+    made = [call.made() for call in pair]  # both live, so that no id comes twice
+    one, other = [key(*call, mistake.get("without", ""), mistake.get("having", "")) for call in made]
+    return one == other
+
+
+def differing(is_shared: bool) -> Callable[[], Any]:
+    """Pairs that share a kernel, or do not."""
+
+    def cases() -> Any:
+        return pairs().filter(lambda pair: right(pair) is is_shared)
+
+    return cases
+
+
+def drawing(pair: Pair, got: Any, expected: Any) -> list[str]:
+    """What differs in the two calls."""
+    parts = [
+        f"{name}: {a}  then  {b}"
+        for name, a, b in zip(Call._fields, *pair, strict=True)
+        if repr(a) != repr(b) and not (name == "y" and "apart" not in (pair.first.alias, pair.second.alias))
+    ]
+    verdict = "one kernel serves both" if expected else "they need two kernels"
+    return [*(parts or ["nothing differs but the objects: the function and the arrays are made anew"]), verdict]
+
+
+def sequences(least: int = 1) -> Any:
+    """(room, which calls, in order): calls that come again, of functions that differ in k."""
+    from hypothesis import strategies as st
+
+    return st.tuples(st.integers(least, 4), st.lists(st.integers(0, 4), min_size=1, max_size=12))
+
+
+def told(case: Any) -> str:
+    """A sequence in words."""
+    return f"room for {case[0]} kernels; calls of f with k = {', '.join(f'{k}.0' for k in case[1])}, one after the other"
+
+
+def call_of(k: int) -> Call:
+    """The call with this k."""
+    return Call("scaled", float(k), Tensor((4, 5)), Tensor((4, 5)), 1.0)
+
+
+def played(cache: Any, which: list[int], failing: int | None = None) -> list[Any]:
+    """What a cache gives for each call: the number of the build that its kernel came from; "error" where building fails."""
+    built: list[int] = []
+    found: list[Any] = []
+    for k in which:
+
+        def build(k: int = k) -> Any:
+            built.append(k)
+            if k == failing and built.count(k) == 1:
+                raise ArithmeticError("this kernel does not compile")
+            return len(built) - 1
+
+        function, arguments = call_of(k).made()
+        try:
+            found.append(cache.kernel(function, arguments, build))
+        except ArithmeticError:
+            found.append("error")
+    return found
+
+
+def plays(name: str, room: Callable[[int], int], failing: int | None = None) -> Any:
+    """The demand that the student's cache gives what the judge's gives."""
+
+    def play(cache: Any, case: Any) -> list[Any]:
+        return played(cache(room(case[0])), case[1], failing)
+
+    return agreement(
+        name,
+        sequences,
+        lambda s, c: play(s.KernelCache, c),
+        lambda c: play(oracle.function("KernelCache"), c),
+        told=told if failing is None else lambda c: f"{told(c)}; the first build for k = {failing}.0 ends in an error",
+        draw=lambda c, got, expected: [
+            f"call {k}: build {a} is right, {b} was given" for k, (a, b) in enumerate(zip(expected, got, strict=True))
+        ],
+    )
+
+
+def first_in_first_out(case: Any) -> list[Any]:
+    """By a cache that lets go of the kernel that was built first."""
+    kernels: dict[int, int] = {}
+    found: list[Any] = []
+    builds = 0
+    for k in case[1]:
+        if k not in kernels:
+            kernels[k] = builds
+            builds += 1
+        found.append(kernels[k])
+        if len(kernels) > case[0]:
+            del kernels[next(iter(kernels))]
+    return found
+
+
+def without(part: str) -> Callable[[Pair], bool]:
+    """Whether the keys seem to be one to somebody who leaves a part out."""
+    return lambda pair: right(pair, without=part)
+
+
+def having(part: str) -> Callable[[Pair], bool]:
+    """Whether the keys seem to be one to somebody who puts something in that does not belong there."""
+    return lambda pair: right(pair, having=part)
+
+
+TASK = Task(
+    id="5.4",
+    title="A kernel cache with a right key",
+    file="kernel_cache.py",
+    slots=("call_key", "KernelCache"),
+    points=6,
+    text=(
+        "To make a kernel takes milliseconds, to run one microseconds, so kernels are kept under a key. A key that leaves "
+        "something out gives a wrong kernel, sooner or later; one that has too much in it makes kernels again and again. "
+        "Write the key that the head of the file describes, and a cache of limited size."
+    ),
+    hints=(
+        "Ask of each fact about a call: would the text of the kernel be another one? If yes, it is in the key; if not, not.",
+        "For each tensor dtype and classes of strides; for each number its type; for each two arguments how they lie; of "
+        "the function its code, and repr of its closure and defaults, since 2 == 2.0 == 2 + 0j. The cache: a dict keeps the "
+        "order of insertion, so take out and put back what was asked for.",
+        "docs/guide/fusion.md, 'What a call depends on'.",
+    ),
+    reads=("docs/course/5.4-kernel-cache.md", "docs/guide/fusion.md"),
+    checks=(
+        agreement(WRONG_HIT, differing(False), keys, right, draw=drawing, share=3.0),
+        agreement(NEEDLESS, differing(True), keys, right, draw=drawing, share=2.0),
+        plays(BUILDS, lambda room: 5),
+        plays(ROOM, lambda room: room),
+        plays(ERRORS, lambda room: 5, failing=2),
+    ),
+    mistakes=(
+        Mistake(
+            "the dtype is left out",
+            "A kernel for float32 reads the bytes of a float64 as two numbers.",
+            gives=without("dtype"),
+            check=WRONG_HIT,
+        ),
+        Mistake(
+            "strides are left out",
+            "A kernel that steps by 1 cannot read a transposed tensor, nor one that is repeated.",
+            gives=without("strides"),
+            check=WRONG_HIT,
+        ),
+        Mistake(
+            "it is left out which arguments share memory",
+            "f(x, x) loads once, and f(x, x one further) must load before it stores: both differ from f(x, y).",
+            gives=without("aliases"),
+            check=WRONG_HIT,
+        ),
+        Mistake(
+            "values from outside are compared by ==, without their types",
+            "2 == 2.0, True == 1, and 0.0 == -0.0. repr tells them apart, or the type beside the value.",
+            gives=without("types"),
+            check=WRONG_HIT,
+        ),
+        Mistake(
+            "what the function reads from around it is left out",
+            "k is a number in the kernel's text. insides(function) has the closure, and the defaults.",
+            gives=without("closure"),
+            check=WRONG_HIT,
+        ),
+        Mistake(
+            "the function is known by its name",
+            "Two functions may be called f. insides(function).code is what they do.",
+            gives=without("code"),
+            check=WRONG_HIT,
+        ),
+        Mistake(
+            "the strides themselves are in the key",
+            "Of a stride only its class counts: 0, 1, or another number, which the kernel is told.",
+            gives=having("strides"),
+            check=NEEDLESS,
+        ),
+        Mistake(
+            "sizes are in the key",
+            "The kernel is told its sizes when it runs; a new size needs no new kernel. Only whether a size is 1 counts.",
+            gives=having("sizes"),
+            check=NEEDLESS,
+        ),
+        Mistake(
+            "values of arguments are in the key",
+            "A number that is an argument travels with the call; only its type is in the kernel.",
+            gives=having("numbers"),
+            check=NEEDLESS,
+        ),
+        Mistake(
+            "the kernel that was built first goes first",
+            "It may be the one that is used most. What is asked for becomes the newest: take it out, and put it back at "
+            "the end.",
+            gives=first_in_first_out,
+            check=ROOM,
+        ),
+    ),
+    allows=frozenset({"minifuse.course.fusion"}),
+)

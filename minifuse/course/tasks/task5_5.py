@@ -1,0 +1,311 @@
+"""Task 5.5: the gradients of a graph, as a graph; what its backward pass saves and what it computes again."""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..check import agreement, current
+from ..fusion import BINARY, FOLDS, Graph, Shape
+from ..oracle.module5 import fit, gradients, pulled, recorded, split
+from ..programs import (
+    Array,
+    Program,
+    demand,
+    evaluated,
+    graph_of,
+    levels,
+    needed,
+    programs,
+    row_programs,
+    sample,
+    samples,
+)
+from ..task import Mistake, Task, Wrong
+
+if TYPE_CHECKING:
+    from ..student import Student
+
+OPS = ("add", "sub", "mul", "div", "neg", "exp", "log", "maximum", "sum", "max", "mul", "exp", "sum")
+RULES = "each operation pulls its gradient back to its operands"
+GRADIENTS = "the graph of gradients gives the gradient of each input"
+BOTH = "forward and backward give the output and the gradients"
+FOLDED = "no fold of the forward pass is folded again"
+SAVED = "only folds are saved, and only those that the backward pass needs"
+
+
+class Rule(NamedTuple):
+    """An operation of operands, some of whose elements may be equal."""
+
+    op: str
+    has_ties: bool
+
+    def arrays(self) -> list[Array]:
+        """d and the operands."""
+        a, b = sample((3, 4), 1), sample((3, 4), 2)
+        if self.op == "log":
+            a = np.abs(a) + 0.1
+        if self.has_ties:
+            a[:, 1] = a[:, 3] = 2.5
+            b[:, ::2] = a[:, ::2]
+        d = sample((3, 1) if self.op in FOLDS else (3, 4), 3)
+        return [d, a, b] if self.op in BINARY else [d, a]
+
+    def __str__(self) -> str:
+        return (
+            f"y = {self.op}({', '.join('ab'[: len(self.arrays()) - 1])})" + ", where some elements are equal" * self.has_ties
+        )
+
+
+def rules() -> Any:
+    """All operations that have a gradient."""
+    from hypothesis import strategies as st
+
+    ops = ("add", "sub", "mul", "div", "neg", "exp", "log", "maximum", "sum", "max")
+    return st.builds(Rule, st.sampled_from(ops), st.booleans()).filter(
+        lambda r: not r.has_ties or r.op in ("maximum", "max")
+    )
+
+
+def by_rule(rule: Rule, pull: Any) -> list[Array]:
+    """What operands get, in their shapes."""
+
+    def run(d: Any, *operands: Any) -> Any:
+        y = d.then(rule.op, *operands)
+        parts = pull(rule.op, d, y, *operands)
+        if not isinstance(parts, tuple) or len(parts) != len(operands):
+            said = f"pull_back({rule.op!r}, ...) gives a tuple with a gradient for each operand"
+            raise Wrong(said, told=str(rule), got=parts, kind="kind")
+        return tuple(fit(part, x.shape) for part, x in zip(parts, operands, strict=True))
+
+    arrays = rule.arrays()
+    return evaluated(recorded(run, *[x.shape for x in arrays]), arrays)
+
+
+def spaces() -> Any:
+    """Shapes (rows, n) and (rows, 1)."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def case(draw: Any) -> tuple[Shape, ...]:
+        rows, n = draw(st.integers(2, 3)), draw(st.integers(2, 4))
+        return ((rows, n), *draw(st.lists(st.sampled_from([(rows, n), (rows, 1)]), max_size=2)))
+
+    return case()
+
+
+def cases() -> Any:
+    """Programs with one output, (rows, n) or (rows, 1)."""
+    from hypothesis import strategies as st
+
+    drawn = programs(spaces(), OPS, most=7, most_outputs=1, gives=lambda shape, whole: shape in (whole, (whole[0], 1)))
+    return st.one_of(st.sampled_from(row_programs((2, 3))), drawn)
+
+
+def given(program: Program, saved: list[Array] | None = None) -> list[Array]:
+    """Values of the inputs, what is saved, and d."""
+    xs = samples(program.shapes)
+    return [*xs, *(saved or []), sample(program.on(xs)[0].shape, 7)]
+
+
+def as_graph(found: Any, name: str, inputs: list[Shape], outputs: list[Shape]) -> Graph:
+    """A graph of the student's with these inputs and outputs."""
+    if not isinstance(found, Graph):
+        raise Wrong(f"{name} is to be a Graph; this is of type {type(found).__name__}", told=current[0], kind="kind")
+    has = [node.shape for node in found.nodes if node.op == "input"]
+    if has != inputs:
+        raise wrong(f"{name} has inputs of shapes {has}", found, "inputs", expected=inputs, got=has)
+    shapes = [found.nodes[k].shape for k in found.outputs]
+    if shapes != outputs:
+        raise wrong(f"{name} gives values of shapes {shapes}", found, "shape", expected=outputs, got=shapes)
+    return found
+
+
+def wrong(said: str, graph: Graph, kind: str, **options: Any) -> Wrong:
+    """What is wrong with a graph, and the graph."""
+    return Wrong(said, told=current[0], drawing=str(graph).splitlines(), kind=kind, **options)
+
+
+def gradient_values(student: "Student", program: Program) -> list[Array]:
+    """What the student's graph of gradients gives."""
+    graph, shapes = graph_of(program), list(program.shapes)
+    output = graph.nodes[graph.outputs[0]].shape
+    found = as_graph(student.gradient_graph(graph), "gradient_graph(graph)", [*shapes, output], shapes)
+    return evaluated(found, given(program))
+
+
+def expected(program: Program, mistake: str = "") -> list[Array]:
+    """The gradients, or those of somebody who makes a mistake."""
+    return evaluated(gradients(graph_of(program), mistake=mistake), given(program))
+
+
+def halves(student: "Student", program: Program) -> tuple[Graph, Graph]:
+    """The student's forward and backward."""
+    graph = graph_of(program)
+    found = student.forward_and_backward(graph)
+    if not isinstance(found, tuple) or len(found) != 2:
+        raise Wrong("forward_and_backward gives two Graphs", told=current[0], got=found, kind="kind")
+    forward, backward = found
+    shapes, output = list(program.shapes), graph.nodes[graph.outputs[0]].shape
+    if not isinstance(forward, Graph) or not forward.outputs:
+        raise Wrong("forward is to be a Graph with outputs (output, *saved)", told=current[0], got=forward, kind="kind")
+    saved = [forward.nodes[k].shape for k in forward.outputs[1:]]
+    as_graph(forward, "forward", shapes, [output, *saved])
+    return forward, as_graph(backward, "backward", [*shapes, *saved, output], shapes)
+
+
+def both_values(student: "Student", program: Program) -> list[Array]:
+    """What both give, run one after the other."""
+    forward, backward = halves(student, program)
+    output, *saved = evaluated(forward, samples(program.shapes))
+    return [output, *evaluated(backward, given(program, saved))]
+
+
+def identities(graph: Graph, known: dict[Any, int], inputs: dict[int, int]) -> list[int]:
+    """A number for each value of a graph, the same for the same expression in all graphs that share `known`."""
+    found: list[int] = []
+    for node in graph.nodes:
+        place = inputs.get(int(node.value or 0)) if node.op == "input" else None
+        name = (node.op, tuple(found[i] for i in node.inputs), repr(node.value), node.shape)
+        found.append(known.setdefault(name, len(known)) if place is None else place)
+    return found
+
+
+def folds_nothing_again(student: "Student", program: Program) -> None:
+    """Folds of the backward graph, against those of the forward graph; sweeps tell what it costs."""
+    forward, backward = halves(student, program)
+    known: dict[Any, int] = {}
+    own = identities(forward, known, {})
+    count = len(program.shapes)
+    saved = {count + at: own[k] for at, k in enumerate(forward.outputs[1:])}
+    d = max(int(n.value or 0) for n in backward.nodes if n.op == "input")
+    theirs = identities(backward, known, saved | {d: -1})
+    folds = {own[k]: k for k in needed(forward) if forward.nodes[k].op in FOLDS}
+    for k in needed(backward):
+        if backward.nodes[k].op in FOLDS and theirs[k] in folds:
+            sweeps = [1 + max(levels(g)[i] for i in g.outputs) for g in (backward, split(graph_of(program))[1])]
+            said = (
+                f"%{k} of the backward graph is %{folds[theirs[k]]} of the forward graph, folded again; save it. "
+                f"The backward kernel walks each row {sweeps[0]} times; {sweeps[1]} would do"
+            )
+            raise wrong(said, backward, "refold")
+
+
+def saves_folds(student: "Student", program: Program) -> None:
+    """What is saved is small, and needed."""
+    forward, backward = halves(student, program)
+    for k in forward.outputs[1:]:
+        if forward.nodes[k].op not in FOLDS:
+            said = (
+                f"%{k} = {forward.nodes[k].op} of shape {forward.nodes[k].shape} is saved; it can be computed again at once"
+            )
+            raise wrong(said, forward, "saved")
+    count, used = len(program.shapes), {backward.nodes[k].value for k in needed(backward) if backward.nodes[k].op == "input"}
+    for at, k in enumerate(forward.outputs[1:]):
+        if count + at not in used:
+            raise wrong(f"%{k} is saved, and the backward graph does not use it", forward, "unneeded")
+    if len(set(forward.outputs[1:])) != len(forward.outputs) - 1:
+        raise wrong("a value is saved twice", forward, "unneeded")
+
+
+def mistaken(name: str) -> Any:
+    """What somebody gives who makes this mistake."""
+
+    def give(case: Any) -> list[Array]:
+        if isinstance(case, Rule):
+            return by_rule(case, lambda op, d, y, a, b=None: pulled(op, d, y, a, b, mistake=name))
+        return expected(case, name)
+
+    return give
+
+
+TASK = Task(
+    id="5.5",
+    title="The fused backward",
+    file="fused_backward.py",
+    slots=("pull_back", "gradient_graph", "forward_and_backward"),
+    points=8,
+    text=(
+        "The gradient of a graph is a graph: walk the nodes from the last to the first, pull each gradient back to the "
+        "operands by a rule, sum where a value is used twice. Captured, it is scheduled and fused like any other. What does "
+        "it take from the forward pass? A fold costs a walk over the row, so it is saved, a number a row; an elementwise "
+        "value costs a few operations, less than to load it, so it is computed again."
+    ),
+    hints=(
+        "You need no new kind of graph: inside capture, compute the values of the forward graph, then the gradients, by the "
+        "operators of 5.1. Equal nodes become one.",
+        "sums = {output: d}; for each node from the last to the first: parts = pull_back(...); each part, in the shape of "
+        "its operand, is added to the operand's sum. A part that is too large is summed, one that is too small is "
+        "expanded. For what is saved: let all folds be inputs, and look which of them are asked for.",
+        "docs/guide/gradients.md, 'What is kept for backward'.",
+    ),
+    reads=("docs/course/5.5-fused-backward.md", "docs/guide/gradients.md"),
+    checks=(
+        agreement(RULES, rules, lambda s, c: by_rule(c, s.pull_back), lambda c: by_rule(c, pulled)),
+        agreement(
+            GRADIENTS,
+            cases,
+            gradient_values,
+            expected,
+            draw=lambda c, got, right: ["the forward graph", *str(graph_of(c)).splitlines()],
+            link=lambda c: "autodiff",
+        ),
+        agreement(
+            BOTH,
+            cases,
+            both_values,
+            lambda c: [*c.on(samples(c.shapes)), *expected(c)],
+            draw=lambda c, got, right: ["the forward graph", *str(graph_of(c)).splitlines()],
+        ),
+        demand(FOLDED, cases, folds_nothing_again),
+        demand(SAVED, cases, saves_folds),
+    ),
+    mistakes=(
+        Mistake(
+            "the second operand of a difference gets its gradient with the wrong sign",
+            "When b grows, a - b falls.",
+            gives=mistaken("sign"),
+            check=RULES,
+        ),
+        Mistake(
+            "the divisor gets its gradient with the wrong sign",
+            "When b grows, a / b falls: -d * a / (b * b).",
+            gives=mistaken("quotient"),
+            check=RULES,
+        ),
+        Mistake(
+            "each of several largest elements gets the whole gradient",
+            "Then it is counted twice. Share it: divide by how many there are.",
+            gives=mistaken("ties"),
+            check=RULES,
+        ),
+        Mistake(
+            "a gradient is overwritten where a value is used twice",
+            "A value changes the output by all the ways on which it is used: their gradients are added.",
+            gives=mistaken("overwritten"),
+            check=GRADIENTS,
+        ),
+        Mistake(
+            "gradients keep the shape of the result",
+            "An operand of shape (rows, 1) was repeated along the row, so its gradient is a sum along the row.",
+            gives=mistaken("shape"),
+            when=lambda w: w.kind == "shape",
+            check=GRADIENTS,
+        ),
+        Mistake(
+            "nothing is saved",
+            "Then the backward kernel walks each row for the folds of the forward pass first. Save them: a number a row.",
+            when=lambda w: w.kind == "refold",
+        ),
+        Mistake(
+            "elementwise values are saved",
+            "To store and load one costs 16 bytes for each element, to compute it again a few operations.",
+            when=lambda w: w.kind == "saved",
+        ),
+        Mistake(
+            "folds are saved that nobody asks for",
+            "The gradient of a sum does not need the sum. Look which inputs the backward graph uses.",
+            when=lambda w: w.kind == "unneeded",
+        ),
+    ),
+    allows=frozenset({"minifuse.course.fusion"}),
+)

@@ -1,0 +1,194 @@
+"""Task 5.6: few launches, few bytes: which nodes go into which kernel."""
+
+from typing import TYPE_CHECKING, Any
+
+from ..check import agreement, current
+from ..fusion import Graph, Kernel, can_share
+from ..plans import PLANS, Plan
+from ..programs import Program, demand, graph_of, programs, samples
+from ..scheduled import Moved, kernel_of, run, unfused, wanted_of, wrong
+from ..task import Check, Mistake, Task, Wrong
+
+if TYPE_CHECKING:
+    from ..student import Student
+
+OPS = ("add", "mul", "sub", "neg", "maximum", "sum", "max", "matmul", "matmul", "add", "mul")
+LEAST = "a kernel loads and stores what it must, and each value once"
+RIGHT = "the kernels give what the graph gives, each after those that it waits for"
+FEWEST = "the graphs of the list take as few launches as they can"
+BYTES = "and move as few bytes as they can"
+
+
+def spaces() -> Any:
+    """Square matrices, a row of sums, and another space, so that not all can share a kernel."""
+    from hypothesis import strategies as st
+
+    shapes = st.sampled_from([(4, 4), (4, 4), (4, 1), (6, 5), (6, 4)])
+    return st.lists(shapes, max_size=3).map(lambda others: ((4, 4), *others))
+
+
+def cases() -> Any:
+    """Programs in which products of matrices stand between other nodes."""
+    return programs(
+        spaces(), OPS, most=10, numbers=(0.5, 2.0), gives=lambda shape, whole: True, folds=lambda shape, whole: shape[-1] > 1
+    )
+
+
+def scheduled(student: "Student", graph: Graph) -> Moved:
+    """The student's schedule, run."""
+    shapes = [node.shape for node in graph.nodes if node.op == "input"]
+    return run(graph, student.schedule(graph), samples(shapes))
+
+
+def groups(graph: Graph) -> list[list[int]]:
+    """Kernels of all kinds: pairs of neighbours that may share one."""
+    wanted = wanted_of(graph)
+    return [[k, *[i for i in wanted if i > k and can_share(graph, [k, i])][:2]] for k in wanted]
+
+
+def moves_least(student: "Student", program: Program) -> None:
+    """kernel_for, for groups that are no schedule of anybody's."""
+    graph = graph_of(program)
+    for group in groups(graph):
+        if not can_share(graph, group):
+            continue
+        found, right = student.kernel_for(graph, group), kernel_of(graph, group, wanted_of(graph))
+        if not isinstance(found, Kernel):
+            raise Wrong("kernel_for gives a Kernel(nodes, loads, stores)", told=current[0], got=found, kind="type")
+        if sorted(found.nodes) != list(right.nodes):
+            raise wrong(f"kernel_for(graph, {group}) computes {found.nodes}", graph, [found], "nodes")
+        for name, theirs, ours in (("loads", found.loads, right.loads), ("stores", found.stores, right.stores)):
+            if sorted(theirs) != list(ours):
+                kind = kind_of(name, theirs, ours, graph)
+                said = f"a kernel of {told(group)} {name} {told(theirs)}; it must have {told(ours)}"
+                raise wrong(said, graph, [found], kind, expected=told(ours), got=told(theirs))
+
+
+def kind_of(name: str, theirs: Any, ours: Any, graph: Graph) -> str:
+    """What is wrong with loads or stores, in a word."""
+    if len(set(theirs)) < len(theirs):
+        return f"{name} twice"
+    if set(theirs) > set(ours):
+        return f"{name} too many"
+    missing = set(ours) - set(theirs)
+    return "output" if name == "stores" and missing <= set(graph.outputs) else f"{name} missing"
+
+
+def told(numbers: Any) -> str:
+    """Nodes in words."""
+    return " ".join(f"%{k}" for k in numbers) or "nothing"
+
+
+def judged(student: "Student", plan: Plan) -> tuple[Graph, Moved]:
+    """A graph of the list, and the student's schedule of it."""
+    graph = plan.graph()
+    current[0] = f"{plan.name}: {plan.text}"
+    found = student.schedule(graph)
+    moved = run(graph, found, samples(plan.shapes))
+    return graph, moved
+
+
+def few_launches(student: "Student") -> None:
+    """Launches, against the fewest."""
+    for plan in PLANS:
+        graph, moved = judged(student, plan)
+        if moved.launches > plan.launches:
+            alone = unfused(graph)[0]
+            said = f"{moved.launches} launches; unfused it would be {alone}, and {plan.launches} are enough"
+            kind = "unfused" if moved.launches == alone and plan is PLANS[0] else "launches"
+            raise wrong(said, graph, student.schedule(graph), kind, expected=plan.launches, got=moved.launches)
+
+
+def few_bytes(student: "Student") -> None:
+    """Bytes, against the fewest at as many launches."""
+    for plan in PLANS:
+        graph, moved = judged(student, plan)
+        if moved.nbytes > plan.nbytes:
+            alone = unfused(graph)[1]
+            said = f"{moved.nbytes:,} bytes are moved; unfused it would be {alone:,}, and {plan.nbytes:,} are enough"
+            raise wrong(said, graph, student.schedule(graph), "bytes", expected=plan.nbytes, got=moved.nbytes)
+
+
+TASK = Task(
+    id="5.6",
+    title="Beat your own unfused version",
+    file="launches.py",
+    slots=("kernel_for", "schedule"),
+    points=8,
+    text=(
+        "A graph, a kernel for each node: that is the unfused version. Now group the nodes into as few kernels as they fit "
+        "into, and count what it spares: launches, and bytes that are loaded and stored. Never wrong: a kernel runs after "
+        "all that it waits for, and two kernels never wait for each other."
+    ),
+    hints=(
+        "Think of what can run now. A kernel that takes in all that it can, with what becomes ready by that, is never a "
+        "worse beginning than one that takes less; a matmul that can run costs its launch now or later.",
+        "While nodes are left: run a matmul that is ready; else, for each space, grow a kernel node by node as long as "
+        "can_share allows it and all operands are there, and choose one. Then look at bytes: would a node spare some in "
+        "another kernel, where it is ready too?",
+        "docs/guide/fusion.md, 'Why two kernels': minifuse explain --steps tells how the library decides.",
+    ),
+    reads=("docs/course/5.6-launches.md", "docs/guide/fusion.md"),
+    checks=(
+        demand(LEAST, cases, moves_least),
+        agreement(
+            RIGHT,
+            cases,
+            lambda s, c: scheduled(s, graph_of(c)).outputs,
+            lambda c: c.on(samples(c.shapes)),
+            draw=lambda c, got, right: str(graph_of(c)).splitlines(),
+            link=lambda c: "fusion",
+        ),
+        Check(FEWEST, lambda s, e: few_launches(s)),
+        Check(BYTES, lambda s, e: few_bytes(s)),
+    ),
+    mistakes=(
+        Mistake(
+            "every value is stored",
+            "A value that no other kernel needs, and that is not given back, lives and dies in a register.",
+            when=lambda w: w.kind == "stores too many",
+        ),
+        Mistake(
+            "a value is loaded once for each use",
+            "Loaded once, it is in a register for all nodes of the kernel. And two operands may be one value: x * x.",
+            when=lambda w: w.kind == "loads twice",
+        ),
+        Mistake(
+            "what the graph gives is not stored",
+            "No other kernel needs an output, but whoever called does: graph.outputs.",
+            when=lambda w: w.kind == "output",
+        ),
+        Mistake(
+            "two kernels wait for each other",
+            "If a way from one node of a kernel to another leads through a different kernel, neither can run first.",
+            when=lambda w: w.kind == "cycle",
+        ),
+        Mistake(
+            "a kernel runs before one that it waits for",
+            "A kernel may be named when all that it loads is stored. One that was begun early may have to wait for what "
+            "joined it.",
+            when=lambda w: w.kind == "order",
+        ),
+        Mistake(
+            "a matmul takes others with it",
+            "can_share says which nodes one kernel may compute: ask it for each node that you add.",
+            when=lambda w: w.kind == "rule",
+        ),
+        Mistake(
+            "each node is a kernel",
+            "That is the unfused version, which is to be beaten.",
+            when=lambda w: w.kind == "unfused",
+        ),
+        Mistake(
+            "only neighbours in the list are merged",
+            "Between two nodes of one kernel, nodes may stand that have to do with neither. Look for all that is ready.",
+            when=lambda w: w.kind == "launches",
+        ),
+        Mistake(
+            "a node is computed as soon as it can be",
+            "If only a later kernel needs it, and has its operands at hand, it costs nothing there: no store, no load.",
+            when=lambda w: w.kind == "bytes",
+        ),
+    ),
+    allows=frozenset({"minifuse.course.fusion"}),
+)

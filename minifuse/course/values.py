@@ -1,0 +1,146 @@
+"""Tensors without history: what the functions of tasks 2.4 and later get and give. Each computation goes through slots."""
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ShapeError
+from .strided import Strided
+
+if TYPE_CHECKING:
+    from .engine import Engine
+
+Shape = tuple[int, ...]
+
+
+class Values:
+    """Elements over a storage, as an engine's functions see them; `data` is the `Strided`.
+
+    Examples
+    --------
+    >>> from minifuse.course.engine import Engine
+    >>> x = Engine().values([[1.0, 2.0], [3.0, 4.0]])
+    >>> x.zip("mul", x).reduce("add", 0, 0.0).tolist()
+    [[10.0, 20.0]]
+    """
+
+    __array_ufunc__ = None  # so that NumPy hands `array * values` over
+    __slots__ = ("data", "engine")
+
+    def __init__(self, engine: "Engine", data: Strided) -> None:
+        self.engine, self.data = engine, data
+
+    def __repr__(self) -> str:
+        return f"Values({self.tolist()})"
+
+    @property
+    def shape(self) -> Shape:
+        """The sizes of its dims."""
+        return self.data.shape
+
+    @property
+    def size(self) -> int:
+        """How many elements it has."""
+        return prod(self.data.shape)
+
+    def array(self) -> npt.NDArray[Any]:
+        """The elements as a NumPy array over the same storage."""
+        return self.data.array()
+
+    def tolist(self) -> Any:
+        """The elements as nested lists."""
+        return self.array().tolist()
+
+    def item(self) -> float:
+        """The element of a tensor that has one."""
+        return self.at(*[0] * len(self.shape))
+
+    def at(self, *index: int) -> float:
+        """One element, by task 2.1's rule."""
+        position = self.engine.slot("position_of")(index, self.data.strides, self.data.offset)
+        return float(self.data.storage[position])
+
+    def map(self, name: str) -> "Values":
+        """An operator of task 0.1 on every element: `x.map("neg")`."""
+        out = self.engine.fresh(self.shape)
+        self.engine.loop("map", name, out, self.data)
+        return Values(self.engine, out)
+
+    def zip(self, name: str, other: "Values") -> "Values":
+        """An operator on elements of two tensors, which are broadcast: `x.zip("mul", y)`."""
+        out = self.engine.fresh(self.engine.slot("broadcast_shape")(self.shape, other.shape))
+        self.engine.loop("zip", name, out, self.data, other.data)
+        return Values(self.engine, out)
+
+    def reduce(self, name: str, dim: int, start: float) -> "Values":
+        """One dim folded by an operator; it has size 1 then: `x.reduce("add", 0, 0.0)`."""
+        dim = self.dim(dim)
+        out = self.engine.fresh((*self.shape[:dim], 1, *self.shape[dim + 1 :]))
+        self.engine.loop("reduce", name, out, self.data, dim, start)
+        return Values(self.engine, out)
+
+    def matmul(self, other: "Values") -> "Values":
+        """The product of matrices, (..., m, k) and (..., k, n); the dims before are broadcast."""
+        if min(len(self.shape), len(other.shape)) < 2 or self.shape[-1] != other.shape[-2]:
+            raise ShapeError(f"matmul: shapes {self.shape} and {other.shape}; expected (..., m, k) and (..., k, n)")
+        return self.engine.matmul(self, other)
+
+    def permute(self, *dims: int) -> "Values":
+        """Dims in another order, over the same storage: dim d of the result is dim dims[d] of this."""
+        return Values(self.engine, self.engine.slot("permuted")(self.data, dims))
+
+    def reshape(self, shape: Shape) -> "Values":
+        """The same elements in the same order under another shape; copied where they do not lie in that order."""
+        shape = tuple(shape)
+        if prod(shape) != self.size:
+            raise ShapeError(f"reshape: {self.shape} to {shape}: {self.size} elements do not become {prod(shape)}")
+        strides = self.engine.slot("row_major_strides")
+        x = self if self.data.strides == strides(self.shape) else self.map("identity")
+        return Values(self.engine, Strided(x.data.storage, shape, strides(shape), x.data.offset))
+
+    def expand(self, shape: Shape) -> "Values":
+        """Repeated to a larger shape without a copy: a dim that is repeated has stride 0."""
+        shape, own = tuple(shape), self.shape
+        if self.engine.slot("broadcast_shape")(own, shape) != shape:
+            raise ShapeError(f"expand: {own} to {shape}: only dims of size 1, and dims in front, can be repeated")
+        lead = len(shape) - len(own)
+        steps = zip(own, shape[lead:], self.data.strides, strict=True)
+        strides = (0,) * lead + tuple(stride if old == size else 0 for old, size, stride in steps)
+        return Values(self.engine, Strided(self.data.storage, shape, strides, self.data.offset))
+
+    def dim(self, dim: int) -> int:
+        """A dim counted from the front."""
+        if not -len(self.shape) <= dim < len(self.shape):
+            raise ShapeError(f"dim {dim} of shape {self.shape}; expected {-len(self.shape)} to {len(self.shape) - 1}")
+        return dim % len(self.shape)
+
+    def __add__(self, other: Any) -> "Values":
+        return self.zip("add", self.engine.values(other))
+
+    def __mul__(self, other: Any) -> "Values":
+        return self.zip("mul", self.engine.values(other))
+
+    def __neg__(self) -> "Values":
+        return self.map("neg")
+
+    def __sub__(self, other: Any) -> "Values":
+        return self + -self.engine.values(other)
+
+    def __rsub__(self, other: Any) -> "Values":
+        return self.engine.values(other) - self
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+def values_of(engine: "Engine", x: Any) -> Values:
+    """Numbers, nested lists or an array as values; values as they are."""
+    if isinstance(x, Values):
+        return x
+    if isinstance(x, Strided):
+        return Values(engine, x)
+    array = np.array(x, np.float64)
+    out = engine.fresh(array.shape)
+    out.storage[: array.size] = array.ravel()
+    return Values(engine, out)

@@ -1,0 +1,70 @@
+"""Module 1: derivatives, by asking twice and by going backward.
+
+A *variable* has `history`, which is None for a leaf or a constant, `is_constant`, and `accumulate(d)`, which adds to the
+derivative that it has gathered. A history is a *call*: it has `function`, a class with `backward(context, d)`, its
+`context`, and `inputs`, a tuple of variables. Nothing here asks whether a variable is a number or a tensor.
+"""
+
+from minifuse.course import todo
+
+# Task 1.1
+
+
+def numerical_derivative(f, xs, k, epsilon=1e-6):
+    """The slope of f by its argument k at the point xs, from f a bit above and a bit below: f is called as f(*xs)."""
+    # begin 1.1a
+    above, below = list(xs), list(xs)
+    above[k] += epsilon
+    below[k] -= epsilon
+    return (f(*above) - f(*below)) / (2 * epsilon)
+    # end
+
+
+# Task 1.3
+
+
+def chain_rule(call, d):
+    """What the inputs of a call receive, if its result receives d: a list of (variable, derivative), without constants."""
+    # begin 1.3a
+    derivatives = call.function.backward(call.context, d)
+    return [(x, dx) for x, dx in zip(call.inputs, derivatives) if not x.is_constant]
+    # end
+
+
+# Task 1.4
+
+
+def topological_order(root):
+    """All variables that root was computed from, and root: a list, each once, each before those it was computed from.
+
+    Constants are left out. There may be thousands of calls between root and a leaf.
+    """
+    # begin 1.4a
+    order, seen = [], set()
+    stack = [(root, False)]
+    while stack:
+        variable, inputs_are_done = stack.pop()
+        if inputs_are_done:
+            order.append(variable)
+        elif not variable.is_constant and variable not in seen:
+            seen.add(variable)
+            stack.append((variable, True))
+            if variable.history is not None:
+                stack += [(x, False) for x in variable.history.inputs]
+    order.reverse()
+    return order
+    # end
+
+
+def backpropagate(root, d):
+    """Give each leaf that root was computed from what it receives if root receives d: once, by leaf.accumulate(total)."""
+    # begin 1.4b
+    received = {root: d}
+    for variable in topological_order(root):
+        total = received.pop(variable)
+        if variable.history is None:
+            variable.accumulate(total)
+            continue
+        for x, dx in chain_rule(variable.history, total):
+            received[x] = received[x] + dx if x in received else dx
+    # end

@@ -1,0 +1,86 @@
+"""Module 0: a tree of modules, which knows all its parameters by name.
+
+Nothing is registered: a parameter is an attribute that is a `Parameter`, a child an attribute that is a `Module`, and what
+lies in lists counts too. `vars(module)` has the attributes as they are now, in the order in which they were set.
+"""
+
+from minifuse.course import Parameter, todo
+
+# Task 0.4
+
+
+class Module:
+    """What all layers and networks are: it holds parameters and other modules, and computes in `forward`."""
+
+    training = True
+
+    def __call__(self, *inputs):
+        """What `forward` gives."""
+        return self.forward(*inputs)
+
+    def held(self, kind):
+        """(name, value) of the attributes of a kind, and of those in lists: "left", "layers.0", "layers.1"."""
+        # begin 0.4a
+        found = []
+        for name, value in vars(self).items():
+            if isinstance(value, kind):
+                found.append((name, value))
+            elif isinstance(value, list):
+                for k, item in enumerate(value):
+                    if isinstance(item, kind):
+                        found.append((f"{name}.{k}", item))
+        return found
+        # end
+
+    def named_modules(self):
+        """(name, module) of itself, named "", and of all below, each once: a child, its children, the next child."""
+        # begin 0.4b
+        found, seen = [], set()
+
+        def visit(name, module):
+            if id(module) in seen:
+                return
+            seen.add(id(module))
+            found.append((name, module))
+            for child_name, child in module.held(Module):
+                visit(f"{name}.{child_name}" if name else child_name, child)
+
+        visit("", self)
+        return found
+        # end
+
+    def named_parameters(self):
+        """(name, parameter) of each module's own, in the order of `named_modules`; a shared one once, by its first name."""
+        # begin 0.4c
+        found, seen = [], set()
+        for path, module in self.named_modules():
+            for name, parameter in module.held(Parameter):
+                if id(parameter) not in seen:
+                    seen.add(id(parameter))
+                    found.append((f"{path}.{name}" if path else name, parameter))
+        return found
+        # end
+
+    def modules(self):
+        """Itself, and all modules below."""
+        return [module for _, module in self.named_modules()]
+
+    def parameters(self):
+        """All parameters, each once."""
+        return [parameter for _, parameter in self.named_parameters()]
+
+    def train(self):
+        """Set `training` to True, here and in all modules below; gives the module itself."""
+        # begin 0.4d
+        for module in self.modules():
+            module.training = True
+        return self
+        # end
+
+    def eval(self):
+        """Set `training` to False, here and in all modules below; gives the module itself."""
+        # begin 0.4e
+        for module in self.modules():
+            module.training = False
+        return self
+        # end

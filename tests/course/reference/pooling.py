@@ -1,0 +1,83 @@
+"""Module 4: pooling, each window of an image as one number.
+
+Operands are `Strided`: inputs are (batch, channels, rows, columns), out has a row and a column for each place of the window.
+Windows have `window[0]` rows and `window[1]` columns; the first lies in the corner, and each next one is `stride[0]` rows
+below or `stride[1]` columns to the right. All lie within the input: rows and columns at its end may be in no window. Where
+a stride is smaller than the window, windows overlap.
+"""
+
+from minifuse.course import todo
+
+
+def place(x, *index):
+    """Where in the storage of x the element at an index lies: x.storage[place(x, b, c, i, j)]."""
+    position = x.offset
+    for i, stride in zip(index, x.strides):
+        position += i * stride
+    return position
+
+
+def indices(shape):
+    """All indices of a shape of four dims, in row-major order."""
+    return [(b, c, y, x) for b in range(shape[0]) for c in range(shape[1]) for y in range(shape[2]) for x in range(shape[3])]
+
+
+def within(y, x, window, stride):
+    """Row and column of each element of the window at a place."""
+    top, left = y * stride[0], x * stride[1]
+    return [(i, j) for i in range(top, top + window[0]) for j in range(left, left + window[1])]
+
+
+def clear(out):
+    """Zero in each element of out, which may be anything before."""
+    for index in indices(out.shape):
+        out.storage[place(out, *index)] = 0.0
+
+
+# Task 4.3
+
+
+def average_pool(out, inputs, window, stride):
+    """out[b, c, y, x] = the mean of the window whose corner is inputs[b, c, y * stride[0], x * stride[1]]."""
+    # begin 4.3a
+    for b, c, y, x in indices(out.shape):
+        total = 0.0
+        for i, j in within(y, x, window, stride):
+            total += inputs.storage[place(inputs, b, c, i, j)]
+        out.storage[place(out, b, c, y, x)] = total / (window[0] * window[1])
+    # end
+
+
+def average_pool_gradient(out, gradient, window, stride):
+    """The gradient by inputs, into `out`, which has its shape; `gradient` has the shape of what average_pool gave."""
+    # begin 4.3b
+    clear(out)
+    for b, c, y, x in indices(gradient.shape):
+        d = gradient.storage[place(gradient, b, c, y, x)] / (window[0] * window[1])
+        for i, j in within(y, x, window, stride):
+            out.storage[place(out, b, c, i, j)] += d
+    # end
+
+
+def max_pool(out, inputs, window, stride):
+    """out[b, c, y, x] = the largest of the window whose corner is inputs[b, c, y * stride[0], x * stride[1]]."""
+    # begin 4.3c
+    for b, c, y, x in indices(out.shape):
+        out.storage[place(out, b, c, y, x)] = max(
+            inputs.storage[place(inputs, b, c, i, j)] for i, j in within(y, x, window, stride)
+        )
+    # end
+
+
+def max_pool_gradient(out, inputs, gradient, window, stride):
+    """The gradient by inputs, into `out`: to the largest of each window; several equal ones get equal parts."""
+    # begin 4.3d
+    clear(out)
+    for b, c, y, x in indices(gradient.shape):
+        values = {(i, j): inputs.storage[place(inputs, b, c, i, j)] for i, j in within(y, x, window, stride)}
+        largest = max(values.values())
+        winners = [at for at, value in values.items() if value == largest]
+        d = gradient.storage[place(gradient, b, c, y, x)] / len(winners)
+        for i, j in winners:
+            out.storage[place(out, b, c, i, j)] += d
+    # end

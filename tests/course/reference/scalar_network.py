@@ -1,0 +1,99 @@
+"""Module 1: a network of numbers that learns to tell two kinds of points apart.
+
+`engine.scalar(0.5)` is a number that derivatives are gathered for. With +, -, *, /, `.log()`, `.exp()`, `.relu()` and
+`.sigmoid()` it makes others; `loss.backward()` then puts into `.grad` of each number that was made by `engine.scalar` how
+fast the loss grows with it. `.value` is the float within, and may be set. Plain floats may stand beside scalars.
+"""
+
+from random import Random
+
+from minifuse.course import todo
+
+# Task 1.5
+
+
+class ScalarLinear:
+    """A layer: output j is the sum over i of xs[i] * weights[i][j], plus biases[j].
+
+    `weights` has a list of `outputs` scalars for each input, `biases` is a list of scalars. Each is drawn by
+    `random.uniform(-1, 1)`, so that no two outputs begin alike.
+    """
+
+    def __init__(self, engine, inputs, outputs, random):
+        # begin 1.5a
+        self.weights = [[engine.scalar(random.uniform(-1, 1)) for _ in range(outputs)] for _ in range(inputs)]
+        self.biases = [engine.scalar(random.uniform(-1, 1)) for _ in range(outputs)]
+        # end
+
+    def __call__(self, xs):
+        """A list of scalars, from a list of scalars or floats."""
+        # begin 1.5b
+        outputs = []
+        for j, bias in enumerate(self.biases):
+            total = bias
+            for i, x in enumerate(xs):
+                total = total + self.weights[i][j] * x
+            outputs.append(total)
+        return outputs
+        # end
+
+    def parameters(self):
+        """All that can be learnt."""
+        return [w for row in self.weights for w in row] + list(self.biases)
+
+
+class ScalarNetwork:
+    """Two layers: linear, a ReLU on each output, and linear again, whose only output goes through sigmoid."""
+
+    def __init__(self, engine, inputs, hidden, random):
+        self.layers = [ScalarLinear(engine, inputs, hidden, random), ScalarLinear(engine, hidden, 1, random)]
+
+    def __call__(self, xs):
+        """A scalar between 0 and 1, from a list of numbers: how likely the point is of kind 1."""
+        # begin 1.5c
+        first, last = self.layers
+        (output,) = last([x.relu() for x in first(xs)])
+        return output.sigmoid()
+        # end
+
+    def parameters(self):
+        """All that can be learnt."""
+        return [p for layer in self.layers for p in layer.parameters()]
+
+
+def scalar_loss(outputs, labels):
+    """The mean over all points of -log(p), where p is what the network gives for the label (1 or 0) that is right."""
+    # begin 1.5d
+    total = 0.0
+    for output, label in zip(outputs, labels):
+        right = output if label == 1 else 1.0 - output
+        total = total - right.log()
+    return total / len(labels)
+    # end
+
+
+def scalar_step(parameters, rate):
+    """Change each parameter's value by -rate times its derivative, and let the next one begin at None. None is no change."""
+    # begin 1.5e
+    for p in parameters:
+        if p.grad is not None:
+            p.value = p.value - rate * p.grad
+            p.grad = None
+    # end
+
+
+def train_scalar_network(engine, points, labels, steps, seed):
+    """A ScalarNetwork that has learnt points, a list of (x, y) in the unit square, and labels, a list of 0 and 1.
+
+    At most `steps` losses go backward. `seed` is for Random; how many hidden units, and how fast it learns, is up to you.
+    """
+    # begin 1.5f
+    random = Random(seed)
+    network = ScalarNetwork(engine, 2, 6, random)
+    for _ in range(steps):
+        chosen = random.sample(range(len(points)), min(12, len(points)))
+        outputs = [network(points[k]) for k in chosen]
+        scalar_loss(outputs, [labels[k] for k in chosen]).backward()
+        scalar_step(network.parameters(), 1.0)
+    return network
+    # end

@@ -1,0 +1,87 @@
+"""Module 2: the network of module 1 again, over tensors: one call for all points at once.
+
+`engine.tensor(nested lists)` is a tensor that derivatives are gathered for, `engine.constant(nested lists)` one of data.
+With +, -, *, /, @, `.log()`, `.exp()`, `.relu()`, `.sigmoid()`, `.sum()`, `.mean()`, `.reshape(2, 3)`, `.permute(1, 0)` they
+make others, broadcast as in task 2.2; numbers may stand beside them. `.backward()` is for a tensor with one element.
+`.value` and `.grad` are tensors without history, which can be added, subtracted and multiplied.
+"""
+
+from random import Random
+
+from minifuse.course import todo
+
+# Task 2.5
+
+
+class TensorLinear:
+    """A layer: xs @ weights + biases, with weights of shape (inputs, outputs) and biases of shape (outputs,).
+
+    Each element is drawn by `random.uniform(-1, 1)`.
+    """
+
+    def __init__(self, engine, inputs, outputs, random):
+        # begin 2.5a
+        self.weights = engine.tensor([[random.uniform(-1, 1) for _ in range(outputs)] for _ in range(inputs)])
+        self.biases = engine.tensor([random.uniform(-1, 1) for _ in range(outputs)])
+        # end
+
+    def __call__(self, xs):
+        """A tensor of shape (points, outputs), from one of shape (points, inputs)."""
+        # begin 2.5b
+        return xs @ self.weights + self.biases
+        # end
+
+    def parameters(self):
+        """All that can be learnt."""
+        return [self.weights, self.biases]
+
+
+class TensorNetwork:
+    """Two layers: a linear one, a ReLU, and another linear one, whose only output goes through sigmoid."""
+
+    def __init__(self, engine, inputs, hidden, random):
+        self.layers = [TensorLinear(engine, inputs, hidden, random), TensorLinear(engine, hidden, 1, random)]
+
+    def __call__(self, xs):
+        """A tensor of shape (points, 1): how likely each point is of kind 1."""
+        # begin 2.5c
+        first, last = self.layers
+        return last(first(xs).relu()).sigmoid()
+        # end
+
+    def parameters(self):
+        """All that can be learnt."""
+        return [p for layer in self.layers for p in layer.parameters()]
+
+
+def tensor_loss(outputs, labels):
+    """The mean over all points of -log(p), a tensor with one element. Outputs and labels have shape (points, 1)."""
+    # begin 2.5d
+    right = outputs * labels + (1.0 - outputs) * (1.0 - labels)
+    return -right.log().mean()
+    # end
+
+
+def tensor_step(parameters, rate):
+    """Change each parameter's value by -rate times its derivative, and let the next one begin at None. None is no change."""
+    # begin 2.5e
+    for p in parameters:
+        if p.grad is not None:
+            p.value = p.value - p.grad * rate
+            p.grad = None
+    # end
+
+
+def train_tensor_network(engine, points, labels, steps, seed):
+    """A TensorNetwork that has learnt points, a list of (x, y) in the unit square, and labels, a list of 0 and 1.
+
+    At most `steps` losses go backward. `seed` is for Random; how many hidden units, and how fast it learns, is up to you.
+    """
+    # begin 2.5f
+    network = TensorNetwork(engine, 2, 32, Random(seed))
+    xs, ys = engine.constant(points), engine.constant([[label] for label in labels])
+    for _ in range(steps):
+        tensor_loss(network(xs), ys).backward()
+        tensor_step(network.parameters(), 1.0)
+    return network
+    # end

@@ -1,0 +1,96 @@
+"""The whole course as one student does it: each module alone, and in the end a network on nothing but their code."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("rich", reason="needs minifuse[course]")
+pytest.importorskip("sklearn", reason="needs minifuse[cli]")
+
+from minifuse.course import workspace
+from minifuse.course.judge import judge
+from minifuse.course.registry import MODULES, TASKS, task_named
+from minifuse.course.report import text_of
+from minifuse.course.task import Effort
+from tests.course.make_stubs import REFERENCE
+from tests.sources import ROOT
+
+SOME = Effort(examples=25)  # test_tasks.py asks each task at length
+FEW = Effort(examples=5)  # where only the training is looked at
+
+
+def solve(folder, task):
+    """Write the solution of a task, and of nothing else."""
+    path, reference = folder / task.file, (REFERENCE / task.file).read_text()
+    text = path.read_text()
+    for slot in task.slots:
+        text = workspace.replaced(text, slot, workspace.part_of(reference, slot))
+    path.write_text(text)
+
+
+def train(folder, *arguments):
+    """Run the script of a folder."""
+    command = [sys.executable, "train_digits.py", *arguments]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.fixture
+def fresh(tmp_path):
+    workspace.init(tmp_path / "mine")
+    return tmp_path / "mine"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_can_be_done_alone(module, fresh):
+    tasks = [task for task in TASKS if task.module == module and task.id != "4.5"]
+    for task in tasks:
+        assert judge(fresh, task, SOME).verdict == "pending"
+        solve(fresh, task)
+        result = judge(fresh, task, SOME)
+        assert result.verdict == "passed", text_of(task, result)
+
+
+def test_what_is_not_written_is_lent_and_with_strict_it_is_named(fresh):
+    lent = train(fresh, "--steps", "1")
+    assert lent.returncode == 0, lent.stderr
+    assert re.search(r"^0 of \d+ slots are yours, and 0% of [\d,]+ calls$", lent.stdout, re.MULTILINE), lent.stdout
+    task = task_named("4.5")
+    for other in TASKS:
+        if other.id not in ("1.4", "4.3"):
+            solve(fresh, other)
+    result = judge(fresh, task, FEW, is_strict=True)
+    assert result.verdict == "pending"
+    named = re.findall(r"(\w+) \(\d\.\d\)", result.outcomes[0].said)
+    assert named == ["backpropagate", "topological_order", "max_pool", "max_pool_gradient"]
+    assert named[0] in train(fresh, "--strict").stderr
+
+
+def test_a_loop_that_is_wrong_reads_no_digits(fresh):
+    task = task_named("4.5")
+    solve(fresh, task)
+    solve(fresh, task_named("4.3"))
+    path = fresh / "pooling.py"
+    path.write_text(path.read_text().replace("+= d\n", "-= d\n"))
+    result = judge(fresh, task, FEW)
+    assert result.verdict == "failed", text_of(task, result)
+    assert "minifuse course status" in result.outcomes[-1].said
+    assert not result.notes
+
+
+def test_digits_are_read_by_nothing_but_the_students_code(fresh):
+    for task in TASKS:
+        solve(fresh, task)
+    task = task_named("4.5")
+    result = judge(fresh, task, FEW, is_strict=True)
+    assert result.verdict == "passed", text_of(task, result)
+    right, share = result.notes
+    assert float(right.partition("%")[0]) >= 90
+    found = re.fullmatch(r"(\d+) of (\d+) slots are yours, and 100% of ([\d,]+) calls", share)
+    assert found, share
+    assert found[1] == found[2]
+    assert int(found[1]) > 30
+    assert int(found[3].replace(",", "")) > 10_000

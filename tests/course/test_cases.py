@@ -1,0 +1,54 @@
+"""What tasks draw: tensors made by views, and links that open the visualizer at exactly their layout."""
+
+from urllib.parse import parse_qs
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from minifuse.course.cases import broadcasting_link, layout_link, shapes, strided_like
+
+expressions = pytest.importorskip("project.views.expressions", reason="needs the visualizer")
+strides = pytest.importorskip("project.views.strides", reason="needs the visualizer")
+
+
+@given(st.data())
+def test_a_link_leads_to_the_layout_of_its_tensor(data):
+    x = strided_like(data.draw, data.draw(shapes(4)))
+    query = parse_qs(layout_link(x).partition("?")[2])
+    if len(x.storage) > strides.MOST:
+        return
+    found = strides.strided(expressions.shape(query["shape"][0]), expressions.chain(query.get("views", [""])[0]))
+    assert not found.is_copy
+    assert found.layouts[-1].shape == x.shape
+    assert len(found.storage) == len(x.storage)
+    if 0 not in x.shape:
+        assert (found.layouts[-1].strides, found.layouts[-1].offset) == (x.strides, x.offset)
+
+
+@given(st.data())
+def test_elements_differ_and_lie_in_the_storage(data):
+    x = strided_like(data.draw, data.draw(shapes(4)))
+    elements = x.array().ravel().tolist()
+    assert len(set(elements)) == len(elements)
+    assert set(elements) <= set(x.storage.tolist())
+
+
+def test_all_kinds_of_views_are_drawn():
+    seen = set()
+
+    @given(st.data())
+    def draw(data):
+        x = strided_like(data.draw, data.draw(shapes(3, 2)))
+        views = parse_qs(layout_link(x).partition("?")[2]).get("views", [""])[0]
+        seen.update(kind for kind in ("[", "::", ":2", ".flip", ".permute", "[1, ") if kind in views)
+        seen.add("" if not views else "some")
+
+    draw()
+    assert seen >= {"", "some", "[", ".flip", ".permute", "[1, "}
+
+
+def test_shapes_are_written_as_the_page_reads_them():
+    query = parse_qs(broadcasting_link((3, 1), ()).partition("?")[2])
+    assert expressions.shape(query["broadcasting_x"][0]) == (3, 1)
+    assert expressions.shape(query["broadcasting_y"][0]) == ()

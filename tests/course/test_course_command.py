@@ -1,0 +1,267 @@
+"""`minifuse course`: what a student and a teacher type, what they read, how it ends."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+pytest.importorskip("rich", reason="needs minifuse[course]")
+
+from minifuse.cli.commands import app
+from minifuse.course import grade, registry, workspace
+from minifuse.course.registry import TASKS, task_named
+from minifuse.course.task import Effort, Outcome, Result
+from minifuse.errors import CourseError
+from tests.course.folder import FILE, RIGHT, TASK, written
+from tests.sources import ROOT
+
+FEW = ("--examples", "5")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder as a student gets it."""
+    workspace.init(tmp_path / "mine")
+    return tmp_path / "mine"
+
+
+def course(*arguments):
+    """The result of a command; what it prints fits a terminal."""
+    result = CliRunner().invoke(app, ["course", *map(str, arguments)], env={"COLUMNS": "80"})
+    is_for_people = "--json" not in arguments
+    assert not is_for_people or all(len(line) <= 80 or "/" in line for line in result.stdout.splitlines()), result.stdout
+    return result  # a path may be longer than any terminal
+
+
+def graded(folder, *arguments, out=None):
+    """The status of a grading, and its file."""
+    path = out or folder.parent / "results.json"
+    result = course("grade", folder, *arguments, *FEW, "--out", path)
+    return result, json.loads(path.read_text())
+
+
+# init, check, status, hint
+
+
+@pytest.mark.parametrize("name", ["mine", "my course", "über-课程"])
+def test_the_first_minutes_of_a_student(tmp_path, name):
+    place = tmp_path / name
+    begun = course("init", place)
+    assert begun.exit_code == 0
+    assert f"cd '{place}'" in begun.stdout or f"cd {place} " in begun.stdout
+    pending = course("check", "2.1", "--dir", place)
+    assert pending.exit_code == 1
+    assert "task 2.1a is still to be written; `minifuse course hint 2.1` helps" in pending.stdout
+    written(place)
+    passed = course("check", "2.1", "--dir", place)
+    assert passed.exit_code == 0, passed.stdout
+    assert "your functions were called: row_major_strides 60" in " ".join(passed.stdout.split())
+
+
+def test_check_tells_programs_the_same(folder):
+    written(folder, "def permuted(x, dims):\n    print('here')\n    return x")
+    result = course("check", "permuted", "--dir", folder, "--json")
+    assert result.exit_code == 1
+    (facts,) = json.loads(result.stdout)
+    assert (facts["task"], facts["verdict"]) == ("2.1", "failed")
+    assert facts["outcomes"][-1]["printed"] == "here\n"
+
+
+def test_check_stops_what_does_not_end(folder):
+    written(folder, "def row_major_strides(shape):\n    while True:\n        pass")
+    result = course("check", "2.1", "--dir", folder, "--limit", "5")
+    assert result.exit_code == 1
+    assert "stopped after 5 s; is there a loop that does not end?" in result.stdout
+    assert "case  shape " in result.stdout
+
+
+def test_strict_takes_nothing_from_the_oracle(folder):
+    written(folder, "def index_of(ordinal, shape):\n    todo('2.1c')")
+    assert course("check", "2.3", "--dir", folder).exit_code == 0
+    strict = course("check", "2.3", "--dir", folder, "--strict")
+    assert strict.exit_code == 1
+    assert "task 2.1c is still to be written" in strict.stdout
+
+
+def test_a_folder_that_is_none_and_a_task_that_is_none_are_told(tmp_path, folder):
+    for arguments, said in [
+        (("check", "--dir", tmp_path), "is no folder of the course; make one: minifuse course init DIR"),
+        (("check", "2.9", "--dir", folder), "there is no task '2.9'"),
+        (("hint", "permutted"), "did you mean permuted?"),
+        (("grade", tmp_path / "nowhere"), "is no folder; name the one with the student's files"),
+    ]:
+        error = course(*arguments).exception
+        assert isinstance(error, CourseError)
+        assert said in str(error)
+
+
+def test_status_judges_every_task_now(folder, monkeypatch):
+    monkeypatch.setattr("minifuse.cli.course.TASKS", (TASK, task_named("2.2")))
+    written(folder, "def broadcast_shape(a, b):\n    return a")
+    result = course("status", "--dir", folder)
+    assert result.exit_code == 0
+    assert "✓ 2.1 Where an element lies" in result.stdout
+    assert "✗ 2.2 Broadcasting" in result.stdout
+    assert "not yet right" in result.stdout
+    assert f"{TASK.points} of {sum(task.points for task in TASKS)} points, 1 of {len(TASKS)} tasks" in result.stdout
+    verdicts = [facts["verdict"] for facts in json.loads(course("status", "--dir", folder, "--json").stdout)]
+    assert verdicts == ["passed", "failed"]
+
+
+def test_each_hint_says_more():
+    first, all_three = course("hint", "2.1").stdout, course("hint", "2.1", "-n", "3").stdout
+    assert "The idea." in first
+    assert "In words." not in first
+    assert "More: minifuse course hint 2.1 -n 2" in first
+    assert "Where to look." in all_three
+
+
+# diff, reset, upgrade
+
+
+def test_diff_only_after_passing(folder):
+    error = course("diff", "2.1", "--dir", folder).exception
+    assert "task 2.1 does not hold yet, and the reference would spoil it" in str(error)
+    written(folder, RIGHT.replace("for d", "for k").replace("[d]", "[k]"))
+    assert "+    shape = tuple(x.shape[d] for d in dims)" not in course("diff", "2.2", "--dir", folder).stdout
+    written(folder)
+    assert "The same, line by line." in course("diff", "2.1", "--dir", folder).stdout
+
+
+def test_reset_says_where_the_old_is(folder):
+    written(folder)
+    result = course("reset", "position_of", "--dir", folder)
+    assert "what you had is in .minifuse/backups/tensors.py.1" in result.stdout
+    assert 'todo("2.1b")' in (folder / FILE).read_text()
+
+
+def test_upgrade_has_nothing_to_say_of_a_fresh_folder(folder):
+    pytest.importorskip("merge3", reason="needs minifuse[course]")
+    assert course("upgrade", "--dir", folder).stdout == "Nothing has changed since.\n"
+
+
+# grade
+
+
+def test_a_grading_in_exercisms_format(folder):
+    written(folder, "def tensor_map(fn, out, a):\n    print('map')")
+    result, found = graded(folder, "2")
+    assert result.exit_code == 0  # it was graded, whatever came of it
+    tasks = [task for task in TASKS if task.module == 2]
+    assert (found["version"], found["status"], found["message"]) == (3, "fail", None)
+    assert [test["name"] for test in found["tests"]] == [f"{t.id} {check.name}" for t in tasks for check in t.checks]
+    for test in found["tests"]:
+        assert set(test) >= {"name", "status", "test_code", "task_id"}
+        assert test["status"] in ("pass", "fail", "error")
+        assert ("message" in test) is (test["status"] != "pass")
+        assert registry.TASKS[test["task_id"] - 1].id == test["name"].split()[0]
+    bad = next(test for test in found["tests"] if test["name"].startswith("2.3 map"))
+    assert bad["status"] == "fail"
+    assert "expected" in bad["message"]
+    assert bad["output"] == "map\n"
+    assert f"minifuse course check 2.3 --seed {found['course']['seed']}" in bad["test_code"]
+    assert [t["status"] for t in found["tests"] if t["name"].startswith(("2.3 zip", "2.3 red"))] == ["pass", "pass"]
+    by_id = {task["id"]: task for task in found["course"]["tasks"]}
+    assert (by_id["2.1"]["points"], by_id["2.3"]["points"]) == (TASK.points, 0)
+    assert found["course"]["points"] == sum(task["points"] for task in found["course"]["tasks"])
+    assert f"{found['course']['points']} of {found['course']['of']} points" in result.stdout
+
+
+def test_a_right_folder_passes_and_needs_nothing_but_its_files(tmp_path):
+    result, found = graded(written(tmp_path / "sent in"), "2.1", "2.2")
+    assert result.exit_code == 0
+    assert found["status"] == "pass"
+    assert found["course"]["points"] == found["course"]["of"] > 0
+    assert [path.name for path in (tmp_path / "sent in").iterdir()] == [FILE]
+
+
+def test_a_fresh_folder_is_graded_and_has_no_points(folder):
+    result, found = graded(folder, "2.1")
+    assert result.exit_code == 0
+    assert (found["status"], found["course"]["points"]) == ("fail", 0)
+    assert all("still to be written" in test["message"] for test in found["tests"])
+
+
+@pytest.mark.parametrize("text", ["", "def f(:", "import os", "1 / 0", "exit()"])
+def test_what_cannot_be_asked_is_an_error_with_its_words(tmp_path, text):
+    result, found = graded(written(tmp_path / "mine", text=text), "2.1")
+    assert result.exit_code == 1
+    assert found["status"] == "error"
+    assert found["message"].startswith("2.1: ")
+    assert {test["status"] for test in found["tests"]} == {"error"}
+    assert "no check could ask anything of 2.1" in result.stdout
+
+
+def test_new_examples_each_time_and_the_same_with_a_seed(tmp_path):
+    folder = written(tmp_path / "mine", "def permuted(x, dims):\n    print(x.shape, x.strides, x.offset)\n    return x")
+    seeds = {graded(folder, "2.1")[1]["course"]["seed"] for _ in range(2)}
+    assert len(seeds) == 2
+    one, other = (graded(folder, "2.1", "--seed", "7")[1]["tests"] for _ in range(2))
+    assert one == other
+
+
+def test_results_are_written_whole_or_not_at_all(folder, monkeypatch):
+    path = folder.parent / "results.json"
+    path.write_text("before")
+    monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    result = course("grade", folder, "2.1", *FEW, "--out", path)
+    assert "cannot be written: No space left on device" in str(result.exception)
+    assert path.read_text() == "before"
+
+
+def test_long_texts_are_cut_as_the_format_asks():
+    outcome = Outcome("a demand", "failed", said="x" * 70_000, printed="y" * 600)
+    test = grade.test(TASK, "a demand", outcome, Effort())
+    assert len(test["message"]) == grade.MOST_MESSAGE
+    assert len(test["output"]) == grade.MOST_OUTPUT
+    assert test["output"].endswith("(the rest is cut off)")
+
+
+def test_checks_that_did_not_run_are_errors():
+    found = [Result(TASK.id, [Outcome(TASK.checks[0].name, "timeout", "stopped")], {"permuted": 1})]
+    tests = grade.results([TASK], found, Effort(), False)["tests"]
+    assert [test["status"] for test in tests] == ["error"] * len(TASK.checks)
+    assert "did not run" in tests[-1]["message"]
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="rights to write bind neither root nor Windows")
+def test_a_folder_that_cannot_be_written_is_judged_all_the_same(folder):
+    written(folder)
+    folder.chmod(0o555)
+    try:
+        assert course("check", "2.1", "--dir", folder).exit_code == 0
+        assert "may you write in this folder?" in str(course("reset", "2.1", "--dir", folder).exception)
+    finally:
+        folder.chmod(0o755)
+
+
+# pytest in the student's folder
+
+
+@pytest.mark.parametrize(("more", "status", "words"), [("", 0, "1 passed"), ("def permuted(x, dims): pass", 1, "1 failed")])
+def test_pytest_knows_the_tasks(folder, more, status, words):
+    written(folder, more)
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-m", "task2_1", "-q"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == status, run.stdout + run.stderr
+    assert f"{words}, {len(TASKS) - 1} deselected" in run.stdout
+    if status:
+        assert "what it gives is not of the kind that is asked for" in run.stdout
+
+
+def test_pytest_takes_pending_for_pending(folder):
+    command = [sys.executable, "-m", "pytest", "-m", "task2_1", "-q"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert "1 xfailed" in run.stdout
+    assert "passed" not in run.stdout

@@ -1,0 +1,213 @@
+"""What module 3 measures with: a counted run, compiled code that is kept by its content, kernels for a GPU."""
+
+import math
+import os
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("greenlet", reason="needs minifuse[course]")
+
+from minifuse.backends.cuda import compiler, driver
+from minifuse.course import compiled, counted, parallel, simulated, speed
+from minifuse.course.oracle import module3
+from minifuse.course.registry import BY_ID, TASKS
+from minifuse.course.student import Student
+from minifuse.course.task import Wrong
+from minifuse.course.tasks import task3_3, task3_4, task3_5
+
+REFERENCE = Path(__file__).with_name("reference")
+
+
+@pytest.fixture
+def student():
+    """The reference solutions, as tasks of module 3 see them."""
+    return lambda task, folder=REFERENCE: Student(folder, TASKS, BY_ID[task])
+
+
+def with_more(tmp_path, file, text):
+    """A folder of the reference solutions, in which a file goes on."""
+    folder = Path(shutil.copytree(REFERENCE, tmp_path / "more"))
+    (folder / file).write_text((folder / file).read_text() + "\n\n" + text)
+    return folder
+
+
+def test_constants_of_the_stub_are_those_of_the_judge(student):
+    module = student("3.3").module("kernels.py")
+    assert (module.THREADS, module.TILE) == (module3.THREADS, module3.TILE)
+
+
+def test_a_counted_run_knows_reads_writes_and_arrays(student, tmp_path):
+    folder = with_more(
+        tmp_path,
+        "parallel.py",
+        "def parallel_map(fn, out, a):\n"
+        "    scratch = np.zeros(7)\n"
+        "    scratch[-1] = a.shape[-1]\n"
+        "    out.storage[1] = fn(a.storage[0]) + a.storage[2] + scratch[6]",
+    )
+    a, out = parallel.row_major((3,)), parallel.row_major((3,))
+    record = counted.run(student("3.1", folder), "parallel_map", lambda x: 10 * x, out, a)
+    assert out.storage[1] == 10 * 1 + 3 + 3
+    assert (record.reads["a.storage"], record.reads["shape"], record.writes["out.storage"]) == (2, 1, 1)
+    assert record.made == [7]
+
+
+@pytest.mark.parametrize(("index", "error"), [("-1", IndexError), ("5", IndexError), ("1 / 2", TypeError)])
+def test_a_counted_run_wraps_no_index_of_a_storage(student, tmp_path, index, error):
+    folder = with_more(tmp_path, "parallel.py", f"def parallel_map(fn, out, a):\n    out.storage[{index}] = 1.0")
+    with pytest.raises(error, match=r"out\.storage"):
+        counted.run(student("3.1", folder), "parallel_map", None, *[parallel.row_major((3,))] * 2)
+
+
+def test_iterations_that_share_memory_through_two_views_race(student, tmp_path):
+    body = "    to = np.zeros(4)\n    for k in prange(2):\n        part = to[k:]\n        part[1 - k] = k"
+    folder = with_more(tmp_path, "parallel.py", f"def parallel_map(fn, out, a):\n{body}")
+    record = counted.run(student("3.1", folder), "parallel_map", None, *[parallel.row_major((3,))] * 2)
+    with pytest.raises(Wrong, match="meet at an array") as caught:
+        counted.no_races("parallel_map", record, "")
+    assert caught.value.kind == "race on a buffer"
+    assert {line for _, line in caught.value.lines} == {len((folder / "parallel.py").read_text().splitlines())}
+
+
+def test_compiled_code_is_kept_by_its_content(student, tmp_path, monkeypatch):
+    monkeypatch.setattr(compiled, "folder", lambda: tmp_path / "kept")
+    compiled.cache_class.cache_clear()
+    case = parallel.copied(parallel.typical("parallel_map")[0])
+    first = student("3.1").raw("parallel_map")
+    compiled.compiled(student("3.1"), "parallel_map", *case)
+    copy = student("3.1", Path(shutil.copytree(REFERENCE, tmp_path / "copy")))
+    again = compiled.kept(copy.raw("parallel_map"), parallel=True)
+    compiled.call(again, *case)
+    assert sum(again.stats.cache_hits.values()) == 1
+    helper = (tmp_path / "copy" / "parallel.py").read_text().replace("return place", "return place + 0", 1)
+    (tmp_path / "copy" / "parallel.py").write_text(helper)
+    changed = student("3.1", tmp_path / "copy").raw("parallel_map")
+    assert compiled.key_of(first) == compiled.key_of(copy.raw("parallel_map")) != compiled.key_of(changed)
+    compiled.cache_class.cache_clear()
+
+
+def test_another_file_of_the_folder_is_part_of_the_content(student, tmp_path):
+    body = "import sizes\n\n\ndef parallel_map(fn, out, a):\n    out.storage[0] = sizes.LARGE"
+    folder = with_more(tmp_path, "parallel.py", body)
+    keys = []
+    for value in (1, 2):
+        (folder / "sizes.py").write_text(f"LARGE = {value}")
+        keys.append(compiled.key_of(student("3.1", folder).raw("parallel_map")))
+    assert keys[0] != keys[1]
+
+
+def test_what_is_kept_has_an_end_and_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("MINIFUSE_CACHE", str(tmp_path))
+    monkeypatch.setattr(compiled, "MOST_KEPT", 2)
+    for k in range(4):
+        (compiled.folder() / str(k)).mkdir()
+        os.utime(compiled.folder() / str(k), (k, k))
+    compiled.make_room()
+    assert {path.name for path in (tmp_path / "course").iterdir()} == {"2", "3"}
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("MINIFUSE_CACHE", str(tmp_path / "file"))
+    assert compiled.folder() == Path(compiled.own_folder().name)
+
+
+def test_what_numba_says_is_told_in_plain_words(student, tmp_path):
+    body = "    to = out.storage\n    for k in prange(3):\n        i = k\n        i //= 2\n        to[i] = 1.0"
+    folder = with_more(tmp_path, "parallel.py", f"def parallel_map(fn, out, a):\n{body}")
+    with pytest.raises(Wrong, match="let a function of its own do that") as caught:
+        parallel.ready(student("3.1", folder), "parallel_map")
+    assert (caught.value.kind, caught.value.lines[0][0]) == ("index", "parallel.py")
+
+
+def test_a_general_path_on_one_core_is_found(student, tmp_path):
+    """Numba sees a prange; the counted run sees that it does not write everything."""
+    solved = (REFERENCE / "parallel.py").read_text()
+    assert solved.count("    else:\n        for k in prange(size):") == 2
+    folder = with_more(tmp_path, "parallel.py", "")
+    text = solved.replace("    else:\n        for k in prange(size):", "    else:\n        for k in range(size):", 1)
+    (folder / "parallel.py").write_text(text)
+    with pytest.raises(Wrong, match="outside of any prange") as caught:
+        parallel.compiles_in_parallel(student("3.1", folder), ["parallel_map"])
+    assert caught.value.kind == "serial"
+
+
+def test_naive_loops_are_right():
+    for slot, loop in speed.NAIVE.items():
+        out, *rest = [x[:9] if x.ndim == 1 else x[:9, :9].copy() for x in speed.inputs(slot)]
+        expected = np.zeros_like(out)
+        loop(out, *rest)
+        getattr(module3, slot).__wrapped__(expected, *rest)
+        np.testing.assert_allclose(out, expected)
+
+
+def test_a_ratio_is_that_of_the_best_rounds(monkeypatch):
+    monkeypatch.setattr(speed, "inputs", lambda slot: ())
+    first, others = [(0, 1), (0, 1), (0, 1)], [(0, 4), (10, 18), (20, 22), (30, 35), (40, 50), (60, 63)]
+    times = [*first, *others * (speed.ROUNDS // 2)]
+    clock = iter([time for pair in times for time in pair])
+    monkeypatch.setattr(speed, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    assert speed.ratio("fast_chain", *[lambda: None] * 3) == (8 / 4, 2 / 4)
+
+
+def test_a_slow_loop_is_measured_again_and_the_best_counts(monkeypatch):
+    found = [speed.Ratio(1.0, 1.0), speed.Ratio(3.0, 1.0), speed.Ratio(2.0, 1.0)]
+    monkeypatch.setattr(speed, "ratio", lambda *arguments: found.pop(0))
+    assert speed.best_ratio("fast_chain", None, None, None, 2.5).to_naive == 3.0
+    assert len(found) == 1
+
+
+def launches(student):
+    """Every launch of the two tasks, with what it writes."""
+    for task, module in (("3.3", task3_3), ("3.4", task3_4)):
+        for slot in BY_ID[task].slots:
+            for case in module.cases(slot):
+                yield case.launch(student(task)), case.expected()
+
+
+def test_kernels_compile_for_a_gpu(student):
+    pytest.importorskip("numba_cuda", reason="needs minifuse[cuda13] or [cuda12]")
+    from numba import typeof
+    from numba.cuda import compile_ptx
+
+    seen = set()
+    for launch, _ in launches(student):
+        if launch.slot not in seen:
+            seen.add(launch.slot)
+            with compiler.compiling_for((9, 0)):
+                ptx, _ = compile_ptx(compiler.rebound(launch.make()), tuple(typeof(x) for x in launch.arguments), cc=(9, 0))
+            assert ".visible .entry" in ptx
+            assert ("bar.sync" in ptx) == (launch.slot not in ("cuda_map", "cuda_zip"))
+    assert len(seen) == 6
+
+
+@pytest.mark.gpu
+def test_kernels_give_the_same_on_a_gpu(student):
+    if not driver.look().gpus:
+        pytest.skip(driver.look().reason)
+    for launch, expected in launches(student):
+        assert launch.on_gpu(expected), launch.slot
+        assert not launch.on_gpu(expected + 1), launch.slot
+
+
+def test_a_gpu_that_does_not_start_fails_nobody(monkeypatch):
+    assert simulated.note_of_gpu([]) == "" or driver.look().gpus
+    monkeypatch.setattr(driver, "look", lambda: driver.Found(1, 13000, ""))
+
+    def broken():
+        raise RuntimeError("the driver is asleep\nand more")
+
+    monkeypatch.setattr(compiler, "numba_cuda", broken)
+    assert simulated.note_of_gpu([]).endswith("RuntimeError: the driver is asleep")
+
+
+def test_points_grow_with_the_ratio(student, monkeypatch):
+    for to_naive, share in ((task3_5.NEEDED, 0.5), (100.0, 1.0)):
+        monkeypatch.setattr(speed, "best_ratio", lambda *a, r=to_naive: speed.Ratio(r, 1.0))
+        one = student("3.5")
+        task3_5.is_fast(one)
+        assert math.isclose(one.share, share)
+    monkeypatch.setattr(speed, "best_ratio", lambda *a: speed.Ratio(1.1, 1.0))
+    with pytest.raises(Wrong, match=r"1\.1 times as fast"):
+        task3_5.is_fast(student("3.5"))

@@ -1,0 +1,294 @@
+"""The engine that is put together from slots: it computes what NumPy does, and says whose functions did it."""
+
+import inspect
+import math
+import re
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rich", reason="needs minifuse[course]")
+
+from minifuse.course import oracle, todo, workspace
+from minifuse.course.assembly import engine_of
+from minifuse.course.engine import Engine
+from minifuse.course.engine_parallel import compilable
+from minifuse.course.oracle.ufuncs import ON_ARRAYS
+from minifuse.course.overlay import is_open, once_each
+from minifuse.course.registry import task_named
+from minifuse.errors import GradientError, NotDoneYet, ShapeError
+from tests.course.make_stubs import REFERENCE
+
+NUMBERS = [-np.inf, -700.0, -2.5, -1.0, -0.0, 0.0, 1e-9, 0.3, 1.0, 1.000001, 2.5, 700.0, np.inf]
+
+
+@pytest.fixture
+def fresh(tmp_path):
+    """A folder as a student gets it."""
+    workspace.init(tmp_path / "mine")
+    return tmp_path / "mine"
+
+
+@pytest.fixture
+def solved(tmp_path):
+    """A folder with the reference solutions."""
+    return Path(shutil.copytree(REFERENCE, tmp_path / "solved"))
+
+
+def solve(folder, *slots):
+    """Write the reference's functions into a folder."""
+    for slot in slots:
+        file = task_named(slot).file
+        part = workspace.part_of((REFERENCE / file).read_text(), slot)
+        (folder / file).write_text(workspace.replaced((folder / file).read_text(), slot, part))
+
+
+def of_scalars(engine):
+    """A value and two derivatives: x is shared, and used twice in one call."""
+    x, y = engine.scalar(1.5), engine.scalar(-0.5)
+    z = (x * x + y).sigmoid() * x - (x / 2 - y).log() + (1 - y).exp() * y.relu() + (x > y)
+    z.backward()
+    return [z.value, x.grad, y.grad]
+
+
+def of_tensors(engine):
+    """A value and three derivatives, with broadcasting, views and a product."""
+    x, w, b = (
+        engine.tensor(np.arange(6.0).reshape(2, 3) - 2.25),
+        engine.tensor(np.eye(3) * 2 - 0.5),
+        engine.tensor([1.0, -2.0, 3.0]),
+    )
+    hidden = (x @ w + b).relu() / 3 - x.permute(1, 0).reshape(2, 3) * (x > 0)
+    loss = (hidden.sigmoid().log() - (hidden * 0.1).exp()).sum(0).mean()
+    loss.backward()
+    return [loss.item(), *[p.grad.tolist() for p in (x, w, b)]]
+
+
+def by_numpy(x, w, b):
+    """The same loss."""
+    hidden = np.maximum(x @ w + b, 0) / 3 - x.T.reshape(2, 3) * (x > 0)
+    return (np.log(1 / (1 + np.exp(-hidden))) - np.exp(hidden * 0.1)).sum(0).mean()
+
+
+def slopes(f, arrays):
+    """Central differences of f by each element of each array."""
+    found = []
+    for k, array in enumerate(arrays):
+        d = np.zeros_like(array)
+        for index in np.ndindex(array.shape):
+            step = np.zeros_like(array)
+            step[index] = 1e-6
+            high, low = [[a + way * step if j == k else a for j, a in enumerate(arrays)] for way in (1, -1)]
+            d[index] = (f(*high) - f(*low)) / 2e-6
+        found.append(d)
+    return found
+
+
+def test_scalars_of_the_oracle_have_their_derivatives():
+    def f(x, y):
+        return 1 / (1 + math.exp(-(x * x + y))) * x - math.log(x / 2 - y) + math.exp(1 - y) * max(y, 0) + (x > y)
+
+    value, *derivatives = of_scalars(Engine())
+    assert value == pytest.approx(f(1.5, -0.5))
+    for k, d in enumerate(derivatives):
+        assert d == pytest.approx(oracle.function("numerical_derivative")(f, (1.5, -0.5), k), abs=1e-6)
+
+
+def test_tensors_of_the_oracle_have_their_derivatives():
+    value, *derivatives = of_tensors(Engine())
+    arrays = [np.arange(6.0).reshape(2, 3) - 2.25, np.eye(3) * 2 - 0.5, np.array([1.0, -2.0, 3.0])]
+    assert value == pytest.approx(by_numpy(*arrays))
+    for got, expected in zip(derivatives, slopes(by_numpy, arrays), strict=True):
+        np.testing.assert_allclose(got, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("is_strict", [False, True])
+@pytest.mark.parametrize("is_parallel", [False, True])
+def test_a_solved_folder_computes_the_same_by_itself(solved, is_strict, is_parallel):
+    engine = engine_of(solved, is_strict=is_strict, is_parallel=is_parallel)
+    for compute in (of_scalars, of_tensors):
+        for got, expected in zip(compute(engine), compute(Engine()), strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-12)
+    share = engine.share()
+    assert not share.lent
+    assert share.of_calls == 1
+    loops = {slot for slot in share.theirs if slot.startswith(("parallel_", "tensor_"))}
+    assert loops >= ({f"parallel_{kind}" for kind in ("map", "zip", "reduce", "matmul")} if is_parallel else {"tensor_zip"})
+    assert {"add", "row_major_strides", "broadcast_shape", "chain_rule", "topological_order", "TensorMul", "Add"} <= set(
+        share.theirs
+    )
+
+
+def test_a_fresh_folder_runs_on_the_oracle(fresh):
+    engine = engine_of(fresh)
+    assert of_tensors(engine) == of_tensors(Engine())
+    assert not engine.share().theirs
+    assert engine.share().lent == tuple(sorted(engine.lent))
+
+
+def test_a_fresh_folder_says_what_is_missing_when_nothing_is_lent(fresh):
+    engine = engine_of(fresh, is_strict=True)
+    with pytest.raises(NotDoneYet, match=re.escape("task 1.2c is still to be written")):
+        engine.scalar(2.0) * 3.0
+    with pytest.raises(NotDoneYet, match=re.escape("2.1a")):
+        engine.tensor([1.0])
+    solve(fresh, "row_major_strides", "broadcast_shape", "mul")
+    x = engine_of(fresh, is_strict=True, is_parallel=True).values([1.0])
+    with pytest.raises(NotDoneYet, match=re.escape("3.1b")):
+        x.zip("mul", x)
+
+
+def test_what_is_written_is_used_and_the_rest_is_lent(fresh):
+    solve(fresh, "tensor_zip", "TensorMul", "chain_rule", "unbroadcast", "add")
+    engine = engine_of(fresh)
+    x = engine.tensor([[1.0, 2.0], [3.0, 4.0]])
+    ((x * x) + x).sum().backward()
+    assert x.grad.tolist() == [[3.0, 5.0], [7.0, 9.0]]
+    share = engine.share()
+    assert share.theirs == ("TensorMul", "add", "chain_rule", "tensor_zip", "unbroadcast")
+    assert {"backpropagate", "mul", "broadcast_index", "TensorAdd", "topological_order"} <= set(share.lent)
+    assert str(share).startswith(f"5 of {5 + len(share.lent)} slots are yours, and ")
+
+
+def test_a_function_that_is_wrong_gives_wrong_results(fresh):
+    file = fresh / "operators.py"
+    file.write_text(re.sub(r'todo\("0\.1b"\)', "return x - y", file.read_text()))
+    engine = engine_of(fresh)
+    assert (engine.tensor([5.0]) + engine.tensor([3.0])).tolist() == [2.0]
+    assert (engine.tensor([5.0]) * engine.tensor([3.0])).tolist() == [15.0]
+
+
+def test_a_file_that_is_gone_is_lent_and_one_that_is_broken_is_not(fresh):
+    (fresh / "tensors.py").unlink()
+    assert (engine_of(fresh).tensor([5.0]) + 1).tolist() == [6.0]
+    (fresh / "operators.py").write_text("def add(x, y:\n")
+    with pytest.raises(SyntaxError):
+        engine_of(fresh).tensor([5.0]) + 1
+
+
+def test_a_loop_counts_once_what_it_calls_for_each_element(solved):
+    engine = engine_of(solved)
+    x = engine.values(np.ones((20, 30)))
+    before = Counter(engine.student.calls)
+    x.zip("mul", x)
+    called = engine.student.calls - before
+    assert called == Counter(
+        dict.fromkeys(
+            ("tensor_zip", "mul", "index_of", "position_of", "broadcast_index", "row_major_strides", "broadcast_shape"), 1
+        )
+    )
+
+
+def test_counts_are_kept_down_only_within():
+    counts = Counter(a=5)
+    with once_each(counts):
+        counts["a"] += 3
+        counts["b"] += 2
+    counts["b"] += 4
+    assert counts == Counter(a=6, b=5)
+
+
+def test_a_chain_of_5000_goes_backward():
+    x = y = Engine().scalar(1.0)
+    for _ in range(5_000):
+        y = y + x
+    y.backward()
+    assert x.grad == 5_001
+
+
+def test_derivatives_add_up_and_constants_have_none():
+    engine = Engine()
+    x, c = engine.tensor([1.0, 2.0]), engine.constant([3.0, 4.0])
+    for _ in range(2):
+        (x * c).sum().backward()
+    assert x.grad.tolist() == [6.0, 8.0]
+    assert c.grad is None
+    assert (c + c).history is None
+    assert (c + c).is_constant
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "says"),
+    [
+        (lambda e: e.tensor([1.0, 2.0]).backward(), GradientError, "call sum() or mean() first"),
+        (lambda e: e.tensor([[1.0, 2.0]]) @ e.tensor([[1.0]]), ShapeError, "matmul: shapes (1, 2) and (1, 1)"),
+        (lambda e: e.tensor([1.0, 2.0]).reshape(3), ShapeError, "2 elements do not become 3"),
+        (lambda e: e.tensor([1.0, 2.0]).sum(1), ShapeError, "dim 1 of shape (2,); expected -1 to 0"),
+        (lambda e: e.values([[1.0], [2.0]]).expand((2,)), ShapeError, "expand: (2, 1) to (2,)"),
+    ],
+)
+def test_mistakes_are_named(ask, error, says):
+    with pytest.raises(error, match=re.escape(says)):
+        ask(Engine())
+
+
+def test_views_share_their_storage():
+    x = Engine().values(np.arange(6.0).reshape(2, 3))
+    for view in (x.permute(1, 0), x.reshape((3, 2)), x.expand((4, 2, 3))):
+        assert np.shares_memory(view.array(), x.array())
+    np.testing.assert_array_equal(
+        x.reshape((2, 1, 3)).expand((2, 2, 4, 3)).array(), np.broadcast_to(x.array()[:, None], (2, 2, 4, 3))
+    )
+    assert not np.shares_memory(x.permute(1, 0).reshape((6,)).array(), x.array())
+    assert x.permute(1, 0).reshape((6,)).tolist() == [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]
+
+
+@pytest.mark.parametrize("name", sorted(ON_ARRAYS))
+def test_operators_on_arrays_are_those_on_numbers(name):
+    operator = oracle.function(name)
+    count = len(inspect.signature(operator).parameters)
+    xs = np.meshgrid(*[NUMBERS] * count)
+    with np.errstate(all="ignore"):
+        got = ON_ARRAYS[name](*xs)
+        expected = np.vectorize(operator, otypes=[float])(*xs)
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
+    np.testing.assert_allclose(got, expected, rtol=1e-12)
+
+
+def test_every_operator_of_the_oracle_can_be_compiled():
+    assert [name for name, function in ON_ARRAYS.items() if compilable(function) is None] == []
+
+
+def test_what_says_todo_is_open():
+    class Half:
+        @staticmethod
+        def forward(context, x):
+            return x
+
+        @staticmethod
+        def backward(context, d):
+            todo("9.9a")
+
+    class Whole(Half):
+        @staticmethod
+        def backward(context, d):
+            return (d,)
+
+    assert is_open(Half)
+    assert not is_open(Whole)
+    assert is_open(lambda xs: [todo("9.9a") for x in xs])
+    assert is_open(None)
+
+
+def test_the_oracle_learns_digits():
+    datasets = pytest.importorskip("sklearn.datasets", reason="needs scikit-learn")
+    digits = datasets.load_digits()
+    xs, labels, engine, random = digits.data / 16, digits.target, Engine(), np.random.default_rng(0)
+    shapes = [(64, 32), (32,), (32, 10), (10,)]
+    parameters = [engine.tensor(random.uniform(-1, 1, shape) / np.sqrt(shape[0])) for shape in shapes]
+
+    def network(rows):
+        w, b, v, c = parameters
+        return (engine.constant(rows) @ w + b).relu() @ v + c
+
+    for _ in range(200):
+        rows = random.permutation(1400)[:100]
+        said = network(xs[rows])
+        right = (said * engine.constant(np.eye(10)[labels[rows]])).sum(1)
+        (said.exp().sum(1).log() - right).mean().backward()
+        for p in parameters:
+            p.value, p.grad = p.value - p.grad * 0.5, None
+    assert (network(xs[1400:]).value.array().argmax(1) == labels[1400:]).mean() > 0.85

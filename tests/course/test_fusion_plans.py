@@ -1,0 +1,39 @@
+"""Task 5.6: no way to share out the nodes over kernels takes fewer launches, or moves fewer bytes at as many."""
+
+import pytest
+
+from minifuse.course import oracle
+from minifuse.course.fusion import Graph, can_share
+from minifuse.course.plans import PLANS
+from minifuse.course.programs import samples
+from minifuse.course.scheduled import bytes_of, in_order, run, wanted_of
+
+
+def ways(graph: Graph, left: list[int], groups: list[list[int]]):
+    """All ways to share out nodes over kernels, as far as shapes go."""
+    if not left:
+        yield groups
+        return
+    first, *rest = left
+    for at, group in enumerate(groups):
+        if can_share(graph, [*group, first]):
+            yield from ways(graph, rest, [*groups[:at], [*group, first], *groups[at + 1 :]])
+    yield from ways(graph, rest, [*groups, [first]])
+
+
+@pytest.mark.parametrize("plan", [pytest.param(plan, id=plan.name) for plan in PLANS])
+def test_no_schedule_costs_less(plan):
+    graph = plan.graph()
+    costs = set()
+    for groups in ways(graph, wanted_of(graph), []):
+        kernels = [frozenset(group) for group in groups]
+        if len(groups) <= plan.launches + 1 and in_order(graph, kernels) is not None:
+            costs.add((len(groups), bytes_of(graph, kernels)))
+    assert min(costs) == (plan.launches, plan.nbytes)
+
+
+@pytest.mark.parametrize("plan", [pytest.param(plan, id=plan.name) for plan in PLANS])
+def test_the_judge_finds_it(plan):
+    graph = plan.graph()
+    found = run(graph, oracle.function("schedule")(graph), samples(plan.shapes))
+    assert (found.launches, found.nbytes) == (plan.launches, plan.nbytes)

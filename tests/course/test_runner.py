@@ -1,0 +1,156 @@
+"""A task in a process of its own: loops without end, all memory, sudden ends; and what the student's code prints."""
+
+import json
+import sys
+import time
+
+import pytest
+
+pytest.importorskip("rich", reason="needs minifuse[course]")
+
+from minifuse.course.runner import Heard, Run, believed, environment, run
+from minifuse.course.task import Effort, Outcome, Result
+from tests.course.folder import DETOUR, TASK, written
+
+DEF = "def permuted(x, dims):\n    "
+
+
+def result_of(folder, **options):
+    """What becomes of task 2.1."""
+    (result,) = run(folder, [TASK], effort=Effort(5), **options)
+    return result
+
+
+def test_a_right_file_passes_with_its_calls(tmp_path):
+    result = result_of(written(tmp_path))
+    assert result.verdict == "passed"
+    assert result.calls == dict.fromkeys(TASK.slots, 5)
+    assert list(tmp_path.iterdir()) == [tmp_path / "tensors.py"]  # no caches are left in the folder
+
+
+def test_a_loop_without_end_is_stopped_with_its_line_and_case(tmp_path):
+    more = "def position_of(index, *_):\n    print('round')\n    while True:\n        index = index"
+    result = result_of(written(tmp_path, more), time_s=8)
+    first, last = result.outcomes
+    assert first.verdict == "passed"
+    assert (last.verdict, last.check) == ("timeout", TASK.checks[1].name)
+    assert last.said == "stopped after 8 s; is there a loop that does not end?"
+    assert last.case.startswith("index ")
+    assert last.lines[-1][2].strip() in ("while True:", "index = index")
+    assert last.printed == "round\n"
+    assert result.has_run
+
+
+def test_a_call_that_lets_nobody_else_run_is_stopped_too(tmp_path):
+    """No thread of Python's can look where it stands."""
+    more = "def row_major_strides(shape):\n    return 10**10**9"
+    (last,) = result_of(written(tmp_path, more), time_s=5).outcomes
+    assert (last.verdict, last.check) == ("timeout", TASK.checks[0].name)
+    assert [line[2].strip() for line in last.lines] == ["return 10**10**9"]
+
+
+def test_a_file_that_takes_its_time_when_imported_is_stopped(tmp_path):
+    (only,) = result_of(written(tmp_path, "for k in range(10**12):\n    pass"), time_s=1).outcomes
+    assert only.verdict == "timeout"
+    assert only.check == "tensors.py can be read, and has what the task asks for"
+    assert only.lines[-1][2].strip() in ("for k in range(10**12):", "pass")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit a process's memory")
+def test_all_memory_is_a_verdict(tmp_path):
+    more = f"{DEF}kept = []\n    while True:\n        kept.append([0] * 10**6)"
+    (*_, last) = result_of(written(tmp_path, more), memory_bytes=1 << 30).outcomes
+    assert last.verdict == "error"
+    assert last.said.startswith("your code took more memory than it may have")
+    assert last.lines[-1][2].strip() == "kept.append([0] * 10**6)"
+
+
+def test_a_process_that_ends_suddenly_did_not_pass(tmp_path):
+    result = result_of(written(tmp_path, f"{DEF}getattr({DETOUR}('os'), '_exit')(0)"))
+    (*_, last) = result.outcomes
+    assert (last.verdict, last.check) == ("error", TASK.checks[3].name)
+    assert last.said.startswith("your code ended the whole process, with status 0, before it could be judged")
+
+
+def test_a_signal_is_named(tmp_path):
+    more = f"{DEF}process = {DETOUR}('os')\n    process.kill(process.getpid(), 11)"
+    assert "by signal SIGSEGV" in result_of(written(tmp_path, more)).outcomes[-1].said
+
+
+def test_threads_that_go_on_hold_nothing_up(tmp_path):
+    more = f"{DETOUR}('threading').Thread(target=lambda: {DETOUR}('time').sleep(100)).start()"
+    began = time.monotonic()
+    assert result_of(written(tmp_path, more)).verdict == "passed"
+    assert time.monotonic() - began < 60
+
+
+def test_what_is_printed_is_kept_apart(tmp_path):
+    """For the smallest case alone; on a standard output that no result can be mistaken for."""
+    line = json.dumps({"task": "2.1", "outcomes": [], "calls": {}})
+    more = f"{DEF}print(x.shape, {line!r})\n    {DETOUR}('os').write(1, b'past Python\\n')\n    return x"
+    result = result_of(written(tmp_path, more))
+    (*_, last) = result.outcomes
+    assert last.verdict == "failed"
+    shape = last.case.removeprefix("a tensor of shape ").partition(", strides")[0]
+    assert last.printed == f"{shape} {line}\n"
+
+
+def test_endless_printing_is_cut():
+    heard = Heard()
+    for _ in range(10_000):
+        heard.write("line\n")
+    assert 1000 < len(heard.text()) < 10_000
+
+
+def test_a_file_named_like_a_module_of_pythons_is_nobodys_but_the_students(tmp_path):
+    for name in ("random", "json", "numpy"):
+        (written(tmp_path) / f"{name}.py").write_text("raise RuntimeError")
+    assert result_of(tmp_path).verdict == "passed"
+    assert str(tmp_path) not in environment(tmp_path)["PYTHONPATH"]
+
+
+def test_a_run_can_be_cancelled(tmp_path):
+    began = time.monotonic()
+    one = Run(written(tmp_path, "while True:\n    pass"), TASK, time_s=100)
+    one.cancel()
+    assert one.result().verdict == "error"
+    one.cancel()  # once more does no harm
+    assert time.monotonic() - began < 60
+
+
+def test_each_check_is_told_before_it_runs(tmp_path):
+    told = []
+    Run(written(tmp_path), TASK, Effort(1), begin=told.append).result()
+    assert told == ["tensors.py can be read, and has what the task asks for", *(check.name for check in TASK.checks)]
+
+
+def test_a_seed_gives_the_same_again(tmp_path):
+    folder = written(tmp_path, "import random\n\n\ndef permuted(x, dims):\n    print(x.shape)\n    return x")
+    seen = [[o.case for o in run_with(folder, seed).outcomes] for seed in (1, 1)]
+    assert seen[0] == seen[1]
+
+
+def run_with(folder, seed):
+    (result,) = run(folder, [TASK], effort=Effort(20, seed))
+    return result
+
+
+def test_the_whole_of_a_task_is_judged_where_that_is_asked(tmp_path):
+    folder = written(tmp_path, "def position_of(index, strides, offset):\n    return 0")
+    assert [o.verdict for o in result_of(folder).outcomes] == ["passed", "failed"]
+    assert [o.verdict for o in result_of(folder, is_whole=True).outcomes] == ["passed", "failed", "passed", "passed"]
+
+
+@pytest.mark.parametrize(
+    ("checks", "calls"), [(0, 1), (len(TASK.checks) - 1, 1), (len(TASK.checks), 0), (len(TASK.checks), None)]
+)
+def test_a_pass_that_nothing_shows_is_not_believed(checks, calls):
+    """Whatever said so: the parent counts for itself."""
+    outcomes = [Outcome(check.name, "passed") for check in TASK.checks[:checks]] or [Outcome("another one", "passed")]
+    counted = {} if calls is None else dict.fromkeys(TASK.slots, calls)
+    assert believed(Result("2.1", list(outcomes), counted), TASK).verdict == "error"
+
+
+def test_a_pass_is_believed():
+    outcomes = [Outcome(check.name, "passed") for check in TASK.checks]
+    assert believed(Result("2.1", outcomes, dict.fromkeys(TASK.slots, 1)), TASK).verdict == "passed"

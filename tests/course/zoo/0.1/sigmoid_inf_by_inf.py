@@ -1,0 +1,5 @@
+"""sigmoid divides one infinity by another"""
+
+
+def sigmoid(x):
+    return exp(x) / (1.0 + exp(x))

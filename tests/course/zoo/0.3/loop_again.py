@@ -1,0 +1,5 @@
+"""the same loop is written again"""
+
+
+def neg_list(xs):
+    return [-x for x in xs]

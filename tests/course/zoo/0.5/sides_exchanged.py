@@ -1,0 +1,5 @@
+"""the two sides are exchanged"""
+
+
+def line_for_simple():
+    return (1.0, 0.0, -0.4)

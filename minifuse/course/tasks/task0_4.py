@@ -334,6 +334,7 @@ TASK = Task(
             "lists are not looked into",
             "A list of layers is an attribute that is neither Parameter nor Module: ask each of its elements.",
             when=is_kept(lambda n: not any(part.isdecimal() for part in n.split("."))),
+            check=DOTTED,
         ),
         Mistake(
             "what is shared is counted each time",

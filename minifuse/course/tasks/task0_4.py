@@ -331,10 +331,15 @@ TASK = Task(
             check=DOTTED,
         ),
         Mistake(
+            "the names are those of when attributes were set",
+            "A list can grow after it was set. Look at vars(self) when you are asked, and keep nothing.",
+            when=lambda w: isinstance(w.got, list) and ("more.0.bias", "p_last") not in w.got,
+            check=NOW,
+        ),
+        Mistake(
             "lists are not looked into",
             "A list of layers is an attribute that is neither Parameter nor Module: ask each of its elements.",
             when=is_kept(lambda n: not any(part.isdecimal() for part in n.split("."))),
-            check=DOTTED,
         ),
         Mistake(
             "what is shared is counted each time",
@@ -346,12 +351,6 @@ TASK = Task(
             "Dropout three levels down has to know too. modules() gives all of them.",
             when=stops_at_the_first,
             check=MODES,
-        ),
-        Mistake(
-            "the names are those of when attributes were set",
-            "A list can grow after it was set. Look at vars(self) when you are asked, and keep nothing.",
-            when=lambda w: isinstance(w.got, list) and ("more.0.bias", "p_last") not in w.got,
-            check=NOW,
         ),
         Mistake(
             "a name that is not there gives None",

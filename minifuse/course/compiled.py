@@ -8,6 +8,7 @@ import hashlib
 import inspect
 import json
 import os
+import platform
 import re
 import shutil
 import tempfile
@@ -26,6 +27,7 @@ from .strided import Strided
 from .student import Student
 from .task import Wrong
 
+PACKED = re.compile(r"\bv?(?:add|sub|mul|div|sqrt|fn?m(?:add|sub)\d+)pd\b")  # of x86: "packed double"
 MOST_KEPT = 300  # compiled functions, of some 100 KB each
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads without work sleep, and leave the cores to others
 
@@ -36,6 +38,8 @@ class Compiled(NamedTuple):
     call: Callable[..., None]
     loops: list[int]
     """Lines of each prange that Numba runs on many threads."""
+    packed: int | None
+    """How many instructions compute with several float64s at once; None on a processor whose words are not known."""
 
 
 def folder() -> Path:
@@ -156,7 +160,7 @@ def compiled(student: Student, slot: str, *arguments: Any) -> Compiled:
     The arguments are those of a first call, with numbers that do no harm: it is made here.
     """
     function = student.raw(slot)
-    dispatcher, facts = kept(function, parallel=True), folder() / key_of(function) / "prange_lines.json"
+    dispatcher, facts = kept(function, parallel=True), folder() / key_of(function) / "facts.json"
     if not facts.is_file():
         dispatcher._cache.flush()  # of what is kept, nobody knows the loops
     try:
@@ -169,10 +173,15 @@ def compiled(student: Student, slot: str, *arguments: Any) -> Compiled:
         found = metadata["parfor_diagnostics"].initial_parfors
         lines = [loop.loc.line for loop in found if loop.patterns[0][0] == "prange"]  # others it made of calls of NumPy
         new = facts.with_suffix(f".{os.getpid()}")
-        new.write_text(json.dumps(lines))
+        new.write_text(json.dumps({"loops": lines, "packed": packed_in(dispatcher.inspect_asm(dispatcher.signatures[0]))}))
         new.replace(facts)  # whole, or not at all
         make_room()
-    return Compiled(lambda *given: call(dispatcher, *given), json.loads(facts.read_text()))
+    return Compiled(lambda *given: call(dispatcher, *given), **json.loads(facts.read_text()))
+
+
+def packed_in(assembly: str) -> int | None:
+    """How many instructions of a machine code compute with several float64s at once."""
+    return len(PACKED.findall(assembly)) if platform.machine() in ("x86_64", "AMD64") else None
 
 
 def call(dispatcher: Any, *arguments: Any) -> None:

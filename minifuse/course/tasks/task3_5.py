@@ -112,6 +112,17 @@ def jumps(slot: str, name: str, record: counted.Record, told: str) -> None:
         )
 
 
+def in_vectors(student: Student) -> None:
+    """The chain's loop computes several elements by one instruction."""
+    student.count(CHAIN)
+    if ready(student, CHAIN).packed == 0:
+        raise Wrong(
+            f"{CHAIN}: every instruction of its compiled loop computes one element. A core has registers for 2 to 8 "
+            "float64s, and LLVM uses them where each iteration does the same few operations on neighbours",
+            kind="scalar",
+        )
+
+
 def is_fast(student: Student) -> None:
     """Each is faster than a naive loop; how much, decides on the points."""
     ratios = {}
@@ -155,6 +166,7 @@ TASK = Task(
         Check("no two iterations of a prange meet at one cell", lambda s, e: no_races(s)),
         Check("Numba compiles them, and shares out the outermost loop", lambda s, e: compiles_in_parallel(s)),
         Check("memory is read in its order, and nothing is stored in between", lambda s, e: in_order(s)),
+        Check("one instruction of the chain computes several elements", lambda s, e: in_vectors(s)),
         Check(f"each is at least {NEEDED} times as fast as a naive loop", lambda s, e: is_fast(s)),
     ),
     mistakes=(
@@ -177,6 +189,12 @@ TASK = Task(
             "the rows are shared out, though all rows add to the same sums",
             "Two threads would add to one number, and one addition would be lost. Share out the columns.",
             when=lambda w: w.kind == "race",
+        ),
+        Mistake(
+            "a call inside the chain computes one element at a time",
+            "hypot and its like are functions of a library, called once for each element. Operators, sqrt and conversions "
+            "become instructions that take a whole register.",
+            when=lambda w: w.kind == "scalar",
         ),
         Mistake(
             "one of the loops runs on one core",

@@ -110,6 +110,7 @@ def taken(browser: "Browser", address: str, look: str) -> "Image":
     page = context.new_page()
     page.goto(address)
     settle(page)
+    page.wait_for_function("() => !document.querySelector('[data-testid=stExpanderIconSpinner]')", timeout=60_000)
     page.wait_for_timeout(700)  # fonts, canvases, the sidebar
     tall = page.evaluate("() => document.querySelector('[data-testid=stMain]').scrollHeight")
     page.set_viewport_size({"width": width, "height": min(max(tall, height), TALLEST)})  # the page scrolls in itself

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
+from pathlib import Path
 
 import numpy as np
 from rich.console import Console
@@ -88,7 +89,12 @@ def cache_folder() -> Finding:
             pass
     except OSError as error:
         return Finding("kernel cache", f"{stats.folder}: {error.strerror}", False, advice)
-    return Finding("kernel cache", f"{stats.folder}: {stats.on_disk} kernels, {stats.nbytes_on_disk / 1e6:.1f} MB")
+    return Finding("kernel cache", f"{at_home(stats.folder)}: {stats.on_disk} kernels, {stats.nbytes_on_disk / 1e6:.1f} MB")
+
+
+def at_home(path: Path) -> str:
+    """A path as a person writes it: the home folder is ~."""
+    return f"~/{path.relative_to(Path.home())}" if path.is_relative_to(Path.home()) else str(path)
 
 
 def kernel() -> Finding:

@@ -137,9 +137,11 @@ def live(training: Training, epochs: int, is_asked: bool) -> None:
         st.rerun()
     seen = training.look(epochs, chosen)
     st.progress(seen.share, f"{min(seen.epochs, epochs)} of {epochs} epochs, {seen.steps:,} steps{under_way(training)}")
+    kept = st.session_state.get("train_kept")
+    frame.table(train.compared(seen.curve, None if kept == seen.curve else kept))
     left, right = st.columns([2, 1], gap="medium")
     with right:
-        curves(seen.curve, st.session_state.get("train_kept"))
+        curves(seen.curve, kept)
         if is_asked:
             frame.facts(seen.facts)
     with left:
@@ -169,6 +171,5 @@ def curves(now: Curve, kept: Curve | None) -> None:
         st.vega_lite_chart(spec=spec, key="train_curve", height=HEIGHT, alt=said or "The mean loss of each epoch.")
     else:
         st.container(height=HEIGHT, border=True).write("The curve of the losses comes with the first epoch.")
-    frame.table(train.compared(now, runs[1] if len(runs) > 1 else None))
     with st.expander("The losses as a table"):
         st.dataframe(rows, hide_index=True, width="stretch", height=HEIGHT)

@@ -1,20 +1,71 @@
-"""What tasks demand of a network that learns: data that it has not seen, several seeds, steps that are counted."""
+"""Networks of two layers, and what tasks demand of one that learns.
+
+It is asked about data that it has not seen, for several seeds, after steps that are counted.
+"""
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from .engine import Engine
 from .points import BORDERS, MARGIN
 from .student import Student
 from .task import Check, Effort, Wrong
 
+Array = npt.NDArray[Any]
 Points = list[tuple[float, float]]
 HELD_OUT = 200
 ENOUGH = 0.9
 """Of the points that it has not seen. By chance it is one half: there are as many of each kind."""
+
+
+class Layer(NamedTuple):
+    """What a layer is to have, and what it is given: of one point, or a row for each."""
+
+    weights: Array
+    biases: Array
+    xs: Array
+
+
+class Net(NamedTuple):
+    """Two layers, and what the first is given."""
+
+    first: Layer
+    last: Layer
+
+
+def numbers(draw: Any, *shape: int) -> Array:
+    """Halves between -3 and 3."""
+    from hypothesis import strategies as st
+
+    count = int(np.prod(shape))
+    return np.reshape(draw(st.lists(st.integers(-6, 6), min_size=count, max_size=count)), shape) / 2
+
+
+def outputs_of(case: Layer, with_biases: bool = True) -> Array:
+    """The outputs."""
+    return case.xs @ case.weights + with_biases * case.biases  # type: ignore[no-any-return]
+
+
+def said_by(case: Net, has_relu: bool = True, relu_at_the_end: bool = False) -> Array:
+    """What a network says."""
+    hidden = outputs_of(case.first)
+    output = (np.maximum(hidden, 0) if has_relu else hidden) @ case.last.weights + case.last.biases
+    output = np.maximum(output, 0) if relu_at_the_end else output
+    return 1 / (1 + np.exp(-output))  # type: ignore[no-any-return]
+
+
+def told_layer(case: Layer) -> str:
+    """A layer in words."""
+    return f"weights {case.weights.tolist()}, biases {case.biases.tolist()}, xs {case.xs.tolist()}"
+
+
+def told_network(case: Net) -> str:
+    """Two layers in words."""
+    return f"first layer: {told_layer(case.first)}; last layer: {told_layer(case.last).partition(', xs')[0]}"
 
 
 def drawn(name: str, count: int, seed: int) -> tuple[Points, list[int]]:

@@ -38,6 +38,22 @@ def trace(student: Student, slot: str, kernel: Any, grid: Sizes, block: Sizes, *
     return found
 
 
+def until_wrong(
+    launched: Callable[[Student, Any], Any], cases: Callable[[], Sequence[Any]]
+) -> Callable[[Student, Any], None]:
+    """A demand that launches all cases, until one is wrong, which is told with what is wrong."""
+
+    def run(student: Student, effort: Any) -> None:
+        for case in cases():
+            try:
+                launched(student, case)
+            except Wrong as wrong:
+                wrong.case = case
+                raise
+
+    return run
+
+
 def verdict(student: Student, slot: str, error: SimtError, told: str) -> Wrong:
     """An error of the interpreter, in the names that the student knows, with lines of the student's file."""
     said = str(error)

@@ -43,8 +43,8 @@ class Memory:
         self.stored[self.address + ITEM * int(k)] = read(value)
 
 
-class NotingPython(PythonBackend):
-    """The python backend, which takes note of its loops."""
+class Noting:
+    """What a backend needs that takes note of its launches: a list of them, and memory of its own."""
 
     def __init__(self) -> None:
         self.known: list[Launch] = []
@@ -54,6 +54,10 @@ class NotingPython(PythonBackend):
     def launches(self) -> list[Launch]:
         """What was asked for, in order."""
         return self.known
+
+
+class NotingPython(Noting, PythonBackend):
+    """The python backend, which takes note of its loops."""
 
     def map(self, op: ScalarFunction, a: Operand, out: Operand) -> None:
         """Note it."""
@@ -102,17 +106,8 @@ def narrowed(ledger: Ledger, x: Operand, index: Sequence[int], dims: tuple[int, 
     return Operand(memory, Layout(shape, layout.strides, offset))
 
 
-class NotingParallel(ParallelBackend):
+class NotingParallel(Noting, ParallelBackend):
     """The parallel backend, which takes note of its kernels."""
-
-    def __init__(self) -> None:
-        self.known: list[Launch] = []
-        self.kept: list[Buffer] = []
-        self.allocate = Pool(partial(keep, self.kept)).allocate
-
-    def launches(self) -> list[Launch]:
-        """What was asked for, in order."""
-        return self.known
 
     def bind(self, kernel: Kernel, shape: Shape, dims: tuple[int, ...], outputs: Any, inputs: Any, raws: Any = ()) -> Any:
         """A launch that is noted, with the text that would be compiled."""

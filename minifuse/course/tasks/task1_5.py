@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..check import agreement
 from ..engine import Engine
-from ..learning import Points, learns
+from ..learning import Layer, Net, Points, learns, numbers, outputs_of, said_by, told_layer, told_network
 from ..student import Student
 from ..task import Check, Effort, Mistake, Task, Wrong
 
@@ -22,29 +22,6 @@ LAYER, DRAWN, NETWORK, LOSS, STEP, LEARNS = (
     "a step goes against the derivatives, and lets go of them",
     "it tells points right that it has not seen",
 )
-
-
-class Layer(NamedTuple):
-    """What a layer is to have, and what it is given."""
-
-    weights: Array
-    biases: Array
-    xs: Array
-
-
-class Net(NamedTuple):
-    """Two layers, and what the first is given."""
-
-    first: Layer
-    last: Layer
-
-
-def numbers(draw: Any, *shape: int) -> Array:
-    """Halves between -3 and 3."""
-    from hypothesis import strategies as st
-
-    count = int(np.prod(shape))
-    return np.reshape(draw(st.lists(st.integers(-6, 6), min_size=count, max_size=count)), shape) / 2
 
 
 def layers() -> Any:
@@ -107,9 +84,14 @@ def ask_layer(student: Student, case: Layer) -> list[float]:
     return [float(x) for x in layer(case.xs.tolist())]
 
 
-def outputs_of(case: Layer, with_biases: bool = True) -> list[float]:
-    """The outputs."""
-    return [float(x) for x in case.xs @ case.weights + with_biases * case.biases]
+def numbers_of(case: Layer, with_biases: bool = True) -> list[float]:
+    """The outputs of a layer, as numbers."""
+    return [float(x) for x in outputs_of(case, with_biases)]
+
+
+def number_of(case: Net, has_relu: bool = True, relu_at_the_end: bool = False) -> float:
+    """What a network says, as a number."""
+    return float(said_by(case, has_relu, relu_at_the_end)[0])
 
 
 def ask_network(student: Student, case: Net) -> float:
@@ -118,14 +100,6 @@ def ask_network(student: Student, case: Net) -> float:
     for layer, values in zip(network.layers, case, strict=True):
         fill(layer, values)
     return float(network(case.first.xs.tolist()))
-
-
-def said_by(case: Net, has_relu: bool = True, relu_at_the_end: bool = False, has_sigmoid: bool = True) -> float:
-    """What a network says."""
-    hidden = case.first.xs @ case.first.weights + case.first.biases
-    output = (np.maximum(hidden, 0) if has_relu else hidden) @ case.last.weights + case.last.biases
-    output = np.maximum(output, 0) if relu_at_the_end else output
-    return float(1 / (1 + np.exp(-output[0]))) if has_sigmoid else float(output[0])
 
 
 def ask_loss(student: Student, case: Any) -> tuple[float, list[float]]:
@@ -179,11 +153,6 @@ def probabilities(engine: Engine, network: Any, points: Points) -> Sequence[floa
     return [float(network(list(point))) for point in points]
 
 
-def told_layer(case: Layer) -> str:
-    """A layer in words."""
-    return f"weights {case.weights.tolist()}, biases {case.biases.tolist()}, xs {case.xs.tolist()}"
-
-
 TASK = Task(
     id="1.5",
     title="Train a network of numbers",
@@ -200,19 +169,19 @@ TASK = Task(
         "other direction; then the loss is asked anew.",
         "In each step: choose some of the points, ask the network about them, take the loss, call loss.backward(), call "
         "scalar_step(network.parameters(), rate). A rate between 0.1 and 2 and 4 to 10 hidden units do here.",
-        "docs/guide/training.md trains with the library; the page Training of `minifuse app` shows how the rate and the "
+        "docs/guide/training.md trains with the library; the page Train of `minifuse app` shows how the rate and the "
         "number of hidden units change what is learnt.",
     ),
     reads=("docs/guide/training.md", "minifuse/optim.py"),
     checks=(
-        agreement(LAYER, layers, ask_layer, outputs_of, told=told_layer),
+        agreement(LAYER, layers, ask_layer, numbers_of, told=told_layer),
         Check(DRAWN, are_drawn),
         agreement(
             NETWORK,
             networks,
             ask_network,
-            said_by,
-            told=lambda c: f"first layer: {told_layer(c.first)}; last layer: {told_layer(c.last).partition(', xs')[0]}",
+            number_of,
+            told=told_network,
         ),
         agreement(
             LOSS,
@@ -230,7 +199,7 @@ TASK = Task(
         Mistake(
             "the biases are left out",
             "An output is a weighted sum of the inputs, and one number more.",
-            gives=lambda c: outputs_of(c, with_biases=False),
+            gives=lambda c: numbers_of(c, with_biases=False),
             check=LAYER,
         ),
         Mistake(
@@ -248,13 +217,13 @@ TASK = Task(
         Mistake(
             "the ReLU between the layers is left out",
             "Two linear functions after each other are one linear function.",
-            gives=lambda c: said_by(c, has_relu=False),
+            gives=lambda c: number_of(c, has_relu=False),
             check=NETWORK,
         ),
         Mistake(
             "there is a ReLU before the sigmoid",
             "The last output must be able to go below 0: its sigmoid is then below one half, which says kind 0.",
-            gives=lambda c: said_by(c, relu_at_the_end=True),
+            gives=lambda c: number_of(c, relu_at_the_end=True),
             check=NETWORK,
         ),
         Mistake(

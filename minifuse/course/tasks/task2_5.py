@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..check import agreement
 from ..engine import Engine
-from ..learning import Points, learns
+from ..learning import Layer, Net, Points, learns, numbers, outputs_of, said_by, told_layer, told_network
 from ..student import Student
 from ..task import Check, Effort, Mistake, Task, Wrong
 
@@ -22,29 +22,6 @@ LAYER, DRAWN, NETWORK, LOSS, STEP, LEARNS = (
     "a step goes against the derivatives, and lets go of them",
     "it tells points right that it has not seen",
 )
-
-
-class Layer(NamedTuple):
-    """What a layer is to have, and what it is given: (points, inputs)."""
-
-    weights: Array
-    biases: Array
-    xs: Array
-
-
-class Net(NamedTuple):
-    """Two layers, and what the first is given."""
-
-    first: Layer
-    last: Layer
-
-
-def numbers(draw: Any, *shape: int) -> Array:
-    """Halves between -3 and 3."""
-    from hypothesis import strategies as st
-
-    count = int(np.prod(shape))
-    return np.reshape(draw(st.lists(st.integers(-6, 6), min_size=count, max_size=count)), shape) / 2
 
 
 def layers() -> Any:
@@ -113,11 +90,6 @@ def array_of(x: Any) -> Any:
     return np.array(x.value.array()) if hasattr(x, "value") else x
 
 
-def outputs_of(case: Layer, with_biases: bool = True) -> Array:
-    """The outputs."""
-    return case.xs @ case.weights + with_biases * case.biases  # type: ignore[no-any-return]
-
-
 def ask_network(student: Student, case: Net) -> Any:
     """What the student's network says."""
     engine = Engine(student)
@@ -125,14 +97,6 @@ def ask_network(student: Student, case: Net) -> Any:
     for layer, values in zip(network.layers, case, strict=True):
         fill(engine, layer, values)
     return array_of(network(engine.constant(case.first.xs)))
-
-
-def said_by(case: Net, has_relu: bool = True, relu_at_the_end: bool = False) -> Array:
-    """What a network says."""
-    hidden = outputs_of(case.first)
-    output = (np.maximum(hidden, 0) if has_relu else hidden) @ case.last.weights + case.last.biases
-    output = np.maximum(output, 0) if relu_at_the_end else output
-    return 1 / (1 + np.exp(-output))  # type: ignore[no-any-return]
 
 
 def ask_loss(student: Student, case: Any) -> tuple[float, Any]:
@@ -185,11 +149,6 @@ def probabilities(engine: Engine, network: Any, points: Points) -> Sequence[floa
     return np.ravel(array_of(network(engine.constant(points)))).tolist()  # type: ignore[no-any-return]
 
 
-def told_layer(case: Layer) -> str:
-    """A layer in words."""
-    return f"weights {case.weights.tolist()}, biases {case.biases.tolist()}, xs {case.xs.tolist()}"
-
-
 def told_step(case: Any) -> str:
     """Parameters in words."""
     pairs = [(value.tolist(), None if d is None else d.tolist()) for value, d in case[0]]
@@ -223,7 +182,7 @@ TASK = Task(
             networks,
             ask_network,
             said_by,
-            told=lambda c: f"first layer: {told_layer(c.first)}; last layer: {told_layer(c.last).partition(', xs')[0]}",
+            told=told_network,
         ),
         agreement(
             LOSS,

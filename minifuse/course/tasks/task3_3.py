@@ -152,16 +152,7 @@ def launched(student: Student, case: Case) -> Any:
 
 def is_right(slot: str) -> Callable[[Student, Any], None]:
     """All launches of a slot, until one is wrong."""
-
-    def run(student: Student, effort: Any) -> None:
-        for case in cases(slot):
-            try:
-                launched(student, case)
-            except Wrong as wrong:
-                wrong.case = case
-                raise
-
-    return run
+    return simulated.until_wrong(launched, lambda: cases(slot))
 
 
 def reads_once(student: Student, effort: Any) -> None:

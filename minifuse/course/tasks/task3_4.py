@@ -1,5 +1,6 @@
 """Task 3.4: the product of matrices as a CUDA kernel, in tiles of shared memory."""
 
+from collections.abc import Callable
 from functools import cache, partial
 from math import prod
 from typing import Any, NamedTuple
@@ -115,18 +116,9 @@ def array_of(x: Any) -> np.ndarray[Any, Any]:
     return x.array() if isinstance(x, Strided) else x
 
 
-def is_right(slot: str) -> Any:
+def is_right(slot: str) -> Callable[[Student, Any], None]:
     """All launches of a slot, until one is wrong."""
-
-    def run(student: Student, effort: Any) -> None:
-        for case in cases(slot):
-            try:
-                launched(student, case)
-            except Wrong as wrong:
-                wrong.case = case
-                raise
-
-    return run
+    return simulated.until_wrong(launched, lambda: cases(slot))
 
 
 def reads_once_a_tile(student: Student, effort: Any) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 FOLDER = Path(report.__file__).parent / "results"
 PACKAGES = (*machine.PACKAGES[:3], "streamlit", "playwright")
 FIRST, CONTROL = "First load of a page", "The answer to a control"
-LATER = {"Map": "what this machine has", "Train": "picture and facts"}  # on pages that can be used before they are whole
+LATER = {"Train": "picture and facts"}  # on a page that can be used before it is whole
 COLD, WARM = "cold", "warm"
 BOUNDS = {(FIRST, COLD): 3.0, (FIRST, WARM): 3.0, (CONTROL, COLD): 1.0, (CONTROL, WARM): 0.5}  # seconds
 LOADS = 3  # of a page that is warm; the median counts

@@ -40,11 +40,14 @@ class Finding:
     needed: bool = True
 
 
-def examine() -> dict[str, list[Finding]]:
-    """Look at everything that minifuse needs or can use: headings, and what stands under them."""
+def examine(*, runs_kernels: bool = True) -> dict[str, list[Finding]]:
+    """Look at everything that minifuse needs or can use: headings, and what stands under them.
+
+    Without kernels it takes a few milliseconds, and says what is there, not whether it works.
+    """
     return {
-        "Python and the processor": [*machine(), *packages(), cache_folder(), kernel()],
-        "CUDA": list(cuda()),
+        "Python and the processor": [*machine(), *packages(), cache_folder(), *[kernel() for _ in range(runs_kernels)]],
+        "CUDA": list(cuda(runs_kernels)),
     }
 
 
@@ -117,7 +120,7 @@ def error_of_a_kernel(backend: str, size: int) -> float:
 # CUDA.
 
 
-def cuda() -> Iterator[Finding]:
+def cuda(runs_kernels: bool = True) -> Iterator[Finding]:
     """The driver, the GPUs, the packages, and whether kernels compile and run. No GPU is no fault."""
     found = driver.look()
     if found.gpus:
@@ -132,9 +135,9 @@ def cuda() -> Iterator[Finding]:
     yield from parts if found.gpus else map(optional, parts)
     lanes = package("greenlet", "simt", bool(found.gpus))
     yield lanes
-    if lanes.ok and parts[0].ok:
+    if runs_kernels and lanes.ok and parts[0].ok:
         yield compilation()
-    if lanes.ok and (all(part.ok for part in parts) or not found.gpus):
+    if runs_kernels and lanes.ok and (all(part.ok for part in parts) or not found.gpus):
         yield cuda_kernel(found)
 
 

@@ -6,7 +6,9 @@ a CPU kernel as Python's own text, the loops of the python backend for one eleme
 its operators and its memory are others (see `told`). What LLVM makes of a CPU kernel's text cannot be seen here.
 """
 
-from collections.abc import Callable, Sequence
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from ctypes import c_float
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -78,7 +80,20 @@ def origin_of(function: Callable[..., Any], arrays: Sequence[Any], backend: str,
     '((0 + in0[0]) + in0[1]) + in0[2]'
     """
     call = Captured(function, arrays, backend, cell)
-    return followed(call.noting.launches(), call.inputs, call.place, backend, cell)
+    with uncollected():
+        return followed(call.noting.launches(), call.inputs, call.place, backend, cell)
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """No search for cycles meanwhile: there are none, and it would walk a hundred thousand parts again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class Captured:
@@ -134,34 +149,37 @@ def followed(launches: Sequence[Launch], inputs: dict[str, Stretch], place: int,
 
     parts, done, reads = list[Part](), dict[tuple[int, int], int](), list[CellRead]()
 
+    def named(address: int) -> tuple[str, int]:
+        """The input that an address lies in, and which of its elements that is; "" for a number that the host put there."""
+        found = ((name, (address - low) // ITEM) for name, (low, end) in inputs.items() if low <= address < end)
+        return next(found, ("", 0))
+
     def element(address: int, before: int) -> int:
         maker = writer(address, before)
         if maker is not None:
             return done[maker, address]
-        name, low = next(((name, at[0]) for name, at in inputs.items() if at[0] <= address < at[1]), ("", 0))
-        if not name:  # a number that the host put there
-            parts.append(Part(number=c_float.from_address(address).value, launch=before))
-            return len(parts) - 1
-        parts.append(Part(array=name, element=(address - low) // ITEM, launch=before))
+        array, which = named(address)
+        number = 0.0 if array else c_float.from_address(address).value
+        parts.append(Part(array=array, element=which, number=number, launch=before))
         return len(parts) - 1
 
     for k in sorted(ran):
         ledger, known = ran[k].ledger, dict[Name, int]()
         for name in ran[k].below:
-            join, at = ledger.join_of(name), ledger.address_of(name)
-            if at is not None:
+            join = ledger.join_of(name)
+            if join is None and (at := ledger.address_of(name)) is not None:
                 known[name] = element(at, k)
                 continue
             part = Part(number=0.0 if isinstance(name, int) else name[0], launch=k)
             if join is not None:
-                part = Part(join.operator, tuple(known[p] for p in join.parts), launch=k, who=join.who, way=join.way)
+                part = Part(join.operator, tuple([known[p] for p in join.parts]), launch=k, who=join.who, way=join.way)
             known[name] = len(parts)
             parts.append(part)
         done |= {(k, address): known[name] for address, name in ran[k].names.items()}
         for read in ran[k].reads:
-            if writer(read.address, k) is None:
-                found = ((name, at[0]) for name, at in inputs.items() if at[0] <= read.address < at[1])
-                reads += [CellRead(name, (read.address - low) // ITEM, k, read.who, read.turn) for name, low in found]
+            array, which = named(read.address)
+            if array and writer(read.address, k) is None:
+                reads.append(CellRead(array, which, k, read.who, read.turn))
     root = done[top, place] if top is not None else element(place, 0)
     if root != len(parts) - 1:
         parts.append(parts[root])

@@ -65,10 +65,11 @@ def stretch(address: int, layout: Layout) -> Stretch:
 def for_cell(ledger: Ledger, names: dict[int, Name], text: dict[int, str], **more: Any) -> Ran:
     """What ran, with the loads that the wanted elements are made of."""
     below = ledger.below(*names.values())
-    loads = sorted(name for name in below if isinstance(name, int) and ledger.address_of(name) is not None)
+    made, first = ledger.made, ledger.next
+    loads = sorted(name for name in below if type(name) is int and name >= first and type(made[name - first]) is Load)
     turns, reads = dict[Who, int](), list[Read]()
     for name in loads:
-        load = ledger.made[name - ledger.next]
+        load = made[name - first]
         assert isinstance(load, Load)
         reads.append(Read(load.address, load.who, turns.get(load.who, 0), load.line))
         turns[load.who] = turns.get(load.who, 0) + 1

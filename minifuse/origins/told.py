@@ -61,7 +61,8 @@ class Ledger:
         """Name the elements of memory; gives the first name. No operator must have run yet."""
         first, self.next = self.next, self.next + count
         self.stretches.append((first, address, count))
-        self.check()
+        if self.next > END:
+            raise too_many()
         return first
 
     def load(self, address: int, line: int = 0) -> Any:
@@ -76,13 +77,10 @@ class Ledger:
     def enter(self, made: Join | Load) -> Any:
         """A new name for what was made."""
         self.made.append(made)
-        self.check()
-        return self.number(STEP * (self.next + len(self.made) - 1))
-
-    def check(self) -> None:
-        """Refuse what has more names than float32 tells apart."""
-        if self.next + len(self.made) > END:
-            raise MinifuseError(f"more than {END:,} elements and operators; ask for a smaller shape")
+        name = self.next + len(self.made) - 1
+        if name >= END:
+            raise too_many()
+        return self.number(STEP * name)
 
     def words(self) -> dict[str, Callable[..., Any]]:
         """The operators of the table, as functions that are taken down."""
@@ -113,17 +111,21 @@ class Ledger:
 
     def below(self, *names: Name) -> list[Name]:
         """All that some names are made of, and they themselves; parts before what is made of them."""
-        found, waiting = dict[Name, None](), [(name, False) for name in reversed(names)]
+        found, waiting, made, first = dict[Name, None](), list(reversed(names)), self.made, self.next
         while waiting:
-            one, is_ready = waiting.pop()
-            if one in found:
-                continue
-            join = self.join_of(one)
-            if join is None or is_ready:
-                found[one] = None
+            one = waiting[-1]
+            join = made[one - first] if type(one) is int and one >= first else None
+            missing = [part for part in join.parts if part not in found] if type(join) is Join else None
+            if missing:
+                waiting += reversed(missing)
             else:
-                waiting += [(one, True), *[(part, False) for part in reversed(join.parts)]]
+                found.setdefault(waiting.pop())
         return list(found)
+
+
+def too_many() -> MinifuseError:
+    """The error of more names than float32 tells apart."""
+    return MinifuseError(f"more than {END:,} elements and operators; ask for a smaller shape")
 
 
 def read(number: Any) -> Name:

@@ -7,7 +7,7 @@ from ..views.machine import QUESTIONS, Findings
 from . import PAGES
 
 ACROSS = 2  # cards in a row
-EVERY_S = 0.5  # the findings are asked for, until they are there
+EVERY_S = 0.5  # the findings are looked at, until they are whole
 COMMAND = "minifuse doctor"  # says the same on a terminal
 
 
@@ -26,20 +26,19 @@ def page() -> None:
                     st.page_link(st.Page(found.load(), title=found.title, url_path=found.path), help=found.question)
     st.subheader("This machine")
     st.write("A page needs no GPU: where there is none, the same kernels run in the interpreter.")
-    is_waiting = findings().rows(0) is None
+    is_waiting = not findings().are_whole()
     st.fragment(found_here, run_every=EVERY_S if is_waiting else None)(is_waiting)
     st.code(COMMAND, language="console")
 
 
 def found_here(is_waiting: bool) -> None:
-    """The findings, as soon as they are there; the rest of the page does not wait for them."""
-    rows = findings().rows(0)
-    if rows is None:
-        st.status("This machine is examined: kernels are compiled, and run")
-    elif is_waiting:
+    """What is there, at once; whether kernels work, as soon as they were tried."""
+    known = findings()
+    if is_waiting and known.are_whole():
         st.rerun()  # the whole page, which then asks no more
-    else:
-        table(rows)
+    table(known.rows)
+    if is_waiting:
+        st.status("Kernels are compiled and run, to see whether they work")
 
 
 @st.cache_resource(ttl=60, max_entries=1, show_spinner=False)

@@ -38,7 +38,7 @@ QUESTIONS = (
 )
 
 
-def machine() -> list[dict[str, str]]:
+def machine(*, runs_kernels: bool = True) -> list[dict[str, str]]:
     """What this machine has, as `minifuse doctor` says it: a row for each finding."""
     return [
         {
@@ -47,16 +47,22 @@ def machine() -> list[dict[str, str]]:
             "found": finding.found,
             "to do": "" if finding.ok or not finding.needed else finding.advice,
         }
-        for heading, findings in examine().items()
+        for heading, findings in examine(runs_kernels=runs_kernels).items()
         for finding in findings
     ]
 
 
 class Findings:
-    """What this machine has, looked at by a thread: it takes a second or two, since kernels are compiled and run."""
+    """What this machine has. Whether kernels work is found out by a thread: they are compiled, which takes a second or two.
+
+    Attributes
+    ----------
+    rows : list of dict
+        What is known so far.
+    """
 
     def __init__(self) -> None:
-        self._rows: list[dict[str, str]] | None = None
+        self.rows = machine(runs_kernels=False)
         self._error: Exception | None = None
         self._thread = Timer(PAUSE_S, self._look)
         self._thread.name, self._thread.daemon = "minifuse-doctor", True
@@ -64,12 +70,12 @@ class Findings:
 
     def _look(self) -> None:
         try:
-            self._rows = machine()
+            self.rows = machine()
         except Exception as error:  # of the page, which is not in this thread
             self._error = error
 
-    def rows(self, seconds: float) -> list[dict[str, str]] | None:
-        """The findings, or None if they are not there after so many seconds.
+    def are_whole(self, seconds: float = 0) -> bool:
+        """Whether kernels were tried, waiting for that as long as this.
 
         Raises
         ------
@@ -79,4 +85,4 @@ class Findings:
         self._thread.join(seconds)
         if self._error is not None:
             raise self._error
-        return self._rows
+        return not self._thread.is_alive()

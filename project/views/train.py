@@ -37,6 +37,7 @@ UNSURE = 0.2  # a share nearer than this to one half is drawn as undecided
 SLICE_S = 0.2  # of steps at a time
 SLICES = 25  # at least so many until the end, so that one sees it happen
 WORK = {"python": 30_000, "interpreter": 3_000}  # multiplications of a step, forward, that end in about half a second
+AT_FIRST = 100_000  # multiplications that plain Python does before a kernel is compiled
 KEPT_TIMES = 200  # of the last steps, of which the median is shown
 DRAWN_DIGITS = 2
 drawing = Lock()  # the first weights come from one generator for all sessions
@@ -239,13 +240,16 @@ def told(run: Run, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     Notes
     -----
     Asked on "parallel", with the weights as they are: a picture wants hundreds of answers, which would take seconds on
-    the slow backends.
+    the slow backends. Only the first weights of a small network are asked on "python", which has nothing to compile: the
+    first picture is there before the kernels are.
     """
+    work = len(x) * sum(p.size for p in run.model.parameters())
+    backend = "python" if not run.steps and work <= AT_FIRST else "parallel"
     model = run.model
-    if run.settings.backend != "parallel":
-        model = copy.deepcopy(model).to(backend="parallel")
+    if run.settings.backend != backend:
+        model = copy.deepcopy(model).to(backend=backend)
     with mf.no_grad():
-        shares = model(mf.tensor(np.ascontiguousarray(x), backend="parallel")).softmax(1)
+        shares = model(mf.tensor(np.ascontiguousarray(x), backend=backend)).softmax(1)
     found: npt.NDArray[np.float32] = shares.numpy()
     return found
 
@@ -399,7 +403,7 @@ def facts(run: Run) -> list[Fact]:
     where = ", ".join(filter(None, (repr(backend_named(name)), gpu_of(name))))
     cut = f"asked were {run.settings.batch}: each backend gets a step that ends soon" if batch < run.settings.batch else ""
     known = [
-        Fact("backend", where, DERIVED, "what runs the steps; pictures ask the same weights on parallel"),
+        Fact("backend", where, DERIVED, "what runs the steps; pictures ask the same weights on the CPU"),
         Fact("parameters", f"{numbers:,}", DERIVED, "the numbers that are learned"),
         Fact("examples", f"{len(run.train[1])} to learn from, {len(run.test[1])} held out", DERIVED, "four fifths, by seed"),
         Fact("examples a step", batch, DERIVED, cut),

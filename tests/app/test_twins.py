@@ -6,7 +6,6 @@ anew by each run ("Race", "Train") is held against its line in `unit/test_cli_ra
 
 import json
 import shlex
-import time
 from math import prod
 
 import numpy as np
@@ -295,15 +294,10 @@ def test_nothing_to_launch_has_no_line():
 
 def test_the_map_says_what_the_doctor_says(monkeypatch):
     report = {"A heading": [doctor.Finding("a part", "version 1"), doctor.Finding("another", "none", False, "install it")]}
-    monkeypatch.setattr(doctor, "examine", lambda: report)
-    monkeypatch.setattr(machine, "examine", lambda: report)
+    monkeypatch.setattr(doctor, "examine", lambda runs_kernels=True: report)
+    monkeypatch.setattr(machine, "examine", lambda runs_kernels=True: report)
     streamlit.cache_resource.clear()  # what another test has found
     app = AppTest.from_function(draw, kwargs={"module": "map"}, default_timeout=30).run()
-    for _ in range(100):  # the page does not wait until the machine is examined
-        if app.table:
-            break
-        time.sleep(0.05)
-        app.run()
     streamlit.cache_resource.clear()
     assert not app.exception
     [table] = tables(app)

@@ -27,27 +27,49 @@ def test_the_machine_is_what_doctor_finds(monkeypatch):
             Finding("x", "old", False, "update"),
         ]
     }
-    monkeypatch.setattr("project.views.machine.examine", lambda: found)
+    monkeypatch.setattr("project.views.machine.examine", lambda runs_kernels: found)
     assert [row["to do"] for row in machine()] == ["", "", "update"]
     monkeypatch.undo()
     assert {row["part"] for row in machine()} == set(doctor.examine())
 
 
-def test_nobody_waits_for_the_findings(monkeypatch):
+@pytest.fixture
+def slow(monkeypatch):
+    """Kernels that are tried when the test says so; before that one finding is there, then two."""
+    rows = [{"part": "CUDA", "what": what, "found": "it", "to do": ""} for what in ("GPU", "a kernel")]
     may = threading.Event()
+
+    def found(runs_kernels=True):
+        assert not runs_kernels or may.wait(60)
+        return rows[: 1 + runs_kernels]
+
     monkeypatch.setattr("project.views.machine.PAUSE_S", 0)
-    monkeypatch.setattr("project.views.machine.machine", lambda: may.wait(60) and [{"what": "all"}])
+    monkeypatch.setattr("project.views.machine.machine", found)
+    return may, rows
+
+
+def test_what_is_there_is_said_before_kernels_were_tried(slow):
+    may, rows = slow
     found = Findings()
-    assert found.rows(0.01) is None
+    assert not found.are_whole(0.01)
+    assert found.rows == rows[:1]
     may.set()
-    assert found.rows(60) == [{"what": "all"}]
+    assert found.are_whole(60)
+    assert found.rows == rows
+
+
+def test_what_is_there_needs_no_kernels(monkeypatch):
+    for name in ("kernel", "compilation", "cuda_kernel"):
+        monkeypatch.setattr(doctor, name, lambda *args: 1 / 0)
+    names = {row["what"] for row in machine(runs_kernels=False)}
+    assert {"Python", "numba", "kernel cache"} <= names
 
 
 def test_a_look_that_fails_is_told(monkeypatch):
     monkeypatch.setattr("project.views.machine.PAUSE_S", 0)
-    monkeypatch.setattr("project.views.machine.machine", lambda: 1 / 0)
+    monkeypatch.setattr("project.views.machine.machine", lambda runs_kernels=True: runs_kernels and 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        Findings().rows(60)
+        Findings().are_whole(60)
 
 
 def app():
@@ -56,22 +78,22 @@ def app():
     page()
 
 
-def test_the_page_has_its_cards_before_the_findings(monkeypatch):
+def test_the_page_has_its_cards_before_kernels_were_tried(slow):
     testing = pytest.importorskip("streamlit.testing.v1")
     from project.screens import map as screen
 
-    may, rows = threading.Event(), [{"part": "Python", "what": "all", "found": "it", "to do": ""}]
-    monkeypatch.setattr("project.views.machine.PAUSE_S", 0)
-    monkeypatch.setattr("project.views.machine.machine", lambda: may.wait(60) and rows)
+    may, rows = slow
     screen.findings.clear()
     try:
         at = testing.AppTest.from_function(app, default_timeout=60).run()
-        assert not at.table
         assert len(at.get("page_link")) == len(PAGES) - 1
+        assert tables(at)[0].to_dict("records") == rows[:1]
+        assert at.get("status")
         may.set()
-        assert screen.findings().rows(60) == rows
+        assert screen.findings().are_whole(60)
         at.run()
         assert tables(at)[0].to_dict("records") == rows
+        assert not at.get("status")
         assert not at.exception
     finally:
         screen.findings.clear()

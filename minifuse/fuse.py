@@ -9,7 +9,7 @@ arguments overlap, gradients that they bring along) is part of all later keys of
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import update_wrapper
+from functools import cached_property, update_wrapper
 from operator import attrgetter
 from types import MethodType
 from typing import Any, NamedTuple, overload
@@ -112,6 +112,10 @@ class Fused:
         if any(isinstance(x, Node) for x in inputs):
             return self.function(*inputs, **named)
         entry, flat = self.entry(inputs, named)
+        if entry.key is not None:
+            if not (self.baked or self.writes or self.reads_grads):
+                self.runs[entry.key] = self.plain_run(entry.run)
+            entry.key = None
         return entry.run(*flat)
 
     def entry(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> "tuple[Entry, list[Any]]":
@@ -135,7 +139,7 @@ class Fused:
             is_plain = not (named or self.baked or self.writes or self.reads_grads or len(outside) > 1)
             if is_plain and all(isinstance(x, Tensor) or type(x) in (int, float) for x in inputs):
                 kinds = [x.spec if isinstance(x, Tensor) else type(x) for x in inputs]
-                self.runs[(mode.is_recording, looks[0], *kinds)] = self.plain_run(found.run)
+                found.key = (mode.is_recording, looks[0], *kinds)
             elif not is_plain:
                 self.runs.clear()
         return found, flat
@@ -262,7 +266,10 @@ class Fused:
 
 
 class Entry:
-    """A captured function: the plan, and what is done with the results of a run."""
+    """A captured function: the plan, and what is done with the results of a run.
+
+    `key` is that of plain calls, until the first one; nothing is compiled before it.
+    """
 
     def __init__(self, fused: Fused, found: Found, flat: Sequence[Any], names: Sequence[str], backend: Backend) -> None:
         self.found, self.count = found, len(flat)
@@ -272,7 +279,12 @@ class Entry:
         program = found.program._replace(is_tuple=not is_single)
         self.plan = Plan(fused.function, flat, program=program, recompute=fused.recompute, names=names, backend=backend)
         self.is_direct = is_direct and not (found.grads or found.written)
-        self.run = self.plan.run if self.is_direct else self.finishing
+        self.key: Any = None
+
+    @cached_property
+    def run(self) -> Callable[..., Any]:
+        """What a call does."""
+        return self.plan.run if self.is_direct else self.finishing
 
     def finishing(self, *flat: Any) -> Any:
         """Run, and do what is left before and after."""

@@ -15,8 +15,7 @@ import numpy as np
 
 import minifuse as mf
 from minifuse import functions as kinds
-from minifuse.backends.base import Backend, Launcher
-from minifuse.backends.parallel.backend import ParallelBackend
+from minifuse.backends.base import Backend
 from minifuse.backends.registry import backend_named
 from minifuse.explain import Explanation, Graph, KernelFacts
 from minifuse.explain_page import counted, size
@@ -46,27 +45,9 @@ MEANS = (
 MOST_TEXT = 90  # characters of a formula in a label
 
 
-class PlanningBackend(ParallelBackend):
-    """The parallel backend, whose plans are read and never run: it compiles nothing."""
-
-    def bind(self, *described: Any) -> Launcher:
-        """A launch of nothing."""
-        return lambda *values: None
-
-    def bind_matmul(self, *described: Any) -> Launcher:
-        """The same."""
-        return self.bind()
-
-    def bind_product(self, *described: Any) -> Launcher:
-        """The same."""
-        return self.bind()
-
-
 def planning(name: str) -> Backend:
     """The backend of a name, for calls that are planned and never run."""
-    if name == "cuda":
-        return NotingBackend(NotingDevice())
-    return PlanningBackend() if name == "parallel" else backend_named(name)
+    return NotingBackend(NotingDevice()) if name == "cuda" else backend_named(name)
 
 
 @dataclass(frozen=True)

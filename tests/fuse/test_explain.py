@@ -274,13 +274,26 @@ def test_it_is_text_and_data():
     assert sum(x["nbytes"] for x in facts["forward"]["kernels"][0]["reads"]) == X.nbytes + 2 * V.nbytes
 
 
-def test_nothing_is_compiled_for_the_comparison():
-    fused = mf.fuse(lambda x: mf.exp(x * 1.37) - mf.sin(x) * 2.91)
-    x = mf.tensor(X)
-    fused(x)
+def test_nothing_is_compiled_until_the_first_call():
+    fused = mf.fuse(lambda x: (mf.exp(x * 1.37) - mf.sin(x) * 2.91).log_softmax(1).sum())
+    x = mf.tensor(X, requires_grad=True)
     before = mf.cache.stats()
-    fused.explain(x)
+    found = fused.explain(x)
+    assert found.backward is not None
     assert mf.cache.stats()[:3] == before[:3]  # others may write to the folder meanwhile
+    fused(x)
+    assert mf.cache.stats()[:3] != before[:3]
+    assert fused.captures == 1
+
+
+def test_a_call_after_an_explanation_takes_the_short_way():
+    fused = mf.fuse(lambda x: x * 2 + 1)
+    x = mf.tensor(X)
+    fused.explain(x)
+    assert not fused.runs
+    assert np.array_equal(fused(x).numpy(), X * 2 + 1)
+    assert len(fused.runs) == 1
+    assert np.array_equal(fused(x).numpy(), X * 2 + 1)
 
 
 def test_one_tensor_in_two_places_counts_once():

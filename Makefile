@@ -41,7 +41,7 @@ test-browser: $(INSTALLED) ## the app in a real Chromium, which is installed by 
 	@command -v chromium > /dev/null || command -v chromium-headless-shell > /dev/null || test -n "$$MINIFUSE_CHROMIUM" || { $(INSTALL_CHROMIUM); } || \
 		echo "Chromium is missing and apt could not install it: the tests of the app in a browser are skipped." \
 		"Install it (apt install chromium), or name one: make test-browser MINIFUSE_CHROMIUM=/path/to/chrome" >&2
-	@$(BIN)/python -m pytest -m browser tests/browser $(ARGS)
+	@$(BIN)/python -m pytest -m browser tests/browser --numprocesses $(WORKERS) --dist load $(ARGS)
 
 lint: $(INSTALLED) ## format, style and types, checked and left as they are
 	@$(BIN)/ruff format --check .

@@ -99,6 +99,13 @@ def settle(page: "Page") -> float:
     return since
 
 
+def complete(page: "Page") -> None:
+    """Until the server has nothing more to say, what it makes in the background included."""
+    settle(page)
+    page.wait_for_function("() => !document.querySelector('[data-testid=stExpanderIconSpinner]')", timeout=60_000)
+    settle(page)
+
+
 def taken(browser: "Browser", address: str, look: str) -> "Image":
     """A picture of one page, all of it, in one look."""
     from PIL import Image
@@ -109,8 +116,7 @@ def taken(browser: "Browser", address: str, look: str) -> "Image":
     )
     page = context.new_page()
     page.goto(address)
-    settle(page)
-    page.wait_for_function("() => !document.querySelector('[data-testid=stExpanderIconSpinner]')", timeout=60_000)
+    complete(page)
     page.wait_for_timeout(700)  # fonts, canvases, the sidebar
     tall = page.evaluate("() => document.querySelector('[data-testid=stMain]').scrollHeight")
     page.set_viewport_size({"width": width, "height": min(max(tall, height), TALLEST)})  # the page scrolls in itself

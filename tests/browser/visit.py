@@ -5,7 +5,7 @@ import re
 import time
 from urllib.parse import urlsplit
 
-from project.screenshots import settle
+from project.screenshots import complete, settle
 
 # Opened by its address, a page asks for these beside itself before it asks at the root of the server: Streamlit's own search
 # for where it is mounted. Only these two, below one folder, with this status.
@@ -74,7 +74,8 @@ class Visit:
         return settle(self.page)
 
     def told(self):
-        """All that a page says: pictures, facts, and mistakes."""
+        """All that a page says: pictures, facts, and mistakes; what is still being made is waited for."""
+        complete(self.page)
         return {
             "pictures": self.page.evaluate(PICTURES),
             "facts": self.page.evaluate(FACTS),

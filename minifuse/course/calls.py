@@ -47,6 +47,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Callable[..., Any]], str]] = {
     "shifted": (shifted, "(x + k) * y * a, k = {} from around it"),
     "with_default": (with_default, "x * k + y * a, k={} a default"),
 }
+ALIASES = ("same", "overlap", "apart")
 ORDERS = ("row-major", "column-major", "every second column")
 
 
@@ -112,7 +113,7 @@ def tensors() -> Any:
     from hypothesis import strategies as st
 
     shapes = st.tuples(st.sampled_from([4, 7, 1]), st.sampled_from([5, 9, 1]))
-    return st.builds(Tensor, shapes, st.sampled_from(["float32", "float64"]), st.sampled_from(ORDERS))
+    return st.builds(Tensor, shapes, st.sampled_from(["float32", "float64", "int32"]), st.sampled_from(ORDERS))
 
 
 @cache
@@ -147,6 +148,17 @@ def resized(call: Call, other: Call) -> Call:
     return call._replace(x=grown(call.x), y=grown(call.y))
 
 
+def exchanged(call: Call, other: Call) -> Call:
+    """The tensors in the other order; the first alone, where they share their memory."""
+    return call._replace(x=call.y, y=call.x)
+
+
+def otherwise(call: Call, other: Call) -> Call:
+    """The tensors lie to each other in another way."""
+    ways = [way for way in ALIASES if way != call.alias]
+    return call._replace(alias=other.alias if other.alias in ways else ways[0])
+
+
 WAYS: dict[str, Callable[[Call, Call], Call]] = {
     "size": resized,
     "rows": lambda c, o: c._replace(
@@ -155,8 +167,37 @@ WAYS: dict[str, Callable[[Call, Call], Call]] = {
     "dtype": lambda c, o: c._replace(x=c.x._replace(dtype=o.x.dtype)),
     "order": lambda c, o: c._replace(x=c.x._replace(order=o.x.order)),
     "shape": lambda c, o: c._replace(x=c.x._replace(shape=o.x.shape)),
-    "alias": lambda c, o: c._replace(alias=o.alias),
+    "alias": otherwise,
+    "exchange": exchanged,
     "k": lambda c, o: c._replace(k=o.k),
     "a": lambda c, o: c._replace(a=o.a),
     "function": lambda c, o: c._replace(function=o.function),
 }
+
+
+def telling(is_shared: bool) -> Any:
+    """Pairs that differ in one thing each: one that is easily forgotten, or one that a kernel does not care for."""
+    from hypothesis import strategies as st
+
+    x, y = Tensor((4, 5)), Tensor((4, 5), "float64", ORDERS[1])
+    plain = Call("scaled", 2.0, x, y, 1.0)
+    if is_shared:
+        others = [plain, resized(plain, plain), plain._replace(a=3.0), plain._replace(x=x._replace(shape=(1, 5)))]
+        wide = plain._replace(x=x._replace(shape=(1, 9)))
+        return st.sampled_from([*[Pair(plain, other) for other in others[:3]], Pair(others[3], wide)])
+    others = [
+        plain._replace(x=x._replace(dtype="int32")),  # of 4 bytes too
+        plain._replace(x=x._replace(order=ORDERS[1])),
+        exchanged(plain, plain),
+        plain._replace(k=3.0),
+        plain._replace(k=2),
+        plain._replace(a=1),
+        plain._replace(function="shifted"),
+        *[plain._replace(alias=alias) for alias in ALIASES[:2]],
+    ]
+    turned = plain._replace(y=x._replace(order=ORDERS[1]))
+    zeros = [plain._replace(k=k) for k in (0.0, -0.0)]
+    aliased = [plain._replace(alias=alias) for alias in ALIASES[:2]]
+    return st.sampled_from(
+        [*[Pair(plain, other) for other in others], Pair(turned, exchanged(turned, turned)), Pair(*zeros), Pair(*aliased)]
+    )

@@ -1,6 +1,8 @@
 """Strategies that many tasks draw from: shapes, and tensors that are permuted, spread and flipped in their storage."""
 
 from collections.abc import Sequence
+from functools import cache, lru_cache
+from itertools import permutations, product
 from math import prod
 from typing import Any
 from urllib.parse import urlencode
@@ -15,6 +17,7 @@ CHAINS: dict[tuple[Any, ...], tuple[tuple[int, ...], str]] = {}
 """Of each tensor that was drawn: the shape of the fresh one, and the chain of views that led to it, as one types them."""
 
 
+@cache
 def shapes(most_dims: int = 3, least: int = 0, most: int = 5) -> Any:
     """Shapes, those without a dim included."""
     from hypothesis import strategies as st
@@ -22,21 +25,41 @@ def shapes(most_dims: int = 3, least: int = 0, most: int = 5) -> Any:
     return st.lists(st.integers(least, most), max_size=most_dims).map(tuple)
 
 
-def strided_like(draw: Any, shape: Sequence[int], start: int = 1) -> Strided:
+@lru_cache(maxsize=None, typed=True)  # 1, 1.0 and True are not the same option
+def among(*options: Any) -> Any:
+    """One of these, the simplest first. Kept: to make a strategy takes longer than to draw from it."""
+    from hypothesis import strategies as st
+
+    return st.sampled_from(options)
+
+
+@cache
+def orders(count: int) -> Any:
+    """Orders of so many dims, drawn in one go."""
+    return among(*permutations(range(count)))
+
+
+WAYS = tuple(product((1, 1, 2), (0, 1), (False, False, True)))
+"""How a dim may lie in a storage: (every how many, from where on, whether it is flipped)."""
+
+
+WAYS_FROM_0 = tuple(way for way in WAYS if not any(way[1:]))
+
+
+def strided_like(draw: Any, shape: Sequence[int], start: int = 1, begins_at_0: bool = False) -> Strided:
     """A tensor of a shape over a storage that is not its own: elements differ.
 
     It is made as one makes such tensors: of a fresh tensor by a slice that leaves elements out, by flips, by a permutation.
     """
-    from hypothesis import strategies as st
-
-    order = draw(st.permutations(range(len(shape))))
+    order = draw(orders(len(shape)))
     size = prod(max(n, 1) for n in shape)
-    is_within = draw(st.booleans()) and 3 * size <= MOST_STORED
+    is_within = not begins_at_0 and draw(among(False, True)) and 3 * size <= MOST_STORED
+    ways = [draw(among(*(WAYS if not begins_at_0 else WAYS_FROM_0))) for _ in shape]
     sizes, entries, ranges = [2 * is_within + 1], [f"{int(is_within)}"], [(int(is_within), 1, 1)]
     size *= sizes[0]
-    for n in (shape[d] for d in order):
-        step = draw(st.sampled_from([1, 1, 2])) if n > 1 and 2 * size <= MOST_STORED else 1
-        first = draw(st.integers(0, 1)) if (step + 1) * size <= MOST_STORED else 0
+    for n, (step, first, _) in zip((shape[d] for d in order), ways, strict=True):
+        step = step if n > 1 and 2 * size <= MOST_STORED else 1
+        first = first if (step + 1) * size <= MOST_STORED else 0
         stop = first + step * n
         sizes.append(max(stop, 1))
         size = size // max(n, 1) * sizes[-1]
@@ -49,7 +72,7 @@ def strided_like(draw: Any, shape: Sequence[int], start: int = 1) -> Strided:
         layout = row_major(sizes).slice(*ranges)
         layout = layout.reshape(*layout.shape[1:])
     views = f"[{', '.join(entries)}]" if set(entries) != {":"} else ""
-    flipped = [k for k, n in enumerate(layout.shape) if n and draw(st.sampled_from([False, False, True]))]
+    flipped = [k for k, n in enumerate(layout.shape) if n and ways[k][2]]
     if flipped:
         layout, views = layout.flip(*flipped), f"{views}.flip({', '.join(map(str, flipped))})"
     back = [order.index(d) for d in range(len(shape))]
@@ -76,6 +99,11 @@ def layout_link(x: Strided) -> str:
     shape, views = CHAINS.get(chain_key(x), (x.shape, ""))
     said = {"shape": written(shape)} | ({"views": views} if views else {})
     return f"strides?{urlencode(said)}"
+
+
+def autodiff_link(function: str = "x * x + x", size: int = 1) -> str:
+    """The page that plays the backward pass of one of its functions; the first uses a value twice."""
+    return f"autodiff?{urlencode({'autodiff_function': function, 'autodiff_size': size})}"
 
 
 def broadcasting_link(x: Sequence[int], y: Sequence[int]) -> str:

@@ -49,7 +49,8 @@ def agreement(
     agree : function of (got, expected)
         Whether an answer is right; `same` if left out.
     draw, link
-        Lines that picture the case, from (case, got, expected); the address of a page of the visualizer that shows it.
+        Lines that picture the case, from (case, got, expected), where got is None if there was an error; the address of a
+        page of the visualizer that shows it.
     share : float
         Of the usual number of examples.
     """
@@ -68,7 +69,7 @@ def agreement(
             except (NotDoneYet, Refused, Wrong):
                 raise
             except Exception as error:
-                failure = raised(error, student.folder, case, current[0], expected, link)
+                failure = raised(error, student.folder, case, current[0], expected)
             if failure is not None:  # with no context: where a recursion ends is another place each time
                 seen.append(failure)
                 raise failure
@@ -76,22 +77,16 @@ def agreement(
                 seen.append(Wrong(CHANGED, case=case, told=current[0], kind="changed"))
                 raise seen[-1]
             if not is_right(got, expected):
-                wrong = Wrong(
-                    name,
-                    case=case,
-                    told=told(case),
-                    expected=expected,
-                    got=got,
-                    drawing=pictured(draw, case, got, expected) if draw else (),
-                    link=link(case) if link else "",
-                )
-                seen.append(wrong)
-                raise wrong
+                seen.append(Wrong(name, case=case, told=current[0], expected=expected, got=got))
+                raise seen[-1]
 
         try:
             search(holds, cases(), effort, share)
         except Wrong as smallest:
             smallest.others = seen[:MOST_SEEN]
+            if smallest in seen and smallest.kind != "changed":  # no other one is looked at
+                smallest.drawing = list(pictured(draw, smallest.case, smallest.got, smallest.expected)) if draw else []
+                smallest.link = link(smallest.case) if link else ""
             raise
 
     return Check(name, run)
@@ -126,9 +121,7 @@ def frozen(value: Any) -> Any:
     return value if isinstance(value, int | str) else id(value)
 
 
-def raised(
-    error: Exception, folder: Path, case: Case, told: str, expected: Any, link: Callable[[Case], str] | None
-) -> Wrong:
+def raised(error: Exception, folder: Path, case: Case, told: str, expected: Any) -> Wrong:
     """An error of a student's code, or of ours where what it gave is of no use, as what is wrong with it."""
     lines = lines_of(error, folder)
     said = f"{type(error).__name__}: {error}"
@@ -137,7 +130,6 @@ def raised(
         case=case,
         told=told,
         expected=expected,
-        link=link(case) if link else "",
         lines=lines,
         kind=type(error).__name__,
     )

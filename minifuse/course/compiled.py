@@ -28,7 +28,7 @@ from .student import Student
 from .task import Wrong
 
 PACKED = re.compile(r"\bv?(?:add|sub|mul|div|sqrt|fn?m(?:add|sub)\d+)pd\b")  # of x86: "packed double"
-MOST_KEPT = 300  # compiled functions, of some 100 KB each
+MOST_KEPT = 500  # compiled functions, of some 10 to 100 KB each
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads without work sleep, and leave the cores to others
 
 
@@ -69,12 +69,14 @@ def parts_of(function: Any, seen: dict[str, str]) -> None:
         if place in seen:
             continue
         if isinstance(inner, FunctionType):
-            seen[place] = code_in_words(inner.__code__)
+            seen[place] = function_in_words(inner)
             parts_of(inner, seen)
         elif isinstance(inner, ModuleType) and Path(getattr(inner, "__file__", None) or "").parent == home_of(function):
             seen[place] = Path(str(inner.__file__)).read_text(encoding="utf-8")
         elif isinstance(value, int | float | str | tuple):
             seen[place] = repr(value)
+        elif isinstance(value, np.ndarray):  # compiled code has its elements as they were
+            seen[place] = repr((value.shape, value.dtype.str, value.tobytes()))
 
 
 def home_of(function: Any) -> Path:
@@ -95,16 +97,22 @@ def names_in(code: CodeType) -> set[str]:
 
 
 def code_in_words(code: CodeType) -> str:
-    """A code without the place of its file, so that a copy of it is the same."""
+    """A code without the place of its file, so that a copy of it is the same; its lines are told in verdicts."""
     constants = [code_in_words(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
-    return repr((code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_firstlineno, constants))
+    names = (code.co_names, code.co_varnames, code.co_freevars)
+    return repr((code.co_code, *names, code.co_firstlineno, code.co_linetable, constants))
 
 
-def key_of(function: Any) -> str:
-    """A name for the content of a function, what it calls, and Numba's version."""
+def function_in_words(function: FunctionType) -> str:
+    """Its code, and the values that its parameters have where they are left out."""
+    return f"{code_in_words(function.__code__)} {function.__defaults__} {function.__kwdefaults__}"
+
+
+def key_of(function: Any, **options: Any) -> str:
+    """A name for the content of a function, what it calls, how it is compiled, and Numba's version."""
     import numba
 
-    seen = {"": code_in_words(function.__code__) + numba.__version__}
+    seen = {"": f"{function_in_words(function)} {sorted(options.items())} {numba.__version__}"}
     parts_of(function, seen)
     return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()[:24]
 
@@ -131,9 +139,10 @@ def cache_class(key: str) -> Any:
 
         @classmethod
         def from_function(cls, py_func: Any, py_file: str) -> "Locator":
-            """For any function."""
+            """For any function; its folder tells when it was used last."""
             self = cls()
             self.ensure_cache_path()
+            os.utime(self.get_cache_path())
             return self
 
     class Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]
@@ -150,7 +159,7 @@ def kept(function: Any, **options: Any) -> Any:
     import numba
 
     dispatcher = numba.njit(**options)(function)
-    dispatcher._cache = cache_class(key_of(function))(function)
+    dispatcher._cache = cache_class(key_of(function, **options))(function)
     return dispatcher
 
 
@@ -160,7 +169,7 @@ def compiled(student: Student, slot: str, *arguments: Any) -> Compiled:
     The arguments are those of a first call, with numbers that do no harm: it is made here.
     """
     function = student.raw(slot)
-    dispatcher, facts = kept(function, parallel=True), folder() / key_of(function) / "facts.json"
+    dispatcher, facts = kept(function, parallel=True), folder() / key_of(function, parallel=True) / "facts.json"
     if not facts.is_file():
         dispatcher._cache.flush()  # of what is kept, nobody knows the loops
     try:
@@ -193,10 +202,13 @@ def call(dispatcher: Any, *arguments: Any) -> None:
 @cache
 def pointer(function: Any) -> Any:
     """A function of float64s as an address that compiled code calls."""
-    from numba import cfunc
+    from numba import float64
+    from numba.core.ccallback import CFunc
 
-    count = function.__code__.co_argcount
-    return cfunc(f"float64({', '.join(['float64'] * count)})")(function)
+    made: Any = CFunc(function, (((float64,) * function.__code__.co_argcount), float64), {}, {})
+    made._cache = cache_class(key_of(function, is_pointer=True))(function)
+    made.compile()
+    return made
 
 
 def packed(x: Strided) -> Any:

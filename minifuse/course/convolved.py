@@ -48,18 +48,20 @@ class Case(NamedTuple):
 
 
 def convolutions(slot: str) -> Any:
-    """Cases of a convolution: conv1d, conv2d_input_gradient and so on. Sizes, strides and paddings of two dims differ."""
+    """Cases of a convolution: conv1d, conv2d_input_gradient and so on. Sizes, strides and paddings of two dims differ.
+
+    A kernel may be larger than the input, if zeros beside it make room, and the zeros may be more than the kernel is long.
+    """
     from hypothesis import strategies as st
 
     dims = int(slot[4])
 
     @st.composite
     def case(draw: Any) -> Case:
-        kernel = tuple(draw(st.integers(1, 4 if dims == 1 else 3)) for _ in range(dims))
-        stride, padding = [tuple(draw(st.integers(n, 3 - n)) for _ in range(dims)) for n in (1, 0)]
-        padding = tuple(min(p, k) for p, k in zip(padding, kernel, strict=True))
+        kernel = tuple(draw(st.integers(1, 5 if dims == 1 else 4)) for _ in range(dims))
+        stride, padding = [tuple(draw(st.integers(n, 3)) for _ in range(dims)) for n in (1, 0)]
         sizes = tuple(
-            draw(st.integers(max(1, k - 2 * p), 7 if dims == 1 else 5)) for k, p in zip(kernel, padding, strict=True)
+            draw(st.integers(max(1, k - 2 * p), 8 if dims == 1 else 5)) for k, p in zip(kernel, padding, strict=True)
         )
         places = tuple((n + 2 * p - k) // s + 1 for n, p, k, s in zip(sizes, padding, kernel, stride, strict=True))
         batch, channels, outputs = draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(st.integers(1, 4))

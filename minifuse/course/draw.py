@@ -42,7 +42,7 @@ def strip(x: Strided, name: str = "storage") -> list[str]:
 
 
 def rows(array: Any, name: str) -> list[str]:
-    """A tensor as NumPy would print it, with its name before it.
+    """A tensor as NumPy would print it, with its name before it; nothing for None.
 
     Examples
     --------
@@ -50,6 +50,8 @@ def rows(array: Any, name: str) -> list[str]:
     got       [[1. 0.]
                [0. 1.]]
     """
+    if array is None:
+        return []
     try:
         text = np.array2string(np.asarray(array), precision=4, max_line_width=WIDTH - 10, threshold=MOST * 2)
     except (TypeError, ValueError):

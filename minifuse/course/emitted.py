@@ -2,26 +2,30 @@
 
 The text is a function `kernel(shape, outs, ins, strides)`. It is written to a file of its own and imported from there, with
 few builtins, in the process that judges, so that its limits hold for it too. Numbers that it loads count the arithmetic that
-is done with them, so that "computed once" is counted and not asked for.
+is done with them, so that "computed once" is counted and not asked for. `compiles` gives the same text to Numba.
 """
 
 import ast
 import builtins
+import re
 import tempfile
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.machinery import SourceFileLoader
 from math import prod
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import imports
 from .check import current
+from .compiled import kept
 from .fusion import Graph, Shape
 from .programs import Array, evaluated
 from .task import Refused, Wrong
@@ -254,6 +258,68 @@ def launched(
             f"the kernel ends in {type(error).__name__}: {error}{beside}", text, at, kind=type(error).__name__
         ) from error
     return counts
+
+
+class Launch(NamedTuple):
+    """What the kernel of a text is run over, as `launched` takes it, and what it is to store."""
+
+    shape: Shape
+    out_shapes: Sequence[Shape]
+    storages: Sequence[Array]
+    strides: Sequence[Shape]
+    expected: Sequence[Array]
+    """For each output, flat."""
+
+
+def compiles(text: Any, launches: Sequence[Launch]) -> None:
+    """Compile a text once, and run it for each launch: of other sizes, but the same numbers of dims and operands.
+
+    Raises
+    ------
+    Wrong
+        Numba does not take the text, or what it makes of it stores something else.
+    """
+    if isinstance(text, Answer):
+        return
+    function, ufuncs = function_of(text), ("exp", "log", "maximum")
+    vars_of: dict[str, Any] = function.__globals__
+    vars_of.update({name: getattr(np, name) for name in ufuncs}, lt=compiled_lt(), inf=np.inf, nan=np.nan)
+    function.__module__ = __name__  # one that is there, for whoever loads what is kept
+    kernel = kept(function, boundscheck=True, error_model="numpy")
+    for given in launches:
+        outs = tuple(np.full(prod(of), np.nan) for of in given.out_shapes)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # Numba's, of what is slow
+                kernel(given.shape, outs, tuple(given.storages), tuple(given.strides))
+        except Exception as error:  # of Numba's, or of Python's where Numba did not expect such a text
+            said = next((line.strip() for line in str(error).splitlines() if is_telling(line)), type(error).__name__)
+            at = re.search(r'kernel\.py", line (\d+)', str(error))
+            raise wrong(
+                f"Python runs the text, but Numba cannot compile it: {said}", text, int(at[1]) if at else 0, kind="numba"
+            ) from error
+        for k, (right, got) in enumerate(zip(given.expected, outs, strict=True)):
+            if not np.allclose(right, got, equal_nan=True):
+                raise wrong(
+                    f"compiled by Numba, over the space {given.shape}, the kernel stores something else in outs[{k}]",
+                    text,
+                    expected=right,
+                    got=got,
+                    kind="compiled",
+                )
+
+
+def is_telling(line: str) -> bool:
+    """Whether a line of Numba's says what is wrong, and not in which of its stages."""
+    return bool(line.strip()) and not line.startswith("Failed in")
+
+
+@cache
+def compiled_lt() -> Any:
+    """lt(x, y) for compiled code."""
+    import numba
+
+    return numba.njit(lambda x, y: 1.0 if x < y else 0.0)
 
 
 def strided(storage: Array, shape: Shape, strides: Shape) -> Array:

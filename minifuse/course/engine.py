@@ -34,6 +34,8 @@ class Engine:
         one, all is the oracle's.
     is_parallel : bool
         Whether map, zip, reduce and matmul are those of tasks 3.1 and 3.2, compiled, instead of those of 2.3.
+    is_compiled : bool
+        Whether a student's convolutions and pooling run as compiled code too, where Numba takes them as they stand.
 
     Examples
     --------
@@ -47,13 +49,15 @@ class Engine:
     0 of 17 slots are yours, and 0% of 72 calls
     """
 
-    def __init__(self, student: Student | None = None, *, is_parallel: bool = False) -> None:
+    def __init__(self, student: Student | None = None, *, is_parallel: bool = False, is_compiled: bool = False) -> None:
         self.student = Overlay() if student is None else student
-        self.is_parallel = is_parallel
+        self.is_parallel, self.is_compiled = is_parallel, is_compiled
         self.backwards = 0
         """How often derivatives were gathered."""
         self._slots: dict[str, Any] = {}
+        self._theirs: dict[str, bool] = {}
         self._parallel: Any = None
+        self._serial: Any = None
 
     def slot(self, name: str) -> Any:
         """The function, or class, in a slot."""
@@ -128,6 +132,14 @@ class Engine:
         with once_each(self.student.calls, self.lent):
             run(operator, out, *operands)
 
+    def write(self, slot: str, out: Strided, *operands: Any) -> None:
+        """Let a slot of module 4 write a tensor. What it calls for each element counts once."""
+        if self.is_compiled and self.is_theirs(slot):
+            self.serial.run(slot, out, *operands)
+            return
+        with once_each(self.student.calls, self.lent):
+            self.slot(slot)(out, *operands)
+
     def operator(self, name: str) -> Callable[..., float]:
         """An operator for the elements of a loop: counted once for all of them."""
         self.student.count(name)
@@ -146,16 +158,28 @@ class Engine:
 
     @property
     def parallel(self) -> Any:
-        """The loops that are compiled."""
+        """The loops of module 3."""
         if self._parallel is None:
             from .engine_parallel import Parallel
 
             self._parallel = Parallel(self.student, self.is_theirs)
         return self._parallel
 
+    @property
+    def serial(self) -> Any:
+        """The loops of module 4, compiled."""
+        if self._serial is None:
+            from .engine_serial import Serial
+
+            self._serial = Serial(self.student, self.lent)
+        return self._serial
+
     def is_theirs(self, slot: str) -> bool:
         """Whether a slot is the student's own function."""
-        if isinstance(self.student, Overlay):
-            return self.student.is_theirs(slot)
-        task = self.student.home.get(slot)
-        return task is not None and self.student.task in (None, task)
+        if slot not in self._theirs:
+            if isinstance(self.student, Overlay):
+                self._theirs[slot] = self.student.is_theirs(slot)
+            else:
+                task = self.student.home.get(slot)
+                self._theirs[slot] = task is not None and self.student.task in (None, task)
+        return self._theirs[slot]

@@ -1,10 +1,12 @@
 """The loops of an engine that run on many threads: those of tasks 3.1 and 3.2, compiled by Numba, or the oracle's.
 
+Of many elements, that is: to wake a second thread takes longer than a few thousand of them, which one thread does alone.
 An operator is compiled too. One that Numba cannot take, since it catches an exception or calls what Numba does not know,
 runs in the loops of task 2.3.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
@@ -17,6 +19,7 @@ from .overlay import is_open
 from .strided import Strided
 from .student import Student
 
+FEW = 20_000  # steps; one thread is through with them before another has woken up
 FIRST = {"parallel_map": 2, "parallel_zip": 3, "parallel_reduce": 2, "parallel_matmul": 3}
 """How many tensors each loop is given."""
 
@@ -29,20 +32,29 @@ class Parallel:
         self.loops: dict[str, Callable[..., None]] = {}
         self.operators: dict[str, Any] = {}
         """Operators as loops get them; None for one that cannot be compiled."""
+        self.within: dict[str, set[str]] = {}
+        """Slots that an operator of theirs calls."""
 
     def takes(self, name: str) -> bool:
-        """Whether loops can be compiled with an operator."""
+        """Whether loops can be compiled with an operator, all of which is counted as the student's."""
         if name not in self.operators:
-            self.operators[name] = compilable(self.student.raw(name)) if self.is_theirs(name) else ON_ARRAYS[name]
+            self.operators[name] = self.operator(name) if self.is_theirs(name) else ON_ARRAYS[name]
         return self.operators[name] is not None
+
+    def operator(self, name: str) -> Any:
+        """An operator of theirs, compiled; None if it cannot be, or calls one that is lent."""
+        function = self.student.raw(name)
+        self.within[name] = slots_in(function, self.student)
+        return compilable(function) if all(self.is_theirs(slot) for slot in self.within[name]) else None
 
     def run(self, kind: str, name: str, out: Strided, *operands: Any) -> None:
         """Map, zip or reduce with an operator."""
         slot = f"parallel_{kind}"
-        self.student.count(slot)
-        self.student.count(name)
+        for counted in (slot, name, *self.within.get(name, ())):
+            self.student.count(counted)
         if self.is_theirs(slot):
-            self.loop(slot)(self.operators[name], out, *operands)
+            with threads_for(max(len(x.storage) for x in (out, operands[0]))):
+                self.loop(slot)(self.operators[name], out, *operands)
         else:
             operator = self.student.raw(name) if self.is_theirs(name) else oracle.function(name)
             oracle.function(f"tensor_{kind}")(operator, out, *operands)
@@ -51,7 +63,8 @@ class Parallel:
         """The product of matrices."""
         slot = "parallel_matmul"
         self.student.count(slot)
-        (self.loop(slot) if self.is_theirs(slot) else oracle.function(slot))(out, a, b)
+        with threads_for(len(out.storage) * a.shape[-1]):
+            (self.loop(slot) if self.is_theirs(slot) else oracle.function(slot))(out, a, b)
 
     def loop(self, slot: str) -> Callable[..., None]:
         """A loop of theirs, compiled."""
@@ -65,16 +78,37 @@ class Parallel:
         return self.loops[slot]
 
 
+@contextmanager
+def threads_for(steps: int) -> Iterator[None]:
+    """One thread for what takes few steps."""
+    import numba
+
+    before = numba.get_num_threads()
+    numba.set_num_threads(1 if steps < FEW else before)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
+
+
 def compilable(function: Any) -> Any:
     """A function that Numba compiles; None if it cannot."""
-    from numba.core.errors import NumbaError
-
-    made = bare(function)
     try:
+        made = bare(function)
         pointer(made)
-    except NumbaError:
+    except Exception:  # of Numba's, or of Python's where Numba did not expect such a text
         return None
     return made
+
+
+def slots_in(function: Any, student: Student, seen: frozenset[Any] = frozenset()) -> set[str]:
+    """The slots that a function calls, and those that they call."""
+    found: set[str] = set()
+    for name in names_in(function.__code__):
+        inner = getattr(function.__globals__.get(name), "__wrapped__", function.__globals__.get(name))
+        if isinstance(inner, FunctionType) and inner not in seen and inner is not function:
+            found |= {inner.__name__} & set(student.home) | slots_in(inner, student, seen | {function})
+    return found
 
 
 def bare(function: Any) -> Any:
@@ -87,4 +121,6 @@ def bare(function: Any) -> Any:
         original = getattr(value, "__wrapped__", value)
         if isinstance(original, FunctionType) and original is not function:
             around[name] = numba.njit(bare(original))
-    return FunctionType(function.__code__, around, function.__name__, function.__defaults__, function.__closure__)
+    made = FunctionType(function.__code__, around, function.__name__, function.__defaults__, function.__closure__)
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made

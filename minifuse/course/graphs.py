@@ -53,6 +53,8 @@ class Watch:
     reads: int = 0
     asked: Counter[str] = field(default_factory=Counter)
     """How often each call was asked for its derivatives."""
+    told: Counter[str] = field(default_factory=Counter)
+    """How often each variable was told to accumulate."""
 
 
 class Node:
@@ -79,6 +81,7 @@ class Node:
 
     def accumulate(self, d: float) -> None:
         """Add to what was gathered."""
+        self.watch.told[self.name] += 1
         self.grad = d if self.grad is None else self.grad + d
 
 

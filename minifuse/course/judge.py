@@ -138,13 +138,13 @@ def recognised(wrong: Wrong, check: str, task: Task) -> Mistake | None:
 
 def explains(mistake: Mistake, wrong: Wrong) -> bool:
     """Whether somebody who made this mistake would have failed so."""
-    if mistake.when is not None and mistake.when(wrong):
-        return True
-    if mistake.gives is None or wrong.case is None or wrong.kind:
-        return False
     try:
+        if mistake.when is not None and mistake.when(wrong):
+            return True
+        if mistake.gives is None or wrong.case is None or wrong.kind:
+            return False
         given = mistake.gives(wrong.case)
-    except Exception:  # the mistake would have ended in an error here, so it is another one
+    except Exception:  # an answer of another kind, or the mistake would have ended in an error: it is another one
         return False
     return same(wrong.got, given) and not same(given, wrong.expected)
 

@@ -1,9 +1,12 @@
 """Networks of two layers, and what tasks demand of one that learns.
 
-It is asked about data that it has not seen, for several seeds, after steps that are counted.
+It is asked about data that it has not seen, after steps that are counted. What is drawn may be bad luck, so there is a
+second try with another seed; who does not learn fails both.
 """
 
-from collections.abc import Callable, Sequence
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from random import Random
 from typing import Any, NamedTuple
 
@@ -20,6 +23,7 @@ Points = list[tuple[float, float]]
 HELD_OUT = 200
 ENOUGH = 0.9
 """Of the points that it has not seen. By chance it is one half: there are as many of each kind."""
+ALLOCATIONS = 100_000  # objects that are made before the collector looks at them, while a network is trained
 
 
 class Layer(NamedTuple):
@@ -86,6 +90,17 @@ def share_right(said: Sequence[float], labels: Sequence[int]) -> float:
     return float(np.mean((np.asarray(said, float) > 0.5) == np.asarray(labels, bool)))
 
 
+@contextmanager
+def few_collections() -> Iterator[None]:
+    """Let the collector of garbage rest: a graph of numbers is freed without it, and it takes a third of the time."""
+    before = gc.get_threshold()
+    gc.set_threshold(ALLOCATIONS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
 def learns(
     name: str,
     slot: str,
@@ -94,9 +109,9 @@ def learns(
     *,
     count: int,
     steps: int,
-    seeds: Sequence[int] = (0, 1),
+    seeds: tuple[int, int] = (0, 1),
 ) -> Check:
-    """The demand that training leads to a network that tells held-out points apart, for each set and each seed.
+    """The demand that training leads to a network that tells held-out points apart, for each set and one of the seeds.
 
     Parameters
     ----------
@@ -110,16 +125,19 @@ def learns(
         What a network says of points.
     count, steps : int
         How many points it may learn from; how many losses may go backward.
-    seeds : sequence of int
-        For the points and for the training.
+    seeds : tuple of two ints
+        For the points and for the training. The second is tried where the first does not do.
     """
 
     def run(student: Student, effort: Effort) -> None:
-        for data in sets:
-            for seed in seeds if effort.seed is None else [effort.seed + k for k in seeds]:
-                one(student, data, seed)
+        first, second = seeds if effort.seed is None else (effort.seed, effort.seed + 1)
+        with few_collections():
+            for data in sets:
+                if one(student, data, first) is not None and (wrong := one(student, data, second)) is not None:
+                    raise wrong
 
-    def one(student: Student, data: str, seed: int) -> None:
+    def one(student: Student, data: str, seed: int) -> Wrong | None:
+        """What is wrong with a network, if it does not tell enough points right. Whatever else is wrong is raised."""
         engine = Engine(student)
         points, labels = drawn(data, count, seed)
         unseen, kinds = drawn(data, HELD_OUT, seed + 10_000)
@@ -135,19 +153,19 @@ def learns(
             )
         if network is None:
             raise Wrong(f"{slot} gives nothing; return the network", told=told, kind="nothing")
-        said = probabilities(engine, network, unseen)
-        right = share_right(said, kinds)
-        if right < ENOUGH:
-            seen = share_right(probabilities(engine, network, points), labels)
-            raise Wrong(
-                f"of {HELD_OUT} points that it has not seen, it tells {right:.0%} right; {ENOUGH:.0%} are wanted. Of those "
-                f"that it was trained on: {seen:.0%}. Losses that went backward: {engine.backwards}",
-                case=engine.backwards,
-                told=told,
-                expected=ENOUGH,
-                got=right,
-                link="train",
-                kind="accuracy",
-            )
+        right = share_right(probabilities(engine, network, unseen), kinds)
+        if right >= ENOUGH:
+            return None
+        seen = share_right(probabilities(engine, network, points), labels)
+        return Wrong(
+            f"of {HELD_OUT} points that it has not seen, it tells {right:.0%} right; {ENOUGH:.0%} are wanted, and the first "
+            f"seed did no better. Of those that it learnt from: {seen:.0%}. Losses that went backward: {engine.backwards}",
+            case=engine.backwards,
+            told=told,
+            expected=ENOUGH,
+            got=right,
+            link="train",
+            kind="accuracy",
+        )
 
     return Check(name, run)

@@ -1,11 +1,11 @@
 """Map, zip and reduce over strided tensors, as tasks ask for them: functions, cases, and what they look like."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from .cases import fresh, layout_link, shapes, strided_like
+from .cases import among, fresh, layout_link, strided_like
 from .draw import rows, strip
 from .strided import Strided
 
@@ -18,21 +18,20 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
 }
 
 
-def mapped(count: int) -> Any:
+def mapped(count: int, begins_at_0: bool = False) -> Any:
     """(name of a function, out, operands), with shapes that broadcast to out's."""
     from hypothesis import strategies as st
 
     @st.composite
     def case(draw: Any) -> tuple[str, Strided, tuple[Strided, ...]]:
-        shape = draw(shapes(3))
+        shape = drawn_shape(draw)
         operands = []
         for k in range(count):
-            cut = tuple(draw(st.sampled_from([n, n, 1])) if k else n for n in shape)
-            operands.append(strided_like(draw, cut[draw(st.integers(0, len(cut))) if k else 0 :], start=1 + 100 * k))
-        out = draw(st.sampled_from(["fresh", "strided"]))
-        name = draw(st.sampled_from([name for name, f in FUNCTIONS.items() if f.__code__.co_argcount == count]))
-        made = fresh(shape) if out == "fresh" else strided_like(draw, shape)
-        return name, made._replace(storage=np.full(len(made.storage), np.nan)), tuple(operands)
+            cut = tuple(1 if k and draw(among(False, False, True)) else n for n in shape)
+            cut = cut[draw(among(*range(len(cut) + 1))) if k else 0 :]
+            operands.append(strided_like(draw, cut, 1 + 100 * k, begins_at_0))
+        name = draw(among(*[name for name, f in FUNCTIONS.items() if f.__code__.co_argcount == count]))
+        return name, unwritten(draw, shape), tuple(operands)
 
     return case()
 
@@ -43,13 +42,24 @@ def folded() -> Any:
 
     @st.composite
     def case(draw: Any) -> tuple[str, Strided, Strided, int, float]:
-        shape = draw(shapes(3, 1).filter(len))
-        dim = draw(st.integers(0, len(shape) - 1))
-        out = fresh([1 if d == dim else n for d, n in enumerate(shape)])
-        name, start = draw(st.sampled_from([("x + y", 0.0), ("max(x, y)", -np.inf), ("x - y", 0.0)]))
+        shape = drawn_shape(draw, 1)
+        dim = draw(among(*range(len(shape))))
+        out = unwritten(draw, [1 if d == dim else n for d, n in enumerate(shape)])
+        name, start = draw(among(("x + y", 0.0), ("max(x, y)", -np.inf), ("x - y", 0.0)))
         return name, out, strided_like(draw, shape, start=-40), dim, start
 
     return case()
+
+
+def drawn_shape(draw: Any, least: int = 0) -> tuple[int, ...]:
+    """A shape of `least` to three dims; a size of 0 is the last that is thought of, since there is little to see then."""
+    return tuple(draw(among(1, 2, 3, 4, 5, 0)) for _ in range(draw(among(*range(least, 4)))))
+
+
+def unwritten(draw: Any, shape: Sequence[int]) -> Strided:
+    """An output of a shape, in row-major order or not."""
+    made = strided_like(draw, shape) if draw(among(False, True)) else fresh(shape)
+    return made._replace(storage=np.full(len(made.storage), np.nan))
 
 
 def written(out: Strided) -> np.ndarray[Any, Any]:

@@ -7,7 +7,6 @@ results is made, slots are called, and what their gradients need is kept.
 from collections.abc import Callable
 from typing import Any
 
-from .overlay import once_each
 from .strided import Strided
 from .values import Values
 from .variables import Tensor
@@ -73,12 +72,10 @@ def convolved(slot: str, x: Tensor, weight: Tensor, stride: Any, padding: Any) -
 
 
 def filled(like: Values, shape: tuple[int, ...], slot: str, *operands: Any) -> Values:
-    """A new tensor that a slot has written. What it calls for each element counts once."""
-    engine = like.engine
-    out = engine.fresh(shape)
-    with once_each(engine.student.calls, engine.lent):
-        engine.slot(slot)(out, *operands)
-    return Values(engine, out)
+    """A new tensor that a slot has written."""
+    out = like.engine.fresh(shape)
+    like.engine.write(slot, out, *operands)
+    return Values(like.engine, out)
 
 
 def places(like: Values, sizes: tuple[int, ...], window: Any, stride: Any, padding: Any) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 from . import compiled, counted, oracle
 from .cases import fresh, shapes, strided_like
 from .draw import rows
-from .loops import FUNCTIONS, answer, told
+from .loops import FUNCTIONS, answer, folded, told
 from .strided import Strided
 from .student import Student
 from .task import Wrong
@@ -39,14 +39,14 @@ def empty_like(x: Strided) -> Strided:
 
 
 def mapped(count: int) -> Any:
-    """(name of a function, out, operands): layouts of all kinds, among them equal ones and those without gaps."""
+    """(name of a function, out, operands): layouts of all kinds, among them equal ones, and those without gaps but one."""
     from hypothesis import strategies as st
 
     names = [name for name, f in FUNCTIONS.items() if f.__code__.co_argcount == count]
 
     @st.composite
     def case(draw: Any) -> tuple[str, Strided, tuple[Strided, ...]]:
-        shape, kind = draw(shapes(3)), draw(st.sampled_from(["row-major", "equal", "any", "any"]))
+        shape, kind = draw(shapes(3)), draw(st.sampled_from(["row-major", "equal", "one apart", "any", "any"]))
         name = draw(st.sampled_from(names))
         if kind == "row-major":
             made = [row_major(shape, 1 + 100 * k, draw(st.integers(0, 2))) for k in range(count + 1)]
@@ -54,6 +54,12 @@ def mapped(count: int) -> Any:
         if kind == "equal":
             made = [gapped(shape, 1 + 100 * k) for k in range(count)]
             return name, empty_like(made[0]), tuple(made)
+        if kind == "one apart":
+            made = [row_major(shape, 1 + 100 * k) for k in range(count + 1)]
+            which = draw(st.integers(0, count))
+            is_repeated = which > 0 and count > 1 and draw(st.booleans())
+            made[which] = row_major((1, *shape[1:])) if is_repeated and shape else gapped(shape)
+            return name, empty_like(made[0]), tuple(made[1:])
         operands = []
         for k in range(count):
             cut = tuple(draw(st.sampled_from([n, n, 1])) for n in shape) if count > 1 else shape
@@ -61,6 +67,16 @@ def mapped(count: int) -> Any:
         return name, empty_like(strided_like(draw, shape)), tuple(operands)
 
     return case()
+
+
+def folds() -> Any:
+    """(name of a function, out, tensor, dim, start); of half of the functions the order matters."""
+    from hypothesis import strategies as st
+
+    def in_order(case: Any) -> Any:
+        return "10 * x + y", *case[1:4], 2.5
+
+    return st.one_of(folded(), folded().map(in_order))
 
 
 def in_python(student: Student, slot: str, case: Case) -> np.ndarray[Any, Any]:
@@ -87,7 +103,7 @@ def of_zip(out: Strided, a: Strided, b: Strided) -> Case:
 
 def of_reduce(a: Strided, dim: int) -> Case:
     """A case of reduce, into an output without gaps."""
-    return "x - y", fresh([1 if d == dim else n for d, n in enumerate(a.shape)]), a, dim, 2.5
+    return "10 * x + y", fresh([1 if d == dim else n for d, n in enumerate(a.shape)]), a, dim, 2.5
 
 
 def turned(x: Strided) -> Strided:
@@ -123,8 +139,8 @@ def typical(slot: str) -> list[Case]:
             (large, large, row_major(LARGE[1:], 101)),
         ]
         return [of_zip(*layout) for layout in operands]
-    folds = [(small, 2), (small, 0), (flipped(gapped((3, 4, 5))), 1), (row_major((40,)), 0), (large, 1), (large, 0)]
-    return [of_reduce(*fold) for fold in folds]
+    folded_ones = [(small, 2), (small, 0), (flipped(gapped((3, 4, 5))), 1), (row_major((40,)), 0), (large, 1), (large, 0)]
+    return [of_reduce(*one) for one in folded_ones]
 
 
 def no_races(student: Student, slots: Sequence[str]) -> None:

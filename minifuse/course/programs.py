@@ -263,9 +263,15 @@ def row_programs(shape: Shape) -> list[Program]:
     return found
 
 
-def demand(name: str, cases: Callable[[], Any], look: Callable[[Any, Any], None], told: Callable[[Any], str] = str) -> Check:
+def demand(
+    name: str,
+    cases: Callable[[], Any],
+    look: Callable[[Any, Any], None],
+    told: Callable[[Any], str] = str,
+    share: float = 1.0,
+) -> Check:
     """The demand that a look at what the student's function does finds nothing wrong: it raises `Wrong` where it does."""
-    return agreement(name, cases, look, lambda case: None, told=told)
+    return agreement(name, cases, look, lambda case: None, told=told, share=share)
 
 
 def graph_of(program: Program) -> Graph:

@@ -7,6 +7,7 @@ screen                              what is to be seen
 
 import ast
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from pathlib import Path
 
 from rich.console import Group, RenderableType
@@ -16,7 +17,7 @@ from rich.text import Text
 from ..errors import MinifuseError
 from . import report, workspace
 from .registry import TASKS
-from .task import Result, Task
+from .task import Outcome, Result, Task
 
 KEYS = {
     "h": "hint",
@@ -43,8 +44,8 @@ class Watch:
 
     def __init__(self, folder: Path, first: Task | None = None, show: Callable[[str], str] = str) -> None:
         self.folder, self._show = folder, show
-        self.results: dict[str, Result] = {}
         self.task = first or TASKS[0]
+        self.results = {task.id: untouched(task) for task in TASKS if task is not self.task and is_untouched(folder, task)}
         self.running: Task | None = None
         """What is to be judged now."""
         self.number = 0
@@ -52,7 +53,7 @@ class Watch:
         self.check = ""
         self.is_over = False
         self._is_looking = first is None  # for the first task that does not hold
-        self._waiting = [self.task, *(task for task in TASKS if task is not self.task)]
+        self._waiting = [self.task, *(task for task in TASKS if task is not self.task and task.id not in self.results)]
         self._hints: dict[str, int] = {}
         self._view, self._said, self._asks = "result", "", False
         self._difference: list[str] = []
@@ -117,7 +118,7 @@ class Watch:
         """The run has a result."""
         self.results[result.task] = result
         if self._is_looking and self.holds(self.task):
-            self.task = next((task for task in TASKS if task.id in self.results and not self.holds(task)), self.task)
+            self.task = next((task for task in TASKS if not self.holds(task)), self.task)
         self._advance()
 
     def holds(self, task: Task) -> bool:
@@ -210,6 +211,18 @@ def keys() -> RenderableType:
     return report.inside(Text.assemble(*[part for key, what in KEYS.items() for part in ((key, "bold"), f" {what}   ")]))
 
 
+def is_untouched(folder: Path, task: Task) -> bool:
+    """Whether the functions of a task are as at first; then nobody needs to run them."""
+    mine, first = parts(text(folder / task.file)), parts(workspace.stub(task.file).encode())
+    return all(mine.get(slot) == first[slot] for slot in task.slots)
+
+
+def untouched(task: Task) -> Result:
+    """What is known of a task that is as at first."""
+    said = f"task {task.id} is still to be written; `minifuse course hint {task.id}` helps"
+    return Result(task.id, [Outcome(task.checks[0].name, "pending", said)], {})
+
+
 def text(path: Path) -> bytes:
     """What is in a file; nothing if it cannot be read."""
     try:
@@ -218,6 +231,7 @@ def text(path: Path) -> bytes:
         return b""
 
 
+@lru_cache
 def parts(source: bytes) -> dict[str, str]:
     """The definitions at the top of a file, without comments and spaces; none if it is no Python."""
     try:

@@ -18,6 +18,8 @@ from minifuse.course.task import Effort
 from tests.course.make_stubs import REFERENCE
 from tests.sources import ROOT
 
+pytestmark = pytest.mark.usefixtures("any_speed")
+
 SOME = Effort(examples=25)  # test_tasks.py asks each task at length
 FEW = Effort(examples=5)  # where only the training is looked at
 
@@ -87,10 +89,11 @@ def test_digits_are_read_by_nothing_but_the_students_code(fresh):
     task = task_named("4.5")
     result = judge(fresh, task, FEW, is_strict=True)
     assert result.verdict == "passed", text_of(task, result)
-    right, share = result.notes
+    right, share, compiled = result.notes
     assert float(right.partition("%")[0]) >= 90
     found = re.fullmatch(r"(\d+) of (\d+) slots are yours, and 100% of ([\d,]+) calls", share)
     assert found, share
     assert found[1] == found[2]
     assert int(found[1]) > 30
     assert int(found[3].replace(",", "")) > 10_000
+    assert re.fullmatch(r"conv2d, .*max_pool_gradient ran as Numba compiled them", compiled)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minifuse.course.cases import broadcasting_link, layout_link, shapes, strided_like
+from minifuse.course.cases import among, autodiff_link, broadcasting_link, layout_link, shapes, strided_like
 
 expressions = pytest.importorskip("project.views.expressions", reason="needs the visualizer")
 strides = pytest.importorskip("project.views.strides", reason="needs the visualizer")
@@ -46,6 +46,24 @@ def test_all_kinds_of_views_are_drawn():
 
     draw()
     assert seen >= {"", "some", "[", ".flip", ".permute", "[1, "}
+
+
+def test_a_link_to_autodiff_names_a_function_of_the_page():
+    autodiff, functions = (pytest.importorskip(f"project.views.{name}") for name in ("autodiff", "functions"))
+    query = parse_qs(autodiff_link().partition("?")[2])
+    assert query["autodiff_function"][0] in {found.name for found in functions.DIFFERENTIATED}
+    assert int(query["autodiff_size"][0]) in autodiff.SIZES
+
+
+def test_options_of_different_types_are_not_mixed_up():
+    kinds = set()
+
+    @given(among(1), among(1.0), among(True))
+    def draw(a, b, c):
+        kinds.add((type(a), type(b), type(c)))
+
+    draw()
+    assert kinds == {(int, float, bool)}
 
 
 def test_shapes_are_written_as_the_page_reads_them():

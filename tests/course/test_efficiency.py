@@ -100,6 +100,33 @@ def test_another_file_of_the_folder_is_part_of_the_content(student, tmp_path):
     assert keys[0] != keys[1]
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("n=2", "n=3"), ("LARGE[0]", "LARGE[1]"), ("5.0]", "6.0]"), ("    # nothing\n", "    # nothing\n\n")],
+    ids=["the default of a parameter", "a constant", "an element of an array", "the line of a loop"],
+)
+def test_a_change_of_what_compiled_code_depends_on_is_another_content(student, tmp_path, old, new):
+    text = (
+        "LARGE = (7, 8)\nTABLE = np.array([4.0, 5.0])\n\n\n@njit\ndef more(x, n=2):\n    return x * n + TABLE[1]\n\n\n"
+        "def parallel_map(fn, out, a):\n    # nothing\n    for k in prange(3):\n        out.storage[k] = more(LARGE[0])"
+    )
+    assert text.count(old) == 1
+    keys = []
+    for written in (text, text.replace(old, new)):
+        folder = with_more(tmp_path / str(len(keys)), "parallel.py", written)
+        keys.append(compiled.key_of(student("3.1", folder).raw("parallel_map")))
+    assert keys[0] != keys[1]
+
+
+def test_pointers_to_functions_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(compiled, "folder", lambda: tmp_path)
+    compiled.cache_class.cache_clear()
+    made = [compiled.pointer.__wrapped__(lambda x, y: 3 * x - y) for _ in range(2)]
+    assert [one.cache_hits for one in made] == [0, 1]
+    assert [one.ctypes(2.0, 1.0) for one in made] == [5.0, 5.0]
+    compiled.cache_class.cache_clear()
+
+
 def test_what_is_kept_has_an_end_and_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setenv("MINIFUSE_CACHE", str(tmp_path))
     monkeypatch.setattr(compiled, "MOST_KEPT", 2)

@@ -43,7 +43,8 @@ def test_a_bug_is_not_found_by_a_property_that_is_always_true():
     bug = BUGS["about_add"][0]
     assert not is_found(Of(lambda ops, x, y, z: True), "about_it", bug)
     assert not is_found(Of(lambda ops, x, y, z: None), "about_it", bug)
-    assert is_found(Of(lambda ops, x, y, z: 1 / 0), "about_it", bug)
+    assert not is_found(Of(lambda ops, x, y, z: 1 / 0), "about_it", bug)
+    assert is_found(Of(lambda ops, x, y, z: 1 / (ops.add(2.0, 2.0) == 4.0)), "about_it", bug)
 
 
 def test_operators_are_those_of_task_0_1():

@@ -120,6 +120,25 @@ def test_what_goes_wrong_is_told_in_words(tmp_path, more, verdict, words):
     assert words in text
 
 
+def test_the_case_of_an_error_is_drawn_too(tmp_path):
+    (outcome,) = [
+        o for o in told(written(tmp_path, "def permuted(x, dims):\n    return y"))[0].outcomes if o.verdict == "failed"
+    ]
+    assert outcome.drawing[0].startswith("storage")
+    assert outcome.link.startswith("strides?shape=")
+
+
+def test_no_answer_ends_the_judging(tmp_path):
+    """Whatever is given: to look for the mistake that it looks like must not fail."""
+    task = task_named("0.4")
+    reference = (REFERENCE / task.file).read_text()
+    for k, wrong in enumerate(("3", "[(1, 2, 3)]", "[None]", "['weight']", "{}")):
+        more = f"\n\nclass Module(Module):\n    def named_parameters(self):\n        return {wrong}\n"
+        (tmp_path / str(k)).mkdir()
+        (tmp_path / str(k) / task.file).write_text(reference + more)
+        assert judge(tmp_path / str(k), task).verdict == "failed"
+
+
 def test_an_empty_file_has_nothing_to_pass(tmp_path):
     result, text = told(written(tmp_path, text=""))
     assert result.verdict == "error"

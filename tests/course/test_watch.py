@@ -51,6 +51,7 @@ def text(watch):
 def at_rest(folder, task=TASK, result=None, show=str):
     """A watch at a task, with every other task passed and nothing to be run."""
     watch = Watch(folder, task, show)
+    watch.results = {other.id: passed(other) for other in TASKS if other is not task}
     while watch.running is not None:
         watch.ended((result or passed(task)) if watch.running is task else passed(watch.running))
     return watch
@@ -64,16 +65,35 @@ def edit(folder, old, new):
 
 
 def test_it_begins_with_the_first_task_that_does_not_hold(folder):
+    for task in TASKS:
+        path = folder / task.file
+        path.write_text(path.read_text().replace("todo(", "None or todo("))
     watch = Watch(folder)
     seen = []
     while watch.running is not None:
         seen.append(watch.running)
+        assert watch.task is (MAP if MAP in seen else watch.running)
         watch.ended(passed(watch.running) if watch.running is not MAP else failed(MAP))
     assert seen == list(TASKS)
     assert watch.task is MAP
     assert "no good" in text(watch)
     points = sum(task.points for task in TASKS)
     assert f"{points - MAP.points} of {points} points, {len(TASKS) - 1} of {len(TASKS)} tasks" in text(watch)
+
+
+def test_what_is_as_at_first_is_known_at_once(folder):
+    watch = Watch(folder)
+    assert watch.running is watch.task is TASKS[0]  # which has more to say than that
+    assert set(watch.results) == {task.id for task in TASKS[1:]}
+    watch.ended(passed(TASKS[0]))
+    assert watch.running is None
+    assert watch.task is TASKS[1]
+    assert f"task {TASKS[1].id} is still to be written" in text(watch)
+    edit(folder, 'todo("2.3b")', "return 3")
+    watch = Watch(folder, TASK)
+    assert watch.running is TASK
+    watch.ended(failed(TASK))
+    assert watch.running is MAP
 
 
 def test_it_begins_where_it_is_told(folder):

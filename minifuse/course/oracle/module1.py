@@ -2,7 +2,7 @@
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import compress
 from operator import attrgetter, not_
 from random import Random
@@ -58,10 +58,20 @@ entered("LT", operator.lt, lambda x, y: (0.0, 0.0))
 entered("EQ", operator.eq, lambda x, y: (0.0, 0.0))
 
 
+def is_learnt(inputs: Sequence[Any]) -> Iterator[bool]:
+    """Which variables are no constants."""
+    return map(not_, map(attrgetter("is_constant"), inputs))
+
+
+def inputs_of(call: Any) -> Iterator[Any]:
+    """The inputs of a call that are no constants."""
+    return compress(call.inputs, is_learnt(call.inputs))
+
+
 def received(call: Any, d: Any) -> list[tuple[Any, Any]]:
     """What the inputs of a call receive that are no constants."""
     pairs = zip(call.inputs, call.function.backward(call.context, d), strict=True)
-    return list(compress(pairs, map(not_, map(attrgetter("is_constant"), call.inputs))))
+    return list(compress(pairs, is_learnt(call.inputs)))
 
 
 @answers
@@ -70,15 +80,9 @@ def chain_rule(call: Any, d: Any) -> list[tuple[Any, Any]]:
     return received(call, d)
 
 
-def made_from(variable: Any) -> list[Any]:
-    """The inputs of a variable's history that are no constants."""
-    inputs = variable.history.inputs if variable.history else ()
-    return list(compress(inputs, map(not_, map(attrgetter("is_constant"), inputs))))
-
-
 def users_first(root: Any) -> list[Any]:
     """The library's order, from its other end."""
-    return [] if root.is_constant else topological([root], made_from)[::-1]
+    return [] if root.is_constant else topological([root], lambda x: inputs_of(x.history) if x.history else ())[::-1]
 
 
 @answers
@@ -91,30 +95,39 @@ Chain = Callable[[Any, Any], list[tuple[Any, Any]]]
 
 
 class LibraryCall:
-    """A call as the library's backpropagation knows it."""
+    """A variable that was computed, as the library's backpropagation knows it: by its call."""
 
+    __slots__ = ("edges", "known", "made_by")
     count = 1
 
-    def __init__(self, call: Any, inner: list["LibraryVariable"], chain: Chain) -> None:
-        self.call, self.edges, self.chain = call, [x.history or x for x in inner], chain
+    def __init__(self, made_by: Any, known: "Known") -> None:
+        self.made_by, self.known = made_by, known
+
+    def __getattr__(self, name: str) -> Any:
+        """Where the derivatives of its inputs go, found when the library comes to it."""
+        self.edges = list(map(self.known.__getitem__, inputs_of(self.made_by)))
+        return self.edges
 
     def backward(self, arrived: Sequence[Any]) -> list[Any]:
         """Derivatives of the inputs."""
-        return [d for _, d in self.chain(self.call, arrived[0])]
+        return [d for _, d in self.known.chain(self.made_by, arrived[0])]
 
     def release(self) -> None:
         """Nothing is kept."""
 
 
-class LibraryVariable:
-    """A variable as the library's backpropagation knows it."""
+class Known(dict[Any, Any]):
+    """What stands for a variable in the library's words: its call, or the leaf itself. Made when it is asked for."""
 
     requires_grad = True
 
-    def __init__(self, variable: Any, known: dict[Any, "LibraryVariable"], chain: Chain) -> None:
-        self.variable = variable
+    def __init__(self, root: Any, chain: Chain) -> None:
+        super().__init__()
+        self.chain, self.history = chain, self[root]
+
+    def __missing__(self, variable: Any) -> Any:
         call = variable.history
-        self.history = (LibraryCall(call, [known[x] for x in made_from(variable)], chain), 0) if call else None
+        return self.setdefault(variable, (LibraryCall(call, self), 0) if call else variable)
 
 
 @answers
@@ -122,11 +135,14 @@ def backpropagate(
     root: Any, d: Any, *, chain_rule: Chain = received, topological_order: Callable[[Any], list[Any]] | None = None
 ) -> None:
     """The library's, over the same graph in its own words; an overlay gives it the chain rule and the order of a student."""
-    known: dict[Any, LibraryVariable] = {}
-    for variable in reversed((topological_order or users_first)(root)):
-        known[variable] = LibraryVariable(variable, known, chain_rule)
-    for leaf, gradient in gradients(known[root], d).items() if known else ():
-        leaf.variable.accumulate(gradient)
+    if topological_order:
+        topological_order(root)  # which says whether theirs goes through; the library has an order of its own
+    if root.is_constant:
+        return
+    known = Known(root, chain_rule)
+    for leaf, gradient in (gradients(known, d) if root.history else {root: d}).items():
+        leaf.accumulate(gradient)
+    known.clear()  # which breaks a cycle, so that nothing waits for the collector
 
 
 # Task 1.5, over arrays of scalars

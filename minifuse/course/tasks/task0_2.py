@@ -42,9 +42,10 @@ def holds(slot: str) -> Check:
 
     def ask(student: "Student", case: Case) -> Any:
         ops = Operators()
-        answer = getattr(student, slot)(ops, *case[1])
-        asked[case] = [f"{name}({', '.join(map(repr, xs))}) = {y!r}" for name, xs, y in ops.asked]
-        return answer
+        try:
+            return getattr(student, slot)(ops, *case[1])
+        finally:
+            asked[case] = [f"{name}({', '.join(map(repr, xs))}) = {y!r}" for name, xs, y in ops.asked]
 
     def drawing(case: Case, got: Any, expected: Any) -> list[str]:
         lines = asked[case]
@@ -79,18 +80,23 @@ def asks_them(student: "Student", effort: Effort) -> None:
             )
 
 
+def answered(student: "Student", slot: str, ops: Operators, xs: tuple[float, ...]) -> Any:
+    """What a property says of operators; False where it is an error, since a test that ends in one has found the bug too."""
+    try:
+        return getattr(student, slot)(ops, *xs)
+    except (NotDoneYet, Refused):
+        raise
+    except Exception:
+        return False
+
+
 def is_found(student: "Student", slot: str, bug: Bug) -> bool:
-    """Whether a property is not True, or an error, anywhere on the grid, when one operator has a bug."""
-    for xs in GRID:
-        try:
-            answer = getattr(student, slot)(Operators({bug.operator: bug.function}), *xs)
-        except (NotDoneYet, Refused):
-            raise
-        except Exception:  # a test that ends in an error has found the bug too
-            return True
-        if is_no(answer):
-            return True
-    return False
+    """Whether a property, somewhere on the grid, is False when an operator has a bug, and True when not."""
+    return any(
+        is_no(answered(student, slot, Operators({bug.operator: bug.function}), xs))
+        and is_yes(answered(student, slot, Operators(), xs))
+        for xs in GRID
+    )
 
 
 def finds_all(student: "Student", effort: Effort) -> None:

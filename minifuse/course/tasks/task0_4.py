@@ -1,6 +1,6 @@
 """Task 0.4: a tree of modules that knows its parameters."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +19,7 @@ OWN = "a module has its own parameters, under the names of their attributes"
 DOTTED = "parameters of children have dotted names"
 LISTS = "what lies in a list is found, under its place there"
 SHARED = "what is shared counts once, under its first name"
-MODULES = "modules gives the module itself, then all below it, each once"
+MODULES = "named_modules and modules give itself, then all below it, each once"
 MODES = "train and eval reach every module below, and give the module itself"
 NOW = "the tree is what the attributes are now"
 TYPO = "a name that is not there raises AttributeError"
@@ -94,10 +94,13 @@ class Built(NamedTuple):
         """The label of a module or parameter; what it is, if it has none."""
         return next((label for label, known in self.things.items() if known is thing), thing)
 
+    def labelled(self, pairs: Iterable[Any]) -> list[Any]:
+        """(name, label) for pairs of a name and a thing."""
+        return [(x[0], self.label(x[1])) if isinstance(x, tuple) and len(x) == 2 else x for x in pairs]
+
     def named(self) -> Any:
         """(name, label) of all parameters."""
-        found = list(self.root.named_parameters())
-        return [(x[0], self.label(x[1])) if isinstance(x, tuple) and len(x) == 2 else x for x in found]
+        return self.labelled(self.root.named_parameters())
 
 
 def built(module: type, tree: Tree) -> Built:
@@ -139,10 +142,11 @@ def names(module: type, tree: Tree) -> Any:
     return found if same == [x[-1] for x in found] else [("parameters", label) for label in same]
 
 
-def below(module: type, tree: Tree) -> list[Any]:
-    """Labels of modules."""
+def below(module: type, tree: Tree) -> Any:
+    """Names and labels of modules, if `modules` says the same."""
     made = built(module, tree)
-    return [made.label(m) for m in made.root.modules()]
+    found, labels = made.labelled(made.root.named_modules()), [made.label(m) for m in made.root.modules()]
+    return found if labels == [x[-1] for x in found] else [("modules", label) for label in labels]
 
 
 def modes(module: type, case: tuple[Tree, list[tuple[str, str]]]) -> Any:
@@ -239,6 +243,12 @@ def is_kept(keep: Callable[[str], bool]) -> Callable[[Wrong], bool]:
     return lambda w: not w.kind and bool(w.got == [pair for pair in w.expected if keep(pair[0])])
 
 
+def lacks_paths(wrong: Wrong) -> bool:
+    """Whether each name is right, or the end of the right one."""
+    pairs = list(zip(wrong.got, wrong.expected, strict=True))
+    return all(b == a and f".{right}".endswith(f".{name}") for (name, a), (right, b) in pairs)
+
+
 def is_twice(wrong: Wrong) -> bool:
     """Whether something was found more than once."""
     found = [x[1] if isinstance(x, tuple) else x for x in wrong.got] if isinstance(wrong.got, list) else []
@@ -321,8 +331,7 @@ TASK = Task(
         Mistake(
             "names lack the path that leads to them",
             "Two children may both have a weight: left.weight and right.weight. Hand the path down when a child is visited.",
-            when=lambda w: bool(w.got == [(name.rpartition(".")[2], label) for name, label in w.expected]),
-            check=DOTTED,
+            when=lacks_paths,
         ),
         Mistake(
             "children come before the module's own parameters",

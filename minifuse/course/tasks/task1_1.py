@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import oracle
+from ..cases import autodiff_link
 from ..check import agreement, close
 from ..student import Student
 from ..task import Check, Effort, Mistake, Task, Wrong
@@ -100,7 +101,7 @@ TASK = Task(
     ),
     reads=("docs/guide/gradients.md", "project/views/autodiff.py"),
     checks=(
-        agreement(SLOPE, points, ask, expect, told=told, agree=is_near, link=lambda c: "autodiff"),
+        agreement(SLOPE, points, ask, expect, told=told, agree=is_near, link=lambda c: autodiff_link()),
         Check(TWICE, called_twice),
     ),
     mistakes=(
@@ -109,6 +110,7 @@ TASK = Task(
             "From x to x + epsilon the curve bends, and nothing makes good for it. For x * x at 0 with epsilon 0.5 the "
             "slope is 0: what do you get?",
             gives=lambda c: slope_to(c, 1, 0, 1),
+            when=lambda w: not w.kind and is_near(w.got, slope_to(w.case, 0, -1, 1)),
             check=SLOPE,
         ),
         Mistake(

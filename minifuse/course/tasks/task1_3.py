@@ -3,6 +3,7 @@
 from typing import Any
 
 from .. import oracle
+from ..cases import autodiff_link
 from ..check import agreement
 from ..graphs import Graph, built, drawn_calls, picture
 from ..student import Student
@@ -69,7 +70,7 @@ TASK = Task(
             lambda graph: pairs(oracle.function("chain_rule"), graph),
             told=lambda graph: f"the last call of {graph}",
             draw=lambda graph, got, expected: picture(graph),
-            link=lambda graph: "autodiff",
+            link=lambda graph: autodiff_link(),
         ),
     ),
     mistakes=(

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import oracle
+from ..cases import autodiff_link
 from ..check import agreement
 from ..graphs import Graph, built, chain, drawn_graphs, ladder, misplaced, picture, reached
 from ..student import Student
@@ -15,7 +16,7 @@ ORDER, DEPTH, LEAVES, ONCE, TENSORS = (
     "each variable comes once, and before those it was computed from",
     f"a chain of {DEEP:,} calls, and a ladder of {RUNGS} diamonds, are walked through once",
     "each leaf receives the sum over all ways that lead to it",
-    "each call is asked for its derivatives once",
+    "each call is asked for its derivatives once, and each leaf accumulates once",
     "derivatives may be anything that can be added",
 )
 
@@ -42,7 +43,8 @@ class Order(list[str]):
 
 def drawn_order(graph: Graph, got: Any, expected: Any) -> list[str]:
     """The graph, and what stands in the way."""
-    return [*picture(graph), *[line for line in ["", misplaced(graph, got)] if misplaced(graph, got)]]
+    fault = misplaced(graph, got or [])
+    return [*picture(graph), *["", fault] * bool(fault)]
 
 
 def derivatives(backpropagate: Callable[..., Any], graph: Graph) -> dict[str, float | None]:
@@ -116,7 +118,7 @@ def walk_far(student: Student, effort: Effort) -> None:
 
 
 def asked_once(student: Student, effort: Effort) -> None:
-    """Count how often each call of a ladder is asked."""
+    """Count how often each call of a ladder is asked, and how often its leaf is told to accumulate."""
     graph = ladder(4)
     nodes, watch = built(graph)
     student.backpropagate(nodes[-1], graph.d)
@@ -128,6 +130,20 @@ def asked_once(student: Student, effort: Effort) -> None:
             expected=1,
             got=count,
             drawing=picture(graph),
+            link=autodiff_link(),
+            kind="asked again",
+        )
+    graph = Graph(("leaf", ((0, 1), (0, 2)), ((0, 3), (1, 1))))
+    nodes, watch = built(graph)
+    student.backpropagate(nodes[-1], graph.d)
+    if watch.told["x0"] != 1:
+        raise Wrong(
+            f"the leaf x0 was told to accumulate {watch.told['x0']} times; it is to hear of its total, once",
+            told=str(graph),
+            expected=1,
+            got=watch.told["x0"],
+            drawing=picture(graph),
+            link=autodiff_link(),
             kind="asked again",
         )
 
@@ -190,7 +206,7 @@ TASK = Task(
             Order,
             agree=lambda got, expected: expected.fits(got),
             draw=drawn_order,
-            link=lambda graph: "autodiff",
+            link=lambda graph: autodiff_link(),
             share=2,
         ),
         agreement(
@@ -199,7 +215,7 @@ TASK = Task(
             lambda s, graph: derivatives(s.backpropagate, graph),
             lambda graph: derivatives(oracle.function("backpropagate"), graph),
             draw=lambda graph, got, expected: picture(graph),
-            link=lambda graph: "autodiff",
+            link=lambda graph: autodiff_link(),
             share=2,
         ),
         Check(ONCE, asked_once),

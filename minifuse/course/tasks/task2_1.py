@@ -5,12 +5,13 @@ from typing import Any
 import numpy as np
 
 from .. import oracle
-from ..cases import layout_link, shapes, strided_like
+from ..cases import layout_link, orders, shapes, strided_like
 from ..check import agreement
 from ..draw import strip
 from ..loops import in_words
 from ..strided import Strided
-from ..task import Mistake, Task
+from ..student import Student
+from ..task import Mistake, Task, Wrong
 
 
 def places() -> Any:
@@ -40,9 +41,34 @@ def permutations() -> Any:
     @st.composite
     def case(draw: Any) -> tuple[Strided, tuple[int, ...]]:
         x = strided_like(draw, draw(shapes(4, 1)))
-        return x, tuple(draw(st.permutations(range(len(x.shape)))))
+        return x, draw(orders(len(x.shape)))
 
     return case()
+
+
+def ask_permuted(student: Student, case: Any) -> Any:
+    """Shape, strides and offset of the student's view, if it lies in the storage that it was given."""
+    found = student.permuted(*case)
+    if isinstance(found, Strided) and found.storage is not case[0].storage:
+        raise Wrong(
+            "permuted gives another storage; a view has that of the tensor itself, and nothing is copied",
+            case=case,
+            told=told_permuted(case),
+            drawing=strip(case[0]),
+            link=layout_link(case[0]),
+            kind="storage",
+        )
+    return found[1:]
+
+
+def told_permuted(case: Any) -> str:
+    """A call in words."""
+    return f"a tensor {in_words(case[0])}; dims {case[1]}"
+
+
+def led_back(case: Any) -> Any:
+    """What somebody gives who moves dim d to dims[d]."""
+    return oracle.function("permuted")(case[0], [case[1].index(d) for d in range(len(case[1]))])[1:]
 
 
 TASK = Task(
@@ -89,9 +115,9 @@ TASK = Task(
         agreement(
             "permute moves sizes and strides, and nothing else",
             permutations,
-            lambda s, c: s.permuted(*c)[1:],
+            ask_permuted,
             lambda c: oracle.function("permuted")(*c)[1:],
-            told=lambda c: f"a tensor {in_words(c[0])}; dims {c[1]}",
+            told=told_permuted,
             draw=lambda c, got, expected: strip(c[0]),
             link=lambda c: layout_link(c[0]),
         ),
@@ -114,6 +140,24 @@ TASK = Task(
             "How far is it from one row of a (2, 5) tensor to the next?",
             gives=lambda shape: oracle.function("row_major_strides")(shape[::-1])[::-1],
             check="row-major strides step over all that lies behind a dim",
+        ),
+        Mistake(
+            "a size of 0 makes strides 0",
+            "Without elements any strides would do. The course takes those of a size of 1, as NumPy does: max(size, 1).",
+            gives=lambda shape: tuple(int(np.prod(shape[d + 1 :])) for d in range(len(shape))),
+            check="row-major strides step over all that lies behind a dim",
+        ),
+        Mistake(
+            "dims lead the other way",
+            "Dim d of the result is dim dims[d] of x, not the other way round. For two dims that is the same.",
+            gives=led_back,
+            check="permute moves sizes and strides, and nothing else",
+        ),
+        Mistake(
+            "elements are moved to a storage of their own",
+            "Nothing moves: x.storage itself, the same offset, and sizes and strides in another order.",
+            when=lambda w: w.kind == "storage",
+            check="permute moves sizes and strides, and nothing else",
         ),
         Mistake(
             "sizes are permuted, strides are not",

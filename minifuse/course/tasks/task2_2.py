@@ -1,23 +1,26 @@
 """Task 2.2: broadcasting."""
 
+from functools import partial
 from typing import Any
 
 from .. import oracle
-from ..cases import broadcasting_link, shapes
-from ..check import agreement
+from ..cases import among, broadcasting_link, shapes
+from ..check import agreement, in_turn
 from ..student import Student
 from ..task import Mistake, Task
 
+UNFIT = "shapes that do not fit raise ValueError"
 
-def pairs(fitting: bool = True) -> Any:
-    """Two shapes that fit together; or any two."""
+
+def pairs(fitting: bool = True, least: int = 1) -> Any:
+    """Two shapes that fit together; or any two, with sizes from `least` on."""
     from hypothesis import strategies as st
 
     @st.composite
     def case(draw: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        big = draw(shapes(4, 1 if fitting else 0))
-        one, two = [[draw(st.sampled_from([n, n, 1] if fitting else [n, 1, 2, 3])) for n in big] for _ in "ab"]
-        return tuple(one[draw(st.integers(0, len(one))) :]), tuple(two[draw(st.integers(0, len(two))) :] or two)
+        big = draw(shapes(4, least))
+        one, two = [tuple(draw(among(n, n, 1) if fitting else among(n, 1, least, 2, 3)) for n in big) for _ in "ab"]
+        return one[draw(among(*range(len(one) + 1))) :], two[draw(among(*range(len(two) + 1))) :] or two
 
     return case()
 
@@ -50,6 +53,17 @@ def shape_or_none(case: Any) -> Any:
         return oracle.function("broadcast_shape")(*case)
     except ValueError:
         return None
+
+
+def columns_of(case: Any) -> list[tuple[int, int]]:
+    """The sizes of two shapes that stand one under the other, aligned at their last dim."""
+    return list(zip(*[(*[1] * (max(map(len, case)) - len(x)), *x) for x in case], strict=True))
+
+
+def larger_if_one_is_1(case: Any) -> tuple[int, ...] | None:
+    """The larger size of each dim; None where neither is 1 and they differ."""
+    columns = columns_of(case)
+    return None if any(m != n and 1 not in (m, n) for m, n in columns) else tuple(map(max, columns))
 
 
 def shape_from_the_front(case: Any) -> tuple[int, ...] | None:
@@ -85,13 +99,19 @@ TASK = Task(
             told=lambda c: f"shapes {c[0]} and {c[1]}",
             link=lambda c: broadcasting_link(*c),
         ),
-        agreement(
-            "shapes that do not fit raise ValueError",
-            lambda: pairs(fitting=False),
-            of_shape_error,
-            shape_or_none,
-            told=lambda c: f"shapes {c[0]} and {c[1]}",
-            link=lambda c: broadcasting_link(*c),
+        in_turn(
+            UNFIT,
+            [
+                agreement(
+                    name,
+                    partial(pairs, fitting=False, least=least),
+                    of_shape_error,
+                    shape_or_none,
+                    told=lambda c: f"shapes {c[0]} and {c[1]}",
+                    link=lambda c: broadcasting_link(*c),
+                )
+                for name, least in ((UNFIT, 1), ("0 goes with 0 and with 1, and gives 0", 0))
+            ],
         ),
         agreement(
             "an index of the large shape finds its element in the small one",
@@ -110,12 +130,16 @@ TASK = Task(
             check="shapes that fit give the larger size of each dim",
         ),
         Mistake(
+            "1 wins over 0",
+            "A 1 is repeated to whatever stands in the other shape: to 0 too, which leaves nothing.",
+            gives=larger_if_one_is_1,
+            check=UNFIT,
+        ),
+        Mistake(
             "the larger size wins, whether the shapes fit or not",
             "(3,) and (2,) are no pair: neither is 1.",
-            gives=lambda c: tuple(
-                max(*pair) for pair in zip(*[(*[1] * (max(map(len, c)) - len(x)), *x) for x in c], strict=True)
-            ),
-            check="shapes that do not fit raise ValueError",
+            gives=lambda c: tuple(map(max, columns_of(c))),
+            check=UNFIT,
         ),
         Mistake(
             "a dim of size 1 keeps the index of the large shape",

@@ -1,14 +1,17 @@
 """Task 2.3: map, zip and reduce over strides."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .. import oracle
 from ..cases import broadcasting_link
-from ..check import agreement
+from ..check import agreement, in_turn
 from ..loops import FUNCTIONS, answer, drawing, folded, link, mapped, told, written
 from ..task import Mistake, Task
+
+MAP = "map: every element is read and written where its strides say"
 
 
 def read_in_order(case: Any) -> np.ndarray[Any, Any]:
@@ -59,14 +62,20 @@ TASK = Task(
     ),
     reads=("minifuse/backends/python.py", "docs/guide/backends.md"),
     checks=(
-        agreement(
-            "map: every element is read and written where its strides say",
-            lambda: mapped(1),
-            lambda s, c: answer(s.tensor_map, c),
-            lambda c: answer(oracle.function("tensor_map"), c),
-            told=told,
-            draw=drawing,
-            link=link,
+        in_turn(
+            MAP,
+            [
+                agreement(
+                    name,
+                    partial(mapped, 1, begins_at_0),
+                    lambda s, c: answer(s.tensor_map, c),
+                    lambda c: answer(oracle.function("tensor_map"), c),
+                    told=told,
+                    draw=drawing,
+                    link=link,
+                )
+                for name, begins_at_0 in ((MAP, True), ("map: the tensor may begin anywhere in its storage", False))
+            ],
         ),
         agreement(
             "zip: operands are broadcast to the shape of the output",
@@ -89,16 +98,16 @@ TASK = Task(
     ),
     mistakes=(
         Mistake(
-            "the storage is read from front to back, whatever the strides say",
-            "The k-th element need not lie at position k: ask index_of, then position_of, for each operand and for out.",
-            gives=read_in_order,
-            check="map: every element is read and written where its strides say",
-        ),
-        Mistake(
             "the operand's offset is left out",
             "A view may begin anywhere in its storage; position_of takes an offset.",
             gives=without_offset,
-            check="map: every element is read and written where its strides say",
+            check=MAP,
+        ),
+        Mistake(
+            "the storage is read from front to back, whatever the strides say",
+            "The k-th element need not lie at position k: ask index_of, then position_of, for each operand and for out.",
+            gives=read_in_order,
+            check=MAP,
         ),
         Mistake(
             "zip takes its second operand's index from the output as it is",

@@ -1,23 +1,25 @@
 """Task 2.4: functions of tensors that know their derivatives, and un-broadcasting."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import oracle
-from ..cases import broadcasting_link, layout_link, shapes, strided_like
-from ..check import agreement
+from ..cases import among, autodiff_link, broadcasting_link, layout_link, orders, shapes, strided_like
+from ..check import agreement, in_turn
 from ..draw import rows
 from ..engine import Engine
 from ..strided import Strided
 from ..student import Student
-from ..task import Mistake, Task
+from ..task import Check, Mistake, Task
 from ..values import Values
 from ..variables import Context
 
 Array = npt.NDArray[Any]
+SHARE = 0.3  # of the usual number of examples, for each function
 ONE = ("TensorNeg", "TensorInv", "TensorLog", "TensorExp", "TensorSigmoid", "TensorReLU")
 TWO = ("TensorAdd", "TensorMul")
 MOVED = ("TensorSum", "TensorPermute", "TensorReshape")
@@ -51,15 +53,17 @@ def scaled(x: Strided, to: float, is_positive: bool = False) -> Strided:
     return x._replace(storage=values)
 
 
-def elementwise() -> Any:
+def elementwise(name: str) -> Any:
     """A function of elements, with operands that are broadcast where there are two."""
     from hypothesis import strategies as st
 
     @st.composite
     def case(draw: Any) -> Call:
-        name, shape = draw(st.sampled_from([*TWO, *ONE])), draw(shapes(3, 1, 3))
-        cuts = [tuple(draw(st.sampled_from([n, n, 1])) for n in shape) for _ in range(2)]
-        cuts = [c[draw(st.integers(0, len(c))) :] for c in cuts] if name in TWO else [shape]
+        shape = draw(shapes(3, 1, 3))
+        cuts = [shape]
+        if name in TWO:
+            cuts = [tuple(1 if draw(among(False, False, True)) else n for n in shape) for _ in range(2)]
+            cuts = [c[draw(among(*range(len(c) + 1))) :] for c in cuts]
         inputs = tuple(
             scaled(strided_like(draw, c), 2.0 + k, name in ("TensorLog", "TensorInv")) for k, c in enumerate(cuts)
         )
@@ -68,16 +72,15 @@ def elementwise() -> Any:
     return case()
 
 
-def moved() -> Any:
+def moved(name: str) -> Any:
     """Sum, Permute or Reshape."""
     from hypothesis import strategies as st
 
     @st.composite
     def case(draw: Any) -> Call:
-        name = draw(st.sampled_from([*MOVED, "TensorPermute"]))
-        dims_of = st.integers(1, 4).map(lambda n: n if n < 4 else 3)  # three are the fewest that can go round
-        shape = tuple(draw(st.integers(1, 4)) for _ in range(draw(dims_of)))
-        dim, dims = draw(st.integers(0, len(shape) - 1)), tuple(draw(st.permutations(range(len(shape)))))
+        rank = draw(among(1, 2, 3, 3))  # three are the fewest that can go round
+        shape = tuple(draw(st.integers(1, 4)) for _ in range(rank))
+        dim, dims = draw(among(*range(rank))), draw(orders(rank))
         options, result = {
             "TensorSum": ({"dim": dim}, (*shape[:dim], 1, *shape[dim + 1 :])),
             "TensorPermute": ({"dims": dims}, tuple(shape[k] for k in dims)),
@@ -108,8 +111,8 @@ def repeated() -> Any:
     @st.composite
     def case(draw: Any) -> tuple[Strided, tuple[int, ...]]:
         shape = draw(shapes(3, 1, 4))
-        small = tuple(draw(st.sampled_from([n, 1])) for n in shape)
-        return strided_like(draw, shape, start=-5), small[draw(st.integers(0, len(small))) :]
+        small = tuple(1 if draw(among(False, True)) else n for n in shape)
+        return strided_like(draw, shape, start=-5), small[draw(among(*range(len(small) + 1))) :]
 
     return case()
 
@@ -120,16 +123,28 @@ def run(engine: Engine, function: Any, case: Call) -> tuple[Context, Any]:
     return context, function.forward(context, *[engine.values(x) for x in case.inputs], **case.options)
 
 
+def another(case: Call) -> Call:
+    """The same call with other numbers."""
+    return case._replace(inputs=tuple(x._replace(storage=x.storage * 0.5) for x in case.inputs))
+
+
 def value(engine: Engine, function: Any, case: Call) -> Array:
     """What forward gives."""
     return as_array(run(engine, function, case)[1])  # type: ignore[no-any-return]
 
 
 def slopes(engine: Engine, function: Any, case: Call) -> Any:
-    """What backward gives."""
+    """What backward gives, after forward has run once more on other numbers."""
     context, _ = run(engine, function, case)
+    run(engine, function, another(case))
     found = function.backward(context, engine.values(case.d))
     return tuple(as_array(x) for x in found) if isinstance(found, tuple) else found
+
+
+def slopes_alone(engine: Engine, function: Any, case: Call) -> Any:
+    """What backward gives, where nothing ran in between."""
+    found = function.backward(run(engine, function, case)[0], engine.values(case.d))
+    return tuple(map(as_array, found))
 
 
 def both(engine: Engine, function: Any, case: Call) -> Any:
@@ -153,6 +168,17 @@ def right(how: Callable[[Engine, Any, Call], Any]) -> Callable[[Call], Any]:
     return lambda case: how(Engine(), oracle.function(case.name), case)
 
 
+def each(
+    demand: str, names: Sequence[str], cases: Callable[[str], Any], how: Callable[[Engine, Any, Call], Any], link: Any
+) -> Check:
+    """A demand on functions, one after the other; each is tried on as many cases."""
+    parts = [
+        agreement(f"{name}: {demand}", partial(cases, name), asked(how), right(how), draw=drawing, link=link, share=SHARE)
+        for name in names
+    ]
+    return in_turn(demand, parts)
+
+
 def ask_sum(student: Student, case: Any) -> Any:
     """The student's sum."""
     return as_array(student.unbroadcast(Engine(student).values(case[0]), case[1]))
@@ -166,7 +192,7 @@ def summed(case: Any) -> Array:
 def in_front(case: Any) -> Array:
     """A sum over the dims in front only."""
     gradient, shape = case[0].array(), case[1]
-    return gradient.sum(tuple(range(gradient.ndim - len(shape))))  # type: ignore[no-any-return]
+    return np.asarray(gradient.sum(tuple(range(gradient.ndim - len(shape)))))
 
 
 def first_of(case: Any) -> Array:
@@ -174,7 +200,7 @@ def first_of(case: Any) -> Array:
     gradient, shape = case[0].array(), case[1]
     lead = gradient.ndim - len(shape)
     where = (0,) * lead + tuple(slice(0, n) for n in shape)
-    return gradient[where]  # type: ignore[no-any-return]
+    return np.asarray(gradient[where])
 
 
 def drawing(case: Any, got: Any, expected: Any) -> list[str]:
@@ -190,7 +216,7 @@ def drawing(case: Any, got: Any, expected: Any) -> list[str]:
 def broadcast_link(case: Call) -> str:
     """The page of broadcasting, at the shapes of two inputs; that of autodiff for one."""
     if len(case.inputs) < 2:
-        return "autodiff"
+        return autodiff_link()
     return broadcasting_link(*[x.shape for x in case.inputs])
 
 
@@ -269,9 +295,9 @@ TASK = Task(
             draw=lambda c, got, expected: [*rows(c[0].array(), "gradient"), *drawing(c, got, expected)],
             link=lambda c: broadcasting_link(c[0].shape, c[1]),
         ),
-        agreement(FORWARD, elementwise, asked(value), right(value), draw=drawing, link=broadcast_link, share=2),
-        agreement(BACKWARD, elementwise, asked(slopes), right(slopes), draw=drawing, link=broadcast_link, share=2),
-        agreement(SHAPED, moved, asked(both), right(both), draw=drawing, link=lambda c: layout_link(c.inputs[0])),
+        each(FORWARD, (*TWO, *ONE), elementwise, value, broadcast_link),
+        each(BACKWARD, (*TWO, *ONE), elementwise, slopes, broadcast_link),
+        each(SHAPED, MOVED, moved, both, lambda c: layout_link(c.inputs[0])),
         agreement(PRODUCT, products, asked(both), right(both), draw=drawing, link=product_link),
     ),
     mistakes=(
@@ -297,6 +323,12 @@ TASK = Task(
             "Mul gives each input its own value",
             "The derivative of a * b by a is b.",
             gives=own_value,
+            check=BACKWARD,
+        ),
+        Mistake(
+            "what forward keeps is kept in one place for all calls",
+            "A network has many calls of one function under way. Each has a context of its own: keep it there.",
+            gives=lambda c: right(slopes_alone)(another(c)),
             check=BACKWARD,
         ),
         Mistake(

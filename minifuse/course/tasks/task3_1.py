@@ -1,14 +1,15 @@
 """Task 3.1: map, zip and reduce on all cores."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .. import oracle, parallel
-from ..check import agreement
-from ..loops import FUNCTIONS, answer, drawing, folded, link, told
+from ..check import agreement, same
+from ..loops import FUNCTIONS, answer, drawing, link, told
 from ..strided import Strided
-from ..task import Check, Mistake, Task
+from ..task import Check, Mistake, Task, Wrong
 
 SLOTS = ("parallel_map", "parallel_zip", "parallel_reduce")
 MAP = "map: every element is read and written where its strides say"
@@ -16,12 +17,28 @@ ZIP = "zip: operands are broadcast to the shape of the output"
 REDUCE = "reduce: one dim is folded, in order, from start"
 
 
-def with_equal_strides_for_dense(case: Any) -> np.ndarray[Any, Any]:
-    """Map by somebody who takes elements for neighbours wherever the strides are equal."""
-    _, out, (a,) = case
-    if out.strides != a.strides:
-        return answer(oracle.function("parallel_map"), case)
-    return side_by_side(case, out.offset, a.offset)
+def with_fast_path(where: Callable[[Strided, Strided], bool]) -> Callable[[Any], np.ndarray[Any, Any]]:
+    """Map by somebody who takes elements for neighbours by another rule."""
+
+    def give(case: Any) -> np.ndarray[Any, Any]:
+        _, out, (a,) = case
+        return side_by_side(case, out.offset, a.offset) if where(out, a) else answer(oracle.function("parallel_map"), case)
+
+    return give
+
+
+def is_too_fast(wrong: Wrong) -> bool:
+    """Whether one of these rules would have failed so."""
+    rules = [lambda out, a: out.strides == a.strides, lambda out, a: is_dense(a), lambda out, a: is_dense(out)]
+    for give in map(with_fast_path, rules):
+        if parallel.or_outside(give)(wrong):
+            return True
+        try:
+            if not wrong.kind and same(wrong.got, give(wrong.case)):
+                return True
+        except IndexError:
+            continue
+    return False
 
 
 def without_offset_if_dense(case: Any) -> np.ndarray[Any, Any]:
@@ -111,7 +128,7 @@ TASK = Task(
         ),
         agreement(
             REDUCE,
-            folded,
+            parallel.folds,
             lambda s, c: parallel.in_python(s, "parallel_reduce", c),
             lambda c: answer(oracle.function("parallel_reduce"), c),
             told=told,
@@ -130,10 +147,10 @@ TASK = Task(
     ),
     mistakes=(
         Mistake(
-            "equal strides are taken for elements without gaps",
-            "Two tensors may both have gaps, and the same ones: a slice of every second element. Side by side in row-major "
-            "order is what is_row_major says.",
-            gives=with_equal_strides_for_dense,
+            "the fast path is taken where elements have gaps",
+            "Side by side in row-major order is what is_row_major says, and a and out must both be so. Equal strides are no "
+            "proof: two slices of every second element have the same gaps.",
+            when=is_too_fast,
             check=MAP,
         ),
         Mistake(

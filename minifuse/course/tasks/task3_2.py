@@ -7,7 +7,7 @@ import numpy as np
 
 from .. import compiled, counted, oracle, parallel
 from ..cases import fresh, strided_like
-from ..check import agreement
+from ..check import agreement, in_turn
 from ..draw import rows
 from ..loops import in_words
 from ..strided import Strided
@@ -23,6 +23,7 @@ BATCHES = [
     ((3,), (3,), (1,)),
     ((2,), (2,), ()),
     ((2, 3), (2, 1), (3,)),
+    ((3, 2), (3, 2), (3, 1)),
 ]
 Case = tuple[Strided, Strided, Strided]
 
@@ -42,6 +43,17 @@ def products() -> Any:
     return case()
 
 
+def each_batch() -> Any:
+    """A case of each way in which batches are broadcast; sizes, strides and offsets differ."""
+    from hypothesis import strategies as st
+
+    found = []
+    for batch, of_a, of_b in BATCHES:
+        a, b = parallel.gapped((*of_a, 2, 3)), parallel.row_major((*of_b, 3, 4), -7, 2)
+        found.append((fresh((*batch, 2, 4)), a, b))
+    return st.sampled_from(found)
+
+
 def answer(function: Any, case: Case) -> np.ndarray[Any, Any]:
     """The whole storage of the output, over a copy of the case."""
     out = parallel.empty_like(case[0])
@@ -58,6 +70,19 @@ def drawing(case: Case, got: Any, expected: Any) -> list[str]:
     """Both operands, the output's storage as it should be, and as it is."""
     _, a, b = case
     return [*rows(a.array(), "a"), *rows(b.array(), "b"), *rows(expected, "expected"), *rows(got, "got")]
+
+
+def agrees(cases: Any) -> Check:
+    """The demand that products are right, run in Python."""
+    return agreement(
+        PRODUCT,
+        cases,
+        lambda s, c: answer(lambda *given: counted.run(s, SLOT, *given), c),
+        lambda c: answer(oracle.function(SLOT), c),
+        told=told,
+        draw=drawing,
+        link=lambda c: "matmul",
+    )
 
 
 def of_sizes(m: int, k: int, n: int, batch: tuple[int, ...] = ()) -> Case:
@@ -205,15 +230,7 @@ TASK = Task(
     ),
     reads=("docs/course/3.2-parallel-matmul.md", "minifuse/backends/python.py"),
     checks=(
-        agreement(
-            PRODUCT,
-            products,
-            lambda s, c: answer(lambda *given: counted.run(s, SLOT, *given), c),
-            lambda c: answer(oracle.function(SLOT), c),
-            told=told,
-            draw=drawing,
-            link=lambda c: "matmul",
-        ),
+        in_turn(PRODUCT, [agrees(products), agrees(each_batch)]),
         Check("no two iterations of a prange meet at one cell", lambda s, e: no_races(s)),
         Check("Numba compiles it, and shares out the outermost loop", lambda s, e: compiles_in_parallel(s)),
         Check("compiled, it gives the same", lambda s, e: same_compiled(s)),

@@ -172,7 +172,7 @@ def reads_once(student: Student, effort: Any) -> None:
 
 
 def shares(student: Student, case: Case, found: Any) -> None:
-    """A fold is shared out: no thread reads more than its part."""
+    """A fold is shared out: no thread reads more than its part, and none adds up what the others have found."""
     from ...simt.record import LOAD
 
     if case.slot not in ("cuda_reduce", "cuda_block_sum"):
@@ -189,6 +189,16 @@ def shares(student: Student, case: Case, found: Any) -> None:
             f"{part} each {'is' if part == 1 else 'are'} enough",
             told=case.told(),
             lines=simulated.line_of_loads(student, found, "a"),
+            kind="one thread",
+        )
+    rows = [k for k, info in enumerate(found.arrays) if info.space == "shared"]
+    threads = (events.block * THREADS + events.thread)[np.isin(events.array, rows) & (events.kind == LOAD)]
+    most = int(np.bincount(threads).max(initial=0))
+    if most > THREADS // 2:
+        raise Wrong(
+            f"{case.slot}: one thread reads {most} cells of shared memory, while the others of its block wait. In pairs, "
+            f"{THREADS // 2} threads add at once, then {THREADS // 4}: {THREADS.bit_length() - 1} steps lead to the sum",
+            told=case.told(),
             kind="one thread",
         )
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...errors import FuseError, NotDoneYet
-from ..check import agreement, current
+from ..check import agreement, current, in_turn
 from ..fusion import BINARY, FOLDS, Graph, Node, shape_after
 from ..programs import Array, Line, Program, demand, evaluated, graph_of, programs, samples, spaces
 from ..task import Check, Mistake, Refused, Task, Wrong
@@ -55,6 +55,28 @@ def wrong(said: str, graph: Graph, kind: str) -> Wrong:
 def computed(student: "Student", program: Program) -> list[Array]:
     """What the student's graph gives."""
     return evaluated(captured(student, program), samples(program.shapes))
+
+
+def single_operations() -> Any:
+    """Programs of one operation: each of them, and each of two operands with a number on either side."""
+    from hypothesis import strategies as st
+
+    unary = [Line(op, (0,)) for op in OPS if op not in BINARY]
+    binary = [Line(op, pair) for op in OPS if op in BINARY for pair in ((0, 1), (0, 0.5), (0.5, 0))]
+    lines = [line for line in (*unary, *binary) if line != Line("maximum", (0.5, 0))]  # a float has no method for it
+    return st.sampled_from([Program(((2, 3), (2, 3)), (line,), (2,)) for line in lines])
+
+
+def computes(drawn: Callable[[], Any]) -> Check:
+    """The demand that graphs of programs give what NumPy gives."""
+    return agreement(
+        COMPUTES,
+        drawn,
+        computed,
+        lambda c: c.on(samples(c.shapes)),
+        draw=lambda c, got, expected: ["the graph as it should be", *str(graph_of(c)).splitlines()],
+        link=lambda c: "fusion",
+    )
 
 
 def reflected(program: Program) -> Program:
@@ -157,14 +179,7 @@ TASK = Task(
     ),
     reads=("docs/course/5.1-capture.md", "docs/guide/fusion.md"),
     checks=(
-        agreement(
-            COMPUTES,
-            cases,
-            computed,
-            lambda c: c.on(samples(c.shapes)),
-            draw=lambda c, got, expected: ["the graph as it should be", *str(graph_of(c)).splitlines()],
-            link=lambda c: "fusion",
-        ),
+        in_turn(COMPUTES, [computes(cases), computes(single_operations)]),
         demand(SHAPES, cases, has_shapes),
         demand(TWICE, lambda: cases(numbers=()), has_no_twins),
         Check(NUMBERS, numbers_apart),

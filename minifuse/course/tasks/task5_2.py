@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..check import agreement
-from ..emitted import Counts, launched, pictured, wrong
+from ..check import agreement, current
+from ..emitted import Counts, Launch, compiles, launched, pictured, wrong
 from ..fusion import Shape
 from ..programs import Array, Line, Program, demand, graph_of, needed, programs, samples, spaces
 from ..task import Check, Mistake, Task, Wrong
@@ -20,7 +20,19 @@ ONCE = "an element of an input is loaded once, an element of an output is stored
 SHARED = "what is used twice is computed once"
 SIZES = "the text does not know the sizes"
 LONG = "a chain of 600 operations is one kernel too"
+COMPILED = "Numba compiles the text, and the kernel computes the same then"
 LENGTH = 600
+ALL_OPERATIONS = (
+    Line("exp", (0,)),
+    Line("mul", (3, 1)),
+    Line("add", (4, 3.25)),
+    Line("maximum", (5, 0.5)),
+    Line("log", (6,)),
+    Line("lt", (0, 2)),
+    Line("sub", (7, 8)),
+    Line("neg", (9,)),
+    Line("div", (10, 2.0)),
+)
 
 
 class Laid(NamedTuple):
@@ -131,6 +143,15 @@ def long_chain(student: "Student") -> None:
         raise wrong(f"a chain of {LENGTH} operations gives something else", text, expected=expected(case.program), got=got)
 
 
+def is_compiled(student: "Student") -> None:
+    """One text of all operations, compiled once, and run for two sizes."""
+    small = Program(((3, 4), (3, 1), (4,)), ALL_OPERATIONS, (11, 8))
+    cases = [Laid(program, (True, False, False)) for program in (small, larger(small))]
+    current[0] = str(cases[0])
+    launches = [Launch(c.program.shapes[0], [c.program.shapes[0]] * 2, *c.memory(), expected(c.program)) for c in cases]
+    compiles(text_of(student, cases[0]), launches)
+
+
 def in_order_of_memory(case: Laid) -> list[Array]:
     """By somebody who loads element k of each input for element k of the output."""
     storages, _ = case.memory()
@@ -180,10 +201,11 @@ TASK = Task(
             draw=lambda c, got, right: str(graph_of(c.program)).splitlines(),
             link=lambda c: "fusion",
         ),
-        demand(ONCE, cases, loads_once),
-        demand(SHARED, cases, computes_once),
-        demand(SIZES, cases, knows_no_sizes),
+        demand(ONCE, cases, loads_once, share=0.5),
+        demand(SHARED, cases, computes_once, share=0.5),
+        demand(SIZES, cases, knows_no_sizes, share=0.5),
         Check(LONG, lambda s, e: long_chain(s)),
+        Check(COMPILED, lambda s, e: is_compiled(s)),
     ),
     mistakes=(
         Mistake(
@@ -224,6 +246,13 @@ TASK = Task(
             "values that are used once are nested into one expression",
             "Python reads about 200 nested parentheses, and nobody reads twenty. One line for each node.",
             when=lambda w: w.kind == "nested",
+        ),
+        Mistake(
+            "values are kept in a list that begins with None",
+            "Compiled code gives a variable, and all elements of a list, one type. A variable for each node needs no list, "
+            "and becomes a register.",
+            when=lambda w: w.kind == "numba",
+            check=COMPILED,
         ),
     ),
     allows=frozenset({"minifuse.course.fusion"}),

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import oracle
-from ..check import agreement, current
-from ..emitted import Counts, launched, wrong
+from ..check import agreement, current, in_turn
+from ..emitted import Counts, Launch, compiles, launched, wrong
 from ..fusion import FOLDS, Graph, Shape
 from ..programs import (
     NUMPY,
@@ -33,6 +33,16 @@ SWEEPS = "a row is walked as often as its folds ask for, and no more"
 ROWS = "what belongs to a row is computed once for it"
 STABLE = "fused_softmax is right for large values"
 ONE = "softmax is one kernel that walks each row three times"
+COMPILED = "Numba compiles the text, and the kernel computes the same then"
+TWO_OUTPUTS = (
+    Line("max", (0,)),
+    Line("sub", (0, 1)),
+    Line("exp", (2,)),
+    Line("sum", (3,)),
+    Line("div", (3, 4)),
+    Line("log", (4,)),
+    Line("add", (6, 1)),
+)
 X = np.array([[1000.0, 1001.0, 999.5, 998.0], [-1000.0, -1003.0, -1000.5, -2000.0], [0.5, -0.25, 3.0, 1.75]])
 
 
@@ -49,12 +59,17 @@ def spaces() -> Any:
     return case()
 
 
-def cases() -> Any:
-    """Programs with folds: some that networks have, and some that are drawn."""
+def of_networks() -> Any:
+    """Programs with folds that networks have: few enough for each of them to be asked."""
     from hypothesis import strategies as st
 
+    return st.sampled_from(row_programs((3, 4)))
+
+
+def cases() -> Any:
+    """Programs with folds: some that networks have, and some that are drawn."""
     drawn = programs(spaces(), OPS, most=9, gives=lambda shape, whole: shape in (whole, (whole[0], 1)))
-    return st.one_of(st.sampled_from(row_programs((3, 4))), drawn)
+    return of_networks() | drawn
 
 
 def launch(text: Any, graph: Graph, arrays: list[Array]) -> Counts:
@@ -80,6 +95,18 @@ def flat(arrays: list[Array]) -> list[Array]:
 def expected(program: Program) -> list[Array]:
     """What NumPy stores."""
     return flat(program.on(samples(program.shapes)))
+
+
+def computes(drawn: Any) -> Check:
+    """The demand that kernels of programs store what NumPy does."""
+    return agreement(
+        COMPUTES,
+        drawn,
+        lambda s, c: run(s, c)[1].outs,
+        expected,
+        draw=lambda c, got, right: str(graph_of(c)).splitlines(),
+        link=lambda c: "fusion",
+    )
 
 
 def sweeps(graph: Graph) -> dict[int, int]:
@@ -169,11 +196,28 @@ def one_kernel(student: "Student") -> None:
     counts = launch(text, graph, [X])
     if not np.allclose(counts.outs[0], right_softmax(X).ravel()):
         raise wrong("the kernel of softmax gives something else", text, expected=right_softmax(X), got=counts.outs[0])
+    for shift in (1e6, 1e12):
+        below = X - shift
+        got = launch(text, graph, [below]).outs[0]
+        if not np.allclose(got, right_softmax(below).ravel()):
+            said = f"the kernel of softmax gives something else for elements around {-shift:g}"
+            raise wrong(said, text, expected=right_softmax(below), got=got, kind="far below")
     if counts.reads[0].total() > 3 * X.size:
         said = (
             f"each element is loaded {counts.reads[0].total() / X.size:g} times; the largest, the sum, the store are three"
         )
         raise wrong(said, text, kind="sweeps")
+
+
+def is_compiled(student: "Student") -> None:
+    """The text of softmax, and of the logarithm of its sum beside it, compiled once, and run for two sizes."""
+    cases = [Program((shape,), TWO_OUTPUTS, (5, 7)) for shape in ((3, 4), (7, 40))]
+    current[0] = str(cases[0])
+    launches = []
+    for program in cases:
+        (x,), outs = samples(program.shapes), [program.shapes[0], (program.shapes[0][0], 1)]
+        launches.append(Launch(x.shape, outs, [x.ravel()], [(x.shape[1], 1)], expected(program)))
+    compiles(student.emit_rows(graph_of(cases[0])), launches)
 
 
 def by(change: dict[str, Any]) -> Any:
@@ -216,25 +260,19 @@ TASK = Task(
     ),
     reads=("docs/course/5.3-row-fusion.md", "docs/guide/fusion.md"),
     checks=(
-        agreement(
-            COMPUTES,
-            cases,
-            lambda s, c: run(s, c)[1].outs,
-            expected,
-            draw=lambda c, got, right: str(graph_of(c)).splitlines(),
-            link=lambda c: "fusion",
-        ),
-        demand(SWEEPS, cases, few_sweeps),
+        in_turn(COMPUTES, [computes(cases), computes(of_networks)]),
+        in_turn(SWEEPS, [demand(SWEEPS, cases, few_sweeps), demand(SWEEPS, of_networks, few_sweeps)]),
         Check(ROWS, lambda s, e: rows_once(s)),
         Check(STABLE, lambda s, e: is_stable(s)),
         Check(ONE, lambda s, e: one_kernel(s)),
+        Check(COMPILED, lambda s, e: is_compiled(s)),
     ),
     mistakes=(
         Mistake(
-            "the largest of a row is looked for from 0.0 on",
-            "A row may have negative elements only. Begin where nothing is smaller: -inf.",
+            "the largest of a row is looked for from a number on",
+            "A row may have negative elements only, however far below 0. Begin where nothing is smaller: -inf.",
             gives=by({"max": lambda x: np.max(x, -1, keepdims=True, initial=0.0)}),
-            check=COMPUTES,
+            when=lambda w: w.kind == "far below",
         ),
         Mistake(
             "folds begin once, and not for each row",
@@ -267,6 +305,13 @@ TASK = Task(
             "softmax goes without the largest element",
             "exp(x - m) / sum(exp(x - m)) is the same for every m. With m = x.max() nothing is larger than exp(0.0).",
             when=lambda w: w.kind == "overflow",
+        ),
+        Mistake(
+            "values are kept in a list that begins with None",
+            "Compiled code gives a variable, and all elements of a list, one type. A variable for each node needs no list, "
+            "and becomes a register.",
+            when=lambda w: w.kind == "numba",
+            check=COMPILED,
         ),
     ),
     allows=frozenset({"minifuse.course.fusion"}),

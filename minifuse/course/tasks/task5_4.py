@@ -1,13 +1,14 @@
 """Task 5.4: a cache of kernels, with a key that is right."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .. import oracle
-from ..calls import Call, Pair, Tensor, pairs
-from ..check import agreement
+from ..calls import Call, Pair, Tensor, pairs, telling
+from ..check import agreement, in_turn
 from ..oracle.module5 import key
-from ..task import Mistake, Task, Wrong
+from ..task import Check, Mistake, Task, Wrong
 
 if TYPE_CHECKING:
     from ..student import Student
@@ -46,6 +47,11 @@ def differing(is_shared: bool) -> Callable[[], Any]:
     return cases
 
 
+def compares(name: str, cases: Callable[[], Any], share: float = 1.0) -> Check:
+    """The demand that keys of pairs are equal where they should be."""
+    return agreement(name, cases, keys, right, draw=drawing, share=share)
+
+
 def drawing(pair: Pair, got: Any, expected: Any) -> list[str]:
     """What differs in the two calls."""
     parts = [
@@ -62,6 +68,13 @@ def sequences(least: int = 1) -> Any:
     from hypothesis import strategies as st
 
     return st.tuples(st.integers(least, 4), st.lists(st.integers(0, 4), min_size=1, max_size=12))
+
+
+def asked_again() -> Any:
+    """Sequences in which a kernel is asked for again just before there is no room for all."""
+    from hypothesis import strategies as st
+
+    return st.sampled_from([(2, [0, 1, 0, 2, 0]), (3, [0, 1, 2, 0, 3, 0]), (2, [1, 2, 1, 0, 1, 2])])
 
 
 def told(case: Any) -> str:
@@ -100,16 +113,17 @@ def plays(name: str, room: Callable[[int], int], failing: int | None = None) -> 
     def play(cache: Any, case: Any) -> list[Any]:
         return played(cache(room(case[0])), case[1], failing)
 
-    return agreement(
+    agrees = partial(
+        agreement,
         name,
-        sequences,
-        lambda s, c: play(s.KernelCache, c),
-        lambda c: play(oracle.function("KernelCache"), c),
+        ask=lambda s, c: play(s.KernelCache, c),
+        expect=lambda c: play(oracle.function("KernelCache"), c),
         told=told if failing is None else lambda c: f"{told(c)}; the first build for k = {failing}.0 ends in an error",
         draw=lambda c, got, expected: [
             f"call {k}: build {a} is right, {b} was given" for k, (a, b) in enumerate(zip(expected, got, strict=True))
         ],
     )
+    return in_turn(name, [agrees(cases=sequences), agrees(cases=asked_again)])
 
 
 def first_in_first_out(case: Any) -> list[Any]:
@@ -157,8 +171,8 @@ TASK = Task(
     ),
     reads=("docs/course/5.4-kernel-cache.md", "docs/guide/fusion.md"),
     checks=(
-        agreement(WRONG_HIT, differing(False), keys, right, draw=drawing, share=3.0),
-        agreement(NEEDLESS, differing(True), keys, right, draw=drawing, share=2.0),
+        in_turn(WRONG_HIT, [compares(WRONG_HIT, differing(False), 3.0), compares(WRONG_HIT, partial(telling, False))]),
+        in_turn(NEEDLESS, [compares(NEEDLESS, differing(True), 2.0), compares(NEEDLESS, partial(telling, True))]),
         plays(BUILDS, lambda room: 5),
         plays(ROOM, lambda room: room),
         plays(ERRORS, lambda room: 5, failing=2),

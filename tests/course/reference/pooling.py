@@ -63,9 +63,8 @@ def max_pool(out, inputs, window, stride):
     """out[b, c, y, x] = the largest of the window whose corner is inputs[b, c, y * stride[0], x * stride[1]]."""
     # begin 4.3c
     for b, c, y, x in indices(out.shape):
-        out.storage[place(out, b, c, y, x)] = max(
-            inputs.storage[place(inputs, b, c, i, j)] for i, j in within(y, x, window, stride)
-        )
+        values = [inputs.storage[place(inputs, b, c, i, j)] for i, j in within(y, x, window, stride)]
+        out.storage[place(out, b, c, y, x)] = max(values)
     # end
 
 
@@ -74,9 +73,9 @@ def max_pool_gradient(out, inputs, gradient, window, stride):
     # begin 4.3d
     clear(out)
     for b, c, y, x in indices(gradient.shape):
-        values = {(i, j): inputs.storage[place(inputs, b, c, i, j)] for i, j in within(y, x, window, stride)}
-        largest = max(values.values())
-        winners = [at for at, value in values.items() if value == largest]
+        inside = within(y, x, window, stride)
+        largest = max([inputs.storage[place(inputs, b, c, i, j)] for i, j in inside])
+        winners = [(i, j) for i, j in inside if inputs.storage[place(inputs, b, c, i, j)] == largest]
         d = gradient.storage[place(gradient, b, c, y, x)] / len(winners)
         for i, j in winners:
             out.storage[place(out, b, c, i, j)] += d

@@ -1,47 +1,6 @@
 """only one level of children is looked at"""
 
 
-class Module:
-    training = True
-
-    def __call__(self, *inputs):
-        return self.forward(*inputs)
-
-    def held(self, kind):
-        found = []
-        for name, value in vars(self).items():
-            if isinstance(value, kind):
-                found.append((name, value))
-            elif isinstance(value, list):
-                for k, item in enumerate(value):
-                    if isinstance(item, kind):
-                        found.append((f"{name}.{k}", item))
-        return found
-
+class Module(Module):
     def named_modules(self):
         return [("", self), *self.held(Module)]
-
-    def named_parameters(self):
-        found, seen = [], set()
-        for path, module in self.named_modules():
-            for name, parameter in module.held(Parameter):
-                if id(parameter) not in seen:
-                    seen.add(id(parameter))
-                    found.append((f"{path}.{name}" if path else name, parameter))
-        return found
-
-    def modules(self):
-        return [module for _, module in self.named_modules()]
-
-    def parameters(self):
-        return [parameter for _, parameter in self.named_parameters()]
-
-    def train(self):
-        for module in self.modules():
-            module.training = True
-        return self
-
-    def eval(self):
-        for module in self.modules():
-            module.training = False
-        return self

@@ -1,19 +1,8 @@
 """weights lie the other way round"""
 
 
-class ScalarLinear:
-    """A layer: output j is the sum over i of xs[i] * weights[i][j], plus biases[j].
-
-    `weights` has a list of `outputs` scalars for each input, `biases` is a list of scalars. Each is drawn by
-    `random.uniform(-1, 1)`, so that no two outputs begin alike.
-    """
-
-    def __init__(self, engine, inputs, outputs, random):
-        self.weights = [[engine.scalar(random.uniform(-1, 1)) for _ in range(outputs)] for _ in range(inputs)]
-        self.biases = [engine.scalar(random.uniform(-1, 1)) for _ in range(outputs)]
-
+class ScalarLinear(ScalarLinear):
     def __call__(self, xs):
-        """A list of scalars, from a list of scalars or floats."""
         outputs = []
         for j, bias in enumerate(self.biases):
             total = bias
@@ -21,7 +10,3 @@ class ScalarLinear:
                 total = total + self.weights[j][i] * x
             outputs.append(total)
         return outputs
-
-    def parameters(self):
-        """All that can be learnt."""
-        return [w for row in self.weights for w in row] + list(self.biases)

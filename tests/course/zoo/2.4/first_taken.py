@@ -12,7 +12,6 @@ def unbroadcast(gradient, shape):
 
 
 def first_along(x, dim):
-    """The elements with index 0 along a dim."""
     shape = (*x.shape[:dim], 1, *x.shape[dim + 1 :])
     first = Strided(x.data.storage, shape, x.data.strides, x.data.offset)
     return x.engine.values(first)

@@ -1,4 +1,4 @@
-"""equal strides are taken for elements without gaps"""
+"""the fast path is taken where elements have gaps"""
 
 
 @njit

@@ -1,4 +1,4 @@
-"""elements are dropped in evaluation too"""
+"""values are changed in evaluation"""
 
 
 class TensorDropout:

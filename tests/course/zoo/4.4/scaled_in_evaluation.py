@@ -1,4 +1,4 @@
-"""values are scaled in evaluation"""
+"""values are changed in evaluation"""
 
 
 class TensorDropout:

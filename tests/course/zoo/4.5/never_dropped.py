@@ -1,4 +1,4 @@
-"""nothing is dropped in training"""
+"""the seed has no say in what is dropped"""
 
 
 class DigitNetwork:

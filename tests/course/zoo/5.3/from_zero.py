@@ -1,4 +1,4 @@
-"""the largest of a row is looked for from 0.0 on"""
+"""the largest of a row is looked for from a number on"""
 
 
 def emit_rows(graph):

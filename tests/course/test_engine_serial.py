@@ -1,0 +1,133 @@
+"""Loops of module 4 that an engine runs compiled: the same numbers and counts as in Python, or Python."""
+
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rich", reason="needs minifuse[course]")
+
+from minifuse.course import compiled, engine_parallel, networks, workspace
+from minifuse.course.engine import Engine
+from minifuse.course.engine_parallel import FEW, slots_in, threads_for
+from minifuse.course.overlay import Overlay
+from minifuse.course.registry import TASKS
+from minifuse.course.student import Student
+from tests.course.make_stubs import REFERENCE
+
+
+@pytest.fixture
+def engine(tmp_path):
+    """An engine over the reference solutions, in one file of which a function is written anew."""
+
+    def made(file="convolution.py", more="", **options):
+        folder = Path(shutil.copytree(REFERENCE, tmp_path / "mine", dirs_exist_ok=True))
+        (folder / file).write_text((REFERENCE / file).read_text() + "\n\n" + more)
+        return Engine(Student(folder, TASKS, None), **{"is_compiled": True} | options)
+
+    return made
+
+
+def of_two_layers(engine):
+    """The values and derivatives of a convolution and pooling, twice: the first call of a slot is in Python."""
+    found = []
+    for width in (6, 8):
+        x = engine.tensor(np.cos(np.arange(2.0 * 3 * width)).reshape(2, 3, width))
+        w = engine.tensor(np.sin(np.arange(4.0 * 3 * 2)).reshape(4, 3, 2))
+        y = networks.max_pool(networks.conv1d(x, w, 1, 1).reshape(2, 4, 1, width + 1), (1, 3), (1, 2))
+        (y * y).sum().backward()
+        found += [np.array(t.tolist()) for t in (y, x.grad, w.grad)]
+    return found
+
+
+def test_compiled_loops_give_and_count_what_python_does(engine):
+    in_python, fast = engine(is_compiled=False), engine()
+    for expected, got in zip(of_two_layers(in_python), of_two_layers(fast), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-12)
+    assert fast.student.calls == in_python.student.calls
+    slots = ["conv1d", "conv1d_input_gradient", "conv1d_weight_gradient", "max_pool", "max_pool_gradient"]
+    assert sorted(fast.serial.loops) == slots
+    assert fast.serial.told() == f"{', '.join(slots)} ran as Numba compiled them"
+
+
+MAX_POOL = """
+def max_pool(out, inputs, window, stride):
+    for b, c, y, x in indices(out.shape):
+        out.storage[place(out, b, c, y, x)] = {}
+"""
+AS_GENERATOR = "max(inputs.storage[place(inputs, b, c, *at)] for at in within(y, x, window, stride))"
+ADDED_UP = "out.storage[place(out, b, c, y, x)] + 1"
+
+
+@pytest.mark.parametrize("written", [AS_GENERATOR, ADDED_UP])
+def test_a_loop_that_cannot_run_compiled_runs_in_python(engine, written):
+    """Numba takes no generator; and what is added to an output that nobody has written is another number each time."""
+    found = engine("pooling.py", MAX_POOL.format(written))
+    x = found.tensor(np.arange(16.0).reshape(1, 1, 4, 4))
+    for _ in range(2):
+        y = networks.max_pool(x, (2, 2))
+    assert found.serial.loops == {"max_pool": None}
+    assert found.serial.told().startswith("max_pool ran in Python")
+    assert found.student.calls["max_pool"] == 2
+    if written == AS_GENERATOR:
+        assert y.tolist() == [[[[5, 7], [13, 15]]]]
+
+
+def test_an_error_of_compiled_code_is_pythons(engine):
+    """The second call leaves the storage, where the first did not."""
+    found = engine("pooling.py", MAX_POOL.format("inputs.storage[12 + x]"))
+    networks.max_pool(found.tensor(np.arange(16.0).reshape(1, 1, 4, 4)), (2, 2))
+    assert found.serial.loops["max_pool"]
+    with pytest.raises(IndexError, match="out of bounds for axis 0 with size 12") as caught:
+        networks.max_pool(found.tensor(np.arange(12.0).reshape(1, 1, 3, 4)), (2, 2))
+    assert caught.traceback[-1].path.name == "pooling.py"
+    assert found.serial.loops["max_pool"] is None
+
+
+def test_what_is_lent_within_a_loop_stays_counted(tmp_path, monkeypatch):
+    tried = []
+    monkeypatch.setattr(compiled, "kept", lambda function, **options: tried.append(function.__name__))
+    workspace.init(tmp_path / "mine")
+    more = "\n\nfrom tensors import position_of\n\n\ndef place(x, *i):\n    return position_of(i, x.strides, x.offset)\n"
+    (tmp_path / "mine" / "pooling.py").write_text((REFERENCE / "pooling.py").read_text() + more)
+    lending = Engine(Overlay(tmp_path / "mine", TASKS), is_compiled=True)
+    for _ in range(3):
+        networks.max_pool(lending.constant(np.ones((1, 1, 2, 2))), (2, 2))
+    assert lending.lent["position_of"] == lending.student.calls["max_pool"] == 3
+    assert lending.serial.loops == {"max_pool": None}
+    assert not tried
+    assert not Engine(Overlay(tmp_path / "mine", TASKS)).is_compiled
+
+
+def test_an_operator_is_counted_with_what_it_calls(engine, tmp_path, monkeypatch):
+    operators = "\n\ndef sigmoid(x):\n    return inv(add(1.0, exp(neg(x))))\n\n\ndef exp(x):\n    return math.exp(x)\n"
+    found = engine("operators.py", operators, is_parallel=True)
+    assert slots_in(found.student.raw("sigmoid"), found.student) == {"inv", "add", "exp", "neg"}
+    before = Counter(found.student.calls)
+    found.values([0.0]).map("sigmoid")
+    called = found.student.calls - before
+    assert {"parallel_map", "sigmoid", "inv", "add", "exp", "neg"} <= set(called)
+    text = (tmp_path / "mine" / "operators.py").read_text() + "\n\ndef exp(x):\n    return todo('0.1k')\n"
+    (tmp_path / "mine" / "operators.py").write_text(text)
+    tried = []
+    monkeypatch.setattr(engine_parallel, "compilable", lambda function: tried.append(function.__name__))
+    lending = Engine(Overlay(tmp_path / "mine", TASKS), is_parallel=True)
+    assert lending.values([0.0]).map("sigmoid").tolist() == [0.5]
+    assert (lending.lent["exp"], lending.parallel.operators["sigmoid"], tried) == (1, None, [])
+
+
+def test_few_steps_run_on_one_thread():
+    numba = pytest.importorskip("numba")
+    before, seen = numba.get_num_threads(), []
+
+    def ends_in_an_error():
+        seen.append(numba.get_num_threads())
+        raise ArithmeticError
+
+    for steps in (FEW - 1, FEW):
+        with pytest.raises(ArithmeticError), threads_for(steps):
+            ends_in_an_error()
+        assert numba.get_num_threads() == before
+    assert seen == [1, before]

@@ -16,17 +16,20 @@ from . import data, nn, optim, testing
 from .array import clip
 from .autodiff import no_grad
 from .backends.registry import backends, memory, register_backend, set_default_backend, synchronize, use_backend
+from .checkpoint import load, load_metadata, save
 from .creation import (
     arange,
     empty_like,
     from_dlpack,
     from_numpy,
     full,
+    get_rng_state,
     manual_seed,
     ones,
     ones_like,
     rand,
     randn,
+    set_rng_state,
     tensor,
     zeros,
     zeros_like,
@@ -36,7 +39,9 @@ from .element import index
 from .elementwise import elementwise
 from .errors import (
     BackendError,
+    CheckpointError,
     CudaError,
+    DataError,
     DTypeError,
     FuseError,
     GradientError,
@@ -94,8 +99,10 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "BackendError",
+    "CheckpointError",
     "CudaError",
     "DTypeError",
+    "DataError",
     "FuseError",
     "GradientError",
     "IndexingError",
@@ -128,11 +135,14 @@ __all__ = [
     "full",
     "fuse",
     "gelu",
+    "get_rng_state",
     "grad",
     "index",
     "int32",
     "int64",
     "isnan",
+    "load",
+    "load_metadata",
     "log",
     "log1p",
     "manual_seed",
@@ -152,7 +162,9 @@ __all__ = [
     "register_backend",
     "relu",
     "rsqrt",
+    "save",
     "set_default_backend",
+    "set_rng_state",
     "sigmoid",
     "simt",
     "sin",

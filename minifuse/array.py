@@ -33,6 +33,7 @@ from .operators import (
     pow,  # noqa: A004
     where,
 )
+from .take import take
 from .value import Value
 
 NO_ENDS = "clip: got neither low nor high; give at least one of them"
@@ -181,6 +182,13 @@ class Array(Value):
         ranges = tuple((n - 1, -1, n) if d in chosen and n else (0, 1, n) for d, n in enumerate(self.shape))
         return self.through(View("slice", ranges))
 
+    def unfold(self, dimension: int, size: int, step: int) -> Any:
+        """The windows of `size` elements along a dim, one every `step`, as a view: window p starts at element p * step.
+
+        The dim becomes the number of windows, (n - size) // step + 1, and a new last dim runs along a window.
+        """
+        return self.through(View("windows", (normalize_dim(dimension, self.ndim), *sizes_of((size, step)), 1)))
+
     # Folds.
 
     def sum(self, dim: Dims = None, keepdim: bool = False) -> Any:
@@ -240,6 +248,18 @@ class Array(Value):
         return self.apply(folding(_logsumexp, len(self.shape), keepdim, (), *each(dim)), self)
 
     # Others.
+
+    def index_select(self, dim: int, index: Any) -> Any:
+        """The parts along a dim at the positions in an index, a tensor of int64 or int32 of one dim; repeated as it says.
+
+        A position outside of the dim is an IndexingError; inside a fused function, where nobody sees it, its part is NaN
+        (of integers 0). Gradients of parts that were taken several times add up, in an order that is always the same.
+        """
+        if getattr(index, "ndim", 1) != 1:
+            raise ShapeError(
+                f"index_select: got an index of shape {index.shape}, expected one dim; flatten it, or see mf.nn.embedding"
+            )
+        return take("index_select", self, dim, index)
 
     def clip(self, low: Any = None, high: Any = None) -> Any:
         """The elements, not below `low` and not above `high`; either may be left out, or be an array."""

@@ -8,8 +8,11 @@
     ├── OverlapError      (ValueError)    an in-place write to memory in which several elements share one place
     ├── GradientError     (RuntimeError)  a gradient that does not exist, or a graph that is gone
     ├── BackendError      (ValueError)    an unknown backend, or operands of two backends
+    ├── DataError         (ValueError)    a file of examples that cannot be read or is damaged; letters that are not known
     ├── MissingPartError  (ImportError)   an optional part that is not installed; names the install line
     ├── FuseError         (TypeError)     a function that cannot be captured
+    ├── CheckpointError   (OSError)       a file of tensors that cannot be written or read, or is not whole
+    ├── TrainingError     (RuntimeError)  a run that cannot begin, or go on: settings, its folder, a loss that is no number
     ├── CourseError       (ValueError)    a folder of the course, or a task, that is not what it should be
     ├── NotDoneYet        (NotImplementedError)  a part of a task of the course that is still to be written; has .part
     ├── CudaError         (RuntimeError)  what the GPU or its driver reports
@@ -75,12 +78,24 @@ class BackendError(MinifuseError, ValueError):
     """The backend is unknown, or the operands live on different backends."""
 
 
+class DataError(MinifuseError, ValueError):
+    """A file of examples cannot be read or is not what it should be, or letters are not known."""
+
+
 class MissingPartError(MinifuseError, ImportError):
     """An optional part is not installed."""
 
 
 class FuseError(MinifuseError, TypeError):
     """The function cannot be captured."""
+
+
+class CheckpointError(MinifuseError, OSError):
+    """A file of tensors cannot be written or read, or is not whole."""
+
+
+class TrainingError(MinifuseError, RuntimeError):
+    """A run of training cannot begin, or cannot go on."""
 
 
 class CourseError(MinifuseError, ValueError):

@@ -31,7 +31,7 @@ def steps_of(
     record: Record, listed: Collection[Refusal], say: Callable[[Node], str], numbers: Mapping[Node, int]
 ) -> Iterator[StepFacts]:
     """Decisions in words; of refusals those that are listed, and nothing of what is no operation."""
-    launches = {kernel: k for k, kernel in enumerate(record.made)}
+    launches = {kernel: record.order[k] if record.order else k for k, kernel in enumerate(record.made)}
     wanted: dict[int, frozenset[Node]] = {}
     products = set[int]()
     for kind, kernel, nodes, reason in record.decisions:

@@ -6,13 +6,14 @@ whatever is built from these has its gradient, of any order, eager and fused. No
 """
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 from .dag import Interned
 from .dtypes import DType, int64
 from .errors import GradientError, ShapeError
 from .layout import Layout, broadcast, row_major
-from .operators import Operator, add
+from .operators import Operator, add, eq, minimum, ne, where
 
 Shape = tuple[int, ...]
 Inferred = tuple[Shape, DType]
@@ -63,6 +64,10 @@ class View(Function):
             return (g.permute(*sorted(range(x.ndim), key=self.parameters.__getitem__)),)
         if self.method == "slice":
             return (Embed(x.shape, self.parameters)(g),)
+        if self.method == "windows":
+            return (Composite(add_windows, (x.shape, *self.parameters))(g),)
+        if self.method == "shear":
+            return (Composite(_shear_back, (x.shape[self.parameters[0]], *self.parameters[:-1]))(g),)
         if self.method == "strided":
             raise GradientError("a gradient through overlapping memory that was changed in place; change a clone()")
         if self.method == "expand":
@@ -88,8 +93,8 @@ class Embed(Function):
         return self.shape, x.dtype
 
     def vjp(self, g: Any, y: Any, x: Any) -> tuple[Any, ...]:
-        """The slice."""
-        return (View("slice", self.ranges)(g),)
+        """The slice; where that was put into zeros of its own, what it was before."""
+        return g.inputs if getattr(g, "function", None) is self else (View("slice", self.ranges)(g),)
 
     def part(self, layout: Layout) -> Layout:
         """The layout of the slice in something that lies in `layout`."""
@@ -176,6 +181,19 @@ class Fold(Function):
 
     def __repr__(self) -> str:
         return f"fold {self.operator} over {self.dims}"
+
+
+class FoldToFirst(Fold):
+    """A fold that selects. Of the elements that it may have selected, the first in row-major order receives the gradient."""
+
+    __slots__ = ()
+
+    def vjp(self, g: Any, y: Any, x: Any) -> tuple[Any, ...]:
+        """The first one is found again by comparing; only NaN differs from itself."""
+        sizes = tuple(n if d in self.dims else 1 for d, n in enumerate(x.shape))
+        place = x.positions(prod(sizes)).reshape(sizes)
+        first = Fold(minimum, self.dims)(where(eq(x, y) | ne(x, x), place, prod(sizes)))
+        return (where(eq(place, first), g, 0),)
 
 
 class Matmul(Function):
@@ -284,6 +302,67 @@ class Composite(metaclass=Interned):
         return f"{self.body.__name__}{self.parameters}"
 
 
+class Defined(metaclass=Interned):
+    """A function with a definition, made of others, which a backend may know as a whole.
+
+    On nodes it has one of its own for each output, and a gradient rule of its own, if it wants one. Before kernels are
+    looked for, its definition takes its place, unless the backend says that it `knows` the function: then all outputs are
+    one step of the plan. Interned by its parameters.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the outputs; by the first one backends know the function.
+    lie_like : tuple of int or None
+        Of each output the input in whose order it is laid out, where the shape is the same.
+    """
+
+    __slots__ = ("__weakref__",)
+    names: tuple[str, ...] = ()
+    lie_like: tuple[int | None, ...] = ()
+
+    @property
+    def parameters(self) -> tuple[Any, ...]:
+        """What a backend is told beside the name."""
+        return ()
+
+    def infer(self, *inputs: Any) -> tuple[Inferred, ...]:
+        """Shape and dtype of each output."""
+        raise NotImplementedError
+
+    def body(self, *inputs: Any) -> tuple[Any, ...]:
+        """The definition: each output."""
+        raise NotImplementedError
+
+    def vjp(self, index: int, g: Any, *inputs: Any) -> tuple[Any, ...] | None:
+        """What each input receives when output `index` receives g; None if that is the gradient of the definition."""
+        return None
+
+    def outputs(self, *inputs: Any) -> tuple[Any, ...]:
+        """Each output as a function of its own."""
+        return tuple(Output(self, k)(*inputs) for k in range(len(self.names)))
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Do what `apply` of the inputs says."""
+        return inputs[0].apply(self, *inputs)
+
+
+class Output(Function):
+    """One output of a defined function."""
+
+    __slots__ = ("index", "of")
+
+    def __init__(self, of: Defined, index: int) -> None:
+        self.of, self.index = of, index
+
+    def infer(self, *inputs: Any) -> Inferred:
+        """As the function says."""
+        return self.of.infer(*inputs)[self.index]
+
+    def __repr__(self) -> str:
+        return self.of.names[self.index]
+
+
 def matmul(a: Any, b: Any) -> Any:
     """a @ b by NumPy's rule: a vector is a row on the left and a column on the right; batch dims broadcast."""
     if a.ndim == 0 or b.ndim == 0:
@@ -301,3 +380,39 @@ def matmul(a: Any, b: Any) -> Any:
     rows, columns = [x.to(dtype).expand(*batch, *x.shape[-2:]) for x in (rows, columns)]
     y = Matmul()(rows, columns)
     return y.reshape(batch + rows.shape[-2:-1] * (a.ndim > 1) + columns.shape[-1:] * (b.ndim > 1))
+
+
+# The bodies of gradients that take more than one function.
+
+
+def add_windows(g: Any, shape: Shape, dim: int, size: int, step: int, dilation: int) -> Any:
+    """What each element of a dim receives: the sum of what it receives as a part of windows.
+
+    Windows that lie beside each other are a reshape. Where they overlap, element i is element j of the window that starts
+    at i - j * dilation. So windows are put where they start, into zeros that reach as far as windows do on both sides, the
+    lines along which i is constant are seen as rows, and folded. The index in a window comes first there, so that what was
+    close in memory stays so.
+    """
+    *others, last = range(g.ndim)
+    n, count, reach = shape[dim], g.shape[dim], dilation * (size - 1)
+    if count == 1 or size == 1 or (step == size and dilation == 1):
+        y = g.permute(*others[: dim + 1], last, *others[dim + 1 :]).reshape(*shape[:dim], count * size, *shape[dim + 1 :])
+        apart = dilation if count == 1 else step if size == 1 else 1
+        return y if count * size == n else Embed(shape, _only(shape, dim, (0, apart, count * size)))(y)
+    room = (size, *shape[:dim], n + reach, *shape[dim + 1 :])
+    started = Embed(room, _only(room, dim + 1, (reach, step, count)))(g.permute(last, *others))
+    return Fold(add, (0,))(View("shear", (dim + 1, 0, -dilation, reach, n))(started)).reshape(shape)
+
+
+def _shear_back(g: Any, n: int, dim: int, along: int, slope: int, start: int) -> Any:
+    """The gradient of `Layout.shear`: sheared the other way, out of zeros, to the `n` elements that were there."""
+    slide = slope * (g.shape[along] - 1)
+    before, after = max(0, start + max(0, slide)), max(0, n - g.shape[dim] - start - min(0, slide))
+    room = (*g.shape[:dim], before + g.shape[dim] + after, *g.shape[dim + 1 :])
+    wide = Embed(room, _only(room, dim, (before, 1, g.shape[dim])))(g) if before or after else g
+    return View("shear", (dim, along, -slope, before - start, n))(wide)
+
+
+def _only(shape: Shape, dim: int, chosen: tuple[int, int, int]) -> tuple[tuple[int, int, int], ...]:
+    """Ranges that are whole but for one dim."""
+    return tuple(chosen if d == dim else (0, 1, n) for d, n in enumerate(shape))

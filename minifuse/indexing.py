@@ -7,7 +7,7 @@ strides, and knows neither layouts nor data.
 An integer is anything with `__index__` that is not a bool: NumPy's integers count, 2.0 and True do not.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import prod
 from numbers import Real
 from operator import index as as_index
@@ -70,6 +70,39 @@ def parse_index(shape: Shape, index: Index) -> tuple[tuple[Range, ...], Shape]:
     return tuple(ranges), tuple(after)
 
 
+def ravel(index: Sequence[int], shape: Shape) -> int:
+    """The position of an index in the row-major order of a shape. IndexingError outside the shape: here -1 is not the last.
+
+    Examples
+    --------
+    >>> ravel((1, 2), (4, 6))
+    8
+    """
+    if len(index) != len(shape) or not all(0 <= i < n for i, n in zip(index, shape, strict=True)):
+        raise IndexingError(f"index {tuple(index)} is not in shape {shape}; each must be at least 0 and less than its size")
+    position = 0
+    for i, n in zip(index, shape, strict=True):
+        position = position * n + i
+    return position
+
+
+def unravel(position: int, shape: Shape) -> tuple[int, ...]:
+    """The index at a position in the row-major order of a shape. IndexingError where there is none.
+
+    Examples
+    --------
+    >>> unravel(8, (4, 6))
+    (1, 2)
+    """
+    if not 0 <= position < prod(shape):
+        raise IndexingError(f"position {position} is not in shape {shape}, which has {prod(shape)} elements, counted from 0")
+    index = []
+    for size in reversed(shape):
+        position, i = divmod(position, size)
+        index.append(i)
+    return tuple(reversed(index))
+
+
 def _range_of(entry: slice, size: int, dim: int) -> Range:
     """The (start, step, size) of a slice."""
     for part in (entry.start, entry.stop, entry.step):
@@ -104,7 +137,7 @@ def _advice(entry: object) -> str:
         return "convert it with int() first"
     if isinstance(entry, str):
         return "dims have no names"
-    return "for a mask use where(mask, x, y), for a list of positions index x.numpy()"
+    return "for a mask use where(mask, x, y), for positions x.index_select(dim, index)"
 
 
 def normalize_dim(dim: int, ndim: int) -> int:

@@ -7,13 +7,13 @@ of thing, and fusion is substitution of expressions. Nothing here knows a backen
 
 from collections.abc import Callable, Iterable, Sequence
 from math import prod
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from .dag import Interned, topological
 from .dtypes import BY_PYTHON, DType, bool_, weak
 from .errors import FuseError
 from .layout import Layout, collapse
-from .operators import Operator, eq, ne
+from .operators import Operator, add, eq, ne, where
 from .value import Value
 
 Shape = tuple[int, ...]
@@ -112,6 +112,15 @@ class Fold(Expression):
 
     def __init__(self, operator: Operator, inputs: tuple[Expression, ...], dtype: DType) -> None:
         self.operator, self.inputs, self.dtype = operator, inputs, dtype
+
+
+class Part(Expression):
+    """One output of a function that a backend computes as a whole, by name; its inputs are all that the function takes."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str, inputs: tuple[Expression, ...], dtype: DType) -> None:
+        self.name, self.inputs, self.dtype = name, inputs, dtype
 
 
 class Access(Expression):
@@ -269,6 +278,51 @@ def numbered(expressions: Sequence[Expression]) -> tuple[tuple[Expression, ...],
     """Expressions whose loads are counted from 0 without gaps, and which loads those were."""
     used = [x.index for x in Kernel(tuple(expressions), ()).each(Load)]
     return tuple(replace(e, Load, lambda x: type(x)(used.index(x.index), x.dtype)) for e in expressions), used
+
+
+def raws_numbered(kernel: Kernel) -> tuple[Kernel, list[int]]:
+    """A kernel without effects whose raw operands are counted from 0 without gaps, and which those were."""
+    used = sorted({e.index for e in kernel.each(Access)})
+    new: dict[Expression, Expression] = {}
+    for e in kernel.expressions():
+        if isinstance(e, Access):
+            new[e] = type(e)(used.index(e.index), e.time, tuple(new[x] for x in e.inputs), e.dtype)
+        else:
+            new[e] = replace(e, Access, lambda x: new[x])
+    elements, rows = (tuple(new[e] for e in roots) for roots in (kernel.elements, kernel.rows))
+    return Kernel(elements, rows), used
+
+
+class Keyed(NamedTuple):
+    """Sums of what has their own index as its key, in the expressions of a kernel."""
+
+    key: Expression
+    position: Position
+    """The index that the key is compared with."""
+    value: Expression
+
+
+def keyed(kernel: Kernel, rows: int, classes: Sequence[str]) -> tuple[Keyed, int] | None:
+    """What a kernel adds up by key, and along which axis the keys are; None of any other kernel.
+
+    Its one result is the sum of `where(key == position, value, 0)` along the row, where the position is the index along one
+    of its `rows` axes, and nothing else varies along that. So each value belongs to one of all sums along the axis.
+    """
+    fold = kernel.rows[0] if len(kernel.rows) == 1 and not kernel.elements else None
+    chosen = fold.inputs[0] if isinstance(fold, Fold) and fold.operator is add else None
+    if not isinstance(chosen, Apply) or chosen.operator is not where:
+        return None
+    condition, value, other = chosen.inputs
+    if not isinstance(condition, Apply) or condition.operator is not eq:
+        return None
+    key, position = condition.inputs
+    if not isinstance(position, Position) or not isinstance(other, Constant) or other.value != 0:
+        return None
+    own = [axis for axis, c in enumerate(classes[1 + position.index]) if c != "0"]
+    if len(own) != 1 or own[0] >= rows or classes[1 + position.index][own[0]] != "1":
+        return None
+    is_alone = all(classes[1 + e.index][own[0]] == "0" for e in Kernel((key, value), ()).each(Load))
+    return (Keyed(key, position, value), own[0]) if is_alone else None
 
 
 class Traced(Value):

@@ -123,8 +123,9 @@ class Layout(metaclass=Interned):
     def overlaps_itself(self) -> bool:
         """Whether several indices share one position, so that a write to this layout would depend on its order.
 
-        Exact for all that views make of a dense layout: there a stride is 0 or steps over all that smaller ones reach. Of
-        other strides, over memory that was made elsewhere, this may say True where elements only interleave.
+        Exact for all that views make of a dense layout, where none is a `shear` and no `windows` overlap: a stride is 0, or
+        steps over all that smaller ones reach. Of those, and of memory that was made elsewhere, this may say True where
+        elements only interleave.
         """
         reach = 0
         for stride, size in self._by_stride():
@@ -231,6 +232,62 @@ class Layout(metaclass=Interned):
         19
         """
         return Layout(shape, strides, self.offset + offset)
+
+    def windows(self, dim: int, size: int, step: int, dilation: int = 1) -> "Layout":
+        """All windows of `size` elements along a dim: window p holds the elements p * step + j * dilation, j = 0, 1, ...
+
+        The dim becomes the number of windows, and a new last dim runs along a window. Elements that would not fill one more
+        window are left out. Nothing is repeated in memory: windows that overlap share positions.
+
+        Raises
+        ------
+        ShapeError
+            A size, step or dilation is not at least 1, or the dim is shorter than one window.
+
+        Examples
+        --------
+        >>> row_major((4, 6)).windows(1, 3, 1)
+        Layout((4, 4, 3), (6, 1, 1), 0)
+        >>> row_major((4, 6)).windows(0, 2, 2).windows(1, 2, 2)
+        Layout((2, 3, 2, 2), (12, 2, 6, 1), 0)
+        """
+        d = normalize_dim(dim, self.ndim)
+        if min(size, step, dilation) < 1:
+            raise ShapeError(f"windows: got size {size}, step {step} and dilation {dilation}, expected at least 1 of each")
+        n, reach = self.shape[d], dilation * (size - 1)
+        if n <= reach:
+            raise ShapeError(
+                f"windows: dim {d} of {self.shape} has {n} elements, and a window reaches over {reach + 1} "
+                f"(size {size}, dilation {dilation}); take smaller windows, or add elements around it"
+            )
+        count, stride = (n - reach - 1) // step + 1, self.strides[d]
+        sizes = (*self.shape[:d], count, *self.shape[d + 1 :], size)
+        return Layout(sizes, (*self.strides[:d], stride * step, *self.strides[d + 1 :], stride * dilation), self.offset)
+
+    def shear(self, dim: int, along: int, slope: int, start: int, size: int) -> "Layout":
+        """Each line along `dim` from a place of its own: element i of line j is what was element start + i + slope * j.
+
+        j is the index along another dim, `along`. Each line has `size` elements; what is a row now was a diagonal.
+
+        Raises
+        ------
+        IndexingError
+            The two dims are one, or a line leaves its dim.
+
+        Examples
+        --------
+        >>> x = row_major((4, 2)).shear(0, 1, 1, 0, 3)  # 0 1      0 3
+        >>> x                                           # 2 3  ->  2 5
+        Layout((3, 2), (2, 3), 0)
+        """
+        d, a = normalize_dim(dim, self.ndim), normalize_dim(along, self.ndim)
+        n, lines = self.shape[d], self.shape[a]
+        ends = [start + i + slope * j for i in (0, size - 1) for j in (0, lines - 1)] if size and lines else []
+        if a == d or size < 0 or any(not 0 <= end < n for end in ends):
+            line = f"{size} elements from {start} + {slope} * j, where j runs along dim {a}"
+            raise IndexingError(f"shear: {line}, leave dim {d} of {self.shape}, or the two dims are one")
+        strides = tuple(s + slope * self.strides[d] * (k == a) for k, s in enumerate(self.strides))
+        return Layout((*self.shape[:d], size, *self.shape[d + 1 :]), strides, self.offset + start * self.strides[d])
 
     def flip(self, *dims: int) -> "Layout":
         """The order of the elements reversed along each of the dims.
@@ -391,33 +448,3 @@ def _walks(rest: int, axes: list[tuple[int, int]]) -> Iterator[tuple[int, ...]]:
     reach = sum(s * (n - 1) for s, n in inner)
     for step in range(max(0, -((reach - rest) // stride)), min(size - 1, rest // stride) + 1):
         yield from ((*steps, step) for steps in _walks(rest - step * stride, inner))
-
-
-def ravel(index: Sequence[int], shape: Shape) -> int:
-    """The position of an index in the row-major order of a shape. IndexingError outside the shape: here -1 is not the last.
-
-    Examples
-    --------
-    >>> ravel((1, 2), (4, 6))
-    8
-    """
-    if len(index) != len(shape) or not all(0 <= i < n for i, n in zip(index, shape, strict=True)):
-        raise IndexingError(f"index {tuple(index)} is not in shape {shape}; each must be at least 0 and less than its size")
-    return row_major(shape).position(index)
-
-
-def unravel(position: int, shape: Shape) -> tuple[int, ...]:
-    """The index at a position in the row-major order of a shape. IndexingError where there is none.
-
-    Examples
-    --------
-    >>> unravel(8, (4, 6))
-    (1, 2)
-    """
-    if not 0 <= position < prod(shape):
-        raise IndexingError(f"position {position} is not in shape {shape}, which has {prod(shape)} elements, counted from 0")
-    index = []
-    for size in reversed(shape):
-        position, i = divmod(position, size)
-        index.append(i)
-    return tuple(reversed(index))

@@ -295,9 +295,8 @@ class Tensor(Array):
     def __index__(self) -> int:
         if not self.dtype.is_integer or self.ndim:
             kind = f"{self.dtype} of shape {self.shape}"
-            raise IndexingError(
-                f"only a 0-d tensor of integers is an index, this is {kind}; for a mask use where(mask, x, y)"
-            )
+            advice = "for positions use x.index_select(dim, index), for a mask where(mask, x, y)"
+            raise IndexingError(f"only a 0-d tensor of integers is an index, this is {kind}; {advice}")
         return int(self.item())
 
     def __contains__(self, x: Any) -> bool:

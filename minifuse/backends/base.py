@@ -155,6 +155,22 @@ class Backend:
         """Why this product should not be one kernel, in words; empty if it should."""
         return ""
 
+    def knows(self, function: Any, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
+        """Whether `bind_defined` computes a function that has a definition, of inputs like these; else that runs instead."""
+        return False
+
+    def bind_defined(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
+        """All outputs of a function that this backend knows, by its name: launch(*addresses of outputs and inputs)."""
+        raise NotImplementedError
+
+    def defined_cost(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
+        """(how many kernels are started for such a function, how many operations of products they do)."""
+        return 1, 0
+
+    def defined_source(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
+        """The text that runs, where there is one; else what runs, in words."""
+        return f"# {self.name}: {function}\n"
+
     def count_launches(self, kernel: Kernel, shape: Shape, dims: tuple[int, ...]) -> int:
         """How many kernels are started for a kernel over a shape: none where there is nothing to store."""
         return int(all(n for d, n in enumerate(shape) if d not in dims))
@@ -171,6 +187,18 @@ class Backend:
         """The text that runs, where there is one; else what runs, in words."""
         a, b = (inputs[loads[0].index].shape for loads in kernel.loads()[:2])
         return f"# {self.name}: matmul of {a} and {b}, {kernel.a.dtype}\n"
+
+    has_tables = False  # whether it has `bind_together`
+
+    def bind_together(
+        self, kernel: Kernel, shapes: Sequence[Shape], layouts: Sequence[tuple[Sequence[Layout], Sequence[Layout]]]
+    ) -> Launcher:
+        """One launch of a pointwise kernel over several arrays: launch(*addresses of each in turn, *numbers).
+
+        Each has a shape, and layouts of its outputs and inputs, as in `bind`; the largest is the first. Of all, the axes
+        collapse to a single one, along which the stride of an operand is 1, or 0 as that of the same operand of the others.
+        """
+        raise NotImplementedError
 
     joins_launches = False  # whether `bind_sequence` gains anything
 

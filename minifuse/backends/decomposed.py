@@ -145,9 +145,9 @@ class Decomposed:
         """The raw operand that is accessed, and the positions in its flat array, one at each point."""
         layout = self.raws[e.index]
         operand = Operand.at(values[self.counts[1] + e.index], e.dtype, layout)
-        positions = np.full(self.shape, operand.layout.offset)
+        positions = np.full(self.space[e], operand.layout.offset)
         for d, (x, n, stride) in enumerate(zip(e.inputs, layout.shape, layout.strides, strict=False)):
-            index = np.broadcast_to(found[x].array(), self.shape)
+            index = np.broadcast_to(found[x].array(), self.space[e])
             outside = index[(index < 0) | (index >= n)]
             if outside.size:
                 bounds = f"it must be at least 0 and less than {n}"
@@ -158,7 +158,7 @@ class Decomposed:
     def change(self, e: Access, found: dict[Expression, Operand], values: tuple[Any, ...]) -> None:
         """Do an effect at every point."""
         operand, positions = self.raw(e, found, values)
-        new = np.broadcast_to(found[e.inputs[-1]].array(), self.shape)
+        new = np.broadcast_to(found[e.inputs[-1]].array(), self.space[e])
         if isinstance(e, AtomicAdd):
             np.add.at(operand.data, positions, new)
         else:
@@ -176,7 +176,7 @@ class Decomposed:
             return positions_of(place, first) if isinstance(e, Position) else Operand.at(first, e.dtype, place)
         if isinstance(e, Access):
             operand, positions = self.raw(e, found, values)
-            return Operand(operand.data[positions].reshape(-1), row_major(self.shape))
+            return Operand(operand.data[positions].reshape(-1), row_major(self.space[e]))
         if isinstance(e, Old):
             operand = Operand.at(values[e.index], e.dtype, self.outputs[e.index])
             return Operand(operand.array().copy().reshape(-1), row_major(operand.layout.shape))

@@ -8,6 +8,7 @@ Where memory runs across the rows (a sum over dim 0), the loops are exchanged: a
 each fold has an accumulator for each column.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -91,6 +92,9 @@ class Source:
             elif isinstance(e, Old) or (isinstance(e, Access) and kernel.effects):
                 self.varies[e] = True
         across = [c[rows - 1] + c[-1] for name, c in self.classes.items() if name.startswith("in")]
+        for x in filter(None, map(self.beside, kernel.each(RawLoad))):
+            c = self.classes[name_of(x)]
+            across.append(c[rows - 1] + (c[-1] if c[-1] != "0" else "s"))
         self.is_columns = dialect.folds_columns and bool(self.folds) and "1s" in across and "s1" not in across
         tails = {c[-2:] for name, c in self.classes.items() if not name.startswith("base")}
         self.is_tiled = dialect.has_tiles and not self.folds and "1s" in tails and bool(tails & {"s1", "01"})
@@ -112,6 +116,20 @@ class Source:
         yield
         self.depth = depth
 
+    def beside(self, e: RawLoad) -> Position | None:
+        """The index along the dim in which a raw operand has its neighbours beside each other, where it is a position."""
+        found = [x for x, c in zip(e.inputs, self.raws[f"raw{e.index}"], strict=True) if c == "1"]
+        return found[0] if found and isinstance(found[0], Position) else None
+
+    def step_of(self, e: Expression) -> str:
+        """The class of the step of a leaf from one point of the last axis to the next."""
+        if not isinstance(e, RawLoad):
+            return self.classes[self.operand(e)][-1]
+        own = self.beside(e)
+        part = Kernel(tuple(x for x in e.inputs if x is not own), ())
+        moves = part.each(Old) or any(self.classes[name_of(x)][-1] != "0" for x in part.each(Load))
+        return "s" if moves else "0" if own is None else self.classes[name_of(own)][-1]
+
     # Expressions.
 
     def place(self, name: str) -> str:
@@ -122,6 +140,15 @@ class Source:
         """Where that element lies."""
         return position(name, [f"i{a}" for a in range(self.axes)], self.classes[name])
 
+    def operand(self, e: Expression) -> str:
+        """The name of what a leaf reads."""
+        assert isinstance(e, Load | Old)
+        return name_of(e) if isinstance(e, Load) else f"out{e.index}"
+
+    def place_of(self, e: Expression) -> str:
+        """The element that a leaf reads."""
+        return f"raw{e.index}[{self.raw_position(e)}]" if isinstance(e, Access) else self.place(self.operand(e))
+
     def raw_position(self, e: Access) -> str:
         """Where the element of a raw operand lies that is accessed."""
         name = f"raw{e.index}"
@@ -129,8 +156,12 @@ class Source:
         used = [
             c if not (isinstance(x, Constant) and x.value == 0) else "0" for x, c in zip(e.inputs, classes, strict=False)
         ]
-        read = self.bare if used.count("0") == len(used) - 1 and "1" in used else self.text
-        return position(name, [read(x) for x in e.inputs[: len(classes)]], used)
+        is_alone = used.count("0") == len(used) - 1 and "1" in used
+
+        def index(x: Expression, letter: str) -> str:  # a sum in a sum needs no parentheses
+            return self.bare(x) if is_alone or (isinstance(x, Position) and letter == "1") else self.text(x)
+
+        return position(name, [index(x, c) for x, c in zip(e.inputs, used, strict=False)], used)
 
     def operator_name(self, e: Apply | Fold) -> str:
         """What the kernel calls the operator of an expression."""
@@ -143,12 +174,8 @@ class Source:
             return self.names[e]
         if isinstance(e, Position):
             return f"({name_of(e)} + {self.position(name_of(e))})"
-        if isinstance(e, Load):
-            return self.dialect.load(self.place(name_of(e)), e.dtype)
-        if isinstance(e, Access):
-            return self.dialect.load(f"raw{e.index}[{self.raw_position(e)}]", e.dtype)
-        if isinstance(e, Old):
-            return self.dialect.load(self.place(f"out{e.index}"), e.dtype)
+        if isinstance(e, Load | Access | Old):
+            return self.dialect.load(self.place_of(e), e.dtype)
         if isinstance(e, Constant):
             return literal(e.value, e.dtype)
         assert isinstance(e, Apply)
@@ -356,6 +383,11 @@ def position(name: str, indices: Sequence[str], classes: Sequence[str]) -> str:
         i if c == "1" else f"{i} * {name}_{d}" for d, (i, c) in enumerate(zip(indices, classes, strict=True)) if c != "0"
     ]
     return " + ".join(terms) or "0"
+
+
+def moved(text: str, index: str, new: str) -> str:
+    """A text with another index in the place of one."""
+    return re.sub(rf"\b{index}\b", new, text)
 
 
 def needed_by(root: Expression) -> list[Expression]:

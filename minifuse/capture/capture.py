@@ -31,7 +31,7 @@ from ..nested import mapped
 from ..tensor import Tensor
 from .changes import Changes
 from .gradients import Gradients
-from .numbers import LiveNumber, Symbol
+from .numbers import LiveNumber, Symbol, Watched
 from .record import Found, Noted, Result
 from .results import Results, laid_out
 from .tensors import Captured, Memory
@@ -188,6 +188,10 @@ class Capture(Interceptor):
         """A number that each call counts, `value` in this one."""
         name = f"count{len(self.arguments)}"
         return self.symbol(f"{name}()", {name: count}, value, frozenset(["a count"]))
+
+    def watch(self, key: Any, ask: Callable[[], Any]) -> None:
+        """The graph depends on an answer, which stands for itself by its `repr`; the key tells it from others."""
+        self.baked.add(Watched(ask, key))
 
     def provided(self, key: Any, find: Callable[[], Tensor], example: Tensor) -> Captured:
         """A tensor that each call finds, or makes, where something keeps it under a key: like the example."""

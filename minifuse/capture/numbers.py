@@ -28,6 +28,21 @@ class LiveNumber:
         return isinstance(other, LiveNumber) and other.settings is self.settings and other.name == self.name
 
 
+class Watched(LiveNumber):
+    """What somebody outside answers before each call: `settings` is the question, `name` tells it from others."""
+
+    @property
+    def value(self) -> Any:
+        """The answer now."""
+        return self.settings()
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Watched) and other.name == self.name
+
+
 class Symbol:
     """A Python number among the inputs, or computed from some: what it is worth is known when the call runs.
 

@@ -9,6 +9,7 @@ from ..functions import Copy, Matmul, View
 from ..graph.body import seen_through
 from ..graph.node import Node, base
 from ..layout import Layout, dense_like, row_major
+from ..take import Put, Take
 from ..tensor import Tensor
 from .numbers import Symbol
 from .record import Input, Result
@@ -90,7 +91,7 @@ def laid_out(result: Node, inputs: Sequence[Captured]) -> Layout:
     """How a result would lie if the call ran by itself: elementwise like what it reads, all else in row-major order."""
     under = base(result)
     is_point_by_point = under.is_elementwise or any(x.shape == under.shape for x in under.inputs)
-    is_plain = not is_point_by_point or isinstance(under.function, Copy | Matmul)
+    is_plain = not is_point_by_point or isinstance(under.function, Copy | Matmul | Put | Take)
     if is_plain or all(x.spec.layout.is_contiguous for x in inputs):
         return row_major(result.shape)
     given = {x.node for x in inputs}

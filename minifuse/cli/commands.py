@@ -190,22 +190,48 @@ def race(
 
 @app.command()
 def train(
-    data: Annotated[str, typer.Argument(help="simple, diagonal, split, xor, circle, spiral, or digits.")] = "circle",
+    name: Annotated[
+        str | None,
+        typer.Argument(help="mlp, lenet, sentences, gpt; or simple, diagonal, split, xor, circle, spiral, moons, digits."),
+    ] = None,
     backend: Backend = None,
-    epochs: Annotated[int, typer.Option(min=1, help="How often each example is seen.")] = 100,
-    hidden: Annotated[int | None, typer.Option(min=1, help="Hidden values; 16 if left out.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="How often each example is seen.")] = None,
+    rate: Annotated[float | None, typer.Option(help="The learning rate.")] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="Examples a step.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of the data, the weights and the order; 0 if left out.")] = None,
+    fuse: Annotated[
+        bool | None, typer.Option("--fuse/--no-fuse", help="Whether a step is one fused function. Of the first four.")
+    ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option("--set", help="NAME=VALUE: an option of one of the first four, such as width=64.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The folder of the run; one below runs/ if left out.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder, where it was stopped.")] = None,
+    hidden: Annotated[int | None, typer.Option(min=1, help="Hidden values; of the others, as what follows.")] = None,
     activation: Annotated[str | None, typer.Option(help="ReLU or Tanh.")] = None,
     optimizer: Annotated[str | None, typer.Option(help='"SGD with momentum" or Adam.')] = None,
-    rate: Annotated[float | None, typer.Option(help="The learning rate; 0.1 if left out.")] = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="Examples a step; 32 if left out.")] = None,
     points: Annotated[int | None, typer.Option(min=8, help="Of a set of points; 120 if left out.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the data, the weights and the order.")] = None,
     json: Json = False,
 ) -> None:
-    """Train a small network on points of the plane, or on digits, and say what it has learned."""
+    """Train a model, and say what it has learned. The first four keep a folder, and go on after any interruption."""
+    from ..recipes import MODULES
+
+    common = {"backend": backend, "epochs": epochs, "rate": rate, "batch": batch, "seed": seed}
+    of_recipes = {"fuse": fuse, "set": option, "out": out, "resume": resume}
+    of_points = {"hidden": hidden, "activation": activation, "optimizer": optimizer, "points": points}
+    is_recipe = resume is not None or name in MODULES
+    foreign = next((key for key, value in (of_points if is_recipe else of_recipes).items() if value is not None), None)
+    if foreign:
+        known = "--set NAME=VALUE for the options of a recipe" if is_recipe else f"it is one of {', '.join(MODULES)}"
+        typer.echo(f"minifuse train: --{foreign} is not for {name or resume or 'circle'}; {known}", err=True)
+        raise typer.Exit(2)
+    if is_recipe:
+        from . import recipes
+
+        raise typer.Exit(recipes.run(recipes.Choice(name, {**common, "fuse": fuse}, option or (), out, resume), json))
     from .train import Choice, run
 
-    chosen = Choice(data, backend, epochs, hidden, activation, optimizer, rate, batch, points, seed)
+    chosen = Choice(name or "circle", backend, epochs or 100, hidden, activation, optimizer, rate, batch, points, seed)
     raise typer.Exit(run(chosen, json))
 
 

@@ -3,15 +3,12 @@
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..data.digits import LARGEST
 from ..errors import NotDoneYet
 from .engine import Engine
 from .overlay import Overlay, is_open
@@ -55,26 +52,12 @@ def is_written(student: Student, slot: str) -> bool:
 
 def digits(seed: int) -> tuple[Digits, Digits]:
     """Images (n, 1, 8, 8) and labels to learn from, and others that are kept aside, in an order of the seed."""
-    pixels, labels = all_digits()
-    order = np.random.default_rng(seed).permutation(len(labels))
-    images, kinds = 2 * pixels[order, None] - 1, labels[order].tolist()
-    return (images[UNSEEN:], kinds[UNSEEN:]), (images[:UNSEEN], kinds[:UNSEEN])
-
-
-@cache
-def all_digits() -> tuple[Array, Array]:
-    """Pixels (n, 8, 8), from 0 to 1, and labels (n,), as `minifuse.data.digits` gives them."""
-    spec = find_spec("sklearn")
-    places = spec.submodule_search_locations if spec else None
-    for place in places or ():
-        file = Path(place, "datasets", "data", "digits.csv.gz")
-        if file.is_file():  # to import scikit-learn for it would take a second
-            table = np.loadtxt(file, delimiter=",")
-            return table[:, :-1].reshape(-1, 8, 8) / LARGEST, table[:, -1].astype(np.int64)
     from ..data import digits as read
 
     pixels, labels = read(images=True)
-    return pixels.numpy().astype(np.float64), labels.numpy()
+    order = np.random.default_rng(seed).permutation(len(labels))
+    images, kinds = 2 * pixels.numpy()[order, None].astype(np.float64) - 1, labels.numpy()[order].tolist()
+    return (images[UNSEEN:], kinds[UNSEEN:]), (images[:UNSEEN], kinds[:UNSEEN])
 
 
 def share_right(engine: Engine, network: Any, data: Digits) -> float:

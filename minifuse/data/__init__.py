@@ -1,13 +1,44 @@
-"""Data to learn from: a set of real digits, and tensors split, shuffled and cut into batches by seed.
+"""Data to learn from: sets that are there without a download, files, text, and all of it in batches by seed.
 
-    x, y = mf.data.digits()
-    train, test = mf.data.split(x, y, fraction=0.8, seed=0, stratify=y)
-    for x, y in mf.data.Loader(*train, batch_size=64, seed=0): ...
+    x, y = mf.data.digits()                                             digits.py, bundled.py, plane.py: x and y by name
+    x = mf.data.read_idx("train-images-idx3-ubyte.gz", "float32")       files.py, tables.py: MNIST's idx, npz, CSV
+    text = mf.data.Text(mf.data.sonnets(), context=128)                 characters.py, words.py: text as numbers
+    train, test = mf.data.split(x, y, fraction=0.8, seed=0, stratify=y) parts.py
+    for x, y in mf.data.Loader(*train, batch_size=64, prefetch=2): ...  loader.py
 
-Stands on tensors; all of it is NumPy's work on the CPU. Not here: downloads, files, pictures, augmentation.
+Stands on tensors; all of it is NumPy's work on the CPU. Not here: downloads, pictures, several processes.
 """
 
+from .bundled import breast_cancer, diabetes, iris, linnerud, names, wine
+from .characters import Characters, Text, sonnets, windows
 from .digits import digits
-from .loader import Loader, split
+from .files import read_idx, read_npz
+from .loader import Loader
+from .parts import split, standardize
+from .plane import points
+from .tables import read_csv
+from .words import Words, sentences, split_words
 
-__all__ = ["Loader", "digits", "split"]
+__all__ = [
+    "Characters",
+    "Loader",
+    "Text",
+    "Words",
+    "breast_cancer",
+    "diabetes",
+    "digits",
+    "iris",
+    "linnerud",
+    "names",
+    "points",
+    "read_csv",
+    "read_idx",
+    "read_npz",
+    "sentences",
+    "sonnets",
+    "split",
+    "split_words",
+    "standardize",
+    "windows",
+    "wine",
+]

@@ -1,69 +1,26 @@
-"""Tensors of examples, split in two and cut into batches: at random, yet the same for the same seed."""
+"""Batches of examples: at random, yet the same for the same seed, prepared by a thread if wanted, and resumed anywhere.
 
-from collections.abc import Iterator
-from typing import Any
+What a batch holds follows from seed, epoch and position alone; whether a thread prepares it, and whether the walk was broken
+off and taken up again in another process, changes nothing. Examples lie in memory; not here: files, several processes.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing
+from queue import SimpleQueue
+from threading import Event, Semaphore, Thread
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ..backends.registry import backend_named
-from ..errors import DTypeError, ShapeError
+from ..errors import CheckpointError, DTypeError, ShapeError
 from ..tensor import Tensor
+from .parts import Indices, common_length, gather
 
-Indices = npt.NDArray[np.int64]
-
-
-def split(
-    *tensors: Tensor, fraction: float = 0.8, seed: int = 0, stratify: Tensor | None = None
-) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """Share out examples at random: each goes to one of two parts, with all that belongs to it.
-
-    Parameters
-    ----------
-    tensors : Tensor (N, ...)
-        One row an example; rows of the same index belong together.
-    fraction : float
-        The share of the first part; round(fraction * N) examples.
-    seed : int
-        The same seed gives the same parts.
-    stratify : Tensor (N,), optional
-        Classes of the examples: each is shared out by the same fraction, to within one example.
-
-    Returns
-    -------
-    first, second : tuple of Tensor
-        Copies, one for each of `tensors`, in random order.
-
-    Raises
-    ------
-    ShapeError
-        Lengths differ, or a part would be empty.
-
-    Examples
-    --------
-    >>> import minifuse as mf
-    >>> x = mf.arange(10)
-    >>> (x_train, y_train), (x_test, y_test) = mf.data.split(x, x * x, fraction=0.7, seed=0)
-    >>> len(x_train), len(x_test), bool((y_test == x_test * x_test).all())
-    (7, 3, True)
-    """
-    n = common_length("split", tensors)
-    first = round(fraction * n)
-    if not 0 < first < n:
-        raise ShapeError(f"split: fraction={fraction} of {n} examples leaves a part empty; expected both to have one")
-    order = np.random.default_rng(seed).permutation(n)
-    ranked = order
-    if stratify is not None:
-        common_length("split", (*tensors, stratify))
-        ranked = order[np.argsort(stratify.numpy()[order], kind="stable")]
-    # Along `ranked` the first part takes evenly spaced examples, `first` in all.
-    is_first = np.empty(n, np.bool_)
-    is_first[ranked] = np.diff(np.arange(n + 1) * first // n) == 1
-    if stratify is None:
-        is_first[order] = np.arange(n) < first
-    parts = order[is_first[order]], order[~is_first[order]]
-    one, other = (tuple(gather(x.numpy(), part, x) for x in tensors) for part in parts)
-    return one, other
+Arrays = tuple[npt.NDArray[Any], ...]
+Transform = Callable[..., Arrays]
+T = TypeVar("T")
 
 
 class Loader:
@@ -81,20 +38,34 @@ class Loader:
         The order of epoch e follows from (seed, e) alone.
     drop_last : bool
         Whether a last batch of fewer examples is left out.
+    prefetch : int
+        How many batches a thread prepares ahead of the loop; 0 for no thread.
+    transform : callable, optional
+        `transform(rng, x, y)` gets the arrays of a batch, which are copies and may be written to, and returns the arrays to
+        use instead, as a tuple: noise, flips, normalisation. Draw from `rng`, a numpy.random.Generator that follows from
+        seed, epoch and position. With a prefetch it runs in the thread.
+    backend : str, optional
+        Where batches go; if left out, to the backend of their tensor.
 
     Attributes
     ----------
     epoch : int
-        How often it was walked; set it to repeat an epoch, or to go on where training stopped.
+        How often it was walked; set it to repeat an epoch.
 
     Raises
     ------
     ShapeError
-        Lengths differ, or `batch_size` is not at least 1.
+        Lengths differ, `batch_size` is not at least 1, or `prefetch` is below 0.
 
     Notes
     -----
     A batch is copied, row by row, into memory of the pool: when the one before is let go, the next lies in its place.
+
+    Prefetching helps where the thread has something to do that lets go of Python's lock, as NumPy's copies and arithmetic
+    do, and a core to do it on. The thread ends with the walk, be it at its end, by `break`, or by an error. What goes wrong
+    in it is raised in the loop.
+
+    Walks side by side do not disturb each other; `state_dict` speaks of the one that gave the last batch.
 
     Examples
     --------
@@ -110,31 +81,71 @@ class Loader:
     """
 
     def __init__(
-        self, *tensors: Tensor, batch_size: int = 64, shuffle: bool = True, seed: int = 0, drop_last: bool = False
+        self,
+        *tensors: Tensor,
+        batch_size: int = 64,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+        prefetch: int = 0,
+        transform: Transform | None = None,
+        backend: str | None = None,
     ) -> None:
         if batch_size < 1:
             raise ShapeError(f"Loader: batch_size is {batch_size}, expected at least 1 example")
+        if prefetch < 0:
+            raise ShapeError(f"Loader: prefetch is {prefetch}, expected 0, for no thread, or a number of batches")
         self.length = common_length("Loader", tensors)
-        self.tensors, self.batch_size, self.shuffle, self.seed, self.drop_last = (
-            tensors,
-            batch_size,
-            shuffle,
-            seed,
-            drop_last,
-        )
+        self.tensors, self.batch_size, self.shuffle, self.seed = tensors, batch_size, shuffle, seed
+        self.drop_last, self.prefetch, self.transform = drop_last, prefetch, transform
+        self.backend = None if backend is None else backend_named(backend)
         self.epoch = 0
 
+    @property
+    def epoch(self) -> int:
+        """How often it was walked, which is the epoch that the next walk gives."""
+        return self._epoch
+
+    @epoch.setter
+    def epoch(self, epoch: int) -> None:
+        self._epoch = epoch
+        self._next = epoch, 0  # epoch and position of the batch to come
+
     def __len__(self) -> int:
-        """The number of batches."""
+        """The number of batches of an epoch."""
         whole, rest = divmod(self.length, self.batch_size)
         return whole + (rest > 0 and not self.drop_last)
 
-    def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
-        order, arrays = self.order(self.epoch), [x.numpy() for x in self.tensors]
-        self.epoch += 1
-        for k in range(len(self)):
+    def __iter__(self) -> Generator[tuple[Tensor, ...], None, None]:
+        epoch = self._epoch
+        begin = self._next[1] if self._next[0] == epoch else 0  # within the epoch only after load_state_dict
+        self._epoch, self._next = epoch + 1, (epoch, begin)
+        batches = self.batches(epoch, begin)
+        with closing(ahead(batches, self.prefetch) if self.prefetch else batches) as arrays:
+            for position, batch in enumerate(arrays, begin + 1):
+                self._next = epoch, position
+                yield self.placed(batch)
+        self._next = epoch + 1, 0
+
+    def batches(self, epoch: int, begin: int) -> Generator[Arrays, None, None]:
+        """The arrays of an epoch's batches, from one on."""
+        order, arrays = self.order(epoch), [x.numpy() for x in self.tensors]
+        for k in range(begin, len(self)):
             rows = order[k * self.batch_size : (k + 1) * self.batch_size]
-            yield tuple(gather(array, rows, x) for array, x in zip(arrays, self.tensors, strict=True))
+            batch = tuple(gather(array, rows) for array in arrays)
+            if self.transform is not None:
+                batch = self.transform(np.random.default_rng([self.seed, epoch, k + 1]), *batch)
+            yield batch
+
+    def placed(self, batch: Arrays) -> tuple[Tensor, ...]:
+        """The arrays of a batch as tensors where they are wanted."""
+        kinds = [type(array).__name__ for array in batch] if isinstance(batch, tuple) else type(batch).__name__
+        if kinds != ["ndarray"] * len(self.tensors):
+            got = f"a tuple of {', '.join(kinds)}" if isinstance(kinds, list) else kinds
+            raise DTypeError(f"Loader: transform returned {got}; expected a tuple of {len(self.tensors)} arrays")
+        return tuple(
+            Tensor.from_numpy(array, self.backend or x.spec.backend) for array, x in zip(batch, self.tensors, strict=True)
+        )
 
     def order(self, epoch: int) -> Indices:
         """The indices of all examples as they come in an epoch."""
@@ -142,24 +153,104 @@ class Loader:
             return np.arange(self.length)
         return np.random.default_rng([self.seed, epoch]).permutation(self.length)
 
+    def state_dict(self) -> dict[str, int]:
+        """Where the loader stands: what the next batch follows from, and what must be equal where it is loaded.
 
-def gather(array: npt.NDArray[Any], rows: Indices, like: Tensor) -> Tensor:
-    """Rows of an array as a tensor of the dtype and on the backend of another."""
-    backend = backend_named(like.backend)
-    if not backend.is_host:
-        return Tensor.from_numpy(array.take(rows, 0), backend)
-    result = Tensor.empty((len(rows), *array.shape[1:]), like.dtype, backend)
-    array.take(rows, 0, result.numpy(), "clip")  # all are in range, and "clip" needs no buffer in between
-    return result
+        Returns
+        -------
+        dict of str to int
+            seed; epoch and position of the batch to come; length, batch_size, shuffle, drop_last. JSON can keep it.
+
+        Examples
+        --------
+        >>> import minifuse as mf
+        >>> loader = mf.data.Loader(mf.arange(10), batch_size=2)
+        >>> for k, (batch,) in enumerate(loader):
+        ...     if k == 1:
+        ...         state = loader.state_dict()  # two batches are done
+        ...     if k == 2:
+        ...         print(batch.tolist())
+        [3, 5]
+        >>> other = mf.data.Loader(mf.arange(10), batch_size=2)
+        >>> other.load_state_dict(state)
+        >>> next(iter(other))[0].tolist()
+        [3, 5]
+        """
+        epoch, position = self._next
+        return {"seed": self.seed, "epoch": epoch, "position": position, **self.fixed()}
+
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        """Go on where another loader of the same examples stood: the next walk gives what was left of its epoch.
+
+        Parameters
+        ----------
+        state : mapping of str to int
+            What `state_dict` gave. The seed is taken over.
+
+        Raises
+        ------
+        CheckpointError
+            It is the state of a loader of more or fewer examples, of other batches, or none at all. Nothing is changed.
+        """
+        expected = {"seed", "epoch", "position", *self.fixed()}
+        if set(state) != expected:
+            raise CheckpointError(
+                f"Loader: got a state with {', '.join(map(str, state)) or 'nothing'}, expected {', '.join(sorted(expected))}"
+                "; pass what state_dict() gave"
+            )
+        for name, value in self.fixed().items():
+            if state[name] != value:
+                raise CheckpointError(
+                    f"Loader: the state has {name}={state[name]}, this loader {name}={value}; make it with the same settings"
+                )
+        seed, epoch, position = state["seed"], state["epoch"], state["position"]
+        if epoch < 0 or not 0 <= position <= len(self):
+            raise CheckpointError(f"Loader: the state is at batch {position} of epoch {epoch}, expected 0 to {len(self)}")
+        self.seed, self._epoch, self._next = seed, epoch, (epoch, position)
+
+    def fixed(self) -> dict[str, int]:
+        """What decides which examples make a batch, besides the seed."""
+        return {
+            "length": self.length,
+            "batch_size": self.batch_size,
+            "shuffle": int(self.shuffle),
+            "drop_last": int(self.drop_last),
+        }
 
 
-def common_length(name: str, tensors: tuple[Tensor, ...]) -> int:
-    """The number of examples, the same in all tensors."""
-    for x in tensors:
-        if not isinstance(x, Tensor):
-            raise DTypeError(f"{name}: expected tensors, got {type(x).__name__}; wrap it in mf.tensor or mf.from_numpy")
-    lengths = [x.shape[0] if x.shape else None for x in tensors]
-    if not lengths or None in lengths or len(set(lengths)) > 1:
-        shapes = ", ".join(str(x.shape) for x in tensors) or "none"
-        raise ShapeError(f"{name}: got tensors of shapes {shapes}, expected at least one, and the same first size in all")
-    return int(lengths[0] or 0)
+class Failed(NamedTuple):
+    """What went wrong in a thread, on its way to the loop."""
+
+    error: BaseException
+
+
+def ahead(items: Iterator[T], count: int) -> Generator[T, None, None]:
+    """The items of an iterator, of which a thread prepares up to `count` before they are asked for."""
+    ready: SimpleQueue[T | Failed | None] = SimpleQueue()
+    room, is_over = Semaphore(count), Event()
+
+    def prepare() -> None:
+        try:
+            room.acquire()
+            for item in items:
+                ready.put(item)
+                room.acquire()
+                if is_over.is_set():
+                    return
+        except BaseException as error:
+            ready.put(Failed(error))
+        else:
+            ready.put(None)
+
+    thread = Thread(target=prepare, name="minifuse loader", daemon=True)
+    thread.start()
+    try:
+        while (item := ready.get()) is not None:
+            if isinstance(item, Failed):
+                raise item.error
+            room.release()
+            yield item
+    finally:
+        is_over.set()
+        room.release()
+        thread.join()

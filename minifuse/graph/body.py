@@ -3,19 +3,21 @@
 A kernel holds elementwise functions, the folds of its own rows, or one matrix product. What it cannot hold it loads.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Sequence
 from typing import Any, NamedTuple
 
 from .. import kernels
 from ..dag import topological
-from ..dtypes import bool_
+from ..dtypes import bool_, int64
 from ..errors import ShapeError
-from ..functions import Embed, Fold, Insert, Matmul, Range, View
+from ..functions import Embed, Fold, Insert, Matmul, Output, Range, Same, View
 from ..kernels import Constant, Dot, Expression, Kernel, Load, Parameter, Position, ProductKernel, replace
 from ..layout import Layout, row_major
-from ..operators import Operator
+from ..operators import Operator, detach
+from ..take import At, Put, Take
 from .decisions import HELD, TAKEN
 from .node import Argument, Literal, Node, base
+from .picked import APART, FROM_MEMORY, NOT_IN_PRODUCT, as_at, outside, picked
 from .steps import NOWHERE, Place
 
 IN_TEXT = {"0", "1", "2", "0.0", "1.0", "2.0"}  # literals that stay in the source; others, sizes among them, are numbers
@@ -93,6 +95,8 @@ class Body:
         self.schedule, self.space, self.holds = schedule, space, holds
         self.kernel: int | None = None  # its number, where somebody asks what is decided
         self.inputs: dict[Place, int] = {}
+        self.raws: dict[Place, int] = {}  # what is picked from by index
+        self.takes: dict[Node, None] = {}  # what picks there
         self.numbers: dict[tuple[Any, Any], int] = {} if numbers is None else numbers
         self.inside: set[Node] = set()
         self.held: list[Node] = []  # folds
@@ -113,17 +117,38 @@ class Body:
                 found[node] = self.number(node)
             elif inputs:
                 function, xs = schedule.opened(node).function, [found[x] for x in inputs]
-                found[node] = function(*xs) if isinstance(function, Operator) else kernels.cast(xs[0], node.dtype)
+                if isinstance(function, At):
+                    found[node] = self.pick(node, xs, root if consumer is None else consumer)
+                else:
+                    found[node] = function(*xs) if isinstance(function, Operator) else kernels.cast(xs[0], node.dtype)
                 self.hold(node, max(self.sweeps.get(x, 0) for x in inputs))
             else:
                 found[node] = self.leaf(node, see, root if consumer is None else consumer)
         return found[root]
 
+    def pick(self, node: Node, indices: Sequence[Expression], consumer: Node) -> Expression:
+        """Elements of something that lies in memory, at an index along each of its dims."""
+        at, schedule = self.schedule.opened(node), self.schedule
+        x = without_marks(at.inputs[0], schedule.place)
+        under = base(x)
+        if not self.holds:
+            self.miss(base(node), consumer, NOT_IN_PRODUCT)
+        elif under not in schedule.place:
+            self.miss(under, base(node), FROM_MEMORY)
+        else:
+            schedule.refuse(under, base(node), "")
+            self.takes[base(node)] = None
+            raw = self.raws.setdefault(schedule.locate(x), len(self.raws))
+            dim, other = at.function.dim, Literal(kernels.constant(outside(x), x.dtype).text)
+            last = self.number(Node(Literal(str(x.shape[dim] - 1)), (), (), int64))
+            return picked(x, dim, indices, raw, last, self.number(Node(other, (), (), x.dtype)))
+        return kernels.constant(0, node.dtype)
+
     def hold(self, node: Node, sweeps: int) -> None:
         """Note that a node, and what it is a view of, is computed here."""
         self.sweeps[node] = sweeps
         if self.kernel is not None and (under := base(node)) not in self.inside:
-            self.schedule.record.note(TAKEN if under.is_elementwise else HELD, self.kernel, (under,))
+            self.schedule.note(TAKEN if under.is_pointwise else HELD, self, (under,))
         self.inside.add(node)
         while isinstance(node.function, View):
             (node,) = node.inputs
@@ -197,6 +222,10 @@ class Body:
             return "" if self.product is None or self.product is under else ONE
         if isinstance(under.function, Embed | Insert):
             return "what is put in a place needs memory around it"
+        if isinstance(under.function, Put):
+            return APART
+        if isinstance(under.function, Output):
+            return "the backend computes it as a whole"
         return "a reshape of what is computed cannot be a matter of strides"
 
     def number(self, node: Node) -> Expression:
@@ -216,6 +245,44 @@ def as_it_is(layout: Layout) -> Layout:
 def without_ones(shape: tuple[int, ...]) -> list[int]:
     """The sizes that mean something."""
     return [n for n in shape if n != 1]
+
+
+def opened(node: Node, place: Container[Node]) -> Node:
+    """A view of a value that lies nowhere, as that value of views; what has a `place` lies in memory.
+
+    What is picked by index is opened too: it is what lies at its indices.
+    """
+    views = []
+    x = node
+    while isinstance(x.function, View) and x not in place:
+        views.append(x)
+        (x,) = x.inputs
+    if not x.is_pointwise or x in place:
+        return node
+    if isinstance(x.function, Take):
+        x = as_at(x)
+    elif not views:
+        return node
+    for view in reversed(views):
+        if view.function.method == "reshape" and not is_split(x.shape, view.shape):
+            return node
+        whole = x.inputs[: len(x.inputs) - len(points_of(x))]
+        inputs = [i if i.is_number else view.function(i) for i in points_of(x)]
+        x = Node(x.function, (*whole, *inputs), view.shape, x.dtype)
+    return x
+
+
+def without_marks(node: Node, place: Container[Node]) -> Node:
+    """The same elements where they lie: without what tells values apart for gradients alone."""
+    if node in place or not (isinstance(node.function, View | Same) or node.function is detach):
+        return node
+    x = without_marks(node.inputs[0], place)
+    return node.function(x) if isinstance(node.function, View) else x
+
+
+def points_of(node: Node) -> tuple[Node, ...]:
+    """Of the inputs of what is computed point by point those that are needed at the same point: of an At, its indices."""
+    return node.inputs[1:] if isinstance(node.function, At) else node.inputs
 
 
 def is_split(old: tuple[int, ...], new: tuple[int, ...]) -> bool:

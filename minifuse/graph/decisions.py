@@ -49,7 +49,8 @@ class Record:
     def __init__(self) -> None:
         self.decisions: list[Decision] = []
         self.count = 0  # kernels that were begun
-        self.made: list[int] = []  # of these, the ones that are steps of the plan, in order
+        self.made: list[int] = []  # of these, the ones that are finished, in order
+        self.order: list[int] = []  # which step of the plan each of those became; empty where each is one
 
     def begin(self, nodes: Iterable[Node], over: str) -> int:
         """A kernel is begun; gives its number."""

@@ -4,7 +4,7 @@ from collections.abc import Collection, Container, Mapping, Sequence
 from types import MappingProxyType
 
 from ..dag import topological
-from ..functions import Embed, Fold, Matmul, View
+from ..functions import Embed, Fold, Matmul, Output, View
 from ..operators import Operator, detach
 from .node import Argument, Node, base, inputs_of, substitute
 
@@ -23,9 +23,24 @@ def differentiate(outputs: Sequence[Node], gradients: Sequence[Node], wanted: Se
         receive(node, g)
     for node in reversed(order):
         if node in received and node.inputs and node.function.vjp is not None:
-            for x, g in zip(node.inputs, node.function.vjp(received[node], node, *node.inputs), strict=True):
-                receive(x, g)
+            for x, part in zip(node.inputs, received_by_inputs(node, received[node]), strict=True):
+                receive(x, part)
     return [received.get(node) for node in wanted]
+
+
+def received_by_inputs(node: Node, g: Node) -> Sequence[Node | None]:
+    """What each input of a node receives when it receives g; of a function without a rule, by its definition."""
+    function, inputs = node.function, node.inputs
+    if not isinstance(function, Output):
+        found: Sequence[Node | None] = function.vjp(g, node, *inputs)
+        return found
+    ruled: Sequence[Node | None] | None = function.of.vjp(function.index, g, *inputs)
+    if ruled is not None:
+        return ruled
+    *places, arrives = [Node(Argument(k), (), x.shape, x.dtype) for k, x in enumerate((*inputs, g))]
+    derived = differentiate([function.of.body(*places)[function.index]], [arrives], places)
+    flowing = substitute([x for x in derived if x is not None], dict(zip([*places, arrives], [*inputs, g], strict=True)))
+    return [None if x is None else flowing.pop(0) for x in derived]
 
 
 def depending(order: Sequence[Node], wanted: Sequence[Node]) -> set[Node]:
@@ -123,8 +138,9 @@ class Backward:
 
     def _kept(self, forward: Sequence[Node], outputs: Sequence[Node], recompute: str, lost: set[Node]) -> set[Node]:
         in_memory = [base(y) for y in outputs]
-        in_memory += [base(x) for y in forward if isinstance(y.function, Matmul) for x in y.inputs]
+        in_memory += [base(x) for y in forward if isinstance(y.function, Matmul | Output) for x in y.inputs]
         dear = [x for x in forward if isinstance(x.function, Fold | Matmul | Embed)]
+        dear += [y for x in forward if isinstance(x.function, Output) for y in x.function.of.outputs(*x.inputs)]
         if recompute == "none":
             dear += [x for x in forward if isinstance(x.function, Operator)]
         once = [x for x in forward if base(x) is x and any(base(y) in lost for y in x.inputs)] if lost else []

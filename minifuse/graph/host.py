@@ -101,15 +101,13 @@ class HostProgram:
             return self.joined()
         steps, lines, allocated = self.schedule.steps, [], {NOWHERE, *range(self.count)}
         kept = {slot for slot, _ in self.places} | allocated
-        last_use = {slot: k for k, step in enumerate(steps) for slot, _ in step.outputs + step.inputs}
+        last_use = {slot: k for k, step in enumerate(steps) for slot, _ in step.places()}
         for k, step in enumerate(steps):
             for slot in [slot for slot, _ in step.outputs if slot not in allocated]:
                 lines.append(f"{self.memory[slot]} = allocate({binned(self.schedule.sizes[slot - self.count])})")
                 allocated.add(slot)
             lines.append(f"launch{k}({', '.join(self.values(step))})")
-            done = [
-                self.memory[slot] for slot in dict(step.outputs + step.inputs) if last_use[slot] == k and slot not in kept
-            ]
+            done = [self.memory[slot] for slot in dict(step.places()) if last_use[slot] == k and slot not in kept]
             lines += [f"del {', '.join(done)}"] * bool(done)
         return lines
 
@@ -126,7 +124,7 @@ class HostProgram:
         steps, lines, calls = self.schedule.steps, list[str](), list[str]()
         free, allocated = dict[int, list[str]](), {NOWHERE, *range(self.count)}
         kept = {slot for slot, _ in self.places} | allocated
-        last_use = {slot: k for k, step in enumerate(steps) for slot, _ in step.outputs + step.inputs}
+        last_use = {slot: k for k, step in enumerate(steps) for slot, _ in step.places()}
         for k, step in enumerate(steps):
             for slot in [slot for slot, _ in step.outputs if slot not in allocated]:
                 size = binned(self.schedule.sizes[slot - self.count])
@@ -134,7 +132,7 @@ class HostProgram:
                 lines.append(f"{self.memory[slot]} = {again.pop() if again else f'allocate({size})'}")
                 allocated.add(slot)
             calls.append(f"    {', '.join(self.values(step))},  # launch{k}")
-            for slot in dict(step.outputs + step.inputs):
+            for slot in dict(step.places()):
                 if last_use[slot] == k and slot not in kept:
                     free.setdefault(binned(self.schedule.sizes[slot - self.count]), []).append(self.memory[slot])
         return [*lines, "launches(", *calls, ")"]

@@ -15,10 +15,11 @@ from ..array import Array
 from ..dag import Interned, topological
 from ..dtypes import BY_PYTHON, DType, as_dtype, bool_, int64, weak
 from ..errors import FuseError, users_line
-from ..functions import Cast, Copy, Full, Function, Range, Same, View
+from ..functions import Cast, Copy, Defined, Full, Function, Range, Same, View
 from ..kernels import constant
 from ..layout import broadcast, row_major
 from ..operators import Operator
+from ..take import At, Take
 
 
 class Argument(metaclass=Interned):
@@ -57,6 +58,11 @@ class Node(Array, metaclass=Interned):
         """Whether each element comes from the same elements of the inputs."""
         return isinstance(self.function, Operator | Cast | Copy | Full | Same)
 
+    @property
+    def is_pointwise(self) -> bool:
+        """Whether a kernel computes it point by point: it is elementwise, or what is elementwise in its index."""
+        return self.is_elementwise or isinstance(self.function, Take | At)
+
     def apply(self, function: Any, *inputs: Any) -> Any:
         """A node that stands for the function; composites and Python functions are inlined."""
         nodes = tuple(lift(x) for x in inputs)
@@ -66,6 +72,8 @@ class Node(Array, metaclass=Interned):
             wanted = function.dtype if isinstance(function, Full) else None
             nodes = tuple(x if isinstance(x, Node) else literal(x, wanted) for x in nodes)
             return Node(function, nodes, *function.infer(*nodes))
+        if isinstance(function, Defined):
+            return function.outputs(*nodes)
         return function(*nodes)
 
     def through(self, view: View) -> "Node":

@@ -9,8 +9,10 @@ from .node import Node, inputs_of, substitute
 PIECE = 1 << 14  # elements of a long row that are folded in one go
 FEW = 64  # rows, which are cut earlier, since they are too few to keep threads busy
 MANY = 1 << 18  # elements from which on columns are folded in pieces
-PIECES = 16  # of a column, at least
-COLUMN_PIECE = 1 << 10  # elements of a column, at most: they are added one after the other
+PIECES = 16  # of a column, at least, where its longest dim has as many
+WIDE = 1 << 14  # pieces of all columns together that keep a GPU busy: fewer columns are cut in more
+SHORT = 64  # elements of a piece of a column, at least, if that is why it is cut in more
+COLUMN_PIECE = 1 << 10  # elements of a piece of a column, at most: they are added one after the other
 
 
 def in_pieces(outputs: list[Node]) -> list[Node]:
@@ -29,25 +31,29 @@ def pieces_of(fold: Node) -> Node:
     dims = [d for d in fold.function.dims if x.shape[d] > 1]
     row = x.size // max(fold.size, 1)
     is_few = row >= (4 if fold.size <= FEW else 16) * PIECE
-    is_columns = len(dims) == 1 and prod(x.shape[dims[0] + 1 :]) > 1 and fold.size > FEW and x.size >= MANY
+    is_columns = bool(dims) and prod(x.shape[dims[-1] + 1 :]) > 1 and fold.size > FEW and x.size >= MANY
     if is_few and len(dims) > 1:
         rest = pieces_of(Fold(operator, tuple(dims[1:]))(x))
         return pieces_of(Fold(operator, (dims[0],))(rest))
     if is_few:
-        return cut(fold, dims[0], PIECE)
-    if is_columns and x.shape[dims[0]] >= PIECES * PIECES:
-        return cut(fold, dims[0], min(x.shape[dims[0]] // PIECES, COLUMN_PIECE))
+        return cut(fold, dims, dims[0], PIECE)
+    if is_columns and row >= PIECES * PIECES:
+        dim = max(dims, key=x.shape.__getitem__)
+        pieces = max(PIECES, min(WIDE // fold.size, row // SHORT))
+        most = COLUMN_PIECE * x.shape[dim] // row
+        return cut(fold, dims, dim, max(min(x.shape[dim] // pieces, most), 1))
     return fold
 
 
-def cut(fold: Node, dim: int, length: int) -> Node:
-    """A fold along one dim as a fold of the results of pieces of a length."""
+def cut(fold: Node, dims: list[int], dim: int, length: int) -> Node:
+    """A fold along some dims as a fold of the results of pieces, which have a length along one of them."""
     (x,), operator = fold.inputs, fold.function.operator
     count = x.shape[dim] // length
     whole, rest = part(x, dim, 0, count * length), part(x, dim, count * length, x.shape[dim])
-    partial = Fold(operator, (dim + 1,))(View("split", (dim, count))(whole))
-    y: Node = Fold(operator, (dim, dim + 1))(partial).reshape(fold.shape)
-    return operator(y, Fold(operator, (dim,))(rest)) if rest.size else y
+    inside = tuple(d + (d >= dim) for d in dims)  # of what has one dim more: the pieces stand before what is in them
+    partial = Fold(operator, inside)(View("split", (dim, count))(whole))
+    y: Node = Fold(operator, tuple(sorted({dim, *inside})))(partial).reshape(fold.shape)
+    return operator(y, Fold(operator, tuple(dims))(rest)) if rest.size else y
 
 
 def part(x: Node, dim: int, start: int, stop: int) -> Node:

@@ -20,11 +20,14 @@ from ..functions import Composite, Full, Insert
 from ..layout import Layout
 from ..operators import add
 from ..storage import writes
+from .definitions import with_definitions
 from .differentiate import Backward
 from .host import HostProgram
 from .node import Argument, Node, Number, base, lifting, literal
 from .pieces import in_pieces
-from .schedule import Schedule, meet
+from .schedule import Schedule
+from .steps import meet
+from .together import joined
 from .words import header
 
 
@@ -128,7 +131,7 @@ def refuse_changes(specs: Sequence[Spec], targets: Sequence[Spec]) -> None:
         if spec.layout.overlaps_itself:
             raise OverlapError(
                 f"in-place write to shape {shape} with strides {strides}: several elements share one place, since "
-                "the tensor is expanded; write to a clone()"
+                "the tensor is expanded, or shows windows that overlap; write to a clone()"
             )
 
 
@@ -363,7 +366,7 @@ class Plan:
         saved = self.backward.saved if self.backward else []
         stores = [(target, *part) for target, node in self.program.stores for part in parts_of(node, target)]
         values = [node for _, node in self.program.stores]
-        nodes = in_pieces([*self.outputs, *saved, *[node for _, _, node in stores], *values])
+        nodes = in_pieces(with_definitions([*self.outputs, *saved, *[node for _, _, node in stores], *values], self.backend))
         end = self.count + len(saved)
         given, parts, values = nodes[:end], nodes[end : end + len(stores)], nodes[end + len(stores) :]
         schedule = Schedule(self.arguments, layouts, self.backend, [*given, *parts], given[self.count :])
@@ -390,6 +393,10 @@ class Plan:
         for (target, _), value in zip(self.program.stores, values, strict=True):
             schedule.place[value] = schedule.place[target]
         schedule.compute(late)
+        if self.backend.has_tables:
+            schedule.steps, order = joined(schedule.steps)
+            if schedule.record:
+                schedule.record.order = order
         places = [early[node] if node in early else schedule.locate(node) for node in given]
         specs = []
         for k, (node, (_, layout)) in enumerate(zip(given, places, strict=True)):

@@ -15,13 +15,15 @@ from .. import kernels
 from ..backends.base import Backend
 from ..dag import topological
 from ..errors import ShapeError
-from ..functions import Copy, Embed, Fold, Full, Insert, Matmul, View
-from ..kernels import Dot, Expression, Kernel, Load, ProductKernel
+from ..functions import Copy, Embed, Fold, Full, Insert, Matmul, Output, View
+from ..kernels import Dot, Expression, Kernel, Load, Part, ProductKernel
 from ..layout import Layout, dense_like, row_major
-from .body import ONE, POINTS, Body, Space, as_it_is, copy_of, is_split, shifted, without_unused
+from ..take import Put, Take
+from .body import ONE, POINTS, Body, Space, as_it_is, copy_of, opened, points_of, shifted, without_unused
 from .decisions import AGAIN, IN_PLACE, JOINED, MADE, REFUSED, TAKEN, Refusal, asked
 from .node import Node, base, inputs_of
-from .steps import Launch, Place, Product, Step
+from .picked import NOT_IN_PRODUCT, as_fold
+from .steps import NOWHERE, Launch, Place, Product, Step, Whole, meet, moved
 
 MOST_PARTS = 1000  # functions in one kernel: beyond that, a compiler takes longer than it gains
 NOT_VIEWED = "what its epilogue reads cannot be seen in the shape of the product"
@@ -53,6 +55,7 @@ class Schedule:
         self.steps: list[Step] = []
         self.apart: dict[Node, str] = {}  # products that are kernels of their own, and why
         self.refusals: dict[Refusal, None] = {}  # in order
+        self.spelt: dict[Node, Node | None] = {}  # nodes of our own making, and what they are for; None for their parts
         self.record = asked.record
         self.roots, self.saved = set(map(base, roots)), set(map(base, saved))
         self.users: dict[Node, set[Node]] = {}
@@ -81,13 +84,18 @@ class Schedule:
         """A kernel for some nodes, which holds nothing yet."""
         body = Body(self, space)
         if self.record:
-            body.kernel = self.record.begin(nodes, f"{'the rows of ' * bool(space.dims)}{space}")
+            body.kernel = self.record.begin(self.meant(nodes), f"{'the rows of ' * bool(space.dims)}{space}")
         return body
+
+    def meant(self, nodes: Iterable[Node]) -> list[Node]:
+        """Nodes of the graph: what those of our own making are for."""
+        found = (self.spelt.get(node, node) for node in nodes)
+        return list(dict.fromkeys(node for node in found if node is not None))
 
     def note(self, kind: str, body: Body, nodes: Iterable[Node], reason: str = "") -> None:
         """Write down what becomes of a kernel, if somebody asks."""
-        if self.record and body.kernel is not None:
-            self.record.note(kind, body.kernel, nodes, reason)
+        if self.record and body.kernel is not None and (known := self.meant(nodes)):
+            self.record.note(kind, body.kernel, known, reason)
 
     def add(self, step: Step, node: Node, reason: str) -> None:
         """A step that only puts a node somewhere."""
@@ -115,7 +123,7 @@ class Schedule:
         """Steps for several nodes: what others need first; those over one space that read a common array share a kernel."""
         groups: dict[tuple[Space, Node | None], list[Node]] = {}
         for node in map(base, nodes):
-            if node in self.place or isinstance(node.function, Matmul | Embed | Insert):
+            if node in self.place or isinstance(node.function, Matmul | Output | Embed | Insert | Put):
                 self.locate(node)
             else:
                 space = self.space(node)
@@ -176,9 +184,35 @@ class Schedule:
             self.multiply(node, body, [], {})
         elif isinstance(function, Embed | Insert):
             self.insert(node, function)
+        elif isinstance(function, Put):
+            self.put(node)
+        elif isinstance(function, Output):
+            self.whole(node, function)
         else:
             self.launch(self.space(node), [node])
         return self.place[node]
+
+    def put(self, node: Node) -> None:
+        """What adds up by index: as a fold, in a kernel that stores it, since it is all there only at the end."""
+        fold = as_fold(node)
+        chosen = fold.inputs[0]
+        is_here = chosen.inputs[0]
+        self.spelt |= {fold: node, chosen: None, is_here: None, **{base(x): None for x in is_here.inputs if x.is_pointwise}}
+        self.launch(self.space(fold), [fold])
+        self.place[node] = self.locate(fold.reshape(node.shape))
+
+    def whole(self, node: Node, function: Output) -> None:
+        """All outputs of a function that the backend knows as a whole."""
+        defined, inputs = function.of, [self.locate(x) for x in node.inputs]
+        inferred = defined.infer(*node.inputs)
+        outputs = [Node(Output(defined, k), node.inputs, *kind) for k, kind in enumerate(inferred)]
+        for x, like in zip(outputs, defined.lie_like, strict=True):
+            read = [] if like is None else [inputs[like][1]]
+            self.allocate(x, self.layouts.get(x, dense_like(read, x.shape)))
+        loads = tuple(Load(k, x.dtype) for k, x in enumerate(node.inputs))
+        kernel = Kernel(tuple(Part(repr(x.function), loads, x.dtype) for x in outputs), ())
+        step = Whole(defined, kernel, [self.place[x] for x in outputs], inputs)
+        self.add(step, node, "which the backend computes as a whole")
 
     def insert(self, node: Node, function: Embed | Insert) -> None:
         """What lies around a place, zeros or what was there, then what is put in it, which is computed there."""
@@ -191,7 +225,7 @@ class Schedule:
         part = slot, function.part(layout)
         if new.is_number:
             new = Full(part[1].shape, node.dtype)(new.to(node.dtype))
-        is_apart = base(new) in self.roots or isinstance(new.function, View | Matmul | Embed | Insert)
+        is_apart = base(new) in self.roots or isinstance(new.function, View | Matmul | Output | Embed | Insert | Put)
         if new in self.place or is_apart:
             self.add(Launch(copy_of(node), part[1].shape, (), [part], [self.locate(new)]), new, "put where it belongs")
         else:
@@ -213,24 +247,12 @@ class Schedule:
 
     def opened(self, node: Node) -> Node:
         """A view of a value that lies nowhere, as that value of views: views end at memory, and become strides."""
-        views = []
-        x = node
-        while isinstance(x.function, View) and x not in self.place:
-            views.append(x)
-            (x,) = x.inputs
-        if not views or not x.is_elementwise or x in self.place:
-            return node
-        for view in reversed(views):
-            if view.function.method == "reshape" and not is_split(x.shape, view.shape):
-                return node
-            inputs = tuple(i if i.is_number else view.function(i) for i in x.inputs)
-            x = Node(x.function, inputs, view.shape, x.dtype)
-        return x
+        return opened(node, self.place)
 
     def on_the_way(self, node: Node) -> tuple[Node, ...]:
         """What a kernel computes on the way to a node: the inputs of an elementwise function."""
         opened = self.opened(node)
-        return opened.inputs if opened.is_elementwise and opened not in self.place else ()
+        return points_of(opened) if opened.is_pointwise and opened not in self.place else ()
 
     def space(self, node: Node) -> Space:
         """The space of the kernel that computes a node: that of a fold which it can hold, or its own shape."""
@@ -249,6 +271,9 @@ class Schedule:
         nodes = [node for node in dict.fromkeys(nodes) if node not in self.place]
         if not nodes:
             return
+        if space.dims and all(self.space(node) != space for node in nodes):
+            self.compute(nodes)  # the rows of the space are folded by now: what is left runs over less
+            return
         self.shorten(nodes)
         body = self.begin(space, nodes)
         found = {node: body.expression(node, space.sees(node.shape)) for node in nodes}
@@ -256,6 +281,12 @@ class Schedule:
             self.note(AGAIN, body, dict.fromkeys(body.missing))
             self.compute(body.missing)
             self.launch(space, nodes)  # more lies in memory now: look again
+        elif body.product is not None and body.takes:
+            for node in body.takes:
+                self.refuse(node, nodes[0], NOT_IN_PRODUCT)
+            self.note(AGAIN, body, body.takes)
+            self.compute(body.takes)
+            self.launch(space, nodes)
         elif body.product is not None:
             self.multiply(body.product, body, nodes, found)
         elif needed := [x for x in body.held if self.is_needed_again(x, body, nodes)]:
@@ -267,7 +298,7 @@ class Schedule:
             outputs = [self.stored(node, body) for node in elements + rows]
             kernel = Kernel(tuple(found[node] for node in elements), tuple(found[node] for node in rows))
             numbers = [source for source, _ in body.numbers]
-            self.steps.append(Launch(kernel, space.shape, space.dims, outputs, list(body.inputs), numbers))
+            self.steps.append(Launch(kernel, space.shape, space.dims, outputs, list(body.inputs), numbers, list(body.raws)))
             self.note(MADE, body, elements + rows)
 
     def is_needed_again(self, fold: Node, body: Body, nodes: Iterable[Node]) -> bool:
@@ -280,9 +311,9 @@ class Schedule:
         if node in self.wanted:
             self.place[node] = self.wanted.pop(node)
         else:
-            is_plain = node.shape != body.space.shape or isinstance(node.function, Copy)
+            is_plain = node.shape != body.space.shape or isinstance(node.function, Copy | Take)
             is_plain = is_plain or (body.product is not None and node.shape != body.product.shape)
-            read = [layout for _, layout in body.inputs]
+            read = [layout for slot, layout in body.inputs if slot != NOWHERE]
             layout = row_major(node.shape) if is_plain else dense_like(read, node.shape)
             self.allocate(node, self.layouts.get(node, layout))
         slot, layout = self.place[node]
@@ -390,6 +421,7 @@ class Schedule:
             if seen in step.outputs and wanted[1].shape == step.shape:
                 reads = [n for n, place in enumerate(step.inputs) if meet(place, target)]
                 is_own = all(step.inputs[n] == wanted and step.may_replace(n) for n in reads)
+                is_own = is_own and not any(meet(place, target) for place in step.raws)  # read at any time
                 if is_own and self.rename(source, target, k):
                     if self.record:
                         argument = next(x for x, place in self.place.items() if place[0] == target[0])
@@ -397,7 +429,7 @@ class Schedule:
                     self.steps[k] = step.in_place(step.outputs.index(seen), wanted)
                     return
                 break
-            if any(meet(place, target) for place in [*step.inputs, *step.outputs]):
+            if any(meet(place, target) for place in step.places()):
                 break
         self.add(Launch(copy_of(node), node.shape, (), [target], [source]), node, "a copy to where an argument lies")
 
@@ -405,7 +437,7 @@ class Schedule:
         """Let what was to lie in a buffer lie in a target, from step `first` on, which makes it; False if it cannot."""
         if source[0] < self.first:  # it is what another argument becomes
             return False
-        later = [place for step in self.steps[first + 1 :] for place in [*step.inputs, *step.outputs]]
+        later = [place for step in self.steps[first + 1 :] for place in step.places()]
         known = {place: moved(place, source, target) for place in [*later, *self.place.values()]}
         if None in known.values():
             return False
@@ -413,24 +445,5 @@ class Schedule:
         for step in self.steps[first + 1 :]:
             step.outputs = [known[place] or place for place in step.outputs]
             step.inputs = [known[place] or place for place in step.inputs]
+            step.raws = [known[place] or place for place in step.raws]
         return True
-
-
-def moved(place: Place, source: Place, target: Place) -> Place | None:
-    """Where a place of a buffer comes to lie, if what lay there as `source` lies as `target`; None if it is no layout."""
-    slot, layout = place
-    if slot != source[0]:
-        return place
-    if source[1] is target[1].from_zero():
-        return target[0], Layout(layout.shape, layout.strides, layout.offset + target[1].offset)
-    try:
-        is_whole = layout is source[1].reshape(*layout.shape)
-        return (target[0], target[1].reshape(*layout.shape)) if is_whole else None
-    except ShapeError:
-        return None
-
-
-def meet(a: Place, b: Place) -> bool:
-    """Whether two places may share elements."""
-    (low, high), (start, stop) = a[1].span(), b[1].span()
-    return a[0] == b[0] and low < stop and start < high

@@ -1,7 +1,7 @@
-"""What a plan does, step by step: launches of kernels and matrix products, over places in the memory of one call.
+"""What a plan does, step by step: launches of kernels, matrix products, and what backends know as a whole.
 
-A place is (slot, layout): slots are the arguments of the call, then its buffers. Binding a step to a backend does all that
-follows from layouts, once.
+Steps work on places in the memory of one call. A place is (slot, layout): slots are the arguments of the call, then its
+buffers. Binding a step to a backend does all that follows from layouts, once.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,6 +13,7 @@ from typing import Any
 from ..backends.base import Backend
 from ..dtypes import DType
 from ..errors import ShapeError
+from ..functions import Defined
 from ..kernels import Expression, Kernel, Load, Old, ProductKernel, replace
 from ..layout import Layout
 
@@ -22,7 +23,7 @@ NOWHERE = -1  # the slot of what has a layout and no memory: positions
 
 @dataclass
 class Launch:
-    """One kernel: its space, its folded dims, the places of its operands, and its numbers."""
+    """One kernel: its space, its folded dims, the places of its operands, its numbers, and what it reads by index."""
 
     kernel: Kernel
     shape: tuple[int, ...]
@@ -30,22 +31,32 @@ class Launch:
     outputs: list[Place]
     inputs: list[Place]
     numbers: list[Any] = field(default_factory=list)  # slots of arguments, or literals as text
+    raws: list[Place] = field(default_factory=list)  # whole, in layouts of their own
+
+    def places(self) -> list[Place]:
+        """All that it stores and reads, in the order of its addresses."""
+        return [*self.outputs, *self.inputs, *self.raws]
 
     def layouts(self) -> tuple[list[Layout], list[Layout]]:
         """Layouts of outputs and of inputs, each from its own first element."""
         return [layout.from_zero() for _, layout in self.outputs], [layout.from_zero() for _, layout in self.inputs]
 
+    def operand_layouts(self) -> list[list[Layout]]:
+        """Those of outputs and of inputs, and, where there are some, of what is read by index."""
+        return [*self.layouts(), *[[layout.from_zero() for _, layout in self.raws]] * bool(self.raws)]
+
     def bind(self, backend: Backend) -> Any:
         """A function of addresses and numbers."""
-        return backend.bind(self.kernel, self.shape, self.dims, *self.layouts())
+        return backend.bind(self.kernel, self.shape, self.dims, *self.operand_layouts())
 
     def operands(self) -> list[tuple[int, int]]:
         """(slot, offset in bytes) of each address that the bound function takes; of positions (NOWHERE, the first one)."""
-        return offsets(self.outputs + self.inputs, [*self.kernel.outputs, *self.kernel.each(Load)])
+        dtypes = [e.dtype for e in (*self.kernel.outputs, *self.kernel.each(Load))]
+        return offsets(self.places(), [*dtypes, *self.kernel.raws()])
 
     def source(self, backend: Backend) -> str:
         """The text that runs."""
-        return backend.source(self.kernel, self.shape, self.dims, *self.layouts())
+        return backend.source(self.kernel, self.shape, self.dims, *self.operand_layouts())
 
     def sees(self, place: Place) -> Place:
         """A place as an output of this launch: of one value a row, repeated along the row."""
@@ -67,16 +78,38 @@ class Launch:
         """The same launch, with one output stored where it is read: loads of that place become what was there before."""
         outputs = [target if k == output else place for k, place in enumerate(self.outputs)]
         if self.dims:  # a value of the row is stored last of all
-            return Launch(self.kernel, self.shape, self.dims, outputs, self.inputs, self.numbers)
+            return Launch(self.kernel, self.shape, self.dims, outputs, self.inputs, self.numbers, self.raws)
         moved, inputs = in_place(self.inputs, target, output)
         elements = tuple(replace(e, Load, moved) for e in self.kernel.elements)
         kernel = Kernel(elements, self.kernel.rows)
-        return Launch(kernel, self.shape, self.dims, outputs, inputs, self.numbers)
+        return Launch(kernel, self.shape, self.dims, outputs, inputs, self.numbers, self.raws)
 
 
-def offsets(places: Sequence[Place], operands: Sequence[Expression]) -> list[tuple[int, int]]:
+def moved(place: Place, source: Place, target: Place) -> Place | None:
+    """Where a place of a buffer comes to lie, if what lay there as `source` lies as `target`; None if it is no layout."""
+    slot, layout = place
+    if slot != source[0]:
+        return place
+    if source[1] is target[1].from_zero():
+        return target[0], Layout(layout.shape, layout.strides, layout.offset + target[1].offset)
+    try:
+        is_whole = layout is source[1].reshape(*layout.shape)
+        return (target[0], target[1].reshape(*layout.shape)) if is_whole else None
+    except ShapeError:
+        return None
+
+
+def meet(a: Place, b: Place) -> bool:
+    """Whether two places may share elements."""
+    if a[0] != b[0]:
+        return False
+    (low, high), (start, stop) = a[1].span(), b[1].span()
+    return low < stop and start < high
+
+
+def offsets(places: Sequence[Place], dtypes: Sequence[DType]) -> list[tuple[int, int]]:
     """(slot, how far from its begin) of each place: in bytes, and of positions in elements."""
-    sizes = [1 if slot == NOWHERE else e.dtype.itemsize for (slot, _), e in zip(places, operands, strict=True)]
+    sizes = [1 if slot == NOWHERE else dtype.itemsize for (slot, _), dtype in zip(places, dtypes, strict=True)]
     return [(slot, layout.offset * size) for (slot, layout), size in zip(places, sizes, strict=True)]
 
 
@@ -99,6 +132,11 @@ class Product:
     outputs: list[Place]
     inputs: list[Place]
     numbers: list[Any] = field(default_factory=list)
+    raws: list[Place] = field(default_factory=list)  # none: a product reads nothing by index
+
+    def places(self) -> list[Place]:
+        """All that it stores and reads, in the order of its addresses."""
+        return [*self.outputs, *self.inputs]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -124,7 +162,7 @@ class Product:
     def operands(self) -> list[tuple[int, int]]:
         """(slot, offset in bytes) of each address."""
         a, b, epilogue = self.kernel.loads()
-        return offsets(self.outputs + self.inputs, [*self.kernel.elements, *a, *b, *epilogue])
+        return offsets(self.places(), [e.dtype for e in (*self.kernel.elements, *a, *b, *epilogue)])
 
     def source(self, backend: Backend) -> str:
         """The text that runs, or what runs, in words."""
@@ -152,4 +190,54 @@ class Product:
         return Product(ProductKernel(a, b, elements), outputs, inputs, self.numbers)
 
 
-Step = Launch | Product
+@dataclass
+class Whole:
+    """One function that the backend computes as a whole: places of its outputs, and of its inputs."""
+
+    function: Defined
+    kernel: Kernel  # as those see it who read what is computed
+    outputs: list[Place]
+    inputs: list[Place]
+    numbers: list[Any] = field(default_factory=list)  # none: parameters belong to the function
+    raws: list[Place] = field(default_factory=list)  # none
+
+    def places(self) -> list[Place]:
+        """All that it stores and reads, in the order of its addresses."""
+        return [*self.outputs, *self.inputs]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the first output."""
+        return self.outputs[0][1].shape
+
+    def layouts(self) -> tuple[list[Layout], list[Layout]]:
+        """Layouts of outputs and of inputs, each from its own first element."""
+        return [layout.from_zero() for _, layout in self.outputs], [layout.from_zero() for _, layout in self.inputs]
+
+    def bind(self, backend: Backend) -> Any:
+        """A function of addresses."""
+        return backend.bind_defined(self.function, *self.layouts())
+
+    def operands(self) -> list[tuple[int, int]]:
+        """(slot, offset in bytes) of each address."""
+        return offsets(self.places(), [e.dtype for e in (*self.kernel.outputs, *self.kernel.each(Load))])
+
+    def source(self, backend: Backend) -> str:
+        """The text that runs, or what runs, in words."""
+        return backend.defined_source(self.function, *self.layouts())
+
+    def sees(self, place: Place) -> Place:
+        """A place as an output of this function: as it is."""
+        return place
+
+    def may_replace(self, k: int) -> bool:
+        """Whether input k is read just where an output may be stored: never."""
+        return False
+
+    def in_place(self, output: int, target: Place) -> "Whole":
+        """The same function, with one output stored where nothing is read."""
+        outputs = [target if k == output else place for k, place in enumerate(self.outputs)]
+        return Whole(self.function, self.kernel, outputs, self.inputs)
+
+
+Step = Launch | Product | Whole

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from ..backends.base import Backend
 from ..dtypes import DType
-from ..kernels import Kernel, Load, Old
+from ..kernels import Access, Expression, Fold, Kernel, Load, Old
 from ..layout import Layout
-from .steps import NOWHERE, Launch, Product, Step
+from .steps import NOWHERE, Launch, Product, Step, Whole
 
 COUNTED = 1 << 22  # positions that are counted one by one; above, strides that interleave give an upper bound
 
@@ -59,6 +59,9 @@ def traffic(step: Step, backend: Backend, same: Mapping[int, int] | None = None)
         launches, scratch = backend.product_cost(step.kernel, *step.layouts())
         size, depth = prod(step.shape), step.inputs[0][1].shape[-1]
         flops = 2 * size * depth
+    elif isinstance(step, Whole):
+        loads, old, scratch = step.kernel.each(Load), list[Old](), 0
+        launches, flops = backend.defined_cost(step.function, *step.layouts())
     else:
         loads, old = step.kernel.each(Load), step.kernel.each(Old)
         launches, scratch, flops = backend.count_launches(step.kernel, step.shape, step.dims), 0, 0
@@ -66,8 +69,33 @@ def traffic(step: Step, backend: Backend, same: Mapping[int, int] | None = None)
     places = zip(step.inputs, [e.dtype for e in loads], strict=True)
     reads = [Operand(*place, dtype, nbytes_of(place[1], dtype)) for place, dtype in places if place[0] != NOWHERE]
     reads += [writes[e.index] for e in old]
-    reads = [] if is_idle else reads
-    return Traffic(reads, writes, together(reads, same) + together(writes, same) + 2 * scratch, scratch, launches, flops)
+    picked = picked_by(step)
+    if is_idle:
+        reads, picked = [], []
+    whole = [x._replace(nbytes=nbytes_of(x.layout, x.dtype)) for x in picked]
+    read = min(together(reads, same) + sum(x.nbytes for x in picked), together([*reads, *whole], same))
+    nbytes = read + together(writes, same) + 2 * scratch
+    return Traffic([*reads, *picked], writes, nbytes, scratch, launches, flops)
+
+
+def picked_by(step: Step) -> list[Operand]:
+    """What a step reads by index: of each array as many elements as there are points that pick one, and at most all."""
+    if not isinstance(step, Launch):
+        return []
+    along: dict[Expression, set[int]] = {}  # the dims along which a value varies
+    counts = [0] * len(step.raws)
+    for e in step.kernel.expressions():
+        along[e] = {d for x in e.inputs for d in along[x]} - {d for d in step.dims if isinstance(e, Fold)}
+        if isinstance(e, Load):
+            along[e] = {d for d, s in enumerate(step.inputs[e.index][1].strides) if s}
+        elif isinstance(e, Old):
+            along[e] = set(range(len(step.shape)))
+        elif isinstance(e, Access):
+            counts[e.index] += prod(step.shape[d] for d in along[e])
+    found = []
+    for (slot, layout), dtype, count in zip(step.raws, step.kernel.raws(), counts, strict=True):
+        found.append(Operand(slot, layout, dtype, min(count * dtype.itemsize, nbytes_of(layout, dtype))))
+    return found
 
 
 def stored(step: Step, k: int, layout: Layout) -> Layout:

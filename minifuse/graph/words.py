@@ -9,11 +9,29 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import functions
+from ..dag import topological
 from ..functions import Cast, Matmul, View
-from ..kernels import Access, Apply, Constant, Dot, Expression, Fold, Kernel, Load, Nest, Old, Parameter, stride_class
+from ..kernels import (
+    Access,
+    Apply,
+    Constant,
+    Dot,
+    Expression,
+    Fold,
+    Load,
+    Nest,
+    Old,
+    Parameter,
+    Part,
+    stride_class,
+    stride_classes,
+)
 from ..operators import Operator
+from ..take import Put, Take
 from .node import Literal, Node
-from .steps import NOWHERE, Launch, Place, Product, Step
+from .picked import picked_from
+from .steps import NOWHERE, Launch, Place, Product, Step, Whole
+from .together import Together
 
 FOLDS = {"add": "sum", "mul": "prod", "maximum": "max", "minimum": "min", "or_": "any", "and_": "all"}
 STRENGTH = {"==": 1, "!=": 1, "<": 1, ">": 1, "<=": 1, ">=": 1, "|": 2, "&": 3, "+": 4, "-": 4, "*": 5, "/": 5, "@": 5}
@@ -36,14 +54,14 @@ class Formula:
         self.shared: dict[str, str] = {}
         roots = list(step.kernel.outputs)
         factors = [step.kernel.a, step.kernel.b] if isinstance(step, Product) else []
-        order = Kernel((*factors, *roots), ()).expressions()
-        self.uses = Counter(roots) + Counter(x for e in order for x in e.inputs)
+        order = topological([*factors, *roots], parts_of)
+        self.uses = Counter(roots) + Counter(x for e in order for x in parts_of(e))
         self.dot = joined("@", *[self.part(e) for e in factors]) if factors else ("", 0)
         self.stored = [self.part(e)[0] for e in roots]
 
     def part(self, root: Expression) -> Text:
         """An expression, after those that it is made of."""
-        for e in Kernel((root,), ()).expressions():
+        for e in topological([root], parts_of):
             if e not in self.known:
                 self.known[e] = self.named(e, self.text(e))
         return self.known[root]
@@ -58,6 +76,8 @@ class Formula:
 
     def text(self, e: Expression) -> Text:
         """An expression whose inputs are known."""
+        if (found := picked_from(e)) is not None:
+            return self.element(*found)
         xs = [self.known[x] for x in e.inputs]
         if isinstance(e, Load | Old):
             return (self.outputs if isinstance(e, Old) else self.inputs)[e.index], ATOM
@@ -68,8 +88,10 @@ class Formula:
             return number(e.text), ATOM
         if isinstance(e, Dot):
             return self.dot
+        if isinstance(e, Part):
+            return f"{e.name}({', '.join(x for x, _ in xs)})", ATOM
         if isinstance(e, Access):
-            return f"raw{e.index}[{', '.join(x for x, _ in xs)}]", ATOM
+            return self.element(e, e.inputs)
         assert isinstance(e, Apply | Fold)
         if isinstance(e, Fold):
             return f"{FOLDS.get(e.operator.name, e.operator.name)}({xs[0][0]})", ATOM
@@ -77,9 +99,19 @@ class Formula:
             return applied(e.dtype.name, None, xs)
         return applied(e.operator.name, e.operator.symbol, xs)
 
+    def element(self, e: Access, indices: Sequence[Expression]) -> Text:
+        """An element that is picked by index. That an index outside is held inside goes without saying."""
+        return f"{self.names[self.step.raws[e.index][0]]}[{', '.join(self.known[x][0] for x in indices)}]", ATOM
+
     def __str__(self) -> str:
         shared = "; ".join(f"{name} = {text}" for name, text in self.shared.items())
         return ", ".join(self.stored) + f" where {shared}" * bool(shared)
+
+
+def parts_of(e: Expression) -> tuple[Expression, ...]:
+    """What the text of an expression is made of."""
+    found = picked_from(e)
+    return e.inputs if found is None else found[1]
 
 
 def operand_names(step: Step, names: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -129,6 +161,8 @@ def number(text: str) -> str:
 
 def formula(step: Step, names: Sequence[str]) -> str:
     """What a step computes. `names` are those of the slots in the memory of the call."""
+    if isinstance(step, Together):
+        return f"{Formula(step.parts[0], names)}; and {len(step.parts) - 1} more like it"
     return str(Formula(step, names))
 
 
@@ -147,11 +181,30 @@ def form(step: Step) -> str:
         parts = [*["prologue"] * (not (isinstance(step.kernel.a, Load) and isinstance(step.kernel.b, Load)))]
         parts += ["epilogue"] * (step.kernel.elements != (Dot(step.dtype),))
         return f"product {' @ '.join(map(str, shapes))}{' with ' * bool(parts)}{' and '.join(parts)}"
+    if isinstance(step, Whole):
+        return f"{step.function.names[0]} of {', '.join(str(layout.shape) for _, layout in step.inputs)}"
+    if isinstance(step, Together):
+        return f"pointwise over {' and '.join(counted_shapes(step))}"
     if not step.dims:
         return f"pointwise over {step.shape}"
     if all(n == 1 or d in step.dims for d, n in enumerate(step.shape)):
         return f"all of {step.shape} as one row"
     return f"rows of {step.shape} along dim{'s' * (len(step.dims) > 1)} {', '.join(map(str, step.dims))}"
+
+
+def counted_shapes(step: Together) -> list[str]:
+    """The shapes of a launch over several arrays, each with how often it is there.
+
+    Examples
+    --------
+    >>> from ..kernels import Kernel
+    >>> from .together import together
+    >>> parts = [Launch(Kernel((), ()), shape, (), [], []) for shape in ((4, 5), (3,), (4, 5))]
+    >>> counted_shapes(together(parts))
+    ['2 x (4, 5)', '(3,)']
+    """
+    counts = Counter(part.shape for part in step.parts)
+    return [f"{n} x {shape}" if n > 1 else str(shape) for shape, n in counts.items()]
 
 
 def classes(step: Step) -> list[str]:
@@ -164,9 +217,15 @@ def classes(step: Step) -> list[str]:
 
 def header(title: str, step: Step, names: Sequence[str]) -> str:
     """The comment above the text of a kernel: what it computes, and what stands behind the names in it."""
+    if isinstance(step, Together):
+        rest = [name for part in step.parts[1:] for known in operand_names(part, names) for name in known]
+        first, after = header(title, step.parts[0], names), f"then the same of {', '.join(rest)}: {form(step)}"
+        return first + "".join(f"# {line}\n" for line in wrapped(after, 118))
     operands = [f"out{k}" for k in range(len(step.outputs))] + [f"in{k}" for k in range(len(step.inputs))]
     known = [name for part in operand_names(step, names) for name in part]
     behind = [f"{name} = {x} [{c}]" for name, x, c in zip(operands, known, classes(step), strict=True)]
+    picked = zip(step.raws, stride_classes(layout for _, layout in step.raws), strict=True)
+    behind += [f"raw{k} = {names[slot]} [{c}]" for k, ((slot, _), c) in enumerate(picked)]
     behind += [f"p{k} = {x if isinstance(x, str) else names[x]}" for k, x in enumerate(step.numbers)]
     lines = [f"{title}: {formula(step, names)}", f"{form(step)}; {', '.join(behind)}"]
     return "".join(f"# {line}\n" for text in lines for line in wrapped(text, 118))
@@ -201,8 +260,12 @@ def operation(node: Node, text_of: Callable[[Node], str]) -> str:
     if isinstance(function, functions.Fold):
         dims = ", ".join(map(str, function.dims))
         return f"{FOLDS.get(function.operator.name, function.operator.name)}({xs[0][0]}, dim={dims})"
+    if isinstance(function, Take | Put):
+        return f"{type(function).__name__.lower()}({xs[0][0]}, {xs[1][0]}, dim={function.dim})"
     if isinstance(function, View):
         return f"{function.method}({xs[0][0]}, {', '.join(map(seen, function.parameters))})"
+    if isinstance(function, functions.Output):
+        return f"{function}({', '.join(x for x, _ in xs)})"
     name = function.dtype.name if isinstance(function, Cast) else type(function).__name__.lower()
     return f"{name}({', '.join(x for x, _ in xs)})"
 

@@ -3,25 +3,147 @@
     model = mf.nn.Sequential(mf.nn.Linear(64, 128), mf.nn.ReLU(), mf.nn.Linear(128, 10))
     loss = mf.nn.cross_entropy(model(x), y)
 
+By topic; what is computed without state is a function too:
+
+    what holds         Module, Parameter, Buffer; Sequential, ModuleList, ModuleDict
+    layers             Linear, Flatten, Embedding, Dropout
+    images and rows    Conv1d, Conv2d, MaxPool1d, MaxPool2d, AvgPool1d, AvgPool2d, AdaptiveAvgPool1d, AdaptiveAvgPool2d
+    sequences          MultiheadAttention
+    normalization      BatchNorm1d, BatchNorm2d, LayerNorm
+    activations        ReLU, LeakyReLU, ELU, GELU, SiLU, Softplus, Sigmoid, Tanh, Softmax, LogSoftmax
+    losses of choices  CrossEntropyLoss, NLLLoss, BCEWithLogitsLoss
+    between numbers    MSELoss, L1Loss, HuberLoss, SmoothL1Loss
+    besides            init, first values; functional, all functions; summary, what a model is made of
+
 Stands on tensors; knows no optimizer and no data.
 """
 
-from .layers import GELU, Flatten, Linear, ReLU, Sequential, Sigmoid, Tanh
-from .losses import CrossEntropyLoss, MSELoss, cross_entropy, mse_loss
-from .module import Module, Parameter
+from ..operators import relu, sigmoid, tanh
+from . import functional, init
+from .activations import (
+    ELU,
+    GELU,
+    LeakyReLU,
+    LogSoftmax,
+    ReLU,
+    Sigmoid,
+    SiLU,
+    Softmax,
+    Softplus,
+    Tanh,
+    elu,
+    gelu,
+    leaky_relu,
+    log_softmax,
+    silu,
+    softmax,
+    softplus,
+)
+from .attention import MultiheadAttention, scaled_dot_product_attention
+from .containers import ModuleDict, ModuleList, Sequential
+from .convolution import Conv1d, Conv2d, conv1d, conv2d
+from .dropout import Dropout, dropout
+from .embedding import Embedding, embedding
+from .layers import Flatten, Linear, linear
+from .losses import (
+    BCEWithLogitsLoss,
+    CrossEntropyLoss,
+    NLLLoss,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    nll_loss,
+)
+from .module import Buffer, Module, Parameter
+from .normalization import BatchNorm1d, BatchNorm2d, LayerNorm, batch_norm, layer_norm
+from .pooling import (
+    AdaptiveAvgPool1d,
+    AdaptiveAvgPool2d,
+    AvgPool1d,
+    AvgPool2d,
+    MaxPool1d,
+    MaxPool2d,
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    avg_pool1d,
+    avg_pool2d,
+    max_pool1d,
+    max_pool2d,
+)
+from .regression import HuberLoss, L1Loss, MSELoss, SmoothL1Loss, huber_loss, l1_loss, mse_loss, smooth_l1_loss
+from .summary import summary
 
 __all__ = [
+    "ELU",
     "GELU",
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d",
+    "AvgPool1d",
+    "AvgPool2d",
+    "BCEWithLogitsLoss",
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "Buffer",
+    "Conv1d",
+    "Conv2d",
     "CrossEntropyLoss",
+    "Dropout",
+    "Embedding",
     "Flatten",
+    "HuberLoss",
+    "L1Loss",
+    "LayerNorm",
+    "LeakyReLU",
     "Linear",
+    "LogSoftmax",
     "MSELoss",
+    "MaxPool1d",
+    "MaxPool2d",
     "Module",
+    "ModuleDict",
+    "ModuleList",
+    "MultiheadAttention",
+    "NLLLoss",
     "Parameter",
     "ReLU",
     "Sequential",
+    "SiLU",
     "Sigmoid",
+    "SmoothL1Loss",
+    "Softmax",
+    "Softplus",
     "Tanh",
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "batch_norm",
+    "binary_cross_entropy_with_logits",
+    "conv1d",
+    "conv2d",
     "cross_entropy",
+    "dropout",
+    "elu",
+    "embedding",
+    "functional",
+    "gelu",
+    "huber_loss",
+    "init",
+    "l1_loss",
+    "layer_norm",
+    "leaky_relu",
+    "linear",
+    "log_softmax",
+    "max_pool1d",
+    "max_pool2d",
     "mse_loss",
+    "nll_loss",
+    "relu",
+    "scaled_dot_product_attention",
+    "sigmoid",
+    "silu",
+    "smooth_l1_loss",
+    "softmax",
+    "softplus",
+    "summary",
+    "tanh",
 ]

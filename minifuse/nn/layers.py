@@ -1,10 +1,9 @@
-"""Layers: modules that compute one thing, and a row of them.
+"""Linear and Flatten; and `apply`, by which every layer of this package is one captured call, forward and backward.
 
-A layer with parameters is one captured call, forward and backward. First values come from the generator of `mf.manual_seed`.
+First values come from the generator of `mf.manual_seed`.
 """
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 from ..array import Array
@@ -12,7 +11,6 @@ from ..creation import DTypeLike, generator, tensor
 from ..dtypes import float32
 from ..errors import DTypeError, ShapeError
 from ..functions import Matmul
-from ..operators import gelu, relu, sigmoid, tanh
 from .module import Module, Parameter
 
 
@@ -79,7 +77,7 @@ class Linear(Module):
 
     def forward(self, x: Any) -> Any:
         """(..., in_features) -> (..., out_features)."""
-        return apply(linear, x, self.weight) if self.bias is None else apply(linear, x, self.weight, self.bias)
+        return apply(_linear, x, self.weight) if self.bias is None else apply(_linear, x, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         """The sizes."""
@@ -97,15 +95,47 @@ class ProductByTransposed(Matmul):
 
 
 def linear(x: Any, weight: Any, bias: Any = None) -> Any:
-    """(..., K), (N, K), (N,) -> (..., N), as one captured call."""
+    """x @ weight.T + bias: each output is a weighted sum of all inputs.
+
+    Parameters
+    ----------
+    x : Tensor of floats (..., K)
+    weight : Tensor (N, K)
+    bias : Tensor (N,), optional
+
+    Returns
+    -------
+    Tensor (..., N)
+
+    Raises
+    ------
+    ShapeError
+        The shapes do not fit together.
+    DTypeError
+        Element types differ: nothing is converted silently.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.nn.linear(mf.tensor([1.0, 2.0]), mf.tensor([[1.0, 10.0], [0.0, 1.0], [1.0, 1.0]]), mf.tensor([0.0, 0.0, 5.0]))
+    tensor([21.,  2.,  8.])
+    """
+    return apply(_linear, x, weight) if bias is None else apply(_linear, x, weight, bias)
+
+
+def _linear(x: Any, weight: Any, bias: Any = None) -> Any:
+    if weight.ndim != 2 or (bias is not None and bias.shape != weight.shape[:1]):
+        shapes = f"weight of shape {weight.shape}" + ("" if bias is None else f" and bias of shape {bias.shape}")
+        raise ShapeError(f"Linear: got {shapes}, expected (out_features, in_features) and (out_features,)")
     n, k = weight.shape
     if not x.shape or x.shape[-1] != k:
         raise ShapeError(f"Linear: got x of shape {x.shape}, expected (..., {k}): the last dim must be in_features={k}")
-    if x.dtype is not weight.dtype:
-        raise DTypeError(
-            f"Linear: got x of {x.dtype}, expected {weight.dtype} like the weight; "
-            f"convert one, x.to(mf.{weight.dtype}) or module.to(...)"
-        )
+    for name, other in ("x", x), ("bias", bias):
+        if other is not None and other.dtype is not weight.dtype:
+            raise DTypeError(
+                f"Linear: got {name} of {other.dtype}, expected {weight.dtype} like the weight; "
+                f"convert one, x.to(mf.{weight.dtype}) or module.to(...)"
+            )
     y = ProductByTransposed()(x.reshape(x.size // k, k), weight.T)  # (rows, K) @ (K, N)
     return (y if bias is None else y + bias).reshape(*x.shape[:-1], n)
 
@@ -125,86 +155,14 @@ class Flatten(Module):
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
-class ReLU(Module):
-    """The larger one of x and 0, element by element."""
-
-    def forward(self, x: Any) -> Any:
-        """The same shape."""
-        return relu(x)
-
-
-class Tanh(Module):
-    """The hyperbolic tangent, element by element."""
-
-    def forward(self, x: Any) -> Any:
-        """The same shape."""
-        return tanh(x)
-
-
-class Sigmoid(Module):
-    """1 / (1 + exp(-x)), element by element."""
-
-    def forward(self, x: Any) -> Any:
-        """The same shape."""
-        return sigmoid(x)
-
-
-class GELU(Module):
-    """x times the probability that a standard normal variable lies below x, element by element."""
-
-    def forward(self, x: Any) -> Any:
-        """The same shape."""
-        return gelu(x)
-
-
-class Sequential(Module):
-    """Modules one after another: each gets what the one before gave.
-
-    Parameters
-    ----------
-    modules : Module
-        They are the attributes "0", "1", ...; a Sequential has a length, can be indexed, and its slices are Sequentials.
-
-    Examples
-    --------
-    >>> import minifuse as mf
-    >>> model = mf.nn.Sequential(mf.nn.Linear(64, 32), mf.nn.ReLU(), mf.nn.Linear(32, 10))
-    >>> model
-    Sequential(
-      (0): Linear(in_features=64, out_features=32, bias=True)
-      (1): ReLU()
-      (2): Linear(in_features=32, out_features=10, bias=True)
-    )
-    >>> model[:2](mf.ones(5, 64)).shape
-    (5, 32)
-    """
-
-    def __init__(self, *modules: Module) -> None:
-        for k, module in enumerate(modules):
-            if not isinstance(module, Module):
-                raise DTypeError(f"Sequential: argument {k} is {type(module).__name__}, expected an nn.Module")
-            setattr(self, str(k), module)
-
-    def forward(self, x: Any) -> Any:
-        """What the last module gives."""
-        for module in self:
-            x = module(x)
-        return x
-
-    def __iter__(self) -> Iterator[Module]:
-        return (module for module in vars(self).values() if isinstance(module, Module))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def __getitem__(self, index: int | slice) -> Module:
-        found = list(self)[index]
-        return Sequential(*found) if isinstance(found, list) else found
-
-
 def apply(function: Any, x: Any, *inputs: Any) -> Any:
     """Call a captured function whose first input must be a tensor."""
     if not isinstance(x, Array):
-        name = getattr(function, "body", function).__name__.strip("_")
-        raise DTypeError(f"{name}: expected a tensor, got {type(x).__name__}; wrap it in mf.tensor or mf.from_numpy")
+        refuse_other_than_tensors(getattr(function, "body", function).__name__.strip("_"), x)
     return x.apply(function, x, *inputs)
+
+
+def refuse_other_than_tensors(name: str, x: Any) -> None:
+    """Raise for anything but a tensor."""
+    if not isinstance(x, Array):
+        raise DTypeError(f"{name}: expected a tensor, got {type(x).__name__}; wrap it in mf.tensor or mf.from_numpy")

@@ -1,13 +1,13 @@
-"""Module and Parameter: an object that holds what is learned, and computes with it.
+"""Module, Parameter and Buffer: an object that holds what is learned, and computes with it.
 
-Nothing is registered. A parameter is an attribute that is a `Parameter`, a child an attribute that is a `Module`; those in
-lists, tuples and dicts count too. Names and order are those of the attributes. So a list of layers is found, and
-`super().__init__()` is not needed.
+Nothing is registered. A parameter is an attribute that is a `Parameter`, a buffer one that is a `Buffer`, a child an
+attribute that is a `Module`; those in lists, tuples and dicts count too. Names and order are those of the attributes. So a
+list of layers is found, and `super().__init__()` is not needed.
 
-Stands on tensors. Not here: layers, losses, hooks, buffers (state that is not learned: `Parameter(x, requires_grad=False)`).
+Stands on tensors. Not here: layers, losses, hooks.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from reprlib import recursive_repr
 from typing import Any, NamedTuple, TypeVar
@@ -62,6 +62,47 @@ class Parameter(Tensor):
     def __reduce__(self) -> Any:
         """A copy, also of a whole module, has memory of its own; gradients are not copied."""
         return Parameter, (self.detach(), self.requires_grad)
+
+
+class Buffer(Tensor):
+    """A tensor that belongs to the state of a module and is never learned, such as a running mean.
+
+    `Module.parameters` leaves it out, so no optimizer gets it; `state_dict`, `load_state_dict` and `to` take it along.
+
+    Parameters
+    ----------
+    data : Tensor of any element type
+        Its first values; the memory is shared, the history left behind.
+
+    Raises
+    ------
+    DTypeError
+        `data` is no tensor.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> layer = mf.nn.Module()
+    >>> layer.steps = mf.nn.Buffer(mf.tensor(0))
+    >>> layer.steps += 1
+    >>> layer.state_dict(), list(layer.parameters())
+    ({'steps': tensor(1)}, [])
+    """
+
+    __slots__ = ()
+
+    def __init__(self, data: Tensor) -> None:
+        if not isinstance(data, Tensor):
+            raise DTypeError(f"Buffer: expected a tensor, got {type(data).__name__}; wrap it in mf.tensor")
+        x = data.detach()
+        super().__init__(x.buffer, x.address, x.spec)
+
+    def __reduce__(self) -> Any:
+        """A copy, also of a whole module, has memory of its own."""
+        return Buffer, (self.detach(),)
+
+
+KEPT = Parameter, Buffer  # the state of a module, in the order in which its names come
 
 
 class LoadResult(NamedTuple):
@@ -136,7 +177,41 @@ class Module:
         """All parameters of itself and of all modules below it, each once, in the order of `named_parameters`."""
         return (p for _, p in self.named_parameters())
 
+    def named_buffers(self) -> Iterator[tuple[str, Buffer]]:
+        """(name, buffer) of all buffers of itself and of all modules below it; a shared one once, by its first name."""
+        return once((join(prefix, name), x) for prefix, module in self.named_modules() for name, x in held(module, Buffer))
+
+    def buffers(self) -> Iterator[Buffer]:
+        """All buffers of itself and of all modules below it, each once, in the order of `named_buffers`."""
+        return (x for _, x in self.named_buffers())
+
+    def _named_state(self) -> Iterator[tuple[str, Tensor]]:
+        """(name, tensor) of parameters and buffers; of each module the parameters come first."""
+        return once(
+            (join(prefix, name), x)
+            for prefix, module in self.named_modules()
+            for kind in KEPT
+            for name, x in held(module, kind)
+        )
+
     # What is done to all of it.
+
+    def apply(self, function: Callable[["Module"], object]) -> "Module":
+        """Call a function with all modules below, then with the module itself, and give the module itself.
+
+        Examples
+        --------
+        >>> import minifuse as mf
+        >>> def small(module):
+        ...     if isinstance(module, mf.nn.Linear):
+        ...         mf.nn.init.normal_(module.weight, std=0.02)
+        >>> model = mf.nn.Sequential(mf.nn.Linear(64, 64), mf.nn.ReLU()).apply(small)
+        >>> bool(model[0].weight.std() < 0.03)
+        True
+        """
+        for module in reversed(list(self.modules())):  # those below come after what holds them
+            function(module)
+        return self
 
     def train(self, mode: bool = True) -> "Module":
         """Set `training` of itself and of all modules below it, and give the module itself."""
@@ -160,9 +235,10 @@ class Module:
             p.grad = None
 
     def to(self, *wanted: Any, dtype: Any = None, backend: str | None = None) -> "Module":
-        """Move all parameters to an element type, a backend, or both, and give the module itself.
+        """Move all parameters and buffers to an element type, a backend, or both, and give the module itself.
 
-        Parameters stay the same objects, so an optimizer keeps them; what it remembers of them is not moved.
+        They stay the same objects, so an optimizer keeps them; what it remembers of them is not moved. Those that hold no
+        floats, such as a count of batches, keep their element type.
 
         Raises
         ------
@@ -176,12 +252,13 @@ class Module:
         >>> model.weight.dtype
         float64
         """
-        parameters = list(self.parameters())
-        moved = [p.detach().to(*wanted, dtype=dtype, backend=backend) for p in parameters]
-        for x in moved:
-            if not x.dtype.is_float:
+        kept = [x for _, x in self._named_state()]
+        moved = [p.detach().to(*wanted, dtype=dtype, backend=backend) for p in kept]
+        for p, x in zip(kept, moved, strict=True):
+            if p.dtype.is_float and not x.dtype.is_float:
                 raise DTypeError(f"{type(self).__name__}.to: parameters are floats, got {x.dtype}; use float32 or float64")
-        for p, x in zip(parameters, moved, strict=True):
+        moved = [x if p.dtype.is_float else p.detach().to(backend=x.backend) for p, x in zip(kept, moved, strict=True)]
+        for p, x in zip(kept, moved, strict=True):
             if x.spec.dtype is not p.spec.dtype or x.spec.backend is not p.spec.backend:
                 p.buffer, p.address = x.buffer, x.address
                 p.spec = Spec(x.spec.layout, x.spec.dtype, x.spec.backend, p.requires_grad)
@@ -193,16 +270,20 @@ class Module:
     # Its state.
 
     def state_dict(self) -> dict[str, Tensor]:
-        """All parameters by name, over the same memory: later steps change them. A shared one appears once."""
-        return {name: p.detach() for name, p in self.named_parameters()}
+        """All parameters and buffers by name, over the same memory: later steps change them. A shared one appears once.
+
+        The order is PyTorch's: of each module first its parameters, then its buffers, then those of each child.
+        """
+        return {name: x.detach() for name, x in self._named_state()}
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> LoadResult:
-        """Store the values of a state in the parameters of the same names.
+        """Store the values of a state in the parameters and buffers of the same names.
 
         Parameters
         ----------
         state
-            Tensors or arrays by name, as `state_dict` gives them; of any element type, on any backend.
+            Tensors or arrays by name, as `state_dict` gives them; of any element type, on any backend; but
+            where the module holds integers, floats are refused.
         strict
             Whether both must have the same names; else those that only one of them has are left out.
 
@@ -214,7 +295,8 @@ class Module:
         Raises
         ------
         ShapeError
-            Names (if strict) or shapes differ; all differences are named, and nothing is loaded.
+            Names (if strict) or shapes differ, or element types cannot be stored; all differences are named, and nothing
+            is loaded.
 
         Examples
         --------
@@ -225,7 +307,7 @@ class Module:
         >>> bool((a.weight == b.weight).all())
         True
         """
-        own = dict(self.named_parameters())
+        own = dict(self._named_state())
         missing = [name for name in own if name not in state]
         unexpected = [name for name in state if name not in own]
         values = {name: np.asarray(state[name]) for name in own if name in state}
@@ -236,22 +318,28 @@ class Module:
             for name, x in values.items()
             if x.shape != own[name].shape
         ]
+        faults += [
+            f"{name} holds {x.dtype}, expected {own[name].dtype}"
+            for name, x in values.items()
+            if x.dtype.kind not in ("biuf" if own[name].dtype.is_float else "biu")
+        ]
         if faults:
             advice = "; strict=False leaves out names that differ" if strict and (missing or unexpected) else ""
             raise ShapeError(f"load_state_dict: {'; '.join(faults)}. Nothing was loaded{advice}")
         with no_grad():
             for name, x in values.items():
-                own[name].copy_(x)
+                own[name].copy_(x.astype(own[name].dtype.numpy))
         return LoadResult(missing, unexpected)
 
     # Attributes.
 
     def __setattr__(self, name: str, value: Any) -> None:
         before = self.__dict__.get(name)
-        if isinstance(before, Parameter) and not isinstance(value, Parameter | None):
+        if isinstance(before, KEPT) and not isinstance(value, type(before) | None):
+            kind = type(before).__name__
             raise DTypeError(
-                f"{type(self).__name__}.{name} is a parameter, got {type(value).__name__}; to change its values write "
-                f"`with mf.no_grad(): module.{name}.copy_(...)`, to replace it assign an nn.Parameter, or None to drop it"
+                f"{type(self).__name__}.{name} is a {kind.lower()}, got {type(value).__name__}; to change its values write "
+                f"`with mf.no_grad(): module.{name}.copy_(...)`, to replace it assign an nn.{kind}, or None to drop it"
             )
         if isinstance(before, Module) and not isinstance(value, Module | None):
             raise DTypeError(

@@ -11,6 +11,8 @@ from ..errors import ShapeError
 from ..functions import Full
 from ..indexing import normalize_dim, normalize_dims, shape_of
 from ..layout import broadcast
+from ..operators import where
+from ..take import Take, refuse_outside
 from ..value import Value
 from .table import Axes, at_once, axes_key, dtype_of, stands_for
 
@@ -186,6 +188,28 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 
 
 # Copies, and new arrays.
+
+
+@stands_for(np.take)
+def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> Any:
+    """Parts at some positions along a dim, or of the flattened array; negative positions count from the end."""
+    if mode not in ("raise", "wrap", "clip"):
+        raise ValueError(f'np.take: mode is {mode!r}, expected "raise", "wrap" or "clip"')
+    if not isinstance(a, Value):
+        return NotImplemented
+    dim, index = normalize_dim(axis or 0, max(a.ndim, 1)), indices if isinstance(indices, Value) else np.asarray(indices)
+    size = a.size if axis is None else a.shape[dim]
+    if mode == "raise" or not size:
+        refuse_outside("np.take", index, size, dim, low=-size)
+    return at_once(_taken, a, index.reshape(-1), parameters=(None if axis is None else dim, mode, index.shape))
+
+
+def _taken(x: Any, index: Any, dim: int | None, mode: str, shape: tuple[int, ...]) -> Any:
+    x, dim = (x.reshape(x.size), 0) if dim is None else (x, dim)
+    size = x.shape[dim]
+    inside = {"wrap": lambda: index % size, "clip": lambda: index.clip(0, size - 1)}
+    y = Take(dim)(x, inside.get(mode, lambda: where(index < 0, index + size, index))())
+    return y.reshape(*x.shape[:dim], *shape, *x.shape[dim + 1 :])
 
 
 @stands_for(np.copy)

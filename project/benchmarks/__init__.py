@@ -4,8 +4,9 @@
     python -m project.benchmarks matmul "a + b"           the rows whose group or name contains one of these
     python -m project.benchmarks --quick --json out.json  small sizes, one call each: shows that every row works
     python -m project.benchmarks fusion                   the rows in which functions are fused, kept in a file of their own
+    python -m project.benchmarks networks                 steps of the recipes' models beside torch's
     python -m project.benchmarks gpu                      all rows of a GPU; one group is called, say, gpu-matmul
-    python -m project.benchmarks gpu-fusion               those in which functions are fused
+    python -m project.benchmarks gpu-fusion               those in which functions are fused; gpu-networks: whole models
     python -m project.benchmarks.kernel_counts            how many kernels twenty functions become
     python -m project.benchmarks --page                   writes the kept results into docs/guide/speed.md
 

@@ -43,37 +43,39 @@ class Suite(NamedTuple):
     """Rows that are measured together, and kept in one file."""
 
     is_on_gpu: bool
-    is_fusion: bool
+    kind: str
+    """One of peers.KINDS, or "" for all other rows."""
 
     @property
     def peers(self) -> Sequence[str]:
         """Who may take part."""
-        if not self.is_on_gpu:
-            return peers.FUSING if self.is_fusion else peers.KNOWN
         from . import gpu
 
-        return gpu.FUSING if self.is_fusion else gpu.KNOWN
+        if self.kind == "networks":
+            return peers.TRAINING
+        if self.kind == "fusion":
+            return gpu.FUSING if self.is_on_gpu else peers.FUSING
+        return gpu.KNOWN if self.is_on_gpu else peers.KNOWN
 
     @property
     def rows(self) -> "Sequence[Row]":
         """All of its rows."""
         from . import rows
 
-        if self.is_on_gpu:
-            return rows.GPU_FUSION_ROWS if self.is_fusion else rows.GPU_ROWS
-        return rows.FUSION_ROWS if self.is_fusion else rows.ROWS
+        return rows.SUITES[self.is_on_gpu, self.kind]
 
     def file(self, found: dict[str, Any]) -> str:
         """The name of the file of its results."""
         from . import gpu, machine
 
         place = f"gpu-{gpu.slug(found['device']['name'])}" if self.is_on_gpu else f"cpu-{machine.slug()}"
-        return f"{place}{'-fusion' * self.is_fusion}.json"
+        return f"{place}{'-' * bool(self.kind)}{self.kind}.json"
 
 
 def suite_of(word: str) -> Suite:
-    """The suite of the first group that is asked for: gpu..., fusion..., gpu-fusion..., or anything else."""
-    return Suite(word.startswith("gpu"), word.removeprefix("gpu-").startswith("fusion"))
+    """The suite of the first group that is asked for: fusion..., networks..., each perhaps after gpu-, or anything else."""
+    kind = next((kind for kind in peers.KINDS if word.removeprefix("gpu-").startswith(kind)), "")
+    return Suite(word.startswith("gpu"), kind)
 
 
 def measure(options: argparse.Namespace, suite: Suite, modules: dict[str, ModuleType], missing: dict[str, str]) -> int:
@@ -124,7 +126,7 @@ def parser() -> argparse.ArgumentParser:
         "rows",
         nargs="*",
         help="parts of names or groups of rows; all rows of the CPU if left out, all of a GPU if the only word is gpu, all "
-        "in which functions are fused if it is fusion, or gpu-fusion",
+        "in which functions are fused if it is fusion, or gpu-fusion, whole networks if it is networks, or gpu-networks",
     )
     made.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
     made.add_argument(

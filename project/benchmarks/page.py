@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 
 from . import kernel_counts
+from .peers import KINDS
 from .report import Table, summary, tables
 from .row import Result
 
@@ -46,7 +47,7 @@ def section(name: str, found: Result) -> str:
     facts = [f"- {line}" for line in summary(found)]
     link = f"../../project/benchmarks/results/{name}"
     place = found["device"]["name"] if "device" in found else found["machine"]["processor"]
-    place += ": fused functions" if name.endswith("-fusion.json") else ""
+    place += next((f": {words}" for kind, words in KINDS.items() if name.endswith(f"-{kind}.json")), "")
     return "\n".join([f"## {place}", "", f"All numbers are in [{name}]({link}).", "", *facts, ""]) + "\n".join(
         markdown(table) for table in tables(found)
     )

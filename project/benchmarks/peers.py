@@ -17,6 +17,8 @@ OWN = {  # written here, of Python and Numba alone
 }
 KNOWN = (*LIBRARIES, *OWN)
 FUSING = ("torch", "torch.compile", "numpy", "numexpr", "jax")  # of the rows in which functions are fused
+KINDS = {"fusion": "fused functions", "networks": "training"}  # suites besides the main one, and what the page calls them
+TRAINING = ("torch", "torch.compile")  # of the rows in which whole networks learn
 THREAD_VARIABLES = (
     "MINIFUSE_THREADS",
     "NUMBA_NUM_THREADS",

@@ -26,6 +26,8 @@ TITLES = {
     "gpu-matmul": "Matrix products on the GPU, float32",
     "gpu-ladder": "The ladder of matrix products on the GPU",
     "gpu-compile": "Compiling a pointwise kernel for the GPU",
+    "networks": "Networks that learn, float32",
+    "gpu-networks": "Networks that learn on the GPU, float32",
     "gpu-fusion-host": "Fused functions on the GPU: what a call costs the host, 1,024 float32",
     "gpu-fusion-memory": "Fused functions on the GPU: 2^26 float32, and x of (8192, 8192)",
     "gpu-fusion-matmul": "Layers of a network on the GPU, float32",

@@ -13,9 +13,10 @@ from ..frame import Shown, mistake, show
 from ..views import train
 from ..views.curves import lines
 from ..views.train import Curve, Settings
-from ..views.training import PATIENCE_S, Training
+from ..views.training import Training
 from ..views.training import command as training_command
 
+FIRST_S = 0.6  # that the page waits for the first picture, before it comes without
 EVERY_S = 0.4  # between two slices, while the page is free to answer
 COMPILING_S = 0.8  # between two looks at whether the first kernels are there
 MOST_RUNS = 4  # that a session keeps, to go on with
@@ -31,7 +32,7 @@ def page() -> None:
     try:
         training = training_of(settings)
         training.prepare(epochs)
-        is_ready = training.wait(PATIENCE_S if training.seen is None else 0)
+        is_ready = training.wait(FIRST_S if training.seen is None else 0)
     except MinifuseError as error:
         mistake(error)
         return

@@ -14,7 +14,7 @@ from minifuse import functions as kinds
 from minifuse.explain import Graph
 from minifuse.graph.node import Argument, Literal, Node
 from minifuse.graph.steps import NOWHERE, Launch, Product
-from minifuse.kernels import Apply, Constant, Dot, Expression, Fold, Kernel, Load, Old, Parameter, cast, fold
+from minifuse.kernels import Apply, Constant, Dot, Expression, Fold, Kernel, Load, Old, Parameter, Part, cast, fold
 from minifuse.operators import Operator, detach
 
 MOST_WAYS = 64  # of writing one node as an expression, which a kernel is searched for
@@ -48,7 +48,7 @@ def held_by_steps(plan: Any, graph: Graph) -> list[dict[Expression, list[Node]]]
         of, ways = dict[Expression, list[Node]](), written_in(step, graph, lies)
         for node, known in ways.items():
             for e in known:
-                if isinstance(e, Apply | Fold | Dot) and not is_free(node):
+                if isinstance(e, Apply | Fold | Dot | Part) and not is_free(node):
                     of.setdefault(e, []).append(node)
         for e, (slot, _) in zip(roots_of(step), step.outputs, strict=True):
             lies.setdefault(slot, set()).update(node for node, known in ways.items() if e in known)
@@ -83,6 +83,8 @@ def written_in(step: Any, graph: Graph, lies: dict[int, set[Node]]) -> dict[Node
         if isinstance(function, kinds.Matmul) and isinstance(step, Product):
             is_ours = all(e in ways[x] for e, x in zip((step.kernel.a, step.kernel.b), node.inputs, strict=True))
             return found | {e for e in known if isinstance(e, Dot) and is_ours}
+        if isinstance(function, kinds.Output):
+            return found | {e for e in known if isinstance(e, Part) and e.name == repr(function)}
         for xs in islice(combinations(*[ways[x] for x in node.inputs]), MOST_WAYS):
             if isinstance(function, Operator):
                 found.add(function(*xs))

@@ -1,27 +1,12 @@
-"""Points in the plane with two classes, made by seed: small data sets on which one sees what a network learns.
-
-All lie in the square from -1 to 1; a class is a matter of where a point lies, and `class_of` says the rule.
-"""
-
-from collections.abc import Callable
+"""The points in the plane that the visualizer shows: which sets of `minifuse.data.points`, how many, and in what words."""
 
 import numpy as np
 import numpy.typing as npt
 
+import minifuse as mf
 from minifuse.errors import MinifuseError
 
-Points = npt.NDArray[np.float32]
-Classes = npt.NDArray[np.int64]
-TURNS = 1.0  # of each arm of the spiral
 FEWEST, MOST = 4, 1000  # points of a set
-
-RULES: dict[str, Callable[[Points], npt.NDArray[np.bool_]]] = {
-    "simple": lambda p: p[:, 0] > 0,
-    "diagonal": lambda p: p[:, 0] + p[:, 1] > 0,
-    "split": lambda p: np.abs(p[:, 0]) > 0.5,
-    "xor": lambda p: (p[:, 0] > 0) != (p[:, 1] > 0),
-    "circle": lambda p: (p * p).sum(1) > 0.4,
-}
 WORDS = {
     "simple": "to the left or right of a line",
     "diagonal": "above or below a diagonal",
@@ -33,7 +18,7 @@ WORDS = {
 NAMES = tuple(WORDS)
 
 
-def points(name: str, count: int, seed: int) -> tuple[Points, Classes]:
+def points(name: str, count: int, seed: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
     """A set by its name.
 
     Parameters
@@ -67,17 +52,5 @@ def points(name: str, count: int, seed: int) -> tuple[Points, Classes]:
         raise MinifuseError(f"there is no data set {name!r}; expected one of {', '.join(NAMES)}")
     if not FEWEST <= count <= MOST:
         raise MinifuseError(f"a set of {count:,} points; expected {FEWEST} to {MOST:,}")
-    rng = np.random.default_rng(seed)
-    if name == "spiral":
-        return spiral(count, rng)
-    x = rng.uniform(-1, 1, (count, 2)).astype(np.float32)
-    return x, RULES[name](x).astype(np.int64)
-
-
-def spiral(count: int, rng: np.random.Generator) -> tuple[Points, Classes]:
-    """Two arms, half a turn apart, each wider outside; points come from both in turn."""
-    y = np.arange(count, dtype=np.int64) % 2
-    along = rng.uniform(0.1, 1, count)
-    angle = 2 * np.pi * TURNS * along + np.pi * y
-    x = 0.95 * np.stack([along * np.cos(angle), along * np.sin(angle)], 1)
-    return x.astype(np.float32), y
+    x, y = mf.data.points(name, count, seed, backend="parallel")
+    return x.numpy(), y.numpy()

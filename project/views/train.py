@@ -21,6 +21,7 @@ import numpy.typing as npt
 import minifuse as mf
 from minifuse.backends.registry import backend_named
 from minifuse.errors import MinifuseError
+from minifuse.kernel_cache import cache_folder
 
 from ..benchmarks.report import duration
 from . import toys
@@ -240,11 +241,12 @@ def told(run: Run, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     Notes
     -----
     Asked on "parallel", with the weights as they are: a picture wants hundreds of answers, which would take seconds on
-    the slow backends. Only the first weights of a small network are asked on "python", which has nothing to compile: the
-    first picture is there before the kernels are.
+    the slow backends. Where no kernel was ever compiled, the first weights of a small network are asked on "python", which
+    has nothing to compile: the first picture is there before the kernels are.
     """
     work = len(x) * sum(p.size for p in run.model.parameters())
-    backend = "python" if not run.steps and work <= AT_FIRST else "parallel"
+    is_first = not run.steps and work <= AT_FIRST and not has_kernels()
+    backend = "python" if is_first else "parallel"
     model = run.model
     if run.settings.backend != backend:
         model = copy.deepcopy(model).to(backend=backend)
@@ -252,6 +254,12 @@ def told(run: Run, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         shares = model(mf.tensor(np.ascontiguousarray(x), backend=backend)).softmax(1)
     found: npt.NDArray[np.float32] = shares.numpy()
     return found
+
+
+def has_kernels() -> bool:
+    """Whether some kernel was compiled before, and kept."""
+    folder = cache_folder()
+    return folder is not None and folder.is_dir() and next(folder.iterdir(), None) is not None
 
 
 def accuracy(run: Run, part: Batch) -> float:

@@ -129,6 +129,7 @@ def test_it_draws(page):
     assert not app.warning
 
 
+@pytest.mark.usefixtures("patient")
 @each_page_with_facts
 def test_it_has_a_picture_facts_and_something_to_take_along(page):
     app = opened(page)
@@ -191,6 +192,7 @@ def test_every_button_answers(page):
             sound(button.click().run())
 
 
+@pytest.mark.usefixtures("patient")
 @each_page
 def test_the_address_holds_the_whole_state(page):
     """Each control is bound to the address under its key, and what it chose comes back with the address alone."""
@@ -266,6 +268,7 @@ def test_a_gpu_changes_nothing_that_is_traced(page, monkeypatch):
         assert facts(app) == without
 
 
+@pytest.mark.usefixtures("patient")
 @each_page_with_facts
 def test_two_users_do_not_see_each_other(page):
     one = next((app for *_, app in changes(page)), None)

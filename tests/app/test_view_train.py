@@ -1,6 +1,7 @@
 """Data sets, the loop in slices, what the network says, and the page itself."""
 
 import time
+from copy import deepcopy
 from threading import Event
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
+from minifuse.data.plane import TURNS
 from minifuse.errors import MinifuseError
 from project.views import curves, toys, train
 from project.views.facts import MEASURED
@@ -52,7 +54,7 @@ def test_the_arms_of_the_spiral_are_half_a_turn_apart():
     x, y = toys.points("spiral", 400, 3)
     assert (y == 0).sum() == (y == 1).sum() == 200
     radius, angle = np.hypot(*x.T) / 0.95, np.arctan2(x[:, 1], x[:, 0])
-    off = angle - 2 * np.pi * toys.TURNS * radius - np.pi * y
+    off = angle - 2 * np.pi * TURNS * radius - np.pi * y
     np.testing.assert_allclose(np.cos(off), 1, atol=1e-4)
 
 
@@ -349,7 +351,7 @@ def app():
 
 
 @pytest.fixture
-def page():
+def page(patient):
     testing = pytest.importorskip("streamlit.testing.v1")
     return testing.AppTest.from_function(app, default_timeout=60)
 
@@ -463,3 +465,13 @@ def test_each_backend_has_a_page(page, backend):
     at.selectbox(key="train_data").set_value("digits").run()
     assert not at.exception
     assert bool(at.error) == train.is_slow(backend)
+
+
+def test_where_no_kernel_is_the_first_picture_needs_none(monkeypatch, tmp_path):
+    run, asked = train.begin(Settings(seed=3)), []
+    monkeypatch.setattr(train, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(train.copy, "deepcopy", lambda model: asked.append(model) or deepcopy(model))
+    shares = train.told(run, np.zeros((4, 2), np.float32))
+    assert len(asked) == 1  # the weights went to another backend than theirs
+    monkeypatch.undo()
+    assert np.allclose(shares, train.told(run, np.zeros((4, 2), np.float32)), atol=1e-6)

@@ -12,11 +12,13 @@ from importlib import import_module
 import numpy as np
 import pytest
 
+from project import measure_app
 from project.benchmarks import __main__ as command
 from project.benchmarks import gpu, kernel_counts, page, peers, report, timer
 from project.benchmarks.row import US, Bench, Contest, Row, SkippedRowError, count, delay, formula, normal, speed
-from project.benchmarks.rows import FUSION_ROWS, GPU_FUSION_ROWS, GPU_ROWS, ROWS
+from project.benchmarks.rows import FUSION_ROWS, ROWS, SUITES
 from project.benchmarks.run import choose, measure, run, summarize
+from project.screens import PAGES
 from tests.sources import ROOT
 
 MODULES = [path.relative_to(ROOT) for path in sorted((ROOT / "project" / "benchmarks").rglob("*.py"))]
@@ -165,7 +167,7 @@ def test_wrong_results_end_the_run_with_an_error(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("MINIFUSE_THREADS", "1")
     path = tmp_path / "out.json"
     for theirs, status in (([1, 2], 0), ([1, 3], 1)):
-        monkeypatch.setattr("project.benchmarks.rows.ROWS", [contest(np.array(theirs, np.float32))])
+        monkeypatch.setitem(SUITES, (False, ""), [contest(np.array(theirs, np.float32))])
         assert command.main(["--quick", "--json", str(path), "--against", "numpy"]) == status
         assert ("wrong" in json.loads(path.read_text())["rows"][0]) == bool(status)
         assert ("wrong: numpy" in capsys.readouterr().out) == bool(status)
@@ -344,18 +346,33 @@ def test_a_page_without_its_comments_is_refused(text):
 def test_kept_results_are_complete_runs(path):
     found = json.loads(path.read_text(encoding="utf-8"))
     device = found.pop("device", None)
-    is_fusion = path.stem.endswith("-fusion")
-    check_fields(found, device is not None, is_fusion)
+    kind = next((kind for kind in peers.KINDS if path.stem.endswith(f"-{kind}")), "")
+    check_fields(found, device is not None, bool(kind))
     assert not found["quick"]
     assert found["seed"] is not None
     place = f"gpu-{gpu.slug(device['name'])}" if device else f"cpu-{found['machine']['microarchitecture']}"
-    assert path.stem == place + "-fusion" * is_fusion
-    rows = (GPU_FUSION_ROWS if is_fusion else GPU_ROWS) if device else (FUSION_ROWS if is_fusion else ROWS)
+    assert path.stem == place + f"-{kind}" * bool(kind)
+    rows = SUITES[device is not None, kind]
     assert {row["group"] for row in found["rows"]} == {row.group for row in rows}
 
 
-def test_every_kept_result_is_of_a_processor_of_a_gpu_or_counts_kernels():
-    assert set(command.RESULTS.iterdir()) == {*RESULTS, *GPU_RESULTS, kernel_counts.KEPT}
+APP_RESULTS = sorted(command.RESULTS.glob("app-*.json"))
+
+
+def test_every_kept_result_is_of_a_processor_of_a_gpu_of_the_app_or_counts_kernels():
+    assert set(command.RESULTS.iterdir()) == {*RESULTS, *GPU_RESULTS, *APP_RESULTS, kernel_counts.KEPT}
+
+
+@pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in APP_RESULTS])
+def test_kept_results_of_the_app_are_of_all_pages(path):
+    found = json.loads(path.read_text(encoding="utf-8"))
+    assert set(found) == HEAD - {"seed"}
+    groups = {row["group"] for row in found["rows"]}
+    assert groups == {f"{what}, {state}" for what, state in measure_app.BOUNDS}
+    for group in groups:
+        names = {row["name"].partition(":")[0].partition(",")[0] for row in found["rows"] if row["group"] == group}
+        pages = {page.title for page in PAGES if page.module != "own"}
+        assert {page.partition(",")[0] for page in pages if measure_app.CONTROL not in group or page != "Map"} <= names
 
 
 @pytest.mark.parametrize("name", [".".join(path.with_suffix("").parts) for path in MODULES])

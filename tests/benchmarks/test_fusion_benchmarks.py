@@ -12,7 +12,7 @@ import pytest
 
 from minifuse.backends.cuda import driver
 from project.benchmarks import __main__ as command
-from project.benchmarks import fused, gpu, peers, report
+from project.benchmarks import fused, gpu, machine, peers, report
 from project.benchmarks.row import US, Bench, library, normal
 from project.benchmarks.rows import FUSION_ROWS, GPU_FUSION_ROWS
 from project.benchmarks.run import measure, run
@@ -136,25 +136,27 @@ def test_torch_compiles_anew_for_each_row(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("word", "is_on_gpu", "is_fusion"),
+    ("word", "is_on_gpu", "kind"),
     [
-        ("", False, False),
-        ("matmul", False, False),
-        ("fusion", False, True),
-        ("fusion-large", False, True),
-        ("gpu", True, False),
-        ("gpu-matmul", True, False),
-        ("gpu-fusion", True, True),
-        ("gpu-fusion-host", True, True),
+        ("", False, ""),
+        ("matmul", False, ""),
+        ("fusion", False, "fusion"),
+        ("fusion-large", False, "fusion"),
+        ("networks", False, "networks"),
+        ("gpu", True, ""),
+        ("gpu-matmul", True, ""),
+        ("gpu-fusion", True, "fusion"),
+        ("gpu-fusion-host", True, "fusion"),
+        ("gpu-networks", True, "networks"),
     ],
 )
-def test_the_first_word_says_which_rows(word, is_on_gpu, is_fusion):
+def test_the_first_word_says_which_rows(word, is_on_gpu, kind):
     suite = command.suite_of(word)
-    assert suite == (is_on_gpu, is_fusion)
-    assert suite.file({"device": {"name": "NVIDIA H200"}}).endswith("-fusion.json") == is_fusion
-    assert suite.file({"device": {"name": "NVIDIA H200"}}).startswith("gpu-h200" if is_on_gpu else "cpu-")
-    assert ("torch.compile" in suite.peers) == is_fusion
-    assert ("cupy" in suite.peers) == is_on_gpu
+    assert suite == (is_on_gpu, kind)
+    place = "gpu-h200" if is_on_gpu else f"cpu-{machine.slug()}"
+    assert suite.file({"device": {"name": "NVIDIA H200"}}) == place + f"-{kind}" * bool(kind) + ".json"
+    assert ("torch.compile" in suite.peers) == bool(kind)
+    assert ("cupy" in suite.peers) == (is_on_gpu and kind != "networks")
     assert any(word in row.group for row in suite.rows)
 
 

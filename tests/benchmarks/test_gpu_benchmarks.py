@@ -14,7 +14,7 @@ import pytest
 import minifuse as mf
 from minifuse.backends.cuda import driver
 from minifuse.backends.cuda.matmul import LADDER
-from project.benchmarks import gpu, report, timer
+from project.benchmarks import gpu, peers, report, timer
 from project.benchmarks.row import US, Contest, Row, every, speed, within
 from project.benchmarks.rows import GPU_ROWS, ROWS, gpu_compile, gpu_matmul
 from project.benchmarks.run import choose, measure, run, take_times
@@ -135,10 +135,13 @@ def test_bytes_are_those_of_the_inputs_and_the_result(found):
         assert row["gb_per_s"][US] * row["times"][US]["median"] * 1e9 == pytest.approx(arrays * size), name
 
 
+KINDS = tuple(f"gpu-{kind}" for kind in peers.KINDS)
+
+
 def test_names_are_unique_and_groups_begin_with_gpu():
     assert max(Counter((row.group, row.name) for row in GPU_ROWS).values()) == 1
     titled = {group for group in report.TITLES if group.startswith("gpu")}
-    assert {row.group for row in GPU_ROWS} == GROUPS == {group for group in titled if "fusion" not in group}
+    assert {row.group for row in GPU_ROWS} == GROUPS == titled - {group for group in titled if group.startswith(KINDS)}
     assert not any(row.group.startswith("gpu") for row in ROWS)
 
 

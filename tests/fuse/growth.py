@@ -60,7 +60,7 @@ class Growth:
         self.forms = [
             *[self.unary] * 3, *[self.binary] * 6, *[self.weak] * 3, *[self.fold] * 4, *[self.view] * 4, self.product,
             self.product, self.choice, self.choice, self.cast, self.made, self.nested, self.bounds, self.numpy_word,
-            self.branch, self.loop,
+            self.branch, self.loop, self.picked, self.picked,
         ]  # fmt: skip
         if self.changes:
             self.forms += [self.write] * 6 + [self.alias] * 2
@@ -303,6 +303,17 @@ class Growth:
         if not entries or self.chance(0.15):
             entries.insert(self.random.randint(0, len(entries)), self.random.choice(["None", "..."]))
         return ", ".join(entries)
+
+    def picked(self):
+        """Parts along a dim by an index that is made on the way: repeated, out of order, or the same."""
+        x = self.pick(lambda x: x.ndim and any(x.shape))
+        if x is None:
+            return self.unary()
+        dim, n = self.random.choice([(d, n) for d, n in enumerate(self.value(x).shape) if n])
+        y = self.pick(lambda y: 0 < y.size <= 40)
+        forms = [f"mf.arange({self.random.randint(0, 7)}) * 3 % {n}", f"mf.tensor([{n - 1}, 0, {n - 1}])"]
+        forms += [f"({y} > 0).to('int64').flatten() % {n}", f"{y}.argmax().reshape(1) % {n}"] * (y is not None)
+        return f"{x}.index_select({dim - self.value(x).ndim * self.chance(0.3)}, {self.random.choice(forms)})"
 
     def product(self):
         a = self.pick(lambda x: x.ndim)

@@ -62,6 +62,9 @@ class Judged:
     def flip(self, *dims):
         return self.like(np.flip(self.a, dims))
 
+    def index_select(self, dim, index):
+        return self.like(np.take(self.a, index.a, dim))
+
     def unsqueeze(self, dim):
         return self.like(np.expand_dims(self.a, dim))
 

@@ -449,3 +449,21 @@ def test_random_numbers_are_drawn_anew_in_each_call():
         results.append([f(mf.zeros(3)).tolist() for _ in range(3)])
     assert results[0] == results[1]
     assert results[0][0] != results[0][1]
+
+
+@pytest.mark.parametrize("backend", ["python", "parallel", "cuda"])
+def test_what_follows_a_fold_of_another_kernel_changes_its_target_once(backend):
+    def step(x, state):
+        with mf.no_grad():
+            total = x.sum(0)
+            share = total / (total * total).sum()
+            state += 0.1 * (share - state)
+        return share
+
+    x = mf.rand(5, 3).to(backend)
+    one, other = mf.ones(3).to(backend), mf.ones(3).to(backend)
+    fused = mf.fuse(step)
+    assert_close(fused(x, one), step(x, other))
+    assert_close(one, other)
+    spaces = {(step.shape, step.dims) for entry in fused.entries.values() for step in entry.plan.steps}
+    assert ((3,), ()) in spaces  # not the rows of what was folded: threads along a row would each change the target

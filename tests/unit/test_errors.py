@@ -537,10 +537,10 @@ INDICES = {
     ),
     "float": (lambda o: o.a[0, 1.0], IndexingError, "index 1.0 (float) for dim 1", "convert it with int() first"),
     "text": (lambda o: o.v["x"], IndexingError, "index 'x' (str) for dim 0", "dims have no names"),
-    "list": (lambda o: o.v[[0, 1]], IndexingError, "index [0, 1] (list) for dim 0", "x.numpy()"),
+    "list": (lambda o: o.v[[0, 1]], IndexingError, "index [0, 1] (list) for dim 0", "x.index_select(dim, index)"),
     "bool": (lambda o: o.v[True], IndexingError, "index True (bool) for dim 0", "where(mask, x, y)"),
     "mask": (lambda o: o.v[o.m], IndexingError, "bool of shape (3,)", "where(mask, x, y)"),
-    "array": (lambda o: o.v[np.array([0, 1])], IndexingError, "array([0, 1]) (ndarray)", "x.numpy()"),
+    "array": (lambda o: o.v[np.array([0, 1])], IndexingError, "array([0, 1]) (ndarray)", "x.index_select(dim, index)"),
     "tensor of a float": (
         lambda o: o.v[o.n],
         IndexingError,

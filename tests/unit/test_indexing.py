@@ -191,10 +191,10 @@ parse_index((2, 3), "rows")
     IndexingError: index 'rows' (str) for dim 0: only integers, slices, None and ... select; dims have no names
 parse_index((2, 3), [0, 1])
     IndexingError: index [0, 1] (list) for dim 0: only integers, slices, None and ... select; for a mask use
-    where(mask, x, y), for a list of positions index x.numpy()
+    where(mask, x, y), for positions x.index_select(dim, index)
 parse_index((2, 3), np.eye(9))
     IndexingError: index array([[1., 0., 0., 0., 0., 0., 0., 0... (ndarray) for dim 0: only integers, slices, None and ...
-    select; for a mask use where(mask, x, y), for a list of positions index x.numpy()
+    select; for a mask use where(mask, x, y), for positions x.index_select(dim, index)
 parse_index((2, 3), slice(None, None, 0))
     IndexingError: slice of dim 0: the step is 0, so it would never end; use a positive or a negative step
 parse_index((2, 3), (0, slice(0, 2.0)))

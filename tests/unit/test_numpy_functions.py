@@ -140,6 +140,10 @@ np.atleast_2d(v)
 np.atleast_3d(s)
 np.atleast_3d(v)
 np.atleast_3d(x)
+np.take(x, [2, 0, -1], 0)
+np.take(x, [[1, -1], [0, 0]])
+np.take(y, 1, axis=-1)
+np.take(x, [7, -9], 1, mode='wrap')
 np.split(x, 5, 1)
 np.split(x, [1, 3], axis=-1)
 np.array_split(x, 3, axis=1)
@@ -434,6 +438,7 @@ DIFFERENTIABLE = {
     "outer": lambda x, y: np.outer(x, y),
     "triu": lambda x, y: np.triu(x) * y,
     "diff": lambda x, y: np.diff(x, 2) ** 2,
+    "take": lambda x, y: np.take(x, [1, 0, 1], 1) * 2,
     "split": lambda x, y: np.split(x, [2], 1)[1] * 2,
     "hypot": np.hypot,
     "logaddexp": np.logaddexp,

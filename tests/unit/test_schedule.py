@@ -16,6 +16,7 @@ from minifuse.graph.node import base
 from minifuse.graph.plan import Plan
 from minifuse.graph.schedule import MOST_PARTS, Schedule
 from minifuse.graph.steps import Launch, Product
+from minifuse.graph.together import Together
 
 X = np.random.default_rng(0).normal(size=(6, 5))
 W = np.random.default_rng(1).normal(size=(5, 4))
@@ -314,7 +315,8 @@ def test_the_record_alone_says_what_each_kernel_computes_and_stores(steps, has_g
     given_ = [mf.ones(6, 6, requires_grad=has_gradients) for _ in range(3)]
     with recorded() as record:
         plan = Plan(table_of(steps), given_)
-    lies, begun, left = set(plan.arguments), {}, iter(plan.steps)
+    parts = [iter(step.parts if isinstance(step, Together) else [step]) for step in plan.steps]
+    lies, begun, left = set(plan.arguments), {}, (next(parts[k]) for k in record.order)
     for kind, kernel, nodes, _ in record.decisions:
         if kind == BEGUN:
             begun[kernel] = set()
@@ -334,6 +336,7 @@ def test_the_record_alone_says_what_each_kernel_computes_and_stores(steps, has_g
             lies |= set(nodes)
     assert not begun
     assert next(left, None) is None
+    assert not any(list(rest) for rest in parts)
     assert [decision.nodes for decision in record.decisions if decision.kind == REFUSED] == [x[:2] for x in plan.refusals]
 
 

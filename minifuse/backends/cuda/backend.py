@@ -29,6 +29,7 @@ from ...kernels import (
     constant,
     fold,
     numbered,
+    raws_numbered,
     replace,
     stride_classes,
     trace,
@@ -37,7 +38,7 @@ from ...layout import Layout, row_major
 from ...operators import Operator
 from ...storage import Buffer, binned
 from ..base import Backend, Launcher, Operand, ScalarFunction, identity_of, load, needs_an_element
-from . import driver
+from . import attention_launch, driver
 from .bound import BoundKernel, BoundProduct, fold_from_first
 from .forms import printed
 from .merging import refusal
@@ -88,19 +89,22 @@ class CudaBackend(Backend):
             return do_nothing
         rows = tuple(1 if d in dims else n for d, n in enumerate(shape))
         if not nest.points:
-            return self._bind_folds_of_nothing(kernel, rows, layouts)
+            return self._bind_folds_of_nothing(kernel, rows, layouts, raws)
         return BoundKernel(self.device, kernel, nest, layouts, rows, functions, raws)
 
-    def _bind_folds_of_nothing(self, kernel: Kernel, rows: Shape, layouts: Sequence[Layout]) -> Launcher:
+    def _bind_folds_of_nothing(
+        self, kernel: Kernel, rows: Shape, layouts: Sequence[Layout], raws: Sequence[Layout]
+    ) -> Launcher:
         """Rows without elements: each fold is its identity, and what is left is computed at each row."""
         new, loads = numbered([replace(e, Fold, identity_of_fold) for e in kernel.rows])
-        moved = Kernel(new, ())
+        moved, picked = raws_numbered(Kernel(new, ()))
         first, count = len(kernel.elements), len(kernel.outputs)
         operands = [*range(first, count), *[count + k for k in loads]]
-        numbers = [len(layouts) + kernel.each(Parameter).index(p) for p in moved.each(Parameter)]
+        numbers = [len(layouts) + len(raws) + kernel.each(Parameter).index(p) for p in moved.each(Parameter)]
         placed = [Layout(rows, layouts[k].strides, 0) for k in operands]
-        launch = self.bind(moved, rows, (), placed[: count - first], placed[count - first :])
-        return lambda *values: launch(*[values[k] for k in operands + numbers])
+        launch = self.bind(moved, rows, (), placed[: count - first], placed[count - first :], [raws[k] for k in picked])
+        whole = [len(layouts) + k for k in picked]
+        return lambda *values: launch(*[values[k] for k in operands + whole + numbers])
 
     def source(
         self,
@@ -148,6 +152,23 @@ class CudaBackend(Backend):
         device = self.device
         plan = plan_product(kernel, outputs, inputs, device.multiprocessors, most_shared=device.most_shared)
         return "\n\n".join(launch.kernel.source for launch in plan.launches)
+
+    def knows(self, function: Any, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
+        """Whether there are kernels for a function as a whole: for attention and its gradient, of float32."""
+        return attention_launch.knows(function, shapes, dtypes)
+
+    def bind_defined(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
+        """A launch of such a function."""
+        return attention_launch.BoundAttention(self.device, function, outputs, inputs)
+
+    def defined_cost(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
+        """(how many kernels are started, operations of products)."""
+        return attention_launch.cost_of(function, outputs, inputs)
+
+    def defined_source(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
+        """Which kernels run; they are in `attention` and `attention_backward`."""
+        launches = attention_launch.plan_attention(function, outputs, inputs)
+        return "\n\n".join(launch.kernel.source for launch in launches)
 
     @property
     def joins_launches(self) -> bool:  # type: ignore[override]

@@ -23,6 +23,7 @@ from .geometry import THREADS, Geometry, geometry_of, held_of_row, of_line
 from .held import WORDS
 from .launch import LaunchPlan, ReadyLaunch
 from .product import OUT, WORKSPACE, Launch, Number, Place, operands_of, plan_product
+from .votes import lanes_where
 
 ALIGNED = 15  # bits of an address that are 0 where four elements can be taken at once
 
@@ -50,10 +51,9 @@ class BoundKernel:
         self.numbers = [p.dtype for p in kernel.each(Parameter)]
         self.device, self.is_simulated = device, device.is_simulated
         names = [name for name, _ in text.parameters]
-        known = facts_of(text, nest, names[: len(layouts)])
+        known = facts_of(text, nest, names[: len(layouts)], raws)
         known["held"] = held_of_row(text.held, nest.sizes[-1], self.geometry.block[1], device.most_shared)
         self.shared = known["held"] * text.held * self.geometry.block[1]
-        known |= {f"raw{k}_{d}": s for k, x in enumerate(raws) for d, s in enumerate(x.strides)}
         self.wide = [names.index(name) for name in text.wide]
         self.whole = known[names[-1]] if text.wide else 0  # the last number, where addresses allow it
         self.constants = [known[name] for name in names[len(self.spans) + len(self.numbers) : -1 if text.wide else None]]
@@ -104,13 +104,20 @@ class BoundKernel:
         return [x if k in self.positions else Pointer(x, low, high, d.numpy) for k, (x, (low, high), d) in places]
 
 
-def facts_of(text: Printed, nest: Nest, operands: Sequence[str]) -> dict[str, int]:
+def facts_of(text: Printed, nest: Nest, operands: Sequence[str], raws: Sequence[Layout] = ()) -> dict[str, int]:
     """The sizes and strides that a kernel may ask for, by name."""
+    raw = {f"raw{k}": x for k, x in enumerate(raws)}
     found = {f"n{axis}": size for axis, size in enumerate(nest.sizes)}
     found |= {f"{name}_{a}": s for name, strides in zip(operands, nest.strides, strict=True) for a, s in enumerate(strides)}
+    found |= {f"{name}_{d}": s for name, x in raw.items() for d, s in enumerate(x.strides)}
     last = len(nest.sizes) - 1
-    along = {name: text.across if name in text.tiled else last for name in text.wide}  # where its neighbours lie
+    wide = [name for name in text.wide if name not in raw]
+    along = {name: text.across if name in text.tiled else last for name in wide}  # where its neighbours lie
     steps = [s for name, b in along.items() for a, s in enumerate(nest.strides[operands.index(name)]) if a != b]
+    for name in raw.keys() & set(text.wide):
+        strides = list(raw[name].strides)
+        strides.remove(1)
+        steps += strides
     is_whole = all(s % 4 == 0 for s in steps)
     fours = nest.sizes[-1] // 4 * 4 if is_whole else 0
     is_wide = is_whole and all(size % 4 == 0 for a, size in enumerate(nest.sizes) if a in along.values())
@@ -120,7 +127,7 @@ def facts_of(text: Printed, nest: Nest, operands: Sequence[str]) -> dict[str, in
 @lru_cache(1024)
 def function_for(text: Printed, **functions: Any) -> Callable[..., Any]:
     """The kernel as a Python function."""
-    return function_of(text.text, **WORDS, **functions)
+    return function_of(text.text, lanes_where=lanes_where, **WORDS, **functions)
 
 
 def number_as(value: Any, dtype: DType) -> Any:

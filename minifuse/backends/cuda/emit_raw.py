@@ -1,4 +1,4 @@
-"""The form of kernels with raw operands: a thread has one point, whose loads, effects and stores follow each other.
+"""The form of kernels with effects: a thread has one point, whose loads, effects and stores follow each other.
 
 Where a point reads and writes is its own business, so nothing is taken four at a time, and nothing becomes a function of its
 own: the lines stand in the order of what the user wrote.
@@ -7,23 +7,15 @@ own: the lines stand in the order of what the user wrote.
 from collections.abc import Sequence
 
 from ...kernels import Expression, Fold, Kernel
-from .emitter import CudaSource, storage_of
+from .emitter import CudaSource
 
 
 class RawSource(CudaSource):
     """The text of one kernel; `raws` are the classes of the strides of raw operands."""
 
     def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str]) -> None:
-        super().__init__(kernel, rows, classes)
+        super().__init__(kernel, rows, classes, raws)
         self.is_wide, self.groups = False, 0
-        self.raws = {f"raw{k}": c for k, c in enumerate(raws)}
-
-    def parameters(self) -> list[tuple[str, str]]:
-        """As of other kernels, with the raw operands after the inputs, and their strides last."""
-        found, count = super().parameters(), len(self.classes)
-        pointers = [(name, f"*{storage_of(dtype)}") for name, dtype in zip(self.raws, self.kernel.raws(), strict=True)]
-        strides = [(f"{name}_{d}", "i64") for name, c in self.raws.items() for d, letter in enumerate(c) if letter == "s"]
-        return [*found[:count], *pointers, *found[count:], *strides]
 
     def sweep(
         self, folds: Sequence[Fold], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]

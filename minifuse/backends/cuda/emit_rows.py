@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ...dag import topological
 from ...dtypes import bool_
-from ...kernels import Expression, Fold, Kernel, Load, Position
+from ...kernels import Expression, Fold, Kernel, Load, Position, RawLoad
 from ..emit import Source
 from .emitter import CHEAP, CudaSource, storage_of
 
@@ -19,19 +19,19 @@ from .emitter import CHEAP, CudaSource, storage_of
 class RowSource(CudaSource):
     """The text of one kernel; of one that does not fold rows, as `CudaSource` has it."""
 
-    def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str]) -> None:
-        super().__init__(kernel, rows, classes)
-        self.held: dict[Expression, str] = {e: f"row{k}" for k, e in enumerate(self.loaded_again())}
+    def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str] = ()) -> None:
+        super().__init__(kernel, rows, classes, raws)
+        self.held = {e: f"row{k}" for k, e in enumerate(self.loaded_again())}
         self.has_pairs = False  # whether the sweep has two groups of four on their way at once
         self.places: dict[Expression, str] = {}  # of values that are kept: the rows whose loads nobody needs any more
 
-    def loaded_again(self) -> list[Load]:
+    def loaded_again(self) -> list[Expression]:
         """What several sweeps along a row load, the largest elements first."""
         if self.form != "rows" or self.axes > self.rows + 1 or self.kernel.effects:
             return []
         sweeps = Counter(e for sweep in range(max(self.after.values()) + 1) for e in self.needed(sweep, sweep))
-        found = [e for e in sweeps if isinstance(e, Load) and not isinstance(e, Position) and sweeps[e] > 1]
-        beside = [e for e in found if self.classes[self.operand(e)][-1] == "1"]
+        found = [e for e in sweeps if self.is_leaf(e) and sweeps[e] > 1 and not self.after[e]]
+        beside = [e for e in found if self.step_of(e) == "1"]
         return sorted(beside, key=lambda e: -e.dtype.itemsize)
 
     def needed(self, first: int, last: int, known: Expression | None = None) -> list[Expression]:
@@ -53,15 +53,20 @@ class RowSource(CudaSource):
         last, before, fours = f"n{self.axes - 1}", 0, "fours" if self.is_wide else "0"
         self.line("held = held if is_row else 0  # elements of each row that wait in shared memory")
         for e, row in self.held.items():
-            source, start = self.row_of(self.operand(e))
+            source, start = self.row_of(self.place_of(e))
             slot = f"({before // e.dtype.itemsize} * cuda.blockDim.y + cuda.threadIdx.y)" if before else "cuda.threadIdx.y"
             self.line(f"{row} = hold_{storage_of(e.dtype)}({source}, {start}, {slot} * held, held, {fours}, {last})")
             before += e.dtype.itemsize
         self.line("wait_for_copies()")
 
-    def row_of(self, name: str) -> tuple[str, str]:
-        """An operand whose neighbours lie side by side, and where its row begins in it."""
-        name, _, place = self.address(name).partition(", ")
+    @staticmethod
+    def is_leaf(e: Expression) -> bool:
+        """Whether a value comes from memory."""
+        return isinstance(e, Load | RawLoad) and not isinstance(e, Position)
+
+    def row_of(self, place: str) -> tuple[str, str]:
+        """The operand of a place whose neighbours lie side by side, and where its row begins in it."""
+        name, _, place = self.address(place).partition(", ")
         start, _, _ = place.rpartition(f"i{self.axes - 1}")
         return name, start.removesuffix(" + ") or "0"
 
@@ -86,20 +91,13 @@ class RowSource(CudaSource):
     ) -> None:
         """Once along the row; what it keeps, later sweeps load."""
         for k, e in parked.items():
-            name, start = self.row_of(f"out{k}")
+            name, start = self.row_of(self.place(f"out{k}"))
             self.line(f"{self.name_of_kept(e)} = {self.places[e]} if held else at({name}, {start})")
         inside = topological([e.inputs[0] for e in folds] + [e for _, e in elements], self.inputs_of)
-        loads = [e for e in inside if isinstance(e, Load) and not isinstance(e, Position) and e not in self.names]
-        self.has_pairs = (
-            any(e not in self.held and self.classes[self.operand(e)][-1] == "1" for e in loads)
-            and self.kernel.cost() <= CHEAP
-        )
+        loads = [e for e in inside if self.is_leaf(e) and e not in self.names]
+        self.has_pairs = any(e not in self.held and self.step_of(e) == "1" for e in loads) and self.kernel.cost() <= CHEAP
         super().sweep(folds, elements, parked)
         self.kept |= {e: self.name_of_kept(e) for e in parked.values()}
-
-    def inputs_of(self, e: Expression) -> tuple[Expression, ...]:
-        """What must be computed or loaded for a value."""
-        return () if e in self.names or e in self.kept else e.inputs
 
     def passes(self) -> list[tuple[list[str], str]]:
         """With two groups of four at once where the sweep waits for memory."""

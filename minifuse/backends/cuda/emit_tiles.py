@@ -8,7 +8,8 @@ operand's neighbours lie; then, past a barrier, it computes and stores along the
 from collections.abc import Sequence
 
 from ...kernels import Access, Expression, Fold, Kernel, Load, Nest, Position
-from .emitter import CudaSource, moved, storage_of
+from ..emit import moved
+from .emitter import CudaSource, storage_of
 from .words import PITCH
 
 SIDE = 64  # of a tile: points along each of its two axes

@@ -14,14 +14,13 @@ Where four neighbours lie side by side they are loaded at once, 16 bytes of floa
 are taken so: a multiple of four, or 0 where an address does not allow it, which only the launch knows.
 """
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...dag import topological
 from ...dtypes import DType, bool_
-from ...kernels import Apply, Expression, Fold, Kernel, Load, Old, Parameter, Position
-from ..emit import Dialect, Source, literal, name_of
+from ...kernels import Apply, Expression, Fold, Kernel, Load, Old, Parameter, Position, RawLoad
+from ..emit import Dialect, Source, literal, moved, name_of
 
 WARP = 32
 WIDTH = 125  # of a line
@@ -47,15 +46,17 @@ class Threads(Dialect):
 class CudaSource(Source):
     """The text of one kernel, and what its launch must pass: `parameters`, (name, type) each, pointers marked with *."""
 
-    def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str]) -> None:
-        super().__init__(kernel, rows, classes, Threads())
+    def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str] = ()) -> None:
+        super().__init__(kernel, rows, classes, Threads(), raws)
         self.form = "points" if not self.folds else "columns" if self.is_columns else "rows"
         self.is_columns = False  # each thread has one column, and walks none
         last = {c[-1] for name, c in self.classes.items() if not name.startswith("base")}
+        last |= set(map(self.step_of, kernel.each(RawLoad)))
         self.is_wide = self.form != "columns" and "1" in last and "s" not in last
         self.points: list[str] = []  # the functions of what one point becomes
         self.groups = self.groups_of_four()
         self.kept: dict[Expression, str] = {}  # what an earlier sweep has computed, and where it waits
+        self.held: dict[Expression, str] = {}  # what is loaded once for all sweeps, and where it waits
 
     def groups_of_four(self) -> int:
         """How many fours a thread takes along the last axis: two where one is too little to wait for."""
@@ -63,17 +64,22 @@ class CudaSource(Source):
             return int(self.is_wide)
         leaves = {self.operand(e): e.dtype for e in self.order if isinstance(e, Load | Old) and not isinstance(e, Position)}
         nbytes = sum(4 * dtype.itemsize for name, dtype in leaves.items() if "0" not in self.classes[name])
+        nbytes += sum(4 * e.dtype.itemsize for e in self.kernel.each(RawLoad) if self.step_of(e) == "1")
         return 1 + (0 < nbytes < IN_FLIGHT)
 
     # The head.
 
     def parameters(self) -> list[tuple[str, str]]:
-        """Names and types, in the order of the launch: operands, numbers, sizes, strides."""
+        """Names and types, in the order of the launch: operands, numbers, sizes, strides, raw operands last."""
         kinds = [f"*{storage_of(e.dtype)}" for e in self.kernel.outputs]
         kinds += ["i64" if isinstance(e, Position) else f"*{storage_of(e.dtype)}" for e in self.kernel.each(Load)]
         operands = list(zip(self.classes, kinds, strict=True))
+        operands += [(name, f"*{storage_of(dtype)}") for name, dtype in zip(self.raws, self.kernel.raws(), strict=True)]
         numbers = [(f"p{p.index}", storage_of(p.dtype)) for p in self.kernel.each(Parameter)]
-        return operands + numbers + [(name, "i64") for name in self.integers()]
+        strides = [f"{name}_{d}" for name, c in self.raws.items() for d, letter in enumerate(c) if letter == "s"]
+        integers = self.integers()
+        end = len(integers) - self.is_wide  # what only the address tells is the last
+        return operands + numbers + [(name, "i64") for name in [*integers[:end], *strides, *integers[end:]]]
 
     def integers(self) -> list[str]:
         """Names of the sizes and strides that the text reads."""
@@ -206,8 +212,8 @@ class CudaSource(Source):
 
     def point(self, roots: Sequence[Expression]) -> "Point":
         """What one point of the row becomes, as a function of its own; of what is only loaded there is none."""
-        inside = topological(roots, lambda e: () if e in self.names or e in self.kept else e.inputs)
-        leaves = [e for e in inside if (isinstance(e, Load | Old) or e in self.kept) and e not in self.names]
+        inside = topological(roots, self.inputs_of)
+        leaves = [e for e in inside if (isinstance(e, Load | Old | RawLoad) or e in self.kept) and e not in self.names]
         same = [e for e in inside if e in self.names]
         swaps = len(roots) > 1 and any(isinstance(e, Old) for e in leaves)  # then all is read before anything is stored
         if all(e in leaves or e in self.names for e in roots) and not swaps:
@@ -223,10 +229,14 @@ class CudaSource(Source):
         self.names, self.lines, self.depth, self.count = known, lines, depth, count
         return Point(name, leaves, same, list(range(len(roots))), roots)
 
+    def inputs_of(self, e: Expression) -> tuple[Expression, ...]:
+        """What must be computed or loaded for a value; of an element that is picked by index, nothing but itself."""
+        return () if e in self.names or e in self.kept or isinstance(e, RawLoad) else e.inputs
+
     def parameter(self, e: Expression) -> str:
         """What a point's function calls a value that it is given."""
-        if isinstance(e, Load | Old):
-            return f"{'x' if isinstance(e, Load) else 'old'}{e.index}" if e not in self.names else self.names[e]
+        if isinstance(e, Load | Old | RawLoad):
+            return self.names.get(e) or self.leaf_name(e)
         return f"fold{self.folds.index(e)}" if isinstance(e, Fold) else self.names[e]
 
     def results(self, point: "Point", values: Sequence[str], suffix: str) -> list[str]:
@@ -248,6 +258,9 @@ class CudaSource(Source):
         parked: dict[int, Expression],
     ) -> None:
         """Load a point, compute, fold and store."""
+        known = dict(self.names)
+        picked = [e for e in point.leaves if isinstance(e, RawLoad) and e not in self.held]
+        self.define(picked, always=[x for e in picked for x in e.inputs if isinstance(x, Apply)])
         found = self.results(point, [self.bare(e) if isinstance(e, Position) else self.text(e) for e in point.leaves], "")
         for e in parked.values():
             k = point.values.index(e)
@@ -256,6 +269,7 @@ class CudaSource(Source):
             self.accumulate(e, text)
         for (k, _), text in zip(elements, found[len(folds) :], strict=False):
             self.line(f"{self.place(f'out{k}')} = {text}")
+        self.names = known
 
     def fours(
         self,
@@ -285,15 +299,15 @@ class CudaSource(Source):
 
     def load_beside(self, e: Expression, letter: str) -> list[str]:
         """Four neighbours of a row, in one load where they lie side by side."""
-        name, operand = f"{'x' if isinstance(e, Load) else 'old'}{e.index}", self.operand(e)
+        name = self.leaf_name(e)
         if isinstance(e, Position):
             return self.count_beside(e, name, letter)
-        if self.classes[operand][-1] != "1":
+        if self.step_of(e) != "1":
             if letter == "i":  # another group has the same
-                self.line(f"{name} = {self.place(operand)}")
+                self.line(f"{name} = {self.place_of(e)}")
             return [name] * 4
         name += f"_{letter}" * (letter != "i")
-        self.line(f"{name} = load4({self.address(operand, letter)})")
+        self.line(f"{name} = load4({self.address(self.place_of(e), letter)})")
         return [f"{name}[{k}]" for k in range(4)]
 
     def count_beside(self, e: Position, name: str, letter: str) -> list[str]:
@@ -311,15 +325,15 @@ class CudaSource(Source):
 
     def load_below(self, e: Expression, letter: str) -> list[str]:
         """Four neighbours of a column: four loads on their way at once."""
-        return self.below(self.text(e) if isinstance(e, Position) else self.place(self.operand(e)))
+        return self.below(self.text(e) if isinstance(e, Position) else self.place_of(e))
 
     def store_beside(self, name: str, texts: Sequence[str], letter: str) -> None:
         """Four neighbours of a row, in one store."""
-        line = f"store4({self.address(name, letter)}, ({', '.join(texts)}))"
+        line = f"store4({self.address(self.place(name), letter)}, ({', '.join(texts)}))"
         if self.depth * 4 + len(line) <= WIDTH:
             self.line(line)
         else:
-            for line in (f"store4({self.address(name, letter)}, (", *[f"    {text}," for text in texts], "))"):
+            for line in (f"store4({self.address(self.place(name), letter)}, (", *[f"    {text}," for text in texts], "))"):
                 self.line(line)
 
     def store_below(self, name: str, texts: Sequence[str], letter: str) -> None:
@@ -369,15 +383,17 @@ class CudaSource(Source):
 
     # Operands.
 
-    def operand(self, e: Expression) -> str:
-        """The name of what a leaf reads."""
+    def leaf_name(self, e: Expression) -> str:
+        """What a leaf is called once it is loaded."""
+        if isinstance(e, RawLoad):
+            return f"r{self.kernel.each(RawLoad).index(e)}"
         assert isinstance(e, Load | Old)
-        return name_of(e) if isinstance(e, Load) else f"out{e.index}"
+        return f"{'x' if isinstance(e, Load) else 'old'}{e.index}"
 
-    def address(self, name: str, letter: str = "i") -> str:
-        """An operand and the position in it, as two arguments; along the last axis it is the index of that letter."""
+    def address(self, place: str, letter: str = "i") -> str:
+        """A place as two arguments: the operand, and the position in it, along the last axis by the index of that letter."""
         last = self.axes - 1
-        return moved(self.place(name)[:-1].replace("[", ", ", 1), f"i{last}", f"{letter}{last}")
+        return moved(place[:-1].replace("[", ", ", 1), f"i{last}", f"{letter}{last}")
 
     def operands_of_combiner(self, dtype: DType) -> dict[Expression, str]:
         """Its two operands; bools come as integers."""
@@ -406,11 +422,6 @@ class CudaSource(Source):
             if name == "invert":
                 return f"(~{inputs[0]})"
         return super().text(e)
-
-
-def moved(text: str, index: str, new: str) -> str:
-    """A text with another index in the place of one."""
-    return re.sub(rf"\b{index}\b", new, text)
 
 
 def storage_of(dtype: DType) -> str:

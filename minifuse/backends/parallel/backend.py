@@ -30,12 +30,13 @@ from ...layout import Layout
 from ...operators import Operator
 from ..base import Backend, Launcher, Operand, ScalarFunction, check_fits, identity_of, load, needs_an_element
 from ..direct import direct_run
-from . import any_function, streaming
+from . import any_function, keyed, streaming
 from .compiler import compile_kernel_text
 from .dialect import source
 from .driver import count_chunks, driver
 from .gemm import bind_matmul
 from .product import StagedProduct
+from .together import job_of
 
 
 class BoundKernel:
@@ -67,7 +68,7 @@ class BoundKernel:
 
     def direct(self) -> Callable[..., Any]:
         """The same by the shortest way, where one thread does it and no number must be checked."""
-        if self.chunks > 1 or any(p.dtype is int32 for p in self.numbers):
+        if self.chunks > 1 or self.header or any(p.dtype is int32 for p in self.numbers):
             return self
         kinds = ["i64"] * self.addresses + ["f64" if p.dtype.is_float else "i64" for p in self.numbers]
         return direct_run(self.address, self.count, kinds, self.constants, self)
@@ -93,6 +94,10 @@ class ParallelBackend(Backend):
         if nest.is_empty:
             return lambda *values: None
         strides = [*nest.runtime_strides(), *[s for x in raws for s in x.strides if stride_class(s) == "s"]]
+        if (by_key := keyed.walk(kernel, nest, stride_classes(raws))) is not None:
+            address, addresses = compile_kernel_text(by_key.source), len(outputs) + len(inputs) + len(raws)
+            constants = [*by_key.sizes, *strides]
+            return BoundKernel(address, by_key.count, by_key.chunks, addresses, kernel.each(Parameter), constants)
         address = compile_kernel_text(source(kernel, nest.rows, nest.classes, stride_classes(raws)))
         chunks = count_chunks(nest.sizes[0], nest.points * kernel.cost())
         addresses, numbers = len(outputs) + len(inputs) + len(raws), kernel.each(Parameter)
@@ -100,6 +105,18 @@ class ParallelBackend(Backend):
         header = streaming.header(kernel, nest, address, addresses + len(numbers) + len(constants)) if chunks > 1 else []
         address = streaming.stream() if header else address
         return BoundKernel(address, nest.sizes[0], chunks, addresses, numbers, constants, header)
+
+    has_tables = True
+
+    def bind_together(
+        self, kernel: Kernel, shapes: Sequence[Shape], layouts: Sequence[tuple[Sequence[Layout], Sequence[Layout]]]
+    ) -> Launcher:
+        """A launch over several arrays, whose points are shared out among the threads as if they were those of one."""
+        nests = [Nest(shape, (), [*outputs, *inputs]) for shape, (outputs, inputs) in zip(shapes, layouts, strict=True)]
+        compiled = compile_kernel_text(source(kernel, nests[0].rows, nests[0].classes, ()))
+        width, numbers = len(nests[0].classes), kernel.each(Parameter)
+        address, count, chunks, header = job_of(compiled, [nest.points for nest in nests], width, numbers, kernel.cost())
+        return BoundKernel(address, count, chunks, width * len(nests), numbers, [], header)
 
     def source(
         self,
@@ -112,6 +129,8 @@ class ParallelBackend(Backend):
     ) -> str:
         """The text that is compiled."""
         nest = Nest(shape, dims, [*outputs, *inputs])
+        if not nest.is_empty and (by_key := keyed.walk(kernel, nest, stride_classes(raws))) is not None:
+            return by_key.source
         return source(kernel, nest.rows, nest.classes, stride_classes(raws))
 
     def bind_matmul(self, dtype: DType, out: Layout, a: Layout, b: Layout) -> Launcher:

@@ -4,7 +4,7 @@ All have one signature, kernel(start, stop, args): a range of the first axis, an
 sizes and strides. So one compiled driver launches them all, on one thread or on many.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from ...dtypes import DType, bool_
@@ -31,12 +31,21 @@ class SerialLoops(Dialect):
 def source(kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str] = ()) -> str:
     """The text of a kernel: its functions, what it unpacks of the arguments, then the loops."""
     body = Source(kernel, rows, classes, SerialLoops(), raws)
+    return begun(body, range(1, body.axes)) + body.emit()
+
+
+def begun(body: Source, sizes: Iterable[int]) -> str:
+    """The first line of a kernel; its functions, and what it unpacks, become the first lines of the body.
+
+    Of the axes those are named whose `sizes` are passed.
+    """
+    kernel = body.kernel
     dtypes = [*[e.dtype for e in (*kernel.outputs, *kernel.each(Load))], *kernel.raws()]
     numbers, positions = kernel.each(Parameter), {name_of(e) for e in kernel.each(Position)}
     operands = zip([*body.classes, *body.raws], dtypes, strict=True)
     unpack = [(name, "args[{}]" if name in positions else f"pointer_{dtype.short}(args[{{}}])") for name, dtype in operands]
     unpack += [(f"p{p.index}", f"{p.dtype.short}({'numbers' if p.dtype.is_float else 'args'}[{{}}])") for p in numbers]
-    unpack += [(f"n{axis}", "args[{}]") for axis in range(1, body.axes)]
+    unpack += [(f"n{axis}", "args[{}]") for axis in sizes]
     unpack += [
         (f"{name}_{axis}", "args[{}]")
         for name, c in (body.classes | body.raws).items()
@@ -50,4 +59,4 @@ def source(kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str
         body.line("numbers = pointer_f64(args)")
     for k, (name, value) in enumerate(unpack):
         body.line(f"{name} = {value.format(k)}")
-    return "def kernel(start, stop, args):\n" + body.emit()
+    return "def kernel(start, stop, args):\n"

@@ -48,7 +48,7 @@ def is_right(slot: str) -> Callable[[Student, Any], None]:
             try:
                 counted.run(student, slot, *given)
             except (IndexError, TypeError, ValueError, ZeroDivisionError) as error:
-                raise raised(error, student.folder, None, told(given), expected[0], None) from error
+                raise raised(error, student.folder, None, told(given), expected[0]) from error
             if not np.allclose(given[0], expected[0], equal_nan=True):
                 said = simulated.differs(slot, expected[0].reshape(-1), given[0].reshape(-1))
                 raise Wrong(said, told=told(given), expected=expected[0], got=given[0])

@@ -11,6 +11,7 @@ from . import (
     gpu_memory,
     host,
     large,
+    networks,
     products,
     start,
     sweep,
@@ -21,3 +22,12 @@ ROWS = [*host.ROWS, *large.ROWS, *functions.ROWS, *products.ROWS, *training.ROWS
 FUSION_ROWS = [*fusion.ROWS, *fusion_step.ROWS]
 GPU_ROWS = [*gpu_host.ROWS, *gpu_memory.ROWS, *gpu_matmul.ROWS, *gpu_compile.ROWS]
 GPU_FUSION_ROWS = [*gpu_fusion.ROWS, *fusion_step.GPU_ROWS]
+
+SUITES = {  # by whether they run on a GPU, and their kind
+    (False, ""): ROWS,
+    (True, ""): GPU_ROWS,
+    (False, "fusion"): FUSION_ROWS,
+    (True, "fusion"): GPU_FUSION_ROWS,
+    (False, "networks"): networks.ROWS,
+    (True, "networks"): networks.GPU_ROWS,
+}

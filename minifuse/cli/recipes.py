@@ -1,0 +1,146 @@
+"""`minifuse train mlp|lenet|sentences|gpt`: a recipe, in a folder, with a progress bar; stopped and resumed at any time."""
+
+import json as json_
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from ..errors import MinifuseError, TrainingError
+from ..recipes import recipe_named
+from ..training import RunFolder, Trainer, fit, resume
+from ..training.run_folder import CURVES
+
+WIDTH = 80  # columns
+RUNS = Path("runs")
+SMOOTH = 0.9  # of the loss that is shown, what stays from step to step
+STOPPED = 130  # the exit status of what Ctrl-C has ended
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was asked for; None where the recipe's own value counts."""
+
+    name: str | None
+    asked: Mapping[str, Any]
+    options: Sequence[str]
+    """name=value, of the recipe's own."""
+    out: Path | None
+    resume: Path | None
+
+
+def run(choice: Choice, json: bool) -> int:
+    """Train; the exit status is 1 where training failed, 2 where the request makes no sense, 130 where it was stopped."""
+    console = Console(width=min(WIDTH, Console().width), highlight=False, quiet=json)
+    try:
+        trainer, folder = begun(choice)
+    except MinifuseError as error:
+        sys.stderr.write(f"minifuse train: {error}\n")
+        return 2
+    console.print(
+        f"{escape(trainer.recipe.name)}: {escape(trainer.recipe.about)}; {trainer.steps - trainer.done:,} steps to do"
+    )
+    console.print(f"in {escape(str(folder.path))}")
+    try:
+        with shown(trainer, console) as tell, stopping() as is_asked:
+            is_done = fit(trainer, folder, lambda told, numbers: tell(told, numbers) or is_asked())
+    except MinifuseError as error:
+        sys.stderr.write(f"minifuse train: {error}\n")
+        return 1
+    numbers = trainer.measure()
+    said = trainer.recipe.says(trainer.model, trainer.data, trainer.settings.seed) if is_done else ""
+    if json:
+        known = {"folder": str(folder.path), "steps": trainer.done, "is_done": is_done, "held_out": numbers, "says": said}
+        sys.stdout.write(json_.dumps(known, indent=2) + "\n")
+    elif is_done:
+        console.print("held out: " + ", ".join(f"{name} {value:.4f}" for name, value in numbers.items()))
+        console.print(f"curves: {escape(str(folder.path / CURVES))}")
+        console.print(f"\n{escape(said)}" if said else "", end="\n" if said else "")
+    if not is_done:
+        console.print(f"stopped after step {trainer.done:,}; go on: minifuse train --resume {escape(str(folder.path))}")
+        return STOPPED
+    return 0
+
+
+def begun(choice: Choice) -> tuple[Trainer, RunFolder]:
+    """A run at its beginning, or where it stood."""
+    if choice.resume is not None:
+        given = [name for name, value in choice.asked.items() if value is not None] + ["set"] * bool(choice.options)
+        if given or choice.out:
+            raise TrainingError(
+                f"--resume goes on as the run was begun, and takes no --{(given or ['out'])[0]}; begin a new run for that"
+            )
+        folder = RunFolder(choice.resume)
+        config = folder.config()
+        if choice.name not in (None, config["recipe"]):
+            raise TrainingError(f"{choice.resume} is a run of {config['recipe']}, not of {choice.name}")
+        recipe = recipe_named(config["recipe"])
+        trainer = Trainer(recipe, recipe.settings.changed(config["settings"]))
+        resume(trainer, folder)
+        return trainer, folder
+    assert choice.name is not None
+    recipe = recipe_named(choice.name)
+    trainer = Trainer(recipe, recipe.settings.changed({**choice.asked, "options": dict(map(option, choice.options))}))
+    place = choice.out or RUNS / f"{recipe.name}-{datetime.now():%Y%m%d-%H%M%S}"
+    return trainer, RunFolder.create(place, recipe.name, trainer.settings.as_dict())
+
+
+def option(text: str) -> tuple[str, str]:
+    """name=value."""
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise TrainingError(f"--set {text}: expected NAME=VALUE, such as width=64")
+    return name.strip(), value.strip()
+
+
+Tell = Callable[[list[dict[str, Any]], Mapping[str, float] | None], None]
+
+
+@contextmanager
+def shown(trainer: Trainer, console: Console) -> Iterator[Tell]:
+    """A bar with the loss, examples a second and the time that is left; a line for each epoch."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=16),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[more]}"),
+    )
+    held, target = [0.0, 0.0], trainer.recipe.target
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
+        bar = progress.add_task("training", total=trainer.steps, completed=trainer.done, more="")
+
+        def tell(told: list[dict[str, Any]], numbers: Mapping[str, float] | None) -> None:
+            for one in told:
+                keep = SMOOTH if held[1] else 0.0
+                held[0] = keep * held[0] + (1 - keep) * one["loss"]
+                held[1] = trainer.settings.batch / one["seconds"]
+            progress.update(bar, completed=trainer.done, description=f"loss {held[0]:.3f}", more=f"{held[1]:,.0f}/s, left")
+            if numbers is not None:
+                line = f"step {trainer.done:>6,} of {trainer.steps:,}   loss {held[0]:.4f}"
+                progress.console.print(f"{line}   {target} of what is held out {numbers[target]:.4f}")
+
+        yield tell
+
+
+@contextmanager
+def stopping() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C is asked for between two steps; the second one ends at once."""
+    asked = list[int]()
+
+    def note(number: int, frame: Any) -> None:
+        asked.append(number)
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: bool(asked)
+    finally:
+        signal.signal(signal.SIGINT, before)

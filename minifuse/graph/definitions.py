@@ -1,0 +1,22 @@
+"""Functions that a backend does not know as a whole, as what they are made of."""
+
+from ..backends.base import Backend
+from ..dag import topological
+from ..functions import Output
+from .node import Node, inputs_of
+
+
+def with_definitions(outputs: list[Node], backend: Backend) -> list[Node]:
+    """The same graph, with the definition of each defined function in its place, unless the backend knows it."""
+    order = topological(outputs, inputs_of)
+    if not any(isinstance(node.function, Output) for node in order):
+        return outputs
+    new: dict[Node, Node] = {}
+    for node in order:
+        function, inputs = node.function, tuple(new[x] for x in node.inputs)
+        kinds = [x.shape for x in inputs], [x.dtype for x in inputs]
+        if isinstance(function, Output) and not backend.knows(function.of, *kinds):
+            new[node] = function.of.body(*inputs)[function.index]
+        else:
+            new[node] = Node(function, inputs, node.shape, node.dtype) if inputs else node
+    return [new[node] for node in outputs]

@@ -1,0 +1,250 @@
+"""Containers: modules that hold modules, and nothing else.
+
+A module finds its children in plain lists and dicts too, so ModuleList and ModuleDict are thin: a list and a dict that have
+a name in the tree, take modules only, and number or name their children as PyTorch does, so that state dicts fit. The
+children of all three are attributes; which are there is the only state.
+"""
+
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from operator import index as integer
+from typing import Any, Self, overload
+
+from ..errors import DTypeError, IndexingError
+from .module import Module, suggestion
+
+
+class Numbered(Module):
+    """What Sequential and ModuleList share: the modules are the attributes "0", "1", ..., in that order."""
+
+    def append(self, module: Module) -> Self:
+        """Put a module behind the others, and give the container itself."""
+        return self.extend([module])
+
+    def extend(self, modules: Iterable[Module]) -> Self:
+        """Put several modules behind the others, and give the container itself; all of them, or none where one is wrong."""
+        found = list(modules)
+        for k, module in enumerate(found):
+            refuse_other_than_modules(type(self), f"module {len(self) + k}", module)
+        for module in found:
+            setattr(self, str(len(self)), module)
+        return self
+
+    def __iter__(self) -> Iterator[Any]:
+        return (module for name, module in list(vars(self).items()) if name.isdecimal())
+
+    def __len__(self) -> int:
+        return sum(map(str.isdecimal, vars(self)))
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return type(self)._of(list(self)[index])
+        return getattr(self, self._name(index))
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        refuse_other_than_modules(type(self), f"module {index}", module)
+        setattr(self, self._name(index), module)
+
+    def _name(self, index: int) -> str:
+        """The attribute behind an index, which may be negative."""
+        k, count = integer(index), len(self)
+        if not -count <= k < count:
+            raise IndexingError(f"{type(self).__name__}: index {k} is none of {count} modules")
+        return str(k % count)
+
+    @classmethod
+    def _of(cls, modules: list[Module]) -> Self:
+        """A container of the same kind, for a slice."""
+        raise NotImplementedError
+
+
+class Sequential(Numbered):
+    """Modules one after another: each gets what the one before gave.
+
+    Parameters
+    ----------
+    modules : Module
+        They are the attributes "0", "1", ...; a Sequential has a length, can be indexed, and its slices are Sequentials.
+
+    Raises
+    ------
+    DTypeError
+        An argument is no module.
+    IndexingError
+        An index is out of range.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> model = mf.nn.Sequential(mf.nn.Linear(64, 32), mf.nn.ReLU(), mf.nn.Linear(32, 10))
+    >>> model
+    Sequential(
+      (0): Linear(in_features=64, out_features=32, bias=True)
+      (1): ReLU()
+      (2): Linear(in_features=32, out_features=10, bias=True)
+    )
+    >>> model[:2](mf.ones(5, 64)).shape
+    (5, 32)
+    >>> len(model.append(mf.nn.Softmax(1)))
+    4
+    """
+
+    def __init__(self, *modules: Module) -> None:
+        self.extend(modules)
+
+    def forward(self, x: Any) -> Any:
+        """What the last module gives."""
+        for module in self:
+            x = module(x)
+        return x
+
+    @classmethod
+    def _of(cls, modules: list[Module]) -> Self:
+        return cls(*modules)
+
+
+class ModuleList(Numbered):
+    """A list of modules. It has no `forward`: what is done with them is up to the module that holds it.
+
+    Parameters
+    ----------
+    modules : iterable of Module
+        They are the attributes "0", "1", ...
+
+    Raises
+    ------
+    DTypeError
+        An entry is no module.
+    IndexingError
+        An index is out of range.
+
+    Notes
+    -----
+    A plain list of modules, as an attribute, gives its modules the same names: `layers.0`, `layers.1`. This one refuses
+    what is no module, and is shown as a level of its own.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> layers = mf.nn.ModuleList(mf.nn.Linear(n, n + 1) for n in (2, 3))
+    >>> [layer.out_features for layer in layers], len(layers), list(layers.state_dict())[:2]
+    ([3, 4], 2, ['0.weight', '0.bias'])
+    >>> layers[-1]
+    Linear(in_features=3, out_features=4, bias=True)
+    """
+
+    def __init__(self, modules: Iterable[Module] = ()) -> None:
+        self.extend(modules)
+
+    def __iadd__(self, modules: Iterable[Module]) -> Self:
+        return self.extend(modules)
+
+    @classmethod
+    def _of(cls, modules: list[Module]) -> Self:
+        return cls(modules)
+
+
+class ModuleDict(Module):
+    """A dict of modules, in the order in which they came. It has no `forward`.
+
+    Parameters
+    ----------
+    modules : mapping of str to Module, or pairs of them
+        The names become attributes; a name that a module has already, such as "train", or one with a dot, is refused.
+
+    Raises
+    ------
+    DTypeError
+        A value is no module, or a name no string.
+    IndexingError
+        A name is taken by an attribute of modules, holds a dot, or is empty; or there is nothing of that name.
+
+    Notes
+    -----
+    A plain dict of modules, as an attribute, gives its modules the same names: `heads.left`. This one refuses what is no
+    module, and is shown as a level of its own.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> heads = mf.nn.ModuleDict({"left": mf.nn.Linear(4, 1), "right": mf.nn.ReLU()})
+    >>> "left" in heads, list(heads), heads["right"]
+    (True, ['left', 'right'], ReLU())
+    """
+
+    def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] = ()) -> None:
+        self.update(modules)
+
+    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
+        """Take further modules, or others under the same names; all of them, or none where one is wrong."""
+        found = list(modules.items() if isinstance(modules, Mapping) else modules)
+        for name, module in found:
+            self._refuse(name)
+            refuse_other_than_modules(type(self), f"module {name!r}", module)
+        for name, module in found:
+            setattr(self, name, module)
+
+    def keys(self) -> KeysView[str]:
+        """The names."""
+        return self._modules().keys()
+
+    def values(self) -> ValuesView[Module]:
+        """The modules."""
+        return self._modules().values()
+
+    def items(self) -> ItemsView[str, Module]:
+        """(name, module) of each."""
+        return self._modules().items()
+
+    def pop(self, name: str) -> Module:
+        """Take a module out, and give it."""
+        module: Module = self[name]
+        delattr(self, name)
+        return module
+
+    def clear(self) -> None:
+        """Take out all modules."""
+        for name in self.keys():
+            delattr(self, name)
+
+    def __getitem__(self, name: str) -> Any:
+        found = self._modules()
+        if name not in found:
+            raise IndexingError(f"{type(self).__name__} has no module {name!r}{suggestion(str(name), found)}")
+        return found[name]
+
+    def __setitem__(self, name: str, module: Module) -> None:
+        self.update({name: module})
+
+    def __delitem__(self, name: str) -> None:
+        self.pop(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._modules()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        return len(self._modules())
+
+    def _modules(self) -> dict[str, Module]:
+        return {name: module for name, module in vars(self).items() if isinstance(module, Module)}
+
+    def _refuse(self, name: object) -> None:
+        kind = type(self).__name__
+        if not isinstance(name, str):
+            raise DTypeError(f"{kind}: name {name!r} is {type(name).__name__}, expected a string")
+        if not name or "." in name or hasattr(type(self), name):
+            raise IndexingError(
+                f"{kind}: name {name!r} is empty, holds a dot, or is taken by an attribute of modules; choose another one"
+            )
+
+
+def refuse_other_than_modules(kind: type[Module], what: str, module: Any) -> None:
+    """Raise for anything but a module."""
+    if not isinstance(module, Module):
+        raise DTypeError(f"{kind.__name__}: {what} is {type(module).__name__}, expected an nn.Module")

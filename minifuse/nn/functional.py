@@ -1,0 +1,52 @@
+"""The functions of `mf.nn`, under the name by which PyTorch's users know them.
+
+    import minifuse.nn.functional as F
+
+Nothing is defined here. It holds every function of `mf.nn` and nothing else, which a test checks.
+"""
+
+from ..operators import relu, sigmoid, tanh
+from .activations import elu, gelu, leaky_relu, log_softmax, silu, softmax, softplus
+from .attention import scaled_dot_product_attention
+from .convolution import conv1d, conv2d
+from .dropout import dropout
+from .embedding import embedding
+from .layers import linear
+from .losses import binary_cross_entropy_with_logits, cross_entropy, nll_loss
+from .normalization import batch_norm, layer_norm
+from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, avg_pool1d, avg_pool2d, max_pool1d, max_pool2d
+from .regression import huber_loss, l1_loss, mse_loss, smooth_l1_loss
+
+__all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "batch_norm",
+    "binary_cross_entropy_with_logits",
+    "conv1d",
+    "conv2d",
+    "cross_entropy",
+    "dropout",
+    "elu",
+    "embedding",
+    "gelu",
+    "huber_loss",
+    "l1_loss",
+    "layer_norm",
+    "leaky_relu",
+    "linear",
+    "log_softmax",
+    "max_pool1d",
+    "max_pool2d",
+    "mse_loss",
+    "nll_loss",
+    "relu",
+    "scaled_dot_product_attention",
+    "sigmoid",
+    "silu",
+    "smooth_l1_loss",
+    "softmax",
+    "softplus",
+    "tanh",
+]

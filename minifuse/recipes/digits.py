@@ -1,0 +1,37 @@
+"""What the recipes that read digits share: the data, the loss, and how many are read right."""
+
+from ..autodiff import no_grad
+from ..data import Loader, digits, split
+from ..dtypes import float32
+from ..nn import Module, cross_entropy
+from ..tensor import Tensor
+from ..training import Data, Recipe, Settings
+
+
+class Digits(Recipe):
+    """A recipe that reads the digits of scikit-learn: four fifths to learn from, one fifth held out."""
+
+    images = False
+    """Whether a digit keeps its rows and columns, as (1, 8, 8)."""
+
+    def data(self, settings: Settings) -> Data:
+        """Digits in batches, in an order of the seed."""
+        x, y = digits(self.images, settings.backend)
+        if self.images:
+            x = x.unsqueeze(1)  # (N, 8, 8) -> (N, 1, 8, 8)
+        train, held_out = split(x, y, fraction=0.8, seed=settings.seed, stratify=y)
+        return Data(Loader(*train, batch_size=settings.batch, seed=settings.seed), held_out)
+
+    def loss(self, model: Module, *batch: Tensor) -> Tensor:
+        """Cross-entropy."""
+        x, y = batch
+        found: Tensor = cross_entropy(model(x), y)
+        return found
+
+    @no_grad()
+    def measure(self, model: Module, data: Data) -> dict[str, float]:
+        """The loss, and the share that is read right."""
+        x, y = data.held_out
+        logits = model(x)
+        right = (logits.argmax(1) == y).to(float32).mean()
+        return {"loss": float(cross_entropy(logits, y).item()), "accuracy": float(right.item())}

@@ -1,0 +1,171 @@
+"""A small GPT: a transformer that guesses the next character of a text, and then writes.
+
+Attention reads what came before; each block adds to what is there, so gradients reach all of them [1]_, [2]_. Norms stand
+in front of what they feed.
+
+References
+----------
+.. [1] A. Vaswani and others, Attention Is All You Need, 2017, arXiv:1706.03762
+.. [2] A. Radford and others, Language Models are Unsupervised Multitask Learners, 2019
+"""
+
+from typing import Any
+
+import numpy as np
+
+from ..autodiff import no_grad
+from ..creation import tensor
+from ..data import Loader, Text, sonnets
+from ..nn import (
+    GELU,
+    Dropout,
+    Embedding,
+    LayerNorm,
+    Linear,
+    Module,
+    ModuleList,
+    MultiheadAttention,
+    Sequential,
+    cross_entropy,
+)
+from ..optim import AdamW, CosineSchedule, Optimizer
+from ..tensor import Tensor
+from ..training import Data, Recipe, Settings
+
+WRITTEN = 400  # characters
+TEMPERATURE = 0.8  # below 1: likely characters become more likely
+
+
+class Block(Module):
+    """Attention, then a small network at each place; both add to what comes in."""
+
+    def __init__(self, width: int, heads: int, dropout: float) -> None:
+        self.norm1, self.norm2 = LayerNorm(width), LayerNorm(width)
+        self.attention = MultiheadAttention(width, heads)
+        self.mlp = Sequential(Linear(width, 4 * width), GELU(), Linear(4 * width, width), Dropout(dropout))
+
+    def forward(self, x: Any) -> Any:
+        """(N, T, width) -> the same."""
+        x = x + self.attention(self.norm1(x), is_causal=True)
+        return x + self.mlp(self.norm2(x))
+
+
+class GPT(Module):
+    """Characters in, for each place the logits of the next one out.
+
+    Parameters
+    ----------
+    vocabulary : int
+        Characters that there are.
+    context : int
+        How many it sees at once.
+    layers, heads, width : int
+        Blocks, heads of each, and numbers that stand for a character.
+    dropout : float
+        In training, the share of what the small networks add that is left out.
+    """
+
+    def __init__(self, vocabulary: int, context: int, layers: int, heads: int, width: int, dropout: float = 0.0) -> None:
+        self.context = context
+        self.tokens, self.places = Embedding(vocabulary, width), Embedding(context, width)
+        self.blocks = ModuleList([Block(width, heads, dropout) for _ in range(layers)])
+        self.norm, self.head = LayerNorm(width), Linear(width, vocabulary, bias=False)
+
+    def forward(self, index: Any) -> Any:
+        """(N, T) int64 -> (N, T, vocabulary)."""
+        x = self.tokens(index) + self.places.weight[: index.shape[1]]
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+
+@no_grad()
+def write(model: GPT, start: Any, count: int, seed: int = 0, temperature: float = TEMPERATURE) -> list[int]:
+    """Characters that a model writes behind a beginning: each drawn by what the model says of it.
+
+    Parameters
+    ----------
+    model : GPT
+    start : list of int
+        The beginning, at least one character.
+    count : int
+        How many to write.
+    seed : int
+        The same seed writes the same.
+    temperature : float
+        Below 1 likely characters become more likely, above 1 less.
+    """
+    chance, text = np.random.default_rng(seed), list(start)
+    backend = model.head.weight.backend
+    for _ in range(count):
+        seen = text[-model.context :]
+        padded = seen + [0] * (
+            model.context - len(seen)
+        )  # one shape for all, so that one plan serves; what comes later is not seen
+        logits = model(tensor([padded], dtype="int64", backend=backend)).numpy()[0, len(seen) - 1].astype(np.float64)
+        shares = np.exp((logits - logits.max()) / temperature)
+        text.append(int(chance.choice(len(shares), p=shares / shares.sum())))
+    return text[len(start) :]
+
+
+class Sonnets(Recipe):
+    """Shakespeare's sonnets, character by character."""
+
+    name, about = "gpt", "attention learns to write sonnets, character by character"
+    settings = Settings(
+        epochs=1,
+        batch=32,
+        rate=3e-3,
+        options={"context": 64, "layers": 2, "heads": 4, "width": 64, "dropout": 0.0},
+    )
+    max_norm = 1.0
+    target = "loss"
+
+    def data(self, settings: Settings) -> Data:
+        """A window at every place of the text, in an order of the seed; the last tenth of the text is held out."""
+        text = Text(sonnets(), settings["context"], backend="parallel")  # views, from which batches are copied
+        loader = Loader(
+            *text.train, batch_size=settings.batch, seed=settings.seed, drop_last=True, backend=settings.backend, prefetch=1
+        )
+        return Data(loader, tuple(x.contiguous().to(settings.backend) for x in text.test), text)
+
+    def model(self, settings: Settings, data: Data) -> Module:
+        """A GPT of the sizes that are asked for."""
+        sizes = (settings[name] for name in ("context", "layers", "heads", "width", "dropout"))
+        return GPT(len(data.about.characters), *sizes)
+
+    def optimizer(self, settings: Settings, model: Module, steps: int) -> tuple[Optimizer, Any]:
+        """AdamW; weights of products are drawn to 0, all else is not."""
+        parameters = list(model.parameters())
+        groups = [
+            {"params": [p for p in parameters if p.ndim > 1], "weight_decay": 0.1},
+            {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
+        ]
+        optimizer = AdamW(groups, lr=settings.rate, betas=(0.9, 0.99))
+        return optimizer, CosineSchedule(optimizer, steps, warmup=steps // 20)
+
+    def loss(self, model: Module, *batch: Tensor) -> Tensor:
+        """Cross-entropy of the next character, at all places."""
+        index, following = batch
+        logits = model(index)
+        found: Tensor = cross_entropy(logits.reshape(-1, logits.shape[-1]), following.reshape(-1))
+        return found
+
+    @no_grad()
+    def measure(self, model: Module, data: Data) -> dict[str, float]:
+        """The loss on what is held out."""
+        index, following = data.held_out
+        size = data.loader.batch_size
+        parts = [slice(k, k + size) for k in range(0, len(index), size)]
+        sums = [float(self.loss(model, index[part], following[part]).item()) * len(index[part]) for part in parts]
+        return {"loss": sum(sums) / len(index)}
+
+    def says(self, model: Module, data: Data, seed: int) -> str:
+        """What it writes behind an empty line."""
+        assert isinstance(model, GPT)
+        characters = data.about.characters
+        start = characters.encode("\n", backend="parallel").tolist()
+        return str(characters.decode(write(model, start, WRITTEN, seed))).strip("\n")
+
+
+RECIPE = Sonnets()

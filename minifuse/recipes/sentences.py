@@ -1,0 +1,95 @@
+"""A network that tells what a sentence is about: the mean of its words, each a row of a table, and two layers."""
+
+from typing import Any
+
+from ..autodiff import no_grad
+from ..creation import tensor
+from ..data import Loader, Words, sentences, split
+from ..dtypes import float32
+from ..nn import Dropout, Embedding, Linear, Module, ReLU, Sequential, cross_entropy
+from ..optim import AdamW, CosineSchedule, Optimizer
+from ..tensor import Tensor
+from ..training import Data, Recipe, Settings
+
+PADDING = 0  # the number that fills up short sentences
+
+
+class BagOfWords(Module):
+    """The mean of the rows that stand for the words of a sentence, then two layers.
+
+    Parameters
+    ----------
+    words : int
+        That are known.
+    width : int
+        Numbers that stand for a word.
+    classes : int
+        What a sentence may be about.
+    dropout : float
+        In training, the share of the mean that is left out.
+    """
+
+    def __init__(self, words: int, width: int, classes: int, dropout: float) -> None:
+        self.rows = Embedding(words, width, padding_idx=PADDING)
+        self.layers = Sequential(Dropout(dropout), Linear(width, width), ReLU(), Linear(width, classes))
+
+    def forward(self, index: Any) -> Any:
+        """(N, T) int64 -> (N, classes)."""
+        is_word = (index != PADDING).to(float32).unsqueeze(2)  # (N, T, 1)
+        mean = (self.rows(index) * is_word).sum(1) / (is_word.sum(1) + 1e-6)  # (N, width)
+        return self.layers(mean)
+
+
+class Sentences(Recipe):
+    """Short sentences about the weather, cooking, music or travel."""
+
+    name, about = "sentences", "words tell what a sentence is about"
+    settings = Settings(epochs=40, batch=32, rate=0.03, options={"width": 32, "dropout": 0.5})
+
+    def data(self, settings: Settings) -> Data:
+        """Words in batches; those that only held-out sentences have are unknown."""
+        texts, y, names = sentences("parallel")
+        numbers = tensor(list(range(len(texts))), backend="parallel")
+        (first, y_first), (other, y_other) = split(numbers, y, fraction=0.8, seed=settings.seed, stratify=y)
+        words = Words([texts[k] for k in first.tolist()])
+        longest = words.encode(texts).shape[1]
+        train, held_out = (words.encode([texts[k] for k in part.tolist()], longest, "parallel") for part in (first, other))
+        loader = Loader(train, y_first, batch_size=settings.batch, seed=settings.seed, backend=settings.backend)
+        return Data(loader, (held_out.to(settings.backend), y_other.to(settings.backend)), (words, names))
+
+    def model(self, settings: Settings, data: Data) -> Module:
+        """A bag of words."""
+        words, names = data.about
+        return BagOfWords(len(words), settings["width"], len(names), settings["dropout"])
+
+    def optimizer(self, settings: Settings, model: Module, steps: int) -> tuple[Optimizer, Any]:
+        """AdamW, and a rate that falls to 0 along a cosine."""
+        optimizer = AdamW(model.parameters(), lr=settings.rate, weight_decay=0.05)
+        return optimizer, CosineSchedule(optimizer, steps, warmup=steps // 20)
+
+    def loss(self, model: Module, *batch: Tensor) -> Tensor:
+        """Cross-entropy, with labels that are not quite sure: some sentences are about two things."""
+        index, y = batch
+        found: Tensor = cross_entropy(model(index), y, label_smoothing=0.05)
+        return found
+
+    @no_grad()
+    def measure(self, model: Module, data: Data) -> dict[str, float]:
+        """The loss, and the share that is told right."""
+        index, y = data.held_out
+        logits = model(index)
+        right = (logits.argmax(1) == y).to(float32).mean()
+        return {"loss": float(cross_entropy(logits, y).item()), "accuracy": float(right.item())}
+
+    def says(self, model: Module, data: Data, seed: int) -> str:
+        """What it makes of a sentence that nobody has shown it."""
+        words, names = data.about
+        text = "The band played on while snow fell on the roof of the station."
+        backend = next(model.parameters()).backend
+        with no_grad():
+            shares = model(words.encode([text], backend=backend)).softmax(1).tolist()[0]
+        told = ", ".join(f"{name} {share:.0%}" for share, name in sorted(zip(shares, names, strict=True), reverse=True))
+        return f"{text!r}: {told}"
+
+
+RECIPE = Sentences()

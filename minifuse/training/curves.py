@@ -1,0 +1,58 @@
+"""The curves of a run as a picture: the loss of each step, its mean in each epoch, and how well the model does."""
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import MissingPartError
+from .recipe import Recipe
+from .run_folder import replace_bytes, written
+
+BLUE, VERMILLION, GREEN = "#0072B2", "#D55E00", "#009E73"  # told apart by the colour-blind too
+SIZE, DPI = (7.0, 4.2), 120  # inches; points an inch
+
+
+def draw(lines: Sequence[dict[str, Any]], recipe: Recipe, path: Path) -> None:
+    """Draw what a log holds into a PNG.
+
+    Raises
+    ------
+    MissingPartError
+        matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingPartError(
+            'curves are drawn by matplotlib, which is not installed; install it with `pip install "minifuse[train]"`'
+        ) from None
+    steps = [line for line in lines if "loss" in line]
+    looks = [(line["step"], line["held_out"][recipe.target]) for line in lines if "held_out" in line]
+    figure = Figure(figsize=SIZE, dpi=DPI, layout="constrained")
+    axes = figure.add_subplot()
+    axes.plot([x["step"] for x in steps], [x["loss"] for x in steps], color=BLUE, alpha=0.35, linewidth=0.8, label="loss")
+    epochs: dict[int, list[dict[str, Any]]] = {}
+    for x in steps:
+        epochs.setdefault(x["epoch"], []).append(x)
+    means = [(group[-1]["step"], sum(x["loss"] for x in group) / len(group)) for group in epochs.values()]
+    axes.plot(*zip(*means, strict=True), color=BLUE, linewidth=1.8, label="its mean in an epoch") if means else None
+    axes.set_xlabel("step")
+    axes.set_ylabel("loss")
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.25)
+    handles, labels = axes.get_legend_handles_labels()
+    if looks and recipe.target != "loss":
+        other = axes.twinx()
+        other.plot(*zip(*looks, strict=True), color=VERMILLION, linestyle="--", label=f"{recipe.target}, held out")
+        other.set_ylabel(f"{recipe.target} of what is held out")
+        handles, labels = handles + other.get_legend_handles_labels()[0], labels + other.get_legend_handles_labels()[1]
+    elif looks:
+        axes.plot(*zip(*looks, strict=True), color=VERMILLION, linestyle="--", label="loss, held out")
+        handles, labels = axes.get_legend_handles_labels()
+    axes.legend(handles, labels, frameon=False)
+    axes.set_title(f"{recipe.name}: {recipe.about}", fontsize=10, loc="left")
+    held = io.BytesIO()
+    figure.savefig(held, format="png")
+    with written(path):
+        replace_bytes(path, held.getvalue())

@@ -1,0 +1,185 @@
+"""The loop: a step for each batch, and where a run stands between two of them.
+
+A step is what a user would write: loss, gradients, update. With `fuse` it is one captured function, so Python does little
+more than hand over the next batch. Everything that decides the next step is in `state`: put back, training goes on with the
+very same numbers.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from itertools import islice
+from time import perf_counter
+from typing import Any
+
+from ..backends.registry import backend_named
+from ..creation import get_rng_state, manual_seed, set_rng_state
+from ..errors import TrainingError
+from ..fuse import fuse
+from ..nn import Module
+from ..optim import Optimizer, clip_grad_norm_
+from ..tensor import Tensor
+from .recipe import Recipe, Settings
+from .run_folder import flat, nested
+
+MODEL, OPTIMIZER = "model.", "optimizer."
+LOOKS = 20  # at what is held out, at least, if a run has as many steps
+AT_ONCE = 10  # losses that are fetched together from a device: each fetch waits for it
+
+
+def step_of(recipe: Recipe, model: Module, optimizer: Optimizer) -> Callable[..., Tensor]:
+    """A step of training, as one writes it."""
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+
+    def step(*batch: Tensor) -> Tensor:
+        optimizer.zero_grad()
+        loss = recipe.loss(model, *batch)
+        loss.backward()
+        if recipe.max_norm is not None:
+            clip_grad_norm_(parameters, recipe.max_norm)
+        optimizer.step()
+        return loss
+
+    return step
+
+
+class Trainer:
+    """A model on its way.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    settings : Settings
+
+    Attributes
+    ----------
+    done, steps : int
+        Steps that were taken, and all that will be.
+    between : int
+        Steps from one look at what is held out to the next; there is one at the end of each epoch too.
+    """
+
+    def __init__(self, recipe: Recipe, settings: Settings) -> None:
+        manual_seed(settings.seed)
+        self.recipe, self.settings = recipe, settings
+        self.data = recipe.data(settings)
+        self.model = recipe.model(settings, self.data).to(backend=settings.backend)
+        self.loader = self.data.loader
+        if not len(self.loader):
+            raise TrainingError(
+                f"{recipe.name}: {self.loader.length} examples make no batch of {settings.batch}; ask for fewer"
+            )
+        self.steps, self.done = settings.epochs * len(self.loader), 0
+        self.optimizer, self.schedule = recipe.optimizer(settings, self.model, self.steps)
+        step = step_of(recipe, self.model, self.optimizer)
+        self.step: Callable[..., Tensor] = fuse(step) if settings.fuse else step
+        is_host = backend_named(settings.backend).is_host
+        self.at_once = 1 if is_host else AT_ONCE
+        self.between = min(len(self.loader), max(self.steps // LOOKS, 1))
+
+    @property
+    def epoch(self) -> float:
+        """How often each example was seen so far."""
+        return self.done / len(self.loader)
+
+    @property
+    def is_time_to_look(self) -> bool:
+        """Whether what is held out should be looked at now."""
+        in_epoch = self.done % len(self.loader)
+        return in_epoch % self.between == 0 or self.done >= self.steps
+
+    @property
+    def rate(self) -> float:
+        """The learning rate of the next step."""
+        return float(self.optimizer.param_groups[0]["lr"])
+
+    def batches(self, goal: int) -> Iterator[tuple[Tensor, ...]]:
+        """The batches of the steps from here up to a goal."""
+        while self.done < goal:
+            self.loader.epoch, first = divmod(self.done, len(self.loader))
+            yield from islice(self.loader, first, first + goal - self.done)
+
+    def advance(self, goal: int | None = None) -> Iterator[list[dict[str, Any]]]:
+        """Take the steps that are left, or those up to a goal.
+
+        Gives what is known of the last few: step, epoch, rate, loss, seconds a step. Where somebody wants to look, the last
+        of them is the last step so far.
+
+        Raises
+        ------
+        BadLoss
+            A loss is no number.
+        """
+        goal = self.steps if goal is None else goal
+        waiting, losses, began = list[dict[str, Any]](), list[Tensor](), perf_counter()
+        self.model.train()
+        for batch in self.batches(goal):
+            waiting.append({"step": self.done + 1, "epoch": self.done // len(self.loader) + 1, "rate": self.rate})
+            losses.append(self.step(*batch).detach())
+            if self.schedule is not None:
+                self.schedule.step()
+            self.done += 1
+            if len(losses) < self.at_once and not self.is_time_to_look and self.done < goal:
+                continue
+            values = [float(loss.item()) for loss in losses]
+            seconds = (perf_counter() - began) / len(values)
+            told = [{**one, "loss": value, "seconds": seconds} for one, value in zip(waiting, values, strict=True)]
+            waiting, losses = [], []
+            refuse_bad(told)
+            yield told
+            began = perf_counter()
+
+    # Where it stands.
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """All that decides the steps to come: tensors by name, and what JSON can hold."""
+        tensors, rest = flat(self.optimizer.state_dict(), OPTIMIZER)
+        tensors |= {MODEL + name: x for name, x in self.model.state_dict().items()}
+        facts = {"step": self.done, "optimizer": rest, "rng": get_rng_state()}
+        if self.schedule is not None:
+            facts["schedule"] = self.schedule.state_dict()
+        return tensors, facts
+
+    def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        """Stand where a state was taken.
+
+        Raises
+        ------
+        ShapeError
+            It is the state of another model; the differences are named, and nothing is taken over.
+        """
+        model = {name.removeprefix(MODEL): x for name, x in tensors.items() if name.startswith(MODEL)}
+        self.model.load_state_dict(model)
+        self.optimizer.load_state_dict(nested(tensors, facts["optimizer"], OPTIMIZER))
+        if self.schedule is not None:
+            self.schedule.load_state_dict(facts["schedule"])
+        set_rng_state(facts["rng"])
+        self.done = int(facts["step"])
+
+    def measure(self) -> dict[str, float]:
+        """How well it does on what it has not seen."""
+        self.model.eval()
+        try:
+            return self.recipe.measure(self.model, self.data)
+        finally:
+            self.model.train()
+
+
+def refuse_bad(told: list[dict[str, Any]]) -> None:
+    """Raise where a loss is no number."""
+    for one in told:
+        if not math.isfinite(one["loss"]):
+            raise BadLoss(one["step"], one["loss"])
+
+
+class BadLoss(TrainingError):  # noqa: N818  # an error, by what is wrong
+    """A loss is NaN or infinite.
+
+    Attributes
+    ----------
+    step : int
+        The first step whose loss is.
+    """
+
+    def __init__(self, step: int, loss: float, found: str = "") -> None:
+        super().__init__(f"the loss of step {step} is {loss}{found and '; '}{found}")
+        self.step, self.loss = step, loss

@@ -1,0 +1,475 @@
+"""Checkpoints: whole or not at all, and in words where they are not."""
+
+import errno
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import minifuse as mf
+from minifuse import checkpoint
+from minifuse.checkpoint import load_state, save_state
+from minifuse.errors import CheckpointError, DTypeError, MissingPartError
+from tests.nn.recorded import load
+
+pytest.importorskip("safetensors", reason="safetensors is not installed")
+
+NUMBERS = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def samples():
+    """Tensors of all kinds: element types, layouts, sizes."""
+    x = mf.tensor(NUMBERS)
+    return {
+        "plain": x,
+        "across": x.permute(2, 0, 1),
+        "flipped": x[::-1, :, 1::2],
+        "expanded": mf.tensor([[1.0], [2.0]]).expand(2, 5),
+        "row": x[1, 2],
+        "number": mf.tensor(3.5),
+        "element": x[0, 1, 2],
+        "empty": mf.zeros(0, 3),
+        "empty view": x[2:],
+        "float64": mf.tensor([np.pi, np.nan, -np.inf, -0.0], dtype="float64"),
+        "int32": mf.tensor([-(2**31), 2**31 - 1], dtype="int32"),
+        "int64": mf.tensor([-(2**63), 2**63 - 1]),
+        "bool": mf.tensor([True, False, True]),
+        "learned": mf.tensor([1.0], requires_grad=True),
+        'a name: ü ∑ "quotes"': mf.ones(1),
+        "": mf.zeros(1),
+    }
+
+
+def same(found, wanted):
+    """Names, element types, shapes and bits."""
+    assert found.keys() == wanted.keys()
+    for name, x in wanted.items():
+        y = found[name]
+        assert (y.dtype, y.shape, y.requires_grad) == (x.dtype, x.shape, False), name
+        assert y.is_contiguous(), name
+        assert y.numpy().tobytes() == x.detach().numpy().tobytes(), name
+
+
+def test_all_kinds_of_tensors_come_back(tmp_path):
+    mf.save(samples(), tmp_path / "a")
+    same(mf.load(tmp_path / "a"), samples())
+    assert names(tmp_path) == ["a"]
+
+
+def test_views_that_share_memory_come_back_apart(tmp_path):
+    x = mf.zeros(4)
+    mf.save({"x": x, "y": x[1:3]}, tmp_path / "a")
+    found = mf.load(tmp_path / "a")
+    found["x"] += 1
+    assert found["y"].tolist() == [0, 0]
+
+
+def test_what_is_loaded_can_be_changed_and_learned(tmp_path):
+    mf.save({"x": mf.ones(3)}, tmp_path / "a")
+    x = mf.load(tmp_path / "a")["x"].requires_grad_()
+    (x * x).sum().backward()
+    with mf.no_grad():
+        x -= x.grad
+    assert x.tolist() == [-1, -1, -1]
+    assert mf.load(tmp_path / "a")["x"].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("backend", ["python", "parallel", "cuda"])
+def test_any_backend_writes_and_reads(tmp_path, backend):
+    x = mf.tensor(NUMBERS, backend=backend).permute(1, 2, 0)
+    mf.save({"x": x}, tmp_path / "a")
+    same(mf.load(tmp_path / "a"), {"x": mf.tensor(NUMBERS).permute(1, 2, 0)})
+    found = mf.load(tmp_path / "a", backend)["x"]
+    assert found.backend == backend
+    assert found.tolist() == x.tolist()
+
+
+def test_metadata(tmp_path):
+    texts = {"epoch": "3", "ü": json.dumps({"a": [1.5, None]})}
+    mf.save({"x": mf.ones(1)}, tmp_path / "a", texts)
+    assert mf.load_metadata(tmp_path / "a") == texts
+    mf.save({}, str(tmp_path / "b"))
+    assert mf.load_metadata(tmp_path / "b") == {}
+    assert mf.load(tmp_path / "b") == {}
+
+
+@pytest.mark.parametrize(
+    ("tensors", "metadata", "words"),
+    [
+        ({"x": NUMBERS}, None, "'x' is ndarray, expected a tensor; wrap it in mf.tensor"),
+        ({"x": 1.0}, None, "'x' is float"),
+        ({3: mf.ones(1)}, None, "3 cannot be the name of a tensor"),
+        ({"__metadata__": mf.ones(1)}, None, "'__metadata__' cannot be the name"),
+        ({}, {"epoch": 3}, "metadata 'epoch' is 3, expected str by str; use json.dumps"),
+        ({}, {3: "epoch"}, "metadata 3 is 'epoch'"),
+    ],
+)
+def test_what_cannot_be_saved(tmp_path, tensors, metadata, words):
+    with pytest.raises(DTypeError, match=words):
+        mf.save(tensors, tmp_path / "a", metadata)
+    assert names(tmp_path) == []
+
+
+def test_no_tensor_of_a_capture_is_saved(tmp_path):
+    with pytest.raises(mf.FuseError, match="elements of a tensor"):
+        mf.fuse(lambda x: mf.save({"x": x * 2}, tmp_path / "a"))(mf.ones(3))
+    assert names(tmp_path) == []
+
+
+# PyTorch
+
+
+def test_pytorch_opens_what_we_write(tmp_path):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    from safetensors.torch import load_file
+
+    wanted = samples()
+    mf.save(wanted, tmp_path / "a")
+    for name, y in load_file(tmp_path / "a").items():
+        x = wanted[name].detach().numpy()
+        assert isinstance(y, torch.Tensor)
+        assert (y.numpy().dtype, y.numpy().tobytes()) == (x.dtype, x.tobytes()), name
+
+
+def test_we_open_what_pytorch_writes(tmp_path):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    from safetensors.torch import save_file
+
+    model = torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.ReLU(), torch.nn.Linear(7, 2))
+    save_file(model.state_dict(), tmp_path / "a", {"format": "pt"})
+    ours = mf.nn.Sequential(mf.nn.Linear(5, 7), mf.nn.ReLU(), mf.nn.Linear(7, 2))
+    ours.load_state_dict(mf.load(tmp_path / "a"))
+    x = NUMBERS.reshape(-1)[:20].reshape(4, 5)
+    np.testing.assert_allclose(ours(mf.tensor(x)).detach().numpy(), model(torch.tensor(x)).detach().numpy(), rtol=1e-5)
+    assert mf.load_metadata(tmp_path / "a") == {"format": "pt"}
+
+
+def test_a_recorded_file_of_pytorch(tmp_path):
+    table = load("checkpoint")
+    (tmp_path / "a").write_bytes(table["bytes"].tobytes())
+    found = mf.load(tmp_path / "a")
+    assert mf.load_metadata(tmp_path / "a") == {"format": "pt"}
+    assert len(found) == len(table) - 1 == 12
+    for name, x in found.items():
+        wanted = table[f"tensor/{name}"]
+        assert (x.numpy().dtype, x.shape, x.numpy().tobytes()) == (wanted.dtype, wanted.shape, wanted.tobytes()), name
+
+
+def recorded(dtype, size, data):
+    """A file as any library writes it: the length of the header, the header, the elements."""
+    header = json.dumps({"w": {"dtype": dtype, "shape": [size], "data_offsets": [0, len(data)]}}).encode()
+    return len(header).to_bytes(8, "little") + header + data
+
+
+def test_a_file_written_by_the_letter_of_the_format(tmp_path):
+    (tmp_path / "a").write_bytes(recorded("F32", 2, np.array([1.5, -2], "<f4").tobytes()))
+    assert mf.load(tmp_path / "a")["w"].tolist() == [1.5, -2]
+
+
+@pytest.mark.parametrize("dtype", ["F16", "BF16", "U8", "I16", "C64", "F8_E4M3"])
+def test_element_types_that_we_do_not_have(tmp_path, dtype):
+    nbytes = {"F16": 2, "BF16": 2, "I16": 2, "C64": 8}.get(dtype, 1)
+    (tmp_path / "a").write_bytes(recorded(dtype, 3, bytes(3 * nbytes)))
+    with pytest.raises(CheckpointError, match=rf"load: 'w' in .* is {dtype}, and minifuse has float32, .*x\.float\(\)"):
+        mf.load(tmp_path / "a")
+
+
+# Files that are not what they should be
+
+
+def test_a_file_that_was_cut_short_anywhere(tmp_path):
+    mf.save({"w": mf.tensor(NUMBERS), "b": mf.ones(3)}, tmp_path / "a", {"epoch": "1"})
+    data = (tmp_path / "a").read_bytes()
+    for n in [*range(0, 24), *range(24, len(data), 7), len(data) - 1]:
+        (tmp_path / "b").write_bytes(data[:n])
+        for read in (mf.load, mf.load_metadata, load_state):
+            with pytest.raises(CheckpointError, match=rf"\({n} bytes\) is no whole safetensors file: .*cut short"):
+                read(tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"garbage, and more of it",
+        b"\xff" * 200,
+        (1 << 40).to_bytes(8, "little") + b"{}",
+        (2).to_bytes(8, "little") + b"[]",
+        (2).to_bytes(8, "little") + b"{}" + b"more",
+        recorded("F32", 2, bytes(8)) + b"x",
+        recorded("F32", 3, bytes(8)),
+        recorded("F33", 2, bytes(8)),
+        b"\x80\x02}q\x00.",  # a pickle
+        b"PK\x03\x04" + bytes(100),  # what torch.save and np.savez write
+    ],
+)
+def test_what_is_no_checkpoint(tmp_path, data):
+    (tmp_path / "a").write_bytes(data)
+    with pytest.raises(CheckpointError, match="is no whole safetensors file"):
+        mf.load(tmp_path / "a")
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(CheckpointError, match=r"load: .*/a cannot be read: No such file or directory"):
+        mf.load(tmp_path / "a")
+    with pytest.raises(CheckpointError, match=r"load_metadata: .* cannot be read: it is a folder"):
+        mf.load_metadata(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(CheckpointError, match="cannot be read: Not a directory"):
+        mf.load(tmp_path / "file" / "a")
+    with pytest.raises(OSError, match="cannot be read"):  # as Python's own open would say it
+        mf.load(tmp_path / "a")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
+def test_files_and_folders_without_permission(tmp_path):
+    mf.save({}, tmp_path / "a")
+    (tmp_path / "a").chmod(0)
+    with pytest.raises(CheckpointError, match="Permission denied"):
+        mf.load(tmp_path / "a")
+    tmp_path.chmod(0o500)
+    with pytest.raises(CheckpointError, match="Permission denied"):
+        mf.save({}, tmp_path / "b")
+
+
+# Writing that fails
+
+
+@pytest.fixture
+def old(tmp_path):
+    """A checkpoint that must outlive what a test does."""
+    path = tmp_path / "model.safetensors"
+    mf.save({"w": mf.tensor(NUMBERS)}, path)
+    data = path.read_bytes()
+    yield path
+    assert path.read_bytes() == data
+    assert names(tmp_path) == [path.name]
+
+
+LARGE = {"w": mf.zeros(50_000)}
+
+
+@pytest.mark.parametrize("call", ["write", "flush", "fsync", "replace", "chmod"])
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt(), MemoryError()])
+def test_a_failure_at_any_point_leaves_the_old_file_alone(old, monkeypatch, call, error):
+    def fail(*_):
+        raise error
+
+    if call in ("write", "flush"):
+        fdopen = os.fdopen
+
+        def half(*inputs):
+            file = fdopen(*inputs)
+            raw = type("Full", (), {"__enter__": lambda s: s, "__exit__": lambda s, *_: file.close(), "flush": fail})()
+            raw.write = fail if call == "write" else lambda data: file.write(data[: len(data) // 2])
+            return raw
+
+        monkeypatch.setattr(os, "fdopen", half)
+    elif call == "fsync":
+        monkeypatch.setattr(os, "fsync", fail)
+    else:
+        monkeypatch.setattr(Path, call, fail)
+    expected = CheckpointError if isinstance(error, OSError) else type(error)
+    with pytest.raises(expected) as caught:
+        mf.save(LARGE, old)
+    if expected is CheckpointError:
+        assert "could not be written: No space left on device. What was there before is unchanged" in str(caught.value)
+
+
+def test_a_full_disk(old):
+    """The system refuses what is larger than a limit, as it refuses what does not fit a disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
+    try:
+        with pytest.raises(CheckpointError, match=r"model\.safetensors could not be written: File too large"):
+            mf.save(LARGE, old)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_folder_in_the_place_of_the_file(tmp_path):
+    (tmp_path / "a").mkdir()
+    with pytest.raises(CheckpointError, match="a could not be written: it is a folder"):
+        mf.save(LARGE, tmp_path / "a")
+    assert names(tmp_path) == ["a"]
+    with pytest.raises(CheckpointError, match="could not be written: No such file or directory"):
+        mf.save(LARGE, tmp_path / "nowhere" / "a")
+
+
+WRITER = """
+import sys
+import minifuse as mf
+k = 0
+while True:
+    mf.save({"w": mf.full((300_000,), k % 100, "float32")}, sys.argv[1], {"k": str(k)})
+    k += 1
+    print(k, flush=True)
+"""
+
+
+def test_a_process_that_is_killed_while_it_writes(tmp_path):
+    """There is a whole file whenever the end comes."""
+    path, seen = tmp_path / "a", set()
+    for k in range(4):
+        command = [sys.executable, "-c", WRITER, str(path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            for _ in range(3 + k):
+                assert process.stdout.readline()
+            time.sleep(0.0007 * k)  # into the middle of a write
+            process.send_signal(signal.SIGKILL)
+        number = int(mf.load_metadata(path)["k"])
+        assert mf.load(path)["w"].tolist() == [number % 100] * 300_000
+        seen.add(number)
+    left = [name for name in names(tmp_path) if name != "a"]
+    assert all(name.startswith(".a.") and name.endswith(".tmp") for name in left)
+    assert seen
+    assert max(seen) >= 5
+
+
+def test_rights_and_links_stay(tmp_path):
+    path, link = tmp_path / "real", tmp_path / "latest"
+    mf.save({"w": mf.zeros(1)}, path)
+    umask = os.umask(0o022)
+    os.umask(umask)
+    assert path.stat().st_mode & 0o777 == 0o666 & ~umask
+    path.chmod(0o640)
+    link.symlink_to(path)
+    mf.save({"w": mf.ones(1)}, link)
+    assert link.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert mf.load(path)["w"].item() == 1
+
+
+def test_a_relative_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    mf.save({"w": mf.ones(1)}, "a")
+    assert mf.load("a")["w"].item() == 1
+    assert names(tmp_path) == ["a"]
+
+
+def test_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    for attempt in (lambda: mf.save({}, tmp_path / "a"), lambda: mf.load(tmp_path / "a")):
+        with pytest.raises(MissingPartError, match=r'pip install "minifuse\[train\]"'):
+            attempt()
+    assert names(tmp_path) == []
+
+
+# Whole states
+
+
+def test_a_state_comes_back_as_it_was(tmp_path):
+    state = {
+        "none": None,
+        "flags": [True, False],
+        "numbers": (1, -2.5, 1e-300, 2**100, float("inf"), 0.1 + 0.2),
+        "texts": ["", "ü", '{"tensor": "x"}'],
+        "nested": {0: {"w": mf.ones(2)}, (1, "a"): [mf.zeros(3), ({"b": mf.tensor(7)},)]},
+        1: {},
+        "empty": [(), []],
+    }
+    save_state(state, tmp_path / "a")
+    found = load_state(tmp_path / "a")
+    assert repr(found) == repr(state)
+    assert type(found["flags"][0]) is bool
+    assert type(found["numbers"][0]) is int
+    assert set(mf.load(tmp_path / "a")) == {"nested.0.w", "nested.(1, 'a').0", "nested.(1, 'a').1.0.b"}
+    save_state(mf.ones(2), tmp_path / "b")
+    assert load_state(tmp_path / "b", "python").backend == "python"
+
+
+def test_numbers_come_back_bit_by_bit(tmp_path):
+    numbers = np.random.default_rng(0).standard_normal(1000) * 10.0 ** np.arange(-300, 300).repeat(2)[:1000]
+    save_state([*map(float, numbers), float("nan")], tmp_path / "a")
+    *found, last = load_state(tmp_path / "a")
+    assert found == numbers.tolist()
+    assert last != last  # NaN
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ({"x": NUMBERS}, "x is ndarray, expected a tensor, a number"),
+        ({"a": [1, {2}]}, "a.1 is set"),
+        (lambda: 1, "the state is function"),
+        ({"a": {"b": mf.ones(1)}, "a.b": mf.ones(1)}, "two tensors would have the name 'a.b'"),
+        ({"x": np.float32(1)}, "x is float32"),
+    ],
+)
+def test_what_is_no_state(tmp_path, state, words):
+    with pytest.raises(DTypeError, match=words):
+        save_state(state, tmp_path / "a")
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"tensor": "gone"}',
+        '{"list": []}',
+        '{"tuple": 3}',
+        "[",
+        '{"dict": [[1]]}',
+        '{"a": 1, "b": 2}',
+        '{"dict": [[[], 1]]}',
+    ],
+)
+def test_a_state_that_does_not_fit_its_tensors(tmp_path, text):
+    mf.save({"x": mf.ones(1)}, tmp_path / "a", {checkpoint.STATE: text})
+    with pytest.raises(CheckpointError, match="says of its tensors what cannot be"):
+        load_state(tmp_path / "a")
+
+
+def test_tensors_alone_are_no_state(tmp_path):
+    mf.save({"x": mf.ones(1)}, tmp_path / "a")
+    with pytest.raises(CheckpointError, match=r"holds tensors, and not how they belong together; use mf\.load"):
+        load_state(tmp_path / "a")
+
+
+def world():
+    """A network that learns from random numbers: all of its state."""
+    mf.manual_seed(5)
+    model = mf.nn.Sequential(mf.nn.Linear(3, 4), mf.nn.ReLU(), mf.nn.Linear(4, 2))
+    optimizer = mf.optim.AdamW(model.parameters(), lr=0.1)
+    schedule = mf.optim.CosineSchedule(optimizer, steps=10, warmup=2)
+    loader = mf.data.Loader(mf.arange(12).reshape(4, 3).to("float32"), batch_size=2, seed=3)
+    return model, optimizer, schedule, loader
+
+
+def epoch(model, optimizer, schedule, loader):
+    for (x,) in loader:
+        loss = (model(x + mf.randn(*x.shape)) ** 2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        mf.optim.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+    return loss.item()
+
+
+def test_a_training_run_goes_on_as_if_it_had_never_stopped(tmp_path):
+    model, optimizer, schedule, loader = whole = world()
+    losses = [epoch(*whole) for _ in range(4)]
+    whole = model, optimizer, schedule, loader = world()
+    first = [epoch(*whole) for _ in range(2)]
+    parts = {"model": model, "optimizer": optimizer, "schedule": schedule}
+    state = {name: part.state_dict() for name, part in parts.items()} | {"epoch": loader.epoch}
+    save_state({**state, "random": mf.get_rng_state()}, tmp_path / "run")
+    mf.randn(3)
+    model, optimizer, schedule, loader = whole = world()
+    state = load_state(tmp_path / "run")
+    for name, part in {"model": model, "optimizer": optimizer, "schedule": schedule}.items():
+        part.load_state_dict(state[name])
+    loader.epoch = state["epoch"]
+    mf.set_rng_state(state["random"])
+    assert first + [epoch(*whole) for _ in range(2)] == losses

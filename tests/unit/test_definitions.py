@@ -1,0 +1,191 @@
+"""Functions with a definition: one step where the backend knows them, what they are made of elsewhere; their gradients."""
+
+import numpy as np
+import pytest
+
+import minifuse as mf
+from minifuse.array import fold
+from minifuse.backends.operand import Operand
+from minifuse.backends.python import PythonBackend
+from minifuse.dtypes import float32
+from minifuse.functions import Composite, Defined, Output
+from minifuse.graph.definitions import with_definitions
+from minifuse.graph.node import Argument, Node
+from minifuse.graph.plan import changing
+from minifuse.graph.steps import Launch, Whole
+from minifuse.operators import add
+from minifuse.testing import gradcheck
+
+
+class Scaled(Defined):
+    """x * by, and its sum along the last dim; the second output has no rule of its own."""
+
+    __slots__ = ("by",)
+    names = ("scaled", "summed")
+    lie_like = (0, None)
+
+    def __init__(self, by):
+        self.by = by
+
+    @property
+    def parameters(self):
+        return (self.by,)
+
+    def infer(self, x):
+        return (x.shape, x.dtype), (x.shape[:-1], x.dtype)
+
+    def body(self, x):
+        y = x * self.by
+        return y, fold(y, (y.ndim - 1,), True, add).reshape(x.shape[:-1])
+
+    def vjp(self, index, g, x):
+        return None if index else (g * self.by,)
+
+
+class Knowing(PythonBackend):
+    """Knows `scaled` of float32, and counts how often it was bound and called."""
+
+    name = "knowing"
+
+    def __init__(self):
+        self.bound, self.calls = 0, 0
+
+    def knows(self, function, shapes, dtypes):
+        return function.names[0] == "scaled" and dtypes == [float32]
+
+    def bind_defined(self, function, outputs, inputs):
+        self.bound += 1
+        (by,) = function.parameters
+
+        def launch(*addresses):
+            self.calls += 1
+            y, total, x = [Operand.at(a, float32, layout) for a, layout in zip(addresses, [*outputs, *inputs], strict=True)]
+            y.array()[...] = np.nan  # so that it shows if x lies there too
+            y.array()[...] = x.array() * by
+            total.array()[...] = (x.array() * by).sum(-1)
+
+        return launch
+
+
+def tripled(x):
+    return x.apply(Scaled(3.0), x)
+
+
+def both(x):
+    """Both outputs, as one captured call."""
+    return x.apply(Composite(tripled, ()), x)
+
+
+X = np.arange(12, dtype=np.float32).reshape(3, 4) - 5
+
+
+@pytest.fixture
+def knowing():
+    return Knowing()
+
+
+def test_a_function_that_is_known_is_one_step(knowing):
+    y, total = mf.fuse(both)(mf.tensor(X, backend=knowing))
+    np.testing.assert_array_equal(y.numpy(), 3 * X)
+    np.testing.assert_array_equal(total.numpy(), 3 * X.sum(1))
+    assert (knowing.bound, knowing.calls) == (1, 1)
+
+
+def test_elsewhere_and_of_other_types_its_definition_runs(knowing):
+    for backend, dtype in (("python", "float32"), ("parallel", "float32"), (knowing, "float64")):
+        y, total = mf.fuse(both)(mf.tensor(X, dtype, backend=backend))
+        np.testing.assert_array_equal(y.numpy(), 3 * X)
+        np.testing.assert_array_equal(total.numpy(), 3 * X.sum(1))
+    assert knowing.calls == 0
+
+
+def test_definitions_take_the_place_of_nodes(knowing):
+    x = Node(Argument(0), (), (3, 4), float32)
+    twice = Scaled(2.0).outputs(Scaled(3.0).outputs(x)[0])
+    assert [node.function for node in twice] == [Output(Scaled(2.0), 0), Output(Scaled(2.0), 1)]
+    assert with_definitions(list(twice), knowing)[0] is twice[0]
+    opened = with_definitions(list(twice), PythonBackend())
+    assert opened[0] is x * 3.0 * 2.0
+    assert with_definitions([x], PythonBackend())[0] is x
+
+
+def test_outputs_are_laid_out_like_what_is_read(knowing):
+    y, total = both(mf.tensor(X, backend=knowing).T)
+    assert (y.strides, total.strides) == ((1, 4), (1,))
+    np.testing.assert_array_equal(y.numpy(), 3 * X.T)
+    np.testing.assert_array_equal(total.numpy(), 3 * X.sum(0))
+
+
+def test_other_kernels_load_what_it_gives(knowing):
+    @mf.fuse
+    def around(x, w):
+        y, total = both(x + 1)
+        return (y @ w).sum(), y[:, 1:].exp(), total * 2
+
+    x, w = mf.tensor(X, backend=knowing), mf.tensor(X.T.copy(), backend=knowing)
+    product, part, doubled = around(x, w)
+    np.testing.assert_allclose(product.item(), (3 * (X + 1) @ X.T).sum(), 1e-6)
+    np.testing.assert_allclose(part.numpy(), np.exp(3 * (X + 1))[:, 1:], 1e-5)
+    np.testing.assert_allclose(doubled.numpy(), 6 * (X + 1).sum(1), 1e-6)
+    assert knowing.calls == 1
+    reasons = {x.reason for x in around.explain(x, w).refusals}
+    assert "the backend computes it as a whole" in reasons
+
+
+def test_results_are_stored_where_arguments_lie(knowing):
+    """At once where nothing of it is read, else by way of a copy."""
+
+    def first(t, x):
+        return tripled(x)[0]
+
+    x, t = mf.tensor(X, backend=knowing), mf.zeros(3, 4, backend=knowing)
+    plan = changing(first, (0,), (0, 1), (t, x))
+    assert [type(step) for step in plan.steps] == [Whole]
+    plan.run(t, x)
+    np.testing.assert_array_equal(t.numpy(), 3 * X)
+    plan = changing(first, (0,), (0, 0), (t, t))
+    assert [type(step) for step in plan.steps] == [Whole, Launch]
+    plan.run(t, t)
+    np.testing.assert_array_equal(t.numpy(), 9 * X)
+
+
+def test_changes_of_parts_are_captured(knowing):
+    @mf.fuse
+    def change(t, u, x):
+        t.copy_(both(x)[0])
+        u[1:].copy_(both(u[:2])[0])
+        return t.sum()
+
+    x, t, u = [mf.tensor(X, backend=knowing) for _ in range(3)]
+    assert change(t, u, x).item() == 3 * X.sum()
+    np.testing.assert_array_equal(t.numpy(), 3 * X)
+    np.testing.assert_array_equal(u.numpy(), np.concatenate([X[:1], 3 * X[:2]]))
+
+
+def test_it_is_told_like_any_other_kernel(knowing):
+    fused, x = mf.fuse(lambda x: both(x)[0]), mf.tensor(X, backend=knowing)
+    found = fused.explain(x)
+    (kernel,) = found.forward.kernels
+    assert kernel.formula == "scaled(x), summed(x)"
+    assert kernel.form == "scaled of (3, 4)"
+    assert (kernel.launches, kernel.nbytes, kernel.flops) == (1, 4 * (12 + 12 + 3), 0)
+    assert found.nodes[-1].operation == "scaled(%0)"
+    assert "# knowing: " in fused.source(x)
+    with mf.profile() as p:
+        fused(x)
+    assert "scaled(x)" in str(p)
+
+
+def test_gradients_are_those_of_the_rule_and_of_the_definition(knowing):
+    def mixed(x):
+        y, total = both(x)
+        return (y * y).sum() + (total**3).sum()
+
+    results = []
+    for backend in (knowing, "parallel"):
+        x = mf.tensor(X / 4, backend=backend, requires_grad=True)
+        mf.fuse(mixed)(x).backward()
+        results.append(x.grad.numpy())
+    np.testing.assert_allclose(results[0], results[1], 1e-5)
+    np.testing.assert_allclose(results[0], 18 * X / 4 + 3 * (3 * X.sum(1) / 4)[:, None] ** 2 * 3, 1e-5)
+    assert gradcheck(mf.fuse(mixed), mf.tensor(X / 4, "float64", requires_grad=True), second=True)

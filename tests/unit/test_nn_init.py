@@ -1,0 +1,150 @@
+"""First values: their spread, the errors, and that nothing is recorded."""
+
+import math
+
+import numpy as np
+import pytest
+
+import minifuse as mf
+from minifuse import nn
+from minifuse.errors import DTypeError, ShapeError
+from minifuse.nn import init
+
+BACKENDS = "python", "parallel", "cuda"
+SHAPE = (40, 6, 5, 5)  # fan_in 150, fan_out 1000
+MANY = math.prod(SHAPE)
+
+ROOT3, XAVIER, KAIMING = math.sqrt(3), math.sqrt(2 / 1150), math.sqrt(1 / 150)
+
+# name: (function, its range if it has one, its standard deviation)
+RANDOM = {
+    "uniform": (lambda x: init.uniform_(x, -2, 4), (-2, 4), 6 / math.sqrt(12)),
+    "uniform from 0": (init.uniform_, (0, 1), 1 / math.sqrt(12)),
+    "normal": (lambda x: init.normal_(x, 0, 0.3), None, 0.3),
+    "xavier uniform": (lambda x: init.xavier_uniform_(x, 2), (-2 * ROOT3 * XAVIER, 2 * ROOT3 * XAVIER), 2 * XAVIER),
+    "xavier normal": (lambda x: init.xavier_normal_(x, 0.5), None, 0.5 * XAVIER),
+    "kaiming uniform": (
+        lambda x: init.kaiming_uniform_(x, nonlinearity="relu"),
+        (-math.sqrt(6) * KAIMING, math.sqrt(6) * KAIMING),
+        math.sqrt(2) * KAIMING,
+    ),
+    "as in Linear": (lambda x: init.kaiming_uniform_(x, math.sqrt(5)), (-KAIMING, KAIMING), KAIMING / ROOT3),
+    "kaiming normal": (
+        lambda x: init.kaiming_normal_(x, mode="fan_out", nonlinearity="tanh"),
+        None,
+        5 / 3 / math.sqrt(1000),
+    ),
+    "truncated": (lambda x: init.trunc_normal_(x, std=0.5), (-2, 2), 0.5),
+    "truncated narrowly": (lambda x: init.trunc_normal_(x, 1, 1, 0, 2), (0, 2), 0.53956),
+}
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_spread_and_range(name):
+    function, ends, std = RANDOM[name]
+    mf.manual_seed(1)
+    p = nn.Parameter(mf.zeros(SHAPE))
+    assert function(p) is p
+    values = p.detach().numpy().astype(np.float64)
+    assert abs(values.std() / std - 1) < 5 / math.sqrt(MANY)
+    if ends:
+        assert ends[0] <= values.min() < ends[0] + 0.6 * std
+        assert ends[1] - 0.6 * std < values.max() <= ends[1] * (1 + 1e-6)
+    mean = {"uniform": 1, "uniform from 0": 0.5, "truncated narrowly": 1}.get(name, 0)
+    assert abs(values.mean() - mean) < 5 * std / math.sqrt(MANY)
+
+
+@pytest.mark.parametrize("shape", [(5, 9), (9, 5), (7, 7), (4, 3, 2, 2), (20, 3, 2, 2)])
+def test_orthogonal_rows_or_columns(shape):
+    w = init.orthogonal_(mf.zeros(shape, dtype="float64"), gain=2).numpy().reshape(shape[0], -1)
+    square = w @ w.T if w.shape[0] <= w.shape[1] else w.T @ w
+    np.testing.assert_allclose(square, 4 * np.eye(len(square)), atol=1e-12)
+
+
+def test_orthogonal_matrices_have_signs_at_random():
+    """Rotations and reflections alike; the plain result of a QR decomposition has one sign on its diagonal."""
+    mf.manual_seed(0)
+    found = np.array([init.orthogonal_(mf.zeros(3, 3)).numpy() for _ in range(200)])
+    assert abs((np.linalg.det(found) > 0).mean() - 0.5) < 0.2
+    assert (abs((found > 0).mean(0) - 0.5) < 0.2).all()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_equal_seeds_give_equal_values_on_every_backend_and_in_any_layout(backend):
+    mf.manual_seed(4)
+    wanted = init.kaiming_normal_(mf.zeros(3, 5)).tolist()
+    for x in (mf.zeros(3, 5, backend=backend), mf.zeros(5, 3, backend=backend).T):
+        mf.manual_seed(4)
+        assert init.kaiming_normal_(x).tolist() == wanted
+    mf.manual_seed(4)
+    assert init.kaiming_normal_(mf.zeros(3, 5)).tolist() == wanted
+    assert init.kaiming_normal_(mf.zeros(3, 5)).tolist() != wanted
+
+
+def test_nothing_is_recorded_and_the_parameter_stays():
+    layer = nn.Linear(3, 2)
+    before = layer.weight
+    for function in (init.zeros_, init.ones_, init.xavier_normal_, init.orthogonal_, lambda x: init.constant_(x, 0.5)):
+        function(layer.weight)
+    assert layer.weight is before
+    assert layer.weight.is_leaf
+    assert layer.weight.requires_grad
+    assert layer.weight.tolist() == [[0.5] * 3] * 2
+    assert init.ones_(mf.arange(3)).tolist() == [1, 1, 1]
+
+
+def test_a_fused_function_draws_anew_in_each_call():
+    x = mf.zeros(20)
+
+    @mf.fuse
+    def restart():
+        init.normal_(x)
+        init.trunc_normal_(x[:10])
+        return x.sum()
+
+    found = []
+    for run in (restart, restart.function):
+        mf.manual_seed(3)
+        run()
+        first = x.tolist()
+        run()
+        found.append([first, x.tolist()])
+    assert found[0] == found[1]
+    assert found[0][0] != found[0][1]
+
+
+def test_gains():
+    assert init.calculate_gain("linear") == init.calculate_gain("sigmoid") == init.calculate_gain("conv2d") == 1
+    assert init.calculate_gain("relu") == math.sqrt(2)
+    assert init.calculate_gain("tanh") == 5 / 3
+    assert init.calculate_gain("leaky_relu", 2) == math.sqrt(0.4)
+    assert init.calculate_gain("leaky_relu") == math.sqrt(2 / 1.0001)
+    assert init.calculate_gain("selu") == 0.75
+
+
+@pytest.mark.parametrize(
+    ("run", "error", "words"),
+    [
+        (lambda: init.uniform_(mf.zeros(2), 1, 0), ValueError, "a is 1 and b is 0"),
+        (lambda: init.normal_(mf.zeros(2), 0, -1), ValueError, "std is -1"),
+        (lambda: init.trunc_normal_(mf.zeros(2), std=0), ValueError, "std is 0"),
+        (lambda: init.trunc_normal_(mf.zeros(2), a=5, b=6), ValueError, "2.9e-07 of the normal distribution"),
+        (lambda: init.trunc_normal_(mf.zeros(2), a=1, b=-1), ValueError, "lies between a=1 and b=-1"),
+        (lambda: init.xavier_normal_(mf.zeros(2)), ShapeError, r"xavier_normal_: got a tensor of shape \(2,\), expected"),
+        (lambda: init.kaiming_uniform_(mf.zeros(2, 0)), ShapeError, "not empty"),
+        (lambda: init.orthogonal_(mf.zeros(2)), ShapeError, "orthogonal_: got a tensor of shape"),
+        (lambda: init.kaiming_normal_(mf.zeros(2, 2), mode="fan"), ValueError, "mode is 'fan', expected \"fan_in\""),
+        (lambda: init.kaiming_normal_(mf.zeros(2, 2), nonlinearity="step"), ValueError, "nonlinearity is 'step'"),
+        (lambda: init.normal_(mf.arange(2)), DTypeError, "got a tensor of int64"),
+        (lambda: init.normal_(np.zeros(2)), DTypeError, "expected a tensor, got ndarray"),
+        (lambda: init.zeros_([0.0]), DTypeError, "expected a tensor, got list"),
+        (lambda: init.xavier_uniform_([[0.0]]), DTypeError, "expected a tensor, got list"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_said(run, error, words):
+    with pytest.raises(error, match=words):
+        run()
+
+
+def test_the_list_of_names():
+    assert set(init.__all__) == {name for name in vars(init) if name.endswith("_") and name[0] != "_"} | {"calculate_gain"}

@@ -1,0 +1,304 @@
+"""Launches of one kernel over several arrays as one: when it is done, that it is right, and what is said of it."""
+
+from random import Random
+
+import numpy as np
+import pytest
+
+import minifuse as mf
+from minifuse import float32
+from minifuse.backends.parallel import backend as parallel
+from minifuse.backends.parallel import together as tables
+from minifuse.backends.registry import backend_named
+from minifuse.graph import together
+from minifuse.graph.plan import plans, runs
+from minifuse.graph.steps import Launch
+from minifuse.graph.together import Together, joined
+from minifuse.graph.traffic import traffic
+from minifuse.kernels import Kernel, Load
+from minifuse.layout import Layout
+
+SIZES = 1, 31, 32, 33, 1023, 1025
+LARGE = 65537, 7, 131_073
+
+
+def arrays(shapes, dtype="float32", backend="parallel"):
+    return [mf.tensor(np.sin(np.arange(np.prod(s)) + k).reshape(s), dtype, backend) for k, s in enumerate(shapes)]
+
+
+def steps_of(function, *inputs):
+    return mf.fuse(function).plan(*inputs).steps
+
+
+def kinds(function, *inputs):
+    """How many launches each step has."""
+    return [len(step.parts) if isinstance(step, Together) else 1 for step in steps_of(function, *inputs)]
+
+
+def halves(xs):
+    return [x.sin() * 0.5 for x in xs]
+
+
+@pytest.mark.parametrize("sizes", [SIZES, LARGE, SIZES[::-1], LARGE[::-1]])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_each_array_gets_what_is_its_own(sizes, dtype):
+    xs = arrays([(n,) for n in sizes], dtype)
+    assert kinds(halves, xs) == [len(sizes)]
+    for x, y in zip(xs, mf.fuse(halves)(xs), strict=True):
+        np.testing.assert_allclose(y.numpy(), np.sin(x.numpy().astype("f8")) / 2, rtol=2e-6)
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 3, 7, 64])
+def test_any_cut_among_the_threads(monkeypatch, chunks):
+    monkeypatch.setattr(tables, "count_chunks", lambda count, work: min(count, chunks))
+    xs = arrays([(n,) for n in (3, 1, 41, 2, 1, 17)])
+    before = [x.numpy() + 1.5 for x in xs]
+    found = mf.fuse(lambda xs: [x + 1.5 for x in xs])(xs)
+    for x, y in zip(before, found, strict=True):
+        np.testing.assert_array_equal(y.numpy(), x)
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Adam"])
+def test_a_step_of_an_optimizer_is_one_launch_and_as_before(monkeypatch, kind):
+    """Bit by bit what a launch for each parameter gives."""
+    shapes = [(n,) for n in SIZES] + [(3, 5), (), (300, 301)]
+    found = []
+    for has_tables in (True, False):
+        monkeypatch.setattr(backend_named("parallel"), "has_tables", has_tables)
+        plans.clear()
+        runs.clear()
+        params = [x.requires_grad_() for x in arrays(shapes)]
+        optimizer = getattr(mf.optim, kind)(params, lr=0.1, weight_decay=0.01)
+        for _ in range(3):
+            for k, p in enumerate(params):
+                p.grad = p.detach() * (k + 1)
+            before = set(plans)
+            optimizer.step()
+            made = [plan for key, plan in plans.items() if key not in before and plan.program.stores]
+            assert [len(plan.steps) for plan in made] in ([], [1 if has_tables else len(shapes)])
+        found.append([p.detach().numpy() for p in params])
+    for x, y in zip(*found, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_other_backends_launch_one_after_the_other():
+    for backend in ("python", "cuda"):
+        xs = arrays([(3,), (4,)], backend=backend)
+        assert kinds(halves, xs) == [1, 1]
+        assert [y.shape for y in mf.fuse(halves)(xs)] == [(3,), (4,)]
+
+
+# What is joined
+
+
+def test_dense_arrays_of_any_shape_and_order_are_one_row():
+    x, y, z = arrays([(3, 4), (2, 3, 5), (6, 7)])
+    assert kinds(halves, [x, y.permute(2, 0, 1), z.T]) == [3]
+
+
+@pytest.mark.parametrize(
+    ("function", "wanted"),
+    [
+        (lambda x, y: (x * 2, y * 2), [2]),
+        (lambda x, y: (x * 3, y * 3), [2]),
+        (lambda x, y: (x * 3, y * 5), [1, 1]),  # other numbers
+        (lambda x, y: (x * 2, y + 2), [1, 1]),  # another kernel
+        (lambda x, y: (x[::2] * 2, y[::2] * 2), [1, 1]),  # strides
+        (lambda x, y: (x[:, None] * x, y[:, None] * y), [1, 1]),  # two axes
+        (lambda x, y: (x.sum(), y.sum()), [1, 1]),  # rows
+        (lambda x, y: (x * 2, y.to("float64") * 2), [1, 1]),  # another element type
+    ],
+)
+def test_only_what_is_alike(function, wanted):
+    assert kinds(function, *arrays([(6,), (8,)])) == wanted
+
+
+DOUBLE = Kernel((Load(0, float32) + Load(0, float32),), ())
+
+
+def doubling(target, source, start=0, n=5):
+    """A step that doubles what lies in a slot, from a place in it."""
+    return Launch(DOUBLE, (n,), (), [(target, Layout((n,), (1,), start))], [(source, Layout((n,), (1,), start))])
+
+
+@pytest.mark.parametrize(
+    ("steps", "order"),
+    [
+        ([doubling(2, 0), doubling(3, 1)], [0, 0]),
+        ([doubling(2, 0), doubling(3, 0)], [0, 0]),  # both may read one array
+        ([doubling(2, 0), doubling(3, 2)], [0, 1]),  # one reads what the other stores
+        ([doubling(2, 0), doubling(0, 1)], [0, 1]),  # one changes what the other reads
+        ([doubling(2, 0), doubling(2, 1)], [0, 1]),  # both store in one place
+        ([doubling(2, 0), doubling(2, 1, start=5)], [0, 0]),  # both store in one array, apart
+        ([doubling(2, 0), doubling(2, 1, start=4)], [0, 1]),
+        ([doubling(2, 0), doubling(3, 2), doubling(4, 1)], [0, 1, 1]),  # with the last one that it may join
+        ([doubling(2, 0), doubling(3, 2), doubling(4, 3), doubling(5, 1)], [0, 1, 2, 2]),
+        ([doubling(2, 0), doubling(3, 1), doubling(4, 3), doubling(5, 2)], [0, 0, 1, 1]),
+        ([doubling(2, 0), doubling(3, 2, n=0), doubling(4, 1)], [0, 1, 0]),  # nothing is stored by that one
+    ],
+)
+def test_the_order_of_steps_that_depend_on_each_other(steps, order):
+    found, became = joined(steps)
+    assert became == order
+    assert len(found) == 1 + max(order)
+    for k, step in enumerate(found):
+        parts = [x for x, place in zip(steps, order, strict=True) if place == k]
+        assert step is parts[0] if len(parts) == 1 else sorted(map(id, step.parts)) == sorted(map(id, parts))
+
+
+def test_what_reads_the_result_of_another_comes_after_it():
+    def chain(x, y):
+        a = (x * 2).sum(0, keepdim=True)  # a fold, so the kernels are apart
+        return x * 2, a * 2, y * 2
+
+    x, y = arrays([(5,), (7,)])
+    found = mf.fuse(chain)(x, y)
+    a = (x.numpy() * 2).sum(keepdims=True)
+    for z, wanted in zip(found, (x.numpy() * 2, a * 2, y.numpy() * 2), strict=True):
+        np.testing.assert_allclose(z.numpy(), wanted, rtol=1e-6)
+
+
+def test_changes_in_place_stay_in_order():
+    def swap(x, y):
+        old = x.clone()
+        x += 1
+        y += 1
+        x += y[:3]
+        y += 1
+        return old
+
+    inputs = [arrays([(3,), (5,)]) for _ in range(2)]
+    fused = mf.fuse(swap)
+    results = [swap(*inputs[0]), fused(*inputs[1])]
+    for a, b in zip([*inputs[0], results[0]], [*inputs[1], results[1]], strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-6)
+
+
+def test_two_halves_of_one_array_are_two_arrays():
+    def both(x):
+        x[:3] += 1
+        x[3:] += 1
+
+    (x,) = arrays([(8,)])
+    wanted = x.numpy() + 1
+    mf.fuse(both)(x)
+    np.testing.assert_array_equal(x.numpy(), wanted)
+
+
+def test_nothing_without_elements_is_joined():
+    xs = arrays([(0,), (3,), (0, 4), (5,)])
+    assert [y.tolist() for y in mf.fuse(lambda xs: [x + 1 for x in xs])(xs)][::2] == [[], []]
+
+
+def test_large_new_arrays_stay_apart_and_changes_in_place_do_not(monkeypatch):
+    monkeypatch.setattr(together, "LARGE", 40)
+    xs = arrays([(40,), (41,), (5,)])
+    assert kinds(halves, xs) == [2, 1]
+
+    def change(xs):
+        for x in xs:
+            x *= 3
+
+    assert kinds(change, xs) == [3]
+
+
+def test_gradients_flow_through_both():
+    xs = [x.requires_grad_() for x in arrays([(33,), (4, 5)])]
+    sum(y.sum() for y in mf.fuse(halves)(xs)).backward()
+    for x in xs:
+        np.testing.assert_allclose(x.grad.numpy(), np.cos(x.detach().numpy()) / 2, rtol=1e-5)
+
+
+def test_an_integer_that_does_not_fit_is_refused():
+    xs = [x.to("int32") for x in arrays([(3,), (4,)])]
+    add = mf.fuse(lambda xs, n: [x + n for x in xs])
+    assert [y.tolist() for y in add(xs, 2)] == [(x.numpy() + 2).tolist() for x in xs]
+    with pytest.raises((mf.DTypeError, OverflowError)):
+        add(xs, 2**40)
+
+
+# What is said of it
+
+
+def test_bytes_launches_and_words():
+    xs = arrays([(40,), (5, 6), (40,)])
+    fused = mf.fuse(halves)
+    plan = fused.plan(xs)
+    (step,) = plan.steps
+    apart = [Launch(p.kernel, p.shape, p.dims, p.outputs, p.inputs, p.numbers) for p in step.parts]
+    moved, alone = traffic(step, plan.backend), [traffic(part, plan.backend) for part in apart]
+    assert moved.launches == 1
+    assert moved.nbytes == sum(x.nbytes for x in alone) == 8 * 110
+    assert [len(moved.reads), len(moved.writes)] == [3, 3]
+    page = str(fused.explain(xs))
+    assert "1 kernel instead of 6, 880 B moved" in page
+    assert "launch0: 0.5 * sin(xs_0); and 2 more like it" in page or "sin(xs_0) * 0.5; and 2 more like it" in page
+    assert "pointwise over 2 x (40,) and (5, 6); 1 launch" in page
+    source = fused.source(xs)
+    assert source.count("def kernel") == 1
+    assert source.count("launch0(") == 1
+    assert "then the same of m" in source
+    assert fused.stats().kernels == 1
+
+
+def test_a_profile_sees_one_launch():
+    xs = arrays([(40,), (5, 6)])
+    fused = mf.fuse(halves)
+    fused(xs)
+    with mf.profile() as p:
+        found = fused(xs)
+    assert len(p.events) == 1
+    assert p.events[0].work.nbytes == 8 * 70
+    np.testing.assert_allclose(found[1].numpy(), np.sin(xs[1].numpy()) / 2, rtol=1e-6)
+
+
+def test_the_decisions_name_the_launch():
+    xs = arrays([(40,), (5, 6)])
+    made = [step for step in mf.fuse(halves).explain(xs).steps if step.kind == "made"]
+    assert [step.launch for step in made] == [0, 0]
+
+
+def test_one_launch_on_one_thread_goes_through_the_driver():
+    """The C function for small launches knows no table."""
+    launch = mf.fuse(halves).plan(arrays([(3,), (4,)])).steps[0].bind(backend_named("parallel"))
+    assert isinstance(launch, parallel.BoundKernel)
+    assert launch.direct() is launch
+
+
+def program(random):
+    """A function of arrays: new ones, and changes in place, that depend on each other at random."""
+    kinds = ["new", "new", "scale", "part", "total", "clone", "mean"]
+    steps = [(random.choice(kinds), random.randrange(10), random.randrange(10)) for _ in range(random.randint(3, 12))]
+
+    def function(*xs):
+        values = list(xs)
+        for kind, j, k in steps:
+            a, b = values[j % len(values)], values[k % len(values)]
+            if kind == "new":
+                values.append(a * 3)
+            elif kind == "scale":
+                a *= 0.5
+            elif kind == "part":
+                a[:2] += 1
+            elif kind == "total":
+                values.append(a + b.sum())
+            elif kind == "clone":
+                values.append(a.clone())
+            else:
+                a += b.mean()
+        return tuple(values)
+
+    return function
+
+
+def test_random_programs_are_as_if_nothing_were_joined():
+    found = 0
+    for seed in range(40):
+        function = program(Random(seed))
+        shapes = [(size,) for size in np.random.default_rng(seed).integers(1, 9, 4)]
+        xs, ys = arrays(shapes), arrays(shapes)
+        wanted, fused = function(*xs), mf.fuse(function)
+        for x, y in zip([*xs, *wanted], [*ys, *fused(*ys)], strict=True):
+            np.testing.assert_allclose(y.numpy(), x.numpy(), rtol=1e-4, atol=1e-5, err_msg=str(seed))
+        found += sum(isinstance(step, Together) for step in fused.plan(*ys).steps)
+    assert found > 5

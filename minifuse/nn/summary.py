@@ -4,7 +4,7 @@ There are no hooks. While the model runs once, each of its modules has a `forwar
 gives; a module finds that first, since it lies among its attributes. Afterwards it is gone, and a call has cost nothing.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from ..explain_page import size
 from ..nested import leaves_of
 from ..tensor import Tensor
 from .module import Module, Parameter, held
+from .watched import watched
 
 WIDTH = 80  # columns of a terminal
 HEAD = ("name", "layer", "output", "parameters")
@@ -148,32 +149,24 @@ def summary(model: Module, *inputs: Any) -> Summary:
 @contextmanager
 def noted(model: Module) -> Iterator[dict[int, Calls]]:
     """What each module gives in each call, by its id, while the block runs; nothing is in training there."""
-    calls: dict[int, Calls] = {}
     modules = list(model.modules())
-    own = "forward", "training"
-    before: list[dict[str, Any]] = [{name: vars(module)[name] for name in own if name in vars(module)} for module in modules]
-    for module in modules:
-        calls[id(module)] = []
-        vars(module)["forward"] = noting(module.forward, calls[id(module)])
-        vars(module)["training"] = False
+    calls: dict[int, Calls] = {id(module): [] for module in modules}
+    modes = [vars(module).get("training") for module in modules]
+
+    def note(name: str, module: Module, y: Any) -> None:
+        found = [Output(x.shape, x.size * x.dtype.itemsize) for x in leaves_of(y) if isinstance(x, Tensor)]
+        calls[id(module)].append(found)  # the tensors themselves are let go
+
+    model.eval()
     try:
-        yield calls
+        with watched(model, note):
+            yield calls
     finally:
-        for module, attributes in zip(modules, before, strict=True):
-            vars(module).update(attributes)
-            for name in set(own) - attributes.keys():
-                del vars(module)[name]
-
-
-def noting(forward: Callable[..., Any], calls: Calls) -> Callable[..., Any]:
-    """What `forward` gives, once its tensors are noted; they themselves are let go."""
-
-    def forward_noted(*inputs: Any, **named: Any) -> Any:
-        y = forward(*inputs, **named)
-        calls.append([Output(x.shape, x.size * x.dtype.itemsize) for x in leaves_of(y) if isinstance(x, Tensor)])
-        return y
-
-    return forward_noted
+        for module, mode in zip(modules, modes, strict=True):
+            if mode is None:
+                del vars(module)["training"]
+            else:
+                vars(module)["training"] = mode
 
 
 def is_shape(x: Any) -> bool:

@@ -7,10 +7,9 @@
 `minifuse train NAME` does the same, with a progress bar. Stands on nn, optim, data and checkpoints.
 """
 
-from .diagnosis import watched
 from .fit import fit, resume
 from .recipe import Data, Recipe, Settings
 from .run_folder import RunFolder
 from .trainer import BadLoss, Trainer
 
-__all__ = ["BadLoss", "Data", "Recipe", "RunFolder", "Settings", "Trainer", "fit", "resume", "watched"]
+__all__ = ["BadLoss", "Data", "Recipe", "RunFolder", "Settings", "Trainer", "fit", "resume"]

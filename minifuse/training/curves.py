@@ -36,7 +36,8 @@ def draw(lines: Sequence[dict[str, Any]], recipe: Recipe, path: Path) -> None:
     for x in steps:
         epochs.setdefault(x["epoch"], []).append(x)
     means = [(group[-1]["step"], sum(x["loss"] for x in group) / len(group)) for group in epochs.values()]
-    axes.plot(*zip(*means, strict=True), color=BLUE, linewidth=1.8, label="its mean in an epoch") if means else None
+    if len(means) > 1:
+        axes.plot(*zip(*means, strict=True), color=BLUE, linewidth=1.8, label="its mean in an epoch")
     axes.set_xlabel("step")
     axes.set_ylabel("loss")
     axes.set_ylim(bottom=0)

@@ -3,15 +3,13 @@
 Each run of a step gives the same numbers, so the second time leads to the same place; there the layers run one by one.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..autodiff import no_grad
 from ..nn import Module
+from ..nn.watched import watched
 from ..tensor import Tensor
 from .recipe import Recipe, Settings
 from .run_folder import RunFolder
@@ -55,7 +53,8 @@ def first_bad(recipe: Recipe, model: Module, batch: tuple[Tensor, ...], before: 
                 (f"input {k} of its batch holds {n:,} of them" for k, x in enumerate(before) if (n := bad_ones(x))), ""
             )
             return f"{name} holds {count:,} numbers that are not finite, which the step before has made: {why or ADVICE}"
-    with no_grad(), watched(model) as seen:
+    seen = list[tuple[str, Module, Any]]()
+    with no_grad(), watched(model, lambda *told: seen.append(told)):
         recipe.loss(model, *batch)
     for name, module, output in seen:
         for x in output if isinstance(output, tuple | list) else [output]:
@@ -70,23 +69,3 @@ def first_bad(recipe: Recipe, model: Module, batch: tuple[Tensor, ...], before: 
 def bad_ones(x: Any) -> int:
     """How many numbers of a tensor are NaN or infinite."""
     return int(np.count_nonzero(~np.isfinite(x.numpy()))) if isinstance(x, Tensor) and x.dtype.is_float else 0
-
-
-@contextmanager
-def watched(model: Module) -> Iterator[list[tuple[str, Module, Any]]]:
-    """(name, module, what it gave) of each module that is called meanwhile, those inside before those around them."""
-    seen = list[tuple[str, Module, Any]]()
-    modules = list(model.named_modules())
-
-    def forward(name: str, module: Module, *inputs: Any, **named: Any) -> Any:
-        output = type(module).forward(module, *inputs, **named)
-        seen.append((name, module, output))
-        return output
-
-    for name, module in modules:
-        vars(module)["forward"] = partial(forward, name, module)
-    try:
-        yield seen
-    finally:
-        for _, module in modules:
-            vars(module).pop("forward", None)

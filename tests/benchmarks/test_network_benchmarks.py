@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from project.benchmarks.gpu import GpuBench
 from project.benchmarks.row import US, Bench
 from project.benchmarks.rows import networks
 
@@ -15,8 +16,11 @@ except ImportError:
 @pytest.mark.parametrize("case", networks.CASES, ids=[case.recipe.name for case in networks.CASES])
 def test_each_player_has_the_losses_of_the_others(case, tmp_path):
     modules = {} if torch is None else {"torch": torch}
-    contest = networks.contest(case)(Bench(modules, np.random.default_rng(0), tmp_path, is_quick=True))
-    found = {who: play() for who, play in contest.players.items()}
+    bench = Bench(modules, np.random.default_rng(0), tmp_path, is_quick=True)
+    contest = networks.contest(case)(bench)
+    results = {who: play() for who, play in contest.players.items()}
+    found = {who: bench.read(result) for who, result in results.items()}
+    assert all(np.array_equal(GpuBench.read(bench, result), found[who]) for who, result in results.items())
     assert set(found) == {US, networks.EAGER, *modules}
     for who, losses in found.items():
         assert np.allclose(losses, found[US], rtol=networks.TOLERANCE), who

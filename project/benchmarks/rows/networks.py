@@ -213,7 +213,7 @@ def contest(case: Case) -> Callable[[Bench], Contest]:
                     )
                     first.extend(float(loss.item()) for loss in again)
                 bench.settle()
-                return np.array(first, np.float32)
+                return mf.tensor(first, backend="parallel")
 
             return play
 

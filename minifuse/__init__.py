@@ -16,7 +16,7 @@ from . import data, nn, optim, testing
 from .array import clip
 from .autodiff import no_grad
 from .backends.registry import backends, memory, register_backend, set_default_backend, synchronize, use_backend
-from .checkpoint import load, load_metadata, save
+from .checkpoint import load, load_metadata, load_state, save, save_state
 from .creation import (
     arange,
     empty_like,
@@ -143,6 +143,7 @@ __all__ = [
     "isnan",
     "load",
     "load_metadata",
+    "load_state",
     "log",
     "log1p",
     "manual_seed",
@@ -163,6 +164,7 @@ __all__ = [
     "relu",
     "rsqrt",
     "save",
+    "save_state",
     "set_default_backend",
     "set_rng_state",
     "sigmoid",

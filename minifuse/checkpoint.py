@@ -173,10 +173,9 @@ def save_state(state: Any, path: PathLike) -> None:
     Examples
     --------
     >>> import minifuse as mf, pathlib, tempfile
-    >>> from minifuse.checkpoint import load_state, save_state
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.safetensors"
-    >>> save_state({"step": 3, "rates": (0.1, 0.05), "momenta": {0: mf.ones(2)}, "random": mf.get_rng_state()}, path)
-    >>> state = load_state(path)
+    >>> mf.save_state({"step": 3, "rates": (0.1, 0.05), "momenta": {0: mf.ones(2)}, "random": mf.get_rng_state()}, path)
+    >>> state = mf.load_state(path)
     >>> state["step"], state["rates"], state["momenta"], list(mf.load(path))
     (3, (0.1, 0.05), {0: tensor([1., 1.])}, ['momenta.0'])
     """
@@ -200,6 +199,14 @@ def load_state(path: PathLike, backend: str | None = None) -> Any:
         As `load`; also if the file holds tensors alone.
     MissingPartError
         The package safetensors is not installed.
+
+    Examples
+    --------
+    >>> import minifuse as mf, pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.safetensors"
+    >>> mf.save_state({"step": 3, "momenta": [mf.ones(2)]}, path)
+    >>> mf.load_state(path)
+    {'step': 3, 'momenta': [tensor([1., 1.])]}
     """
     texts = load_metadata(path)
     if STATE not in texts:

@@ -26,7 +26,7 @@ def explained(error: BadLoss, recipe: Recipe, settings: Settings, folder: RunFol
     Costs the steps since the last checkpoint once more.
     """
     trainer = Trainer(recipe, settings)
-    trainer.restore(*folder.load(settings.backend))
+    trainer.restore(folder.load(settings.backend))
     before: tuple[Tensor, ...] = ()
     if trainer.done < error.step - 1:
         take(trainer, error.step - 2)

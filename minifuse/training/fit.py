@@ -44,7 +44,7 @@ def fit(
         Something cannot be written; the last checkpoint is whole.
     """
     if not trainer.done:
-        folder.save(*trainer.state())
+        folder.save(trainer.state())
     saved = monotonic()
     try:
         for told in trainer.advance():
@@ -71,10 +71,10 @@ def keep(trainer: Trainer, folder: RunFolder) -> None:
     """Save a checkpoint; not of weights that went bad, which would take the place of good ones."""
     if any(bad_ones(p) for p in trainer.model.parameters()):
         raise BadLoss(trainer.done + 1, nan)
-    folder.save(*trainer.state())
+    folder.save(trainer.state())
 
 
 def resume(trainer: Trainer, folder: RunFolder) -> None:
     """Stand where the last checkpoint was taken, and forget what the log says of later steps."""
-    trainer.restore(*folder.load(trainer.settings.backend))
+    trainer.restore(folder.load(trainer.settings.backend))
     folder.forget_after(trainer.done)

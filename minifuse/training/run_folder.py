@@ -12,16 +12,15 @@ grows; what stands in it behind the checkpoint is dropped when training goes on 
 import json
 import os
 import platform
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO, Any
 
-from ..checkpoint import load, load_metadata, save
+from ..checkpoint import load_state, save_state
 from ..errors import TrainingError
-from ..tensor import Tensor
 
 CONFIG, LOG, CHECKPOINT, CURVES = "config.json", "log.jsonl", "checkpoint.safetensors", "curves.png"
 PACKAGES = ("minifuse", "numba", "numpy")
@@ -121,28 +120,25 @@ class RunFolder:
 
     # The checkpoint.
 
-    def save(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+    def save(self, state: Mapping[str, Any]) -> None:
         """Put a checkpoint in the place of the one before."""
-        save(tensors, self.path / CHECKPOINT, {"state": json.dumps(facts)})
+        save_state(dict(state), self.path / CHECKPOINT)
 
-    def load(self, backend: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """The last checkpoint: tensors by name, and what else was kept with them.
+    def load(self, backend: str) -> dict[str, Any]:
+        """The state of the last checkpoint.
 
         Raises
         ------
         TrainingError, CheckpointError
-            There is none, it is damaged, or it is the checkpoint of something else.
+            There is none, it is damaged, or it was not written by a run.
         """
         path = self.path / CHECKPOINT
         if not path.exists():
             raise TrainingError(
                 f"{self.path} has no checkpoint yet: the run ended before its first; start it anew elsewhere"
             )
-        try:
-            facts = json.loads(load_metadata(path)["state"])
-        except KeyError:
-            raise TrainingError(f"{path} holds tensors and no state of training; it was not written by a run") from None
-        return load(path, backend), facts
+        found: dict[str, Any] = load_state(path, backend)
+        return found
 
 
 def version_of(package: str) -> str:
@@ -181,29 +177,3 @@ def replace_bytes(path: Path, data: bytes) -> None:
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
-
-
-def flat(state: Mapping[str, Any], prefix: str) -> tuple[dict[str, Tensor], Any]:
-    """The state of an optimizer as tensors by name, and the rest of it as JSON has it."""
-    tensors: dict[str, Tensor] = {}
-    numbers: dict[str, Any] = {}
-    for k, values in state["state"].items():
-        for name, x in values.items():
-            if isinstance(x, Tensor):
-                tensors[f"{prefix}{k}.{name}"] = x
-            else:
-                numbers[f"{k}.{name}"] = x
-    return tensors, {"numbers": numbers, "param_groups": state["param_groups"]}
-
-
-def nested(tensors: Mapping[str, Tensor], rest: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """The state of an optimizer again."""
-    state: dict[int, dict[str, Any]] = {}
-    found: Iterable[tuple[str, Any]] = [
-        *rest["numbers"].items(),
-        *((name.removeprefix(prefix), x) for name, x in tensors.items() if name.startswith(prefix)),
-    ]
-    for name, x in found:
-        k, _, what = name.partition(".")
-        state.setdefault(int(k), {})[what] = x
-    return {"state": state, "param_groups": rest["param_groups"]}

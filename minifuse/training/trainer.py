@@ -6,7 +6,7 @@ very same numbers.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from time import perf_counter
 from typing import Any
@@ -19,9 +19,7 @@ from ..nn import Module
 from ..optim import Optimizer, clip_grad_norm_
 from ..tensor import Tensor
 from .recipe import Recipe, Settings
-from .run_folder import flat, nested
 
-MODEL, OPTIMIZER = "model.", "optimizer."
 LOOKS = 20  # at what is held out, at least, if a run has as many steps
 AT_ONCE = 10  # losses that are fetched together from a device: each fetch waits for it
 
@@ -130,16 +128,17 @@ class Trainer:
 
     # Where it stands.
 
-    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """All that decides the steps to come: tensors by name, and what JSON can hold."""
-        tensors, rest = flat(self.optimizer.state_dict(), OPTIMIZER)
-        tensors |= {MODEL + name: x for name, x in self.model.state_dict().items()}
-        facts = {"step": self.done, "optimizer": rest, "rng": get_rng_state()}
-        if self.schedule is not None:
-            facts["schedule"] = self.schedule.state_dict()
-        return tensors, facts
+    def state(self) -> dict[str, Any]:
+        """All that decides the steps to come: numbers and tensors, in dicts; the tensors are the run's own."""
+        return {
+            "step": self.done,
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "schedule": self.schedule and self.schedule.state_dict(),
+            "rng": get_rng_state(),
+        }
 
-    def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+    def restore(self, state: Mapping[str, Any]) -> None:
         """Stand where a state was taken.
 
         Raises
@@ -147,13 +146,12 @@ class Trainer:
         ShapeError
             It is the state of another model; the differences are named, and nothing is taken over.
         """
-        model = {name.removeprefix(MODEL): x for name, x in tensors.items() if name.startswith(MODEL)}
-        self.model.load_state_dict(model)
-        self.optimizer.load_state_dict(nested(tensors, facts["optimizer"], OPTIMIZER))
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
         if self.schedule is not None:
-            self.schedule.load_state_dict(facts["schedule"])
-        set_rng_state(facts["rng"])
-        self.done = int(facts["step"])
+            self.schedule.load_state_dict(state["schedule"])
+        set_rng_state(state["rng"])
+        self.done = int(state["step"])
 
     def measure(self) -> dict[str, float]:
         """How well it does on what it has not seen."""

@@ -9,7 +9,7 @@ import minifuse as mf
 
 CREATION = "tensor zeros ones full rand randn arange zeros_like ones_like empty_like from_numpy from_dlpack"
 RANDOM = "manual_seed get_rng_state set_rng_state"
-FILES = "save load load_metadata"
+FILES = "save load load_metadata save_state load_state"
 ELEMENTWISE = "neg abs exp log log1p sqrt rsqrt sin cos tanh sigmoid relu gelu erf maximum minimum where clip isnan"
 KERNELS = "elementwise index atomic_add reduction"
 AUTODIFF = "grad no_grad fuse source profile"

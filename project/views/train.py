@@ -420,10 +420,11 @@ def facts(run: Run) -> list[Fact]:
     ]
     if run.losses:
         known.append(Fact("mean loss", f"{run.losses[-1]:.4f}", DERIVED, "of the last epoch, while it learned"))
-    known += [
-        Fact("right, of those learned from", f"{accuracy(run, run.train):.1%}", DERIVED, "by the weights as they are"),
-        Fact("right, of those held out", f"{accuracy(run, run.test):.1%}", DERIVED, "by the weights as they are"),
-    ]
+    if run.steps:  # before, it is chance
+        known += [
+            Fact("right, of those learned from", f"{accuracy(run, run.train):.1%}", DERIVED, "by the weights as they are"),
+            Fact("right, of those held out", f"{accuracy(run, run.test):.1%}", DERIVED, "by the weights as they are"),
+        ]
     if run.times:
         median = sorted(run.times)[len(run.times) // 2]
         why = f"the median of the last {len(run.times)} steps, on this machine, just now"

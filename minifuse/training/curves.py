@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import MissingPartError
 from .recipe import Recipe
-from .run_folder import replace_bytes, written
+from .run_folder import put, written
 
 BLUE, VERMILLION, GREEN = "#0072B2", "#D55E00", "#009E73"  # told apart by the colour-blind too
 SIZE, DPI = (7.0, 4.2), 120  # inches; points an inch
@@ -56,4 +56,4 @@ def draw(lines: Sequence[dict[str, Any]], recipe: Recipe, path: Path) -> None:
     held = io.BytesIO()
     figure.savefig(held, format="png")
     with written(path):
-        replace_bytes(path, held.getvalue())
+        put(path, held.getvalue())

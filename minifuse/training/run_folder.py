@@ -10,7 +10,6 @@ grows; what stands in it behind the checkpoint is dropped when training goes on 
 """
 
 import json
-import os
 import platform
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO, Any
 
-from ..checkpoint import load_state, save_state
+from ..checkpoint import load_state, replacement, save_state
 from ..errors import TrainingError
 
 CONFIG, LOG, CHECKPOINT, CURVES = "config.json", "log.jsonl", "checkpoint.safetensors", "curves.png"
@@ -62,7 +61,7 @@ class RunFolder:
         }
         with written(path):
             path.mkdir(parents=True, exist_ok=True)
-            replace(path / CONFIG, json.dumps(config, indent=2) + "\n")
+            put(path / CONFIG, json.dumps(config, indent=2) + "\n")
         return folder
 
     def config(self) -> dict[str, Any]:
@@ -110,7 +109,7 @@ class RunFolder:
         kept = [line for line in self.lines() if line["step"] <= step]
         self.close()
         with written(self.path / LOG):
-            replace(self.path / LOG, "".join(json.dumps(line) + "\n" for line in kept))
+            put(self.path / LOG, "".join(json.dumps(line) + "\n" for line in kept))
 
     def close(self) -> None:
         """Let go of the log."""
@@ -161,19 +160,7 @@ def written(path: Path) -> Iterator[None]:
         ) from error
 
 
-def replace(path: Path, text: str) -> None:
-    """Put a text in the place of a file, all or nothing."""
-    replace_bytes(path, text.encode())
-
-
-def replace_bytes(path: Path, data: bytes) -> None:
-    """Put bytes in the place of a file, all or nothing."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with beside.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+def put(path: Path, data: str | bytes) -> None:
+    """Put a text, or bytes, in the place of a file, all or nothing."""
+    with replacement(path) as file:
+        file.write(data.encode() if isinstance(data, str) else data)

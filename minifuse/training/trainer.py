@@ -75,11 +75,6 @@ class Trainer:
         self.between = min(len(self.loader), max(self.steps // LOOKS, 1))
 
     @property
-    def epoch(self) -> float:
-        """How often each example was seen so far."""
-        return self.done / len(self.loader)
-
-    @property
     def is_time_to_look(self) -> bool:
         """Whether what is held out should be looked at now."""
         in_epoch = self.done % len(self.loader)
@@ -93,8 +88,9 @@ class Trainer:
     def batches(self, goal: int) -> Iterator[tuple[Tensor, ...]]:
         """The batches of the steps from here up to a goal."""
         while self.done < goal:
-            self.loader.epoch, first = divmod(self.done, len(self.loader))
-            yield from islice(self.loader, first, first + goal - self.done)
+            epoch, position = divmod(self.done, len(self.loader))
+            self.loader.load_state_dict({**self.loader.state_dict(), "epoch": epoch, "position": position})
+            yield from islice(self.loader, goal - self.done)
 
     def advance(self, goal: int | None = None) -> Iterator[list[dict[str, Any]]]:
         """Take the steps that are left, or those up to a goal.

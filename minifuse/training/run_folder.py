@@ -96,13 +96,25 @@ class RunFolder:
             self._log.flush()
 
     def lines(self) -> Iterator[Line]:
-        """What the log holds; a last line that was cut off is left out."""
+        """What the log holds; a last line that was cut off is left out.
+
+        Raises
+        ------
+        TrainingError
+            Another line is damaged.
+        """
+        path = self.path / LOG
         try:
-            text = (self.path / LOG).read_text(encoding="utf-8")
+            text = path.read_bytes()
         except FileNotFoundError:
             return
-        for line in text.split("\n")[:-1]:
-            yield json.loads(line)
+        for number, line in enumerate(text.split(b"\n")[:-1], 1):
+            try:
+                yield json.loads(line)
+            except ValueError as error:  # no UTF-8, or no JSON
+                raise TrainingError(
+                    f"{path}, line {number} is damaged: {error}; delete the line, which only the curves will miss"
+                ) from None
 
     def forget_after(self, step: int) -> None:
         """Drop from the log what lies behind a step: it will be done again."""

@@ -202,6 +202,18 @@ def test_a_damaged_config_is_told(tmp_path, damage, words):
         folder.config()
 
 
+@pytest.mark.parametrize("line", [b'{"step": 1, "lo\0\0', b'{"step": 1, "loss": "\xff"}'])
+def test_a_damaged_log_is_told_with_its_line(tmp_path, line):
+    _, folder, _ = trained(tmp_path / "run", stop=2)
+    path = folder.path / LOG
+    whole = path.read_bytes()
+    path.write_bytes(whole + line + b"\n" + whole)
+    with pytest.raises(TrainingError, match=f"line {len(whole.splitlines()) + 1} is damaged"):
+        resume(Trainer(RECIPE, SETTINGS), folder)
+    path.write_bytes(whole + whole[:9])  # what was being written when the power went
+    resume(Trainer(RECIPE, SETTINGS), folder)
+
+
 def test_a_damaged_checkpoint_is_told(tmp_path):
     _, folder, _ = trained(tmp_path / "run", stop=1)
     path = folder.path / CHECKPOINT

@@ -121,6 +121,10 @@ def run(graph: Graph, found: Any, arrays: Sequence[Array]) -> Moved:
         if len(homes.get(k, [])) != 1:
             said = "no kernel computes" if k not in homes else f"kernels {homes[k]} all compute"
             raise wrong(f"{said} %{k}; each value is computed once", graph, kernels, "once")
+    for k in homes:
+        if k not in wanted_of(graph):
+            said = f"kernel {homes[k][0]} computes %{k}, and nothing that the graph gives depends on it"
+            raise wrong(said, graph, kernels, "nobody needs")
     no_cycle(graph, kernels, {k: at[0] for k, at in homes.items()})
     memory = {k: np.asarray(arrays[int(n.value or 0)]) for k, n in enumerate(graph.nodes) if n.op == "input"}
     moved = 0

@@ -3,10 +3,11 @@
 import pytest
 
 from minifuse.course import oracle
-from minifuse.course.fusion import Graph, can_share
+from minifuse.course.fusion import Graph, Kernel, Node, can_share
 from minifuse.course.plans import PLANS
 from minifuse.course.programs import samples
 from minifuse.course.scheduled import bytes_of, in_order, run, wanted_of
+from minifuse.course.task import Wrong
 
 
 def ways(graph: Graph, left: list[int], groups: list[list[int]]):
@@ -37,3 +38,13 @@ def test_the_judge_finds_it(plan):
     graph = plan.graph()
     found = run(graph, oracle.function("schedule")(graph), samples(plan.shapes))
     assert (found.launches, found.nbytes) == (plan.launches, plan.nbytes)
+
+
+def test_a_value_that_nobody_needs_is_not_computed():
+    graph = PLANS[0].graph()
+    unused = graph._replace(nodes=(*graph.nodes, Node("neg", (0,), shape=graph.nodes[0].shape)))
+    kernels = oracle.function("schedule")(unused)
+    run(unused, kernels, samples(PLANS[0].shapes))
+    with pytest.raises(Wrong, match="nothing that the graph gives depends on it") as caught:
+        run(unused, (*kernels, Kernel((len(graph.nodes),), (0,), ())), samples(PLANS[0].shapes))
+    assert caught.value.kind == "nobody needs"

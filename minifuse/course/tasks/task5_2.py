@@ -157,7 +157,7 @@ def in_order_of_memory(case: Laid) -> list[Array]:
     """By somebody who loads element k of each input for element k of the output."""
     storages, _ = case.memory()
     whole, graph = case.program.shapes[0], graph_of(case.program)
-    loaded = {graph.nodes[k].value for k in needed(graph) if graph.nodes[k].op == "input"}
+    loaded = {int(graph.nodes[k].value or 0) for k in needed(graph) if graph.nodes[k].op == "input"}
     if any(len(storages[k]) < prod(whole) for k in loaded):
         raise IndexError
     return [x.ravel() for x in case.program.on([np.resize(x, whole) for x in storages])]

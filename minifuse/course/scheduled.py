@@ -171,6 +171,9 @@ def launch(graph: Graph, kernels: Sequence[Kernel], at: int, memory: dict[int, A
     """Run one kernel: what it loads, its nodes in order, what it stores."""
     kernel = kernels[at]
     missing = [k for k in kernel.loads if k not in memory]
+    for k in missing:
+        if graph.nodes[k].op == "constant":
+            raise wrong(f"kernel {at} loads %{k}, a constant; its number stands in the kernel", graph, kernels, "constant")
     if missing:
         raise wrong(
             f"kernel {at} loads %{missing[0]}, which is not in memory when it runs: nothing before it stores it",

@@ -218,7 +218,12 @@ TASK = Task(
         Mistake(
             "the rows are shared out, though all rows add to the same sums",
             "Two threads would add to one number, and one addition would be lost. Share out the columns.",
-            when=lambda w: w.kind == "race",
+            when=lambda w: w.kind == "race" and w.said.startswith(SUMS),
+        ),
+        Mistake(
+            "the loop over k is shared out, though all k add to the same products",
+            "Each output is a sum over k, so two threads would add to one number. Share out the rows of out.",
+            when=lambda w: w.kind == "race" and w.said.startswith(PRODUCT),
         ),
         Mistake(
             "a call inside the chain computes one element at a time",

@@ -246,16 +246,19 @@ TASK = Task(
             "an input is loaded wherever it is used",
             "Give what was loaded a name, once for each element; later lines use the name.",
             when=lambda w: w.kind == "reads",
+            check=ONCE,
         ),
         Mistake(
             "a value is written out wherever it is used",
             "Then its operations are done once for each use, and the text grows without bounds. One variable for each node.",
             when=lambda w: w.kind == "again",
+            check=SHARED,
         ),
         Mistake(
             "sizes stand in the text",
             "shape[0] and shape[1] say them when the kernel runs; one text then serves all sizes.",
             when=lambda w: w.kind == "sizes",
+            check=SIZES,
         ),
         Mistake(
             "values that are used once are nested into one expression",

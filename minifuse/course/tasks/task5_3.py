@@ -314,11 +314,13 @@ TASK = Task(
             "what belongs to the row is computed for each element",
             "A value that is made of folds alone is the same along the row: compute it between two sweeps.",
             when=lambda w: w.kind == "per element",
+            check=ROWS,
         ),
         Mistake(
             "softmax goes without the largest element",
             "exp(x - m) / sum(exp(x - m)) is the same for every m. With m = x.max() nothing is larger than exp(0.0).",
             when=lambda w: w.kind == "overflow",
+            check=STABLE,
         ),
         Mistake(
             "values are kept in a list that begins with None",

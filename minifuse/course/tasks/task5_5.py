@@ -214,8 +214,8 @@ def saves_folds(student: "Student", program: Program) -> None:
 
 
 def has_unused(graph: Graph) -> bool:
-    """Whether the output does not depend on some input."""
-    live = needed(graph)
+    """Whether the output does not depend on some input, or only by way of lt."""
+    live = needed(graph._replace(nodes=tuple(node._replace(inputs=()) if node.op == "lt" else node for node in graph.nodes)))
     return any(node.op == "input" and k not in live for k, node in enumerate(graph.nodes))
 
 
@@ -306,7 +306,7 @@ TASK = Task(
         Mistake(
             "an input that the output does not depend on is forgotten",
             "A change of it changes nothing: its gradient is 0 everywhere, in its shape.",
-            when=lambda w: isinstance(w.case, Program) and has_unused(graph_of(w.case)),
+            when=lambda w: w.kind != "" and isinstance(w.case, Program) and has_unused(graph_of(w.case)),
             check=GRADIENTS,
         ),
         Mistake(

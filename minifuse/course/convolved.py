@@ -243,15 +243,14 @@ def padding_in_gradient(case: Case, d: Array, weight: Array) -> Array:
     return found[:, :, *[slice(size) for size in n[2:]]]
 
 
-def pooled_by_window(case: Case, x: Array) -> Array:
-    """The corners of the windows, as if they lay side by side; the part within the input."""
+def pooled_by_window(case: Case, _: Array) -> Array:
+    """The means of windows that lie side by side; beside the input, what its storage holds there."""
+    (x,) = case.operands
     found = np.full(case.out.shape, np.nan)
     for index in np.ndindex(case.out.shape):
-        top, left = [y * k for y, k in zip(index[2:], case.first, strict=True)]
-        part = x[index[0], index[1], top : top + case.first[0], left : left + case.first[1]]
-        if part.shape != tuple(case.first):
-            raise IndexError(index)
-        found[index] = part.mean()
+        corner = [y * k for y, k in zip(index[2:], case.first, strict=True)]
+        window = [(*index[:2], corner[0] + i, corner[1] + j) for i, j in np.ndindex(*case.first)]
+        found[index] = np.mean([x.storage[x.offset + int(np.dot(at, x.strides))] for at in window])
     return found
 
 

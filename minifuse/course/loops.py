@@ -45,7 +45,7 @@ def folded() -> Any:
         shape = drawn_shape(draw, 1)
         dim = draw(among(*range(len(shape))))
         out = unwritten(draw, [1 if d == dim else n for d, n in enumerate(shape)])
-        name, start = draw(among(("x + y", 0.0), ("max(x, y)", -np.inf), ("x - y", 0.0)))
+        name, start = draw(among(("x + y", 0.0), ("max(x, y)", -np.inf), ("x - y", 0.0), ("10 * x + y", 2.5)))
         return name, out, strided_like(draw, shape, start=-40), dim, start
 
     return case()

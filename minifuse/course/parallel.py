@@ -66,7 +66,9 @@ def mapped(count: int) -> Any:
             operands.append(strided_like(draw, cut[draw(st.integers(0, len(cut))) if k else 0 :], 1 + 100 * k))
         return name, empty_like(strided_like(draw, shape)), tuple(operands)
 
-    return case()
+    if count == 1:
+        return case()
+    return case() | st.just(of_zip(row_major((2, 3)), row_major((2, 1)), row_major((3,), 101)))
 
 
 def folds() -> Any:

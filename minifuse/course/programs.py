@@ -169,6 +169,7 @@ def programs(
     gives, folds : function of (shape of a value, shape of the space)
         Whether a value may be an output, an operand of a fold.
     most_outputs : int
+        The same value may be two of them.
     """
     from hypothesis import strategies as st
 
@@ -206,7 +207,9 @@ def programs(
                 write(line.op, *line.operands)
                 continue
             op = draw(st.sampled_from(list(ops)))
-            if op in BINARY or op == "matmul":
+            if op == "matmul":
+                write(op, operand(), operand())
+            elif op in BINARY:
                 place = draw(st.sampled_from([None, None, 1, 0 if op != "maximum" else 1])) if numbers else None
                 write(op, operand(place == 0), operand(place == 1))
             else:
@@ -220,7 +223,7 @@ def programs(
             write("neg", 0)
         able = [k for k in range(n, len(arrays)) if gives(arrays[k].shape, sizes[0])]
         others = draw(st.lists(st.sampled_from(able), unique=True, max_size=most_outputs - 1)) if able[1:] else []
-        return Program(sizes, tuple(lines), tuple(dict.fromkeys([able[-1], *others])))
+        return Program(sizes, tuple(lines), (able[-1], *others))
 
     return case()
 

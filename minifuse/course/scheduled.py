@@ -121,6 +121,10 @@ def run(graph: Graph, found: Any, arrays: Sequence[Array]) -> Moved:
         if len(homes.get(k, [])) != 1:
             said = "no kernel computes" if k not in homes else f"kernels {homes[k]} all compute"
             raise wrong(f"{said} %{k}; each value is computed once", graph, kernels, "once")
+    for k in homes:
+        if k not in wanted_of(graph):
+            said = f"kernel {homes[k][0]} computes %{k}, and nothing that the graph gives depends on it"
+            raise wrong(said, graph, kernels, "nobody needs")
     no_cycle(graph, kernels, {k: at[0] for k, at in homes.items()})
     memory = {k: np.asarray(arrays[int(n.value or 0)]) for k, n in enumerate(graph.nodes) if n.op == "input"}
     moved = 0
@@ -167,6 +171,9 @@ def launch(graph: Graph, kernels: Sequence[Kernel], at: int, memory: dict[int, A
     """Run one kernel: what it loads, its nodes in order, what it stores."""
     kernel = kernels[at]
     missing = [k for k in kernel.loads if k not in memory]
+    for k in missing:
+        if graph.nodes[k].op == "constant":
+            raise wrong(f"kernel {at} loads %{k}, a constant; its number stands in the kernel", graph, kernels, "constant")
     if missing:
         raise wrong(
             f"kernel {at} loads %{missing[0]}, which is not in memory when it runs: nothing before it stores it",

@@ -169,20 +169,35 @@ def test_naive_loops_are_right():
         np.testing.assert_allclose(out, expected)
 
 
-def test_a_ratio_is_that_of_the_best_rounds(monkeypatch):
+ROUNDS = [(0, 1), (0, 4), (0, 2)], [(0, 2), (0, 3), (0, 5)], [(0, 2), (0, 3), (0, 5)], [(0, 2), (0, 6), (0, 3)]
+"""Begin and end of yours, the naive loop and NumPy, round by round."""
+
+
+def timed(monkeypatch, rounds):
+    """A clock that says what it is told to, and the times that it has said."""
+    told = []
+    clock = iter([time for one in rounds for pair in one for time in pair])
     monkeypatch.setattr(speed, "inputs", lambda slot: ())
-    first, others = [(0, 1), (0, 1), (0, 1)], [(0, 4), (10, 18), (20, 22), (30, 35), (40, 50), (60, 63)]
-    times = [*first, *others * (speed.ROUNDS // 2)]
-    clock = iter([time for pair in times for time in pair])
-    monkeypatch.setattr(speed, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
-    assert speed.ratio("fast_chain", *[lambda: None] * 3) == (8 / 4, 2 / 4)
+    monkeypatch.setattr(speed, "time", SimpleNamespace(perf_counter=lambda: told.append(next(clock)) or told[-1]))
+    return told
 
 
-def test_a_slow_loop_is_measured_again_and_the_best_counts(monkeypatch):
-    found = [speed.Ratio(1.0, 1.0), speed.Ratio(3.0, 1.0), speed.Ratio(2.0, 1.0)]
-    monkeypatch.setattr(speed, "ratio", lambda *arguments: found.pop(0))
-    assert speed.best_ratio("fast_chain", None, None, None, 2.5).to_naive == 3.0
-    assert len(found) == 1
+def test_a_ratio_is_that_of_the_best_rounds(monkeypatch):
+    first = [(0, 0), (0, 0), (0, 0)]  # which does not count
+    told = timed(monkeypatch, [first, *ROUNDS])
+    assert speed.ratio("fast_chain", *[lambda: None] * 3, lambda ratio: True) == (3 / 1, 2 / 1)
+    assert len(told) == 6 * (1 + speed.FEWEST)
+
+
+def test_what_is_too_slow_gets_more_rounds(monkeypatch):
+    faster = [(0, 0.5), (0, 9), (0, 9)]
+    rounds = [ROUNDS[0], *ROUNDS, *ROUNDS, faster, *[ROUNDS[0]] * speed.MOST]
+    told = timed(monkeypatch, rounds)
+    assert speed.ratio("fast_chain", *[lambda: None] * 3, lambda ratio: ratio.to_naive > 4) == (3 / 0.5, 2 / 0.5)
+    assert len(told) == 6 * (1 + 2 * speed.FEWEST + 1)
+    told = timed(monkeypatch, rounds)
+    speed.ratio("fast_chain", *[lambda: None] * 3, lambda ratio: False)
+    assert len(told) == 6 * (1 + speed.MOST)
 
 
 def launches(student):
@@ -229,12 +244,48 @@ def test_a_gpu_that_does_not_start_fails_nobody(monkeypatch):
     assert simulated.note_of_gpu([]).endswith("RuntimeError: the driver is asleep")
 
 
-def test_points_grow_with_the_ratio(student, monkeypatch):
-    for to_naive, share in ((task3_5.NEEDED, 0.5), (100.0, 1.0)):
-        monkeypatch.setattr(speed, "best_ratio", lambda *a, r=to_naive: speed.Ratio(r, 1.0))
+def test_points_grow_with_the_ratio_to_numpy(student, monkeypatch):
+    for part, share in ((0.0, 0.5), (0.5, 0.75), (1.0, 1.0), (3.0, 1.0)):
+        monkeypatch.setattr(
+            speed, "ratio", lambda slot, *a, part=part: speed.Ratio(task3_5.NEEDED, part * task3_5.FULL[slot])
+        )
         one = student("3.5")
         task3_5.is_fast(one)
         assert math.isclose(one.share, share)
-    monkeypatch.setattr(speed, "best_ratio", lambda *a: speed.Ratio(1.1, 1.0))
+    monkeypatch.setattr(speed, "ratio", lambda *a: speed.Ratio(1.1, 100.0))
     with pytest.raises(Wrong, match=r"1\.1 times as fast"):
         task3_5.is_fast(student("3.5"))
+
+
+GOOD_ORDERS = {
+    "four rows at a time": """
+        n = a.shape[0] - a.shape[0] % 4
+        for column in prange(a.shape[1]):
+            out[column] = 0.0
+        for piece in prange((a.shape[1] + 7) // 8):
+            part, sums = a[:, piece * 8 : piece * 8 + 8], out[piece * 8 : piece * 8 + 8]
+            for row in range(0, n, 4):
+                for column in range(len(sums)):
+                    sums[column] += part[row, column] + part[row + 1, column] + part[row + 2, column] + part[row + 3, column]
+            for row in range(n, a.shape[0]):
+                for column in range(len(sums)):
+                    sums[column] += part[row, column]
+    """,
+    "a line of columns at a time": """
+        for piece in prange((a.shape[1] + 7) // 8):
+            sums = out[piece * 8 : piece * 8 + 8]
+            for column in range(len(sums)):
+                sums[column] = 0.0
+            for row in range(a.shape[0]):
+                for column in range(len(sums)):
+                    sums[column] += a[row, piece * 8 + column]
+    """,
+}
+
+
+@pytest.mark.parametrize("name", GOOD_ORDERS)
+def test_orders_that_use_whole_lines_are_good(student, tmp_path, name):
+    text = "def fast_column_sums(out, a):" + GOOD_ORDERS[name]
+    folder = with_more(tmp_path, "speed.py", text)
+    task3_5.is_right(task3_5.SUMS)(student("3.5", folder), None)
+    task3_5.in_order(student("3.5", folder))

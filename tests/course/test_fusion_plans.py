@@ -3,31 +3,33 @@
 import pytest
 
 from minifuse.course import oracle
-from minifuse.course.fusion import Graph, can_share
+from minifuse.course.fusion import Graph, Kernel, Node, can_share
 from minifuse.course.plans import PLANS
 from minifuse.course.programs import samples
 from minifuse.course.scheduled import bytes_of, in_order, run, wanted_of
+from minifuse.course.task import Wrong
 
 
-def ways(graph: Graph, left: list[int], groups: list[list[int]]):
-    """All ways to share out nodes over kernels, as far as shapes go."""
+def ways(graph: Graph, left: list[int], groups: list[list[int]], most: int):
+    """All ways to share out nodes over so many kernels at most, as far as shapes go."""
     if not left:
         yield groups
         return
     first, *rest = left
     for at, group in enumerate(groups):
         if can_share(graph, [*group, first]):
-            yield from ways(graph, rest, [*groups[:at], [*group, first], *groups[at + 1 :]])
-    yield from ways(graph, rest, [*groups, [first]])
+            yield from ways(graph, rest, [*groups[:at], [*group, first], *groups[at + 1 :]], most)
+    if len(groups) < most:
+        yield from ways(graph, rest, [*groups, [first]], most)
 
 
 @pytest.mark.parametrize("plan", [pytest.param(plan, id=plan.name) for plan in PLANS])
 def test_no_schedule_costs_less(plan):
     graph = plan.graph()
     costs = set()
-    for groups in ways(graph, wanted_of(graph), []):
+    for groups in ways(graph, wanted_of(graph), [], plan.launches + 1):
         kernels = [frozenset(group) for group in groups]
-        if len(groups) <= plan.launches + 1 and in_order(graph, kernels) is not None:
+        if in_order(graph, kernels) is not None:
             costs.add((len(groups), bytes_of(graph, kernels)))
     assert min(costs) == (plan.launches, plan.nbytes)
 
@@ -37,3 +39,13 @@ def test_the_judge_finds_it(plan):
     graph = plan.graph()
     found = run(graph, oracle.function("schedule")(graph), samples(plan.shapes))
     assert (found.launches, found.nbytes) == (plan.launches, plan.nbytes)
+
+
+def test_a_value_that_nobody_needs_is_not_computed():
+    graph = PLANS[0].graph()
+    unused = graph._replace(nodes=(*graph.nodes, Node("neg", (0,), shape=graph.nodes[0].shape)))
+    kernels = oracle.function("schedule")(unused)
+    run(unused, kernels, samples(PLANS[0].shapes))
+    with pytest.raises(Wrong, match="nothing that the graph gives depends on it") as caught:
+        run(unused, (*kernels, Kernel((len(graph.nodes),), (0,), ())), samples(PLANS[0].shapes))
+    assert caught.value.kind == "nobody needs"

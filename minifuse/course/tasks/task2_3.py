@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 
 from .. import oracle
-from ..cases import broadcasting_link
+from ..cases import broadcasting_link, fresh
 from ..check import agreement, in_turn
 from ..loops import FUNCTIONS, answer, drawing, folded, link, mapped, told, written
 from ..task import Mistake, Task
 
 MAP = "map: every element is read and written where its strides say"
+FOLD = "reduce: one dim is folded, in order, from start"
 
 
 def read_in_order(case: Any) -> np.ndarray[Any, Any]:
@@ -41,6 +42,25 @@ def without_broadcasting(case: Any) -> np.ndarray[Any, Any]:
         values = [x.storage[x.offset + sum(i * s for i, s in zip(index, x.strides, strict=False))] for x in operands]
         out.array()[index] = FUNCTIONS[name](*values)
     return written(out)
+
+
+def stored_in_order(case: Any) -> np.ndarray[Any, Any]:
+    """A fold by somebody who writes result k to position k."""
+    name, out, a, dim, start = case
+    plain = fresh(out.shape)
+    oracle.function("tensor_reduce")(FUNCTIONS[name], plain, a, dim, start)
+    storage: np.ndarray[Any, Any] = out.storage.copy()
+    storage[: len(plain.array().ravel())] = plain.array().ravel()
+    return storage
+
+
+def from_the_end(case: Any) -> np.ndarray[Any, Any]:
+    """A fold by somebody who begins with the last element."""
+    name, out, a, dim, start = case
+    steps = [-s if d == dim else s for d, s in enumerate(a.strides)]
+    last = a.offset + (a.shape[dim] - 1) * a.strides[dim] if a.shape[dim] else a.offset
+    turned = a._replace(strides=tuple(steps), offset=last)
+    return answer(oracle.function("tensor_reduce"), (name, out, turned, dim, start))
 
 
 TASK = Task(
@@ -87,7 +107,7 @@ TASK = Task(
             link=lambda c: broadcasting_link(*[x.shape for x in c[2]]),
         ),
         agreement(
-            "reduce: one dim is folded, in order, from start",
+            FOLD,
             folded,
             lambda s, c: answer(s.tensor_reduce, c),
             lambda c: answer(oracle.function("tensor_reduce"), c),
@@ -123,13 +143,26 @@ TASK = Task(
                 lambda fn, *rest: oracle.function("tensor_reduce")(lambda x, y: fn(y, x), *rest),
                 c,
             ),
-            check="reduce: one dim is folded, in order, from start",
+            check=FOLD,
         ),
         Mistake(
             "the fold forgets where it starts",
             "start is the value of an empty fold, and the first thing that fn is given.",
             gives=lambda c: answer(oracle.function("tensor_reduce"), (*c[:4], 0.0)),
-            check="reduce: one dim is folded, in order, from start",
+            check=FOLD,
+        ),
+        Mistake(
+            "the fold goes from the last element to the first",
+            "fn(... fn(fn(start, a[i, 0]), a[i, 1]) ...): where fn is 10 * x + y, the order shows.",
+            gives=from_the_end,
+            check=FOLD,
+        ),
+        Mistake(
+            "the fold writes its results side by side, whatever the strides of out say",
+            "out has strides and an offset too: with 0 along the folded dim, position_of says where its element lies.",
+            gives=stored_in_order,
+            when=lambda w: w.kind == "IndexError",
+            check=FOLD,
         ),
     ),
 )

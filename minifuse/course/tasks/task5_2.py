@@ -22,6 +22,7 @@ SIZES = "the text does not know the sizes"
 LONG = "a chain of 600 operations is one kernel too"
 COMPILED = "Numba compiles the text, and the kernel computes the same then"
 LENGTH = 600
+TWICE = Program(((2, 3),), (Line("exp", (0,)), Line("neg", (0,))), (1, 2, 1))
 ALL_OPERATIONS = (
     Line("exp", (0,)),
     Line("mul", (3, 1)),
@@ -66,7 +67,7 @@ def cases() -> Any:
         program = draw(programs(spaces(), OPS, most_outputs=2))
         return Laid(program, tuple(draw(st.sampled_from([False, False, True])) for _ in program.shapes))
 
-    return case()
+    return case() | st.just(Laid(TWICE, (False,)))
 
 
 def text_of(student: "Student", case: Laid) -> Any:
@@ -155,16 +156,23 @@ def is_compiled(student: "Student") -> None:
 def in_order_of_memory(case: Laid) -> list[Array]:
     """By somebody who loads element k of each input for element k of the output."""
     storages, _ = case.memory()
-    shapes = case.program.shapes
-    if any(len(x) != len(storages[0]) for x in storages):
+    whole, graph = case.program.shapes[0], graph_of(case.program)
+    loaded = {int(graph.nodes[k].value or 0) for k in needed(graph) if graph.nodes[k].op == "input"}
+    if any(len(storages[k]) < prod(whole) for k in loaded):
         raise IndexError
-    return [x.ravel() for x in case.program.on([x.reshape(shapes[0]) for x in storages])]
+    return [x.ravel() for x in case.program.on([np.resize(x, whole) for x in storages])]
 
 
 def with_few_digits(case: Laid) -> list[Array]:
     """By somebody who writes numbers with two digits."""
     lines = [Line(op, tuple(float(f"{x:.2f}") if isinstance(x, float) else x for x in xs)) for op, xs in case.program.lines]
     return expected(case.program._replace(lines=tuple(lines)))
+
+
+def stored_once(case: Laid) -> list[Array]:
+    """By somebody who stores each node in the first of its outputs."""
+    outputs, found = graph_of(case.program).outputs, expected(case.program)
+    return [np.full_like(found[at], np.nan) if k in outputs[:at] else found[at] for at, k in enumerate(outputs)]
 
 
 def with_one_output(case: Laid) -> list[Array]:
@@ -222,6 +230,13 @@ TASK = Task(
             check=COMPUTES,
         ),
         Mistake(
+            "an output that is given twice is stored once",
+            "Two outputs may be one node. Go through graph.outputs with enumerate: the position says which of outs it is; "
+            "graph.outputs.index(k) gives the first position only.",
+            gives=stored_once,
+            check=COMPUTES,
+        ),
+        Mistake(
             "only the first output is stored",
             "A graph may give several values: outs has an array for each, in the order of graph.outputs.",
             gives=with_one_output,
@@ -231,16 +246,19 @@ TASK = Task(
             "an input is loaded wherever it is used",
             "Give what was loaded a name, once for each element; later lines use the name.",
             when=lambda w: w.kind == "reads",
+            check=ONCE,
         ),
         Mistake(
             "a value is written out wherever it is used",
             "Then its operations are done once for each use, and the text grows without bounds. One variable for each node.",
             when=lambda w: w.kind == "again",
+            check=SHARED,
         ),
         Mistake(
             "sizes stand in the text",
             "shape[0] and shape[1] say them when the kernel runs; one text then serves all sizes.",
             when=lambda w: w.kind == "sizes",
+            check=SIZES,
         ),
         Mistake(
             "values that are used once are nested into one expression",

@@ -63,7 +63,8 @@ def of_networks() -> Any:
     """Programs with folds that networks have: few enough for each of them to be asked."""
     from hypothesis import strategies as st
 
-    return st.sampled_from(row_programs((3, 4)))
+    twice = Program(((3, 4),), (Line("max", (0,)), Line("sub", (0, 1))), (2, 1, 2))
+    return st.sampled_from([*row_programs((3, 4)), twice])
 
 
 def cases() -> Any:
@@ -220,6 +221,12 @@ def is_compiled(student: "Student") -> None:
     compiles(student.emit_rows(graph_of(cases[0])), launches)
 
 
+def stored_once(program: Program) -> list[Array]:
+    """By somebody who stores each node in the first of its outputs."""
+    outputs, found = graph_of(program).outputs, expected(program)
+    return [np.full_like(found[at], np.nan) if k in outputs[:at] else found[at] for at, k in enumerate(outputs)]
+
+
 def by(change: dict[str, Any]) -> Any:
     """What NumPy gives with other folds."""
 
@@ -292,6 +299,13 @@ TASK = Task(
             check=COMPUTES,
         ),
         Mistake(
+            "an output that is given twice is stored once",
+            "Two outputs may be one node. Go through graph.outputs with enumerate: the position says which of outs it is; "
+            "graph.outputs.index(k) gives the first position only.",
+            gives=stored_once,
+            check=COMPUTES,
+        ),
+        Mistake(
             "each fold has a sweep of its own",
             "sum(x) and max(x) need nothing of each other: one walk over the row folds both.",
             when=lambda w: w.kind == "sweeps",
@@ -300,11 +314,13 @@ TASK = Task(
             "what belongs to the row is computed for each element",
             "A value that is made of folds alone is the same along the row: compute it between two sweeps.",
             when=lambda w: w.kind == "per element",
+            check=ROWS,
         ),
         Mistake(
             "softmax goes without the largest element",
             "exp(x - m) / sum(exp(x - m)) is the same for every m. With m = x.max() nothing is larger than exp(0.0).",
             when=lambda w: w.kind == "overflow",
+            check=STABLE,
         ),
         Mistake(
             "values are kept in a list that begins with None",

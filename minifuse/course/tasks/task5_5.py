@@ -1,5 +1,6 @@
 """Task 5.5: the gradients of a graph, as a graph; what its backward pass saves and what it computes again."""
 
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ from ..fusion import BINARY, FOLDS, Graph, Shape
 from ..oracle.module5 import fit, gradients, pulled, recorded, split
 from ..programs import (
     Array,
+    Line,
     Program,
     demand,
     evaluated,
@@ -25,11 +27,13 @@ from ..task import Mistake, Task, Wrong
 if TYPE_CHECKING:
     from ..student import Student
 
-OPS = ("add", "sub", "mul", "div", "neg", "exp", "log", "maximum", "sum", "max", "mul", "exp", "sum")
+OPS = ("add", "sub", "mul", "div", "neg", "exp", "log", "maximum", "lt", "sum", "max", "mul", "exp", "sum")
 RULES = "each operation pulls its gradient back to its operands"
 GRADIENTS = "the graph of gradients gives the gradient of each input"
 BOTH = "forward and backward give the output and the gradients"
 FOLDED = "no fold of the forward pass is folded again"
+STEP = Program(((2, 3),), (Line("lt", (0, 0.5)), Line("mul", (0, 1))), (2,))
+UNUSED = Program(((2, 3), (2, 3)), (Line("mul", (0, 0)),), (2,))
 SAVED = "only folds are saved, and only those that the backward pass needs"
 
 
@@ -98,7 +102,7 @@ def cases() -> Any:
     from hypothesis import strategies as st
 
     drawn = programs(spaces(), OPS, most=7, most_outputs=1, gives=lambda shape, whole: shape in (whole, (whole[0], 1)))
-    return st.one_of(st.sampled_from(row_programs((2, 3))), drawn)
+    return st.sampled_from([*row_programs((2, 3)), STEP, UNUSED]) | drawn
 
 
 def given(program: Program, saved: list[Array] | None = None) -> list[Array]:
@@ -116,7 +120,9 @@ def as_graph(found: Any, name: str, inputs: list[Shape], outputs: list[Shape]) -
         raise wrong(f"{name} has inputs of shapes {has}", found, "inputs", expected=inputs, got=has)
     shapes = [found.nodes[k].shape for k in found.outputs]
     if shapes != outputs:
-        raise wrong(f"{name} gives values of shapes {shapes}", found, "shape", expected=outputs, got=shapes)
+        is_large = any(prod(one) > prod(other) for one, other in zip(shapes, outputs, strict=False))
+        kind = "large" if is_large else "shapes"
+        raise wrong(f"{name} gives values of shapes {shapes}", found, kind, expected=outputs, got=shapes)
     return found
 
 
@@ -207,6 +213,12 @@ def saves_folds(student: "Student", program: Program) -> None:
         raise wrong("a value is saved twice", forward, "unneeded")
 
 
+def has_unused(graph: Graph) -> bool:
+    """Whether the output does not depend on some input, or only by way of lt."""
+    live = needed(graph._replace(nodes=tuple(node._replace(inputs=()) if node.op == "lt" else node for node in graph.nodes)))
+    return any(node.op == "input" and k not in live for k, node in enumerate(graph.nodes))
+
+
 def mistaken(name: str) -> Any:
     """What somebody gives who makes this mistake."""
 
@@ -288,23 +300,38 @@ TASK = Task(
             "gradients keep the shape of the result",
             "An operand of shape (rows, 1) was repeated along the row, so its gradient is a sum along the row.",
             gives=mistaken("shape"),
-            when=lambda w: w.kind == "shape",
+            when=lambda w: w.kind == "large",
             check=GRADIENTS,
         ),
         Mistake(
-            "nothing is saved",
+            "an input that the output does not depend on is forgotten",
+            "A change of it changes nothing: its gradient is 0 everywhere, in its shape.",
+            when=lambda w: w.kind != "" and isinstance(w.case, Program) and has_unused(graph_of(w.case)),
+            check=GRADIENTS,
+        ),
+        Mistake(
+            "a gradient goes through lt",
+            "lt gives 0.0 or 1.0, and a small change of an operand changes neither: nothing goes back to its operands.",
+            when=lambda w: isinstance(w.case, Program) and any(line.op == "lt" for line in w.case.lines),
+            check=GRADIENTS,
+        ),
+        Mistake(
+            "folds that the backward pass needs are not saved",
             "Then the backward kernel walks each row for the folds of the forward pass first. Save them: a number a row.",
             when=lambda w: w.kind == "refold",
+            check=FOLDED,
         ),
         Mistake(
             "elementwise values are saved",
             "To store and load one costs 16 bytes for each element, to compute it again a few operations.",
             when=lambda w: w.kind == "saved",
+            check=SAVED,
         ),
         Mistake(
             "folds are saved that nobody asks for",
             "The gradient of a sum does not need the sum. Look which inputs the backward graph uses.",
             when=lambda w: w.kind == "unneeded",
+            check=SAVED,
         ),
     ),
     allows=frozenset({"minifuse.course.fusion"}),

@@ -5,14 +5,19 @@ from typing import TYPE_CHECKING, Any
 from ..check import agreement, current
 from ..fusion import Graph, Kernel, can_share
 from ..plans import PLANS, Plan
-from ..programs import Program, demand, graph_of, programs, samples
+from ..programs import Line, Program, demand, graph_of, programs, samples
 from ..scheduled import Moved, kernel_of, run, unfused, wanted_of, wrong
 from ..task import Check, Mistake, Task, Wrong
 
 if TYPE_CHECKING:
     from ..student import Student
 
-OPS = ("add", "mul", "sub", "neg", "maximum", "sum", "max", "matmul", "matmul", "add", "mul")
+OPS = ("matmul", "add", "matmul", "mul", "neg", "matmul", "maximum", "sum", "add", "sub", "max")
+BRIDGE = Program(
+    ((6, 1), (6, 5), (6, 4)),
+    (Line("neg", (0,)), Line("add", (1, 3)), Line("exp", (3,)), Line("add", (2, 5))),
+    (4, 6),
+)
 LEAST = "a kernel loads and stores what it must, and each value once"
 RIGHT = "the kernels give what the graph gives, each after those that it waits for"
 FEWEST = "the graphs of the list take as few launches as they can"
@@ -28,10 +33,13 @@ def spaces() -> Any:
 
 
 def cases() -> Any:
-    """Programs in which products of matrices stand between other nodes."""
-    return programs(
+    """Programs in which products of matrices stand between other nodes; and one that a number a row holds together."""
+    from hypothesis import strategies as st
+
+    drawn = programs(
         spaces(), OPS, most=10, numbers=(0.5, 2.0), gives=lambda shape, whole: True, folds=lambda shape, whole: shape[-1] > 1
     )
+    return drawn | st.just(BRIDGE)
 
 
 def scheduled(student: "Student", graph: Graph) -> Moved:
@@ -96,7 +104,25 @@ def few_launches(student: "Student") -> None:
             alone = unfused(graph)[0]
             said = f"{moved.launches} launches; unfused it would be {alone}, and {plan.launches} are enough"
             kind = "unfused" if moved.launches == alone and plan is PLANS[0] else "launches"
-            raise wrong(said, graph, student.schedule(graph), kind, expected=plan.launches, got=moved.launches)
+            raise wrong(said, graph, student.schedule(graph), kind, expected=plan.launches, got=moved.launches, case=plan)
+
+
+def in_turn(wrong: Wrong, is_near: bool) -> bool:
+    """Whether it has as many launches as to take what comes would have: the next in the list, or all that is ready."""
+    if wrong.kind != "launches":
+        return False
+    graph = wrong.case.graph()
+    left, count = wanted_of(graph), 0
+    while left:
+        group: list[int] = []
+        for k in left:
+            is_ready = all(i in group or i not in left for i in graph.nodes[k].inputs)
+            if is_ready and can_share(graph, [*group, k]):
+                group.append(k)
+            elif is_near:
+                break
+        left, count = [k for k in left if k not in group], count + 1
+    return bool(wrong.got == count)
 
 
 def few_bytes(student: "Student") -> None:
@@ -144,9 +170,10 @@ TASK = Task(
     ),
     mistakes=(
         Mistake(
-            "every value is stored",
-            "A value that no other kernel needs, and that is not given back, lives and dies in a register.",
-            when=lambda w: w.kind == "stores too many",
+            "values are stored or computed that nobody needs",
+            "A value that no other kernel needs, and that is not given back, lives and dies in a register. And a graph may "
+            "have nodes that no output depends on.",
+            when=lambda w: w.kind in ("stores too many", "nobody needs"),
         ),
         Mistake(
             "a value is loaded once for each use",
@@ -170,24 +197,34 @@ TASK = Task(
             when=lambda w: w.kind == "order",
         ),
         Mistake(
-            "a matmul takes others with it",
-            "can_share says which nodes one kernel may compute: ask it for each node that you add.",
+            "a kernel takes what cannot share it",
+            "A matmul is a kernel of its own. And two nodes that could each share with a third may not share with each "
+            "other: ask can_share for all that the kernel would have.",
             when=lambda w: w.kind == "rule",
         ),
         Mistake(
             "each node is a kernel",
             "That is the unfused version, which is to be beaten.",
             when=lambda w: w.kind == "unfused",
+            check=FEWEST,
+        ),
+        Mistake(
+            "a kernel begins before the matmul that more of its nodes wait for",
+            "A matmul that can run costs its launch now or later. After it, more is ready, and fits into one kernel.",
+            when=lambda w: in_turn(w, is_near=False),
+            check=FEWEST,
         ),
         Mistake(
             "only neighbours in the list are merged",
             "Between two nodes of one kernel, nodes may stand that have to do with neither. Look for all that is ready.",
-            when=lambda w: w.kind == "launches",
+            when=lambda w: in_turn(w, is_near=True),
+            check=FEWEST,
         ),
         Mistake(
             "a node is computed as soon as it can be",
             "If only a later kernel needs it, and has its operands at hand, it costs nothing there: no store, no load.",
             when=lambda w: w.kind == "bytes",
+            check=BYTES,
         ),
     ),
     allows=frozenset({"minifuse.course.fusion"}),

@@ -70,7 +70,7 @@ def emit_rows(graph):
             x = names[graph.nodes[k].inputs[0]]
             more = f"{names[k]} + {x}" if graph.nodes[k].op == "sum" else f"maximum({names[k]}, {x})"
             lines.append(f"            {names[k]} = {more}")
-        lines += [f"            outs[{graph.outputs.index(k)}][i * n + j] = {names[k]}" for k in stores]
+        lines += [f"            outs[{at}][i * n + j] = {names[k]}" for at, k in enumerate(graph.outputs) if k in stores]
     for at, k in enumerate(graph.outputs):
         if is_row[k]:
             lines.append(f"        outs[{at}][i] = {names[k]}")

@@ -30,12 +30,13 @@ def fast_column_sums(out, a):
     width = 256  # columns of a task: their sums stay in the innermost cache
     for task in prange((columns + width - 1) // width):
         first = np.int64(task) * width
-        last = min(first + width, columns)
-        for column in range(first, last):
-            out[column] = 0.0
+        sums = out[first : first + width]
+        for column in range(len(sums)):
+            sums[column] = 0.0
         for row in range(rows):
-            for column in range(first, last):
-                out[column] += a[row, column]
+            part = a[row, first : first + width]  # its indices begin at 0, so Numba knows that none is below 0
+            for column in range(len(sums)):
+                sums[column] += part[column]
     # end
 
 

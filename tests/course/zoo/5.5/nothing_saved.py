@@ -1,4 +1,4 @@
-"""nothing is saved"""
+"""folds that the backward pass needs are not saved"""
 
 
 def forward_and_backward(graph):

@@ -1,11 +1,7 @@
-"""every value is stored"""
+"""values are stored or computed that nobody needs"""
+
+right = kernel_for
 
 
 def kernel_for(graph, group):
-    """The Kernel that computes these nodes: it loads and stores no more than it must, each value once.
-
-    It loads what it needs and does not compute, constants apart; it stores what nodes in other kernels need, and what the
-    graph gives.
-    """
-    loads = {i for k in group for i in graph.nodes[k].inputs if i not in group and graph.nodes[i].op != "constant"}
-    return Kernel(tuple(sorted(group)), tuple(sorted(loads)), tuple(sorted(group)))
+    return right(graph, group)._replace(stores=tuple(sorted(group)))

@@ -1,4 +1,4 @@
-"""a matmul takes others with it"""
+"""a kernel takes what cannot share it"""
 
 
 def schedule(graph):

@@ -1,0 +1,5 @@
+"""values are stored or computed that nobody needs"""
+
+
+def needed(graph):
+    return [k for k, node in enumerate(graph.nodes) if node.op not in ("input", "constant")]

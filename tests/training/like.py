@@ -55,8 +55,8 @@ LIKE = {
 }
 FEW_UNITS = {
     "mlp": Like(DIGITS, "mlp", 4, 0.05, "training_small", small_models.mlp),
-    "lenet": Like(LENET, "lenet", 2, 0.05, "training_small", small_models.lenet),
-    "gpt": Like(SONNETS, "gpt", 1, 3e-2, "training_small", small_models.gpt),
+    "lenet": Like(LENET, "lenet", 2, 0.02, "training_small", small_models.lenet),
+    "gpt": Like(SONNETS, "gpt", 1, 3e-3, "training_small", small_models.gpt),
 }
 
 

@@ -5,6 +5,7 @@ Stands above plans, which store results in memory that is there already, and bel
 
 from collections.abc import Callable, Sequence
 from itertools import product
+from operator import le
 from typing import Any
 
 from .array import Array
@@ -47,6 +48,8 @@ def store(function: Callable[..., Any], targets: Sequence[Any], *inputs: Any) ->
 
 def neighbours(xs: Sequence[Any]) -> list[list[int]]:
     """Groups of tensors, by their indices, whose buffers share memory; few have any."""
+    if are_apart([x.buffer for x in xs if isinstance(x, Array)]):
+        return []
     groups: list[list[int]] = []
     end = 0
     for start, k in sorted((x.buffer.address, k) for k, x in enumerate(xs) if isinstance(x, Array)):
@@ -56,6 +59,12 @@ def neighbours(xs: Sequence[Any]) -> list[list[int]]:
             groups.append([k])
         end = max(end, start + xs[k].buffer.nbytes)
     return [group for group in groups if len(group) > 1]
+
+
+def are_apart(buffers: Sequence[Any]) -> bool:
+    """Whether no two buffers share memory: as many end as begin before each next one begins."""
+    starts, ends = sorted([x.address for x in buffers]), sorted([x.address + x.nbytes for x in buffers])
+    return all(map(le, ends, starts[1:]))
 
 
 def overlap(x: Any, y: Any) -> bool:

@@ -200,6 +200,12 @@ class Backend:
         """
         raise NotImplementedError
 
+    def together_source(
+        self, kernel: Kernel, shapes: Sequence[Shape], layouts: Sequence[tuple[Sequence[Layout], Sequence[Layout]]]
+    ) -> str:
+        """The text that runs; here that of the first array, which runs over each."""
+        return self.source(kernel, shapes[0], (), *layouts[0])
+
     joins_launches = False  # whether `bind_sequence` gains anything
 
     def bind_sequence(self, launches: Sequence[Launcher], counts: Sequence[int]) -> Launcher | None:

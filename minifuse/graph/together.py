@@ -15,6 +15,7 @@ from typing import Any
 
 from ..backends.base import Backend
 from ..kernels import Expression, Kernel, Load, Nest, Old, Position, replace
+from ..layout import Layout
 from .steps import Launch, Place, Step, meet
 
 LARGE = 1 << 22  # points of which new values may be stored past the caches, by ways that a launch has for itself
@@ -32,16 +33,19 @@ class Together(Launch):
 
     def bind(self, backend: Backend) -> Any:
         """A function of the addresses of each part in turn, then of numbers."""
-        first = self.parts[0]
-        return backend.bind_together(first.kernel, [part.shape for part in self.parts], [p.layouts() for p in self.parts])
+        return backend.bind_together(*self.arrays())
+
+    def arrays(self) -> tuple[Kernel, list[tuple[int, ...]], list[tuple[list[Layout], list[Layout]]]]:
+        """The kernel, and the shape and the layouts of each part."""
+        return self.parts[0].kernel, [part.shape for part in self.parts], [part.layouts() for part in self.parts]
 
     def operands(self) -> list[tuple[int, int]]:
         """(slot, offset in bytes) of each address, part by part."""
         return [operand for part in self.parts for operand in part.operands()]
 
     def source(self, backend: Backend) -> str:
-        """The text that runs, over each part."""
-        return self.parts[0].source(backend)
+        """The text that runs over all parts."""
+        return backend.together_source(*self.arrays())
 
 
 def together(launches: Sequence[Launch]) -> Together:

@@ -82,8 +82,7 @@ class Adam(Optimizer):
         beta1, beta2 = map(float, settings["betas"])
         rule, decay = (adapt_and_shrink, 1 - lr * decay) if self.is_decoupled else (adapt, decay)
         for t, chosen in self.by_steps(params):
-            means = [self.remembered(p, "exp_avg") for p in chosen]
-            squares = [self.remembered(p, "exp_avg_sq") for p in chosen]
+            means, squares = self.remembered(chosen, "exp_avg"), self.remembered(chosen, "exp_avg_sq")
             size, root = lr / (1 - beta1**t), (1 - beta2**t) ** 0.5
             numbers = size, root, eps, decay, 1 - beta1, beta2, 1 - beta2
             change(rule, [chosen, means, squares], [p.grad for p in chosen], *numbers)

@@ -135,14 +135,16 @@ class Optimizer:
         by = capture_under_way()
         return float(settings[name]) if by is None else by.live(settings, name)
 
-    def remembered(self, p: Tensor, name: str) -> Tensor:
-        """What is remembered of a parameter under a name: a tensor like it, of zeros at first."""
-        by, state = capture_under_way(), self.state.get(p, {})
+    def remembered(self, params: Sequence[Tensor], name: str) -> list[Tensor]:
+        """What is remembered of parameters under a name: a tensor like each, of zeros at first."""
+        by = capture_under_way()
         if by is None:
-            found: Tensor = self.found(p, name)
-        else:  # found, or made, by each call
-            example = state[name] if name in state else Tensor.empty(p.shape, p.dtype, p.spec.backend)
-            found = by.provided((id(self), id(p), name), partial(self.found, p, name), example)
+            return [self.found(p, name) for p in params]
+        found = []
+        for p in params:  # found, or made, by each call
+            known = self.state.get(p, {}).get(name)
+            example = Tensor.empty(p.shape, p.dtype, p.spec.backend) if known is None else known
+            found.append(by.provided((id(self), id(p), name), partial(self.found, p, name), example))
         return found
 
     def found(self, p: Tensor, name: str) -> Tensor:

@@ -72,7 +72,7 @@ class SGD(Optimizer):
         lr, momentum, decay = (self.number(settings, name) for name in ("lr", "momentum", "weight_decay"))
         grads = [p.grad for p in params]
         if momentum:
-            buffers = [self.remembered(p, "momentum_buffer") for p in params]
+            buffers = self.remembered(params, "momentum_buffer")
             change(look_ahead if settings["nesterov"] else roll, [params, buffers], grads, lr, decay, momentum)
         else:
             change(descend, [params], grads, lr, decay)

@@ -107,7 +107,9 @@ def narrowed(ledger: Ledger, x: Operand, index: Sequence[int], dims: tuple[int, 
 
 
 class NotingParallel(Noting, ParallelBackend):
-    """The parallel backend, which takes note of its kernels."""
+    """The parallel backend, which takes note of its kernels: of each array on its own, since a cell belongs to one."""
+
+    has_tables = False
 
     def bind(self, kernel: Kernel, shape: Shape, dims: tuple[int, ...], outputs: Any, inputs: Any, raws: Any = ()) -> Any:
         """A launch that is noted, with the text that would be compiled."""

@@ -25,7 +25,9 @@ FEW_LANES = 1 << 13  # a launch of no more runs whole, with no search for the bl
 
 
 class NotingCuda(NotingBackend):
-    """The cuda backend, which takes note of its launches."""
+    """The cuda backend, which takes note of its launches: of each array on its own, since a cell belongs to one."""
+
+    has_tables = False
 
     def __init__(self) -> None:
         super().__init__(NotingDevice())

@@ -17,7 +17,7 @@ class LeNet(Digits):
     """Two convolutions with pooling find strokes, two layers put them together."""
 
     name, about = "lenet", "convolutions read handwritten digits"
-    settings = Settings(epochs=20, batch=64, rate=0.05, options={"channels": 8, "hidden": 64})
+    settings = Settings(epochs=20, batch=32, rate=0.05, options={"channels": 8, "hidden": 64})
     images = True
 
     def model(self, settings: Settings, data: Data) -> Module:

@@ -12,10 +12,10 @@ not a model of time: no cache, no latency, nothing that a compiler moves.
 from .lanes import current
 from .launch import Schedules, run, schedules, trace
 from .memory import Array
-from .pointers import Pointer
+from .pointers import Pointer, Table
 from .trace import Trace
 from .words import cuda, word
 
 load = Trace.load
 
-__all__ = ["Array", "Pointer", "Schedules", "Trace", "cuda", "current", "load", "run", "schedules", "trace", "word"]
+__all__ = ["Array", "Pointer", "Schedules", "Table", "Trace", "cuda", "current", "load", "run", "schedules", "trace", "word"]

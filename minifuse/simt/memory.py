@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from .machine import Machine
 
 
+NEVER = b"\0"  # among bytes that say of elements whether they were written
+
+
 class Allocation(NamedTuple):
     """A stretch of memory: what views of one array have in common."""
 
@@ -121,11 +124,12 @@ class Array:
     def load(self, index: int, width: int) -> tuple[Any, ...]:
         """Read `width` neighbours at once, from a flat index on: one event, aligned as the hardware wants it."""
         flat, offset = self._vector(index, width, "read")
-        if self._written is not None and not self._written.reshape(-1)[index : index + width].all():
+        if self._written is not None and NEVER in self._written.reshape(-1)[index : index + width].tobytes():
             self._report_unwritten(index)
         found = flat[index : index + width]
         values = tuple(found.tolist() if self._is_plain else found)
-        self._note(tag(max(self._row, 0), width * self.itemsize, LOAD), offset, values[0], sys._getframe(1))
+        if self._record is not None:
+            self._note(tag(max(self._row, 0), width * self.itemsize, LOAD), offset, values[0], sys._getframe(1))
         return values
 
     def store(self, index: int, values: tuple[Any, ...]) -> None:
@@ -138,7 +142,8 @@ class Array:
                 flat[position] = wrapped(value, self.dtype)
         if self._written is not None:
             self._written.reshape(-1)[index : index + len(values)] = True
-        self._note(tag(max(self._row, 0), len(values) * self.itemsize, STORE), offset, values[0], sys._getframe(1))
+        if self._record is not None:
+            self._note(tag(max(self._row, 0), len(values) * self.itemsize, STORE), offset, values[0], sys._getframe(1))
 
     def mark(self, index: int, width: int, is_written: bool) -> None:
         """Say whether neighbours count as written: a copy that is on its way is not there yet."""
@@ -269,9 +274,9 @@ class Array:
         return self._flat, offset
 
     def _note(self, tagged: int, offset: int, value: Any, frame: FrameType) -> None:
-        if self._record is not None:
-            frame = kernel_frame(frame)
-            self._record(frame.f_code, frame.f_lasti, tagged, offset, value)
+        assert self._record is not None
+        frame = kernel_frame(frame)
+        self._record(frame.f_code, frame.f_lasti, tagged, offset, value)
 
     def _report_unwritten(self, index: Any) -> None:
         what = f"{self}: element {index} is read before it is written"

@@ -1,12 +1,15 @@
-"""Raw pointers: memory that a kernel indexes without a shape, in a range of allowed indices, negative ones too."""
+"""Raw pointers: memory that a kernel indexes without a shape, in a range of allowed indices, negative ones too.
 
-from collections.abc import Callable
+A pointer may also stand in memory: a table of addresses, of which a kernel takes those that it needs.
+"""
+
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ..errors import OutOfBoundsError
+from ..errors import OutOfBoundsError, SimtError
 from .lanes import fault
 from .memory import Allocation, Array
 
@@ -67,6 +70,50 @@ class Pointer:
         self.data, self.low, self.high, self.owner = data, low, low + data.size, owner
 
 
+class Table(Pointer):
+    """Memory of int64 in which addresses stand, and what lies there.
+
+    Parameters
+    ----------
+    data : ndarray or int
+        As of a `Pointer`; an address comes with the number of elements.
+    behind : dict
+        {index in the table: (name, pointer)}: what a kernel may reach through it.
+    count : int, optional
+        Elements; needed with an address.
+    owner : object, optional
+        What must live as long as the pointer.
+
+    Examples
+    --------
+    >>> from minifuse import simt
+    >>> import numpy as np
+    >>> @simt.word
+    ... def array_at(table, k):
+    ...     return table.follow(k, np.float64)
+    >>> def fill(table):
+    ...     out = array_at(table, simt.cuda.blockIdx.x)
+    ...     out[simt.cuda.threadIdx.x] = 1
+    >>> a, b = np.zeros(3), np.zeros(3)
+    >>> pointers = {k: (f"out[{k}]", simt.Pointer(x)) for k, x in enumerate([a, b])}
+    >>> simt.run(fill, 2, 3, simt.Table(np.array([x.ctypes.data for x in (a, b)]), pointers))
+    >>> a, b
+    (array([1., 1., 1.]), array([1., 1., 1.]))
+    """
+
+    __slots__ = ("behind",)
+
+    def __init__(
+        self,
+        data: NDArray[Any] | int,
+        behind: Mapping[int, tuple[str, Pointer]],
+        count: int | None = None,
+        owner: object = None,
+    ) -> None:
+        super().__init__(data, 0, count, np.int64, owner)
+        self.behind = behind
+
+
 def memory_at(address: int, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Elements at an address of this process."""
 
@@ -115,3 +162,23 @@ class Window(Array):
     def update(self, index: Any, change: Callable[[Any], Any]) -> Any:
         """As `Array.update`."""
         return super().update(self._inside(index), change)
+
+
+class Addresses(Array):
+    """A `Table` as a kernel sees it: integers, some of which lead to other memory."""
+
+    __slots__ = ("_behind",)
+
+    def __init__(self, machine: "Machine", table: Table, name: str, of: Array, behind: Mapping[int, Array]) -> None:
+        super().__init__(machine, table.data, name, of._allocation, of._row)
+        self._behind = behind
+
+    def follow(self, index: int, dtype: DTypeLike) -> Array:
+        """Read an address, and give the memory of such elements that lies there."""
+        self[index]
+        found = self._behind.get(index)
+        if found is None or found.dtype != dtype:
+            what = "no address" if found is None else f"the address of '{found.name}', {found.dtype}"
+            advice = f"expected the address of memory of {np.dtype(dtype)}"
+            raise fault(SimtError, f"{self}: element {index} followed as a pointer, which is {what}", advice)
+        return found

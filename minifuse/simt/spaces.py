@@ -15,7 +15,7 @@ from .arithmetic import argument, dtype_of
 from .lanes import Lane, base_name, current, place
 from .memory import Allocation, Array, root_of
 from .places import assigned_name
-from .pointers import Pointer, Window
+from .pointers import Addresses, Pointer, Table, Window
 from .record import ArrayInfo
 
 if TYPE_CHECKING:
@@ -48,6 +48,9 @@ class Spaces:
             return self._global(name, value, None, "global")
         if isinstance(value, Pointer):
             found = self._global(name, value.data, None, "global", value.low, value.skew)
+            if isinstance(value, Table):
+                behind = {index: self.bind(*named) for index, named in value.behind.items()}
+                return Addresses(self._machine, value, name, found, behind)
             return Window(self._machine, value, name, found._allocation, found._row) if value.low else found
         if isinstance(getattr(value, "data", None), np.ndarray) and hasattr(value, "written"):
             if not value.written.any():

@@ -326,6 +326,39 @@ def load_behind(out, p):
     out[0] = p.load(-2, 2)[1]
 
 
+@simt.word
+def pointer_at(table, k):
+    return table.follow(k, np.float64)
+
+
+def fill_behind(table, k):
+    out = pointer_at(table, k)
+    out[cuda.threadIdx.x] = table[0]
+
+
+def table_of(*arrays):
+    """A number, then addresses."""
+    behind = {k: (f"out[{k - 1}]", simt.Pointer(x)) for k, x in enumerate(arrays, 1)}
+    return simt.Table(np.array([7, *[x.ctypes.data for x in arrays]]), behind)
+
+
+def test_a_table_leads_to_memory():
+    a, b, whole = np.zeros(2), np.zeros(3), np.zeros(2, np.int64)
+    trace = simt.trace(fill_behind, 1, 3, table_of(a, b, whole), 2)
+    assert trace.is_complete
+    assert (a.tolist(), b.tolist()) == ([0, 0], [7, 7, 7])
+    assert list(trace.outputs) == ["out[1]"]
+    assert sorted(trace.events.nbytes.tolist()) == [8] * 9  # address, number and element of each thread
+    with pytest.raises(OutOfBoundsError, match=r"'out\[0\]'.*access to element 2"):
+        simt.run(fill_behind, 1, 3, table_of(a, b), 1)
+    with pytest.raises(OutOfBoundsError, match=r"'table'.*access to element 9"):
+        simt.run(fill_behind, 1, 3, table_of(a, b), 9)
+    with pytest.raises(SimtError, match="element 0 followed as a pointer, which is no address"):
+        simt.run(fill_behind, 1, 3, table_of(a, b), 0)
+    with pytest.raises(SimtError, match=r"the address of 'out\[2\]', int64.*expected the address of memory of float64"):
+        simt.run(fill_behind, 1, 2, table_of(a, b, whole), 3)
+
+
 def test_vectors_through_pointers():
     out = np.zeros(1)
     simt.run(load_behind, 1, 1, out, simt.Pointer(np.arange(4.0), low=-2))

@@ -53,6 +53,20 @@ def of_cell(x, dims, cell):
     return rows[cell].tolist()
 
 
+@pytest.mark.parametrize("backend", ["parallel", "cuda"])
+def test_launches_over_several_arrays_are_followed_one_by_one(backend):
+    """What the first launches make is read by the last one."""
+
+    def both(x, y):
+        return (x.T.exp().reshape(3, 4) * y.T.exp().reshape(3, 4)).sum(0)
+
+    arrays = [np.random.default_rng(k).uniform(1, 2, (3, 4)).astype(np.float32) for k in range(2)]
+    origin = origin_of(both, arrays, backend, 2)
+    flat = {f"in{k}": x.ravel() for k, x in enumerate(arrays)}
+    assert len(origin.tree.elements()) == 6
+    assert origin.tree.values(flat, np.float32)[-1] == pytest.approx(stored(both, arrays, backend, 2), rel=1e-6)
+
+
 @bounded
 @given(questions())
 def test_the_order_gives_what_the_backend_stores(question):

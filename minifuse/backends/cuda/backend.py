@@ -40,10 +40,12 @@ from ...storage import Buffer, binned
 from ..base import Backend, Launcher, Operand, ScalarFunction, identity_of, load, needs_an_element
 from . import attention_launch, driver
 from .bound import BoundKernel, BoundProduct, fold_from_first
+from .emit_table import printed_table
 from .forms import printed
 from .merging import refusal
 from .product import plain, plan_product
 from .simulated import SimulatedDevice
+from .together import BoundTogether
 
 
 class CudaBackend(Backend):
@@ -118,6 +120,21 @@ class CudaBackend(Backend):
         """The text that is compiled."""
         nest = Nest(shape, dims, [*outputs, *inputs])
         return printed(kernel, nest, stride_classes(raws)).text
+
+    has_tables = True
+
+    def bind_together(
+        self, kernel: Kernel, shapes: Sequence[Shape], layouts: Sequence[tuple[Sequence[Layout], Sequence[Layout]]]
+    ) -> Launcher:
+        """A launch over several arrays, whose blocks find theirs in a table."""
+        return BoundTogether(self.device, kernel, shapes, layouts)
+
+    def together_source(
+        self, kernel: Kernel, shapes: Sequence[Shape], layouts: Sequence[tuple[Sequence[Layout], Sequence[Layout]]]
+    ) -> str:
+        """The text that is compiled."""
+        outputs, inputs = layouts[0]
+        return printed_table(kernel, Nest(shapes[0], (), [*outputs, *inputs]).classes).text
 
     def bind_matmul(self, dtype: DType, out: Layout, a: Layout, b: Layout) -> Launcher:
         """A launch of a product: launch(address of out, of a, of b)."""

@@ -114,6 +114,11 @@ class Device:
         if array.nbytes:
             driver.check(self.bindings.cuMemcpyHtoD(address, array.ctypes.data, array.nbytes))
 
+    def send(self, array: npt.NDArray[Any], address: int) -> None:
+        """The same without a wait for the kernels before: the array may change or go as soon as this returns."""
+        self.use()
+        driver.check(self.bindings.cuMemcpyHtoDAsync(address, array.ctypes.data, array.nbytes, int(self.stream.handle)))
+
     def copy_out(self, address: int, array: npt.NDArray[Any]) -> None:
         """Bytes at an address to a contiguous array, once all kernels before have ended."""
         self.use()

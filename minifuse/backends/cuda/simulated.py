@@ -32,6 +32,8 @@ class SimulatedDevice:
         """Bytes of a contiguous array to an address."""
         ctypes.memmove(address, array.ctypes.data, array.nbytes)
 
+    send = copy_in
+
     def copy_out(self, address: int, array: npt.NDArray[Any]) -> None:
         """Bytes at an address to a contiguous array."""
         ctypes.memmove(array.ctypes.data, address, array.nbytes)

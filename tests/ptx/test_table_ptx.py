@@ -1,0 +1,30 @@
+"""Kernels over a table of arrays, compiled: 16 bytes at once, and no load that has to find out which memory it reads."""
+
+import re
+
+import pytest
+
+from minifuse.backends.cuda.compiler import compile_ptx, function_of
+from minifuse.backends.cuda.emit_table import printed_table
+from minifuse.backends.cuda.emitter import storage_of
+from minifuse.backends.cuda.table import WORDS
+from minifuse.dtypes import BY_NAME
+from minifuse.kernels import Kernel, Load, Old
+
+from .test_kernels_ptx import VECTORS
+
+
+@pytest.mark.parametrize("cc", [(9, 0), (7, 5)])
+@pytest.mark.parametrize("dtype", BY_NAME.values(), ids=str)
+def test_vectors_of_global_memory(dtype, cc):
+    kernel = Kernel((Old(0, dtype) | Load(0, dtype) if dtype.name == "bool" else Old(0, dtype) * Load(0, dtype),), ())
+    text = printed_table(kernel, ("1", "1"))
+    ptx = compile_ptx(function_of(text.text, **WORDS), [kind for _, kind in text.parameters], 256, cc=cc).ptx
+    pattern, count = VECTORS[storage_of(dtype)]
+    for instruction in ("ld", "st"):
+        assert len(re.findall(rf"\b{instruction}\.global{pattern}\b", ptx)) >= count * len(
+            re.findall({"ld": "load4", "st": "store4"}[instruction], text.text)
+        )
+        assert not re.findall(rf"\b{instruction}\.(?!global|param)\S+", ptx)
+    assert not re.search(r"\.local", ptx)
+    assert "ld.global.u32" in ptx or "ld.global.nc.u32" in ptx or "ld.global.s32" in ptx  # the array of the block

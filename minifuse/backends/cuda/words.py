@@ -76,7 +76,7 @@ def _type(name: str) -> Callable[[], Any]:
 
 
 f32, f64 = Word(np.float32, _type("float32")), Word(np.float64, _type("float64"))
-i32, i64, u8, u32 = (Word(getattr(np, name), _type(name)) for name in ("int32", "int64", "uint8", "uint32"))
+i32, i64, u8, u32, u64 = (Word(getattr(np, name), _type(name)) for name in ("int32", "int64", "uint8", "uint32", "uint64"))
 
 
 # Memory: four neighbours at once.
@@ -297,6 +297,24 @@ def floordiv(a, b):
 
 
 @device
+def integer_add(a, b):
+    """a + b of int64, wrapping around: of signed integers Numba promises LLVM that none overflows."""
+    return i64(u64(a) + u64(b))
+
+
+@device
+def integer_sub(a, b):
+    """a - b of int64, wrapping around."""
+    return i64(u64(a) - u64(b))
+
+
+@device
+def integer_mul(a, b):
+    """a * b of int64, wrapping around."""
+    return i64(u64(a) * u64(b))
+
+
+@device
 def integer_floordiv(a, b):
     """a // b of integers; by 0 it is 0."""
     if b == 0:
@@ -326,8 +344,8 @@ def integer_pow(base, exponent):
         return i64(1 if factor == 1 or factor == -1 else 0)
     while rest > 0:
         if rest & 1:
-            result = i64(result * factor)
-        factor = i64(factor * factor)
+            result = integer_mul(result, factor)
+        factor = integer_mul(factor, factor)
         rest = i64(rest >> 1)
     return result
 

@@ -27,7 +27,8 @@ __all__ = [  # noqa: RUF022  # by subject
     "bool_", "f32", "f64", "i32", "i64", "inf", "nan",
     "pointer_bool_", "pointer_f32", "pointer_f64", "pointer_i32", "pointer_i64",
     "block_of_bool_", "block_of_f32", "block_of_f64", "block_of_i32", "block_of_i64",
-    "abs", "atomic_add", "floor", "floordiv", "invert", "isnan", "maximum", "minimum", "mod", "rsqrt", "sqrt", "where",
+    "abs", "add", "atomic_add", "floor", "floordiv", "invert", "isnan", "maximum", "minimum", "mod", "mul", "rsqrt", "sqrt",
+    "sub", "where",
     "cos", "erf", "exp", "log", "log1p", "pow", "sigmoid", "sin", "tanh",
 ]
 # fmt: on
@@ -72,6 +73,24 @@ def minimum(a: Register, b: Register) -> Register:
 def isnan(x: Register) -> Register:
     """Whether x is not a number, since only NaN differs from itself; of integers none does."""
     return x != x
+
+
+@word()
+def add(a: Register, b: Register) -> Register:
+    """a + b; an integer that its type does not hold wraps around, as in NumPy."""
+    return a + b
+
+
+@word()
+def sub(a: Register, b: Register) -> Register:
+    """a - b; an integer that its type does not hold wraps around, as in NumPy."""
+    return a - b
+
+
+@word()
+def mul(a: Register, b: Register) -> Register:
+    """a * b; an integer that its type does not hold wraps around, as in NumPy."""
+    return a * b
 
 
 @word()
@@ -221,8 +240,8 @@ def integer_power(base: int, exponent: int) -> int:
     result = 1
     while exponent:
         if exponent & 1:
-            result *= base
-        base *= base
+            result = mul(result, base)
+        base = mul(base, base)
         exponent >>= 1
     return result
 

@@ -38,6 +38,7 @@ from .value import Value
 
 NO_ENDS = "clip: got neither low nor high; give at least one of them"
 MANY = 10_000  # ways to call a method that are remembered
+PLAIN = {int, type(None)}  # what a slice is made of that may be a key
 Dims = int | tuple[int, ...] | list[int] | None
 
 
@@ -291,6 +292,8 @@ class Array(Value):
 
 def each(dim: Dims) -> tuple[Any, ...]:
     """Dims as a user wrote them, one by one; (None,) for all."""
+    if dim is None or type(dim) is int:  # the usual ones, first
+        return (dim,)
     return tuple(dim) if isinstance(dim, tuple | list) else (dim,)
 
 
@@ -299,10 +302,10 @@ def index_key(index: Any) -> Any:
     key: list[Any] = []
     for entry in index if type(index) is tuple else (index,):
         if type(entry) is slice:
-            parts = entry.start, entry.stop, entry.step
-            if any(part is not None and type(part) is not int for part in parts):
+            start, stop, step = entry.start, entry.stop, entry.step
+            if type(start) not in PLAIN or type(stop) not in PLAIN or type(step) not in PLAIN:
                 return None
-            key.append(parts)
+            key.append((start, stop, step))
         elif type(entry) is int or entry is None or entry is Ellipsis:
             key.append(entry)
         else:

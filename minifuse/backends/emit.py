@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..dag import topological
-from ..dtypes import DType, bool_
+from ..dtypes import DType, bool_, int32, int64
 from ..kernels import (
     Access,
     Apply,
@@ -45,6 +45,7 @@ class Dialect:
 
     folds_columns = False  # whether it walks a block of columns side by side, with an accumulator each
     has_tiles = False  # whether it walks transposed operands tile by tile
+    wrapping = frozenset({int32, int64})  # types whose sums and products are words
 
     def loop(self, axis: int, is_row: bool, source: "Source") -> list[str]:
         """Lines that open the loop over an axis; one that ends in a colon opens a block."""
@@ -53,6 +54,10 @@ class Dialect:
     def load(self, place: str, dtype: DType) -> str:
         """The element at a place."""
         return place
+
+    def word(self, name: str, dtype: DType) -> str:
+        """What kernels call an operator where it is a word."""
+        return name
 
     def store_rows(self) -> list[str]:
         """Lines that open the block where values of the row are stored."""
@@ -167,12 +172,14 @@ class Source:
     def operator_name(self, e: Apply | Fold) -> str:
         """What the kernel calls the operator of an expression."""
         assert e.operator is not None
-        return self.combiners[e.operator, e.dtype] if isinstance(e.operator, Combiner) else e.operator.name
+        if isinstance(e.operator, Combiner):
+            return self.combiners[e.operator, e.dtype]
+        return self.dialect.word(e.operator.name, e.dtype)
 
     def symbol(self, e: Apply | Fold) -> str | None:
         """How Python writes the operator of an expression; None where it is a word."""
         assert e.operator is not None
-        return None if e.dtype.is_integer and e.operator.name in WRAPPING else e.operator.symbol
+        return None if e.dtype in self.dialect.wrapping and e.operator.name in WRAPPING else e.operator.symbol
 
     def text(self, e: Expression) -> str:
         """An expression in Python's words."""

@@ -194,7 +194,7 @@ def test_tiny_numbers_are_their_own_image(name, short):
     assert_same(evaluate(f"{name}(x)", x), x)
 
 
-NEXT_TO_ZEROS = {  # exact sines and cosines, rounded, of numbers that come close to multiples of pi / 2; the first one closest
+NEXT_TO_ZEROS = {  # exact sines and cosines, rounded, of numbers close to multiples of pi / 2; the first one is the closest
     6381956970095103 * 2.0**797: (1.0, -4.687165924254628e-19),
     366744378809255 * 2.0**11: (-1.0, -1.0386481198989692e-16),
     5242302215869982 * 2.0**523: (1.0, -1.3479064639221185e-16),

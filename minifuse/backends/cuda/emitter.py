@@ -36,6 +36,12 @@ class Threads(Dialect):
     """Folds may run across memory; a bool is a byte."""
 
     folds_columns = True
+    wrapping = frozenset({int64})  # sums and products of int32 have room in Numba's 64 bits
+
+    def word(self, name: str, dtype: DType) -> str:
+        """Words of integers have names of their own."""
+        is_own = dtype.is_integer and (name in BY_KIND or (name in WRAPPING and dtype in self.wrapping))
+        return f"integer_{name}" if is_own else name
 
     def load(self, place: str, dtype: DType) -> str:
         """The element; a bool is a byte in memory."""
@@ -393,17 +399,6 @@ class CudaSource(Source):
         """A place as two arguments: the operand, and the position in it, along the last axis by the index of that letter."""
         last = self.axes - 1
         return moved(place[:-1].replace("[", ", ", 1), f"i{last}", f"{letter}{last}")
-
-    def symbol(self, e: Apply | Fold) -> str | None:
-        """Only sums and products of int64 are words: those of int32 have room in Numba's 64 bits."""
-        assert e.operator is not None
-        return None if e.dtype is int64 and e.operator.name in WRAPPING else e.operator.symbol
-
-    def operator_name(self, e: Apply | Fold) -> str:
-        """What the kernel calls the operator of an expression."""
-        name = super().operator_name(e)
-        is_own = e.dtype.is_integer and name in BY_KIND | WRAPPING and self.symbol(e) is None
-        return f"integer_{name}" if is_own else name
 
     def operands_of_combiner(self, dtype: DType) -> dict[Expression, str]:
         """Its two operands; bools come as integers."""

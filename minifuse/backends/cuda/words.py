@@ -296,60 +296,6 @@ def floordiv(a, b):
     return whole
 
 
-@device
-def integer_add(a, b):
-    """a + b of int64, wrapping around: of signed integers Numba promises LLVM that none overflows."""
-    return i64(u64(a) + u64(b))
-
-
-@device
-def integer_sub(a, b):
-    """a - b of int64, wrapping around."""
-    return i64(u64(a) - u64(b))
-
-
-@device
-def integer_mul(a, b):
-    """a * b of int64, wrapping around."""
-    return i64(u64(a) * u64(b))
-
-
-@device
-def integer_floordiv(a, b):
-    """a // b of integers; by 0 it is 0."""
-    if b == 0:
-        return a * 0
-    if b == -1:
-        return -a
-    return a // b
-
-
-@device
-def integer_mod(a, b):
-    """a % b of integers, with the sign of b; modulo 0 it is 0."""
-    if b == 0 or b == -1:
-        return a * 0
-    return a % b
-
-
-@device
-def integer_pow(base, exponent):
-    """base ** exponent, wrapping; to a negative power the quotient without its fraction."""
-    result = i64(1)
-    factor = i64(base)
-    rest = i64(exponent)
-    if rest < 0:
-        if factor == -1 and rest & 1:
-            return i64(-1)
-        return i64(1 if factor == 1 or factor == -1 else 0)
-    while rest > 0:
-        if rest & 1:
-            result = integer_mul(result, factor)
-        factor = integer_mul(factor, factor)
-        rest = i64(rest >> 1)
-    return result
-
-
 # Threads that turn a matrix over, in tiles of 64 x 64 whose rows begin PITCH elements apart.
 
 

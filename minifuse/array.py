@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .dtypes import DType, as_dtype, bool_, int64
+from .dtypes import DType, as_dtype, bool_, float64, int64
 from .errors import DTypeError, ShapeError
 from .functions import Cast, Composite, Fold, Shape, View, matmul
 from .indexing import infer_shape, normalize_dim, normalize_dims, parse_index, sizes_of
@@ -33,6 +33,7 @@ from .operators import (
     pow,  # noqa: A004
     where,
 )
+from .softmax import Softmax
 from .take import take
 from .value import Value
 
@@ -399,8 +400,8 @@ def _shift(x: Any, dims: tuple[int, ...]) -> Any:
 
 
 def _softmax(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
-    e = exp(x - fold(x, dims, True, maximum).detach())
-    return e / fold(e, dims, True, add)
+    x = x if x.dtype.is_float else x.to(float64)
+    return Softmax(dims).outputs(x)[0] if dims else exp(x - x)
 
 
 def _log_softmax(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .dtypes import DType, as_dtype, bool_, int64
+from .dtypes import DType, as_dtype, bool_, float64, int64
 from .errors import DTypeError, ShapeError
 from .functions import Cast, Composite, Fold, Shape, View, matmul
 from .indexing import infer_shape, normalize_dim, normalize_dims, parse_index, sizes_of
@@ -33,11 +33,13 @@ from .operators import (
     pow,  # noqa: A004
     where,
 )
+from .softmax import Softmax
 from .take import take
 from .value import Value
 
 NO_ENDS = "clip: got neither low nor high; give at least one of them"
 MANY = 10_000  # ways to call a method that are remembered
+PLAIN = {int, type(None)}  # what a slice is made of that may be a key
 Dims = int | tuple[int, ...] | list[int] | None
 
 
@@ -291,6 +293,8 @@ class Array(Value):
 
 def each(dim: Dims) -> tuple[Any, ...]:
     """Dims as a user wrote them, one by one; (None,) for all."""
+    if dim is None or type(dim) is int:  # the usual ones, first
+        return (dim,)
     return tuple(dim) if isinstance(dim, tuple | list) else (dim,)
 
 
@@ -299,10 +303,10 @@ def index_key(index: Any) -> Any:
     key: list[Any] = []
     for entry in index if type(index) is tuple else (index,):
         if type(entry) is slice:
-            parts = entry.start, entry.stop, entry.step
-            if any(part is not None and type(part) is not int for part in parts):
+            start, stop, step = entry.start, entry.stop, entry.step
+            if type(start) not in PLAIN or type(stop) not in PLAIN or type(step) not in PLAIN:
                 return None
-            key.append(parts)
+            key.append((start, stop, step))
         elif type(entry) is int or entry is None or entry is Ellipsis:
             key.append(entry)
         else:
@@ -396,8 +400,8 @@ def _shift(x: Any, dims: tuple[int, ...]) -> Any:
 
 
 def _softmax(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
-    e = exp(x - fold(x, dims, True, maximum).detach())
-    return e / fold(e, dims, True, add)
+    x = x if x.dtype.is_float else x.to(float64)
+    return Softmax(dims).outputs(x)[0] if dims else exp(x - x)
 
 
 def _log_softmax(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:

@@ -20,6 +20,7 @@ from .explain_page import page
 from .explain_steps import StepFacts, steps_of
 from .graph import words
 from .graph.decisions import Refusal, recorded
+from .graph.definitions import with_definitions
 from .graph.node import Argument, Literal, Node, base, inputs_of
 from .graph.pieces import in_pieces
 from .graph.plan import Made, Plan, Spec, name_of
@@ -233,7 +234,7 @@ class Graph:
         self.plan = plan
         written = [value for _, value in plan.program.stores]
         before = topological([*plan.outputs, *written], inputs_of)
-        after = in_pieces(before)
+        after = in_pieces(with_definitions(before, plan.backend))
         self.lines = {new: found.lines.get(base(old), "") for old, new in zip(before, after, strict=True)}
         values = [new for new in after if not new.is_number]
         inputs = [x for x in topological(values, inputs_of) if isinstance(x.function, Argument)]

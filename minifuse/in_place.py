@@ -8,10 +8,15 @@ from itertools import product
 from operator import le
 from typing import Any
 
+import numpy as np
+
 from .array import Array
-from .autodiff import capture_under_way
+from .autodiff import capture_under_way, interceptor, mode
 from .errors import OverlapError
-from .graph.plan import update
+from .graph.plan import changing, key_of, runs
+from .storage import writes
+
+TARGET, APART = (0,), (0, 1)  # of a target and one input: the first is changed, and they are not the same
 
 
 def store(function: Callable[..., Any], targets: Sequence[Any], *inputs: Any) -> None:
@@ -44,6 +49,37 @@ def store(function: Callable[..., Any], targets: Sequence[Any], *inputs: Any) ->
                 elif overlap(target, x):
                     xs[j] = x.clone()
     update(function, tuple(range(len(targets))), tuple(same), *xs)
+
+
+def update(function: Any, targets: tuple[int, ...], same: tuple[int, ...], *inputs: Any) -> None:
+    """Run the plan of a change: see `changing`."""
+    run = runs.get((targets, same, *key_of(function, inputs)))
+    if run is None:
+        by = interceptor()
+        run = changing(function, targets, same, inputs).run if by is None else by.changing(function, targets, same, inputs)
+    run(*inputs)
+    for k in targets:
+        writes.mark(inputs[k].buffer)
+
+
+def store_in(function: Any, target: Any, value: Any) -> Any:
+    """Store `function(target, value)` in the memory of the target, which it gives: `a += b`.
+
+    What was planned before, and whose operands lie in memory apart from each other, goes the shortest way to its plan. A
+    capture has a mode of its own, for which nothing is remembered.
+    """
+    spec = getattr(value, "spec", None)
+    run = runs.get((TARGET, APART, function, mode.is_recording, target.spec, spec or type(value)))
+    if run is not None and (memory := target.buffer).is_writable:
+        other = memory if spec is None else value.buffer
+        if spec is None or other.address + other.nbytes <= memory.address or memory.address + memory.nbytes <= other.address:
+            run(target, value)
+            writes.mark(memory)
+            return target
+    if not isinstance(value, Array | bool | int | float):
+        value = value.item() if isinstance(value, np.generic) else target.like(value)
+    store(function, [target], value)
+    return target
 
 
 def neighbours(xs: Sequence[Any]) -> list[list[int]]:

@@ -20,7 +20,7 @@ from .errors import BackendError, DTypeError, GradientError, IndexingError, Shap
 from .functions import Copy, View
 from .graph.plan import Plan, Spec, call
 from .history import MoveCall, ViewCall
-from .in_place import store
+from .in_place import store_in
 from .indexing import infer_shape
 from .layout import Layout, row_major
 from .operators import TABLE
@@ -314,28 +314,25 @@ class Tensor(Array):
 
     def copy_(self, value: Any) -> "Tensor":
         """Store values in this memory: a tensor that broadcasts to the shape, an array, or a number."""
-        return self._store(assign, value)
+        store_in(assign, self, value)
+        return self
 
     def fill_(self, value: float) -> "Tensor":
         """Store one number everywhere."""
-        return self._store(assign, value)
+        store_in(assign, self, value)
+        return self
 
     def zero_(self) -> "Tensor":
         """Store 0 everywhere."""
-        return self._store(assign, 0)
+        store_in(assign, self, 0)
+        return self
 
     def __setitem__(self, index: Any, value: Any) -> None:
         with autodiff.no_grad():
             target = self[index]
         if self.requires_grad:
             target.requires_grad = True
-        target._store(assign, value)
-
-    def _store(self, function: Any, value: Any) -> "Tensor":
-        if not isinstance(value, Array | bool | int | float):
-            value = value.item() if isinstance(value, np.generic) else self.like(value)
-        store(function, [self], value)
-        return self
+        store_in(assign, target, value)
 
     # Gradients.
 
@@ -433,7 +430,7 @@ def assign(target: Any, value: Any) -> Any:
 
 def _in_place(name: str) -> Callable[[Tensor, Any], Tensor]:
     entry = TABLE[name]
-    return lambda self, other: self._store(entry, other)
+    return lambda self, other: store_in(entry, self, other)
 
 
 for _method, _name in {

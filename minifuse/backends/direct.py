@@ -23,7 +23,7 @@ from .native import METH_FASTCALL, MethodDef, link_text
 
 TEXT = """
 %Record = type {
-  ptr, ptr,        ;  0 of a GPU cuLaunchKernel, and the kernel; else only the kernel
+  ptr, ptr,        ;  0 of a GPU cuLaunchKernel, and the kernel; of a CPU the kernel, and the first value's place
   i32, i32, i32,   ;  2 blocks along x, y, z
   i32, i32, i32,   ;  5 threads along x, y, z
   i32, i32,        ;  8 bytes of dynamic shared memory; nothing
@@ -46,9 +46,9 @@ declare void   @Py_IncRef(ptr)
 declare ptr    @PyEval_SaveThread()
 declare void   @PyEval_RestoreThread(ptr)
 
-; The arguments of a launch: the constants, with the values of this call before them. Gives whether all went well, and which
-; bits are set in any address that counts.
-define internal { i1, i64 } @pack(ptr %record, ptr %values, i64 %length, ptr %slots) {
+; The arguments of a launch: the constants, with the values of this call among them, from place `first` on. Gives whether all
+; went well, and which bits are set in any address that counts.
+define internal { i1, i64 } @pack(ptr %record, ptr %values, i64 %length, ptr %slots, i64 %first) {
 entry:
   %count_at = getelementptr %Record, ptr %record, i64 0, i32 13
   %count = load i64, ptr %count_at
@@ -58,11 +58,12 @@ entry:
   %mask = load i64, ptr %mask_at
   %kinds = getelementptr %Record, ptr %record, i64 1
   %constants = getelementptr i64, ptr %kinds, i64 %count
+  %value_slots = getelementptr i64, ptr %slots, i64 %first
   %is_count = icmp eq i64 %length, %count
   br i1 %is_count, label %copy, label %failed
 
 copy:
-  %i = phi i64 [ %count, %entry ], [ %i_next, %copy_one ]
+  %i = phi i64 [ 0, %entry ], [ %i_next, %copy_one ]
   %is_copied = icmp eq i64 %i, %total
   br i1 %is_copied, label %convert, label %copy_one
 copy_one:
@@ -81,7 +82,7 @@ convert:
 convert_one:
   %object_at = getelementptr ptr, ptr %values, i64 %k
   %object = load ptr, ptr %object_at
-  %slot = getelementptr i64, ptr %slots, i64 %k
+  %slot = getelementptr i64, ptr %value_slots, i64 %k
   %kind_at = getelementptr i64, ptr %kinds, i64 %k
   %kind = load i64, ptr %kind_at
   switch i64 %kind, label %failed [ i64 0, label %whole  i64 1, label %single  i64 2, label %double ]
@@ -134,7 +135,9 @@ entry:
   %total_at = getelementptr %Record, ptr %record, i64 0, i32 14
   %total = load i64, ptr %total_at
   %slots = alloca i64, i64 %total
-  %packed = call { i1, i64 } @pack(ptr %record, ptr %values, i64 %length, ptr %slots)
+  %first_at = getelementptr %Record, ptr %record, i64 0, i32 1
+  %first = load i64, ptr %first_at
+  %packed = call { i1, i64 } @pack(ptr %record, ptr %values, i64 %length, ptr %slots, i64 %first)
   %is_well = extractvalue { i1, i64 } %packed, 0
   br i1 %is_well, label %go, label %long_way
 go:
@@ -157,7 +160,7 @@ entry:
   %total = load i64, ptr %total_at
   %slots = alloca i64, i64 %total
   %places = alloca ptr, i64 %total
-  %packed = call { i1, i64 } @pack(ptr %record, ptr %values, i64 %length, ptr %slots)
+  %packed = call { i1, i64 } @pack(ptr %record, ptr %values, i64 %length, ptr %slots, i64 0)
   %is_well = extractvalue { i1, i64 } %packed, 0
   br i1 %is_well, label %point, label %long_way
 
@@ -293,7 +296,12 @@ def direct_launch(
 
 
 def direct_run(
-    kernel: int, count: int, kinds: Sequence[str], constants: Sequence[int], long_way: Callable[..., Any]
+    kernel: int,
+    count: int,
+    kinds: Sequence[str],
+    constants: Sequence[int],
+    long_way: Callable[..., Any],
+    header: Sequence[int] = (),
 ) -> Callable[..., Any]:
     """A run(*values) of a compiled kernel of the CPU over all of `range(count)`, on the calling thread.
 
@@ -309,15 +317,24 @@ def direct_run(
         The arguments behind the values.
     long_way : function of the values
         Called in the place of the kernel when anything is not as it should be.
+    header : sequence of int
+        The arguments before the values.
     """
-    words = record((kernel, 0, *[0] * 8, 0, 0, 0), kinds, constants, 0, count)
+    words = record((kernel, len(header), *[0] * 8, 0, 0, 0), kinds, constants, 0, count, header)
     return definitions()["run"].bound((words, long_way))
 
 
-def record(place: Sequence[int], kinds: Sequence[str], constants: Sequence[int], mask: int, number: int) -> bytes:
+def record(
+    place: Sequence[int],
+    kinds: Sequence[str],
+    constants: Sequence[int],
+    mask: int,
+    number: int,
+    header: Sequence[int] = (),
+) -> bytes:
     """The bytes of a `%Record`, and what follows it."""
-    total = len(kinds) + len(constants)
-    numbers = [KINDS.get(kind, 0) for kind in kinds] + [0] * len(kinds) + list(constants)
+    total = len(header) + len(kinds) + len(constants)
+    numbers = [KINDS.get(kind, 0) for kind in kinds] + [*header, *[0] * len(kinds), *constants]
     return struct.pack(f"{RECORD}{len(numbers)}q", *place, len(kinds), total, mask, number, *numbers)
 
 

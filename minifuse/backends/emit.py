@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..dag import topological
-from ..dtypes import DType, bool_
+from ..dtypes import DType, bool_, int32, int64
 from ..kernels import (
     Access,
     Apply,
@@ -36,6 +36,7 @@ from ..operators import Operator
 BLOCK = 1024  # columns that are walked side by side
 TILE = 16  # rows and columns that are walked together where one operand lies across another
 DEEP = 8  # operators in one line
+WRAPPING = {"add", "sub", "mul"}  # words, of integers: with its own + - * Numba promises LLVM that nothing overflows
 DEAR = 8  # additions; what costs more may wait in memory for a later sweep instead of being computed again
 
 
@@ -44,6 +45,7 @@ class Dialect:
 
     folds_columns = False  # whether it walks a block of columns side by side, with an accumulator each
     has_tiles = False  # whether it walks transposed operands tile by tile
+    wrapping = frozenset({int32, int64})  # types whose sums and products are words
 
     def loop(self, axis: int, is_row: bool, source: "Source") -> list[str]:
         """Lines that open the loop over an axis; one that ends in a colon opens a block."""
@@ -52,6 +54,10 @@ class Dialect:
     def load(self, place: str, dtype: DType) -> str:
         """The element at a place."""
         return place
+
+    def word(self, name: str, dtype: DType) -> str:
+        """What kernels call an operator where it is a word."""
+        return name
 
     def store_rows(self) -> list[str]:
         """Lines that open the block where values of the row are stored."""
@@ -166,7 +172,14 @@ class Source:
     def operator_name(self, e: Apply | Fold) -> str:
         """What the kernel calls the operator of an expression."""
         assert e.operator is not None
-        return self.combiners[e.operator, e.dtype] if isinstance(e.operator, Combiner) else e.operator.name
+        if isinstance(e.operator, Combiner):
+            return self.combiners[e.operator, e.dtype]
+        return self.dialect.word(e.operator.name, e.dtype)
+
+    def symbol(self, e: Apply | Fold) -> str | None:
+        """How Python writes the operator of an expression; None where it is a word."""
+        assert e.operator is not None
+        return None if e.dtype in self.dialect.wrapping and e.operator.name in WRAPPING else e.operator.symbol
 
     def text(self, e: Expression) -> str:
         """An expression in Python's words."""
@@ -182,10 +195,11 @@ class Source:
         inputs = [self.text(x) for x in e.inputs]
         if e.operator is None:
             return f"({inputs[0]} != 0)" if e.dtype is bool_ else f"{e.dtype.short}({inputs[0]})"
-        if e.operator.symbol is None:
+        symbol = self.symbol(e)
+        if symbol is None:
             return f"{self.operator_name(e)}({', '.join(inputs)})"
-        text = f" {e.operator.symbol} ".join(inputs) if len(inputs) == 2 else f"{e.operator.symbol}{inputs[0]}"
-        return f"i32({text})" if e.dtype.short == "i32" else f"({text})"  # int32 wraps around; Numba would widen it
+        text = f" {symbol} ".join(inputs) if len(inputs) == 2 else f"{symbol}{inputs[0]}"
+        return f"i32({text})" if e.dtype.short == "i32" else f"({text})"  # Numba would widen it
 
     def bare(self, e: Expression) -> str:
         """The text of a whole right-hand side: without the parentheses around it."""
@@ -347,9 +361,7 @@ class Source:
             for k, e in parked.items():
                 self.store(k, e)
             for fold, name in totals.items():
-                x, operator = self.bare(fold.inputs[0]), fold.operator
-                combined = f"{self.operator_name(fold)}({name}, {x})"
-                self.line(f"{name} {operator.symbol}= {x}" if operator.symbol else f"{name} = {combined}")
+                self.combine(name, fold, fold.inputs[0])
             for k, e in elements:
                 self.store(k, e)
         found: dict[Expression, str] = {e: self.place(f"out{k}") for k, e in parked.items()}
@@ -360,6 +372,11 @@ class Source:
         for fold, name in totals.items():
             for line in self.dialect.after_fold(name, fold.operator):
                 self.line(line)
+
+    def combine(self, place: str, fold: Fold, value: Expression) -> None:
+        """One more value of a fold."""
+        x, symbol = self.bare(value), self.symbol(fold)
+        self.line(f"{place} {symbol}= {x}" if symbol else f"{place} = {self.operator_name(fold)}({place}, {x})")
 
     def start(self, totals: dict[Fold, str]) -> None:
         """Every fold at its identity."""

@@ -53,12 +53,16 @@ def key_of(function: Any, inputs: Sequence[Any]) -> tuple[Any, ...]:
 
 def call(function: Any, *inputs: Any) -> Any:
     """Apply any function to tensors and numbers: an Operator, a fold, or a Python function that is captured."""
-    # key_of, written out: a frame more would be felt in a small operation
-    key = (function, mode.is_recording, *[getattr(x, "spec", None) or type(x) for x in inputs])
+    key: Any
+    if len(inputs) == 2:  # key_of, written out: a frame more would be felt in a small operation
+        a, b = inputs
+        key = function, mode.is_recording, getattr(a, "spec", None) or type(a), getattr(b, "spec", None) or type(b)
+    elif len(inputs) == 1:
+        key = function, mode.is_recording, getattr(inputs[0], "spec", None) or type(inputs[0])
+    else:
+        key = key_of(function, inputs)
     run = runs.get(key)
-    if run is None:
-        return first_call(function, inputs)
-    return run(*inputs)
+    return first_call(function, inputs) if run is None else run(*inputs)
 
 
 def first_call(function: Any, inputs: Sequence[Any]) -> Any:
@@ -93,22 +97,11 @@ def remember(key: Any, plan: "Plan") -> None:
     plans[key], runs[key] = plan, plan.run
 
 
-def update(function: Any, targets: tuple[int, ...], same: tuple[int, ...], *inputs: Any) -> None:
-    """Apply a function, and store its results in the inputs that `targets` names: an operation in place.
+def changing(function: Any, targets: tuple[int, ...], same: tuple[int, ...], inputs: Sequence[Any]) -> "Plan":
+    """The plan of an operation in place, found or made: its results are stored in the inputs that `targets` names.
 
     `same` names for each input the first one that is the very same elements; otherwise targets overlap nothing.
     """
-    run = runs.get((targets, same, *key_of(function, inputs)))
-    if run is None:
-        by = interceptor()
-        run = changing(function, targets, same, inputs).run if by is None else by.changing(function, targets, same, inputs)
-    run(*inputs)
-    for k in targets:
-        writes.mark(inputs[k].buffer)
-
-
-def changing(function: Any, targets: tuple[int, ...], same: tuple[int, ...], inputs: Sequence[Any]) -> "Plan":
-    """The plan of an operation in place, found or made."""
     key = (targets, same, *key_of(function, inputs))
     plan = plans.get(key)
     if plan is None:

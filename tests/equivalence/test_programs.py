@@ -111,6 +111,48 @@ def test_integers_wrap_around_inside_a_kernel(backend, dtype):
             np.testing.assert_array_equal(y.numpy(), right)
 
 
+ORDERS = {  # each side alone wraps around; a compiler that takes for granted that nothing overflows folds the comparison
+    "x + 1 > x": lambda x, y: x + 1 > x,
+    "x + y >= x": lambda x, y: x + abs(y) >= x,
+    "x - 1 < x": lambda x, y: x - 1 < x,
+    "x - y < 0": lambda x, y: (x - abs(y)) < 0,
+    "2x // 2": lambda x, y: (x * 2) // 2,
+    "xx >= 0": lambda x, y: x * x >= 0,
+    "x ** 3 // x": lambda x, y: x**3 // x,
+    "-x < 0": lambda x, y: (-x < 0) & (x > 0),
+    "|x| >= 0": lambda x, y: abs(x) >= 0,
+    "x ^ y": lambda x, y: ((x & y) + (x | y)) - y == x,
+}
+
+
+@every_backend
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("name", ORDERS)
+def test_integers_that_wrapped_are_compared_as_they_are(backend, dtype, name):
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    a = np.array([least, least + 1, -3, 2, most // 2 + 1, most - 1, most] * 7, dtype)
+    b = np.roll(a, 3)
+    found = call(ORDERS[name], mf.tensor(a, backend=backend), mf.tensor(b, backend=backend))
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(found.numpy(), ORDERS[name](a, b))
+
+
+@every_backend
+@pytest.mark.parametrize("dims", [None, 0, 1])
+def test_folds_of_integers_wrap_around(backend, dims):
+    """All terms are positive, and yet some sums and products are not."""
+    a = np.full((5, 33), 2**58 + 3)
+    a[3] = 1
+
+    def program(x):
+        return abs(x).sum(dims) > 0, (x * x).prod(dims) >= 0, abs(x).sum(dims), x.prod(dims)
+
+    found = call(program, mf.tensor(a, backend=backend))
+    with np.errstate(over="ignore"):
+        for y, right in zip(found, program(a), strict=True):
+            np.testing.assert_array_equal(y.numpy(), right)
+
+
 @every_backend
 @given(program=expressions(inputs=3, rounding=True))
 def test_values_in_float32_and_between(backend, program):

@@ -99,6 +99,7 @@ def layout_cases():
     yield "four axes", Case(f, (of("float32", 4, 5, 6, 8)[::2, ::2, ::2, ::2], of("float32", 3, 4)))
     yield "a number", Case(lambda x: x * 2.5 + 1, (a,))
     yield "a number of int64", Case(lambda x: x * 7 + 1, (of("int64", 6, 8),))
+    yield "what wraps around", Case(lambda x: x + 1 > x, (of("int64", 6, 7)[:, ::2],))
     yield "one operand", Case(lambda x: x * x + x, (a,))
     yield "a choice", Case(lambda c, x: mf.where(c, x, 0), (of("bool", 6, 8), a))
     yield "a comparison", Case(lambda x, y: x < y, (a, a))
@@ -223,6 +224,12 @@ def only(name, cc=NEW):
 def test_the_processor_is_the_one_that_was_named():
     assert ".target sm_90" in only("neighbours of float32")[1]
     assert ".target sm_75" in only("neighbours of float32", OLD)[1]
+
+
+def test_an_integer_that_overflows_is_compared_as_it_is():
+    """With Numba's own sum, the whole comparison becomes the number 1."""
+    _, ptx = only("what wraps around")
+    assert re.search(r"setp\.\w+\.s64|max\.s64", ptx.partition("ld.global")[2])
 
 
 def test_the_size_of_a_block_bounds_the_registers():

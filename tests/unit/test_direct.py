@@ -163,6 +163,16 @@ def test_a_kernel_of_the_cpu_runs_over_all_points():
     del function
 
 
+def test_arguments_may_come_before_the_values():
+    seen = []
+    function, address = noting_kernel(seen, slots=6)
+    run = direct_run(address, 7, ["i64", "f64"], [-3], lambda *values: ("long", values), header=[5, 2**40, -6])
+    assert run(64, -0.1) is None
+    assert seen == [(0, 7, [i64(5), i64(2**40), i64(-6), i64(64), np.float64(-0.1).tobytes(), i64(-3)])]
+    assert run(64, "x") == ("long", (64, "x"))
+    del function
+
+
 @pytest.mark.parametrize("values", [(), (1,), (1, 2.0, 3), ("1", 2.0), (1.5, 2.0), (1, "2"), (2**63, 2.0)], ids=repr)
 def test_odd_values_never_reach_a_kernel_of_the_cpu(values):
     seen = []

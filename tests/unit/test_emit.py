@@ -242,11 +242,14 @@ def test_a_bool_is_a_byte_in_memory():
     """)
 
 
-def test_int32_wraps_around():
-    text = body(lambda x: x * x + x, mf.ones(5, dtype="int32"))
-    assert "i32(" in text.splitlines()[-1]
-    x = mf.tensor([2**31 - 1], dtype="int32")
-    assert (x + x).tolist() == [-2]
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_integers_wrap_around(dtype):
+    """Numba's + and * take for granted that nothing overflows, and widen int32; the words do neither."""
+    x = mf.tensor([2 ** (31 if dtype == "int32" else 63) - 1] * 5, dtype=dtype)
+    assert body(lambda x: x * x + x, x).splitlines()[-1] == "    out0[i0] = add(mul(t0, t0), t0)"
+    widened = body(lambda x: x & 3, x).splitlines()[-1]
+    assert widened == "    out0[i0] = " + ("i32(in0[i0] & p0)" if dtype == "int32" else "in0[i0] & p0")
+    assert (x + x).tolist() == [-2] * 5
 
 
 def test_the_smallest_integers_are_written_so_that_they_fit():

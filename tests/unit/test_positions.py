@@ -128,7 +128,7 @@ def test_a_new_size_and_a_new_start_are_no_new_text():
         texts.add((source(kernel, nest.rows, nest.classes), printed(kernel, nest).text))
     ((cpu, gpu),) = texts
     assert "base1 = args[2]" in cpu
-    assert "out0[i0 * out0_0 + i1] = in0[i0 * in0_0 + i1] + (base1 + i0 * base1_0 + i1)" in cpu
+    assert "out0[i0 * out0_0 + i1] = add(in0[i0 * in0_0 + i1], (base1 + i0 * base1_0 + i1))" in cpu
     assert "def kernel(out0, in0, base1, " in gpu
 
 

@@ -253,7 +253,7 @@ def test_the_text_says_what_its_names_stand_for():
     assert bins.tolist() == [0] * 7  # nothing was run
     text = shifted.source(mf.ones(4), 1, shape=4)
     assert text.startswith("# shifted: raw0 is x, p0 is by\n")
-    assert "out0[i0] = raw0[minimum(maximum((" in text
+    assert "out0[i0] = raw0[minimum(maximum(sub((base0 + i0), p0), i64(0)), p1)]" in text
 
 
 def test_another_size_compiles_nothing():

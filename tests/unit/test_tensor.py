@@ -574,6 +574,31 @@ def test_overlap_is_about_addresses():
     assert array.tolist() == [0, 1, 0, 1, 2, 3]
 
 
+def test_a_known_plan_does_not_skip_what_each_call_must_look_at():
+    """The second call with operands of the same kinds goes a shorter way, and refuses and keeps apart the same."""
+    x, y = mf.arange(12, dtype="float64"), mf.ones(6, dtype="float64")
+    for _ in range(2):
+        x[:6] += y  # apart
+    part = x[1:7]
+    part += x[:6]  # the same kinds, and they overlap
+    assert x.tolist() == [2, 5, 7, 9, 11, 13, 13, 7, 8, 9, 10, 11]
+    array = np.zeros(12)
+    a, b = mf.from_numpy(array[:6]), mf.from_numpy(array[2:8])  # two buffers, one memory
+    array[:] = range(1, 13)
+    b += a
+    assert array.tolist() == [1, 2, 4, 6, 8, 10, 12, 14, 9, 10, 11, 12]
+    fixed = np.zeros(6)
+    fixed.setflags(write=False)
+    z = mf.from_numpy(fixed)
+    with pytest.raises(OverlapError, match="read-only"):
+        z += y
+    w = mf.ones(6, dtype="float64", requires_grad=True)
+    loss = (w * y).sum()
+    y += x[:6]
+    with pytest.raises(GradientError, match="changed in place"):
+        loss.backward()
+
+
 def test_in_place_through_two_arrays_of_one_memory():
     array = np.arange(6.0)
     a, b = mf.from_numpy(array[1:]), mf.from_numpy(array[:-1])

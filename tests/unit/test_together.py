@@ -7,8 +7,8 @@ import pytest
 
 import minifuse as mf
 from minifuse import float32
-from minifuse.backends.parallel import backend as parallel
 from minifuse.backends.parallel import together as tables
+from minifuse.backends.parallel.bound import BoundKernel
 from minifuse.backends.registry import backend_named
 from minifuse.graph import together
 from minifuse.graph.plan import plans, runs
@@ -257,11 +257,15 @@ def test_the_decisions_name_the_launch():
     assert [step.launch for step in made] == [0, 0]
 
 
-def test_one_launch_on_one_thread_goes_through_the_driver():
-    """The C function for small launches knows no table."""
-    launch = mf.fuse(halves).plan(arrays([(3,), (4,)])).steps[0].bind(backend_named("parallel"))
-    assert isinstance(launch, parallel.BoundKernel)
-    assert launch.direct() is launch
+def test_one_launch_on_one_thread_is_one_c_call():
+    """The table goes before the addresses."""
+    xs = arrays([(3,), (4,)])
+    launch = mf.fuse(halves).plan(xs).steps[0].bind(backend_named("parallel"))
+    assert isinstance(launch, BoundKernel)
+    assert launch.header
+    assert launch.direct() is not launch
+    for x, y in zip(xs, mf.fuse(halves)(xs), strict=True):
+        np.testing.assert_allclose(y.numpy(), np.sin(x.numpy()) / 2, rtol=1e-6)
 
 
 def program(random):

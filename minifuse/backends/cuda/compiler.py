@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from ...errors import MissingPartError
 from ...simt import cuda as simulated_cuda
 from . import words
+from .integers import INTEGERS
 from .words import Word
 
 ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\(")
@@ -121,7 +122,7 @@ def functions_of(text: str, **more: Any) -> dict[str, Any]:
     """The functions of a generated text by name, among the words that they may call."""
     filename = f"kernel_{sha256(text.encode()).hexdigest()[:8]}.py"
     linecache.cache[filename] = len(text), None, text.splitlines(True), filename  # for messages and pictures
-    namespace: dict[str, Any] = {**vars(words), **more, "__name__": "minifuse.kernel"}
+    namespace: dict[str, Any] = {**vars(words), **INTEGERS, **more, "__name__": "minifuse.kernel"}
     exec(compile(text, filename, "exec"), namespace)  # our own text, of names and integers
     return namespace
 

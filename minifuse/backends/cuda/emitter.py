@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...dag import topological
-from ...dtypes import DType, bool_
+from ...dtypes import DType, bool_, int32, int64
 from ...kernels import Apply, Expression, Fold, Kernel, Load, Old, Parameter, Position, RawLoad
-from ..emit import Dialect, Source, literal, moved, name_of
+from ..emit import WRAPPING, Dialect, Source, literal, moved, name_of
 
 WARP = 32
 WIDTH = 125  # of a line
@@ -29,14 +29,19 @@ MOST = 256  # threads of a block that fold columns together
 MOST_OF_ROW = 512  # threads that share a row
 IN_FLIGHT = 32  # bytes that a thread should have on their way from memory at once
 CHEAP = 64  # additions; a dearer point is printed once for four neighbours only, since its text is long
-BY_KIND = {"pow": "integer_pow", "floordiv": "integer_floordiv", "mod": "integer_mod"}  # of integers
-WRAPPING = {"add", "sub", "mul", "neg", "abs"}  # on integers: exact in the interpreter, 64 bits wide in Numba
+BY_KIND = {"pow", "floordiv", "mod"}  # words that have another name, and meaning, for integers
 
 
 class Threads(Dialect):
     """Folds may run across memory; a bool is a byte."""
 
     folds_columns = True
+    wrapping = frozenset({int64})  # sums and products of int32 have room in Numba's 64 bits
+
+    def word(self, name: str, dtype: DType) -> str:
+        """Words of integers have names of their own."""
+        is_own = dtype.is_integer and (name in BY_KIND or (name in WRAPPING and dtype in self.wrapping))
+        return f"integer_{name}" if is_own else name
 
     def load(self, place: str, dtype: DType) -> str:
         """The element; a bool is a byte in memory."""
@@ -355,18 +360,18 @@ class CudaSource(Source):
     def folded(self, fold: Fold, texts: Sequence[str]) -> str:
         """Four values as one, in pairs."""
         a, b, c, d = [f"i32({text})" if fold.dtype is bool_ else text for text in texts]
-        symbol, name = fold.operator.symbol, self.operator_name(fold)
+        symbol, name = self.symbol(fold), self.operator_name(fold)
         return f"({a} {symbol} {b}) {symbol} ({c} {symbol} {d})" if symbol else f"{name}({name}({a}, {b}), {name}({c}, {d}))"
 
     def accumulate(self, fold: Fold, x: str) -> None:
         """One more value of a fold."""
-        name, operator = f"fold{self.folds.index(fold)}", fold.operator
-        if operator.symbol is None:
+        name, symbol = f"fold{self.folds.index(fold)}", self.symbol(fold)
+        if symbol is None:
             self.line(f"{name} = {self.operator_name(fold)}({name}, {x})")
         elif fold.dtype.is_integer or fold.dtype is bool_:
-            self.line(f"{name} = {accumulator_of(fold.dtype)}({name} {operator.symbol} ({x}))")
+            self.line(f"{name} = {accumulator_of(fold.dtype)}({name} {symbol} ({x}))")
         else:
-            self.line(f"{name} {operator.symbol}= {x}")
+            self.line(f"{name} {symbol}= {x}")
 
     def start_of(self, fold: Fold) -> str:
         """The identity of a fold, as its accumulator holds it."""
@@ -412,15 +417,12 @@ class CudaSource(Source):
             inputs, name = [self.text(x) for x in e.inputs], e.operator.name
             if e.dtype is bool_ and name in ("invert", "abs"):
                 return f"(not {inputs[0]})" if name == "invert" else inputs[0]
-            if e.dtype.is_integer and name in BY_KIND:
-                return f"{BY_KIND[name]}({', '.join(inputs)})"
-            if e.dtype.is_integer and name in WRAPPING:
-                text = super().text(e)
-                return (
-                    text if text.startswith(e.dtype.short) else f"{e.dtype.short}{text if text[0] == '(' else f'({text})'}"
-                )
+            if e.dtype.is_integer and name in ("neg", "abs"):  # exact in the interpreter, 64 bits wide in Numba
+                return f"{e.dtype.short}({'-' if name == 'neg' else 'abs('}{inputs[0]}{')' * (name == 'abs')})"
             if name == "invert":
                 return f"(~{inputs[0]})"
+            if e.dtype is int32 and name in BY_KIND:
+                return f"i32({super().text(e)})"
         return super().text(e)
 
 

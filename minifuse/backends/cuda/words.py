@@ -76,7 +76,7 @@ def _type(name: str) -> Callable[[], Any]:
 
 
 f32, f64 = Word(np.float32, _type("float32")), Word(np.float64, _type("float64"))
-i32, i64, u8, u32 = (Word(getattr(np, name), _type(name)) for name in ("int32", "int64", "uint8", "uint32"))
+i32, i64, u8, u32, u64 = (Word(getattr(np, name), _type(name)) for name in ("int32", "int64", "uint8", "uint32", "uint64"))
 
 
 # Memory: four neighbours at once.
@@ -294,42 +294,6 @@ def floordiv(a, b):
     if quotient - whole > like(a, 0.5):
         whole += one
     return whole
-
-
-@device
-def integer_floordiv(a, b):
-    """a // b of integers; by 0 it is 0."""
-    if b == 0:
-        return a * 0
-    if b == -1:
-        return -a
-    return a // b
-
-
-@device
-def integer_mod(a, b):
-    """a % b of integers, with the sign of b; modulo 0 it is 0."""
-    if b == 0 or b == -1:
-        return a * 0
-    return a % b
-
-
-@device
-def integer_pow(base, exponent):
-    """base ** exponent, wrapping; to a negative power the quotient without its fraction."""
-    result = i64(1)
-    factor = i64(base)
-    rest = i64(exponent)
-    if rest < 0:
-        if factor == -1 and rest & 1:
-            return i64(-1)
-        return i64(1 if factor == 1 or factor == -1 else 0)
-    while rest > 0:
-        if rest & 1:
-            result = i64(result * factor)
-        factor = i64(factor * factor)
-        rest = i64(rest >> 1)
-    return result
 
 
 # Threads that turn a matrix over, in tiles of 64 x 64 whose rows begin PITCH elements apart.

@@ -1,7 +1,7 @@
 """Python functions of numbers that no expression can hold, since they branch on values or call what only numbers have.
 
-They are compiled by Numba as they are, in plain loops over flat copies, and not kept on disk. Numba is imported here late:
-few programs need it.
+They are compiled by Numba as they are, in plain loops over flat copies, and not kept on disk. Their arithmetic is Numba's:
+an int64 that overflows need not wrap around where it is compared at once. Numba is imported here late: few programs need it.
 """
 
 from collections.abc import Sequence

@@ -4,13 +4,9 @@ Binding a kernel collapses its axes, prints its source, compiles it (or finds it
 addresses and numbers into one buffer and calls the driver. Nothing here knows a graph or a tensor.
 """
 
-import struct
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-import numpy as np
-
-from ...dtypes import BY_NUMPY, DType, int32
+from ...dtypes import BY_NUMPY, DType
 from ...errors import FuseError
 from ...kernels import (
     Expression,
@@ -28,50 +24,15 @@ from ...kernels import (
 )
 from ...layout import Layout
 from ...operators import Operator
-from ..base import Backend, Launcher, Operand, ScalarFunction, check_fits, identity_of, load, needs_an_element
-from ..direct import direct_run
+from ..base import Backend, Launcher, Operand, ScalarFunction, identity_of, load, needs_an_element
 from . import any_function, keyed, streaming
+from .bound import BoundKernel
 from .compiler import compile_kernel_text
 from .dialect import source
-from .driver import count_chunks, driver
+from .driver import count_chunks
 from .gemm import bind_matmul
 from .product import StagedProduct
 from .together import job_of
-
-
-class BoundKernel:
-    """A kernel with all that its launch passes but addresses and numbers."""
-
-    def __init__(
-        self,
-        address: int,
-        count: int,
-        chunks: int,
-        addresses: int,
-        numbers: Sequence[Parameter],
-        constants: Sequence[int],
-        header: Sequence[int] = (),
-    ) -> None:
-        """`header` are arguments before the addresses, `constants` those behind the numbers."""
-        self.address, self.count, self.chunks = address, count, chunks
-        self.addresses, self.numbers, self.constants = addresses, numbers, constants
-        self.drive, self.pack = driver(), packer(addresses, numbers)
-        self.header, self.rest = (np.array(words, np.int64).tobytes() for words in (header, constants))
-
-    def __call__(self, *values: Any) -> None:
-        """Launch, on one thread or on several."""
-        try:
-            self.drive(self.address, self.count, self.chunks, self.header + self.pack(*values) + self.rest)
-        except struct.error:
-            refuse(values[self.addresses :], [p.dtype for p in self.numbers])
-            raise
-
-    def direct(self) -> Callable[..., Any]:
-        """The same by the shortest way, where one thread does it and no number must be checked."""
-        if self.chunks > 1 or self.header or any(p.dtype is int32 for p in self.numbers):
-            return self
-        kinds = ["i64"] * self.addresses + ["f64" if p.dtype.is_float else "i64" for p in self.numbers]
-        return direct_run(self.address, self.count, kinds, self.constants, self)
 
 
 class ParallelBackend(Backend):
@@ -146,18 +107,7 @@ class ParallelBackend(Backend):
         product = StagedProduct(kernel, outputs, inputs)
         if product.overflow():
             return super().bind_product(kernel, outputs, inputs)
-        address, tiles, chunks, constants = product.bind()
-        numbers = kernel.parameters()
-        pack, drive = packer(len(outputs) + len(inputs), numbers), driver()
-
-        def launch(*values: Any) -> None:
-            try:
-                drive(address, tiles, chunks, constants + pack(*values))
-            except struct.error:
-                refuse(values[-len(numbers) :], [p.dtype for p in numbers])
-                raise
-
-        return launch
+        return product.bind()
 
     def refused_product(self, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
         """Why a prologue should be a launch of its own."""
@@ -216,15 +166,3 @@ class ParallelBackend(Backend):
         kernel = Kernel((), (e,)) if dims else Kernel((e,), ())
         layouts = [x.layout.from_zero().expand(*shape) for x in (out, *inputs)]
         self.bind(kernel, shape, dims, layouts[:1], layouts[1:])(*[x.address for x in (out, *inputs)])
-
-
-def packer(addresses: int, numbers: Sequence[Parameter]) -> Callable[..., bytes]:
-    """What packs the values of a launch, 8 bytes each: addresses, then numbers."""
-    letters = "".join("d" if p.dtype.is_float else "i4x" if p.dtype is int32 else "q" for p in numbers)
-    return struct.Struct(f"={addresses}q{letters}").pack
-
-
-def refuse(values: Sequence[Any], dtypes: Sequence[DType]) -> None:
-    """Raise for the first number that its element type does not hold."""
-    for value, dtype in zip(values, dtypes, strict=True):
-        check_fits(value, dtype)

@@ -18,13 +18,13 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import accumulate, chain
 from math import prod
-from struct import Struct
 from typing import Any, NamedTuple
 
 from ...dtypes import DType, bool_, float32, float64, int32, int64
 from ...layout import Layout, collapse
+from .bound import BoundKernel
 from .compiler import compile_kernel_text
-from .driver import CHUNKS_PER_THREAD, THREADS, driver
+from .driver import CHUNKS_PER_THREAD, THREADS
 from .ways import Product, Way, best_way, lanes_of, rows_kept, steps, tile_of
 
 Strides = Sequence[int]
@@ -268,13 +268,7 @@ def bind_matmul(dtype: DType, out: Layout, a: Layout, b: Layout, threads: int = 
         return lambda out_address, a_address, b_address: None
     plan = plan_matmul(dtype, out, a, b, threads)
     numbers = plan.numbers((0, 2, 1) if plan.is_swapped else (0, 1, 2))
-    constants, pack = Struct(f"={len(numbers)}q").pack(*numbers), Struct("=3q").pack
-    drive, kernel, tiles, chunks = driver(), compile_loops(dtype), plan.tiles, plan.chunks
-
-    def launch(out_address: int, a_address: int, b_address: int) -> None:
-        drive(kernel, tiles, chunks, constants + pack(out_address, a_address, b_address))
-
-    return launch
+    return BoundKernel(compile_loops(dtype), plan.tiles, plan.chunks, 3, header=numbers)
 
 
 @cache

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from ...dag import topological
-from ...kernels import Expression, Kernel, Keyed, Load, Nest, keyed
+from ...kernels import Expression, Fold, Kernel, Keyed, Load, Nest, keyed
 from ..emit import Source, literal, name_of
 from .dialect import SerialLoops, begun
 from .driver import count_chunks
@@ -44,7 +44,7 @@ def source(
     """The text: zeros, then each value to where its key says. Threads share out the axis `shared`; -1 if there is none."""
     body = Source(kernel, rows, classes, SerialLoops(), raws)
     head = begun(body, [a for a in range(body.axes) if a != shared])
-    fold = kernel.rows[0]
+    (fold,) = kernel.each(Fold)
 
     def loops(axes: Sequence[int]) -> list[str]:
         return [f"for i{a} in range({'start, stop' if a == shared else f'n{a}'}):" for a in axes]
@@ -60,7 +60,7 @@ def source(
                 body.define(same, always=same)
                 with body.block(*loops(columns)):
                     body.define([found.value])
-                    body.line(f"{body.place('out0')} += {body.bare(found.value)}")
+                    body.combine(body.place("out0"), fold, found.value)
     return head + "\n".join(body.lines) + "\n"
 
 

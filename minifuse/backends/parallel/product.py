@@ -14,7 +14,6 @@ Not here: functions of whole rows of the output; which parts of a program become
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from math import prod
-from struct import Struct
 from typing import NamedTuple
 
 from ...dtypes import DType
@@ -32,6 +31,7 @@ from ...kernels import (
     stride_class,
 )
 from ...layout import Layout
+from .bound import BoundKernel
 from .compiler import compile_kernel_text
 from .dialect import source
 from .driver import THREADS
@@ -102,15 +102,6 @@ class Walk(NamedTuple):
         return source(self.stage.kernel, 1, tuple("".join(map(stride_class, strides)) for strides in self.strides))
 
 
-class Bound(NamedTuple):
-    """What the driver is told for a launch: the kernel, how many tiles, in how many chunks, and the first arguments."""
-
-    kernel: int
-    tiles: int
-    chunks: int
-    constants: bytes
-
-
 class StagedProduct:
     """A product and its stages, planned for given layouts.
 
@@ -133,6 +124,7 @@ class StagedProduct:
     ) -> None:
         self.kernel, self.dtype, self.outputs = kernel, kernel.a.dtype, len(outputs)
         layouts, loads = [*outputs, *inputs], kernel.loads()
+        self.addresses = len(layouts)
         self.units = [e.dtype.itemsize for e in kernel.elements]  # bytes of an element; of a position, it is counted
         self.units += [1 if isinstance(e, Position) else e.dtype.itemsize for of in loads for e in of]
         left, right, others = [[self.outputs + e.index for e in of] for of in loads]
@@ -253,13 +245,13 @@ class StagedProduct:
             words += [strides[self.order.get(v, 0)] * unit for v, unit in zip(operands, units, strict=True)]
         return [*words, *numbers, *constants]
 
-    def bind(self) -> Bound:
+    def bind(self) -> BoundKernel:
         """Compile what is not compiled yet, and write the arguments."""
         out, a, b = self.places
         words = [self.words(walk) if walk else [] for walk in self.walks()]
         numbers = self.plan.numbers((out, b, a) if self.plan.is_swapped else (out, a, b), words)
-        constants = Struct(f"={len(numbers)}q").pack(*numbers)
-        return Bound(compile_loops(self.dtype), self.plan.tiles, self.plan.chunks, constants)
+        loops, given = compile_loops(self.dtype), self.kernel.parameters()
+        return BoundKernel(loops, self.plan.tiles, self.plan.chunks, self.addresses, given, header=numbers)
 
     def source(self) -> str:
         """The texts of the stages, under what they are called for."""

@@ -1,0 +1,36 @@
+"""What passes until a network has learned from its first batch: data, model, and a step of training, in a new process.
+
+`python -m project.benchmarks.first_batch gpt cuda` prints the seconds, the kernels and the memory as JSON; `demo` in
+the place of a recipe is the network of `minifuse demo`, for one epoch. The import is not timed. The kernels on disk are
+those of MINIFUSE_CACHE.
+"""
+
+import json
+import resource
+import sys
+import time
+
+DEMO = "demo"
+
+
+def main(name: str, backend: str) -> None:
+    """Take one step."""
+    from minifuse import cache
+    from minifuse.cli.training import train_digits
+    from minifuse.recipes import recipe_named
+    from minifuse.training import Trainer
+
+    start = time.perf_counter()
+    if name == DEMO:
+        train_digits(epochs=1, backend=backend)
+    else:
+        recipe = recipe_named(name)
+        next(Trainer(recipe, recipe.settings.changed({"backend": backend})).advance(1))
+    seconds, stats = time.perf_counter() - start, cache.stats()
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # KiB, on Linux
+    counts = {"kernels compiled": stats.compiled, "kernels from disk": stats.loaded, "MiB at most": most >> 10}
+    print(json.dumps({"seconds": seconds, "counts": counts}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -14,8 +14,8 @@
 
 `minifuse bench` runs the same for users. The rows are tables in `rows/`, `suites` says which are measured together.
 
-    row, fused, timer, run           what a row is, what one of fused functions is; how it is timed; checked, measured, judged
-    peers, indexed, indexed_gpu, by_hand, gpu, machine    the others; the place and the clock of a GPU; where it was
+    row, fused, timer, run           a row, and one of fused functions; timed; checked, measured and judged
+    peers, indexed, indexed_gpu, by_hand, gpu, machine    the others; a GPU and its clock; where it was
     first_*, thread_times, memory_of_process              what processes of their own tell
     operations, roofs, roofline      work of a row, what the machine can, and the one under the other
     curves, chart, pictures          what rows of one curve say together; drawn as SVG and in characters

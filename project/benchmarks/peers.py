@@ -33,8 +33,8 @@ THREAD_VARIABLES = (
 
 # Idle threads of OpenMP sleep, instead of taking a core from whoever comes next.
 WAITING = {"OMP_WAIT_POLICY": "passive"}
-# JAX takes the memory of a GPU as it needs it, and leaves the rest to others.
-SHARING = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+# JAX takes the memory of a GPU as it needs it, and leaves the rest to others. Numba does not mind small grids.
+SHARING = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS": "0"}
 
 
 def prepare() -> None:

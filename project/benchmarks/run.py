@@ -62,7 +62,7 @@ def run(
             result = measure(row, bench)
             found.append(result)
             tell(row, result)
-    has_work = any("work" in result for result in found)
+    limits = roofs_of(is_on_gpu) if any("work" in result for result in found) else {}
     return {
         "format": FORMAT,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -75,9 +75,18 @@ def run(
         "environment": {name: os.environ.get(name) for name in peers.WAITING},
         "load": {"before": before, "after": machine.load()},
         "missing": dict(missing),
-        **({"roofs": roofs.measured(is_on_gpu)} if has_work else {}),
+        **({"roofs": limits} if limits else {}),
         "rows": found,
     }
+
+
+def roofs_of(is_on_gpu: bool) -> roofs.Roofs:
+    """What the machine can do at most; nothing where that cannot be measured, since the rows were."""
+    try:
+        return roofs.measured(is_on_gpu)
+    except Exception:
+        traceback.print_exc()
+        return {}
 
 
 def measure(row: Row, bench: Bench) -> Result:

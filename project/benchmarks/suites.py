@@ -62,9 +62,14 @@ def every_suite() -> list[Suite]:
 
 def listing() -> list[str]:
     """What can be asked for: suites, their groups with how many rows each has, and who may take part; a line each."""
+    from minifuse.errors import MissingPartError
+
     lines = []
     for suite in every_suite():
-        groups = Counter(row.group for row in suite.rows)
-        told = ", ".join(f"{group} ({n})" for group, n in groups.items())
+        try:
+            groups = Counter(row.group for row in suite.rows)
+            told = ", ".join(f"{group} ({n})" for group, n in groups.items())
+        except MissingPartError as error:  # those of a GPU need more
+            told = str(error)
         lines.append(f"{suite.word or '(no word)'}: {told}; against {', '.join(suite.peers) or 'nobody'}")
     return lines

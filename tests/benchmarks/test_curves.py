@@ -3,11 +3,14 @@
 import re
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
-from project.benchmarks import chart, curves, pictures, report, roofline, terminal
+from project.benchmarks import __main__ as command
+from project.benchmarks import chart, curves, pictures, report, roofline, roofs, terminal
 from project.benchmarks.chart import Axis, Chart, Curve, power_of_ten, power_of_two
-from project.benchmarks.row import US
+from project.benchmarks.row import US, formula, normal
+from project.benchmarks.run import run
 
 
 def spread(x):
@@ -135,6 +138,15 @@ def test_an_svg_is_well_formed_and_says_what_each_dot_is():
         assert 0 < float(dot.get("cy")) < height
 
 
+def test_a_run_is_drawn_to_a_file(tmp_path, capsys):
+    command.draw(tmp_path / "run.svg", SWEPT)
+    assert (tmp_path / "run.svg").read_text() == pictures.drawn(SWEPT)
+    assert pictures.drawn(SWEPT).count("<g ") == 2
+    command.draw(tmp_path / "none.svg", found())
+    assert not (tmp_path / "none.svg").exists()
+    assert "no picture" in capsys.readouterr().err
+
+
 def test_the_same_player_has_one_colour_in_all_charts():
     other = Chart("other", *AXES, (Curve("two", ((1, 1), (2, 2))),))
     text = chart.svg([DIAGONAL, other])
@@ -165,6 +177,34 @@ def test_rows_lie_under_the_roof_by_bytes_and_by_arithmetic():
     assert first.gflops == pytest.approx((1 << 24) / 2e-2 / 1e9)
     assert first.share == pytest.approx(first.gflops / (20 / 12))
     assert second.share == pytest.approx((1 << 31) / 2e-2 / 1e9 / 200)
+
+
+def test_the_roof_of_a_processor_is_measured():
+    found = roofs.measured(is_on_gpu=False)
+    assert set(found) == {"copy_gb_per_s", "fma_gflop_per_s"}
+    assert min(found.values()) > 0
+
+
+def test_the_arithmetic_of_a_gpu_s_roof_stays_in_registers():
+    cuda = pytest.importorskip("numba.cuda")
+    numba = pytest.importorskip("numba")
+    signature = (numba.float32[::1], numba.float32, numba.float32, numba.int64)
+    text, _ = cuda.compile_ptx(roofs.chains().py_func, signature, cc=(9, 0))
+    loops = [loop.count("fma.rn.f32") for loop in re.findall(r"\$L__BB\w+:.*?bra[^;]*;", text, re.DOTALL)]
+    assert max(loops) % roofs.CHAINS == 0 < max(loops)
+    assert text.count("ld.global") == 0
+    assert text.count("st.global") == 1
+
+
+def test_rows_are_kept_where_the_roof_cannot_be_measured(monkeypatch, capsys):
+    def breaks(is_on_gpu):
+        raise RuntimeError("no kernel")
+
+    monkeypatch.setattr(roofs, "measured", breaks)
+    result = run([formula("r", "g", normal((5,)), lambda a: a * 2)], {"numpy": np}, {}, seed=0, is_quick=True)
+    assert "wrong" not in result["rows"][0]
+    assert "roofs" not in result
+    assert "no kernel" in capsys.readouterr().err
 
 
 def test_without_a_roof_there_is_no_picture():

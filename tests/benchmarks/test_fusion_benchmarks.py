@@ -160,6 +160,19 @@ def test_the_first_word_says_which_rows(word, is_on_gpu, kind):
     assert any(word in row.group for row in suite.rows)
 
 
+def test_a_word_that_only_another_suite_has_means_that_suite():
+    assert suites.suite_of("cross-entropy, forward") == (False, "fusion")
+    assert suites.suite_of("chain of 8") == (False, ""), "the main suite has one"
+    assert suites.suite_of("no such word") == (False, "")
+
+
+def test_all_suites_are_listed_with_their_groups_and_peers():
+    lines = suites.listing()
+    assert len(lines) == 2 * (1 + len(peers.KINDS))
+    assert lines[0].startswith("(no word): host (9), large (")
+    assert any(line.startswith("gpu-sweeps: gpu-sweeps (55); against torch, torch.compile, cupy, ") for line in lines)
+
+
 def test_a_way_of_a_library_needs_that_library(monkeypatch):
     monkeypatch.setenv("MINIFUSE_THREADS", "1")
     monkeypatch.setitem(sys.modules, "torch", None)

@@ -30,6 +30,8 @@ class Curve:
     points: tuple[Point, ...]
     is_loose: bool = False
     is_roof: bool = False
+    labels: tuple[str, ...] = ()
+    """What each point is, where it is more than the name of the curve."""
 
 
 @dataclass(frozen=True)
@@ -153,9 +155,10 @@ def line(curve: Curve, places: Sequence[Point], colour: str) -> list[str]:
         style = f'stroke="{ROOF}" stroke-width="2"' if curve.is_roof else f'stroke="{colour}" stroke-width="1.6"'
         parts.append(f'<polyline points="{path}" fill="none" {style}/>')
     if not curve.is_roof:
-        size = 4 if curve.is_loose else 2.6
-        dot = f'r="{size}" fill="{colour}"><title>{escape(curve.name)}</title></circle>'
-        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" {dot}' for x, y in places]
+        size, labels = 4 if curve.is_loose else 2.6, curve.labels or [curve.name] * len(places)
+        for (x, y), label in zip(places, labels, strict=True):
+            head = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size}" fill="{colour}">'
+            parts.append(f"{head}<title>{escape(label)}</title></circle>")
     return parts
 
 

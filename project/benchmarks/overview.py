@@ -9,6 +9,7 @@ from .suites import every_suite
 from .texts import duration, number, targets
 
 HEADER = ["work", "to reach", "row", "minifuse", "targets", "figures", "file"]
+CLOSE = 0.01  # of a bound
 Files = Mapping[str, Result]
 
 
@@ -56,9 +57,19 @@ def cells_of(line: Line, link: str) -> list[str]:
 
 def figures(row: Result) -> str:
     """What targets are judged by: ratios, where they are ratios."""
-    values = [target["value"] for target in row["targets"]]
     ratios = {ratio["median"] for ratio in row["ratios"].values()}
-    return ", ".join(f"{number(value)}x" for value in values if value in ratios)
+    return ", ".join(f"{figure(x['value'], x['bound'])}x" for x in row["targets"] if x["value"] in ratios)
+
+
+def figure(value: float, bound: float) -> str:
+    """A ratio; with one digit more where it is next to what it is held against.
+
+    Examples
+    --------
+    >>> figure(2.497, 2.5), figure(2.4, 2.5)
+    ('2.497', '2.40')
+    """
+    return f"{value:.3f}" if abs(value - bound) < CLOSE * bound else number(value)
 
 
 def summary(files: Files) -> str:

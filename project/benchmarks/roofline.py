@@ -54,8 +54,12 @@ def chart_of(found: Result) -> Chart | None:
     ridge = roofs["fma_gflop_per_s"] / roofs["copy_gb_per_s"]
     lowest, highest = min(dot.intensity for dot in dots) / 2, max(*(dot.intensity for dot in dots), ridge) * 2
     corners = [(x, roof(found, x)) for x in (lowest, ridge, highest)]
-    curves = [Curve(group, tuple((dot.intensity, dot.gflops) for dot in dots if dot.group == group), is_loose=True)
-              for group in dict.fromkeys(dot.group for dot in dots)]  # fmt: skip
+    curves = []
+    for group in dict.fromkeys(dot.group for dot in dots):
+        of = [dot for dot in dots if dot.group == group]
+        labels = tuple(f"{dot.name}: {dot.share:.0%} of the roof" for dot in of)
+        points = tuple((dot.intensity, dot.gflops) for dot in of)
+        curves.append(Curve(group, points, is_loose=True, labels=labels))
     return Chart(
         f"Under the roof: {told(found)}",
         Axis("operators for each byte", 10, power_of_ten),

@@ -152,7 +152,8 @@ def under_the_roof(found: Result, width: int) -> str:
         )
         for line in [header, *rows]
     ]
-    return "\n".join([drawn.title, chart.text(drawn, width), *told])
+    above = ["above 100%: caches hold the data"] if any(dot.share > 1 for dot in roofline.dots_of(found)) else []
+    return "\n".join([drawn.title, chart.text(drawn, width), *told, *above])
 
 
 def console_of(width: int) -> Any:

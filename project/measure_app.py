@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from project.benchmarks import machine, report
+from project.benchmarks import machine, report, terminal
 from project.benchmarks.row import US
 from project.screens import PAGES, Page
 from project.screenshots import ROOT, chromium, served, settle
@@ -210,7 +210,7 @@ def printed(found: dict[str, Any]) -> None:
     """Print a result: where it was measured, and a table for each kind."""
     print("\n".join(report.summary(found)))
     for table in report.tables(found):
-        print(f"\n{report.plain(table)}")
+        print(f"\n{terminal.plain(table)}")
 
 
 def main(words: Sequence[str]) -> None:

@@ -189,6 +189,30 @@ def race(
 
 
 @app.command()
+def bench(
+    rows: Annotated[
+        list[str] | None,
+        typer.Argument(help="Parts of names or groups; all of the main suite if left out. The first one names the suite."),
+    ] = None,
+    against: Annotated[
+        str | None, typer.Option(help="Peers with commas, as torch,cupy; all that are there if left out.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small sizes and one call each: that it works, not how fast.")
+    ] = False,
+    list_all: Annotated[bool, typer.Option("--list", help="Say which rows there are, and against whom.")] = False,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of the random numbers; a new one if left out.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Also write the results to this file, as JSON.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Draw curves, and rows under the roof, to this .svg.")] = None,
+    json: Json = False,
+) -> None:
+    """Measure minifuse side by side with NumPy, torch and others: checked, interleaved, under the roof of the machine."""
+    from .bench import Request, run
+
+    raise typer.Exit(run(Request(rows or (), against, quick, list_all, seed, out, picture), json))
+
+
+@app.command()
 def train(
     name: Annotated[
         str | None,

@@ -1,38 +1,47 @@
-"""The first calls of new functions on a GPU: seconds of each until the result is there, and what was compiled for them.
+"""The first calls of new functions: seconds of each until the result is there, and what was compiled for them.
 
-`python -m project.benchmarks.first_kernels` prints both as JSON. The kernels on disk are those of MINIFUSE_CACHE. One more
-function comes before, untimed: it starts the compiler, or what loads kernels.
+`python -m project.benchmarks.first_kernels cuda` prints, as JSON, the first calls of some functions, and their first
+calls with another size. The kernels on disk are those of MINIFUSE_CACHE. One more function comes before, untimed: it
+starts the compiler, or what loads kernels.
 """
 
 import json
+import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 FUNCTIONS = ("exp", "log1p", "sigmoid", "tanh", "sin", "sqrt", "erf")  # the first one is the untimed one
+SIZE, OTHER_SIZE = 1024, 1000
 
 
-def main() -> None:
+def main(backend: str) -> None:
     """Call a function of its own with each operator."""
     import minifuse as mf
     from minifuse import cache
     from minifuse.graph.plan import call
 
-    a, b = mf.ones(1024, backend="cuda"), mf.ones(1024, backend="cuda")
-
-    def seconds(name: str) -> float:
+    def chained(name: str) -> Callable[..., Any]:
         def chain(a: Any, b: Any) -> Any:
             return getattr(a * b + a, name)() * b - a
 
-        mf.synchronize("cuda")
+        return chain
+
+    def seconds(chain: Callable[..., Any], size: int) -> float:
+        a, b = mf.ones(size, backend=backend), mf.ones(size, backend=backend)
+        mf.synchronize(backend)
         start = time.perf_counter()
         call(chain, a, b)
-        mf.synchronize("cuda")
+        mf.synchronize(backend)
         return time.perf_counter() - start
 
-    found = [seconds(name) for name in FUNCTIONS][1:]
+    chains = [chained(name) for name in FUNCTIONS]
+    first = [seconds(chain, SIZE) for chain in chains][1:]
+    other = [seconds(chain, OTHER_SIZE) for chain in chains][1:]
     stats = cache.stats()
-    print(json.dumps({"seconds": found, "kernels compiled": stats.compiled, "kernels from disk": stats.loaded}))
+    counts = {"kernels compiled": stats.compiled, "kernels from disk": stats.loaded}
+    print(json.dumps({"first call": first, "new size": other, "counts": counts}))
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

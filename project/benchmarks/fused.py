@@ -1,4 +1,4 @@
-"""Rows in which functions are fused: by minifuse, by torch.compile, by cupy.fuse, by jax.jit.
+"""Rows in which functions are fused: by minifuse, torch.compile, cupy.fuse, jax.jit, or by hand as a cupy.ElementwiseKernel.
 
 Whoever compiles does so before the clock starts, in the call that is checked. A function is written in PyTorch's words, and,
 for NumPy, CuPy and JAX, in NumPy's, given the module: cupy.fuse takes no others than those of CuPy. In a quick run
@@ -12,7 +12,7 @@ import numpy as np
 
 import minifuse as mf
 
-from .row import US, Bench, Contest, Inputs, Row, Target, Work, formula
+from .row import US, Bench, Contest, Inputs, Row, Target, Work, formula, jitted
 
 EAGER = f"{US}, eager"
 Arrays = Callable[[Any, Any], Work]  # of a module, and of how long rows are, a float32
@@ -29,6 +29,7 @@ def fused(
     around: Callable[[Work], Work] = lambda work: work,
     views: Callable[..., Sequence[Any]] | None = None,
     exact: Work | None = None,
+    element: tuple[str, str, str] | None = None,
     others: Mapping[str, Work] | None = None,
     without: Sequence[str] = (),
     gradients: bool = False,
@@ -52,6 +53,8 @@ def fused(
         What `arrays` gets instead of the inputs: cupy.fuse takes no views of what it fuses.
     exact
         The result in float64; that of `arrays`, if left out.
+    element
+        For cupy.ElementwiseKernel: its inputs, its outputs, and what it does with one element of each, in C.
     others, without, gradients, flops, rests, targets
         As `formula` describes them.
     """
@@ -59,15 +62,7 @@ def fused(
     def setup(bench: Bench) -> Contest:
         given = inputs(bench)
         width = np.float32(given[0].shape[-1])
-        works = {US: around(mf.fuse(tensors)), EAGER: around(tensors), "torch": around(torch or tensors)}
-        if "torch.compile" in bench.peers:
-            works["torch.compile"] = around(compiled(torch or tensors, bench))
-        if arrays and "cupy.fuse" in bench.peers:
-            fuse = bench.peers["cupy.fuse"].fuse(kernel_name="fused")
-            works["cupy.fuse"] = of_views(views, fuse(arrays(bench.peers["cupy.fuse"], width)))
-        if arrays and "jax" in bench.peers:
-            jax: Any = bench.peers["jax"]
-            works["jax"] = of_views(views, waited_for(jax.jit(arrays(jax.numpy, width))))
+        works = ways(bench, tensors, arrays, width, torch or tensors, around, views, element)
         on_arrays = of_views(views, arrays(np, width)) if arrays else tensors
         row = formula(
             name,
@@ -77,7 +72,7 @@ def fused(
             on_arrays,
             exact=exact,
             others={**works, **(others or {})},
-            without=[*without, *([] if arrays else ["numpy", "cupy"])],
+            without=[*without, *([] if arrays else ["numpy", "cupy", "jax"])],
             gradients=gradients,
             flops=flops,
             rests=rests,
@@ -85,6 +80,31 @@ def fused(
         return row.setup(bench)
 
     return Row(name, group, setup, tuple(targets))
+
+
+def ways(
+    bench: Bench,
+    tensors: Work,
+    arrays: Arrays | None,
+    width: Any,
+    torch: Work,
+    around: Callable[[Work], Work] = lambda work: work,
+    views: Callable[..., Sequence[Any]] | None = None,
+    element: tuple[str, str, str] | None = None,
+) -> dict[str, Work]:
+    """One function as each player of a bench fuses it, or does not."""
+    works = {US: around(mf.fuse(tensors)), EAGER: around(tensors), "torch": around(torch)}
+    if "torch.compile" in bench.peers:
+        works["torch.compile"] = around(compiled(torch, bench))
+    if arrays and "cupy.fuse" in bench.peers:
+        fuse = bench.peers["cupy.fuse"].fuse(kernel_name="fused")
+        works["cupy.fuse"] = of_views(views, fuse(arrays(bench.peers["cupy.fuse"], width)))
+    if element and "cupy.ElementwiseKernel" in bench.peers:
+        kernel = bench.peers["cupy.ElementwiseKernel"].ElementwiseKernel(*element, "by_element")
+        works["cupy.ElementwiseKernel"] = of_views(views, kernel)
+    if arrays and "jax" in bench.peers:
+        works["jax"] = of_views(views, jitted(lambda np: arrays(np, width)))
+    return works
 
 
 def compiled(work: Work, bench: Bench, mode: str | None = None) -> Work:
@@ -99,11 +119,6 @@ def compiled(work: Work, bench: Bench, mode: str | None = None) -> Work:
 def of_views(views: Callable[..., Sequence[Any]] | None, work: Work) -> Work:
     """A function of views of its inputs."""
     return (lambda *inputs: work(*views(*inputs))) if views else work
-
-
-def waited_for(work: Work) -> Work:
-    """A function of JAX whose result is there when it returns."""
-    return lambda *inputs: work(*inputs).block_until_ready()
 
 
 def backward(forward: Work) -> Work:

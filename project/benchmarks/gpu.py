@@ -5,7 +5,7 @@ backend's interpreter takes its place in tests: rows can be set up and checked o
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from importlib import import_module
 from types import ModuleType
@@ -17,14 +17,30 @@ import minifuse as mf
 from minifuse.backends.registry import backend_named
 from minifuse.errors import MinifuseError
 
-from .peers import library
-from .row import Array, Bench, Contest, Player, Row, Work, is_ours
+from .peers import advice, library
+from .row import Array, Bench, Contest, Player, Row, Work, is_ours, widened
 
 BACKEND = "cuda"
-KNOWN = ("torch", "cupy")
-FUSING = ("torch", "torch.compile", "cupy", "cupy.fuse")  # of the rows in which functions are fused
+OWN = {"indexed": "project.benchmarks.indexed_gpu"}  # written here, of Python and Numba alone
+KNOWN = ("torch", "cupy", "jax", *OWN)
+# Of the rows in which functions are fused.
+FUSING = ("torch", "torch.compile", "cupy", "cupy.fuse", "cupy.ElementwiseKernel", "jax")
+SWEEPING = ("torch", "torch.compile", "cupy", "cupy.fuse", "jax", "numpy")  # of one operation at all sizes
 FLUSHED = 128 << 20  # bytes that are written between two calls, more than any L2 cache holds
-PACKAGES = ("numpy", "numba", "numba-cuda", "cuda-core", "cuda-bindings", "torch", "triton", "cupy-cuda13x", "cupy-cuda12x")
+PACKAGES = (
+    *(
+        "numpy",
+        "numba",
+        "numba-cuda",
+        "cuda-core",
+        "cuda-bindings",
+        "torch",
+        "triton",
+        "jax",
+        "cupy-cuda13x",
+        "cupy-cuda12x",
+    ),
+)
 
 
 def absence() -> str:
@@ -46,18 +62,27 @@ def load(names: Sequence[str]) -> tuple[dict[str, ModuleType], dict[str, str]]:
     found, missing = {}, {}
     for name in names:
         try:
-            module = import_module(library(name))
-            sees_it = module.cuda.is_available()
+            module = import_module(OWN.get(name, library(name)))
+            sees_it = name == "numpy" or is_seen_by(module)
         except Exception as error:  # a library that does not fit the driver fails in a way of its own
-            missing[name] = f"{name} cannot be loaded ({type(error).__name__})"
+            missing[name] = f"{name} cannot be loaded ({type(error).__name__}){advice(name)}"
         else:
             if sees_it:
                 found[name] = module
             else:
-                missing[name] = f"{name} {module.__version__} sees no GPU"
+                missing[name] = f"{name} {getattr(module, '__version__', '')}".rstrip() + " sees no GPU"
     for name in {"torch", "torch.compile"} & found.keys():
         found[name].set_float32_matmul_precision("highest")  # no TF32
+    if "jax" in found:
+        found["jax"].config.update("jax_default_matmul_precision", "highest")
     return found, missing
+
+
+def is_seen_by(module: Any) -> bool:
+    """Whether a library sees the GPU."""
+    if hasattr(module, "devices"):
+        return any(device.platform == "gpu" for device in module.devices())
+    return bool(module.cuda.is_available())
 
 
 def describe(device: Any) -> dict[str, Any]:
@@ -94,8 +119,6 @@ def slug(name: str) -> str:
 class GpuBench(Bench):
     """What the rows on a GPU share. Random numbers are made and copied once: rows take the first ones, and only read."""
 
-    pool: dict[Any, Any] = field(default_factory=dict)
-
     @property
     def device(self) -> Any:
         """The device of the backend."""
@@ -126,14 +149,24 @@ class GpuBench(Bench):
             self.pool[key] = mf.from_numpy(made(size), backend=BACKEND)
         return self.pool[key][:size].reshape(shape)
 
+    def drawn(self, k: int, shape: Sequence[int], is_positive: bool = False) -> Any:
+        """Numbers that many rows read: on a GPU, all are such."""
+        return self.uniform(k, shape, 0.0, 1.0, "float32") if is_positive else self.normal(k, shape, "float32")
+
+    def lend(self, who: str, arrays: Sequence[Any]) -> list[Any]:
+        """The same memory as what a player computes with; for NumPy, a copy on the host."""
+        if is_ours(who):
+            return list(arrays)
+        if who == "numpy":
+            return [x.numpy() for x in arrays]
+        if library(who) in ("torch", "jax"):
+            module = self.module(who)
+            return [getattr(module, "numpy", module).from_dlpack(x) for x in arrays]
+        return [self.module(who).asarray(x) for x in arrays]
+
     def hand(self, who: str, arrays: Sequence[Any], gradients: bool) -> list[Any]:
         """The same memory as what a player computes with; where there are gradients, a copy of the first."""
-        if is_ours(who):
-            handed = list(arrays)
-        elif library(who) == "torch":
-            handed = [self.module(who).from_dlpack(x) for x in arrays]
-        else:
-            handed = [self.module(who).asarray(x) for x in arrays]
+        handed = self.lend(who, arrays)
         if gradients:
             handed[0] = handed[0].clone().requires_grad_()
         return handed
@@ -142,15 +175,19 @@ class GpuBench(Bench):
         """An array of the host as a tensor of the device."""
         return mf.from_numpy(array, backend=BACKEND)
 
-    def exact(self, work: Work, arrays: Sequence[Any]) -> Any:
+    def exact(self, work: Work, arrays: Sequence[Any], part: Any = ...) -> Any:
         """The work in float64: by CuPy where it is loaded, else by NumPy on the host, which takes long."""
-        return work(*[self.read(x).astype(np.float64) for x in arrays])
+        return work(*[widened(self.read(x)[part]) for x in arrays])
 
     def read(self, result: Any) -> Any:
         """A result, whoever made it, as an array of CuPy, or else of NumPy."""
         result = result.detach() if hasattr(result, "detach") else result
+        if hasattr(result, "backend") and result.backend != BACKEND:
+            result = result.numpy()  # of minifuse, computed on the host
         if "cupy" in self.peers:
             return self.peers["cupy"].asarray(result)
+        if isinstance(result, np.ndarray):
+            return result
         return np.asarray(result.cpu() if hasattr(result, "cpu") else result.numpy())
 
     def settle(self) -> None:
@@ -172,12 +209,24 @@ def on_device(row: Row, beside_copy: bool = False) -> Row:
 
     def setup(bench: Bench) -> Contest:
         contest = replace(row.setup(bench), is_on_device=True)
+        if "jax" in contest.players:
+            contest.players["jax"] = in_own_stream(bench, contest.players["jax"])
         if not beside_copy or not isinstance(bench, GpuBench):
             return contest
         copy = bench.copier(contest.nbytes)
         return replace(contest, players=contest.players | copy, unchecked=tuple(copy))
 
     return replace(row, setup=setup)
+
+
+def in_own_stream(bench: Bench, player: Player) -> Player:
+    """A player whose streams do not wait for the legacy one: it begins when all else is done, and ends when it is done."""
+
+    def play() -> Any:
+        bench.settle()
+        return player()
+
+    return play
 
 
 class Events:

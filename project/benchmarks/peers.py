@@ -10,15 +10,17 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-LIBRARIES = ("numpy", "torch", "numexpr")
+LIBRARIES = ("numpy", "torch", "numexpr", "jax")
 OWN = {  # written here, of Python and Numba alone
     "indexed": "project.benchmarks.indexed",
     "loops": "project.benchmarks.by_hand",
 }
 KNOWN = (*LIBRARIES, *OWN)
 FUSING = ("torch", "torch.compile", "numpy", "numexpr", "jax")  # of the rows in which functions are fused
-KINDS = {"fusion": "fused functions", "networks": "training"}  # suites besides the main one, and what the page calls them
 TRAINING = ("torch", "torch.compile")  # of the rows in which whole networks learn
+COSTING = ("numpy", "torch")  # of the rows that say how cost grows
+# Suites besides the main one, and what the page calls them.
+KINDS = {"fusion": "fused functions", "networks": "training", "sweeps": "all sizes", "costs": "how cost grows"}
 THREAD_VARIABLES = (
     "MINIFUSE_THREADS",
     "NUMBA_NUM_THREADS",
@@ -31,12 +33,14 @@ THREAD_VARIABLES = (
 
 # Idle threads of OpenMP sleep, instead of taking a core from whoever comes next.
 WAITING = {"OMP_WAIT_POLICY": "passive"}
+# JAX takes the memory of a GPU as it needs it, and leaves the rest to others. Numba does not mind small grids.
+SHARING = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS": "0"}
 
 
 def prepare() -> None:
     """Give everyone the same number of threads, and a core when their turn comes."""
     threads = os.environ.get("MINIFUSE_THREADS") or str(processors())
-    os.environ.update({**dict.fromkeys(THREAD_VARIABLES, threads), **WAITING})
+    os.environ.update({**dict.fromkeys(THREAD_VARIABLES, threads), **WAITING, **SHARING})
 
 
 def processors() -> int:
@@ -64,17 +68,26 @@ def load(names: Sequence[str]) -> tuple[dict[str, ModuleType], dict[str, str]]:
         The modules by name; and for each that cannot be loaded, why.
     """
     found, missing = {}, {}
+    os.environ["JAX_PLATFORMS"] = "cpu"  # it would take a GPU that is there
     for name in names:
         try:
             found[name] = import_module(OWN.get(name, library(name)))
         except ImportError as error:
-            missing[name] = f"{error.name or name} cannot be imported ({type(error).__name__})"
+            missing[name] = f"{error.name or name} cannot be imported ({type(error).__name__}){advice(name)}"
     threads = int(os.environ["MINIFUSE_THREADS"])
     for name in {"torch", "torch.compile"} & found.keys():
         found[name].set_num_threads(threads)
     if "numexpr" in found:
         found["numexpr"].set_num_threads(threads)
+    if "jax" in found:
+        found["jax"].config.update("jax_enable_x64", True)  # else float64 is computed as float32
     return found, missing
+
+
+def advice(name: str) -> str:
+    """How to get a library that is missing."""
+    package = {"cupy": "cupy-cuda13x", "numexpr": '"minifuse[bench]"'}.get(library(name), library(name))
+    return "" if name in OWN else f"; pip install {package}"
 
 
 def threads(peers: dict[str, ModuleType]) -> dict[str, Any]:

@@ -1,20 +1,23 @@
 """What was measured, as tables: for the terminal, and as the same strings for the page."""
 
+import shutil
 import sys
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
+from . import curves
 from .row import US, Result, Row
+from .texts import duration, number, targets
 
-UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 WIDTH = 160  # of the output, where it is no terminal
 TITLES = {
     "host": "What a call costs: 1,024 float32",
     "large": "Large arrays: 2^24 float32, and x of (4096, 1024)",
     "functions": "Elementwise functions of 2^22 numbers",
     "matmul": "Matrix products",
+    "convolution": "Convolutions, pooling and losses, float32",
     "training": "Training: a perceptron on handwritten digits",
     "start": "The start of a process",
-    "sweep": "One operation at all sizes, float32",
     "fusion-host": "Fused functions: what a call costs, 1,024 float32",
     "fusion-large": "Fused functions of large arrays: 2^24 float32, and x of (4096, 1024)",
     "fusion-matmul": "Layers of a network, float32",
@@ -32,22 +35,36 @@ TITLES = {
     "gpu-fusion-memory": "Fused functions on the GPU: 2^26 float32, and x of (8192, 8192)",
     "gpu-fusion-matmul": "Layers of a network on the GPU, float32",
     "gpu-fusion-training": "Training steps on the GPU, each one call, waited for together",
+    "sweeps": "All sizes, float32",
+    "sweeps-threads": "All sizes, on one thread and on all",
+    "gpu-sweeps": "All sizes on the GPU, float32, each call waited for",
+    "costs-length": "How cost grows with the length of a function",
+    "costs-rank": "How cost grows with the rank",
+    "costs-memory": "How memory grows with size",
+    "costs-compiling": "What compiling costs",
+    "gpu-costs-compiling": "What compiling costs on the GPU",
 }
 
 
 class Table(NamedTuple):
-    """A group of rows as text."""
+    """A group of rows as text, or the sizes of a curve; and what is said below."""
 
     title: str
     header: list[str]
     rows: list[list[str]]
+    notes: Sequence[str] = ()
 
 
 def tables(found: Result) -> list[Table]:
-    """One table a group: our time, and how many times as long each peer takes."""
+    """One table a group: our time, and how many times as long each peer takes. One a curve: the times of all."""
     made = []
     for group in dict.fromkeys(row["group"] for row in found["rows"]):
         rows = [row for row in found["rows"] if row["group"] == group]
+        if all("curve" in row for row in rows):
+            of = [curve for curve in curves.curves_of(found) if curve.group == group]
+            title = TITLES.get(group, group)
+            made += [Table(f"{title}: {curve.title}", *curves.table_of(curve), curves.facts(curve)) for curve in of]
+            continue
         peers = list(dict.fromkeys(who for row in rows for who in row.get("ratios", {})))
         has_targets = any(row.get("targets") for row in rows)
         header = ["", US, *peers, *(["target"] if has_targets else [])]
@@ -95,35 +112,6 @@ def ratio(row: Result, who: str) -> str:
     return f"{number(found['median'])}x ({number(found['q1'])} to {number(found['q3'])})" if found else ""
 
 
-def targets(row: Result) -> str:
-    """What was wanted, and whether it was reached."""
-    words = {True: "met", False: "not met", None: "not measured"}
-    return "; ".join(f"{words[target['met']]}: {target['words']}" for target in row.get("targets", []))
-
-
-def number(x: float) -> str:
-    """Three digits.
-
-    Examples
-    --------
-    >>> number(0.9512), number(12.34), number(345.6)
-    ('0.95', '12.3', '346')
-    """
-    return f"{x:.2f}" if x < 10 else f"{x:.1f}" if x < 100 else f"{x:,.0f}"
-
-
-def duration(seconds: float) -> str:
-    """Seconds in the unit that suits them.
-
-    Examples
-    --------
-    >>> duration(1.234e-6), duration(0.0456), duration(2.0)
-    ('1.23 us', '45.6 ms', '2.00 s')
-    """
-    size, unit = next(((size, unit) for size, unit in UNITS if seconds >= size), UNITS[-1])
-    return f"{number(seconds / size)} {unit}"
-
-
 def summary(found: Result) -> list[str]:
     """Where, when, with what, and how many targets are met; a line each."""
     machine, versions, device = found["machine"], found["versions"], found.get("device")
@@ -153,46 +141,7 @@ def summary(found: Result) -> list[str]:
 def progress(row: Row, result: Result) -> None:
     """A line for a row that is done."""
     peers = ", ".join(f"{who} {number(r['median'])}x" for who, r in result.get("ratios", {}).items())
-    print(f"{result['group']:10} {row.name:45} {ours(result)}{'; ' * bool(peers)}{peers}", file=sys.stderr, flush=True)
-
-
-def show(found: Result) -> None:
-    """Print everything: with rich where it is installed, else as plain text."""
-    for line in summary(found):
-        print(line)
-    print(f"Columns of peers: their time over that of {US}, median of the rounds (quartiles).")
-    try:
-        from rich.console import Console
-    except ImportError:
-        console: Any = None
-    else:
-        console = Console(width=None if sys.stdout.isatty() else WIDTH)
-    for table in tables(found):
-        print() if console is None else console.print()
-        print(plain(table)) if console is None else console.print(colored(table))
-    if "device" in found:
-        print("\n" + plain(compact(found)))
-
-
-def plain(table: Table) -> str:
-    """A table as text, with columns as wide as they need."""
-    lines = [table.header, *table.rows]
-    widths = [max(len(line[k]) for line in lines) for k in range(len(table.header))]
-    body = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-    return "\n".join([table.title, *body])
-
-
-def colored(table: Table) -> Any:
-    """A table of rich, targets in green and red."""
-    from rich import box
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    made = RichTable(title=table.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in table.header:
-        made.add_column(name)
-    colors = {"met:": "green", "not met:": "red"}
-    for row in table.rows:
-        style = next((color for start, color in colors.items() if row[-1].startswith(start)), "")
-        made.add_row(*[Text(cell) for cell in row[:-1]], Text(row[-1], style))
-    return made
+    line = f"{result['group']:10} {row.name:45} {ours(result)}{'; ' * bool(peers)}{peers}"
+    if sys.stderr.isatty():
+        line = line[: shutil.get_terminal_size().columns - 1]
+    print(line, file=sys.stderr, flush=True)

@@ -7,6 +7,7 @@ is written once for all who have PyTorch's words, and once more for NumPy where 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,8 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 import minifuse as mf
+from minifuse.errors import MinifuseError
+from minifuse.graph.plan import Plan
 
+from .operations import operations_of
 from .peers import library
+from .timer import BUDGET_S
 
 Array = npt.NDArray[Any]
 Work = Callable[..., Any]
@@ -40,6 +45,8 @@ class Bench:
     rng: np.random.Generator
     folder: Path
     is_quick: bool = False
+    pool: dict[Any, Any] = field(default_factory=dict)
+    """What rows have in common: numbers of which they read the first ones, and what other processes told."""
 
     def cut(self, shape: Sequence[int]) -> tuple[int, ...]:
         """The shape to measure: a quick run makes long dims shorter."""
@@ -53,17 +60,24 @@ class Bench:
         """Numbers between low and high, as input k of a row."""
         return self.rng.uniform(low, high, self.cut(shape)).astype(dtype)
 
+    def drawn(self, k: int, shape: Sequence[int], is_positive: bool = False) -> Any:
+        """Numbers of float32 that many rows read, as input k: the first ones of a pool. Nobody may change them."""
+        size, key = int(np.prod(shape)), (k, is_positive)
+        if key not in self.pool or self.pool[key].size < size:
+            self.pool[key] = (self.rng.random if is_positive else self.rng.standard_normal)(size, np.float32)
+        return self.pool[key][:size].reshape(shape)
+
+    def lend(self, who: str, arrays: Sequence[Any]) -> list[Any]:
+        """The arrays as what a player computes with, over the same memory where the library can."""
+        if is_ours(who):
+            return [mf.from_numpy(x) for x in arrays]
+        if library(who) == "torch":
+            return [self.module(who).from_numpy(x) for x in arrays]
+        return [self.module(who).numpy.asarray(x) for x in arrays] if who == "jax" else list(arrays)
+
     def hand(self, who: str, arrays: Sequence[Any], gradients: bool) -> list[Any]:
         """Copies of the arrays, as what a player computes with."""
-        copies: list[Any] = [x.copy() for x in arrays]
-        if is_ours(who):
-            copies = [mf.from_numpy(x) for x in copies]
-        elif library(who) == "torch":
-            copies = [self.module(who).from_numpy(x) for x in copies]
-        elif who == "jax":
-            return [self.module(who).numpy.asarray(x) for x in copies]
-        else:
-            return copies
+        copies = self.lend(who, [x.copy() for x in arrays])
         if gradients:
             copies[0].requires_grad = True
         return copies
@@ -76,9 +90,9 @@ class Bench:
         """The library of a player."""
         return next(module for name, module in self.peers.items() if library(name) == library(who))
 
-    def exact(self, work: Work, arrays: Sequence[Any]) -> Any:
-        """The work in float64, by NumPy."""
-        return np.asarray(work(*[x.astype(np.float64) for x in arrays]))
+    def exact(self, work: Work, arrays: Sequence[Any], part: Any = ...) -> Any:
+        """The work in float64, by NumPy; of a part of the arrays, where that is all that is compared."""
+        return np.asarray(work(*[widened(x[part]) for x in arrays]))
 
     def read(self, result: Any) -> Any:
         """A result, whoever made it, as what it is compared with."""
@@ -106,8 +120,14 @@ class Contest:
         Additions and multiplications of one call, where their rate is worth showing.
     nbytes
         The fewest bytes that a call moves: each input is read once, and the result is written once.
+    operations
+        Operators of one call, element by element, where `operations_of` can count them: where it lies under the roof.
+    part
+        What of a result is compared: an index; all of it, if left out.
     unchecked
         Players that do other work, as a yardstick.
+    budget_s
+        How long rounds go on, where there are enough of them.
     rests
         Whether a pause comes before each player, since threads of the one before may still take a core.
     is_clocked
@@ -124,7 +144,10 @@ class Contest:
     tolerance: float = TOLERANCE["float32"]
     flops: int = 0
     nbytes: int = 0
+    operations: int = 0
+    part: Any = ...
     unchecked: Collection[str] = ()
+    budget_s: float = BUDGET_S
     rests: bool = False
     is_clocked: bool = False
     is_on_device: bool = False
@@ -149,12 +172,17 @@ class Target:
 
 @dataclass(frozen=True)
 class Row:
-    """A name, a group, a contest that is set up when its turn comes, and targets."""
+    """A name, a group, a contest that is set up when its turn comes, and targets.
+
+    Rows of one `curve` do the same work at different sizes. They are shown as one table and one picture.
+    """
 
     name: str
     group: str
     setup: Callable[[Bench], Contest]
     targets: tuple[Target, ...] = ()
+    curve: str = ""
+    size: int = 0
 
 
 def speed(peer: str, at_least: float) -> Target:
@@ -176,10 +204,17 @@ def every(at_least: float) -> Target:
     return Target(f"each peer at least {at_least:.2f}x", measured, at_least, is_upper=False)
 
 
-def within(at_most: float, unit: str) -> Target:
-    """A call is to take at most so long, in the median of the rounds."""
+def within(at_most: float, unit: str, of: str = "") -> Target:
+    """A call is to take at most so long, in the median of the rounds; or so long for each of what is counted beside it."""
     seconds = at_most * {"ms": 1e-3, "us": 1e-6}[unit]
-    return Target(f"at most {at_most:g} {unit}", lambda result: result["times"][US]["median"], seconds, is_upper=True)
+
+    def measured(result: Result) -> float | None:
+        median: float = result["times"][US]["median"]
+        if not of:
+            return median
+        return median / result["counts"][of] if result["counts"].get(of) else None
+
+    return Target(f"at most {at_most:g} {unit}" + f" for each of {of}" * bool(of), measured, seconds, is_upper=True)
 
 
 def delay(peer: str, at_most_s: float) -> Target:
@@ -235,7 +270,7 @@ def formula(
     tensors
         The expression, on tensors of minifuse and of torch.
     numpy
-        The same on arrays of NumPy or CuPy; `tensors` itself if left out.
+        The same on arrays of NumPy or CuPy; `tensors` itself if left out, which jax.jit then takes too.
     exact
         The same on float64 arrays, for the check; as `numpy` if left out.
     others
@@ -255,6 +290,8 @@ def formula(
         dtype = arrays[0].dtype.name
         arrays_too = dict.fromkeys(("numpy", "cupy"), numpy or tensors)
         works = {US: tensors, "torch": tensors, **arrays_too, **(others or {})}
+        if numpy is None and not gradients:
+            works.setdefault("jax", jitted(lambda np: tensors))
         players: dict[str, Player] = {}
         for who, work in works.items():
             if who not in without and (is_ours(who) or who in bench.peers):
@@ -262,9 +299,36 @@ def formula(
         result = bench.exact(exact or numpy or tensors, arrays)
         work_done = flops(result, *arrays) if flops else 0
         moved = sum(x.size for x in (*arrays, result)) * arrays[0].dtype.itemsize
-        return Contest(players, result, dtype, tolerance or TOLERANCE[dtype], work_done, moved, rests=rests)
+        counted = 0 if gradients else operations(tensors, bench.lend(US, arrays))
+        return Contest(players, result, dtype, tolerance or TOLERANCE[dtype], work_done, moved, counted, rests=rests)
 
     return Row(name, group, setup, tuple(targets))
+
+
+def operations(work: Work, tensors: Sequence[Any]) -> int:
+    """Operators of a call, element by element; 0 where the call cannot be captured as one."""
+    try:
+        return operations_of(Plan(work, tensors))
+    except MinifuseError:
+        return 0
+
+
+def jitted(make: Callable[[Any], Work]) -> Work:
+    """A function in NumPy's words, given the module that has them, by jax.jit. It returns when its result is there."""
+    made: list[Work] = []
+
+    def work(*inputs: Any) -> Any:
+        if not made:
+            jax = import_module("jax")
+            made.append(jax.jit(make(jax.numpy)))
+        return made[0](*inputs).block_until_ready()
+
+    return work
+
+
+def widened(x: Any) -> Any:
+    """Floats as float64; all else as it is."""
+    return x.astype(np.float64) if x.dtype.kind == "f" else x
 
 
 def is_ours(who: str) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from . import gpu, machine, peers
+from . import gpu, machine, peers, roofs
 from .row import US, Array, Bench, Contest, Result, Row, SkippedRowError, is_ours
 from .timer import Times, read_clocks, spread, take_turns, take_turns_on
 
@@ -62,6 +62,7 @@ def run(
             result = measure(row, bench)
             found.append(result)
             tell(row, result)
+    limits = roofs_of(is_on_gpu) if any("work" in result for result in found) else {}
     return {
         "format": FORMAT,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -74,14 +75,25 @@ def run(
         "environment": {name: os.environ.get(name) for name in peers.WAITING},
         "load": {"before": before, "after": machine.load()},
         "missing": dict(missing),
+        **({"roofs": limits} if limits else {}),
         "rows": found,
     }
+
+
+def roofs_of(is_on_gpu: bool) -> roofs.Roofs:
+    """What the machine can do at most; nothing where that cannot be measured, since the rows were."""
+    try:
+        return roofs.measured(is_on_gpu)
+    except Exception:
+        traceback.print_exc()
+        return {}
 
 
 def measure(row: Row, bench: Bench) -> Result:
     """One row: checked, timed, judged. A row that breaks is reported, and the run goes on."""
     load = machine.load()
-    result: Result = {"group": row.group, "name": row.name, "load": load and load[0]}
+    place = {"curve": row.curve, "size": row.size} if row.curve else {}
+    result: Result = {"group": row.group, "name": row.name, **place, "load": load and load[0]}
     try:
         contest = row.setup(bench)
         errors, wrong, broken = check(contest, bench.read)
@@ -100,6 +112,8 @@ def measure(row: Row, bench: Bench) -> Result:
         result["gflop_per_s"] = {who: contest.flops / seconds / 1e9 for who, seconds in medians.items()}
     elif contest.is_on_device:
         result["gb_per_s"] = {who: contest.nbytes / seconds / 1e9 for who, seconds in medians.items()}
+    if contest.dtype == "float32" and (contest.operations or contest.flops):
+        result["work"] = {"operations": contest.operations or contest.flops, "nbytes": contest.nbytes}
     return result | {"targets": [target.judge(result) for target in row.targets]}
 
 
@@ -110,7 +124,7 @@ def take_times(contest: Contest, bench: Bench) -> Times:
     if contest.is_on_device:
         assert isinstance(bench, gpu.GpuBench)
         return take_turns_on(bench.clock, contest.players, bench.is_quick)
-    return take_turns(contest.players, bench.is_quick, contest.rests, bench.settle)
+    return take_turns(contest.players, bench.is_quick, contest.rests, bench.settle, contest.budget_s)
 
 
 def check(contest: Contest, read: Callable[[Any], Array]) -> tuple[dict[str, float], dict[str, str], dict[str, str]]:
@@ -123,7 +137,7 @@ def check(contest: Contest, read: Callable[[Any], Array]) -> tuple[dict[str, flo
             player()
             continue
         try:
-            errors[who] = error_of(read(player()), contest.exact, contest.dtype)
+            errors[who] = error_of(read(player())[contest.part], contest.exact, contest.dtype)
             if not errors[who] <= contest.tolerance:
                 raise WrongResultError(
                     f"differs from NumPy in float64 by {errors[who]:.1e}, and {contest.tolerance:.0e} is allowed"

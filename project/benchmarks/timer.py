@@ -12,10 +12,11 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 BLOCK_S = 0.004  # calls are repeated until a block takes this long
-BUDGET_S = 1.8  # for the rounds of a row, where that is at least FEWEST_ROUNDS
+BUDGET_S = 1.5  # for the rounds of a row, where that is at least FEWEST_ROUNDS
 FEWEST_ROUNDS, MOST_ROUNDS, QUICK_ROUNDS = 5, 41, 2
 LONG_CALL_S = 0.05  # longer ones are not repeated untimed before a block
 WARM_S = 0.03  # of untimed rounds on a device, whose clocks rise with its load
+CLOCKED_S = 6.0  # for rounds of players that measure themselves in processes of their own; one in any case
 REST_S = 0.12  # after a product the threads of OpenBLAS look for more work for 2^28 cycles, some 100 ms, each on a core
 
 Player = Callable[[], object]
@@ -37,7 +38,11 @@ class Times(NamedTuple):
 
 
 def take_turns(
-    players: dict[str, Player], is_quick: bool = False, rests: bool = False, settle: Callable[[], None] = lambda: None
+    players: dict[str, Player],
+    is_quick: bool = False,
+    rests: bool = False,
+    settle: Callable[[], None] = lambda: None,
+    budget_s: float = BUDGET_S,
 ) -> Times:
     """Time players that were called before, in turn.
 
@@ -51,12 +56,14 @@ def take_turns(
         Whether to sleep before each block, until no thread of the player before is looking for work.
     settle
         Called before each block, untimed: waits until a device is idle.
+    budget_s
+        How long the rounds go on.
     """
     first = {who: time_block(player, 1) for who, player in players.items()}
     calls = {who: 1 if is_quick else calls_in_a_block(player, settle) for who, player in players.items()}
     rounds: dict[str, list[float]] = {who: [] for who in players}
     started, count = time.perf_counter(), 0
-    while goes_on(count, time.perf_counter() - started, is_quick):
+    while goes_on(count, time.perf_counter() - started, is_quick, budget_s):
         for who in in_turn(players, count):
             if rests and not is_quick:
                 time.sleep(REST_S)
@@ -102,7 +109,10 @@ def take_turns_on(events: Any, players: dict[str, Player], is_quick: bool = Fals
 def read_clocks(players: dict[str, Callable[[], float]], is_quick: bool = False) -> Times:
     """Let players that measure themselves take turns; each call gives seconds."""
     rounds: dict[str, list[float]] = {who: [] for who in players}
+    started = time.perf_counter()
     for count in range(1 if is_quick else FEWEST_ROUNDS):
+        if count and time.perf_counter() - started > CLOCKED_S:
+            break
         for who in in_turn(players, count):
             rounds[who].append(players[who]())
     return Times(rounds, dict.fromkeys(players, 1))
@@ -121,11 +131,11 @@ def in_turn(players: Iterable[str], count: int) -> list[str]:
     return list(players)[:: -1 if count % 2 else 1]
 
 
-def goes_on(count: int, elapsed_s: float, is_quick: bool) -> bool:
+def goes_on(count: int, elapsed_s: float, is_quick: bool, budget_s: float = BUDGET_S) -> bool:
     """Whether there is another round."""
     if is_quick or count < FEWEST_ROUNDS:
         return count < (QUICK_ROUNDS if is_quick else FEWEST_ROUNDS)
-    return count < MOST_ROUNDS and elapsed_s < BUDGET_S
+    return count < MOST_ROUNDS and elapsed_s < budget_s
 
 
 def time_block(player: Player, calls: int) -> float:

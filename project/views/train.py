@@ -23,7 +23,7 @@ from minifuse.backends.registry import backend_named
 from minifuse.errors import MinifuseError
 from minifuse.kernel_cache import cache_folder
 
-from ..benchmarks.report import duration
+from ..benchmarks.texts import duration
 from . import toys
 from .facts import DERIVED, MEASURED, Fact, Line
 from .picture import IDLE, LOAD, OTHER, STORE, Cell, Grid, Picture

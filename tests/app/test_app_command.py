@@ -264,6 +264,10 @@ def test_a_wheel_carries_the_visualizer(tmp_path):
         [sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert told.stdout.startswith(str(tmp_path / "installed" / "minifuse" / "_visualizer") + " Found("), told.stderr
+    line = [sys.executable, "-m", "minifuse", "bench", "a.sum()", "--quick", "--against", "numpy", "--json"]
+    told = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert told.returncode == 0, told.stderr
+    assert [row["name"] for row in json.loads(told.stdout)["rows"]] == ["a.sum()"]
 
 
 RECORDED = "docs/guide/counters-h200.json"

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from minifuse.backends.cuda import driver
-from project.benchmarks import __main__ as command
-from project.benchmarks import fused, gpu, machine, peers, report
+from project.benchmarks import fused, gpu, machine, peers, report, suites
 from project.benchmarks.row import US, Bench, library, normal
-from project.benchmarks.rows import FUSION_ROWS, GPU_FUSION_ROWS
+from project.benchmarks.rows import rows_of
 from project.benchmarks.run import measure, run
 from tests.benchmarks.test_benchmarks import check_fields
 from tests.benchmarks.test_gpu_benchmarks import FakeEvents, check_gpu_fields
 from tests.sources import ROOT
 
+FUSION_ROWS, GPU_FUSION_ROWS = rows_of(False, "fusion"), rows_of(True, "fusion")
 GROUPS = {"fusion-host", "fusion-large", "fusion-matmul", "fusion-training"}
 needs_no_gpu = pytest.mark.skipif(not driver.look().reason, reason="a GPU takes the interpreter's place")
 
@@ -151,7 +151,7 @@ def test_torch_compiles_anew_for_each_row(tmp_path):
     ],
 )
 def test_the_first_word_says_which_rows(word, is_on_gpu, kind):
-    suite = command.suite_of(word)
+    suite = suites.suite_of(word)
     assert suite == (is_on_gpu, kind)
     place = "gpu-h200" if is_on_gpu else f"cpu-{machine.slug()}"
     assert suite.file({"device": {"name": "NVIDIA H200"}}) == place + f"-{kind}" * bool(kind) + ".json"
@@ -160,12 +160,25 @@ def test_the_first_word_says_which_rows(word, is_on_gpu, kind):
     assert any(word in row.group for row in suite.rows)
 
 
+def test_a_word_that_only_another_suite_has_means_that_suite():
+    assert suites.suite_of("cross-entropy, forward") == (False, "fusion")
+    assert suites.suite_of("chain of 8") == (False, ""), "the main suite has one"
+    assert suites.suite_of("no such word") == (False, "")
+
+
+def test_all_suites_are_listed_with_their_groups_and_peers():
+    lines = suites.listing()
+    assert len(lines) == 2 * (1 + len(peers.KINDS))
+    assert lines[0].startswith("(no word): host (9), large (")
+    assert any(line.startswith("gpu-sweeps: gpu-sweeps (55); against torch, torch.compile, cupy, ") for line in lines)
+
+
 def test_a_way_of_a_library_needs_that_library(monkeypatch):
     monkeypatch.setenv("MINIFUSE_THREADS", "1")
     monkeypatch.setitem(sys.modules, "torch", None)
     found, missing = peers.load(["numpy", "torch.compile"])
     assert list(found) == ["numpy"]
-    assert missing == {"torch.compile": "torch cannot be imported (ModuleNotFoundError)"}
+    assert missing == {"torch.compile": "torch cannot be imported (ModuleNotFoundError); pip install torch"}
     assert [library(who) for who in ("torch.compile", "torch.compile, graphs", "cupy.fuse", "numpy")] == [
         "torch",
         "torch",

@@ -1,33 +1,33 @@
-"""All rows, of the CPU and of a GPU, in the order of the report. A new row is an entry in one of these files."""
+"""All rows, of the CPU and of a GPU, in the order of the report. A new row is an entry in one of these files.
 
-from . import (
-    functions,
-    fusion,
-    fusion_step,
-    gpu_compile,
-    gpu_fusion,
-    gpu_host,
-    gpu_matmul,
-    gpu_memory,
-    host,
-    large,
-    networks,
-    products,
-    start,
-    sweep,
-    training,
-)
+A suite is measured in one run, and kept in one file. Its rows are imported when it is asked for, since those of a GPU
+need more.
+"""
 
-ROWS = [*host.ROWS, *large.ROWS, *functions.ROWS, *products.ROWS, *training.ROWS, *start.ROWS, *sweep.ROWS]
-FUSION_ROWS = [*fusion.ROWS, *fusion_step.ROWS]
-GPU_ROWS = [*gpu_host.ROWS, *gpu_memory.ROWS, *gpu_matmul.ROWS, *gpu_compile.ROWS]
-GPU_FUSION_ROWS = [*gpu_fusion.ROWS, *fusion_step.GPU_ROWS]
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-SUITES = {  # by whether they run on a GPU, and their kind
-    (False, ""): ROWS,
-    (True, ""): GPU_ROWS,
-    (False, "fusion"): FUSION_ROWS,
-    (True, "fusion"): GPU_FUSION_ROWS,
-    (False, "networks"): networks.ROWS,
-    (True, "networks"): networks.GPU_ROWS,
+if TYPE_CHECKING:
+    from ..row import Row
+
+SUITES = {  # by whether they run on a GPU, and their kind: the files, and what the rows are called in each
+    (False, ""): ("ROWS", "host", "large", "functions", "products", "convolutions", "training", "start"),
+    (True, ""): ("ROWS", "gpu_host", "gpu_memory", "gpu_matmul", "gpu_compile"),
+    (False, "fusion"): ("ROWS", "fusion", "fusion_step"),
+    (True, "fusion"): ("GPU_ROWS", "gpu_fusion", "fusion_step"),
+    (False, "networks"): ("ROWS", "networks"),
+    (True, "networks"): ("GPU_ROWS", "networks"),
+    (False, "sweeps"): ("ROWS", "sweeps", "threads"),
+    (True, "sweeps"): ("GPU_ROWS", "sweeps"),
+    (False, "costs"): ("ROWS", "costs"),
+    (True, "costs"): ("GPU_ROWS", "costs"),
 }
+
+
+@cache
+def rows_of(is_on_gpu: bool = False, kind: str = "") -> tuple["Row", ...]:
+    """The rows of a suite."""
+    name, *files = SUITES[is_on_gpu, kind]
+    modules = [import_module(f"{__name__}.{file}") for file in files]
+    return tuple(row for module in modules for row in getattr(module, name))

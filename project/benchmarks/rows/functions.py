@@ -1,11 +1,14 @@
 """Elementwise functions on 2^22 numbers, in both precisions: how good the vector math is."""
 
 import math
+from functools import partial
+from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from ..row import Array, Row, Work, formula, normal, uniform
+from ..row import Array, Row, Work, formula, jitted, normal, uniform
 
 GROUP = "functions"
 N = (1 << 22,)
@@ -24,6 +27,12 @@ def erf(x: Array) -> Any:
 def gelu(x: Array) -> Any:
     """x times the probability that a standard normal variable lies below x."""
     return x * 0.5 * (1 + erf(x * math.sqrt(0.5)))
+
+
+def jax_functions() -> Any:
+    """Those of networks and of statistics, in JAX."""
+    nn, special = import_module("jax.nn"), import_module("jax.scipy.special")
+    return SimpleNamespace(sigmoid=nn.sigmoid, erf=special.erf, gelu=partial(nn.gelu, approximate=False))
 
 
 def torch_gelu(x: Any) -> Any:
@@ -54,7 +63,12 @@ def row(name: str, dtype: str) -> Row:
         uniform(N, low=limits[0], high=limits[1], dtype=dtype) if limits else normal(N, dtype=dtype),
         tensors,
         exact=arrays,
-        others=({"numpy": arrays} if is_in_numpy else {}) | ({"torch": torch_gelu} if name == "gelu" else {}),
+        others={
+            **({"numpy": arrays} if is_in_numpy else {}),
+            **({"torch": torch_gelu} if name == "gelu" else {}),
+            **({"numexpr": lambda x: import_module("numexpr").evaluate(f"{name}(x)")} if hasattr(np, name) else {}),
+            "jax": jitted(lambda jnp: getattr(jnp, name, None) or getattr(jax_functions(), name)),
+        },
         without=() if is_in_numpy else ["numpy"],
     )
 

@@ -8,10 +8,22 @@ from typing import Any
 
 import numpy as np
 
+import minifuse as mf
+
 from ..fused import Arrays, backward, fused
 from ..row import Array, Row, Work, normal, speed, within
+from .convolutions import exact_cross_entropy, with_classes
 from .functions import erf, torch_gelu
-from .large import LONG, TABLE, chain, numexpr_chain, numexpr_polynomial, polynomial, softmax
+from .large import (
+    LONG,
+    TABLE,
+    chain,
+    numexpr_chain,
+    numexpr_polynomial,
+    numpy_softmax_backward,
+    polynomial,
+    softmax,
+)
 
 HOST, LARGE, MATMUL = "fusion-host", "fusion-large", "fusion-matmul"
 SHORT = (1024,)
@@ -103,6 +115,29 @@ def layer_norm_backward(x: Array, weight: Array, bias: Array, g: Array) -> Any:
     return scale * (h - h.mean(1, keepdims=True) - y * (h * y).mean(1, keepdims=True))
 
 
+def softmax_given(y: Any, g: Any) -> Any:
+    """The gradient of softmax, given what it was, and what it receives."""
+    return y * (g - (y * g).sum(1)[:, None])
+
+
+def torch_cross_entropy(x: Any, y: Any) -> Any:
+    """The mean loss of rows, in torch."""
+    import torch
+
+    return torch.nn.functional.cross_entropy(x, y)
+
+
+def loss_backward(forward: Work) -> Work:
+    """A forward and a backward pass from a loss: the gradient of the first input."""
+
+    def both(x: Any, y: Any) -> Any:
+        x.grad = None
+        forward(x, y).backward()
+        return x.grad
+
+    return both
+
+
 def relu_layer(x: Any, w: Any, b: Any) -> Any:
     """A layer of a network, its activation relu."""
     return (x @ w + b).relu()
@@ -160,7 +195,7 @@ def layers(kind: str, work: Work, arrays: Arrays | None, **options: Any) -> list
 
 
 ROWS = [
-    fused("chain of 8", HOST, normal(SHORT, SHORT, SHORT), chain, array_chain, targets=[within(3.5, "us")]),
+    fused("chain of 8", HOST, normal(SHORT, SHORT, SHORT), chain, array_chain, targets=[within(3, "us")]),
     fused(
         "chain of 8, recorded for gradients",
         HOST,
@@ -176,7 +211,7 @@ ROWS = [
         chain,
         array_chain,
         others={"numexpr": numexpr_chain},
-        targets=[speed("torch.compile", 2)],
+        targets=[speed("torch.compile", 2.5)],
     ),
     fused(
         "polynomial",
@@ -185,7 +220,7 @@ ROWS = [
         polynomial,
         array_polynomial,
         others={"numexpr": numexpr_polynomial},
-        targets=[speed("torch.compile", 4)],
+        targets=[speed("torch.compile", 5)],
     ),
     fused(
         "((a - b) ** 2).sum()",
@@ -213,6 +248,36 @@ ROWS = [
         layer_norm,
         array_layer_norm,
         torch=torch_layer_norm,
+        targets=[speed("torch.compile", 1.5)],
+    ),
+    fused(
+        "exp(x.T) * 2",
+        LARGE,
+        normal(TABLE),
+        lambda x: x.T.exp() * 2,
+        lambda np, width: lambda y: np.exp(y) * f32(2),
+        views=lambda x: (x.T,),
+        targets=[speed("torch", 3)],
+    ),
+    fused(
+        "softmax(x), forward and backward",
+        LARGE,
+        normal(TABLE, TABLE),
+        lambda x: x.softmax(1),
+        around=backward,
+        exact=numpy_softmax_backward,
+        gradients=True,
+        targets=[speed("torch", 1.5)],
+    ),
+    fused(
+        "cross-entropy, forward and backward",
+        LARGE,
+        with_classes,
+        mf.nn.cross_entropy,
+        torch=torch_cross_entropy,
+        around=loss_backward,
+        exact=exact_cross_entropy,
+        gradients=True,
         targets=[speed("torch.compile", 1)],
     ),
     fused(

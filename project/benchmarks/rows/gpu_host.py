@@ -63,7 +63,7 @@ def raw_launch(cupy: Any, a: Any, b: Any) -> Player:
 
 ROWS = [
     Row("a prepared launch (torch: out=, CuPy: RawKernel)", GROUP, launches, (within(5, "us"),)),
-    formula("a + b", GROUP, normal(N, N), add, targets=[within(10, "us")]),
+    formula("a + b", GROUP, normal(N, N), add, targets=[within(7, "us")]),
     formula("a + b, recorded for gradients", GROUP, normal(N, N), add, without=["cupy"], gradients=True),
     formula(
         "chain of 8, captured as one",

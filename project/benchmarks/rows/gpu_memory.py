@@ -7,7 +7,7 @@ import numpy as np
 from minifuse.graph.plan import call
 
 from ..gpu import on_device
-from ..row import US, every, formula, normal, speed, uniform
+from ..row import US, Inputs, Row, Work, every, formula, normal, speed, uniform
 from .large import chain, numpy_chain, softmax, softmax_backward
 from .large import numpy_softmax_backward as gradient
 
@@ -21,11 +21,17 @@ def transposed(x: Any, row: Any) -> Any:
     return x.T * 2 + row
 
 
+def plain(name: str, group: str, inputs: Inputs, work: Work, arrays: Work | None = None, **options: Any) -> Row:
+    """A row in which the engine of one thread an element plays too: it has the words of the others."""
+    others = {"indexed": work, **options.pop("others", {})}
+    return formula(name, group, inputs, work, arrays, others=others, **options)
+
+
 MEMORY = [
-    formula("a + b", "gpu-memory", normal(LONG, LONG), lambda a, b: a + b, targets=[speed("copy", 0.9)]),
-    formula("exp(a)", "gpu-memory", normal(LONG), lambda a: a.exp(), np.exp),
-    formula("a * 2.5", "gpu-memory", normal(LONG), lambda a: a * 2.5),
-    formula("x + row", "gpu-memory", normal(TABLE, WIDTH), lambda x, row: x + row),
+    plain("a + b", "gpu-memory", normal(LONG, LONG), lambda a, b: a + b, targets=[speed("copy", 0.9)]),
+    plain("exp(a)", "gpu-memory", normal(LONG), lambda a: a.exp(), np.exp),
+    plain("a * 2.5", "gpu-memory", normal(LONG), lambda a: a * 2.5),
+    plain("x + row", "gpu-memory", normal(TABLE, WIDTH), lambda x, row: x + row),
     formula(
         "x.T * 2 + row, captured as one",
         "gpu-memory",
@@ -33,8 +39,8 @@ MEMORY = [
         transposed,
         others={US: lambda x, row: call(transposed, x, row)},
     ),
-    formula("x.T.contiguous()", "gpu-memory", normal(TABLE), lambda x: x.T.contiguous(), lambda x: x.T.copy()),
-    formula(
+    plain("x.T.contiguous()", "gpu-memory", normal(TABLE), lambda x: x.T.contiguous(), lambda x: x.T.copy()),
+    plain(
         "chain of 8, captured as one",
         "gpu-memory",
         normal(LONG, LONG, LONG),
@@ -44,11 +50,11 @@ MEMORY = [
     ),
 ]
 SUMS = [
-    formula("x.sum()", "gpu-sums", uniform(TABLE), lambda x: x.sum(), targets=[every(0.9)]),
-    formula("x.sum(0)", "gpu-sums", uniform(TABLE), lambda x: x.sum(0), targets=[every(0.9)]),
-    formula("x.sum(1)", "gpu-sums", uniform(TABLE), lambda x: x.sum(1), targets=[every(0.9)]),
-    formula("x.max(0)", "gpu-sums", uniform(TABLE), lambda x: x.max(0), others={"torch": lambda x: x.amax(0)}),
-    formula("x.max(1)", "gpu-sums", uniform(TABLE), lambda x: x.max(1), others={"torch": lambda x: x.amax(1)}),
+    plain("x.sum()", "gpu-sums", uniform(TABLE), lambda x: x.sum(), targets=[every(1)]),
+    plain("x.sum(0)", "gpu-sums", uniform(TABLE), lambda x: x.sum(0), targets=[every(1)]),
+    plain("x.sum(1)", "gpu-sums", uniform(TABLE), lambda x: x.sum(1), targets=[every(1)]),
+    plain("x.max(0)", "gpu-sums", uniform(TABLE), lambda x: x.max(0), others={"torch": lambda x: x.amax(0)}),
+    plain("x.max(1)", "gpu-sums", uniform(TABLE), lambda x: x.max(1), others={"torch": lambda x: x.amax(1)}),
 ]
 SOFTMAX = [
     formula("x.softmax(1)", "gpu-softmax", normal(TABLE), lambda x: x.softmax(1), softmax),

@@ -30,7 +30,7 @@ def softmax(x: Array) -> Any:
 
 
 ROWS = [
-    formula("a + b", GROUP, normal(N, N), lambda a, b: a + b, targets=[speed("torch", 1 / 1.2)]),
+    formula("a + b", GROUP, normal(N, N), lambda a, b: a + b, targets=[speed("torch", 1 / 1.1)]),
     formula(
         "a + b, recorded for gradients",
         GROUP,
@@ -54,5 +54,6 @@ ROWS = [
         exact=lambda x, y: y,
         without=["numpy"],
         gradients=True,
+        targets=[speed("torch", 1)],
     ),
 ]

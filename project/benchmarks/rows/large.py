@@ -67,7 +67,14 @@ def numpy_softmax_backward(x: Array, g: Array) -> Any:
 
 
 ROWS = [
-    formula("a + b", GROUP, normal(LONG, LONG), lambda a, b: a + b, targets=[speed("torch", 4)]),
+    formula(
+        "a + b",
+        GROUP,
+        normal(LONG, LONG),
+        lambda a, b: a + b,
+        others={"numexpr": lambda a, b: import_module("numexpr").evaluate("a + b")},
+        targets=[speed("torch", 5)],
+    ),
     formula(
         "chain of 8, captured as one",
         GROUP,
@@ -84,16 +91,16 @@ ROWS = [
         others={"minifuse": lambda a, b, c: call(polynomial, a, b, c), "minifuse, eager": polynomial}
         | {"numexpr": numexpr_polynomial},
     ),
-    formula("x.sum()", GROUP, uniform(TABLE), lambda x: x.sum()),
-    formula("x.sum(0)", GROUP, normal(TABLE), lambda x: x.sum(0), targets=[speed("torch", 0.95)]),
-    formula("x.sum(1)", GROUP, normal(TABLE), lambda x: x.sum(1), targets=[speed("torch", 0.95)]),
+    formula("x.sum()", GROUP, uniform(TABLE), lambda x: x.sum(), targets=[speed("torch", 1)]),
+    formula("x.sum(0)", GROUP, normal(TABLE), lambda x: x.sum(0), targets=[speed("torch", 1)]),
+    formula("x.sum(1)", GROUP, normal(TABLE), lambda x: x.sum(1), targets=[speed("torch", 1)]),
     formula(
         "x.max(0)",
         GROUP,
         normal(TABLE),
         lambda x: x.max(0),
         others={"torch": lambda x: x.amax(0)},
-        targets=[speed("torch", 0.95)],
+        targets=[speed("torch", 1)],
     ),
     formula(
         "x.max(1)",
@@ -101,10 +108,10 @@ ROWS = [
         normal(TABLE),
         lambda x: x.max(1),
         others={"torch": lambda x: x.amax(1)},
-        targets=[speed("torch", 0.95)],
+        targets=[speed("torch", 1)],
     ),
-    formula("x.softmax(1)", GROUP, normal(TABLE), lambda x: x.softmax(1), softmax),
-    formula("x.logsumexp(1)", GROUP, normal(TABLE), lambda x: x.logsumexp(1), logsumexp),
+    formula("x.softmax(1)", GROUP, normal(TABLE), lambda x: x.softmax(1), softmax, targets=[speed("torch", 1.5)]),
+    formula("x.logsumexp(1)", GROUP, normal(TABLE), lambda x: x.logsumexp(1), logsumexp, targets=[speed("torch", 1.5)]),
     formula("x.var(1)", GROUP, normal(TABLE), lambda x: x.var(1), lambda x: x.var(1, ddof=1)),
     formula("exp(x.T)", GROUP, normal(TABLE), lambda x: x.T.exp(), lambda x: np.exp(x.T)),
     formula("x.T.contiguous()", GROUP, normal(TABLE), lambda x: x.T.contiguous(), lambda x: np.ascontiguousarray(x.T)),
@@ -116,5 +123,6 @@ ROWS = [
         exact=numpy_softmax_backward,
         without=["numpy"],
         gradients=True,
+        targets=[speed("torch", 1.5)],
     ),
 ]

@@ -1,10 +1,14 @@
 """Matrix products: squares, skinny ones, vectors, batches, transposed operands."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 
-from ..row import Row, Target, Work, formula, normal, speed
+from ..by_hand import Engine
+from ..peers import OWN
+from ..row import Array, Row, Target, Work, formula, normal, speed
 
 GROUP = "matmul"
+SMALL = 512
 
 
 def product(
@@ -16,6 +20,7 @@ def product(
     summed: int = -1,
     dtype: str = "float32",
     targets: Sequence[Target] = (),
+    others: Mapping[str, Work] | None = None,
 ) -> Row:
     """A row that multiplies matrices of shapes a and b; `summed` is the dim of a that the product sums over."""
     return formula(
@@ -26,18 +31,26 @@ def product(
         flops=lambda y, x, _: 2 * y.size * x.shape[summed],
         rests=True,
         targets=targets,
+        others=others,
     )
 
 
 def square(n: int, dtype: str = "float32", targets: Sequence[Target] = ()) -> Row:
-    """The product of two square matrices."""
-    return product(f"{n} x {n} x {n}, {dtype}", (n, n), (n, n), dtype=dtype, targets=targets)
+    """The product of two square matrices; a small one also by a loop over indices, which takes a thousand times as long."""
+    others = {"indexed": by_index} if n <= SMALL else {}
+    return product(f"{n} x {n} x {n}, {dtype}", (n, n), (n, n), dtype=dtype, targets=targets, others=others)
+
+
+def by_index(a: Array, b: Array) -> Array:
+    """The product of an engine as courses write it."""
+    engine: Engine = import_module(OWN["indexed"]).Indexed()
+    return engine.array(engine.matmul(engine.matrix(a), engine.matrix(b)))
 
 
 ROWS = [
     square(256),
     square(512),
-    square(1024, targets=[speed("numpy", 0.95)]),
+    square(1024, targets=[speed("numpy", 1)]),
     square(2048),
     square(1024, "float64"),
     product("(4096, 64) @ (64, 64)", (4096, 64), (64, 64)),

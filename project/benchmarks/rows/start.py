@@ -61,7 +61,7 @@ def steps(stage: str, is_warm: bool) -> Callable[[Bench], Contest]:
 
 
 ROWS = [
-    Row("import", GROUP, imports, (delay("numba", 0.15),)),
+    Row("import", GROUP, imports, (delay("numba", 0.1),)),
     Row("first step, nothing on disk", GROUP, steps("first step", is_warm=False)),
     Row("first step, a second process", GROUP, steps("first step", is_warm=True), (count("kernels compiled", 0),)),
     Row("first step with a new batch size", GROUP, steps("new size", is_warm=True), (count("kernels compiled", 0),)),

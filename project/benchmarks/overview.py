@@ -1,0 +1,83 @@
+"""What minifuse set out to reach, held against the kept results: each goal with its rows, the newest file that has them."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from .goals import GOALS, Goal
+from .row import US, Result
+from .suites import every_suite
+from .texts import duration, number, targets
+
+HEADER = ["work", "to reach", "row", "minifuse", "targets", "figures", "file"]
+CLOSE = 0.01  # of a bound
+Files = Mapping[str, Result]
+
+
+class Line(NamedTuple):
+    """One row of one goal."""
+
+    goal: Goal
+    group: str
+    name: str
+    file: str
+    """Empty where the row is in none."""
+    result: Result
+
+
+def judged(found: Result) -> Result:
+    """The same results, held against the targets of today: a target may have changed since they were measured."""
+    known = {(row.group, row.name): row.targets for suite in every_suite() for row in suite.rows}
+    rows = []
+    for row in found["rows"]:
+        of = known.get((row["group"], row["name"]))
+        rows.append(row if of is None or "times" not in row else row | {"targets": [target.judge(row) for target in of]})
+    return found | {"rows": rows}
+
+
+def lines_of(files: Files) -> list[Line]:
+    """All goals, row by row."""
+    newest: dict[tuple[str, str], tuple[str, str, Result]] = {}
+    for name, found in files.items():
+        for row in found["rows"]:
+            place = row["group"], row["name"]
+            if place not in newest or found["date"] > newest[place][0]:
+                newest[place] = found["date"], name, row
+    nowhere: tuple[str, str, Result] = ("", "", {})
+    return [Line(goal, *place, *newest.get(place, nowhere)[1:]) for goal in GOALS for place in goal.rows]
+
+
+def cells_of(line: Line, link: str) -> list[str]:
+    """A line of the table; a goal is named once."""
+    is_first = line.goal.rows[0] == (line.group, line.name)
+    work = [line.goal.work, line.goal.wanted] if is_first else ["", ""]
+    if "times" not in line.result:
+        return [*work, line.name, line.result.get("skipped", "not measured yet"), "", "", link]
+    return [*work, line.name, duration(line.result["times"][US]["median"]), targets(line.result), figures(line.result), link]
+
+
+def figures(row: Result) -> str:
+    """What targets are judged by: ratios, where they are ratios."""
+    ratios = {ratio["median"] for ratio in row["ratios"].values()}
+    return ", ".join(f"{figure(x['value'], x['bound'])}x" for x in row["targets"] if x["value"] in ratios)
+
+
+def figure(value: float, bound: float) -> str:
+    """A ratio; with one digit more where it is next to what it is held against.
+
+    Examples
+    --------
+    >>> figure(2.497, 2.5), figure(2.4, 2.5)
+    ('2.497', '2.40')
+    """
+    return f"{value:.3f}" if abs(value - bound) < CLOSE * bound else number(value)
+
+
+def summary(files: Files) -> str:
+    """How many goals are met: all targets of all rows."""
+    told = lines_of(files)
+    verdicts: dict[Goal, list[bool | None]] = {goal: [] for goal in GOALS}
+    for line in told:
+        verdicts[line.goal] += [target["met"] for target in line.result.get("targets", [{"met": None}])]
+    whole = [goal for goal, of in verdicts.items() if None not in of]
+    met = sum(all(verdicts[goal]) for goal in whole)
+    return f"Of {len(GOALS)} lines {met} are met as a whole, and {len(GOALS) - len(whole)} are not measured as a whole yet."

@@ -1,0 +1,168 @@
+"""Convolutions, pooling and losses, forward, and backward to what they read and what they learn; beside torch's eager ones.
+
+The exact results are those of NumPy in float64, over windows of the padded input; gradients are written by hand.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from ..row import Array, Bench, Row, Work, formula, normal, speed
+
+GROUP = "convolution"
+LINE, IMAGE = (32, 64, 256), (32, 16, 28, 28)  # (N, channels, ...)
+LINE_WEIGHT, IMAGE_WEIGHT = (64, 64, 3), (32, 16, 3, 3)  # (outputs, inputs, ...)
+PADDING = 1  # so that the result is as large as the input
+POOLED = 2  # along each side
+LOGITS = (4096, 1024)
+Windows = tuple[int, ...]
+
+
+def words(x: Any) -> Any:
+    """Where the functions of networks are, of minifuse and of torch."""
+    module, _, _ = type(x).__module__.partition(".")
+    return import_module(f"{module}.nn.functional")
+
+
+def convolve(x: Any, w: Any) -> Any:
+    """As many dims as the input has, the result as large."""
+    return getattr(words(x), f"conv{x.ndim - 2}d")(x, w, padding=PADDING)
+
+
+def windows(x: Array, size: Windows) -> Any:
+    """(N, channels, *places) -> (N, channels, *places, *size), of the padded input."""
+    padded = np.pad(x, [(0, 0), (0, 0), *[(PADDING, PADDING)] * len(size)])
+    return np.lib.stride_tricks.sliding_window_view(padded, size, tuple(range(2, x.ndim)))
+
+
+def exact_convolution(x: Array, w: Array) -> Any:
+    """The sum over channels and the window."""
+    size = w.shape[2:]
+    dims = [1, *range(x.ndim, x.ndim + len(size))]
+    found = np.tensordot(windows(x, size), w, (dims, [1, *range(2, w.ndim)]))
+    return np.moveaxis(found, -1, 1)
+
+
+def exact_gradient(x: Array, w: Array, g: Array) -> Any:
+    """What the input receives: the convolution of what the result receives, with the weight turned round."""
+    turned = np.flip(w, tuple(range(2, w.ndim))).swapaxes(0, 1)
+    return exact_convolution(g, turned)
+
+
+def backward_of(work: Work, *learned: int) -> Work:
+    """A forward and a backward pass, to the first input and to those that learn; gives the gradient of the first."""
+
+    def both(x: Any, *rest: Any) -> Any:
+        *operands, g = rest
+        for k in learned:
+            operands[k].requires_grad = True
+            operands[k].grad = None
+        x.grad = None
+        work(x, *operands).backward(g)
+        return x.grad
+
+    return both
+
+
+def pooled(kind: str) -> Work:
+    """Windows that do not overlap."""
+    return lambda x: getattr(words(x), f"{kind}_pool2d")(x, POOLED)
+
+
+def blocks(x: Array) -> Any:
+    """(N, C, H, W) -> (N, C, H / 2, 2, W / 2, 2)."""
+    n, c, h, w = x.shape
+    return x.reshape(n, c, h // POOLED, POOLED, w // POOLED, POOLED)
+
+
+def exact_max_gradient(x: Array, g: Array) -> Any:
+    """What the largest of each block receives."""
+    is_largest = blocks(x) == blocks(x).max((3, 5), keepdims=True)
+    return (is_largest * g[:, :, :, None, :, None]).reshape(x.shape)
+
+
+def exact_mean_gradient(x: Array, g: Array) -> Any:
+    """A share for each of a block."""
+    return np.broadcast_to(g[:, :, :, None, :, None] / POOLED**2, blocks(x).shape).reshape(x.shape)
+
+
+def with_classes(bench: Bench) -> list[Any]:
+    """Logits, and a class for each row."""
+    logits = bench.normal(0, LOGITS, "float32")
+    return [logits, bench.held(bench.rng.integers(0, logits.shape[1], logits.shape[0]))]
+
+
+def cross_entropy(x: Any, y: Any) -> Any:
+    """The loss, and what the logits receive from it."""
+    x.grad = None
+    words(x).cross_entropy(x, y).backward()
+    return x.grad
+
+
+def exact_cross_entropy(x: Array, y: Array) -> Any:
+    """Softmax, less 1 at the class, over the number of rows."""
+    e = np.exp(x - x.max(1, keepdims=True))
+    return (e / e.sum(1, keepdims=True) - np.eye(x.shape[1])[y]) / len(x)
+
+
+def multiplications(weight: tuple[int, ...], passes: int) -> Callable[..., int]:
+    """Additions and multiplications, at most: windows over the edge count as others. A backward pass has two more."""
+    return lambda y, x, w, *_: passes * 2 * x[:, :1].size * w.size
+
+
+def of_dims(title: str, x: tuple[int, ...], w: tuple[int, ...]) -> list[Row]:
+    """A convolution forward, and both ways."""
+    y = (x[0], w[0], *x[2:])
+    options: dict[str, Any] = {"without": ["numpy"], "rests": True, "targets": [speed("torch", 1)]}
+    name = f"{title} of {x} with {w}"
+    return [
+        formula(name, GROUP, normal(x, w), convolve, exact_convolution, flops=multiplications(w, 1), **options),
+        formula(
+            f"{name}, forward and backward",
+            GROUP,
+            normal(x, w, y),
+            backward_of(convolve, 0),
+            exact=exact_gradient,
+            gradients=True,
+            flops=multiplications(w, 3),
+            **options,
+        ),
+    ]
+
+
+def of_pooling(kind: str, exact: Work, gradient: Work) -> list[Row]:
+    """Pooling forward, and both ways."""
+    shape = (*IMAGE[:2], IMAGE[2] // POOLED, IMAGE[3] // POOLED)
+    options: dict[str, Any] = {"without": ["numpy"], "targets": [speed("torch", 1)]}
+    return [
+        formula(f"{kind} pooling of {IMAGE} by 2", GROUP, normal(IMAGE), pooled(kind), exact, **options),
+        formula(
+            f"{kind} pooling of {IMAGE} by 2, forward and backward",
+            GROUP,
+            normal(IMAGE, shape),
+            backward_of(pooled(kind)),
+            exact=gradient,
+            gradients=True,
+            **options,
+        ),
+    ]
+
+
+ROWS = [
+    *of_dims("conv1d", LINE, LINE_WEIGHT),
+    *of_dims("conv2d", IMAGE, IMAGE_WEIGHT),
+    *of_pooling("max", lambda x: blocks(x).max((3, 5)), exact_max_gradient),
+    *of_pooling("avg", lambda x: blocks(x).mean((3, 5)), exact_mean_gradient),
+    formula(
+        f"cross-entropy of {LOGITS}, forward and backward",
+        GROUP,
+        with_classes,
+        cross_entropy,
+        exact=exact_cross_entropy,
+        gradients=True,
+        without=["numpy"],
+        targets=[speed("torch", 1)],
+    ),
+]

@@ -1,0 +1,218 @@
+"""What was measured, in a terminal: wide tables where there is room, else tables of medians that fit 80 columns.
+
+rich colours them where it is installed. Below come the picture of each curve, and the rows under the roof of the machine.
+"""
+
+import shutil
+from typing import Any
+
+from . import chart, curves, roofline
+from .report import Table, compact, ours, rate, summary, tables
+from .row import US, Result
+from .texts import duration, number
+
+WIDTH = 160  # of the output, where it is no terminal
+WIDE = 130  # columns from which on quartiles have room
+NAME = 24  # columns of a name, at least, before it gets a line of its own
+SHORT = {  # names of players where columns are few
+    f"{US}, eager": "eager",
+    f"{US}, parallel": "host",
+    f"{US}, not waited for": "issued",
+    f"{US}, one thread": "1 thread",
+    "torch.compile": "compile",
+    "torch.compile, graphs": "graphs",
+    "cupy.ElementwiseKernel": "element",
+    "cupy.fuse": "cu.fuse",
+    "ten of a tenth": "10 x 1/10",
+}
+STYLES = {"met": "green", "missed": "red"}
+
+
+def show(found: Result, has_picture: bool = True) -> None:
+    """Print everything."""
+    width = shutil.get_terminal_size((WIDTH, 24)).columns
+    console = console_of(width)
+    is_wide = width >= WIDE
+    for line in summary(found):
+        console.print(line)
+    console.print(
+        f"Columns of peers: their time over that of {US}, median of the rounds"
+        + " (quartiles)." * is_wide
+        + "." * (not is_wide)
+    )
+    made = tables(found) if is_wide else [narrow(group, width) for group in groups(found)] + curve_tables(found)
+    drawn = {title(curve): curve for curve in curves.curves_of(found) if curve.is_of_sizes}
+    for table in made:
+        console.print()
+        console.table(table)
+        for note in table.notes:
+            console.print(note)
+        if has_picture and table.title in drawn:
+            console.print()
+            console.print(picture(drawn[table.title], min(width, 100)))
+    if has_picture and (text := under_the_roof(found, min(width, 100))):
+        console.print()
+        console.print(text)
+    if "device" in found and is_wide:
+        console.print("\n" + plain(compact(found)))
+
+
+def title(curve: curves.Measured) -> str:
+    """The title of the table of a curve."""
+    from .report import TITLES
+
+    return f"{TITLES.get(curve.group, curve.group)}: {curve.title}"
+
+
+def groups(found: Result) -> list[list[Result]]:
+    """The rows that are of no curve, group by group."""
+    rows = [row for row in found["rows"] if "curve" not in row]
+    return [[row for row in rows if row["group"] == group] for group in dict.fromkeys(row["group"] for row in rows)]
+
+
+def curve_tables(found: Result) -> list[Table]:
+    """Of all curves, with short names of players."""
+    titles = {title(curve) for curve in curves.curves_of(found)}
+    made = [table for table in tables(found) if table.title in titles]
+    return [table._replace(header=[SHORT.get(name, name) for name in table.header]) for table in made]
+
+
+def narrow(rows: list[Result], width: int) -> Table:
+    """A group in few columns: medians, how far quartiles are apart, whether targets are met; below, which are not."""
+    from .report import TITLES
+
+    peers = list(dict.fromkeys(who for row in rows for who in row.get("ratios", {})))
+    has_rates, has_targets = any(rate(row, US) for row in rows), any(row.get("targets") for row in rows)
+    header = ["", US, "+-", *["rate"] * has_rates, *[SHORT.get(who, who) for who in peers], *["target"] * has_targets]
+    lines, notes = [], []
+    for row in rows:
+        name = row["name"]
+        if "times" not in row:
+            lines.append([name, *[""] * (len(header) - 1)])
+            notes.append(f"{name}: {ours(row)}")
+            continue
+        time, ratios = row["times"][US], row["ratios"]
+        cells = [duration(time["median"]), f"{(time['q3'] - time['q1']) / 2 / time['median']:.0%}"]
+        cells += [rate(row, US)] * has_rates
+        cells += [f"{number(ratios[who]['median'])}x" if who in ratios else "" for who in peers]
+        lines.append([name, *cells, *[verdict(row)] * has_targets])
+        notes += [f"{name}: {', '.join(f'{n:,} {what}' for what, n in row['counts'].items())}"] if row["counts"] else []
+        notes += [f"missed: {name}: {target['words']}" for target in row["targets"] if target["met"] is False]
+    return Table(TITLES.get(rows[0]["group"], rows[0]["group"]), header, lines, notes)
+
+
+def verdict(row: Result) -> str:
+    """Whether the targets of a row are met."""
+    judged = [target["met"] for target in row["targets"]]
+    return "missed" if False in judged else "met" if True in judged else "open" if judged else ""
+
+
+def plain(table: Table, width: int = 0) -> str:
+    """A table as text, with columns as wide as they need; where a width is given, long names get lines of their own."""
+    lines = [table.header, *table.rows]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(table.header))]
+    others = sum(widths[1:]) + 2 * len(widths[1:])
+    if width and widths[0] + others > width:
+        widths[0] = max(width - others, 2)
+    body = []
+    for line in lines:
+        name = line[0]
+        if len(name) > widths[0]:
+            body.append(name)
+            name = ""
+        cells = [name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))]
+        body.append("  ".join(cells).rstrip())
+    return "\n".join([table.title, *body])
+
+
+def picture(curve: curves.Measured, width: int) -> str:
+    """A curve in characters, and what its signs mean."""
+    drawn = curves.chart_of(curve)
+    legend = ", ".join(f"{sign} {name}" for sign, name in zip(chart.SIGNS, drawn.names(), strict=False))
+    return f"{chart.text(drawn, width)}\n{legend}"
+
+
+def under_the_roof(found: Result, width: int) -> str:
+    """The roofline in characters, and its rows as a table; empty where no row has a place in it."""
+    drawn = roofline.chart_of(found)
+    if drawn is None:
+        return ""
+    header = ["", "row", "op/byte", "GFLOP/s", "of the roof"]
+    rows = roofline.lines_of(found)
+    most = width - 38
+    rows = [[sign, name if len(name) <= most else name[: most - 3] + "...", *rest] for sign, name, *rest in rows]
+    widths = [max(len(line[k]) for line in [header, *rows]) for k in range(len(header))]
+    told = [
+        "  ".join(
+            [
+                line[0].ljust(widths[0]),
+                line[1].ljust(widths[1]),
+                *(x.rjust(w) for x, w in zip(line[2:], widths[2:], strict=True)),
+            ]
+        )
+        for line in [header, *rows]
+    ]
+    above = ["above 100%: caches hold the data"] if any(dot.share > 1 for dot in roofline.dots_of(found)) else []
+    return "\n".join([drawn.title, chart.text(drawn, width), *told, *above])
+
+
+def console_of(width: int) -> Any:
+    """What prints: with colours where rich is installed and the output is a terminal."""
+    try:
+        from rich.console import Console
+    except ImportError:
+        return Plain(width)
+    return Colored(Console(width=width, highlight=False, soft_wrap=True), width)
+
+
+class Plain:
+    """Text as it is."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+
+    def print(self, text: str = "") -> None:
+        """A text, in lines that fit."""
+        print(wrapped(text, self.width))
+
+    def table(self, table: Table) -> None:
+        """A table."""
+        print(plain(table, 0 if self.width >= WIDE else self.width))
+
+
+class Colored(Plain):
+    """The same by rich: titles bold, what is met green, what is missed red."""
+
+    def __init__(self, console: Any, width: int) -> None:
+        super().__init__(width)
+        self.console = console
+
+    def print(self, text: str = "") -> None:
+        """A text; what is missed is red."""
+        from rich.text import Text
+
+        for line in wrapped(text, self.width).split("\n"):
+            self.console.print(Text(line, "red" if line.startswith("missed:") else ""))
+
+    def table(self, table: Table) -> None:
+        """A table."""
+        from rich.text import Text
+
+        first, *rest = plain(table, 0 if self.width >= WIDE else self.width).split("\n")
+        self.console.print(Text(first, "bold"))
+        for line in rest:
+            text = Text(line)
+            text.highlight_regex(r"\b(not met: [^;]*|missed)", "red")
+            text.highlight_regex(r"(?<!not )\bmet\b(: [^;]*)?", "green")
+            self.console.print(text)
+
+
+def wrapped(text: str, width: int) -> str:
+    """Lines that are too long, broken between words; those of pictures are not."""
+    import textwrap
+
+    return "\n".join(
+        part
+        for line in text.split("\n")
+        for part in (textwrap.wrap(line, width, subsequent_indent="  ") if len(line) > width else [line])
+    )

@@ -1,0 +1,119 @@
+"""`minifuse bench`: the runner of project/benchmarks in a process of its own; mistakes are told."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from minifuse.cli import app as pages
+from minifuse.cli import bench
+from minifuse.cli.bench import Request
+from minifuse.cli.commands import app
+from project.benchmarks.__main__ import parser
+from tests.sources import ROOT
+
+
+def invoke(*words):
+    return CliRunner().invoke(app, ["bench", *words], env={"COLUMNS": "80"})
+
+
+def command(tmp_path, *words, **environment):
+    """As a person calls it, from a folder of theirs."""
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    line = [sys.executable, "-m", "minifuse", "bench", *words]
+    env = {**os.environ, "PYTHONPATH": path, "COLUMNS": "80", **environment}
+    return subprocess.run(line, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_what_is_asked_for_is_what_the_runner_gets(monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr(bench, "run", lambda request, json: asked.append(request.words(json)) or 0)
+    words = ["matmul", "a + b", "--against", "torch,jax", "--quick", "--seed", "5", "--out", "x.json", "--picture", "x.svg"]
+    assert invoke(*words).exit_code == 0
+    assert invoke("--list", "--json").exit_code == 0
+    first, second = [parser().parse_args(line) for line in asked]
+    assert first.rows == ["matmul", "a + b"]
+    assert (first.against, first.quick, first.seed, first.json, first.picture) == (
+        "torch,jax",
+        True,
+        5,
+        "x.json",
+        Path("x.svg"),
+    )
+    assert (second.list, second.json, second.rows) == (True, "-", [])
+    assert not first.keep
+    assert not second.keep, "what a user measures is no kept result"
+
+
+def test_a_run_shows_tables_that_fit_and_keeps_nothing(tmp_path):
+    before = {path: path.stat().st_mtime_ns for path in (ROOT / "project" / "benchmarks" / "results").iterdir()}
+    done = command(tmp_path, "a.sum()", "--quick", "--against", "numpy")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith("a.sum()") and line.endswith("x") for line in lines)
+    assert "says nothing about speed" in done.stdout
+    after = {path: path.stat().st_mtime_ns for path in (ROOT / "project" / "benchmarks" / "results").iterdir()}
+    assert after == before
+    assert not list(tmp_path.iterdir())
+
+
+def test_json_is_all_that_is_printed_and_threads_are_settled_before_anything_is_loaded(tmp_path):
+    """From a folder with a `project` of the user's."""
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "__init__.py").write_text("raise RuntimeError('not this one')")
+    path = os.pathsep.join(filter(None, [str(ROOT), str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    words = ["a.sum()", "--quick", "--against", "numpy", "--json"]
+    done = command(tmp_path, *words, MINIFUSE_THREADS="1", PYTHONPATH=path)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [row["name"] for row in found["rows"]] == ["a.sum()"]
+    assert found["threads"]["minifuse"] == 1
+    assert found["threads"]["blas of numpy"] in (1, "1 asked for")
+
+
+def test_results_are_written_where_the_user_says(tmp_path):
+    words = ["a.sum()", "--quick", "--against", "numpy", "--out", "out.json", "--picture", "out.svg"]
+    done = command(tmp_path, *words)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "out.json").read_text())["rows"][0]["name"] == "a.sum()"
+    assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
+    assert "no picture: none of these rows is of a curve" in done.stderr
+
+
+def test_mistakes_are_told_in_a_line(tmp_path):
+    done = command(tmp_path, "host", "--against", "tinygrad")
+    assert done.returncode == 2
+    assert done.stderr == "minifuse bench: --against tinygrad: expected some of numpy, torch, numexpr, jax, indexed, loops\n"
+    assert not done.stdout
+
+
+def test_json_and_a_file_are_one_too_many():
+    told = invoke("--json", "--out", "x.json")
+    assert told.exit_code == 2
+    assert "leave out one of the two" in told.stderr
+
+
+def test_without_its_folder_it_says_where_it_should_be(monkeypatch, tmp_path):
+    monkeypatch.setattr(pages, "PLACES", (tmp_path,))
+    told = invoke("host")
+    assert told.exit_code == 2
+    assert str(tmp_path) in told.stderr.replace("\n", "")
+
+
+def test_a_missing_peer_is_told_with_the_line_that_installs_it(tmp_path):
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "hidden" / "numexpr.py").write_text("raise ImportError('not here', name='numexpr')")
+    path = os.pathsep.join(filter(None, [str(tmp_path / "hidden"), str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    done = command(tmp_path, "a.sum()", "--quick", "--against", "numpy,numexpr", PYTHONPATH=path)
+    assert done.returncode == 0, done.stderr
+    assert 'without numexpr: numexpr cannot be imported (ImportError); pip install "minifuse[bench]"' in " ".join(
+        done.stdout.split()
+    )
+
+
+def test_a_request_without_words_asks_for_everything():
+    assert Request(()).words(json=False) == ["--no-keep", "--"]

@@ -3,6 +3,7 @@
 import argparse
 import json
 import secrets
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -49,7 +50,9 @@ def run_request(options: argparse.Namespace) -> int:
 
         return write(RESULTS)
     if options.list:
-        print("\n".join(listing()))
+        from .terminal import wrapped
+
+        print("\n".join(wrapped(line, shutil.get_terminal_size().columns) for line in listing()))
         return 0
     suite = suite_of(options.rows[0] if options.rows else "")
     if suite.is_on_gpu:

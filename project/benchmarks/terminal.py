@@ -13,7 +13,6 @@ from .texts import duration, number
 
 WIDTH = 160  # of the output, where it is no terminal
 WIDE = 130  # columns from which on quartiles have room
-NAME = 24  # columns of a name, at least, before it gets a line of its own
 SHORT = {  # names of players where columns are few
     f"{US}, eager": "eager",
     f"{US}, parallel": "host",

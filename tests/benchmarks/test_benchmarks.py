@@ -323,6 +323,7 @@ def test_mistakes_on_the_command_line_are_explained(words, message, monkeypatch,
 
 def test_the_report_needs_no_rich(quick, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "rich.console", None)
+    monkeypatch.setenv("COLUMNS", "160")
     terminal.show(quick[1])
     text = capsys.readouterr().out
     for row in quick[1]["rows"]:

@@ -97,7 +97,8 @@ def test_the_made_up_results_have_the_form_of_real_ones():
     check_gpu_fields(made_up())
 
 
-def test_the_report_tells_rates_and_ends_with_all_rows_in_one_table(capsys):
+def test_the_report_tells_rates_and_ends_with_all_rows_in_one_table(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "160")
     terminal.show(made_up())
     text = capsys.readouterr().out
     for words in ("NVIDIA H200, compute capability 9.0, 132 multiprocessors, driver for CUDA 13.0", "targets met: 1 of 1"):

@@ -45,6 +45,8 @@ X, Y, ROW = drawn(5, 7), drawn(5, 7) + 1, drawn(7)
         (lambda x, y: x + y, np.add, (X, ROW)),
         (lambda x, y: y - x, lambda x, y: y - x, (X, ROW)),
         (lambda x, y: x * y, np.multiply, (ROW, Y[:1])),
+        (lambda x, y: x * y, np.multiply, (X, Y[:1])),
+        (lambda x, y: x * y, np.multiply, (X[:, :1], Y)),
         (lambda x: x * 2.5, lambda x: x * np.float32(2.5), (X,)),
         (lambda x: x.exp(), np.exp, (X,)),
         (lambda x: x.T.contiguous(), lambda x: x.T, (X,)),

@@ -22,7 +22,7 @@ def bench(tmp_path, **modules):
 
 @pytest.mark.parametrize("of", sweeps.OPERATIONS, ids=lambda of: of.curve)
 def test_an_operation_is_right_at_its_first_size_and_at_one_of_which_a_part_is_compared(of, tmp_path, monkeypatch):
-    monkeypatch.setattr(sweeps, "COMPARED", 16)
+    monkeypatch.setattr(sweeps, "COMPARED", 20)  # every 13th of 256
     modules = {"numpy": np}
     for exponent in (8, 10):
         result = measure(sweeps.swept(of, exponent, "sweeps"), bench(tmp_path, **modules))
@@ -32,7 +32,7 @@ def test_an_operation_is_right_at_its_first_size_and_at_one_of_which_a_part_is_c
 
 
 def test_a_wrong_element_is_found_where_a_part_is_compared(tmp_path, monkeypatch):
-    monkeypatch.setattr(sweeps, "COMPARED", 16)
+    monkeypatch.setattr(sweeps, "COMPARED", 20)  # every 13th of 256
     of = sweeps.OPERATIONS[0]
 
     def last_is_wrong(a, b):

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ..dtypes import DType
 from ..kernels import Dot, Kernel, Load, ProductKernel, Shape
-from ..layout import Layout
+from ..layout import Layout, row_major
 from ..storage import Buffer, Pool, allocate, as_array, memory
 from .decomposed import Decomposed, DecomposedProduct
 from .operand import Operand, ScalarFunction, check_fits, identity_of, load, needs_an_element
@@ -79,8 +79,9 @@ class Backend:
 
     def place(self, array: npt.NDArray[Any]) -> tuple[Buffer, int, Layout]:
         """An array as memory of this backend: buffer, address of the first element, layout from there."""
-        strides = tuple(stride // array.itemsize for stride in array.strides)
-        return Buffer.around(array), array.ctypes.data, Layout(array.shape, strides, 0)
+        strides = tuple(stride // array.itemsize for stride in array.strides)  # of nothing, NumPy's may be 0 everywhere
+        layout = Layout(array.shape, strides, 0) if array.size else row_major(array.shape)
+        return Buffer.around(array), array.ctypes.data, layout
 
     def fetch(self, buffer: Buffer, address: int, dtype: DType, layout: Layout) -> npt.NDArray[Any]:
         """Elements as a NumPy array: over the same memory, or, of a device, a copy."""

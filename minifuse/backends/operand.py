@@ -40,7 +40,8 @@ class Operand(NamedTuple):
     def of(cls, array: npt.NDArray[Any]) -> "Operand":
         """The elements of a NumPy array, shared."""
         size = array.itemsize
-        layout = Layout(array.shape, tuple(stride // size for stride in array.strides), 0)
+        strides = tuple(stride // size for stride in array.strides)
+        layout = Layout(array.shape, strides, 0) if array.size else row_major(array.shape)
         low, high = layout.span()
         lowest: Any = (*[slice(None, None, -1 if stride < 0 else 1) for stride in array.strides], ...)
         flat = np.lib.stride_tricks.as_strided(array[lowest], (high - low,), (size,))

@@ -7,6 +7,7 @@ unpacks; one exact preamble is shown in the first test, and left out in the othe
 import re
 from textwrap import dedent
 
+import numpy as np
 import pytest
 
 import minifuse as mf
@@ -250,6 +251,15 @@ def test_integers_wrap_around(dtype):
     widened = body(lambda x: x & 3, x).splitlines()[-1]
     assert widened == "    out0[i0] = " + ("i32(in0[i0] & p0)" if dtype == "int32" else "in0[i0] & p0")
     assert (x + x).tolist() == [-2] * 5
+
+
+@pytest.mark.parametrize(("shape", "dim"), [((3, 0), 1), ((0, 3), 0), ((3, 0), None), ((2, 0, 3), 1)])
+def test_a_fold_of_nothing_reads_nothing(shape, dim):
+    """What is the same all along a row is computed before it; of an input without elements there is no such thing."""
+    x = mf.from_numpy(np.zeros(shape, np.float32))
+    before, _, inside = body(lambda x: (mf.exp(x) * 2).sum(dim), x).partition("for i1 in range(n1):")
+    assert "in0" not in before
+    assert "in0" in inside
 
 
 def test_the_smallest_integers_are_written_so_that_they_fit():

@@ -283,12 +283,21 @@ def test_what_is_kept_for_backward():
     assert kept(mf.sin(x + 1)) == (0, [0])  # the sum is computed again
 
 
-def test_a_softmax_keeps_its_rows_and_its_output_but_no_exponentials():
+def test_a_quotient_by_a_sum_keeps_its_rows_and_its_output_but_no_exponentials():
     x = array(3, 4)
-    y = x.softmax(1)
+    e = mf.exp(x - x.max(1, keepdim=True).detach())
+    y = e / e.sum(1, keepdim=True)
     saved = Backward([x], [y], [x]).saved
     assert {node.shape for node in saved if node is not y} == {(3, 1)}
     assert any(node is y for node in saved)
+
+
+def test_a_softmax_keeps_its_output_alone():
+    x = array(3, 4)
+    y = x.softmax(1)
+    backward = Backward([x], [y], [x])
+    assert backward.saved == [y]
+    assert backward.inputs == []
 
 
 def test_the_input_of_a_fold_that_selects_is_kept_with_its_bits():

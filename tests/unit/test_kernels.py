@@ -179,6 +179,8 @@ def test_nothing_and_one_element():
     assert not of_nothing.is_empty  # five rows, each the fold of nothing
     assert of_nothing.sizes == [5, 0]
     assert of_nothing.points == 0
+    assert of_nothing.classes == ("10", "11")  # the input moves along the row, so nobody reads it before the row begins
+    assert nest((5, 4, 0), (1, 2), row_major((5, 1, 1)).expand(5, 4, 0), row_major((5, 4, 0))).sizes == [5, 0]
 
 
 def test_there_are_three_classes_of_strides():

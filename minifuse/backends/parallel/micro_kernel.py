@@ -27,6 +27,7 @@ from .ways import DOT_COLUMNS, DOT_ROWS, ROW_STEP, ROWS, VECTORS
 
 I64, I32 = ir.IntType(64), ir.IntType(32)
 SIDE = 16  # of the largest square that is transposed in registers
+AHEAD = 16  # vectors: how far ahead a matrix is asked for that meets one vector; the processor's own asking ends with a page
 
 
 def number(n: int) -> Any:
@@ -134,9 +135,9 @@ class Vectors:
         else:
             self._call(f"masked.store.v{self.lanes}{self._short()}.p0", ir.VoidType(), x, place, ir.Constant(I32, 1), mask)
 
-    def prefetch(self, place: Any) -> None:
-        """Ask for the cache line of an element that will be written."""
-        to_write, into_all_caches, data = (ir.Constant(I32, n) for n in (1, 3, 1))
+    def prefetch(self, place: Any, is_written: bool = False) -> None:
+        """Ask for the cache line of an element that will be read, or written."""
+        to_write, into_all_caches, data = (ir.Constant(I32, n) for n in (int(is_written), 3, 1))
         self._call("prefetch.p0", ir.VoidType(), place, to_write, into_all_caches, data)
 
     def _short(self) -> str:
@@ -276,6 +277,9 @@ def multiply_dot(
 
         def add_products(k: Any, totals: list[Any], mask: Any = None) -> list[Any]:
             xs, ys = ([v.load(b.gep(line, [k]), mask) for line in lines] for lines in (row_of_x, column_of_y))
+            if most == 1 and mask is None:  # each element of y is read once, from memory
+                for line in column_of_y:
+                    v.prefetch(b.gep(line, [b.add(k, number(AHEAD * v.lanes))]))
             return v.add_products(totals, xs, ys)
 
         k, totals = v.loop(number(0), depth, number(v.lanes), [v.zeros] * (most * DOT_COLUMNS), add_products)
@@ -390,7 +394,7 @@ def prefetch(v: Vectors, out: Any, out_m: Any, rows: Any, columns: Any) -> None:
 
     def prefetch_row(i: Any) -> None:
         row = v.at(out, (i, out_m))
-        v.cover(columns, number(v.lanes), lambda j: v.prefetch(v.builder.gep(row, [j])))
+        v.cover(columns, number(v.lanes), lambda j: v.prefetch(v.builder.gep(row, [j]), is_written=True))
 
     v.cover(rows, number(1), prefetch_row)
 

@@ -15,10 +15,10 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from threading import Lock
+from threading import Lock, local
 from typing import Any, NamedTuple, TypeVar
 
 from .errors import MinifuseError
@@ -49,6 +49,8 @@ class CacheStats(NamedTuple):
     """Bytes of all files of the cache in the folder."""
     folder: Path | None
     """Where they lie; None where the platform names no folder."""
+    seconds: float
+    """Time in which this process compiled."""
 
 
 class CachedKernel(NamedTuple):
@@ -57,6 +59,18 @@ class CachedKernel(NamedTuple):
     name: str
     path: Path | None
     text: str
+
+
+class Wanted(NamedTuple):
+    """A kernel that is neither in memory nor on disk: its name, its source, and the function of both that compiles it."""
+
+    name: str
+    text: str
+    build: Callable[[str, str], bytes]
+
+
+class NotThere(Exception):  # noqa: N818  # no error: it leaves a launch that somebody only asks about
+    """A kernel would have to be compiled, while somebody asks which."""
 
 
 class KernelCache:
@@ -85,6 +99,8 @@ class KernelCache:
         self._lock = Lock()
         self._turns: dict[str, Lock] = {}  # name -> held while that kernel is looked for on disk or compiled
         self._writes = 0
+        self._seconds = 0.0
+        self._asked = _Asked()
 
     def find(self, text: str, flavour: str, build: Callable[[str, str], bytes], load: Callable[[str, bytes], T]) -> T:
         """The compiled kernel of a source.
@@ -112,6 +128,9 @@ class KernelCache:
         """
         name = "k_" + sha256(f"{flavour}\n{text}".encode()).hexdigest()[:24]
         if name not in self._kernels:
+            if self._asked.wanted is not None and _read(name) is None:
+                self._asked.wanted[name] = Wanted(name, text.replace("def kernel(", f"def {name}(", 1), build)
+                raise NotThere(name)
             with self._lock:
                 turn = self._turns.setdefault(name, Lock())
             with turn:
@@ -122,13 +141,68 @@ class KernelCache:
         value: T = self._kernels[name].value
         return value
 
+    @contextmanager
+    def asking(self) -> Iterator[dict[str, Wanted]]:
+        """In a block of code, compile nothing: `find` of what is not there raises `NotThere`, and it is noted by name."""
+        before, self._asked.wanted = self._asked.wanted, {}
+        try:
+            yield self._asked.wanted
+        finally:
+            self._asked.wanted = before
+
+    def put(self, name: str, text: str, payload: bytes) -> int:
+        """Put a compiled kernel on disk, for this and other processes.
+
+        Returns
+        -------
+        int
+            The bytes of its files.
+
+        Raises
+        ------
+        MinifuseError
+            The folder cannot be written, or the settings say that nothing is kept on disk.
+        """
+        folder, limit = cache_folder(), limit_nbytes()
+        if folder is None or not limit:
+            reason = "this platform names no folder for it" if folder is None else "MINIFUSE_CACHE_LIMIT_MB is 0"
+            raise MinifuseError(f"kernels are kept in memory only, since {reason}; set MINIFUSE_CACHE, or a limit above 0")
+        source, data = text.encode(), MAGIC + _digest(name, payload) + payload
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _replace(folder / f"{name}.py", source)
+            _replace(folder / f"{name}.bin", data)
+        except OSError as error:
+            raise MinifuseError(
+                f"no kernel can be kept in {folder}: {error.strerror or error}; make room there, or set MINIFUSE_CACHE to a "
+                "folder that can be written"
+            ) from error
+        self._writes += 1
+        if self._writes % WRITES_PER_CHECK == 1:
+            _evict(limit)
+        return len(source) + len(data)
+
+    def check(self) -> None:
+        """Raise where kernels cannot be kept on disk.
+
+        Raises
+        ------
+        MinifuseError
+            As `put` does.
+        """
+        name = f"k_{0:024x}"
+        self.put(name, "", b"")
+        folder = cache_folder()
+        for suffix in ("py", "bin"):
+            _remove(Path(str(folder), f"{name}.{suffix}"))
+
     def stats(self) -> CacheStats:
         """Count what is in memory and on disk."""
         entries, files = list(self._kernels.values()), list(_files())
         compiled = sum(entry.was_compiled for entry in entries)
         on_disk = sum(file.suffix == ".bin" for file, _ in files)
         nbytes = sum(status.st_size for _, status in files)
-        return CacheStats(len(entries), compiled, len(entries) - compiled, on_disk, nbytes, cache_folder())
+        return CacheStats(len(entries), compiled, len(entries) - compiled, on_disk, nbytes, cache_folder(), self._seconds)
 
     def clear(self) -> int:
         """Remove the kernels on disk, of other processes too; those in memory stay usable.
@@ -157,23 +231,19 @@ class KernelCache:
         if payload is not None:
             with suppress(Exception):  # whatever is wrong with it, it is made again
                 return _Entry(load(name, payload), text, was_compiled=False)
+        start = time.perf_counter()
         payload = build(name, text)
+        self._seconds += time.perf_counter() - start
         entry = _Entry(load(name, payload), text, was_compiled=True)
-        self._write(name, text, payload)
+        with suppress(MinifuseError):  # if that is possible
+            self.put(name, text, payload)
         return entry
 
-    def _write(self, name: str, text: str, payload: bytes) -> None:
-        """Put a kernel on disk, if that is possible."""
-        folder, limit = cache_folder(), limit_nbytes()
-        if folder is None or not limit:
-            return
-        with suppress(OSError):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _replace(folder / f"{name}.py", text.encode())
-            _replace(folder / f"{name}.bin", MAGIC + _digest(name, payload) + payload)
-            self._writes += 1
-            if self._writes % WRITES_PER_CHECK == 1:
-                _evict(limit)
+
+class _Asked(local):
+    """What a thread only asks for, if it does."""
+
+    wanted: dict[str, Wanted] | None = None
 
 
 class _Entry(NamedTuple):

@@ -109,7 +109,8 @@ class Changes:
     def found(self) -> tuple[list[tuple[Node, Node]], list[int]]:
         """What is stored where, and which inputs are changed."""
         stores: list[tuple[Node, Node]] = []
-        written = [k for k, x in enumerate(self.capture.inputs) if any(x is m.tensor for m in self.written)]
+        changed = {id(m.tensor) for m in self.written if m.tensor is not None}
+        written = [k for k, x in enumerate(self.capture.inputs) if id(x) in changed]
         for memory in dict.fromkeys(m.whole or m for m in self.written):
             assert memory.argument is not None
             value = memory.value

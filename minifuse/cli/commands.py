@@ -259,6 +259,27 @@ def train(
     raise typer.Exit(run(chosen, json))
 
 
+@app.command()
+def warmup(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="demo, mlp, lenet, sentences, gpt, or FILE.py:function; the first five if left out."),
+    ] = None,
+    shape: Annotated[str | None, typer.Option(help="Of a function's arguments, as minifuse explain takes it.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="Of the arguments of --shape: one, or one for each with commas.")] = None,
+    backend: Backend = None,
+    grad: Annotated[bool, typer.Option("--grad", help="Compile a function's backward pass too.")] = False,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes that compile; one for each processor if left out.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Compile what the demo, the recipes or a function of yours need, and keep it on disk: then nothing waits for it."""
+    from .warmup import Request, run
+
+    raise typer.Exit(run(Request(tuple(names or ()), shape, dtype, backend, grad, jobs), json))
+
+
 @app.command("app")
 def visualizer(
     port: Annotated[

@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Sequence
 from typing import Any, NamedTuple
 
 from .. import kernels
-from ..dag import topological
+from ..dag import Task, topological
 from ..dtypes import bool_, int64
 from ..errors import ShapeError
 from ..functions import Embed, Fold, Insert, Matmul, Output, Range, Same, View
@@ -22,8 +22,8 @@ from .steps import NOWHERE, Place
 
 IN_TEXT = {"0", "1", "2", "0.0", "1.0", "2.0"}  # literals that stay in the source; others, sizes among them, are numbers
 ONE = "a kernel holds one matrix product"
+AGAIN_AND_AGAIN = "several kernels need it, and would read more to compute it again than it has elements"
 POINTS = "an operand of a matrix product is computed point by point, and a fold is not"
-MOST_SWEEPS = 6  # walks along a row: with each, all that later ones need is computed again
 
 See = Callable[[Layout], Layout]
 
@@ -77,10 +77,13 @@ def walks(leaf: Node, see: See, order: See) -> bool:
 
 def seen_through(node: Node, layout: Layout) -> Layout:
     """The layout of views of something that lies in a layout."""
-    if not isinstance(node.function, View):
-        return layout
-    (x,) = node.inputs
-    return node.function.layout(seen_through(x, layout))
+    views = []
+    while isinstance(node.function, View):
+        views.append(node.function)
+        (node,) = node.inputs
+    for view in reversed(views):
+        layout = view.layout(layout)
+    return layout
 
 
 class Body:
@@ -103,16 +106,19 @@ class Body:
         self.whole: dict[Node, Expression] = {}  # folds and products that were met, as expressions
         self.missing: list[Node] = []  # what must lie in memory first
         self.product: Node | None = None
-        self.sweeps: dict[Node, int] = {}  # folds, each inside the next, that a node waits for
+        self.found: dict[Node, Expression] = {}  # what is computed at the points of the space itself
+        self.seen: dict[Node, None] = {}  # what is computed, as it is seen
 
-    def expression(self, root: Node, see: See, consumer: Node | None = None) -> Expression:
+    def expression(self, root: Node, see: See, consumer: Node | None = None) -> Task[Expression]:
         """A node as an expression; `see` gives a layout of the node's shape as the kernel's space sees it.
 
         The `consumer` is what is computed from it, the node itself if left out.
         """
-        schedule, found = self.schedule, dict[Node, Expression]()
-        for node in topological([root], schedule.on_the_way):
+        schedule, found = self.schedule, self.found if see is as_it_is else dict[Node, Expression]()
+        for node in topological([root], lambda x: () if x in found else schedule.on_the_way(x)):
             inputs = schedule.on_the_way(node)
+            if node in found and inputs:
+                continue
             if node.is_number:
                 found[node] = self.number(node)
             elif inputs:
@@ -121,9 +127,9 @@ class Body:
                     found[node] = self.pick(node, xs, root if consumer is None else consumer)
                 else:
                     found[node] = function(*xs) if isinstance(function, Operator) else kernels.cast(xs[0], node.dtype)
-                self.hold(node, max(self.sweeps.get(x, 0) for x in inputs))
+                self.hold(node)
             else:
-                found[node] = self.leaf(node, see, root if consumer is None else consumer)
+                found[node] = yield self.leaf(node, see, root if consumer is None else consumer)
         return found[root]
 
     def pick(self, node: Node, indices: Sequence[Expression], consumer: Node) -> Expression:
@@ -138,15 +144,15 @@ class Body:
         else:
             schedule.refuse(under, base(node), "")
             self.takes[base(node)] = None
-            raw = self.raws.setdefault(schedule.locate(x), len(self.raws))
+            raw = self.raws.setdefault(schedule.located(x), len(self.raws))
             dim, other = at.function.dim, Literal(kernels.constant(outside(x), x.dtype).text)
             last = self.number(Node(Literal(str(x.shape[dim] - 1)), (), (), int64))
             return picked(x, dim, indices, raw, last, self.number(Node(other, (), (), x.dtype)))
         return kernels.constant(0, node.dtype)
 
-    def hold(self, node: Node, sweeps: int) -> None:
+    def hold(self, node: Node) -> None:
         """Note that a node, and what it is a view of, is computed here."""
-        self.sweeps[node] = sweeps
+        self.seen[node] = None
         if self.kernel is not None and (under := base(node)) not in self.inside:
             self.schedule.note(TAKEN if under.is_pointwise else HELD, self, (under,))
         self.inside.add(node)
@@ -154,7 +160,7 @@ class Body:
             (node,) = node.inputs
             self.inside.add(node)
 
-    def leaf(self, node: Node, see: See, consumer: Node) -> Expression:
+    def leaf(self, node: Node, see: See, consumer: Node) -> Task[Expression]:
         """What a kernel does not compute point by point: its own fold, its own product, or a load."""
         under = base(node)
         if under in self.schedule.place:
@@ -165,11 +171,11 @@ class Body:
             return Position(self.inputs.setdefault(place, len(self.inputs)), node.dtype)
         if isinstance(under.function, Argument):
             return self.load(node, see)
-        reason = self.refused(node, see)
+        reason = AGAIN_AND_AGAIN if under in self.schedule.kept else self.refused(node, see)
         if not reason and under not in self.whole:
-            self.whole[under] = self.own(under)
+            self.whole[under] = yield self.own(under)
         if not reason:
-            self.hold(node, self.sweeps[under])
+            self.hold(node)
             return self.whole[under]
         self.miss(under, consumer, reason)
         return kernels.constant(0, node.dtype)
@@ -181,22 +187,17 @@ class Body:
 
     def load(self, node: Node, see: See) -> Expression:
         """The elements of something that lies in memory."""
-        slot, layout = self.schedule.locate(node)
+        slot, layout = self.schedule.located(node)
         return Load(self.inputs.setdefault((slot, see(layout)), len(self.inputs)), node.dtype)
 
-    def own(self, under: Node) -> Expression:
-        """A product, or a fold, that the kernel holds; where it would walk a row too often, what comes before is missed."""
+    def own(self, under: Node) -> Task[Expression]:
+        """A product, or a fold, that the kernel holds."""
         if isinstance(under.function, Matmul):
             self.product = under
-            self.hold(under, 0)
+            self.hold(under)
             return Dot(under.dtype)
-        x = self.expression(under.inputs[0], as_it_is, under)
-        sweeps = 1 + self.sweeps.get(under.inputs[0], 0)
-        if sweeps > MOST_SWEEPS:
-            for fold in [x for x in self.held if self.sweeps[x] == MOST_SWEEPS]:
-                self.miss(fold, under, f"a row would be walked more than {MOST_SWEEPS} times")
-            sweeps = 1
-        self.hold(under, sweeps)
+        x = yield self.expression(under.inputs[0], as_it_is, under)
+        self.hold(under)
         self.held.append(under)
         return kernels.fold(under.function.operator, x)
 
@@ -247,17 +248,17 @@ def without_ones(shape: tuple[int, ...]) -> list[int]:
     return [n for n in shape if n != 1]
 
 
-def opened(node: Node, place: Container[Node]) -> Node:
-    """A view of a value that lies nowhere, as that value of views; what has a `place` lies in memory.
+def opened(node: Node, lies: Callable[[Node], bool]) -> Node:
+    """A view of a value that does not lie in memory, as that value of views.
 
     What is picked by index is opened too: it is what lies at its indices.
     """
     views = []
     x = node
-    while isinstance(x.function, View) and x not in place:
+    while isinstance(x.function, View) and not lies(x):
         views.append(x)
         (x,) = x.inputs
-    if not x.is_pointwise or x in place:
+    if not x.is_pointwise or lies(x):
         return node
     if isinstance(x.function, Take):
         x = as_at(x)
@@ -274,10 +275,14 @@ def opened(node: Node, place: Container[Node]) -> Node:
 
 def without_marks(node: Node, place: Container[Node]) -> Node:
     """The same elements where they lie: without what tells values apart for gradients alone."""
-    if node in place or not (isinstance(node.function, View | Same) or node.function is detach):
-        return node
-    x = without_marks(node.inputs[0], place)
-    return node.function(x) if isinstance(node.function, View) else x
+    views = []
+    while node not in place and (isinstance(node.function, View | Same) or node.function is detach):
+        if isinstance(node.function, View):
+            views.append(node.function)
+        (node,) = node.inputs
+    for view in reversed(views):
+        node = view(node)
+    return node
 
 
 def points_of(node: Node) -> tuple[Node, ...]:

@@ -6,6 +6,7 @@ millisecond; it compiles only where the source of a kernel is new.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -13,21 +14,18 @@ from typing import Any, NamedTuple
 from ..array import Array
 from ..autodiff import FREED, interceptor, mode
 from ..backends.base import Backend
-from ..dag import Interned, topological
+from ..dag import Interned
 from ..dtypes import DType, bool_, weak
 from ..errors import BackendError, DTypeError, FuseError, GradientError, OverlapError, ShapeError
-from ..functions import Composite, Full, Insert
+from ..functions import Composite, Full
+from ..kernel_cache import NotThere, Wanted, cache
 from ..layout import Layout
 from ..operators import add
 from ..storage import writes
-from .definitions import with_definitions
+from .arranged import arranged
 from .differentiate import Backward
 from .host import HostProgram
-from .node import Argument, Node, Number, base, lifting, literal
-from .pieces import in_pieces
-from .schedule import Schedule
-from .steps import meet
-from .together import joined
+from .node import Argument, Node, Number, lifting, literal
 from .words import header
 
 
@@ -145,24 +143,6 @@ def backend_of(function: Any, inputs: Sequence[Any]) -> Backend:
         raise FuseError(f"{name_of(function)}: got no tensor; pass at least one, since it says which backend computes")
     found: Backend = example.spec.backend
     return found
-
-
-def parts_of(node: Node, argument: Node) -> list[tuple[Insert, Node]]:
-    """What is stored in an argument, place by place, in order: of changes of some views of it, only those."""
-    found: list[tuple[Insert, Node]] = []
-    while isinstance(node.function, Insert):
-        old, new = node.inputs
-        found.append((node.function, new))
-        node = old
-    if node is not argument:
-        found.append((Insert(()), node))
-    return found[::-1]
-
-
-def is_after(node: Node, values: set[Node], targets: set[Node]) -> bool:
-    """Whether a node is computed from what is stored in arguments, and from nothing that lay there before."""
-    found = topological([node], lambda x: () if x in values else x.inputs)
-    return base(node) not in values and not values.isdisjoint(found) and targets.isdisjoint(found)
 
 
 def fit(name: str, node: Any, target: Any) -> Node:
@@ -356,54 +336,28 @@ class Plan:
 
     def schedule(self, layouts: list[Layout | None]) -> None:
         """Find the kernels, and write the host program that runs them."""
-        saved = self.backward.saved if self.backward else []
-        stores = [(target, *part) for target, node in self.program.stores for part in parts_of(node, target)]
-        values = [node for _, node in self.program.stores]
-        nodes = in_pieces(with_definitions([*self.outputs, *saved, *[node for _, _, node in stores], *values], self.backend))
-        end = self.count + len(saved)
-        given, parts, values = nodes[:end], nodes[end : end + len(stores)], nodes[end + len(stores) :]
-        schedule = Schedule(self.arguments, layouts, self.backend, [*given, *parts], given[self.count :])
-        schedule.place |= self.program.windows
-        lie = zip(self.outputs, given, strict=False)
-        schedule.layouts = {base(y): found for x, y in lie if (found := self.program.layouts.get(base(x))) is not None}
-        targets = [schedule.place[target] for target, _ in self.program.stores]
-        old = {node for node, place in schedule.place.items() if any(meet(place, target) for target in targets)}
-        parts = [node.clone() if base(node) in old else node for node in parts]  # read before anything is stored
-        if self.backward:
-            selected = self.backward.selected
-            schedule.compute([y for x, y in zip(saved, given[self.count :], strict=True) if x in selected])
-        around = {node for node in values if isinstance(node.function, Insert)}  # which would be copied to be read
-        late = {node: None for node in given if is_after(node, around, old)}
-        schedule.compute([*[node for node in given if node not in late], *parts])  # folds that select read what is saved
-        for node in (*given, *parts):
-            if node not in late:
-                schedule.locate(node)
-        kept = {schedule.locate(node)[0] for node in given if node not in late}
-        for (target, insert, _), node in zip(stores, parts, strict=True):
-            slot, layout = schedule.place[target]
-            schedule.store(schedule.locate(node), (slot, insert.part(layout)), node, kept)
-        early = {node: schedule.locate(node) for node in given if node not in late}
-        for (target, _), value in zip(self.program.stores, values, strict=True):
-            schedule.place[value] = schedule.place[target]
-        schedule.compute(late)
-        if self.backend.has_tables:
-            schedule.steps, order = joined(schedule.steps)
-            if schedule.record:
-                schedule.record.order = order
-        places = [early[node] if node in early else schedule.locate(node) for node in given]
+        found = arranged(self, layouts)
         specs = []
-        for k, (node, (_, layout)) in enumerate(zip(given, places, strict=True)):
+        for k, (node, (_, layout)) in enumerate(zip(found.given, found.places, strict=True)):
             requires_grad = self.backward is not None and k < self.count and self.outputs[k] in self.backward.matters
             requires_grad = requires_grad and k not in self.program.cut
             specs.append(Spec(layout.from_zero(), node.dtype, self.backend, requires_grad))
-        self.specs, self.steps, self.refusals = specs, schedule.steps, list(schedule.refusals)
-        self.host = HostProgram(self, schedule, places, specs, Call, self.names)
+        self.specs, self.steps, self.refusals = specs, found.schedule.steps, list(found.schedule.refusals)
+        self.host = HostProgram(self, found.schedule, found.places, specs, Call, self.names)
         self.text = self.host.text
 
     @cached_property
     def run(self) -> Callable[..., Any]:
         """The host program."""
         return self.host.function()
+
+    def wanted(self) -> dict[str, Wanted]:
+        """The kernels that would have to be compiled, by name; of a launch that needs several, the first one."""
+        with cache.asking() as found:
+            for step in self.steps:
+                with suppress(NotThere):
+                    step.bind(self.backend)
+        return found
 
     def gradients(self, call_: Call, arrived: Sequence[Any]) -> Sequence[Any]:
         """What the inputs of one run receive."""

@@ -8,27 +8,32 @@ one kernel. Elementwise values are computed again in every kernel that needs the
 What a kernel could not hold, and why, is kept in `refusals`; all that was decided on the way, in `record`, if somebody asks.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from .. import kernels
 from ..backends.base import Backend
-from ..dag import topological
+from ..dag import Task, finished, topological
 from ..errors import ShapeError
 from ..functions import Copy, Embed, Fold, Full, Insert, Matmul, Output, View
 from ..kernels import Dot, Expression, Kernel, Load, Part, ProductKernel
 from ..layout import Layout, dense_like, row_major
 from ..take import Put, Take
-from .body import ONE, POINTS, Body, Space, as_it_is, copy_of, opened, points_of, shifted, without_unused
-from .decisions import AGAIN, IN_PLACE, JOINED, MADE, REFUSED, TAKEN, Refusal, asked
+from .body import ONE, POINTS, Body, Space, as_it_is, copy_of, shifted, without_unused
+from .common import bits, connected, in_common
+from .decisions import AGAIN, JOINED, MADE, REFUSED, TAKEN, Refusal, asked
+from .kept import kept
+from .lengths import cuts
 from .node import Node, base, inputs_of
 from .picked import NOT_IN_PRODUCT, as_fold
-from .steps import NOWHERE, Launch, Place, Product, Step, Whole, meet, moved
+from .steps import NOWHERE, Launch, Place, Product, Step, Whole
+from .ways import Ways
 
-MOST_PARTS = 1000  # functions in one kernel: beyond that, a compiler takes longer than it gains
 NOT_VIEWED = "what its epilogue reads cannot be seen in the shape of the product"
 
 Operand = tuple[Expression, Body]
+Group = tuple[Space, Node | None]  # values that may share a kernel: its space, and the product that it finishes
+APART = (Matmul, Output, Embed, Insert, Put)  # functions that are steps of their own
 
 
 class Schedule:
@@ -57,11 +62,18 @@ class Schedule:
         self.refusals: dict[Refusal, None] = {}  # in order
         self.spelt: dict[Node, Node | None] = {}  # nodes of our own making, and what they are for; None for their parts
         self.record = asked.record
-        self.roots, self.saved = set(map(base, roots)), set(map(base, saved))
+        self.roots, self.saved = dict.fromkeys(map(base, roots)), set(map(base, saved))
+        order = topological(self.roots, inputs_of)
+        self.rank: dict[Node, float] = {node: k for k, node in enumerate(order)}
         self.users: dict[Node, set[Node]] = {}
-        for node in topological(self.roots, inputs_of):
+        self.reads: dict[Node, bool] = {}  # whether a node is computed from any array
+        for node in order:
+            self.reads[node] = any(self.reads[x] for x in node.inputs) if node.inputs else node in self.place
             for x in node.inputs:
                 self.users.setdefault(x, set()).add(node)
+        self.kept = kept(order, self.roots)  # what must lie in memory before it is read
+        self.ways = Ways(self.place, self.kept)
+        self.opened, self.on_the_way, self.space = self.ways.opened, self.ways.on_the_way, self.ways.space
 
     def allocate(self, node: Node, layout: Layout) -> Place:
         """A new buffer for a node."""
@@ -120,90 +132,112 @@ class Schedule:
         return False
 
     def compute(self, nodes: Iterable[Node]) -> None:
+        """Steps for several nodes."""
+        finished(self.computing(nodes))
+
+    def computing(self, nodes: Iterable[Node]) -> Task[None]:
         """Steps for several nodes: what others need first; those over one space that read a common array share a kernel."""
-        groups: dict[tuple[Space, Node | None], list[Node]] = {}
+        groups: dict[Group, list[Node]] = {}
         for node in map(base, nodes):
-            if node in self.place or isinstance(node.function, Matmul | Output | Embed | Insert | Put):
-                self.locate(node)
+            if node in self.place:
+                continue
+            if isinstance(node.function, APART):
+                yield self.locating(node)
             else:
                 space = self.space(node)
                 groups.setdefault((space, self.product_in(node, space)), []).append(node)
         self.join_points(groups)
-        order = topological([node for members in groups.values() for node in members], inputs_of)
-        rank = {node: k for k, node in enumerate(order)}
-        for (space, product), members in sorted(groups.items(), key=lambda item: max(rank[node] for node in item[1])):
+        for (space, product), members in sorted(groups.items(), key=lambda item: max(map(self.ranked, item[1]))):
             for related in [members] if product is not None else self.related(members):
-                self.launch(space, related)
+                yield self.launching(space, related)
 
-    def join_points(self, groups: dict[tuple[Space, Node | None], list[Node]]) -> None:
+    def ranked(self, node: Node) -> float:
+        """A number that is higher than those of all that a node is computed from."""
+        for x in topological([node], lambda x: () if x in self.rank else x.inputs):
+            if x not in self.rank:  # of our own making
+                self.rank[x] = max((self.rank[i] for i in x.inputs), default=0) + 0.001
+                self.reads[x] = any(self.reads[i] for i in x.inputs)
+        return self.rank[node]
+
+    def join_points(self, groups: dict[Group, list[Node]]) -> None:
         """Let kernels that fold rows store points of the same space too; note why others stay apart."""
-        passed = list[tuple[Space, Node | None]]()
-        for key in list(groups):
-            (space, product), arrays = key, self.arrays(groups[key])
-            others = [other for other in groups if other is not key and arrays & self.arrays(groups[other])]
-            folding = [other for other in others if other[0].shape == space.shape and other[0].dims and other[1] is None]
+        keys = list(groups)
+        sharing = self.in_common(list(groups.values()))
+        for k, key in enumerate(keys):
+            space, product = key
+            near = [j for j in bits(sharing[k]) if j != k and keys[j] in groups]
+            folding = [j for j in near if keys[j][0].shape == space.shape and keys[j][0].dims and keys[j][1] is None]
             if folding and product is None and not space.dims:
+                other = groups[keys[folding[0]]]
                 if self.record:
-                    self.record.note(JOINED, -1, (groups[key][0], groups[folding[0]][0]), str(space))
-                groups[folding[0]].extend(groups.pop(key))
-            elif before := [other for other in others if any(other is x for x in passed)]:
-                reason = f"one kernel runs over {before[0][0]}, the other over {space}"
-                self.refuse(groups[before[0]][0], groups[key][0], reason)
-            passed.append(key)
+                    self.record.note(JOINED, -1, (groups[key][0], other[0]), str(space))
+                other.extend(groups.pop(key))
+                sharing = [mask | sharing[k] if j == folding[0] else mask for j, mask in enumerate(sharing)]
+            elif before := [j for j in near if j < k]:
+                reason = f"one kernel runs over {keys[before[0]][0]}, the other over {space}"
+                self.refuse(groups[keys[before[0]]][0], groups[key][0], reason)
 
-    def arrays(self, nodes: Iterable[Node]) -> set[Node]:
-        """What lies in memory of what some nodes are computed from."""
-        return {x for x in topological(nodes, lambda x: () if x in self.place else x.inputs) if x in self.place}
-
-    def related(self, nodes: Iterable[Node]) -> list[list[Node]]:
+    def related(self, nodes: Sequence[Node]) -> list[list[Node]]:
         """Nodes by what they read: a kernel for values that have no array in common would only be larger."""
-        groups: list[tuple[set[Node], list[Node]]] = []
-        for node in nodes:
-            arrays = self.arrays([node])
-            joined = [group for group in groups if group[0] & arrays]
-            groups = [group for group in groups if not group[0] & arrays]
-            members = [x for group in joined for x in group[1]]
-            groups.append((arrays.union(*[group[0] for group in joined]), [*members, node]))
-        return [members for _, members in groups]
+        return [[nodes[k] for k in members] for members in connected(self.in_common([[node] for node in nodes]))]
+
+    def in_common(self, groups: Sequence[Sequence[Node]]) -> list[int]:
+        """For each group a mask of those that read an array which it reads too."""
+        return in_common(groups, self.ranked, lambda node: node in self.place or self.reads[node], self.place)
 
     def locate(self, node: Node) -> Place:
         """The place of a node, after the steps that put it there."""
-        function = node.function
-        if node in self.place:
-            return self.place[node]
-        if isinstance(function, View):
-            slot, layout = self.locate(*node.inputs)
-            try:
-                return slot, function.layout(layout)
-            except ShapeError:
-                slot, layout = self.copied(*node.inputs)
-                return slot, function.layout(layout)
-        if isinstance(function, Matmul):
-            body = self.begin(Space(node.shape, ()), [node])
-            body.own(node)
-            self.multiply(node, body, [], {})
-        elif isinstance(function, Embed | Insert):
-            self.insert(node, function)
-        elif isinstance(function, Put):
-            self.put(node)
-        elif isinstance(function, Output):
-            self.whole(node, function)
-        else:
-            self.launch(self.space(node), [node])
-        return self.place[node]
+        return finished(self.locating(node))
 
-    def put(self, node: Node) -> None:
+    def locating(self, node: Node) -> Task[Place]:
+        """The same, as a task."""
+        under = base(node)
+        function = under.function
+        if node in self.place or under in self.place:
+            pass
+        elif isinstance(function, Matmul):
+            body = self.begin(Space(under.shape, ()), [under])
+            yield body.own(under)
+            yield self.multiplying(under, body, [], {})
+        elif isinstance(function, Embed | Insert):
+            yield self.inserting(under, function)
+        elif isinstance(function, Put):
+            yield self.putting(under)
+        elif isinstance(function, Output):
+            yield self.computing_whole(under, function)
+        else:
+            yield self.launching(self.space(under), [under])
+        return self.located(node)
+
+    def located(self, node: Node) -> Place:
+        """The place of views of what lies in memory; a copy of it where strides do not allow them."""
+        views, x = list[Node](), node
+        while x not in self.place:
+            views.append(x)
+            (x,) = x.inputs
+        slot, layout = self.place[x]
+        for view in reversed(views):
+            try:
+                layout = view.function.layout(layout)
+            except ShapeError:
+                slot, layout = self.copied(view.inputs[0], (slot, layout))
+                layout = view.function.layout(layout)
+        return slot, layout
+
+    def putting(self, node: Node) -> Task[None]:
         """What adds up by index: as a fold, in a kernel that stores it, since it is all there only at the end."""
         fold = as_fold(node)
         chosen = fold.inputs[0]
         is_here = chosen.inputs[0]
         self.spelt |= {fold: node, chosen: None, is_here: None, **{base(x): None for x in is_here.inputs if x.is_pointwise}}
-        self.launch(self.space(fold), [fold])
-        self.place[node] = self.locate(fold.reshape(node.shape))
+        yield self.launching(self.space(fold), [fold])
+        self.place[node] = self.located(fold.reshape(node.shape))
 
-    def whole(self, node: Node, function: Output) -> None:
+    def computing_whole(self, node: Node, function: Output) -> Task[None]:
         """All outputs of a function that the backend knows as a whole."""
-        defined, inputs = function.of, [self.locate(x) for x in node.inputs]
+        defined, inputs = function.of, list[Place]()
+        for x in node.inputs:
+            inputs.append((yield self.locating(x)))
         inferred = defined.infer(*node.inputs)
         outputs = [Node(Output(defined, k), node.inputs, *kind) for k, kind in enumerate(inferred)]
         for x, like in zip(outputs, defined.lie_like, strict=True):
@@ -214,10 +248,12 @@ class Schedule:
         step = Whole(defined, kernel, [self.place[x] for x in outputs], inputs)
         self.add(step, node, "which the backend computes as a whole")
 
-    def insert(self, node: Node, function: Embed | Insert) -> None:
+    def inserting(self, node: Node, function: Embed | Insert) -> Task[None]:
         """What lies around a place, zeros or what was there, then what is put in it, which is computed there."""
         *old, new = node.inputs
-        read = [self.locate(x) for x in old]
+        read = list[Place]()
+        for x in old:
+            read.append((yield self.locating(x)))
         slot, layout = self.allocate(node, self.layouts.get(node, row_major(node.shape)))
         around = Kernel((Load(0, node.dtype) if old else kernels.constant(0, node.dtype),), ())
         reason = f"{'what was there' if old else 'zeros'}, before its part is put in"
@@ -225,17 +261,17 @@ class Schedule:
         part = slot, function.part(layout)
         if new.is_number:
             new = Full(part[1].shape, node.dtype)(new.to(node.dtype))
-        is_apart = base(new) in self.roots or isinstance(new.function, View | Matmul | Output | Embed | Insert | Put)
+        is_apart = base(new) in self.roots or isinstance(new.function, (View, *APART))
         if new in self.place or is_apart:
-            self.add(Launch(copy_of(node), part[1].shape, (), [part], [self.locate(new)]), new, "put where it belongs")
+            source = yield self.locating(new)
+            self.add(Launch(copy_of(node), part[1].shape, (), [part], [source]), new, "put where it belongs")
         else:
             self.wanted[new] = part
-            self.launch(self.space(new), [new])
+            yield self.launching(self.space(new), [new])
 
-    def copied(self, node: Node) -> Place:
+    def copied(self, node: Node, source: Place) -> Place:
         """The place of a copy in row-major order."""
         if node not in self.copies:
-            source = self.locate(node)
             self.copies[node] = self.allocate(node, row_major(node.shape))
             self.place[node] = source
             self.add(
@@ -245,53 +281,36 @@ class Schedule:
             )
         return self.copies[node]
 
-    def opened(self, node: Node) -> Node:
-        """A view of a value that lies nowhere, as that value of views: views end at memory, and become strides."""
-        return opened(node, self.place)
-
-    def on_the_way(self, node: Node) -> tuple[Node, ...]:
-        """What a kernel computes on the way to a node: the inputs of an elementwise function."""
-        opened = self.opened(node)
-        return points_of(opened) if opened.is_pointwise and opened not in self.place else ()
-
-    def space(self, node: Node) -> Space:
-        """The space of the kernel that computes a node: that of a fold which it can hold, or its own shape."""
-        if isinstance(node.function, Fold):
-            return Space(node.inputs[0].shape, node.function.dims)
-        for leaf in topological([node], self.on_the_way):
-            fold = base(leaf)
-            if isinstance(fold.function, Fold) and fold not in self.place:
-                space = Space(fold.inputs[0].shape, fold.function.dims)
-                if space.has(node.shape) and space.folds(leaf, space.sees(node.shape)):
-                    return space
-        return Space(node.shape, ())
-
-    def launch(self, space: Space, nodes: Iterable[Node]) -> None:
+    def launching(self, space: Space, nodes: Iterable[Node]) -> Task[None]:
         """One kernel for those of the nodes that lie nowhere yet."""
         nodes = [node for node in dict.fromkeys(nodes) if node not in self.place]
         if not nodes:
             return
+        self.kept.difference_update(nodes)
         if space.dims and all(self.space(node) != space for node in nodes):
-            self.compute(nodes)  # the rows of the space are folded by now: what is left runs over less
+            yield self.computing(nodes)  # the rows of the space are folded by now: what is left runs over less
             return
-        self.shorten(nodes)
-        body = self.begin(space, nodes)
-        found = {node: body.expression(node, space.sees(node.shape)) for node in nodes}
+        if (yield self.shortening(space, nodes)):
+            yield self.launching(space, nodes)
+            return
+        body, found = self.begin(space, nodes), dict[Node, Expression]()
+        for node in nodes:
+            found[node] = yield body.expression(node, space.sees(node.shape))
         if body.missing:
             self.note(AGAIN, body, dict.fromkeys(body.missing))
-            self.compute(body.missing)
-            self.launch(space, nodes)  # more lies in memory now: look again
+            yield self.computing(body.missing)
+            yield self.launching(space, nodes)  # more lies in memory now: look again
         elif body.product is not None and body.takes:
             for node in body.takes:
                 self.refuse(node, nodes[0], NOT_IN_PRODUCT)
             self.note(AGAIN, body, body.takes)
-            self.compute(body.takes)
-            self.launch(space, nodes)
+            yield self.computing(body.takes)
+            yield self.launching(space, nodes)
         elif body.product is not None:
-            self.multiply(body.product, body, nodes, found)
+            yield self.multiplying(body.product, body, nodes, found)
         elif needed := [x for x in body.held if self.is_needed_again(x, body, nodes)]:
             self.note(AGAIN, body, needed, "another kernel needs it as well")
-            self.launch(space, [*nodes, *needed])
+            yield self.launching(space, [*nodes, *needed])
         else:
             elements = [node for node in nodes if node.shape == space.shape]
             rows = [node for node in nodes if node.shape != space.shape]
@@ -319,37 +338,40 @@ class Schedule:
         slot, layout = self.place[node]
         return slot, body.space.sees(node.shape)(layout)
 
-    def shorten(self, nodes: Sequence[Node]) -> None:
-        """Let another kernel compute a part of what would be a very long one."""
-        parts, asked = dict[Node, int](), set(nodes)
-        for node in topological(nodes, self.on_the_way):
-            parts[node] = (not node.is_number) + sum(parts[x] for x in self.on_the_way(node))
-            if parts[node] > MOST_PARTS and node not in asked:
-                self.refuse(base(node), nodes[0], f"a kernel holds at most {MOST_PARTS} functions")
-                self.locate(base(node))
-                parts[node] = 1
+    def shortening(self, space: Space, nodes: Sequence[Node]) -> Task[bool]:
+        """Let other kernels compute parts of what would be a very long one; whether there was any."""
+        inside, asked = self.ways.inside(space), set(nodes)
+        found = cuts([x for x in topological(nodes, inside) if not x.is_number], inside, nodes)
+        for stored, reason in found:
+            for node in stored:
+                if node not in asked:
+                    self.refuse(base(node), nodes[0], reason)
+            yield self.computing(stored)
+        return bool(found)
 
     # Matrix products.
 
     def product_in(self, node: Node, space: Space) -> Node | None:
         """The matrix product whose sums the kernel of a node would finish."""
         body = Body(self, space)
-        for leaf in topological([node], self.on_the_way):
+        for leaf in [] if self.ways.is_pointwise(node) else topological([node], self.on_the_way):
             under = base(leaf)
             if isinstance(under.function, Matmul) and under not in self.place and not body.refused(leaf, as_it_is):
                 return under
         return None
 
-    def multiply(self, product: Node, body: Body, nodes: list[Node], found: dict[Node, Expression]) -> None:
+    def multiplying(self, product: Node, body: Body, nodes: list[Node], found: dict[Node, Expression]) -> Task[None]:
         """One matrix product, and what is done to its operands and its sums; less of that where the backend refuses."""
         if not nodes or self.is_used_outside(product, body.inside, nodes):
             nodes, found = [*nodes, product], {**found, product: Dot(product.dtype)}
         is_alone, before = len(nodes) == 1 and nodes[0] is product, len(self.place)
         for is_merged in (True, False):
-            operands = [self.operand(x, product, body, is_merged) for x in product.inputs]
+            operands = list[Operand]()
+            for x in product.inputs:
+                operands.append((yield self.operand(x, product, body, is_merged)))
             if len(self.place) > before and not is_alone:
                 self.note(AGAIN, body, islice(self.place, before, None))
-                self.launch(body.space, nodes)
+                yield self.launching(body.space, nodes)
                 return
             kernel, inputs, reason = self.joined(product, body, [found[node] for node in nodes], operands)
             reason = reason or self.backend.refused_product(
@@ -363,26 +385,27 @@ class Schedule:
             if not merged and not is_alone:
                 self.apart[product] = reason
                 self.note(AGAIN, body, [product], reason)
-                self.launch(body.space, nodes)
+                yield self.launching(body.space, nodes)
                 return
         outputs = [self.allocate(product, row_major(product.shape)) if x is product else self.stored(x, body) for x in nodes]
         outputs = [(slot, layout.reshape(*product.shape)) for slot, layout in outputs]
         numbers = [source for source, _ in body.numbers]
         self.steps.append(Product(*without_unused(kernel, outputs, inputs, numbers)))
         if merged:
-            prologue = dict.fromkeys(base(x) for _, inner in operands for x in inner.sweeps)
+            prologue = dict.fromkeys(base(x) for _, inner in operands for x in inner.seen)
             self.note(TAKEN, body, prologue, "in its prologue")
         self.note(MADE, body, nodes)
 
-    def operand(self, x: Node, product: Node, body: Body, is_merged: bool) -> Operand:
+    def operand(self, x: Node, product: Node, body: Body, is_merged: bool) -> Task[Operand]:
         """An operand of a product: computed on its way in, where nobody else needs it, or loaded."""
         is_new = base(x) not in self.place and bool(self.on_the_way(x))
         if is_merged and is_new and not self.is_used_outside(base(x), {product}, [product]):
             inner = Body(self, Space(x.shape, ()), body.numbers, holds=False)
-            e = inner.expression(x, as_it_is, product)
+            e = yield inner.expression(x, as_it_is, product)
             if inner.missing:
-                self.compute(inner.missing)
-                return self.operand(x, product, body, is_merged)
+                yield self.computing(inner.missing)
+                found: Operand = yield self.operand(x, product, body, is_merged)
+                return found
             if inner.inputs:
                 return e, inner
         elif is_new and is_merged:
@@ -390,6 +413,7 @@ class Schedule:
         elif is_merged and isinstance(base(x).function, Matmul | Fold):
             self.refuse(base(x), product, ONE if isinstance(base(x).function, Matmul) else POINTS)
         inner = Body(self, Space(x.shape, ()))
+        yield self.locating(x)
         return inner.load(x, as_it_is), inner
 
     def joined(
@@ -407,43 +431,3 @@ class Schedule:
             return kernel, inputs + [(slot, layout.reshape(*product.shape)) for slot, layout in body.inputs], ""
         except ShapeError:
             return kernel, inputs, NOT_VIEWED
-
-    # Changes in place.
-
-    def store(self, source: Place, target: Place, node: Node, kept: Collection[int]) -> None:
-        """Put a node where an argument lies: by the step that computes it, unless what lay there is read after it.
-
-        Buffers that are `kept` are needed for themselves.
-        """
-        for k in reversed(range(len(self.steps) if source[0] not in kept else 0)):
-            step = self.steps[k]
-            seen, wanted = step.sees(source), step.sees(target)
-            if seen in step.outputs and wanted[1].shape == step.shape:
-                reads = [n for n, place in enumerate(step.inputs) if meet(place, target)]
-                is_own = all(step.inputs[n] == wanted and step.may_replace(n) for n in reads)
-                is_own = is_own and not any(meet(place, target) for place in step.raws)  # read at any time
-                if is_own and self.rename(source, target, k):
-                    if self.record:
-                        argument = next(x for x, place in self.place.items() if place[0] == target[0])
-                        self.record.note(IN_PLACE, self.record.made[k], (node, argument))
-                    self.steps[k] = step.in_place(step.outputs.index(seen), wanted)
-                    return
-                break
-            if any(meet(place, target) for place in step.places()):
-                break
-        self.add(Launch(copy_of(node), node.shape, (), [target], [source]), node, "a copy to where an argument lies")
-
-    def rename(self, source: Place, target: Place, first: int) -> bool:
-        """Let what was to lie in a buffer lie in a target, from step `first` on, which makes it; False if it cannot."""
-        if source[0] < self.first:  # it is what another argument becomes
-            return False
-        later = [place for step in self.steps[first + 1 :] for place in step.places()]
-        known = {place: moved(place, source, target) for place in [*later, *self.place.values()]}
-        if None in known.values():
-            return False
-        self.place = {node: known[place] or place for node, place in self.place.items()}
-        for step in self.steps[first + 1 :]:
-            step.outputs = [known[place] or place for place in step.outputs]
-            step.inputs = [known[place] or place for place in step.inputs]
-            step.raws = [known[place] or place for place in step.raws]
-        return True

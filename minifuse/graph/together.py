@@ -70,16 +70,23 @@ def joined(steps: Sequence[Step]) -> tuple[list[Step], list[int]]:
     """Steps with those that can be one joined, and where each of them has come to be."""
     found: list[list[Step]] = []
     latest: dict[Any, int] = {}  # by kind
+    writers, readers = dict[int, list[tuple[int, Step]]](), dict[int, list[tuple[int, Step]]]()  # by slot
     order = []
     for step in steps:
         kind = kind_of(step)
         place = latest.get(kind, -1)
-        if kind is None or place < 0 or any(are_linked(step, x) for group in found[place:] for x in group):
+        near = [x for slot, _ in step.places() for x in writers.get(slot, ())]
+        near += [x for slot, _ in step.outputs for x in readers.get(slot, ())]
+        if kind is None or place < 0 or any(are_linked(step, x) for where, x in near if where >= place):
             place = len(found)
             found.append([])
             latest[kind] = place
         found[place].append(step)
         order.append(place)
+        for slot in {slot for slot, _ in step.outputs}:
+            writers.setdefault(slot, []).append((place, step))
+        for slot in {slot for slot, _ in step.places()}:
+            readers.setdefault(slot, []).append((place, step))
     return [group[0] if len(group) == 1 else together(group) for group in found], order  # type: ignore[arg-type]
 
 

@@ -1,0 +1,82 @@
+"""What a kernel computes on the way to a value: how far back it may go before it must load.
+
+It is asked again and again while a schedule is made, and stays the same until something else lies in memory.
+"""
+
+from collections.abc import Callable, Mapping
+
+from ..dag import topological
+from ..functions import Fold, Matmul
+from .body import Space, opened, points_of
+from .node import Node, base
+from .steps import Place
+
+
+class Ways:
+    """Answers for a schedule with these places; what is `kept` has none yet, and will have one before it is read."""
+
+    def __init__(self, place: Mapping[Node, Place], kept: set[Node]) -> None:
+        self.place, self.kept = place, kept
+        self.ways: dict[Node, tuple[Node, tuple[Node, ...]]] = {}  # what is opened, and what is on the way
+        self.whole: dict[Node, bool] = {}  # whether there is a fold or a product on the way
+        self.state = 0, 0  # how many lay in memory, and were kept, when that was asked
+
+    def opened(self, node: Node) -> Node:
+        """A view of a value that lies nowhere, as that value of views: views end at memory, and become strides."""
+        return self.way(node)[0]
+
+    def on_the_way(self, node: Node) -> tuple[Node, ...]:
+        """What a kernel computes on the way to a node: the inputs of an elementwise function."""
+        return self.way(node)[1]
+
+    def way(self, node: Node) -> tuple[Node, tuple[Node, ...]]:
+        """Both, which are asked for again and again, and stay the same until something else lies in memory."""
+        if (state := (len(self.place), len(self.kept))) != self.state:
+            self.ways, self.whole, self.state = {}, {}, state
+        found = self.ways.get(node)
+        if found is None:
+            x = opened(node, self.lies)
+            found = self.ways[node] = x, points_of(x) if x.is_pointwise and not self.lies(x) else ()
+        return found
+
+    def lies(self, node: Node) -> bool:
+        """Whether a node lies in memory, or will before anybody reads it."""
+        return node in self.place or node in self.kept
+
+    def is_pointwise(self, node: Node) -> bool:
+        """Whether there is neither a fold nor a product on the way to a node."""
+        self.way(node)
+        for x in topological([node], lambda x: () if x in self.whole else self.on_the_way(x)):
+            if x not in self.whole:
+                inputs = self.on_the_way(x)
+                is_whole = not inputs and isinstance(base(x).function, Fold | Matmul)
+                self.whole[x] = is_whole or any(self.whole[i] for i in inputs)
+        return not self.whole[node]
+
+    def space(self, node: Node) -> Space:
+        """The space of the kernel that computes a node: that of a fold which it can hold, or its own shape."""
+        if isinstance(node.function, Fold):
+            return folded(node)
+        for leaf in [] if self.is_pointwise(node) else topological([node], self.on_the_way):
+            fold = base(leaf)
+            if isinstance(fold.function, Fold) and fold not in self.place:
+                space = folded(fold)
+                if space.has(node.shape) and space.folds(leaf, space.sees(node.shape)):
+                    return space
+        return Space(node.shape, ())
+
+    def inside(self, space: Space) -> Callable[[Node], tuple[Node, ...]]:
+        """What a kernel over a space computes on the way to a node: through its own folds, too."""
+
+        def inputs(node: Node) -> tuple[Node, ...]:
+            under = base(node)
+            if isinstance(under.function, Fold) and under not in self.place and space == folded(under):
+                return under.inputs if under is node else (under,)
+            return self.on_the_way(node)
+
+        return inputs
+
+
+def folded(fold: Node) -> Space:
+    """The space of a kernel that computes a fold."""
+    return Space(fold.inputs[0].shape, fold.function.dims)

@@ -1,0 +1,49 @@
+"""What reads arrays in common, and how far back one must look to know it."""
+
+from minifuse.dag import topological
+from minifuse.dtypes import float32
+from minifuse.graph.common import bits, connected, in_common
+from minifuse.graph.node import Argument, Node, inputs_of
+
+A, B, C = (Node(Argument(k), (), (8,), float32) for k in range(3))
+
+
+def masks(*groups):
+    """The masks, and how many nodes were looked at."""
+    order = topological([x for group in groups for x in group], inputs_of)
+    rank = {node: k for k, node in enumerate(order)}
+    asked = []
+
+    def ranked(node):
+        asked.append(node)
+        return rank[node]
+
+    arrays = {A, B, C}
+    return in_common(groups, ranked, lambda x: bool(arrays & set(topological([x], inputs_of))), arrays), len(asked)
+
+
+def test_groups_share_what_they_read():
+    found, _ = masks([A + 1], [A * B], [B * 2], [C + 1])
+    assert list(map(bits, found)) == [[0, 1], [0, 1, 2], [1, 2], [3]]
+
+
+def test_a_number_is_nothing_in_common():
+    assert masks([A + 1], [B + 1])[0] == [1, 2]
+
+
+def test_one_group_is_alone():
+    assert masks([A + B])[0] == [1]
+
+
+def test_it_looks_no_further_back_than_to_what_all_share():
+    y = A
+    for _ in range(500):
+        y = y + 1
+    found, count = masks([y * 2], [y * 3])
+    assert found == [3, 3]
+    assert count < 10
+
+
+def test_links_reach_from_group_to_group():
+    assert connected([0b011, 0b111, 0b110, 0b1000]) == [[0, 1, 2], [3]]
+    assert connected([0b101, 0b010, 0b101]) == [[1], [0, 2]]  # in the order of the last of each

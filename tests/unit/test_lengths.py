@@ -1,0 +1,69 @@
+"""Where a long kernel is cut: pieces are short enough, and store as little as can be."""
+
+from itertools import pairwise
+
+import pytest
+
+import minifuse as mf
+from minifuse.dag import topological
+from minifuse.dtypes import float32
+from minifuse.functions import Fold
+from minifuse.graph.lengths import MOST_PARTS, MOST_SWEEPS, TOO_LONG, TOO_OFTEN, cuts
+from minifuse.graph.node import Argument, Node, inputs_of
+from minifuse.operators import add
+
+
+def order_of(*outputs):
+    return [x for x in topological(outputs, inputs_of) if not x.is_number]
+
+
+X = Node(Argument(0), (), (4, 4), float32)
+
+
+@pytest.mark.parametrize("count", [1, MOST_PARTS - 1])
+def test_what_fits_is_not_cut(count):
+    y = X
+    for _ in range(count):
+        y = y + 1
+    assert cuts(order_of(y), inputs_of, [y]) == []
+
+
+def test_each_piece_is_short_and_stores_one_value_of_a_chain():
+    y = X
+    for _ in range(3 * MOST_PARTS):
+        y = y + 1
+    order = order_of(y)
+    found = cuts(order, inputs_of, [y])
+    index = {node: k for k, node in enumerate(order)}
+    places = [0, *[index[node] + 1 for cut in found for node in cut.stored], len(order)]
+    assert all(len(cut.stored) == 1 for cut in found)
+    assert {cut.reason for cut in found} == {TOO_LONG}
+    assert all(0 < b - a <= MOST_PARTS for a, b in pairwise(places))
+
+
+def test_the_cut_is_where_the_least_lives():
+    y = X
+    for _ in range(MOST_PARTS):  # two values live on inside of each round, one between two
+        y = mf.maximum(y + 1, y * 2) - 3
+    found = cuts(order_of(y), inputs_of, [y])
+    assert found
+    assert all(len(cut.stored) == 1 for cut in found)
+
+
+def test_what_is_asked_for_is_stored_by_the_piece_that_computes_it():
+    y, asked = X, []
+    for _ in range(2 * MOST_PARTS):
+        y = y + 1
+        asked.append(y)
+    stored = [id(node) for cut in cuts(order_of(y), inputs_of, asked) for node in cut.stored]
+    assert len(stored) >= MOST_PARTS
+    assert set(stored) < set(map(id, asked))
+
+
+def test_rows_are_walked_a_few_times():
+    y = X
+    for _ in range(2 * MOST_SWEEPS + 1):
+        y = y - Fold(add, (1,))(y).expand(4, 4)
+    found = cuts(order_of(y), inputs_of, [y])
+    assert len(found) >= 2
+    assert {cut.reason for cut in found} == {TOO_OFTEN}

@@ -18,7 +18,7 @@ from . import words
 from .hooks import PLAIN, Hooks, leave
 from .launch import LaunchPlan
 from .shapes import ITEMSIZE, SMALL, GpuKernel, Shape
-from .tiles import commit, copy_async, outer_products, places, store_tile, wait, zeros
+from .tiles import commit, copy_async, mixed, outer_products, places, store_tile, wait, zeros
 from .words import cuda, device, f32, i32, load4, store4, u32
 
 TILE = 32  # shared_tiles: a block is TILE x TILE threads
@@ -199,14 +199,23 @@ def vector_loads(out, a, b, M, N, K):
                         out[i * N + j + e] = totals[m, n + e]
 
 
-def tile_copier(X, BK, pitch, threads, along, guarded, element):
+def lanes_along_k(shape, along):
+    """How many neighbours along k a warp copies, where each is a copy of its own: a whole line of 128 bytes if BK allows."""
+    BK = shape.tile[2]
+    return 32 if along == "k" and BK % 32 == 0 else 16 if along == "k" else 0
+
+
+def tile_copier(X, BK, pitch, threads, along, TK, guarded, element):
     """Start the copy of one tile: shared[k * pitch + x] <- source[x * sx + k * sk].
 
     along "x4": rows contiguous along x and 16-byte aligned, four elements a copy. "k": contiguous along k, one element a
-    copy, turned over on the way; half a warp takes 16 k of one row. "x": one element a copy, any strides.
+    copy, turned over on the way; TK lanes take as many k of one row. "x": one element a copy, any strides.
+
+    Of 32 k that a warp turns over, rows k, k + 8, ... begin in the same bank. So each eight k have an order of their own
+    within groups of four x: `outer_products` knows it, and no two of the 32 elements meet in a bank.
     """
-    width = 4 if along == "x4" else 1
-    TK = 16 if along == "k" else max(1, threads // (X // width))
+    width, is_mixed = 4 if along == "x4" else 1, TK == 32
+    TK = TK or max(1, threads // (X // width))
     TX = threads // TK
     copy = copy_async(width, element)
 
@@ -215,19 +224,23 @@ def tile_copier(X, BK, pitch, threads, along, guarded, element):
         return (t // TK * width, t % TK) if along == "k" else (t % TX * width, t // TX)
 
     @device
-    def start(shared, s, source, g, sx, sk, x, k, rest_x, rest_k, whole):
+    def spot(x, k):
+        return k * pitch + (x ^ mixed(k) if is_mixed else x)
+
+    @device
+    def start(shared, s, source, g, sx, sk, x, k, rest_x, rest_k, whole, is_there):
         for i in range(X // (TX * width)):
             for j in range(BK // TK):
-                valid = (whole or k + j * TK < rest_k) and (not guarded or x + i * TX * width < rest_x)
+                valid = is_there and (whole or k + j * TK < rest_k) and (not guarded or x + i * TX * width < rest_x)
                 copy(shared, s + i * TX * width + j * TK * pitch, source, g + i * TX * width * sx + j * TK * sk, valid)
 
-    return place, start
+    return place, spot, start
 
 
-def tile_changer(X, BK, pitch, threads, along, guarded, change):
+def tile_changer(X, BK, pitch, threads, along, TK, guarded, change):
     """Change the elements of a tile that this thread has copied, once they are there. What is not inside stays zero."""
     width = 4 if along == "x4" else 1
-    TK = 16 if along == "k" else max(1, threads // (X // width))
+    TK = TK or max(1, threads // (X // width))
     TX = threads // TK
 
     @device
@@ -285,14 +298,15 @@ def make(
     size_a, size_b = BK * pitch_a, BK * pitch_b
     start_b, total = stages * size_a, stages * (size_a + size_b)
     static = total if total * itemsize <= SHARED_LIMIT else 0
-    place_a, copy_a = tile_copier(BM, BK, pitch_a, threads, a_along, guarded, element)
-    place_b, copy_b = tile_copier(BN, BK, pitch_b, threads, b_along, guarded, element)
-    change_a = tile_changer(BM, BK, pitch_a, threads, a_along, guarded, hooks.change_a)
-    change_b = tile_changer(BN, BK, pitch_b, threads, b_along, guarded, hooks.change_b)
+    KA, KB = lanes_along_k(shape, a_along), lanes_along_k(shape, b_along)
+    place_a, spot_a, copy_a = tile_copier(BM, BK, pitch_a, threads, a_along, KA, guarded, element)
+    place_b, spot_b, copy_b = tile_copier(BN, BK, pitch_b, threads, b_along, KB, guarded, element)
+    change_a = tile_changer(BM, BK, pitch_a, threads, a_along, KA, guarded, hooks.change_a)
+    change_b = tile_changer(BN, BK, pitch_b, threads, b_along, KB, guarded, hooks.change_b)
     finish, finish_four, stored = hooks.finish, hooks.finish_four, hooks.stored or element
     rows, columns, kind = places(WM // LM, LM), places(WN // LN, LN), getattr(words, element)
     zero, wait_tile, ahead = zeros(len(rows), len(columns), element), wait(stages - 2), stages - 1
-    multiply = outer_products(rows, columns, BK, pitch_a, pitch_b, element)
+    multiply = outer_products(rows, columns, BK, pitch_a, pitch_b, element, (KA == 32, KB == 32))
     store = store_tile(rows, columns, guarded, element, stored)
 
     def matmul(
@@ -313,18 +327,18 @@ def make(
             col0 = min(col0, N - BN)
         xa, ka = place_a(t)  # what this thread copies: where it lies in a tile, in shared memory (sa), in memory (ga)
         xb, kb = place_b(t)
-        sa = ka * pitch_a + xa
-        sb = start_b + kb * pitch_b + xb
+        sa = spot_a(xa, ka)
+        sb = start_b + spot_b(xb, kb)
         ga = i * a_inner + o * a_outer + (row0 + xa) * a_row + (k0 + ka) * a_col
         gb = i * b_inner + o * b_outer + (col0 + xb) * b_col + (k0 + kb) * b_row
-        steps = (K + BK - 1) // BK
+        steps = i32((K + BK - 1) // BK)
         rest = K - (steps - 1) * BK
         at = o, i, extra
         here, inside = k0, rest  # of the tile that is multiplied next: where it begins along K, how far it reaches
         for s in range(ahead):
             if s < steps:
-                copy_a(S, sa + s * size_a, a, ga, a_row, a_col, xa, ka, M - row0, rest, False)
-                copy_b(S, sb + s * size_b, b, gb, b_col, b_row, xb, kb, N - col0, rest, False)
+                copy_a(S, sa + s * size_a, a, ga, a_row, a_col, xa, ka, M - row0, rest, False, True)
+                copy_b(S, sb + s * size_b, b, gb, b_col, b_row, xb, kb, N - col0, rest, False, True)
                 ga += rest * a_col
                 gb += rest * b_row
                 rest = BK
@@ -335,20 +349,20 @@ def make(
         acc = zero()
         read = i32(0)  # which of the stages is multiplied, and which is overwritten
         write = i32(ahead)
-        for step in range(ahead, steps + ahead):
+        for step in range(i32(ahead), i32(steps + ahead)):
             wait_tile()
             change_a(S, sa + read * size_a, xa, ka, M - row0, inside, row0, here, at)
             change_b(S, sb + read * size_b, xb, kb, N - col0, inside, col0, here, at)
             cuda.syncthreads()
-            if step < steps:
-                copy_a(S, sa + write * size_a, a, ga, a_row, a_col, xa, ka, M - row0, BK, True)
-                copy_b(S, sb + write * size_b, b, gb, b_col, b_row, xb, kb, N - col0, BK, True)
-                ga += BK * a_col
-                gb += BK * b_row
+            is_there = step < steps  # past the last tile, zeros are written that nobody reads: no branch parts the loop
+            copy_a(S, sa + write * size_a, a, ga, a_row, a_col, xa, ka, M - row0, BK, True, is_there)
+            copy_b(S, sb + write * size_b, b, gb, b_col, b_row, xb, kb, N - col0, BK, True, is_there)
+            ga += BK * a_col
+            gb += BK * b_row
             commit()
             acc = multiply(acc, S, m + read * size_a, S, start_b + n + read * size_b)
+            write = read
             read = i32(read + 1 if read + 1 < stages else 0)
-            write = i32(write + 1 if write + 1 < stages else 0)
             here += inside
             inside = BK
         top, left = cuda.blockIdx.y * BM, cuda.blockIdx.x * BN  # what lies before was stored by the blocks before

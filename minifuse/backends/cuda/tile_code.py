@@ -12,6 +12,7 @@ from numba import types
 from numba.cuda.extending import intrinsic
 
 from .compiler import target
+from .tiles import mixed
 from .words import alignment, first_element
 
 I8, I32, I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
@@ -139,21 +140,29 @@ def zeros(count: int, name: str) -> Any:
     return make
 
 
-def outer_products(rows: Sequence[int], columns: Sequence[int], steps: int, pitch_a: int, pitch_b: int, name: str) -> Any:
+def outer_products(
+    rows: Sequence[int],
+    columns: Sequence[int],
+    steps: int,
+    pitch_a: int,
+    pitch_b: int,
+    name: str,
+    are_mixed: tuple[bool, bool],
+) -> Any:
     """acc[i, j] += the sum over k of A[k, i] * B[k, j]: loads of four elements, and one fma a product.
 
     The walk turns round at the end of each row (i, j), so that every fma shares one operand with the one before and reads
     it from the operand cache, not from a register bank.
     """
-    element, across = ELEMENTS[name], len(columns)
+    element, across, (is_a_mixed, is_b_mixed) = ELEMENTS[name], len(columns), are_mixed
     walk = [(i, j if i % 2 == 0 else across - 1 - j) for i in range(len(rows)) for j in range(across)]
 
-    def load(builder: Any, base: Any, places: Iterator[int]) -> Iterator[Any]:
+    def load(builder: Any, base: Any, places: Iterator[int], order: int) -> Iterator[Any]:
         for place in places:
             at = vector_at(builder, builder.gep(base, [ir.Constant(I32, place)]), element)
             vector = builder.load(at, align=alignment(element.nbytes))
             for lane in range(4):
-                value = builder.extract_element(vector, ir.Constant(I32, lane))
+                value = builder.extract_element(vector, ir.Constant(I32, lane ^ order))
                 yield builder.zext(value, element.sum) if element.is_bool else value
 
     @intrinsic
@@ -163,8 +172,9 @@ def outer_products(rows: Sequence[int], columns: Sequence[int], steps: int, pitc
             tile_a = address(context, builder, a, *values[1:3])
             tile_b = address(context, builder, b, *values[3:5])
             for k in range(steps):
-                x = list(load(builder, tile_a, (k * pitch_a + row for row in rows[::4])))
-                y = list(load(builder, tile_b, (k * pitch_b + column for column in columns[::4])))
+                order_a, order_b = mixed(k) * is_a_mixed, mixed(k) * is_b_mixed
+                x = list(load(builder, tile_a, (k * pitch_a + row for row in rows[::4]), order_a))
+                y = list(load(builder, tile_b, (k * pitch_b + column for column in columns[::4]), order_b))
                 for r, c in walk:
                     sums[r * across + c] = element.add_product(builder, sums[r * across + c], x[r], y[c])
             return context.make_tuple(builder, signature.return_type, sums)

@@ -12,7 +12,7 @@ from minifuse.backends.cuda import product as planning
 from minifuse.backends.cuda.matmul_any import TALL
 from minifuse.backends.cuda.matmul_thin import dots_of, most_rows, rows_of
 from minifuse.backends.cuda.product import OUT, WORKSPACE, Place, ProductPlan, pieces, plain, plan_product
-from minifuse.backends.cuda.shapes import BY_ITEMSIZE, LARGE, MIDDLE, NARROW, SLIM, SMALL, WIDE
+from minifuse.backends.cuda.shapes import BY_ITEMSIZE, LARGE, MIDDLE, NARROW, SLIM, SMALL, TENSOR, WIDE
 from minifuse.backends.cuda.ways import (
     MOST_BLOCKS,
     Axis,
@@ -204,18 +204,18 @@ def test_other_element_types(dtype, left, right, monkeypatch):
     check(out, a, b, plan)
 
 
+THIN = [
+    ("matmul_rows", 32, "plain"),
+    ("matmul_rows", 8, "plain"),
+    ("matmul_rows", 32, "sliced"),
+    ("matmul_dots", 1, "turned"),
+]
+FEW_ROWS = [(*kernel, sizes) for kernel in THIN for sizes in ((1, 5, 3), (1, 36, 1100), (3, 132, 132), (7, 6, 150))]
+FEW_ROWS += [("matmul_dots", 8, "turned", sizes) for sizes in ((1, 5, 3), (1, 36, 1100), (1, 6, 2150))]
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(
-    ("kernel", "shared", "right"),
-    [
-        ("matmul_rows", 32, "plain"),
-        ("matmul_rows", 8, "plain"),
-        ("matmul_rows", 32, "sliced"),
-        ("matmul_dots", 1, "turned"),
-        ("matmul_dots", 8, "turned"),
-    ],
-)
-@pytest.mark.parametrize("sizes", [(1, 5, 3), (1, 36, 1100), (3, 132, 132), (7, 6, 150)], ids=str)
+@pytest.mark.parametrize(("kernel", "shared", "right", "sizes"), FEW_ROWS, ids=str)
 def test_few_rows(dtype, kernel, shared, right, sizes, monkeypatch):
     """Of a kernel for one row and of that for some: `shared` is how many lanes lie along rows, or share out k."""
     most = 1 if sizes[0] == 1 else most_rows(dtype)
@@ -227,6 +227,27 @@ def test_few_rows(dtype, kernel, shared, right, sizes, monkeypatch):
     traces(plan, out, a, b)
     check(out, a, b, plan)
     assert plan.launches[0].kernel.constants[1] is (right != "sliced" and K % 4 == N % 4 == 0)
+
+
+FLOAT64 = [("plain", "plain", 20), ("turned", "turned", 20), ("plain", "unaligned", 18), ("sliced", "plain", 19)]
+
+
+@pytest.mark.parametrize(("left", "right", "K"), FLOAT64, ids=str)
+@pytest.mark.parametrize("parts", [1, 2])
+def test_float64_by_tensor_cores(left, right, K, parts, monkeypatch):
+    """A tile and a bit more of it, of operands that come 16 bytes at a time, and of others."""
+    force(monkeypatch, "matmul_double", parts=parts)
+    random, (BM, BN, BK) = np.random.default_rng(12), TENSOR.tile
+    K += BK * (parts - 1)
+    a, b = VIEWS[left](sample(random, (BM + 4, K), "float64")), VIEWS[right](sample(random, (K, BN + 4), "float64"))
+    out = empty_for(a, b)
+    plan = plan_of(out, a, b)
+    modes = {"plain": "k4" if K % 4 == 0 else "k", "turned": "x4", "sliced": "x"}[left]
+    modes = modes, {"plain": "x4", "turned": "k4", "unaligned": "x"}[right]
+    assert plan.launches[0].kernel.constants[5:7] == modes
+    for trace in traces(plan, out, a, b, is_traced=parts == 1):
+        assert parts > 1 or trace.hazards() == []
+    check(out, a, b, plan)
 
 
 PARTS = {
@@ -409,7 +430,8 @@ def test_shapes_of_tiles_by_size():
     assert best(4096, 4096, 4096).shape == LARGE
     assert best(1152, 1152, 1152).shape == SMALL
     assert best(256, 64, 64).shape == NARROW
-    assert best(4096, 4096, 4096, float64).shape == WIDE
+    assert best(4096, 4096, 4096, float64).shape == TENSOR
+    assert best(100, 4096, 4096, float64).shape in (WIDE, SLIM)  # fewer rows than its tile
     assert best(4096, 4096, 4096, most_shared=48 * 1024).shape == SMALL
     assert [best(n, n, n).parts for n in (2048, 4096, 8192)] == [1, 1, 1]
     assert best(512, 512, 8192).parts > 8
@@ -566,5 +588,5 @@ def test_few_kernels_serve_all_products():
         ]
         plan = plan_product(plain(float32), layouts[:1], layouts[1:], int(random.choice([20, 132])), aligned)
         seen |= {(launch.kernel.name, launch.kernel.constants) for launch in plan.launches}
-    assert 30 < len(seen) <= 82
+    assert 30 < len(seen) <= 80
     assert {name for name, _ in seen} == {"matmul", "matmul_rows", "matmul_dots", "add_parts", "turn"}

@@ -14,7 +14,7 @@ from .shapes import GpuKernel
 from .words import cuda, device, load4, store4
 
 ADDERS = (32, 8, 1)  # threads of a block that adds parts, along columns and rows
-TALL = 16  # parts, from which on the threads of a block share them out
+TALL, FEW_ADDERS = 16, 64  # at so many parts, and no more blocks, the threads of a block share out the parts
 
 
 def short(dtype: DType) -> str:

@@ -58,7 +58,7 @@ def dots_of(most: int, share: int) -> Shape:
 
 @cache
 def make_rows(dtype: DType, is_wide: bool, most: int, lanes: int, hooks: Hooks = PLAIN) -> GpuKernel:
-    """out = finish(change_a(a) @ change_b(b)), `lanes` along the columns of b, up to `most` rows. All other lanes share out k.
+    """out = finish(change_a(a) @ change_b(b)), `lanes` along the columns of b, up to `most` rows. Other lanes share out k.
 
     `is_wide`: rows of a and of b are contiguous, of multiples of 16 bytes.
     """

@@ -15,7 +15,7 @@ from ...layout import Layout
 from ..emit import name_of
 from .hooks import AXES, Hooks, hooks_of, sides_of
 from .launch import LaunchPlan
-from .matmul_any import ADDERS, TALL, make_adder
+from .matmul_any import ADDERS, FEW_ADDERS, TALL, make_adder
 from .matmul_turn import LANES, make_turn
 from .shapes import GpuKernel
 from .ways import MOST_BLOCKS, Axis, Beside, Product, Way, best_way, product_of, steps
@@ -153,8 +153,8 @@ def plan_product(
     a sum is `or`.
 
     Sizes and strides are arguments of the launch. What is compiled for float32 is a shape and two operand modes: 9 kernels
-    for LARGE, 18 each for SMALL, MIDDLE and NARROW, with and without guards, 16 for few rows, 2 that add parts, and one that
-    turns operands over. These are 82 at most, of which a program meets a few. Of other types there are fewer. Each prologue
+    for LARGE, 18 each for SMALL, MIDDLE and NARROW, with and without guards, 14 for few rows, 2 that add parts, and one that
+    turns operands over. These are 80 at most, of which a program meets a few. Of other types there are fewer. Each prologue
     and epilogue has its own, one for each class of its operands' strides.
 
     Where K is cut, the epilogue belongs to the kernel that adds the parts.
@@ -219,14 +219,15 @@ def launches_of(product: ProductKernel, operands: Operands, way: Way) -> Iterato
     batch = inner.size, stored_inner.out, inner.a, inner.b, stored_outer.out, outer.a, outer.b
     kernel, is_wide = way.kernel(hooks), p.N % 4 == 0 if is_cut else way.is_wide
     alpha = 1.0 if dtype.is_float else 1
-    more = (int(is_wide), alpha) if kernel.name == "matmul" else ()
+    more = (int(is_wide), alpha) if not way.shape.is_thin else ()
     numbers = p.M, p.N, p.K, *strides, way.parts, way.part_K, size, *batch, *more
     grid = steps(p.N, BN), steps(p.M, BM), p.matrices * way.parts
     yield Launch(kernel, grid, (kernel.threads, 1, 1), (to, *places, *numbers, *extra))
     if is_cut:
         target = p.out_row, p.out_col, inner.size, inner.out, outer.out
-        is_tall = way.parts >= TALL
-        grid = steps(p.N, 4 * ADDERS[0]), min(steps(p.M, 1 if is_tall else ADDERS[1]), MOST_BLOCKS), p.matrices
+        across, down = steps(p.N, 4 * ADDERS[0]), steps(p.M, ADDERS[1])
+        is_tall = way.parts >= TALL and across * down * p.matrices <= FEW_ADDERS
+        grid = across, min(p.M if is_tall else down, MOST_BLOCKS), p.matrices
         hooks, extra = edges_of(product, operands, p, False, True)
         arguments = out, to, way.parts, size, p.M, p.N, *target, int(way.is_wide), *extra
         yield Launch(make_adder(dtype, is_tall, hooks), grid, ADDERS, arguments)

@@ -131,6 +131,28 @@ def outer_products(
     return emitted(multiply, "outer_products", rows, columns, steps, pitch_a, pitch_b, element, are_mixed)
 
 
+def fragment_products(
+    rows: Sequence[int], columns: Sequence[int], steps: int, steps_a: tuple[int, int], steps_b: tuple[int, int]
+) -> Word:
+    """Add to the sums of a warp's lanes the products of one tile of float64, by tensor cores.
+
+    Element (x, k) of a tile lies at x * steps[0] + k * steps[1] from the warp's corner. A lane has the sums at rows
+    lane // 4 + rows[i] and columns lane % 4 * 2 + columns[j]: rows eight apart, pairs of columns eight apart.
+    """
+    (ax, ak), (bx, bk) = steps_a, steps_b
+
+    @word
+    def multiply(acc: Any, a: Any, i: int, b: Any, j: int, lane: int) -> Any:
+        row, column = int(lane) // 4, int(lane) % 4 * 2
+        for k in range(steps):
+            x = np.concatenate([a.load(i + (row + r) * ax + k * ak, 1) for r in rows])
+            y = np.concatenate([b.load(j + (column + c) * bx + k * bk, 1) for c in columns])
+            acc = acc + x[:, None] * y
+        return acc
+
+    return emitted(multiply, "fragment_products", len(rows), len(columns), steps, steps_a, steps_b)
+
+
 def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, element: str = "f32", stored: str = "") -> Word:
     """Store a lane's sums where top <= row and left <= column and, if `guarded`, row < M and column < N.
 

@@ -10,30 +10,31 @@ from functools import cache, partial
 from math import prod
 from typing import NamedTuple
 
-from ...dtypes import DType
+from ...dtypes import DType, float64
 from ...layout import Layout, collapse
 from .matmul import make
 from .matmul_any import short
+from .matmul_double import TENSOR_BYTES, lying, make_double
 from .matmul_thin import dots_of, make_dots, make_rows, most_rows, rows_of
 from .matmul_turn import SIDE
-from .shapes import BY_ITEMSIZE, LARGE, MIDDLE, NARROW, SLIM, SMALL, WIDE, GpuKernel, Shape
+from .shapes import BY_ITEMSIZE, LARGE, MIDDLE, NARROW, SLIM, SMALL, TENSOR, WIDE, GpuKernel, Shape
 
 # How busy 1, 2, ... blocks keep a multiprocessor, of 128 fma a cycle; the last entry holds for more.
 BUSY = {LARGE: (0.66, 0.775), SMALL: (0.61, 0.69, 0.74, 0.76), NARROW: (0.31, 0.38, 0.44, 0.48)}
 BUSY |= {MIDDLE: (0.36, 0.56, 0.62, 0.66)}
-BUSY |= {WIDE: (0.2, 0.3, 0.35), SLIM: (0.15, 0.2, 0.25)}
+BUSY |= {WIDE: (0.2, 0.3, 0.35), SLIM: (0.15, 0.2, 0.25), TENSOR: (0.45, 0.63)}
 GUARDS = 0.93  # of that is left where a kernel tests what is inside
 MEMORY = 15.7  # bytes a cycle that memory gives one multiprocessor, if 2 blocks ask for them; 1 block gets ALONE of it
 ALONE = 0.7
 SCATTERED = 0.2  # of that is left where each lane of a warp reads from a sector of its own
-START = 6000  # cycles until the first tile is there and the last one stored
+START, EDGE = 4000, 4  # cycles until the first tile is there and the last one stored, and one for so many sums of a tile
 CUT = 10_000  # cycles of one launch more
 EACH = 60  # cycles to add one part more
 BYTES_A_CYCLE = 4000  # of parts, written and read again within the L2 cache
 GAIN = 0.95  # a cut must promise to be this much shorter
 PARTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 256)
 FEW = 8  # rows for which b is read in one pass
-SHARES, LANES_ACROSS = (1, 8), (8, 32)  # warps that share out the k of a column; lanes that lie along rows of b
+SHARES, LANES_ACROSS = (1, 8), (8, 32)  # warps that share out the k of a column, if of one row; lanes along rows of b
 ROWS, DOTS = 0.05, 0.1  # times that each further row adds to that pass, as `matmul_rows` and `matmul_dots` do it
 ASIDE = (1.05, 1.0, 0.93)  # times as busy, with 0, 1 or 2 operands that come element by element
 TURN = 4000  # cycles of the launch that turns an operand over, beside its bytes
@@ -218,11 +219,12 @@ def turned_over(p: Product, is_b: bool, is_aligned: bool) -> tuple[Product, Turn
     is_wide = dense_mode(p.K, 1, pitch, [start, *strides], is_aligned) == "x4"
     numbers = rows, p.K, pitch, inner, out_inner, from_inner, out_outer, from_outer, int(is_wide)
     turn = Turn(is_b, start, numbers, (steps(p.K, SIDE), steps(rows, SIDE), inner * outer))
-    name = "b" if is_b else "a"
-    batch = tuple(axis._replace(**{name: stride}) for axis, stride in zip(p.batch, dense, strict=True))
     out, a, b = p.start
-    strides_in = {"b_row": rows, "b_col": 1} if is_b else {"a_row": 1, "a_col": rows}
-    return p._replace(batch=batch, start=(out, a, 0) if is_b else (out, 0, b), **strides_in), turn
+    if is_b:
+        batch = tuple(axis._replace(b=stride) for axis, stride in zip(p.batch, dense, strict=True))
+        return p._replace(batch=batch, start=(out, a, 0), b_row=rows, b_col=1), turn
+    batch = tuple(axis._replace(a=stride) for axis, stride in zip(p.batch, dense, strict=True))
+    return p._replace(batch=batch, start=(out, 0, b), a_row=1, a_col=rows), turn
 
 
 def ways(
@@ -262,14 +264,20 @@ def kernels(
         is_guarded = p.M < BM or p.N < BN
         aside = ASIDE[(a_along != "x4") + (b_along != "x4")] * (GUARDS if is_guarded else 1)
         if shape.nbytes(short(dtype)) <= most_shared and not (shape is LARGE and is_guarded):
-            yield shape, tuple(aside * part for part in BUSY[shape]), partial(make_tiles, shape, a_along, b_along, is_guarded, short(dtype))
+            busy = tuple(aside * part for part in BUSY[shape])
+            yield shape, busy, partial(make_tiles, shape, a_along, b_along, is_guarded, short(dtype))
+    BM, BN, _ = TENSOR.tile
+    if dtype is float64 and p.M >= BM and p.N >= BN and p.changes == (0, 0) and most_shared >= TENSOR_BYTES:
+        a_lies = lying(p.M, p.K, p.a_row, p.a_col, a_moves, aligned[1])
+        b_lies = lying(p.N, p.K, p.b_col, p.b_row, b_moves, aligned[2])
+        yield TENSOR, BUSY[TENSOR], partial(make_double, a_lies, b_lies)
     if p.M <= FEW:
         most = 1 if p.M == 1 else most_rows(dtype)
         a_lies = dense_mode(p.K, p.a_col, p.a_row if p.M > 1 else 0, a_moves, aligned[1])
         if b_along == "k":
             b_lies = dense_mode(p.K, p.b_row, p.b_col if p.N > 1 else 0, b_moves, aligned[2])
             busy = thin_busy(dtype, most, p.a_col == 1, 1 + DOTS * (most - 1))
-            for share in SHARES:
+            for share in SHARES if p.M == 1 else SHARES[:1]:
                 yield dots_of(most, share), busy, partial(make_dots, dtype, a_lies == b_lies == "x4", most, share)
         else:
             busy = thin_busy(dtype, most, p.b_col == 1, 1 + ROWS * (most - 1))
@@ -298,7 +306,7 @@ def time_of(shape: Shape, busy: tuple[float, ...], p: Product, multiprocessors: 
     BM, BN, BK = shape.tile
     most = steps(steps(p.M, BM) * steps(p.N, BN) * p.matrices * parts, multiprocessors)
     depth = steps(part_K, BK) * BK
-    cycles = START + most * BM * BN * depth / (128 * busy[min(most, len(busy)) - 1])
+    cycles = START + BM * BN / EDGE + most * BM * BN * depth / (128 * busy[min(most, len(busy)) - 1])
     cycles += most * part_K * change_time(shape, p)
     size = p.matrices * p.M * p.N
     stores = 32 * size / BYTES_A_CYCLE if p.out_col != 1 else 0  # a sector an element

@@ -9,28 +9,32 @@ from minifuse.backends.cuda.compiler import compile_ptx
 from minifuse.backends.cuda.hooks import hooks_of, sides_of
 from minifuse.backends.cuda.matmul import LADDER, SIDE, make
 from minifuse.backends.cuda.matmul_any import make_adder, short
+from minifuse.backends.cuda.matmul_double import make_double
 from minifuse.backends.cuda.matmul_thin import make_dots, make_rows
-from minifuse.backends.cuda.shapes import LARGE, NARROW, SLIM, SMALL, WIDE
+from minifuse.backends.cuda.matmul_turn import make_turn
+from minifuse.backends.cuda.shapes import LARGE, MIDDLE, NARROW, SLIM, SMALL, WIDE
 from minifuse.dtypes import bool_, float32, float64, int32, int64
 from minifuse.kernels import Dot, Load, Parameter, ProductKernel, cast
 from minifuse.operators import exp, gelu, gt, relu, tanh
 
 NEW, OLD = (9, 0), (7, 5)
 REGISTERS = 65536  # of a multiprocessor
-SHAPES = {"LARGE": LARGE, "SMALL": SMALL, "NARROW": NARROW}
-MODES = {"LARGE": ("k x4", "x4 k", "x x"), "SMALL": ("k x4", "k k", "x x"), "NARROW": ("k x4", "x4 x", "x x")}
+SHAPES = {"LARGE": LARGE, "SMALL": SMALL, "MIDDLE": MIDDLE, "NARROW": NARROW}
+MODES = {"LARGE": ("k x4", "x4 k", "x x", "x4 x4"), "MIDDLE": ("k x4",)}
+MODES |= {"SMALL": ("k x4", "k k", "x x"), "NARROW": ("k x4", "x4 x", "x x")}
 TILES = {f"{name} {modes}": make(SHAPES[name], *modes.split()) for name, found in MODES.items() for modes in found}
 TILES |= {f"{name} guarded": make(SHAPES[name], "k", "x4", True) for name in ("SMALL", "NARROW")}
 EACH = ((float64, WIDE), (float64, SLIM), (int32, LARGE), (int64, WIDE), (bool_, SMALL))
 OTHERS = {f"{dtype} {k}": make(shape, "k", "x4", element=short(dtype)) for k, (dtype, shape) in enumerate(EACH)}
-OTHERS |= {f"add parts of {dtype}": make_adder(dtype) for dtype in (float32, int64, bool_)}
-OTHERS |= {
-    f"rows of {dtype}, {wide}": make_rows(dtype, wide)
-    for dtype, wide in ((float32, True), (float32, False), (float64, True))
-}
-OTHERS |= {
-    f"dots of {dtype}, {wide}": make_dots(dtype, wide) for dtype, wide in ((float32, True), (bool_, False), (float64, False))
-}
+OTHERS |= {f"add parts of {dtype}, {tall}": make_adder(dtype, tall) for dtype in (float32, bool_) for tall in (False, True)}
+OTHERS |= {f"add parts of {int64}": make_adder(int64), f"turn {float32}": make_turn(float32)}
+FLAT = ((float32, True, 8), (float32, True, 1), (float32, False, 8), (float64, True, 4), (bool_, False, 1))
+OTHERS |= {f"rows of {dtype}, {wide}, {most}": make_rows(dtype, wide, most, 8) for dtype, wide, most in FLAT}
+OTHERS |= {f"rows of {float32} along a warp": make_rows(float32, True, 8, 32)}
+OTHERS |= {f"dots of {dtype}, {wide}, {most}": make_dots(dtype, wide, most, 8) for dtype, wide, most in FLAT}
+OTHERS |= {f"dots of {float32} in a warp": make_dots(float32, True, 8, 1)}
+DOUBLES = {f"float64, {a} {b}": make_double(a, b) for a, b in (("k4", "x4"), ("x4", "k4"), ("k", "x"))}
+OTHERS |= DOUBLES
 RUNGS = {name: LADDER[name].kernel(64, 64, 64) for name in LADDER if name != "in_use"}
 A, B, X, Y, DOT, P = *[Load(k, float32) for k in range(4)], Dot(float32), Parameter(0, float32)
 ROW, COLUMN, MATRIX, BATCHES = "00010", "00s00", "00s10", "sss10"  # classes along two axes of a batch, rows, columns and K
@@ -57,8 +61,9 @@ def with_hooks(name, kernel, classes, kinds):
     """The kernels of some kinds with a prologue and epilogue."""
     hooks = hooks_of(sides_of(kernel, (0, 1), False), classes)
     makers = {size: lambda size=size: make(SHAPES[size], "k", "x4", hooks=hooks) for size in SHAPES}
-    makers |= {"guarded": lambda: make(NARROW, "x4", "k", True, hooks=hooks), "parts": lambda: make_adder(float32, hooks)}
-    makers |= {"rows": lambda: make_rows(float32, True, hooks), "dots": lambda: make_dots(float32, True, hooks)}
+    makers |= {"guarded": lambda: make(NARROW, "x4", "k", True, hooks=hooks)}
+    makers |= {"parts": lambda: make_adder(float32, False, hooks)}
+    makers |= {"rows": lambda: make_rows(float32, True, 8, 8, hooks), "dots": lambda: make_dots(float32, True, 8, 8, hooks)}
     return {f"{kind}: {name}": makers[kind]() for kind in kinds.split()}
 
 
@@ -141,11 +146,32 @@ def test_vector_loads_of_the_ladder():
     assert count(r"st\.global\.v4\.[fb]32", vector) == SIDE * SIDE // 4
 
 
-@pytest.mark.parametrize(("name", "loads"), [("rows of float32, True", 4), ("dots of float32, True", 12)])
+@pytest.mark.parametrize(
+    ("name", "loads"),
+    [("rows of float32, True, 8", 12), ("rows of float32, True, 1", 10), ("dots of float32, True, 8", 12)],
+)
 def test_few_rows_come_in_16_bytes_a_load(name, loads):
-    """b four k ahead, or four columns of b and eight rows of a."""
-    assert count(r"ld\.global(\.nc)?\.v4\.[fb]32", ptx_of(name)) == loads
-    assert not re.search(r"ld\.global(\.nc)?\.v4", ptx_of(name.replace("True", "False"))) if "rows" in name else True
+    """Of rows, b four or eight k ahead, and as many of a; of dots, four columns of b and eight rows of a."""
+    is_last = 4 if "8" in name.split(",")[-1] else 8  # loads of b at the end of K
+    assert count(r"ld\.global(\.nc)?\.v4\.[fb]32", ptx_of(name)) == loads + is_last * ("rows" in name)
+    assert not re.search(r"ld\.global(\.nc)?\.v4", ptx_of("rows of float32, False, 8"))
+
+
+@pytest.mark.parametrize("name", DOUBLES)
+@pytest.mark.parametrize(("cc", "instruction", "count_of_it"), [(NEW, "m8n8k4", 128), (OLD, "", 0)])
+def test_float64_by_tensor_cores(name, cc, instruction, count_of_it):
+    """A step of 16 k of a warp's 64 x 32 sums; where there are no tensor cores, each lane's 64 sums by fma."""
+    ptx = ptx_of(name, cc)
+    assert count(r"mma\.sync", ptx) == count_of_it
+    assert f"mma.sync.aligned.{instruction}.row.col.f64" in ptx or not instruction
+    assert count(r"fma\.rn\.f64", ptx) == (0 if instruction else 64 * 16)
+    assert ".local" not in ptx
+
+
+def test_a_turn_loads_and_stores_16_bytes():
+    ptx = ptx_of("turn float32")
+    assert count(r"ld\.global(\.nc)?\.v4\.[fb]32", ptx) == 4
+    assert count(r"st\.global\.v4\.[fb]32", ptx) == 4
 
 
 @pytest.mark.parametrize("name", [name for name in WITH_EPILOGUE if name.split(":")[0] in SHAPES])

@@ -3,7 +3,9 @@
 The counts are exact where sizes are multiples of the tiles: they are what a rung teaches.
 """
 
+import json
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,11 +13,13 @@ import pytest
 from minifuse import simt
 from minifuse.backends.cuda.hooks import PLAIN
 from minifuse.backends.cuda.matmul import LADDER, SIDE, SQUARE, STRIP, STRIP_K, TILE, make
+from minifuse.backends.cuda.matmul_copies import lanes_along_k, spot_of
 from minifuse.backends.cuda.shapes import BY_ITEMSIZE, ITEMSIZE, SMALL, Shape
 from minifuse.backends.cuda.words import device, f32
 from minifuse.errors import ShapeError
 
 LOAD, STORE = 0, 1
+ROOT, LADDER_ROWS = Path(__file__).parents[2], "gpu-ladder"
 on_each_rung = pytest.mark.parametrize("name", LADDER)
 
 
@@ -90,6 +94,16 @@ def test_each_rung_says_why_it_is_there(name):
     assert rung.name == name
     assert rung.reason
     assert rung.function.__doc__
+
+
+def test_each_rung_was_measured_and_is_faster_than_the_one_before():
+    """The figures that the ladder's docstring points to, as the page of benchmarks has them."""
+    found = json.loads((ROOT / "project/benchmarks/results/gpu-h200.json").read_text())
+    shares = {
+        row["name"].split(",")[0]: row["ratios"]["torch"]["median"] for row in found["rows"] if row["group"] == LADDER_ROWS
+    }
+    assert list(shares) == list(LADDER)
+    assert sorted(shares.values()) == list(shares.values())
 
 
 # What each rung teaches.
@@ -179,6 +193,16 @@ def test_the_kernel_in_use_loads_its_sums_operands_without_bank_conflicts():
     assert found["a", LOAD]["sectors"] == {4}  # two rows of 64 bytes
 
 
+def test_a_tile_turned_over_meets_each_bank_once():
+    """32 neighbours along k of a row: rows k, k + 8, ... begin in one bank, and `mixed` parts them."""
+    for is_mixed, banks in ((True, 32), (False, 8)):
+        spot = spot_of(132, is_mixed)
+        for x in (0, 5, 127):
+            places = [spot(x, k) for k in range(32)]
+            assert len({place % 32 for place in places}) == banks
+            assert all(place // 132 == k and place % 132 // 4 == x // 4 for k, place in enumerate(places))
+
+
 # What is made for the kernel in use.
 
 
@@ -191,9 +215,11 @@ def test_shapes_of_tiles_fit_together(element):
         assert shape.threads * shape.blocks <= 2048
         assert shape.nbytes(element) * shape.blocks <= 227 * 1024
         for width, X in ((1, BM), (1, BN), (4, BM), (4, BN)):
-            for TK in (16, max(1, shape.threads // (X // width))) if width == 1 else (shape.threads // (X // width),):
+            of_k = lanes_along_k(BK)
+            for TK in (of_k, max(1, shape.threads // (X // width))) if width == 1 else (shape.threads // (X // width),):
                 assert X % (shape.threads // TK * width) == 0  # a tile is copied in whole turns
                 assert BK % TK == 0
+        assert of_k < 32 or shape.threads // of_k % 4 == 0  # a thread of a mixed tile keeps its place in groups of four
         assert 4 * shape.pad(element) * ITEMSIZE[element] % 16 == 0  # rows begin where four elements can be loaded
 
 

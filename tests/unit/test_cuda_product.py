@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from minifuse import simt
 from minifuse.backends.cuda import product as planning
+from minifuse.backends.cuda.matmul_any import TALL
+from minifuse.backends.cuda.matmul_thin import dots_of, most_rows, rows_of
 from minifuse.backends.cuda.product import OUT, WORKSPACE, Place, ProductPlan, pieces, plain, plan_product
-from minifuse.backends.cuda.shapes import BY_ITEMSIZE, LARGE, NARROW, SLIM, SMALL, WIDE
+from minifuse.backends.cuda.shapes import BY_ITEMSIZE, LARGE, MIDDLE, NARROW, SLIM, SMALL, TENSOR, WIDE
 from minifuse.backends.cuda.ways import (
     MOST_BLOCKS,
     Axis,
@@ -24,6 +26,7 @@ from minifuse.backends.cuda.ways import (
     product_of,
     steps,
     time_of,
+    turned_ways,
     ways,
 )
 from minifuse.dtypes import BY_NUMPY, DTYPES, float32, float64
@@ -150,7 +153,8 @@ def test_products_of_every_layout(left, right):
 
 
 MODES = [(NARROW, *views) for views in choices(("plain", "turned", "sliced"), repeat=2)]
-MODES += [(SMALL, "plain", "plain"), (SMALL, "turned", "turned"), (SMALL, "sliced", "sliced"), (LARGE, "plain", "plain")]
+MODES += [(SMALL, "plain", "plain"), (SMALL, "turned", "turned"), (SMALL, "sliced", "sliced"), (MIDDLE, "plain", "plain")]
+MODES += [(MIDDLE, "plain", "turned"), (MIDDLE, "turned", "plain"), (LARGE, "plain", "turned")]
 
 
 @pytest.mark.parametrize(("shape", "left", "right"), MODES)
@@ -158,7 +162,7 @@ def test_tiles_in_every_mode(shape, left, right, monkeypatch):
     """One row, or four, and four columns more than a tile: the last tiles move back."""
     force(monkeypatch, "matmul", shape)
     random, (BM, BN, _) = np.random.default_rng(2), shape.tile
-    M, N, K = BM + (4 if left == "turned" else 1), BN + 4, 18
+    M, N, K = BM + (4 if left == "turned" else 1), BN + 4, shape.tile[2] + 2
     a, b = VIEWS[left](sample(random, (M, K), "float32")), VIEWS[right](sample(random, (K, N), "float32"))
     out = empty_for(a, b)
     plan = plan_of(out, a, b)
@@ -200,13 +204,22 @@ def test_other_element_types(dtype, left, right, monkeypatch):
     check(out, a, b, plan)
 
 
+THIN = [
+    ("matmul_rows", 32, "plain"),
+    ("matmul_rows", 8, "plain"),
+    ("matmul_rows", 32, "sliced"),
+    ("matmul_dots", 1, "turned"),
+]
+FEW_ROWS = [(*kernel, sizes) for kernel in THIN for sizes in ((1, 5, 3), (1, 36, 1100), (3, 132, 132), (7, 6, 150))]
+FEW_ROWS += [("matmul_dots", 8, "turned", sizes) for sizes in ((1, 5, 3), (1, 36, 1100), (1, 6, 2150))]
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(
-    ("kernel", "right"), [("matmul_rows", "plain"), ("matmul_rows", "sliced"), ("matmul_dots", "turned")]
-)
-@pytest.mark.parametrize("sizes", [(1, 5, 3), (3, 132, 132), (7, 6, 150)], ids=str)
-def test_few_rows(dtype, kernel, right, sizes, monkeypatch):
-    force(monkeypatch, kernel)
+@pytest.mark.parametrize(("kernel", "shared", "right", "sizes"), FEW_ROWS, ids=str)
+def test_few_rows(dtype, kernel, shared, right, sizes, monkeypatch):
+    """Of a kernel for one row and of that for some: `shared` is how many lanes lie along rows, or share out k."""
+    most = 1 if sizes[0] == 1 else most_rows(dtype)
+    force(monkeypatch, kernel, (rows_of if kernel == "matmul_rows" else dots_of)(most, shared))
     (M, N, K), random = sizes, np.random.default_rng(5)
     a, b = sample(random, (M, K), dtype.numpy), VIEWS[right](sample(random, (K, N), dtype.numpy))
     out = empty_for(a, b)
@@ -216,11 +229,33 @@ def test_few_rows(dtype, kernel, right, sizes, monkeypatch):
     assert plan.launches[0].kernel.constants[1] is (right != "sliced" and K % 4 == N % 4 == 0)
 
 
+FLOAT64 = [("plain", "plain", 20), ("turned", "turned", 20), ("plain", "unaligned", 18), ("sliced", "plain", 19)]
+
+
+@pytest.mark.parametrize(("left", "right", "K"), FLOAT64, ids=str)
+@pytest.mark.parametrize("parts", [1, 2])
+def test_float64_by_tensor_cores(left, right, K, parts, monkeypatch):
+    """A tile and a bit more of it, of operands that come 16 bytes at a time, and of others."""
+    force(monkeypatch, "matmul_double", parts=parts)
+    random, (BM, BN, BK) = np.random.default_rng(12), TENSOR.tile
+    K += BK * (parts - 1)
+    a, b = VIEWS[left](sample(random, (BM + 4, K), "float64")), VIEWS[right](sample(random, (K, BN + 4), "float64"))
+    out = empty_for(a, b)
+    plan = plan_of(out, a, b)
+    modes = {"plain": "k4" if K % 4 == 0 else "k", "turned": "x4", "sliced": "x"}[left]
+    modes = modes, {"plain": "x4", "turned": "k4", "unaligned": "x"}[right]
+    assert plan.launches[0].kernel.constants[5:7] == modes
+    for trace in traces(plan, out, a, b, is_traced=parts == 1):
+        assert parts > 1 or trace.hazards() == []
+    check(out, a, b, plan)
+
+
 PARTS = {
-    ("matmul", "float32"): [((5, 65, 50), 3), ((5, 8, 33), 2)],
     ("matmul", "int64"): [((3, 8, 33), 2)],
     ("matmul_rows", "float64"): [((3, 6, 70), 3)],
     ("matmul_dots", "bool"): [((3, 10, 200), 2)],
+    ("matmul", "float32"): [((5, 65, 50), 3), ((5, 8, 33), 2), ((5, 134, 640), TALL + 4), ((3, 8, 512), TALL)],
+    ("matmul", "bool"): [((2, 9, 640), TALL + 4)],
 }
 
 
@@ -252,6 +287,49 @@ def test_parts_are_added_in_order(monkeypatch):
     for part in np.split(a[0], 4):
         total += np.float32(np.cumsum(part, dtype=np.float32)[-1])
     assert out[0, 0] == total != a.sum(dtype=float)
+
+
+def force_turns(monkeypatch, sides):
+    """Let plans turn operands over that they would take as they are for such small sizes."""
+
+    def chosen(dtype, p, *more):
+        found = [way for way in turned_ways(dtype, p, *more) if way.shape == NARROW and way.parts == 1]
+        return next(way for way in found if "".join("ab"[turn.is_b] for turn in way.turns) == sides)
+
+    monkeypatch.setattr(planning, "best_way", chosen)
+
+
+@pytest.mark.parametrize("batch", ["none", "one", "b repeated", "across"])
+@pytest.mark.parametrize("sides", ["a", "b", "ab"])
+@pytest.mark.parametrize("K", [20, 67], ids=str)
+def test_operands_are_turned_over(batch, sides, K, monkeypatch):
+    """The rows of a, and the columns of b, come 16 bytes at a time wherever they lie; each matrix is turned over once."""
+    force_turns(monkeypatch, sides)
+    (left, right), random = BATCHES[batch], np.random.default_rng(11)
+    a, b = sample(random, (*left, 68, K), "float32"), sample(random, (*right, K, 132), "float32")
+    b = VIEWS["turned"](b) if "b" in sides else b
+    out = empty_for(a, b)
+    plan = plan_of(out, a, b)
+    *turns, product = plan.launches
+    assert [launch.kernel.name for launch in turns] == ["turn"] * len(sides)
+    assert product.kernel.constants[5:7] == ("x4" if "a" in sides else "k", "x4")
+    assert plan.workspace == sum({"a": a, "b": b}[side].nbytes for side in sides)
+    for trace in traces(plan, out, a, b, is_traced=True):
+        assert [str(error) for error in trace.hazards()] == []
+    check(out, a, b, plan)
+
+
+def test_large_products_turn_over_what_lies_along_k():
+    def turns(n, *views):
+        layouts = [row_major((n, n)).transpose(0, 1) if view == "T" else row_major((n, n)) for view in views]
+        way = best_way(float32, product_of(row_major((n, n)), *layouts), **H200)
+        return "".join("ab"[turn.is_b] for turn in way.turns), way.product.is_swapped
+
+    assert turns(4096, "N", "N") == ("a", False)
+    assert turns(4096, "N", "T") == ("ab", False)
+    assert turns(4096, "T", "N") == ("", False)
+    assert turns(512, "N", "T")[0] == ""
+    assert turns(4095, "N", "N")[0] == ""  # rows of 4095 elements cannot come in fours
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -350,9 +428,10 @@ def best(M, N, K, dtype=float32, batch=(), **more):
 
 def test_shapes_of_tiles_by_size():
     assert best(4096, 4096, 4096).shape == LARGE
-    assert best(1024, 1024, 1024).shape == SMALL
+    assert best(1152, 1152, 1152).shape == SMALL
     assert best(256, 64, 64).shape == NARROW
-    assert best(4096, 4096, 4096, float64).shape == WIDE
+    assert best(4096, 4096, 4096, float64).shape == TENSOR
+    assert best(100, 4096, 4096, float64).shape in (WIDE, SLIM)  # fewer rows than its tile
     assert best(4096, 4096, 4096, most_shared=48 * 1024).shape == SMALL
     assert [best(n, n, n).parts for n in (2048, 4096, 8192)] == [1, 1, 1]
     assert best(512, 512, 8192).parts > 8
@@ -364,6 +443,8 @@ def test_few_rows_come_in_one_pass():
     column = best(4096, 1, 4096)
     assert column.product.is_swapped
     assert column.kernel().name == "matmul_dots"
+    assert column.kernel().constants[1] is True  # 16 bytes at a time, though the vector has no rows that lie apart
+    assert column.parts == 1
     turned = product_of(row_major((1, 512)), row_major((1, 512)), row_major((512, 512)).transpose(0, 1))
     assert best_way(float32, turned, **H200).kernel().name == "matmul_dots"
     assert best(1, 4096, 4096, float64).kernel().name == "matmul_rows"
@@ -507,5 +588,5 @@ def test_few_kernels_serve_all_products():
         ]
         plan = plan_product(plain(float32), layouts[:1], layouts[1:], int(random.choice([20, 132])), aligned)
         seen |= {(launch.kernel.name, launch.kernel.constants) for launch in plan.launches}
-    assert 30 < len(seen) <= 50
-    assert {name for name, _ in seen} == {"matmul", "matmul_rows", "matmul_dots", "add_parts"}
+    assert 30 < len(seen) <= 80
+    assert {name for name, _ in seen} == {"matmul", "matmul_rows", "matmul_dots", "add_parts", "turn"}

@@ -22,7 +22,7 @@ from functools import cache
 from typing import NamedTuple
 
 from .hooks import keep, keep_four
-from .matmul import tile_copier
+from .matmul_copies import tile_copier
 from .row_tiles import LOG2E, add_rows, exp2, exponentials, raise_to_rows, scaled_rows, turn, within
 from .shapes import GpuKernel
 from .tiles import commit, outer_products, places, store_tile, wait, zeros

@@ -19,7 +19,7 @@ from functools import cache
 
 from .attention import ACROSS, DOWN, FAR, PAD, TOGETHER, Tile, signature_of
 from .hooks import keep, keep_four
-from .matmul import tile_copier
+from .matmul_copies import tile_copier
 from .row_tiles import LOG2E, exponentials, softmax_gradients, turn, within
 from .shapes import GpuKernel
 from .tiles import commit, copy_async, outer_products, places, store_tile, wait, zeros

@@ -6,6 +6,9 @@ any strides, batches and element types. `product` decides what to launch; produc
 
     LADDER["coalesced"].plan(out, a, b)     what the interpreter, the app and the hardware run
 
+How much of cuBLAS's speed each rung reaches is measured, never typed: `python -m project.benchmarks gpu-ladder` shows it,
+and docs/guide/speed.md has it for an H200.
+
 What makes a product slow is memory: every sum needs 2 K elements, and all sums together use each element of a N times, of b
 M times. The rungs bring the same elements ever closer: from memory to the block, from the block to the thread.
 """
@@ -15,10 +18,11 @@ from typing import Any, NamedTuple
 
 from ...errors import ShapeError
 from . import words
-from .hooks import PLAIN, Hooks, leave
+from .hooks import PLAIN, Hooks
 from .launch import LaunchPlan
+from .matmul_copies import lanes_along_k, spot_of, tile_changer, tile_copier
 from .shapes import ITEMSIZE, SMALL, GpuKernel, Shape
-from .tiles import commit, copy_async, outer_products, places, store_tile, wait, zeros
+from .tiles import commit, outer_products, places, store_tile, wait, zeros
 from .words import cuda, device, f32, i32, load4, store4, u32
 
 TILE = 32  # shared_tiles: a block is TILE x TILE threads
@@ -199,58 +203,6 @@ def vector_loads(out, a, b, M, N, K):
                         out[i * N + j + e] = totals[m, n + e]
 
 
-def tile_copier(X, BK, pitch, threads, along, guarded, element):
-    """Start the copy of one tile: shared[k * pitch + x] <- source[x * sx + k * sk].
-
-    along "x4": rows contiguous along x and 16-byte aligned, four elements a copy. "k": contiguous along k, one element a
-    copy, turned over on the way; half a warp takes 16 k of one row. "x": one element a copy, any strides.
-    """
-    width = 4 if along == "x4" else 1
-    TK = 16 if along == "k" else max(1, threads // (X // width))
-    TX = threads // TK
-    copy = copy_async(width, element)
-
-    @device
-    def place(t):
-        return (t // TK * width, t % TK) if along == "k" else (t % TX * width, t // TX)
-
-    @device
-    def start(shared, s, source, g, sx, sk, x, k, rest_x, rest_k, whole):
-        for i in range(X // (TX * width)):
-            for j in range(BK // TK):
-                valid = (whole or k + j * TK < rest_k) and (not guarded or x + i * TX * width < rest_x)
-                copy(shared, s + i * TX * width + j * TK * pitch, source, g + i * TX * width * sx + j * TK * sk, valid)
-
-    return place, start
-
-
-def tile_changer(X, BK, pitch, threads, along, guarded, change):
-    """Change the elements of a tile that this thread has copied, once they are there. What is not inside stays zero."""
-    width = 4 if along == "x4" else 1
-    TK = 16 if along == "k" else max(1, threads // (X // width))
-    TX = threads // TK
-
-    @device
-    def leave_all(shared, s, x, k, rest_x, rest_k, x0, k0, at):
-        pass
-
-    @device
-    def change_own(shared, s, x, k, rest_x, rest_k, x0, k0, at):
-        for i in range(X // (TX * width)):
-            for j in range(BK // TK):
-                if k + j * TK < rest_k and (not guarded or x + i * TX * width < rest_x):
-                    here, row, depth = s + i * TX * width + j * TK * pitch, x0 + x + i * TX * width, k0 + k + j * TK
-                    if width == 4:
-                        v = load4(shared, here)
-                        p, q = change(v[0], row, depth, at), change(v[1], row + 1, depth, at)
-                        r, z = change(v[2], row + 2, depth, at), change(v[3], row + 3, depth, at)
-                        store4(shared, here, (p, q, r, z))
-                    else:
-                        shared[here] = change(shared[here], row, depth, at)
-
-    return leave_all if change is leave else change_own
-
-
 def signature_of(element: str, hooks: Hooks) -> tuple[str, ...]:
     """The types of the arguments of the function that `make` makes."""
     alpha = element if element[0] == "f" else "i64"
@@ -266,6 +218,9 @@ def make(
     hooks: Hooks = PLAIN,
 ) -> GpuKernel:
     """out = finish(alpha * change_a(a) @ change_b(b)): copies past the registers, tiles in stages, at the speed of cuBLAS.
+
+    It is fastest where both operands come 16 bytes at a time ("x4"), and so large products turn over the others first
+    (`matmul_turn`).
 
     While a block multiplies one tile, the next ones are on their way into shared memory (`stages`). One barrier a step is
     enough: what is overwritten was read one step earlier. Unless `guarded`, M and N are at least one tile: the last tiles
@@ -285,14 +240,17 @@ def make(
     size_a, size_b = BK * pitch_a, BK * pitch_b
     start_b, total = stages * size_a, stages * (size_a + size_b)
     static = total if total * itemsize <= SHARED_LIMIT else 0
-    place_a, copy_a = tile_copier(BM, BK, pitch_a, threads, a_along, guarded, element)
-    place_b, copy_b = tile_copier(BN, BK, pitch_b, threads, b_along, guarded, element)
-    change_a = tile_changer(BM, BK, pitch_a, threads, a_along, guarded, hooks.change_a)
-    change_b = tile_changer(BN, BK, pitch_b, threads, b_along, guarded, hooks.change_b)
+    TK = lanes_along_k(BK)
+    are_mixed = a_along == "k" and TK == 32, b_along == "k" and TK == 32
+    place_a, copy_a = tile_copier(BM, BK, pitch_a, threads, a_along, guarded, element, TK)
+    place_b, copy_b = tile_copier(BN, BK, pitch_b, threads, b_along, guarded, element, TK)
+    change_a = tile_changer(BM, BK, pitch_a, threads, a_along, guarded, hooks.change_a, TK)
+    change_b = tile_changer(BN, BK, pitch_b, threads, b_along, guarded, hooks.change_b, TK)
+    spot_a, spot_b = spot_of(pitch_a, are_mixed[0]), spot_of(pitch_b, are_mixed[1])
     finish, finish_four, stored = hooks.finish, hooks.finish_four, hooks.stored or element
     rows, columns, kind = places(WM // LM, LM), places(WN // LN, LN), getattr(words, element)
     zero, wait_tile, ahead = zeros(len(rows), len(columns), element), wait(stages - 2), stages - 1
-    multiply = outer_products(rows, columns, BK, pitch_a, pitch_b, element)
+    multiply = outer_products(rows, columns, BK, pitch_a, pitch_b, element, are_mixed)
     store = store_tile(rows, columns, guarded, element, stored)
 
     def matmul(
@@ -313,11 +271,11 @@ def make(
             col0 = min(col0, N - BN)
         xa, ka = place_a(t)  # what this thread copies: where it lies in a tile, in shared memory (sa), in memory (ga)
         xb, kb = place_b(t)
-        sa = ka * pitch_a + xa
-        sb = start_b + kb * pitch_b + xb
+        sa = spot_a(xa, ka)
+        sb = start_b + spot_b(xb, kb)
         ga = i * a_inner + o * a_outer + (row0 + xa) * a_row + (k0 + ka) * a_col
         gb = i * b_inner + o * b_outer + (col0 + xb) * b_col + (k0 + kb) * b_row
-        steps = (K + BK - 1) // BK
+        steps = i32((K + BK - 1) // BK)
         rest = K - (steps - 1) * BK
         at = o, i, extra
         here, inside = k0, rest  # of the tile that is multiplied next: where it begins along K, how far it reaches
@@ -335,20 +293,20 @@ def make(
         acc = zero()
         read = i32(0)  # which of the stages is multiplied, and which is overwritten
         write = i32(ahead)
-        for step in range(ahead, steps + ahead):
+        for step in range(i32(ahead), i32(steps + ahead)):
             wait_tile()
             change_a(S, sa + read * size_a, xa, ka, M - row0, inside, row0, here, at)
             change_b(S, sb + read * size_b, xb, kb, N - col0, inside, col0, here, at)
             cuda.syncthreads()
-            if step < steps:
-                copy_a(S, sa + write * size_a, a, ga, a_row, a_col, xa, ka, M - row0, BK, True)
-                copy_b(S, sb + write * size_b, b, gb, b_col, b_row, xb, kb, N - col0, BK, True)
-                ga += BK * a_col
-                gb += BK * b_row
+            is_there = step < steps  # past the last tile, zeros are written that nobody reads: no branch parts the loop
+            copy_a(S, sa + write * size_a, a, ga, a_row, a_col, xa, ka, M - row0, 0, is_there)
+            copy_b(S, sb + write * size_b, b, gb, b_col, b_row, xb, kb, N - col0, 0, is_there)
+            ga += BK * a_col
+            gb += BK * b_row
             commit()
             acc = multiply(acc, S, m + read * size_a, S, start_b + n + read * size_b)
+            write = read
             read = i32(read + 1 if read + 1 < stages else 0)
-            write = i32(write + 1 if write + 1 < stages else 0)
             here += inside
             inside = BK
         top, left = cuda.blockIdx.y * BM, cuda.blockIdx.x * BN  # what lies before was stored by the blocks before

@@ -14,6 +14,7 @@ from .shapes import GpuKernel
 from .words import cuda, device, load4, store4
 
 ADDERS = (32, 8, 1)  # threads of a block that adds parts, along columns and rows
+TALL, FEW_ADDERS = 16, 64  # at so many parts, and no more blocks, the threads of a block share out the parts
 
 
 def short(dtype: DType) -> str:
@@ -51,36 +52,69 @@ def sums_of(dtype: DType) -> tuple[Any, Any]:
 
 
 @cache
-def make_adder(dtype: DType, hooks: Hooks = PLAIN) -> GpuKernel:
-    """out = finish(the sum of the parts that a product with a cut K has written), in their order.
+def make_adder(dtype: DType, is_tall: bool = False, hooks: Hooks = PLAIN) -> GpuKernel:
+    """out = finish(the sum of the parts that a product with a cut K has written), in an order that their count decides.
 
-    A block is ADDERS threads, of four columns each: at once where `wide`, if N and the addresses allow it.
+    A block is ADDERS threads, of four columns each: at once where `wide`, if N and the addresses allow it. They lie along
+    rows; or where `is_tall`, with many parts of a small output, a row is theirs together: each adds up every eighth part.
     """
     name = short(dtype)
     element = getattr(words, name)
     _, join = sums_of(dtype)
     finish, finish_four, stored = hooks.finish, hooks.finish_four, hooks.stored or name
+    across, down = ADDERS[:2]
+    size = across * down if is_tall else 1
 
-    def add_parts(out, parts, count, size, M, N, out_row, out_col, inner, out_inner, out_outer, wide, *extra):
-        col = (cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x) * 4
+    def add_parts(out, parts, count, size_of_part, M, N, out_row, out_col, inner, out_inner, out_outer, wide, *extra):
+        shared = cuda.shared.array((4, size), element)
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        col = (cuda.blockIdx.x * across + x) * 4
         i, o = cuda.blockIdx.z % inner, cuda.blockIdx.z // inner
         at = o, i, extra
-        if col < N:
-            for row in range(cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y, M, cuda.gridDim.y * cuda.blockDim.y):
-                here = (cuda.blockIdx.z * M + row) * N + col
+        first, step = (y, down) if is_tall else (0, 1)  # of the parts
+        row = cuda.blockIdx.y if is_tall else cuda.blockIdx.y * down + y
+        rows = cuda.gridDim.y if is_tall else cuda.gridDim.y * down
+        while row < M:
+            here = (cuda.blockIdx.z * M + row) * N + col
+            total = (element(0), element(0), element(0), element(0))
+            if col < N and first < count:
+                total = four_of(parts, first * size_of_part + here, N - col, wide)
+                for part in range(first + step, count, step):
+                    total = joined(total, four_of(parts, part * size_of_part + here, N - col, wide))
+            if is_tall:
+                for n in range(4):
+                    shared[n, y * across + x] = total[n]
+                cuda.syncthreads()
+                for other in range(1, min(count, down)):
+                    at_x = other * across + x
+                    more = shared[0, at_x], shared[1, at_x], shared[2, at_x], shared[3, at_x]
+                    if y == 0:
+                        total = joined(total, more)
+                cuda.syncthreads()
+            if col < N and (y == 0 or not is_tall):
                 to = i * out_inner + o * out_outer + row * out_row
                 if wide != 0:
-                    w, x, y, z = load4(parts, here)
-                    for part in range(1, count):
-                        p, q, r, s = load4(parts, part * size + here)
-                        w, x, y, z = element(join(w, p)), element(join(x, q)), element(join(y, r)), element(join(z, s))
-                    store4(out, to + col, finish_four((w, x, y, z), row, col, at))
+                    store4(out, to + col, finish_four(total, row, col, at))
                 else:
-                    for e in range(min(4, N - col)):
-                        total = parts[here + e]
-                        for part in range(1, count):
-                            total = element(join(total, parts[part * size + here + e]))
-                        out[to + (col + e) * out_col] = finish(total, row, col + e, at)
+                    for n in range(min(4, N - col)):
+                        out[to + (col + n) * out_col] = finish(total[n], row, col + n, at)
+            row += rows
+
+    @device
+    def joined(a, b):
+        return (
+            element(join(a[0], b[0])), element(join(a[1], b[1])), element(join(a[2], b[2])), element(join(a[3], b[3])),
+        )  # fmt: skip
+
+    @device
+    def four_of(parts, start, count, wide):
+        if wide != 0:
+            return load4(parts, start)
+        x = parts[start]
+        y = parts[start + 1] if count > 1 else element(0)
+        z = parts[start + 2] if count > 2 else element(0)
+        w = parts[start + 3] if count > 3 else element(0)
+        return x, y, z, w
 
     types = (f"*{stored}", f"*{name}", *["i64"] * 10, *hooks.types)
-    return GpuKernel("add_parts", (name, stored), add_parts, types, ADDERS[0] * ADDERS[1], text=hooks.text)
+    return GpuKernel("add_parts", (name, is_tall, stored), add_parts, types, ADDERS[0] * ADDERS[1], text=hooks.text)

@@ -15,7 +15,8 @@ from ...layout import Layout
 from ..emit import name_of
 from .hooks import AXES, Hooks, hooks_of, sides_of
 from .launch import LaunchPlan
-from .matmul_any import ADDERS, make_adder
+from .matmul_any import ADDERS, FEW_ADDERS, TALL, make_adder
+from .matmul_turn import LANES, make_turn
 from .shapes import GpuKernel
 from .ways import MOST_BLOCKS, Axis, Beside, Product, Way, best_way, product_of, steps
 
@@ -152,9 +153,9 @@ def plan_product(
     a sum is `or`.
 
     Sizes and strides are arguments of the launch. What is compiled for float32 is a shape and two operand modes: 9 kernels
-    for LARGE, 18 each for SMALL and NARROW, with and without guards, 4 for few rows, and the one that adds parts. These are
-    50 at most, of which a program meets a few. Of other types there are fewer. Each prologue and epilogue has its own, one
-    for each class of its operands' strides.
+    for LARGE, 18 each for SMALL, MIDDLE and NARROW, with and without guards, 14 for few rows, 2 that add parts, and one that
+    turns operands over. These are 80 at most, of which a program meets a few. Of other types there are fewer. Each prologue
+    and epilogue has its own, one for each class of its operands' strides.
 
     Where K is cut, the epilogue belongs to the kernel that adds the parts.
 
@@ -203,26 +204,33 @@ def launches_of(product: ProductKernel, operands: Operands, way: Way) -> Iterato
     BM, BN, _ = way.shape.tile
     is_cut, size = way.parts > 1, p.matrices * p.M * p.N
     hooks, extra = edges_of(product, operands, p, True, not is_cut)
-    kernel = way.kernel(hooks)
     stored = p.dense() if is_cut else p
     (outer, inner), (stored_outer, stored_inner) = axes_of(p), axes_of(stored)
     out, to = Place(OUT, p.start[0]), Place(WORKSPACE) if is_cut else Place(OUT, p.start[0])
     a, b = (operands.b, operands.a) if p.is_swapped else (operands.a, operands.b)
-    left, right = Place(a, p.start[1]), Place(b, p.start[2])
+    places = [Place(a, p.start[1]), Place(b, p.start[2])]
+    at = way.parts * size if is_cut else 0  # of the workspace: parts come first
+    for turn in way.turns:
+        source, places[turn.is_b] = Place((a, b)[turn.is_b], turn.start), Place(WORKSPACE, at)
+        kernel = make_turn(dtype)
+        yield Launch(kernel, turn.grid, (*LANES, 1), (Place(WORKSPACE, at), source, *turn.numbers))
+        at += turn.size
     strides = stored.out_row, stored.out_col, p.a_row, p.a_col, p.b_row, p.b_col
     batch = inner.size, stored_inner.out, inner.a, inner.b, stored_outer.out, outer.a, outer.b
-    is_wide = p.N % 4 == 0 if is_cut else way.is_wide
+    kernel, is_wide = way.kernel(hooks), p.N % 4 == 0 if is_cut else way.is_wide
     alpha = 1.0 if dtype.is_float else 1
-    more = (int(is_wide), alpha) if kernel.name == "matmul" else ()
+    more = (int(is_wide), alpha) if not way.shape.is_thin else ()
     numbers = p.M, p.N, p.K, *strides, way.parts, way.part_K, size, *batch, *more
     grid = steps(p.N, BN), steps(p.M, BM), p.matrices * way.parts
-    yield Launch(kernel, grid, (kernel.threads, 1, 1), (to, left, right, *numbers, *extra))
+    yield Launch(kernel, grid, (kernel.threads, 1, 1), (to, *places, *numbers, *extra))
     if is_cut:
         target = p.out_row, p.out_col, inner.size, inner.out, outer.out
-        grid = steps(p.N, 4 * ADDERS[0]), min(steps(p.M, ADDERS[1]), MOST_BLOCKS), p.matrices
+        across, down = steps(p.N, 4 * ADDERS[0]), steps(p.M, ADDERS[1])
+        is_tall = way.parts >= TALL and across * down * p.matrices <= FEW_ADDERS
+        grid = across, min(p.M if is_tall else down, MOST_BLOCKS), p.matrices
         hooks, extra = edges_of(product, operands, p, False, True)
         arguments = out, to, way.parts, size, p.M, p.N, *target, int(way.is_wide), *extra
-        yield Launch(make_adder(dtype, hooks), grid, ADDERS, arguments)
+        yield Launch(make_adder(dtype, is_tall, hooks), grid, ADDERS, arguments)
 
 
 def edges_of(
@@ -248,6 +256,7 @@ def axes_of(p: Product) -> tuple[Axis, ...]:
 
 
 def workspace_of(dtype: DType, way: Way) -> int:
-    """Bytes for the parts of one way."""
+    """Bytes for the parts of one way, and for what it turns over."""
     p = way.product
-    return way.parts * p.matrices * p.M * p.N * dtype.itemsize if way.parts > 1 else 0
+    parts = way.parts * p.matrices * p.M * p.N if way.parts > 1 else 0
+    return (parts + sum(turn.size for turn in way.turns)) * dtype.itemsize

@@ -54,7 +54,9 @@ class Shape(NamedTuple):
 
 LARGE = Shape((128, 128, 32), 2, (64, 32), (8, 4), 2)
 SMALL = Shape((64, 128, 16), 3, (32, 64), (4, 8), 4)
+MIDDLE = Shape((64, 64, 32), 2, (32, 32), (4, 8), 4)
 NARROW = Shape((32, 64, 16), 4, (16, 32), (4, 8), 6)
 WIDE = Shape((64, 64, 16), 2, (32, 32), (8, 4), 3)
 SLIM = Shape((32, 64, 16), 3, (16, 32), (4, 8), 4)
-BY_ITEMSIZE = {4: (LARGE, SMALL, NARROW), 1: (SMALL, NARROW), 8: (WIDE, SLIM)}  # so that sums stay in registers
+TENSOR = Shape((128, 64, 16), 3, (64, 32), (8, 4), 2)  # of float64, by tensor cores
+BY_ITEMSIZE = {4: (LARGE, SMALL, MIDDLE, NARROW), 1: (SMALL, NARROW), 8: (WIDE, SLIM)}  # so that sums stay in registers

@@ -5,6 +5,7 @@ elements out once, work on Python lists of LLVM values, and pack once.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 from llvmlite import ir
@@ -12,6 +13,7 @@ from numba import types
 from numba.cuda.extending import intrinsic
 
 from .compiler import target
+from .tiles import mixed
 from .words import alignment, first_element
 
 I8, I32, I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
@@ -139,21 +141,29 @@ def zeros(count: int, name: str) -> Any:
     return make
 
 
-def outer_products(rows: Sequence[int], columns: Sequence[int], steps: int, pitch_a: int, pitch_b: int, name: str) -> Any:
+def outer_products(
+    rows: Sequence[int],
+    columns: Sequence[int],
+    steps: int,
+    pitch_a: int,
+    pitch_b: int,
+    name: str,
+    are_mixed: tuple[bool, bool],
+) -> Any:
     """acc[i, j] += the sum over k of A[k, i] * B[k, j]: loads of four elements, and one fma a product.
 
     The walk turns round at the end of each row (i, j), so that every fma shares one operand with the one before and reads
     it from the operand cache, not from a register bank.
     """
-    element, across = ELEMENTS[name], len(columns)
+    element, across, (is_a_mixed, is_b_mixed) = ELEMENTS[name], len(columns), are_mixed
     walk = [(i, j if i % 2 == 0 else across - 1 - j) for i in range(len(rows)) for j in range(across)]
 
-    def load(builder: Any, base: Any, places: Iterator[int]) -> Iterator[Any]:
+    def load(builder: Any, base: Any, places: Iterator[int], order: int) -> Iterator[Any]:
         for place in places:
             at = vector_at(builder, builder.gep(base, [ir.Constant(I32, place)]), element)
             vector = builder.load(at, align=alignment(element.nbytes))
             for lane in range(4):
-                value = builder.extract_element(vector, ir.Constant(I32, lane))
+                value = builder.extract_element(vector, ir.Constant(I32, lane ^ order))
                 yield builder.zext(value, element.sum) if element.is_bool else value
 
     @intrinsic
@@ -163,13 +173,63 @@ def outer_products(rows: Sequence[int], columns: Sequence[int], steps: int, pitc
             tile_a = address(context, builder, a, *values[1:3])
             tile_b = address(context, builder, b, *values[3:5])
             for k in range(steps):
-                x = list(load(builder, tile_a, (k * pitch_a + row for row in rows[::4])))
-                y = list(load(builder, tile_b, (k * pitch_b + column for column in columns[::4])))
+                order_a, order_b = mixed(k) * is_a_mixed, mixed(k) * is_b_mixed
+                x = list(load(builder, tile_a, (k * pitch_a + row for row in rows[::4]), order_a))
+                y = list(load(builder, tile_b, (k * pitch_b + column for column in columns[::4]), order_b))
                 for r, c in walk:
                     sums[r * across + c] = element.add_product(builder, sums[r * across + c], x[r], y[c])
             return context.make_tuple(builder, signature.return_type, sums)
 
         return acc(acc, a, i, b, j), codegen
+
+    return multiply
+
+
+def fragment_products(rows: int, columns: int, steps: int, steps_a: tuple[int, int], steps_b: tuple[int, int]) -> Any:
+    """acc[i, j] += the sum over k of A[i, k] * B[k, j], of a warp's lanes together: an instruction for 8 x 8 sums and 4 k.
+
+    Which elements a lane holds is PTX's rule. Lane 4 * g + t: a's at row g, k = t; b's at k = t, column g; the sums of row g
+    and columns 2 * t and 2 * t + 1. Wider instructions (16 x 8 x 4, 8 or 16) were slower on an H200.
+    """
+    double, text = ir.DoubleType(), "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {$0, $1}, {$2}, {$3}, {$4, $5};"
+    kind = ir.FunctionType(ir.LiteralStructType([double] * 2), [double] * 4)
+    instruction = ir.InlineAsm(kind, text, "=d,=d,d,d,d,d")  # no side effects, so it may move
+    (ax, ak), (bx, bk) = steps_a, steps_b
+
+    @intrinsic
+    def multiply(typingctx: Any, acc: Any, a: Any, i: Any, b: Any, j: Any, lane: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            sums = [builder.extract_value(values[0], e) for e in range(rows * columns)]
+            number = context.cast(builder, values[5], lane, types.int64)
+            g, t = builder.lshr(number, ir.Constant(I64, 2)), builder.and_(number, ir.Constant(I64, 3))
+
+            def moved(tile: Any, at: int, *terms: tuple[Any, int]) -> Any:
+                base = address(context, builder, tile, *values[at : at + 2])
+                for count, step in terms:
+                    base = builder.gep(base, [builder.mul(count, ir.Constant(I64, step))])
+                return base
+
+            def load(base: Any, place: int) -> Any:
+                return builder.load(builder.gep(base, [ir.Constant(I32, place)]), align=8)
+
+            if target.get() < ASYNC_COPIES:  # no tensor cores for doubles either: each lane computes its own sums
+                tile_a, tile_b = moved(a, 1, (g, ax)), moved(b, 3, (t, 2 * bx))
+                for k in range(steps):
+                    row = [load(tile_a, 8 * r * ax + k * ak) for r in range(rows)]
+                    column = [load(tile_b, (c // 2 * 8 + c % 2) * bx + k * bk) for c in range(columns)]
+                    sums = [builder.fma(row[e // columns], column[e % columns], total) for e, total in enumerate(sums)]
+                return context.make_tuple(builder, signature.return_type, sums)
+            tile_a, tile_b = moved(a, 1, (g, ax), (t, ak)), moved(b, 3, (g, bx), (t, bk))
+            for k in range(0, steps, 4):
+                x = [load(tile_a, 8 * r * ax + k * ak) for r in range(rows)]
+                y = [load(tile_b, 8 * c * bx + k * bk) for c in range(columns // 2)]
+                for r, c in product(range(rows), range(0, columns, 2)):
+                    at = r * columns + c
+                    pair = builder.call(instruction, [x[r], y[c // 2], *sums[at : at + 2]])
+                    sums[at : at + 2] = [builder.extract_value(pair, e) for e in (0, 1)]
+            return context.make_tuple(builder, signature.return_type, sums)
+
+        return acc(acc, a, i, b, j, lane), codegen
 
     return multiply
 

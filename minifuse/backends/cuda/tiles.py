@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...simt import current, word
-from .words import Word
+from .words import Word, device
 
 SUMS = {name: np.dtype(kind) for name, kind in {"f32": "f4", "f64": "f8", "i32": "i4", "i64": "i8", "u8": "i4"}.items()}
 
@@ -95,13 +95,27 @@ def zeros(rows: int, columns: int, element: str = "f32") -> Word:
     return emitted(zero, "zeros", rows * columns, element)
 
 
+@device
+def mixed(k: Any) -> Any:
+    """What the place of an element within its group of four is combined with (`^`) in row k of a mixed tile."""
+    return k // 8 % 4
+
+
 def outer_products(
-    rows: Sequence[int], columns: Sequence[int], steps: int, pitch_a: int, pitch_b: int, element: str = "f32"
+    rows: Sequence[int],
+    columns: Sequence[int],
+    steps: int,
+    pitch_a: int,
+    pitch_b: int,
+    element: str = "f32",
+    are_mixed: tuple[bool, bool] = (False, False),
 ) -> Word:
     """Add to a lane's sums the products of one tile: acc[i, j] += sum over k of A[k, rows[i]] * B[k, columns[j]].
 
-    Floats by fma (in the interpreter, float64 is rounded twice); integers wrap around; bools by `or` and `and`.
+    Floats by fma (in the interpreter, float64 is rounded twice); integers wrap around; bools by `or` and `and`. Of a tile
+    that is mixed, groups of four elements lie in the order of `mixed`; which register holds which costs nothing.
     """
+    is_a_mixed, is_b_mixed = are_mixed
     exact = np.dtype(np.float64) if element == "f32" else SUMS[element]  # products of float32 are exact in float64
 
     @word
@@ -109,10 +123,34 @@ def outer_products(
         for k in range(steps):
             x = np.concatenate([a.load(i + k * pitch_a + row, 4) for row in rows[::4]], dtype=exact, casting="unsafe")
             y = np.concatenate([b.load(j + k * pitch_b + c, 4) for c in columns[::4]], dtype=exact, casting="unsafe")
+            x = x[np.arange(len(rows)) ^ mixed(k)] if is_a_mixed else x
+            y = y[np.arange(len(columns)) ^ mixed(k)] if is_b_mixed else y
             acc = acc | x[:, None] & y if element == "u8" else (acc + x[:, None] * y).astype(acc.dtype)
         return acc
 
-    return emitted(multiply, "outer_products", rows, columns, steps, pitch_a, pitch_b, element)
+    return emitted(multiply, "outer_products", rows, columns, steps, pitch_a, pitch_b, element, are_mixed)
+
+
+def fragment_products(
+    rows: Sequence[int], columns: Sequence[int], steps: int, steps_a: tuple[int, int], steps_b: tuple[int, int]
+) -> Word:
+    """Add to the sums of a warp's lanes the products of one tile of float64, by tensor cores.
+
+    Element (x, k) of a tile lies at x * steps[0] + k * steps[1] from the warp's corner. A lane has the sums at rows
+    lane // 4 + rows[i] and columns lane % 4 * 2 + columns[j]: rows eight apart, pairs of columns eight apart.
+    """
+    (ax, ak), (bx, bk) = steps_a, steps_b
+
+    @word
+    def multiply(acc: Any, a: Any, i: int, b: Any, j: int, lane: int) -> Any:
+        row, column = int(lane) // 4, int(lane) % 4 * 2
+        for k in range(steps):
+            x = np.concatenate([a.load(i + (row + r) * ax + k * ak, 1) for r in rows])
+            y = np.concatenate([b.load(j + (column + c) * bx + k * bk, 1) for c in columns])
+            acc = acc + x[:, None] * y
+        return acc
+
+    return emitted(multiply, "fragment_products", len(rows), len(columns), steps, steps_a, steps_b)
 
 
 def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, element: str = "f32", stored: str = "") -> Word:

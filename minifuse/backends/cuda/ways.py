@@ -10,28 +10,35 @@ from functools import cache, partial
 from math import prod
 from typing import NamedTuple
 
-from ...dtypes import DType
+from ...dtypes import DType, float64
 from ...layout import Layout, collapse
 from .matmul import make
 from .matmul_any import short
-from .matmul_thin import dots_of, make_dots, make_rows, rows_of
-from .shapes import BY_ITEMSIZE, LARGE, NARROW, SLIM, SMALL, WIDE, GpuKernel, Shape
+from .matmul_double import TENSOR_BYTES, lying, make_double
+from .matmul_thin import dots_of, make_dots, make_rows, most_rows, rows_of
+from .matmul_turn import SIDE
+from .shapes import BY_ITEMSIZE, LARGE, MIDDLE, NARROW, SLIM, SMALL, TENSOR, WIDE, GpuKernel, Shape
 
 # How busy 1, 2, ... blocks keep a multiprocessor, of 128 fma a cycle; the last entry holds for more.
-BUSY = {LARGE: (0.66, 0.775), SMALL: (0.61, 0.69, 0.74, 0.76), NARROW: (0.27, 0.38, 0.44, 0.48)}
-BUSY |= {WIDE: (0.2, 0.3, 0.35), SLIM: (0.15, 0.2, 0.25)}
+BUSY = {LARGE: (0.66, 0.775), SMALL: (0.61, 0.69, 0.74, 0.76), NARROW: (0.31, 0.38, 0.44, 0.48)}
+BUSY |= {MIDDLE: (0.36, 0.56, 0.62, 0.66)}
+BUSY |= {WIDE: (0.2, 0.3, 0.35), SLIM: (0.15, 0.2, 0.25), TENSOR: (0.45, 0.63)}
 GUARDS = 0.93  # of that is left where a kernel tests what is inside
 MEMORY = 15.7  # bytes a cycle that memory gives one multiprocessor, if 2 blocks ask for them; 1 block gets ALONE of it
 ALONE = 0.7
 SCATTERED = 0.2  # of that is left where each lane of a warp reads from a sector of its own
-START = 6000  # cycles until the first tile is there and the last one stored
+START, EDGE = 4000, 4  # cycles until the first tile is there and the last one stored, and one for so many sums of a tile
 CUT = 10_000  # cycles of one launch more
 EACH = 60  # cycles to add one part more
 BYTES_A_CYCLE = 4000  # of parts, written and read again within the L2 cache
 GAIN = 0.95  # a cut must promise to be this much shorter
-PARTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128)
+PARTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 256)
 FEW = 8  # rows for which b is read in one pass
-ROWS, DOTS = 0.75, 0.26  # times that each of these rows adds to that pass, as `matmul_rows` and `matmul_dots` do it
+SHARES, LANES_ACROSS = (1, 8), (8, 32)  # warps that share out the k of a column, if of one row; lanes along rows of b
+ROWS, DOTS = 0.05, 0.1  # times that each further row adds to that pass, as `matmul_rows` and `matmul_dots` do it
+ASIDE = (1.05, 1.0, 0.93)  # times as busy, with 0, 1 or 2 operands that come element by element
+TURN = 4000  # cycles of the launch that turns an operand over, beside its bytes
+LARGE_WORK = 2**30  # multiplications, from which on that may pay
 FULL = 16  # blocks a multiprocessor, above which no cut pays
 CHANGE = 0.4  # of the additions of a multiprocessor that a prologue gets done, beside the products
 MOVED = 2  # additions that it takes to fetch an element from shared memory and put it back
@@ -109,6 +116,21 @@ class Product(NamedTuple):
         return self._replace(out_row=self.N, out_col=1, batch=tuple(batch), start=(0, *self.start[1:]))
 
 
+class Turn(NamedTuple):
+    """An operand that is turned over in the workspace first, so that its rows lie along M, or N."""
+
+    is_b: bool
+    start: int  # of the operand, in elements
+    numbers: tuple[int, ...]  # arguments of the launch behind its pointers
+    grid: tuple[int, int, int]
+
+    @property
+    def size(self) -> int:
+        """Elements of the workspace."""
+        rows, depth, *_ = self.numbers
+        return rows * depth * self.grid[2]
+
+
 class Way(NamedTuple):
     """One way to compute a product, and about how many cycles it takes."""
 
@@ -119,6 +141,7 @@ class Way(NamedTuple):
     part_K: int
     is_wide: bool  # whether four elements may be stored at once
     kernel: Callable[..., GpuKernel]  # kernel(), or kernel(hooks)
+    turns: tuple[Turn, ...] = ()
 
 
 def product_of(out: Layout, a: Layout, b: Layout, beside: Sequence[tuple[int, str, bool, Layout]] = ()) -> Product:
@@ -154,7 +177,54 @@ def best_way(
     """The way that takes least time, in either orientation."""
     both = ((product, aligned), (product.swapped(), (aligned[0], aligned[2], aligned[1])))
     found = [way for p, places in both for way in ways(dtype, p, multiprocessors, places, most_shared)]
-    return min(found, key=lambda way: way.cycles)
+    best = min(found, key=lambda way: way.cycles)
+    if dtype.itemsize == 4 and product.matrices * product.M * product.N * product.K >= LARGE_WORK:
+        found = [way for p, places in both for way in turned_ways(dtype, p, multiprocessors, places, most_shared)]
+        best = min([best, *found], key=lambda way: way.cycles)
+    return best
+
+
+def turned_ways(
+    dtype: DType, p: Product, multiprocessors: int, aligned: tuple[bool, bool, bool], most_shared: int
+) -> Iterator[Way]:
+    """The ways to compute a product once an operand that lies along k is turned over, or both are."""
+    for sides in ((False,), (True,), (False, True)):
+        turned, places, turns = p, list(aligned), list[Turn]()
+        for is_b in sides:
+            rows, stride, pitch = (p.N, p.b_row, p.b_col) if is_b else (p.M, p.a_col, p.a_row)
+            if stride != 1 or pitch == 1 or rows % 4:
+                break
+            turned, turn = turned_over(turned, is_b, aligned[1 + is_b])
+            turns.append(turn)
+            places[1 + is_b] = True
+        else:
+            extra = sum(TURN + 2 * dtype.itemsize * turn.size / (MEMORY * multiprocessors) for turn in turns)
+            out, a, b = places
+            for way in ways(dtype, turned, multiprocessors, (out, a, b), most_shared):
+                if not way.shape.is_thin:
+                    yield way._replace(cycles=way.cycles + extra, turns=tuple(turns))
+
+
+def turned_over(p: Product, is_b: bool, is_aligned: bool) -> tuple[Product, Turn]:
+    """The product whose operand a, or b, lies turned over in a workspace; and how it comes there."""
+    rows, pitch, start = (p.N, p.b_col, p.start[2]) if is_b else (p.M, p.a_row, p.start[1])
+    strides = [axis.b if is_b else axis.a for axis in p.batch]
+    axes, dense, step = list[tuple[int, int, int]](), list[int](), rows * p.K
+    for axis, stride in zip(reversed(p.batch), reversed(strides), strict=True):
+        dense.insert(0, step if stride else 0)
+        if stride:
+            axes.insert(0, (axis.size, step, stride))
+            step *= axis.size
+    (outer, out_outer, from_outer), (inner, out_inner, from_inner) = [(1, 0, 0)] * (2 - len(axes)) + axes
+    is_wide = dense_mode(p.K, 1, pitch, [start, *strides], is_aligned) == "x4"
+    numbers = rows, p.K, pitch, inner, out_inner, from_inner, out_outer, from_outer, int(is_wide)
+    turn = Turn(is_b, start, numbers, (steps(p.K, SIDE), steps(rows, SIDE), inner * outer))
+    out, a, b = p.start
+    if is_b:
+        batch = tuple(axis._replace(b=stride) for axis, stride in zip(p.batch, dense, strict=True))
+        return p._replace(batch=batch, start=(out, a, 0), b_row=rows, b_col=1), turn
+    batch = tuple(axis._replace(a=stride) for axis, stride in zip(p.batch, dense, strict=True))
+    return p._replace(batch=batch, start=(out, 0, b), a_row=1, a_col=rows), turn
 
 
 def ways(
@@ -192,27 +262,35 @@ def kernels(
     for shape in BY_ITEMSIZE[dtype.itemsize]:
         BM, BN, _ = shape.tile
         is_guarded = p.M < BM or p.N < BN
+        aside = ASIDE[(a_along != "x4") + (b_along != "x4")] * (GUARDS if is_guarded else 1)
         if shape.nbytes(short(dtype)) <= most_shared and not (shape is LARGE and is_guarded):
-            busy = tuple(GUARDS * part for part in BUSY[shape]) if is_guarded else BUSY[shape]
+            busy = tuple(aside * part for part in BUSY[shape])
             yield shape, busy, partial(make_tiles, shape, a_along, b_along, is_guarded, short(dtype))
-    if p.M <= FEW and b_along == "k":
-        a_lies = dense_mode(p.K, p.a_col, p.a_row, a_moves, aligned[1])
-        b_lies = dense_mode(p.K, p.b_row, p.b_col, b_moves, aligned[2])
-        yield (
-            dots_of(dtype),
-            thin_busy(dtype, p.a_col == 1, 1 + DOTS * p.M),
-            partial(make_dots, dtype, a_lies == b_lies == "x4"),
-        )
-    elif p.M <= FEW:
-        yield rows_of(dtype), thin_busy(dtype, p.b_col == 1, 1 + ROWS * p.M), partial(make_rows, dtype, b_along == "x4")
+    BM, BN, _ = TENSOR.tile
+    if dtype is float64 and p.M >= BM and p.N >= BN and p.changes == (0, 0) and most_shared >= TENSOR_BYTES:
+        a_lies = lying(p.M, p.K, p.a_row, p.a_col, a_moves, aligned[1])
+        b_lies = lying(p.N, p.K, p.b_col, p.b_row, b_moves, aligned[2])
+        yield TENSOR, BUSY[TENSOR], partial(make_double, a_lies, b_lies)
+    if p.M <= FEW:
+        most = 1 if p.M == 1 else most_rows(dtype)
+        a_lies = dense_mode(p.K, p.a_col, p.a_row if p.M > 1 else 0, a_moves, aligned[1])
+        if b_along == "k":
+            b_lies = dense_mode(p.K, p.b_row, p.b_col if p.N > 1 else 0, b_moves, aligned[2])
+            busy = thin_busy(dtype, most, p.a_col == 1, 1 + DOTS * (most - 1))
+            for share in SHARES if p.M == 1 else SHARES[:1]:
+                yield dots_of(most, share), busy, partial(make_dots, dtype, a_lies == b_lies == "x4", most, share)
+        else:
+            busy = thin_busy(dtype, most, p.b_col == 1, 1 + ROWS * (most - 1))
+            for lanes in LANES_ACROSS:
+                yield rows_of(most, lanes), busy, partial(make_rows, dtype, a_lies == b_along == "x4", most, lanes)
 
 
 make_tiles = cache(make)
 
 
-def thin_busy(dtype: DType, lies_well: bool, slower: float) -> tuple[float, float]:
+def thin_busy(dtype: DType, rows: int, lies_well: bool, slower: float) -> tuple[float, float]:
     """How busy a kernel is that waits for memory, so many times; more so where a warp's neighbours lie far apart."""
-    most = rows_of(dtype).tile[0] * MEMORY / (128 * dtype.itemsize) * (1 if lies_well else SCATTERED) / slower
+    most = rows * MEMORY / (128 * dtype.itemsize) * (1 if lies_well else SCATTERED) / slower
     return ALONE * most, most
 
 
@@ -225,9 +303,10 @@ def dense_mode(X: int, x_stride: int, k_stride: int, moves: Sequence[int], is_al
 
 def time_of(shape: Shape, busy: tuple[float, ...], p: Product, multiprocessors: int, parts: int, part_K: int) -> float:
     """About how many cycles a product takes."""
-    BM, BN, _ = shape.tile
+    BM, BN, BK = shape.tile
     most = steps(steps(p.M, BM) * steps(p.N, BN) * p.matrices * parts, multiprocessors)
-    cycles = START + most * BM * BN * part_K / (128 * busy[min(most, len(busy)) - 1])
+    depth = steps(part_K, BK) * BK
+    cycles = START + BM * BN / EDGE + most * BM * BN * depth / (128 * busy[min(most, len(busy)) - 1])
     cycles += most * part_K * change_time(shape, p)
     size = p.matrices * p.M * p.N
     stores = 32 * size / BYTES_A_CYCLE if p.out_col != 1 else 0  # a sector an element

@@ -39,7 +39,7 @@ FLOORS = (
     ("backends.cuda.*",),
     ("backends", "backends.registry"),
     ("autodiff",),
-    ("scalar",),
+    ("precision", "scalar"),
     ("functions",),
     ("take",),
     ("numpy_functions.*",),

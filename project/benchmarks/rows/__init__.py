@@ -9,6 +9,7 @@ from . import (
     gpu_host,
     gpu_matmul,
     gpu_memory,
+    gpu_tensor_cores,
     host,
     large,
     networks,
@@ -20,7 +21,7 @@ from . import (
 
 ROWS = [*host.ROWS, *large.ROWS, *functions.ROWS, *products.ROWS, *training.ROWS, *start.ROWS, *sweep.ROWS]
 FUSION_ROWS = [*fusion.ROWS, *fusion_step.ROWS]
-GPU_ROWS = [*gpu_host.ROWS, *gpu_memory.ROWS, *gpu_matmul.ROWS, *gpu_compile.ROWS]
+GPU_ROWS = [*gpu_host.ROWS, *gpu_memory.ROWS, *gpu_matmul.ROWS, *gpu_tensor_cores.ROWS, *gpu_compile.ROWS]
 GPU_FUSION_ROWS = [*gpu_fusion.ROWS, *fusion_step.GPU_ROWS]
 
 SUITES = {  # by whether they run on a GPU, and their kind

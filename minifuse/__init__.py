@@ -76,6 +76,11 @@ from .operators import (
     tanh,
     where,
 )
+from .precision import (
+    get_float32_matmul_precision,
+    set_float32_matmul_precision,
+    use_float32_matmul_precision,
+)
 from .profile import profile
 from .raw_kernels import atomic_add
 from .reduction import reduction
@@ -135,6 +140,7 @@ __all__ = [
     "full",
     "fuse",
     "gelu",
+    "get_float32_matmul_precision",
     "get_rng_state",
     "grad",
     "index",
@@ -166,6 +172,7 @@ __all__ = [
     "save",
     "save_state",
     "set_default_backend",
+    "set_float32_matmul_precision",
     "set_rng_state",
     "sigmoid",
     "simt",
@@ -177,6 +184,7 @@ __all__ = [
     "tensor",
     "testing",
     "use_backend",
+    "use_float32_matmul_precision",
     "where",
     "zeros",
     "zeros_like",

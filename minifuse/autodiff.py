@@ -12,7 +12,8 @@ from functools import wraps
 from threading import local
 from typing import Any, Protocol
 
-from .dag import topological
+from .dag import Interned, topological
+from .dtypes import HIGHEST
 from .errors import GradientError
 
 
@@ -59,19 +60,35 @@ class Interceptor:
 class Intercepted:
     """Whether calls are recorded, as a truth value, where an interceptor takes them."""
 
-    __slots__ = ("by", "flag")
+    __slots__ = ("by", "flag", "precision")
 
-    def __init__(self, by: Any, flag: bool) -> None:
-        self.by, self.flag = by, flag
+    def __init__(self, by: Any, flag: bool, precision: str) -> None:
+        self.by, self.flag, self.precision = by, flag, precision
+
+    def __bool__(self) -> bool:
+        return self.flag
+
+
+class Precise(metaclass=Interned):
+    """Whether calls are recorded, as a truth value, where products have another precision than the highest."""
+
+    __slots__ = ("__weakref__", "flag", "precision")
+    by = None
+
+    def __init__(self, flag: bool, precision: str) -> None:
+        self.flag, self.precision = flag, precision
 
     def __bool__(self) -> bool:
         return self.flag
 
 
 class Mode(local):
-    """Whether calls are recorded, for each thread: a bool, or `Intercepted`."""
+    """Whether calls are recorded, for each thread: a bool, `Precise` or `Intercepted`. A part of the key of every call."""
 
-    is_recording: Any = True
+    start: Any = True  # of threads that compute for the first time
+
+    def __init__(self) -> None:
+        self.is_recording = self.start
 
 
 mode = Mode()
@@ -82,17 +99,29 @@ def interceptor() -> Any:
     return getattr(mode.is_recording, "by", None)
 
 
+def precision() -> str:
+    """The precision of float32 products in this thread; see `minifuse.precision`."""
+    return getattr(mode.is_recording, "precision", HIGHEST)
+
+
 def capture_under_way() -> Any:
     """The capture that takes the calls of this thread; None if there is none."""
     by = interceptor()
     return by if by is not None and by.captures else None
 
 
+def state(flag: bool, by: Any, precise: str) -> Any:
+    """A mode that records or does not, with an interceptor or none, and a precision."""
+    if by is not None:
+        return Intercepted(by, flag, precise)
+    return flag if precise == HIGHEST else Precise(flag, precise)
+
+
 @contextmanager
 def intercepted(by: Interceptor | None) -> Iterator[None]:
     """Hand calls to an interceptor in a block of code; to nobody, if None."""
-    before, flag = mode.is_recording, bool(mode.is_recording)
-    mode.is_recording = flag if by is None else Intercepted(by, flag)
+    before = mode.is_recording
+    mode.is_recording = state(bool(before), by, precision())
     try:
         yield
     finally:
@@ -100,9 +129,8 @@ def intercepted(by: Interceptor | None) -> Iterator[None]:
 
 
 def switched(flag: bool) -> Any:
-    """The mode of this thread with recording on or off, and the same interceptor."""
-    by = interceptor()
-    return flag if by is None else Intercepted(by, flag)
+    """The mode of this thread with recording on or off, and the same interceptor and precision."""
+    return state(flag, interceptor(), precision())
 
 
 FREED = (

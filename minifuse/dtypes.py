@@ -38,6 +38,8 @@ BY_NUMPY = {dtype.numpy: dtype for dtype in DTYPES}
 BY_NAME = {dtype.name: dtype for dtype in DTYPES}
 BY_PYTHON: dict[type, DType] = {float: float32, int: int64, bool: bool_}
 
+HIGHEST, HIGH, MEDIUM = PRECISIONS = ("highest", "high", "medium")  # of float32 products: 24, 11, and 8 bits of operands
+
 Number = bool | int | float
 Weak = type[bool] | type[int] | type[float]  # the dtype of a Python number until it meets an array
 

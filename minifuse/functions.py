@@ -9,8 +9,9 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
+from .autodiff import precision
 from .dag import Interned
-from .dtypes import DType, int64
+from .dtypes import HIGHEST, DType, float32, int64
 from .errors import GradientError, ShapeError
 from .layout import Layout, broadcast, row_major
 from .operators import Operator, add, eq, minimum, ne, where
@@ -197,20 +198,27 @@ class FoldToFirst(Fold):
 
 
 class Matmul(Function):
-    """(..., M, K) @ (..., K, N) -> (..., M, N), batch dims already equal."""
+    """(..., M, K) @ (..., K, N) -> (..., M, N), batch dims already equal; of float32 in a precision."""
 
-    __slots__ = ()
+    __slots__ = ("precision",)
+
+    def __init__(self, precision: str = HIGHEST) -> None:
+        self.precision = precision
 
     def infer(self, a: Any, b: Any) -> Inferred:
         """Rows of a, columns of b."""
         return (*a.shape[:-1], b.shape[-1]), a.dtype
 
     def vjp(self, g: Any, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
-        """Two products."""
+        """Two products, in the same precision."""
         return self(g, b.mT), self(a.mT, g)
 
+    def precision_of(self, dtype: DType, is_known: bool) -> str:
+        """The precision of a product of a type, on a backend that knows precisions or does not."""
+        return self.precision if is_known and dtype is float32 else HIGHEST
+
     def __repr__(self) -> str:
-        return "matmul"
+        return "matmul" if self.precision == HIGHEST else f"matmul in {self.precision} precision"
 
 
 class Cast(Function):
@@ -378,7 +386,7 @@ def matmul(a: Any, b: Any) -> Any:
         shapes = f"batch shapes {rows.shape[:-2]} and {columns.shape[:-2]} do not broadcast (shapes {a.shape} and {b.shape})"
         raise ShapeError(f"matmul: {shapes}; sizes must be equal or 1") from None
     rows, columns = [x.to(dtype).expand(*batch, *x.shape[-2:]) for x in (rows, columns)]
-    y = Matmul()(rows, columns)
+    y = Matmul(precision())(rows, columns)
     return y.reshape(batch + rows.shape[-2:-1] * (a.ndim > 1) + columns.shape[-1:] * (b.ndim > 1))
 
 

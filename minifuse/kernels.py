@@ -10,7 +10,7 @@ from math import prod
 from typing import Any, NamedTuple, TypeVar
 
 from .dag import Interned, topological
-from .dtypes import BY_PYTHON, DType, bool_, weak
+from .dtypes import BY_PYTHON, HIGHEST, DType, bool_, weak
 from .errors import FuseError
 from .layout import Layout, collapse
 from .operators import Operator, add, eq, ne, where
@@ -242,6 +242,8 @@ class ProductKernel(metaclass=Interned):
 
     a, b
         The operands, as expressions over (..., M, K) and over (..., K, N): the prologue. A plain operand is a `Load`.
+    precision
+        One of `dtypes.PRECISIONS`: how far operands of float32 may be rounded. A backend may always round less.
     elements
         What is stored at each point of (..., M, N), as expressions of `Dot`: the epilogue. Of a plain product, `Dot` itself.
 
@@ -249,10 +251,10 @@ class ProductKernel(metaclass=Interned):
     spaces; so do parameters, which all three may share.
     """
 
-    __slots__ = ("__weakref__", "a", "b", "elements")
+    __slots__ = ("__weakref__", "a", "b", "elements", "precision")
 
-    def __init__(self, a: Expression, b: Expression, elements: tuple[Expression, ...]) -> None:
-        self.a, self.b, self.elements = a, b, elements
+    def __init__(self, a: Expression, b: Expression, elements: tuple[Expression, ...], precision: str = HIGHEST) -> None:
+        self.a, self.b, self.elements, self.precision = a, b, elements, precision
 
     @property
     def outputs(self) -> tuple[Expression, ...]:
@@ -261,8 +263,9 @@ class ProductKernel(metaclass=Interned):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a product and nothing else."""
-        return isinstance(self.a, Load) and isinstance(self.b, Load) and self.elements == (Dot(self.a.dtype),)
+        """Whether it is a product and nothing else, of all bits."""
+        is_exact = self.precision == HIGHEST
+        return is_exact and isinstance(self.a, Load) and isinstance(self.b, Load) and self.elements == (Dot(self.a.dtype),)
 
     def loads(self) -> tuple[list[Load], list[Load], list[Load]]:
         """Those of a, of b and of the epilogue, each by their index."""

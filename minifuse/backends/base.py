@@ -189,6 +189,7 @@ class Backend:
         a, b = (inputs[loads[0].index].shape for loads in kernel.loads()[:2])
         return f"# {self.name}: matmul of {a} and {b}, {kernel.a.dtype}\n"
 
+    has_precisions = False  # whether `bind_product` rounds operands of float32 where a kernel's precision lets it
     has_tables = False  # whether it has `bind_together`
 
     def bind_together(

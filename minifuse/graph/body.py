@@ -313,7 +313,7 @@ def without_unused(
         e = replace(e, Load, lambda x: type(x)(loads.index(x.index), x.dtype))
         return replace(e, Parameter, lambda x: Parameter(parameters.index(x.index), x.dtype))
 
-    kernel = ProductKernel(counted(kernel.a), counted(kernel.b), tuple(map(counted, kernel.elements)))
+    kernel = ProductKernel(counted(kernel.a), counted(kernel.b), tuple(map(counted, kernel.elements)), kernel.precision)
     return kernel, outputs, [inputs[k] for k in loads], [numbers[k] for k in parameters]
 
 

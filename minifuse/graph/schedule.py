@@ -426,7 +426,8 @@ class Schedule:
             parts.append(shifted(e, len(inputs)))
             inputs += inner.inputs
         a, b = parts
-        kernel = ProductKernel(a, b, tuple(shifted(e, len(inputs)) for e in elements))
+        precision = product.function.precision_of(product.dtype, self.backend.has_precisions)
+        kernel = ProductKernel(a, b, tuple(shifted(e, len(inputs)) for e in elements), precision)
         try:
             return kernel, inputs + [(slot, layout.reshape(*product.shape)) for slot, layout in body.inputs], ""
         except ShapeError:

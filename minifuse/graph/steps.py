@@ -187,7 +187,8 @@ class Product:
         moved, inputs = in_place(self.inputs, target, output)
         a, b = (replace(e, Load, moved) for e in (self.kernel.a, self.kernel.b))
         elements = tuple(replace(e, Load, moved) for e in self.kernel.elements)
-        return Product(ProductKernel(a, b, elements), outputs, inputs, self.numbers)
+        kernel = ProductKernel(a, b, elements, self.kernel.precision)
+        return Product(kernel, outputs, inputs, self.numbers)
 
 
 @dataclass

@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import functions
 from ..dag import topological
+from ..dtypes import HIGHEST
 from ..functions import Cast, Matmul, View
 from ..kernels import (
     Access,
@@ -180,7 +181,8 @@ def form(step: Step) -> str:
         shapes = (step.inputs[loads[0].index][1].shape for loads in (a, b))
         parts = [*["prologue"] * (not (isinstance(step.kernel.a, Load) and isinstance(step.kernel.b, Load)))]
         parts += ["epilogue"] * (step.kernel.elements != (Dot(step.dtype),))
-        return f"product {' @ '.join(map(str, shapes))}{' with ' * bool(parts)}{' and '.join(parts)}"
+        precision = "" if step.kernel.precision == HIGHEST else f" in {step.kernel.precision} precision"
+        return f"product {' @ '.join(map(str, shapes))}{precision}{' with ' * bool(parts)}{' and '.join(parts)}"
     if isinstance(step, Whole):
         return f"{step.function.names[0]} of {', '.join(str(layout.shape) for _, layout in step.inputs)}"
     if isinstance(step, Together):

@@ -16,10 +16,11 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from ..array import Array
+from ..autodiff import precision
 from ..creation import DTypeLike, generator, tensor
 from ..dtypes import float32
 from ..errors import DTypeError, ShapeError
-from ..functions import Composite, Embed, Shape
+from ..functions import Composite, Embed, Matmul, Shape
 from .layers import apply
 from .module import Module, Parameter
 from .patches import MANY, Geometry, Sizes, check_windows, listed, patches_of, per_dim, room, times
@@ -227,7 +228,9 @@ def _convolve(x: Any, weight: Any, *rest: Any) -> Any:
     outputs, size = weight.shape[0], weight.shape[2:]
     z = patches_of(batch_last(x, size, of), size, of.stride, of.dilation)  # (C, *size, *places, N)
     places, n = z.shape[1 + len(size) : -1], z.shape[-1]
-    y = times(weight.reshape(of.groups, outputs // of.groups, -1), z)  # (groups, O / groups, places * N)
+    y = times(
+        Matmul(precision()), weight.reshape(of.groups, outputs // of.groups, -1), z
+    )  # (groups, O / groups, places * N)
     for b in bias:
         y = y + b.reshape(of.groups, outputs // of.groups, 1)
     return y.reshape(outputs, *places, n).permute(len(size) + 1, *range(len(size) + 1))

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from ..array import Array
+from ..autodiff import precision
 from ..creation import DTypeLike, generator, tensor
 from ..dtypes import float32
 from ..errors import DTypeError, ShapeError
@@ -90,8 +91,9 @@ class ProductByTransposed(Matmul):
     __slots__ = ()
 
     def vjp(self, g: Any, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
-        """Two products, the second one transposed, so that what it is transposed from is contiguous."""
-        return Matmul()(g, b.mT), Matmul()(g.mT, a).mT
+        """Two products in the same precision, the second transposed, so that what it is transposed from is contiguous."""
+        product = Matmul(self.precision)
+        return product(g, b.mT), product(g.mT, a).mT
 
 
 def linear(x: Any, weight: Any, bias: Any = None) -> Any:
@@ -136,7 +138,7 @@ def _linear(x: Any, weight: Any, bias: Any = None) -> Any:
                 f"Linear: got {name} of {other.dtype}, expected {weight.dtype} like the weight; "
                 f"convert one, x.to(mf.{weight.dtype}) or module.to(...)"
             )
-    y = ProductByTransposed()(x.reshape(x.size // k, k), weight.T)  # (rows, K) @ (K, N)
+    y = ProductByTransposed(precision())(x.reshape(x.size // k, k), weight.T)  # (rows, K) @ (K, N)
     return (y if bias is None else y + bias).reshape(*x.shape[:-1], n)
 
 

@@ -68,10 +68,10 @@ def patches_of(z: Any, size: Sequence[int], step: tuple[int, ...], dilation: tup
     return Patches("patches", (tuple(size), step, dilation))(z)
 
 
-def times(weight: Any, z: Any) -> Any:
+def times(product: Matmul, weight: Any, z: Any) -> Any:
     """(groups, M, K) times patches (C, *size, *places, N) of as many groups -> (groups, M, places * N)."""
     groups, _, k = weight.shape
-    return Matmul()(weight, z.reshape(groups, k, z.size // max(groups * k, 1)))
+    return product(weight, z.reshape(groups, k, z.size // max(groups * k, 1)))
 
 
 class Patches(View):
@@ -139,7 +139,8 @@ class Patches(View):
             z = Embed(*room(z, [*zip(before, behind, strict=True)]))(z)
         inside = range(2, 2 + len(size))
         kernel = a.reshape(groups, -1, *size, m).flip(*inside).permute(0, 1, 2 + len(size), *inside)
-        y = times(kernel.reshape(groups, -1, m * math.prod(size)), patches_of(z, size, step, dilation))
+        patches = patches_of(z, size, step, dilation)
+        y = times(product.function, kernel.reshape(groups, -1, m * math.prod(size)), patches)
         y = y.reshape(g.shape[0], *image, n)
         return around(y) if around else y
 

@@ -1,7 +1,8 @@
 """CUDA kernels lane by lane, on any machine: `trace` runs one and records every access, `run` only runs it.
 
     record       the columns and tables of a trace          facts, hazards, trace   what they say
-    arithmetic   numbers in kernels                          lanes, collectives, stuck, machine   lanes, and where they meet
+    arithmetic   numbers in kernels                          lanes, stuck, machine   lanes, and where they wait
+    collectives, fragments   what a warp does together
     memory, pointers, spaces   arrays, and where they lie    words, atomics, random   what a kernel says
     adopt        from a function for Numba to ours           host, check             scripts as they are
 
@@ -14,8 +15,22 @@ from .launch import Schedules, run, schedules, trace
 from .memory import Array
 from .pointers import Pointer, Table
 from .trace import Trace
-from .words import cuda, word
+from .words import cuda, mma_sync, word
 
 load = Trace.load
 
-__all__ = ["Array", "Pointer", "Schedules", "Table", "Trace", "cuda", "current", "load", "run", "schedules", "trace", "word"]
+__all__ = [
+    "Array",
+    "Pointer",
+    "Schedules",
+    "Table",
+    "Trace",
+    "cuda",
+    "current",
+    "load",
+    "mma_sync",
+    "run",
+    "schedules",
+    "trace",
+    "word",
+]

@@ -1,10 +1,11 @@
-"""What the lanes of a warp get when they meet: shuffles, votes, matches. Pure functions over the operands of all lanes."""
+"""What the lanes of a warp get when they meet: shuffles, votes, matches, products. Pure functions over all operands."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
 
+from . import fragments
 from .lanes import WARP
 
 Operands = Mapping[int, tuple[Any, ...]]  # lane -> what it brought
@@ -81,12 +82,26 @@ def matched(word: str, operands: Operands) -> dict[int, Any]:
     return {lane: bits(lanes) for lanes in equal.values() for lane in lanes}
 
 
+def multiplied(operands: Operands) -> dict[int, Any]:
+    """Each lane gets its fragment of a * b + c."""
+    here, kind = next((lane, given[0]) for lane, given in operands.items())
+    for lane in range(WARP):
+        if lane not in operands:
+            raise NoSuchLaneError(here, lane)
+    given = [operands[lane][1:] for lane in range(WARP)]
+    a, b, c = [np.array([lane[k] for lane in given]) for k in range(3)]
+    found = fragments.product(kind, a, b, c)
+    return {lane: tuple(found[lane]) for lane in operands}
+
+
 def answers(word: str, operands: Operands) -> dict[int, Any]:
     """What each lane gets, by lane."""
     if word in SOURCES:
         return shuffled(word, operands)
     if word.startswith("match"):
         return matched(word, operands)
+    if word == "mma_sync":
+        return multiplied(operands)
     if word == "activemask":
         return dict.fromkeys(operands, bits(operands))
     return dict.fromkeys(operands) if word == "syncwarp" else voted(word, operands)

@@ -60,7 +60,8 @@ class Machine:
         recorder: Recorder | None = None,
         is_cooperative: bool = False,
     ) -> None:
-        self.grid, self.block = Dim3(*grid, *(1,) * (3 - len(grid))), Dim3(*block, *(1,) * (3 - len(block)))
+        self.grid: Dim3 = Dim3(*grid, *(1,) * (3 - len(grid)))
+        self.block: Dim3 = Dim3(*block, *(1,) * (3 - len(block)))
         self.grid_rank, self.block_rank = len(grid), len(block)
         self.recorder, self.findings = recorder, list[SimtError]()
         self.spaces = Spaces(self, shared)

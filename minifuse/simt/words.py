@@ -5,7 +5,7 @@ gives is decided in `machine`, when all lanes that must meet have come. A name t
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NoReturn, TypeVar
 
 from ..errors import BarrierError, UnknownWordError
@@ -80,6 +80,19 @@ def meet(name: str, mask: Any, *operands: Any) -> Any:
             "a mask names every lane that calls",
         )
     return lane.pause(Wait(name, place_key(caller, frame), mask, operands, frame))
+
+
+def mma_sync(kind: str, a: Sequence[Any], b: Sequence[Any], c: Sequence[Any]) -> tuple[Any, ...]:
+    """The lane's fragment of a @ b + c, of matrices that the warp holds together: `mma.sync`.
+
+    Parameters
+    ----------
+    kind : {"tf32", "bf16"}
+        What the operands are: float32 of which the upper 19 bits count, or pairs of bf16 in integers of 32 bits.
+    a, b, c
+        Its fragments of the operands: 4, 2 and 4 registers. See `simt.fragments` for where their elements lie.
+    """
+    return meet("mma_sync", FULL, kind, a, b, c)  # type: ignore[no-any-return]
 
 
 def arrive(name: str, *operands: Any) -> Any:

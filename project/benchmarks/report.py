@@ -27,6 +27,7 @@ TITLES = {
     "gpu-sums": "Sums and maxima on the GPU, x of (8192, 8192)",
     "gpu-softmax": "Softmax on the GPU, x of (8192, 8192)",
     "gpu-matmul": "Matrix products on the GPU, float32",
+    "gpu-tensor-cores": "Matrix products on the GPU's tensor cores, float32 rounded to tf32 and bf16",
     "gpu-ladder": "The ladder of matrix products on the GPU",
     "gpu-compile": "Compiling a pointwise kernel for the GPU",
     "networks": "Networks that learn, float32",

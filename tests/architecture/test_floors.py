@@ -40,7 +40,7 @@ FLOORS = (
     ("backends.cuda.*",),
     ("backends", "backends.registry"),
     ("autodiff",),
-    ("scalar",),
+    ("precision", "scalar"),
     ("functions",),
     ("softmax", "take"),
     ("numpy_functions.*",),

@@ -13,6 +13,7 @@ FILES = "save load load_metadata save_state load_state"
 ELEMENTWISE = "neg abs exp log log1p sqrt rsqrt sin cos tanh sigmoid relu gelu erf maximum minimum where clip isnan"
 KERNELS = "elementwise index atomic_add reduction"
 AUTODIFF = "grad no_grad fuse source profile"
+PRECISION = "set_float32_matmul_precision get_float32_matmul_precision use_float32_matmul_precision"
 BACKENDS = "backends register_backend set_default_backend use_backend synchronize"
 CLASSES = "Tensor Scalar"
 DTYPES = "float32 float64 int32 int64 bool_"
@@ -22,7 +23,7 @@ ERRORS = (
 )
 PARTS = "nn optim data testing cache memory simt"
 
-GROUPS = [CREATION, RANDOM, FILES, ELEMENTWISE, KERNELS, AUTODIFF, BACKENDS, CLASSES, DTYPES, ERRORS, PARTS]
+GROUPS = [CREATION, RANDOM, FILES, ELEMENTWISE, KERNELS, AUTODIFF, PRECISION, BACKENDS, CLASSES, DTYPES, ERRORS, PARTS]
 PUBLIC = set(" ".join(GROUPS).split())
 
 

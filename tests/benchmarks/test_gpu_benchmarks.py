@@ -23,7 +23,7 @@ from tests.sources import ROOT
 
 ROWS, GPU_ROWS = rows_of(), rows_of(True)
 ABSENCE = gpu.absence()
-GROUPS = {"gpu-host", "gpu-memory", "gpu-sums", "gpu-softmax", "gpu-matmul", "gpu-ladder", "gpu-compile"}
+GROUPS = {"gpu-host", "gpu-memory", "gpu-sums", "gpu-softmax", "gpu-matmul", "gpu-ladder", "gpu-compile", "gpu-tensor-cores"}
 SLOW = {"strips", "squares", "vector_loads"}  # rungs whose tiles take the interpreter seconds
 needs_no_gpu = pytest.mark.skipif(not driver.look().reason, reason="a GPU takes the interpreter's place")
 
@@ -110,7 +110,7 @@ def check_gpu_fields(found):
         if "skipped" in row:
             continue
         group = row["group"].replace("fusion-", "")
-        rates = dict.fromkeys(("gpu-matmul", "gpu-ladder"), "gflop_per_s")
+        rates = dict.fromkeys(("gpu-matmul", "gpu-ladder", "gpu-tensor-cores"), "gflop_per_s")
         rate = (rates | dict.fromkeys(("gpu-host", "gpu-compile", "gpu-training"))).get(group, "gb_per_s")
         assert {"gflop_per_s", "gb_per_s"} & set(row) == ({rate} if rate else set()), row["name"]
 

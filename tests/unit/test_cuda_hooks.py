@@ -15,7 +15,7 @@ from minifuse.backends.cuda.hooks import hooks_of, sides_of
 from minifuse.backends.cuda.product import plan_product
 from minifuse.backends.cuda.shapes import LARGE, NARROW, SLIM
 from minifuse.backends.registry import backend_named
-from minifuse.dtypes import BY_NUMPY, bool_, float32, float64, int32, int64
+from minifuse.dtypes import BY_NUMPY, HIGHEST, bool_, float32, float64, int32, int64
 from minifuse.kernels import Constant, Dot, Load, Old, Parameter, Position, ProductKernel, cast, constant
 from minifuse.layout import Layout, row_major
 from minifuse.operators import abs as absolute
@@ -37,7 +37,7 @@ class Case:
     integer array in `ranges` lies in no memory.
     """
 
-    def __init__(self, make, of_a, of_b, others=(), numbers=(), outs=None, ranges=()):
+    def __init__(self, make, of_a, of_b, others=(), numbers=(), outs=None, ranges=(), precision=HIGHEST):
         batch = np.broadcast_shapes(*[x.shape[:-2] for x in (*of_a, *of_b)])
         (M, K), N = np.broadcast_shapes(*[x.shape[-2:] for x in of_a]), of_b[0].shape[-1]
         spaces = [(*batch, M, K)] * len(of_a) + [(*batch, K, N)] * len(of_b) + [(*batch, M, N)] * len(others)
@@ -49,7 +49,7 @@ class Case:
         p = [Parameter(k, float32 if isinstance(x, float) else int64) for k, x in enumerate(numbers)]
         na, nb = len(of_a), len(of_a) + len(of_b)
         a, b, elements = make(loads[:na], loads[na:nb], loads[nb:], p)
-        self.kernel = ProductKernel(a, b, elements)
+        self.kernel = ProductKernel(a, b, elements, precision)
         self.outs = outs or [np.full((*batch, M, N), 77).astype(e.dtype.numpy) for e in elements]
         self.old = [out.copy() for out in self.outs]
 

@@ -43,7 +43,8 @@ from .bound import BoundKernel, BoundProduct, fold_from_first
 from .emit_table import printed_table
 from .forms import printed
 from .merging import refusal
-from .product import plain, plan_product
+from .operands import ProductPlan, plain
+from .product import plan_product
 from .simulated import SimulatedDevice
 from .together import BoundTogether
 
@@ -58,6 +59,7 @@ class CudaBackend(Backend):
         self.device = device_of(index)
         self.pool = self.device.pool
         self.has_limits = not self.device.is_simulated
+        self.has_precisions = self.device.tensor_cores != ""
         self.allocate = self.pool.allocate
 
     def __repr__(self) -> str:
@@ -158,16 +160,20 @@ class CudaBackend(Backend):
         """(how many kernels are started for a product, bytes of the parts that K is cut in)."""
         if self.refused_product(kernel, outputs, inputs):
             return super().product_cost(kernel, outputs, inputs)
-        device = self.device
-        plan = plan_product(kernel, outputs, inputs, device.multiprocessors, most_shared=device.most_shared)
+        plan = self.product_plan(kernel, outputs, inputs)
         return len(plan.launches), plan.workspace
+
+    def product_plan(self, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> ProductPlan:
+        """What is launched for a product whose addresses are multiples of 16 bytes."""
+        device = self.device
+        limits = {"most_shared": device.most_shared, "cores": device.tensor_cores}
+        return plan_product(kernel, outputs, inputs, device.multiprocessors, **limits)
 
     def product_source(self, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
         """What was generated of each kernel, under its name; the kernels themselves are in `matmul` and beside it."""
         if self.refused_product(kernel, outputs, inputs):
             return super().product_source(kernel, outputs, inputs)
-        device = self.device
-        plan = plan_product(kernel, outputs, inputs, device.multiprocessors, most_shared=device.most_shared)
+        plan = self.product_plan(kernel, outputs, inputs)
         return "\n\n".join(launch.kernel.source for launch in plan.launches)
 
     def knows(self, function: Any, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:

@@ -22,7 +22,8 @@ from .forms import Printed, printed
 from .geometry import THREADS, Geometry, geometry_of, held_of_row, of_line
 from .held import WORDS
 from .launch import LaunchPlan, ReadyLaunch
-from .product import OUT, WORKSPACE, Launch, Number, Place, operands_of, plan_product
+from .operands import OUT, WORKSPACE, Launch, Map, Number, Place, operands_of
+from .product import plan_product
 from .votes import lanes_where
 
 ALIGNED = 15  # bits of an address that are 0 where four elements can be taken at once
@@ -160,11 +161,15 @@ class BoundProduct:
     def prepare(self, aligned: tuple[bool, bool, bool]) -> None:
         """Compile and fix what is launched for such addresses."""
         device = self.device
-        plan = plan_product(self.kernel, self.outputs, self.inputs, device.multiprocessors, aligned, device.most_shared)
+        gpu = device.multiprocessors, aligned, device.most_shared, device.tensor_cores
+        plan = plan_product(self.kernel, self.outputs, self.inputs, *gpu)
         runs = []
         for launch in plan.launches:
             kernel = launch.kernel
-            loaded = device.load(kernel.source, lambda k=kernel: k.function, kernel.signature, kernel.threads, kernel.blocks)
+            bounds = kernel.threads, kernel.blocks
+            loaded = device.load(
+                kernel.source, lambda k=kernel: k.function, kernel.signature, *bounds, is_whole=kernel.is_whole
+            )
             geometry = Geometry(launch.grid, launch.block)
             runs.append((device.prepare(loaded, geometry, kernel.shared), launch))
         self.ready[aligned] = runs, plan.workspace
@@ -181,9 +186,13 @@ class BoundProduct:
         """The launches, ready to become parts of a graph."""
         numbers, found = self.typed_numbers(values), []
         for run, launch, pointer, owner in self.launches(values):
-            kinds = launch.kernel.signature
-            arguments = [argument(x, kind, pointer, numbers) for x, kind in zip(launch.arguments, kinds, strict=True)]
-            found.append(ReadyLaunch(run, kinds, arguments, owner))
+            kinds, maps = launch.kernel.signature, dict[Map, Any]()
+            for x in launch.arguments:
+                if isinstance(x, Map):
+                    maps[x] = self.device.tensor_maps.find(x.box, pointer(x.place))
+            given = [maps[x].address if isinstance(x, Map) else x for x in launch.arguments]
+            arguments = [argument(x, kind, pointer, numbers) for x, kind in zip(given, kinds, strict=True)]
+            found.append(ReadyLaunch(run, kinds, arguments, (owner, *maps.values()) if maps else owner))
         return found
 
     def plans(self, *values: Any) -> list[LaunchPlan]:

@@ -25,8 +25,9 @@ from .integers import INTEGERS
 from .words import Word
 
 ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\(")
+TEXT = re.compile(rb"\0\.text\.([\w$]+)\0")  # the section of a kernel in a cubin
 INSTALL = 'pip install "minifuse[cuda13]", or "minifuse[cuda12]" for drivers before 580'
-target: ContextVar[tuple[int, int]] = ContextVar("target", default=(9, 0))  # what is being compiled for
+target: ContextVar[tuple[Any, ...]] = ContextVar("target", default=(9, 0))  # what is being compiled for
 _turn = RLock()  # Numba's compiler is not reentrant
 
 
@@ -65,6 +66,16 @@ def compile_ptx(
     cc : (int, int)
         The compute capability.
     """
+    ptx = compiled(kernel, signature, threads, blocks, cc, "ptx")
+    found = ENTRY.search(ptx)
+    assert found is not None
+    return Compiled(ptx, found.group(1))
+
+
+def compiled(
+    kernel: Callable[..., Any], signature: Sequence[str], threads: int, blocks: int, cc: tuple[Any, ...], output: str
+) -> Any:
+    """What Numba makes of a kernel: text, as "ptx", or what the linker makes one whole of, as "ltoir"."""
     cuda = numba_cuda()
     assert isinstance(kernel, FunctionType)
     with _turn, compiling_for(cc):
@@ -75,12 +86,10 @@ def compile_ptx(
             types[named:] = [cuda.types.StarArgTuple.from_types(types[named:])]
         kinds = cuda.types.void(*types)
         try:
-            ptx, _ = cuda.compile(rebound(kernel), kinds, device=False, abi="numba", output="ptx", cc=cc, **bounds)
+            found, _ = cuda.compile(rebound(kernel), kinds, device=False, abi="numba", output=output, cc=cc, **bounds)
         except (ImportError, OSError, not_found()) as error:  # of a library of the toolkit, or of libdevice
             raise MissingPartError(f"a part of the CUDA toolkit is missing ({error}); {INSTALL}") from error
-    found = ENTRY.search(ptx)
-    assert found is not None
-    return Compiled(ptx, found.group(1))
+    return found
 
 
 def not_found() -> type[Exception]:
@@ -98,7 +107,7 @@ def numba_type(name: str) -> Any:
 
 
 @contextmanager
-def compiling_for(cc: tuple[int, int]) -> Any:
+def compiling_for(cc: tuple[Any, ...]) -> Any:
     """Numba asks the present device what it can do, for functions that kernels call; this answers, with or without one."""
     from numba.cuda import dispatcher as module
 
@@ -169,6 +178,24 @@ def cubin_of(compiled: Compiled, cc: tuple[int, int]) -> bytes:
     code = ObjectCode.from_ptx(compiled.ptx.encode())
     with_arch = LinkerOptions(arch=f"sm_{cc[0]}{cc[1]}")
     return compiled.entry.encode() + b"\n" + bytes(Linker(code, options=with_arch).link("cubin").code)
+
+
+def whole_cubin(
+    kernel: Callable[..., Any], signature: Sequence[str], threads: int, blocks: int, cc: tuple[int, int]
+) -> bytes:
+    """The machine code of a kernel for one kind of GPU alone, such as sm_90a, in the form of `cubin_of`.
+
+    Linked from PTX, code must be ready to be called by other code: the assembler then ignores `setmaxnreg`, and lets no
+    `wgmma` run ahead that has too few registers. What is optimised while it is linked is known to be a whole.
+    """
+    from cuda.core import Linker, LinkerOptions, ObjectCode
+
+    code = ObjectCode.from_ltoir(compiled(kernel, signature, threads, blocks, (*cc, "a"), "ltoir"))
+    options = LinkerOptions(arch=f"sm_{cc[0]}{cc[1]}a", link_time_optimization=True)
+    cubin = bytes(Linker(code, options=options).link("cubin").code)
+    found = TEXT.search(cubin)
+    assert found is not None
+    return found.group(1) + b"\n" + cubin
 
 
 @cache

@@ -17,8 +17,9 @@ from ...kernel_cache import cache as kernel_cache
 from ...storage import Buffer, Pool
 from ..direct import Driver, direct_launch
 from . import driver
-from .compiler import compile_ptx, cubin_of, flavour
+from .compiler import compile_ptx, cubin_of, flavour, whole_cubin
 from .geometry import Geometry
+from .tensor_maps import TensorMaps
 
 OPT_IN = 40 * 1024  # bytes of dynamic shared memory; a kernel must ask for more than 48 KB, static memory counted
 WAITING = (-1, 0, 1, 2)  # no wish, and the two default streams, which wait for each other
@@ -82,6 +83,16 @@ class Device:
         if self.count > 1 or not getattr(_current, "is_set", False):
             self.core.set_current()
             _current.is_set = True
+
+    @property
+    def tensor_cores(self) -> str:
+        """By which instructions products may be computed on tensor cores: "wgmma", "mma", or, on old GPUs, none."""
+        return "wgmma" if self.capability == (9, 0) else "mma" if self.capability >= (8, 0) else ""
+
+    @cached_property
+    def tensor_maps(self) -> TensorMaps:
+        """What the copy engine knows of operands."""
+        return TensorMaps(self)
 
     # Memory.
 
@@ -164,6 +175,7 @@ class Device:
         threads: int,
         blocks: int = 0,
         is_kept: bool = True,
+        is_whole: bool = False,
     ) -> Any:
         """The compiled kernel of a text, from the cache or by compiling `kernel()`.
 
@@ -171,6 +183,8 @@ class Device:
         """
 
         def build(name: str, text: str) -> bytes:
+            if is_whole:
+                return whole_cubin(kernel(), signature, threads, blocks, self.capability)
             return cubin_of(compile_ptx(kernel(), signature, threads, blocks, self.capability), self.capability)
 
         if not is_kept:

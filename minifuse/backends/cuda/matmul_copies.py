@@ -53,7 +53,7 @@ def tile_copier(X, BK, pitch, threads, along, guarded, element, TK=16):
     return place, start
 
 
-def tile_changer(X, BK, pitch, threads, along, guarded, change, TK):
+def tile_changer(X, BK, pitch, threads, along, guarded, change, TK=16):
     """Change the elements of a tile that this thread has copied, once they are there. What is not inside stays zero."""
     width = 4 if along == "x4" else 1
     TK = TK if along == "k" else max(1, threads // (X // width))

@@ -10,7 +10,8 @@ from math import prod
 
 from ...kernels import Expression, Kernel, Load, Position, ProductKernel
 from ...layout import Layout
-from .product import LARGEST_SHARED, is_matrix, pieces, whole_product
+from .operands import is_matrix, whole_product
+from .product import LARGEST_SHARED, pieces
 from .ways import CUT, MEMORY, best_way
 
 MOST_COST = 160  # additions of an epilogue; more keep the few threads that a product has too long

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 ITEMSIZE = {"f32": 4, "f64": 8, "i32": 4, "i64": 8, "u8": 1}  # bytes; bools are bytes
+STEP = {"tf32": 8, "bf16": 16}  # k of one `mma.sync`
 
 
 class GpuKernel(NamedTuple):
@@ -17,6 +18,7 @@ class GpuKernel(NamedTuple):
     blocks: int = 1  # on a multiprocessor at once, at least: bounds the registers of a thread
     shared: int = 0  # bytes of dynamic shared memory
     text: str = ""  # of the functions that were generated for it
+    is_whole: bool = False  # compiled for one kind of GPU alone, with instructions that only that has
 
     @property
     def source(self) -> str:

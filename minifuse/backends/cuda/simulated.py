@@ -21,6 +21,7 @@ class SimulatedDevice:
 
     is_simulated = True
     capability = (9, 0)
+    tensor_cores = "mma"  # what `wgmma` needs beside it, copies that a unit of their own makes, are not in the interpreter
     multiprocessors = 132
     most_shared = 227 * 1024  # bytes, of a block
 
@@ -55,6 +56,7 @@ class SimulatedDevice:
         threads: int,
         blocks: int = 0,
         is_kept: bool = True,
+        is_whole: bool = False,
     ) -> Any:
         """The kernel as it stands."""
         return kernel()

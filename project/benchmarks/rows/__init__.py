@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 SUITES = {  # by whether they run on a GPU, and their kind: the files, and what the rows are called in each
     (False, ""): ("ROWS", "host", "large", "functions", "products", "convolutions", "training", "start"),
-    (True, ""): ("ROWS", "gpu_host", "gpu_memory", "gpu_matmul", "gpu_compile"),
+    (True, ""): ("ROWS", "gpu_host", "gpu_memory", "gpu_matmul", "gpu_tensor_cores", "gpu_compile"),
     (False, "fusion"): ("ROWS", "fusion", "fusion_step"),
     (True, "fusion"): ("GPU_ROWS", "gpu_fusion", "fusion_step"),
     (False, "networks"): ("ROWS", "networks"),

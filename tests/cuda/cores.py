@@ -1,0 +1,37 @@
+"""Plans that take a certain kernel on tensor cores, where they would choose another one for such sizes."""
+
+from minifuse.backends.cuda import product as planning
+from minifuse.backends.cuda.matmul_mma import MMA_LARGE, MMA_SMALL
+from minifuse.backends.cuda.tensor_ways import KIND, TensorWay, mma_ways, wgmma_ways
+
+WGMMA = {
+    "along k": lambda way: (way.a, way.b) == ("k", "k"),
+    "crosswise": lambda way: (way.a, way.b) == ("x", "k"),
+    "crosswise, turned": lambda way: (way.a, way.b) == ("k", "x"),
+    "one made ready": lambda way: sorted((way.a, way.b)) == ["ready", "x"],
+    "both made ready": lambda way: (way.a, way.b) == ("ready", "ready"),
+}
+MMA = {"large": MMA_LARGE, "small": MMA_SMALL}
+
+
+def take(monkeypatch, name, parts=1):
+    """Let plans take the kernel of this name: by `wgmma` one of WGMMA, by `mma.sync` one of MMA."""
+
+    def fits(way):
+        if way.parts != parts:
+            return False
+        return WGMMA[name](way) if isinstance(way, TensorWay) else name in MMA and way.shape is MMA[name]
+
+    def way_of(precision, p, gpu, cores):
+        found, kind = [], KIND.get(precision, "bf16")
+        multiprocessors, aligned, most_shared = gpu
+        for product, places in ((p, aligned), (p.swapped(), (aligned[0], aligned[2], aligned[1]))):
+            if name in MMA:
+                found += mma_ways(kind, product, multiprocessors, places, most_shared)
+            else:
+                found += wgmma_ways(kind, product, multiprocessors, places)
+        known = [way for way in found if fits(way)]
+        assert known, f"{name} does not compute {p}"
+        return min(known, key=lambda way: way.cycles)
+
+    monkeypatch.setattr(planning, "way_of", way_of)

@@ -1,0 +1,127 @@
+"""The kernels of products on tensor cores, compiled for GPUs that need not be there: instructions, registers, limits."""
+
+import re
+from functools import cache
+
+import pytest
+
+from minifuse.backends.cuda.compiler import TEXT, compile_ptx, whole_cubin
+from minifuse.backends.cuda.hooks import hooks_of, sides_of
+from minifuse.backends.cuda.make_ready import make_copier
+from minifuse.backends.cuda.matmul_mma import MMA_LARGE, MMA_SMALL, make_mma
+from minifuse.backends.cuda.matmul_wgmma import STAGES, make_wgmma
+from minifuse.dtypes import float32
+from minifuse.kernels import Dot, Load, ProductKernel
+from minifuse.operators import gelu, relu
+
+A, B, X, DOT = *[Load(k, float32) for k in range(3)], Dot(float32)
+BIAS = hooks_of(sides_of(ProductKernel(A, B, (gelu(DOT + X),)), (0, 1), False), (("in2", "00010"),))
+CHANGE = hooks_of(sides_of(ProductKernel(relu(A), B, (DOT,)), (0, 1), False), ())
+WGMMA = {
+    "tf32": make_wgmma("tf32"),
+    "tf32 crosswise": make_wgmma("tf32", True),
+    "tf32 crosswise, turned": make_wgmma("tf32", True, True),
+    "bf16": make_wgmma("bf16"),
+    "tf32 with an epilogue": make_wgmma("tf32", False, False, BIAS),
+    "tf32 crosswise, turned, with an epilogue": make_wgmma("tf32", True, True, BIAS),
+}
+MMA = {
+    f"{name} {kind} {a} {b}": make_mma(shape, a, b, False, kind)
+    for name, shape, a, b in (
+        ("large", MMA_LARGE, "k", "x4"),
+        ("large", MMA_LARGE, "x4", "k"),
+        ("small", MMA_SMALL, "x", "k"),
+    )
+    for kind in ("tf32", "bf16")
+}
+MMA |= {"small guarded": make_mma(MMA_SMALL, "k", "x4", True), "small changed": make_mma(MMA_SMALL, "x4", "k", hooks=CHANGE)}
+MMA |= {"large with an epilogue": make_mma(MMA_LARGE, "k", "x4", hooks=BIAS)}
+COPIERS = {f"{kind} {along}": make_copier(kind, along) for kind in ("tf32", "bf16") for along in (True, False)}
+NEW = (9, 0)
+
+
+@cache
+def ptx_of(kernel, cc):
+    return compile_ptx(kernel.function, kernel.signature, kernel.threads, kernel.blocks, cc).ptx
+
+
+def count(pattern, ptx):
+    return len(re.findall(pattern, ptx))
+
+
+@pytest.mark.parametrize("name", WGMMA)
+def test_wgmma(name):
+    """A tile of 128 bytes along k in four steps; nothing is copied or added up by threads."""
+    kernel = WGMMA[name]
+    ptx = ptx_of(kernel, (*NEW, "a"))
+    shape = "m64n128k8" if "crosswise" in name else "m64n256k16" if name == "bf16" else "m64n256k8"
+    assert count(rf"wgmma\.mma_async\.sync\.aligned\.{shape}\.f32", ptx) == (8 if "crosswise" in name else 4)
+    assert count(r"wgmma\.mma_async", ptx) == count(shape, ptx)
+    assert "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes" in ptx
+    assert count(r"mbarrier\.init", ptx) == 2 * STAGES
+    assert count(r"setmaxnreg\.(inc|dec)", ptx) == 2
+    assert not re.search(r"(?m)^\s*cp\.async\.c[ag]|fma\.rn\.f32.*acc|ld\.global\.v4\.f32.*left", ptx)
+    assert count(r"\bld(\.shared)?\.v4\.[fbu]32", ptx) == (8 if "crosswise" in name else 0)
+    assert ".local" not in ptx
+    assert ".f64" not in ptx
+    assert not re.search(r"(div|rem)\.[su]64", ptx), "a division of 64 bits is a call, and then no wgmma runs ahead"
+
+
+@pytest.mark.parametrize("name", WGMMA)
+def test_wgmma_linked_as_a_whole_keeps_its_registers_and_runs_ahead(name):
+    core = pytest.importorskip("cuda.core", reason='cuda.core is not installed: pip install "minifuse[cuda13]"')
+    from minifuse.backends.cuda.compiler import compiled
+
+    kernel = WGMMA[name]
+    code = compiled(kernel.function, kernel.signature, kernel.threads, kernel.blocks, (*NEW, "a"), "ltoir")
+    options = core.LinkerOptions(arch="sm_90a", link_time_optimization=True, ptxas_options=["-v"])
+    linker = core.Linker(core.ObjectCode.from_ltoir(code), options=options)
+    linker.link("cubin")
+    log = linker.get_info_log()
+    assert int(re.search(r"(\d+) bytes spill stores", log)[1]) == 0
+    assert "Performance Loss" not in log, log
+
+
+def test_the_name_of_a_whole_cubin():
+    kernel = WGMMA["tf32"]
+    name, _, cubin = whole_cubin(kernel.function, kernel.signature, kernel.threads, kernel.blocks, NEW).partition(b"\n")
+    assert b"matmul_wgmma" in name
+    assert set(TEXT.findall(cubin)) == {name}
+
+
+@pytest.mark.parametrize("cc", [(8, 0), NEW])
+@pytest.mark.parametrize("name", MMA)
+def test_mma(name, cc):
+    kernel = MMA[name]
+    ptx = ptx_of(kernel, cc)
+    is_half, (_, _, depth), (rows, columns) = "bf16" in name, MMA_LARGE.tile, (64, 64) if "large" in name else (32, 32)
+    step = 16 if is_half else 8
+    shape = "m16n8k16.row.col.f32.bf16.bf16.f32" if is_half else "m16n8k8.row.col.f32.tf32.tf32.f32"
+    assert count(re.escape(f"mma.sync.aligned.{shape}"), ptx) == rows // 16 * (columns // 8) * depth // step
+    assert count(r"ld\.shared\.v2\.[fb]32", ptx) == (rows + columns) // 16 * depth // 4
+    rounded = (rows + columns) // 16 * 2 * depth // 4
+    assert count(r"cvt\.rn\.bf16x2\.f32" if is_half else r"cvt\.rna\.tf32\.f32", ptx) == rounded // (2 if is_half else 1)
+    assert "cp.async" in ptx
+    assert ".local" not in ptx
+
+
+@pytest.mark.parametrize("name", MMA)
+def test_mma_finds_enough_registers(name):
+    core = pytest.importorskip("cuda.core", reason='cuda.core is not installed: pip install "minifuse[cuda13]"')
+    kernel = MMA[name]
+    options = core.LinkerOptions(arch="sm_90", ptxas_options=["-v"])
+    linker = core.Linker(core.ObjectCode.from_ptx(ptx_of(kernel, NEW).encode()), options=options)
+    linker.link("cubin")
+    log = linker.get_info_log()
+    assert int(re.search(r"(\d+) bytes spill stores", log)[1]) == 0, log
+    assert int(re.search(r"Used (\d+) registers", log)[1]) * kernel.threads * kernel.blocks <= 65536
+
+
+@pytest.mark.parametrize("name", COPIERS)
+def test_copies_are_stored_in_fours(name):
+    ptx = ptx_of(COPIERS[name], NEW)
+    if name.startswith("bf16"):
+        assert count(r"cvt\.rn\.bf16x2\.f32", ptx) > 0
+    else:
+        assert count(r"st\.global\.v4\.[fb]32", ptx) > 0
+    assert ".local" not in ptx

@@ -1,0 +1,209 @@
+"""What is launched for a product by `wgmma`: copies made ready run in the interpreter, the product is played by NumPy.
+
+What the kernel would read is taken from the tensor maps, as the copy engine would take it; what it would store from its
+arguments. So everything but the kernel itself is tested without a GPU.
+"""
+
+import numpy as np
+import pytest
+
+from minifuse import simt
+from minifuse.backends.cuda.matmul_wgmma import LEFT, RIGHT, SHARED
+from minifuse.backends.cuda.operands import WORKSPACE, Map
+from minifuse.backends.cuda.product import LARGEST_SHARED, plan_product
+from minifuse.backends.cuda.tensor_ways import how_it_lies, wgmma_ways
+from minifuse.backends.cuda.ways import product_of
+from minifuse.dtypes import HIGH, MEDIUM, float32, float64, int32
+from minifuse.kernels import Dot, Load, ProductKernel
+from minifuse.layout import row_major
+
+from ..cuda.cores import take
+from .test_cuda_hooks import whole
+from .test_cuda_product import BATCHES, VIEWS, address_of, layout_of, pointers_to
+
+A, B, DOT = Load(0, float32), Load(1, float32), Dot(float32)
+WAYS = {  # views of a and of b, and the names of the launches
+    "along k": ("plain", "turned", ()),
+    "crosswise": ("turned", "turned", ()),
+    "crosswise, turned": ("plain", "plain", ()),
+    "one made ready": ("turned", "plain", ("make_ready",)),
+    "both made ready": ("unaligned", "sliced", ("make_ready", "make_ready")),
+}
+
+
+def read_by(box, array, offset):
+    """What the copy engine sees, (outer, inner, y, x); its rules for addresses, strides and sizes hold."""
+    at = address_of(array) + 4 * offset
+    assert at % 16 == 0
+    assert all(step % 16 == 0 and 0 < step < 1 << 40 for step in box.strides)
+    assert all(0 < n <= 1 << 32 for n in box.sizes)
+    assert max(box.box) <= 256
+    itemsize = {"tf32": 4, "bf16": 2}[box.kind]
+    assert box.box[0] * itemsize == 128
+    flat = array.reshape(-1).view(np.uint8)[4 * offset :]
+    kind = np.uint16 if box.kind == "bf16" else np.float32
+    flat = flat[: flat.size // itemsize * itemsize].view(kind)
+    strides = *reversed(box.strides), itemsize
+    reach = sum((n - 1) * s for n, s in zip(reversed(box.sizes), strides, strict=True)) // itemsize
+    assert reach < flat.size, "past the end of the operand"
+    found = np.lib.stride_tricks.as_strided(flat, tuple(reversed(box.sizes)), strides)
+    return (found.astype(np.uint32) << 16).view(np.float32) if box.kind == "bf16" else found
+
+
+def play(launch, memory):
+    """The kernel's work, by NumPy."""
+    out, left, right, *numbers = launch.arguments
+    assert isinstance(left, Map)
+    assert isinstance(right, Map)
+    M, N, K, out_row, out_col, parts, part_K, out_part, matrices, inner, out_inner, out_outer, *flags = numbers[:16]
+    down, across, wide = numbers[16:19]
+    _, is_crosswise, is_turned, _ = launch.kernel.constants
+    x, y = [read_by(m.box, memory[m.place.operand], m.place.offset) for m in (left, right)]
+    assert left.box.box[1] == (32 if is_crosswise else LEFT[0])
+    assert right.box.box[1] == RIGHT[is_crosswise]
+    BM, BN = (RIGHT[1], LEFT[1]) if is_turned else (LEFT[is_crosswise], RIGHT[is_crosswise])
+    assert (down, across) == (-(-M // BM), -(-N // BN))
+    target = memory[out.operand].reshape(-1)
+    rows, columns = np.arange(M)[:, None] * out_row, np.arange(N) * out_col
+    for z in range(matrices * parts):
+        part, batch = z % parts, z // parts
+        i, o = batch % inner, batch // inner
+        one, other = x[o * flags[1], i * flags[0]], y[o * flags[3], i * flags[2]]
+        one = one.T if is_crosswise else one
+        k = slice(part * part_K, min((part + 1) * part_K, K))
+        found = one[:, k].astype(float) @ other[:, k].astype(float).T
+        start = out.offset + part * out_part + i * out_inner + o * out_outer
+        places = start + rows + columns
+        assert not wide or (out_col == 1 and (places[:, ::4] % 4 == 0).all() and address_of(target) % 16 == 0)
+        target[places] = found.T if is_turned else found
+
+
+def multiplied(kernel, a, b, out=None, multiprocessors=4):
+    """out = a @ b by the plan for them, and the names of what is launched."""
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    out = np.full((*batch, a.shape[-2], b.shape[-1]), 77, np.float32) if out is None else out
+    a, b = [np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b)]
+    aligned = tuple(address_of(x) % 16 == 0 for x in (out, a, b))
+    plan = plan_product(kernel, [layout_of(out)], [layout_of(a), layout_of(b)], multiprocessors, aligned, cores="wgmma")
+    room = np.full(plan.workspace // 4 + 4, np.nan, np.float32)
+    room = room[-address_of(room) % 16 // 4 :][: plan.workspace // 4]
+    memory, bases = {WORKSPACE: room}, [out, a, b]
+    for k, x in enumerate(bases):
+        low, high = layout_of(x).span()
+        assert low >= 0
+        memory[k] = np.lib.stride_tricks.as_strided(x, (high,), (4,))
+    for launch in plan.launches:
+        if launch.kernel.name == "matmul_wgmma":
+            assert launch.kernel.shared == SHARED <= LARGEST_SHARED
+            play(launch, memory)
+        else:
+            is_half = launch.kernel.signature[0] == "*i32"  # two bf16 in 32 bits
+            simt.run(launch.at(pointers_to([*bases, room.view(np.int32) if is_half else room])))
+    return out, [launch.kernel.name for launch in plan.launches]
+
+
+def plain_in(precision):
+    return ProductKernel(A, B, (DOT,), precision)
+
+
+@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("parts", [1, 3])
+def test_every_way(name, parts, monkeypatch):
+    left, right, before = WAYS[name]
+    for k, (M, N, K) in enumerate(((12, 20, 168), (132, 260, 200))):
+        take(monkeypatch, name, parts)
+        a, b = whole(k, (M, K), (K, N))
+        a, b = VIEWS[left](a), VIEWS[right](b)
+        out, names = multiplied(plain_in(HIGH), a, b)
+        np.testing.assert_array_equal(out, a @ b)
+        assert names == [*before, "matmul_wgmma", *["add_parts"] * (parts > 1)]
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("name", WAYS)
+def test_batches(batch, name, monkeypatch):
+    take(monkeypatch, name)
+    left, right = BATCHES[batch]
+    a, b = whole(3, (*left, 12, 20), (*right, 20, 36))
+    a, b = VIEWS[WAYS[name][0]](a), VIEWS[WAYS[name][1]](b)
+    out, _ = multiplied(plain_in(HIGH), a, b)
+    np.testing.assert_array_equal(out, a @ b)
+
+
+@pytest.mark.parametrize("left", VIEWS)
+@pytest.mark.parametrize("right", VIEWS)
+def test_bf16_takes_every_layout(left, right, monkeypatch):
+    take(monkeypatch, "both made ready")
+    a, b = whole(4, (2, 13, 37), (2, 37, 70))
+    x, y = VIEWS[left](a), VIEWS[right](b)
+    if min(layout_of(v).span()[0] for v in (x, y)) < 0:
+        x, y = [v if layout_of(v).span()[0] >= 0 else v.copy() for v in (x, y)]
+    out, names = multiplied(plain_in(MEDIUM), x, y)
+    np.testing.assert_array_equal(out, x @ y)
+    assert names == ["make_ready", "make_ready", "matmul_wgmma"]
+
+
+def test_an_output_in_any_order(monkeypatch):
+    take(monkeypatch, "along k")
+    a, b = whole(5, (40, 36), (36, 20))
+    for out in (
+        np.empty((20, 40), np.float32).T,
+        np.empty((40, 43), np.float32)[:, 1:21],
+        np.empty((80, 60), "f4")[::2, ::3],
+    ):
+        got, _ = multiplied(plain_in(HIGH), a, VIEWS["turned"](b), out)
+        np.testing.assert_array_equal(got, a @ b)
+
+
+def test_copies_are_rounded_to_bf16(monkeypatch):
+    take(monkeypatch, "both made ready")
+    a = np.array([[1 + 2**-8, 1 + 3 * 2**-8, 1 + 2**-8 + 2**-20, -1 - 2**-9]], np.float32)
+    out, _ = multiplied(plain_in(MEDIUM), a, np.eye(4, dtype=np.float32))
+    np.testing.assert_array_equal(out, [[1, 1 + 2**-6, 1 + 2**-7, -1]])
+
+
+def names_of(precision, M, N, K, cores="wgmma", dtype=float32):
+    kernel = ProductKernel(Load(0, dtype), Load(1, dtype), (Dot(dtype),), precision)
+    shapes = [row_major((M, N))], [row_major((M, K)), row_major((K, N))]
+    return [launch.kernel.name for launch in plan_product(kernel, *shapes, cores=cores).launches]
+
+
+def test_large_products_go_to_the_tensor_cores():
+    assert names_of(HIGH, 4096, 4096, 4096) == ["matmul_wgmma"]
+    assert names_of(MEDIUM, 4096, 4096, 4096) == ["make_ready", "make_ready", "matmul_wgmma"]
+    assert names_of(HIGH, 4096, 4096, 4096, "mma")[0] == "matmul_mma"
+    assert names_of(HIGH, 4095, 4095, 4095)[-1] == "matmul_wgmma"
+
+
+def test_what_tensor_cores_do_not_help_stays_in_float32():
+    assert names_of(HIGH, 1, 4096, 4096)[0] in ("matmul_rows", "matmul_dots")
+    assert names_of("highest", 4096, 4096, 4096) == ["matmul"]
+    assert names_of(MEDIUM, 4096, 4096, 4096, "") == ["matmul"]
+    for dtype in (float64, int32):
+        assert names_of(MEDIUM, 4096, 4096, 4096, dtype=dtype) == ["matmul"]
+    assert names_of(HIGH, 30, 30, 0) == names_of("highest", 30, 30, 0)
+
+
+def test_how_an_operand_lies():
+    for want, x, k, moves, is_aligned, change in (
+        ("k", 36, 1, [0, 72], True, 0),
+        ("x", 1, 36, [0], True, 0),
+        ("ready", 1, 35, [0], True, 0),
+        ("ready", 36, 1, [2], True, 0),
+        ("ready", 36, 1, [0, -36], True, 0),
+        ("ready", -36, 1, [0], True, 0),
+        ("ready", 0, 1, [0], True, 0),
+        ("ready", 36, 1, [0], False, 0),
+        ("ready", 36, 1, [0], True, 2),
+        ("ready", 72, 2, [0], True, 0),
+    ):
+        assert how_it_lies("tf32", 9, x, k, moves, is_aligned, change) == want
+    assert how_it_lies("bf16", 9, 36, 1, [0], True, 0) == "ready"
+
+
+def test_a_model_of_time_that_prefers_fewer_steps():
+    """A cut of K for few tiles; none where there are enough."""
+    for (M, N, K), is_cut in (((256, 256, 65536), True), ((8192, 8192, 512), False)):
+        product = product_of(row_major((M, N)), row_major((M, K)), row_major((K, N)))
+        found = wgmma_ways("tf32", product, 132, (True, True, True))
+        assert (min(found, key=lambda way: way.cycles).parts > 1) == is_cut

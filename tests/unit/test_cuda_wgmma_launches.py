@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from minifuse import simt
-from minifuse.backends.cuda.matmul_wgmma import LEFT, RIGHT, SHARED
+from minifuse.backends.cuda.matmul_wgmma import LEFT, RIGHT, SHARED, STRIP, work_of
 from minifuse.backends.cuda.operands import WORKSPACE, Map
 from minifuse.backends.cuda.product import LARGEST_SHARED, plan_product
 from minifuse.backends.cuda.tensor_ways import how_it_lies, wgmma_ways
@@ -207,3 +207,13 @@ def test_a_model_of_time_that_prefers_fewer_steps():
         product = product_of(row_major((M, N)), row_major((M, K)), row_major((K, N)))
         found = wgmma_ways("tf32", product, 132, (True, True, True))
         assert (min(found, key=lambda way: way.cycles).parts > 1) == is_cut
+
+
+@pytest.mark.parametrize(
+    ("across", "down", "parts", "outer", "inner"), [(1, 1, 1, 1, 1), (9, 3, 2, 2, 3), (16, 5, 1, 1, 1), (7, 2, 3, 1, 2)]
+)
+def test_each_tile_is_somebodys_work(across, down, parts, outer, inner):
+    found = [tuple(map(int, work_of(t, across, down, parts, inner))) for t in range(across * down * parts * outer * inner)]
+    assert sorted(found) == [*np.ndindex(down, across, parts, inner, outer)]
+    strip = min(STRIP, across)
+    assert {col for _, col, *_ in found[: strip * down]} == set(range(strip)), "tiles beside each other come together"

@@ -28,7 +28,14 @@ EACH = ((float64, WIDE), (float64, SLIM), (int32, LARGE), (int64, WIDE), (bool_,
 OTHERS = {f"{dtype} {k}": make(shape, "k", "x4", element=short(dtype)) for k, (dtype, shape) in enumerate(EACH)}
 OTHERS |= {f"add parts of {dtype}, {tall}": make_adder(dtype, tall) for dtype in (float32, bool_) for tall in (False, True)}
 OTHERS |= {f"add parts of {int64}": make_adder(int64), f"turn {float32}": make_turn(float32)}
-FLAT = ((float32, True, 8), (float32, True, 1), (float32, False, 8), (float64, True, 4), (bool_, False, 1))
+FLAT = (
+    (float32, True, 8),
+    (float32, True, 1),
+    (float32, False, 8),
+    (float64, True, 4),
+    (float64, True, 1),
+    (bool_, False, 1),
+)
 OTHERS |= {f"rows of {dtype}, {wide}, {most}": make_rows(dtype, wide, most, 8) for dtype, wide, most in FLAT}
 OTHERS |= {f"rows of {float32} along a warp": make_rows(float32, True, 8, 32)}
 OTHERS |= {f"dots of {dtype}, {wide}, {most}": make_dots(dtype, wide, most, 8) for dtype, wide, most in FLAT}

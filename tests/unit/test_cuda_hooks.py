@@ -413,7 +413,7 @@ def kernels_of(elements, M, N, K, a=None, **more):
 @pytest.mark.parametrize(
     ("one", "other", "names"),
     [
-        ((4096, 4096, 4096), (4100, 5000, 3000), ["matmul"]),
+        ((4096, 4096, 4096), (4100, 5000, 3000), ["turn", "matmul"]),
         ((512, 512, 8192), (508, 512, 9000), ["matmul", "add_parts"]),
         ((1, 4096, 4096), (1, 4200, 5000), ["matmul_rows", "add_parts"]),
     ],

@@ -4,7 +4,8 @@ Each is made for the size of a tile and for how its operand lies. Kernels are in
 """
 
 from .hooks import leave
-from .tiles import copy_async, mixed
+from .shapes import mixed
+from .tiles import copy_async
 from .words import device, load4, store4
 
 

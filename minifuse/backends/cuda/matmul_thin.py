@@ -33,9 +33,9 @@ def most_rows(dtype: DType) -> int:
     return 8 if dtype.itemsize <= 4 else 4
 
 
-def blocks_of(most: int) -> int:
-    """Blocks of a multiprocessor: with one row, few registers leave room for more loads on their way."""
-    return 4 if most == 1 else 2
+def blocks_of(dtype: DType, is_wide: bool, most: int) -> int:
+    """Blocks of a multiprocessor: where registers allow it, one more, for more loads on their way."""
+    return 3 if most == 1 and is_wide and dtype.itemsize <= 4 else 2
 
 
 def ahead_of(most: int) -> int:
@@ -47,13 +47,13 @@ def ahead_of(most: int) -> int:
 def rows_of(most: int, lanes: int) -> Shape:
     """The tile of `make_rows`."""
     step_K = 32 * WARPS // lanes * ahead_of(most)
-    return Shape((most, lanes * FOUR, step_K), 1, (most, lanes * FOUR), (32 // lanes, lanes), blocks_of(most))
+    return Shape((most, lanes * FOUR, step_K), 1, (most, lanes * FOUR), (32 // lanes, lanes), 2)
 
 
 @cache
 def dots_of(most: int, share: int) -> Shape:
     """The tile of `make_dots`."""
-    return Shape((most, WARPS // share * FOUR, share * LINE_K), 1, (most, FOUR), (1, 1), blocks_of(most))
+    return Shape((most, WARPS // share * FOUR, share * LINE_K), 1, (most, FOUR), (1, 1), 2)
 
 
 @cache
@@ -137,7 +137,7 @@ def make_rows(dtype: DType, is_wide: bool, most: int, lanes: int, hooks: Hooks =
                 out[start + row * out_row + col * out_col] = finish(total, row, col, at)
 
     constants = short(dtype), is_wide, most, lanes, hooks.stored or short(dtype)
-    signature, blocks = signature_of(dtype, hooks), blocks_of(most)
+    signature, blocks = signature_of(dtype, hooks), blocks_of(dtype, is_wide, most)
     return GpuKernel("matmul_rows", constants, matmul_rows, signature, 32 * WARPS, blocks, text=hooks.text)
 
 
@@ -228,5 +228,5 @@ def make_dots(dtype: DType, is_wide: bool, most: int, share: int, hooks: Hooks =
             out[start + row * out_row + col * out_col] = finish(mine, row, col, at)
 
     constants = short(dtype), is_wide, most, share, hooks.stored or short(dtype)
-    signature, blocks = signature_of(dtype, hooks), blocks_of(most)
+    signature, blocks = signature_of(dtype, hooks), blocks_of(dtype, is_wide, most)
     return GpuKernel("matmul_dots", constants, matmul_dots, signature, 32 * WARPS, blocks, text=hooks.text)

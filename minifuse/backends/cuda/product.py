@@ -81,9 +81,10 @@ def plan_product(
     --------
     >>> from minifuse.dtypes import float32
     >>> from minifuse.layout import row_major
-    >>> plan = plan_product(plain(float32), [row_major((512, 512))], [row_major((512, 512))] * 2)
+    >>> inputs = [row_major((512, 4096)), row_major((4096, 512))]
+    >>> plan = plan_product(plain(float32), [row_major((512, 512))], inputs)
     >>> [(launch.kernel.name, launch.grid) for launch in plan.launches], plan.workspace
-    ([('matmul', (4, 8, 4)), ('add_parts', (4, 64, 1))], 4194304)
+    ([('matmul', (4, 8, 16)), ('add_parts', (4, 64, 1))], 16777216)
     """
     if outputs[0].size == 0:
         return ProductPlan()

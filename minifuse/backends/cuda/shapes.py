@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from .words import device
+
 ITEMSIZE = {"f32": 4, "f64": 8, "i32": 4, "i64": 8, "u8": 1}  # bytes; bools are bytes
 STEP = {"tf32": 8, "bf16": 16}  # k of one `mma.sync`
 
@@ -62,3 +64,9 @@ WIDE = Shape((64, 64, 16), 2, (32, 32), (8, 4), 3)
 SLIM = Shape((32, 64, 16), 3, (16, 32), (4, 8), 4)
 TENSOR = Shape((128, 64, 16), 3, (64, 32), (8, 4), 2)  # of float64, by tensor cores
 BY_ITEMSIZE = {4: (LARGE, SMALL, MIDDLE, NARROW), 1: (SMALL, NARROW), 8: (WIDE, SLIM)}  # so that sums stay in registers
+
+
+@device
+def mixed(k: Any) -> Any:
+    """What the place of an element within its group of four is combined with (`^`) in row k of a mixed tile."""
+    return k // 8 % 4

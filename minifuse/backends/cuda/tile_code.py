@@ -13,7 +13,7 @@ from numba import types
 from numba.cuda.extending import intrinsic
 
 from .compiler import target
-from .tiles import mixed
+from .shapes import mixed
 from .words import alignment, first_element
 
 I8, I32, I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ...simt import current, word
-from .words import Word, device
+from .shapes import mixed
+from .words import Word
 
 SUMS = {name: np.dtype(kind) for name, kind in {"f32": "f4", "f64": "f8", "i32": "i4", "i64": "i8", "u8": "i4"}.items()}
 
@@ -93,12 +94,6 @@ def zeros(rows: int, columns: int, element: str = "f32") -> Word:
         return np.zeros((rows, columns), SUMS[element])
 
     return emitted(zero, "zeros", rows * columns, element)
-
-
-@device
-def mixed(k: Any) -> Any:
-    """What the place of an element within its group of four is combined with (`^`) in row k of a mixed tile."""
-    return k // 8 % 4
 
 
 def outer_products(

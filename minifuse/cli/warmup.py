@@ -59,7 +59,7 @@ class Subject:
 
 
 def run(request: Request, json: bool) -> int:
-    """Compile, and say what there is; gives 1 if kernels cannot be kept, 2 for a request without sense, 130 if stopped."""
+    """Compile, and say what there is; 1 where kernels cannot be kept, 2 for a request without sense, 130 if stopped."""
     console = Console(width=min(WIDTH, Console().width), highlight=False, quiet=json)
     try:
         refuse_where_nothing_compiles(request.backend)

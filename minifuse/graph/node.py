@@ -153,7 +153,10 @@ def seen(view: View, shape: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
 
 
 def merged(first: View, second: View) -> View | None:
-    """A view of a view as one, where they are of one kind; so a long chain of views is one."""
+    """A view of a view as one, where they are of one kind; so a long chain of views is one.
+
+    Not reshapes: one that no strides allow puts elements in order, and convolutions ask for just that.
+    """
     if first.method != second.method:
         return None
     if first.method == "permute":
@@ -161,7 +164,7 @@ def merged(first: View, second: View) -> View | None:
     if first.method == "slice":
         pairs = zip(first.parameters, second.parameters, strict=True)
         return View("slice", tuple((a + s * b, s * t, n) for (a, s, _), (b, t, n) in pairs))
-    return second if first.method in ("reshape", "expand") else None
+    return second if first.method == "expand" else None
 
 
 class Captures(local):

@@ -43,8 +43,8 @@ def test_each_piece_is_short_and_stores_one_value_of_a_chain():
 
 def test_the_cut_is_where_the_least_lives():
     y = X
-    for _ in range(MOST_PARTS):  # two values live on inside of each round, one between two
-        y = mf.maximum(y + 1, y * 2) - 3
+    for _ in range(MOST_PARTS):  # up to three values live on inside of each round, one between two
+        y = mf.maximum(mf.maximum(y + 1, y * 2), y * 3) - 3
     found = cuts(order_of(y), inputs_of, [y])
     assert found
     assert all(len(cut.stored) == 1 for cut in found)

@@ -400,7 +400,8 @@ def _shift(x: Any, dims: tuple[int, ...]) -> Any:
 
 
 def _softmax(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
-    x = x if x.dtype.is_float else x.to(float64)
+    if not x.dtype.is_float:
+        x = (x - fold(x, dims, True, maximum)).to(float64)  # subtracted as integers, exactly; bools do not subtract
     return Softmax(dims).outputs(x)[0] if dims else exp(x - x)
 
 

@@ -419,7 +419,8 @@ class Nest:
         outer = axes(d for d in range(len(shape)) if d not in dims) or single
         inner = (axes(dims) or single) if dims else []
         if 0 in [shape[d] for d in dims]:  # whoever moves along them has no element, not even a first one to look at
-            inner = [(0, tuple(next((x.strides[d] for d in dims if x.strides[d]), 0) for x in layouts))]
+            long = [d for d in dims if shape[d] != 1]
+            inner = [(0, tuple(next((x.strides[d] for d in long if x.strides[d]), 0) for x in layouts))]
         self.rows = len(outer) if dims else len(outer) - 1  # pointwise, the last axis is the row
         self.sizes = [size for size, _ in outer + inner]
         self.strides = list(zip(*[strides for _, strides in outer + inner], strict=True))

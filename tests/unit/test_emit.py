@@ -253,7 +253,7 @@ def test_integers_wrap_around(dtype):
     assert (x + x).tolist() == [-2] * 5
 
 
-@pytest.mark.parametrize(("shape", "dim"), [((3, 0), 1), ((0, 3), 0), ((3, 0), None), ((2, 0, 3), 1)])
+@pytest.mark.parametrize(("shape", "dim"), [((3, 0), 1), ((0, 3), 0), ((3, 0), None), ((2, 0, 3), 1), ((0, 1), None)])
 def test_a_fold_of_nothing_reads_nothing(shape, dim):
     """What is the same all along a row is computed before it; of an input without elements there is no such thing."""
     x = mf.from_numpy(np.zeros(shape, np.float32))

@@ -180,6 +180,7 @@ def test_nothing_and_one_element():
     assert of_nothing.sizes == [5, 0]
     assert of_nothing.points == 0
     assert of_nothing.classes == ("10", "11")  # the input moves along the row, so nobody reads it before the row begins
+    assert nest((0, 1), (0, 1), row_major((1, 1)).expand(0, 1), row_major((0, 1))).classes == ("00", "01")
     assert nest((5, 4, 0), (1, 2), row_major((5, 1, 1)).expand(5, 4, 0), row_major((5, 4, 0))).sizes == [5, 0]
 
 

@@ -36,7 +36,9 @@ def test_its_gradient_has_gradients():
 
 def test_numbers_of_other_kinds():
     assert mf.tensor([1, 1]).softmax(0).tolist() == [0.5, 0.5]
-    assert mf.tensor([True, True]).softmax(0).dtype is mf.float64
+    assert mf.tensor([2**60 + 1, 2**60 + 1, 2**60]).softmax(0).tolist()[:2] == [1 / (2 + np.exp(-1))] * 2
+    with pytest.raises(mf.DTypeError, match="convert bools first"):
+        mf.tensor([True, True]).softmax(0)
     assert mf.tensor(3.0).softmax(None).item() == 1
     y = mf.tensor([1e30, -1e30, 1e30]).softmax(0)
     assert y.tolist() == [0.5, 0, 0.5]

@@ -23,6 +23,7 @@ from .body import ONE, POINTS, Body, Space, as_it_is, copy_of, opened, points_of
 from .decisions import AGAIN, IN_PLACE, JOINED, MADE, REFUSED, TAKEN, Refusal, asked
 from .node import Node, base, inputs_of
 from .picked import NOT_IN_PRODUCT, as_fold
+from .sharing import Groups, foresee, most_arrays, related
 from .steps import NOWHERE, Launch, Place, Product, Step, Whole, meet, moved
 
 MOST_PARTS = 1000  # functions in one kernel: beyond that, a compiler takes longer than it gains
@@ -57,6 +58,7 @@ class Schedule:
         self.refusals: dict[Refusal, None] = {}  # in order
         self.spelt: dict[Node, Node | None] = {}  # nodes of our own making, and what they are for; None for their parts
         self.record = asked.record
+        self.is_looking = False  # whether a kernel is only looked at: what it refuses is not noted
         self.roots, self.saved = set(map(base, roots)), set(map(base, saved))
         self.users: dict[Node, set[Node]] = {}
         for node in topological(self.roots, inputs_of):
@@ -72,7 +74,7 @@ class Schedule:
     def refuse(self, producer: Node, consumer: Node, reason: str) -> None:
         """Note that a kernel loads what it could have computed."""
         is_input = producer in self.place and self.place[producer][0] < self.first
-        if not is_input:
+        if not is_input and not self.is_looking:
             is_saved = producer in self.saved
             why = "it is saved for the backward pass" if is_saved else "it lies in memory: another kernel has computed it"
             refusal = Refusal(producer, consumer, reason or why)
@@ -121,21 +123,22 @@ class Schedule:
 
     def compute(self, nodes: Iterable[Node]) -> None:
         """Steps for several nodes: what others need first; those over one space that read a common array share a kernel."""
-        groups: dict[tuple[Space, Node | None], list[Node]] = {}
+        groups: Groups = {}
         for node in map(base, nodes):
             if node in self.place or isinstance(node.function, Matmul | Output | Embed | Insert | Put):
                 self.locate(node)
             else:
                 space = self.space(node)
                 groups.setdefault((space, self.product_in(node, space)), []).append(node)
+        foresee(self, groups)
         self.join_points(groups)
         order = topological([node for members in groups.values() for node in members], inputs_of)
         rank = {node: k for k, node in enumerate(order)}
         for (space, product), members in sorted(groups.items(), key=lambda item: max(rank[node] for node in item[1])):
-            for related in [members] if product is not None else self.related(members):
-                self.launch(space, related)
+            for together in [members] if product is not None else related(members, self.arrays, most_arrays(space)):
+                self.launch(space, together)
 
-    def join_points(self, groups: dict[tuple[Space, Node | None], list[Node]]) -> None:
+    def join_points(self, groups: Groups) -> None:
         """Let kernels that fold rows store points of the same space too; note why others stay apart."""
         passed = list[tuple[Space, Node | None]]()
         for key in list(groups):
@@ -154,17 +157,6 @@ class Schedule:
     def arrays(self, nodes: Iterable[Node]) -> set[Node]:
         """What lies in memory of what some nodes are computed from."""
         return {x for x in topological(nodes, lambda x: () if x in self.place else x.inputs) if x in self.place}
-
-    def related(self, nodes: Iterable[Node]) -> list[list[Node]]:
-        """Nodes by what they read: a kernel for values that have no array in common would only be larger."""
-        groups: list[tuple[set[Node], list[Node]]] = []
-        for node in nodes:
-            arrays = self.arrays([node])
-            joined = [group for group in groups if group[0] & arrays]
-            groups = [group for group in groups if not group[0] & arrays]
-            members = [x for group in joined for x in group[1]]
-            groups.append((arrays.union(*[group[0] for group in joined]), [*members, node]))
-        return [members for _, members in groups]
 
     def locate(self, node: Node) -> Place:
         """The place of a node, after the steps that put it there."""

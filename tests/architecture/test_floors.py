@@ -52,7 +52,7 @@ FLOORS = (
     ("graph.steps",),
     ("graph.together",),
     ("graph.traffic", "graph.words"),
-    ("graph.body", "graph.definitions", "graph.pieces"),
+    ("graph.body", "graph.definitions", "graph.pieces", "graph.sharing"),
     ("graph.schedule",),
     ("graph.host",),
     ("graph", "graph.plan"),

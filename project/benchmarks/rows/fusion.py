@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+import minifuse as mf
+
 from ..fused import Arrays, backward, fused
 from ..row import Array, Row, Work, normal, speed, within
 from .functions import erf, torch_gelu
@@ -101,6 +103,34 @@ def layer_norm_backward(x: Array, weight: Array, bias: Array, g: Array) -> Any:
     scale = 1 / np.sqrt((d * d).mean(1, keepdims=True) + EPSILON)
     y, h = d * scale, g * weight
     return scale * (h - h.mean(1, keepdims=True) - y * (h * y).mean(1, keepdims=True))
+
+
+def cross_entropy(x: Any, targets: Any) -> Any:
+    """The mean of what logits lose against class indices."""
+    return mf.nn.functional.cross_entropy(x, targets)
+
+
+def torch_cross_entropy(x: Any, targets: Any) -> Any:
+    """The same in torch."""
+    return import_module("torch").nn.functional.cross_entropy(x, targets)
+
+
+def backward_of_loss(loss: Work) -> Work:
+    """A forward and a backward pass: the gradient of the first input."""
+
+    def both(x: Any, targets: Any) -> Any:
+        x.grad = None
+        loss(x, targets).backward()
+        return x.grad
+
+    return both
+
+
+def cross_entropy_backward(x: Array, targets: Array) -> Any:
+    """The gradient of `cross_entropy` by hand: the probabilities, less one where the target is."""
+    module: Any = np if isinstance(x, np.ndarray) else import_module("cupy")
+    is_target = targets[:, None] == module.arange(x.shape[1])
+    return (softmax(x) - is_target) / len(x)
 
 
 def relu_layer(x: Any, w: Any, b: Any) -> Any:

@@ -26,13 +26,13 @@ from .kept import kept
 from .lengths import cuts
 from .node import Node, base, inputs_of
 from .picked import NOT_IN_PRODUCT, as_fold
+from .sharing import Groups, cut, foresee
 from .steps import NOWHERE, Launch, Place, Product, Step, Whole
 from .ways import Ways
 
 NOT_VIEWED = "what its epilogue reads cannot be seen in the shape of the product"
 
 Operand = tuple[Expression, Body]
-Group = tuple[Space, Node | None]  # values that may share a kernel: its space, and the product that it finishes
 APART = (Matmul, Output, Embed, Insert, Put)  # functions that are steps of their own
 
 
@@ -62,6 +62,7 @@ class Schedule:
         self.refusals: dict[Refusal, None] = {}  # in order
         self.spelt: dict[Node, Node | None] = {}  # nodes of our own making, and what they are for; None for their parts
         self.record = asked.record
+        self.is_looking = False  # whether a kernel is only looked at: what it refuses is not noted
         self.roots, self.saved = dict.fromkeys(map(base, roots)), set(map(base, saved))
         order = topological(self.roots, inputs_of)
         self.rank: dict[Node, float] = {node: k for k, node in enumerate(order)}
@@ -84,7 +85,7 @@ class Schedule:
     def refuse(self, producer: Node, consumer: Node, reason: str) -> None:
         """Note that a kernel loads what it could have computed."""
         is_input = producer in self.place and self.place[producer][0] < self.first
-        if not is_input:
+        if not is_input and not self.is_looking:
             is_saved = producer in self.saved
             why = "it is saved for the backward pass" if is_saved else "it lies in memory: another kernel has computed it"
             refusal = Refusal(producer, consumer, reason or why)
@@ -137,7 +138,7 @@ class Schedule:
 
     def computing(self, nodes: Iterable[Node]) -> Task[None]:
         """Steps for several nodes: what others need first; those over one space that read a common array share a kernel."""
-        groups: dict[Group, list[Node]] = {}
+        groups: Groups = {}
         for node in map(base, nodes):
             if node in self.place:
                 continue
@@ -146,9 +147,10 @@ class Schedule:
             else:
                 space = self.space(node)
                 groups.setdefault((space, self.product_in(node, space)), []).append(node)
+        yield foresee(self, groups)
         self.join_points(groups)
         for (space, product), members in sorted(groups.items(), key=lambda item: max(map(self.ranked, item[1]))):
-            for related in [members] if product is not None else self.related(members):
+            for related in [members] if product is not None else self.related(space, members):
                 yield self.launching(space, related)
 
     def ranked(self, node: Node) -> float:
@@ -159,7 +161,7 @@ class Schedule:
                 self.reads[x] = any(self.reads[i] for i in x.inputs)
         return self.rank[node]
 
-    def join_points(self, groups: dict[Group, list[Node]]) -> None:
+    def join_points(self, groups: Groups) -> None:
         """Let kernels that fold rows store points of the same space too; note why others stay apart."""
         keys = list(groups)
         sharing = self.in_common(list(groups.values()))
@@ -177,9 +179,10 @@ class Schedule:
                 reason = f"one kernel runs over {keys[before[0]][0]}, the other over {space}"
                 self.refuse(groups[keys[before[0]]][0], groups[key][0], reason)
 
-    def related(self, nodes: Sequence[Node]) -> list[list[Node]]:
+    def related(self, space: Space, nodes: Sequence[Node]) -> list[list[Node]]:
         """Nodes by what they read: a kernel for values that have no array in common would only be larger."""
-        return [[nodes[k] for k in members] for members in connected(self.in_common([[node] for node in nodes]))]
+        groups = connected(self.in_common([[node] for node in nodes]))
+        return [part for members in groups for part in cut(self.ways, space, [nodes[k] for k in members])]
 
     def in_common(self, groups: Sequence[Sequence[Node]]) -> list[int]:
         """For each group a mask of those that read an array which it reads too."""

@@ -137,7 +137,8 @@ def read(number: Any) -> Name:
 def way_of(frame: Any) -> str:
     """How the numbers of other threads come to an operator, by the word of the library that calls it."""
     word = frame.f_code.co_name
-    return f"shuffle {frame.f_locals['step']}" if word == "fold_among" else "shared" if word == "fold_along_y" else ""
+    is_shared = word in ("fold_along_y", "fold_of_column")
+    return f"shuffle {frame.f_locals['step']}" if word == "fold_among" else "shared" * is_shared
 
 
 def told_by(ledger: Ledger) -> type[np.float32]:

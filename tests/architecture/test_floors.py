@@ -55,6 +55,7 @@ FLOORS = (
     ("graph.traffic", "graph.words"),
     ("graph.body", "graph.common", "graph.definitions", "graph.kept", "graph.lengths", "graph.pieces"),
     ("graph.ways",),
+    ("graph.sharing",),
     ("graph.schedule",),
     ("graph.stores",),
     ("graph.arranged", "graph.host"),

@@ -19,6 +19,7 @@ from minifuse.backends.cuda.forms import Printed, printed
 from minifuse.dtypes import BY_NAME, bool_, float64
 from minifuse.graph.plan import Plan
 from minifuse.kernels import Kernel, Load, Nest
+from minifuse.layout import row_major
 from minifuse.operators import TABLE
 
 NEW, OLD = (9, 0), (7, 5)
@@ -243,12 +244,37 @@ def test_rows_are_folded_by_shuffles_and_one_barrier():
     assert len(re.findall(r"\bbar(?:rier)?\.sync", ptx)) == 1
 
 
-def test_a_row_is_copied_past_the_registers_where_the_processor_can():
-    _, ptx = only("softmax along rows")
+def test_a_row_waits_in_registers():
+    """All loads come before the first shuffle, and nothing of it lies in memory again."""
+    text, ptx = only("softmax along rows")
+    assert "cuda.local.array(" in text.text
+    assert not re.search(r"\.local\b|st\.shared\.v4|cp\.async", ptx)
+    assert ptx.rindex("ld.global") < ptx.index("shfl.sync")
+    assert len(re.findall(r"ld\.global(?:\.nc)?\.v4", ptx)) == text.share.groups
+    assert not re.search(r"ld\.global", ptx[ptx.index("shfl.sync") :])
+
+
+def test_what_a_row_is_divided_by_is_inverted_once():
+    for name in ("softmax along rows", "several folds"):
+        _, ptx = only(name)
+        assert len(re.findall(r"rcp\.rn\.f32", ptx)) == 1
+        assert "div.rn" not in ptx
+
+
+def long_rows(cc=NEW):
+    """PTX of a softmax of rows that no registers can hold."""
+    x = mf.zeros(1).expand(2, 20_000)
+    (step,) = Plan(lambda x: x.softmax(1), (x,)).steps
+    layout = row_major((2, 20_000))
+    return ptx_of(printed(step.kernel, Nest(step.shape, step.dims, [layout, layout])), cc)
+
+
+def test_a_long_row_is_copied_past_the_registers_where_the_processor_can():
+    ptx = long_rows()
     assert "cp.async.cg.shared.global" in ptx
     assert "cp.async.wait_all" in ptx
     assert not re.search(r"ld\.global", ptx)
-    _, older = only("softmax along rows", OLD)
+    older = long_rows(OLD)
     assert "cp.async" not in older
     assert re.search(r"ld\.global(\.nc)?\.v4\.[fbu]32", older)
     assert re.search(r"st\.shared\.v4\.[fbu]32", older)

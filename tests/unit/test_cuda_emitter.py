@@ -5,6 +5,7 @@ from textwrap import dedent
 import pytest
 
 import minifuse as mf
+from minifuse.backends.cuda import forms
 from minifuse.backends.cuda.forms import printed
 from minifuse.graph.plan import Plan
 from minifuse.kernels import Nest
@@ -28,6 +29,12 @@ def text(function, *inputs, **more):
     """The text of the only kernel of a call."""
     (kernel,) = kernels(function, *inputs, **more)
     return kernel.text
+
+
+@pytest.fixture
+def in_shared_memory(monkeypatch):
+    """No row waits in registers."""
+    monkeypatch.setattr(forms, "share_of", lambda kernel, nest, raws: None)
 
 
 def lines(source):
@@ -176,7 +183,7 @@ def test_what_lies_across_meets_in_a_tile():
 # What the words promise
 
 
-def test_softmax_is_three_sweeps_and_keeps_its_exponentials():
+def test_softmax_is_three_sweeps_and_keeps_its_exponentials(in_shared_memory):
     source = text(lambda x: x.softmax(1), A)
     assert source.count("def point") == 2  # of the maximum only what is loaded
     assert source.count("fold_along_x") == 2
@@ -186,7 +193,7 @@ def test_softmax_is_three_sweeps_and_keeps_its_exponentials():
     assert source.index("store4(kept0, i1") < source.index("load4(kept0, i1)") < source.index("store4(out0")
 
 
-def test_a_sweep_that_waits_for_memory_has_two_groups_on_their_way():
+def test_a_sweep_that_waits_for_memory_has_two_groups_on_their_way(in_shared_memory):
     source = text(lambda x, w: x.softmax(1) * w, A, mf.ones(6))
     assert source.count("both groups") == 1  # the last sweep, for the weights
     assert source.count("= load4(in1, j1)") == source.count("= load4(kept0, j1)") == 1
@@ -200,7 +207,7 @@ def test_a_row_that_a_later_sweep_needs_is_not_replaced():
     assert source.count("exp(") == 2
 
 
-def test_a_value_is_kept_in_the_row_of_its_own_type():
+def test_a_value_is_kept_in_the_row_of_its_own_type(in_shared_memory):
     x, g = mf.ones(4, 6), mf.ones(4, 6, dtype="float64")
     source = text(lambda x, g: mf.exp(x) / mf.exp(x).sum(1, True) + g / g.sum(1, True), x, g)
     assert "row0 = hold_f64(in1" in source
@@ -209,7 +216,7 @@ def test_a_value_is_kept_in_the_row_of_its_own_type():
     assert "kept" not in source
 
 
-def test_what_several_sweeps_load_waits_in_shared_memory():
+def test_what_several_sweeps_load_waits_in_shared_memory(in_shared_memory):
     """Loaded once, where the launch has room; memory is named once, and each sweep reads the row."""
     source = text(lambda x: x.softmax(1), A)
     assert source.count("in0,") == 2  # in the head, and here
@@ -218,7 +225,108 @@ def test_what_several_sweeps_load_waits_in_shared_memory():
     assert source.index("wait_for_copies()") < source.index("load4(row0")
 
 
-def test_what_one_sweep_loads_does_not_wait():
+def test_a_row_that_waits_in_registers_is_dealt_out_in_groups():
+    """All but the last are whole; what the exponentials are divided by is inverted once."""
+    assert text(lambda x: x.softmax(1), mf.ones(2048, 200)) == lines("""
+        def point(x0, fold0):
+            return exp((x0 - fold0))
+
+
+        def point1(k0, t0):
+            return k0 * t0
+
+
+        def kernel(out0, in0, n0, n1, out0_0, in0_0, is_wide):
+            parts0 = cuda.shared.array(32, f32)
+            parts1 = cuda.shared.array(32, f32)
+            i0 = cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y
+            is_row = i0 < n0
+            i0 = min(i0, n0 - 1)  # past the last row it stores nothing, but helps to shuffle
+            row0 = cuda.local.array(28, f32)
+            if is_row:
+                for k in range(6):
+                    i1 = 32 * k + 4 * cuda.threadIdx.x
+                    put4(row0, 4 * k, load4_if(is_wide, in0, i0 * in0_0 + i1))
+                k, i1 = 6, 192 + 4 * cuda.threadIdx.x
+                if i1 < n1:
+                    put4(row0, 4 * k, load4_if(is_wide, in0, i0 * in0_0 + i1))
+            fold0 = f32(-inf)
+            if is_row:
+                for k in range(6):
+                    x0 = beside4(row0, 4 * k)
+                    fold0 = maximum(fold0, maximum(maximum(x0[0], x0[1]), maximum(x0[2], x0[3])))
+                k, i1 = 6, 192 + 4 * cuda.threadIdx.x
+                if i1 < n1:
+                    x0 = beside4(row0, 4 * k)
+                    fold0 = maximum(fold0, maximum(maximum(x0[0], x0[1]), maximum(x0[2], x0[3])))
+            fold0 = fold_along_x(maximum, fold0, parts0)
+            fold1 = f32(0.0)
+            if is_row:
+                for k in range(6):
+                    x0 = beside4(row0, 4 * k)
+                    k0_0 = point(x0[0], fold0)
+                    k0_1 = point(x0[1], fold0)
+                    k0_2 = point(x0[2], fold0)
+                    k0_3 = point(x0[3], fold0)
+                    put4(row0, 4 * k, (k0_0, k0_1, k0_2, k0_3))
+                    fold1 += (k0_0 + k0_1) + (k0_2 + k0_3)
+                k, i1 = 6, 192 + 4 * cuda.threadIdx.x
+                if i1 < n1:
+                    x0 = beside4(row0, 4 * k)
+                    k0_0 = point(x0[0], fold0)
+                    k0_1 = point(x0[1], fold0)
+                    k0_2 = point(x0[2], fold0)
+                    k0_3 = point(x0[3], fold0)
+                    put4(row0, 4 * k, (k0_0, k0_1, k0_2, k0_3))
+                    fold1 += (k0_0 + k0_1) + (k0_2 + k0_3)
+            fold1 = fold_along_x(add, fold1, parts1)
+            t0 = f32(1.0) / fold1
+            if is_row:
+                for k in range(6):
+                    i1 = 32 * k + 4 * cuda.threadIdx.x
+                    k0 = beside4(row0, 4 * k)
+                    store4_if(is_wide, out0, i0 * out0_0 + i1, (
+                        point1(k0[0], t0),
+                        point1(k0[1], t0),
+                        point1(k0[2], t0),
+                        point1(k0[3], t0),
+                    ))
+                k, i1 = 6, 192 + 4 * cuda.threadIdx.x
+                if i1 < n1:
+                    k0 = beside4(row0, 4 * k)
+                    store4_if(is_wide, out0, i0 * out0_0 + i1, (
+                        point1(k0[0], t0),
+                        point1(k0[1], t0),
+                        point1(k0[2], t0),
+                        point1(k0[3], t0),
+                    ))
+    """)
+
+
+def test_rows_of_like_length_have_one_text():
+    for rows, lengths in ((2048, (1001, 1023)), (2048, (900, 1000)), (1024, (4, 8)), (8, (7172, 8192))):
+        assert len({text(lambda x: x.softmax(1), mf.zeros(rows, n)) for n in lengths}) == 1
+
+
+def test_single_elements_are_all_loaded_before_the_first_is_stored():
+    source = text(lambda x, w, b: (x - x.sum(1, True)) * w + b, mf.zeros(2048, 101), mf.zeros(101), mf.zeros(101))
+    assert source.index("row2[k] = in2[i1]") < source.index("out0[")
+    assert source.count("in1[i1]") == source.count("in2[i1]") == 2  # whole groups, and the last one
+
+
+def test_four_columns_a_thread_where_rows_are_whole():
+    source = text(lambda x: x.sum(0) * 2, mf.ones(64, 40))
+    assert "i0 = 4 * (cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x)" in source
+    assert source.count("load4_if(is_wide, in0") == 5  # four rows at once, then one at a time
+    assert dedent(source[source.index("    fold0 = fold_of") :]) == lines("""
+        fold0 = fold_of_column(add, fold0_0, fold0_1, fold0_2, fold0_3, parts0)
+        i0 += cuda.threadIdx.y & 3  # from here on the thread has one column
+        if is_row and cuda.threadIdx.y < 4:
+            out0[i0] = fold0 * f32(2.0)
+    """)
+
+
+def test_what_one_sweep_loads_does_not_wait(in_shared_memory):
     for function in (lambda x: x.sum(1), lambda x: (x.sum(1), x.max(1)), lambda x: x.softmax(0)):
         (kernel,) = kernels(function, A)
         assert kernel.held == 0
@@ -227,7 +335,7 @@ def test_what_one_sweep_loads_does_not_wait():
     assert "load4(in1, i1)" in source  # the last sweep alone needs it
 
 
-def test_rows_of_several_operands_lie_behind_each_other_the_largest_elements_first():
+def test_rows_of_several_operands_lie_behind_each_other_the_largest_elements_first(in_shared_memory):
     x, g, mask = mf.ones(4, 6), mf.ones(4, 6, dtype="float64"), mf.ones(4, 6) > 0
     (kernel,) = kernels(lambda x, g, m: mf.where(m, x * g, 0) - mf.where(m, x * g, 0).sum(1, True), x, g, mask)
     assert kernel.held == 8 + 4 + 1
@@ -239,14 +347,14 @@ def test_rows_of_several_operands_lie_behind_each_other_the_largest_elements_fir
     ]
 
 
-def test_two_outputs_share_what_they_have_in_common():
+def test_two_outputs_share_what_they_have_in_common(in_shared_memory):
     source = text(lambda x: (x / x.sum(1, True), x.sum(1), x.max(1)), A)
     assert source.count("load4(") == 2
     assert source.count("fold_along_x") == 2
 
 
 def test_what_is_the_same_along_a_row_is_loaded_before_it():
-    source = text(lambda x, b: x * mf.exp(b), A, mf.ones(4, 1))
+    source = text(lambda x, b: x * mf.exp(b), mf.ones(4, 8), mf.ones(4, 1))
     assert source.index("exp(in1[i0])") < source.index("load4(in0")
 
 
@@ -293,7 +401,7 @@ def test_integers_wrap_around():
 # What does not reach the text
 
 
-def test_sizes_offsets_strides_and_the_grid_are_not_in_the_text():
+def test_sizes_offsets_strides_and_the_grid_are_not_in_the_text(in_shared_memory):
     for function in (lambda x: x.softmax(1), lambda x: x.sum(0), lambda x: mf.tanh(x) + x):
         assert len({text(function, x) for x in (A, mf.ones(33, 1025), mf.ones(5, 9)[1:])}) == 1
 
@@ -427,11 +535,15 @@ def test_what_is_repeated_is_not_waited_for_twice():
 def test_which_operands_are_taken_four_at_a_time():
     cases = [
         (lambda x, y: x + y, (A, B), "points", ("out0", "in0", "in1")),
-        (lambda x, y: x + y, (A, mf.ones(4, 1)), "points", ("out0", "in0")),
+        (lambda x, y: x + y, (mf.ones(4, 8), mf.ones(4, 1)), "points", ("out0", "in0")),
+        (lambda x, y: x + y, (A, mf.ones(4, 1)), "points", ()),  # rows of 6 begin where none can be moved
         (lambda x, y: x + y, (A, mf.ones(6, 4).T), "points", ()),
         (lambda x, y: x + y, (W, L.T), "tiles", ("out0", "in0", "in1")),
         (lambda x: x.sum(1), (A,), "rows", ("in0",)),
         (lambda x: x.sum(0), (A,), "columns", ()),
+        (lambda x: x.sum(0), (mf.ones(64, 40),), "columns", ("in0",)),
+        (lambda x: x.softmax(1), (mf.ones(4, 8),), "rows", ("out0", "in0")),
+        (lambda x: x.softmax(1), (A,), "rows", ()),
     ]
     for function, xs, form, wide in cases:
         (kernel,) = kernels(function, *xs)

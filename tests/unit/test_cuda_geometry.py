@@ -51,6 +51,20 @@ def store4(memory, i, values):
         memory[i + k] = value
 
 
+def load4_if(is_wide, memory, i):
+    return load4(memory, i) if is_wide else [memory[i + k] for k in range(4)]
+
+
+def store4_if(is_wide, memory, i, values):
+    assert not is_wide or i % 4 == 0
+    for k, value in enumerate(values):
+        memory[i + k] = value
+
+
+def put4(row, i, values):
+    row[i : i + 4] = values
+
+
 class Row:
     """A row of a memory, from a position on; one that is held has been loaded once, and is read from its copy."""
 
@@ -86,6 +100,9 @@ def run(plan):
     cuda.shared.array = lambda size, dtype: None
     names = {"cuda": cuda, "load4": load4, "store4": store4, "f32": float}
     names |= dict.fromkeys(("fold_along_x", "fold_along_y"), lambda op, x, parts: x)
+    cuda.local = SimpleNamespace(array=lambda size, dtype: [None] * size)
+    names |= {"load4_if": load4_if, "store4_if": store4_if, "put4": put4, "beside4": lambda row, i: row[i : i + 4]}
+    names |= {"fold_of_column": lambda op, a, b, c, d, parts: a}
     names |= {"hold_f32": hold(cuda), "wait_for_copies": lambda: None, "at": lambda x, i: Row(x, i, False)}
     kernel = FunctionType(plan.kernel.__code__, {**plan.kernel.__globals__, **names})
     memories = [Memory(p.low, p.high) if isinstance(p, Pointer) else p for p in plan.arguments]

@@ -1,6 +1,7 @@
 """The schedule: what one kernel holds, what it refuses and why, and what is stored where."""
 
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from minifuse.graph.lengths import MOST_PARTS, MOST_SWEEPS
 from minifuse.graph.node import base
 from minifuse.graph.plan import Plan
 from minifuse.graph.schedule import Schedule
+from minifuse.graph.sharing import MOST_ARRAYS
 from minifuse.graph.steps import Launch, Product
 from minifuse.graph.together import Together
 
@@ -226,12 +228,39 @@ def test_a_kernel_is_begun_anew_when_something_must_lie_in_memory_first():
 def test_a_kernel_is_begun_anew_to_store_what_another_needs():
     def function(x):
         scaled = x / x.sum(1, keepdim=True)
-        return scaled.max(1), scaled.max(0)
+        return scaled.max(1), (x - scaled.max(0)).sum()
 
     _, found = decisions_of(function, X)
     again = next(k for k, (kind, _, _, reason) in enumerate(found) if kind == AGAIN and "another kernel needs it" in reason)
     assert found[again][2] == ["Fold"]
     assert found[again + 1][2] == ["Fold", "Fold"], "the same kernel, and the sums"
+
+
+def test_folds_that_another_kernel_would_miss_are_folded_with_those_over_the_same_rows():
+    """The sum of the chosen ones is no output, and lies in memory for the last kernel alone."""
+
+    def function(x):
+        largest, chosen = x.max(1), (x * 2).sum(1)
+        return largest, (largest - chosen).sum()
+
+    plan, found = decisions_of(function, X)
+    assert len(plan.steps) == 2
+    begun = [(nodes, over) for kind, _, nodes, over in found if kind == BEGUN]
+    assert begun[0] == (["Fold", "Fold"], "the rows of (6, 5) along dim 1")
+    assert not [kind for kind, _, _, _ in found if kind == AGAIN]
+
+
+def test_sums_share_a_kernel_as_long_as_they_read_few_arrays():
+    """Each array is read by two sums, so that all of them hang together; small ones do share one kernel."""
+
+    def function(*xs):
+        return tuple((a * b).sum(1) for a, b in pairwise(xs))
+
+    for rows, most in ((64, 40), (1 << 12, MOST_ARRAYS)):
+        plan = Plan(function, tuple(mf.zeros(rows, 20) for _ in range(40)))
+        assert max(len(step.inputs) for step in plan.steps) == most
+        assert sum(len(step.outputs) for step in plan.steps) == 39
+        assert len(plan.steps) == -(-39 // (most - 1))
 
 
 def test_values_that_share_a_kernel_over_one_space_are_joined():

@@ -19,12 +19,21 @@ from ..base import check_fits
 from .compiler import function_of
 from .emitter import MOST, MOST_OF_ROW, storage_of
 from .forms import Printed, printed
-from .geometry import THREADS, Geometry, geometry_of, held_of_row, of_line
-from .held import WORDS
+from .geometry import (
+    ALONE,
+    MOST_OF_LONG_ROW,
+    THREADS,
+    Geometry,
+    geometry_of,
+    held_of_row,
+    of_four_columns,
+    of_line,
+    of_share,
+)
 from .launch import LaunchPlan, ReadyLaunch
 from .operands import OUT, WORKSPACE, Launch, Map, Number, Place, operands_of
 from .product import plan_product
-from .votes import lanes_where
+from .vocabulary import WORDS
 
 ALIGNED = 15  # bits of an address that are 0 where four elements can be taken at once
 
@@ -43,7 +52,7 @@ class BoundKernel:
         raws: Sequence[Layout] = (),
     ) -> None:
         self.text = text = printed(kernel, nest, stride_classes(raws))
-        self.geometry = geometry_of(text.form, nest.sizes, nest.rows, text.counted, text.each, text.across)
+        self.geometry = geometry_for(text, nest)
         self.dtypes = [*[e.dtype for e in (*kernel.outputs, *kernel.each(Load))], *kernel.raws()]
         self.positions = {len(kernel.outputs) + e.index for e in kernel.each(Position)}  # operands that are no addresses
         stored = range(len(kernel.elements), len(kernel.outputs))  # once a row: there may be rows, but no elements
@@ -55,11 +64,16 @@ class BoundKernel:
         known = facts_of(text, nest, names[: len(layouts)], raws)
         known["held"] = held_of_row(text.held, nest.sizes[-1], self.geometry.block[1], device.most_shared)
         self.shared = known["held"] * text.held * self.geometry.block[1]
+        if self.shared > ALONE:
+            self.geometry = Geometry(self.geometry.grid, (MOST_OF_LONG_ROW, 1, 1))
         self.wide = [names.index(name) for name in text.wide]
         self.whole = known[names[-1]] if text.wide else 0  # the last number, where addresses allow it
         self.constants = [known[name] for name in names[len(self.spans) + len(self.numbers) : -1 if text.wide else None]]
         self.kernel = function_for(text, **functions or {})
         threads = {"points": THREADS, "rows": MOST_OF_ROW}.get(text.form, MOST)
+        if text.share:
+            threads = max(text.share.threads, THREADS)
+        threads = max(threads, self.geometry.block[0])
         self.kinds = tuple(kind for _, kind in text.parameters)
         loaded = device.load(text.text, lambda: self.kernel, self.kinds, threads, is_kept=not functions)
         self.run = device.prepare(loaded, self.geometry, self.shared)
@@ -105,13 +119,22 @@ class BoundKernel:
         return [x if k in self.positions else Pointer(x, low, high, d.numpy) for k, (x, (low, high), d) in places]
 
 
+def geometry_for(text: Printed, nest: Nest) -> Geometry:
+    """The grid of a printed kernel over a nest."""
+    if text.column is not None:
+        return of_four_columns(prod(nest.sizes[: text.counted]), nest.sizes[text.column])
+    if text.share:
+        return of_share(prod(nest.sizes[: nest.rows]), text.share.threads)
+    return geometry_of(text.form, nest.sizes, nest.rows, text.counted, text.each, text.across)
+
+
 def facts_of(text: Printed, nest: Nest, operands: Sequence[str], raws: Sequence[Layout] = ()) -> dict[str, int]:
     """The sizes and strides that a kernel may ask for, by name."""
     raw = {f"raw{k}": x for k, x in enumerate(raws)}
     found = {f"n{axis}": size for axis, size in enumerate(nest.sizes)}
     found |= {f"{name}_{a}": s for name, strides in zip(operands, nest.strides, strict=True) for a, s in enumerate(strides)}
     found |= {f"{name}_{d}": s for name, x in raw.items() for d, s in enumerate(x.strides)}
-    last = len(nest.sizes) - 1
+    last = len(nest.sizes) - 1 if text.column is None else text.column
     wide = [name for name in text.wide if name not in raw]
     along = {name: text.across if name in text.tiled else last for name in wide}  # where its neighbours lie
     steps = [s for name, b in along.items() for a, s in enumerate(nest.strides[operands.index(name)]) if a != b]
@@ -128,7 +151,7 @@ def facts_of(text: Printed, nest: Nest, operands: Sequence[str], raws: Sequence[
 @lru_cache(1024)
 def function_for(text: Printed, **functions: Any) -> Callable[..., Any]:
     """The kernel as a Python function."""
-    return function_of(text.text, lanes_where=lanes_where, **WORDS, **functions)
+    return function_of(text.text, **WORDS, **functions)
 
 
 def number_as(value: Any, dtype: DType) -> Any:

@@ -15,12 +15,12 @@ are taken so: a multiple of four, or 0 where an address does not allow it, which
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ...dag import topological
 from ...dtypes import DType, bool_, int32, int64
 from ...kernels import Apply, Expression, Fold, Kernel, Load, Old, Parameter, Position, RawLoad
 from ..emit import WRAPPING, Dialect, Source, literal, moved, name_of
+from .point import Point
 
 WARP = 32
 WIDTH = 125  # of a line
@@ -106,8 +106,7 @@ class CudaSource(Source):
         """The whole function."""
         self.depth = 1
         for fold in self.folds:
-            count = WARP if self.form == "rows" else MOST
-            self.line(f"parts{self.folds.index(fold)} = cuda.shared.array({count}, {accumulator_of(fold.dtype)})")
+            self.line(f"parts{self.folds.index(fold)} = cuda.shared.array({self.room()}, {accumulator_of(fold.dtype)})")
         with self.block(*self.head()):
             self.take_apart()
             self.hold()
@@ -116,6 +115,10 @@ class CudaSource(Source):
         kernel = f"def kernel({names}):\n" + "\n".join(self.lines) + "\n"
         combiners = ["\n".join(lines) + "\n" for lines in self.functions()]
         return "\n\n".join([*combiners, *self.points, kernel])
+
+    def room(self) -> int:
+        """Elements of shared memory for what the threads of a block have folded."""
+        return WARP if self.form == "rows" else MOST
 
     def head(self) -> list[str]:
         """Which row and which column the thread has; the last line may open a loop."""
@@ -215,7 +218,7 @@ class CudaSource(Source):
             self.line(f"fold{k} = fold_along_{way}({self.operator_name(e)}, fold{k}, parts{k})")
             self.names[e] = f"(fold{k} != 0)" if e.dtype is bool_ else f"fold{k}"
 
-    def point(self, roots: Sequence[Expression]) -> "Point":
+    def point(self, roots: Sequence[Expression]) -> Point:
         """What one point of the row becomes, as a function of its own; of what is only loaded there is none."""
         inside = topological(roots, self.inputs_of)
         leaves = [e for e in inside if (isinstance(e, Load | Old | RawLoad) or e in self.kept) and e not in self.names]
@@ -244,7 +247,7 @@ class CudaSource(Source):
             return self.names.get(e) or self.leaf_name(e)
         return f"fold{self.folds.index(e)}" if isinstance(e, Fold) else self.names[e]
 
-    def results(self, point: "Point", values: Sequence[str], suffix: str) -> list[str]:
+    def results(self, point: Point, values: Sequence[str], suffix: str) -> list[str]:
         """The roots of a point whose leaves have these values; several results are named once."""
         if not point.name:
             return [k if isinstance(k, str) else values[k] for k in point.roots]
@@ -257,7 +260,7 @@ class CudaSource(Source):
 
     def one(
         self,
-        point: "Point",
+        point: Point,
         folds: Sequence[Fold],
         elements: Sequence[tuple[int, Expression]],
         parked: dict[int, Expression],
@@ -278,7 +281,7 @@ class CudaSource(Source):
 
     def fours(
         self,
-        point: "Point",
+        point: Point,
         folds: Sequence[Fold],
         elements: Sequence[tuple[int, Expression]],
         letters: str,
@@ -312,8 +315,16 @@ class CudaSource(Source):
                 self.line(f"{name} = {self.place_of(e)}")
             return [name] * 4
         name += f"_{letter}" * (letter != "i")
-        self.line(f"{name} = load4({self.address(self.place_of(e), letter)})")
+        self.line(f"{name} = {self.loaded(self.place_of(e), letter)}")
         return [f"{name}[{k}]" for k in range(4)]
+
+    def loaded(self, place: str, letter: str = "i") -> str:
+        """Four neighbours of a place in memory, at once."""
+        return f"load4({self.address(place, letter)})"
+
+    def stored(self, place: str, letter: str) -> str:
+        """How the store of four neighbours begins."""
+        return f"store4({self.address(place, letter)}"
 
     def count_beside(self, e: Position, name: str, letter: str) -> list[str]:
         """Four positions beside each other, which lie in no memory."""
@@ -334,11 +345,12 @@ class CudaSource(Source):
 
     def store_beside(self, name: str, texts: Sequence[str], letter: str) -> None:
         """Four neighbours of a row, in one store."""
-        line = f"store4({self.address(self.place(name), letter)}, ({', '.join(texts)}))"
+        start = self.stored(self.place(name), letter)
+        line = f"{start}, ({', '.join(texts)}))"
         if self.depth * 4 + len(line) <= WIDTH:
             self.line(line)
         else:
-            for line in (f"store4({self.address(self.place(name), letter)}, (", *[f"    {text}," for text in texts], "))"):
+            for line in (f"{start}, (", *[f"    {text}," for text in texts], "))"):
                 self.line(line)
 
     def store_below(self, name: str, texts: Sequence[str], letter: str) -> None:
@@ -363,9 +375,9 @@ class CudaSource(Source):
         symbol, name = self.symbol(fold), self.operator_name(fold)
         return f"({a} {symbol} {b}) {symbol} ({c} {symbol} {d})" if symbol else f"{name}({name}({a}, {b}), {name}({c}, {d}))"
 
-    def accumulate(self, fold: Fold, x: str) -> None:
+    def accumulate(self, fold: Fold, x: str, suffix: str = "") -> None:
         """One more value of a fold."""
-        name, symbol = f"fold{self.folds.index(fold)}", self.symbol(fold)
+        name, symbol = f"fold{self.folds.index(fold)}{suffix}", self.symbol(fold)
         if symbol is None:
             self.line(f"{name} = {self.operator_name(fold)}({name}, {x})")
         elif fold.dtype.is_integer or fold.dtype is bool_:
@@ -434,16 +446,3 @@ def storage_of(dtype: DType) -> str:
 def accumulator_of(dtype: DType) -> str:
     """The type that a fold adds up in: bools as integers, which shuffles know."""
     return "i32" if dtype is bool_ else dtype.short
-
-
-class Point(NamedTuple):
-    """The function of one point: its name, what it loads, what is the same along the row, what it gives.
-
-    Where nothing is computed it has no name, and gives what is loaded, by number, or what has a name already.
-    """
-
-    name: str
-    leaves: list[Expression]
-    same: list[Expression]
-    roots: list[int | str]
-    values: Sequence[Expression]

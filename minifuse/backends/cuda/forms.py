@@ -4,15 +4,21 @@ Sizes take part in the choice alone: axes that are too short for a tile. They ar
 """
 
 from functools import lru_cache
+from math import prod
 from typing import NamedTuple
 
-from ...kernels import Kernel, Nest, RawLoad, keyed
+from ...kernels import Fold, Kernel, Nest, Position, RawLoad, keyed
 from ..emit import name_of
+from .emit_apart import ApartSource
+from .emit_bands import BandSource, is_banded
+from .emit_columns import ColumnSource
 from .emit_keyed import KeyedSource
 from .emit_raw import RawSource
+from .emit_registers import RegisterSource
 from .emit_rows import RowSource
 from .emit_tiles import TileSource, axis_across
 from .emitter import CudaSource
+from .geometry import Share, share_of_row
 
 
 class Printed(NamedTuple):
@@ -27,17 +33,61 @@ class Printed(NamedTuple):
     across: int | None = None  # the axis along which tiled operands have their neighbours
     tiled: tuple[str, ...] = ()  # operands that are turned over in shared memory
     held: int = 0  # bytes of an element of all operands that wait in shared memory for later sweeps
+    share: Share | None = None  # how rows are dealt out that wait in registers
+    column: int | None = None  # the axis of columns of which a thread folds four
 
 
 def printed(kernel: Kernel, nest: Nest, raws: tuple[str, ...] = ()) -> Printed:
     """The text of a kernel that runs over a nest; `raws` are the classes of the strides of raw operands."""
-    return _printed(kernel, nest.rows, nest.classes, axis_across(kernel, nest), raws)
+    share, found = share_of(kernel, nest, raws), keyed(kernel, nest.rows, nest.classes)
+    variant = ""
+    if found is not None:
+        variant = "bands" if is_banded(kernel, nest, found[1]) else ""
+    elif share is None and not raws and ColumnSource.fits(kernel, nest):
+        variant = "four columns"
+    elif not raws and not kernel.effects and begins_anywhere(kernel, nest):
+        variant = "points apart"
+    return _printed(kernel, nest.rows, nest.classes, axis_across(kernel, nest), raws, share, variant)
 
 
-def source_of(kernel: Kernel, rows: int, classes: tuple[str, ...], raws: tuple[str, ...]) -> CudaSource:
+def begins_anywhere(kernel: Kernel, nest: Nest) -> bool:
+    """Whether rows of points begin where groups of four cannot be moved."""
+    operands = list(zip(nest.strides, nest.classes, strict=True))
+    positions = {len(kernel.outputs) + e.index for e in kernel.each(Position)}
+    beside = [s for k, (s, c) in enumerate(operands) if c[-1] == "1" and k not in positions]
+    is_uneven = not kernel.each(Fold) and any(x % 4 for s in beside for x in s[:-1])
+    return is_uneven and CudaSource(kernel, nest.rows, nest.classes).is_wide
+
+
+def share_of(kernel: Kernel, nest: Nest, raws: tuple[str, ...]) -> Share | None:
+    """How rows are dealt out to threads that hold them in registers; None of kernels that hold nothing, or too much."""
+    if raws or not kernel.each(Fold) or kernel.effects:
+        return None
+    source = RowSource(kernel, nest.rows, nest.classes)
+    nbytes, count, last = (
+        sum(e.dtype.itemsize for e in source.held),
+        prod(nest.sizes[: nest.rows]),
+        len(nest.sizes) - 1,
+    )
+    beside = [
+        s for s, c, name in zip(nest.strides, nest.classes, source.classes, strict=True) if c[-1] == "1" and name[0] != "b"
+    ]
+    is_whole = nest.sizes[-1] % 4 == 0 and all(x % 4 == 0 for s in beside for a, x in enumerate(s) if a != last)
+    return share_of_row(count, nest.sizes[-1], source.is_wide and is_whole, nbytes) if nbytes else None
+
+
+def source_of(
+    kernel: Kernel, rows: int, classes: tuple[str, ...], raws: tuple[str, ...], share: Share | None, variant: str
+) -> CudaSource:
     """The text of a kernel that has no tiles."""
+    if share:
+        return RegisterSource(kernel, rows, classes, share)
     if (found := keyed(kernel, rows, classes)) is not None:
-        return KeyedSource(kernel, rows, classes, raws, found[0])
+        return (BandSource if variant == "bands" else KeyedSource)(kernel, rows, classes, raws, found[0])
+    if variant == "four columns":
+        return ColumnSource(kernel, rows, classes)
+    if variant == "points apart":
+        return ApartSource(kernel, rows, classes)
     if kernel.effects:
         return RawSource(kernel, rows, classes, raws)
     return RowSource(kernel, rows, classes, raws)
@@ -51,14 +101,27 @@ def picked_wide(source: CudaSource) -> tuple[str, ...]:
 
 
 @lru_cache(1024)
-def _printed(kernel: Kernel, rows: int, classes: tuple[str, ...], across: int | None, raws: tuple[str, ...]) -> Printed:
+def _printed(
+    kernel: Kernel,
+    rows: int,
+    classes: tuple[str, ...],
+    across: int | None,
+    raws: tuple[str, ...],
+    share: Share | None,
+    variant: str,
+) -> Printed:
     if across is None:
-        source = source_of(kernel, rows, classes, raws)
+        source = source_of(kernel, rows, classes, raws, share, variant)
         operands = {name: c for name, c in source.classes.items() if not name.startswith("base")}
-        wide = tuple(name for name, c in operands.items() if source.is_wide and c[-1] == "1") + picked_wide(source)
-        each = max(4 * source.groups, 1)
-        held = sum(e.dtype.itemsize for e in source.held) if isinstance(source, RowSource) else 0
-        return Printed(source.emit(), source.form, tuple(source.parameters()), wide, source.counted, each, held=held)
+        column = rows - 1 if isinstance(source, ColumnSource) else None
+        beside = -1 if column is None else column
+        chosen = {name: c for name, c in operands.items() if column is None or name.startswith("in")}
+        wide = tuple(name for name, c in chosen.items() if source.is_wide and c[beside] == "1") + picked_wide(source)
+        each = source.points_apart if isinstance(source, ApartSource) else max(4 * source.groups, 1)
+        is_shared = isinstance(source, RowSource) and not share
+        held = sum(e.dtype.itemsize for e in source.held) if is_shared else 0
+        text, parameters = source.emit(), tuple(source.parameters())
+        return Printed(text, source.form, parameters, wide, source.counted, each, held=held, share=share, column=column)
     tiles = TileSource(kernel, rows, classes, across)
     operands = {name: c for name, c in tiles.classes.items() if not name.startswith("base")}
     wide = tuple(name for name, c in operands.items() if tiles.is_wide and (c[-1] == "1" or name in tiles.tiled))

@@ -8,16 +8,28 @@ from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
+from .emit_bands import ROWS
 from .emit_tiles import LANES, SIDE
 from .emitter import MOST, MOST_OF_ROW, WARP
 
 THREADS = 256  # of a block
 SHARE, FEW = 40, 8  # most elements of a row for each of its threads, and where rows are few
+MOST_OF_LONG_ROW = 1024  # threads that share a row which leaves no room for another one on its multiprocessor
+ALONE = 100 * 1024  # bytes of such a row
 LINE = 8  # threads that load 128 bytes side by side, in groups of four
 GROUP = 4  # neighbours that are loaded at once
 LARGEST_GRID = 65535  # blocks along y, and along z
 MANY = 1024  # blocks that keep a GPU busy
+REGISTERS = 128  # bytes of a row that a thread holds at most: half of the registers that it has if 1,024 are at work
 PARTS = 8 * 1024  # bytes of shared memory that are left for what warps tell each other
+
+
+class Share(NamedTuple):
+    """How a row is dealt out: each of so many threads holds so many groups of `width` neighbours in registers."""
+
+    threads: int
+    groups: int
+    width: int
 
 
 class Geometry(NamedTuple):
@@ -37,6 +49,8 @@ def geometry_of(form: str, sizes: Sequence[int], rows: int, counted: int, each: 
         return of_tiles(prod(sizes[:-1]) // sizes[across], sizes[across], last)
     if form == "rows":
         return of_rows(count, last, each > 1)
+    if form == "bands":
+        return Geometry((1, *along_two(ceil_div(sizes[0], ROWS))), (clamp(power_of_two(sizes[1]), WARP, THREADS), 1, 1))
     if form == "columns":
         return of_columns(count, sizes[rows - 1], last)
     return of_points(count, last, each) if counted else of_line(last, each)
@@ -74,6 +88,26 @@ def of_rows(count: int, last: int, is_wide: bool) -> Geometry:
     return Geometry((ceil_div(count, y), 1, 1), (x, y, 1))
 
 
+def share_of_row(count: int, last: int, is_wide: bool, nbytes: int) -> Share | None:
+    """How rows of `nbytes` an element are held in registers; None where they are too long for that.
+
+    A thread has up to 128 bytes, or half as much one element at a time, or little where rows are few.
+    """
+    width = GROUP if is_wide else 1
+    parts, most = ceil_div(last, width), max(REGISTERS // (1 if is_wide else 2) // nbytes // width, 1)
+    least = clamp(power_of_two(parts), 1, LINE if is_wide else WARP)
+    wanted = power_of_two(ceil_div(parts, most if count >= MANY else max(most // 4, 1)))
+    threads = clamp(wanted, least, MOST_OF_ROW)
+    groups = ceil_div(parts, threads)
+    return Share(threads, groups, width) if groups <= most else None
+
+
+def of_share(count: int, threads: int) -> Geometry:
+    """Rows that are shared by so many threads; short ones share a block."""
+    y = clamp(power_of_two(count), ceil_div(WARP, threads), THREADS // threads) if threads <= WARP else 1
+    return Geometry((ceil_div(count, y), 1, 1), (threads, y, 1))
+
+
 def held_of_row(nbytes: int, last: int, rows: int, most_shared: int) -> int:
     """Elements from row to row in shared memory, a multiple of four; 0 where `rows` of `nbytes` an element do not fit."""
     pitch = ceil_div(last, GROUP) * GROUP
@@ -86,6 +120,14 @@ def of_columns(count: int, columns: int, length: int) -> Geometry:
     y = clamp(power_of_two(ceil_div(length, 4)), 1, 4 if blocks >= MANY else MOST // WARP)
     x = clamp(power_of_two(columns), WARP, max(WARP, THREADS // 2 // y))
     return Geometry((ceil_div(columns, x), *along_two(count)), (x, y, 1))
+
+
+def of_four_columns(count: int, columns: int) -> Geometry:
+    """256 threads a block, of which 32 lie along columns, four each, or fewer where that makes too few blocks."""
+    x = WARP
+    while x > LINE and ceil_div(columns, GROUP * x) * count < MANY // 2:
+        x //= 2
+    return Geometry((ceil_div(columns, GROUP * x), *along_two(count)), (x, THREADS // x, 1))
 
 
 def along_two(count: int) -> tuple[int, int]:

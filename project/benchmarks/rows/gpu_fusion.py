@@ -17,6 +17,7 @@ from .large import chain
 HOST, MEMORY, MATMUL = "gpu-fusion-host", "gpu-fusion-memory", "gpu-fusion-matmul"
 LONG = (1 << 26,)
 TABLE, ODD = (8192, 8192), (65536, 1001)  # rows of 1001 begin anywhere, and fill no vector
+LOGITS = ((8192, 8192), (65536, 1001), (4096, 50257))  # the last ones as of a model of language
 LAYER = ((4096, 4096), (4096, 4096), (4096,))
 CHAIN = "y = 1.0f / (1.0f + expf(-(a * b + c))) * fmaxf(a, 0.0f) - log1pf(expf(-b * b))"  # in CUDA C, as cupy takes it
 
@@ -41,6 +42,27 @@ def of_rows(shape: tuple[int, int]) -> list[Row]:
             targets=both(1),
         ),
     ]
+
+
+def of_logits(shape: tuple[int, int]) -> Row:
+    """Cross-entropy against class indices, forward and backward."""
+    rows, classes = shape
+
+    def inputs(bench: Any) -> tuple[Any, Any]:
+        (x,) = normal(shape)(bench)
+        return x, bench.held(bench.rng.integers(0, x.shape[1], x.shape[0]))
+
+    return fused(
+        f"cross-entropy, forward and backward, {rows} x {classes}",
+        MEMORY,
+        inputs,
+        fusion.cross_entropy,
+        torch=fusion.torch_cross_entropy,
+        around=fusion.backward_of_loss,
+        exact=fusion.cross_entropy_backward,
+        gradients=True,
+        targets=[speed("torch.compile", 1)],
+    )
 
 
 HOST_ROWS = [
@@ -121,6 +143,7 @@ FOLDS = [
         gradients=True,
         targets=[speed("torch.compile", 1)],
     ),
+    *map(of_logits, LOGITS),
 ]
 
 

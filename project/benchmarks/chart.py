@@ -74,7 +74,7 @@ class Chart:
         return [curve.name for curve in self.curves]
 
 
-def ticks(low: int, high: int, most: int = 7) -> list[int]:
+def ticks(low: float, high: float, most: int = 7) -> list[int]:
     """Exponents that are written: all, or every second one, or fewer.
 
     Examples
@@ -83,7 +83,7 @@ def ticks(low: int, high: int, most: int = 7) -> list[int]:
     ([0, 1, 2, 3, 4], [8, 12, 16, 20, 24, 28])
     """
     step = next(k for k in (1, 2, 4, 8, 16, 32) if (high - low) / k < most)
-    return list(range(low, high + 1, step))
+    return list(range(int(low), int(high) + 1, step))
 
 
 def svg(charts: Sequence[Chart], columns: int = 2) -> str:

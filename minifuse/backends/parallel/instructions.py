@@ -185,11 +185,6 @@ def fma(a: Register, b: Operand, c: Operand) -> Register:
     return a.call("llvm.fmuladd", b, c)
 
 
-def exact_fma(a: Register, b: Operand, c: Operand) -> Register:
-    """a * b + c, rounded once everywhere; slow on processors without such an instruction."""
-    return a.call("llvm.fma", b, c)
-
-
 def horner(x: Register, coefficients: Sequence[float]) -> Register:
     """The polynomial in x with these coefficients, that of the highest power first."""
     p = x.number(coefficients[0])

@@ -1,4 +1,4 @@
-"""exp, log and erf in vectors: argument reduction and polynomials, without branches, in float32 and float64.
+"""exp, log, erf and sine in vectors: argument reduction and polynomials, without branches, in float32 and float64.
 
 A call into libm keeps a loop scalar. Here a function is reduced to a short interval, where a polynomial is close enough,
 and scaled back through the bits of the exponent; both precisions share the code and differ in the coefficients. The words
@@ -13,6 +13,7 @@ References
 ----------
 W. J. Cody and W. Waite, Software Manual for the Elementary Functions, 1980: the reductions of exp and log.
 P. T. P. Tang, Table-driven implementation of the logarithm function, 1990: log by atanh.
+M. H. Payne and R. N. Hanek, Radian reduction for trigonometric functions, 1983: the sine of huge numbers.
 """
 
 from math import inf, nan
@@ -28,6 +29,7 @@ LN2 = {  # in two parts, of which the first times any exponent is exact
     f64: (0.6931471805598903, 5.497923018708371e-14),
 }
 SQRT_HALF = {f32: 0x3F3504F3, f64: 0x3FE6A09E667F3BCD}  # its bits
+RECIPROCAL_PI = 0x517CC1B727220A94FE13ABE8FA9A6EE06DB14ACC9E21C820FF28B1D5  # its first 224 bits
 
 # Coefficients, that of the highest power first.
 # fmt: off
@@ -55,6 +57,9 @@ ERF = {  # -log(1 - erf(x)) / x, 0 <= x <= 4 and 6; the last coefficient, 2 / sq
           -0.00020919469523514984, -0.019128447005175162, 0.10277260330180261, 0.636619772367583,
           1.533545961316588e-17, 1.1283791670955126),
 }
+SINE = (  # sin(pi f) / f, |f| <= 1/2, in powers of f ** 2; exact enough for float32
+    -0.007022029143402199, 0.0820464009612905, -0.5992513143573567, 2.5501632390164426, -5.167712762077521,
+    3.1415926535231335)
 # fmt: on
 
 
@@ -149,6 +154,35 @@ def logarithm_of_one_plus(x: Register) -> Register:
     y = scaled_logarithm(n, fma(double, 0.5, m - 1.0))
     y = select((x == 0.0) | (x == inf), x, y)
     return select(x > -1.0, y, select(x == -1.0, -inf, x.number(nan)))
+
+
+def reciprocal_pi(dropped: int) -> list[float]:
+    """1 / pi, less its bits worth 2 ** (1 - dropped) and more, as a sum of float64; all but the last have 29 bits."""
+    rest, parts = RECIPROCAL_PI % (1 << (225 - dropped)), []
+    for place in (196 - dropped, 167 - dropped, 0):
+        parts.append((rest >> place) * 2.0 ** (place - 224))
+        rest %= 1 << place
+    return parts
+
+
+def sine(x: Register, quarters: int) -> Register:
+    """sin(x + quarters pi / 2) of a float32 of any size, computed in float64.
+
+    x / pi counts only modulo 2, so the larger x is, the more leading bits of 1 / pi play no part. Without these, products
+    of x and the parts of 1 / pi are exact, but for the last, which is below 2 ** -6.
+    """
+    wide = x.convert(f64)
+    parts = [wide.number(part) for part in reciprocal_pi(0)]
+    for dropped in (26, 52, 78):
+        is_large = magnitude(x) >= 2.0 ** (24 + dropped)
+        parts = [select(is_large, c, part) for c, part in zip(reciprocal_pi(dropped), parts, strict=True)]
+    first, second, third = [wide * part for part in parts]
+    rounder = wide.format.rounder
+    first = first - 2.0 * ((0.5 * first + rounder) - rounder) + 0.5 * quarters
+    shifted = (first + second) + rounder
+    f = ((first - (shifted - rounder)) + second) + third
+    y = f * horner(f * f, SINE)
+    return from_bits(bits(y) ^ (bits(shifted) << 63)).convert(f32)  # negative in odd half turns
 
 
 def power(x: Register, y: Register) -> Register:

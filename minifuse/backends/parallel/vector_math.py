@@ -2,7 +2,7 @@
 
 Generated source imports its words from here. Their arguments meet in their common type, as in NumPy; NaN, infinities,
 signed zeros and numbers below the normal ones come out right. A loop over any of them becomes vector instructions, but
-for pow in float64 and the remainder of floats, which are libm's, division of int64, and pow of integers.
+for sin, cos and pow in float64 and the remainder of floats, which are libm's, division of int64, and pow of integers.
 
 `ULP` bounds the errors of the functions, in units in the last place of the exact result; processors without a fused
 multiply-add have slightly larger ones. The mathematics is in `polynomials`.
@@ -19,7 +19,7 @@ from numba.core.types import int32 as i32
 from numba.core.types import int64 as i64
 from numba.extending import intrinsic
 
-from . import polynomials, trigonometry
+from . import polynomials
 from .instructions import FORMATS, Register, block_of, common_type, pointer_to, select, word
 
 # fmt: off
@@ -41,8 +41,8 @@ ULP = {  # largest error in float32 and in float64; None where libm decides
     "sigmoid": (2.45, 2.45),
     "erf": (1.9, 1.9),
     "rsqrt": (1.5, 1.5),
-    "sin": (0.51, 0.85),
-    "cos": (0.51, 0.85),
+    "sin": (0.51, None),
+    "cos": (0.51, None),
     "pow": (0.51, None),
 }
 
@@ -223,16 +223,14 @@ def erf(x: Register) -> Register:
 
 @word(floats=True)
 def sin(x: Register) -> Register:
-    """The sine of x radians. Error at most 0.51 ULP in float32, 0.85 ULP in float64."""
-    if x.type is f32:
-        return select(x == 0.0, x, trigonometry.sine(x, quarters=0))
-    return select(polynomials.magnitude(x) < trigonometry.TINY, x, trigonometry.sine_in_double(x, quarters=0))
+    """The sine of x radians. Error at most 0.51 ULP in float32; in float64 libm's."""
+    return x.call("llvm.sin") if x.type is f64 else select(x == 0.0, x, polynomials.sine(x, quarters=0))
 
 
 @word(floats=True)
 def cos(x: Register) -> Register:
-    """The cosine of x radians. Error at most 0.51 ULP in float32, 0.85 ULP in float64."""
-    return (trigonometry.sine if x.type is f32 else trigonometry.sine_in_double)(x, quarters=1)
+    """The cosine of x radians. Error at most 0.51 ULP in float32; in float64 libm's."""
+    return x.call("llvm.cos") if x.type is f64 else polynomials.sine(x, quarters=1)
 
 
 def integer_power(base: int, exponent: int) -> int:

@@ -323,14 +323,11 @@ class Defined(metaclass=Interned):
         Of the outputs; by the first one backends know the function.
     lie_like : tuple of int or None
         Of each output the input in whose order it is laid out, where the shape is the same.
-    is_dear : bool
-        Whether a backward pass keeps what it reads of the outputs, rather than compute it again.
     """
 
     __slots__ = ("__weakref__",)
     names: tuple[str, ...] = ()
     lie_like: tuple[int | None, ...] = ()
-    is_dear = True
 
     @property
     def parameters(self) -> tuple[Any, ...]:

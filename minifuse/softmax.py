@@ -3,9 +3,8 @@
     y = exp(x - max(x)) / sum(exp(x - max(x)))        dx = y * (g - sum(g * y))
 
 From its definition a gradient would be found too, but one that computes the exponentials again, from x and from what each
-row folds to. This one reads y, where it lies in memory anyway, and g. Where it does not, since what follows is fused with
-it, the kernel of the gradient makes it again from x: a row that is there is folded at little cost, while y would have to be
-stored and loaded.
+row folds to. This one reads y, which lies in memory anyway, and g. Inside of a fused function y may lie nowhere: there the
+definition stands in its place.
 
 Stands on functions; knows no kernels. The face for users is the method `softmax`.
 """
@@ -22,7 +21,6 @@ class Softmax(Defined):
     __slots__ = ("dims",)
     names = ("softmax",)
     lie_like = (0,)
-    is_dear = False
 
     def __init__(self, dims: tuple[int, ...]) -> None:
         self.dims = dims

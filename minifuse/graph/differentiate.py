@@ -138,12 +138,10 @@ class Backward:
 
     def _kept(self, forward: Sequence[Node], outputs: Sequence[Node], recompute: str, lost: set[Node]) -> set[Node]:
         in_memory = [base(y) for y in outputs]
-        is_all = recompute == "none"
-        wholes = {x for x in forward if isinstance(x.function, Output) and (is_all or x.function.of.is_dear)}
-        in_memory += [base(x) for y in forward if isinstance(y.function, Matmul) or y in wholes for x in y.inputs]
+        in_memory += [base(x) for y in forward if isinstance(y.function, Matmul | Output) for x in y.inputs]
         dear = [x for x in forward if isinstance(x.function, Fold | Matmul | Embed)]
-        dear += [y for x in wholes for y in x.function.of.outputs(*x.inputs)]
-        if is_all:
+        dear += [y for x in forward if isinstance(x.function, Output) for y in x.function.of.outputs(*x.inputs)]
+        if recompute == "none":
             dear += [x for x in forward if isinstance(x.function, Operator)]
         once = [x for x in forward if base(x) is x and any(base(y) in lost for y in x.inputs)] if lost else []
         return {x for x in (*self.selected, *in_memory, *dear, *once) if x.inputs}

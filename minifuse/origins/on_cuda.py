@@ -20,7 +20,7 @@ from ..simt.record import LOAD, STORE
 from .launched import ITEM, Launch, Ran, Read, Stretch
 from .told import Ledger, Name, Who, read
 
-LIMIT = 100_000  # accesses to memory that a trace of one launch may have
+LIMIT = 250_000  # accesses to memory that a trace of one launch may have
 FEW_LANES = 1 << 13  # a launch of no more runs whole, with no search for the blocks that are wanted
 
 

@@ -120,13 +120,8 @@ def softmax_given(y: Any, g: Any) -> Any:
     return y * (g - (y * g).sum(1)[:, None])
 
 
-def cross_entropy(x: Any, targets: Any) -> Any:
-    """The mean of what logits lose against class indices."""
-    return mf.nn.functional.cross_entropy(x, targets)
-
-
 def torch_cross_entropy(x: Any, targets: Any) -> Any:
-    """The same in torch."""
+    """The mean loss of rows, in torch."""
     return import_module("torch").nn.functional.cross_entropy(x, targets)
 
 
@@ -139,13 +134,6 @@ def backward_of_loss(loss: Work) -> Work:
         return x.grad
 
     return both
-
-
-def cross_entropy_backward(x: Array, targets: Array) -> Any:
-    """The gradient of `cross_entropy` by hand: the probabilities, less one where the target is."""
-    module: Any = np if isinstance(x, np.ndarray) else import_module("cupy")
-    is_target = targets[:, None] == module.arange(x.shape[1])
-    return (softmax(x) - is_target) / len(x)
 
 
 def relu_layer(x: Any, w: Any, b: Any) -> Any:

@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
+import minifuse as mf
+
 from ..fused import backward, fused
 from ..gpu import on_device
 from ..row import Row, Target, normal, speed, within
 from . import fusion
+from .convolutions import exact_cross_entropy
 from .fusion import SHORT, array_chain, array_layer_norm, array_softmax, layer_norm, torch_layer_norm
 from .large import chain
 
@@ -56,10 +59,10 @@ def of_logits(shape: tuple[int, int]) -> Row:
         f"cross-entropy, forward and backward, {rows} x {classes}",
         MEMORY,
         inputs,
-        fusion.cross_entropy,
+        mf.nn.cross_entropy,
         torch=fusion.torch_cross_entropy,
         around=fusion.backward_of_loss,
-        exact=fusion.cross_entropy_backward,
+        exact=exact_cross_entropy,
         gradients=True,
         targets=[speed("torch.compile", 1)],
     )

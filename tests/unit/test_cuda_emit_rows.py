@@ -9,7 +9,7 @@ import pytest
 import minifuse as mf
 from minifuse import simt
 from minifuse.backends.cuda import forms
-from minifuse.backends.cuda.geometry import held_of_row, of_rows
+from minifuse.backends.cuda.geometry import ALONE, held_of_row, of_rows
 from minifuse.graph.plan import Plan
 from minifuse.simt.occupancy import occupancy
 
@@ -151,15 +151,30 @@ def test_addresses_that_are_no_multiples_of_16_bytes(waiting):
 # How much waits
 
 
-@pytest.mark.parametrize("nbytes", [4, 8])
-@pytest.mark.parametrize("last", [64, 1000, 4096, 8192, 65536 // 4])
+@pytest.mark.parametrize("nbytes", [4, 8, 16, 48])
+@pytest.mark.parametrize("last", [64, 256, 1000, 4096, 8192, 65536 // 4])
 def test_rows_that_wait_leave_room_for_many_threads(last, nbytes):
-    """Of a multiprocessor of 228 KB: 1,024 threads are at work on rows of float32, 512 on two operands, or float64."""
-    _, block = of_rows(100_000, last, True)
+    """Of a multiprocessor of 228 KB: 1,024 threads are at work on rows of float32, 512 on long ones of two operands."""
+    _, block = of_rows(100_000, last, True, nbytes)
     held = held_of_row(nbytes, last, block[1], 227 * 1024)
-    assert held == last
+    assert held == (last if last * nbytes < 219 * 1024 else 0)
     found = occupancy(block[0] * block[1], shared=held * nbytes * block[1])
-    assert found.blocks * block[0] * block[1] >= 4096 // nbytes
+    assert found.blocks * block[0] * block[1] >= (1024 if nbytes * last <= 32 * 1024 else 512)
+    assert block[1] == 1 or held * nbytes * block[1] <= ALONE
+
+
+def test_many_short_rows_of_many_operands():
+    """What takes the whole shared memory of a multiprocessor is one long row, never short ones that share a block."""
+    arrays = operands("xxxxww", (1030, 256))
+    tensors = [mf.tensor(a, backend=BACKEND) for a in arrays]
+
+    def function(x, y, u, v, w, b):
+        return layer_norm(x + y + u + v.exp() + x * y, w, b)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forms, "share_of", lambda kernel, nest, raws: None)
+        out = Plan(function, tensors).run(*tensors).numpy()
+    np.testing.assert_allclose(out, expected(function, arrays), rtol=1e-4, atol=1e-4)
 
 
 def test_rows_begin_at_multiples_of_four_or_do_not_wait():

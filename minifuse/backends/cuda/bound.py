@@ -64,7 +64,7 @@ class BoundKernel:
         known = facts_of(text, nest, names[: len(layouts)], raws)
         known["held"] = held_of_row(text.held, nest.sizes[-1], self.geometry.block[1], device.most_shared)
         self.shared = known["held"] * text.held * self.geometry.block[1]
-        if self.shared > ALONE:
+        if self.shared > ALONE:  # of one row: short ones that share a block leave room for others
             self.geometry = Geometry(self.geometry.grid, (MOST_OF_LONG_ROW, 1, 1))
         self.wide = [names.index(name) for name in text.wide]
         self.whole = known[names[-1]] if text.wide else 0  # the last number, where addresses allow it
@@ -125,7 +125,7 @@ def geometry_for(text: Printed, nest: Nest) -> Geometry:
         return of_four_columns(prod(nest.sizes[: text.counted]), nest.sizes[text.column])
     if text.share:
         return of_share(prod(nest.sizes[: nest.rows]), text.share.threads)
-    return geometry_of(text.form, nest.sizes, nest.rows, text.counted, text.each, text.across)
+    return geometry_of(text.form, nest.sizes, nest.rows, text.counted, text.each, text.across, text.held)
 
 
 def facts_of(text: Printed, nest: Nest, operands: Sequence[str], raws: Sequence[Layout] = ()) -> dict[str, int]:

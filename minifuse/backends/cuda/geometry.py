@@ -14,6 +14,7 @@ from .emitter import MOST, MOST_OF_ROW, WARP
 
 THREADS = 256  # of a block
 SHARE, FEW = 40, 8  # most elements of a row for each of its threads, and where rows are few
+WAITING = 160  # most bytes of a row that wait in shared memory for each of its threads
 MOST_OF_LONG_ROW = 1024  # threads that share a row which leaves no room for another one on its multiprocessor
 ALONE = 100 * 1024  # bytes of such a row
 LINE = 8  # threads that load 128 bytes side by side, in groups of four
@@ -39,16 +40,19 @@ class Geometry(NamedTuple):
     block: tuple[int, int, int]
 
 
-def geometry_of(form: str, sizes: Sequence[int], rows: int, counted: int, each: int, across: int | None = None) -> Geometry:
+def geometry_of(
+    form: str, sizes: Sequence[int], rows: int, counted: int, each: int, across: int | None = None, held: int = 0
+) -> Geometry:
     """The grid of a kernel of a form over axes of these sizes; the first `rows` are rows, `counted` of them shared out.
 
-    `each` is how many elements a thread takes along the last axis; of tiles, the other side lies along the axis `across`.
+    `each` is how many elements a thread takes along the last axis; of tiles, the other side lies along the axis `across`; of
+    rows, `held` bytes an element wait in shared memory.
     """
     count, last = prod(sizes[:counted]), sizes[-1]
     if across is not None:
         return of_tiles(prod(sizes[:-1]) // sizes[across], sizes[across], last)
     if form == "rows":
-        return of_rows(count, last, each > 1)
+        return of_rows(count, last, each > 1, held)
     if form == "bands":
         return Geometry((1, *along_two(ceil_div(sizes[0], ROWS))), (clamp(power_of_two(sizes[1]), WARP, THREADS), 1, 1))
     if form == "columns":
@@ -79,11 +83,15 @@ def of_tiles(matrices: int, height: int, width: int) -> Geometry:
     return Geometry((ceil_div(width, SIDE), *along_two(matrices * ceil_div(height, SIDE))), (*LANES, 1))
 
 
-def of_rows(count: int, last: int, is_wide: bool) -> Geometry:
-    """A thread for 20 to 40 elements of a row, and 128 bytes loaded side by side at least; short rows share a block."""
+def of_rows(count: int, last: int, is_wide: bool, held: int) -> Geometry:
+    """A thread for 20 to 40 elements of a row, and 128 bytes loaded side by side at least; short rows share a block.
+
+    The more bytes of each element wait in shared memory, the fewer elements a thread has: otherwise it would hold few threads.
+    """
+    share = min(SHARE, WAITING // max(held, 1)) if count >= MANY else FEW
     is_whole = is_wide and last % GROUP == 0
     least = clamp(power_of_two(last // GROUP if is_whole else last), 1, LINE if is_whole else WARP)
-    x = clamp(power_of_two(ceil_div(last, SHARE if count >= MANY else FEW)), least, MOST_OF_ROW)
+    x = clamp(power_of_two(ceil_div(last, max(share, 1))), least, MOST_OF_ROW)
     y = clamp(power_of_two(count), ceil_div(WARP, x), THREADS // x) if x <= WARP else 1
     return Geometry((ceil_div(count, y), 1, 1), (x, y, 1))
 

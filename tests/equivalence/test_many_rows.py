@@ -2,7 +2,7 @@
 
 import pytest
 
-from minifuse.backends.cuda import geometry, ways
+from minifuse.backends.cuda import forms, geometry, ways
 from minifuse.nn import functional
 
 from .large_programs import (
@@ -25,9 +25,23 @@ def _few_are_many(monkeypatch):
     monkeypatch.setattr(ways, "LARGE_WORK", 1)
 
 
+@pytest.fixture
+def _nothing_waits(monkeypatch):
+    """Rows too long for registers and shared memory: each sweep reads memory again."""
+    monkeypatch.setattr(forms, "share_of", lambda kernel, nest, raws: None)
+    monkeypatch.setattr(geometry, "PARTS", 1 << 20)
+
+
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_of_rows_and_columns(name, shape):
+    compared(FUNCTIONS[name], operands(shape))
+
+
+@pytest.mark.usefixtures("_nothing_waits")
+@pytest.mark.parametrize("shape", [(3, 260), (5, 77)], ids=str)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_rows_that_are_read_again(name, shape):
     compared(FUNCTIONS[name], operands(shape))
 
 

@@ -32,9 +32,16 @@ __all__ = [
     "identity_of",
     "load",
     "needs_an_element",
+    "shortest",
 ]
 
 Launcher = Callable[..., None]  # may have a method `direct`, which gives a shorter way to the same launch
+
+
+def shortest(launch: Any) -> Launcher:
+    """The launcher itself, or the shorter way that it knows to the same launch."""
+    found: Launcher = launch.direct() if hasattr(launch, "direct") else launch
+    return found
 
 
 class HostClock:

@@ -16,6 +16,7 @@ from keyword import iskeyword
 from math import inf, nan
 from typing import Any
 
+from ..backends.base import shortest
 from ..storage import binned
 from .schedule import Schedule
 from .steps import NOWHERE, Place, Step
@@ -68,11 +69,12 @@ class HostProgram:
         """
         bound = [step.bind(self.plan.backend) for step in self.schedule.steps]
         launches = [around(k, launch) for k, launch in enumerate(bound)]
-        names = self.names | {f"launch{k}": shortest(launch) for k, launch in enumerate(launches)}
+        short = [shortest(launch) for launch in launches]
+        names = self.names | {f"launch{k}": launch for k, launch in enumerate(short)}
         if self.is_joined:
             counts = [len(step.operands()) + len(step.numbers) for step in self.schedule.steps]
             joined = self.plan.backend.bind_sequence(bound, counts) if launches == bound else None
-            names["launches"] = joined or one_by_one(launches, counts)
+            names["launches"] = joined or one_by_one(short, counts)
         title = f"<host program of {getattr(self.plan.function, '__name__', self.plan.function)}>"
         exec(compile(self.text, title, "exec"), names)
         run: Callable[..., Any] = names["run"]
@@ -161,12 +163,6 @@ class HostProgram:
         if not self.places:  # all is stored in the targets
             return "return None"
         return f"return {', '.join(f'y{k}' for k in range(self.outputs))}{',' * self.plan.is_tuple}"
-
-
-def shortest(launch: Any) -> Callable[..., None]:
-    """The launcher itself, or the shorter way that it knows to the same launch."""
-    found: Callable[..., None] = launch.direct() if hasattr(launch, "direct") else launch
-    return found
 
 
 def one_by_one(launches: Sequence[Any], counts: Sequence[int]) -> Callable[..., None]:

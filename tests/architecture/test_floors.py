@@ -30,6 +30,7 @@ FLOORS = (
     ("kernel_builders",),
     ("simt.*",),
     ("backends.native",),
+    ("backends.direct_text",),
     ("backends.direct",),
     ("backends.operand",),
     ("backends.decomposed",),

@@ -92,7 +92,7 @@ class Launch:
 
     def __init__(self, driver, name, kinds, workspace=False):
         self.driver, self.name, self.kinds, self.workspace, self.version = driver, name, kinds, workspace, 0
-        self.owners, self.direct, self.runs = [], 0, {}
+        self.owners, self.called, self.runs = [], 0, {}
 
     def run(self, k):
         """What `device.prepare` gives: the same object for the same kernel."""
@@ -110,7 +110,7 @@ class Launch:
         return [ReadyLaunch(self.run(k), (*self.kinds, "i64"), [*values, -5], owner) for k in range(1 + self.workspace)]
 
     def __call__(self, *values):
-        self.direct += 1
+        self.called += 1
         self.driver.done += [(launch.run.name, tuple(launch.arguments)) for launch in self.ready_launches(*values)]
 
 
@@ -188,8 +188,19 @@ def test_the_first_call_is_one_by_one_and_what_comes_back_is_replayed(device, la
         assert run(device, launcher, VALUES) == expected(launches, VALUES)
         assert counts(device)["launched"] == k
     assert counts(device) == {"nodes": 5, "made": 1, "set": 0, "launched": 4, "destroyed": 0}
-    assert [launch.direct for launch in launches] == [1] * 4
+    assert [launch.called for launch in launches] == [1] * 4
     assert device.used == 5
+
+
+def test_one_by_one_each_goes_the_shortest_way(device, launches):
+    """While no graph is made, and where none is looked for any more."""
+    short = []
+    for launch in launches[1:]:
+        launch.direct = lambda launch=launch: lambda *values: short.append((launch.name, values))
+    launcher = replayed(device, launches, COUNTS)
+    launcher(*VALUES)
+    assert [launch.called for launch in launches] == [1, 0, 0, 0]
+    assert short == [("b", (1024, -3)), ("c", (2048, 1, 0.25)), ("d", (4096, -7))]
 
 
 def test_arguments_arrive_as_their_types(device, launcher):
@@ -272,7 +283,7 @@ def test_turns_with_a_number_that_changes(device, launches, launcher):
         assert run(device, launcher, values) == expected(launches, values)
     assert counts(device)["made"] == 2
     assert counts(device)["launched"] == 10
-    assert [launch.direct for launch in launches] == [2] * 4
+    assert [launch.called for launch in launches] == [2] * 4
 
 
 def test_values_that_never_come_back_cost_nothing_after_a_while(device, launches, launcher):

@@ -8,22 +8,28 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.backends.direct import Driver, direct_launch, direct_run
+from minifuse.backends.direct import CHOSEN, FORMATS, Driver, FromCall, Launch, direct_launch, direct_run, word_of
 
 ADDRESS, UINT = ctypes.c_void_p, ctypes.c_uint
 SLOTS = ctypes.POINTER(ADDRESS)
 
 
+def long(*values):
+    """The long way, which tells what it was called with."""
+    return "long", values
+
+
 class FakeDriver:
-    """cuLaunchKernel and cuCtxSetCurrent as C functions, which answer with `status`."""
+    """cuLaunchKernel and cuCtxSetCurrent as C functions, which answer with `status`; kernel k has slots[k] arguments."""
 
     def __init__(self, slots, several=False):
         self.asked, self.used, self.status = [], [], 0
+        self.slots = {5: slots} if isinstance(slots, int) else slots
 
         def launch(kernel, gx, gy, gz, bx, by, bz, shared, stream, places, extra):
-            values = [ctypes.string_at(places[k], 8) for k in range(slots)]
+            values = [ctypes.string_at(places[k], 8) for k in range(self.slots[kernel])]
             self.asked.append((kernel, (gx, gy, gz), (bx, by, bz), shared, stream, values, extra))
-            return self.status
+            return self.status if isinstance(self.status, int) else self.status[kernel]
 
         def use(context):
             self.used.append(context)
@@ -34,10 +40,13 @@ class FakeDriver:
         at, use_at = [ctypes.cast(f, ADDRESS).value for f in self.functions]
         self.driver = Driver(at, 7, use_at, 99) if several else Driver(at, 7)
 
-    def launch(self, kinds, constants=(), wide=(), whole=0, long_way=None):
-        """A direct launch of kernel 5; the long way gives what it was called with."""
-        long_way = long_way or (lambda *values: ("long", values))
-        return direct_launch(self.driver, 5, (1, 2, 3), (4, 5, 6), 70, kinds, constants, wide, whole, long_way)
+    def launch(self, kinds, constants=(), wide=(), whole=None, long_way=long):
+        """A direct launch of kernel 5 over all values, constants, and, where addresses count, what they choose."""
+        arguments = [*map(FromCall, range(len(kinds))), *constants, *[CHOSEN] * (whole is not None)]
+        return self.sequence(kinds, [Launch(5, arguments, (1, 2, 3), (4, 5, 6), 70)], wide, whole, long_way)
+
+    def sequence(self, kinds, launches, wide=(), whole=None, long_way=long):
+        return direct_launch(self.driver, kinds, launches, long_way, wide, whole)
 
 
 def i64(x):
@@ -110,10 +119,74 @@ def test_numbers_that_must_be_checked_have_no_short_way(kinds):
     assert FakeDriver(slots=2).launch(kinds) is None
 
 
-def test_more_operands_than_the_mask_holds():
-    fake = FakeDriver(slots=66)
-    assert fake.launch(("*f32",) * 65, wide=[64], whole=4) is None
-    assert fake.launch(("*f32",) * 65, wide=[63], whole=4) is not None
+def test_any_number_of_values_may_count():
+    fake = FakeDriver(slots=131)
+    launch = fake.launch(("*f32",) * 130, wide=[0, 129], whole=4)
+    for values, last in (([64] * 130, 4), ([64] + [1] * 128 + [64], 4), ([64] * 129 + [65], 0), ([72] + [64] * 129, 0)):
+        launch(*values)
+        assert fake.asked.pop()[5] == [*map(i64, values), i64(last)]
+
+
+# Several launches, and what their arguments may be.
+
+
+def test_arguments_in_any_order_and_moved_on():
+    fake = FakeDriver(slots=7)
+    arguments = [FromCall(2), -3, FromCall(0, 40), FromCall(0, -24), FromCall(1), word_of("f32", 1.5), FromCall(0)]
+    assert fake.sequence(("*f32", "f32", "i64"), [Launch(5, arguments)])(4096, 0.1, 2**40) is None
+    number = np.float32(0.1).tobytes() + bytes(4)
+    half = np.float32(1.5).tobytes() + bytes(4)
+    assert fake.asked[0][5] == [i64(2**40), i64(-3), i64(4136), i64(4072), number, half, i64(4096)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"), [("f32", -0.1), ("f64", math.pi), ("i32", -5), ("i64", -(2**62)), ("u8", 1), ("f32", math.inf)]
+)
+def test_a_constant_fills_its_slot(kind, number):
+    numpy = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64, "u8": np.uint8}[kind]
+    assert set(FORMATS) == {"f32", "f64", "i32", "i64", "u8"}
+    bytes_of = i64(word_of(kind, number))
+    assert bytes_of == numpy(number).tobytes().ljust(8, b"\0")
+
+
+def test_launches_come_in_their_order_with_grids_of_their_own():
+    fake = FakeDriver(slots={5: 3, 6: 0, 8: 5})
+    launches = [
+        Launch(8, [FromCall(0), 1, 2, 3, FromCall(1)], (7, 1, 1), (32, 8, 1)),
+        Launch(6, [], (1, 9, 1), (64, 1, 1), 1000),
+        Launch(5, [9, FromCall(1, 16), 8], (2, 3, 4), (5, 6, 7), 48),
+    ]
+    assert fake.sequence(("*f32", "*f32"), launches)(64, 128) is None
+    assert fake.asked == [
+        (8, (7, 1, 1), (32, 8, 1), 0, 7, [i64(64), i64(1), i64(2), i64(3), i64(128)], None),
+        (6, (1, 9, 1), (64, 1, 1), 1000, 7, [], None),
+        (5, (2, 3, 4), (5, 6, 7), 48, 7, [i64(9), i64(144), i64(8)], None),
+    ]
+
+
+@pytest.mark.parametrize("failing", [8, 6, 5])
+def test_after_a_launch_that_fails_none_follows(failing):
+    fake = FakeDriver(slots={5: 1, 6: 0, 8: 1}, several=True)
+    fake.status = {8: 0, 6: 0, 5: 0, failing: 719}
+    launches = [Launch(8, [FromCall(0)]), Launch(6, []), Launch(5, [FromCall(0)])]
+    assert fake.sequence(("*f32",), launches)(64) == ("long", (64,))
+    assert [kernel for kernel, *_ in fake.asked] == [8, 6, 5][: [8, 6, 5].index(failing) + 1]
+    assert fake.used == [99]
+
+
+@pytest.mark.parametrize(("a", "b", "is_short"), [(64, 4096, True), (64, 4100, False), (72, 4096, False)])
+def test_addresses_that_must_be_multiples_of_16(a, b, is_short):
+    fake = FakeDriver(slots=3)
+    found = fake.launch(("*f32", "*f32", "*f32"), wide=[0, 2])(a, 3, b)
+    assert found == (None if is_short else ("long", (a, 3, b)))
+    assert len(fake.asked) == is_short
+
+
+def test_no_launch_at_all():
+    fake = FakeDriver(slots=0)
+    assert fake.sequence(("*f32",), [])(64) is None
+    assert fake.sequence(("*f32",), [])("64") == ("long", ("64",))
+    assert fake.asked == []
 
 
 def test_with_several_gpus_the_context_is_set_first():

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from ...dtypes import DType, bool_
-from ...kernels import Kernel, Load, Nest, Parameter, Position, ProductKernel, stride_classes
+from ...kernels import Kernel, Load, Nest, Old, Parameter, Position, ProductKernel, stride_classes
 from ...layout import Layout
 from ...simt import Pointer
 from ...storage import binned
 from ..base import check_fits
+from ..direct import CHOSEN, FromCall, word_of
 from .compiler import function_of
 from .emitter import MOST, MOST_OF_ROW, storage_of
 from .forms import Printed, printed
@@ -36,6 +37,9 @@ from .product import plan_product
 from .vocabulary import WORDS
 
 ALIGNED = 15  # bits of an address that are 0 where four elements can be taken at once
+
+Aligned = tuple[bool, bool, bool]  # whether addresses of a product are multiples of 16 bytes: of outputs, of a, of b
+ALL_ALIGNED = True, True, True
 
 
 class BoundKernel:
@@ -89,7 +93,8 @@ class BoundKernel:
     def direct(self) -> Callable[..., Any]:
         """The same by the shortest way; what goes wrong on it comes here."""
         kinds = self.kinds[: len(self.spans) + len(self.numbers)]
-        found = self.device.direct(self.run, kinds, self.constants, self.wide, self.whole, self)
+        arguments = [*map(FromCall, range(len(kinds))), *self.constants, *[CHOSEN] * bool(self.wide)]
+        found = self.device.direct([(self.run, arguments)], kinds, self, self.wide, self.whole)
         return self if found is None else found
 
     def plan(self, *values: Any) -> LaunchPlan:
@@ -178,10 +183,11 @@ class BoundProduct:
         self.positions = {k for k, _, in_memory, _ in operands.beside if not in_memory}  # operands that are no addresses
         beside = [k for k, space, in_memory, x in operands.beside if space == "out" and in_memory and 1 in x.strides[-2:]]
         self.places = (OUT, *beside), (operands.a,), (operands.b,)
-        self.ready: dict[tuple[bool, ...], tuple[list[tuple[Callable[..., None], Launch]], int]] = {}
-        self.prepare((True, True, True))
+        self.ready: dict[Aligned, tuple[list[tuple[Any, Launch]], int]] = {}
+        self.ways: dict[Aligned, Callable[..., Any]] = {}  # the shortest, by which addresses are aligned
+        self.prepare(ALL_ALIGNED)
 
-    def prepare(self, aligned: tuple[bool, bool, bool]) -> None:
+    def prepare(self, aligned: Aligned) -> None:
         """Compile and fix what is launched for such addresses."""
         device = self.device
         gpu = device.multiprocessors, aligned, device.most_shared, device.tensor_cores
@@ -204,6 +210,69 @@ class BoundProduct:
                 run(*arguments)
             except Exception as error:
                 self.device.recover(run, arguments, error)
+
+    def direct(self) -> Callable[..., Any]:
+        """The same by the shortest way; launches that must not be done twice have none."""
+        runs, _ = self.ready[ALL_ALIGNED]
+        outputs = range(len(self.outputs))
+        writers = [run for run, x in runs if any(isinstance(y, Place) and y.operand in outputs for y in x.arguments)]
+        if len(writers) > 1 and Kernel(self.kernel.elements, ()).each(Old):
+            return self
+        return self.way(ALL_ALIGNED, self.by_alignment)
+
+    def by_alignment(self, *values: Any) -> None:
+        """The shortest way at addresses that are no multiples of 16; the long one where all are."""
+        aligned = self.alignment(values)
+        if aligned == ALL_ALIGNED:
+            self(*values)
+            return
+        way = self.ways.get(aligned)
+        if way is None:
+            way = self.ways[aligned] = self.way(aligned, self)
+        way(*values)
+
+    def way(self, aligned: Aligned, long_way: Callable[..., Any]) -> Callable[..., Any]:
+        """The shortest way at such addresses; behind the values of a call it passes a workspace and tensor maps."""
+        if aligned not in self.ready:
+            self.prepare(aligned)
+        runs, workspace = self.ready[aligned]
+        maps = list(dict.fromkeys(x for _, launch in runs for x in launch.arguments if isinstance(x, Map)))
+        addresses, given = len(self.spans), len(self.spans) + len(self.numbers)
+        kinds = ["i64"] * addresses + [storage_of(dtype) for dtype in self.numbers]
+
+        def argument_of(x: Any, kind: str) -> FromCall | int:
+            if isinstance(x, Place):
+                return FromCall(given if x.operand == WORKSPACE else x.operand, self.nbytes_to(x))
+            if isinstance(x, Number):
+                return FromCall(addresses + x.position)
+            return FromCall(given + 1 + maps.index(x)) if isinstance(x, Map) else word_of(kind, x)
+
+        def long_way_of(*values: Any) -> None:
+            long_way(*values[:given])
+
+        launches = [(run, list(map(argument_of, x.arguments, x.kernel.signature))) for run, x in runs]
+        wide = [k for places, is_aligned in zip(self.places, aligned, strict=True) if is_aligned for k in places]
+        if not workspace and not maps:
+            return self.device.direct(launches, kinds, long_way, wide) or self
+        launch = self.device.direct(launches, [*kinds, *["i64"] * (1 + len(maps))], long_way_of)
+        if launch is None:
+            return self
+        allocate, nbytes = self.device.pool.allocate, binned(workspace)
+        places = [(x.box, x.place.operand, self.nbytes_to(x.place)) for x in maps]
+
+        def launch_over(*values: Any) -> None:
+            bits = 0
+            for k in wide:
+                bits |= values[k]
+            if bits & ALIGNED:
+                long_way(*values)
+                return
+            buffer = allocate(nbytes)  # in the order of the stream nobody else has it before the last launch has ended
+            bases = *values, buffer.address
+            found = [self.device.tensor_maps.find(box, bases[k] + start) for box, k, start in places]
+            launch(*bases, *[x.address for x in found])
+
+        return launch_over
 
     def ready_launches(self, *values: Any) -> list[ReadyLaunch]:
         """The launches, ready to become parts of a graph."""
@@ -229,17 +298,16 @@ class BoundProduct:
 
     def launches(self, values: Sequence[Any]) -> list[tuple[Callable[..., None], Launch, Callable[[Place], Any], Any]]:
         """Each launch, how its places become pointers, and the workspace that they lie in."""
-        out, a, b = (not any(values[k] & ALIGNED for k in places) for places in self.places)
-        if (out, a, b) not in self.ready:
-            self.prepare((out, a, b))
-        runs, workspace = self.ready[out, a, b]
+        aligned = self.alignment(values)
+        if aligned not in self.ready:
+            self.prepare(aligned)
+        runs, workspace = self.ready[aligned]
         buffer = self.device.pool.allocate(binned(workspace)) if workspace else None
         bases, dtypes = [*values[: len(self.spans)], buffer.address if buffer else 0], self.dtypes
         spans = [*self.spans, (0, workspace // dtypes[WORKSPACE].itemsize)]
 
         def address_of(place: Place) -> Any:
-            step = 1 if place.operand in self.positions else dtypes[place.operand].itemsize
-            return bases[place.operand] + place.offset * step
+            return bases[place.operand] + self.nbytes_to(place)
 
         def pointer_of(place: Place) -> Any:
             if place.operand in self.positions:
@@ -250,6 +318,15 @@ class BoundProduct:
 
         pointer = pointer_of if self.device.is_simulated else address_of
         return [(run, launch, pointer, buffer) for run, launch in runs]
+
+    def alignment(self, values: Sequence[Any]) -> Aligned:
+        """Whether addresses are multiples of 16: those of outputs and of what the epilogue reads, of a, and of b."""
+        out, a, b = (not any(values[k] & ALIGNED for k in places) for places in self.places)
+        return out, a, b
+
+    def nbytes_to(self, place: Place) -> int:
+        """How far a place lies behind its operand; of positions, which are counted, how many."""
+        return place.offset * (1 if place.operand in self.positions else self.dtypes[place.operand].itemsize)
 
 
 def argument(x: Any, kind: str, pointer: Callable[[Place], Any], numbers: Sequence[Any]) -> Any:

@@ -5,7 +5,7 @@ without waiting. What is known before a launch is done once, in `prepare`.
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ...errors import OutOfMemoryError
 from ...kernel_cache import cache as kernel_cache
 from ...storage import Buffer, Pool
-from ..direct import Driver, direct_launch
+from ..direct import Driver, FromCall, Launch, direct_launch
 from . import driver
 from .compiler import compile_ptx, cubin_of, flavour, whole_cubin
 from .geometry import Geometry
@@ -218,18 +218,19 @@ class Device:
 
     def direct(
         self,
-        run: Prepared,
+        runs: Sequence[tuple[Prepared, Sequence[FromCall | int]]],
         kinds: Sequence[str],
-        constants: Sequence[int],
-        wide: Sequence[int],
-        whole: int,
         long_way: Callable[..., Any],
+        wide: Iterable[int] = (),
+        whole: int | None = None,
     ) -> Callable[..., Any] | None:
-        """A prepared launch by the shortest way (see `direct.direct_launch`), or None where there is no shorter one."""
+        """Prepared launches by the shortest way (see `direct.direct_launch`), or None where there is no shorter one."""
         self.use()
-        function = int(driver.check(self.bindings.cuKernelGetFunction(run.kernel.handle)))
-        place = run.geometry.grid, run.geometry.block, run.shared
-        return direct_launch(self.driver, function, *place, kinds, constants, wide, whole, long_way)
+        launches = []
+        for run, arguments in runs:
+            function = int(driver.check(self.bindings.cuKernelGetFunction(run.kernel.handle)))
+            launches.append(Launch(function, arguments, run.geometry.grid, run.geometry.block, run.shared))
+        return direct_launch(self.driver, kinds, launches, long_way, wide, whole)
 
     @cached_property
     def driver(self) -> Driver:

@@ -22,13 +22,14 @@ from math import copysign
 from threading import Lock
 from typing import Any
 
+from ..base import shortest
+from ..direct import FORMATS
 from . import driver
 from .launch import ReadyLaunch
 
 KEPT = 8  # replays, each for other values, and values that are remembered without one
 SLOT = 8  # bytes of an argument
 PATIENCE = 32  # calls without a replay, one after the other, after which none is looked for any more
-FORMATS = {"f32": "f4x", "f64": "d", "i32": "i4x", "i64": "q", "u8": "B7x"}  # of a slot; the rest of it is not read
 
 
 def replayed(device: Any, launches: Sequence[Any], counts: Sequence[int]) -> "Replayed | None":
@@ -115,6 +116,7 @@ class Replayed:
 
     def __init__(self, device: Any, launches: Sequence[Any], counts: Sequence[int]) -> None:
         self.device, self.launches = device, list(launches)
+        self.short = [shortest(launch) for launch in launches]
         self.slices = [slice(a, b) for a, b in pairwise(accumulate(counts, initial=0))]
         self.few = len(self.launches) // 2  # launches: to change more costs as much as to ask for all
         self.replays: dict[tuple[Any, ...], Replay] = {}  # the one last used comes last
@@ -136,7 +138,7 @@ class Replayed:
                 except Exception as error:
                     self.device.recover(replay.launch, (), error)
         if replay is None:
-            for launch, place in zip(self.launches, self.slices, strict=True):
+            for launch, place in zip(self.short, self.slices, strict=True):
                 launch(*values[place])
 
     def prepared(self, key: tuple[Any, ...]) -> Replay | None:

@@ -20,6 +20,7 @@ from ...kernels import Kernel, Load, Nest, Parameter, Shape
 from ...layout import Layout
 from ...simt import Pointer, Table
 from ...storage import Buffer, binned
+from ..direct import FromCall
 from .bound import ALIGNED, number_as
 from .compiler import function_of
 from .emit_table import printed_table
@@ -78,7 +79,8 @@ class BoundTogether:
         def long_way(arrays: int, table: int, *numbers: Any) -> None:
             self.launch([arrays, table, *self.typed(numbers)])
 
-        launch, count = self.device.direct(self.run, self.kinds, (), (), 0, long_way), len(self.spans)
+        arguments, count = list(map(FromCall, range(len(self.kinds)))), len(self.spans)
+        launch = self.device.direct([(self.run, arguments)], self.kinds, long_way)
         if launch is None:
             return self
 

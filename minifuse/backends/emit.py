@@ -323,8 +323,9 @@ class Source:
         return self.dialect.store_rows()
 
     def park(self, sweep: int, folds: Sequence[Fold]) -> dict[int, Expression]:
-        """{k: value}: a dear value that a later sweep needs again waits in the place of element k, which is stored later."""
+        """{k: value}: a dear value needed by later sweeps waits in the place of element k, which the last of them stores."""
         parked: dict[int, Expression] = {}
+        last = self.last_sweeps()
         here = {e for fold in folds for e in needed_by(fold.inputs[0])}
         for k, element in enumerate(self.kernel.elements):
             if self.after[element] > sweep and k not in self.parking and not self.kernel.each(Old):
@@ -333,11 +334,20 @@ class Source:
                     e
                     for e in self.order
                     if e in here and e not in taken and e.dtype is element.dtype and is_dear(e) and e in needed_by(element)
+                    if last[e] == self.after[element]
                 ]
                 if fits:
                     parked[k] = fits[-1]
         self.parking |= parked
         return parked
+
+    def last_sweeps(self) -> dict[Expression, int]:
+        """The last sweep that needs each value."""
+        last: dict[Expression, int] = {}
+        roots = [(e.inputs[0], self.after[e] - 1) for e in self.folds] + [(e, self.after[e]) for e in self.kernel.elements]
+        for root, sweep in roots:
+            last |= {e: max(sweep, last.get(e, 0)) for e in needed_by(root)}
+        return last
 
     def sweep(
         self, folds: Sequence[Fold], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]

@@ -6,6 +6,7 @@ import secrets
 import shutil
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
@@ -80,7 +81,8 @@ def measure(options: argparse.Namespace, suite: Suite, modules: dict[str, Module
         raise RequestError(f"{error}; --list has all suites") from error
     seed = secrets.randbits(32) if options.seed is None else options.seed
     is_silent = options.json == STDOUT
-    found = run(rows, modules, missing, seed, options.quick, report.progress, suite.is_on_gpu)
+    save = partial(store, Path(options.json)) if options.json and not is_silent else lambda found: None
+    found = run(rows, modules, missing, seed, options.quick, report.progress, suite.is_on_gpu, save)
     if is_silent:
         print(as_text(found), end="")
     else:
@@ -103,10 +105,17 @@ def as_text(found: dict[str, Any]) -> str:
 
 
 def keep(path: Path, found: dict[str, Any]) -> None:
-    """Write the results."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(as_text(found), encoding="utf-8")
+    """Write the results, and say where."""
+    store(path, found)
     print(f"written to {path}", file=sys.stderr)
+
+
+def store(path: Path, found: dict[str, Any]) -> None:
+    """Write the results; whoever reads meanwhile finds the last ones, or these."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f"{path.name}.new")
+    new.write_text(as_text(found), encoding="utf-8")
+    new.replace(path)
 
 
 def draw(path: Path, found: dict[str, Any]) -> None:

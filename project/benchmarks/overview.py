@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from .goals import GOALS, Goal
+from .goals import GOALS, Goal, Place
+from .roofline import dots_of
 from .row import US, Result
 from .suites import every_suite
 from .texts import duration, number, targets
 
-HEADER = ["work", "to reach", "row", "minifuse", "targets", "figures", "file"]
+HEADER = ["work", "to reach", "row", "minifuse", "targets", "figures", "of the roof", "file"]
 CLOSE = 0.01  # of a bound
 Files = Mapping[str, Result]
 
@@ -22,6 +23,8 @@ class Line(NamedTuple):
     file: str
     """Empty where the row is in none."""
     result: Result
+    roofs: dict[Place, float]
+    """Of the rows of that file: the share of what the machine can do."""
 
 
 def judged(found: Result) -> Result:
@@ -36,13 +39,14 @@ def judged(found: Result) -> Result:
 
 def lines_of(files: Files) -> list[Line]:
     """All goals, row by row."""
-    newest: dict[tuple[str, str], tuple[str, str, Result]] = {}
+    newest: dict[Place, tuple[str, str, Result, dict[Place, float]]] = {}
     for name, found in files.items():
+        shares = {(dot.group, dot.name): dot.share for dot in dots_of(found)}
         for row in found["rows"]:
             place = row["group"], row["name"]
             if place not in newest or found["date"] > newest[place][0]:
-                newest[place] = found["date"], name, row
-    nowhere: tuple[str, str, Result] = ("", "", {})
+                newest[place] = found["date"], name, row, shares
+    nowhere: tuple[str, str, Result, dict[Place, float]] = ("", "", {}, {})
     return [Line(goal, *place, *newest.get(place, nowhere)[1:]) for goal in GOALS for place in goal.rows]
 
 
@@ -51,8 +55,10 @@ def cells_of(line: Line, link: str) -> list[str]:
     is_first = line.goal.rows[0] == (line.group, line.name)
     work = [line.goal.work, line.goal.wanted] if is_first else ["", ""]
     if "times" not in line.result:
-        return [*work, line.name, line.result.get("skipped", "not measured yet"), "", "", link]
-    return [*work, line.name, duration(line.result["times"][US]["median"]), targets(line.result), figures(line.result), link]
+        return [*work, line.name, line.result.get("skipped", "not measured yet"), "", "", "", link]
+    ours, share = duration(line.result["times"][US]["median"]), line.roofs.get((line.group, line.name))
+    told = targets(line.result), figures(line.result), "" if share is None else f"{share:.0%}"
+    return [*work, line.name, ours, *told, link]
 
 
 def figures(row: Result) -> str:

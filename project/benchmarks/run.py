@@ -34,6 +34,7 @@ def run(
     is_quick: bool = False,
     tell: Callable[[Row, Result], None] = lambda row, result: None,
     is_on_gpu: bool = False,
+    save: Callable[[Result], None] = lambda found: None,
 ) -> Result:
     """Measure rows one after the other.
 
@@ -47,6 +48,8 @@ def run(
         Called with each row when it is done.
     is_on_gpu
         Whether the rows are those of a GPU.
+    save
+        Called after each row with all that is known by then, so that a run which is cut off leaves what it has measured.
 
     Returns
     -------
@@ -54,30 +57,33 @@ def run(
         What is written to the JSON: the machine, versions, threads, load, and a list of rows.
     """
     before = machine.load()
-    found = []
+    found: Result = {}
     with tempfile.TemporaryDirectory() as folder:
         shared = modules, np.random.default_rng(seed), Path(folder), is_quick
         bench: Any = gpu.GpuBench(*shared) if is_on_gpu else Bench(*shared)
+        found |= {
+            "format": FORMAT,
+            "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "quick": is_quick,
+            "seed": seed,
+            "machine": machine.describe(),
+            **({"device": gpu.describe(bench.device)} if is_on_gpu else {}),
+            "versions": machine.versions(gpu.PACKAGES if is_on_gpu else machine.PACKAGES),
+            "threads": {} if is_on_gpu else peers.threads(dict(modules)),
+            "environment": {name: os.environ.get(name) for name in peers.WAITING},
+            "load": {"before": before},
+            "missing": dict(missing),
+            "rows": [],
+        }
         for row in rows:
             result = measure(row, bench)
-            found.append(result)
+            found["rows"].append(result)
+            found["load"]["after"] = machine.load()
             tell(row, result)
-    limits = roofs_of(is_on_gpu) if any("work" in result for result in found) else {}
-    return {
-        "format": FORMAT,
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "quick": is_quick,
-        "seed": seed,
-        "machine": machine.describe(),
-        **({"device": gpu.describe(bench.device)} if is_on_gpu else {}),
-        "versions": machine.versions(gpu.PACKAGES if is_on_gpu else machine.PACKAGES),
-        "threads": {} if is_on_gpu else peers.threads(dict(modules)),
-        "environment": {name: os.environ.get(name) for name in peers.WAITING},
-        "load": {"before": before, "after": machine.load()},
-        "missing": dict(missing),
-        **({"roofs": limits} if limits else {}),
-        "rows": found,
-    }
+            save(found)
+    if any("work" in result for result in found["rows"]) and (limits := roofs_of(is_on_gpu)):
+        found["roofs"] = limits
+    return found
 
 
 def roofs_of(is_on_gpu: bool) -> roofs.Roofs:

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 
@@ -182,6 +183,22 @@ def test_wrong_results_end_the_run_with_an_error(tmp_path, monkeypatch, capsys):
         assert command.main(["--quick", "--json", str(path), "--against", "numpy"]) == status
         assert ("wrong" in json.loads(path.read_text())["rows"][0]) == bool(status)
         assert ("wrong: numpy" in capsys.readouterr().out) == bool(status)
+
+
+def test_a_run_that_is_cut_off_leaves_the_rows_that_it_has_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr(peers, "prepare", lambda: None)
+    monkeypatch.setenv("MINIFUSE_THREADS", "1")
+
+    def stop(bench):
+        raise KeyboardInterrupt
+
+    measured = contest(np.array([1, 2], np.float32))
+    monkeypatch.setattr(rows, "rows_of", lambda *suite: [measured, replace(measured, setup=stop)])
+    path = tmp_path / "out.json"
+    assert command.main(["--quick", "--json", str(path), "--against", "numpy"]) == 130
+    (row,) = json.loads(path.read_text())["rows"]
+    assert US in row["times"]
+    assert [file.name for file in tmp_path.iterdir()] == ["out.json"]
 
 
 def test_a_peer_that_is_not_installed_is_left_out_with_its_reason(tmp_path, monkeypatch):

@@ -72,12 +72,14 @@ def test_the_newest_file_that_has_a_row_counts_and_today_s_targets():
     place = ("fusion-large", "chain of 8")
     stale = [{"words": "torch.compile at least 2.00x", "bound": 2.0, "value": 2.4, "met": True}]
     old = {"date": "2026-11-01", "rows": [result(place, 1e-2, torch_compile=2.6)]}
-    new = {"date": "2026-11-02", "rows": [result(place, 2e-2, torch_compile=2.4) | {"targets": stale}]}
+    work = {"targets": stale, "work": {"operations": 8e7, "nbytes": 4e8}}
+    roofs = {"copy_gb_per_s": 40.0, "fma_gflop_per_s": 400.0}
+    new = {"date": "2026-11-02", "rows": [result(place, 2e-2, torch_compile=2.4) | work], "roofs": roofs}
     other = {"date": "2026-11-03", "rows": [result(("fusion-host", "chain of 8"), 2.5e-6)]}
     files = {name: overview.judged(found) for name, found in (("old", old), ("new", new), ("other", other))}
     lines = {(line.group, line.name): line for line in overview.lines_of(files)}
     cells = overview.cells_of(lines[place], "the link")
-    assert cells[2:] == ["chain of 8", "20.0 ms", "not met: torch.compile at least 2.50x", "2.40x", "the link"]
+    assert cells[2:] == ["chain of 8", "20.0 ms", "not met: torch.compile at least 2.50x", "2.40x", "50%", "the link"]
     assert lines[place].file == "new"
     assert overview.cells_of(lines["fusion-host", "chain of 8"], "")[3:5] == ["2.50 us", "met: at most 3 us"]
     assert overview.cells_of(lines["large", "a + b"], "")[3] == "not measured yet"

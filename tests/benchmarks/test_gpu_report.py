@@ -28,7 +28,7 @@ def test_without_a_gpu_one_line_says_so(monkeypatch, tmp_path, capsys):
 def test_a_run_on_a_gpu_is_kept_under_its_name(monkeypatch, tmp_path, capsys):
     asked = []
 
-    def fake_run(rows, modules, missing, seed, is_quick, tell, is_on_gpu):
+    def fake_run(rows, modules, missing, seed, is_quick, tell, is_on_gpu, save):
         asked.append(([row.name for row in rows], is_on_gpu))
         return made_up()
 

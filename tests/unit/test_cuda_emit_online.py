@@ -200,3 +200,17 @@ def test_a_key_that_varies_along_the_row_is_compared():
     tensors = [mf.tensor(a, backend=BACKEND) for a in (x, key)]
     out = mf.fuse(summed)(*tensors).numpy()
     np.testing.assert_allclose(out, np.where(key == np.arange(40), x, 0).sum(1), rtol=1e-6)
+
+
+def test_what_is_overwritten_is_not_picked_afterwards():
+    a, key = operands("x", (5, 40))[0], np.array([3, 0, 39, 7, 8])
+    x, k = (mf.tensor(array, backend=BACKEND) for array in (a, key))
+
+    @mf.fuse
+    def picked_and_doubled(x, key):
+        found = mf.where(key.view(-1, 1) == mf.arange(40, backend=BACKEND), x, 0).sum(1)
+        x *= 2
+        return found
+
+    np.testing.assert_array_equal(picked_and_doubled(x, k).numpy(), a[np.arange(5), key])
+    np.testing.assert_array_equal(x.numpy(), 2 * a)

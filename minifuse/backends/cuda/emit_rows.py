@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from ...dag import topological
 from ...dtypes import bool_
-from ...kernels import Expression, Fold, Kernel, Load, Position, RawLoad, by_key
+from ...kernels import Expression, Fold, Kernel, Load, Old, Position, RawLoad, by_key
 from ..emit import Source, name_of
 from .emitter import CHEAP, CudaSource, storage_of
 
@@ -21,7 +21,7 @@ class RowSource(CudaSource):
 
     def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str] = ()) -> None:
         super().__init__(kernel, rows, classes, raws)
-        if self.form == "rows" and self.axes == self.rows + 1:
+        if self.form == "rows" and self.axes == self.rows + 1 and not kernel.each(Old):  # else it may be overwritten already
             found = {e: by_key(e) for e in self.folds}
             self.picks = {e: x for e, x in found.items() if x and self.counts_along(x.position) and not self.varies[x.key]}
         self.set_levels({})

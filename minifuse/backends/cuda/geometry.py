@@ -88,7 +88,7 @@ def of_tiles(matrices: int, height: int, width: int) -> Geometry:
 def of_rows(count: int, last: int, is_wide: bool, held: int) -> Geometry:
     """A thread for 20 to 40 elements of a row, and 128 bytes loaded side by side at least; short rows share a block.
 
-    The more bytes of each element wait in shared memory, the fewer elements a thread has, as it would hold few threads.
+    The more bytes of each element wait in shared memory, the fewer elements a thread has, so that many threads fit.
     """
     share = min(SHARE, WAITING // max(held, 1)) if count >= MANY else FEW
     is_whole = is_wide and last % GROUP == 0

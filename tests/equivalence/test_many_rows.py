@@ -1,0 +1,59 @@
+"""What a GPU does where there are many rows, in the interpreter with few: here few are many."""
+
+import pytest
+
+from minifuse.backends.cuda import forms, geometry, ways
+from minifuse.nn import functional
+
+from .large_programs import (
+    FUNCTIONS,
+    block,
+    compared,
+    operands,
+    operands_of_block,
+    operands_of_loss,
+    operands_of_picked,
+    picked,
+)
+
+SHAPES = [(9, 256), (70, 5), (6, 1001)]
+
+
+@pytest.fixture(autouse=True)
+def _few_are_many(monkeypatch):
+    monkeypatch.setattr(geometry, "MANY", 2)
+    monkeypatch.setattr(ways, "LARGE_WORK", 1)
+
+
+@pytest.fixture
+def _nothing_waits(monkeypatch):
+    """Rows too long for registers and shared memory: each sweep reads memory again."""
+    monkeypatch.setattr(forms, "share_of", lambda kernel, nest, raws: None)
+    monkeypatch.setattr(geometry, "PARTS", 1 << 20)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_of_rows_and_columns(name, shape):
+    compared(FUNCTIONS[name], operands(shape))
+
+
+@pytest.mark.usefixtures("_nothing_waits")
+@pytest.mark.parametrize("shape", [(3, 260), (5, 77)], ids=str)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_rows_that_are_read_again(name, shape):
+    compared(FUNCTIONS[name], operands(shape))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_cross_entropy(shape):
+    compared(functional.cross_entropy, operands_of_loss(shape))
+
+
+def test_embeddings():
+    """Four operands wait in shared memory: short rows share a block, and all of them are computed."""
+    compared(picked, operands_of_picked(40, 256))
+
+
+def test_layers():
+    compared(block, operands_of_block(70, 20, 36), tolerance=1e-3)

@@ -297,11 +297,10 @@ def raws_numbered(kernel: Kernel) -> tuple[Kernel, list[int]]:
 
 
 class Keyed(NamedTuple):
-    """Sums of what has their own index as its key, in the expressions of a kernel."""
+    """Sums of what has their own index, a position, as its key: in the expressions of a kernel."""
 
     key: Expression
     position: Position
-    """The index that the key is compared with."""
     value: Expression
 
 
@@ -311,8 +310,20 @@ def keyed(kernel: Kernel, rows: int, classes: Sequence[str]) -> tuple[Keyed, int
     Its one result is the sum of `where(key == position, value, 0)` along the row, where the position is the index along one
     of its `rows` axes, and nothing else varies along that. So each value belongs to one of all sums along the axis.
     """
-    fold = kernel.rows[0] if len(kernel.rows) == 1 and not kernel.elements else None
-    chosen = fold.inputs[0] if isinstance(fold, Fold) and fold.operator is add else None
+    found = by_key(kernel.rows[0]) if len(kernel.rows) == 1 and not kernel.elements else None
+    if found is None:
+        return None
+    key, position, value = found
+    own = [axis for axis, c in enumerate(classes[1 + position.index]) if c != "0"]
+    if len(own) != 1 or own[0] >= rows or classes[1 + position.index][own[0]] != "1":
+        return None
+    is_alone = all(classes[1 + e.index][own[0]] == "0" for e in Kernel((key, value), ()).each(Load))
+    return (found, own[0]) if is_alone else None
+
+
+def by_key(e: Expression) -> Keyed | None:
+    """The parts of the sum of `where(key == position, value, 0)`; None of anything else."""
+    chosen = e.inputs[0] if isinstance(e, Fold) and e.operator is add else None
     if not isinstance(chosen, Apply) or chosen.operator is not where:
         return None
     condition, value, other = chosen.inputs
@@ -321,11 +332,7 @@ def keyed(kernel: Kernel, rows: int, classes: Sequence[str]) -> tuple[Keyed, int
     key, position = condition.inputs
     if not isinstance(position, Position) or not isinstance(other, Constant) or other.value != 0:
         return None
-    own = [axis for axis, c in enumerate(classes[1 + position.index]) if c != "0"]
-    if len(own) != 1 or own[0] >= rows or classes[1 + position.index][own[0]] != "1":
-        return None
-    is_alone = all(classes[1 + e.index][own[0]] == "0" for e in Kernel((key, value), ()).each(Load))
-    return (Keyed(key, position, value), own[0]) if is_alone else None
+    return Keyed(key, position, value)
 
 
 class Traced(Value):

@@ -313,7 +313,7 @@ class Source:
                     with self.block(*self.store_rows() * bool(stored)):
                         for k, e in stored:
                             self.store(k, e)
-            folds = [e for e in self.folds if self.after[e.inputs[0]] == sweep]
+            folds = [e for e in self.folds if self.after[e] == sweep + 1]
             ready = [(k, e) for k, e in enumerate(self.kernel.elements) if e in now]
             if folds or ready or self.kernel.effects:
                 self.sweep(folds, ready, self.park(sweep, folds))

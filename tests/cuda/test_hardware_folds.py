@@ -114,3 +114,16 @@ def test_special_values():
     a = np.array([[1, np.nan, 2], [np.inf, 1, -1], [np.inf, -np.inf, 1], [2, 2, -3], [-np.inf] * 3], "f4")
     for name in ("sum", "max", "min", "argmax", "softmax"):
         folds.check(name, folds.call(name, mf.tensor(a), (1,)), a, (1,))
+
+
+@pytest.mark.parametrize("length", [30_011, 30_012])
+def test_long_rows_of_exponentials_are_folded_in_one_sweep(length):
+    """Where the largest values are, and where infinities and NaN are, makes no difference; slices begin anywhere."""
+    a = sample((9, length))
+    a[1] += np.arange(length, dtype="f4") / 100
+    a[2] -= np.arange(length, dtype="f4") / 100
+    a[3, 7], a[4, -1], a[5, 20_000] = np.nan, np.inf, -np.inf
+    a[6], a[7, 1:] = -np.inf, -np.inf
+    for x, part in ((mf.tensor(a), a), (mf.tensor(a)[:, 1:], a[:, 1:])):
+        for name in ("softmax", "logsumexp"):
+            folds.check(name, folds.call(name, x, (1,)), part, (1,))

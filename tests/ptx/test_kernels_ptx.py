@@ -261,12 +261,12 @@ def test_what_a_row_is_divided_by_is_inverted_once():
         assert "div.rn" not in ptx
 
 
-def long_rows(cc=NEW):
-    """PTX of a softmax of rows that no registers can hold."""
-    x = mf.zeros(1).expand(2, 20_000)
-    (step,) = Plan(lambda x: x.softmax(1), (x,)).steps
-    layout = row_major((2, 20_000))
-    return ptx_of(printed(step.kernel, Nest(step.shape, step.dims, [layout, layout])), cc)
+def long_rows(function=lambda x: x.softmax(1), length=20_000, cc=NEW):
+    """PTX of a function of rows that no registers can hold."""
+    x = mf.zeros(1).expand(2, length)
+    (step,) = Plan(function, (x,)).steps
+    out = row_major(step.outputs[0][1].shape)
+    return ptx_of(printed(step.kernel, Nest(step.shape, step.dims, [out, row_major((2, length))])), cc)
 
 
 def test_a_long_row_is_copied_past_the_registers_where_the_processor_can():
@@ -274,10 +274,20 @@ def test_a_long_row_is_copied_past_the_registers_where_the_processor_can():
     assert "cp.async.cg.shared.global" in ptx
     assert "cp.async.wait_all" in ptx
     assert not re.search(r"ld\.global", ptx)
-    older = long_rows(OLD)
+    older = long_rows(cc=OLD)
     assert "cp.async" not in older
     assert re.search(r"ld\.global(\.nc)?\.v4\.[fbu]32", older)
     assert re.search(r"st\.shared\.v4\.[fbu]32", older)
+
+
+@pytest.mark.parametrize("length", [50_257, 60_000])
+def test_a_chunk_of_a_long_row_waits_in_registers(length):
+    """Two groups of four, or eight elements where rows begin anywhere; and once more what is left of a row, one by one."""
+    ptx = long_rows(lambda x: x.logsumexp(1), length)
+    assert not re.search(r"\.local|\.f64|cp\.async", ptx)
+    is_whole = length % 4 == 0
+    loads = re.findall(r"ld\.global(?:\.nc)?" + (r"\.v4" if is_whole else "") + r"\.[fbu]32", ptx)
+    assert len(loads) >= (3 if is_whole else 9)
 
 
 def test_columns_are_folded_in_shared_memory_without_shuffles():

@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 
 import minifuse as mf
 from minifuse.backends.cuda.emitter import MOST, MOST_OF_ROW, WARP
-from minifuse.backends.cuda.geometry import LARGEST_GRID, THREADS, ceil_div, clamp, geometry_of, power_of_two
+from minifuse.backends.cuda.geometry import (
+    LARGEST_GRID,
+    THREADS,
+    Share,
+    ceil_div,
+    clamp,
+    geometry_of,
+    power_of_two,
+    share_of_long_row,
+)
 from minifuse.graph.plan import Plan
 from minifuse.simt import Pointer
 
@@ -297,3 +306,20 @@ def test_powers_of_two(n, expected):
 def test_bounds_and_steps():
     assert [clamp(n, 2, 5) for n in (1, 2, 4, 9)] == [2, 2, 4, 5]
     assert [ceil_div(n, 4) for n in (0, 1, 4, 5)] == [0, 1, 1, 2]
+
+
+def test_long_rows_are_walked_in_chunks_unless_they_are_better_off_in_shared_memory():
+    """(rows, elements, whole, bytes an element, read twice) -> the share."""
+    for case, share in {
+        (4096, 50_257, False, 4, False): Share(256, 8, 1),
+        (4096, 50_260, True, 4, False): Share(256, 2, 4),
+        (1000, 50_260, True, 4, False): Share(1024, 2, 4),  # few rows
+        (4096, 50_257, False, 8, False): Share(256, 4, 1),
+        (4096, 50_257, False, 64, False): Share(256, 1, 1),
+        (4096, 50_257, False, 4, True): Share(1024, 16, 1),
+        (4096, 25_601, False, 4, True): Share(1024, 16, 1),
+        (4096, 25_600, False, 4, True): None,  # two such rows share a multiprocessor
+        (4096, 56_064, True, 4, True): None,  # just fits
+        (4096, 56_068, True, 4, True): Share(1024, 4, 4),
+    }.items():
+        assert share_of_long_row(*case) == share, case

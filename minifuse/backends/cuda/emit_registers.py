@@ -70,9 +70,7 @@ class RegisterSource(RowSource):
             found.insert(0, ([f"for k in range({groups - 1}):", *index], letters))
         return found
 
-    def sweep(
-        self, folds: Sequence[Fold], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
-    ) -> None:
+    def walk(self, folds: Sequence[Fold], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]) -> None:
         """Once along the row; single elements that nobody has loaded yet are loaded before the first one is stored."""
         inside = topological([e.inputs[0] for e in folds] + [e for _, e in elements], self.inputs_of)
         new = [e for e in inside if isinstance(e, Load) and e not in self.held | self.names]

@@ -7,12 +7,12 @@ will stand.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...dag import topological
 from ...dtypes import bool_
-from ...kernels import Expression, Fold, Kernel, Load, Position, RawLoad
-from ..emit import Source
+from ...kernels import Expression, Fold, Kernel, Load, Old, Position, RawLoad, by_key
+from ..emit import Source, name_of
 from .emitter import CHEAP, CudaSource, storage_of
 
 
@@ -21,9 +21,26 @@ class RowSource(CudaSource):
 
     def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str] = ()) -> None:
         super().__init__(kernel, rows, classes, raws)
+        if self.form == "rows" and self.axes == self.rows + 1 and not kernel.each(Old):  # else it may be overwritten already
+            found = {e: by_key(e) for e in self.folds}
+            self.picks = {e: x for e, x in found.items() if x and self.counts_along(x.position) and not self.varies[x.key]}
+        self.set_levels({})
         self.held = {e: f"row{k}" for k, e in enumerate(self.loaded_again())}
         self.has_pairs = False  # whether the sweep has two groups of four on their way at once
         self.places: dict[Expression, str] = {}  # of values that are kept: the rows whose loads nobody needs any more
+
+    def counts_along(self, position: Position) -> bool:
+        """Whether a position counts the elements of each row from the same number on."""
+        return not self.classes[name_of(position)].removesuffix("1").strip("0") and self.step_of(position) == "1"
+
+    def set_levels(self, together: Mapping[Fold, Fold]) -> None:
+        """How many sweeps each value must wait for; some folds are ready with others, what is picked with its value."""
+        for e in self.order:
+            self.after[e] = max((self.after[x] for x in e.inputs), default=0)
+            if isinstance(e, Fold) and e in together:
+                self.after[e] = self.after[together[e]]
+            elif isinstance(e, Fold):
+                self.after[e] = max(self.after[e], 1) if e in self.picks else self.after[e] + 1
 
     def loaded_again(self) -> list[Expression]:
         """What several sweeps along a row load, the largest elements first."""
@@ -36,7 +53,7 @@ class RowSource(CudaSource):
 
     def needed(self, first: int, last: int, known: Expression | None = None) -> list[Expression]:
         """What varies along the row and is needed by sweeps `first` to `last`, to whom a value may be known."""
-        roots = [e.inputs[0] for e in self.folds if first <= self.after[e.inputs[0]] <= last]
+        roots = [e.inputs[0] for e in self.folds if first < self.after[e] <= last + 1 and e not in self.picks]
         roots += [e for e in self.kernel.elements if first <= self.after[e] <= last]
         return topological(roots, lambda e: e.inputs if self.varies[e] and e is not known else ())
 
@@ -89,6 +106,28 @@ class RowSource(CudaSource):
     def sweep(
         self, folds: Sequence[Fold], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
     ) -> None:
+        """Once along the row, if there is more to do than to pick an element."""
+        walked = [e for e in folds if e not in self.picks]
+        if walked or elements or not folds:
+            self.walk(walked, elements, parked)
+        for e in folds:
+            if e in self.picks:
+                self.pick(e)
+
+    def pick(self, fold: Fold) -> None:
+        """The element of a row that a fold is, from memory, since another thread may hold it; 0 where there is none."""
+        (key, position, value), name, last = self.picks[fold], f"fold{self.folds.index(fold)}", self.axes - 1
+        known = dict(self.names), self.held, self.kept
+        self.held, self.kept = {}, {}
+        self.line(f"{name} = {self.start_of(fold)}")
+        self.line(f"i{last} = {self.text(key)} - {name_of(position)}")
+        with self.block(f"if 0 <= i{last} < n{last}:"):
+            self.define([value])
+            self.line(f"{name} = {self.bare(value)}")
+        self.names, self.held, self.kept = known
+        self.names[fold] = name
+
+    def walk(self, folds: Sequence[Fold], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]) -> None:
         """Once along the row; what it keeps, later sweeps load."""
         for k, e in parked.items():
             name, start = self.row_of(self.place(f"out{k}"))

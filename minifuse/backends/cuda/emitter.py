@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from ...dag import topological
 from ...dtypes import DType, bool_, int32, int64
-from ...kernels import Apply, Expression, Fold, Kernel, Load, Old, Parameter, Position, RawLoad
+from ...kernels import Apply, Expression, Fold, Kernel, Keyed, Load, Old, Parameter, Position, RawLoad
 from ..emit import WRAPPING, Dialect, Source, literal, moved, name_of
 from .point import Point
 
@@ -62,6 +62,7 @@ class CudaSource(Source):
         self.groups = self.groups_of_four()
         self.kept: dict[Expression, str] = {}  # what an earlier sweep has computed, and where it waits
         self.held: dict[Expression, str] = {}  # what is loaded once for all sweeps, and where it waits
+        self.picks: dict[Fold, Keyed] = {}  # folds that are one element of their row, which needs no sweep
 
     def groups_of_four(self) -> int:
         """How many fours a thread takes along the last axis: two where one is too little to wait for."""
@@ -105,7 +106,7 @@ class CudaSource(Source):
     def emit(self) -> str:
         """The whole function."""
         self.depth = 1
-        for fold in self.folds:
+        for fold in [e for e in self.folds if e not in self.picks]:
             self.line(f"parts{self.folds.index(fold)} = cuda.shared.array({self.room()}, {accumulator_of(fold.dtype)})")
         with self.block(*self.head()):
             self.take_apart()

@@ -7,18 +7,20 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from ...kernels import Fold, Kernel, Nest, Position, RawLoad, keyed
+from ...kernels import Fold, Kernel, Nest, Old, Position, RawLoad, keyed
 from ..emit import name_of
 from .emit_apart import ApartSource
 from .emit_bands import BandSource, is_banded
 from .emit_columns import ColumnSource
 from .emit_keyed import KeyedSource
+from .emit_online import OnlineSource
 from .emit_raw import RawSource
 from .emit_registers import RegisterSource
 from .emit_rows import RowSource
 from .emit_tiles import TileSource, axis_across
 from .emitter import CudaSource
-from .geometry import Share, share_of_row
+from .geometry import Share, share_of_long_row, share_of_row
+from .online import sums_of_exponentials
 
 
 class Printed(NamedTuple):
@@ -33,7 +35,7 @@ class Printed(NamedTuple):
     across: int | None = None  # the axis along which tiled operands have their neighbours
     tiled: tuple[str, ...] = ()  # operands that are turned over in shared memory
     held: int = 0  # bytes of an element of all operands that wait in shared memory for later sweeps
-    share: Share | None = None  # how rows are dealt out that wait in registers
+    share: Share | None = None  # how rows are dealt out that wait in registers, or are walked in chunks
     column: int | None = None  # the axis of columns of which a thread folds four
 
 
@@ -45,6 +47,8 @@ def printed(kernel: Kernel, nest: Nest, raws: tuple[str, ...] = ()) -> Printed:
         variant = "bands" if is_banded(kernel, nest, found[1]) else ""
     elif share is None and not raws and ColumnSource.fits(kernel, nest):
         variant = "four columns"
+    elif share is None and (chunk := chunk_of(kernel, nest, raws)) is not None:
+        share, variant = chunk, "online"
     elif not raws and not kernel.effects and begins_anywhere(kernel, nest):
         variant = "points apart"
     return _printed(kernel, nest.rows, nest.classes, axis_across(kernel, nest), raws, share, variant)
@@ -64,22 +68,38 @@ def share_of(kernel: Kernel, nest: Nest, raws: tuple[str, ...]) -> Share | None:
     if raws or not kernel.each(Fold) or kernel.effects:
         return None
     source = RowSource(kernel, nest.rows, nest.classes)
-    nbytes, count, last = (
-        sum(e.dtype.itemsize for e in source.held),
-        prod(nest.sizes[: nest.rows]),
-        len(nest.sizes) - 1,
-    )
+    nbytes, count = sum(e.dtype.itemsize for e in source.held), prod(nest.sizes[: nest.rows])
+    return share_of_row(count, nest.sizes[-1], source.is_wide and is_whole(source, nest), nbytes) if nbytes else None
+
+
+def is_whole(source: CudaSource, nest: Nest) -> bool:
+    """Whether all rows are whole groups of four, and begin where such groups can be moved, if the first one does."""
+    last = len(nest.sizes) - 1
     beside = [
         s for s, c, name in zip(nest.strides, nest.classes, source.classes, strict=True) if c[-1] == "1" and name[0] != "b"
     ]
-    is_whole = nest.sizes[-1] % 4 == 0 and all(x % 4 == 0 for s in beside for a, x in enumerate(s) if a != last)
-    return share_of_row(count, nest.sizes[-1], source.is_wide and is_whole, nbytes) if nbytes else None
+    return nest.sizes[-1] % 4 == 0 and all(x % 4 == 0 for s in beside for a, x in enumerate(s) if a != last)
+
+
+def chunk_of(kernel: Kernel, nest: Nest, raws: tuple[str, ...]) -> Share | None:
+    """What threads take at a time of long rows whose maximum and exponentials are folded in one sweep; None of others."""
+    sums = sums_of_exponentials(kernel)
+    if raws or kernel.effects or kernel.each(Old) or not sums:
+        return None
+    source = RowSource(kernel, nest.rows, nest.classes)
+    nbytes, count = sum(e.dtype.itemsize for e in source.held), prod(nest.sizes[: nest.rows])
+    is_wide = source.is_wide and is_whole(source, nest)
+    source.set_levels({e: found.top for e, found in sums.items()})
+    is_read_twice = bool(source.loaded_again())
+    return share_of_long_row(count, nest.sizes[-1], is_wide, nbytes, is_read_twice) if nbytes else None
 
 
 def source_of(
     kernel: Kernel, rows: int, classes: tuple[str, ...], raws: tuple[str, ...], share: Share | None, variant: str
 ) -> CudaSource:
     """The text of a kernel that has no tiles."""
+    if share and variant == "online":
+        return OnlineSource(kernel, rows, classes, share)
     if share:
         return RegisterSource(kernel, rows, classes, share)
     if (found := keyed(kernel, rows, classes)) is not None:

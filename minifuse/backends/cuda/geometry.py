@@ -16,6 +16,7 @@ THREADS = 256  # of a block
 SHARE, FEW = 40, 8  # most elements of a row for each of its threads, and where rows are few
 WAITING = 160  # most bytes of a row that wait in shared memory for each of its threads
 MOST_OF_LONG_ROW = 1024  # threads that share a row which leaves no room for another one on its multiprocessor
+IN_CHUNK = 32  # bytes of a long row that a thread has on their way at a time, or twice as many where it is read twice
 ALONE = 100 * 1024  # bytes of such a row
 LINE = 8  # threads that load 128 bytes side by side, in groups of four
 GROUP = 4  # neighbours that are loaded at once
@@ -23,10 +24,11 @@ LARGEST_GRID = 65535  # blocks along y, and along z
 MANY = 1024  # blocks that keep a GPU busy
 REGISTERS = 128  # bytes of a row that a thread holds at most: half of the registers that it has if 1,024 are at work
 PARTS = 8 * 1024  # bytes of shared memory that are left for what warps tell each other
+ROOM = 227 * 1024  # bytes of shared memory that a block may have; older processors have less, and read long rows again
 
 
 class Share(NamedTuple):
-    """How a row is dealt out: each of so many threads holds so many groups of `width` neighbours in registers."""
+    """How a row is dealt out: each of so many threads holds so many groups of `width` neighbours, all or some at a time."""
 
     threads: int
     groups: int
@@ -108,6 +110,19 @@ def share_of_row(count: int, last: int, is_wide: bool, nbytes: int) -> Share | N
     threads = clamp(wanted, least, MOST_OF_ROW)
     groups = ceil_div(parts, threads)
     return Share(threads, groups, width) if groups <= most else None
+
+
+def share_of_long_row(count: int, last: int, is_wide: bool, nbytes: int, is_read_twice: bool) -> Share | None:
+    """How a row that no registers hold is walked in chunks; None where it is better off in shared memory.
+
+    Two reads beat one only where a row leaves no room for another one and comes one element at a time, or does not fit. Then
+    few blocks, of many threads, so that the second read finds the row in the L2 cache.
+    """
+    width = GROUP if is_wide else 1
+    if is_read_twice and (held_of_row(nbytes, last, 1, ROOM) if is_wide else nbytes * last <= ALONE):
+        return None
+    threads = MOST_OF_LONG_ROW if is_read_twice or count < MANY else THREADS
+    return Share(threads, max(IN_CHUNK * (1 + is_read_twice) // nbytes // width, 1), width)
 
 
 def of_share(count: int, threads: int) -> Geometry:

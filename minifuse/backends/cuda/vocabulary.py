@@ -2,6 +2,6 @@
 
 from typing import Any
 
-from . import groups, held, votes
+from . import groups, held, online, votes
 
-WORDS: dict[str, Any] = {**held.WORDS, **groups.WORDS, **votes.WORDS}
+WORDS: dict[str, Any] = {**held.WORDS, **groups.WORDS, **online.WORDS, **votes.WORDS}

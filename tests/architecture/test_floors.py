@@ -30,6 +30,7 @@ FLOORS = (
     ("kernel_builders",),
     ("simt.*",),
     ("backends.native",),
+    ("backends.remembered",),
     ("backends.direct",),
     ("backends.operand",),
     ("backends.decomposed",),

@@ -206,21 +206,22 @@ class Kernel(metaclass=Interned):
     effects has no folds.
     """
 
-    __slots__ = ("__weakref__", "effects", "elements", "rows")
+    __slots__ = ("__weakref__", "effects", "elements", "order", "rows")
 
     def __init__(
         self, elements: tuple[Expression, ...], rows: tuple[Expression, ...], effects: tuple[Access, ...] = ()
     ) -> None:
         self.elements, self.rows, self.effects = elements, rows, effects
+        self.order = tuple(topological((*elements, *rows, *effects), lambda e: e.inputs))  # asked for again and again
 
     @property
     def outputs(self) -> tuple[Expression, ...]:
         """All that is stored: elements, then rows."""
         return self.elements + self.rows
 
-    def expressions(self) -> list[Expression]:
+    def expressions(self) -> tuple[Expression, ...]:
         """All expressions, inputs first."""
-        return topological((*self.outputs, *self.effects), lambda e: e.inputs)
+        return self.order
 
     def raws(self) -> list[DType]:
         """The element types of the raw operands."""

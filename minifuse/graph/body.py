@@ -91,11 +91,11 @@ class Body:
 
     `inside` are the nodes that it computes, `held` the folds among them, `product` the matrix product whose sums it
     finishes. What is `missing` must be computed first: until then, expressions mean nothing. Without `holds` it is
-    elementwise: there a kernel computes an operand of a product.
+    elementwise: there a kernel computes an operand of a product. What one refuses that nobody will run is not `is_noted`.
     """
 
-    def __init__(self, schedule: Any, space: Space, numbers: Any = None, holds: bool = True) -> None:
-        self.schedule, self.space, self.holds = schedule, space, holds
+    def __init__(self, schedule: Any, space: Space, numbers: Any = None, holds: bool = True, is_noted: bool = True) -> None:
+        self.schedule, self.space, self.holds, self.is_noted = schedule, space, holds, is_noted
         self.kernel: int | None = None  # its number, where somebody asks what is decided
         self.inputs: dict[Place, int] = {}
         self.raws: dict[Place, int] = {}  # what is picked from by index
@@ -142,7 +142,7 @@ class Body:
         elif under not in schedule.place:
             self.miss(under, base(node), FROM_MEMORY)
         else:
-            schedule.refuse(under, base(node), "")
+            self.refuse(under, base(node), "")
             self.takes[base(node)] = None
             raw = self.raws.setdefault(schedule.located(x), len(self.raws))
             dim, other = at.function.dim, Literal(kernels.constant(outside(x), x.dtype).text)
@@ -164,7 +164,7 @@ class Body:
         """What a kernel does not compute point by point: its own fold, its own product, or a load."""
         under = base(node)
         if under in self.schedule.place:
-            self.schedule.refuse(under, consumer, "")
+            self.refuse(under, consumer, "")
             return self.load(node, see)
         if isinstance(under.function, Range):
             place = NOWHERE, see(seen_through(node, row_major(under.shape)))
@@ -182,8 +182,13 @@ class Body:
 
     def miss(self, node: Node, consumer: Node, reason: str) -> None:
         """Note that something must be computed first, by another kernel."""
-        self.schedule.refuse(node, consumer, reason)
+        self.refuse(node, consumer, reason)
         self.missing.append(node)
+
+    def refuse(self, producer: Node, consumer: Node, reason: str) -> None:
+        """Note that it loads what it could have computed."""
+        if self.is_noted:
+            self.schedule.refuse(producer, consumer, reason)
 
     def load(self, node: Node, see: See) -> Expression:
         """The elements of something that lies in memory."""

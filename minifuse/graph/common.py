@@ -61,11 +61,7 @@ def in_common(
 
 def bits(mask: int) -> list[int]:
     """The positions of the ones, the lowest first."""
-    found = []
-    while mask:
-        found.append((mask & -mask).bit_length() - 1)
-        mask &= mask - 1
-    return found
+    return [k for k, digit in enumerate(bin(mask)[:1:-1]) if digit == "1"]
 
 
 def connected(masks: Sequence[int]) -> list[list[int]]:

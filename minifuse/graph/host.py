@@ -11,9 +11,11 @@ planning there is: the pool sees it as free, and the next `allocate` of the same
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import accumulate
 from keyword import iskeyword
 from math import inf, nan
+from types import CodeType
 from typing import Any
 
 from ..backends.base import shortest
@@ -76,7 +78,7 @@ class HostProgram:
             joined = self.plan.backend.bind_sequence(bound, counts) if launches == bound else None
             names["launches"] = joined or one_by_one(short, counts)
         title = f"<host program of {getattr(self.plan.function, '__name__', self.plan.function)}>"
-        exec(compile(self.text, title, "exec"), names)
+        exec(code_of(self.text, title), names)
         run: Callable[..., Any] = names["run"]
         return run
 
@@ -163,6 +165,12 @@ class HostProgram:
         if not self.places:  # all is stored in the targets
             return "return None"
         return f"return {', '.join(f'y{k}' for k in range(self.outputs))}{',' * self.plan.is_tuple}"
+
+
+@lru_cache(1024)
+def code_of(text: str, title: str) -> CodeType:
+    """A host program, compiled by Python: programs of calls that differ in sizes alone are often one text."""
+    return compile(text, title, "exec")
 
 
 def one_by_one(launches: Sequence[Any], counts: Sequence[int]) -> Callable[..., None]:

@@ -31,6 +31,9 @@ def kept(order: Sequence[Node], roots: Collection[Node]) -> set[Node]:
     for node in nodes:
         for x in below[node]:
             users[x][node] = None
+    candidates = {node for node in nodes if node.is_pointwise and len(users[node]) > 1 and node not in roots}
+    if not candidates:
+        return candidates
     stages, arrays = stages_of(nodes, below), arrays_of(nodes, below, {})
     found, ends = dict[Node, int](), dict[Node, dict[Any, None]]()  # with how many kernels read it
     for node in reversed(nodes):
@@ -45,8 +48,7 @@ def kept(order: Sequence[Node], roots: Collection[Node]) -> set[Node]:
             else:
                 readers |= ends[user]
         ends[node] = dict.fromkeys(islice(readers, ENOUGH))
-        is_candidate = node.is_pointwise and len(users[node]) > 1 and node not in roots
-        if is_candidate and pays(arrays[node], kernels := kernels_of(readers)):
+        if node in candidates and pays(arrays[node], kernels := kernels_of(readers)):
             found[node] = kernels
     arrays = arrays_of(nodes, below, found)  # fewer, since some of what they read is stored
     return {node for node in found if node in arrays[node]}

@@ -212,8 +212,8 @@ def elementwise(operator: Operator, inputs: tuple[Any, ...]) -> Any:
             return literal(x, wanted)
         if x.is_number:
             return Node(x.function, (), (), wanted)
-        y: Node = x.to(wanted).expand(*shape)
-        return y
+        y: Node = x.to(wanted)
+        return y if y.shape == shape else y.expand(*shape)
 
     return Node(operator, tuple(fit(k, x) for k, x in enumerate(inputs)), shape, gives)
 

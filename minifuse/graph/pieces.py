@@ -18,7 +18,8 @@ COLUMN_PIECE = 1 << 10  # elements of a piece of a column, at most: they are add
 def in_pieces(outputs: list[Node]) -> list[Node]:
     """Large folds become folds of pieces, and a fold of their results."""
     folds = [node for node in topological(outputs, inputs_of) if isinstance(node.function, Fold)]
-    return substitute(outputs, {node: cut for node in folds if (cut := pieces_of(node)) is not node})
+    replacement = {node: cut for node in folds if (cut := pieces_of(node)) is not node}
+    return substitute(outputs, replacement) if replacement else outputs
 
 
 def pieces_of(fold: Node) -> Node:

@@ -62,7 +62,6 @@ class Schedule:
         self.refusals: dict[Refusal, None] = {}  # in order
         self.spelt: dict[Node, Node | None] = {}  # nodes of our own making, and what they are for; None for their parts
         self.record = asked.record
-        self.is_looking = False  # whether a kernel is only looked at: what it refuses is not noted
         self.roots, self.saved = dict.fromkeys(map(base, roots)), set(map(base, saved))
         order = topological(self.roots, inputs_of)
         self.rank: dict[Node, float] = {node: k for k, node in enumerate(order)}
@@ -85,7 +84,7 @@ class Schedule:
     def refuse(self, producer: Node, consumer: Node, reason: str) -> None:
         """Note that a kernel loads what it could have computed."""
         is_input = producer in self.place and self.place[producer][0] < self.first
-        if not is_input and not self.is_looking:
+        if not is_input:
             is_saved = producer in self.saved
             why = "it is saved for the backward pass" if is_saved else "it lies in memory: another kernel has computed it"
             refusal = Refusal(producer, consumer, reason or why)

@@ -55,13 +55,11 @@ def foresee(schedule: Any, groups: Groups) -> Task[None]:
     for space, product in list(groups):
         if product is not None or all(other is space or not other.dims for other, _ in groups):
             continue
-        nodes, body = groups[space, product], Body(schedule, space)
+        nodes, body = groups[space, product], Body(schedule, space, is_noted=False)
         hidden = schedule.kept.intersection(nodes)
         schedule.kept -= hidden
-        schedule.is_looking = True
         for node in nodes:
             yield body.expression(node, space.sees(node.shape))
-        schedule.is_looking = False
         schedule.kept |= hidden
         for node in body.missing:
             others = groups.get((schedule.space(node), None), []) if isinstance(node.function, Fold) else []

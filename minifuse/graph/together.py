@@ -68,6 +68,8 @@ def counted_from(e: Expression, outputs: int, inputs: int) -> Expression:
 
 def joined(steps: Sequence[Step]) -> tuple[list[Step], list[int]]:
     """Steps with those that can be one joined, and where each of them has come to be."""
+    if len(steps) == 1:
+        return [*steps], [0]
     found: list[list[Step]] = []
     latest: dict[Any, int] = {}  # by kind
     writers, readers = dict[int, list[tuple[int, Step]]](), dict[int, list[tuple[int, Step]]]()  # by slot

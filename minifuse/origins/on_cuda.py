@@ -74,6 +74,33 @@ class Named(np.ndarray):
         return self.number(found) if isinstance(found, np.float32) else found
 
 
+class NamedMemory:
+    """`cuda.shared` of such a kernel: what comes out of shared memory is a name, too."""
+
+    def __init__(self, number: Any) -> None:
+        self.number = number
+
+    def array(self, *given: Any) -> Any:
+        """An array of the block."""
+        found = simt.cuda.shared.array(*given)
+        if found.dtype == np.float32 and not isinstance(found.data, Named):
+            data: Any = found.data.view(Named)
+            data.number, found.data = self.number, data
+        return found
+
+
+class NamedWords:
+    """`cuda` of such a kernel."""
+
+    is_word = True
+
+    def __init__(self, number: Any) -> None:
+        self.shared = NamedMemory(number)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(simt.cuda, name)
+
+
 def run_plan(plan: LaunchPlan, wanted: set[int]) -> Ran:
     """Run the blocks of a launch that make some elements."""
     total, places = prod(plan.grid), written(plan)
@@ -137,7 +164,7 @@ def run_blocks(plan: LaunchPlan, blocks: set[int], wanted: set[int]) -> Ran | No
 
 def over(ledger: Ledger, function: FunctionType) -> FunctionType:
     """A kernel, with the functions that stand above it, over operators that are taken down."""
-    names, words = function.__globals__, ledger.words()
+    names, words = function.__globals__, {**ledger.words(), "cuda": NamedWords(ledger.number)}
     told = {name: words.get(name, value) for name, value in names.items()}
 
     def moved(function: FunctionType) -> FunctionType:

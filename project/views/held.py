@@ -31,7 +31,7 @@ def roots_of(step: Any) -> tuple[Expression, ...]:
     return found
 
 
-def expressions_of(step: Any) -> list[Expression]:
+def expressions_of(step: Any) -> tuple[Expression, ...]:
     """All expressions of a step, inputs first."""
     before = (step.kernel.a, step.kernel.b) if isinstance(step, Product) else ()
     return Kernel((*before, *roots_of(step)), ()).expressions()

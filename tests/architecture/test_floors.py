@@ -31,6 +31,7 @@ FLOORS = (
     ("simt.*",),
     ("backends.native",),
     ("backends.direct_text",),
+    ("backends.remembered",),
     ("backends.direct",),
     ("backends.operand",),
     ("backends.decomposed",),

@@ -194,6 +194,16 @@ def test_every_name_is_followed_to_its_value():
     assert {name for name, _ in refused} <= {"where", "clip"}
 
 
+def test_what_lay_in_shared_memory_goes_on_by_its_name():
+    """The fold of a column whose block has one thread along y comes out of shared memory as it went in."""
+    x, y = np.arange(12, dtype=np.float32).reshape(3, 4), np.arange(40, 52, dtype=np.float32).reshape(3, 4)
+    for function, expected in ((lambda x, y: x.sum(0) + y.sum(0), x.sum(0) + y.sum(0)), (lambda x, y: -x.sum(0), -x.sum(0))):
+        for cell in range(4):
+            origin = origin_of(function, [x, y], "cuda", cell)
+            assert origin.tree.values(cells.memory_of([x, y]))[-1] == expected[cell]
+            assert {element for _, element in origin.tree.elements()} == {cell, cell + 4, cell + 8}
+
+
 def test_names_are_no_numbers():
     assert [read(x) for x in (0.0, 1.0, -1.0, np.inf, 512.0)] == [(0.0,), (1.0,), (-1.0,), (np.inf,), (512.0,)]
     ledger = Ledger(lambda: (0, 0))

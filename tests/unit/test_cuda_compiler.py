@@ -153,6 +153,28 @@ def test_functions_are_compiled_into_their_callers():
 
 
 @needs_numba
+def test_words_are_compiled_once_for_many_kernels(monkeypatch):
+    made, real = [], compiler.device_function
+    monkeypatch.setattr(compiler, "device_function", lambda function: made.append(function.__name__) or real(function))
+    monkeypatch.setattr(compiler, "_words", {})
+    found = []
+    for factor in (2, 3):
+        text = f"""
+def point(x):
+    return square(x) * f32({factor})
+
+
+def kernel(out, x):
+    out[0] = point(x[0]) + square(x[1])
+"""
+        found.append(compile_ptx(function_of(text, square=square), ["*f32", "*f32"]).ptx)
+        found.append(compile_ptx(function_of(text, square=square), ["*f32", "*f32"], cc=(7, 5)).ptx)
+    assert sorted(made) == ["point"] * 4 + ["square"] * 2  # a word for each processor, the kernel's own each time
+    assert [ptx.count(".entry") for ptx in found] == [1] * 4
+    assert ["0f40400000" in ptx for ptx in found] == [False, False, True, True]  # 3 as a float32
+
+
+@needs_numba
 @pytest.mark.parametrize("name", ["f32", "f64", "i32", "i64", "u8"])
 def test_types_of_arguments(name, numba_cuda):
     assert numba_type(name) is getattr(words, name).compiled

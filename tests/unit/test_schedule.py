@@ -51,6 +51,13 @@ def test_a_space_says_what_it_is():
     assert str(Space((2, 3), (0, 1))) == "(2, 3) along dims 0, 1"
 
 
+def test_what_a_kernel_refuses_that_was_only_looked_at_is_not_noted():
+    """Points of the same space join the kernel that folds it, so no kernel runs over the points alone."""
+    plan = plan_of(lambda x, y: (x * y.sum(), x.sum(1)), X, X[0])
+    folds = "it folds (5,) along dim 0, this kernel folds (6, 5) along dim 1"
+    assert reasons(plan) == [folds, "it lies in memory: another kernel has computed it"]
+
+
 def test_a_product_finishes_its_sums():
     plan = plan_of(lambda x, w, b: mf.relu(x @ w + b) * 0.5, X, W, B)
     (step,) = plan.steps

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from ...errors import MissingPartError
 from ...simt import cuda as simulated_cuda
+from ..remembered import remembered_types
 from . import words
 from .integers import INTEGERS
 from .words import Word
@@ -29,6 +30,7 @@ TEXT = re.compile(rb"\0\.text\.([\w$]+)\0")  # the section of a kernel in a cubi
 INSTALL = 'pip install "minifuse[cuda13]", or "minifuse[cuda12]" for drivers before 580'
 target: ContextVar[tuple[Any, ...]] = ContextVar("target", default=(9, 0))  # what is being compiled for
 _turn = RLock()  # Numba's compiler is not reentrant
+_words: dict[tuple[Any, ...], dict[FunctionType, Any]] = {}  # device functions, by what they are compiled for
 
 
 class Compiled(NamedTuple):
@@ -78,17 +80,18 @@ def compiled(
     """What Numba makes of a kernel: text, as "ptx", or what the linker makes one whole of, as "ltoir"."""
     cuda = numba_cuda()
     assert isinstance(kernel, FunctionType)
-    with _turn, compiling_for(cc):
+    with _turn, compiling_for(cc), remembered_types():
         types = [numba_type(name) for name in signature]
         bounds = {"launch_bounds": (threads, blocks) if blocks else threads} if threads else {}
         if kernel.__code__.co_flags & CO_VARARGS:
             named = kernel.__code__.co_argcount
             types[named:] = [cuda.types.StarArgTuple.from_types(types[named:])]
-        kinds = cuda.types.void(*types)
+        kinds, known = cuda.types.void(*types), dict(_words.get(cc, {}))
         try:
-            found, _ = cuda.compile(rebound(kernel), kinds, device=False, abi="numba", output=output, cc=cc, **bounds)
+            found, _ = cuda.compile(rebound(kernel, known), kinds, device=False, abi="numba", output=output, cc=cc, **bounds)
         except (ImportError, OSError, not_found()) as error:  # of a library of the toolkit, or of libdevice
             raise MissingPartError(f"a part of the CUDA toolkit is missing ({error}); {INSTALL}") from error
+        _words[cc] = {function: made for function, made in known.items() if hasattr(function, "is_device")}
     return found
 
 

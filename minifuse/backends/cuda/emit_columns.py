@@ -29,8 +29,11 @@ class ColumnSource(CudaSource):
     @staticmethod
     def fits(kernel: Kernel, nest: Nest) -> bool:
         """Whether a kernel over a nest has this form; what is loaded once the threads have met may lie in any way."""
-        source, column, last = CudaSource(kernel, nest.rows, nest.classes), nest.rows - 1, len(nest.sizes) - 1
-        if source.form != "columns" or kernel.elements or kernel.raws() or last != nest.rows:
+        column, last = nest.rows - 1, len(nest.sizes) - 1
+        if kernel.elements or kernel.raws() or last != nest.rows:
+            return False
+        source = CudaSource(kernel, nest.rows, nest.classes)
+        if source.form != "columns":
             return False
         if any(isinstance(e, Position | Old) for e in kernel.expressions()) or any(e.dtype is bool_ for e in source.folds):
             return False

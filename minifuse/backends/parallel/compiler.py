@@ -9,7 +9,7 @@ known here.
 import linecache
 import os
 import re
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
@@ -21,6 +21,7 @@ import llvmlite.binding as llvm
 
 from ...kernel_cache import cache as kernel_cache
 from ..native import VECTOR_BYTES, host_processor, link
+from ..remembered import remembered_types
 
 SIGNATURE = "void(int64, int64, CPointer(int64))"  # start, stop, args
 IMPORT = "from numba import cfunc\n"
@@ -67,6 +68,7 @@ def compile_kernel_text(text: str) -> int:
     return kernel_cache.find(complete(text), flavour(), build_object, link_object)
 
 
+@lru_cache(1024)
 def complete(text: str) -> str:
     """The text as a whole Python file: imports, the decorator, the function."""
     module = symtable(text, "kernel", "exec")
@@ -113,7 +115,7 @@ def _compile(function: FunctionType, name: str, signature: str, options: dict[st
     flags = core.compiler.Flags()
     target.options.parse_as_flags(flags, {**options, "nopython": True})
     flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
-    with core.compiler_lock.global_compiler_lock:
+    with core.compiler_lock.global_compiler_lock, remembered_types():
         compiled = core.compiler.compile_extra(target.typing_context, context, function, arguments, result, flags, {})
         library, inner = compiled.library, compiled.fndesc
         module = library.create_ir_module(name)

@@ -54,7 +54,7 @@ GPU = (
         ">= torch.compile",
         on("gpu-fusion-matmul", "relu(x @ w + b), 4096 x 4096 x 4096", "gelu(x @ w + b), 4096 x 4096 x 4096"),
     ),
-    ("matmul 4096 on tensor cores, tf32", ">= 0.9x cuBLAS", on("gpu-matmul", "tf32, 4096 x 4096 x 4096")),
+    ("matmul 4096 on tensor cores, tf32", ">= 0.9x cuBLAS", on("gpu-tensor-cores", "4096 x 4096 x 4096, tf32")),
     (
         "the host's time of a call on 1,024 elements",
         "fused <= 7 us, eager <= 7 us",

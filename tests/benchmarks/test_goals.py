@@ -37,7 +37,7 @@ def test_each_line_has_rows_with_targets(goal):
         (("gpu-sums", "x.sum(0)"), ["each peer at least 1.00x"]),
         (("gpu-matmul", "512 x 512 x 512"), ["torch at least 1.00x"]),
         (("gpu-matmul", "4095 x 4095 x 4095"), ["torch at least 0.95x"]),
-        (("gpu-matmul", "tf32, 4096 x 4096 x 4096"), ["torch at least 0.90x"]),
+        (("gpu-tensor-cores", "4096 x 4096 x 4096, tf32"), ["torch at least 0.90x"]),
         (("gpu-host", "a + b"), ["at most 7 us"]),
         (("gpu-compile", "first call of a function, nothing on disk"), ["at most 100 ms"]),
         (("gpu-compile", "first call of a function, a second process"), ["at most 10 ms"]),

@@ -14,13 +14,15 @@ WGMMA = {
 MMA = {"large": MMA_LARGE, "small": MMA_SMALL}
 
 
-def take(monkeypatch, name, parts=1):
-    """Let plans take the kernel of this name: by `wgmma` one of WGMMA, by `mma.sync` one of MMA."""
+def take(monkeypatch, name, parts=1, right=None):
+    """Let plans take the kernel of this name: by `wgmma` one of WGMMA, in tiles so wide, by `mma.sync` one of MMA."""
 
     def fits(way):
         if way.parts != parts:
             return False
-        return WGMMA[name](way) if isinstance(way, TensorWay) else name in MMA and way.shape is MMA[name]
+        if isinstance(way, TensorWay):
+            return WGMMA[name](way) and right in (None, way.right)
+        return name in MMA and way.shape is MMA[name]
 
     def way_of(precision, p, gpu, cores):
         found, kind = [], KIND.get(precision, "bf16")

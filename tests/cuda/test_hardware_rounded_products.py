@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import minifuse as mf
+from minifuse.backends.cuda.matmul_wgmma import RIGHTS
 from minifuse.dtypes import HIGH, MEDIUM, float32, int32
 from minifuse.kernels import Dot, cast
 from minifuse.operators import gelu, gt, relu, where
@@ -44,19 +45,24 @@ def kernels():
     return [(name, precision) for name in LAYOUTS for precision in (HIGH, MEDIUM)]
 
 
+def tiles():
+    """The kernels, each in all its tiles."""
+    return [(*found, tile) for found in kernels() for tile in ((None,) if found[0] in ("large", "small") else RIGHTS)]
+
+
 def layouts_of(name, precision):
     """bf16 is always made ready."""
     return "both made ready" if precision == MEDIUM and name not in ("large", "small") else name
 
 
-@pytest.mark.parametrize(("name", "precision"), kernels())
+@pytest.mark.parametrize(("name", "precision", "tile"), tiles())
 @pytest.mark.parametrize("parts", [1, 3])
-def test_every_kernel_is_exact_where_operands_are(name, precision, parts, on_gpu, monkeypatch):
+def test_every_kernel_is_exact_where_operands_are(name, precision, tile, parts, on_gpu, monkeypatch):
     for k, size in enumerate(sizes_of(name)):
         M, N, K = size
         if parts > 1 and K < 1000:
             continue
-        take(monkeypatch, layouts_of(name, precision), parts)
+        take(monkeypatch, layouts_of(name, precision), parts, tile)
         a, b = whole(k, (M, K), (K, N))
         left, right = LAYOUTS[name]
         case = Case(lambda a, b, x, p: (a[0], b[0], (DOT,)), [VIEWS[left](a)], [VIEWS[right](b)], precision=precision)
@@ -109,10 +115,10 @@ def test_an_epilogue_of_every_way(name, width, on_gpu, monkeypatch):
         np.testing.assert_array_equal(out, expected)
 
 
-@pytest.mark.parametrize(("name", "precision"), kernels())
-def test_operands_are_rounded_to_nearest(name, precision, on_gpu, monkeypatch):
+@pytest.mark.parametrize(("name", "precision", "tile"), tiles())
+def test_operands_are_rounded_to_nearest(name, precision, tile, on_gpu, monkeypatch):
     """Each product is off by two half units at most, and sums by what float32 is; were bits cut off, all would shrink."""
-    take(monkeypatch, layouts_of(name, precision))
+    take(monkeypatch, layouts_of(name, precision), 1, tile)
     a, b = [np.abs(x) for x in floats(8, (260, 516), (516, 264))]
     of_a, of_b = [VIEWS[view](x) for view, x in zip(LAYOUTS[name], (a, b), strict=True)]
     case = Case(lambda a, b, x, p: (a[0], b[0], (DOT,)), [of_a], [of_b], precision=precision)
@@ -121,6 +127,21 @@ def test_operands_are_rounded_to_nearest(name, precision, on_gpu, monkeypatch):
     error = case.outs[0] / exact - 1
     assert np.abs(error).max() <= 2 * unit + unit**2 + 1e-4
     assert abs(error.mean()) < 0.05 * unit + 3e-6, "rounded to one side"
+
+
+@pytest.mark.parametrize("tile", RIGHTS)
+def test_the_same_bits_however_operands_lie(tile, on_gpu, monkeypatch):
+    """Rounded alike and added in the same order: fragments that are loaded too early would show here."""
+    a, b = floats(14, (520, 4100), (4100, 776))
+    found = set()
+    for name in ("along k", "crosswise", "crosswise, turned", "one made ready"):
+        take(monkeypatch, name, 1, tile)
+        of_a, of_b = [VIEWS[view](x) for view, x in zip(LAYOUTS[name], (a, b), strict=True)]
+        case = Case(lambda a, b, x, p: (a[0], b[0], (DOT,)), [of_a], [of_b], precision=HIGH)
+        for _ in range(3):
+            launched(case, on_gpu)
+            found.add(case.outs[0].tobytes())
+    assert len(found) == 1
 
 
 @pytest.mark.parametrize(("name", "precision"), kernels())

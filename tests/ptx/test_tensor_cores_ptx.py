@@ -9,7 +9,7 @@ from minifuse.backends.cuda.compiler import TEXT, compile_ptx, whole_cubin
 from minifuse.backends.cuda.hooks import hooks_of, sides_of
 from minifuse.backends.cuda.make_ready import make_copier
 from minifuse.backends.cuda.matmul_mma import MMA_LARGE, MMA_SMALL, make_mma
-from minifuse.backends.cuda.matmul_wgmma import STAGES, make_wgmma
+from minifuse.backends.cuda.matmul_wgmma import make_wgmma, shared_of
 from minifuse.dtypes import float32
 from minifuse.kernels import Dot, Load, ProductKernel
 from minifuse.operators import gelu, relu
@@ -22,8 +22,12 @@ WGMMA = {
     "tf32 crosswise": make_wgmma("tf32", True),
     "tf32 crosswise, turned": make_wgmma("tf32", True, True),
     "bf16": make_wgmma("bf16"),
-    "tf32 with an epilogue": make_wgmma("tf32", False, False, BIAS),
-    "tf32 crosswise, turned, with an epilogue": make_wgmma("tf32", True, True, BIAS),
+    "tf32, 64 columns": make_wgmma("tf32", False, False, 64),
+    "bf16, 128 columns": make_wgmma("bf16", False, False, 128),
+    "tf32 crosswise, 128 columns": make_wgmma("tf32", True, False, 128),
+    "tf32 crosswise, turned, 64 columns": make_wgmma("tf32", True, True, 64),
+    "tf32 with an epilogue": make_wgmma("tf32", hooks=BIAS),
+    "tf32 crosswise, turned, with an epilogue": make_wgmma("tf32", True, True, hooks=BIAS),
 }
 MMA = {
     f"{name} {kind} {a} {b}": make_mma(shape, a, b, False, kind)
@@ -54,14 +58,16 @@ def test_wgmma(name):
     """A tile of 128 bytes along k in four steps; nothing is copied or added up by threads."""
     kernel = WGMMA[name]
     ptx = ptx_of(kernel, (*NEW, "a"))
-    shape = "m64n128k8" if "crosswise" in name else "m64n256k16" if name == "bf16" else "m64n256k8"
-    assert count(rf"wgmma\.mma_async\.sync\.aligned\.{shape}\.f32", ptx) == (8 if "crosswise" in name else 4)
-    assert count(r"wgmma\.mma_async", ptx) == count(shape, ptx)
+    right = kernel.constants[3]
+    shape = f"m64n{right}k{16 if 'bf16' in name else 8}"
+    products = count(rf"wgmma\.mma_async\.sync\.aligned\.{shape}\.f32", ptx)
+    assert products == count(r"wgmma\.mma_async", ptx)
+    assert products in (4, 12), "the loop is unrolled"
     assert "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes" in ptx
-    assert count(r"mbarrier\.init", ptx) == 2 * STAGES
+    assert count(r"mbarrier\.init", ptx) == 2 * shared_of(right)[0]
     assert count(r"setmaxnreg\.(inc|dec)", ptx) == 2
     assert not re.search(r"(?m)^\s*cp\.async\.c[ag]|fma\.rn\.f32.*acc|ld\.global\.v4\.f32.*left", ptx)
-    assert count(r"\bld(\.shared)?\.v4\.[fbu]32", ptx) == (8 if "crosswise" in name else 0)
+    assert count(r"ld\.shared\.v2\.b32", ptx) == (2 * products if "crosswise" in name else 0)
     assert ".local" not in ptx
     assert ".f64" not in ptx
     assert not re.search(r"(div|rem)\.[su]64", ptx), "a division of 64 bits is a call, and then no wgmma runs ahead"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from minifuse import simt
-from minifuse.backends.cuda.matmul_wgmma import LEFT, RIGHT, SHARED, STRIP, work_of
+from minifuse.backends.cuda.matmul_wgmma import LEFT, RIGHTS, STRIP, shared_of, work_of
 from minifuse.backends.cuda.operands import WORKSPACE, Map
 from minifuse.backends.cuda.product import LARGEST_SHARED, plan_product
 from minifuse.backends.cuda.tensor_ways import how_it_lies, wgmma_ways
@@ -57,11 +57,11 @@ def play(launch, memory):
     assert isinstance(right, Map)
     M, N, K, out_row, out_col, parts, part_K, out_part, matrices, inner, out_inner, out_outer, *flags = numbers[:16]
     down, across, wide = numbers[16:19]
-    _, is_crosswise, is_turned, _ = launch.kernel.constants
+    _, is_crosswise, is_turned, tile, _ = launch.kernel.constants
     x, y = [read_by(m.box, memory[m.place.operand], m.place.offset) for m in (left, right)]
-    assert left.box.box[1] == (32 if is_crosswise else LEFT[0])
-    assert right.box.box[1] == RIGHT[is_crosswise]
-    BM, BN = (RIGHT[1], LEFT[1]) if is_turned else (LEFT[is_crosswise], RIGHT[is_crosswise])
+    assert left.box.box[1] == (32 if is_crosswise else LEFT)
+    assert right.box.box[1] == tile
+    BM, BN = (tile, LEFT) if is_turned else (LEFT, tile)
     assert (down, across) == (-(-M // BM), -(-N // BN))
     target = memory[out.operand].reshape(-1)
     rows, columns = np.arange(M)[:, None] * out_row, np.arange(N) * out_col
@@ -94,7 +94,7 @@ def multiplied(kernel, a, b, out=None, multiprocessors=4):
         memory[k] = np.lib.stride_tricks.as_strided(x, (high,), (4,))
     for launch in plan.launches:
         if launch.kernel.name == "matmul_wgmma":
-            assert launch.kernel.shared == SHARED <= LARGEST_SHARED
+            assert launch.kernel.shared == shared_of(launch.kernel.constants[3])[2] <= LARGEST_SHARED
             play(launch, memory)
         else:
             is_half = launch.kernel.signature[0] == "*i32"  # two bf16 in 32 bits
@@ -108,10 +108,11 @@ def plain_in(precision):
 
 @pytest.mark.parametrize("name", WAYS)
 @pytest.mark.parametrize("parts", [1, 3])
-def test_every_way(name, parts, monkeypatch):
+@pytest.mark.parametrize("tile", RIGHTS)
+def test_every_way(name, parts, tile, monkeypatch):
     left, right, before = WAYS[name]
     for k, (M, N, K) in enumerate(((12, 20, 168), (132, 260, 200))):
-        take(monkeypatch, name, parts)
+        take(monkeypatch, name, parts, tile)
         a, b = whole(k, (M, K), (K, N))
         a, b = VIEWS[left](a), VIEWS[right](b)
         out, names = multiplied(plain_in(HIGH), a, b)

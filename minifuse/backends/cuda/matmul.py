@@ -20,7 +20,7 @@ from ...errors import ShapeError
 from . import words
 from .hooks import PLAIN, Hooks
 from .launch import LaunchPlan
-from .matmul_copies import lanes_along_k, spot_of, tile_changer, tile_copier
+from .matmul_copies import lanes_along_k, place_of_block, spot_of, tile_changer, tile_copier
 from .shapes import ITEMSIZE, SMALL, GpuKernel, Shape
 from .tiles import commit, outer_products, places, store_tile, wait, zeros
 from .words import cuda, device, f32, i32, load4, store4, u32
@@ -242,6 +242,7 @@ def make(
     static = total if total * itemsize <= SHARED_LIMIT else 0
     TK = lanes_along_k(BK)
     are_mixed = a_along == "k" and TK == 32, b_along == "k" and TK == 32
+    place = place_of_block(BM, BN, guarded)
     place_a, copy_a = tile_copier(BM, BK, pitch_a, threads, a_along, guarded, element, TK)
     place_b, copy_b = tile_copier(BN, BK, pitch_b, threads, b_along, guarded, element, TK)
     change_a = tile_changer(BM, BK, pitch_a, threads, a_along, guarded, hooks.change_a, TK)
@@ -259,16 +260,7 @@ def make(
     ):  # fmt: skip
         S = cuda.shared.array(static, kind, 16)
         t = u32(cuda.threadIdx.x)
-        z = u32(cuda.blockIdx.z)  # unsigned: a division of 64 bits would take registers from the loop
-        part, batch = i32(z % u32(parts)), u32(z // u32(parts))
-        i, o = i32(batch % u32(inner)), i32(batch // u32(inner))
-        k0 = part * part_K  # each part of K has an output of its own
-        K = min(part_K, K - k0)
-        row0 = cuda.blockIdx.y * BM
-        col0 = cuda.blockIdx.x * BN
-        if not guarded:
-            row0 = min(row0, M - BM)
-            col0 = min(col0, N - BN)
+        row0, col0, part, k0, K, i, o = place(M, N, K, parts, part_K, inner)
         xa, ka = place_a(t)  # what this thread copies: where it lies in a tile, in shared memory (sa), in memory (ga)
         xb, kb = place_b(t)
         sa = spot_a(xa, ka)

@@ -1,12 +1,35 @@
-"""How tiles of an operand come from memory to shared memory, and are changed there: device functions that kernels call.
+"""Where a block of a product works, how tiles of operands come to shared memory and are changed there: device functions.
 
-Each is made for the size of a tile and for how its operand lies. Kernels are in `matmul`, `matmul_double`, `attention`.
+Each is made for the size of a tile, copies also for how their operand lies. Kernels are in `matmul`, `matmul_double`,
+`matmul_mma`, `attention`.
 """
 
 from .hooks import leave
 from .shapes import mixed
 from .tiles import copy_async
-from .words import device, load4, store4
+from .words import cuda, device, i32, load4, store4, u32
+
+
+def place_of_block(BM, BN, guarded):
+    """What a block of a product computes: its first row and column, its part of K, and its indices in the batch.
+
+    Each part of K has an output of its own; it begins at k0 and is `depth` long. Unless `guarded`, the last tiles move back
+    to end at the edge.
+    """
+
+    @device
+    def place(M, N, K, parts, part_K, inner):
+        z = u32(cuda.blockIdx.z)  # unsigned: a division of 64 bits would take registers from the loop
+        part, batch = i32(z % u32(parts)), u32(z // u32(parts))
+        i, o = i32(batch % u32(inner)), i32(batch // u32(inner))
+        k0 = part * part_K
+        depth = min(part_K, K - k0)
+        row0, col0 = cuda.blockIdx.y * BM, cuda.blockIdx.x * BN
+        if not guarded:
+            row0, col0 = min(row0, M - BM), min(col0, N - BN)
+        return row0, col0, part, k0, depth, i, o
+
+    return place
 
 
 def lanes_along_k(BK):

@@ -11,7 +11,7 @@ from functools import cache
 
 from .hooks import PLAIN, Hooks
 from .matmul import signature_of
-from .matmul_copies import tile_copier
+from .matmul_copies import place_of_block, tile_copier
 from .shapes import TENSOR, GpuKernel
 from .tiles import commit, fragment_products, store_tile, wait, zeros
 from .words import cuda, device, f64, i32, u32
@@ -62,6 +62,7 @@ def make_double(a_along: str, b_along: str, hooks: Hooks = PLAIN) -> GpuKernel:
     """out = finish(alpha * a @ b), with tiles of the shape TENSOR."""
     (BM, BN, BK), stages, (WM, WN), _, blocks = TENSOR
     across, threads = BN // WN, TENSOR.threads
+    place = place_of_block(BM, BN, False)
     steps_a, size_a, place_a, copy_a = tile_of(BM, BK, threads, a_along)
     steps_b, size_b, place_b, copy_b = tile_of(BN, BK, threads, b_along)
     (ax, ak), (bx, bk), start_b = steps_a, steps_b, stages * size_a
@@ -77,12 +78,8 @@ def make_double(a_along: str, b_along: str, hooks: Hooks = PLAIN) -> GpuKernel:
         parts, part_K, out_part, inner, out_inner, a_inner, b_inner, out_outer, a_outer, b_outer, wide, alpha, *extra,
     ):  # fmt: skip
         S = cuda.shared.array(0, f64, 16)
-        t, z = u32(cuda.threadIdx.x), u32(cuda.blockIdx.z)
-        part, batch = i32(z % u32(parts)), u32(z // u32(parts))
-        i, o = i32(batch % u32(inner)), i32(batch // u32(inner))
-        k0 = part * part_K  # each part of K has an output of its own
-        K = min(part_K, K - k0)
-        row0, col0 = min(cuda.blockIdx.y * BM, M - BM), min(cuda.blockIdx.x * BN, N - BN)
+        t = u32(cuda.threadIdx.x)
+        row0, col0, part, k0, K, i, o = place(M, N, K, parts, part_K, inner)
         xa, ka = place_a(t)  # what this thread copies: where it lies in a tile, in shared memory (sa), in memory (ga)
         xb, kb = place_b(t)
         sa = xa * ax + ka * ak

@@ -11,7 +11,7 @@ from functools import cache
 from .fragments import tile_columns, tile_rows, warp_products
 from .hooks import PLAIN, Hooks
 from .matmul import signature_of
-from .matmul_copies import tile_changer, tile_copier
+from .matmul_copies import place_of_block, tile_changer, tile_copier
 from .shapes import GpuKernel, Shape
 from .tiles import commit, store_tile, wait, zeros
 from .words import cuda, f32, i32, u32
@@ -43,6 +43,7 @@ def make_mma(
     pitch_a, pitch_b = BM + PAD, BN + PAD
     size_a, size_b = BK * pitch_a, BK * pitch_b
     start_b = stages * size_a
+    place = place_of_block(BM, BN, guarded)
     place_a, copy_a = tile_copier(BM, BK, pitch_a, threads, a_along, guarded, "f32")
     place_b, copy_b = tile_copier(BN, BK, pitch_b, threads, b_along, guarded, "f32")
     change_a = tile_changer(BM, BK, pitch_a, threads, a_along, guarded, hooks.change_a)
@@ -59,16 +60,7 @@ def make_mma(
     ):  # fmt: skip
         S = cuda.shared.array(0, f32, 16)
         t = u32(cuda.threadIdx.x)
-        z = u32(cuda.blockIdx.z)
-        part, batch = i32(z % u32(parts)), u32(z // u32(parts))
-        i, o = i32(batch % u32(inner)), i32(batch // u32(inner))
-        k0 = part * part_K
-        K = min(part_K, K - k0)
-        row0 = cuda.blockIdx.y * BM
-        col0 = cuda.blockIdx.x * BN
-        if not guarded:
-            row0 = min(row0, M - BM)
-            col0 = min(col0, N - BN)
+        row0, col0, part, k0, K, i, o = place(M, N, K, parts, part_K, inner)
         xa, ka = place_a(t)
         xb, kb = place_b(t)
         sa = ka * pitch_a + xa

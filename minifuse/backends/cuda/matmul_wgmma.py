@@ -10,24 +10,33 @@ What the hardware asks for, and how it is met:
 
 - Both operands contiguous along k, in rows of 128 bytes whose 16-byte pieces are swizzled: piece p of row r lies at p xor
   r % 8. The copy engine writes tiles so. Only the left operand in tf32 may lie otherwise (`is_crosswise`): the rows of its
-  tile lie along x, and lanes load it into the registers that `wgmma` takes a left operand from, too.
+  tile lie along x, and lanes load it into the registers that `wgmma` takes a left operand from, too: half a tile, while the
+  product of the other half runs. A warpgroup has 64 rows of all columns, so that what it reads of the right operand serves
+  as many sums as when both come from shared memory.
 - tf32 rounded to nearest. The tensor cores cut 13 bits off, which makes every number smaller; a tensor map of the type TF32
   lets the copy engine round on the way, to even in a tie. It costs nothing.
 - bf16 in memory: `make_ready` writes such copies of float32 operands, and of what the copy engine cannot read.
 - Addresses and strides that are multiples of 16 bytes. Edges are the copy engine's, which brings zeros from beyond them.
 
-One H200, 4096^3, of cuBLAS's tf32 in the same run, whose TFLOP/s stand behind:
+- Enough blocks. A block's tile has 256 columns, or 128 or 64 where there are too few tiles for all multiprocessors: a narrow
+  one reads more for each sum, but is cheaper than to cut K and add the parts.
+
+One H200, of cuBLAS's tf32 in the same run, whose TFLOP/s stand behind; 4096^3:
 
     a @ b.T, from PTX: each wgmma waits for the one before (see `compiler.whole_cubin`)     0.79 of 395
-    a @ b.T, linked as a whole: a product starts while the one before still runs            0.97 of 409, 0.99 of 366
-    a @ b, b crosswise, through registers, each product waited for                          0.90 of 400
-    a @ b, b made ready by a kernel of its own, which is counted                            0.89 of 400
-    a.T @ b, a made ready, b crosswise                                                      1.29 of 250
-    a.T @ b.T, a crosswise                                                                  0.87 of 395
-    a @ b in bf16, both made ready, both copies counted                                     1.28 of 400
+    a @ b.T, linked as a whole: a product starts while the one before still runs            0.96 of 411, 0.99 of 354
+    a @ b, b crosswise, 128 x 128 sums a warpgroup, each product waited for                 0.90 of 400
+    a @ b, b made ready by a kernel of its own, which is counted                            0.89 of 404
+    a @ b, b crosswise, 64 x 256 sums a warpgroup, two halves of a tile that take turns     0.99 of 404, 1.00 of 376
+    a.T @ b, a made ready, b crosswise                                                      1.47 of 235
+    a.T @ b.T, a crosswise                                                                  0.98 of 398, 0.99 of 360
+    a @ b in bf16, both made ready, both copies counted                                     1.30 of 371
     a @ b in tf32 by `matmul_mma`                                                           0.29 of 400
 
-No difference: strips of 1, 4, 8 or 16 tiles, and 24 registers left to the copies for 40.
+1024^3, a @ b.T, the kernels alone: 256 columns 0.56 of 133, K cut in three 0.65; 128 columns 0.92; 64 columns 1.25.
+
+No difference: strips of 1, 4, 8 or 16 tiles, and 24 registers left to the copies for 40. Slower by up to 8%: loads that
+might not happen, so that the assembler must keep what was in their registers (they become branches).
 """
 
 from functools import cache
@@ -49,18 +58,14 @@ from .wgmma import (
     shared_address,
     show_barriers,
     store_fours,
-    turned,
     wait_for,
     zeros,
 )
 from .words import cuda, device, f32, i32, i64, u32
 
 ROW = 128  # bytes of a row of a tile: 32 k in tf32, 64 in bf16
-STAGES = 4  # tiles in shared memory
-LEFT, RIGHT = (128, 256), (256, 128)  # rows of a block's tile of each operand: from shared memory, and crosswise
-TILE_ROWS = LEFT[0] + RIGHT[0]
-STAGE = TILE_ROWS * ROW  # bytes
-SHARED = STAGES * (STAGE + 16)  # bytes, with two barriers a stage
+LEFT, RIGHTS = 128, (256, 128, 64)  # rows of a block's tile of each operand
+TILES = 192 * 1024  # bytes of shared memory for tiles in flight
 DESCRIPTOR = 1 << 16 | 1024 // 16 << 32 | 1 << 62  # rows of 128 bytes, swizzled, in groups of 8 of 1024 bytes
 THREADS = 384  # two warpgroups that multiply, and one whose first thread copies
 KEPT, TAKEN = 40, 232  # registers of a lane that copies, and of one that multiplies
@@ -87,26 +92,31 @@ def work_of(tile, across, down, parts, inner):
     return place // width, first + place % width, part, i64(batch % u32(inner)), i64(batch // u32(inner))
 
 
+def shared_of(right: int) -> tuple[int, int, int]:
+    """Tiles in flight, bytes of one of both operands, and bytes of shared memory, with two barriers a tile."""
+    stage = (LEFT + right) * ROW
+    stages = TILES // stage
+    return stages, stage, stages * (stage + 16)
+
+
 @cache
-def make_wgmma(kind: str = "tf32", is_crosswise: bool = False, is_turned: bool = False, hooks: Hooks = PLAIN) -> GpuKernel:
-    """The kernel for operands of a kind, "tf32" or "bf16".
+def make_wgmma(
+    kind: str = "tf32", is_crosswise: bool = False, is_turned: bool = False, right: int = RIGHTS[0], hooks: Hooks = PLAIN
+) -> GpuKernel:
+    """The kernel for operands of a kind, "tf32" or "bf16", in tiles of LEFT rows of left by `right` rows of right.
 
     Blocks stay: each takes one tile after the other. So the first tiles of the next one are on their way while the sums of
-    this one are stored. `is_turned`: rows of left are columns of out, whose neighbours lie side by side in memory.
+    this one are stored. `is_turned`: rows of left, which lies crosswise, are columns of out.
     """
-    left_rows, right_rows = LEFT[is_crosswise], RIGHT[is_crosswise]
+    stages, stage, shared = shared_of(right)
     deep = ROW // (4 if kind == "tf32" else 2)  # k of a tile
-    size_left = left_rows * ROW
-    barriers = STAGES * STAGE // 4  # where they lie, in floats
-    BM, BN = (right_rows, left_rows) if is_turned else (left_rows, right_rows)
-    multiply = multiply_from_registers if is_crosswise else multiply_shared(kind)
-    if is_turned:
-        arrange, places = turned, [(j + e, 0) for j in range(0, 128, 8) for e in range(2)]
-    elif is_crosswise:
-        arrange = arranged([(0, 2), (64, 66)])
-        places = [(2 * pair, j) for pair in range(2) for j in range(0, 128, 8)]
-    else:
-        arrange, places = arranged([(0, 2)]), [(0, j) for j in range(0, 256, 8)]
+    size_left = LEFT * ROW
+    barriers = stages * stage // 4  # where they lie, in floats
+    BM, BN = (right, LEFT) if is_turned else (LEFT, right)
+    multiply = multiply_from_registers(right) if is_crosswise else multiply_shared(kind, right)
+    zero = zeros(right // 2)
+    arrange = arranged((0, 2, 1, 3), 4) if is_turned else arranged((0, 1, 2, 3), 1)
+    places = [(j, 0) if is_turned else (0, j) for j in range(0, right, 8)]
     store = store_fours(places, hooks.stored or "f32")
     finish, finish_four = hooks.finish, hooks.finish_four
     give, take = registers(False, KEPT), registers(True, TAKEN)
@@ -119,9 +129,9 @@ def make_wgmma(kind: str = "tf32", is_crosswise: bool = False, is_turned: bool =
         t = u32(cuda.threadIdx.x)
         tile0 = shared_address(S, 0)
         full = shared_address(S, barriers)  # a barrier for each stage: its tiles have come
-        empty = u32(full + 8 * STAGES)  # ... and all eight warps that multiply have read them
+        empty = u32(full + 8 * stages)  # ... and all eight warps that multiply have read them
         if t == 0:
-            for s in range(STAGES):
+            for s in range(stages):
                 make_barrier(full + 8 * s, 1)
                 make_barrier(empty + 8 * s, 8)
             show_barriers()
@@ -139,11 +149,11 @@ def make_wgmma(kind: str = "tf32", is_crosswise: bool = False, is_turned: bool =
                     x, y = (col * BN, row * BM) if is_turned else (row * BM, col * BN)
                     k0 = part * part_K
                     for k in range(k0, min(k0 + part_K, K), deep):
-                        here, ready = tile0 + slot * STAGE, full + 8 * slot
+                        here, ready = tile0 + slot * stage, full + 8 * slot
                         wait_for(empty + 8 * slot, phase ^ 1)
-                        expect_bytes(ready, STAGE)
+                        expect_bytes(ready, stage)
                         if is_crosswise:
-                            for box in range(left_rows // 32):
+                            for box in range(LEFT // 32):
                                 copy_box(
                                     here + box * 32 * ROW, map_left, x + box * 32, k, i * left_inner, o * left_outer, ready
                                 )
@@ -151,7 +161,7 @@ def make_wgmma(kind: str = "tf32", is_crosswise: bool = False, is_turned: bool =
                             copy_box(here, map_left, k, x, i * left_inner, o * left_outer, ready)
                         copy_box(here + size_left, map_right, k, y, i * right_inner, o * right_outer, ready)
                         slot = i32(slot + 1)
-                        if slot == STAGES:
+                        if slot == stages:
                             slot = i32(0)
                             phase = u32(phase ^ 1)
                     tile = u32(tile + u32(cuda.gridDim.x))
@@ -159,48 +169,46 @@ def make_wgmma(kind: str = "tf32", is_crosswise: bool = False, is_turned: bool =
             take()
             lane, warp = t % 32, t // 32
             g, q = lane // 4, lane % 4
-            if is_crosswise:  # four rows a lane, one piece; in this order, eight lanes read eight pieces of the 32 banks
-                piece = g % 2 * 4 + g // 2
-                mine = warp * 32 * (ROW // 4) + q * (ROW // 4) + (piece ^ q) * 4  # at k = q
-                other = warp * 32 * (ROW // 4) + (q + 4) * (ROW // 4) + (piece ^ q ^ 4) * 4  # at k = q + 4
-                first = warp * 32 + piece * 4
+            near, far = u32(0), u32(0)  # where the fragments of a lane begin in a tile, at k = q and at k = q + 4
+            if is_crosswise:  # two neighbours along x a lane; in this order half a warp reads from all banks
+                piece = g // 2 % 2 * 4 + warp % 2 * 2 + g // 4
+                here = warp // 2 * 32 * ROW + q * ROW + g % 2 * 8
+                near, far = u32(here + (piece ^ q) * 16), u32(here + 4 * ROW + (piece ^ q ^ 4) * 16)
+                first, apart = warp // 2 * 32 + piece * 4, 1
             else:
-                mine, other = u32(0), u32(0)
-                first = t // 128 * 64 + warp % 4 * 16 + g
-            is_odd = q % 2 == 1
+                first, apart = warp * 16 + g, 8  # the lane's first row, and how far behind it the other one lies
             if is_turned:
-                m, n = q * 2, first
+                is_odd, m, n = g % 2 == 1, q * 2 + g % 2, first
             else:
-                m, n = first + (q % 2) * (1 if is_crosswise else 8), q // 2 * 4
+                is_odd, m, n = q % 2 == 1, first + g % 2 * 2 * is_crosswise + q % 2 * apart, q // 2 * 4
             tile = u32(cuda.blockIdx.x)
             while tile < tiles:
                 row, col, part, i, o = work_of(tile, across, down, parts, inner)
                 row0, col0, k0 = row * BM, col * BN, part * part_K
-                acc = zeros()
+                acc = zero()
                 before = i32(-1)
                 for _ in range(k0, min(k0 + part_K, K), deep):
                     wait_for(full + 8 * slot, phase)
-                    here = tile0 + slot * STAGE
-                    right = u32(here + size_left) // u32(16) | DESCRIPTOR
+                    here = u32(tile0 + slot * stage)
+                    there = u32(here + size_left) // u32(16) | DESCRIPTOR
                     if is_crosswise:
-                        base = slot * (STAGE // 4)
-                        acc = multiply(acc, load_fragments(S, base + mine, base + other), right)
-                        if lane == 0:
-                            arrive(empty + 8 * slot)
+                        head = load_fragments(here + near, here + far)  # half of the tile, and then the other half
+                        acc = multiply(acc, head, there)
                     else:
-                        left = u32(here + t // 128 * (64 * ROW)) // u32(16) | DESCRIPTOR
-                        acc = multiply(acc, left, right)
-                        if before >= 0 and lane == 0:
-                            arrive(empty + 8 * before)  # the product before this one has ended
-                        before = slot
+                        acc = multiply(acc, u32(here + t // 128 * (64 * ROW)) // u32(16) | DESCRIPTOR, there)
+                    if before >= 0 and lane == 0:
+                        arrive(empty + 8 * before)  # what was started before this has ended
+                    if is_crosswise:
+                        tail = load_fragments(here + near + 16 * ROW, here + far + 16 * ROW)
+                        acc = multiply(acc, tail, there + ROW // 2 // 16)
+                    before = slot
                     slot = i32(slot + 1)
-                    if slot == STAGES:
+                    if slot == stages:
                         slot = i32(0)
                         phase = u32(phase ^ 1)
-                if not is_crosswise:
-                    acc = finish_products(acc)
-                    if lane == 0:
-                        arrive(empty + 8 * before)
+                acc = finish_products(acc)
+                if lane == 0:
+                    arrive(empty + 8 * before)
                 start = part * out_part + i * out_inner + o * out_outer
                 at = o, i, extra
                 store(
@@ -209,5 +217,5 @@ def make_wgmma(kind: str = "tf32", is_crosswise: bool = False, is_turned: bool =
                 )  # fmt: skip
                 tile = u32(tile + u32(cuda.gridDim.x))
 
-    constants = (kind, is_crosswise, is_turned, hooks.stored)
-    return GpuKernel("matmul_wgmma", constants, matmul_wgmma, signature_of(hooks), THREADS, 1, SHARED, hooks.text, True)
+    constants = (kind, is_crosswise, is_turned, right, hooks.stored)
+    return GpuKernel("matmul_wgmma", constants, matmul_wgmma, signature_of(hooks), THREADS, 1, shared, hooks.text, True)

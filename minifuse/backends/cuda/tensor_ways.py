@@ -6,11 +6,12 @@ these or, where tensor cores have too little to do, one in float32.
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import product
 from typing import NamedTuple
 
 from ...dtypes import HIGH
 from .matmul_mma import MMA_LARGE, MMA_SHAPES, MMA_SMALL, make_mma, nbytes
-from .matmul_wgmma import LEFT, RIGHT, ROW
+from .matmul_wgmma import LEFT, RIGHTS, ROW
 from .tensor_maps import ITEMSIZE
 from .ways import (
     BYTES_A_CYCLE,
@@ -37,11 +38,12 @@ BUSY = {"tf32": {MMA_LARGE: (1.4, 2.2), MMA_SMALL: (0.8, 1.3, 1.6, 1.7)}}
 BUSY["bf16"] = {MMA_LARGE: (2.4, 3.7), MMA_SMALL: (0.9, 1.4, 1.7, 1.8)}
 TURNED_OVER = 0.75  # of that is left for each operand that is copied 4 bytes at a time
 PEAK = {"tf32": 1024, "bf16": 2048}  # fma a cycle of a multiprocessor by wgmma
-SUSTAINED = {"tf32": 0.73, "bf16": 0.66}  # of that, over long: the clock falls
-CROSSWISE = 0.94  # of that is left where the left operand goes through registers
-BEGIN = 12_000  # cycles until the first tile is there and the last one stored
+SUSTAINED = {"tf32": 0.78, "bf16": 0.66}  # of that, over long: the clock falls
+NARROWER = {256: 1.0, 128: 0.87, 64: 0.58}  # of that is left with so many rows of the right operand
+CROSSWISE = 0.97  # of that is left where the left operand goes through registers
+BEGIN, EDGE = 11_000, 6  # cycles until the first tile is there, and one to store so many sums of the last one
 PARTS_NBYTES = 16  # of an element of a part: written, and read past the L2 cache
-SLOWER = 1.5  # times, than a pass over memory, if that is what a product waits for
+SLOWER = {"mma": 1.5, "wgmma": 1.25}  # times, than a pass over memory, if that is what a product waits for
 FEWEST = 4  # rows and columns; of fewer, one pass over memory is all that counts, and float32 costs nothing
 DEEPEST = MOST_BLOCKS * 32  # of K that one launch copies
 
@@ -58,6 +60,7 @@ class TensorWay(NamedTuple):
     a: str
     b: str
     is_turned: bool  # computed as out.T = b.T @ a.T, though stored as it is
+    right: int  # rows of a tile of the right operand
     parts: int
     part_K: int
     is_wide: bool
@@ -68,18 +71,23 @@ class TensorWay(NamedTuple):
         """Whether the left operand lies along x."""
         return (self.b if self.is_turned else self.a) == "x"
 
+    @property
+    def tile(self) -> tuple[int, int]:
+        """Rows and columns of out that a block computes at a time."""
+        return (self.right, LEFT) if self.is_turned else (LEFT, self.right)
+
 
 def best_tensor_way(
-    precision: str, product: Product, multiprocessors: int, aligned: tuple[bool, bool, bool], most_shared: int, cores: str
+    precision: str, p: Product, multiprocessors: int, aligned: tuple[bool, bool, bool], most_shared: int, cores: str
 ) -> Way | TensorWay | None:
     """The fastest way on tensor cores, in either orientation; None where there is none."""
     kind, found = KIND.get(precision, "bf16"), list[Way | TensorWay]()
-    if min(product.M, product.N) < FEWEST or not product.K:
+    if min(p.M, p.N) < FEWEST or not p.K:
         return None
-    for p, places in ((product, aligned), (product.swapped(), (aligned[0], aligned[2], aligned[1]))):
-        found += mma_ways(kind, p, multiprocessors, places, most_shared)
+    for seen, places in ((p, aligned), (p.swapped(), (aligned[0], aligned[2], aligned[1]))):
+        found += mma_ways(kind, seen, multiprocessors, places, most_shared)
         if cores == "wgmma":
-            found += wgmma_ways(kind, p, multiprocessors, places)
+            found += wgmma_ways(kind, seen, multiprocessors, places)
     return min(found, key=lambda way: way.cycles, default=None)
 
 
@@ -101,7 +109,9 @@ def mma_ways(
         kernel = partial(make_mma, shape, a_along, b_along, is_guarded, kind)
         for parts, part_K in ((1, p.K), *cuts(p, steps(p.M, BM) * steps(p.N, BN), BK, multiprocessors)):
             cycles = time_of(shape, busy, p, multiprocessors, parts, part_K) / (GAIN if parts > 1 else 1)
-            yield Way(max(cycles, START + SLOWER * pass_time(p, multiprocessors)), p, shape, parts, part_K, is_wide, kernel)
+            yield Way(
+                max(cycles, START + SLOWER["mma"] * pass_time(p, multiprocessors)), p, shape, parts, part_K, is_wide, kernel
+            )
 
 
 def wgmma_ways(kind: str, p: Product, multiprocessors: int, aligned: tuple[bool, bool, bool]) -> Iterator[TensorWay]:
@@ -112,22 +122,28 @@ def wgmma_ways(kind: str, p: Product, multiprocessors: int, aligned: tuple[bool,
     lie = [how_it_lies(kind, *operand) for operand in operands_of(p, aligned)]
     choices = [(False, lie[0], lie[1] if lie[1] == "k" else "ready")]
     choices += [(True, lie[0] if lie[0] == "k" else "ready", "x")] * (lie[1] == "x")
-    for is_turned, a, b in choices:
-        is_crosswise = (b if is_turned else a) == "x"
-        rows, columns = LEFT[is_crosswise], RIGHT[is_crosswise]
-        BM, BN = (columns, rows) if is_turned else (rows, columns)
-        tiles = steps(p.M, BM) * steps(p.N, BN)
+    for (is_turned, a, b), right in product(choices, RIGHTS):
+        way = TensorWay(0, p, kind, a, b, is_turned, right, 1, p.K, is_wide, multiprocessors)
+        tiles = steps(p.M, way.tile[0]) * steps(p.N, way.tile[1])
         for parts, part_K in ((1, p.K), *cuts(p, tiles, deep, multiprocessors)):
-            most = steps(tiles * p.matrices * parts, multiprocessors)
-            rate = PEAK[kind] * SUSTAINED[kind] * (CROSSWISE if is_crosswise else 1)
-            cycles = BEGIN + most * BM * BN * part_K / rate
-            for how, size in ((a, p.M * p.K), (b, p.K * p.N)):
-                cycles += ready_time(size * p.matrices, multiprocessors) if how == "ready" else 0
-            cycles += 32 * p.matrices * p.M * p.N / BYTES_A_CYCLE if p.out_col != 1 else 0
-            cycles = max(cycles, BEGIN + SLOWER * pass_time(p, multiprocessors))
-            if parts > 1:
-                cycles = (cycles + CUT + EACH * parts + PARTS_NBYTES * p.matrices * p.M * p.N * parts / BYTES_A_CYCLE) / GAIN
-            yield TensorWay(cycles, p, kind, a, b, is_turned, parts, part_K, is_wide, multiprocessors)
+            cut = way._replace(parts=parts, part_K=part_K)
+            yield cut._replace(cycles=wgmma_time(cut, tiles))
+
+
+def wgmma_time(way: TensorWay, tiles: int) -> float:
+    """About how many cycles a way takes whose product has so many tiles."""
+    p, size = way.product, way.product.matrices * way.product.M * way.product.N
+    most = steps(tiles * p.matrices * way.parts, way.multiprocessors)
+    rate = PEAK[way.kind] * SUSTAINED[way.kind] * NARROWER[way.right] * (CROSSWISE if way.is_crosswise else 1)
+    begin = BEGIN + LEFT * way.right / EDGE
+    cycles = begin + most * LEFT * way.right * way.part_K / rate
+    for how, rows in ((way.a, p.M), (way.b, p.N)):
+        cycles += ready_time(rows * p.K * p.matrices, way.multiprocessors) if how == "ready" else 0
+    cycles += 32 * size / BYTES_A_CYCLE if p.out_col != 1 else 0
+    cycles = max(cycles, begin + SLOWER["wgmma"] * pass_time(p, way.multiprocessors))
+    if way.parts > 1:
+        cycles = (cycles + CUT + EACH * way.parts + PARTS_NBYTES * size * way.parts / BYTES_A_CYCLE) / GAIN
+    return cycles
 
 
 def cuts(p: Product, tiles: int, deep: int, multiprocessors: int) -> Iterator[tuple[int, int]]:

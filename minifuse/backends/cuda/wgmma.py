@@ -13,6 +13,8 @@ from typing import Any, NoReturn
 from ...errors import UnknownWordError
 from .words import Word
 
+FRAGMENTS = 8  # registers of a lane: 16 rows and 16 k of a left operand
+
 
 def hardware(name: str, maker: str, *operands: Any) -> Word:
     """A word that only a GPU of compute capability 9.0 knows; `maker` of `wgmma_code` makes what Numba compiles it to."""
@@ -52,21 +54,28 @@ shared_address = hardware("shared_address", "shared_address")
 
 # The product of a warpgroup.
 
-zeros = hardware("zeros", "zeros")
 load_fragments = hardware("load_fragments", "load_fragments")
-multiply_from_registers = hardware("multiply_from_registers", "multiply_from_registers")
 finish_products = hardware("finish_products", "finish_products")
-turned = hardware("turned", "turned")
 
 
-def multiply_shared(kind: str) -> Word:
+def zeros(count: int) -> Word:
+    """So many sums of a lane."""
+    return hardware("zeros", "zeros", count)
+
+
+def multiply_shared(kind: str, columns: int) -> Word:
     """acc = multiply(acc, a, b): started, and left to run while the product before it is waited for."""
-    return hardware("multiply_shared", "multiply_shared", kind)
+    return hardware("multiply_shared", "multiply_shared", kind, columns)
 
 
-def arranged(rows: Sequence[tuple[int, int]]) -> Word:
-    """The sums in fours along columns; `rows` are the pairs of rows that neighbours share out."""
-    return hardware("arranged", "arranged", tuple(rows))
+def multiply_from_registers(columns: int) -> Word:
+    """acc = multiply(acc, fragments, b): the same, of half a tile, whose left operand the lanes have loaded."""
+    return hardware("multiply_from_registers", "multiply_from_registers", columns)
+
+
+def arranged(pairs: Sequence[int], lanes: int) -> Word:
+    """The sums in fours along columns of out; `pairs` of rows that neighbours share out."""
+    return hardware("arranged", "arranged", tuple(pairs), lanes)
 
 
 def store_fours(places: Sequence[tuple[int, int]], stored: str) -> Word:

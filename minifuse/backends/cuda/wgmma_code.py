@@ -13,10 +13,10 @@ from numba import types
 from numba.cuda.extending import intrinsic
 
 from .tile_code import ELEMENTS, I32, I64, SHARED, address, vector_at
+from .wgmma import FRAGMENTS
 from .words import alignment
 
 F32 = ir.FloatType()
-SUMS = 128  # registers of a lane: 64 x 256 or 128 x 128 sums of a warpgroup
 U32, I64_, FLOAT = types.uint32, types.int64, types.float32
 INSTRUCTIONS = {  # the instruction's k and types, and whether each operand's k is contiguous, which tf32 takes for granted
     "tf32": ("k8.f32.tf32.tf32", "1, 1"),
@@ -106,84 +106,77 @@ def copy_box() -> Any:
     return copy
 
 
-def zeros() -> Any:
+def zeros(count: int) -> Any:
     """The sums before the first product."""
 
     @intrinsic
     def zero(typingctx: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            return ir.Constant(context.get_value_type(signature.return_type), [ir.Constant(F32, 0)] * SUMS)
+            return ir.Constant(context.get_value_type(signature.return_type), [ir.Constant(F32, 0)] * count)
 
-        return types.UniTuple(FLOAT, SUMS)(), codegen  # type: ignore[no-untyped-call]
+        return types.UniTuple(FLOAT, count)(), codegen  # type: ignore[no-untyped-call]
 
     return zero
 
 
 def on_sums(text: str, more: str) -> Callable[..., Any]:
-    """The code of PTX that changes the sums: its operands $0 ... are the sums, from $(2 * SUMS) on all else."""
-    out = ir.LiteralStructType([F32] * SUMS)
-    constraints = ",".join(["=f"] * SUMS + [str(e) for e in range(SUMS)] + more.split() + ["~{memory}"])
+    """The code of PTX that changes the sums: its operands $0 ... are these, from twice as many on all else."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         acc, *others = values
-        operands = [builder.extract_value(acc, e) for e in range(SUMS)]
+        count = acc.type.count
+        operands = [builder.extract_value(acc, e) for e in range(count)]
         for value in others:
             if isinstance(value.type, ir.ArrayType | ir.LiteralStructType):
-                operands += [builder.bitcast(builder.extract_value(value, e), I32) for e in range(value.type.count)]
+                operands += [builder.extract_value(value, e) for e in range(value.type.count)]
             else:
                 operands.append(value)
-        function = ir.FunctionType(out, [x.type for x in operands])
+        constraints = ",".join(["=f"] * count + [str(e) for e in range(count)] + more.split() + ["~{memory}"])
+        function = ir.FunctionType(ir.LiteralStructType([F32] * count), [x.type for x in operands])
         found = builder.call(ir.InlineAsm(function, text, constraints, side_effect=True), operands)
-        sums = [builder.extract_value(found, e) for e in range(SUMS)]
-        return context.make_tuple(builder, signature.return_type, sums)
+        return context.make_tuple(builder, signature.return_type, [builder.extract_value(found, e) for e in range(count)])
 
     return codegen
 
 
-def started(body: str, running: int) -> str:
-    """A product started, and waited for until at most so many are running, the last ones."""
+def started(body: str) -> str:
+    """A product started, and the one before it waited for."""
     registers = "{.reg .pred yes; .reg .b64 da, db; setp.eq.u32 yes, 0, 0; wgmma.fence.sync.aligned; "
-    return registers + body + f"wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned {running};}}"
+    return registers + body + "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 1;}"
 
 
-def multiply_shared(kind: str) -> Any:
-    """acc += A B of 64 x 256 sums, both operands read from shared memory by the tensor cores, one row of 128 bytes deep."""
+def multiply_shared(kind: str, columns: int) -> Any:
+    """acc += A B of 64 rows, both operands read from shared memory by the tensor cores, one row of 128 bytes deep."""
     shape, flags = INSTRUCTIONS[kind]
-    acc, a, b = ", ".join(f"${e}" for e in range(SUMS)), f"${2 * SUMS}", f"${2 * SUMS + 1}"
+    count = columns // 2
+    acc, a, b = ", ".join(f"${e}" for e in range(count)), f"${2 * count}", f"${2 * count + 1}"
     text = "".join(
         f"add.s64 da, {a}, {step}; add.s64 db, {b}, {step}; "
-        f"wgmma.mma_async.sync.aligned.m64n256{shape} {{{acc}}}, da, db, yes, {flags}; "
+        f"wgmma.mma_async.sync.aligned.m64n{columns}{shape} {{{acc}}}, da, db, yes, {flags}; "
         for step in range(0, ROW // 16, 2)
     )
 
     @intrinsic
     def multiply(typingctx: Any, acc: Any, a: Any, b: Any) -> Any:
-        return acc(acc, I64_, I64_), on_sums(started(text, 1), "l l")
+        return acc(acc, I64_, I64_), on_sums(started(text), "l l")
 
     return multiply
 
 
-def multiply_from_registers() -> Any:
-    """acc += A B of 128 x 128 sums in tf32, A from the registers that `load_fragments` has filled: 32 k deep.
-
-    An instruction has the lane's rows at k = t, then the same rows at k = t + 4; each of two takes half of the rows.
-
-    It waits for its own product. The tensor cores read these registers while they run, and the assembler does not know: to
-    it they are free as soon as the instruction was started, so the next operand would be loaded over this one (tried: it
-    was, even where a later use should have kept them). The other warpgroup keeps the tensor cores busy meanwhile.
-    """
-    half, first, body = SUMS // 2, 2 * SUMS, ""
-    for step in range(ROW // 32):
-        body += f"add.s64 db, ${first + ROW // 4}, {2 * step}; "
-        for part in range(2):
-            sums = ", ".join(f"${e + half * part}" for e in range(half))
-            rows = ", ".join(f"${first + 8 * step + e}" for e in (2 * part, 2 * part + 1, 2 * part + 4, 2 * part + 5))
-            body += f"wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {{{sums}}}, {{{rows}}}, db, yes, 1, 1; "
-    text, constraints = started(body, 0), " ".join(["r"] * (ROW // 4) + ["l"])
+def multiply_from_registers(columns: int) -> Any:
+    """acc += A B of 64 rows in tf32, A from the registers that `load_fragments` has filled, 16 k deep."""
+    count = columns // 2
+    acc, b = ", ".join(f"${e}" for e in range(count)), f"${2 * count + FRAGMENTS}"
+    text = ""
+    for step in range(FRAGMENTS // 4):
+        a = ", ".join(f"${2 * count + 4 * step + e}" for e in range(4))
+        text += f"add.s64 db, {b}, {2 * step}; "
+        text += f"wgmma.mma_async.sync.aligned.m64n{columns}k8.f32.tf32.tf32 {{{acc}}}, {{{a}}}, db, yes, 1, 1; "
+    constraints = " ".join(["r"] * FRAGMENTS + ["l"])
 
     @intrinsic
     def multiply(typingctx: Any, acc: Any, fragments: Any, b: Any) -> Any:
-        return acc(acc, fragments, I64_), on_sums(text, constraints)
+        return acc(acc, fragments, I64_), on_sums(started(text), constraints)
 
     return multiply
 
@@ -199,71 +192,57 @@ def finish_products() -> Any:
 
 
 def load_fragments() -> Any:
-    """The part of a tile whose rows are k that a lane needs: four neighbours at k = t and at t + 4, of each 8 k."""
+    """The part of a tile whose rows are k that a lane needs: two neighbours at k = t and at t + 4, of each 8 k of 16.
+
+    The tensor cores read these registers until their product has ended. So two sets of them take turns: one is loaded while
+    the product of the other one runs. With one set alone the assembler lets each product end before the next load.
+    """
+    text = ""
+    for step in range(FRAGMENTS // 4):
+        for k in range(2):
+            e = 4 * step + 2 * k
+            text += f"ld.shared.v2.b32 {{${e}, ${e + 1}}}, [${FRAGMENTS + k} + {8 * step * ROW}]; "
 
     @intrinsic
-    def load(typingctx: Any, shared: Any, i: Any, j: Any) -> Any:
-        kind = types.UniTuple(FLOAT, ROW // 4)  # type: ignore[no-untyped-call]
+    def load(typingctx: Any, near: Any, far: Any) -> Any:
+        kind = types.UniTuple(U32, FRAGMENTS)  # type: ignore[no-untyped-call]
 
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            found = []
-            for step in range(ROW // 32):
-                for at in values[1:]:
-                    here = builder.add(at, ir.Constant(at.type, step * 8 * ROW // 4))
-                    place = vector_at(builder, address(context, builder, shared, values[0], here), ELEMENTS["f32"])
-                    vector = builder.load(place, align=16)
-                    found += [builder.extract_element(vector, ir.Constant(I32, e)) for e in range(4)]
-            return context.make_tuple(builder, kind, found)
+            function = ir.FunctionType(ir.LiteralStructType([I32] * FRAGMENTS), [I32, I32])
+            constraints = ",".join(["=r"] * FRAGMENTS + ["r", "r", "~{memory}"])
+            found = builder.call(ir.InlineAsm(function, text, constraints, side_effect=True), values)
+            return context.make_tuple(builder, kind, [builder.extract_value(found, e) for e in range(FRAGMENTS)])
 
-        return kind(shared, I64_, I64_), codegen
+        return kind(U32, U32), codegen
 
     return load
 
 
-def arranged(rows: Sequence[tuple[int, int]]) -> Any:
-    """The sums in fours along columns: neighbours t and t xor 1 exchange pairs, and each keeps one row of two.
+def arranged(pairs: Sequence[int], lanes: int) -> Any:
+    """The sums in fours: a lane and its neighbour, lane xor `lanes`, exchange pairs, and each keeps one row of two.
 
-    `rows` says of each pair of rows where their sums begin in the list; their columns lie 4 apart in it.
+    `pairs` are places in a group of four sums: of the pair of one row, then of the other.
     """
+
+    text = f"shfl.sync.bfly.b32 $0, $1, {lanes}, 31, {FULL_LANES:#x};"
 
     @intrinsic
     def exchange(typingctx: Any, acc: Any, is_odd: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             acc, is_odd = values
-            shuffle = ir.InlineAsm(
-                ir.FunctionType(F32, [F32]), f"shfl.sync.bfly.b32 $0, $1, 1, 31, {FULL_LANES:#x};", "=f,f", side_effect=True
-            )
+            shuffle = ir.InlineAsm(ir.FunctionType(F32, [F32]), text, "=f,f", side_effect=True)
             found = []
-            for upper, lower in rows:
-                for e in range(0, 2 * SUMS // len(rows) // 2, 4):
-                    x, y = [[builder.extract_value(acc, place + e + k) for k in range(2)] for place in (upper, lower)]
-                    kept = [builder.select(is_odd, q, p) for p, q in zip(x, y, strict=True)]
-                    other = [builder.call(shuffle, [builder.select(is_odd, p, q)]) for p, q in zip(x, y, strict=True)]
-                    pairs = zip([*kept, *other], [*other, *kept], strict=True)
-                    found += [builder.select(is_odd, q, p) for p, q in pairs]
+            for e in range(0, acc.type.count, 4):
+                x, y = [[builder.extract_value(acc, e + k) for k in pair] for pair in (pairs[:2], pairs[2:])]
+                kept = [builder.select(is_odd, q, p) for p, q in zip(x, y, strict=True)]
+                other = [builder.call(shuffle, [builder.select(is_odd, p, q)]) for p, q in zip(x, y, strict=True)]
+                both = zip([*kept, *other], [*other, *kept], strict=True)
+                found += [builder.select(is_odd, q, p) for p, q in both]
             return context.make_tuple(builder, signature.return_type, found)
 
         return acc(acc, types.boolean), codegen
 
     return exchange
-
-
-def turned() -> Any:
-    """The sums in fours along the rows of the product, which are the columns of out: a lane has them already."""
-    half = SUMS // 2
-    order = [
-        j + e + part * half + 2 * row for j in range(0, half, 4) for e in range(2) for part in range(2) for row in range(2)
-    ]
-
-    @intrinsic
-    def turn(typingctx: Any, acc: Any, is_odd: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            found = [builder.extract_value(values[0], e) for e in order]
-            return context.make_tuple(builder, signature.return_type, found)
-
-        return acc(acc, types.boolean), codegen
-
-    return turn
 
 
 def store_fours(places: Sequence[tuple[int, int]], stored: str) -> Any:

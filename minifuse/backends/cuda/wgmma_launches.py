@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ...kernels import ProductKernel
 from .make_ready import BLOCK, SIDE, make_copier
-from .matmul_wgmma import LEFT, RIGHT, ROW, THREADS, make_wgmma
+from .matmul_wgmma import LEFT, ROW, THREADS, make_wgmma
 from .operands import OUT, WORKSPACE, Launch, Map, Operands, Place, adder_of, axes_of, edges_of
 from .tensor_maps import ITEMSIZE, Box
 from .tensor_ways import TensorWay
@@ -71,18 +71,16 @@ def launches_of_wgmma(product: ProductKernel, operands: Operands, way: TensorWay
             at += side.room(p.K, way.kind)
             place = ready
         is_left = (side.name == "b") == way.is_turned
-        maps[is_left] = Map(place, box_of(way, side, (LEFT if is_left else RIGHT)[way.is_crosswise])), side
+        maps[is_left] = Map(place, box_of(way, side, LEFT if is_left else way.right)), side
     is_cut, size = way.parts > 1, p.matrices * p.M * p.N
     out, parts = Place(OUT, p.start[0]), Place(WORKSPACE, at)
     hooks, extra = edges_of(product, operands, p, False, not is_cut)
-    kernel = make_wgmma(way.kind, way.is_crosswise, way.is_turned, hooks)
+    kernel = make_wgmma(way.kind, way.is_crosswise, way.is_turned, way.right, hooks)
     stored = p.dense() if is_cut else p
     _, inner = axes_of(p)
     stored_outer, stored_inner = axes_of(stored)
     (left, left_side), (right, right_side) = maps[True], maps[False]
-    rows, columns = LEFT[way.is_crosswise], RIGHT[way.is_crosswise]
-    BM, BN = (columns, rows) if way.is_turned else (rows, columns)
-    down, across = steps(p.M, BM), steps(p.N, BN)
+    down, across = [steps(n, tile) for n, tile in zip((p.M, p.N), way.tile, strict=True)]
     flags = [int(n > 1) for side in (left_side, right_side) for n in reversed(side.sizes)]
     is_wide = p.N % 4 == 0 if is_cut else way.is_wide
     numbers = p.M, p.N, p.K, stored.out_row, stored.out_col, way.parts, way.part_K, size, p.matrices

@@ -1,4 +1,4 @@
-"""Matrix products on a GPU in float32, beside cuBLAS through torch, without TF32; and the ladder, rung by rung."""
+"""Matrix products on a GPU in float32 without TF32, beside cuBLAS through torch; and the ladder, rung by rung."""
 
 from collections.abc import Callable, Sequence
 from math import nan
@@ -12,11 +12,10 @@ from minifuse.backends.cuda.matmul import LADDER, RUNGS, Rung
 from minifuse.simt import Pointer
 
 from ..gpu import BACKEND, GpuBench, on_device
-from ..row import US, Bench, Contest, Player, Row, SkippedRowError, Target, Work, formula, normal, speed
+from ..row import US, Bench, Contest, Player, Row, Target, Work, formula, normal, speed
 
 SQUARES = (512, 1024, 2048, 4000, 4095, 4096, 8192)
 NUMBERS = {"f32": np.float32, "i64": int}  # as launches take them
-PRECISION, OF_TF32 = "set_float32_matmul_precision", 2e-3  # a setting of libraries, and the error that it allows
 LADDER_SIZE, SLOW_SIZE = 2048, 1024  # the naive kernel also at the smaller size
 
 
@@ -82,41 +81,11 @@ def launch_of(rung: Rung, device: Any, out: Any, a: Any, b: Any) -> Callable[[],
     return lambda: run(*arguments)
 
 
-def in_tf32(name: str, n: int) -> Row:
-    """A product whose operands are rounded to the 10 bits of TF32, which each library allows call by call."""
-
-    def setup(bench: Bench) -> Contest:
-        if not hasattr(mf, PRECISION):
-            raise SkippedRowError("minifuse has no setting for the precision of products")
-        arrays = normal((n, n), (n, n))(bench)
-
-        def player(who: str, library: Any) -> Player:
-            x, y = bench.hand(who, arrays, False)
-
-            def multiply() -> Any:
-                getattr(library, PRECISION)("high")
-                try:
-                    return x @ y
-                finally:
-                    getattr(library, PRECISION)("highest")
-
-            return multiply
-
-        players = {US: player(US, mf)} | (
-            {"torch": player("torch", bench.module("torch"))} if "torch" in bench.peers else {}
-        )
-        exact = bench.exact(lambda a, b: a @ b, arrays)
-        return Contest(players, exact, tolerance=OF_TF32, flops=2 * arrays[0].size * n)
-
-    return Row(name, "gpu-matmul", setup, (speed("torch", 0.9),))
-
-
 PRODUCTS = [
     *[square(n) for n in SQUARES],
     *[product(f"a.T @ b, {n} x {n} x {n}", (n, n), (n, n), lambda a, b: a.T @ b, 0) for n in (2048, 4096)],
     *[product(f"a @ b.T, {n} x {n} x {n}", (n, n), (n, n), lambda a, b: a @ b.T) for n in (2048, 4096)],
     product("a.T @ b.T, 4096 x 4096 x 4096", (4096, 4096), (4096, 4096), lambda a, b: a.T @ b.T, 0),
-    in_tf32("tf32, 4096 x 4096 x 4096", 4096),
     product("64 products, 256 x 256 x 256", (64, 256, 256), (64, 256, 256)),
     product("(65536, 64) @ (64, 64)", (65536, 64), (64, 64)),
     product("(64, 65536) @ (65536, 64)", (64, 65536), (65536, 64)),

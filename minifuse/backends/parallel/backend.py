@@ -5,6 +5,7 @@ addresses and numbers into one buffer and calls the driver. Nothing here knows a
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from ...dtypes import BY_NUMPY, DType
 from ...errors import FuseError
@@ -25,7 +26,7 @@ from ...kernels import (
 from ...layout import Layout
 from ...operators import Operator
 from ..base import Backend, Launcher, Operand, ScalarFunction, identity_of, load, needs_an_element
-from . import any_function, keyed, streaming
+from . import any_function, keyed, streaming, turned, windows
 from .bound import BoundKernel
 from .compiler import compile_kernel_text
 from .dialect import source
@@ -59,6 +60,8 @@ class ParallelBackend(Backend):
             address, addresses = compile_kernel_text(by_key.source), len(outputs) + len(inputs) + len(raws)
             constants = [*by_key.sizes, *strides]
             return BoundKernel(address, by_key.count, by_key.chunks, addresses, kernel.each(Parameter), constants)
+        if (across := turned.turned(kernel, nest)) is not None:
+            return turned.bind_turned(kernel, nest, *across)
         address = compile_kernel_text(source(kernel, nest.rows, nest.classes, stride_classes(raws)))
         chunks = count_chunks(nest.sizes[0], nest.points * kernel.cost())
         addresses, numbers = len(outputs) + len(inputs) + len(raws), kernel.each(Parameter)
@@ -92,6 +95,8 @@ class ParallelBackend(Backend):
         nest = Nest(shape, dims, [*outputs, *inputs])
         if not nest.is_empty and (by_key := keyed.walk(kernel, nest, stride_classes(raws))) is not None:
             return by_key.source
+        if turned.turned(kernel, nest) is not None:
+            return turned.source(kernel)
         return source(kernel, nest.rows, nest.classes, stride_classes(raws))
 
     def bind_matmul(self, dtype: DType, out: Layout, a: Layout, b: Layout) -> Launcher:
@@ -127,6 +132,22 @@ class ParallelBackend(Backend):
         if product is None or product.overflow():
             return super().product_source(kernel, outputs, inputs)
         return product.source()
+
+    def knows(self, function: Any, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
+        """Products of windows, where they have long runs in memory."""
+        return function.names[0] == windows.NAME and windows.is_worth(function.parameters, shapes)
+
+    def bind_defined(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
+        """A launch of the product of windows."""
+        return windows.bind_windows(function.parameters, outputs, inputs, self.bind)
+
+    def defined_cost(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
+        """One kernel, and a multiplication and an addition for each element of each window."""
+        return 1, 2 * outputs[0].size * inputs[0].shape[-1]
+
+    def defined_source(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
+        """The loops."""
+        return windows.source(function.parameters[-1])
 
     def map(self, op: ScalarFunction, a: Operand, out: Operand) -> None:
         """out[i] = op(a[i])."""

@@ -1,5 +1,9 @@
 """Products of windows on the CPU beside float64: edges of panels and strips, layouts, what is left to copies."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -8,6 +12,8 @@ from minifuse.backends.parallel import windows
 from minifuse.backends.parallel.backend import ParallelBackend
 from minifuse.functions import Composite, Matmul
 from minifuse.nn.patches import WindowProduct
+
+ROOT = Path(__file__).parents[2]
 
 # (groups, M, channels of a group, image, N, size, step, dilation)
 CASES = {
@@ -131,3 +137,45 @@ def test_it_is_told_like_any_other_kernel():
     assert kernel.formula == "window_product(weight, z)"
     assert kernel.flops == 2 * fused(weight, z).size * weight.shape[2]
     assert "multiply_windows(" in fused.source(weight, z)
+
+
+FENCED = """
+import ctypes, mmap
+import numpy as np
+from minifuse.backends.parallel.backend import ParallelBackend
+from minifuse.backends.parallel.windows import bind_windows
+from minifuse.dtypes import float32
+from minifuse.kernels import Kernel, Load
+from minifuse.layout import row_major
+from tests.unit.test_parallel_windows import CASES, exact, function_of, operands
+
+def fence(array):
+    nbytes = -(-array.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+    memory = np.frombuffer(mmap.mmap(-1, nbytes + mmap.PAGESIZE), np.uint8)
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(memory.ctypes.data + nbytes), mmap.PAGESIZE, 0) == 0
+    inside = np.ndarray(array.shape, array.dtype, memory, nbytes - array.nbytes)
+    inside[...] = array
+    return inside
+
+backend = ParallelBackend()
+for case in CASES:
+    given = [fence(x) for x in operands(case, "float32")]
+    wanted = exact(case, *given)
+    out = fence(np.zeros(wanted.shape, np.float32))
+    layouts = [row_major(x.shape) for x in (out, *given)]
+    launch = bind_windows(function_of(case, float32).parameters, layouts[:1], layouts[1:], None)
+    launch(*[x.ctypes.data for x in (out, *given)])
+    np.testing.assert_allclose(out, wanted, atol=1e-5 * np.abs(wanted).max())
+for shape in ((19, 5), (16, 33), (31, 17)):
+    x, y = fence(np.random.rand(*shape).astype(np.float32)), fence(np.zeros(shape[::-1], np.float32))
+    layouts = [row_major(y.shape)], [row_major(x.shape).permute(1, 0)]
+    backend.bind(Kernel((Load(0, float32),), ()), y.shape, (), *layouts)(y.ctypes.data, x.ctypes.data)
+    np.testing.assert_array_equal(y, x.T)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="memory is protected by mprotect")
+def test_no_memory_behind_the_operands_is_read_or_written():
+    """Of products of windows, and of copies into another order."""
+    done = subprocess.run([sys.executable, "-c", FENCED], cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr

@@ -119,11 +119,11 @@ def conv2d(
     -----
     It is called a convolution, and is a correlation: the kernel is not flipped.
 
-    The parallel backend reads windows where they lie, as long as PW * N elements (with a stride N) fill a vector. Otherwise
-    copied are N * PH * PW * C * KH * KW elements, the matrix of all windows; and on all backends in the backward pass, for
-    what the weight receives. Where windows do not overlap, each element is copied once at most. None is, where a window is
-    the whole image, or one element of images whose examples lie closest (as those that a convolution gives). Images that lie
-    otherwise, or have zeros around them, are copied once more, which is little.
+    The parallel backend reads windows where they lie, as long as PW * N elements (with a stride N) fill a vector, or eight
+    for the gradient of the weight. Otherwise copied are N * PH * PW * C * KH * KW elements, the matrix of all windows, and
+    again in the backward pass, which does not keep it. Where windows do not overlap, each element is copied once at most.
+    None is, where a window is the whole image, or one element of images whose examples lie closest (as those that a
+    convolution gives). Images that lie otherwise, or have zeros around them, are copied once more, which is little.
 
     The gradient of x is the convolution of the gradient of y with the flipped kernel, which copies N * H * W * O * KH * KW
     elements. With a stride, or where that is more than 4 times the number above, it is a product, and sums over windows.

@@ -143,10 +143,12 @@ FENCED = """
 import ctypes, mmap
 import numpy as np
 from minifuse.backends.parallel.backend import ParallelBackend
-from minifuse.backends.parallel.windows import bind_windows
+from minifuse.backends.parallel import window_gradient
+from minifuse.backends.parallel.windows import bind
 from minifuse.dtypes import float32
 from minifuse.kernels import Kernel, Load
 from minifuse.layout import row_major
+from tests.unit import test_parallel_window_gradient as gradients
 from tests.unit.test_parallel_windows import CASES, exact, function_of, operands
 
 def fence(array):
@@ -163,7 +165,14 @@ for case in CASES:
     wanted = exact(case, *given)
     out = fence(np.zeros(wanted.shape, np.float32))
     layouts = [row_major(x.shape) for x in (out, *given)]
-    launch = bind_windows(function_of(case, float32).parameters, layouts[:1], layouts[1:], None)
+    launch = bind(function_of(case, float32).parameters, layouts[:1], layouts[1:], None)
+    launch(*[x.ctypes.data for x in (out, *given)])
+    np.testing.assert_allclose(out, wanted, atol=1e-5 * np.abs(wanted).max())
+for case in gradients.CASES:
+    *given, wanted = map(fence, gradients.parts(case, "float32"))
+    out = fence(np.zeros(wanted.shape, np.float32))
+    layouts = [row_major(x.shape) for x in (out, *given)]
+    launch = window_gradient.bind(gradients.function_of(case, float32).parameters, layouts[:1], layouts[1:], None)
     launch(*[x.ctypes.data for x in (out, *given)])
     np.testing.assert_allclose(out, wanted, atol=1e-5 * np.abs(wanted).max())
 for shape in ((19, 5), (16, 33), (31, 17)):
@@ -176,6 +185,6 @@ for shape in ((19, 5), (16, 33), (31, 17)):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="memory is protected by mprotect")
 def test_no_memory_behind_the_operands_is_read_or_written():
-    """Of products of windows, and of copies into another order."""
+    """Of products of windows, of their gradients, and of copies into another order."""
     done = subprocess.run([sys.executable, "-c", FENCED], cwd=ROOT, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr

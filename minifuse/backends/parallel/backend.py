@@ -26,7 +26,7 @@ from ...kernels import (
 from ...layout import Layout
 from ...operators import Operator
 from ..base import Backend, Launcher, Operand, ScalarFunction, identity_of, load, needs_an_element
-from . import any_function, keyed, streaming, turned, windows
+from . import any_function, keyed, streaming, turned, window_gradient, windows
 from .bound import BoundKernel
 from .compiler import compile_kernel_text
 from .dialect import source
@@ -34,6 +34,8 @@ from .driver import count_chunks
 from .gemm import bind_matmul
 from .product import StagedProduct
 from .together import job_of
+
+WHOLE: dict[str, Any] = {module.NAME: module for module in (windows, window_gradient)}  # what is computed as a whole
 
 
 class ParallelBackend(Backend):
@@ -134,20 +136,23 @@ class ParallelBackend(Backend):
         return product.source()
 
     def knows(self, function: Any, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
-        """Products of windows, where they have long runs in memory."""
-        return function.names[0] == windows.NAME and windows.is_worth(function.parameters, shapes)
+        """Products of windows and their gradient, where windows have long runs in memory."""
+        found = WHOLE.get(function.names[0])
+        return found is not None and bool(found.is_worth(function.parameters, shapes))
 
     def bind_defined(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
-        """A launch of the product of windows."""
-        return windows.bind_windows(function.parameters, outputs, inputs, self.bind)
+        """A launch of one of these."""
+        launch: Launcher = WHOLE[function.names[0]].bind(function.parameters, outputs, inputs, self.bind)
+        return launch
 
     def defined_cost(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
-        """One kernel, and a multiplication and an addition for each element of each window."""
+        """One kernel, and a multiplication and an addition for each element of each window and each row of the weight."""
         return 1, 2 * outputs[0].size * inputs[0].shape[-1]
 
     def defined_source(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
-        """The loops."""
-        return windows.source(function.parameters[-1])
+        """Their loops."""
+        text: str = WHOLE[function.names[0]].source(function.parameters[-1])
+        return text
 
     def map(self, op: ScalarFunction, a: Operand, out: Operand) -> None:
         """out[i] = op(a[i])."""

@@ -94,7 +94,7 @@ def places_of(z: Layout, parameters: Sequence[Any]) -> Layout:
     return Layout(view.shape[1 : 1 + dims], view.strides[1 : 1 + dims], 0)
 
 
-def bind_windows(
+def bind(
     parameters: Sequence[Any], outputs: Sequence[Layout], inputs: Sequence[Layout], copied: Callable[..., Any]
 ) -> Callable[..., None]:
     """Do all that follows from the layouts of such a product.
@@ -116,7 +116,7 @@ def bind_windows(
     """
     (out,), (w, z, *bias) = outputs, inputs
     if z.strides[-1] != 1 and z.shape[-1] > 1:
-        return in_order(parameters, outputs, inputs, copied)
+        return in_order(bind, 1, parameters, outputs, inputs, copied)
     size, _, dilation, dtype = parameters
     (groups, rows, depth), places, examples = w.shape, places_of(z, parameters), z.shape[-1]
     columns = row_major((*places.shape, examples))
@@ -139,18 +139,23 @@ def bind_windows(
 
 
 def in_order(
-    parameters: Sequence[Any], outputs: Sequence[Layout], inputs: Sequence[Layout], copied: Callable[..., Any]
+    bind: Callable[..., Callable[..., None]],
+    k: int,
+    parameters: Sequence[Any],
+    outputs: Sequence[Layout],
+    inputs: Sequence[Layout],
+    copied: Callable[..., Any],
 ) -> Callable[..., None]:
-    """The same for a z that lies in another order: it is copied first."""
-    w, z, *bias = inputs
-    dense, dtype = row_major(z.shape), parameters[-1]
-    copy = copied(Kernel((Load(0, dtype),), ()), z.shape, (), [dense], [z])
-    multiply = bind_windows(parameters, outputs, [w, dense, *bias], copied)
+    """What `bind` gives, for an input k that lies in another order: it is copied first."""
+    x, dtype = inputs[k], parameters[-1]
+    dense = row_major(x.shape)
+    copy = copied(Kernel((Load(0, dtype),), ()), x.shape, (), [dense], [x])
+    multiply = bind(parameters, outputs, [*inputs[:k], dense, *inputs[k + 1 :]], copied)
 
-    def launch(out: int, weight: int, images: int, *rest: int) -> None:
-        place = np.empty(z.size, dtype.name)
-        copy(place.ctypes.data, images)
-        multiply(out, weight, place.ctypes.data, *rest)
+    def launch(out: int, *addresses: int) -> None:
+        place = np.empty(x.size, dtype.name)
+        copy(place.ctypes.data, addresses[k])
+        multiply(out, *addresses[:k], place.ctypes.data, *addresses[k + 1 :])
 
     return launch
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from .autodiff import capture_under_way
 from .dtypes import DType, as_dtype, bool_, float64, int64
 from .errors import DTypeError, ShapeError
 from .functions import Cast, Composite, Fold, Shape, View, matmul
@@ -34,7 +33,7 @@ from .operators import (
     pow,  # noqa: A004
     where,
 )
-from .softmax import Softmax
+from .softmax import softmax
 from .take import take
 from .value import Value
 
@@ -403,11 +402,7 @@ def _shift(x: Any, dims: tuple[int, ...]) -> Any:
 def _softmax(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
     if not x.dtype.is_float:
         x = (x - fold(x, dims, True, maximum)).to(float64)  # subtracted as integers, exactly; bools do not subtract
-    if not dims:
-        return exp(x - x)
-    if capture_under_way() is None:
-        return Softmax(dims).outputs(x)[0]
-    return Softmax(dims).body(x)[0]  # what follows may be fused with it: then y lies nowhere, and is not to be kept
+    return softmax(x, dims) if dims else exp(x - x)
 
 
 def _log_softmax(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:

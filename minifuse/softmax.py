@@ -1,45 +1,38 @@
-"""Softmax as a function with a gradient rule of its own.
+"""Softmax, with a gradient rule of its own.
 
     y = exp(x - max(x)) / sum(exp(x - max(x)))        dx = y * (g - sum(g * y))
 
-From its definition a gradient would be found too, but one that computes the exponentials again, from x and from what each
-row folds to. This one reads y, which lies in memory anyway, and g. Inside of a fused function y may lie nowhere: there the
-definition stands in its place.
+From its definition a gradient would be found too, one that reads x and what each row folds to, and computes the
+exponentials again. This one is written with y. Where y lies in memory anyway, as a result of the call, the backward pass
+reads it and g alone. Where it does not, since what follows is fused with it, to store it for this would cost more than to
+compute it: then y is made again from x and two numbers a row.
 
 Stands on functions; knows no kernels. The face for users is the method `softmax`.
 """
 
 from typing import Any
 
-from .functions import Defined, Fold, Inferred
+from .functions import Fold, Ruled
 from .operators import add, exp, maximum
 
 
-class Softmax(Defined):
-    """exp(x) over its sum along dims, of floats, computed without overflow."""
+class Softmax(Ruled):
+    """A value that is exp(x) over its sum along dims, as a function of x."""
 
     __slots__ = ("dims",)
-    names = ("softmax",)
-    lie_like = (0,)
 
     def __init__(self, dims: tuple[int, ...]) -> None:
         self.dims = dims
 
-    @property
-    def parameters(self) -> tuple[Any, ...]:
-        """The dims."""
-        return (self.dims,)
-
-    def infer(self, x: Any) -> tuple[Inferred, ...]:
-        """As x."""
-        return ((x.shape, x.dtype),)
-
-    def body(self, x: Any) -> tuple[Any, ...]:
-        """Two folds, and a division."""
-        e = exp(x - Fold(maximum, self.dims)(x).detach())
-        return (e / Fold(add, self.dims)(e),)
-
-    def vjp(self, index: int, g: Any, x: Any) -> tuple[Any, ...]:
+    def vjp(self, g: Any, y: Any, value: Any, x: Any) -> tuple[Any, ...]:
         """From y alone."""
-        (y,) = self.outputs(x)
-        return (y * (g - Fold(add, self.dims)(g * y)),)
+        return None, y * (g - Fold(add, self.dims)(g * y))
+
+    def __repr__(self) -> str:
+        return f"softmax over {self.dims}"
+
+
+def softmax(x: Any, dims: tuple[int, ...]) -> Any:
+    """exp(x) over its sum along dims, of floats, computed without overflow."""
+    e = exp(x - Fold(maximum, dims)(x).detach())
+    return Softmax(dims)(e / Fold(add, dims)(e), x)

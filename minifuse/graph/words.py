@@ -257,6 +257,8 @@ def operation(node: Node, text_of: Callable[[Node], str]) -> str:
     xs: list[Text] = [(text_of(x), ATOM) for x in node.inputs]
     if isinstance(function, Operator):
         return applied(function.name, function.symbol, xs)[0]
+    if isinstance(function, functions.Ruled):
+        return xs[0][0]
     if isinstance(function, Matmul):
         return joined("@", *xs)[0]
     if isinstance(function, functions.Fold):

@@ -4,9 +4,9 @@
     weight (O, C, KH, KW)  ->  a matrix (O, C * KH * KW)
     y = the product of both, plus bias, seen as (N, O, PH, PW)
 
-The windows are a view; to be a matrix they are copied, and that is the price of it. Examples lie closest in memory, inside
-and in the result: there whole rows of a window's neighbours are next to each other, so the copy goes by long runs, and
-what comes after keeps this order, since elementwise results are laid out like what they read.
+The windows are a view. To be a matrix they are copied, unless the backend multiplies windows as they lie. Examples lie
+closest in memory, inside and in the result: there whole rows of a window's neighbours are next to each other, so both go by
+long runs, and what comes after keeps this order, since elementwise results are laid out like what they read.
 
 Not here: pooling; other padding than zeros.
 """
@@ -23,7 +23,7 @@ from ..errors import DTypeError, ShapeError
 from ..functions import Composite, Embed, Matmul, Shape
 from .layers import apply
 from .module import Module, Parameter
-from .patches import MANY, Geometry, Sizes, check_windows, listed, patches_of, per_dim, room, times
+from .patches import MANY, Geometry, Sizes, WindowProduct, check_windows, listed, patches_of, per_dim, room
 
 Padding = Sizes | Literal["valid", "same"]
 
@@ -119,10 +119,11 @@ def conv2d(
     -----
     It is called a convolution, and is a correlation: the kernel is not flipped.
 
-    Copied are N * PH * PW * C * KH * KW elements, the matrix of all windows, and again in the backward pass, which does not
-    keep it. Where windows do not overlap, each element is copied once at most. None is, where a window is the whole image,
-    or one element of images whose examples lie closest (as those that a convolution gives). Images that lie otherwise, or
-    have zeros around them, are copied once more, which is little.
+    The parallel backend reads windows where they lie, as long as PW * N elements (with a stride N) fill a vector, or eight
+    for the gradient of the weight. Otherwise copied are N * PH * PW * C * KH * KW elements, the matrix of all windows, and
+    again in the backward pass, which does not keep it. Where windows do not overlap, each element is copied once at most.
+    None is, where a window is the whole image, or one element of images whose examples lie closest (as those that a
+    convolution gives). Images that lie otherwise, or have zeros around them, are copied once more, which is little.
 
     The gradient of x is the convolution of the gradient of y with the flipped kernel, which copies N * H * W * O * KH * KW
     elements. With a stride, or where that is more than 4 times the number above, it is a product, and sums over windows.
@@ -226,13 +227,11 @@ def _convolve(x: Any, weight: Any, *rest: Any) -> Any:
     """(N, C, ...) and (O, C / groups, ...) -> (N, O, ...); the rest is a bias, or none, and the geometry."""
     *bias, of = rest
     outputs, size = weight.shape[0], weight.shape[2:]
-    z = patches_of(batch_last(x, size, of), size, of.stride, of.dilation)  # (C, *size, *places, N)
-    places, n = z.shape[1 + len(size) : -1], z.shape[-1]
-    y = times(
-        Matmul(precision()), weight.reshape(of.groups, outputs // of.groups, -1), z
-    )  # (groups, O / groups, places * N)
-    for b in bias:
-        y = y + b.reshape(of.groups, outputs // of.groups, 1)
+    z = batch_last(x, size, of)  # (C, ..., N)
+    places = patches_of(z, size, of.stride, of.dilation).shape[1 + len(size) : -1]
+    product = WindowProduct(size, of.stride, of.dilation, x.dtype, Matmul(precision()))
+    (y,) = product(weight.reshape(of.groups, outputs // of.groups, -1), z, *bias)  # (groups, O / groups, places * N)
+    n = x.shape[0]
     return y.reshape(outputs, *places, n).permute(len(size) + 1, *range(len(size) + 1))
 
 

@@ -8,11 +8,13 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ..dtypes import DType
 from ..errors import ShapeError
-from ..functions import Embed, Matmul, View, add_windows
+from ..functions import Defined, Embed, Fold, Inferred, Matmul, View, add_windows
 from ..graph.differentiate import under_reshapes
 from ..indexing import Range
 from ..layout import Layout
+from ..operators import add
 
 Sizes = int | Sequence[int]
 NEAR = 4  # times as many elements may be copied, where a convolution takes the place of sums over windows
@@ -68,10 +70,80 @@ def patches_of(z: Any, size: Sequence[int], step: tuple[int, ...], dilation: tup
     return Patches("patches", (tuple(size), step, dilation))(z)
 
 
-def times(product: Matmul, weight: Any, z: Any) -> Any:
-    """(groups, M, K) times patches (C, *size, *places, N) of as many groups -> (groups, M, places * N)."""
-    groups, _, k = weight.shape
-    return product(weight, z.reshape(groups, k, z.size // max(groups * k, 1)))
+class OverWindows(Defined):
+    """What products of windows have in common: their parameters, and the matrix of all windows.
+
+    Parameters
+    ----------
+    size, step, dilation : tuple of int
+        Of windows, one number a dim.
+    dtype : DType
+        Of all operands.
+    product : Matmul
+        In which precision.
+    """
+
+    __slots__ = ("dilation", "dtype", "product", "size", "step")
+    lie_like = (None,)
+
+    def __init__(
+        self, size: tuple[int, ...], step: tuple[int, ...], dilation: tuple[int, ...], dtype: DType, product: Matmul
+    ) -> None:
+        self.size, self.step, self.dilation, self.dtype, self.product = size, step, dilation, dtype, product
+
+    @property
+    def parameters(self) -> tuple[Any, ...]:
+        """Without the precision, which is the definition's."""
+        return self.size, self.step, self.dilation, self.dtype
+
+    def infer(self, *inputs: Any) -> tuple[Inferred, ...]:
+        """As the definition."""
+        (y,) = self.body(*inputs)
+        return ((y.shape, y.dtype),)
+
+    def patches(self, z: Any) -> Any:
+        """(C, ..., N) -> (C, *size, *places, N)."""
+        return patches_of(z, self.size, self.step, self.dilation)
+
+    def matrix(self, z: Any, groups: int) -> Any:
+        """(C, ..., N) -> (groups, C / groups * size, places * N), which is a copy where windows overlap."""
+        k = z.shape[0] // groups * math.prod(self.size)
+        patches = self.patches(z)
+        return patches.reshape(groups, k, patches.size // max(groups * k, 1))
+
+
+class WindowProduct(OverWindows):
+    """(groups, M, K) times the windows of (C, ..., N), and a bias (groups * M,) or none -> (groups, M, places * N).
+
+    A backend that knows it need not copy windows.
+    """
+
+    __slots__ = ()
+    names = ("window_product",)
+
+    def body(self, weight: Any, z: Any, *bias: Any) -> tuple[Any, ...]:
+        """The weight times the matrix of all windows."""
+        groups, m, _ = weight.shape
+        y = self.product(weight, self.matrix(z, groups))
+        return (y + bias[0].reshape(groups, m, 1) if bias else y,)
+
+    def vjp(self, index: int, g: Any, weight: Any, z: Any, *bias: Any) -> tuple[Any, ...]:
+        """Of z what windows receive, which is a product, and may be one of windows; of the weight another product."""
+        patches = self.patches(z)
+        (given,) = patches.function.vjp(self.product(weight.mT, g).reshape(*patches.shape), patches, z)
+        (learned,) = WindowGradient(self.size, self.step, self.dilation, self.dtype, self.product)(g, z)
+        return learned, given, *[Fold(add, (2,))(g).reshape(b.size) for b in bias]
+
+
+class WindowGradient(OverWindows):
+    """(groups, M, places * N) times the windows of (C, ..., N), transposed -> (groups, M, K): what a weight receives."""
+
+    __slots__ = ()
+    names = ("window_gradient",)
+
+    def body(self, g: Any, z: Any) -> tuple[Any, ...]:
+        """The product with the matrix of all windows."""
+        return (self.product(g, self.matrix(z, g.shape[0]).mT),)
 
 
 class Patches(View):
@@ -139,8 +211,8 @@ class Patches(View):
             z = Embed(*room(z, [*zip(before, behind, strict=True)]))(z)
         inside = range(2, 2 + len(size))
         kernel = a.reshape(groups, -1, *size, m).flip(*inside).permute(0, 1, 2 + len(size), *inside)
-        patches = patches_of(z, size, step, dilation)
-        y = times(product.function, kernel.reshape(groups, -1, m * math.prod(size)), patches)
+        multiply = WindowProduct(size, step, dilation, z.dtype, product.function)
+        (y,) = multiply(kernel.reshape(groups, -1, m * math.prod(size)), z)
         y = y.reshape(g.shape[0], *image, n)
         return around(y) if around else y
 

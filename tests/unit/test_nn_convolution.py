@@ -180,9 +180,24 @@ def test_the_result_has_the_examples_closest_and_what_comes_after_keeps_that():
     assert nn.max_pool2d(mf.relu(y), 2).strides == (1, 2 * 2 * 5, 2 * 5, 5)
 
 
+def test_windows_are_multiplied_where_they_lie():
+    """On a backend that knows such products."""
+    w, x, bias = random(4, 2, 3, 3).detach(), random(5, 2, 7, 6).detach(), random(4).detach()
+    product = "window_product of (1, 4, 18), (2, 7, 6, 5)"
+    assert launches(nn.conv2d, last(x), w) == [product]
+    assert launches(nn.conv2d, last(x), w, bias) == [f"{product}, (4,)"]
+    assert launches(nn.conv2d, x, w) == ["pointwise over (2, 7, 6, 5)", product]  # first in order
+    backward = gradient_launches(last(x), w, padding=1)
+    assert "window_product of (1, 2, 36), (4, 9, 8, 5)" in backward
+    short = x.to(mf.float32), w.to(mf.float32)
+    assert len(launches(lambda x, w: nn.conv2d(x, w, stride=2), *short)) == 3  # runs of 5 examples: windows are copied
+    assert launches(lambda: nn.conv2d(last(x), w[:, :, :1, :1]))[-1] == "product (1, 4, 2) @ (1, 2, 210)"
+
+
 def test_what_is_copied():
-    w = random(4, 2, 3, 3).detach()
-    x = random(5, 2, 7, 6).detach()
+    """On a backend that does not."""
+    w = random(4, 2, 3, 3).detach().to("python")
+    x = random(5, 2, 7, 6).detach().to("python")
     assert launches(nn.conv2d, last(x), w) == ["pointwise over (2, 3, 3, 5, 4, 5)", "product (1, 4, 18) @ (1, 18, 100)"]
     assert len(launches(nn.conv2d, x, w)) == 3  # first in order, then all windows
     assert len(launches(lambda x: nn.conv2d(x, w[:, :, :1, :1]), last(x))) == 1  # one element is no window
@@ -206,14 +221,14 @@ def gradient_launches(x, w, **settings):
 
 
 def test_the_gradient_of_x_is_a_convolution_where_that_copies_little():
-    x, w = last(random(5, 2, 7, 6)), random(3, 2, 3, 3).detach()
+    x, w = last(random(5, 2, 7, 6)).to("python"), random(3, 2, 3, 3).detach().to("python")
     forms = gradient_launches(x, w)
     assert "pointwise over (3, 3, 3, 7, 6, 5)" in forms  # all windows of the gradient
     assert not any(form.startswith("rows") for form in forms)
     forms = gradient_launches(x, w, padding=1)
     assert "pointwise over (3, 3, 3, 7, 6, 5)" in forms  # nothing for the zeros around x
     assert any(form.startswith("rows") for form in gradient_launches(x, w, stride=2))
-    wide = random(64, 2, 3, 3).detach()
+    wide = random(64, 2, 3, 3).detach().to("python")
     assert any(form.startswith("rows") for form in gradient_launches(x, wide))
     few = w[:1, :, :2, :2].contiguous()  # a convolution would copy little too, yet there is nothing to add up
     for part, kernel in ((x[:, :, :3, :3], w), (x[:, :, :2, :2], few), (x, w[:, :, :1, :1])):

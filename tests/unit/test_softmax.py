@@ -43,3 +43,42 @@ def test_numbers_of_other_kinds():
     y = mf.tensor([1e30, -1e30, 1e30]).softmax(0)
     assert y.tolist() == [0.5, 0, 0.5]
     assert mf.tensor([[1.0, 1], [1, 1]]).softmax(None).tolist() == [[0.25, 0.25]] * 2
+
+
+@pytest.mark.parametrize(
+    ("function", "kept"),
+    [
+        (lambda x: x.softmax(1), [(6, 9)]),
+        (lambda x: x.softmax(1).reshape(54), [(6, 9)]),
+        (lambda x: x.softmax(1) * x, [(6, 9), (6, 1), (6, 1)]),  # x, and what its rows fold to
+        (lambda x: (x.softmax(1), x.softmax(1) * x), [(6, 9), (6, 9)]),  # x and y
+    ],
+)
+@pytest.mark.parametrize("backend", ["python", "parallel"])
+def test_backward_reads_the_result_where_it_lies_in_memory(function, kept, backend):
+    """And of what does not, x and two numbers a row."""
+    x = mf.tensor(np.random.default_rng(2).standard_normal((6, 9), np.float32), requires_grad=True, backend=backend)
+    y = mf.fuse(function)(x)
+    y = y if isinstance(y, tuple) else (y,)
+    assert [k.shape for k in y[0].history[0].kept] == kept
+    x = mf.tensor(x.detach().numpy(), "float64", requires_grad=True)
+    assert gradcheck(mf.fuse(lambda x: function(x)), x, second=True)
+
+
+def test_a_gradient_inside_a_fused_function_is_one_kernel_with_it():
+    @mf.fuse
+    def step(x):
+        y = x.softmax(1)
+        (y * y).sum().backward()
+        return x.grad
+
+    x = mf.tensor(np.random.default_rng(3).standard_normal((5, 33), np.float32), requires_grad=True)
+    y, _ = exact(x.detach().numpy().astype(np.float64), 0, 1)
+    np.testing.assert_allclose(step(x).numpy(), y * (2 * y - (2 * y * y).sum(1, keepdims=True)), rtol=1e-4, atol=1e-6)
+    assert len(step.explain(x).forward.kernels) == 1
+
+
+def test_explain_does_not_count_it_as_an_operation():
+    found = mf.fuse(lambda x: x.softmax(1)).explain(mf.tensor(np.eye(3, dtype=np.float32), requires_grad=True))
+    assert found.nodes[-1].operation == "%5 / %7"
+    assert "softmax over" not in str(found)

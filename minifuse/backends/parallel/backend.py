@@ -5,6 +5,7 @@ addresses and numbers into one buffer and calls the driver. Nothing here knows a
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from ...dtypes import BY_NUMPY, DType
 from ...errors import FuseError
@@ -25,7 +26,7 @@ from ...kernels import (
 from ...layout import Layout
 from ...operators import Operator
 from ..base import Backend, Launcher, Operand, ScalarFunction, identity_of, load, needs_an_element
-from . import any_function, keyed, streaming
+from . import any_function, keyed, streaming, turned, window_gradient, windows
 from .bound import BoundKernel
 from .compiler import compile_kernel_text
 from .dialect import source
@@ -33,6 +34,8 @@ from .driver import count_chunks
 from .gemm import bind_matmul
 from .product import StagedProduct
 from .together import job_of
+
+WHOLE: dict[str, Any] = {module.NAME: module for module in (windows, window_gradient)}  # what is computed as a whole
 
 
 class ParallelBackend(Backend):
@@ -59,6 +62,8 @@ class ParallelBackend(Backend):
             address, addresses = compile_kernel_text(by_key.source), len(outputs) + len(inputs) + len(raws)
             constants = [*by_key.sizes, *strides]
             return BoundKernel(address, by_key.count, by_key.chunks, addresses, kernel.each(Parameter), constants)
+        if (across := turned.turned(kernel, nest)) is not None:
+            return turned.bind_turned(kernel, nest, *across)
         address = compile_kernel_text(source(kernel, nest.rows, nest.classes, stride_classes(raws)))
         chunks = count_chunks(nest.sizes[0], nest.points * kernel.cost())
         addresses, numbers = len(outputs) + len(inputs) + len(raws), kernel.each(Parameter)
@@ -92,6 +97,8 @@ class ParallelBackend(Backend):
         nest = Nest(shape, dims, [*outputs, *inputs])
         if not nest.is_empty and (by_key := keyed.walk(kernel, nest, stride_classes(raws))) is not None:
             return by_key.source
+        if turned.turned(kernel, nest) is not None:
+            return turned.source(kernel)
         return source(kernel, nest.rows, nest.classes, stride_classes(raws))
 
     def bind_matmul(self, dtype: DType, out: Layout, a: Layout, b: Layout) -> Launcher:
@@ -127,6 +134,25 @@ class ParallelBackend(Backend):
         if product is None or product.overflow():
             return super().product_source(kernel, outputs, inputs)
         return product.source()
+
+    def knows(self, function: Any, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
+        """Products of windows and their gradient, where windows have long runs in memory."""
+        found = WHOLE.get(function.names[0])
+        return found is not None and bool(found.is_worth(function.parameters, shapes))
+
+    def bind_defined(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
+        """A launch of one of these."""
+        launch: Launcher = WHOLE[function.names[0]].bind(function.parameters, outputs, inputs, self.bind)
+        return launch
+
+    def defined_cost(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
+        """One kernel, and a multiplication and an addition for each element of each window and each row of the weight."""
+        return 1, 2 * outputs[0].size * inputs[0].shape[-1]
+
+    def defined_source(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
+        """Their loops."""
+        text: str = WHOLE[function.names[0]].source(function.parameters[-1])
+        return text
 
     def map(self, op: ScalarFunction, a: Operand, out: Operand) -> None:
         """out[i] = op(a[i])."""

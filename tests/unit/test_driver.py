@@ -339,18 +339,25 @@ print("done")
 
 PLACES = """
 pool = driver.__wrapped__.__globals__["_Pool"]()
-here, moves, me = {}, [], threading.get_ident()
+here, moves, me = {"then": 0}, [], threading.get_ident()
 Get = ctypes.CFUNCTYPE(ctypes.c_int)
 Set = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.POINTER(ctypes.c_uint64))
 get = Get(lambda: here["caller" if threading.get_ident() == me else "worker"])
 set_affinity = Set(lambda id, nbytes, words: moves.append((id, [words[k] for k in range(nbytes // 8)])) or 0)
 barrier = threading.Barrier(2)
-kernel = Kernel(lambda start, stop, args: barrier.wait(60))  # each of the two takes one chunk
 
-def job(caller, worker):
-    here.update(caller=caller, worker=worker)
+def meet(start, stop, args):  # each of the two takes one chunk
+    barrier.wait(60)
+    here["worker"] = here["then"]
+
+kernel = Kernel(meet)
+
+def job(caller, worker, then=None):  # the worker begins at one place and ends at another
+    here.update(caller=caller, worker=worker, then=worker if then is None else then)
     moves.clear()
     pool.drive(ctypes.cast(kernel, ctypes.c_void_p).value, 2, 2, b"")
+    while not pool._word("asleep", 1).value:  # until then the worker may still ask where it is
+        time.sleep(0.001)
     return list(moves)
 
 def bits(*processors):
@@ -377,6 +384,8 @@ both = [(worker, bits(3, 1023)), (0, bits(3, 70, 1023))]
 assert job(70, 70) == both
 assert job(70, 3) == both
 assert job(70, 3) == []
+assert job(70, 3, then=70) == []
+assert job(70, 3) == both
 assert job(3, 1023) == [(worker, bits(70, 1023)), (0, bits(3, 70, 1023))]
 assert job(1024, 1024) == job(1024, 1024) == job(-1, -1) == job(-1, -1) == []  # the tables end there, and this is not known
 pool._word("ids", 1).value = 0

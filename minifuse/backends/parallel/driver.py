@@ -66,7 +66,7 @@ def driver() -> Drive:
     -----
     The threads start at the first call with several chunks. After a call they look for the next one for some 50 us, then
     sleep; to wake one takes 5 us of the caller, and up to 50 us pass until it works. Nobody waits for a thread that has
-    taken no chunk. On Linux, one that began its last job on the caller's processor is moved to another (2.5 us). The pool
+    taken no chunk. On Linux, one that was last on the caller's processor is moved to another (2.5 us). The pool
     serves one call at a time: a call that finds it busy runs its chunks alone, since the processors have work already.
     After a fork the child starts threads of its own. OpenMP, Numba's threading layers and `numba.set_num_threads` have no
     part in this.

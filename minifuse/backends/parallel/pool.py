@@ -13,7 +13,7 @@ released.
 
 Schedulers know threads, not jobs. A worker that once shared a processor with the caller may share it for good, though the
 other processors have less to do, and then two threads take as long as one. So the caller, before it publishes a job, moves
-workers that began their last job on its own processor; a worker that was moved may go anywhere again once it is running.
+workers that were last on its own processor; a worker that was moved may go anywhere again once it is running.
 This is done on Linux; elsewhere, or with more threads than processors, nobody is moved.
 """
 
@@ -47,7 +47,7 @@ TEXT = """
 @set_affinity = global ptr null
 @processors   = global [16 x i64] zeroinitializer        ; a bit for each that is open to this process
 @ids          = global [256 x i64] zeroinitializer       ; of the workers, to the system; 0 of one that is never moved
-@places       = internal global [256 x i64] zeroinitializer, align 64  ; where each began its last job: a processor plus one
+@places       = internal global [256 x i64] zeroinitializer, align 64  ; where each was last: a processor plus one
 @is_moved     = internal global [256 x i64] zeroinitializer, align 64  ; 1 from the caller's move to the worker's first chunk
 
 @_Py_NoneStruct  = external global i8
@@ -273,7 +273,14 @@ return:
   ret i64 %place
 }
 
-; Closes the caller's processor to those of the first workers that began their last job there.
+define internal void @note_place(i64 %me) {
+  %here = call i64 @find_place()
+  %place = getelementptr i64, ptr @places, i64 %me
+  store atomic i64 %here, ptr %place monotonic, align 8
+  ret void
+}
+
+; Closes the caller's processor to those of the first workers that were there last.
 define internal void @make_room(i64 %count) {
 entry:
   %here = call i64 @find_place()
@@ -286,7 +293,7 @@ next:
   br i1 %is_end, label %return, label %look
 look:
   %place = getelementptr i64, ptr @places, i64 %worker
-  %there = load i64, ptr %place
+  %there = load atomic i64, ptr %place monotonic, align 8
   %is_here = icmp eq i64 %there, %here
   %id_place = getelementptr i64, ptr @ids, i64 %worker
   %id = load i64, ptr %id_place
@@ -316,12 +323,10 @@ return:
   ret void
 }
 
-; Notes where a worker begins a job. If it was moved, all processors are open to it again: should this one be taken from it,
-; the system may move it to one that is idle.
+; What a worker does when it begins a job. If it was moved, all processors are open to it again: should this one be taken
+; from it, the system may move it to one that is idle.
 define internal void @settle(i64 %me) {
-  %here = call i64 @find_place()
-  %place = getelementptr i64, ptr @places, i64 %me
-  store i64 %here, ptr %place
+  call void @note_place(i64 %me)
   %mark = getelementptr i64, ptr @is_moved, i64 %me
   %moved = load i64, ptr %mark
   %is_moved = icmp ne i64 %moved, 0
@@ -346,6 +351,7 @@ entry:
   br label %take
 take:
   %result = call i1 @take_chunks(i64 %me)
+  call void @note_place(i64 %me)                         ; the system may have moved it meanwhile
   br label %look
 look:
   %looks = phi i64 [ 1, %take ], [ %more, %again ]

@@ -333,3 +333,89 @@ print("done")
 """,
         threads=1,
     )
+
+
+# Where the threads run: the pool asks and tells functions of a test, instead of the system
+
+PLACES = """
+pool = driver.__wrapped__.__globals__["_Pool"]()
+here, moves, me = {"then": 0}, [], threading.get_ident()
+Get = ctypes.CFUNCTYPE(ctypes.c_int)
+Set = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.POINTER(ctypes.c_uint64))
+get = Get(lambda: here["caller" if threading.get_ident() == me else "worker"])
+set_affinity = Set(lambda id, nbytes, words: moves.append((id, [words[k] for k in range(nbytes // 8)])) or 0)
+barrier = threading.Barrier(2)
+
+def meet(start, stop, args):  # each of the two takes one chunk
+    barrier.wait(60)
+    here["worker"] = here["then"]
+
+kernel = Kernel(meet)
+
+def job(caller, worker, then=None):  # the worker begins at one place and ends at another
+    here.update(caller=caller, worker=worker, then=worker if then is None else then)
+    moves.clear()
+    pool.drive(ctypes.cast(kernel, ctypes.c_void_p).value, 2, 2, b"")
+    while not pool._word("asleep", 1).value:  # until then the worker may still ask where it is
+        time.sleep(0.001)
+    return list(moves)
+
+def bits(*processors):
+    return [sum(1 << p % 64 for p in processors if p // 64 == k) for k in range(16)]
+
+def give(*processors):
+    for k, word in enumerate(bits(*processors)):
+        pool._word("processors", k).value = word
+"""
+
+
+def test_a_worker_on_the_callers_processor_is_moved_to_the_others_until_it_runs():
+    run_process(
+        PLACES
+        + """
+pool._learn_processors = lambda: 1
+job(0, 0)  # nobody is asked before the pool knows whom to ask
+for name, function in (("get_place", get), ("set_affinity", set_affinity)):
+    pool._word(name).value = ctypes.cast(function, ctypes.c_void_p).value
+worker, = [thread.native_id for thread in threading.enumerate() if thread.ident != me]
+give(3, 70, 1023)
+assert job(70, 70) == []  # where the worker is becomes known
+both = [(worker, bits(3, 1023)), (0, bits(3, 70, 1023))]
+assert job(70, 70) == both
+assert job(70, 3) == both
+assert job(70, 3) == []
+assert job(70, 3, then=70) == []
+assert job(70, 3) == both
+assert job(3, 1023) == [(worker, bits(70, 1023)), (0, bits(3, 70, 1023))]
+assert job(1024, 1024) == job(1024, 1024) == job(-1, -1) == job(-1, -1) == []  # the tables end there, and this is not known
+pool._word("ids", 1).value = 0
+assert job(3, 3) == job(3, 3) == []
+print("done")
+""",
+        threads=2,
+    )
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system tells nobody where a thread runs")
+def test_workers_have_all_processors_that_are_open_to_the_process():
+    run_process(
+        PLACES
+        + """
+open_to_us = os.sched_getaffinity(0)
+count = pool._learn_processors()
+assert count == len(open_to_us) - 1
+assert [pool._word("processors", k).value % 2**64 for k in range(16)] == bits(*open_to_us)
+pool.drive(ctypes.cast(kernel, ctypes.c_void_p).value, 2, 2, b"")
+worker, = [thread.native_id for thread in threading.enumerate() if thread.ident != me]
+assert pool._word("ids", 1).value == (worker if count else 0)
+here = min(open_to_us)
+for _ in range(5 if count else 0):
+    os.sched_setaffinity(0, {here})
+    os.sched_setaffinity(worker, {here})
+    pool.drive(ctypes.cast(kernel, ctypes.c_void_p).value, 2, 2, b"")  # both on one processor
+    pool.drive(ctypes.cast(kernel, ctypes.c_void_p).value, 2, 2, b"")
+    assert os.sched_getaffinity(worker) == open_to_us
+print("done")
+""",
+        threads=2,
+    )

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable
 from functools import cache
 from threading import Lock, Thread
+from typing import Any
 
 from ...errors import MinifuseError
 from ..native import METH_FASTCALL, METH_O, MethodDef, link_text
@@ -19,6 +20,7 @@ from .pool import pool_text
 Drive = Callable[[int, int, int, bytes], None]
 
 MAX_THREADS = 256  # places in the tables of the pool
+MAX_PROCESSORS = 1024  # bits for those on which its threads may run
 PARALLEL_WORK = 1 << 20  # points times cost, some 50 us, above which waking the threads pays
 CHUNKS_PER_THREAD = 4  # a thread that starts late, or shares its core with another process, takes fewer
 
@@ -64,9 +66,10 @@ def driver() -> Drive:
     -----
     The threads start at the first call with several chunks. After a call they look for the next one for some 50 us, then
     sleep; to wake one takes 5 us of the caller, and up to 50 us pass until it works. Nobody waits for a thread that has
-    taken no chunk. The pool serves one call at a time: a call that finds it busy runs its chunks alone, since the
-    processors have work already. After a fork the child starts threads of its own. OpenMP, Numba's threading layers and
-    `numba.set_num_threads` have no part in this.
+    taken no chunk. On Linux, one that was last on the caller's processor is moved to another (2.5 us). The pool
+    serves one call at a time: a call that finds it busy runs its chunks alone, since the processors have work already.
+    After a fork the child starts threads of its own. OpenMP, Numba's threading layers and `numba.set_num_threads` have no
+    part in this.
 
     Examples
     --------
@@ -90,6 +93,7 @@ class _Pool:
 
     def __init__(self) -> None:
         words = ["done", "busy", "ticket", "started", "workers", "asleep", "locks"]
+        words += ["get_place", "set_affinity", "processors", "ids"]
         self._addresses = link_text(pool_text(), ["drive", "work", *words])
         self._starting = Lock()
         self._definitions = [
@@ -107,6 +111,7 @@ class _Pool:
             if self._word("started").value:
                 return
             self._word("done").value = _held_lock()
+            movable = self._learn_processors()
             for worker in range(1, THREADS):
                 self._word("locks", worker).value = _held_lock()
                 thread = Thread(target=self._work, args=(worker,), name=f"minifuse-{worker}", daemon=True)
@@ -114,8 +119,24 @@ class _Pool:
                     thread.start()
                 except RuntimeError:  # the system gives no more threads, or Python is ending: fewer will do
                     break
+                self._word("ids", worker).value = (thread.native_id or 0) if worker <= movable else 0
                 self._word("workers").value = worker
             self._word("started").value = 1
+
+    def _learn_processors(self) -> int:
+        """Tell the pool where its threads may run, and how to move them; gives how many workers it may move.
+
+        That is one fewer than there are processors: the caller has one. Where the system has no words for it, it is none.
+        """
+        c: Any = ctypes.CDLL(None) if hasattr(os, "sched_getaffinity") else None
+        if not hasattr(c, "sched_getcpu") or max(processors := os.sched_getaffinity(0)) >= MAX_PROCESSORS:
+            return 0
+        bits = sum(1 << processor for processor in processors)
+        for k in range(MAX_PROCESSORS // 64):
+            self._word("processors", k).value = bits >> 64 * k
+        for name, function in (("get_place", c.sched_getcpu), ("set_affinity", c.sched_setaffinity)):
+            self._word(name).value = ctypes.cast(function, ctypes.c_void_p).value or 0
+        return len(processors) - 1
 
     def _forget_threads(self) -> None:
         """After a fork: of all threads, the child has only the one that called fork."""

@@ -10,6 +10,11 @@ waits for a worker that took nothing.
 A worker says that it is asleep, looks at the ticket once more, and sleeps at its lock. The caller publishes the ticket, and
 then looks for sleepers: so one of the two sees the other. Who takes back the mark `asleep` decides whether the lock is
 released.
+
+Schedulers know threads, not jobs. A worker that once shared a processor with the caller may share it for good, though the
+other processors have less to do, and then two threads take as long as one. So the caller, before it publishes a job, moves
+workers that were last on its own processor; a worker that was moved may go anywhere again once it is running.
+This is done on Linux; elsewhere, or with more threads than processors, nobody is moved.
 """
 
 import platform
@@ -37,6 +42,13 @@ TEXT = """
 @workers  = global i64 0
 @locks    = global [256 x ptr] zeroinitializer           ; one for each worker to sleep at
 @asleep   = global [256 x i64] zeroinitializer, align 64
+
+@get_place    = global ptr null                          ; sched_getcpu and sched_setaffinity, where the system has them
+@set_affinity = global ptr null
+@processors   = global [16 x i64] zeroinitializer        ; a bit for each that is open to this process
+@ids          = global [256 x i64] zeroinitializer       ; of the workers, to the system; 0 of one that is never moved
+@places       = internal global [256 x i64] zeroinitializer, align 64  ; where each was last: a processor plus one
+@is_moved     = internal global [256 x i64] zeroinitializer, align 64  ; 1 from the caller's move to the worker's first chunk
 
 @_Py_NoneStruct  = external global i8
 @PyExc_TypeError = external global ptr
@@ -132,6 +144,7 @@ publish:
   %is_few = icmp slt i64 %others, %workers
   %needed = select i1 %is_few, i64 %others, i64 %workers
   store i64 %needed, ptr @needed
+  call void @make_room(i64 %needed)
   %old = load i64, ptr @ticket
   %number = lshr i64 %old, 32
   %new_number = add i64 %number, 1
@@ -189,6 +202,7 @@ taken:
   %is_known = icmp eq i64 %known, %number
   br i1 %is_known, label %run, label %wake
 wake:                                                    ; each wakes two others, so that many are awake soon
+  call void @settle(i64 %me)
   call void @wake(i64 %left_child)
   call void @wake(i64 %right_child)
   br label %run
@@ -244,6 +258,88 @@ return:
   ret void
 }
 
+; The processor that runs this, plus one; 0 where that cannot be told.
+define internal i64 @find_place() {
+  %get_place = load ptr, ptr @get_place
+  %is_none = icmp eq ptr %get_place, null
+  br i1 %is_none, label %return, label %ask
+ask:
+  %processor = call i32 %get_place()
+  %known = add i32 %processor, 1
+  %wide = sext i32 %known to i64
+  br label %return
+return:
+  %place = phi i64 [ 0, %0 ], [ %wide, %ask ]
+  ret i64 %place
+}
+
+define internal void @note_place(i64 %me) {
+  %here = call i64 @find_place()
+  %place = getelementptr i64, ptr @places, i64 %me
+  store atomic i64 %here, ptr %place monotonic, align 8
+  ret void
+}
+
+; Closes the caller's processor to those of the first workers that were there last.
+define internal void @make_room(i64 %count) {
+entry:
+  %here = call i64 @find_place()
+  %processor = sub i64 %here, 1
+  %is_known = icmp ult i64 %processor, 1024              ; without a sign: not known is the largest
+  br i1 %is_known, label %next, label %return
+next:
+  %worker = phi i64 [ 1, %entry ], [ %following, %skip ]
+  %is_end = icmp sgt i64 %worker, %count
+  br i1 %is_end, label %return, label %look
+look:
+  %place = getelementptr i64, ptr @places, i64 %worker
+  %there = load atomic i64, ptr %place monotonic, align 8
+  %is_here = icmp eq i64 %there, %here
+  %id_place = getelementptr i64, ptr @ids, i64 %worker
+  %id = load i64, ptr %id_place
+  %has_id = icmp ne i64 %id, 0
+  %is_in_the_way = and i1 %is_here, %has_id
+  br i1 %is_in_the_way, label %move, label %skip
+move:                                                    ; no chunk is to be had yet, so nobody else reads the bits
+  %index = lshr i64 %processor, 6
+  %word = getelementptr i64, ptr @processors, i64 %index
+  %bits = load i64, ptr %word
+  %shift = and i64 %processor, 63
+  %bit = shl i64 1, %shift
+  %others = xor i64 %bit, -1
+  %without = and i64 %bits, %others
+  store i64 %without, ptr %word
+  %set_affinity = load ptr, ptr @set_affinity
+  %thread = trunc i64 %id to i32
+  %result = call i32 %set_affinity(i32 %thread, i64 128, ptr @processors)
+  store i64 %bits, ptr %word
+  %mark = getelementptr i64, ptr @is_moved, i64 %worker
+  store i64 1, ptr %mark
+  br label %skip
+skip:
+  %following = add i64 %worker, 1
+  br label %next
+return:
+  ret void
+}
+
+; What a worker does when it begins a job. If it was moved, all processors are open to it again: should this one be taken
+; from it, the system may move it to one that is idle.
+define internal void @settle(i64 %me) {
+  call void @note_place(i64 %me)
+  %mark = getelementptr i64, ptr @is_moved, i64 %me
+  %moved = load i64, ptr %mark
+  %is_moved = icmp ne i64 %moved, 0
+  br i1 %is_moved, label %open, label %return
+open:
+  store i64 0, ptr %mark
+  %set_affinity = load ptr, ptr @set_affinity
+  %result = call i32 %set_affinity(i32 0, i64 128, ptr @processors)
+  br label %return
+return:
+  ret void
+}
+
 ; What a worker does: takes chunks, looks for more for a while, sleeps until woken; never returns.
 define ptr @work(ptr %unused, ptr %object) {
 entry:
@@ -255,6 +351,7 @@ entry:
   br label %take
 take:
   %result = call i1 @take_chunks(i64 %me)
+  call void @note_place(i64 %me)                         ; the system may have moved it meanwhile
   br label %look
 look:
   %looks = phi i64 [ 1, %take ], [ %more, %again ]

@@ -7,8 +7,11 @@ PYTHON ?= python3
 ARGS ?=
 # What runs test-gpu: an environment with minifuse[cuda13,test] or [cuda12,test], often the one that has torch.
 GPU_PYTHON ?= python3
-# Processes that run the tests. Each compiles kernels and uses threads itself, so more than a few do not pay.
+# Processes that run the tests. Each compiles kernels and uses threads itself, so more than a few do not pay. A file is one
+# process's, and they come by name: by their numbers of tests, the few long ones would come last, and one process would wait.
 WORKERS ?= 2
+# Those that look at pages wait for a browser half of the time.
+BROWSERS ?= 3
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -32,7 +35,7 @@ app: $(INSTALLED) ## the visualizer, at an address that it prints; ARGS="--port 
 	@$(BIN)/minifuse app $(ARGS)
 
 test: $(INSTALLED) ## the whole test suite, doctests and the examples of the pages included
-	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-gpu: ## on a machine with an NVIDIA GPU: hardware, interpreter and NumPy agree (uses the present environment: GPU_PYTHON)
 	@$(GPU_PYTHON) -m pytest -m gpu tests/cuda $(ARGS)
@@ -41,7 +44,7 @@ test-browser: $(INSTALLED) ## the app in a real Chromium, which is installed by 
 	@command -v chromium > /dev/null || command -v chromium-headless-shell > /dev/null || test -n "$$MINIFUSE_CHROMIUM" || { $(INSTALL_CHROMIUM); } || \
 		echo "Chromium is missing and apt could not install it: the tests of the app in a browser are skipped." \
 		"Install it (apt install chromium), or name one: make test-browser MINIFUSE_CHROMIUM=/path/to/chrome" >&2
-	@$(BIN)/python -m pytest -m browser tests/browser --numprocesses $(WORKERS) --dist load $(ARGS)
+	@$(BIN)/python -m pytest -m browser tests/browser --numprocesses $(BROWSERS) --dist load $(ARGS)
 
 lint: $(INSTALLED) ## format, style and types, checked and left as they are
 	@$(BIN)/ruff format --check .

@@ -54,6 +54,7 @@ class Array:
         *(
             "_allocation",
             "_flat",
+            "_flat_written",
             "_is_plain",
             "_load_tag",
             "_machine",
@@ -83,7 +84,8 @@ class Array:
         self._machine, self._allocation, self._row = machine, allocation, row
         self._origin = data.__array_interface__["data"][0] - allocation.address if data.size else 0
         self._is_plain = data.dtype.kind in "bi" or (data.dtype.kind == "u" and data.itemsize < 8)
-        self._flat: NDArray[Any] | None = None
+        self._flat: NDArray[Any] | None = None  # one row, made when vectors are first asked for; so is the next
+        self._flat_written: NDArray[np.bool_] | None = None
         self._written = written
         recorder = machine.recorder
         self._record: Callable[..., None] | None = None if recorder is None or row < 0 else recorder.add
@@ -123,12 +125,10 @@ class Array:
 
     def load(self, index: int, width: int) -> tuple[Any, ...]:
         """Read `width` neighbours at once, from a flat index on: one event, aligned as the hardware wants it."""
-        flat, offset = self._vector(index, width, "read")
-        if self._written is not None and NEVER in self._written.reshape(-1)[index : index + width].tobytes():
-            self._report_unwritten(index)
-        found = flat[index : index + width]
+        found = Array.neighbours(self, index, width)
         values = tuple(found.tolist() if self._is_plain else found)
         if self._record is not None:
+            offset = self._origin + int(index) * self.itemsize
             self._note(tag(max(self._row, 0), width * self.itemsize, LOAD), offset, values[0], sys._getframe(1))
         return values
 
@@ -140,15 +140,38 @@ class Array:
                 flat[position] = value
             except OverflowError:
                 flat[position] = wrapped(value, self.dtype)
-        if self._written is not None:
-            self._written.reshape(-1)[index : index + len(values)] = True
+        if self._flat_written is not None:
+            self._flat_written[index : index + len(values)] = True
         if self._record is not None:
             self._note(tag(max(self._row, 0), len(values) * self.itemsize, STORE), offset, values[0], sys._getframe(1))
 
+    def gather(self, places: NDArray[np.int64], width: int) -> NDArray[Any]:
+        """As many loads of `width` neighbours as there are flat indices, one after the other: (places, width)."""
+        if self._record is None and places.size and self._has_vectors(places, width):
+            return np.take(self.data, places[:, None] + np.arange(width))
+        return np.array([Array.load(self, place, width) for place in places.tolist()])
+
+    def receive(self, index: int, width: int, source: "Array | None", start: int) -> None:
+        """Store what a load of `source` gives, or zeros; unwritten until marked: a copy on its way is not there yet."""
+        if self._record is not None:
+            self.store(index, (0,) * width if source is None else source.load(start, width))
+        else:
+            flat, _ = self._vector(index, width, "written")
+            flat[index : index + width] = 0 if source is None else source.neighbours(start, width)
+        if self._flat_written is not None:
+            self._flat_written[index : index + width] = False
+
+    def neighbours(self, index: int, width: int) -> NDArray[Any]:
+        """What `load` reads, as a look at memory that nobody records."""
+        flat, _ = self._vector(index, width, "read")
+        if self._flat_written is not None and NEVER in self._flat_written[index : index + width].tobytes():
+            self._report_unwritten(index)
+        return flat[index : index + width]
+
     def mark(self, index: int, width: int, is_written: bool) -> None:
-        """Say whether neighbours count as written: a copy that is on its way is not there yet."""
-        if self._written is not None:
-            self._written.reshape(-1)[index : index + width] = is_written
+        """Say whether neighbours, which were stored at once, count as written."""
+        if self._flat_written is not None:
+            self._flat_written[index : index + width] = is_written
 
     def update(self, index: Any, change: Callable[[Any], Any]) -> Any:
         """Replace an element by what `change` makes of it, as one atomic event; the old value."""
@@ -251,6 +274,7 @@ class Array:
                     SimtError, f"{self} with strides {self.strides}: a vector {verb}", "vectors need neighbours in memory"
                 )
             self._flat = self.data.reshape(-1)
+            self._flat_written = None if self._written is None else self._written.reshape(-1)
         if type(index) is not int:
             index = self._checked_type(index)
         if not 0 <= index <= self.size - width:
@@ -272,6 +296,17 @@ class Array:
                 element=(index,),
             )
         return self._flat, offset
+
+    def _has_vectors(self, places: NDArray[np.int64], width: int) -> bool:
+        """Whether vectors at all these indices are inside, aligned and written."""
+        if places.min() < 0 or places.max() > self.size - width:
+            return False
+        self._vector(int(places[0]), width, "read")
+        addresses = places * self.itemsize + (self._allocation.base + self._origin)
+        is_aligned = not (addresses % min(16, width * self.itemsize)).any()
+        return is_aligned and (
+            self._flat_written is None or bool(self._flat_written[places[:, None] + np.arange(width)].all())
+        )
 
     def _note(self, tagged: int, offset: int, value: Any, frame: FrameType) -> None:
         assert self._record is not None

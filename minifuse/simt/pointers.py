@@ -155,6 +155,14 @@ class Window(Array):
         """As `Array.load`."""
         return super().load(index - self._low, width)
 
+    def gather(self, places: NDArray[np.int64], width: int) -> NDArray[Any]:
+        """As `Array.gather`."""
+        return super().gather(places - self._low, width)
+
+    def neighbours(self, index: int, width: int) -> NDArray[Any]:
+        """As `Array.neighbours`."""
+        return super().neighbours(index - self._low, width)
+
     def store(self, index: int, values: tuple[Any, ...]) -> None:
         """As `Array.store`."""
         super().store(index - self._low, values)

@@ -151,6 +151,9 @@ def fold_cases():
 
 
 MATRIX = dict([*operator_cases(), *layout_cases(), *fold_cases()])
+# By processor differs how memory moves and how lanes meet, not what an operator is: of each, one type is enough there.
+ONE_TYPE = {case.function: name for name, case in reversed([*operator_cases()])}
+OLDER = [*ONE_TYPE.values(), *dict(layout_cases()), *dict(fold_cases())]
 
 
 def kernels(case):
@@ -211,7 +214,7 @@ def test_a_kernel_has_the_instructions_that_it_promises(name):
     assert lacking(name, NEW) == exempt(name)
 
 
-@pytest.mark.parametrize("name", MATRIX)
+@pytest.mark.parametrize("name", OLDER)
 def test_an_older_processor_has_them_too(name):
     assert lacking(name, OLD) == exempt(name)
 

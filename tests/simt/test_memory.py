@@ -284,6 +284,30 @@ def test_vectors_are_aligned_and_inside(start, size, words):
         simt.run(copy_vectors, 1, 1, np.zeros(16, np.float32), a)
 
 
+@simt.word
+def gather_pairs(array, places):
+    return array.gather(np.array(places), 2)
+
+
+@pytest.mark.parametrize("launch", [simt.run, simt.trace])
+def test_many_vectors_are_as_many_loads(launch):
+    """Of an array and through a pointer; a wrong one among right ones raises what its load would raise."""
+
+    def gather(out, a, i, j):
+        found = gather_pairs(a, (4, i, j))
+        for k in range(6):
+            out[k] = found[k // 2, k % 2]
+
+    for low in (0, -2):
+        out, a = np.zeros(6), np.arange(8.0)
+        trace = launch(gather, 1, 1, out, simt.Pointer(a, low=low), 0, 2)
+        assert out.tolist() == [4 - low, 5 - low, -low, 1 - low, 2 - low, 3 - low]
+        assert trace is None or trace.events.nbytes[:3].tolist() == [16] * 3
+        for j, words in ((1, "misaligned address"), (8, "which is outside"), (-4, "which is outside")):
+            with pytest.raises(OutOfBoundsError, match=words):
+                simt.run(gather, 1, 1, out, simt.Pointer(a, low=low), 0, j)
+
+
 def test_vectors_need_neighbours():
     with pytest.raises(SimtError, match="vectors need neighbours"):
         simt.run(copy_vectors, 1, 1, np.zeros(16, np.float32), np.zeros(32, np.float32)[::2])

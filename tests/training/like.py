@@ -60,10 +60,10 @@ FEW_UNITS = {
 }
 
 
-def expect_like_pytorch(like, **asked):
-    """Train, and hold each loss against the table."""
+def expect_like_pytorch(like, steps=STEPS, **asked):
+    """Train, and hold each loss of the first steps against the table."""
     trainer = Trainer(like, like.settings.changed(asked))
     assert trainer.steps == STEPS
-    found, expected = [one["loss"] for told in trainer.advance(STEPS) for one in told], like.recorded[f"{like.name}.losses"]
+    found, expected = [one["loss"] for told in trainer.advance(steps) for one in told], like.recorded[f"{like.name}.losses"]
     assert np.mean(expected[-10:]) < 0.8 * np.mean(expected[:3])
-    np.testing.assert_allclose(found, expected, rtol=TOLERANCE[like.name])
+    np.testing.assert_allclose(found, expected[:steps], rtol=TOLERANCE[like.name])

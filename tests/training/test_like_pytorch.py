@@ -1,7 +1,7 @@
 """From the same weights and batches, the losses of the recipes' models follow PyTorch's for a hundred steps.
 
-Here on the CPU, and, with models of a few units, in plain Python; `test_like_pytorch_in_lanes` has CUDA kernels in the
-interpreter, `tests/cuda/test_hardware_training` those on a GPU.
+Here on the CPU, and, with models of a few units, in plain Python; `test_like_pytorch_in_lanes` has twenty of CUDA
+kernels in the interpreter, `tests/cuda/test_hardware_training` those on a GPU.
 """
 
 import pytest

@@ -254,8 +254,8 @@ PARTS = {
     ("matmul", "int64"): [((3, 8, 33), 2)],
     ("matmul_rows", "float64"): [((3, 6, 70), 3)],
     ("matmul_dots", "bool"): [((3, 10, 200), 2)],
-    ("matmul", "float32"): [((5, 65, 50), 3), ((5, 8, 33), 2), ((5, 134, 640), TALL + 4), ((3, 8, 512), TALL)],
-    ("matmul", "bool"): [((2, 9, 640), TALL + 4)],
+    ("matmul", "float32"): [((5, 65, 50), 3), ((5, 8, 33), 2), ((5, 134, 310), TALL + 4), ((3, 8, 16 * TALL), TALL)],
+    ("matmul", "bool"): [((2, 9, 310), TALL + 4)],
 }
 
 
@@ -306,7 +306,7 @@ def test_operands_are_turned_over(batch, sides, K, monkeypatch):
     """The rows of a, and the columns of b, come 16 bytes at a time wherever they lie; each matrix is turned over once."""
     force_turns(monkeypatch, sides)
     (left, right), random = BATCHES[batch], np.random.default_rng(11)
-    a, b = sample(random, (*left, 68, K), "float32"), sample(random, (*right, K, 132), "float32")
+    a, b = sample(random, (*left, 68, K), "float32"), sample(random, (*right, K, 72), "float32")
     b = VIEWS["turned"](b) if "b" in sides else b
     out = empty_for(a, b)
     plan = plan_of(out, a, b)

@@ -95,6 +95,32 @@ def test_four_elements_lie_at_a_multiple_of_16_bytes():
         simt.run(copier(4), 1, 16, np.zeros(64, np.float32), np.zeros(257, np.float32)[1:], 64)
 
 
+def test_products_wait_for_the_copy_that_overwrites_their_tile():
+    """And sums that were handed on are what they were."""
+    copy, wait_for, zero = copy_async(4), wait(0), zeros(4, 4)
+    multiply = outer_products(places(4, 1), places(4, 1), 1, 4, 4)
+
+    def kernel(out, source, is_patient):
+        tile = cuda.shared.array(4, f32, 16)
+        copy(tile, 0, source, 0, True)
+        commit()
+        wait_for()
+        before = multiply(zero(), tile, 0, tile, 0)
+        copy(tile, 0, source, 4, True)
+        commit()
+        if is_patient:
+            wait_for()
+        after = multiply(before, tile, 0, tile, 0)
+        out[0] = before[1, 2]
+        out[1] = after[1, 2]
+
+    source, out = np.arange(8, dtype=np.float32), np.zeros(2, np.float32)
+    simt.run(kernel, 1, 1, out, source, True)
+    assert out.tolist() == [1 * 2, 1 * 2 + 5 * 6]
+    with pytest.raises(UninitializedReadError, match="tile"):
+        simt.run(kernel, 1, 1, out, source, False)
+
+
 def test_outer_products_of_a_tile():
     steps, pitch_a, pitch_b = 3, 12, 20
     zero, multiply = zeros(4, 8), outer_products(ROWS, COLUMNS, steps, pitch_a, pitch_b)

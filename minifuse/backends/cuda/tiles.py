@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...simt import current, word
 from .shapes import mixed
@@ -50,8 +51,7 @@ def copy_async(width: int, element: str = "f32") -> Word:
 
     @word
     def copy(shared: Any, i: int, source: Any, j: int, valid: bool) -> None:
-        shared.store(i, source.load(j, width) if valid else (0,) * width)
-        shared.mark(i, width, is_written=False)
+        shared.receive(i, width, source if valid else None, j)
         groups_of_lane()[-1].append((shared, i, width))
 
     return emitted(copy, "copy_async", width, element)
@@ -112,18 +112,33 @@ def outer_products(
     """
     is_a_mixed, is_b_mixed = are_mixed
     exact = np.dtype(np.float64) if element == "f32" else SUMS[element]  # products of float32 are exact in float64
+    look_a, look_b = side(rows, steps, pitch_a, is_a_mixed, exact), side(columns, steps, pitch_b, is_b_mixed, exact)
 
     @word
     def multiply(acc: Any, a: Any, i: int, b: Any, j: int) -> Any:
-        for k in range(steps):
-            x = np.concatenate([a.load(i + k * pitch_a + row, 4) for row in rows[::4]], dtype=exact, casting="unsafe")
-            y = np.concatenate([b.load(j + k * pitch_b + c, 4) for c in columns[::4]], dtype=exact, casting="unsafe")
-            x = x[np.arange(len(rows)) ^ mixed(k)] if is_a_mixed else x
-            y = y[np.arange(len(columns)) ^ mixed(k)] if is_b_mixed else y
-            acc = acc | x[:, None] & y if element == "u8" else (acc + x[:, None] * y).astype(acc.dtype)
+        x, y = look_a(a, i)[:, :, None], look_b(b, j)[:, None, :]
+        if element == "u8":
+            return acc | np.bitwise_or.reduce(x & y)
+        acc = acc.copy()
+        for product in x * y:
+            np.add(acc, product, out=acc, dtype=exact, casting="same_kind")
         return acc
 
     return emitted(multiply, "outer_products", rows, columns, steps, pitch_a, pitch_b, element, are_mixed)
+
+
+def side(
+    lines: Sequence[int], steps: int, pitch: int, is_mixed: bool, exact: np.dtype[Any]
+) -> Callable[[Any, int], NDArray[Any]]:
+    """What a lane reads of a tile on one side of its products, four elements at once: (steps, lines)."""
+    places = np.add.outer(np.arange(steps) * pitch, lines[::4]).reshape(-1)
+    order = np.arange(len(lines)) ^ mixed(np.arange(steps))[:, None]
+
+    def look(tile: Any, i: int) -> NDArray[Any]:
+        found = tile.gather(i + places, 4).astype(exact).reshape(steps, len(lines))
+        return np.take_along_axis(found, order, 1) if is_mixed else found
+
+    return look
 
 
 def fragment_products(
@@ -135,14 +150,16 @@ def fragment_products(
     lane // 4 + rows[i] and columns lane % 4 * 2 + columns[j]: rows eight apart, pairs of columns eight apart.
     """
     (ax, ak), (bx, bk) = steps_a, steps_b
+    places_a = np.add.outer(np.arange(steps) * ak, np.multiply(rows, ax)).reshape(-1)
+    places_b = np.add.outer(np.arange(steps) * bk, np.multiply(columns, bx)).reshape(-1)
 
     @word
     def multiply(acc: Any, a: Any, i: int, b: Any, j: int, lane: int) -> Any:
         row, column = int(lane) // 4, int(lane) % 4 * 2
-        for k in range(steps):
-            x = np.concatenate([a.load(i + (row + r) * ax + k * ak, 1) for r in rows])
-            y = np.concatenate([b.load(j + (column + c) * bx + k * bk, 1) for c in columns])
-            acc = acc + x[:, None] * y
+        x = a.gather(i + row * ax + places_a, 1).reshape(steps, len(rows), 1)
+        y = b.gather(j + column * bx + places_b, 1).reshape(steps, 1, len(columns))
+        for product in x * y:
+            acc = acc + product
         return acc
 
     return emitted(multiply, "fragment_products", len(rows), len(columns), steps, steps_a, steps_b)

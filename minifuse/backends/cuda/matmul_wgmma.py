@@ -11,8 +11,8 @@ What the hardware asks for, and how it is met:
 - Both operands contiguous along k, in rows of 128 bytes whose 16-byte pieces are swizzled: piece p of row r lies at p xor
   r % 8. The copy engine writes tiles so. Only the left operand in tf32 may lie otherwise (`is_crosswise`): the rows of its
   tile lie along x, and lanes load it into the registers that `wgmma` takes a left operand from, too: half a tile, while the
-  product of the other half runs. A warpgroup has 64 rows of all columns, so that what it reads of the right operand serves
-  as many sums as when both come from shared memory.
+  product of the other half runs. A warpgroup has 64 rows of all columns: of 128 rows of half of them, it would load twice
+  as much.
 - tf32 rounded to nearest. The tensor cores cut 13 bits off, which makes every number smaller; a tensor map of the type TF32
   lets the copy engine round on the way, to even in a tie. It costs nothing.
 - bf16 in memory: `make_ready` writes such copies of float32 operands, and of what the copy engine cannot read.

@@ -225,8 +225,7 @@ class Kernel(metaclass=Interned):
 
     def raws(self) -> list[DType]:
         """The element types of the raw operands."""
-        found = {e.index: e.dtype for e in self.expressions() if isinstance(e, Access)}
-        return [found[k] for k in range(len(found))]
+        return [dtype for _, dtype in sorted({(e.index, e.dtype) for e in self.each(Access)}, key=lambda x: x[0])]
 
     def each(self, kind: type[E]) -> list[E]:
         """Those of one kind; loads and parameters by their index."""

@@ -13,8 +13,6 @@ from typing import Any, NoReturn
 from ...errors import UnknownWordError
 from .words import Word
 
-FRAGMENTS = 8  # registers of a lane: 16 rows and 16 k of a left operand
-
 
 def hardware(name: str, maker: str, *operands: Any) -> Word:
     """A word that only a GPU of compute capability 9.0 knows; `maker` of `wgmma_code` makes what Numba compiles it to."""

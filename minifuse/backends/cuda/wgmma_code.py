@@ -13,7 +13,6 @@ from numba import types
 from numba.cuda.extending import intrinsic
 
 from .tile_code import ELEMENTS, I32, I64, SHARED, address, vector_at
-from .wgmma import FRAGMENTS
 from .words import alignment
 
 F32 = ir.FloatType()
@@ -23,6 +22,7 @@ INSTRUCTIONS = {  # the instruction's k and types, and whether each operand's k 
     "bf16": ("k16.f32.bf16.bf16", "1, 1, 0, 0"),
 }
 ROW = 128  # bytes of a row of a tile
+FRAGMENTS = 8  # registers of a lane: 16 rows and 16 k of a left operand
 FULL_LANES = 0xFFFFFFFF
 
 

@@ -20,8 +20,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("MINIFUSE_CACHE", str(config.cache.mkdir("kernels")))
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_finish() -> None:
-    """Searches for cycles pass over what stays until the end: the tests, a million objects, half a second each time."""
-    gc.collect()
+@pytest.fixture(autouse=True, scope="module")
+def _nothing_old_is_garbage() -> None:
+    """Searches for cycles pass over what was there before a file's tests: a million objects, half a second each time."""
     gc.freeze()

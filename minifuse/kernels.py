@@ -7,13 +7,13 @@ of thing, and fusion is substitution of expressions. Nothing here knows a backen
 
 from collections.abc import Callable, Iterable, Sequence
 from math import prod
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from .dag import Interned, topological
 from .dtypes import BY_PYTHON, HIGHEST, DType, bool_, weak
 from .errors import FuseError
 from .layout import Layout, collapse
-from .operators import Operator, add, eq, ne, where
+from .operators import Operator, eq, ne
 from .value import Value
 
 Shape = tuple[int, ...]
@@ -225,7 +225,8 @@ class Kernel(metaclass=Interned):
 
     def raws(self) -> list[DType]:
         """The element types of the raw operands."""
-        return [dtype for _, dtype in sorted({(e.index, e.dtype) for e in self.each(Access)}, key=lambda x: x[0])]
+        dtypes = {e.index: e.dtype for e in self.each(Access)}
+        return [dtypes[index] for index in sorted(dtypes)]
 
     def each(self, kind: type[E]) -> list[E]:
         """Those of one kind; loads and parameters by their index."""
@@ -294,45 +295,6 @@ def raws_numbered(kernel: Kernel) -> tuple[Kernel, list[int]]:
             new[e] = replace(e, Access, lambda x: new[x])
     elements, rows = (tuple(new[e] for e in roots) for roots in (kernel.elements, kernel.rows))
     return Kernel(elements, rows), used
-
-
-class Keyed(NamedTuple):
-    """Sums of what has their own index, a position, as its key: in the expressions of a kernel."""
-
-    key: Expression
-    position: Position
-    value: Expression
-
-
-def keyed(kernel: Kernel, rows: int, classes: Sequence[str]) -> tuple[Keyed, int] | None:
-    """What a kernel adds up by key, and along which axis the keys are; None of any other kernel.
-
-    Its one result is the sum of `where(key == position, value, 0)` along the row, where the position is the index along one
-    of its `rows` axes, and nothing else varies along that. So each value belongs to one of all sums along the axis.
-    """
-    found = by_key(kernel.rows[0]) if len(kernel.rows) == 1 and not kernel.elements else None
-    if found is None:
-        return None
-    key, position, value = found
-    own = [axis for axis, c in enumerate(classes[1 + position.index]) if c != "0"]
-    if len(own) != 1 or own[0] >= rows or classes[1 + position.index][own[0]] != "1":
-        return None
-    is_alone = all(classes[1 + e.index][own[0]] == "0" for e in Kernel((key, value), ()).each(Load))
-    return (found, own[0]) if is_alone else None
-
-
-def by_key(e: Expression) -> Keyed | None:
-    """The parts of the sum of `where(key == position, value, 0)`; None of anything else."""
-    chosen = e.inputs[0] if isinstance(e, Fold) and e.operator is add else None
-    if not isinstance(chosen, Apply) or chosen.operator is not where:
-        return None
-    condition, value, other = chosen.inputs
-    if not isinstance(condition, Apply) or condition.operator is not eq:
-        return None
-    key, position = condition.inputs
-    if not isinstance(position, Position) or not isinstance(other, Constant) or other.value != 0:
-        return None
-    return Keyed(key, position, value)
 
 
 class Traced(Value):

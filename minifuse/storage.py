@@ -21,9 +21,8 @@ from .dtypes import DType
 from .layout import Layout
 
 PROBES = range(4)  # buffers looked at before new memory is asked for
-KEEP = (
-    1 << 30
-)  # bytes; when the pool has grown past this, or past twice what was in use at the last look, unused ones go back
+# Bytes. When the pool has grown past this, or past twice what was in use at the last look, unused buffers go back.
+KEEP = 1 << 30
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 SMALLEST = 64  # bytes
 

@@ -25,6 +25,7 @@ FLOORS = (
     ("value",),
     ("operators",),
     ("kernels",),
+    ("sums_by_key",),
     ("storage",),
     ("kernel_cache",),
     ("kernel_builders",),

@@ -9,7 +9,8 @@ same, without atomics, and each sum is stored once, unless there is no room for 
 from collections.abc import Sequence
 
 from ...dtypes import bool_
-from ...kernels import Kernel, Keyed, Nest
+from ...kernels import Kernel, Nest
+from ...sums_by_key import Keyed
 from ..emit import moved
 from .emit_keyed import KeyedSource
 

@@ -9,7 +9,8 @@ atomics.
 
 from collections.abc import Sequence
 
-from ...kernels import Expression, Fold, Kernel, Keyed, Load
+from ...kernels import Expression, Fold, Kernel, Load
+from ...sums_by_key import Keyed
 from ..emit import name_of
 from .emit_rows import RowSource
 

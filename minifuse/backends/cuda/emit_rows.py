@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from ...dag import topological
 from ...dtypes import bool_
-from ...kernels import Expression, Fold, Kernel, Load, Old, Position, RawLoad, by_key
+from ...kernels import Expression, Fold, Kernel, Load, Old, Position, RawLoad
+from ...sums_by_key import by_key
 from ..emit import Source, name_of
 from .emitter import CHEAP, CudaSource, storage_of
 

@@ -18,7 +18,8 @@ from collections.abc import Sequence
 
 from ...dag import topological
 from ...dtypes import DType, bool_, int32, int64
-from ...kernels import Apply, Expression, Fold, Kernel, Keyed, Load, Old, Parameter, Position, RawLoad
+from ...kernels import Apply, Expression, Fold, Kernel, Load, Old, Parameter, Position, RawLoad
+from ...sums_by_key import Keyed
 from ..emit import WRAPPING, Dialect, Source, literal, moved, name_of
 from .point import Point
 

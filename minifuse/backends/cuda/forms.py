@@ -7,7 +7,8 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from ...kernels import Fold, Kernel, Nest, Old, Position, RawLoad, keyed
+from ...kernels import Fold, Kernel, Nest, Old, Position, RawLoad
+from ...sums_by_key import keyed
 from ..emit import name_of
 from .emit_apart import ApartSource
 from .emit_bands import BandSource, is_banded

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from ...dag import topological
-from ...kernels import Expression, Fold, Kernel, Keyed, Load, Nest, keyed
+from ...kernels import Expression, Fold, Kernel, Load, Nest
+from ...sums_by_key import Keyed, keyed
 from ..emit import Source, literal, name_of
 from .dialect import SerialLoops, begun
 from .driver import count_chunks

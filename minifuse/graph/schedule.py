@@ -364,7 +364,7 @@ class Schedule:
 
     def multiplying(self, product: Node, body: Body, nodes: list[Node], found: dict[Node, Expression]) -> Task[None]:
         """One matrix product, and what is done to its operands and its sums; less of that where the backend refuses."""
-        if not nodes or self.is_used_outside(product, body.inside, nodes):
+        if product not in set(nodes) and (not nodes or self.is_used_outside(product, body.inside, nodes)):
             nodes, found = [*nodes, product], {**found, product: Dot(product.dtype)}
         is_alone, before = len(nodes) == 1 and nodes[0] is product, len(self.place)
         for is_merged in (True, False):

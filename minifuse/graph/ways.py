@@ -54,16 +54,25 @@ class Ways:
         return not self.whole[node]
 
     def space(self, node: Node) -> Space:
-        """The space of the kernel that computes a node: that of a fold which it can hold, or its own shape."""
+        """The space of the kernel that computes a node: that of a fold which it can hold, or its own shape.
+
+        The node itself may be one that is kept: its kernel computes it all the same.
+        """
         if isinstance(node.function, Fold):
             return folded(node)
-        for leaf in [] if self.is_pointwise(node) else topological([node], self.on_the_way):
+        inputs = self.own(node)
+        for leaf in topological([x for x in inputs if not self.is_pointwise(x)], self.on_the_way):
             fold = base(leaf)
             if isinstance(fold.function, Fold) and fold not in self.place:
                 space = folded(fold)
                 if space.has(node.shape) and space.folds(leaf, space.sees(node.shape)):
                     return space
         return Space(node.shape, ())
+
+    def own(self, node: Node) -> tuple[Node, ...]:
+        """What a kernel that stores a node computes it from."""
+        x = opened(node, lambda x: x is not node and self.lies(x))
+        return points_of(x) if x.is_pointwise and node not in self.place else ()
 
     def inside(self, space: Space) -> Callable[[Node], tuple[Node, ...]]:
         """What a kernel over a space computes on the way to a node: through its own folds, too."""

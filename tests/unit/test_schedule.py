@@ -79,6 +79,16 @@ def test_a_product_that_others_need_is_stored_by_the_same_kernel():
     assert fold.inputs[0] in product.outputs
 
 
+def test_a_product_is_stored_once_though_its_operand_was_computed_on_the_way():
+    def function(x, w, b):
+        product = x.softmax(1) @ w
+        return mf.relu(product + b), (product * 2).sum(0)
+
+    _, product, fold = plan_of(function, X, W, B).steps
+    assert len(set(product.outputs)) == len(set(product.kernel.outputs)) == len(product.outputs) == 2
+    assert fold.inputs[0] in product.outputs
+
+
 def test_an_operand_that_nobody_else_needs_is_computed_on_its_way_in():
     (step,) = plan_of(lambda x, w: mf.exp(x) @ w, X.astype("f4")[:2], W.astype("f4")).steps
     assert isinstance(step, Product)
@@ -117,6 +127,19 @@ def test_a_fold_that_several_kernels_use_is_folded_once():
     assert len(rows.outputs) == 2  # the largest quotients, and the sums
     assert rows.outputs[1][0] in [slot for slot, _ in columns.inputs]
     np.testing.assert_allclose(plan.run(mf.tensor(X))[1], (X / X.sum(1, keepdims=True)).max(0))
+
+
+def test_a_value_that_is_kept_for_many_is_stored_by_the_kernel_that_folds_its_rows():
+    def function(x, y, z):
+        s = x + y + z.softmax(1)
+        return s.sum(0), (s * 2).sum()
+
+    plan = plan_of(function, X, X + 1, X * 2)
+    rows, columns, total = plan.steps
+    assert (rows.dims, len(rows.outputs)) == ((1,), 1)  # neither the largest of a row nor the sum of its powers
+    assert rows.outputs == columns.inputs == total.inputs
+    found = plan.run(*map(mf.tensor, (X, X + 1, X * 2)))[0]
+    np.testing.assert_allclose(found, (2 * X + 1 + np.exp(2 * X) / np.exp(2 * X).sum(1, keepdims=True)).sum(0))
 
 
 def test_a_row_is_walked_a_few_times_at_most():

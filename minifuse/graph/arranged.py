@@ -11,6 +11,7 @@ from ..dag import topological
 from ..functions import Insert
 from ..layout import Layout
 from .definitions import with_definitions
+from .early import early
 from .node import Node, base
 from .pieces import in_pieces
 from .schedule import Schedule
@@ -58,15 +59,23 @@ def arranged(plan: Any, layouts: Sequence[Layout | None]) -> Arranged:
     for (target, insert, _), node in zip(stores, parts, strict=True):
         slot, layout = schedule.place[target]
         put.store(schedule.locate(node), (slot, insert.part(layout)), node)
-    early = {node: schedule.locate(node) for node in given if node not in late}
+    before = {node: schedule.locate(node) for node in given if node not in late}
     for (target, _), value in zip(program.stores, values, strict=True):
         schedule.place[value] = schedule.place[target]
     schedule.compute(late)
-    if plan.backend.has_tables:
-        schedule.steps, order = joined(schedule.steps)
-        if schedule.record:
-            schedule.record.order = order
-    return Arranged(schedule, given, [early[node] if node in early else schedule.locate(node) for node in given])
+    places = [before[node] if node in before else schedule.locate(node) for node in given]
+    put_in_order(schedule, places)
+    return Arranged(schedule, given, places)
+
+
+def put_in_order(schedule: Schedule, places: Sequence[Place]) -> None:
+    """The steps of a schedule as they run: what lets go of memory comes early, and launches that may be one are one."""
+    order = early(schedule.steps, dict(enumerate(schedule.sizes, schedule.first)), {slot for slot, _ in places})
+    schedule.steps, came = [schedule.steps[k] for k in order], [*range(len(order))]
+    if schedule.backend.has_tables:
+        schedule.steps, came = joined(schedule.steps)
+    if schedule.record:
+        schedule.record.order = [place for _, place in sorted(zip(order, came, strict=True))]
 
 
 def parts_of(node: Node, argument: Node) -> list[tuple[Insert, Node]]:

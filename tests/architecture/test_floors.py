@@ -56,7 +56,7 @@ FLOORS = (
     ("graph.steps",),
     ("graph.together",),
     ("graph.traffic", "graph.words"),
-    ("graph.body", "graph.common", "graph.definitions", "graph.kept", "graph.lengths", "graph.pieces"),
+    ("graph.body", "graph.common", "graph.definitions", "graph.early", "graph.kept", "graph.lengths", "graph.pieces"),
     ("graph.ways",),
     ("graph.sharing",),
     ("graph.schedule",),

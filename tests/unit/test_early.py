@@ -1,0 +1,112 @@
+"""The order of steps: what lets go of memory comes early, and nothing comes before what it reads."""
+
+from itertools import combinations, pairwise
+from types import SimpleNamespace
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+import minifuse as mf
+from minifuse.graph import arranged
+from minifuse.graph.early import early
+from minifuse.graph.steps import NOWHERE
+
+ARGUMENTS, BUFFERS = 2, 6  # the first slots are arguments of the call: nothing lets go of them
+WHOLE = None  # a layout, of which the order knows nothing
+
+
+def step(outputs, inputs):
+    stored, read = [(slot, WHOLE) for slot in outputs], [(slot, WHOLE) for slot in inputs]
+    return SimpleNamespace(outputs=stored, places=lambda: [*stored, *read])
+
+
+slots = st.sets(st.integers(0, ARGUMENTS + BUFFERS - 1), max_size=3)
+pairs = st.lists(st.tuples(slots.filter(bool), slots), max_size=12)
+bytes_of = st.lists(st.integers(1, 4), min_size=BUFFERS, max_size=BUFFERS)
+
+
+def program(pairs):
+    """Steps that read arguments, and of the buffers those that are there by then."""
+    steps, there = [], {*range(ARGUMENTS)}
+    for outputs, inputs in pairs:
+        steps.append(step(outputs, inputs & there))
+        there |= outputs
+    return steps
+
+
+def touched(of):
+    return {slot for slot, _ in of.places()}
+
+
+def stored(of):
+    return {slot for slot, _ in of.outputs}
+
+
+def depend(a, b):
+    return stored(a) & touched(b) or stored(b) & touched(a)
+
+
+def frees(k, rest, held, steps, sizes, results):
+    if not stored(steps[k]) <= {*sizes}:
+        return False
+    last = touched(steps[k]) - {slot for n in rest if n != k for slot in touched(steps[n])} - results
+    return sum(sizes.get(slot, 0) for slot in last) > sum(sizes[slot] for slot in stored(steps[k]) - held)
+
+
+@given(st.builds(program, pairs), bytes_of, slots)
+def test_steps_that_have_to_do_with_one_another_stay_in_order_and_none_that_frees_memory_waits(steps, nbytes, results):
+    sizes = dict(enumerate(nbytes, ARGUMENTS))
+    order = early(steps, sizes, results)
+    assert sorted(order) == [*range(len(steps))]
+    place = {k: n for n, k in enumerate(order)}
+    for a, b in combinations(range(len(steps)), 2):
+        if depend(steps[a], steps[b]):
+            assert place[a] < place[b]
+    rest, held = {*order}, set()
+    for now, coming in pairwise([*order, None]):
+        rest.discard(now)
+        held |= stored(steps[now])
+        may = [n for n in rest if not any(depend(steps[m], steps[n]) for m in rest if m < n)]
+        free = [n for n in may if frees(n, rest, held, steps, sizes, results)]
+        assert coming in free or not free
+
+
+def test_positions_lie_nowhere_and_hold_nothing_up():
+    assert early([step([3], [NOWHERE]), step([4], [NOWHERE, 3]), step([5], [NOWHERE])], {3: 8, 4: 8, 5: 8}, ()) == [0, 1, 2]
+
+
+def test_changes_of_arguments_stay_where_they_are():
+    steps = [step([2], [0]), step([3], [0]), step([1], [2]), step([4], [3])]
+    assert early(steps, {2: 8, 3: 8, 4: 4}, {4}) == [0, 1, 3, 2]
+
+
+def layers(x, *weights):
+    """As many layers as weights; the loss and the gradient of each weight, in the order of the weights."""
+    y = x
+    for w in weights:
+        w.grad = None
+        y = mf.tanh(y @ w)
+    (y * y).sum().backward()
+    return tuple(w.grad for w in weights)
+
+
+def test_the_gradient_of_a_weight_comes_when_what_it_is_made_of_is_there(monkeypatch):
+    random = np.random.default_rng(3)
+    x = mf.tensor(random.standard_normal((256, 16)))
+    weights = [mf.tensor(random.standard_normal((16, 16)), requires_grad=True) for _ in range(6)]
+    now = mf.fuse(layers)
+    peak, found = now.explain(x, *weights).forward.peak, now(x, *weights)
+    monkeypatch.setattr(arranged, "early", lambda steps, sizes, results: [*range(len(steps))])
+    before = mf.fuse(lambda *given: layers(*given))
+    assert peak < before.explain(x, *weights).forward.peak - 2 * 8 * x.size
+    for a, b in zip(found, before(x, *weights), strict=True):
+        np.testing.assert_array_equal(a.numpy(), b.numpy())
+
+
+def test_what_was_decided_is_told_of_the_step_that_it_became():
+    x, w = mf.rand(64, 8), mf.rand(8, 8, requires_grad=True)
+    told = mf.fuse(layers).explain(x, w, w)
+    made = {step.launch: step.text for step in told.steps if step.kind == "made"}
+    assert sorted(made) == [*range(len(made))]
+    assert all(text.startswith(f"launch{k} is made") for k, text in made.items())

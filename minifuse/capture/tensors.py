@@ -11,7 +11,7 @@ from typing import Any
 
 from ..autodiff import mode
 from ..errors import FuseError, ViewError
-from ..functions import Insert, Same, View
+from ..functions import Insert, Same, View, ends
 from ..graph.node import Node
 from ..graph.plan import Spec
 from ..layout import Layout, row_major
@@ -87,12 +87,6 @@ def are_apart(a: tuple[View, ...], b: tuple[View, ...]) -> bool:
         if high < start or stop < low:
             return True
     return False
-
-
-def ends(start: int, step: int, size: int) -> tuple[int, int]:
-    """The lowest and the highest position of a range."""
-    last = start + step * (size - 1)
-    return min(start, last), max(start, last)
 
 
 class Captured(Tensor):

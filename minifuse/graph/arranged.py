@@ -15,6 +15,7 @@ from .early import early
 from .node import Node, base
 from .pieces import in_pieces
 from .schedule import Schedule
+from .side_by_side import side_by_side
 from .steps import Place, meet
 from .stores import Stores
 from .together import joined
@@ -36,7 +37,7 @@ def arranged(plan: Any, layouts: Sequence[Layout | None]) -> Arranged:
     stores = [(target, *part) for target, node in program.stores for part in parts_of(node, target)]
     values = [node for _, node in program.stores]
     nodes = [*plan.outputs, *saved, *[node for _, _, node in stores], *values]
-    nodes = in_pieces(with_definitions(nodes, plan.backend))
+    nodes = in_pieces(side_by_side(with_definitions(nodes, plan.backend)))
     end = len(plan.outputs) + len(saved)
     given, parts, values = nodes[:end], nodes[end : end + len(stores)], nodes[end + len(stores) :]
     kept_for_backward = given[len(plan.outputs) :]

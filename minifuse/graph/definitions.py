@@ -1,9 +1,9 @@
 """What no kernel computes, as what it is made of: functions that the backend does not know, and values with a rule."""
 
 from ..backends.base import Backend
-from ..dag import topological
+from ..dtypes import DType
 from ..functions import Output, Ruled
-from .node import Node, inputs_of
+from .node import Node, rebuilt
 
 
 def with_definitions(outputs: list[Node], backend: Backend) -> list[Node]:
@@ -11,17 +11,19 @@ def with_definitions(outputs: list[Node], backend: Backend) -> list[Node]:
 
     Once gradients are found, a value with a rule of its own is a value like any other.
     """
-    order = topological(outputs, inputs_of)
-    if not any(isinstance(node.function, Output | Ruled) for node in order):
-        return outputs
-    new: dict[Node, Node] = {}
-    for node in order:
-        function, inputs = node.function, tuple(new[x] for x in node.inputs)
-        kinds = [x.shape for x in inputs], [x.dtype for x in inputs]
-        if isinstance(function, Output) and not backend.knows(function.of, *kinds):
-            new[node] = function.of.body(*inputs)[function.index]
-        elif isinstance(function, Ruled):
-            new[node] = inputs[0]
-        else:
-            new[node] = Node(function, inputs, node.shape, node.dtype) if inputs else node
-    return [new[node] for node in outputs]
+
+    def defined(node: Node) -> Node:
+        function = node.function
+        if isinstance(function, Ruled):
+            return node.inputs[0]
+        if not isinstance(function, Output) or backend.knows(function.of, *kinds_of(node)):
+            return node
+        found: Node = function.of.body(*node.inputs)[function.index]
+        return found
+
+    return rebuilt(outputs, defined)
+
+
+def kinds_of(node: Node) -> tuple[list[tuple[int, ...]], list[DType]]:
+    """Shapes and element types of what a node is computed from."""
+    return [x.shape for x in node.inputs], [x.dtype for x in node.inputs]

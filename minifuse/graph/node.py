@@ -249,3 +249,13 @@ def substitute(outputs: list[Node], replacement: dict[Node, Node]) -> list[Node]
             function = numbers.get(node.function, node.function)
             new[node] = Node(function, tuple(new[x] for x in node.inputs), node.shape, node.dtype)
     return [new[node] for node in outputs]
+
+
+def rebuilt(outputs: list[Node], change: Callable[[Node], Node]) -> list[Node]:
+    """The same graph with each node changed, inputs first: `change` sees a node whose inputs are changed already."""
+    new: dict[Node, Node] = {}
+    for node in topological(outputs, inputs_of):
+        inputs = tuple(new[x] for x in node.inputs)
+        is_same = all(a is b for a, b in zip(inputs, node.inputs, strict=True))
+        new[node] = change(node if is_same else Node(node.function, inputs, node.shape, node.dtype))
+    return [new[node] for node in outputs]

@@ -2,9 +2,8 @@
 
 from math import prod
 
-from ..dag import topological
 from ..functions import Fold, View
-from .node import Node, inputs_of, substitute
+from .node import Node, rebuilt
 
 PIECE = 1 << 14  # elements of a long row that are folded in one go
 FEW = 64  # rows, which are cut earlier, since they are too few to keep threads busy
@@ -17,9 +16,7 @@ COLUMN_PIECE = 1 << 10  # elements of a piece of a column, at most: they are add
 
 def in_pieces(outputs: list[Node]) -> list[Node]:
     """Large folds become folds of pieces, and a fold of their results."""
-    folds = [node for node in topological(outputs, inputs_of) if isinstance(node.function, Fold)]
-    replacement = {node: cut for node in folds if (cut := pieces_of(node)) is not node}
-    return substitute(outputs, replacement) if replacement else outputs
+    return rebuilt(outputs, lambda node: pieces_of(node) if isinstance(node.function, Fold) else node)
 
 
 def pieces_of(fold: Node) -> Node:

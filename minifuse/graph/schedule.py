@@ -11,17 +11,17 @@ What a kernel could not hold, and why, is kept in `refusals`; all that was decid
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from .. import kernels
 from ..backends.base import Backend
 from ..dag import Task, finished, topological
 from ..errors import ShapeError
-from ..functions import Copy, Embed, Fold, Full, Insert, Matmul, Output, View
+from ..functions import Copy, Embed, Fold, Insert, Matmul, Output, View
 from ..kernels import Dot, Expression, Kernel, Load, Part, ProductKernel
 from ..layout import Layout, dense_like, row_major
 from ..take import Put, Take
 from .body import ONE, POINTS, Body, Space, as_it_is, copy_of, shifted, without_unused
 from .common import bits, connected, in_common
 from .decisions import AGAIN, JOINED, MADE, REFUSED, TAKEN, Refusal, asked
+from .inserts import APART, inserting, passing
 from .kept import kept
 from .lengths import cuts
 from .node import Node, base, inputs_of
@@ -33,7 +33,6 @@ from .ways import Ways
 NOT_VIEWED = "what its epilogue reads cannot be seen in the shape of the product"
 
 Operand = tuple[Expression, Body]
-APART = (Matmul, Output, Embed, Insert, Put)  # functions that are steps of their own
 
 
 class Schedule:
@@ -139,7 +138,7 @@ class Schedule:
         """Steps for several nodes: what others need first; those over one space that read a common array share a kernel."""
         groups: Groups = {}
         for node in map(base, nodes):
-            if node in self.place:
+            if node in self.place or (yield passing(self, node)):
                 continue
             if isinstance(node.function, APART):
                 yield self.locating(node)
@@ -202,12 +201,12 @@ class Schedule:
             yield body.own(under)
             yield self.multiplying(under, body, [], {})
         elif isinstance(function, Embed | Insert):
-            yield self.inserting(under, function)
+            yield inserting(self, under, function)
         elif isinstance(function, Put):
             yield self.putting(under)
         elif isinstance(function, Output):
             yield self.computing_whole(under, function)
-        else:
+        elif not (yield passing(self, under)):
             yield self.launching(self.space(under), [under])
         return self.located(node)
 
@@ -249,27 +248,6 @@ class Schedule:
         kernel = Kernel(tuple(Part(repr(x.function), loads, x.dtype) for x in outputs), ())
         step = Whole(defined, kernel, [self.place[x] for x in outputs], inputs)
         self.add(step, node, "which the backend computes as a whole")
-
-    def inserting(self, node: Node, function: Embed | Insert) -> Task[None]:
-        """What lies around a place, zeros or what was there, then what is put in it, which is computed there."""
-        *old, new = node.inputs
-        read = list[Place]()
-        for x in old:
-            read.append((yield self.locating(x)))
-        slot, layout = self.allocate(node, self.layouts.get(node, row_major(node.shape)))
-        around = Kernel((Load(0, node.dtype) if old else kernels.constant(0, node.dtype),), ())
-        reason = f"{'what was there' if old else 'zeros'}, before its part is put in"
-        self.add(Launch(around, node.shape, (), [(slot, layout)], read), node, reason)
-        part = slot, function.part(layout)
-        if new.is_number:
-            new = Full(part[1].shape, node.dtype)(new.to(node.dtype))
-        is_apart = base(new) in self.roots or isinstance(new.function, (View, *APART))
-        if new in self.place or is_apart:
-            source = yield self.locating(new)
-            self.add(Launch(copy_of(node), part[1].shape, (), [part], [source]), new, "put where it belongs")
-        else:
-            self.wanted[new] = part
-            yield self.launching(self.space(new), [new])
 
     def copied(self, node: Node, source: Place) -> Place:
         """The place of a copy in row-major order."""
@@ -340,6 +318,13 @@ class Schedule:
         slot, layout = self.place[node]
         return slot, body.space.sees(node.shape)(layout)
 
+    def summed(self, product: Node) -> Place:
+        """Where the sums of a product are stored as they are."""
+        if product in self.wanted:
+            self.place[product] = self.wanted.pop(product)
+            return self.place[product]
+        return self.allocate(product, row_major(product.shape))
+
     def shortening(self, space: Space, nodes: Sequence[Node]) -> Task[bool]:
         """Let other kernels compute parts of what would be a very long one; whether there was any."""
         inside, asked = self.ways.inside(space), set(nodes)
@@ -389,7 +374,7 @@ class Schedule:
                 self.note(AGAIN, body, [product], reason)
                 yield self.launching(body.space, nodes)
                 return
-        outputs = [self.allocate(product, row_major(product.shape)) if x is product else self.stored(x, body) for x in nodes]
+        outputs = [self.summed(x) if x is product else self.stored(x, body) for x in nodes]
         outputs = [(slot, layout.reshape(*product.shape)) for slot, layout in outputs]
         numbers = [source for source, _ in body.numbers]
         self.steps.append(Product(*without_unused(kernel, outputs, inputs, numbers)))

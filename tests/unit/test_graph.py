@@ -227,6 +227,15 @@ def test_a_long_chain_is_one_kernel():
     np.testing.assert_allclose(plan.run(x), long(X), rtol=1e-12)
 
 
+def test_a_fold_of_what_is_made_of_a_fold_goes_in_pieces_as_well():
+    for shape, dim in (((8 * PIECE,), 0), ((PIECE, 128), 0)):
+        plan = Plan(lambda x, dim=dim: ((x - x.mean(dim)) ** 2).sum(dim), [mf.zeros(*shape)])
+        longest = [max(step.shape[d] for d in step.dims) for step in plan.steps]
+        assert len(longest) == 4
+        assert max(longest) <= PIECE
+        assert all(step.shape != shape for step in plan.steps)
+
+
 @pytest.mark.parametrize("n", [1, 31, PIECE, 4 * PIECE - 1, 4 * PIECE, 4 * PIECE + 5, 10 * PIECE])
 def test_folds_of_many_go_in_pieces(n):
     array = np.random.default_rng(0).standard_normal(n)

@@ -61,6 +61,7 @@ FLOORS = (
         "graph.common",
         "graph.definitions",
         "graph.early",
+        "graph.inserts",
         "graph.kept",
         "graph.lengths",
         "graph.pieces",

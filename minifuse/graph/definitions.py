@@ -21,7 +21,7 @@ def with_definitions(outputs: list[Node], backend: Backend) -> list[Node]:
         found: Node = function.of.body(*node.inputs)[function.index]
         return found
 
-    return rebuilt(outputs, defined)
+    return rebuilt(outputs, Output | Ruled, defined)
 
 
 def kinds_of(node: Node) -> tuple[list[tuple[int, ...]], list[DType]]:

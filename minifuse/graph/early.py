@@ -23,6 +23,8 @@ def early(steps: Sequence[Step], sizes: Mapping[int, int], results: Container[in
     results : container of int
         The buffers that are not let go of.
     """
+    if len(steps) < 2:
+        return [*range(len(steps))]
     slots = [{slot for slot, _ in step.places() if slot != NOWHERE} for step in steps]
     links = linked(steps, slots)
     waits = Counter(later for found in links for later in found)

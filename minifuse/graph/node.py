@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from threading import local
+from types import UnionType
 from typing import Any
 
 import numpy as np
@@ -251,10 +252,16 @@ def substitute(outputs: list[Node], replacement: dict[Node, Node]) -> list[Node]
     return [new[node] for node in outputs]
 
 
-def rebuilt(outputs: list[Node], change: Callable[[Node], Node]) -> list[Node]:
-    """The same graph with each node changed, inputs first: `change` sees a node whose inputs are changed already."""
+def rebuilt(outputs: list[Node], kinds: type | UnionType, change: Callable[[Node], Node]) -> list[Node]:
+    """The same graph with each node changed, inputs first: `change` sees a node whose inputs are changed already.
+
+    Changes begin at functions of these kinds: a graph that has none of them stays as it is.
+    """
+    order = topological(outputs, inputs_of)
+    if not any(isinstance(node.function, kinds) for node in order):
+        return outputs
     new: dict[Node, Node] = {}
-    for node in topological(outputs, inputs_of):
+    for node in order:
         inputs = tuple(new[x] for x in node.inputs)
         is_same = all(a is b for a, b in zip(inputs, node.inputs, strict=True))
         new[node] = change(node if is_same else Node(node.function, inputs, node.shape, node.dtype))

@@ -16,7 +16,7 @@ COLUMN_PIECE = 1 << 10  # elements of a piece of a column, at most: they are add
 
 def in_pieces(outputs: list[Node]) -> list[Node]:
     """Large folds become folds of pieces, and a fold of their results."""
-    return rebuilt(outputs, lambda node: pieces_of(node) if isinstance(node.function, Fold) else node)
+    return rebuilt(outputs, Fold, lambda node: pieces_of(node) if isinstance(node.function, Fold) else node)
 
 
 def pieces_of(fold: Node) -> Node:

@@ -35,7 +35,7 @@ def side_by_side(outputs: list[Node]) -> list[Node]:
                 known[node] = found
         return node
 
-    return rebuilt(outputs, joined)
+    return rebuilt(outputs, Embed, joined)
 
 
 def parts_of(whole: Node, parts: Parts | None, part: Node) -> Parts | None:

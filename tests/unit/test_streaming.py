@@ -118,9 +118,9 @@ def test_a_size_that_is_streamed_compiles_nothing(monkeypatch):
     add = Kernel((Apply(op.add, (A, B), float32),), ())
     arrays = [np.ones(5000, np.float32)] * 2
     run(add, (5000,), (), arrays, ["f4"], 1 << 60, monkeypatch)
-    before = mf.cache.stats()
+    before = mf.cache.stats()[:3]  # of this process: others write into the same folder
     assert run(add, (5000,), (), arrays, ["f4"], 0, monkeypatch)[1]
-    assert mf.cache.stats() == before
+    assert mf.cache.stats()[:3] == before
 
 
 def test_a_large_tensor_is_streamed_and_right():

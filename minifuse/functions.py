@@ -81,12 +81,6 @@ class View(Function):
         return f"{self.method}{self.parameters}"
 
 
-def ends(start: int, step: int, size: int) -> tuple[int, int]:
-    """The lowest and the highest position of a range."""
-    last = start + step * (size - 1)
-    return min(start, last), max(start, last)
-
-
 class Embed(Function):
     """Zeros of a shape, with the input in the place of a slice: the gradient of slicing."""
 

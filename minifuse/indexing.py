@@ -103,6 +103,17 @@ def unravel(position: int, shape: Shape) -> tuple[int, ...]:
     return tuple(reversed(index))
 
 
+def ends(start: int, step: int, size: int) -> tuple[int, int]:
+    """The lowest and the highest position of a range."""
+    last = start + step * (size - 1)
+    return min(start, last), max(start, last)
+
+
+def overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:
+    """Whether two ranges, by their ends, share a position."""
+    return a[0] <= b[1] and b[0] <= a[1]
+
+
 def _range_of(entry: slice, size: int, dim: int) -> Range:
     """The (start, step, size) of a slice."""
     for part in (entry.start, entry.stop, entry.step):

@@ -11,9 +11,10 @@ from typing import Any
 
 from ..autodiff import mode
 from ..errors import FuseError, ViewError
-from ..functions import Insert, Same, View, ends
+from ..functions import Insert, Same, View
 from ..graph.node import Node
 from ..graph.plan import Spec
+from ..indexing import ends, overlap
 from ..layout import Layout, row_major
 from ..tensor import Tensor, has_no_gradient
 
@@ -82,11 +83,7 @@ def are_apart(a: tuple[View, ...], b: tuple[View, ...]) -> bool:
     """Whether two chains of views surely show different elements: slices of disjoint ranges along some dim."""
     if a[0].method != "slice" or b[0].method != "slice":
         return False
-    for p, q in zip(a[0].parameters, b[0].parameters, strict=True):
-        (low, high), (start, stop) = ends(*p), ends(*q)
-        if high < start or stop < low:
-            return True
-    return False
+    return any(not overlap(ends(*p), ends(*q)) for p, q in zip(a[0].parameters, b[0].parameters, strict=True))
 
 
 class Captured(Tensor):

@@ -8,7 +8,8 @@ meet, they are put into one instead.
 from bisect import bisect, insort
 from typing import NamedTuple
 
-from ..functions import Embed, Insert, View, ends
+from ..functions import Embed, Insert, View
+from ..indexing import ends, overlap
 from ..operators import add
 from .node import Node, rebuilt
 
@@ -45,16 +46,11 @@ def parts_of(whole: Node, parts: Parts | None, part: Node) -> Parts | None:
         return None
     if parts is None:
         pairs = enumerate(zip(whole.function.ranges, new, strict=True))
-        dims = [d for d, (a, b) in pairs if not meet(ends(*a), ends(*b))]
+        dims = [d for d, (a, b) in pairs if not overlap(ends(*a), ends(*b))]
         return Parts(dims[0], sorted([ends(*whole.function.ranges[dims[0]]), ends(*new[dims[0]])])) if dims else None
     ranges, added = [*parts.ranges], ends(*new[parts.dim])
     k = bisect(ranges, added)
-    if any(meet(added, near) for near in ranges[max(k - 1, 0) : k + 1]):
+    if any(overlap(added, near) for near in ranges[max(k - 1, 0) : k + 1]):
         return None
     insort(ranges, added)
     return Parts(parts.dim, ranges)
-
-
-def meet(a: tuple[int, int], b: tuple[int, int]) -> bool:
-    """Whether two ranges share a position."""
-    return a[0] <= b[1] and b[0] <= a[1]

@@ -6,7 +6,8 @@
         return Tensor(m0, m0.address, spec0)
 
 Nothing is decided in it, so a call costs no more than these lines. `del` after the last use of a temporary is all the memory
-planning there is: the pool sees it as free, and the next `allocate` of the same call gets it.
+planning there is: the pool sees it as free, and the next `allocate` of the same call gets it. Where launches are handed over
+together, temporaries lie in one buffer.
 """
 
 import re
@@ -22,9 +23,10 @@ from ..backends.base import shortest
 from ..storage import binned
 from .schedule import Schedule
 from .steps import NOWHERE, Place, Step
+from .workspace import Workspace
 
 OURS = re.compile(  # no names for inputs
-    r"([xmy]|spec|draw|count|settings)\d+|launch.*|allocate|Tensor|Call|call|plan|inf|nan|run|float"
+    r"([xmy]|spec|draw|count|settings)\d+|launch.*|allocate|workspace|Tensor|Call|call|plan|inf|nan|run|float"
 )
 
 FEW = 3  # launches, from which on they are handed to a backend together
@@ -51,6 +53,7 @@ class HostProgram:
         self.count, self.outputs = len(plan.arguments), len(plan.outputs)
         self.memory = named(names, self.count) + [f"m{k}" for k in range(len(schedule.sizes))]
         self.is_joined = plan.backend.joins_launches and len(schedule.steps) >= FEW
+        self.offsets: dict[int, int] = {}  # in one buffer, in bytes, of temporaries that share it
         self.names = {
             "allocate": plan.backend.allocate,
             "Tensor": plan.tensor,
@@ -97,6 +100,8 @@ class HostProgram:
         """The address of a place in the memory of the call; of positions the first one."""
         if slot == NOWHERE:
             return str(offset)
+        if slot in self.offsets:
+            return f"workspace.address + {self.offsets[slot] + offset}"
         return f"{self.memory[slot]}.address{f' + {offset}' * bool(offset)}"
 
     def steps(self) -> list[str]:
@@ -121,25 +126,29 @@ class HostProgram:
         return values + [x if isinstance(x, str) else self.memory[x] for x in step.numbers]
 
     def joined(self) -> list[str]:
-        """Allocate everything, then launch everything at once. A buffer that is done with is used again by its name.
+        """Allocate everything, then launch everything at once. Temporaries lie in one buffer, some where others lay before.
 
-        To let it go before the launches have happened would lend it to another thread.
+        To let them go before the launches have happened would lend them to another thread.
         """
-        steps, lines, calls = self.schedule.steps, list[str](), list[str]()
-        free, allocated = dict[int, list[str]](), {NOWHERE, *range(self.count)}
+        steps, lines, calls, workspace = self.schedule.steps, list[str](), list[str](), Workspace()
+        allocated = {NOWHERE, *range(self.count)}
         kept = {slot for slot, _ in self.places} | allocated
         last_use = {slot: k for k, step in enumerate(steps) for slot, _ in step.places()}
         for k, step in enumerate(steps):
             for slot in [slot for slot, _ in step.outputs if slot not in allocated]:
-                size = binned(self.schedule.sizes[slot - self.count])
-                again = free.get(size)
-                lines.append(f"{self.memory[slot]} = {again.pop() if again else f'allocate({size})'}")
+                nbytes = self.schedule.sizes[slot - self.count]
+                if slot in kept:
+                    lines.append(f"{self.memory[slot]} = allocate({binned(nbytes)})")
+                else:
+                    self.offsets[slot] = workspace.take(nbytes)
                 allocated.add(slot)
             calls.append(f"    {', '.join(self.values(step))},  # launch{k}")
             for slot in dict(step.places()):
                 if last_use[slot] == k and slot not in kept:
-                    free.setdefault(binned(self.schedule.sizes[slot - self.count]), []).append(self.memory[slot])
-        return [*lines, "launches(", *calls, ")"]
+                    workspace.give(self.offsets[slot], self.schedule.sizes[slot - self.count])
+        if workspace.size:
+            lines.append(f"workspace = allocate({binned(workspace.size)})")
+        return [*lines, "launches(", *calls, ")", *["del workspace"] * bool(workspace.size)]
 
     def results(self) -> list[str]:
         """A tensor around each output, and around what is saved."""

@@ -36,21 +36,37 @@ def pieces_of(fold: Node) -> Node:
     if is_few:
         return cut(fold, dims, dims[0], PIECE)
     if is_columns and row >= PIECES * PIECES:
-        dim = max(dims, key=x.shape.__getitem__)
-        pieces = max(PIECES, min(WIDE // fold.size, row // SHORT))
-        most = COLUMN_PIECE * x.shape[dim] // row
-        return cut(fold, dims, dim, max(min(x.shape[dim] // pieces, most), 1))
+        return cut_columns(fold, dims, max(PIECES, min(WIDE // fold.size, row // SHORT), -(-row // COLUMN_PIECE)))
     return fold
 
 
+def cut_columns(fold: Node, dims: list[int], pieces: int) -> Node:
+    """A fold of columns in so many pieces or some more, each of which lies in memory as one: outer dims are cut first."""
+    (x,), operator, outer = fold.inputs, fold.function.operator, 0
+    while pieces > x.shape[dims[outer]] and outer < len(dims) - 1:
+        pieces = -(-pieces // x.shape[dims[outer]])
+        outer += 1
+    n = x.shape[dims[outer]]
+    length = max(n // pieces, 1)
+    length = next((k for k in range(length, length // 2, -1) if n % k == 0), length)  # preferably without a rest
+    if length == 1 and dims[outer + 1 :]:
+        y: Node = Fold(operator, tuple(dims[: outer + 1]))(Fold(operator, tuple(dims[outer + 1 :]))(x))
+        return y
+    return cut(fold, dims, dims[outer], length)
+
+
 def cut(fold: Node, dims: list[int], dim: int, length: int) -> Node:
-    """A fold along some dims as a fold of the results of pieces, which have a length along one of them."""
+    """A fold along some dims as a fold of the results of pieces, which have a length along one of them.
+
+    Along dims before that one pieces have one element.
+    """
     (x,), operator = fold.inputs, fold.function.operator
     count = x.shape[dim] // length
     whole, rest = part(x, dim, 0, count * length), part(x, dim, count * length, x.shape[dim])
-    inside = tuple(d + (d >= dim) for d in dims)  # of what has one dim more: the pieces stand before what is in them
+    inside = tuple(d + 1 for d in dims if d >= dim)  # of what has one dim more: the pieces stand before what is in them
+    outside = [d for d in dims if d < dim]
     partial = Fold(operator, inside)(View("split", (dim, count))(whole))
-    y: Node = Fold(operator, tuple(sorted({dim, *inside})))(partial).reshape(fold.shape)
+    y: Node = Fold(operator, (*outside, dim, *inside))(partial).reshape(fold.shape)
     return operator(y, Fold(operator, tuple(dims))(rest)) if rest.size else y
 
 

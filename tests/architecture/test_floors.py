@@ -66,6 +66,7 @@ FLOORS = (
         "graph.lengths",
         "graph.pieces",
         "graph.side_by_side",
+        "graph.workspace",
     ),
     ("graph.ways",),
     ("graph.sharing",),

@@ -236,6 +236,21 @@ def test_a_fold_of_what_is_made_of_a_fold_goes_in_pieces_as_well():
         assert all(step.shape != shape for step in plan.steps)
 
 
+@pytest.mark.parametrize(
+    ("shape", "nests"),
+    [
+        ((64, 256, 256), [((64, 256, 256), (1,)), ((64, 1, 256), (0,))]),  # each example is a piece
+        ((8, 2048, 256), [((8, 8, 256, 256), (2,)), ((8, 8, 1, 256), (0, 1, 2))]),  # each of few is cut
+        ((1000, 4, 128), [((100, 10, 4, 128), (1, 2)), ((100, 1, 1, 128), (0, 1, 2))]),  # several together, without a rest
+    ],
+)
+def test_pieces_of_columns_lie_in_memory_as_one(shape, nests):
+    a = np.random.default_rng(0).standard_normal(shape)
+    plan = Plan(lambda x: x.sum((0, 1)), [x := mf.tensor(a)])
+    assert [(step.shape, step.dims) for step in plan.steps] == nests
+    np.testing.assert_allclose(plan.run(x), a.sum((0, 1)), rtol=1e-10, atol=1e-10)
+
+
 @pytest.mark.parametrize("n", [1, 31, PIECE, 4 * PIECE - 1, 4 * PIECE, 4 * PIECE + 5, 10 * PIECE])
 def test_folds_of_many_go_in_pieces(n):
     array = np.random.default_rng(0).standard_normal(n)

@@ -1,0 +1,102 @@
+"""Where temporaries lie in the workspace of a call: `minifuse/graph/workspace.py`, and the host programs that have one."""
+
+import re
+from textwrap import dedent
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import minifuse as mf
+from minifuse.backends.base import Backend
+from minifuse.graph.plan import Plan
+from minifuse.graph.workspace import ALIGNMENT, Workspace
+
+SIZES = st.integers(0, 3000)
+
+
+@given(st.lists(st.tuples(SIZES, st.integers(0, 5)), max_size=60))
+@settings(max_examples=300, deadline=None)
+def test_what_is_in_use_never_meets(requests):
+    workspace, used = Workspace(), []
+    most = in_use = 0
+    for nbytes, given_back in requests:
+        start = workspace.take(nbytes)
+        assert start % ALIGNMENT == 0
+        assert start + nbytes <= workspace.size
+        assert all(start + max(nbytes, 1) <= low or high <= start for low, high in used)
+        used.append((start, start + max(nbytes, 1)))
+        in_use = sum(-(-(high - low) // ALIGNMENT) for low, high in used) * ALIGNMENT
+        most = max(most, in_use)
+        for _ in range(min(given_back, len(used))):
+            low, high = used.pop(len(used) // 2)
+            workspace.give(low, high - low)
+    assert workspace.size >= most
+    for low, high in used:
+        workspace.give(low, high - low)
+    assert workspace.gaps == ({0: workspace.size} if workspace.size else {})
+
+
+def test_the_smallest_gap_that_is_large_enough_is_taken():
+    workspace = Workspace()
+    places = {n: workspace.take(n * ALIGNMENT) for n in (4, 1, 2, 1, 3, 1)}
+    for n in (4, 2, 3):
+        workspace.give(places[n], n * ALIGNMENT)
+    size = workspace.size
+    assert workspace.take(2 * ALIGNMENT) == places[2]
+    assert workspace.take(3 * ALIGNMENT) == places[3]
+    assert workspace.take(3 * ALIGNMENT) == places[4]
+    assert workspace.size == size
+
+
+@pytest.fixture
+def joining(monkeypatch):
+    """The default backend, as if it gained from launches that are handed over together."""
+    monkeypatch.setattr(Backend, "joins_launches", True)
+
+
+def layers(x, *weights):
+    """Several products in a row: each one's result is read by the next alone."""
+    for w in weights:
+        x = mf.relu(x @ w)
+    return x
+
+
+@pytest.mark.usefixtures("joining")
+def test_temporaries_of_a_joined_program_lie_in_one_buffer():
+    text = Plan(layers, [mf.ones(10, 10)] * 4).text
+    assert text == dedent("""\
+        def run(x0, x1, x2, x3):
+            m2 = allocate(448)
+            workspace = allocate(1024)
+            launches(
+                workspace.address + 0, x0.address, x1.address,  # launch0
+                workspace.address + 512, workspace.address + 0, x2.address,  # launch1
+                m2.address, workspace.address + 512, x3.address,  # launch2
+            )
+            del workspace
+            y0 = Tensor(m2, m2.address, spec0)
+            return y0
+        """)
+
+
+@pytest.mark.usefixtures("joining")
+def test_a_joined_program_computes_what_it_does_step_by_step():
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal((9, 9)) for _ in range(8)]
+    inputs = [mf.tensor(a) for a in arrays]
+    plan = Plan(layers, inputs)
+    assert "workspace" in plan.text
+    expected = arrays[0]
+    for w in arrays[1:]:
+        expected = np.maximum(expected @ w, 0)
+    for _ in range(3):
+        np.testing.assert_allclose(plan.run(*inputs), expected, rtol=1e-12)
+
+
+@pytest.mark.usefixtures("joining")
+def test_a_workspace_has_room_for_what_lives_at_once_alone():
+    inputs = [mf.ones(64, 64)] * 20
+    (nbytes,) = re.findall(r"workspace = allocate\((\d+)\)", Plan(layers, inputs).text)
+    assert int(nbytes) == 2 * 64 * 64 * 4  # what a product reads, and what it stores

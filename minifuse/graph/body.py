@@ -132,6 +132,15 @@ class Body:
                 found[node] = yield self.leaf(node, see, root if consumer is None else consumer)
         return found[root]
 
+    def as_seen(self, place: Place, shape: tuple[int, ...]) -> Place | None:
+        """A place of something of a shape, as the kernel would store there; None where strides do not allow that."""
+        slot, layout = place
+        try:
+            layout = self.space.sees(shape)(layout)
+            return slot, layout if self.product is None else layout.reshape(*self.product.shape)
+        except ShapeError:
+            return None
+
     def pick(self, node: Node, indices: Sequence[Expression], consumer: Node) -> Expression:
         """Elements of something that lies in memory, at an index along each of its dims."""
         at, schedule = self.schedule.opened(node), self.schedule

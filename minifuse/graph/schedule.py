@@ -201,7 +201,7 @@ class Schedule:
             yield body.own(under)
             yield self.multiplying(under, body, [], {})
         elif isinstance(function, Embed | Insert):
-            yield inserting(self, under, function)
+            yield inserting(self, under)
         elif isinstance(function, Put):
             yield self.putting(under)
         elif isinstance(function, Output):
@@ -242,8 +242,11 @@ class Schedule:
         inferred = defined.infer(*node.inputs)
         outputs = [Node(Output(defined, k), node.inputs, *kind) for k, kind in enumerate(inferred)]
         for x, like in zip(outputs, defined.lie_like, strict=True):
-            read = [] if like is None else [inputs[like][1]]
-            self.allocate(x, self.layouts.get(x, dense_like(read, x.shape)))
+            if x in self.wanted:
+                self.place[x] = self.wanted.pop(x)
+            else:
+                read = [] if like is None else [inputs[like][1]]
+                self.allocate(x, self.layouts.get(x, dense_like(read, x.shape)))
         loads = tuple(Load(k, x.dtype) for k, x in enumerate(node.inputs))
         kernel = Kernel(tuple(Part(repr(x.function), loads, x.dtype) for x in outputs), ())
         step = Whole(defined, kernel, [self.place[x] for x in outputs], inputs)
@@ -307,15 +310,15 @@ class Schedule:
 
     def stored(self, node: Node, body: Body) -> Place:
         """Where a kernel stores a node, as its space sees that place: laid out like what the kernel reads."""
-        if node in self.wanted:
-            self.place[node] = self.wanted.pop(node)
-        else:
-            is_plain = node.shape != body.space.shape or isinstance(node.function, Copy | Take)
-            is_plain = is_plain or (body.product is not None and node.shape != body.product.shape)
-            read = [layout for slot, layout in body.inputs if slot != NOWHERE]
-            layout = row_major(node.shape) if is_plain else dense_like(read, node.shape)
-            self.allocate(node, self.layouts.get(node, layout))
-        slot, layout = self.place[node]
+        wanted = self.wanted.pop(node, None)
+        if wanted is not None and (seen := body.as_seen(wanted, node.shape)) is not None:
+            self.place[node] = wanted
+            return seen
+        is_plain = node.shape != body.space.shape or isinstance(node.function, Copy | Take)
+        is_plain = is_plain or (body.product is not None and node.shape != body.product.shape)
+        read = [layout for slot, layout in body.inputs if slot != NOWHERE]
+        layout = row_major(node.shape) if is_plain else dense_like(read, node.shape)
+        slot, layout = self.allocate(node, self.layouts.get(node, layout))
         return slot, body.space.sees(node.shape)(layout)
 
     def summed(self, product: Node) -> Place:

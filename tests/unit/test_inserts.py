@@ -1,0 +1,144 @@
+"""Arrays that are put together part by part inside a fused function: where each part is computed, and what is filled."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import minifuse as mf
+from minifuse.kernels import Constant, Load
+
+ROWS, COLUMNS, WIDTH = 4, 6, 3
+rng = np.random.default_rng(8)
+A, B, W = rng.standard_normal((ROWS, COLUMNS)), rng.standard_normal((ROWS, WIDTH)), rng.standard_normal((WIDTH, COLUMNS))
+
+
+def filled(plan):
+    """The steps of a plan that store one constant everywhere."""
+    return [step for step in plan.steps if all(isinstance(e, Constant) for e in step.kernel.outputs)]
+
+
+def copied(plan):
+    """The steps of a plan that only copy."""
+    return [step for step in plan.steps if all(isinstance(e, Load) for e in step.kernel.outputs)]
+
+
+def same(function, *arrays, rtol=1e-12):
+    """Whether a function gives, fused, what it gives step by step."""
+    inputs = [mf.tensor(a) for a in arrays]
+    found, expected = mf.fuse(function)(*inputs), function(*inputs)
+    for x, y in zip(found, expected, strict=True) if isinstance(expected, tuple) else [(found, expected)]:
+        np.testing.assert_allclose(x.numpy(), y.numpy(), rtol=rtol)
+    return mf.fuse(function).plan(*inputs)
+
+
+# Of an array of (ROWS, COLUMNS), and of two more, what has the shape of so many of its rows and columns.
+VALUES = {
+    "pointwise": lambda a, b, w, m, n: (a * 2 + 1)[:m, :n],
+    "product": lambda a, b, w, m, n: b[:m] @ w[:, :n],
+    "product and more": lambda a, b, w, m, n: mf.exp(b[:m] @ w[:, :n]) - 1,
+    "turned over": lambda a, b, w, m, n: (w[:, :n].T @ b[:m].T).T,
+    "another shape": lambda a, b, w, m, n: (mf.sin(a[:m, :n]) * 3).reshape(m * n).reshape(m, n),
+    "a product in another shape": lambda a, b, w, m, n: (b[:m] @ w[:, :n]).reshape(m, 1, n).reshape(m, n),
+    "an input": lambda a, b, w, m, n: a[:m, :n],
+    "a number": lambda a, b, w, m, n: 2.5,
+    "a fold": lambda a, b, w, m, n: a[:m].sum(1, keepdim=True).expand(m, n) * 1,
+    "what is there": None,
+    "used again": lambda a, b, w, m, n: a[:m, :n] * 7,
+}
+bounds = st.tuples(st.integers(0, 3), st.integers(1, 4), st.integers(0, 5), st.integers(1, 6), st.sampled_from([1, -1]))
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(sorted(VALUES)), bounds), min_size=1, max_size=5),
+    st.sampled_from(["zeros", "copy", "sum", "product"]),
+)
+@settings(max_examples=250, deadline=None)
+def test_any_parts_in_any_order(parts, start):
+    def function(a, b, w):
+        y = {"zeros": lambda: mf.zeros(ROWS, COLUMNS, dtype=mf.float64), "copy": lambda: a * 1, "sum": lambda: a + a}.get(
+            start, lambda: b @ w
+        )()
+        others = []
+        for name, (top, m, left, n, step) in parts:
+            m, n = min(m, ROWS - top), min(n, COLUMNS - left)
+            value = y[:m, :n] * 2 if name == "what is there" else VALUES[name](a, b, w, m, n)
+            y[top : top + m, left : left + n][::step] = value
+            if name == "used again":
+                others.append((value * value).sum())
+        return (y, *others)
+
+    same(function, A, B, W)
+
+
+@pytest.mark.parametrize("then", [lambda y: y, lambda y: y + 1, lambda y: mf.exp(y) * 2])
+def test_a_place_that_a_product_cannot_see_in_its_own_shape(then):
+    def function(x, w):
+        y = mf.zeros(3, 8, 4, dtype=mf.float64)
+        y[:, :5] = then((x @ w).reshape(3, 5, 4))
+        return y
+
+    plan = same(function, rng.standard_normal((15, 6)), rng.standard_normal((6, 4)))
+    assert len(copied(plan)) == 1  # behind a product that has memory of its own
+
+
+def test_parts_that_leave_no_gap_are_all_there_is():
+    def function(a, b, w):
+        y = mf.zeros(ROWS, 2 * COLUMNS, dtype=mf.float64)
+        y[:, COLUMNS:] = b @ w
+        y[:, :COLUMNS] = a * 2
+        return y
+
+    plan = same(function, A, B, W)
+    assert len(plan.steps) == 2
+
+
+def test_zeros_are_filled_once_where_parts_leave_gaps():
+    def function(a, b, w):
+        y = mf.zeros(ROWS, 2 * COLUMNS, dtype=mf.float64)
+        y[:, COLUMNS:] = b @ w
+        y[:, 1:COLUMNS] = a[:, 1:] * 2
+        return y
+
+    plan = same(function, A, B, W)
+    assert len(plan.steps) == 3
+    assert len(filled(plan)) == 1
+
+
+def test_what_receives_a_part_is_computed_where_it_stays():
+    def function(a, b, w):
+        y = mf.exp(a)
+        y[1:3] = (b @ w)[1:3]
+        return y
+
+    plan = same(function, A, B, W)
+    assert not filled(plan)
+    assert len(copied(plan)) == 1  # the rows of a product that are put there
+    assert len({slot for step in plan.steps for slot, _ in step.outputs}) == 2
+
+
+def test_a_part_is_computed_in_another_order_and_shape_where_it_belongs():
+    heads = 2
+
+    def function(a, b, w):
+        y = mf.zeros(ROWS, 2 * COLUMNS, dtype=mf.float64)
+        y[:, :COLUMNS] = (
+            (a.reshape(ROWS, heads, COLUMNS // heads).permute(1, 0, 2) + 1).permute(1, 0, 2).reshape(ROWS, COLUMNS)
+        )
+        y[:, COLUMNS:] = mf.tanh(b @ w)
+        return y
+
+    plan = same(function, A, B, W)
+    assert not copied(plan)
+    assert len(plan.steps) == 2
+
+
+def test_what_others_read_is_not_written_over():
+    def function(a, b, w):
+        y = mf.zeros(ROWS, COLUMNS, dtype=mf.float64)
+        z = b @ w
+        y[:3] = z[:3]
+        y[1:] = a[1:]
+        return y, z.sum(), z @ w.T
+
+    same(function, A, B, W)

@@ -19,10 +19,9 @@ from .dag import topological
 from .explain_page import page
 from .explain_steps import StepFacts, steps_of
 from .graph import words
+from .graph.arranged import rewritten
 from .graph.decisions import Refusal, recorded
-from .graph.definitions import with_definitions
 from .graph.node import Argument, Literal, Node, base, inputs_of
-from .graph.pieces import in_pieces
 from .graph.plan import Made, Plan, Spec, name_of
 from .graph.steps import NOWHERE
 from .graph.traffic import Operand, traffic
@@ -31,6 +30,7 @@ from .tensor import Tensor
 
 ALLOCATED = re.compile(r"(\w+) = allocate\((\d+)\)")
 LAUNCHED = re.compile(r"launch(\d+)\(")
+DEPTH = 3  # operations inside each other, in the words for a node that has no number
 
 
 @dataclass(frozen=True)
@@ -234,9 +234,9 @@ class Graph:
         self.plan = plan
         written = [value for _, value in plan.program.stores]
         before = topological([*plan.outputs, *written], inputs_of)
-        after = in_pieces(with_definitions(before, plan.backend))
-        self.lines = {new: found.lines.get(base(old), "") for old, new in zip(before, after, strict=True)}
-        values = [new for new in after if not new.is_number]
+        after = dict(zip(before, rewritten(before, plan.backend), strict=True))
+        self.lines = {new: found.lines.get(base(old), "") for old, new in after.items()}
+        values = [after[node] for node in dict.fromkeys([*plan.outputs, *written]) if not after[node].is_number]
         inputs = [x for x in topological(values, inputs_of) if isinstance(x.function, Argument)]
         self.order = list(dict.fromkeys([*sorted(inputs, key=lambda x: x.function.index), *topological(values, inputs_of)]))
         self.order = [x for x in self.order if not isinstance(x.function, Literal)]
@@ -245,9 +245,11 @@ class Graph:
             for x in node.inputs:
                 self.lines[x] = self.lines.get(x) or self.lines.get(node, "")
 
-    def name(self, node: Node) -> str:
-        """How the operation of another node refers to it."""
-        return f"%{self.numbers[node]}" if node in self.numbers else words.operation(node, self.name)
+    def name(self, node: Node, depth: int = DEPTH) -> str:
+        """How the operation of another node refers to it: by its number, or, of one that the schedule made, by what it does."""
+        if node in self.numbers:
+            return f"%{self.numbers[node]}"
+        return words.operation(node, lambda x: self.name(x, depth - 1)) if depth else "..."
 
     def say(self, node: Node) -> str:
         """A node, with what it does; an input by its name."""

@@ -7,6 +7,7 @@ before that is changed, and one that reads what is stored there comes after.
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from ..backends.base import Backend
 from ..dag import topological
 from ..functions import Insert
 from ..layout import Layout
@@ -31,13 +32,18 @@ class Arranged(NamedTuple):
     """Where each of those lies."""
 
 
+def rewritten(nodes: list[Node], backend: Backend) -> list[Node]:
+    """The same values as the steps of a backend compute them: what it does not know, parts of an array, and long folds."""
+    return in_pieces(side_by_side(with_definitions(nodes, backend)))
+
+
 def arranged(plan: Any, layouts: Sequence[Layout | None]) -> Arranged:
     """The steps of a plan whose arguments lie in these layouts; None of a number."""
     program, saved = plan.program, plan.backward.saved if plan.backward else []
     stores = [(target, *part) for target, node in program.stores for part in parts_of(node, target)]
     values = [node for _, node in program.stores]
     nodes = [*plan.outputs, *saved, *[node for _, _, node in stores], *values]
-    nodes = in_pieces(side_by_side(with_definitions(nodes, plan.backend)))
+    nodes = rewritten(nodes, plan.backend)
     end = len(plan.outputs) + len(saved)
     given, parts, values = nodes[:end], nodes[end : end + len(stores)], nodes[end + len(stores) :]
     kept_for_backward = given[len(plan.outputs) :]

@@ -145,8 +145,8 @@ class MultiheadAttention(Module):
     batch comes first always, as with `batch_first=True`; and the output comes alone, without the weights. An input that is
     called with alone is query, key and value.
 
-    Queries, keys and values are three products with parts of one weight, not one product cut in three: so gradients of
-    inputs come out of products as they are, and nothing as large as three inputs is put together.
+    Of one input, queries, keys and values are one product, which is cut in three; what they receive is computed side by
+    side, so gradients are one product too. Other keys and values have products of their own, with parts of the weight.
 
     Examples
     --------
@@ -216,11 +216,16 @@ def _multihead_attention(query: Any, *rest: Any) -> Any:
             got = f"got a {name} of shape {x.shape}"
             raise ShapeError(f"MultiheadAttention: {got}, expected (N, T, {width}), the batch first")
 
-    def seen(part: int, x: Any) -> Any:
-        """The heads of a projection: (N, T, E) -> (N, heads, T, E / heads)."""
-        rows = slice(part * width, (part + 1) * width)
+    def projected(x: Any, first: int, count: int) -> list[Any]:
+        """Projections of an input, from the first one on, as heads: (N, T, E) -> (N, heads, T, E / heads) each."""
+        rows = slice(first * width, (first + count) * width)
         y = linear(x, weight[rows], *[bias[rows] for bias in biases[:1]])
-        return y.reshape(*x.shape[:-1], heads, width // heads).permute(0, 2, 1, 3)
+        parts = [y[..., k * width : (k + 1) * width] for k in range(count)]
+        return [part.reshape(*x.shape[:-1], heads, width // heads).permute(0, 2, 1, 3) for part in parts]
 
-    y = _attention(seen(0, query), seen(1, key), seen(2, value), is_causal, None)
+    if has_key or has_value:
+        seen = [*projected(query, 0, 1), *projected(key, 1, 1), *projected(value, 2, 1)]
+    else:
+        seen = projected(query, 0, 3)
+    y = _attention(*seen, is_causal, None)
     return linear(y.permute(0, 2, 1, 3).reshape(query.shape), out_weight, *biases[1:])

@@ -248,6 +248,20 @@ def test_a_refused_merge_names_both_sides_the_reason_and_the_line():
     assert "x @ w" in linecache.getline(file, int(line))
 
 
+def test_parts_of_an_array_have_numbers_as_all_nodes_have():
+    def step(x, w):
+        w.grad = None
+        for _ in range(12):
+            x = mf.tanh(x @ w[:, :4]) * (x @ w[:, 4:])
+        x.sum().backward()
+        return w.grad
+
+    found = mf.fuse(step).explain(mf.tensor(normal(4, 4)), mf.tensor(normal(4, 8), requires_grad=True))
+    assert any(node.operation.startswith("insert(%") for node in found.nodes)
+    assert all(len(refusal.producer) < 200 for refusal in found.refusals)
+    assert "insert(insert(" not in str(found)
+
+
 def test_names_are_the_users():
     scale = mf.tensor(V)
     layer = mf.nn.Linear(33, 4)

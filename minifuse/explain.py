@@ -246,7 +246,7 @@ class Graph:
                 self.lines[x] = self.lines.get(x) or self.lines.get(node, "")
 
     def name(self, node: Node, depth: int = DEPTH) -> str:
-        """How the operation of another node refers to it: by its number, or, of one that the schedule made, by what it does."""
+        """How the operation of another node refers to it: its number, or what one does that the schedule made."""
         if node in self.numbers:
             return f"%{self.numbers[node]}"
         return words.operation(node, lambda x: self.name(x, depth - 1)) if depth else "..."

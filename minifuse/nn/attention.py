@@ -224,8 +224,8 @@ def _multihead_attention(query: Any, *rest: Any) -> Any:
         return [part.reshape(*x.shape[:-1], heads, width // heads).permute(0, 2, 1, 3) for part in parts]
 
     if has_key or has_value:
-        seen = [*projected(query, 0, 1), *projected(key, 1, 1), *projected(value, 2, 1)]
+        q, k, v = (projected(x, part, 1)[0] for part, x in enumerate((query, key, value)))
     else:
-        seen = projected(query, 0, 3)
-    y = _attention(*seen, is_causal, None)
+        q, k, v = projected(query, 0, 3)
+    y = _attention(q, k, v, is_causal, None)
     return linear(y.permute(0, 2, 1, 3).reshape(query.shape), out_weight, *biases[1:])

@@ -20,7 +20,8 @@ from numpy.lib.array_utils import byte_bounds
 from .dtypes import DType
 from .layout import Layout
 
-PROBES = range(4)  # buffers looked at before new memory is asked for
+PROBES = range(4)  # buffers looked at
+ROUNDS = range(2)  # and as many again, before new memory is asked for
 # Bytes. When the pool has grown past this, or past twice what was in use at the last look, unused buffers go back.
 KEEP = 1 << 30
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
@@ -97,16 +98,32 @@ class Pool:
         self.make, self.keep, self.limit = make, keep, keep
 
     def allocate(self, nbytes: int) -> Buffer:
-        """A buffer of this size, one of `binned`: the last used that has come free, or a new one."""
+        """A buffer of this size, one of `binned`: the last used that has come free, or a new one.
+
+        It comes first afterwards. So a loop that holds what it made in the round before gets the same buffers in turn, however
+        many there are. Where all of the first are held, as those of parameters are, they go to the end.
+        """
         buffers = self.bins[nbytes]
-        for _ in PROBES:
-            if not buffers:
-                break
+        if buffers:
             buffer = buffers[0]
             if getrefcount(buffer) == 3:  # the pool's, this function's and getrefcount's
                 return buffer
-            buffers.rotate(-1)
-        return self.grow(nbytes)
+        return self.found(buffers) or self.grow(nbytes)
+
+    def found(self, buffers: deque[Buffer]) -> Buffer | None:
+        """One that has come free, among the next ones of a bin."""
+        for _ in ROUNDS:
+            for k in PROBES:
+                try:
+                    buffer = buffers[k]
+                except IndexError:
+                    return None
+                if getrefcount(buffer) == 3:
+                    buffers.remove(buffer)
+                    buffers.appendleft(buffer)
+                    return buffer
+            buffers.rotate(-len(PROBES))
+        return None
 
     def grow(self, nbytes: int) -> Buffer:
         """A new buffer; unused ones go back first when the pool has become large or the system has no more."""

@@ -130,6 +130,18 @@ def test_many_held_buffers_do_not_stop_reuse(pool):
     assert pool.new < 150
 
 
+@pytest.mark.parametrize("spare", [2, 5, 30])
+def test_a_loop_gets_the_same_buffers_in_turn(pool, spare):
+    held = [pool.allocate(512) for _ in range(spare)]
+    del held
+    before, rounds = pool.allocate(512), []
+    for _ in range(10):
+        before = pool.allocate(512)  # while the one of the round before is still held
+        rounds.append(before.address)
+    assert rounds[::2] == rounds[:1] * 5
+    assert rounds[1::2] == rounds[1:2] * 5
+
+
 def test_threads_never_share_what_is_in_use():
     """Each thread fills what it got, lets others run, and looks whether it is still its own."""
     pool, faults = Pool(), []

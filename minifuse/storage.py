@@ -100,8 +100,8 @@ class Pool:
     def allocate(self, nbytes: int) -> Buffer:
         """A buffer of this size, one of `binned`: the last used that has come free, or a new one.
 
-        It comes first afterwards. So a loop that holds what it made in the round before gets the same buffers in turn, however
-        many there are. Where all of the first are held, as those of parameters are, they go to the end.
+        It comes first afterwards. So a loop that holds what it made in the round before gets the same buffers in turn,
+        however many there are. Where all of the first are held, as those of parameters are, they go to the end.
         """
         buffers = self.bins[nbytes]
         if buffers:

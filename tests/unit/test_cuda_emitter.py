@@ -59,8 +59,11 @@ def test_a_map_of_two_operands_takes_four_neighbours_and_then_the_rest():
                 store4(out0, i0, (point(x0[0], x1[0]), point(x0[1], x1[1]), point(x0[2], x1[2]), point(x0[3], x1[3])))
             end = min(first + 4 * cuda.blockDim.x, n0)
             if fours < end:
-                for i0 in range(max(first, fours) + cuda.threadIdx.x, end, cuda.blockDim.x):  # one at a time
+                i0 = max(first, fours) + cuda.threadIdx.x
+                while i0 < end:  # one at a time
+                    no_unroll()
                     out0[i0] = point(in0[i0], in1[i0])
+                    i0 += cuda.blockDim.x
     """)
 
 
@@ -84,8 +87,11 @@ def test_a_map_of_one_operand_has_two_loads_on_their_way():
                 store4(out0, i0, (point(x0[0], p0), point(x0[1], p0), point(x0[2], p0), point(x0[3], p0)))
             end = min(first + 8 * cuda.blockDim.x, n0)
             if fours < end:
-                for i0 in range(max(first, fours) + cuda.threadIdx.x, end, cuda.blockDim.x):  # one at a time
+                i0 = max(first, fours) + cuda.threadIdx.x
+                while i0 < end:  # one at a time
+                    no_unroll()
                     out0[i0] = point(in0[i0], p0)
+                    i0 += cuda.blockDim.x
     """)
 
 

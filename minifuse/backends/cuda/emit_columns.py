@@ -83,6 +83,8 @@ class ColumnSource(CudaSource):
                 ):
                     self.rows_at_once(point, folds, count)
             with self.block(f"while i{last} < n{last}:"):
+                if count > 1:
+                    self.line("no_unroll()")
                 self.rows_at_once(point, folds, 1)
         for e in folds:
             k = self.folds.index(e)

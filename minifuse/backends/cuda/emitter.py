@@ -190,8 +190,8 @@ class CudaSource(Source):
             both = [*start, f"if {j} < fours:  # both groups are on their way at once"]
             found = [(both, "ij"), ([f"elif {i} < fours:"], "i")]
         end = f"end = min(first + {4 * self.groups} * cuda.blockDim.x, {n})"
-        rest = f"for {i} in range(max(first, fours) + {x}, end, cuda.blockDim.x):  # one at a time"
-        return [*found, ([end, "if fours < end:", rest], "")]
+        rest = [f"{i} = max(first, fours) + {x}", f"while {i} < end:  # one at a time"]
+        return [*found, ([end, "if fours < end:", *rest], "")]
 
     def sweep(
         self, folds: Sequence[Fold], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
@@ -202,16 +202,19 @@ class CudaSource(Source):
         for e in folds:
             self.line(f"fold{self.folds.index(e)} = {self.start_of(e)}")
         guard = ["if is_row:"] if self.form in ("rows", "columns") else []
-        way = "x" if self.form == "rows" else "y"
+        way = "y" if self.form == "columns" else "x"
         outer = [f"for i{a} in range(n{a}):" for a in range(self.rows, self.axes - 1)]
         with self.block(*guard, *outer):
             for lines, letters in self.passes():
                 with self.block(*lines):
+                    is_loop = lines[-1].startswith("while")
+                    if is_loop and self.form == "points":
+                        self.line("no_unroll()")
                     if letters:
                         self.fours(point, folds, elements, letters, parked)
                     else:
                         self.one(point, folds, elements, parked)
-                    if lines[-1].startswith("while"):
+                    if is_loop:
                         for letter in letters or "i":
                             step = f"{4 * len(letters)} * " * bool(letters)
                             self.line(f"{letter}{self.axes - 1} += {step}cuda.blockDim.{way}")

@@ -12,11 +12,12 @@ from ...simt import word
 from . import words
 from .words import Word, first_element, intrinsic
 
+GLOBAL = 1  # the number of the address space
 ELEMENTS = "f32", "f64", "i32", "i64", "u8"
 
 
 def _pointer_at(kind: Any) -> Callable[[], Any]:
-    """The LLVM of a pointer that is loaded. The compiler takes it to lead to global memory, as all that kernels load."""
+    """The LLVM of a pointer that is loaded: one to global memory, which the compiler has to be told."""
 
     def build() -> Any:
         from numba.core import types
@@ -26,7 +27,8 @@ def _pointer_at(kind: Any) -> Callable[[], Any]:
 
             def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
                 address = builder.load(builder.gep(first_element(context, builder, table, values[0]), [values[1]]))
-                return builder.inttoptr(address, context.get_value_type(signature.return_type))
+                anywhere = context.get_value_type(signature.return_type)
+                return builder.addrspacecast(builder.inttoptr(address, anywhere.pointee.as_pointer(GLOBAL)), anywhere)
 
             return pointer(kind.compiled)(table, k), emit
 

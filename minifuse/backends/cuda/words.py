@@ -151,6 +151,27 @@ def store4(target: Any, i: Any, numbers: Any) -> None:
     target.store(i, numbers)
 
 
+def _nothing() -> Any:
+    """The LLVM of an instruction that does nothing, and may not be made several of."""
+    from llvmlite import ir
+    from numba.core import types
+
+    def no_unroll(typingctx: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            nothing = ir.InlineAsm(ir.FunctionType(ir.VoidType(), ()), "", "", side_effect=True)
+            set.add(builder.call(nothing, ()).attributes, "noduplicate")  # which llvmlite does not know
+            return context.get_dummy_value()
+
+        return types.void(), emit
+
+    return no_unroll
+
+
+@intrinsic(_nothing)
+def no_unroll() -> None:
+    """Keeps the loop that it stands in from being unrolled: code that runs seldom is not worth the time that it compiles."""
+
+
 def _atomic_add() -> Any:
     from llvmlite import ir
     from numba.core import types

@@ -146,11 +146,9 @@ class CudaSource(Source):
                     f"{row} = min({row}, {count} - 1)",
                 ]
             return lines
-        lines = []
+        lines = [f"i{last} = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x"]
         if self.is_wide:
-            lines.append(f"first = {4 * self.groups} * cuda.blockDim.x * cuda.blockIdx.x  # elements before this block's")
-        else:
-            lines.append(f"i{last} = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x")
+            lines = [f"first = {4 * self.groups} * cuda.blockDim.x * cuda.blockIdx.x  # elements before this block's"]
         if self.counted:
             block = "cuda.blockIdx.z * cuda.gridDim.y + cuda.blockIdx.y"
             lines += [f"{row} = ({block}) * cuda.blockDim.y + cuda.threadIdx.y", f"if {row} < {count}:"]
@@ -207,14 +205,13 @@ class CudaSource(Source):
         with self.block(*guard, *outer):
             for lines, letters in self.passes():
                 with self.block(*lines):
-                    is_loop = lines[-1].startswith("while")
-                    if is_loop and self.form == "points":
+                    if lines[-1].endswith("# one at a time"):
                         self.line("no_unroll()")
                     if letters:
                         self.fours(point, folds, elements, letters, parked)
                     else:
                         self.one(point, folds, elements, parked)
-                    if is_loop:
+                    if lines[-1].startswith("while"):
                         for letter in letters or "i":
                             step = f"{4 * len(letters)} * " * bool(letters)
                             self.line(f"{letter}{self.axes - 1} += {step}cuda.blockDim.{way}")

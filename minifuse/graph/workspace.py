@@ -16,7 +16,7 @@ class Workspace:
     >>> a, b, c = workspace.take(1000), workspace.take(500), workspace.take(2000)
     >>> workspace.give(a, 1000)
     >>> workspace.give(b, 500)  # they are one gap now
-    >>> workspace.take(1300), workspace.take(200), workspace.size
+    >>> workspace.take(1200), workspace.take(200), workspace.size
     (0, 1280, 3584)
     """
 

@@ -72,11 +72,10 @@ def run_request(options: argparse.Namespace) -> int:
 def measure(options: argparse.Namespace, suite: Suite, modules: dict[str, ModuleType], missing: dict[str, str]) -> int:
     """Run the chosen rows, show them, and write the JSON."""
     from . import report, terminal
-    from .run import choose, run
+    from .run import run
 
-    all_rows = suite.rows
     try:
-        rows = choose(all_rows, options.rows)
+        rows = suite.chosen(options.rows)
     except ValueError as error:
         raise RequestError(f"{error}; --list has all suites") from error
     seed = secrets.randbits(32) if options.seed is None else options.seed
@@ -87,7 +86,7 @@ def measure(options: argparse.Namespace, suite: Suite, modules: dict[str, Module
         print(as_text(found), end="")
     else:
         terminal.show(found)
-    is_complete = len(rows) == len(all_rows) and not options.quick and {*modules, *missing} == set(suite.peers)
+    is_complete = len(rows) == len(suite.rows) and not options.quick and {*modules, *missing} == set(suite.peers)
     if options.json and not is_silent:
         keep(Path(options.json), found)
     elif is_complete and options.keep and not is_silent:
@@ -146,7 +145,7 @@ def parser(name: str = NAME) -> Parser:
         "rows",
         nargs="*",
         help="parts of names or groups of rows; all of the main suite of the processor if left out. The first one names the "
-        "suite: fusion, networks, sweeps, costs; gpu, gpu-fusion, ...",
+        "suite: fusion, networks, sweeps, costs; gpu, gpu-fusion, ...; words behind it choose among its rows",
     )
     made.add_argument("--list", action="store_true", help="say which rows there are, and against whom; measure nothing")
     made.add_argument("--against", metavar="PEERS", help="some of those that --list names, with commas; all if left out")

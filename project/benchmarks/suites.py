@@ -38,6 +38,12 @@ class Suite(NamedTuple):
 
         return rows_of(self.is_on_gpu, self.kind)
 
+    def chosen(self, words: Sequence[str]) -> "list[Row]":
+        """The rows that some words ask for; the first word may name the suite, and the others what is asked of it."""
+        from .run import choose
+
+        return choose(self.rows, words[1:] if words[1:] and words[0] == self.word else words)
+
     def file(self, found: dict[str, Any]) -> str:
         """The name of the file of its results."""
         from . import gpu, machine

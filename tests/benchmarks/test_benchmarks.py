@@ -19,6 +19,7 @@ from project.benchmarks import gpu, kernel_counts, page, peers, report, rows, te
 from project.benchmarks.row import US, Bench, Contest, Row, SkippedRowError, count, delay, formula, normal, speed
 from project.benchmarks.rows import SUITES, rows_of
 from project.benchmarks.run import choose, measure, run, summarize
+from project.benchmarks.suites import suite_of
 from project.screens import PAGES
 from tests.sources import ROOT
 
@@ -318,6 +319,14 @@ def test_rows_are_chosen_by_parts_of_their_names():
     assert len(choose(ROWS, [])) == len(ROWS)
     with pytest.raises(ValueError, match=r"no row has 'no such row'.*the groups are host"):
         choose(ROWS, ["host", "no such row"])
+
+
+def test_words_behind_the_name_of_a_suite_choose_among_its_rows():
+    suite = suite_of("costs")
+    assert {row.name for row in suite.chosen(["costs", "another size"])} == {"first call with another size"}
+    assert len(suite.chosen(["costs"])) == len(suite.rows)
+    with pytest.raises(ValueError, match="no row has 'no such row'"):
+        suite.chosen(["costs", "no such row"])
 
 
 @pytest.mark.parametrize(

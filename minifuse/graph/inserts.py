@@ -72,12 +72,15 @@ def surroundings(schedule: Any, node: Node, layout: Layout) -> Task[Place]:
     if is_plain(old) and old not in schedule.place and is_only_for(schedule, old, node):
         place = schedule.wanted[old] = schedule.allocate(node, layout)
         yield schedule.launching(schedule.space(old), [old])
-        return place
-    as_wanted(schedule, old, node)
-    read: Place = yield schedule.locating(old)
-    if is_spent(schedule, old, node):
-        return read
-    place = schedule.allocate(node, layout)
+        read: Place = schedule.place[old]
+        if read is place:
+            return place
+    else:
+        as_wanted(schedule, old, node)
+        read = yield schedule.locating(old)
+        if is_spent(schedule, old, node):
+            return read
+        place = schedule.allocate(node, layout)
     copy = Launch(Kernel((Load(0, node.dtype),), ()), node.shape, (), [place], [read])
     schedule.add(copy, node, "what was there, before its parts are put in")
     return place

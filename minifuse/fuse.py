@@ -3,39 +3,38 @@
 The first call captures the function: it runs once, with tensors that have no values, and becomes a graph, a plan, and a
 host program. Later calls of the same kind run that program. What a call of the same kind is, the key says: the spec of each
 tensor, the type of each number, the value of all else, the structure of the arguments, what the function reads from outside,
-and whether calls are recorded. What a capture finds that the function depends on beyond that (the value of a number, whether
-arguments overlap, gradients that they bring along) is part of all later keys of that function.
+which tensors are one object, and whether calls are recorded. What a capture finds that the function depends on beyond that
+(the value of a number, how arguments overlap, gradients that they bring along) is part of all later keys of that function.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from functools import cached_property, update_wrapper
+from functools import update_wrapper
 from operator import attrgetter
 from types import MethodType
 from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from .autodiff import FREED, interceptor, mode
-from .backends.base import Backend
+from .aliasing import AliasAnalysis, Aliasing, RunsByAddress
+from .autodiff import interceptor, mode
 from .backends.registry import backend_named
+from .cache_entry import CacheEntry, replaced
 from .capture.capture import Capture
 from .capture.numbers import LiveNumber
-from .capture.record import Found, Input, Result
-from .errors import FuseError, GradientError
+from .errors import FuseError
 from .explain import Explanation, explained
 from .graph.node import Node
-from .graph.plan import Made, Plan, Spec, name_of
-from .in_place import neighbours, overlap
+from .graph.plan import Plan, name_of
 from .kernel_builders import build_all
 from .kernel_cache import cache
 from .labels import labels_of
 from .nested import leaves_of, mapped
 from .outside import Outside, Same
-from .storage import writes
 from .tensor import Tensor
 
 SPEC = attrgetter("spec")
+NUMBERS = (int, float)  # Python numbers whose values a capture leaves open
 MANY = 10_000  # captures of one function that are remembered
 WATCHED = 64  # objects among the arguments whose attributes are remembered
 
@@ -79,11 +78,12 @@ class Fused:
         self.outside = Outside(function)
         self.look = self.outside.look
         self.runs: dict[Any, Callable[..., Any]] = {}  # of plain calls: no names, nothing learned
-        self.entries: dict[Any, Entry] = {}
+        self.entries: dict[Any, CacheEntry] = {}
         self.watched: dict[int, Outside] = {}
         self.baked: frozenset[Any] = frozenset()
-        self.writes = self.reads_grads = False
-        self.last: Entry | None = None
+        self.aliases = AliasAnalysis()
+        self.reads_grads = False
+        self.last: CacheEntry | None = None
         self.captures = 0
 
     @property
@@ -98,11 +98,13 @@ class Fused:
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """What the function gives."""
         if not named:
+            tensors: Sequence[Any] = inputs
             try:
                 run = self.runs.get((mode.is_recording, self.look(), *map(SPEC, inputs)))
             except AttributeError:  # there are numbers among them
                 run = self.runs.get((mode.is_recording, self.look(), *[getattr(x, "spec", None) or type(x) for x in inputs]))
-            if run is not None:
+                tensors = [x for x in inputs if isinstance(x, Tensor)]
+            if run is not None and len({*tensors, *self.outside.tensors}) == len(tensors) + len(self.outside.tensors):
                 return run(*inputs)
         return self.general(inputs, named)
 
@@ -115,40 +117,58 @@ class Fused:
             return self.function(*inputs, **named)
         entry, flat = self.entry(inputs, named)
         if entry.key is not None:
-            if not (self.baked or self.writes or self.reads_grads):
-                self.runs[entry.key] = self.plain_run(entry.run)
+            if not (self.baked or self.reads_grads):
+                self.runs[entry.key] = self.quick_run(entry.run)
             entry.key = None
         return entry.run(*flat)
 
-    def entry(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> "tuple[Entry, list[Any]]":
+    def entry(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> "tuple[CacheEntry, list[Any]]":
         """The capture for a call, found or made, and the inputs of its run."""
         leaves, tree, key = self.taken_apart(inputs, named)
         outside = [self.outside, *[self.watching(x) for x in objects_in(tree)]]
         looks = tuple(x.look() for x in outside)
         flat = [*leaves, *[x for found in outside for x in found.tensors]]
-        found = self.entries.get((mode.is_recording, looks, key, self.more(flat)))
-        if found is None:
-            found = self.capture(flat, tree)
-            if any(new.look() != old for new, old in zip(outside, looks, strict=True)):
-                raise FuseError(
-                    f"{name_of(self.function)}: the function changed something outside while it was captured, such as a "
-                    "global, an attribute or a list; that would not happen again in later calls. Return it, or keep it in a "
-                    "tensor that is changed in place"
-                )
-            while len(self.entries) >= MANY:
-                self.entries.pop(next(iter(self.entries)), None)
-            self.entries[mode.is_recording, looks, key, self.more(flat)] = found
-            is_plain = not (named or self.baked or self.writes or self.reads_grads or len(outside) > 1)
-            if is_plain and all(isinstance(x, Tensor) or type(x) in (int, float) for x in inputs):
-                kinds = [x.spec if isinstance(x, Tensor) else type(x) for x in inputs]
-                found.key = (mode.is_recording, looks[0], *kinds)
-            elif not is_plain:
-                self.runs.clear()
+        aliasing, found = self.aliasing(flat), None
+        while found is None:
+            found = self.entries.get((mode.is_recording, looks, key, aliasing, self.more(flat)))
+            if found is None:
+                found, before = self.capture(flat, tree, aliasing.copies), aliasing.copies
+                self.refuse_changes_outside(outside, looks)
+                aliasing = self.aliasing(flat)  # with what the capture has found
+                if aliasing.copies != before:
+                    found = None
+                    continue
+                while len(self.entries) >= MANY:
+                    self.entries.pop(next(iter(self.entries)), None)
+                self.entries[mode.is_recording, looks, key, aliasing, self.more(flat)] = found
+                is_quick = not (named or self.baked or self.reads_grads or len(outside) > 1)
+                if is_quick and not aliasing.same and all(isinstance(x, Tensor) or type(x) in NUMBERS for x in inputs):
+                    kinds = [x.spec if isinstance(x, Tensor) else type(x) for x in inputs]
+                    found.key = (mode.is_recording, looks[0], *kinds)
+                elif not is_quick:
+                    self.runs.clear()
         return found, flat
 
-    def plain_run(self, run: Callable[..., Any]) -> Callable[..., Any]:
-        """A run that takes the arguments alone: tensors from outside are those of the last look."""
+    def refuse_changes_outside(self, outside: Sequence[Outside], looks: Sequence[Any]) -> None:
+        """Raise where a capture changed what the function reads from outside."""
+        if any(new.look() != old for new, old in zip(outside, looks, strict=True)):
+            raise FuseError(
+                f"{name_of(self.function)}: the function changed something outside while it was captured, such as a "
+                "global, an attribute or a list; that would not happen again in later calls. Return it, or keep it in a "
+                "tensor that is changed in place"
+            )
+
+    def aliasing(self, flat: Sequence[Any]) -> Aliasing:
+        """Return how the inputs of a call alias each other, as far as captures have found that it matters."""
+        is_recorded = bool(mode.is_recording) and any(isinstance(x, Tensor) and x.spec.requires_grad for x in flat)
+        grads = [x.grad for x in flat if isinstance(x, Tensor) and x.grad is not None] if self.reads_grads else ()
+        return self.aliases.aliasing(flat, is_recorded, grads)
+
+    def quick_run(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        """A run that takes the arguments alone, all different tensors; those from outside are those of the last look."""
         outside = self.outside
+        if self.aliases.stored:
+            return RunsByAddress(lambda inputs: self.entry(inputs, {})[0].run, outside)
         return (lambda *inputs: run(*inputs, *outside.tensors)) if outside.tensors else run
 
     def more(self, flat: Sequence[Any]) -> Any:
@@ -157,13 +177,14 @@ class Fused:
         values = tuple((type(x), repr(x)) for x in known)
         grads = tuple(x.grad.spec if x.grad is not None else None for x in flat if isinstance(x, Tensor)) * self.reads_grads
         backend = None if any(isinstance(x, Tensor) for x in flat) else backend_named(None)
-        return values, grads, overlaps(flat) if self.writes else (), backend
+        return values, grads, backend
 
-    def capture(self, flat: list[Any], tree: Any) -> "Entry":
-        """Capture the function for these inputs."""
-        example = next((x for x in flat if isinstance(x, Tensor)), None)
+    def capture(self, original: list[Any], tree: Any, copies: Collection[int]) -> "CacheEntry":
+        """Capture the function for these inputs, of which it reads some from copies."""
+        example = next((x for x in original if isinstance(x, Tensor)), None)
         backend = example.spec.backend if example is not None else backend_named(None)
-        capture = Capture(name_of(self.function), flat, backend)
+        flat = replaced(original, copies, lambda x: Tensor.empty(x.shape, x.dtype, backend))
+        capture = Capture(name_of(self.function), flat, backend, original)
 
         def rebuild(given: list[Any]) -> Any:
             return mapped(tree, lambda x: given[x.index] if isinstance(x, Leaf) else x)
@@ -171,10 +192,12 @@ class Fused:
         found = capture.run(lambda arguments: self.function(*arguments[0], **arguments[1]), rebuild)
         labels = labels_of(self.function, tree, Leaf, [*flat, *capture.hidden])
         self.baked |= capture.baked
-        self.writes |= bool(found.written)
+        if found.effects.stored and not self.aliases.stored:
+            self.runs.clear()
+        self.aliases.learn(found.effects)
         self.reads_grads |= capture.reads_grads
         self.captures += 1
-        self.last = Entry(self, found, flat, labels, backend)
+        self.last = CacheEntry(self.function, found, flat, labels, backend, self.recompute, copies)
         return self.last
 
     def taken_apart(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[Any], Any, Any]:
@@ -187,7 +210,7 @@ class Fused:
                 x = Tensor.from_numpy(x, backend_named(None))
             if isinstance(x, Tensor):
                 key.append(x.spec)
-            elif type(x) in (int, float):
+            elif type(x) in NUMBERS:
                 key.append(type(x))
             elif isinstance(x, tuple | list | dict):
                 key.append((type(x), tuple(x) if isinstance(x, dict) else len(x)))
@@ -304,95 +327,12 @@ class Fused:
         return f"<fused {name_of(self.function)}>"
 
 
-class Entry:
-    """A captured function: the plan, and what is done with the results of a run.
-
-    `key` is that of plain calls, until the first one; nothing is compiled before it.
-    """
-
-    def __init__(self, fused: Fused, found: Found, flat: Sequence[Any], names: Sequence[str], backend: Backend) -> None:
-        self.found, self.count = found, len(flat)
-        tree, results = found.tree, [Result(k) for k in range(len(found.program.outputs))]
-        is_single = isinstance(tree, Result) and len(results) == 1
-        is_direct = (is_single and not tree.is_spent) or (type(tree) is tuple and list(tree) == results and bool(results))
-        program = found.program._replace(is_tuple=not is_single)
-        self.plan = Plan(fused.function, flat, program=program, recompute=fused.recompute, names=names, backend=backend)
-        self.is_direct = is_direct and not (found.grads or found.written)
-        self.key: Any = None
-
-    @cached_property
-    def run(self) -> Callable[..., Any]:
-        """What a call does."""
-        return self.plan.run if self.is_direct else self.finishing
-
-    def finishing(self, *flat: Any) -> Any:
-        """Run, and do what is left before and after."""
-        self.mark(flat)
-        return self.finished(self.plan.run(*flat), flat)
-
-    def mark(self, flat: Sequence[Any]) -> None:
-        """Before a run: note what it changes. What the run then keeps for gradients is newer than that."""
-        for k in self.found.written:
-            writes.mark(self.input(k, flat).buffer)
-
-    def finished(self, results: Any, flat: Sequence[Any]) -> Any:
-        """After a run: set gradients, put results in their places."""
-        if self.is_direct:
-            return results
-        results = results if isinstance(results, tuple) else (results,)
-        changed = [(self.input(k, flat), place) for k, place in self.found.grads]
-        for x, place in changed:
-            x.grad = None if place is None else results[place]
-
-        def put(x: Any) -> Any:
-            if isinstance(x, Input):
-                return self.input(x.index, flat)
-            if not isinstance(x, Result):
-                return x
-            return spent(results[x.index]) if x.is_spent else results[x.index]
-
-        return mapped(self.found.tree, put)
-
-    def input(self, k: int, flat: Sequence[Any]) -> Any:
-        """Input k of a run, hidden ones too."""
-        if k < self.count:
-            return flat[k]
-        hidden = self.plan.hidden[k - self.count]
-        return hidden.get(flat) if isinstance(hidden, Made) and hidden.get else hidden
-
-
-def spent(y: Tensor) -> Tensor:
-    """A tensor that was computed from what requires a gradient, of which nothing is left."""
-    y.spec, y.history = Spec(y.spec.layout, y.dtype, y.spec.backend, bool(mode.is_recording)), (FreedCall(), 0)
-    return y
-
-
-class FreedCall:
-    """A recorded call whose graph was used inside the fused function that made it."""
-
-    __slots__ = ()
-    count, edges = 1, ()
-
-    def backward(self, gradients: Sequence[Any]) -> Sequence[Any]:
-        """There is nothing left to go back through."""
-        raise GradientError(FREED)
-
-    def release(self) -> None:
-        """Nothing was kept."""
-
-
 PLAIN = bool | str | bytes | np.generic | None
 
 
 def objects_in(tree: Any) -> list[Any]:
     """Objects among nested arguments that have attributes: modules, functions, and whatever a user defines."""
     return [x for x in leaves_of(tree) if not isinstance(x, Leaf) and not isinstance(x, PLAIN)]
-
-
-def overlaps(flat: Sequence[Any]) -> Any:
-    """Which inputs share memory, and how far apart they lie in it."""
-    pairs = ((j, k) for group in neighbours(flat) for n, k in enumerate(group) for j in group[:n])
-    return tuple((j, k, flat[k].address - flat[j].address) for j, k in pairs if overlap(flat[j], flat[k]))
 
 
 @overload

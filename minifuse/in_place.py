@@ -4,7 +4,8 @@ Stands above plans, which store results in memory that is there already, and bel
 """
 
 from collections.abc import Callable, Sequence
-from itertools import product
+from functools import lru_cache
+from itertools import combinations, product
 from operator import le
 from typing import Any
 
@@ -12,10 +13,15 @@ import numpy as np
 
 from .array import Array
 from .autodiff import capture_under_way, interceptor, mode
+from .dtypes import DType
 from .errors import OverlapError
 from .graph.plan import changing, key_of, runs
+from .layout import Layout
 from .storage import writes
 
+MAX_COMPARED_LAYOUTS = 10_000  # pairs whose answer is remembered
+MAX_OVERLAP_WORK = 10_000  # candidate solutions that NumPy tries before two layouts count as overlapping
+MIDDLE = 1 << 46  # an address with room on both sides
 TARGET, APART = (0,), (0, 1)  # of a target and one input: the first is changed, and they are not the same
 
 
@@ -34,8 +40,7 @@ def store(function: Callable[..., Any], targets: Sequence[Any], *inputs: Any) ->
         return
     xs, same = [*targets, *inputs], list(range(len(targets) + len(inputs)))
     for target in targets:
-        if not target.buffer.is_writable:
-            raise OverlapError(f"in-place write to read-only memory (shape {target.shape}); write to a clone()")
+        refuse_read_only(target)
     for group in neighbours(xs):
         for k, j in product(group, group):
             if k < len(targets) and j != k:
@@ -49,6 +54,12 @@ def store(function: Callable[..., Any], targets: Sequence[Any], *inputs: Any) ->
                 elif overlap(target, x):
                     xs[j] = x.clone()
     update(function, tuple(range(len(targets))), tuple(same), *xs)
+
+
+def refuse_read_only(target: Any) -> None:
+    """Raise where memory that may not be written is to be changed."""
+    if not target.buffer.is_writable:
+        raise OverlapError(f"in-place write to read-only memory (shape {target.shape}); write to a clone()")
 
 
 def update(function: Any, targets: tuple[int, ...], same: tuple[int, ...], *inputs: Any) -> None:
@@ -104,9 +115,74 @@ def are_apart(buffers: Sequence[Any]) -> bool:
 
 
 def overlap(x: Any, y: Any) -> bool:
-    """Whether two tensors may share elements."""
+    """Return whether two tensors share bytes: exactly, except for layouts where that is too hard to decide (then True)."""
+    return interleave(x, y) and share_bytes(x.spec.layout, x.dtype, y.spec.layout, y.dtype, y.address - x.address)
+
+
+def interleave(x: Any, y: Any) -> bool:
+    """Return whether the ranges of addresses of two tensors meet, such as those of two columns of a matrix."""
     (a, b), (c, d) = extent(x), extent(y)
     return a < d and c < b
+
+
+def interleaved(indices: Sequence[int], xs: Sequence[Any]) -> list[list[int]]:
+    """Return the groups, each in order, of tensors that are linked by ranges of addresses that meet."""
+    groups: list[list[int]] = []
+    end = 0
+    for (low, high), k in sorted((extent(xs[k]), k) for k in indices):
+        if groups and low < end:
+            groups[-1].append(k)
+        else:
+            groups.append([k])
+        end = max(end, high)
+    return [sorted(group) for group in groups]
+
+
+def overlapping_groups(xs: Sequence[Any]) -> list[list[int]]:
+    """Return groups of tensors, by their indices, that interleave, and of which at least two share bytes.
+
+    A tensor that occurs several times is named once.
+    """
+    found = []
+    for near in neighbours(xs):
+        firsts = {id(xs[k]): k for k in reversed(near)}.values()
+        found += [
+            group for group in interleaved(list(firsts), xs) if any(overlap(xs[j], xs[k]) for j, k in combinations(group, 2))
+        ]
+    return found
+
+
+class Strided:
+    """A layout at an address, for NumPy, which reads no memory when it compares addresses."""
+
+    def __init__(self, layout: Layout, dtype: DType, address: int) -> None:
+        self.__array_interface__ = {
+            "data": (address + layout.offset * dtype.itemsize, True),
+            "shape": layout.shape,
+            "strides": tuple(s * dtype.itemsize for s in layout.strides),
+            "typestr": dtype.numpy.str,
+            "version": 3,
+        }
+
+
+@lru_cache(MAX_COMPARED_LAYOUTS)
+def share_bytes(a: Layout, a_dtype: DType, b: Layout, b_dtype: DType, distance: int) -> bool:
+    """Return whether two layouts share bytes, where the second begins `distance` bytes after the first.
+
+    Examples
+    --------
+    Two columns of a matrix share nothing; a column and a row share one element.
+
+    >>> from .dtypes import float32
+    >>> row, column = Layout((8,), (1,), 0), Layout((8,), (8,), 0)
+    >>> share_bytes(column, float32, column, float32, 4), share_bytes(column, float32, row, float32, 32)
+    (False, True)
+    """
+    first, second = Strided(a, a_dtype, MIDDLE), Strided(b, b_dtype, MIDDLE + distance)
+    try:
+        return np.shares_memory(np.asarray(first), np.asarray(second), max_work=MAX_OVERLAP_WORK)  # type: ignore[arg-type]  # NumPy's stubs know -1 and 0
+    except np.exceptions.TooHardError:
+        return True
 
 
 def extent(x: Any) -> tuple[int, int]:

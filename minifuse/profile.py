@@ -130,7 +130,7 @@ class Profile(Interceptor):
                 entry, flat = fused.entry(inputs, named)
                 run = self.instrumented(entry.plan)
             entry.mark(flat)
-            return entry.finished(run(*flat), flat)
+            return entry.finished(run(*entry.given(flat)), flat)
 
     def raw(self, plan: Any, launch: Any) -> Any:
         """A kernel of the user's own with raw arguments."""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from sys import getrefcount
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -28,23 +29,32 @@ ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 SMALLEST = 64  # bytes
 
 
-class Buffer:
-    """`nbytes` of memory at `address`; `owner` keeps it alive. `written` is the time of the last write in place."""
+class VersionCounter:
+    """The time of the last in-place write to some memory, shared by all buffers around that memory."""
 
-    __slots__ = ("__weakref__", "address", "is_writable", "nbytes", "owner", "written")
+    __slots__ = ("__weakref__", "last_write")
+
+    def __init__(self) -> None:
+        self.last_write = 0
+
+
+class Buffer:
+    """`nbytes` of memory at `address`; `owner` keeps it alive, and `version` counts in-place writes to it."""
+
+    __slots__ = ("__weakref__", "address", "is_writable", "nbytes", "owner", "version")
 
     def __init__(self, nbytes: int) -> None:
         self.owner: Any = np.empty(nbytes + ALIGNMENT, np.uint8)
         self.address = -(-self.owner.ctypes.data // ALIGNMENT) * ALIGNMENT
-        self.nbytes, self.written, self.is_writable = nbytes, 0, True
+        self.nbytes, self.version, self.is_writable = nbytes, VersionCounter(), True
 
     @classmethod
     def around(cls, array: npt.NDArray[Any]) -> "Buffer":
-        """The memory of a NumPy array, shared."""
+        """Wrap the memory of a NumPy array without a copy. Views of one array share their version counter."""
         self = cls.__new__(cls)
         low, high = byte_bounds(array)
         self.owner, self.address, self.nbytes = array, low, high - low
-        self.written, self.is_writable = 0, array.flags.writeable
+        self.version, self.is_writable = version_of(array), array.flags.writeable
         return self
 
     @property
@@ -58,6 +68,33 @@ class Buffer:
         }
 
 
+_versions: WeakValueDictionary[int, VersionCounter] = WeakValueDictionary()  # by the id of the object that owns the memory
+
+
+def version_of(array: npt.NDArray[Any]) -> VersionCounter:
+    """Return the version counter of the memory of an array, found by the object at the end of its chain of bases.
+
+    A counter lives as long as a buffer around the memory, which keeps the owner alive, so no id is used twice. Two objects
+    that export the same memory without a common base (two DLPack capsules) have two counters.
+    """
+    owner: Any = array
+    while (base := base_of(owner)) is not None:
+        owner = base
+    if isinstance(owner, Buffer):  # memory of ours, which was handed out as an array
+        return owner.version
+    found = _versions.get(id(owner))
+    if found is None:
+        found = _versions[id(owner)] = VersionCounter()
+    return found
+
+
+def base_of(owner: Any) -> Any:
+    """Return the object whose memory an array or a memoryview shows; None if it owns the memory, or is neither."""
+    if isinstance(owner, np.ndarray):
+        return owner.base
+    return owner.obj if isinstance(owner, memoryview) else None
+
+
 class Writes:
     """The clock of writes in place: what was recorded before a write must not be differentiated after it."""
 
@@ -67,9 +104,9 @@ class Writes:
         self.clock = 0
 
     def mark(self, buffer: Buffer) -> None:
-        """Note that the elements of a buffer have changed."""
+        """Record that elements of a buffer have changed."""
         self.clock += 1
-        buffer.written = self.clock
+        buffer.version.last_write = self.clock
 
 
 writes = Writes()

@@ -32,7 +32,7 @@ from ..tensor import Tensor
 from .changes import Changes
 from .gradients import Gradients
 from .numbers import LiveNumber, Symbol, Watched
-from .record import Found, Noted, Result
+from .record import Effects, Found, Noted, Result
 from .results import Results, laid_out
 from .tensors import Captured, Memory
 
@@ -50,14 +50,17 @@ class Capture(Interceptor):
         Those of the call, then the tensors that the function was seen to refer to.
     backend
         The one that computes.
+    originals : tensors and numbers, optional
+        Where the inputs are examples of copies: the tensors that those are copies of.
     """
 
     captures = True
 
-    def __init__(self, name: str, inputs: Sequence[Any], backend: Backend) -> None:
+    def __init__(self, name: str, inputs: Sequence[Any], backend: Backend, originals: Sequence[Any] = ()) -> None:
         self.name, self.inputs, self.backend = name, list(inputs), backend
         self.arguments: list[Node] = []
         self.hidden: list[Any] = []
+        self.constants: list[Tensor] = []  # of these, the tensors that were made from data of the function
         self.made: dict[str, Node] = {}  # by text
         self.known: dict[int, Captured] = {}  # by the tensor's id
         self.baked: set[Any] = set()  # sources of numbers whose values the graph depends on
@@ -70,6 +73,7 @@ class Capture(Interceptor):
         self.gradients = Gradients(self)
         self.grads: list[Any] = []  # of the inputs, as they were
         self.given = [self.taken(k, x) for k, x in enumerate(self.inputs)]
+        self.known |= {id(x): self.known[id(y)] for x, y in zip(originals, self.inputs, strict=False) if x is not y}
         self.changes = Changes(self)
 
     def run(self, function: Callable[..., Any], rebuild: Callable[[list[Any]], Any]) -> Found:
@@ -294,6 +298,7 @@ class Capture(Interceptor):
             x = Tensor.from_numpy(np.ascontiguousarray(array).reshape(np.shape(array)), self.backend)
         node = Node(Argument(len(self.arguments)), (), x.shape, x.dtype)
         self.arguments.append(node)
+        self.constants.append(x)
         self.hidden.append(x)
         self.inputs.append(x)
         self.grads.append(None)
@@ -373,9 +378,28 @@ class Capture(Interceptor):
         leaves = {leaf: argument for argument, nodes in learned if argument is not None for leaf in nodes[1:]}
         windows = self.changes.windows
         program = Program(
-            self.arguments, self.hidden, results.outputs, stores, True, windows, results.cut, results.layouts, leaves
+            self.arguments,
+            self.hidden,
+            results.outputs,
+            stores,
+            True,
+            windows,
+            results.cut,
+            results.layouts,
+            leaves,
+            results.aliases,
         )
-        return Found(program, found, grads, written, self.calls, frozenset(results.gives), self.lines)
+        return Found(
+            program, found, grads, written, self.calls, frozenset(results.gives), self.lines, self.effects(results, grads)
+        )
+
+    def effects(self, results: Results, grads: Sequence[tuple[int, int | None]]) -> Effects:
+        """Return how the function changes and uses its inputs."""
+        leaves = {self.changes.index_of(x.memory) for x, _ in self.gradients.leaves if x.memory.tensor is not None}
+        exposed = frozenset([*results.aliases.values(), *leaves, *[k for k, _ in grads]])
+        made = {id(x) for x in self.constants}
+        hidden = [x for x in self.hidden if isinstance(x, Tensor) and id(x) not in made]
+        return Effects(frozenset(self.changes.stored), frozenset(self.changes.read_after), exposed, hidden)
 
     def is_new(self, k: int, grad: Any) -> bool:
         """Whether the gradient of input k is another one by now."""

@@ -7,7 +7,7 @@ from ..errors import OverlapError, users_line
 from ..functions import Same, View
 from ..graph.node import Argument, Node, base
 from ..graph.plan import fit, name_of, refuse_changes
-from ..in_place import extent, neighbours, overlap
+from ..in_place import extent, overlapping_groups, refuse_read_only
 from ..layout import Layout
 from ..tensor import Tensor
 from .tensors import Captured, Memory, are_apart
@@ -22,13 +22,18 @@ class Changes:
         Memory of inputs that is changed, or overlaps what is.
     windows : dict
         {node: (input, layout from its address)} of nodes that stand for memory around an input, or in it.
+    stored : set of int
+        Inputs that the function changes by their own name, or through views of them.
+    read_after : set of (int, int)
+        (stored, read): the second input is read, or stored in, after a change of the first.
     """
 
     def __init__(self, capture: Any) -> None:
         self.capture = capture
         self.written: list[Memory] = []
         self.windows: dict[Node, tuple[int, Layout]] = {}
-        self.groups = neighbours(capture.inputs)
+        self.stored, self.read_after = set[int](), set[tuple[int, int]]()
+        self.groups = overlapping_groups(capture.inputs)
 
     def store(self, function: Any, targets: Sequence[Any], inputs: Sequence[Any]) -> None:
         """Results of a function become the values of targets."""
@@ -37,8 +42,8 @@ class Changes:
         captured = xs[: len(targets)]
         refuse_changes([x.spec for x in xs if isinstance(x, Tensor)], [x.spec for x in captured])
         for k, x in enumerate(captured):
-            if x.memory.tensor is not None and not x.memory.tensor.buffer.is_writable:
-                raise OverlapError(f"in-place write to read-only memory (shape {x.shape}); write to a clone()")
+            if x.memory.tensor is not None:
+                refuse_read_only(x.memory.tensor)
             for y in captured[:k]:
                 if x.memory is y.memory and may_meet(x, y):
                     raise OverlapError(
@@ -55,8 +60,11 @@ class Changes:
     def write(self, x: Captured, value: Node) -> None:
         """Change what a captured tensor shows."""
         memory = x.memory
-        if memory.tensor is not None and memory not in self.written:
-            self.joined(memory)
+        if memory.tensor is not None:
+            self.note_use(memory)
+            self.stored.add(self.index_of(memory))
+            if memory not in self.written:
+                self.joined(memory)
         value = value.detach() if value.dtype.is_float else value
         is_of_others = isinstance(value.function, View) or isinstance(base(value).function, Argument)
         value = value.clone() if is_of_others else value  # memory of its own
@@ -65,25 +73,23 @@ class Changes:
             memory.value = Same(len(memory.leaves))(memory.value.detach())
             memory.leaves.append(memory.value)
 
+    def note_use(self, memory: Memory) -> None:
+        """Record that an input is read or stored in, after changes of other ones."""
+        if self.stored and memory.tensor is not None:
+            index = self.index_of(memory)
+            self.read_after |= {(k, index) for k in self.stored if k != index}
+
+    def index_of(self, memory: Memory) -> int:
+        """Return the number of the input that memory belongs to."""
+        return next(k for k, x in enumerate(self.capture.inputs) if x is memory.tensor)
+
     def joined(self, memory: Memory) -> None:
         """Before memory of an input is changed for the first time: inputs that overlap it become views of one memory."""
-        index = next(k for k, x in enumerate(self.capture.inputs) if x is memory.tensor)
+        index = self.index_of(memory)
         self.written.append(memory)
         for group in self.groups:
             if index in group:
-                together = self.overlapping(index, group)
-                if len(together) > 1:
-                    self.join([self.capture.known[id(self.capture.inputs[k])].memory for k in together], together)
-
-    def overlapping(self, index: int, group: Sequence[int]) -> list[int]:
-        """The inputs of a group that are linked to one by overlaps."""
-        found, front, inputs = {index}, [index], self.capture.inputs
-        while front:
-            x = inputs[front.pop()]
-            new = [k for k in group if k not in found and overlap(x, inputs[k])]
-            found |= set(new)
-            front += new
-        return sorted(found)
+                self.join([self.capture.known[id(self.capture.inputs[k])].memory for k in group], group)
 
     def join(self, memories: Sequence[Memory], indices: Sequence[int]) -> None:
         """Several inputs over one memory."""

@@ -25,6 +25,19 @@ class Noted(NamedTuple):
     """How many of the first inputs it changes in place."""
 
 
+class Effects(NamedTuple):
+    """The inputs of a captured function, by their numbers, that are changed in place, and how the others are used then."""
+
+    stored: frozenset[int]
+    """Inputs whose memory is changed."""
+    read_after: frozenset[tuple[int, int]]
+    """(stored, read): the second is read, or stored in, after a change of the first."""
+    exposed: frozenset[int]
+    """Inputs that a result is a view of, or that receive a gradient."""
+    hidden: list[Any]
+    """Tensors that the function found by itself, which are no inputs of the call."""
+
+
 class Found(NamedTuple):
     """A captured function: its graph, and what becomes of the results of a run."""
 
@@ -41,6 +54,8 @@ class Found(NamedTuple):
     """The calls whose results the function gives."""
     lines: dict[Node, str]
     """The line of the user's code, file:line, that a node comes from."""
+    effects: Effects
+    """How inputs are changed and used."""
 
 
 @dataclass(frozen=True)

@@ -29,12 +29,15 @@ class Results:
         How the memory of an output would lie if nothing were captured.
     gives : set of int
         The calls whose results the function gives.
+    aliases : dict
+        Outputs that are views of an input: {output: input}.
     """
 
     def __init__(self, capture: Any) -> None:
         self.capture = capture
         self.outputs: list[Node] = []
         self.cut, self.layouts, self.gives = set[int](), dict[Node, Layout](), set[int]()
+        self.aliases: dict[int, int] = {}  # output -> the input that it is a view of
         self.owners: dict[Node, Memory] = {}
         self.values: dict[Memory, Node] = {}  # where they are not those of the memory
         self.known: dict[int, Result | Input] = {}  # by the captured tensor's id
@@ -60,8 +63,10 @@ class Results:
         memory = x.memory
         self.gives.add(memory.made)
         if memory.argument is not None and memory.tensor is not None:
+            index = self.capture.changes.index_of(memory)
             if not x.views and not x.cut:
-                return Input(next(k for k, y in enumerate(self.capture.inputs) if y is memory.tensor))
+                return Input(index)
+            self.aliases[len(self.outputs)] = index
             node = memory.argument
             for view in x.views:
                 node = view(node)

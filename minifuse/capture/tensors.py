@@ -99,6 +99,7 @@ class Captured(Tensor):
     @property
     def node(self) -> Node:
         """What it stands for now; without a gradient, if it is cut off."""
+        self.capture.changes.note_use(self.memory)
         node = self.memory.seen(self.views)
         found: Node = node.detach() if self.cut and self.dtype.is_float else node
         return found
@@ -109,6 +110,7 @@ class Captured(Tensor):
         owner = self.memory.tensor
         if owner is None or self.views or self.cut:
             return self._grad
+        self.capture.reads_grads = True  # that there is none matters too
         return owner.grad if owner.grad is None else self.capture.lift(owner.grad)
 
     @grad.setter

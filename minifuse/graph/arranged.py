@@ -57,7 +57,9 @@ def arranged(plan: Any, layouts: Sequence[Layout | None]) -> Arranged:
         selected = plan.backward.selected
         schedule.compute([y for x, y in zip(saved, kept_for_backward, strict=True) if x in selected])
     around = {node for node in values if isinstance(node.function, Insert)}  # which would be copied to be read
-    late = after(given, around, old)
+    later = stores[1:]
+    replaced = {base(node) for (target, _, _), node, rest in zip(stores, parts, later, strict=False) if rest[0] is target}
+    late = after(given, around, old | replaced)
     schedule.compute([*[node for node in given if node not in late], *parts])  # folds that select read what is saved
     for node in (*given, *parts):
         if node not in late:
@@ -107,7 +109,10 @@ def lying_in(schedule: Schedule, targets: Iterable[Place]) -> set[Node]:
 
 
 def after(nodes: Iterable[Node], values: Collection[Node], targets: Collection[Node]) -> dict[Node, None]:
-    """The nodes that are computed from what is stored in arguments, and from nothing that lay there before."""
+    """Return the nodes that are computed from what is stored in arguments in the end, and from nothing that is there before.
+
+    `targets` is what is there before: what the arguments held, and parts that another part of the same argument may replace.
+    """
     late: dict[Node, bool] = {}  # whether a node reads what is stored; those that read what lay there are not in it
     for node in topological(nodes if values else (), lambda x: () if x in values else x.inputs):
         if node not in targets and all(x in late for x in node.inputs if node not in values):

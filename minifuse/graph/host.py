@@ -154,7 +154,8 @@ class HostProgram:
         """A tensor around each output, and around what is saved."""
         lines = []
         for k, ((slot, layout), spec) in enumerate(zip(self.places, self.specs, strict=True)):
-            buffer = self.memory[slot] + ".buffer" * (slot < self.count)
+            owner = self.plan.program.owners.get(k, slot) if slot < self.count else slot  # the argument that it is a view of
+            buffer = self.memory[owner] + ".buffer" * (owner < self.count)
             lines.append(f"y{k} = Tensor({buffer}, {self.address(slot, layout.offset * spec.dtype.itemsize)}, spec{k})")
             self.names[f"spec{k}"] = spec
         return lines

@@ -178,7 +178,7 @@ class Call:
         if kept is None:
             raise GradientError(FREED)
         for x in kept:
-            if isinstance(x, Array) and x.buffer.written > self.clock:
+            if isinstance(x, Array) and x.buffer.version.last_write > self.clock:
                 raise changed_since(f"a tensor of shape {x.shape}", self.plan.function)
         return self.plan.gradients(self, gradients)
 
@@ -215,6 +215,8 @@ class Program(NamedTuple):
     """How outputs are to lie."""
     leaves: Mapping[Node, Node] = MappingProxyType({})
     """Nodes that stand for an argument too, where its gradient is asked for: what it was changed to in place."""
+    owners: Mapping[int, int] = MappingProxyType({})
+    """Outputs that are views of an argument: {output: argument}. The result shares the buffer of that argument."""
 
     def changed(self) -> list[Node]:
         """The arguments that are changed in place, and all that stand for memory which they share."""

@@ -80,7 +80,7 @@ FLOORS = (
     ("nested",),
     ("outside",),
     ("capture", "capture.*"),
-    ("explain_page", "explain_steps", "labels"),
+    ("aliasing", "cache_entry", "explain_page", "explain_steps", "labels"),
     ("explain",),
     ("fuse",),
     ("roofline",),

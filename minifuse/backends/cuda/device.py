@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ...errors import OutOfMemoryError
 from ...kernel_cache import cache as kernel_cache
-from ...storage import Buffer, Pool
+from ...storage import Buffer, Pool, VersionCounter
 from ..direct import Driver, FromCall, Launch, direct_launch
 from . import driver
 from .compiler import compile_ptx, cubin_of, flavour, whole_cubin
@@ -33,7 +33,7 @@ class DeviceBuffer(Buffer):
 
     def __init__(self, owner: Any, address: int, nbytes: int) -> None:
         self.owner, self.address, self.nbytes = owner, address, nbytes
-        self.written, self.is_writable = 0, True
+        self.version, self.is_writable = VersionCounter(), True
 
     @property
     def __array_interface__(self) -> dict[str, Any]:

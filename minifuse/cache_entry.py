@@ -1,0 +1,132 @@
+"""Cache entries of fused functions: the plan of one capture, and what a call does before and after the plan runs."""
+
+from collections.abc import Callable, Collection, Sequence
+from functools import cached_property
+from typing import Any
+
+from .autodiff import FREED, mode
+from .backends.base import Backend
+from .capture.record import Found, Input, Result
+from .errors import GradientError
+from .graph.plan import Made, Plan, Spec
+from .in_place import refuse_read_only
+from .nested import mapped
+from .storage import writes
+from .tensor import Tensor
+
+
+def replaced(flat: Sequence[Any], chosen: Collection[int], make: Callable[[Any], Any]) -> list[Any]:
+    """Return the inputs, with something new in the place of the chosen ones, wherever they occur."""
+    new = {id(flat[k]): make(flat[k]) for k in chosen}
+    return [new.get(id(x), x) for x in flat]
+
+
+class CacheEntry:
+    """The plan of one capture of a function, and the run of a call.
+
+    `copies` are inputs that the plan reads from copies. `key` is that of quick calls, until the first one; nothing is
+    compiled before it.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        found: Found,
+        flat: Sequence[Any],
+        names: Sequence[str],
+        backend: Backend,
+        recompute: str = "auto",
+        copies: Collection[int] = (),
+    ) -> None:
+        self.found, self.count, self.copies = found, len(flat), copies
+        tree, results = found.tree, [Result(k) for k in range(len(found.program.outputs))]
+        is_single = isinstance(tree, Result) and len(results) == 1
+        is_direct = (is_single and not tree.is_spent) or (type(tree) is tuple and list(tree) == results and bool(results))
+        program = found.program._replace(is_tuple=not is_single)
+        self.plan = Plan(function, flat, program=program, recompute=recompute, names=names, backend=backend)
+        self.is_direct = is_direct and not (found.grads or found.written)
+        self.key: Any = None
+
+    @cached_property
+    def run(self) -> Callable[..., Any]:
+        """What a call does."""
+        if self.is_direct:
+            return self.plan.run
+        returns_nothing = self.found.tree is None and not self.found.grads
+        is_short = returns_nothing and not self.copies and max(self.found.written, default=0) < self.count
+        return self.storing() if is_short else self.finishing
+
+    def storing(self) -> Callable[..., Any]:
+        """Return a short run for a function that changes inputs in place and returns nothing."""
+        run, mark, written = self.plan.run, writes.mark, tuple(self.found.written)
+
+        def store(*flat: Any) -> None:
+            for k in written:
+                buffer = flat[k].buffer
+                if not buffer.is_writable:
+                    refuse_read_only(flat[k])
+                mark(buffer)
+            run(*flat)
+
+        return store
+
+    def finishing(self, *flat: Any) -> Any:
+        """Run, and do what is left before and after."""
+        self.mark(flat)
+        return self.finished(self.plan.run(*self.given(flat)), flat)
+
+    def given(self, flat: Sequence[Any]) -> Sequence[Any]:
+        """Return the inputs of the plan: copies of those that overlap what it changes, and are read before that."""
+        return replaced(flat, self.copies, Tensor.clone) if self.copies else flat
+
+    def mark(self, flat: Sequence[Any]) -> None:
+        """Before a run: record what it changes. What the run then keeps for gradients is newer than that."""
+        for k in self.found.written:
+            x = self.input(k, flat)
+            refuse_read_only(x)
+            writes.mark(x.buffer)
+
+    def finished(self, results: Any, flat: Sequence[Any]) -> Any:
+        """After a run: set gradients, put results in their places."""
+        if self.is_direct:
+            return results
+        results = results if isinstance(results, tuple) else (results,)
+        changed = [(self.input(k, flat), place) for k, place in self.found.grads]
+        for x, place in changed:
+            x.grad = None if place is None else results[place]
+
+        def put(x: Any) -> Any:
+            if isinstance(x, Input):
+                return self.input(x.index, flat)
+            if not isinstance(x, Result):
+                return x
+            return spent(results[x.index]) if x.is_spent else results[x.index]
+
+        return mapped(self.found.tree, put)
+
+    def input(self, k: int, flat: Sequence[Any]) -> Any:
+        """Input k of a run, hidden ones too."""
+        if k < self.count:
+            return flat[k]
+        hidden = self.plan.hidden[k - self.count]
+        return hidden.get(flat) if isinstance(hidden, Made) and hidden.get else hidden
+
+
+def spent(y: Tensor) -> Tensor:
+    """A tensor that was computed from what requires a gradient, of which nothing is left."""
+    y.spec, y.history = Spec(y.spec.layout, y.dtype, y.spec.backend, bool(mode.is_recording)), (FreedCall(), 0)
+    return y
+
+
+class FreedCall:
+    """A recorded call whose graph was used inside the fused function that made it."""
+
+    __slots__ = ()
+    count, edges = 1, ()
+
+    def backward(self, gradients: Sequence[Any]) -> Sequence[Any]:
+        """There is nothing left to go back through."""
+        raise GradientError(FREED)
+
+    def release(self) -> None:
+        """Nothing was kept."""

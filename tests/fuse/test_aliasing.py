@@ -1,0 +1,310 @@
+"""Inputs of fused calls that are one tensor or share memory: keys, results, gradients, and what may be read from a copy."""
+
+import numpy as np
+import pytest
+
+import minifuse as mf
+
+from .aliasing import check
+
+BACKENDS = ["python", "parallel", "cuda"]
+PROGRAMS = 2000  # random ones, on the plain backend
+PART = 100  # of them in one test
+
+
+def tensors(*seeds, backend=None, **options):
+    return [mf.tensor(np.random.default_rng(k).integers(-8, 9, 6) / 4, "float32", backend, **options) for k in seeds]
+
+
+def assert_equal(got, expected):
+    for x, y in zip(got, expected, strict=True):
+        np.testing.assert_allclose(x.numpy(), y.numpy(), 1e-5, 1e-6)
+
+
+# Which arguments are one tensor belongs to the key.
+
+
+COINCIDENCES = {
+    "positions": (lambda f, x, y: f(x, y), lambda x, y: x * y),
+    "keywords": (lambda f, x, y: f(x=x, y=y), lambda x, y: x * y),
+    "dicts": (lambda f, x, y: f({"a": x, "b": y}), lambda d: d["a"] * d["b"]),
+    "lists": (lambda f, x, y: f([x, [y]]), lambda xs: xs[0] * xs[1][0]),
+    "views": (lambda f, x, y: f(x, y[:]), lambda x, y: x * y),
+    "reversed views": (lambda f, x, y: f(x[::-1], y), lambda x, y: x * y),
+    "three": (lambda f, x, y: f(x, y, x), lambda x, y, z: x * y - z),
+    "numbers between": (lambda f, x, y: f(x, 2.0, y, 2.0), lambda x, a, y, b: x * a - y * b),
+    "identity in Python": (lambda f, x, y: f(x, y), lambda x, y: x * 3 if x is y else x - y),
+    "change in place": (lambda f, x, y: f(x, y), lambda x, y: (x.mul_(2) if hasattr(x, "mul_") else x.__imul__(2)) + y),
+}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", COINCIDENCES)
+def test_the_same_tensor_twice_then_two_tensors(name, backend):
+    call, function = COINCIDENCES[name]
+    fused = mf.fuse(function)
+    for pattern in ((0, 0), (0, 1), (1, 1), (1, 0)):
+        got, expected = tensors(0, 1, backend=backend), tensors(0, 1, backend=backend)
+        found = call(fused, *[got[k] for k in pattern])
+        assert_equal([found, *got], [call(function, *[expected[k] for k in pattern]), *expected])
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_argument_that_is_also_read_from_outside(backend):
+    a, b = tensors(0, 1, backend=backend)
+    w = a
+    f = mf.fuse(lambda x: x * w)
+    for x in (a, b, a):
+        assert_equal([f(x)], [x * w])
+    w = b
+    for x in (a, b):
+        assert_equal([f(x)], [x * w])
+
+
+def test_two_names_outside_that_become_one_tensor():
+    a, b = tensors(0, 1)
+    v = w = a
+
+    def function(x):
+        w[...] = x * 2
+        return v + 0
+
+    f = mf.fuse(function)
+    for second in (a, b, a):
+        w = second
+        v.fill_(1)
+        expected = a * 1 if w is not a else b * 2
+        assert_equal([f(b)], [b * 2 if w is a else expected])
+
+
+@pytest.mark.parametrize("explore", ["explain", "compile", "source", "plan"])
+def test_looking_at_a_call_of_equal_arguments_does_not_bind_them(explore):
+    a, b = tensors(0, 1)
+    f = mf.fuse(lambda x, y: x * y)
+    getattr(f, explore)(a, a)
+    assert_equal([f(a, b)], [a * b])
+
+
+def test_attention_to_itself_and_then_to_others():
+    f = mf.fuse(lambda q, k, v: mf.nn.functional.scaled_dot_product_attention(q, k, v))
+    q, k, v = (mf.tensor(np.random.default_rng(seed).normal(size=(2, 5, 4)), "float32") for seed in range(3))
+    for inputs in ((q, q, q), (q, k, v), (q, k, k)):
+        assert_equal([f(*inputs)], [mf.nn.functional.scaled_dot_product_attention(*inputs)])
+
+
+@pytest.mark.parametrize("backend", ["python", "parallel"])
+def test_a_loss_of_a_tensor_with_itself_then_with_another(backend):
+    f = mf.fuse(lambda x, y: ((x - y) ** 2).mean())
+    a, b = tensors(0, 1, backend=backend)
+    assert f(a, a).item() == 0
+    assert f(a, b).item() == pytest.approx(((a - b) ** 2).mean().item())
+
+
+@pytest.mark.parametrize("backend", ["python", "parallel"])
+def test_no_gradient_is_lost_after_a_call_with_equal_arguments(backend):
+    f = mf.fuse(lambda x, y: (x * y).sum())
+    for pattern in ((0, 0), (0, 1), (1, 1)):
+        xs = tensors(0, 1, backend=backend, requires_grad=True)
+        ys = tensors(0, 1, backend=backend, requires_grad=True)
+        f(*[xs[k] for k in pattern]).backward()
+        (ys[pattern[0]] * ys[pattern[1]]).sum().backward()
+        assert [x.grad is None for x in xs] == [y.grad is None for y in ys]
+
+        for x, y in zip(xs, ys, strict=True):
+            if y.grad is not None:
+                assert_equal([x.grad], [y.grad])
+
+
+def test_a_gradient_that_is_also_an_argument():
+    def step(x, g):
+        return x * 2 + x.grad - g
+
+    f = mf.fuse(step)
+    (x,), (a, b) = tensors(0, requires_grad=True), tensors(1, 2)
+    for grad, g in ((a, a), (a, b), (b, b)):
+        x.grad = grad
+        with mf.no_grad():
+            assert_equal([f(x, g)], [step(x, g)])
+
+
+def test_a_gradient_that_comes_or_goes_is_captured_anew():
+    f = mf.fuse(lambda x: x * 2 if x.grad is None else x.grad * 3)
+    (x,), (a,) = tensors(0, requires_grad=True), tensors(1)
+    for grad in (None, a, None):
+        x.grad = grad
+        with mf.no_grad():
+            assert_equal([f(x)], [x * 2 if grad is None else a * 3])
+
+
+# Memory that several arguments share.
+
+
+def changes_one_and_returns_a_view_of_the_other(x, y):
+    x *= 2
+    return y[1:]
+
+
+SLICES = [(slice(2, 4), slice(None)), (slice(None), slice(2, 4)), (slice(0, 4), slice(2, 8)), (slice(4, 8), slice(2, 6))]
+
+
+@pytest.mark.parametrize("slices", SLICES, ids=str)
+def test_a_view_of_an_argument_that_another_overlaps(slices):
+    found = []
+    for f in (changes_one_and_returns_a_view_of_the_other, mf.fuse(changes_one_and_returns_a_view_of_the_other)):
+        a = np.arange(1.0, 9.0)
+        x, y, z = (mf.from_numpy(a[part]) for part in (*slices, slice(1, 8)))
+        r = f(x, y)
+        seen = r.numpy().copy()
+        part = z[: len(r)]
+        part -= r
+        assert np.shares_memory(r.numpy(), a)
+        found.append((seen.tolist(), r.tolist(), a.tolist()))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("slices", SLICES, ids=str)
+def test_a_result_knows_that_its_memory_was_changed_through_an_argument(slices):
+    for f in (changes_one_and_returns_a_view_of_the_other, mf.fuse(changes_one_and_returns_a_view_of_the_other)):
+        a = np.arange(1.0, 9.0)
+        x, y = (mf.from_numpy(a[part]) for part in slices)
+        r = f(x, y)
+        w = mf.ones(*r.shape, dtype="float64", requires_grad=True)
+        loss = (w * r).sum()
+        y *= 10
+        with pytest.raises(mf.GradientError, match="changed in place after it was used"):
+            loss.backward()
+
+
+def test_tensors_over_one_array_share_the_count_of_its_changes():
+    a = np.arange(6.0)
+    x, y, z = mf.from_numpy(a[:4]), mf.from_numpy(a[2:]), mf.from_numpy(np.asarray(memoryview(a)[1:5]))
+    for other in (y, z, mf.from_numpy(x.numpy())):
+        w = mf.ones(4, dtype="float64", requires_grad=True)
+        loss = (w * x).sum()
+        other += 1
+        with pytest.raises(mf.GradientError, match="changed in place after it was used"):
+            loss.backward()
+
+
+def test_arrays_apart_do_not_share_the_count_of_changes():
+    x, y = mf.from_numpy(np.arange(4.0)), mf.from_numpy(np.arange(4.0))
+    w = mf.ones(4, dtype="float64", requires_grad=True)
+    loss = (w * x).sum()
+    y += 1
+    loss.backward()
+    assert w.grad.tolist() == x.tolist()
+
+
+# What is captured anew.
+
+
+def subtracts(x, y):
+    x -= y * 2
+
+
+@pytest.mark.parametrize("backend", ["python", "parallel"])
+def test_where_arguments_overlap_captures_nothing_anew(backend):
+    f = mf.fuse(subtracts)
+    a = np.random.default_rng(0).normal(size=(12, 12))
+    got, expected = mf.tensor(a, backend=backend), a.copy()
+    for j in range(11):
+        f(got[:, j + 1], got[j, :])
+        expected[:, j + 1] -= expected[j, :].copy() * 2
+    np.testing.assert_allclose(got.numpy(), expected, 1e-9)
+    assert f.stats().captures <= 2
+
+
+def test_columns_that_interleave_are_apart():
+    f = mf.fuse(subtracts)
+    m = mf.zeros(8, 8)
+    for j in range(1, 8):
+        f(m[:, 0], m[:, j])
+    assert f.stats().captures == 1
+
+
+def test_an_argument_that_is_read_after_the_change_is_no_copy():
+    def function(x, y):
+        x *= 2
+        return y + 0
+
+    f = mf.fuse(function)
+    for start in range(4):
+        got, expected = mf.arange(10.0), mf.arange(10.0)
+        found = f(got[2:6], got[start : start + 4])
+        assert_equal([found, got], [function(expected[2:6], expected[start : start + 4]), expected])
+
+
+def test_memory_between_two_overlapping_arguments_keeps_its_changes():
+    def function(x, y, z):
+        x.fill_(1)
+        y.copy_(z)
+        z.fill_(2)
+
+    f = mf.fuse(function)
+    got, expected = mf.zeros(8, 8) - 1, mf.zeros(8, 8) - 1
+    for m, each in ((got, f), (expected, function)):
+        each(m[7, :6], m[2:, 2], m.reshape(64)[25:19:-1])
+    assert_equal([got], [expected])
+
+
+def test_read_only_memory_is_refused_in_later_calls_too():
+    a = np.ones(3)
+    a.flags.writeable = False
+    for function in (lambda x: x.fill_(2), subtracts):
+        f = mf.fuse(function)
+        more = [mf.ones(3, dtype="float64")] * (function is subtracts)
+        f(mf.zeros(3, dtype="float64"), *more)
+        with pytest.raises(mf.OverlapError, match="read-only"):
+            f(mf.from_numpy(a), *more)
+
+
+w1 = mf.ones(4)
+
+
+def test_a_tensor_found_by_name_that_shares_memory_with_a_changed_argument():
+    def function(x):
+        y = globals()["w" + "1"] * 1
+        x += y
+        return x * 1
+
+    f = mf.fuse(function)
+    assert f(mf.ones(4)).tolist() == [2, 2, 2, 2]
+    with pytest.raises(mf.OverlapError, match="pass both as arguments"):
+        f(w1.detach())
+
+
+# Values that are read between two changes.
+
+
+def reads_between(x, y):
+    x.copy_(y)
+    t = y * x
+    x[2:5] = y.sum()
+    return t.sum() - x
+
+
+def shifts_after(x, y):
+    x.copy_(y * 2)
+    t = y * x
+    x[1:] = x[:-1]
+    return t + x
+
+
+def reads_a_part_between(x, y):
+    x[1:] = y[:-1]
+    t = x[1:] * 2
+    x[2:4] = t.sum()
+    return t + x[1:]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("function", [reads_between, shifts_after, reads_a_part_between], ids=lambda f: f.__name__)
+def test_a_value_read_between_two_changes_is_that_of_the_first(function, backend):
+    got, expected = tensors(0, 1, backend=backend), tensors(0, 1, backend=backend)
+    assert_equal([mf.fuse(function)(*got), *got], [function(*expected), *expected])
+
+
+@pytest.mark.parametrize("first", range(0, PROGRAMS, PART))
+def test_random_coincidences_agree(first):
+    for seed in range(first, first + PART):
+        check(seed)

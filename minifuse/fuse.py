@@ -34,7 +34,7 @@ from .outside import Outside, Same
 from .tensor import Tensor
 
 SPEC = attrgetter("spec")
-NUMBERS = (int, float)  # Python numbers whose values a capture leaves open
+NUMBERS = frozenset([int, float, *[np.dtype(code).type for code in "bBhHiIlLqQefdg"]])  # types whose values a capture leaves open
 MANY = 10_000  # captures of one function that are remembered
 WATCHED = 64  # objects among the arguments whose attributes are remembered
 
@@ -204,10 +204,11 @@ class Fused:
         """Tensors and numbers among nested arguments; the rest with a `Leaf` in the place of each; a key of all of it."""
         leaves: list[Any] = []
         key: list[Any] = []
+        arrays: dict[int, Tensor] = {}
 
         def take(x: Any) -> Any:
-            if isinstance(x, np.ndarray) and x.ndim:
-                x = Tensor.from_numpy(x, backend_named(None))
+            if isinstance(x, np.ndarray):
+                x = self.as_input(x, arrays)
             if isinstance(x, Tensor):
                 key.append(x.spec)
             elif type(x) in NUMBERS:
@@ -225,6 +226,14 @@ class Fused:
             return Leaf(len(leaves) - 1)
 
         return leaves, (take(inputs), take(named)), tuple(key)
+
+    def as_input(self, array: Any, known: dict[int, Tensor]) -> Any:
+        """Return an array as a tensor over its memory, which is one tensor however often it occurs; of no dim, as a number."""
+        if not array.ndim:
+            return array[()]
+        if id(array) not in known:
+            known[id(array)] = Tensor.from_numpy(array, backend_named(None))
+        return known[id(array)]
 
     def watching(self, x: Any) -> Outside:
         """What can be reached from an object among the arguments."""

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ..tensor import Tensor
 
 
@@ -64,6 +66,10 @@ class Symbol:
         self.capture.bake(self.sources)
         return self.value
 
+    def item(self) -> Any:
+        """Return a NumPy scalar as a Python number."""
+        return Symbol(self.capture, self.value.item(), f"{self.text}.item()", self.sources)
+
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
         if any(isinstance(x, Tensor) for x in inputs):
             return NotImplemented
@@ -90,7 +96,7 @@ def _arithmetic(name: str, symbol: str) -> None:
             return compute(a.known(), _plain(b))
         if type(b) is Symbol:
             return Symbol(a.capture, compute(a.value, b.value), f"({a.text} {symbol} {b.text})", a.sources | b.sources)
-        if type(b) in (bool, int, float):
+        if type(b) in (bool, int, float) or isinstance(b, np.generic):
             return Symbol(a.capture, compute(a.value, b), f"({a.text} {symbol} {b!r})", a.sources)
         return NotImplemented
 

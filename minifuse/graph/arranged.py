@@ -4,12 +4,13 @@ The schedule makes kernels of values. Here is said which values, and when: a val
 before that is changed, and one that reads what is stored there comes after.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..backends.base import Backend
 from ..dag import topological
-from ..functions import Insert
+from ..functions import Insert, Same
 from ..layout import Layout
 from .definitions import with_definitions
 from .early import early
@@ -53,13 +54,16 @@ def arranged(plan: Any, layouts: Sequence[Layout | None]) -> Arranged:
     schedule.layouts = {base(y): found for x, y in lie if (found := program.layouts.get(base(x))) is not None}
     old = lying_in(schedule, [schedule.place[target] for target, _ in program.stores])
     parts = [node.clone() if base(node) in old else node for node in parts]  # read before anything is stored
+    replaced = [k for k, (target, _, _) in enumerate(stores[1:]) if target is stores[k][0]]  # by the next part, perhaps
+    occurrences = Counter(base(node) for node in parts)
+    for k in replaced:
+        if occurrences[base(parts[k])] > 1:  # a value of its own, since others read it when this one is no longer there
+            parts[k] = Same(("stored", k))(parts[k])
     if plan.backward:
         selected = plan.backward.selected
         schedule.compute([y for x, y in zip(saved, kept_for_backward, strict=True) if x in selected])
     around = {node for node in values if isinstance(node.function, Insert)}  # which would be copied to be read
-    later = stores[1:]
-    replaced = {base(node) for (target, _, _), node, rest in zip(stores, parts, later, strict=False) if rest[0] is target}
-    late = after(given, around, old | replaced)
+    late = after(given, around, old | {base(parts[k]) for k in replaced})
     schedule.compute([*[node for node in given if node not in late], *parts])  # folds that select read what is saved
     for node in (*given, *parts):
         if node not in late:

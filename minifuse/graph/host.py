@@ -19,6 +19,8 @@ from math import inf, nan
 from types import CodeType
 from typing import Any
 
+import numpy as np
+
 from ..backends.base import shortest
 from ..storage import binned
 from .schedule import Schedule
@@ -26,7 +28,7 @@ from .steps import NOWHERE, Place, Step
 from .workspace import Workspace
 
 OURS = re.compile(  # no names for inputs
-    r"([xmy]|spec|draw|count|settings)\d+|launch.*|allocate|workspace|Tensor|Call|call|plan|inf|nan|run|float"
+    r"([xmy]|spec|draw|count|settings)\d+|launch.*|allocate|workspace|Tensor|Call|call|plan|np|inf|nan|run|float"
 )
 
 FEW = 3  # launches, from which on they are handed to a backend together
@@ -59,6 +61,7 @@ class HostProgram:
             "Tensor": plan.tensor,
             "Call": call,
             "plan": plan,
+            "np": np,
             "inf": inf,
             "nan": nan,
         }

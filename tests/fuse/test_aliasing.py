@@ -297,8 +297,17 @@ def reads_a_part_between(x, y):
     return t + x[1:]
 
 
+def stores_one_value_twice(x, y):
+    x.copy_(y * 2)
+    x[2:5] = y.sum()
+    y.copy_(y * 2)
+    return x + y
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("function", [reads_between, shifts_after, reads_a_part_between], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "function", [stores_one_value_twice, reads_between, shifts_after, reads_a_part_between], ids=lambda f: f.__name__
+)
 def test_a_value_read_between_two_changes_is_that_of_the_first(function, backend):
     got, expected = tensors(0, 1, backend=backend), tensors(0, 1, backend=backend)
     assert_equal([mf.fuse(function)(*got), *got], [function(*expected), *expected])

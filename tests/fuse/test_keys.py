@@ -2,6 +2,7 @@
 
 import threading
 
+import numpy as np
 import pytest
 
 import minifuse as mf
@@ -53,6 +54,32 @@ def test_numbers_that_only_scale_capture_nothing(kind):
         y[0] = m
         assert plain_result(f(x, n, m)) == plain_result((y, mf.full((2,), n) + 0, mf.where(x > n, x, m)))
     assert captures_of(f) == 1
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16, np.longdouble, np.int64, np.int32, np.uint8])
+def test_numpy_scalars_that_only_scale_capture_nothing(kind):
+    def function(x, n):
+        return x * n, n * x + n * 2, x - n * np.float64(3), mf.where(x > n, x, n), np.multiply(x, n)
+
+    f, x = mf.fuse(function), x_of(3)
+    for k in range(1, 6):
+        assert plain_result(f(x, kind(k))) == plain_result(function(x, kind(k)))
+    assert captures_of(f) == 1
+
+
+def test_an_array_without_dims_is_a_number_that_may_change():
+    f, x, n = mf.fuse(lambda x, n: x * n), x_of(3), np.array(2.0)
+    for k in range(3):
+        n[...] = k
+        assert f(x, n).tolist() == (x * k).tolist()
+    assert captures_of(f) == 1
+
+
+def test_one_array_as_two_arguments_is_one_tensor():
+    f = mf.fuse(lambda x, y: x * 3 if x is y else x - y)
+    a, b = np.arange(3.0), np.ones(3)
+    for x, y in ((a, a), (a, b), (b, b)):
+        assert f(x, y).tolist() == (x * 3 if x is y else x - y).tolist()
 
 
 STEERING = {

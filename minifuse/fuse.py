@@ -34,7 +34,9 @@ from .outside import Outside, Same
 from .tensor import Tensor
 
 SPEC = attrgetter("spec")
-NUMBERS = frozenset([int, float, *[np.dtype(code).type for code in "bBhHiIlLqQefdg"]])  # types whose values a capture leaves open
+NUMBERS = frozenset(
+    [int, float, *[np.dtype(code).type for code in "bBhHiIlLqQefdg"]]
+)  # types whose values a capture leaves open
 MANY = 10_000  # captures of one function that are remembered
 WATCHED = 64  # objects among the arguments whose attributes are remembered
 
@@ -228,7 +230,7 @@ class Fused:
         return leaves, (take(inputs), take(named)), tuple(key)
 
     def as_input(self, array: Any, known: dict[int, Tensor]) -> Any:
-        """Return an array as a tensor over its memory, which is one tensor however often it occurs; of no dim, as a number."""
+        """Return an array as a tensor over its memory, always the same tensor; an array without dims as a number."""
         if not array.ndim:
             return array[()]
         if id(array) not in known:

@@ -69,6 +69,7 @@ class Capture(Interceptor):
         self.kept: dict[Any, Captured] = {}  # what is provided
         self.reads_grads = False
         self.calls: list[Noted] = []
+        self.recorded = set[int]()  # calls whose results require a gradient
         self.lines: dict[Node, str] = {}
         self.gradients = Gradients(self)
         self.grads: list[Any] = []  # of the inputs, as they were
@@ -275,6 +276,8 @@ class Capture(Interceptor):
         node = result if mode.is_recording or not getattr(result.dtype, "is_float", False) else result.detach()
         layout = laid_out(result, inputs)
         self.lines.setdefault(base(node), self.calls[-1].line if self.calls else "")
+        if requires_grad:
+            self.recorded.add(len(self.calls) - 1)
         memory = Memory(node, layout, made=len(self.calls) - 1)
         return Captured(self, memory, Spec(layout, node.dtype, self.backend, requires_grad))
 

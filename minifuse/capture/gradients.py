@@ -75,10 +75,14 @@ class Gradients:
         found, front = set[int](), [root.memory.made]
         while front:
             k = front.pop()
-            if k >= 0 and k not in found and any(getattr(x, "requires_grad", False) for x in self.capture.calls[k].inputs):
+            if k in self.capture.recorded and k not in found and self.is_learning(k):
                 found.add(k)
                 front += self.capture.calls[k].reads
         return found
+
+    def is_learning(self, k: int) -> bool:
+        """Return whether an input of a call requires a gradient."""
+        return any(getattr(x, "requires_grad", False) for x in self.capture.calls[k].inputs)
 
     def receive(self, x: Captured, parts: Sequence[Node], create_graph: bool) -> None:
         """Add a gradient to what a leaf has."""

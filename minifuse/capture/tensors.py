@@ -129,6 +129,8 @@ class Captured(Tensor):
         except ViewError:
             node = view(self.node)
             made = self.capture.note(view, [self])
+            if requires_grad:
+                self.capture.recorded.add(made)
             spec = Spec(row_major(node.shape), self.dtype, self.spec.backend, requires_grad)
             memory = Memory(node, spec.layout, made=made)
             memory.is_copy = True

@@ -37,6 +37,7 @@ class Stores:
                 reads = [n for n, place in enumerate(step.inputs) if meet(place, target)]
                 is_own = all(step.inputs[n] == wanted and step.may_replace(n) for n in reads)
                 is_own = is_own and not any(meet(place, target) for place in step.raws)  # read at any time
+                is_own = is_own and not any(meet(place, target) for place in step.outputs)  # one launch, one store a place
                 if is_own and self.rename(source, target, k):
                     if schedule.record:
                         argument = self.nodes[target[0]][0]

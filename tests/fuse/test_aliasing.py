@@ -297,6 +297,43 @@ def reads_a_part_between(x, y):
     return t + x[1:]
 
 
+def stores_forward_and_backward(x, y):
+    x.copy_(y)
+    back = x[::-1]
+    back *= y - 1
+
+
+def stores_backward_what_was_stored(x, y):
+    y[2:5] = y.sum()
+    x.copy_(y * 2)
+    x[::-1] = y - 1
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    "function", [stores_forward_and_backward, stores_backward_what_was_stored], ids=lambda f: f.__name__
+)
+def test_one_launch_stores_each_element_once(function, backend):
+    got, expected = tensors(0, 1, backend=backend), tensors(0, 1, backend=backend)
+    mf.fuse(function)(*got)
+    function(*expected)
+    assert_equal(got, expected)
+
+
+def test_a_comparison_of_what_backward_went_through_frees_nothing():
+    def function(x, y, z):
+        t = y * y + z
+        (x * mf.where(x > t, x, y)).sum().backward()
+        return t
+
+    found = []
+    for f in (function, mf.fuse(function)):
+        x, y, z = tensors(0, 1, 2, requires_grad=True)
+        f(x, y, z).sum().backward()
+        found.append([g.grad.tolist() for g in (x, y, z)])
+    assert found[0] == found[1]
+
+
 def stores_one_value_twice(x, y):
     x.copy_(y * 2)
     x[2:5] = y.sum()

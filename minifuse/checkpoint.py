@@ -4,6 +4,8 @@ The format is safetensors [1]_: a header of JSON that says where each tensor lie
 beside its place, forced to the disk, and then moved there in one step: whoever dies in between, or finds the disk full,
 leaves the old file as it was. The package `safetensors` reads and writes the format; nothing of it is done here.
 
+The metadata of a file has a SHA-256 digest, which finds accidental damage when the file is loaded. It is no signature.
+
 `save_state` and `load_state` keep any nest of dicts, lists, numbers and tensors in such a file: a whole training state.
 
 Stands on tensors; knows no module and no optimizer.
@@ -15,9 +17,9 @@ References
 
 import json
 import os
-import secrets
+import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +27,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .backends.registry import backend_named
+from .digests import DIGEST, DIGEST_MARK, contents_digest, digest, header_digest
 from .dtypes import BY_NAME
 from .errors import CheckpointError, DTypeError, MissingPartError
+from .files import reason, remedy, replace_content
 from .tensor import Tensor
 
 PathLike = str | os.PathLike[str]
@@ -59,6 +63,8 @@ def save(tensors: Mapping[str, Tensor], path: PathLike, metadata: Mapping[str, s
 
     Notes
     -----
+    A digest is added to the metadata, which `load` verifies and `load_metadata` leaves out. Other libraries ignore it.
+
     The file is made in memory, written beside its place under a name that begins with a dot and ends in `.tmp`, forced to
     the disk (`fsync`), and moved to its place in one step. So there is always one whole file, the old one or the new one.
     Only a process that is killed while it writes, or a power cut, leaves a file of the other name; it may be deleted. A
@@ -73,17 +79,26 @@ def save(tensors: Mapping[str, Tensor], path: PathLike, metadata: Mapping[str, s
     ((2, 3), tensor(7), {'epoch': '3'})
     """
     texts, arrays = dict(metadata or {}), dict[str, npt.NDArray[Any]]()
+    if DIGEST in texts:
+        raise DTypeError(f"save: {DIGEST!r} in the metadata is reserved for the digest; leave it out, it is added")
     for name, text in texts.items():
-        if not (isinstance(name, str) and isinstance(text, str)):
+        if not (is_text(name) and is_text(text)):
             raise DTypeError(f"save: metadata {name!r} is {text!r:.40}, expected str by str; use json.dumps for all else")
     for name, x in tensors.items():
-        if not isinstance(name, str) or name == "__metadata__":
+        if not is_text(name) or name == "__metadata__":
             raise DTypeError(f"save: {name!r} cannot be the name of a tensor, expected another str")
         if not isinstance(x, Tensor):
             raise DTypeError(f"save: {name!r} is {type(x).__name__}, expected a tensor; wrap it in mf.tensor")
         array = x.detach().numpy()
         arrays[name] = array if array.flags.c_contiguous else array.copy(order="C")  # of one that is 0-d, it stays so
-    write(safetensors().numpy.save(arrays, texts or None), path)
+    names = {dtype: name for name, dtype in DTYPES.items()}
+    specs = {name: (names[array.dtype.name], list(array.shape)) for name, array in arrays.items()}
+    write(safetensors().numpy.save(arrays, {**texts, DIGEST: digest(arrays, specs, texts)}), path)
+
+
+def is_text(x: object) -> bool:
+    """Return True for a str that UTF-8 can encode; a lone surrogate has no encoding."""
+    return isinstance(x, str) and not any("\ud800" <= character <= "\udfff" for character in x)
 
 
 def load(path: PathLike, backend: str | None = None) -> dict[str, Tensor]:
@@ -104,8 +119,8 @@ def load(path: PathLike, backend: str | None = None) -> dict[str, Tensor]:
     Raises
     ------
     CheckpointError
-        The file is not there, cannot be read, is no safetensors file, was cut short, or has a tensor of an element type that
-        minifuse does not have, such as bfloat16.
+        The file is not there, cannot be read, is no safetensors file, was cut short, differs from its digest, or has a
+        tensor of an element type that minifuse does not have, such as bfloat16.
     MissingPartError
         The package safetensors is not installed.
 
@@ -118,19 +133,21 @@ def load(path: PathLike, backend: str | None = None) -> dict[str, Tensor]:
     >>> other.load_state_dict(mf.load(path))
     LoadResult(missing_keys=[], unexpected_keys=[])
     """
-    found, on = {}, backend_named(backend)
-    with opened("load", path) as file:
-        dtypes = {name: str(file.get_slice(name).get_dtype()) for name in file.keys()}  # noqa: SIM118  # it is no dict
-        for name, dtype in dtypes.items():
+    return loaded("load", path, backend)[0]
+
+
+def loaded(call: str, path: PathLike, backend: str | None) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Read the tensors of a file by name, and its metadata."""
+    on = backend_named(backend)
+    with opened(call, path) as file:
+        for name, (dtype, _) in file.specs.items():
             if dtype not in DTYPES:
                 raise CheckpointError(
-                    f"load: {name!r} in {path} is {dtype}, and minifuse has {', '.join(BY_NAME)}; convert it where it was "
+                    f"{call}: {name!r} in {path} is {dtype}, and minifuse has {', '.join(BY_NAME)}; convert it where it was "
                     "written, in PyTorch with x.float() or x.long(), and save it again. Nothing was loaded"
                 )
-        arrays = {name: file.get_tensor(name) for name in dtypes}
-    for name, array in arrays.items():
-        found[name] = Tensor.from_numpy(np.require(array, requirements="W"), on)
-    return found
+        arrays, texts = file.arrays(), file.texts
+    return {name: Tensor.from_numpy(np.require(array, requirements="W"), on) for name, array in arrays.items()}, texts
 
 
 def load_metadata(path: PathLike) -> dict[str, str]:
@@ -150,7 +167,7 @@ def load_metadata(path: PathLike) -> dict[str, str]:
     {'written by': 'minifuse'}
     """
     with opened("load_metadata", path) as file:
-        return dict(file.metadata() or {})
+        return file.texts
 
 
 def save_state(state: Any, path: PathLike) -> None:
@@ -179,7 +196,10 @@ def save_state(state: Any, path: PathLike) -> None:
     >>> state["step"], state["rates"], state["momenta"], list(mf.load(path))
     (3, (0.1, 0.05), {0: tensor([1., 1.])}, ['momenta.0'])
     """
-    tensors, texts = flattened(state)
+    try:
+        tensors, texts = flattened(state)
+    except RecursionError:
+        raise DTypeError("save_state: the state is nested too deeply, or contains itself; make it flatter") from None
     save(tensors, path, texts)
 
 
@@ -208,12 +228,12 @@ def load_state(path: PathLike, backend: str | None = None) -> Any:
     >>> mf.load_state(path)
     {'step': 3, 'momenta': [tensor([1., 1.])]}
     """
-    texts = load_metadata(path)
+    tensors, texts = loaded("load_state", path, backend)
     if STATE not in texts:
         raise CheckpointError(f"load_state: {path} holds tensors, and not how they belong together; use mf.load")
     try:
-        return unflattened(load(path, backend), texts)
-    except (KeyError, TypeError, ValueError) as error:
+        return unflattened(tensors, texts)
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise CheckpointError(f"load_state: {path} says of its tensors what cannot be: {error!r}") from error
 
 
@@ -273,74 +293,126 @@ def unflattened(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> A
 # Files.
 
 
-def write(data: bytes, path: PathLike) -> None:
-    """Replace a file in one step: either all of the data is there, and on the disk, or what was there before.
+class Opened:
+    """An open safetensors file whose header is verified.
+
+    Parameters
+    ----------
+    call : str
+        The name of the public function, for errors.
+    path : path
+    file
+        What `safetensors.safe_open` returned.
+
+    Attributes
+    ----------
+    specs : dict
+        Element type, in the format's words, and shape of each tensor, by name.
+    texts : dict of str to str
+        The metadata without the digest.
 
     Raises
     ------
     CheckpointError
-        It could not be written; nothing has changed, and nothing else is left.
+        The header is not the one that was written.
     """
-    target = Path(os.path.realpath(path))
+
+    def __init__(self, call: str, path: PathLike, file: Any) -> None:
+        self._call, self._path, self._file = call, path, file
+        slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # it is no dict
+        self.specs = {name: (str(part.get_dtype()), list(part.get_shape())) for name, part in slices.items()}
+        self.texts: dict[str, str] = dict(file.metadata() or {})
+        signed = [
+            text for text in self.texts.values() if text.startswith(DIGEST_MARK)
+        ]  # under any name: that may be damaged
+        found = self.texts.pop(DIGEST, None)
+        self._contents: str | None = None
+        if found is None and not signed:
+            return  # an older file, or one of another library
+        mark, _, digests = (found or "").partition(" ")
+        self._contents, _, header = digests.partition(" ")
+        if mark != DIGEST_MARK or header != header_digest(self.specs, self.texts, self._contents):
+            raise self._damaged("its header is not the one that was written")
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Read all tensors.
+
+        Raises
+        ------
+        CheckpointError
+            An element is not the one that was written.
+        """
+        found = {name: self._file.get_tensor(name) for name in self.specs}
+        if self._contents is not None and contents_digest(found) != self._contents:
+            raise self._damaged("its elements are not the ones that were written")
+        return found
+
+    def _damaged(self, what: str) -> CheckpointError:
+        return CheckpointError(
+            f"{self._call}: {self._path} is damaged: {what}, since its SHA-256 digest differs; use another copy. If a "
+            f"program changed it on purpose, it must remove {DIGEST!r} from the metadata. Nothing was loaded"
+        )
+
+
+def write(data: bytes, path: PathLike) -> None:
+    """Replace the content of a file in one step.
+
+    Raises
+    ------
+    CheckpointError
+        The file cannot be written. Nothing has changed, and no other file is left.
+    """
     try:
-        if target.is_dir():
-            raise IsADirectoryError("it is a folder")
-        with replacement(target) as file:
-            file.write(data)
+        replace_content(path, data)
+    except ValueError as error:
+        raise CheckpointError(f"save: {path!r} is no path: {error}; nothing was written") from None
     except OSError as error:
-        reason = error.strerror or str(error)
         raise CheckpointError(
-            f"save: {path} could not be written: {reason}. What was there before is unchanged; free some space, or choose "
-            "another place"
+            f"save: {path} could not be written: {reason(error)}. What was there before is unchanged; {remedy(error)}"
         ) from error
-    with suppress(OSError):  # that the file has a new name; not all systems can be asked for it
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 @contextmanager
-def replacement(target: Path) -> Iterator[Any]:
-    """A new file in the same folder, which takes the place of the target when the block ends well, and else is gone."""
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
-    handle = os.open(temporary, flags, 0o666)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(handle)
-        with suppress(FileNotFoundError):
-            temporary.chmod(target.stat().st_mode & 0o777)
-        temporary.replace(target)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
-        raise
+def opened(call: str, path: PathLike) -> Iterator[Opened]:
+    """Open a safetensors file for reading.
 
-
-@contextmanager
-def opened(name: str, path: PathLike) -> Iterator[Any]:
-    """A file, open for reading; what is wrong with it in words."""
+    Raises
+    ------
+    CheckpointError
+        The file cannot be read, or is damaged.
+    """
     part = safetensors()
     try:
-        size = Path(path).stat().st_size
-        if Path(path).is_dir():
-            raise IsADirectoryError("it is a folder")
+        size = size_of(path)
         with part.safe_open(path, framework="numpy") as file:
-            yield file
+            yield Opened(call, path, file)
     except part.SafetensorError as error:
-        reason = str(error).removeprefix("Error while deserializing header: ")
+        said = str(error).removeprefix("Error while deserializing header: ")
         raise CheckpointError(
-            f"{name}: {path} ({size:,} bytes) is no whole safetensors file: {reason}. It was cut short, or is something "
+            f"{call}: {path} ({size:,} bytes) is no whole safetensors file: {said}. It was cut short, or is something "
             "else; use another checkpoint. Nothing was loaded"
         ) from error
     except CheckpointError:
         raise
     except OSError as error:
-        raise CheckpointError(f"{name}: {path} cannot be read: {error.strerror or error}") from error
+        raise CheckpointError(f"{call}: {path} cannot be read: {reason(error)}") from error
+
+
+def size_of(path: PathLike) -> int:
+    """Return the size of a regular file in bytes.
+
+    Raises
+    ------
+    OSError
+        There is no such file, or it is something else.
+    """
+    try:
+        status = Path(path).stat()
+    except ValueError as error:  # a null character
+        raise OSError(str(error)) from None
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError("it is a folder" if stat.S_ISDIR(status.st_mode) else "it is a device or a pipe, not a regular file")
+    return status.st_size
 
 
 def safetensors() -> Any:

@@ -365,6 +365,134 @@ def test_what_to_install(monkeypatch, tmp_path):
     assert names(tmp_path) == []
 
 
+# Digests
+
+
+DAMAGED = {"w": mf.tensor(NUMBERS.reshape(-1)[:4]), "n": mf.tensor([3, 4])}
+
+
+def flips(data):
+    """Copies of some bytes, each with one other bit changed."""
+    for place in range(len(data)):
+        yield place, data[:place] + bytes([data[place] ^ 1 << place % 8]) + data[place + 1 :]
+
+
+def test_a_flipped_bit_anywhere_is_found(tmp_path):
+    mf.save(DAMAGED, tmp_path / "a", {"epoch": "3"})
+    data = (tmp_path / "a").read_bytes()
+    header = 8 + int.from_bytes(data[:8], "little")
+    for place, damaged in flips(data):
+        (tmp_path / "b").write_bytes(damaged)
+        with pytest.raises(CheckpointError, match=r"is damaged|no whole safetensors file"):
+            mf.load(tmp_path / "b")
+        if place < header:
+            with pytest.raises(CheckpointError, match=r"is damaged|no whole safetensors file"):
+                mf.load_metadata(tmp_path / "b")
+
+
+def test_a_flipped_bit_in_a_state_is_found(tmp_path):
+    save_state({"step": 3, "w": mf.ones(2), "rng": mf.get_rng_state()}, tmp_path / "a")
+    for place, damaged in flips((tmp_path / "a").read_bytes()):
+        if place % 3 == 0:
+            (tmp_path / "b").write_bytes(damaged)
+            with pytest.raises(CheckpointError, match=r"is damaged|no whole safetensors file"):
+                load_state(tmp_path / "b")
+
+
+def test_the_error_of_a_damaged_file_says_what_to_do(tmp_path):
+    mf.save(DAMAGED, tmp_path / "a")
+    data = bytearray((tmp_path / "a").read_bytes())
+    data[-1] ^= 1
+    (tmp_path / "a").write_bytes(data)
+    with pytest.raises(CheckpointError, match=r"load: .*a is damaged: its elements are not .*use another copy.*Nothing was"):
+        mf.load(tmp_path / "a")
+    assert mf.load_metadata(tmp_path / "a") == {}  # the header is whole
+
+
+def test_an_old_file_without_a_digest_is_loaded(tmp_path):
+    from safetensors.numpy import save_file
+
+    save_file({"w": NUMBERS}, tmp_path / "a", {"epoch": "3"})
+    assert mf.load(tmp_path / "a")["w"].tolist() == NUMBERS.tolist()
+    assert mf.load_metadata(tmp_path / "a") == {"epoch": "3"}
+
+
+def test_a_file_with_a_digest_is_opened_by_safetensors(tmp_path):
+    from safetensors import safe_open
+
+    mf.save(DAMAGED, tmp_path / "a", {"epoch": "3"})
+    with safe_open(tmp_path / "a", framework="numpy") as file:
+        assert file.get_tensor("n").tolist() == [3, 4]
+        texts = file.metadata()
+    assert texts.pop("epoch") == "3"
+    (text,) = texts.values()
+    assert text.startswith("minifuse-sha256 ")
+
+
+@pytest.mark.parametrize("order", [("w", "n"), ("n", "w")])
+def test_a_digest_does_not_depend_on_the_order_of_tensors(tmp_path, order):
+    from safetensors import safe_open
+    from safetensors.numpy import save_file
+
+    mf.save(DAMAGED, tmp_path / "a", {"epoch": "3"})
+    with safe_open(tmp_path / "a", framework="numpy") as file:
+        arrays, texts = {name: file.get_tensor(name) for name in order}, file.metadata()
+    save_file(arrays, tmp_path / "b", texts)
+    same(mf.load(tmp_path / "b"), DAMAGED)
+    save_file({"w": arrays["n"], "n": arrays["w"]}, tmp_path / "b", texts)  # as another program might change it
+    with pytest.raises(CheckpointError, match=r"must remove 'minifuse\.digest' from the metadata"):
+        mf.load(tmp_path / "b")
+
+
+def test_the_name_of_the_digest_is_reserved(tmp_path):
+    with pytest.raises(DTypeError, match=r"'minifuse\.digest' in the metadata is reserved"):
+        mf.save({}, tmp_path / "a", {"minifuse.digest": "x"})
+    assert names(tmp_path) == []
+
+
+# Paths and names that cannot be
+
+
+@pytest.mark.parametrize(("call", "path"), [("save", "a\0b"), ("load", "a\0b"), ("save", os.devnull), ("load", os.devnull)])
+def test_a_path_that_no_file_can_have_is_told(call, path):
+    with pytest.raises(CheckpointError, match=r"null byte|a device or a pipe"):
+        mf.save({}, path) if call == "save" else mf.load(path)
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for attempt in (lambda: mf.load(tmp_path / "pipe"), lambda: mf.save({}, tmp_path / "pipe")):
+        with pytest.raises(CheckpointError, match="a device or a pipe, not a regular file"):
+            attempt()
+
+
+def test_a_text_that_utf8_cannot_write_is_told(tmp_path):
+    with pytest.raises(DTypeError, match=r"'\\ud800' cannot be the name"):
+        mf.save({"\ud800": mf.ones(1)}, tmp_path / "a")
+    with pytest.raises(DTypeError, match=r"metadata 'a' is '\\udcff', expected str by str"):
+        mf.save({}, tmp_path / "a", {"a": "\udcff"})
+    assert names(tmp_path) == []
+
+
+def test_a_state_that_contains_itself_is_told(tmp_path):
+    state = []
+    state.append(state)
+    with pytest.raises(DTypeError, match="nested too deeply, or contains itself"):
+        save_state(state, tmp_path / "a")
+
+
+def test_a_state_is_read_from_one_file_while_another_replaces_it(tmp_path, monkeypatch):
+    save_state({"step": 1, "w": mf.ones(2)}, tmp_path / "a")
+    unflattened = checkpoint.unflattened
+
+    def replaced(*found):
+        save_state({"step": 2, "v": mf.zeros(1)}, tmp_path / "a")
+        return unflattened(*found)
+
+    monkeypatch.setattr(checkpoint, "unflattened", replaced)
+    assert repr(load_state(tmp_path / "a")) == repr({"step": 1, "w": mf.ones(2)})
+
+
 # Whole states
 
 

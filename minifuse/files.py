@@ -1,0 +1,107 @@
+"""Atomic replacement of files: a reader finds the old content or the new content, never a part of either.
+
+Everything that the library keeps on disk is written through `replacement`, so concurrent writers of one path are safe too.
+"""
+
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+MAX_NAME_PART = 40  # characters of the target's name in that of its temporary file; a file name has 255 bytes at most
+
+REMEDIES = {
+    errno.ENOSPC: "free some space",
+    errno.EDQUOT: "free some space, or ask for a larger quota",
+    errno.EFBIG: "raise the limit on file sizes (ulimit -f)",
+    errno.ENOENT: "create the folder first",
+    errno.ENOTDIR: "choose a path through folders",
+    errno.EISDIR: "name a file in it",
+    errno.EACCES: "choose a folder that this user may write in",
+    errno.EPERM: "choose a folder that this user may write in",
+    errno.EINVAL: "name a regular file",
+    errno.EROFS: "choose a file system that is not read-only",
+    errno.ENAMETOOLONG: "choose a shorter name",
+}
+
+
+def reason(error: OSError) -> str:
+    """Return the system's description of an error, without the path."""
+    return error.strerror or str(error)
+
+
+def remedy(error: OSError) -> str:
+    """Return an instruction that removes the cause of a failed write."""
+    return REMEDIES.get(error.errno or 0, "free some space, or choose another place")
+
+
+def is_temporary_of(name: str, target: str) -> bool:
+    """Return True for the name of an unfinished file that `replacement` makes for a target of this name."""
+    return name.startswith(f".{target[:MAX_NAME_PART]}.") and name.endswith(".tmp")
+
+
+@contextmanager
+def replacement(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a new file that replaces another one when the block ends without an error.
+
+    Parameters
+    ----------
+    path : path
+        The file to create or to replace. A symbolic link stays, and the file that it points to is replaced.
+
+    Yields
+    ------
+    binary file
+        It is in the same folder, under a name that begins with a dot and ends in `.tmp`.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written. The old content is unchanged and the temporary file is removed.
+
+    Notes
+    -----
+    The data is forced to the disk (`fsync`) before the file is renamed, and the folder after that. The permissions of a
+    replaced file are kept. A process that is killed meanwhile leaves the temporary file.
+    """
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "it is a folder")
+    if target.exists() and not target.is_file():  # a rename would remove /dev/null
+        raise OSError(errno.EINVAL, "it is a device or a pipe, not a regular file")
+    temporary = target.with_name(f".{target.name[:MAX_NAME_PART]}.{secrets.token_hex(4)}.tmp")
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
+    handle = os.open(temporary, flags, 0o666)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(handle)
+        with suppress(FileNotFoundError):
+            temporary.chmod(target.stat().st_mode & 0o777)
+        temporary.replace(target)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            temporary.unlink()
+        raise
+    with suppress(OSError):  # not every system can synchronize a folder
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def replace_content(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Replace the content of a file in one step, as `replacement` does; text is encoded as UTF-8.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written. The old content is unchanged.
+    """
+    with replacement(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..errors import MinifuseError, TrainingError
-from ..recipes import recipe_named
+from ..files import reason
+from ..recipes import MODULES, recipe_named
 from ..training import RunFolder, Trainer, fit, resume
-from ..training.run_folder import CURVES
+from ..training.run_folder import CONFIG, CURVES
 
 WIDTH = 80  # columns
 RUNS = Path("runs")
@@ -79,18 +81,44 @@ def begun(choice: Choice) -> tuple[Trainer, RunFolder]:
                 f"--resume goes on as the run was begun, and takes no --{(given or ['out'])[0]}; begin a new run for that"
             )
         folder = RunFolder(choice.resume)
-        config = folder.config()
-        if choice.name not in (None, config["recipe"]):
-            raise TrainingError(f"{choice.resume} is a run of {config['recipe']}, not of {choice.name}")
-        recipe = recipe_named(config["recipe"])
-        trainer = Trainer(recipe, recipe.settings.changed(config["settings"]))
+        name = folder.config()["recipe"]
+        if choice.name not in (None, name):
+            raise TrainingError(f"{choice.resume} is a run of {name}, not of {choice.name}")
+        if name not in MODULES:
+            raise TrainingError(f"{folder.path / CONFIG}: there is no recipe {name!r}; expected one of {', '.join(MODULES)}")
+        recipe = recipe_named(name)
+        settings = folder.settings(recipe)
+        folder.lock()  # the data and the model take a while
+        trainer = Trainer(recipe, settings)
         resume(trainer, folder)
         return trainer, folder
     assert choice.name is not None
     recipe = recipe_named(choice.name)
     trainer = Trainer(recipe, recipe.settings.changed({**choice.asked, "options": dict(map(option, choice.options))}))
-    place = choice.out or RUNS / f"{recipe.name}-{datetime.now():%Y%m%d-%H%M%S}"
-    return trainer, RunFolder.create(place, recipe.name, trainer.settings.as_dict())
+    return trainer, RunFolder.create(choice.out or new_place(recipe.name), recipe.name, trainer.settings.as_dict())
+
+
+def new_place(name: str) -> Path:
+    """Create an empty folder under `runs`, named after a recipe and the time.
+
+    Raises
+    ------
+    TrainingError
+        It cannot be created.
+    """
+    began = f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+    for number in count(1):  # another process may begin in the same second
+        place = RUNS / (began if number == 1 else f"{began}-{number}")
+        try:
+            place.mkdir(parents=True)
+        except FileExistsError:
+            if RUNS.is_dir():
+                continue
+            raise TrainingError(f"{RUNS.absolute()} is no folder; name another one with --out") from None
+        except OSError as error:
+            raise TrainingError(f"{place} cannot be created: {reason(error)}; name another folder with --out") from None
+        return place
+    raise AssertionError("count is infinite")
 
 
 def option(text: str) -> tuple[str, str]:

@@ -2,19 +2,17 @@
 
 import io
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from ..errors import MissingPartError
 from .recipe import Recipe
-from .run_folder import put, written
 
 BLUE, VERMILLION, GREEN = "#0072B2", "#D55E00", "#009E73"  # told apart by the colour-blind too
 SIZE, DPI = (7.0, 4.2), 120  # inches; points an inch
 
 
-def draw(lines: Sequence[dict[str, Any]], recipe: Recipe, path: Path) -> None:
-    """Draw what a log holds into a PNG.
+def draw(lines: Sequence[dict[str, Any]], recipe: Recipe) -> bytes:
+    """Return the picture of a log, as a PNG.
 
     Raises
     ------
@@ -28,7 +26,7 @@ def draw(lines: Sequence[dict[str, Any]], recipe: Recipe, path: Path) -> None:
             'curves are drawn by matplotlib, which is not installed; install it with `pip install "minifuse[train]"`'
         ) from None
     steps = [line for line in lines if "loss" in line]
-    looks = [(line["step"], line["held_out"][recipe.target]) for line in lines if "held_out" in line]
+    looks = [(line["step"], line["held_out"][recipe.target]) for line in lines if recipe.target in line.get("held_out", ())]
     figure = Figure(figsize=SIZE, dpi=DPI, layout="constrained")
     axes = figure.add_subplot()
     axes.plot([x["step"] for x in steps], [x["loss"] for x in steps], color=BLUE, alpha=0.35, linewidth=0.8, label="loss")
@@ -55,5 +53,4 @@ def draw(lines: Sequence[dict[str, Any]], recipe: Recipe, path: Path) -> None:
     axes.set_title(f"{recipe.name}: {recipe.about}", fontsize=10, loc="left")
     held = io.BytesIO()
     figure.savefig(held, format="png")
-    with written(path):
-        put(path, held.getvalue())
+    return held.getvalue()

@@ -5,20 +5,22 @@ from math import nan
 from time import monotonic
 from typing import Any
 
+from ..errors import TrainingError
 from .curves import draw
 from .diagnosis import bad_ones, explained
-from .run_folder import CURVES, RunFolder
+from .run_folder import CHECKPOINT, CURVES, RunFolder
 from .trainer import BadLoss, Trainer
 
 SAVE_S = 30.0  # between two checkpoints within an epoch
 
 Told = list[dict[str, Any]]
+Tell = Callable[[Told, Mapping[str, float] | None], bool | None]
 
 
 def fit(
     trainer: Trainer,
     folder: RunFolder,
-    tell: Callable[[Told, Mapping[str, float] | None], bool | None] | None = None,
+    tell: Tell | None = None,
 ) -> bool:
     """Train to the end, or until somebody says stop.
 
@@ -41,30 +43,39 @@ def fit(
     BadLoss
         A loss is no number: with its step, and the first layer that went bad. The last checkpoint is from before.
     TrainingError, CheckpointError
-        Something cannot be written; the last checkpoint is whole.
+        Another process trains in the folder, or something cannot be written; the last checkpoint is whole.
+
+    Notes
+    -----
+    The folder is locked until this function returns or raises.
     """
-    if not trainer.done:
-        folder.save(trainer.state())
-    saved = monotonic()
     try:
-        for told in trainer.advance():
-            folder.note(*told)
-            numbers = None
-            if trainer.is_time_to_look:
-                numbers = trainer.measure()
-                folder.note({"step": trainer.done, "epoch": told[-1]["epoch"], "held_out": numbers})
-            is_stopped = bool(tell and tell(told, numbers))
-            if numbers or is_stopped or monotonic() - saved > SAVE_S:
-                keep(trainer, folder)
-                saved = monotonic()
-            if is_stopped:
-                break
+        if not trainer.done:
+            folder.save(trainer.state())
+        train(trainer, folder, tell)
+        folder.put(CURVES, draw(list(folder.lines()), trainer.recipe))
     except BadLoss as error:
         raise explained(error, trainer.recipe, trainer.settings, folder) from None
     finally:
         folder.close()
-    draw(list(folder.lines()), trainer.recipe, folder.path / CURVES)
     return trainer.done >= trainer.steps
+
+
+def train(trainer: Trainer, folder: RunFolder, tell: Tell | None) -> None:
+    """Take the steps that are left, or those until `tell` returns True; log, measure and save meanwhile."""
+    saved = monotonic()
+    for told in trainer.advance():
+        folder.note(*told)
+        numbers = None
+        if trainer.is_time_to_look:
+            numbers = trainer.measure()
+            folder.note({"step": trainer.done, "epoch": told[-1]["epoch"], "held_out": numbers})
+        is_stopped = bool(tell and tell(told, numbers))
+        if numbers or is_stopped or monotonic() - saved > SAVE_S:
+            keep(trainer, folder)
+            saved = monotonic()
+        if is_stopped:
+            break
 
 
 def keep(trainer: Trainer, folder: RunFolder) -> None:
@@ -75,6 +86,33 @@ def keep(trainer: Trainer, folder: RunFolder) -> None:
 
 
 def resume(trainer: Trainer, folder: RunFolder) -> None:
-    """Stand where the last checkpoint was taken, and forget what the log says of later steps."""
-    trainer.restore(folder.load(trainer.settings.backend))
-    folder.forget_after(trainer.done)
+    """Restore the last checkpoint, drop later lines from the log, and keep the folder locked for `fit`.
+
+    Parameters
+    ----------
+    trainer : Trainer
+        A new one, with the settings of the run. It must not be used after an error.
+    folder : RunFolder
+        A run that ended before its first checkpoint begins at its first step.
+
+    Raises
+    ------
+    TrainingError
+        Another process trains in the folder, a file is damaged, or there are steps in the log and no checkpoint.
+    CheckpointError
+        The checkpoint is damaged, or of another run.
+    ShapeError
+        It is the checkpoint of another model.
+    """
+    folder.lock()
+    try:
+        if not folder.is_untouched:
+            trainer.restore(folder.load(trainer.settings.backend), str(folder.path / CHECKPOINT))
+        elif trainer.done:
+            raise TrainingError(
+                f"{folder.path} has no checkpoint yet, and the trainer is at step {trainer.done}; pass a new one"
+            )
+        folder.forget_after(trainer.done)
+    except BaseException:
+        folder.close()
+        raise

@@ -4,10 +4,14 @@ Stands on nn, optim and data; knows no folder and no terminal.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
+from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..backends.registry import backend_named
 from ..data import Loader
@@ -59,18 +63,21 @@ class Settings:
         Raises
         ------
         TrainingError
-            There is no such setting or option, or the value is out of its range.
+            There is no such setting or option, or the value is of the wrong type or out of its range.
         """
         asked = {name: value for name, value in asked.items() if value is not None}
-        options = dict(asked.pop("options", {}))
-        known = [one.name for one in fields(self) if one.name != "options"]
-        for name in asked.keys() - set(known):
-            raise TrainingError(f"there is no setting {name!r}{meant(name, known)}")
-        for name, value in options.items():
+        options = asked.pop("options", {})
+        if not isinstance(options, Mapping):
+            raise TrainingError(f"options is {options!r:.60}; expected a mapping of numbers by name")
+        kinds = {one.name: one.type for one in fields(self) if one.name != "options"}
+        for name in asked.keys() - kinds.keys():
+            raise TrainingError(f"there is no setting {name!r}{meant(name, kinds)}")
+        for name in options:
             if name not in self.options:
                 raise TrainingError(f"there is no option {name!r}{meant(name, self.options)}")
-            options[name] = of_kind(name, value, type(self.options[name]))
-        found = replace(self, **asked, options=MappingProxyType({**self.options, **options}))
+        values = {name: of_kind(name, value, kinds[name]) for name, value in asked.items()}
+        chosen = {name: of_option(name, value, type(self.options[name])) for name, value in options.items()}
+        found = replace(self, **values, options=MappingProxyType({**self.options, **chosen}))
         for name, least in {"epochs": 1, "batch": 1, "seed": 0}.items():
             if getattr(found, name) < least:
                 raise TrainingError(f"{name} is {getattr(found, name)}; expected at least {least}")
@@ -86,22 +93,49 @@ class Settings:
         }
 
 
-def meant(name: str, known: Any) -> str:
-    """What was probably meant, or what there is."""
-    close = get_close_matches(name, known, n=1)
+def meant(name: object, known: Any) -> str:
+    """Return a hint: the known name that is nearest, or all of them."""
+    close = get_close_matches(str(name), known, n=1)
     return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(known) or 'none'}"
 
 
-def of_kind(name: str, value: Any, kind: type) -> Number:
-    """A value of an option as the number that it is, at least 0."""
-    try:
-        found: Number = kind(value)
-    except (TypeError, ValueError):
-        raise TrainingError(
-            f"option {name} is {value!r}; expected {'a whole number' if kind is int else 'a number'}"
-        ) from None
-    if not found >= 0:
-        raise TrainingError(f"option {name} is {value!r}; expected at least 0")
+WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+
+
+def of_kind(name: str, value: Any, kind: Any) -> Any:
+    """Return the value of a setting as its type; a bool is no number, and text is not parsed.
+
+    Raises
+    ------
+    TrainingError
+        It is of another type.
+    """
+    is_bool, types = isinstance(value, bool | np.bool_), {int: Integral, float: Real}.get(kind, kind)
+    if is_bool is (kind is bool) and isinstance(value, types):
+        with suppress(OverflowError):
+            return kind(value)
+    raise TrainingError(f"{name} is {value!r:.60}; expected {WORDS[kind]}")
+
+
+def of_option(name: str, value: Any, kind: type) -> Number:
+    """Return the value of an option, which may be text, as a finite number of at least 0.
+
+    Raises
+    ------
+    TrainingError
+        It is no such number.
+    """
+    number = value
+    if isinstance(value, str):
+        with suppress(ValueError):
+            number = kind(value)
+    elif kind is int and isinstance(value, float) and value.is_integer():
+        number = int(value)
+    if isinstance(number, str):
+        raise TrainingError(f"option {name} is {value!r:.60}; expected {WORDS[kind]}")
+    found: Number = of_kind(f"option {name}", number, kind)
+    if not 0 <= found < float("inf"):
+        raise TrainingError(f"option {name} is {value!r}; expected at least 0 and finite")
     return found
 
 

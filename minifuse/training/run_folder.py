@@ -1,30 +1,35 @@
 """The folder of a run: what it was started with, a line for each step, where it stands, and a picture.
 
     config.json               recipe, settings, versions; written once
-    log.jsonl                 a line of JSON for each step, and for each look at what was held out
+    log.jsonl                 a line of JSON for each step, and for each measurement on held-out examples
     checkpoint.safetensors    all that training needs to go on, as if it had never stopped
     curves.png                loss and accuracy
+    run.lock                  while a process trains: which
 
-A file is written beside its place and then put there, so what is there is whole, whenever the process ends. The log only
-grows; what stands in it behind the checkpoint is dropped when training goes on from there.
+One process at a time writes into a folder. A file is written beside its place and then put there, so it is whole whenever
+the process ends. The log only grows; lines behind the checkpoint are dropped when training goes on from there.
 """
 
 import json
+import os
 import platform
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from ..checkpoint import load_state, replacement, save_state
-from ..errors import TrainingError
+from ..checkpoint import load_state, save_state
+from ..errors import CheckpointError, TrainingError
+from ..files import is_temporary_of, reason, remedy, replace_content
+from ..locks import FileLock
+from .recipe import Recipe, Settings
+from .records import FORMAT, Line, read_config, read_line, recorded_settings
 
 CONFIG, LOG, CHECKPOINT, CURVES = "config.json", "log.jsonl", "checkpoint.safetensors", "curves.png"
+LOCK = "run.lock"
 PACKAGES = ("minifuse", "numba", "numpy")
-FORMAT = 1
-Line = dict[str, Any]
 
 
 class RunFolder:
@@ -33,70 +38,128 @@ class RunFolder:
     Parameters
     ----------
     path : Path
-        The folder. `create` makes it, `open` takes one that is there.
+        The folder. `create` makes a new one.
+
+    Notes
+    -----
+    Reading needs no lock. Methods that write take it first, and raise `TrainingError` where another process holds it;
+    `close` releases it.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._log: IO[str] | None = None
+        self._log: int | None = None  # a file descriptor
+        self._lock = FileLock(path / LOCK)
 
     @classmethod
     def create(cls, path: Path, recipe: str, settings: Mapping[str, Any]) -> "RunFolder":
-        """A new folder, with its config.
+        """Create a folder with its config, and lock it.
 
         Raises
         ------
         TrainingError
             There is a run already, or the folder cannot be written.
         """
-        folder = cls(path)
-        if (path / CONFIG).exists():
-            raise TrainingError(f"{path} holds a run already; go on with it (--resume {path}), or choose another folder")
-        config = {
-            "format": FORMAT,
-            "recipe": recipe,
-            "settings": dict(settings),
-            "began": datetime.now(UTC).isoformat(timespec="seconds"),
-            "versions": {"python": platform.python_version()} | {name: version_of(name) for name in PACKAGES},
-        }
-        with written(path):
-            path.mkdir(parents=True, exist_ok=True)
-            put(path / CONFIG, json.dumps(config, indent=2) + "\n")
+        folder, is_new = cls(path), not path.exists()
+        try:
+            with folder._writing(path):
+                path.mkdir(parents=True, exist_ok=True)
+            folder.lock()
+            if (path / CONFIG).exists():
+                raise TrainingError(f"{path} holds a run already; go on with it (--resume {path}), or choose another folder")
+            config = {
+                "format": FORMAT,
+                "recipe": recipe,
+                "settings": dict(settings),
+                "began": datetime.now(UTC).isoformat(timespec="seconds"),
+                "versions": {"python": platform.python_version()} | {name: version_of(name) for name in PACKAGES},
+            }
+            with folder._writing(path / CONFIG):
+                replace_content(path / CONFIG, json.dumps(config, indent=2) + "\n")
+        except BaseException:
+            folder.close()
+            if is_new:
+                with suppress(OSError):  # another process may have begun a run in it
+                    path.rmdir()
+            raise
         return folder
 
-    def config(self) -> dict[str, Any]:
-        """What the run was started with.
+    def lock(self) -> None:
+        """Exclude other processes until `close`, and remove what a killed one left unfinished.
 
         Raises
         ------
         TrainingError
-            There is no run, or its config cannot be read.
+            Another process, or another object of this process, writes into the folder; or it cannot be written.
         """
-        path = self.path / CONFIG
+        if self._lock.is_held:
+            return
+        with self._writing(self.path):
+            owner = self._lock.acquire()
+        if owner:
+            raise TrainingError(
+                f"{self.path} is in use by {owner}, and only one process at a time may train in a folder; wait until it "
+                "ends, or choose another folder"
+            )
+        for file in list(self.path.iterdir()):
+            if any(is_temporary_of(file.name, name) for name in (CONFIG, LOG, CHECKPOINT, CURVES)):
+                with suppress(OSError):
+                    file.unlink()
+
+    def close(self) -> None:
+        """Close the log and release the lock."""
+        self._close_log()
+        self._lock.release()
+
+    # The config.
+
+    def config(self) -> dict[str, Any]:
+        """Return what the run was started with.
+
+        Raises
+        ------
+        TrainingError
+            There is no run, or its config is damaged.
+        """
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            return read_config(self.path / CONFIG)
         except FileNotFoundError:
             raise TrainingError(
-                f"{self.path} holds no run: {CONFIG} is missing; name the folder that a run printed"
+                f"{self.path} holds no run: {CONFIG} is missing; name the folder that a run printed, or begin a run in this "
+                f"one (--out {self.path})"
             ) from None
-        except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise TrainingError(f"{path} cannot be read: {error}; without it nobody knows what the run is") from None
-        if not isinstance(found, dict) or not {"recipe", "settings"} <= found.keys() or found.get("format") != FORMAT:
-            raise TrainingError(f"{path} is no config of a run of this version; expected format {FORMAT}")
-        return found
+
+    def settings(self, recipe: Recipe) -> Settings:
+        """Return the settings that the run was started with.
+
+        Raises
+        ------
+        TrainingError
+            There is no run, or its config is damaged.
+        """
+        return recorded_settings(self.path / CONFIG, self.config()["settings"], recipe)
 
     # The log.
 
     def note(self, *lines: Line) -> None:
-        """Add lines to the log."""
-        with written(self.path / LOG):
+        """Append lines to the log, all of them or none."""
+        self.lock()
+        data = "".join(json.dumps(line) + "\n" for line in lines).encode()
+        with self._writing(self.path / LOG):
             if self._log is None:
-                self._log = (self.path / LOG).open("a", encoding="utf-8")
-            self._log.write("".join(json.dumps(line) + "\n" for line in lines))
-            self._log.flush()
+                flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+                self._log = os.open(self.path / LOG, flags, 0o666)
+            size = os.fstat(self._log).st_size
+            try:
+                while data:
+                    data = data[os.write(self._log, data) :]
+            except BaseException:
+                with suppress(OSError):
+                    os.ftruncate(self._log, size)
+                raise
 
     def lines(self) -> Iterator[Line]:
-        """What the log holds; a last line that was cut off is left out.
+        """Iterate over the lines of the log; a last line that was cut off is left out.
 
         Raises
         ------
@@ -108,35 +171,51 @@ class RunFolder:
             text = path.read_bytes()
         except FileNotFoundError:
             return
+        except OSError as error:
+            raise TrainingError(f"{path} cannot be read: {reason(error)}; make it a file that this user may read") from None
         for number, line in enumerate(text.split(b"\n")[:-1], 1):
-            try:
-                yield json.loads(line)
-            except ValueError as error:  # no UTF-8, or no JSON
-                raise TrainingError(
-                    f"{path}, line {number} is damaged: {error}; delete the line, which only the curves will miss"
-                ) from None
+            yield read_line(line, path, number)
 
     def forget_after(self, step: int) -> None:
-        """Drop from the log what lies behind a step: it will be done again."""
+        """Drop from the log the lines behind a step, which will be done again."""
+        self.lock()
         kept = [line for line in self.lines() if line["step"] <= step]
-        self.close()
-        with written(self.path / LOG):
-            put(self.path / LOG, "".join(json.dumps(line) + "\n" for line in kept))
+        self._close_log()
+        with self._writing(self.path / LOG):
+            replace_content(self.path / LOG, "".join(json.dumps(line) + "\n" for line in kept))
 
-    def close(self) -> None:
-        """Let go of the log."""
+    def _close_log(self) -> None:
         if self._log is not None:
-            self._log.close()
+            os.close(self._log)
             self._log = None
 
     # The checkpoint.
 
+    @property
+    def is_untouched(self) -> bool:
+        """Whether the run ended before its first checkpoint: there is none, and no step is in the log."""
+        return not (self.path / CHECKPOINT).exists() and next(self.lines(), None) is None
+
     def save(self, state: Mapping[str, Any]) -> None:
-        """Put a checkpoint in the place of the one before."""
-        save_state(dict(state), self.path / CHECKPOINT)
+        """Put a checkpoint in the place of the one before.
+
+        Raises
+        ------
+        CheckpointError
+            It cannot be written; the one before is unchanged.
+        """
+        self.lock()
+        path = self.path / CHECKPOINT
+        try:
+            if self._log is not None:
+                os.fsync(self._log)  # after a power cut the log must reach as far as the checkpoint
+            save_state(dict(state), path)
+        except OSError as error:  # a CheckpointError is one too
+            cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+            raise CheckpointError(self._said(path, cause)) from error
 
     def load(self, backend: str) -> dict[str, Any]:
-        """The state of the last checkpoint.
+        """Return the state of the last checkpoint.
 
         Raises
         ------
@@ -146,33 +225,42 @@ class RunFolder:
         path = self.path / CHECKPOINT
         if not path.exists():
             raise TrainingError(
-                f"{self.path} has no checkpoint yet: the run ended before its first; start it anew elsewhere"
+                f"{self.path} has no checkpoint yet, expected {CHECKPOINT}; restore it, or delete {LOG} too, and --resume "
+                "begins at the first step"
             )
         found: dict[str, Any] = load_state(path, backend)
         return found
 
+    # Files that are written.
+
+    def put(self, name: str, content: bytes) -> None:
+        """Replace a file of the folder, all or nothing."""
+        self.lock()
+        with self._writing(self.path / name):
+            replace_content(self.path / name, content)
+
+    @contextmanager
+    def _writing(self, path: Path) -> Iterator[None]:
+        """Raise an OSError of the block as a `TrainingError` that says how the run can go on."""
+        try:
+            yield
+        except OSError as error:
+            raise TrainingError(self._said(path, error)) from error
+
+    def _said(self, path: Path, error: OSError) -> str:
+        """Return the message of a failed write: the path, the reason, what is left, what to do."""
+        if (self.path / CHECKPOINT).exists():
+            left = f"the last checkpoint is whole: {remedy(error)}, and go on with --resume {self.path}"
+        elif (self.path / CONFIG).exists():
+            left = f"no step was recorded: {remedy(error)}, and begin with --resume {self.path}"
+        else:
+            left = f"no run was begun: {remedy(error)}, or choose another folder"
+        return f"{path} cannot be written: {reason(error)}; {left}"
+
 
 def version_of(package: str) -> str:
-    """The version of a package; of one that is not installed, but runs from its sources, "sources"."""
+    """Return the version of a package; of one that is not installed, but runs from its sources, "sources"."""
     try:
         return version(package)
     except PackageNotFoundError:
         return "sources"
-
-
-@contextmanager
-def written(path: Path) -> Iterator[None]:
-    """Say what could not be written, and that the checkpoint is whole."""
-    try:
-        yield
-    except OSError as error:
-        raise TrainingError(
-            f"{path} cannot be written: {error.strerror or error}; the last checkpoint is whole: make room, and go on with "
-            "--resume"
-        ) from error
-
-
-def put(path: Path, data: str | bytes) -> None:
-    """Put a text, or bytes, in the place of a file, all or nothing."""
-    with replacement(path) as file:
-        file.write(data.encode() if isinstance(data, str) else data)

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..backends.registry import backend_named
 from ..creation import get_rng_state, manual_seed, set_rng_state
-from ..errors import TrainingError
+from ..errors import CheckpointError, ShapeError, TrainingError
 from ..fuse import fuse
 from ..nn import Module
 from ..optim import Optimizer, clip_grad_norm_
@@ -21,6 +21,7 @@ from ..tensor import Tensor
 from .recipe import Recipe, Settings
 
 LOOKS = 20  # at what is held out, at least, if a run has as many steps
+STATE_PARTS = {"step", "model", "optimizer", "schedule", "rng"}
 AT_ONCE = 10  # losses that are fetched together from a device: each fetch waits for it
 
 
@@ -134,20 +135,51 @@ class Trainer:
             "rng": get_rng_state(),
         }
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Any, origin: str = "the state") -> None:
         """Stand where a state was taken.
+
+        Parameters
+        ----------
+        state
+            What `state` returned.
+        origin : str
+            Where it was read from, for errors.
 
         Raises
         ------
         ShapeError
-            It is the state of another model; the differences are named, and nothing is taken over.
+            It is the state of another model; the differences are named.
+        CheckpointError
+            It is no state of a run, or that of another optimizer, schedule or number of steps.
+
+        Notes
+        -----
+        After an error the trainer must not be used: parts of the state may be restored.
         """
-        self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        if self.schedule is not None:
-            self.schedule.load_state_dict(state["schedule"])
-        set_rng_state(state["rng"])
-        self.done = int(state["step"])
+        missing = STATE_PARTS - state.keys() if isinstance(state, Mapping) else STATE_PARTS
+        if missing:
+            parts = ", ".join(sorted(missing))
+            raise CheckpointError(f"{origin} is no state of a run: {parts} is missing; use a checkpoint that a run wrote")
+        step, has_schedule = state["step"], self.schedule is not None
+        if type(step) is not int or not 0 <= step <= self.steps:
+            raise CheckpointError(
+                f"{origin} is at step {step!r:.40}, expected 0 to {self.steps} of this run; use its own checkpoint"
+            )
+        if (state["schedule"] is not None) is not has_schedule:
+            raise CheckpointError(
+                f"{origin} {'lacks a' if has_schedule else 'has a'} schedule of rates, unlike this run's recipe"
+            )
+        try:
+            self.model.load_state_dict(state["model"])
+            self.optimizer.load_state_dict(state["optimizer"])
+            if self.schedule is not None:
+                self.schedule.load_state_dict(state["schedule"])
+            set_rng_state(state["rng"])
+        except ShapeError as error:
+            raise ShapeError(f"{origin}: {error}") from error
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(f"{origin} does not fit this run: {error}; use its own checkpoint") from error
+        self.done = step
 
     def measure(self) -> dict[str, float]:
         """How well it does on what it has not seen."""

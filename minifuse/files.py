@@ -18,6 +18,7 @@ REMEDIES = {
     errno.EDQUOT: "free some space, or ask for a larger quota",
     errno.EFBIG: "raise the limit on file sizes (ulimit -f)",
     errno.ENOENT: "create the folder first",
+    errno.EEXIST: "choose a path where no file is",
     errno.ENOTDIR: "choose a path through folders",
     errno.EISDIR: "name a file in it",
     errno.EACCES: "choose a folder that this user may write in",

@@ -112,9 +112,7 @@ def new_place(name: str) -> Path:
         try:
             place.mkdir(parents=True)
         except FileExistsError:
-            if RUNS.is_dir():
-                continue
-            raise TrainingError(f"{RUNS.absolute()} is no folder; name another one with --out") from None
+            continue
         except OSError as error:
             raise TrainingError(f"{place} cannot be created: {reason(error)}; name another folder with --out") from None
         return place

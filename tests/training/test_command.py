@@ -6,13 +6,17 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import datetime
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from minifuse.cli import recipes
 from minifuse.cli.commands import app
+from minifuse.errors import TrainingError
 from minifuse.recipes import MODULES, recipe_named
-from minifuse.training.run_folder import CHECKPOINT, CONFIG, CURVES, LOG, RunFolder
+from minifuse.training.run_folder import CHECKPOINT, CONFIG, CURVES, LOCK, LOG, RunFolder
 from tests.sources import ROOT
 from tests.training.small import held_out, losses
 
@@ -58,6 +62,52 @@ def test_killed_in_the_middle_it_goes_on_with_the_numbers_of_an_unbroken_run(tmp
     assert result.exit_code == 0, result.output
     assert losses(broken.lines()) == losses(whole.lines())
     assert held_out(broken.lines()) == held_out(whole.lines())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
+def test_a_second_command_in_a_folder_is_refused_with_the_first_ones_process(tmp_path):
+    words = [sys.executable, "-m", "minifuse", "train", "mlp", "--epochs", "2000", "--out", tmp_path / "run"]
+    folder, end = RunFolder(tmp_path / "run"), time.monotonic() + 60
+    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE) as first:
+        try:
+            while not losses(folder.lines()) and first.poll() is None and time.monotonic() < end:
+                time.sleep(0.01)
+            refused = [invoke("mlp", *SHORT, "--out", folder.path), invoke("--resume", folder.path)]
+            assert first.poll() is None
+        finally:
+            first.send_signal(signal.SIGKILL)
+    for result in refused:
+        assert result.exit_code == 2
+        assert f"run is in use by process {first.pid} (since 2" in result.stderr
+    assert (folder.path / LOCK).exists()
+    folder.lock()  # that of a killed process is taken over
+    steps = [line["step"] for line in folder.lines() if "loss" in line]
+    assert steps == list(range(1, len(steps) + 1))
+
+
+def test_runs_without_a_name_that_begin_in_one_second_have_folders_of_their_own(tmp_path, monkeypatch):
+    class Stopped(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return cls(2026, 1, 2, 3, 4, 5)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(recipes, "datetime", Stopped)
+    assert [recipes.new_place("mlp").name for _ in range(3)] == [f"mlp-20260102-030405{end}" for end in ("", "-2", "-3")]
+
+
+def test_a_file_named_runs_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("runs").write_text("mine")
+    with pytest.raises(TrainingError, match=r"cannot be created: Not a directory; name another folder with --out"):
+        recipes.new_place("mlp")
+
+
+def test_a_run_of_no_known_recipe_is_told_with_its_file(tmp_path):
+    RunFolder.create(tmp_path / "run", "mpl", {}).close()
+    result = invoke("--resume", tmp_path / "run")
+    assert result.exit_code == 2
+    assert "config.json: there is no recipe 'mpl'; expected one of mlp" in result.stderr
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has other signals")

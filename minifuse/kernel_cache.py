@@ -3,8 +3,8 @@
 Every backend that compiles finds its kernels here; the cache knows neither the compiler nor the processor. On disk a
 kernel is two files of one folder, named after the sha256 of all that decides the machine code: `k_<sha>.py`, the source as
 a person reads it, and `k_<sha>.bin`, what the compiler made of it. The folder may be shared by any number of processes, and
-may be full, read-only, damaged or gone: then kernels are compiled again, and no call fails. It holds code that is run, so
-it must be as trusted as the program itself.
+may be full, read-only, damaged or gone: then kernels are compiled again, and no call fails. Its files are executed, so
+they are used only if no other user can have written them (`trust.py`); otherwise kernels are kept in memory.
 
 The environment decides: `MINIFUSE_CACHE` is the folder (default: `minifuse` in the platform's cache folder), and
 `MINIFUSE_CACHE_LIMIT_MB` how large it may grow (default 512; 0 keeps kernels in memory only).
@@ -14,13 +14,16 @@ import os
 import re
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock, local
 from typing import Any, NamedTuple, TypeVar
 
+from . import trust
 from .errors import MinifuseError
 
 T = TypeVar("T")
@@ -161,7 +164,7 @@ class KernelCache:
         Raises
         ------
         MinifuseError
-            The folder cannot be written, or the settings say that nothing is kept on disk.
+            The folder cannot be written, another user may write to it, or the settings say that nothing is kept on disk.
         """
         folder, limit = cache_folder(), limit_nbytes()
         if folder is None or not limit:
@@ -169,7 +172,10 @@ class KernelCache:
             raise MinifuseError(f"kernels are kept in memory only, since {reason}; set MINIFUSE_CACHE, or a limit above 0")
         source, data = text.encode(), MAGIC + _digest(name, payload) + payload
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not trust.distrust(folder):
+                trust.make_private(folder)
+            if reason := trust.distrust(folder):
+                raise MinifuseError(_memory_only(reason))
             _replace(folder / f"{name}.py", source)
             _replace(folder / f"{name}.bin", data)
         except OSError as error:
@@ -298,11 +304,15 @@ def _read(name: str) -> bytes | None:
     folder = cache_folder()
     if folder is None or not limit_nbytes():
         return None
+    if reason := trust.distrust(folder):
+        _warn_once(_memory_only(reason))
+        return None
     path = folder / f"{name}.bin"
     try:
-        data = path.read_bytes()
-        if time.time() - path.stat().st_mtime > RECENT:
-            os.utime(path)  # the time of last use
+        data = trust.read(path)
+        with suppress(OSError):  # of a cache that this process may only read
+            if time.time() - path.stat().st_mtime > RECENT:
+                os.utime(path)  # the time of last use
     except OSError:
         return None
     start = len(MAGIC) + DIGEST_SIZE
@@ -310,11 +320,24 @@ def _read(name: str) -> bytes | None:
     return payload if data[:start] == MAGIC + _digest(name, payload) else None
 
 
+def _memory_only(reason: str) -> str:
+    return f"kernels are kept in memory only, since {reason}; set MINIFUSE_CACHE to a folder that is this user's alone"
+
+
+@lru_cache
+def _warn_once(message: str) -> None:
+    """Warn of a message once in a process; a filter that makes errors of warnings must not make a launch fail."""
+    try:
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+    except RuntimeWarning:
+        sys.stderr.write(f"minifuse: {message}\n")
+
+
 def _replace(path: Path, data: bytes) -> None:
     """Write a file at once: other processes see the old one or the new one."""
     temporary = path.with_suffix(f".{os.urandom(8).hex()}.tmp")
     try:
-        temporary.write_bytes(data)
+        trust.write_new(temporary, data)
         temporary.replace(path)
     except OSError:
         _remove(temporary)

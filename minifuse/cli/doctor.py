@@ -5,7 +5,6 @@ import json as json_
 import os
 import platform
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -19,7 +18,8 @@ from rich.table import Table
 
 from ..backends.cuda import driver
 from ..creation import tensor
-from ..kernel_cache import cache
+from ..errors import MinifuseError
+from ..kernel_cache import cache, limit_nbytes
 
 EXTRAS = {"rich": "cli", "typer": "cli", "scikit-learn": "cli", "streamlit": "app", "hypothesis": "test", "pytest": "test"}
 NEEDED = ("numpy", "numba", "llvmlite")
@@ -81,17 +81,15 @@ def package(name: str, extra: str = "", needed: bool = True) -> Finding:
 
 
 def cache_folder() -> Finding:
-    """Whether compiled kernels can be kept."""
+    """Whether compiled kernels are kept on disk, and why not."""
     stats = cache.stats()
-    advice = "set MINIFUSE_CACHE to a folder that can be written"
-    if stats.folder is None:
-        return Finding("kernel cache", "no folder on this platform", False, advice)
+    if stats.folder is not None and not limit_nbytes():
+        return Finding("kernel cache", "in memory only, since MINIFUSE_CACHE_LIMIT_MB is 0")
     try:
-        stats.folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=stats.folder):
-            pass
-    except OSError as error:
-        return Finding("kernel cache", f"{stats.folder}: {error.strerror}", False, advice)
+        cache.check()
+    except MinifuseError as error:
+        return Finding("kernel cache", str(error), False, "set MINIFUSE_CACHE to a folder of your own that can be written")
+    assert stats.folder is not None
     return Finding("kernel cache", f"{at_home(stats.folder)}: {stats.on_disk} kernels, {stats.nbytes_on_disk / 1e6:.1f} MB")
 
 

@@ -14,6 +14,7 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -22,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import trust
 from ..kernel_cache import cache_folder
 from .strided import Strided
 from .student import Student
@@ -43,14 +45,13 @@ class Compiled(NamedTuple):
 
 
 def folder() -> Path:
-    """Where compiled code is kept: beside the library's own, or for this process alone where nothing can be written."""
+    """Return the folder of compiled code: beside the library's, or one of this process where that cannot be used."""
     chosen = cache_folder()
-    try:
-        if chosen:
-            (chosen / "course").mkdir(parents=True, exist_ok=True)
-            return chosen / "course"
-    except OSError:  # read-only, or no folder at all
-        pass
+    if chosen and not trust.distrust(chosen / "course"):
+        with suppress(OSError):  # read-only, or no folder at all
+            trust.make_private(chosen / "course")
+            if not trust.distrust(chosen / "course"):
+                return chosen / "course"
     return Path(own_folder().name)
 
 
@@ -141,7 +142,9 @@ def cache_class(key: str) -> Any:
         def from_function(cls, py_func: Any, py_file: str) -> "Locator":
             """For any function; its folder tells when it was used last."""
             self = cls()
+            trust.make_private(Path(self.get_cache_path()))
             self.ensure_cache_path()
+            trust.remove_distrusted(Path(self.get_cache_path()))  # Numba executes what it finds
             os.utime(self.get_cache_path())
             return self
 

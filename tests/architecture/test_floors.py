@@ -19,6 +19,7 @@ PAGE = ROOT / "docs" / "guide" / "floors.md"
 # `nn.*` stands for a package and everything in it; `minifuse` is the package's own __init__.py.
 FLOORS = (
     ("errors",),
+    ("files", "locks", "trust"),
     ("dag",),
     ("dtypes",),
     ("indexing", "layout"),
@@ -92,6 +93,7 @@ FLOORS = (
     ("reduction",),
     ("nn.*",),
     ("optim", "optim.*"),
+    ("digests",),
     ("checkpoint",),
     ("data.*",),
     ("training", "training.*"),

@@ -289,3 +289,25 @@ def test_orders_that_use_whole_lines_are_good(student, tmp_path, name):
     folder = with_more(tmp_path, "speed.py", text)
     task3_5.is_right(task3_5.SUMS)(student("3.5", folder), None)
     task3_5.in_order(student("3.5", folder))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
+def test_compiled_code_in_a_folder_of_all_is_not_executed(tmp_path, monkeypatch):
+    monkeypatch.setenv("MINIFUSE_CACHE", str(tmp_path / "cache"))
+    assert compiled.folder() == tmp_path / "cache" / "course"
+    assert compiled.folder().stat().st_mode & 0o777 == 0o700
+    (tmp_path / "cache").chmod(0o777)
+    assert compiled.folder() == Path(compiled.own_folder().name)
+    assert compiled.folder().stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
+def test_compiled_code_that_others_may_have_written_is_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(compiled, "folder", lambda: tmp_path / "kept")
+    locator = compiled.cache_class("a key")._impl_class._locator_classes[0]
+    path = Path(locator.from_function(None, "").get_cache_path())
+    for name, mode in {"mine.nbi": 0o644, "theirs.nbi": 0o666}.items():
+        (path / name).write_bytes(b"")
+        (path / name).chmod(mode)
+    locator.from_function(None, "")
+    assert [file.name for file in path.iterdir()] == ["mine.nbi"]

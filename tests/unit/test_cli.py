@@ -244,3 +244,17 @@ def test_ctrl_c_stops_cleanly():
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in errors
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
+def test_doctor_says_why_kernels_are_not_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("MINIFUSE_CACHE", str(tmp_path / "kernels"))
+    assert doctor.cache_folder().ok
+    assert "0 kernels" in doctor.cache_folder().found
+    (tmp_path / "kernels").chmod(0o777)
+    found = doctor.cache_folder()
+    assert not found.ok
+    assert f"in memory only, since other users may write to {tmp_path / 'kernels'} (mode 0777" in found.found
+    assert "MINIFUSE_CACHE" in found.advice
+    monkeypatch.setenv("MINIFUSE_CACHE_LIMIT_MB", "0")
+    assert doctor.cache_folder().found == "in memory only, since MINIFUSE_CACHE_LIMIT_MB is 0"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from minifuse import kernel_cache
+from minifuse import kernel_cache, trust
 from minifuse.errors import MinifuseError
 from minifuse.kernel_cache import KernelCache
 
@@ -173,7 +173,7 @@ def refuse(code):
 
 
 def half_write(path, data):
-    with path.open("wb") as file:
+    with path.open("xb") as file:
         file.write(data[: len(data) // 2])
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -185,8 +185,8 @@ def put_a_file_there(folder, monkeypatch):
 TROUBLES = {
     "a file where the folder should be": put_a_file_there,
     "no folder can be made": lambda folder, monkeypatch: monkeypatch.setattr(Path, "mkdir", refuse(errno.EACCES)),
-    "read-only": lambda folder, monkeypatch: monkeypatch.setattr(Path, "write_bytes", refuse(errno.EROFS)),
-    "full": lambda folder, monkeypatch: monkeypatch.setattr(Path, "write_bytes", half_write),
+    "read-only": lambda folder, monkeypatch: monkeypatch.setattr(trust, "write_new", refuse(errno.EROFS)),
+    "full": lambda folder, monkeypatch: monkeypatch.setattr(trust, "write_new", half_write),
     "nothing can be renamed": lambda folder, monkeypatch: monkeypatch.setattr(Path, "replace", refuse(errno.EPERM)),
 }
 
@@ -204,17 +204,17 @@ def test_where_nothing_can_be_written_kernels_stay_in_memory(compiler, folder, m
 
 
 def test_nobody_sees_half_a_file(compiler, folder, monkeypatch):
-    write, seen = Path.write_bytes, []
+    seen = []
     ends = (b"pass\n", b"pass\n>")  # of a whole source, of a whole payload
 
     def write_in_two(path, data):
-        write(path, data[: len(data) // 2])
+        path.write_bytes(data[: len(data) // 2])
         seen.extend(
             file for file in folder.iterdir() if file.suffix in (".py", ".bin") and not file.read_bytes().endswith(ends)
         )
-        write(path, data)
+        path.write_bytes(data)
 
-    monkeypatch.setattr(Path, "write_bytes", write_in_two)
+    monkeypatch.setattr(trust, "write_new", write_in_two)
     find(KernelCache(), compiler)
     assert seen == []
     assert len(names(folder)) == 2
@@ -222,8 +222,19 @@ def test_nobody_sees_half_a_file(compiler, folder, monkeypatch):
 
 def test_a_folder_that_cannot_be_read_is_no_error(compiler, folder, monkeypatch):
     value = find(KernelCache(), compiler)
-    monkeypatch.setattr(Path, "read_bytes", refuse(errno.EACCES))
+    monkeypatch.setattr(trust, "read", refuse(errno.EACCES))
     assert find(KernelCache(), compiler) == value
+    assert len(compiler.built) == 2
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EPERM, errno.EACCES])
+def test_a_cache_that_may_only_be_read_serves_its_old_kernels_too(compiler, folder, monkeypatch, code):
+    value = find(KernelCache(), compiler)
+    then = time.time() - 7200
+    os.utime(only(folder, "bin"), (then, then))
+    monkeypatch.setattr(os, "utime", refuse(code))
+    assert find(KernelCache(), compiler) == value
+    assert len(compiler.built) == 1
 
 
 def test_a_user_without_a_home_has_kernels_in_memory(compiler, monkeypatch):
@@ -249,6 +260,133 @@ def test_the_folder_may_be_deleted_meanwhile(compiler, folder):
     assert cache.kernels()[0].path is None
     assert find(cache, compiler, flavour="a")
     assert len(compiler.built) == 2
+
+
+# Whose files they are
+
+
+PERMISSIONS = pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
+
+
+@pytest.fixture
+def _warned_of_nothing():
+    """Each reason is warned of once in a process."""
+    kernel_cache._warn_once.cache_clear()
+    yield
+    kernel_cache._warn_once.cache_clear()
+
+
+def stays_in_memory(compiler, words):
+    """Kernels are found in memory alone, with one warning; the reason is told where a command asks for it."""
+    caches = [KernelCache(), KernelCache()]
+    with pytest.warns(RuntimeWarning, match=rf"kernels are kept in memory only, since .*{words}") as caught:
+        [find(cache, compiler, flavour=flavour) for cache in caches for flavour in "abab"]
+    assert len(caught) == 1
+    assert len(compiler.built) == 4
+    assert caches[1].stats().loaded == 0
+    with pytest.raises(MinifuseError, match=rf"kernels are kept in memory only, since .*{words}.*set MINIFUSE_CACHE"):
+        caches[0].check()
+
+
+@PERMISSIONS
+@pytest.mark.usefixtures("_warned_of_nothing")
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o757, 0o702])
+def test_kernels_in_a_folder_that_others_may_write_to_are_not_executed(compiler, folder, mode):
+    find(KernelCache(), compiler, flavour="a")
+    compiler.built.clear()
+    folder.chmod(mode)
+    stays_in_memory(compiler, rf"other users may write to .*kernels \(mode {mode:04o}")
+    assert len(names(folder)) == 2  # and nothing is added
+
+
+@PERMISSIONS
+@pytest.mark.usefixtures("_warned_of_nothing")
+def test_a_folder_above_that_others_may_write_to_is_as_bad(compiler, folder):
+    folder.parent.chmod(0o777)
+    stays_in_memory(compiler, "other users may write to ")
+    assert not folder.exists()
+    folder.parent.chmod(0o1777)  # as /tmp: only the owner of an entry may replace it
+    find(KernelCache(), compiler)
+    assert len(names(folder)) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.usefixtures("_warned_of_nothing")
+def test_a_folder_of_another_user_is_not_used(compiler, folder):
+    find(KernelCache(), compiler, flavour="a")
+    compiler.built.clear()
+    os.chown(folder, 65534, 65534)
+    stays_in_memory(compiler, "belongs to user 65534, not to user 0 or root")
+
+
+@PERMISSIONS
+@pytest.mark.parametrize("mode", [0o666, 0o646, 0o602])
+def test_a_kernel_that_others_may_write_to_is_compiled_again(compiler, folder, mode):
+    value = find(KernelCache(), compiler)
+    only(folder, "bin").chmod(mode)
+    assert find(KernelCache(), compiler) == value
+    assert len(compiler.built) == 2
+    assert only(folder, "bin").stat().st_mode & 0o777 == 0o644 & ~umask()
+    assert find(KernelCache(), compiler) == value
+    assert len(compiler.built) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")
+def test_a_kernel_of_another_user_is_compiled_again(compiler, folder):
+    value = find(KernelCache(), compiler)
+    os.chown(only(folder, "bin"), 65534, 65534)
+    assert find(KernelCache(), compiler) == value
+    assert len(compiler.built) == 2
+    assert only(folder, "bin").stat().st_uid == 0
+
+
+@PERMISSIONS
+def test_a_kernel_that_is_a_link_or_a_pipe_is_compiled_again(compiler, folder):
+    value = find(KernelCache(), compiler)
+    path = only(folder, "bin")
+    path.rename(folder.parent / "elsewhere")
+    path.symlink_to(folder.parent / "elsewhere")
+    assert find(KernelCache(), compiler) == value
+    path.unlink()
+    os.mkfifo(path)
+    assert find(KernelCache(), compiler) == value
+    assert len(compiler.built) == 3
+    assert path.is_file()
+    assert not path.is_symlink()
+
+
+@PERMISSIONS
+@pytest.mark.parametrize("mask", [0, 0o002, 0o022, 0o077])
+def test_whatever_the_umask_a_new_cache_is_this_users_alone(compiler, folder, monkeypatch, mask):
+    chosen = folder / "deep" / "kernels"
+    monkeypatch.setenv("MINIFUSE_CACHE", str(chosen))
+    before = os.umask(mask)
+    try:
+        value = find(KernelCache(), compiler)
+        assert find(KernelCache(), compiler) == value
+    finally:
+        os.umask(before)
+    assert len(compiler.built) == 1
+    assert {path.stat().st_mode & 0o777 for path in (folder, chosen.parent, chosen)} == {0o700}
+    assert {path.stat().st_mode & 0o777 for path in chosen.iterdir()} == {0o644 & ~mask}
+
+
+@PERMISSIONS
+@pytest.mark.usefixtures("_warned_of_nothing")
+@pytest.mark.filterwarnings("error")
+def test_a_warning_that_a_filter_makes_an_error_fails_no_call(compiler, folder, capsys):
+    folder.mkdir()
+    folder.chmod(0o777)
+    cache = KernelCache()
+    assert find(cache, compiler, flavour="a")
+    assert find(cache, compiler, flavour="b")
+    assert capsys.readouterr().err.count("kernels are kept in memory only") == 1
+
+
+def umask():
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
 
 
 # Threads and processes

@@ -1,0 +1,180 @@
+"""Which files may be executed: those that nobody but this user and root can have written.
+
+A file is trusted if it, and the folder it is in, belong to this user or root and no other user may write to them. No folder
+above, and no symbolic link on the way, may let another user put something else in its place. Windows has no such permission
+bits: there the profile folder is private by default, and nothing is examined.
+"""
+
+import errno
+import os
+import stat
+from contextlib import suppress
+from functools import cache
+from pathlib import Path, PurePath
+
+MAX_LINKS = 40  # symbolic links on the way to a folder, as in Linux
+PRIVATE, OWN_FILE = 0o700, 0o644  # permissions of what is created, before the umask
+ACCESS_LIST = "system.posix_acl_access"  # the attribute in which Linux keeps permissions of further users
+HAS_OWNERS = hasattr(os, "geteuid")
+
+
+def distrust(folder: Path) -> str:
+    """Return why files in a folder must not be executed.
+
+    Parameters
+    ----------
+    folder : Path
+        It may be missing, as long as this user could create it where nobody else can replace it.
+
+    Returns
+    -------
+    str
+        "" if the folder is trusted, else the reason, as the rest of a sentence that begins with "since".
+
+    Notes
+    -----
+    Folders above may be writable by all if they are sticky, such as /tmp: there only the owner of an entry can replace it.
+    A folder that cannot be examined is not distrusted, since nothing can be read from it.
+    """
+    if not HAS_OWNERS:
+        return ""
+    here, links = Path("/"), 0
+    try:
+        system = {0, here.stat().st_uid}  # in a user namespace root may have another number
+        parts = list(reversed((folder if folder.is_absolute() else Path.cwd() / folder).parts[1:]))
+        found = reason_against(here, here.stat(), is_ancestor=bool(parts), system=system)
+        while parts and not found:
+            part = parts.pop()
+            here = here.parent if part == ".." else here / part
+            status = here.lstat()
+            if stat.S_ISLNK(status.st_mode):
+                links += 1
+                if links > MAX_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+                if status.st_uid not in {os.geteuid(), *system}:
+                    return f"the link {here} belongs to user {status.st_uid}, not to user {os.geteuid()} or root"
+                target = here.readlink()
+                here = Path("/") if target.is_absolute() else here.parent
+                parts += reversed(target.parts[target.is_absolute() :])
+            else:
+                found = reason_against(here, status, is_ancestor=bool(parts), system=system)
+    except OSError:  # it is missing, or cannot be examined
+        return ""
+    return found
+
+
+def reason_against(path: PurePath, status: os.stat_result, *, is_ancestor: bool, system: set[int]) -> str:
+    """Return why a folder, or a file, does not protect what is in it; "" if it does.
+
+    Parameters
+    ----------
+    path : PurePath
+    status : os.stat_result
+    is_ancestor : bool
+        Whether it only leads to the folder in question: the system may own it, and it may be sticky.
+    system : set of int
+        User numbers of the system.
+    """
+    if status.st_uid not in {0, os.geteuid(), *(system if is_ancestor else ())}:
+        return f"{path} belongs to user {status.st_uid}, not to user {os.geteuid()} or root"
+    is_sticky = is_ancestor and status.st_mode & stat.S_ISVTX
+    if not is_sticky and others_may_write(path, status):
+        return f"other users may write to {path} (mode {stat.S_IMODE(status.st_mode):04o}, `chmod go-w` changes it)"
+    return ""
+
+
+def others_may_write(path: PurePath, status: os.stat_result) -> bool:
+    """Return True if a user beside the owner and root may write to a file or folder.
+
+    Notes
+    -----
+    Systems that give each user a group of their own set the umask to 002, so folders are writable by that group. It counts
+    as the user, as in OpenSSH on Debian. With an access list the bits of the group are an upper bound for named users.
+    """
+    if status.st_mode & stat.S_IWOTH:
+        return True
+    if not status.st_mode & stat.S_IWGRP:
+        return False
+    return not is_private_group(status.st_uid, status.st_gid) or has_access_list(path)
+
+
+@cache
+def is_private_group(user: int, group: int) -> bool:
+    """Return True for the primary group of a user that has the user's name and no other member."""
+    import grp
+    import pwd
+
+    try:
+        owner, found = pwd.getpwuid(user), grp.getgrgid(group)
+    except KeyError:
+        return False
+    return owner.pw_gid == group and found.gr_name == owner.pw_name and {*found.gr_mem} <= {owner.pw_name}
+
+
+def has_access_list(path: PurePath) -> bool:
+    """Return True if further users or groups have permissions of their own."""
+    try:
+        return ACCESS_LIST in os.listxattr(path)
+    except (AttributeError, OSError):  # another system, or a file system without lists
+        return False
+
+
+def make_private(folder: Path) -> None:
+    """Create a folder, and those above it that are missing, for this user alone whatever the umask.
+
+    Raises
+    ------
+    OSError
+        It cannot be created.
+    """
+    for place in reversed([folder, *folder.parents]):
+        with suppress(FileExistsError):
+            if not place.is_dir():
+                place.mkdir(PRIVATE)
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+
+
+def read(path: Path) -> bytes:
+    """Return the content of a trusted file in a trusted folder.
+
+    Raises
+    ------
+    OSError
+        It cannot be read, is a link or no regular file, or another user may have written it.
+
+    Notes
+    -----
+    The open file is examined, not its name, so that it cannot be replaced in between.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    with os.fdopen(os.open(path, flags), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise PermissionError(errno.EPERM, "it is no regular file")
+        if HAS_OWNERS and (reason := reason_against(path, status, is_ancestor=False, system=set())):
+            raise PermissionError(errno.EPERM, reason)
+        return file.read()
+
+
+def write_new(path: Path, data: bytes) -> None:
+    """Write a new file that no other user may write to, whatever the umask.
+
+    Raises
+    ------
+    OSError
+        It is there already, or cannot be written.
+    """
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
+    with os.fdopen(os.open(path, flags, OWN_FILE), "wb") as file:
+        file.write(data)
+
+
+def remove_distrusted(folder: Path) -> None:
+    """Remove from a trusted folder the files and links that another user may have put there before it was trusted."""
+    for path in folder.iterdir():
+        with suppress(FileNotFoundError):  # another process was faster
+            status = path.lstat()
+            is_foreign = HAS_OWNERS and reason_against(path, status, is_ancestor=False, system=set())
+            if not stat.S_ISDIR(status.st_mode) and (is_foreign or not stat.S_ISREG(status.st_mode)):
+                path.unlink()

@@ -45,13 +45,15 @@ def is_temporary_of(name: str, target: str) -> bool:
 
 
 @contextmanager
-def replacement(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def replacement(path: str | os.PathLike[str], is_durable: bool = True) -> Iterator[IO[bytes]]:
     """Open a new file that replaces another one when the block ends without an error.
 
     Parameters
     ----------
     path : path
         The file to create or to replace. A symbolic link stays, and the file that it points to is replaced.
+    is_durable : bool
+        Whether to wait until file and folder are on the disk, so that a power cut leaves one of the two contents.
 
     Yields
     ------
@@ -65,8 +67,7 @@ def replacement(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
     Notes
     -----
-    The data is forced to the disk (`fsync`) before the file is renamed, and the folder after that. The permissions of a
-    replaced file are kept. A process that is killed meanwhile leaves the temporary file.
+    The permissions of a replaced file are kept. A process that is killed meanwhile leaves the temporary file.
     """
     target = Path(os.path.realpath(path))
     if target.is_dir():
@@ -80,7 +81,8 @@ def replacement(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
-            os.fsync(handle)
+            if is_durable:
+                os.fsync(handle)
         with suppress(FileNotFoundError):
             temporary.chmod(target.stat().st_mode & 0o777)
         temporary.replace(target)
@@ -88,15 +90,16 @@ def replacement(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         with suppress(FileNotFoundError):
             temporary.unlink()
         raise
-    with suppress(OSError):  # not every system can synchronize a folder
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    if is_durable:
+        with suppress(OSError):  # not every system can synchronize a folder
+            folder = os.open(target.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
 
 
-def replace_content(path: str | os.PathLike[str], content: str | bytes) -> None:
+def replace_content(path: str | os.PathLike[str], content: str | bytes, is_durable: bool = True) -> None:
     """Replace the content of a file in one step, as `replacement` does; text is encoded as UTF-8.
 
     Raises
@@ -104,5 +107,5 @@ def replace_content(path: str | os.PathLike[str], content: str | bytes) -> None:
     OSError
         The file cannot be written. The old content is unchanged.
     """
-    with replacement(path) as file:
+    with replacement(path, is_durable) as file:
         file.write(content.encode() if isinstance(content, str) else content)

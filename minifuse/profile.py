@@ -9,11 +9,10 @@ Not seen: transfers between host and device, memory that is filled with a number
 
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
+from io import TextIOWrapper
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from .autodiff import Intercepted, Interceptor, capture_under_way, intercepted, 
 from .backends.base import Backend
 from .errors import FuseError
 from .explain_page import counted
+from .files import replacement
 from .graph import words
 from .graph.node import Node
 from .graph.plan import Plan, changing, planned, title_of
@@ -250,15 +250,10 @@ class Profile(Interceptor):
         path : path
             A JSON file. It is written beside its place and then moved there, so that no half of it is ever seen.
         """
-        target = Path(path)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump({"traceEvents": list(trace_events(self.events, self.calls)), "displayTimeUnit": "ns"}, file)
-            Path(name).replace(target)
-        except BaseException:
-            Path(name).unlink()
-            raise
+        with replacement(path, is_durable=False) as file:
+            text = TextIOWrapper(file, encoding="utf-8")
+            json.dump({"traceEvents": list(trace_events(self.events, self.calls)), "displayTimeUnit": "ns"}, text)
+            text.detach()
 
     def __str__(self) -> str:
         rows = self.rows

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from minifuse.files import replace_content
 from project.benchmarks import machine, report, terminal
 from project.benchmarks.row import US
 from project.screens import PAGES, Page
@@ -227,7 +228,7 @@ def main(words: Sequence[str]) -> None:
     found = measured([page for page in PAGES if not words or page.module in words])
     printed(found)
     if not words:
-        path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        replace_content(path, json.dumps(found, indent=1) + "\n")
         print(f"\nkept in {path.relative_to(ROOT)}")
 
 

@@ -16,6 +16,7 @@ from rich.table import Table
 from ..backends.registry import backend_named
 from ..backends.registry import backends as all_backends
 from ..errors import MinifuseError
+from ..files import replace_content
 from ..operators import TABLE
 from ..testing import Recipe, assert_backends_agree
 from .simulation import explain, is_simulated, shown
@@ -159,7 +160,7 @@ def run(backends: Sequence[str] | None, html: Path | None, json: bool) -> int:
                 cells += [compare(name, function, arrays, layout, backend) for backend in names]
     wrong = [cell for cell in cells if cell.failure]
     if html is not None:
-        html.write_text(page_of(cells, names), encoding="utf-8")
+        replace_content(html, page_of(cells, names), is_durable=False)
     if json:
         print(json_.dumps([asdict(cell) for cell in cells], indent=1))
     else:

@@ -87,8 +87,12 @@ def home_of(function: Any) -> Path:
 
 def make_room() -> None:
     """Forget what was used longest ago, beyond the number of functions that are kept."""
-    found = [path for path in folder().iterdir() if path.is_dir()]
-    for path in sorted(found, key=lambda path: path.stat().st_mtime)[:-MOST_KEPT]:
+    ages = {}
+    for path in folder().iterdir():
+        with suppress(FileNotFoundError):  # another process makes room too
+            if path.is_dir():
+                ages[path] = path.stat().st_mtime
+    for path in sorted(ages, key=lambda path: ages[path])[:-MOST_KEPT]:
         shutil.rmtree(path, ignore_errors=True)
 
 

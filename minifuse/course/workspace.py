@@ -6,18 +6,21 @@ back, so that nothing is lost.
 
 import ast
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import unified_diff
 from importlib.resources import files as resources
 from pathlib import Path
 
 from ..errors import CourseError, MissingPartError
+from ..files import reason, replace_content
+from ..locks import FileLock
 from .capstone import SCRIPT
 from .registry import MODULES, TASKS, files
 from .task import Task
 
 KEPT = Path(".minifuse")
-PRISTINE, BACKUPS, MERGES = KEPT / "pristine", KEPT / "backups", KEPT / "merges"
+PRISTINE, BACKUPS, MERGES, LOCK = KEPT / "pristine", KEPT / "backups", KEPT / "merges", KEPT / "lock"
 REFERENCE = Path(__file__).resolve().parents[2] / "tests" / "course" / "reference"  # in a clone; no wheel has it
 
 TESTS = '''"""For those who know pytest: `pytest -m task2_3`, `pytest -k "strides"`. `minifuse course check` says more."""
@@ -94,16 +97,45 @@ def init(folder: Path) -> list[Path]:
         A file that would be written is there already, or nothing can be written here. Nothing is written then.
     """
     texts = fresh()
-    there = [name for name in texts if os.path.lexists(folder / name)]
-    if there:
+    refuse_those_there(folder, texts)
+    with changing(folder):
+        refuse_those_there(folder, texts)  # another process may have been faster
+        for name, text in texts.items():
+            write(folder / PRISTINE / name, text)
+            write(folder / name, text)
+    return [folder / name for name in texts]
+
+
+def refuse_those_there(folder: Path, names: Iterable[str]) -> None:
+    """Raise `CourseError` if one of the files of a new folder exists."""
+    if there := [name for name in names if os.path.lexists(folder / name)]:
         raise CourseError(
             f"{folder} has {', '.join(there)} already, and nothing was written; name another folder, or use "
             f"`minifuse course upgrade` for one that was made before"
         )
-    for name, text in texts.items():
-        write(folder / PRISTINE / name, text)
-        write(folder / name, text)
-    return [folder / name for name in texts]
+
+
+@contextmanager
+def changing(folder: Path) -> Iterator[None]:
+    """Exclude other processes while a command changes a student's folder.
+
+    Raises
+    ------
+    CourseError
+        Another process changes it, or it cannot be written.
+    """
+    lock = FileLock(folder / LOCK)
+    try:
+        (folder / KEPT).mkdir(parents=True, exist_ok=True)
+        owner = lock.acquire()
+    except OSError as error:
+        raise unwritten(folder, error) from error
+    if owner:
+        raise CourseError(f"{folder} is being changed by {owner}, and nothing was written; try again when that has ended")
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def write(path: Path, text: str) -> None:
@@ -114,15 +146,16 @@ def write(path: Path, text: str) -> None:
     CourseError
         It cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text, encoding="utf-8", newline="")
-        temporary.replace(path)
+        replace_content(path, text, is_durable=False)
     except OSError as error:
-        raise CourseError(
-            f"{path} cannot be written: {error.strerror}; is there room, and may you write in this folder?"
-        ) from error
+        raise unwritten(path, error) from error
+
+
+def unwritten(path: Path, error: OSError) -> CourseError:
+    """Return the error of a file or folder that cannot be written."""
+    return CourseError(f"{path} cannot be written: {reason(error)}; is there room, and may you write in this folder?")
 
 
 def read(path: Path) -> str:
@@ -165,21 +198,22 @@ def back_up(path: Path, folder: Path) -> Path:
 
 def reset(folder: Path, task: Task) -> Path | None:
     """Put the functions of a task back to what they were at first; gives the backup, None where there was nothing."""
-    path, first = folder / task.file, stub(task.file)
-    if not path.exists():
-        write(path, first)
-        return None
-    text = read(path)
-    try:
-        for slot in task.slots:
-            text = replaced(text, slot, part_of(first, slot))
-    except SyntaxError as error:
-        raise CourseError(
-            f"{task.file}, line {error.lineno}, is no Python: {error.msg}; put it right, or move the file away first"
-        ) from error
-    copy = back_up(path, folder)
-    write(path, text)
-    return copy
+    with changing(folder):
+        path, first = folder / task.file, stub(task.file)
+        if not path.exists():
+            write(path, first)
+            return None
+        text = read(path)
+        try:
+            for slot in task.slots:
+                text = replaced(text, slot, part_of(first, slot))
+        except SyntaxError as error:
+            raise CourseError(
+                f"{task.file}, line {error.lineno}, is no Python: {error.msg}; put it right, or move the file away first"
+            ) from error
+        copy = back_up(path, folder)
+        write(path, text)
+        return copy
 
 
 def part_of(text: str, slot: str) -> str:
@@ -213,6 +247,12 @@ def upgrade(folder: Path, keeps_mine: bool = False) -> list[str]:
     CourseError
         There are such lines: everything is left as it is, and the merge is kept aside, to be looked at.
     """
+    with changing(folder):
+        return upgraded(folder, keeps_mine)
+
+
+def upgraded(folder: Path, keeps_mine: bool) -> list[str]:
+    """Bring a locked folder to this version's files, as `upgrade` does."""
     changes, said, conflicts = {}, [], []
     for file, new in fresh().items():
         mine, base = folder / file, folder / PRISTINE / file

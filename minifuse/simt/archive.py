@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import SimtError
+from ..files import replacement
 
 FORMAT: Final = "minifuse trace"
 VERSION: Final = 1
@@ -32,18 +33,12 @@ def write(path: str | os.PathLike[str], columns: Mapping[str, NDArray[Any]], tab
         The file cannot be written.
     """
     text = json.dumps({"format": FORMAT, "version": VERSION, **tables}, default=_plain)
-    target = Path(path)
-    unfinished = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-    try:
-        with zipfile.ZipFile(unfinished, "w") as file:
-            for name, column in {TABLES: np.frombuffer(text.encode(), np.uint8), **columns}.items():
-                member = zipfile.ZipInfo(f"{name}.npy")  # its date is always 1980, so that equal contents are equal bytes
-                member.compress_type = zipfile.ZIP_DEFLATED
-                with file.open(member, "w", force_zip64=True) as content:
-                    np.lib.format.write_array(content, np.asanyarray(column), allow_pickle=False)
-        unfinished.replace(target)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with replacement(path, is_durable=False) as unfinished, zipfile.ZipFile(unfinished, "w") as file:
+        for name, column in {TABLES: np.frombuffer(text.encode(), np.uint8), **columns}.items():
+            member = zipfile.ZipInfo(f"{name}.npy")  # its date is always 1980, so that equal contents are equal bytes
+            member.compress_type = zipfile.ZIP_DEFLATED
+            with file.open(member, "w", force_zip64=True) as content:
+                np.lib.format.write_array(content, np.asanyarray(column), allow_pickle=False)
 
 
 def _plain(value: Any) -> Any:

@@ -111,10 +111,10 @@ def keep(path: Path, found: dict[str, Any]) -> None:
 
 def store(path: Path, found: dict[str, Any]) -> None:
     """Write the results; whoever reads meanwhile finds the last ones, or these."""
+    from minifuse.files import replace_content  # here, since this process only starts those that measure
+
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f"{path.name}.new")
-    new.write_text(as_text(found), encoding="utf-8")
-    new.replace(path)
+    replace_content(path, as_text(found))
 
 
 def draw(path: Path, found: dict[str, Any]) -> None:

@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from minifuse.files import replace_content
+
 from .twenty import TWENTY, Function, results_of
 
 KEPT = Path(__file__).parent / "results" / "kernel-counts.json"
@@ -140,7 +142,7 @@ def record(library: str, counts: dict[str, Count], path: Path = KEPT) -> None:
     """Keep the counts of a library in the place of older ones."""
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
     found = kept(path) | {library: {"version": version(library), "date": date, "kernels": counts}}
-    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    replace_content(path, json.dumps(found, indent=1) + "\n")
 
 
 def version(library: str) -> str:

@@ -381,12 +381,22 @@ def kept(name: str, folder: Path = FOLDER) -> Kept:
     Raises
     ------
     MinifuseError
-        There is no such file.
+        There is no such file, or it is damaged.
     """
     if name not in files(folder):
         raise MinifuseError(f"there is no file of results {name!r}; expected one of {', '.join(files(folder)) or 'none'}")
-    path = folder / name
-    if name == kernel_counts.KEPT.name:
+    try:
+        return read(folder / name)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise MinifuseError(
+            f"{folder / name} is no file of results, or a damaged one ({type(error).__name__}: {error}); take it from the "
+            "repository again, or measure anew"
+        ) from error
+
+
+def read(path: Path) -> Kept:
+    """Return the content of a file of results."""
+    if path.name == kernel_counts.KEPT.name:
         counts = kernel_counts.kept(path)
         header, *lines = kernel_counts.table(counts)
         dates = ", ".join(dict.fromkeys(found["date"] for found in counts.values()))

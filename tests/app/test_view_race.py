@@ -244,6 +244,22 @@ def test_a_race_of_nobody_says_so(page):
     assert "players are none" in at.error[0].value
 
 
+BROKEN = ["", "{", "3", "null", "[" * 50_000]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *(("cpu-x.json", text) for text in [*BROKEN, "[]", "{}", '{"device": 3}', '{"device": {"name": "x"}}']),
+        *((race.kernel_counts.KEPT.name, text) for text in [*BROKEN, '{"minifuse": 3}', '{"minifuse": {}}']),
+    ],
+)
+def test_a_damaged_file_of_results_is_told_with_its_path(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(MinifuseError, match=rf"{name} is no file of results, or a damaged one .*measure anew"):
+        race.kept(name, tmp_path)
+
+
 @pytest.mark.parametrize("name", race.files())
 def test_the_page_shows_each_saved_file(page, name):
     at = page.run()

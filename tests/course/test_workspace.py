@@ -1,6 +1,7 @@
 """A student's folder: made once, never overwritten; what is taken back is kept, what is merged is merged whole."""
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -135,7 +136,7 @@ def test_a_backup_that_cannot_be_written_stops_all(folder, monkeypatch):
         raise OSError(28, "No space left on device")
 
     before = everything(folder)
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(workspace, "replace_content", full)
     with pytest.raises(CourseError, match=r"cannot be written: No space left on device; is there room"):
         workspace.reset(folder, TASK)
     assert everything(folder) == before
@@ -218,3 +219,55 @@ def test_without_a_clone_there_is_no_reference(folder, monkeypatch, tmp_path):
     monkeypatch.setattr(workspace, "REFERENCE", tmp_path)
     with pytest.raises(CourseError, match="in the repository, not in what pip installs; clone it to compare"):
         workspace.difference(folder, TASK)
+
+
+# Two commands at once
+
+
+def of_two_at_once(folder, call):
+    """Call while another command changes the folder: refused, and nothing is written."""
+    before = everything(folder)
+    with workspace.changing(folder):
+        with pytest.raises(CourseError, match=rf"is being changed by this process, {os.getpid()} .*nothing was written"):
+            call()
+        assert everything(folder).keys() - before.keys() == {workspace.LOCK}
+    assert everything(folder) == before
+    call()
+
+
+def test_a_reset_waits_for_no_other_command(folder):
+    edit(folder / FILE, 'todo("2.1a")', "return 1")
+    of_two_at_once(folder, lambda: workspace.reset(folder, TASK))
+
+
+def test_an_upgrade_waits_for_no_other_command(folder, newer):
+    newer('todo("2.1a")', 'todo("2.1a")  # newer')
+    of_two_at_once(folder, lambda: workspace.upgrade(folder))
+
+
+def test_of_many_that_make_a_folder_at_once_one_does(tmp_path):
+    barrier, made, refused = threading.Barrier(4), [], []
+
+    def work():
+        barrier.wait(30)
+        try:
+            made.append(workspace.init(tmp_path / "mine"))
+        except CourseError as error:
+            refused.append(str(error))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(made), len(refused)) == (1, 3)
+    assert {path: (tmp_path / "mine" / path).read_text() for path in workspace.fresh()} == workspace.fresh()
+    assert not [path for path in (tmp_path / "mine").rglob("*") if path.suffix == ".tmp" or path.name == "lock"]
+
+
+def test_a_folder_that_is_refused_gets_no_mark_of_the_course(tmp_path):
+    (tmp_path / FILE).write_text("mine")
+    with pytest.raises(CourseError, match="already"):
+        workspace.init(tmp_path)
+    assert everything(tmp_path) == {Path(FILE): b"mine"}
+    assert not (tmp_path / workspace.KEPT).exists()

@@ -404,7 +404,7 @@ def size_of(path: PathLike) -> int:
     Raises
     ------
     OSError
-        There is no such file, or it is something else.
+        There is no such file, it is something else, or it may not be read.
     """
     try:
         status = Path(path).stat()
@@ -412,7 +412,8 @@ def size_of(path: PathLike) -> int:
         raise OSError(str(error)) from None
     if not stat.S_ISREG(status.st_mode):
         raise OSError("it is a folder" if stat.S_ISDIR(status.st_mode) else "it is a device or a pipe, not a regular file")
-    return status.st_size
+    with Path(path).open("rb"):  # the package calls a file without permission a missing one
+        return status.st_size
 
 
 def safetensors() -> Any:

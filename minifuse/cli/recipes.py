@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from rich.console import Console
@@ -67,7 +68,9 @@ def run(choice: Choice, json: bool) -> int:
         console.print(f"curves: {escape(str(folder.path / CURVES))}")
         console.print(f"\n{escape(said)}" if said else "", end="\n" if said else "")
     if not is_done:
-        console.print(f"stopped after step {trainer.done:,}; go on: minifuse train --resume {escape(str(folder.path))}")
+        console.print(
+            f"stopped after step {trainer.done:,}; go on: minifuse train --resume {escape(quote(str(folder.path)))}"
+        )
         return STOPPED
     return 0
 

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from ..checkpoint import load_state, save_state
@@ -66,7 +67,9 @@ class RunFolder:
                 path.mkdir(parents=True, exist_ok=True)
             folder.lock()
             if (path / CONFIG).exists():
-                raise TrainingError(f"{path} holds a run already; go on with it (--resume {path}), or choose another folder")
+                raise TrainingError(
+                    f"{path} holds a run already; go on with it (--resume {quote(str(path))}), or choose another folder"
+                )
             config = {
                 "format": FORMAT,
                 "recipe": recipe,
@@ -126,7 +129,7 @@ class RunFolder:
         except FileNotFoundError:
             raise TrainingError(
                 f"{self.path} holds no run: {CONFIG} is missing; name the folder that a run printed, or begin a run in this "
-                f"one (--out {self.path})"
+                f"one (--out {quote(str(self.path))})"
             ) from None
 
     def settings(self, recipe: Recipe) -> Settings:
@@ -249,10 +252,11 @@ class RunFolder:
 
     def _said(self, path: Path, error: OSError) -> str:
         """Return the message of a failed write: the path, the reason, what is left, what to do."""
+        again = f"--resume {quote(str(self.path))}"
         if (self.path / CHECKPOINT).exists():
-            left = f"the last checkpoint is whole: {remedy(error)}, and go on with --resume {self.path}"
+            left = f"the last checkpoint is whole: {remedy(error)}, and go on with {again}"
         elif (self.path / CONFIG).exists():
-            left = f"no step was recorded: {remedy(error)}, and begin with --resume {self.path}"
+            left = f"no step was recorded: {remedy(error)}, and begin with {again}"
         else:
             left = f"no run was begun: {remedy(error)}, or choose another folder"
         return f"{path} cannot be written: {reason(error)}; {left}"

@@ -7,13 +7,14 @@ very same numbers.
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import islice
 from time import perf_counter
 from typing import Any
 
 from ..backends.registry import backend_named
 from ..creation import get_rng_state, manual_seed, set_rng_state
-from ..errors import CheckpointError, ShapeError, TrainingError
+from ..errors import CheckpointError, MinifuseError, ShapeError, TrainingError
 from ..fuse import fuse
 from ..nn import Module
 from ..optim import Optimizer, clip_grad_norm_
@@ -49,6 +50,11 @@ class Trainer:
     recipe : Recipe
     settings : Settings
 
+    Raises
+    ------
+    TrainingError, ShapeError
+        The recipe has no data, model or optimizer for these settings.
+
     Attributes
     ----------
     done, steps : int
@@ -60,15 +66,17 @@ class Trainer:
     def __init__(self, recipe: Recipe, settings: Settings) -> None:
         manual_seed(settings.seed)
         self.recipe, self.settings = recipe, settings
-        self.data = recipe.data(settings)
-        self.model = recipe.model(settings, self.data).to(backend=settings.backend)
+        with refusing(recipe, settings):
+            self.data = recipe.data(settings)
+            self.model = recipe.model(settings, self.data).to(backend=settings.backend)
         self.loader = self.data.loader
         if not len(self.loader):
             raise TrainingError(
                 f"{recipe.name}: {self.loader.length} examples make no batch of {settings.batch}; ask for fewer"
             )
         self.steps, self.done = settings.epochs * len(self.loader), 0
-        self.optimizer, self.schedule = recipe.optimizer(settings, self.model, self.steps)
+        with refusing(recipe, settings):
+            self.optimizer, self.schedule = recipe.optimizer(settings, self.model, self.steps)
         step = step_of(recipe, self.model, self.optimizer)
         self.step: Callable[..., Tensor] = fuse(step) if settings.fuse else step
         is_host = backend_named(settings.backend).is_host
@@ -188,6 +196,18 @@ class Trainer:
             return self.recipe.measure(self.model, self.data)
         finally:
             self.model.train()
+
+
+@contextmanager
+def refusing(recipe: Recipe, settings: Settings) -> Iterator[None]:
+    """Raise an error of a block, which depends on nothing but settings, as a `TrainingError` that shows them."""
+    try:
+        yield
+    except MinifuseError:
+        raise
+    except (MemoryError, OverflowError, ValueError) as error:
+        shown = ", ".join(f"{name}={value}" for name, value in settings.as_dict().items())
+        raise TrainingError(f"{recipe.name} cannot be built: {error}; choose other settings than {shown}") from error
 
 
 def refuse_bad(told: list[dict[str, Any]]) -> None:

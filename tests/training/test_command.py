@@ -135,6 +135,12 @@ def test_ctrl_c_ends_between_two_steps_and_says_how_to_go_on(tmp_path):
         (["mlp", "--rate", "0"], "rate is 0.0; expected a number above 0"),
         (["mlp", "--backend", "gpu"], "gpu"),
         (["mlp", "--batch", "2000", "--set", "hidden=-1"], "option hidden is '-1'"),
+        (
+            ["mlp", "--set", f"hidden={10**30}"],
+            "mlp cannot be built: Maximum allowed dimension exceeded; choose other settings",
+        ),
+        (["mlp", "--set", f"hidden={10**14}"], "mlp cannot be built: Unable to allocate"),
+        (["sentences", "--set", "dropout=2"], "sentences cannot be built: Dropout: p is 2.0, expected a probability"),
         (["--resume", "nowhere"], "holds no run"),
         (["--resume", "nowhere", "--epochs", "3"], "takes no --epochs"),
     ],

@@ -69,7 +69,7 @@ def test_an_owner_on_another_machine_is_named_with_it(path):
     assert FileLock(path).acquire() == "process 7 on elsewhere (since then)"
 
 
-@pytest.mark.parametrize("owner", [1, os.getpid(), 2**22 + 1])
+@pytest.mark.parametrize("owner", [1, os.getpid(), 2**22 + 1], ids=["init", "this one", "none"])
 def test_a_file_that_names_a_process_locks_nothing(path, owner):
     path.write_text(json.dumps({"pid": owner, "host": "here", "since": "then"}))
     lock = FileLock(path)

@@ -276,8 +276,7 @@ def test_a_header_that_claims_much_takes_no_memory(path):
         (npz(x=np.zeros(2, [("a", "f4")])), "a record|records are kept as one array a field"),
         (npz(x=np.array([2**64 - 1], np.uint64)), "array 'x' is of uint64: .* does not fit int64"),
     ],
-    # not by their contents: those have the time in them, and the processes of one run must agree on names
-    ids="empty text not_an_array short long negative no_order code words complex record unsigned".split(),
+    ids=lambda x: "" if isinstance(x, bytes) else x,  # contents have the time in them, and all workers must agree on names
 )
 def test_what_npz_errors_say(content, words, path):
     with pytest.raises(DataError, match=words):

@@ -23,7 +23,7 @@ INSTALL_CHROMIUM = as=; test "$$(id -u)" = 0 || as="sudo -n"; $$as apt-get updat
 INSTALLED := $(VENV)/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo app test test-gpu test-browser lint check format bench clean
+.PHONY: help demo app test thorough test-gpu test-browser lint check format bench clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -36,6 +36,9 @@ app: $(INSTALLED) ## the visualizer, at an address that it prints; ARGS="--port 
 
 test: $(INSTALLED) ## the whole test suite, doctests and the examples of the pages included
 	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+thorough: $(INSTALLED) ## the suites that take minutes: every test with the marker `thorough`, wherever it is
+	@$(BIN)/python -m pytest -m thorough --numprocesses $(WORKERS) --dist load $(ARGS)
 
 test-gpu: ## on a machine with an NVIDIA GPU: hardware, interpreter and NumPy agree (uses the present environment: GPU_PYTHON)
 	@$(GPU_PYTHON) -m pytest -m gpu tests/cuda $(ARGS)

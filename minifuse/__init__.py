@@ -40,6 +40,7 @@ from .elementwise import elementwise
 from .errors import (
     BackendError,
     CheckpointError,
+    CompileError,
     CudaError,
     DataError,
     DTypeError,
@@ -105,6 +106,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "BackendError",
     "CheckpointError",
+    "CompileError",
     "CudaError",
     "DTypeError",
     "DataError",

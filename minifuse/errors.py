@@ -11,6 +11,7 @@
     ├── DataError         (ValueError)    a file of examples that cannot be read or is damaged; letters that are not known
     ├── MissingPartError  (ImportError)   an optional part that is not installed; names the install line
     ├── FuseError         (TypeError)     a function that cannot be captured
+    ├── CompileError      (RuntimeError)  machine code that calls functions which the process does not have
     ├── CheckpointError   (OSError)       a file of tensors that cannot be written or read, or is not whole
     ├── TrainingError     (RuntimeError)  a run that cannot begin, or go on: settings, its folder, a loss that is no number
     ├── CourseError       (ValueError)    a folder of the course, or a task, that is not what it should be
@@ -88,6 +89,10 @@ class MissingPartError(MinifuseError, ImportError):
 
 class FuseError(MinifuseError, TypeError):
     """The function cannot be captured."""
+
+
+class CompileError(MinifuseError, RuntimeError):
+    """Compiled machine code calls functions that the process does not have."""
 
 
 class CheckpointError(MinifuseError, OSError):

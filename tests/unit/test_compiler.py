@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 
 from minifuse.backends.native import VECTOR_BYTES
+from minifuse.backends.object_file import needed_symbols
 from minifuse.backends.parallel import compiler
 from minifuse.backends.parallel.compiler import build_object, compile_kernel_text, complete, flavour, link_object
+from minifuse.errors import CompileError
 from minifuse.kernel_cache import KernelCache
 
 Kernel = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
@@ -148,6 +150,86 @@ def test_a_kernel_that_cannot_be_compiled_shows_its_line_and_is_not_kept(cache):
     assert "x0[i] = x1[i].nothing" in str(error.value)
     assert "from numba import cfunc" not in str(error.value)
     assert cache.stats()[:4] == (0, 0, 0, 0)
+
+
+# What machine code needs of the process
+
+
+def hide(monkeypatch, hidden):
+    """Make LLVM find no function of this name."""
+    find = compiler.llvm.address_of_symbol
+    monkeypatch.setattr(compiler.llvm, "address_of_symbol", lambda name: None if name == hidden else find(name))
+
+
+def test_an_object_file_tells_what_a_code_generator_calls(cache):
+    compile_kernel_text(text("x0[i] = x1[i] % 0.7"))
+    (kernel,) = cache.kernels()
+    names = build_object(kernel.name, kernel.text).partition(b"\n")[0].decode().split()
+    assert "fmod" in names  # no text declares it
+
+
+def test_code_that_calls_a_missing_function_is_an_error_and_not_kept(cache, monkeypatch):
+    hide(monkeypatch, "fmod")
+    for _ in range(2):
+        with pytest.raises(CompileError, match="calls fmod, and this process has no such function"):
+            compile_kernel_text(text("x0[i] = x1[i] % 0.7"))
+    assert cache.stats()[:4] == (0, 0, 0, 0)
+
+
+def test_code_on_disk_that_calls_a_missing_function_is_made_again(cache):
+    source = text("x0[i] = 2 * x1[i]")
+    compile_kernel_text(source)
+    (kernel,) = cache.kernels()
+    code = build_object(kernel.name, kernel.text).partition(b"\n")[2]
+    cache.put(kernel.name, kernel.text, b"no_such_function\n" + code)
+    cache._kernels.clear()
+    x, y = np.zeros(4), np.arange(4.0)
+    call(compile_kernel_text(source), x, y)
+    assert x.tolist() == (2 * y).tolist()
+    assert cache.stats().compiled == 1
+    cache._kernels.clear()
+    compile_kernel_text(source)
+    assert cache.stats().loaded == 1
+
+
+UNRESOLVED = """
+kernel = '''
+def kernel(start, stop, args):
+    x = pointer_f64(args[0])
+    for i in range(start, stop):
+        x[i] = math.pow(x[i], i)  # with the flags of a kernel a call of __powidf2
+'''
+import minifuse as mf
+for _ in range(2):
+    try:
+        compile_kernel_text("import math" + kernel)
+        print("compiled", end=" ")
+    except mf.CompileError as error:
+        print("__powidf2" in str(error), end=" ")
+print(json.dumps([square(1)]))
+"""
+
+
+def test_a_function_that_the_linker_lacks_never_ends_the_process(tmp_path):
+    """Where a library with that function is in the process, it compiles."""
+    environment = os.environ | {"MINIFUSE_CACHE": str(tmp_path)}
+    command = [sys.executable, "-c", PROGRAM + UNRESOLVED]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() in ("True True [null]", "compiled compiled [null]")
+
+
+@pytest.mark.parametrize("triple", ["x86_64-apple-darwin", "x86_64-pc-windows-msvc"])
+def test_of_other_object_files_the_declared_functions_are_known(triple):
+    import llvmlite.binding as llvm
+
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    declared = (
+        "declare double @sin(double)\ndefine double @f(double %x) {\n%y = call double @sin(double %x)\nret double %y\n}"
+    )
+    code = llvm.Target.from_triple(triple).create_target_machine().emit_object(llvm.parse_assembly(declared))
+    assert needed_symbols(code, declared) == ["sin"]
 
 
 # What decides the machine code

@@ -8,7 +8,7 @@ known here.
 
 import linecache
 import os
-import re
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from hashlib import sha256
 from importlib import metadata
@@ -19,8 +19,10 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
+from ...errors import CompileError
 from ...kernel_cache import cache as kernel_cache
 from ..native import VECTOR_BYTES, host_processor, link
+from ..object_file import needed_symbols
 from ..remembered import remembered_types
 
 SIGNATURE = "void(int64, int64, CPointer(int64))"  # start, stop, args
@@ -33,7 +35,6 @@ VOCABULARY = "minifuse.backends.parallel.vector_math"
 PYTHON_WORDS = {"range", "len", "min", "max", "int", "float", "bool"}  # what Numba compiles as Python means it
 NUMBA_SETTINGS = """NUMBA_CPU_NAME NUMBA_CPU_FEATURES NUMBA_OPT NUMBA_LOOP_VECTORIZE NUMBA_SLP_VECTORIZE NUMBA_ENABLE_AVX
 NUMBA_DISABLE_INTEL_SVML NUMBA_BOUNDSCHECK"""  # environment variables that change the machine code
-EXTERNAL = re.compile(r"^declare [^@]*@\"?([\w.$]+)", re.MULTILINE)
 
 
 def compile_kernel_text(text: str) -> int:
@@ -92,7 +93,13 @@ def flavour() -> str:
 
 
 def build_object(name: str, text: str) -> bytes:
-    """Names of the external functions that the kernel calls, a line end, an object file that defines `name`."""
+    """Return the names of the external functions that the kernel calls, a line end, an object file that defines `name`.
+
+    Raises
+    ------
+    CompileError
+        This process does not have one of these functions.
+    """
     filename = f"{name}.py"
     linecache.cache[filename] = len(text), None, text.splitlines(True), filename  # for Numba's messages
     namespace: dict[str, Any] = {
@@ -105,7 +112,10 @@ def build_object(name: str, text: str) -> bytes:
 
 
 def _compile(function: FunctionType, name: str, signature: str, options: dict[str, Any]) -> bytes:
-    """What `numba.cfunc` does, but for an object file, with a wrapper that has a name of ours and raises nothing."""
+    """Compile as `numba.cfunc` does, but to an object file, with a wrapper that has a name of ours and raises nothing.
+
+    Numba's own engine never sees the module: it ends the process where a symbol is missing.
+    """
     import numba  # takes a quarter of a second, and another one when its target is asked for
     from llvmlite import ir
 
@@ -116,8 +126,10 @@ def _compile(function: FunctionType, name: str, signature: str, options: dict[st
     target.options.parse_as_flags(flags, {**options, "nopython": True})
     flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
     with core.compiler_lock.global_compiler_lock, remembered_types():
-        compiled = core.compiler.compile_extra(target.typing_context, context, function, arguments, result, flags, {})
-        library, inner = compiled.library, compiled.fndesc
+        library = _object_library()(context.codegen(), name)
+        compile_extra = core.compiler.compile_extra
+        compiled = compile_extra(target.typing_context, context, function, arguments, result, flags, {}, library)
+        inner = compiled.fndesc
         module = library.create_ir_module(name)
         kinds = [context.get_value_type(argument) for argument in arguments]
         wrapper = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
@@ -129,28 +141,62 @@ def _compile(function: FunctionType, name: str, signature: str, options: dict[st
         builder.ret_void()
         library.add_ir_module(module)
         library.get_function(inner.llvm_func_name).linkage = "internal"  # inlined, it need not be compiled by itself
-        library.enable_object_caching()
-        library.finalize()
-    externals = [name for name in EXTERNAL.findall(library.get_llvm_str()) if not name.startswith("llvm.")]
-    code: bytes = library._get_compiled_object()
-    return " ".join(externals).encode() + b"\n" + code
+        code: bytes = library.emit_native_object()
+    names = needed_symbols(code, library.get_llvm_str())
+    addresses_of(names)
+    return " ".join(names).encode() + b"\n" + code
+
+
+@cache
+def _object_library() -> Any:
+    """Return the class of Numba's libraries that become object files and are not added to its engine."""
+    import numba
+
+    codegen: Any = numba.core.codegen
+
+    class ObjectLibrary(codegen.AOTCodeLibrary):  # type: ignore[misc]
+        """A module on its way to an object file."""
+
+        def _finalize_final_module(self) -> None:
+            """Note that the module is optimized; do not add it to the engine."""
+            self._finalized = True
+
+    return ObjectLibrary
 
 
 def link_object(name: str, payload: bytes) -> int:
-    """The address of the function `name` of an object file, linked into this process.
+    """Return the address of the function `name` of an object file, linked into this process.
 
     Raises
     ------
+    CompileError
+        The code calls functions that this process does not have.
     RuntimeError
-        The object file is damaged, or calls a function that this process does not have.
+        The object file is damaged, or does not define `name`.
     """
-    externals, _, code = payload.partition(b"\n")
+    names, _, code = payload.partition(b"\n")
     library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
-    for external in externals.decode().split():
-        if llvm.address_of_symbol(external) is None:
-            from numba.core.registry import cpu_target
-
-            cpu_target.target_context.refresh()  # tells LLVM where Numba's own functions are
-        if address := llvm.address_of_symbol(external):
-            library.import_symbol(external, address)
+    for external, address in addresses_of(names.decode().split()).items():
+        library.import_symbol(external, address)
     return link(library, [name])[name]
+
+
+def addresses_of(names: Sequence[str]) -> dict[str, int]:
+    """Return the address in this process of each function that machine code calls.
+
+    Raises
+    ------
+    CompileError
+        The process does not have one of them.
+    """
+    if any(llvm.address_of_symbol(name) is None for name in names):
+        from numba.core.registry import cpu_target
+
+        cpu_target.target_context.refresh()  # tells LLVM where Numba's own functions are
+    addresses = {name: llvm.address_of_symbol(name) for name in names}
+    if missing := [name for name, address in addresses.items() if address is None]:
+        raise CompileError(
+            f"a kernel was compiled to machine code that calls {', '.join(missing)}, and this process has no such function; "
+            'run the operation on another backend, such as "python", and report this with the output of `minifuse doctor`'
+        )
+    return addresses

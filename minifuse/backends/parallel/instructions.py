@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Union
 
 from llvmlite import ir
+from llvmlite.ir.instructions import FastMathFlags
 from numba.core import cgutils, types
 from numba.core.types import boolean as bool_
 from numba.core.types import float32 as f32
@@ -51,6 +52,13 @@ FORMATS = {
 }
 
 
+class NoFastMath(FastMathFlags):  # type: ignore[misc]
+    """The fast-math flags of a call to which Numba adds none."""
+
+    def add(self, name: str) -> None:
+        """Ignore a flag of the kernel."""
+
+
 class Register:
     """A value in the kernel under compilation; Python's operators on it emit instructions.
 
@@ -82,6 +90,16 @@ class Register:
         kind, values = LLVM[self.type], [self.value, *[self.number(x).value for x in others]]
         function = self.builder.module.declare_intrinsic(name, [kind], ir.FunctionType(kind, [kind] * len(values)))
         return Register(self.builder, self.type, self.builder.call(function, values))
+
+    def libm(self, name: str, *others: Operand) -> "Register":
+        """Call an LLVM intrinsic that becomes a call of libm, without the fast-math flags of the kernel.
+
+        With them LLVM may call another function, such as `__powidf2` for a power with a converted integer. It belongs to
+        the runtime library of a compiler, which a process may lack.
+        """
+        result = self.call(name, *others)
+        result.value.fastmath = NoFastMath()
+        return result
 
     def convert(self, kind: Any) -> "Register":
         """The same number, no bool, in another type; a float becomes an integer by cutting towards zero."""

@@ -224,13 +224,13 @@ def erf(x: Register) -> Register:
 @word(floats=True)
 def sin(x: Register) -> Register:
     """The sine of x radians. Error at most 0.51 ULP in float32; in float64 libm's."""
-    return x.call("llvm.sin") if x.type is f64 else select(x == 0.0, x, polynomials.sine(x, quarters=0))
+    return x.libm("llvm.sin") if x.type is f64 else select(x == 0.0, x, polynomials.sine(x, quarters=0))
 
 
 @word(floats=True)
 def cos(x: Register) -> Register:
     """The cosine of x radians. Error at most 0.51 ULP in float32; in float64 libm's."""
-    return x.call("llvm.cos") if x.type is f64 else polynomials.sine(x, quarters=1)
+    return x.libm("llvm.cos") if x.type is f64 else polynomials.sine(x, quarters=1)
 
 
 def integer_power(base: int, exponent: int) -> int:
@@ -254,7 +254,7 @@ def pow(typing: Any, base: Any, exponent: Any) -> Any:  # noqa: A001  # NumPy's 
     def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         x, y = [Register(builder, kind, value) for value in values]
         if kind in FORMATS:
-            return (polynomials.power(x, y) if kind is f32 else x.call("llvm.pow", y)).value
+            return (polynomials.power(x, y) if kind is f32 else x.libm("llvm.pow", y)).value
         wide = [x.convert(i64).value, y.convert(i64).value]
         result = context.compile_internal(builder, integer_power, i64(i64, i64), wide)
         return Register(builder, i64, result).convert(kind).value

@@ -32,6 +32,7 @@ FLOORS = (
     ("kernel_builders",),
     ("simt.*",),
     ("backends.native",),
+    ("backends.object_file",),
     ("backends.direct_text",),
     ("backends.remembered",),
     ("backends.direct",),

@@ -19,7 +19,7 @@ CLASSES = "Tensor Scalar"
 DTYPES = "float32 float64 int32 int64 bool_"
 ERRORS = (
     "MinifuseError ShapeError ViewError DTypeError IndexingError OverlapError GradientError BackendError MissingPartError "
-    "FuseError CudaError CheckpointError OutOfMemoryError SimtError DataError"
+    "FuseError CompileError CudaError CheckpointError OutOfMemoryError SimtError DataError"
 )
 PARTS = "nn optim data testing cache memory simt"
 

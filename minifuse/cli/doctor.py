@@ -56,12 +56,15 @@ def machine() -> list[Finding]:
     import llvmlite.binding as llvm
 
     from ..backends.parallel.driver import THREADS
+    from ..backends.parallel.processors import cpu_quota
 
     features = llvm.get_host_cpu_features()
     vectors = next((words for name, words in VECTORS.items() if features.get(name)), "128-bit or none known")
+    quota = cpu_quota()
+    limit = "" if quota is None else f", a quota of {quota:g} processors"
     return [
         Finding("Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
-        Finding("processor", f"{llvm.get_host_cpu_name()}, {os.cpu_count()} cores, {THREADS} threads for kernels"),
+        Finding("processor", f"{llvm.get_host_cpu_name()}, {os.cpu_count()} cores{limit}, {THREADS} threads for kernels"),
         Finding("vectors", vectors),
     ]
 

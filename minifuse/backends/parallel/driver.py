@@ -10,12 +10,14 @@ import ctypes
 import os
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
 from ...errors import MinifuseError
 from ..native import METH_FASTCALL, METH_O, MethodDef, link_text
 from .pool import pool_text
+from .processors import count_processors
 
 Drive = Callable[[int, int, int, bytes], None]
 
@@ -25,21 +27,31 @@ PARALLEL_WORK = 1 << 20  # points times cost, some 50 us, above which waking the
 CHUNKS_PER_THREAD = 4  # a thread that starts late, or shares its core with another process, takes fewer
 
 
-def count_threads() -> int:
-    """How many threads run a kernel: MINIFUSE_THREADS, else NUMBA_NUM_THREADS, else the processors open to this process.
+def count_threads(root: Path = Path("/")) -> int:
+    """Return how many threads run a kernel, at most MAX_THREADS.
+
+    MINIFUSE_THREADS decides, else NUMBA_NUM_THREADS, else the first number of OMP_NUM_THREADS. Else it is the number of
+    processors open to this process, at most the quota of its control groups, rounded up.
+
+    Parameters
+    ----------
+    root : Path
+        Where the files of the system are.
 
     Raises
     ------
     MinifuseError
-        The variable is not a whole number above 0.
+        One of the first two variables is not a whole number above 0.
     """
     for name in ("MINIFUSE_THREADS", "NUMBA_NUM_THREADS"):
         if chosen := os.environ.get(name):
             if not chosen.isdecimal() or int(chosen) == 0:
                 raise MinifuseError(f"{name} is {chosen!r}; expected a number of threads such as 4")
             return min(int(chosen), MAX_THREADS)
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return min(processors or 1, MAX_THREADS)
+    chosen = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    if chosen.isdecimal() and int(chosen) > 0:
+        return min(int(chosen), MAX_THREADS)
+    return min(count_processors(root), MAX_THREADS)
 
 
 THREADS = count_threads()

@@ -329,9 +329,9 @@ class RawPlan:
         values = [buffer.address for buffer in buffers]
         values += [inputs[k].address for k in self.addresses] + self.firsts + [inputs[k].address for k in self.raws]
         values += [inputs[x] if type(x) is int else x.value for x in self.numbers]
-        self.launch(*values)
         for k in self.changed:
-            writes.mark(inputs[k].buffer)
+            writes.mark(inputs[k].buffer)  # before the launch, which a signal may end midway
+        self.launch(*values)
         results = tuple(Tensor(b, b.address, spec) for b, spec in zip(buffers, self.outputs, strict=True))
         return None if not results else results if self.is_tuple else results[0]
 

@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 
 from minifuse.backends.parallel import driver as driver_module
 from minifuse.backends.parallel.compiler import compile_kernel_text, link
-from minifuse.backends.parallel.driver import CHUNKS_PER_THREAD, PARALLEL_WORK, THREADS, count_chunks, count_threads, driver
+from minifuse.backends.parallel.driver import (
+    CHUNK_WORK,
+    CHUNKS_PER_THREAD,
+    PARALLEL_WORK,
+    THREADS,
+    count_chunks,
+    count_threads,
+    driver,
+)
 from minifuse.errors import MinifuseError
 
 Kernel = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
@@ -120,6 +128,11 @@ def test_work_is_cut_only_where_that_pays():
     assert count_chunks(10**6, PARALLEL_WORK + 1) == CHUNKS_PER_THREAD * THREADS
     assert count_chunks(1, 1e12) == count_chunks(0, 1e12) == 1
     assert count_chunks(2, 1e12) == 2
+
+
+def test_long_work_is_cut_so_that_signals_are_handled_between_chunks():
+    assert count_chunks(10**6, 1e4 * CHUNK_WORK) == 10**4
+    assert count_chunks(100, 1e4 * CHUNK_WORK) == 100
 
 
 @pytest.mark.parametrize(("variables", "threads"), [("3 5", 3), (" 5", 5), ("1000 ", 256), ("1 8", 1)])

@@ -1,6 +1,7 @@
 """Python functions of numbers that no expression can hold, since they branch on values or call what only numbers have.
 
-They are compiled by Numba as they are, in plain loops over flat copies, and not kept on disk. Their arithmetic is Numba's:
+They are compiled by Numba as they are, in plain loops over flat copies, and not kept on disk. A loop runs over a piece of
+the elements at a time; in between Python handles signals. Their arithmetic is Numba's:
 an int64 that overflows need not wrap around where it is compared at once. Numba is imported here late: few programs need it.
 """
 
@@ -13,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..base import Operand, ScalarFunction
+
+PIECE = 1 << 16  # elements that a loop runs over before Python may handle a signal
 
 
 class Loops(NamedTuple):
@@ -60,7 +63,9 @@ def elementwise(op: ScalarFunction, xs: Sequence[Operand], out: Operand) -> None
     """out[i] = op(x[i], ...) for one or two operands."""
     flat = np.empty(out.layout.size, out.data.dtype)
     run = loops().map if len(xs) == 1 else loops().zip
-    run(compiled(op), *[x.array().reshape(-1) for x in xs], flat)
+    arrays = [*[x.array().reshape(-1) for x in xs], flat]
+    for start in range(0, flat.size, PIECE):
+        run(compiled(op), *[array[start : start + PIECE] for array in arrays])
     out.array()[...] = flat.reshape(out.layout.shape)
 
 
@@ -72,5 +77,8 @@ def fold(op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int], iden
         flat, rows = rows[:, 0].astype(out.data.dtype), np.ascontiguousarray(rows[:, 1:])
     else:
         flat, rows = np.full(out.layout.size, identity, out.data.dtype), np.ascontiguousarray(rows)
-    loops().fold(compiled(op), rows, flat)
+    side = max(PIECE // max(rows.shape[1], 1), 1)  # rows of a piece
+    for top in range(0, flat.size, side):
+        for left in range(0, rows.shape[1], PIECE):
+            loops().fold(compiled(op), rows[top : top + side, left : left + PIECE], flat[top : top + side])
     out.array()[...] = flat.reshape(out.layout.shape)

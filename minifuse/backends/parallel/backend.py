@@ -26,7 +26,7 @@ from ...kernels import (
 from ...layout import Layout
 from ...operators import Operator
 from ..base import Backend, Launcher, Operand, ScalarFunction, identity_of, load, needs_an_element
-from . import any_function, keyed, streaming, turned, window_gradient, windows
+from . import any_function, keyed, pieces, streaming, turned, window_gradient, windows
 from .bound import BoundKernel
 from .compiler import compile_kernel_text
 from .dialect import source
@@ -64,6 +64,8 @@ class ParallelBackend(Backend):
             return BoundKernel(address, by_key.count, by_key.chunks, addresses, kernel.each(Parameter), constants)
         if (across := turned.turned(kernel, nest)) is not None:
             return turned.bind_turned(kernel, nest, *across)
+        if (count := pieces.count_pieces(kernel, nest, dims)) > 1:
+            return pieces.bind_pieces(self.bind, kernel, shape, outputs, inputs, raws, count)
         address = compile_kernel_text(source(kernel, nest.rows, nest.classes, stride_classes(raws)))
         chunks = count_chunks(nest.sizes[0], nest.points * kernel.cost())
         addresses, numbers = len(outputs) + len(inputs) + len(raws), kernel.each(Parameter)

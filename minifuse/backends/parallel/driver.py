@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Lock, Thread, main_thread
 from typing import Any
 
 from ...errors import MinifuseError
@@ -25,6 +25,7 @@ MAX_THREADS = 256  # places in the tables of the pool
 MAX_PROCESSORS = 1024  # bits for those on which its threads may run
 PARALLEL_WORK = 1 << 20  # points times cost, some 50 us, above which waking the threads pays
 CHUNKS_PER_THREAD = 4  # a thread that starts late, or shares its core with another process, takes fewer
+CHUNK_WORK = 1 << 25  # points times cost of a chunk, some 2 to 50 ms: signals are handled between chunks
 
 
 def count_threads(root: Path = Path("/")) -> int:
@@ -58,8 +59,13 @@ THREADS = count_threads()
 
 
 def count_chunks(count: int, work: float) -> int:
-    """How many chunks to cut `count` into; 1 where waking the threads takes longer than the work (points times cost)."""
-    return min(count, CHUNKS_PER_THREAD * THREADS) if work > PARALLEL_WORK and count > 1 else 1
+    """Return the number of chunks to cut `count` into, for some work (points times cost).
+
+    It is 1 where waking the threads takes longer than the work.
+    """
+    if work <= PARALLEL_WORK or count <= 1:
+        return 1
+    return min(count, max(CHUNKS_PER_THREAD * THREADS, int(work / CHUNK_WORK)))
 
 
 @cache
@@ -80,6 +86,9 @@ def driver() -> Drive:
     sleep; to wake one takes 5 us of the caller, and up to 50 us pass until it works. Nobody waits for a thread that has
     taken no chunk. On Linux, one that was last on the caller's processor is moved to another (2.5 us). The pool
     serves one call at a time: a call that finds it busy runs its chunks alone, since the processors have work already.
+    Between chunks, some 50 times a second, Python's main thread runs the handlers of signals that arrived. If one raises,
+    such as KeyboardInterrupt, the rest of the call's chunks is left out, and the call raises that. A call with one chunk
+    never looks, and neither does one from another thread, which Python runs no handlers on.
     After a fork the child starts threads of its own. OpenMP, Numba's threading layers and `numba.set_num_threads` have no
     part in this.
 
@@ -97,20 +106,34 @@ def driver() -> Drive:
     >>> array.array("q", squares).tolist()
     [0, 1, 4, 9, 16, 25]
     """
-    return _Pool().drive
+    return _pool().drive
+
+
+def address_of_stop_check() -> int:
+    """Return the address of a C function `bool(int64 *args)`: whether the call with these arguments should end.
+
+    A kernel that works for long on one point of its first axis asks it, in a call with several chunks.
+    """
+    return _pool().addresses["is_stopped"]
+
+
+@cache
+def _pool() -> "_Pool":
+    """Return the pool of this process."""
+    return _Pool()
 
 
 class _Pool:
     """Python's side of the pool: it starts the threads, and drops them in a forked child."""
 
     def __init__(self) -> None:
-        words = ["done", "busy", "ticket", "started", "workers", "asleep", "locks"]
+        words = ["main_thread", "done", "busy", "ticket", "started", "workers", "asleep", "locks"]
         words += ["get_place", "set_affinity", "processors", "ids"]
-        self._addresses = link_text(pool_text(), ["drive", "work", *words])
+        self.addresses = link_text(pool_text(), ["drive", "work", "is_stopped", *words])
         self._starting = Lock()
         self._definitions = [
-            MethodDef(b"drive", self._addresses["drive"], METH_FASTCALL),
-            MethodDef(b"work", self._addresses["work"], METH_O),
+            MethodDef(b"drive", self.addresses["drive"], METH_FASTCALL),
+            MethodDef(b"work", self.addresses["work"], METH_O),
         ]
         self.drive: Drive = self._definitions[0].bound(self._start)
         self._work = self._definitions[1].bound(None)
@@ -122,6 +145,7 @@ class _Pool:
         with self._starting:
             if self._word("started").value:
                 return
+            self._word("main_thread").value = main_thread().ident or 0
             self._word("done").value = _held_lock()
             movable = self._learn_processors()
             for worker in range(1, THREADS):
@@ -160,7 +184,7 @@ class _Pool:
 
     def _word(self, name: str, index: int = 0) -> ctypes.c_int64:
         """A number in the memory of the pool."""
-        return ctypes.c_int64.from_address(self._addresses[name] + 8 * index)
+        return ctypes.c_int64.from_address(self.addresses[name] + 8 * index)
 
 
 def _held_lock() -> int:

@@ -24,24 +24,26 @@ from ...dtypes import DType, bool_, float32, float64, int32, int64
 from ...layout import Layout, collapse
 from .bound import BoundKernel
 from .compiler import compile_kernel_text
-from .driver import CHUNKS_PER_THREAD, THREADS
+from .driver import CHUNKS_PER_THREAD, THREADS, address_of_stop_check
 from .ways import Product, Way, best_way, lanes_of, rows_kept, steps, tile_of
 
 Strides = Sequence[int]
 Launch = Callable[[int, int, int], None]  # of the addresses of out, a and b
 
 PARALLEL_COST = 180_000  # cycles, 50 us: above this, waking threads pays
+LONG_COST = 100 * PARALLEL_COST  # above this, even one thread looks for signals on its way
 ELEMENTS = {float32: "float32", float64: "float64", int32: "int32", int64: "int64", bool_: "uint8"}
 
 LOOPS = """
 from numba.core.types import {element} as element
 from minifuse.backends.parallel.ways import (
-    DOT, PART_BYTES, OUTER, PACKED_A_BYTES, PACKED_B_BYTES, PREFETCH_DEPTH, ROWS, SUMS_BYTES, TILE_BYTES, VECTORS
+    DOT, LOOK_PRODUCTS, PART_BYTES, OUTER, PACKED_A_BYTES, PACKED_B_BYTES, PREFETCH_DEPTH, ROWS, SUMS_BYTES, TILE_BYTES,
+    VECTORS
 )
 from minifuse.backends.parallel.micro_kernel import (
     gather, multiply_dot, multiply_outer, multiply_row, pack, pack_rows, pointer, prefetch, scratch, shift, store
 )
-from minifuse.backends.parallel.stage_call import call_stage
+from minifuse.backends.parallel.stage_call import call_stage, is_stopped
 
 def kernel(start, stop, args):
     {unpack}
@@ -69,6 +71,7 @@ def kernel(start, stop, args):
                 out = shift(sums, -(top * out_m + n))
             for k in range(0, max(K, 1), block_k):
                 depth = min(block_k, K - k)
+                looks = stop_check != 0 and panel_m * (end - n) * depth > LOOK_PRODUCTS
                 if first_packed < end:
                     for i in range(k, k + depth, stage_k):
                         some, source = min(stage_k, k + depth - i), shift(b, i * b_k + first_packed * b_n)
@@ -84,7 +87,11 @@ def kernel(start, stop, args):
                         call_stage(part, values, shift(args, a_stage), source, matrix, m_0, k, m_1 - m_0, depth)
                     if packs_a:
                         pack_rows(packed_a, source, a_k, m_1 - m_0, depth)
+                    if stop_check != 0 and is_stopped(stop_check, args):
+                        return
                     for m in range(m_0, m_1, panel_m):
+                        if looks and is_stopped(stop_check, args):
+                            return
                         rows = min(panel_m, m_1 - m)
                         x, x_m, x_k = shift(source, (m - m_0) * a_m), a_m, a_k
                         if kind == DOT and a_k != 1:
@@ -153,14 +160,16 @@ class Plan(NamedTuple):
         *starts, values = accumulate(map(len, stages), initial=len(NAMES) + len(axes))
         begins = [start if words else 0 for start, words in zip(starts, stages, strict=True)]
         product, way = self.way.product[:PRODUCT_NUMBERS], self.way[2:]
-        named: tuple[Any, ...] = (*product, *way, self.tile_m, self.tile_n, len(self.batch), *begins, values, *places)
+        check = address_of_stop_check() if self.chunks > 1 else 0
+        sizes = self.tile_m, self.tile_n, len(self.batch)
+        named: tuple[Any, ...] = (*product, *way, *sizes, *begins, values, *places, check)
         return (*named, *axes, *chain.from_iterable(stages))
 
 
 PRODUCT_NUMBERS = Product._fields.index("cost_a")  # those before are known to the loops
 NAMES = (  # of the first of these numbers, in LOOPS
     *(*Product._fields[:PRODUCT_NUMBERS], *Way._fields[2:], "tile_m", "tile_n", "batch_axes"),
-    *("a_stage", "b_stage", "epilogue", "values_at", "out_at", "a_at", "b_at"),
+    *("a_stage", "b_stage", "epilogue", "values_at", "out_at", "a_at", "b_at", "stop_check"),
 )
 
 
@@ -222,6 +231,7 @@ def plan_product(
         tile_m = min(tile_m, rows_kept(way, dtype))
     tiles = batches * steps(way.product.M, tile_m) * steps(way.product.N, tile_n)
     chunks = min(tiles, threads * CHUNKS_PER_THREAD) if threads > 1 else 1
+    chunks = max(chunks, 2) if way.cost * batches > LONG_COST else chunks  # of one tile, an empty one and the whole
     out, a, b = (which[0], which[2], which[1]) if is_swapped else which
     batch = tuple((size, strides[out], strides[a], strides[b]) for size, strides in of.batch)
     return Plan(way, is_swapped, tile_m, tile_n, batch, tiles, chunks)

@@ -11,6 +11,9 @@ A worker says that it is asleep, looks at the ticket once more, and sleeps at it
 then looks for sleepers: so one of the two sees the other. Who takes back the mark `asleep` decides whether the lock is
 released.
 
+Between chunks, the caller asks whether a signal stopped its job (`signals.py`). The other chunks of such a job are taken and
+not run, and `drive` returns the error.
+
 Schedulers know threads, not jobs. A worker that once shared a processor with the caller may share it for good, though the
 other processors have less to do, and then two threads take as long as one. So the caller, before it publishes a job, moves
 workers that were last on its own processor; a worker that was moved may go anywhere again once it is running.
@@ -19,13 +22,18 @@ This is done on Linux; elsewhere, or with more threads than processors, nobody i
 
 import platform
 
+from .signals import signals_text
+
 X86_PAUSE, ARM_YIELD = "call void @llvm.x86.sse2.pause()", "call void @llvm.aarch64.hint(i32 1)"
 PAUSE = {"x86_64": X86_PAUSE, "AMD64": X86_PAUSE, "aarch64": ARM_YIELD, "arm64": ARM_YIELD}  # a hint in loops that look
 
+LOOK_US = 20_000  # microseconds between two looks of a caller that waits for the last chunks
+
 
 def pool_text() -> str:
-    """The text for this machine."""
-    return TEXT.replace("PAUSE", PAUSE.get(platform.machine(), ""))
+    """Return the text for this machine."""
+    text = TEXT.replace("PAUSE", PAUSE.get(platform.machine(), "")).replace("LOOK_US", str(LOOK_US))
+    return signals_text() + text
 
 
 TEXT = """
@@ -64,6 +72,7 @@ declare void @Py_DecRef(ptr)
 declare ptr  @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare i32  @PyThread_acquire_lock(ptr, i32)
+declare i32  @PyThread_acquire_lock_timed(ptr, i64, i32)
 declare void @PyThread_release_lock(ptr)
 declare void @llvm.x86.sse2.pause()
 declare void @llvm.aarch64.hint(i32)
@@ -113,7 +122,12 @@ release:                                                 ; Python's lock, while 
   %state = call ptr @PyEval_SaveThread()
   call void @run_chunks(ptr %kernel, i64 %count, i64 %chunks, ptr %args)
   call void @PyEval_RestoreThread(ptr %state)
-  br label %return
+  %stopped = load ptr, ptr @stopped
+  %is_stopped = icmp eq ptr %stopped, %args
+  br i1 %is_stopped, label %forget, label %return
+forget:                                                  ; what the handler raised is set
+  store atomic ptr null, ptr @stopped monotonic, align 8
+  ret ptr null
 return:
   call void @Py_IncRef(ptr @_Py_NoneStruct)
   ret ptr @_Py_NoneStruct
@@ -124,6 +138,7 @@ fail:
 ; Runs a job with the pool, or alone where the pool has one already.
 define internal void @run_chunks(ptr %kernel, i64 %count, i64 %chunks, ptr %args) {
 entry:
+  call void @begin_job()
   %exchange = cmpxchg ptr @busy, i64 0, i64 1 seq_cst seq_cst
   %is_mine = extractvalue { i64, i1 } %exchange, 1
   br i1 %is_mine, label %publish, label %alone
@@ -165,8 +180,12 @@ again:
   br i1 %is_enough, label %wait, label %look
 wait:
   %done = load ptr, ptr @done
-  %result = call i32 @PyThread_acquire_lock(ptr %done, i32 1)
-  br label %free
+  %result = call i32 @PyThread_acquire_lock_timed(ptr %done, i64 LOOK_US, i32 0)
+  %is_released = icmp eq i32 %result, 1
+  br i1 %is_released, label %free, label %look_for_signals
+look_for_signals:
+  %is_now_stopped = call i1 @is_stopped(ptr %args)
+  br label %wait
 free:
   store atomic i64 0, ptr @busy seq_cst, align 8
   br label %return
@@ -231,11 +250,16 @@ return:
 }
 
 define internal void @run_chunk(ptr %kernel, i64 %count, i64 %chunk, i64 %chunks, ptr %args) {
+  %is_over = call i1 @is_stopped(ptr %args)
+  br i1 %is_over, label %return, label %run
+run:
   %before = mul i64 %count, %chunk
   %after = add i64 %before, %count
   %start = sdiv i64 %before, %chunks
   %stop = sdiv i64 %after, %chunks
   call void %kernel(i64 %start, i64 %stop, ptr %args)
+  br label %return
+return:
   ret void
 }
 

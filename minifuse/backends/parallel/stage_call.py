@@ -1,4 +1,4 @@
-"""Calls from one compiled kernel to another: how the loops of a matrix product reach its stages.
+"""Calls from a compiled kernel to other machine code: how the loops of a matrix product reach its stages and the driver.
 
 Instructions only. What the words of a stage mean is written in `product`, beside the kernel that reads them.
 """
@@ -6,6 +6,8 @@ Instructions only. What the words of a stage mean is written in `product`, besid
 from typing import Any
 
 from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
 
 from .micro_kernel import I64, Vectors, instructions, number
 
@@ -33,3 +35,14 @@ def call_stage(
         b.store(value, b.gep(part, [number(k)]))
     kind = ir.FunctionType(ir.VoidType(), [I64, I64, part.type])
     b.call(b.inttoptr(b.load(words), kind.as_pointer()), [number(0), number(1), part])
+
+
+@intrinsic
+def is_stopped(typingctx: Any, function: Any, args: Any) -> Any:
+    """Return whether the call of the driver with these arguments should end; `function` is the address of its check."""
+
+    def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        kind = ir.FunctionType(ir.IntType(1), [values[1].type])
+        return builder.call(builder.inttoptr(values[0], kind.as_pointer()), [values[1]])
+
+    return types.boolean(function, args), emit

@@ -28,6 +28,7 @@ TILE_BYTES = (ROWS * VECTORS + 1) * VECTOR_BYTES  # one vector more than a panel
 MANY_ROWS = 256  # above this, packing b pays even if its rows could be read where they are
 SET_BYTES = 4096  # elements so far apart share a set of the L1 cache
 PREFETCH_DEPTH = 64  # below this, asking for the output ahead takes longer than waiting for it
+LOOK_PRODUCTS = 1 << 16  # of a panel, some 3 us: larger ones look before they start whether a signal stopped the call
 
 OUTER, DOT, ROW = range(3)  # which micro-kernel runs
 

@@ -20,8 +20,8 @@ from ...layout import Layout, collapse, row_major
 from . import windows
 from .bound import BoundKernel
 from .compiler import compile_kernel_text
-from .driver import THREADS
-from .gemm import ELEMENTS, PARALLEL_COST
+from .driver import THREADS, address_of_stop_check
+from .gemm import ELEMENTS, LONG_COST, PARALLEL_COST
 from .ways import DOT_COLUMNS, lanes_of
 
 NAME = "window_gradient"
@@ -30,6 +30,7 @@ LEAST = 8  # vectors of a run: fewer cost more for adding up lanes
 
 LOOPS = """
 from numba.core.types import {element} as element
+from minifuse.backends.parallel.stage_call import is_stopped
 from minifuse.backends.parallel.ways import DOT_COLUMNS, DOT_ROWS, TILE_BYTES
 from minifuse.backends.parallel.micro_kernel import multiply_dot, pointer, scratch, shift, store
 
@@ -50,6 +51,8 @@ def kernel(start, stop, args):
             for n in range(0, run, {block}):
                 depth = min({block}, run - n)
                 for m in range(0, M, DOT_ROWS):
+                    if stop_check != 0 and is_stopped(stop_check, args):
+                        return
                     rows, given = min(DOT_ROWS, M - m), shift(x, m * x_m + n)
                     for j in range(0, N, DOT_COLUMNS):
                         columns = min(DOT_COLUMNS, N - j)
@@ -61,7 +64,7 @@ def kernel(start, stop, args):
 """
 NAMES = (  # of the first numbers of the kernel, in LOOPS
     *("M", "N", "run", "runs", "entries", "parts", "out_m", "out_n", "x_m", "z_n"),
-    *("group_out", "group_x", "group_z", "axes", "offsets_at", "values_at"),
+    *("group_out", "group_x", "group_z", "axes", "offsets_at", "values_at", "stop_check"),
 )
 
 
@@ -117,8 +120,10 @@ def bind(
     offsets_at = len(NAMES) + 3 * len(walks)
     numbers = [rows, chosen[0], run, prod(n for n, *_ in walks), entries, parts, out.strides[1], chosen[2], x.strides[1]]
     numbers += [chosen[1], out.strides[0], x.strides[0], channels * z.strides[0], len(walks), offsets_at]
-    numbers += [offsets_at + 2 * entries, *itertools.chain(*walks), *itertools.chain(*table)]
-    return BoundKernel(compile_gradient(dtype), items, items if threads > 1 else 1, 3, header=numbers)
+    chunks = max(items if threads > 1 else 1, 2 if cycles > LONG_COST else 1)
+    numbers += [offsets_at + 2 * entries, address_of_stop_check() if chunks > 1 else 0]
+    numbers += [*itertools.chain(*walks), *itertools.chain(*table)]
+    return BoundKernel(compile_gradient(dtype), items, chunks, 3, header=numbers)
 
 
 def offsets(axes: Sequence[tuple[int, int]]) -> list[int]:

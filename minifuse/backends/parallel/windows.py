@@ -23,7 +23,7 @@ from ...kernels import Kernel, Load
 from ...layout import Layout, collapse, row_major
 from .bound import BoundKernel
 from .compiler import compile_kernel_text
-from .driver import CHUNKS_PER_THREAD, THREADS
+from .driver import PARALLEL_WORK, count_chunks
 from .gemm import ELEMENTS, PARALLEL_COST
 from .micro_kernel import Vectors, instructions, number
 from .ways import ROWS, VECTORS, lanes_of
@@ -131,7 +131,7 @@ def bind(
     strip = PANELS * VECTORS * lanes_of(dtype)
     items = -(-run // strip) * prod(axis[0] for axis in axes)
     cycles = groups * rows * depth * columns.size / (2 * lanes_of(dtype))
-    chunks = min(items, CHUNKS_PER_THREAD * THREADS) if cycles > PARALLEL_COST and THREADS > 1 else 1
+    chunks = count_chunks(items, cycles * PARALLEL_WORK / PARALLEL_COST)
     taps_at = len(NAMES) + 5 * len(axes)
     numbers = [rows, run, depth, len(taps), out.strides[1], out_n, w.strides[1], w.strides[2], z.strides[0], bias_m]
     numbers += [len(bias), len(axes), taps_at, taps_at + len(taps), *itertools.chain(*axes), *taps]

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import minifuse as mf
 from minifuse.backends.cuda import driver
+from minifuse.backends.parallel import processors
 from minifuse.cli import demo, doctor, equivalence
 from minifuse.cli.commands import app
 from minifuse.cli.simulation import is_simulated
@@ -87,6 +88,12 @@ def test_doctor_finds_this_machine():
     assert findings["a kernel"]["ok"]
     assert findings["a CUDA kernel"]["ok"]
     assert ("(simulated)" in findings["a CUDA kernel"]["found"]) is is_simulated("cuda")
+
+
+def test_doctor_shows_the_quota_of_processors(monkeypatch):
+    monkeypatch.setattr(processors, "cpu_quota", lambda: 1.5)
+    (found,) = [finding.found for finding in doctor.machine() if finding.topic == "processor"]
+    assert "a quota of 1.5 processors" in found
 
 
 def test_doctor_names_the_line_that_helps(tmp_path):

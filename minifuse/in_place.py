@@ -68,9 +68,9 @@ def update(function: Any, targets: tuple[int, ...], same: tuple[int, ...], *inpu
     if run is None:
         by = interceptor()
         run = changing(function, targets, same, inputs).run if by is None else by.changing(function, targets, same, inputs)
-    run(*inputs)
     for k in targets:
-        writes.mark(inputs[k].buffer)
+        writes.mark(inputs[k].buffer)  # before the run, which a signal may end midway
+    run(*inputs)
 
 
 def store_in(function: Any, target: Any, value: Any) -> Any:
@@ -84,8 +84,8 @@ def store_in(function: Any, target: Any, value: Any) -> Any:
     if run is not None and (memory := target.buffer).is_writable:
         other = memory if spec is None else value.buffer
         if spec is None or other.address + other.nbytes <= memory.address or memory.address + memory.nbytes <= other.address:
-            run(target, value)
             writes.mark(memory)
+            run(target, value)
             return target
     if not isinstance(value, Array | bool | int | float):
         value = value.item() if isinstance(value, np.generic) else target.like(value)

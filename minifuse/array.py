@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .dtypes import DType, as_dtype, bool_, float64, int64
+from .dtypes import DType, as_dtype, as_number, bool_, float64, int64
 from .errors import DTypeError, ShapeError
 from .functions import Cast, Composite, Fold, Shape, View, matmul
 from .indexing import infer_shape, normalize_dim, normalize_dims, parse_index, sizes_of
@@ -75,8 +75,9 @@ class Array(Value):
 
     def __pow__(self, other: Any) -> Any:
         """The power; squares, roots and inverses by the cheaper operators."""
+        other = as_number(other)
         if isinstance(other, int | float):
-            if other == 2 and self.dtype is not bool_:
+            if other == 2 and (self.dtype.is_float or (self.dtype.is_integer and not isinstance(other, float))):
                 return self * self
             if other == 0.5:
                 return self.sqrt()
@@ -156,7 +157,11 @@ class Array(Value):
 
     def reshape(self, *shape: Any) -> Any:
         """The same elements in the same order under another shape; a view where strides allow it, else a copy."""
-        view = reshaping(self.shape, *(shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape))
+        sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
+        try:
+            view = reshaping(self.shape, *sizes)
+        except TypeError:  # a size that is no key: NumPy's array of one integer, or a mistake
+            view = reshaping.__wrapped__(self.shape, *sizes)
         return self if view is None else self.through(view)
 
     def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Any:
@@ -219,15 +224,15 @@ class Array(Value):
 
     def mean(self, dim: Dims = None, keepdim: bool = False) -> Any:
         """The mean along dims; of integers a float64; NaN of no elements."""
-        return self.apply(folding(_mean, len(self.shape), keepdim, (), *each(dim)), self)
+        return self.apply(folding(_mean, len(self.shape), bool(keepdim), (), *each(dim)), self)
 
     def var(self, dim: Dims = None, correction: int = 1, keepdim: bool = False) -> Any:
         """The variance along dims: squared distances from the mean over (number - correction)."""
-        return self.apply(folding(_var, len(self.shape), keepdim, (correction,), *each(dim)), self)
+        return self.apply(folding(_var, len(self.shape), bool(keepdim), (as_number(correction),), *each(dim)), self)
 
     def std(self, dim: Dims = None, correction: int = 1, keepdim: bool = False) -> Any:
         """The standard deviation along dims: the root of `var`."""
-        return self.apply(folding(_std, len(self.shape), keepdim, (correction,), *each(dim)), self)
+        return self.apply(folding(_std, len(self.shape), bool(keepdim), (as_number(correction),), *each(dim)), self)
 
     def argmax(self, dim: int | None = None, keepdim: bool = False) -> Any:
         """The index of the largest element along a dim, or in the flattened array: the first one, or the first NaN."""
@@ -239,15 +244,15 @@ class Array(Value):
 
     def softmax(self, dim: int) -> Any:
         """exp(x) over its sum along a dim, computed without overflow."""
-        return self.apply(folding(_softmax, len(self.shape), True, (), dim), self)
+        return self.apply(folding(_softmax, len(self.shape), True, (), *each(dim)), self)
 
     def log_softmax(self, dim: int) -> Any:
         """The logarithm of softmax, right where softmax itself would be 0."""
-        return self.apply(folding(_log_softmax, len(self.shape), True, (), dim), self)
+        return self.apply(folding(_log_softmax, len(self.shape), True, (), *each(dim)), self)
 
     def logsumexp(self, dim: Dims = None, keepdim: bool = False) -> Any:
         """The logarithm of the sum of exp(x) along dims, computed without overflow."""
-        return self.apply(folding(_logsumexp, len(self.shape), keepdim, (), *each(dim)), self)
+        return self.apply(folding(_logsumexp, len(self.shape), bool(keepdim), (), *each(dim)), self)
 
     # Others.
 
@@ -282,7 +287,7 @@ class Array(Value):
         shape = self.shape
         if needs_elements and 0 in shape and 0 in [shape[d] for d in normalize_dims(dim, len(shape))]:
             raise ShapeError(f"{needs_elements}: shape {shape} has no elements along dim {dim}, and there is no identity")
-        return self.apply(folding(fold, len(shape), keepdim, (operator,), *each(dim)), self)
+        return self.apply(folding(fold, len(shape), bool(keepdim), (operator,), *each(dim)), self)
 
     def _position(self, operator: Operator, dim: int | None, keepdim: bool, name: str) -> Any:
         d = None if dim is None else normalize_dim(dim, self.ndim)
@@ -295,7 +300,7 @@ def each(dim: Dims) -> tuple[Any, ...]:
     """Dims as a user wrote them, one by one; (None,) for all."""
     if dim is None or type(dim) is int:  # the usual ones, first
         return (dim,)
-    return tuple(dim) if isinstance(dim, tuple | list) else (dim,)
+    return tuple(map(as_number, dim)) if isinstance(dim, tuple | list) else (as_number(dim),)
 
 
 def index_key(index: Any) -> Any:

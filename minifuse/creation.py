@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .autodiff import capture_under_way
 from .backends.registry import backend_named
-from .dtypes import BY_NUMPY, BY_PYTHON, DType, as_dtype, bool_, float32, int64, weak
+from .dtypes import BY_NUMPY, BY_PYTHON, DType, as_dtype, as_number, bool_, float32, int64, weak
 from .errors import DTypeError, ShapeError
 from .graph.plan import Spec
 from .indexing import shape_of
@@ -167,9 +167,9 @@ def full(
     tensor([[7, 7],
             [7, 7]])
     """
-    refuse_other_than_numbers("full", value)
-    natural = value.dtype if isinstance(value, np.generic) else BY_PYTHON[weak(value)]
-    wanted = as_dtype(natural if dtype is None else dtype)
+    own = value.dtype if isinstance(value, np.generic | np.ndarray) else None
+    (value,) = numbers_of("full", value)
+    wanted = as_dtype(dtype if dtype is not None else own if own is not None else BY_PYTHON[weak(value)])
     if (by := capturing(backend)) is not None:
         result: Tensor = by.full(shape_of(shape), value, wanted)
     else:
@@ -202,11 +202,13 @@ def ones(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requi
     return full(shape_of(shape), 1, dtype or float32, backend, requires_grad)
 
 
-def refuse_other_than_numbers(name: str, *values: Any) -> None:
-    """Raise for anything but real numbers."""
-    for x in values:
-        if not isinstance(x, Real | np.bool_):
+def numbers_of(name: str, *values: Any) -> list[Any]:
+    """Return values as Python numbers; raise for anything but real numbers."""
+    found = [as_number(x) for x in values]
+    for x in found:
+        if not isinstance(x, Real):
             raise DTypeError(f"{name}: expected real numbers, got {type(x).__name__} ({x!r:.40})")
+    return found
 
 
 def refuse_other_than_tensors(x: Any) -> None:
@@ -273,7 +275,7 @@ def arange(
     (tensor([0, 1, 2]), tensor([0.  , 0.25, 0.5 , 0.75]))
     """
     start, stop = (0, start) if stop is None else (start, stop)
-    refuse_other_than_numbers("arange", start, stop, step)
+    start, stop, step = numbers_of("arange", start, stop, step)
     if step == 0 or not all(map(math.isfinite, (start, stop, step))):
         raise ShapeError(f"arange: start {start}, stop {stop}, step {step} give no finite number of elements")
     natural = float32 if any(isinstance(x, float) for x in (start, stop, step)) else int64
@@ -304,7 +306,7 @@ def manual_seed(seed: int) -> None:
     True
     """
     global _random
-    _random = np.random.default_rng(seed)
+    _random = np.random.default_rng(as_number(seed))
 
 
 def get_rng_state() -> dict[str, Any]:

@@ -20,6 +20,13 @@ class DType:
         self.itemsize = self.numpy.itemsize
         self.is_float, self.is_integer = self.numpy.kind == "f", self.numpy.kind == "i"
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of NumPy: it makes `np.zeros(3, x.dtype)` and `np.finfo(x.dtype)` work."""
+        return self.numpy
+
+    __numpy_dtype__ = dtype  # since NumPy 2.4, which means to ignore `dtype` some day
+
     def __repr__(self) -> str:
         return self.name
 
@@ -37,6 +44,10 @@ DTYPES = (float32, float64, int32, int64, bool_)
 BY_NUMPY = {dtype.numpy: dtype for dtype in DTYPES}
 BY_NAME = {dtype.name: dtype for dtype in DTYPES}
 BY_PYTHON: dict[type, DType] = {float: float32, int: int64, bool: bool_}
+
+PYTHON_OF: dict[type, type] = {np.bool_: bool, np.int32: int, np.int64: int, np.float32: float, np.float64: float}
+
+NO_NUMBERS: tuple[type, ...] = (np.timedelta64,)  # which NumPy counts among the integers
 
 HIGHEST, HIGH, MEDIUM = PRECISIONS = ("highest", "high", "medium")  # of float32 products: 24, 11, and 8 bits of operands
 
@@ -68,14 +79,35 @@ def as_dtype(x: DType | str | type | npt.DTypeLike) -> DType:
         raise DTypeError(f"dtype {x!r} is not supported; use one of {names}") from None
 
 
+def as_number(x: Any) -> Any:
+    """Return the Python number that a scalar of another library stands for; anything else as it is.
+
+    NumPy's scalars and its real arrays of 0 dims are such scalars, and so is what `numbers.Real` knows: a Fraction, an
+    IntEnum. Each entrance of operands calls this, so that what is behind it knows bool, int and float alone.
+
+    Examples
+    --------
+    >>> as_number(np.True_), as_number(np.array(2.5)), as_number("text")
+    (True, 2.5, 'text')
+    """
+    kind = type(x)  # not `isinstance`: a number whose value is not known yet has the class of its value
+    if kind is bool or kind is int or kind is float:
+        return x
+    if kind in PYTHON_OF:
+        return PYTHON_OF[kind](x)
+    if kind is np.ndarray:
+        return as_number(x[()]) if x.ndim == 0 else x
+    if not issubclass(kind, Real) or issubclass(kind, NO_NUMBERS):
+        return x
+    return int(x) if issubclass(kind, Integral) else float(x)
+
+
 def weak(x: Any) -> Weak:
     """The Python type that a number stands for: bool, int or float; NumPy's scalars are as weak as Python's."""
     if isinstance(x, bool | np.bool_):
         return bool
-    if isinstance(x, Integral):
-        return int
-    if isinstance(x, Real):
-        return float
+    if isinstance(x, Real) and not isinstance(x, NO_NUMBERS):
+        return int if isinstance(x, Integral) else float
     raise DTypeError(
         f"expected a tensor or a real number, got {type(x).__name__} ({x!r:.60}); wrap arrays and lists in mf.tensor"
     )

@@ -10,7 +10,7 @@ from threading import local
 from typing import Any
 
 from .array import Array
-from .dtypes import BY_PYTHON, DType, as_dtype, bool_, weak
+from .dtypes import BY_PYTHON, DType, as_dtype, as_number, bool_, weak
 from .errors import FuseError, MinifuseError, users_line
 from .functions import Function
 from .graph.node import Node
@@ -113,6 +113,7 @@ def stands_for(x: Any) -> Any:
     """The node or expression of an element; a number as it is."""
     if isinstance(x, Element):
         return x.value
+    x = as_number(x)
     if isinstance(x, Array) or hasattr(x, "__array_interface__"):
         raise refusal("an array beside an element", "pass it as an argument, or as a raw one to index it")
     weak(x)  # anything but a number is an error that says so

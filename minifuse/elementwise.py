@@ -16,6 +16,7 @@ import numpy as np
 from .array import Array
 from .autodiff import mode
 from .dag import Interned
+from .dtypes import as_number
 from .element import Element, traced_over, tracing
 from .errors import FuseError
 from .functions import Full, View
@@ -168,8 +169,8 @@ class Elementwise:
             inputs, keywords = [*bound.args, *bound.kwargs.values()], tuple(bound.kwargs)
             names = [name for name, x in bound.arguments.items() for _ in self.spread(name, x)]
         values, arguments, which = list[Any](), list[Any](), list[str]()
-        for x, name in zip(inputs, names, strict=True):
-            if isinstance(x, Value | Real | np.bool_ | Raw) or hasattr(x, "__array_interface__"):
+        for x, name in zip(map(as_number, inputs), names, strict=True):
+            if isinstance(x, Value | Real | Raw) or hasattr(x, "__array_interface__"):
                 arguments.append(Slot(len(values)))
                 values.append(x)
                 which.append(name)

@@ -13,7 +13,7 @@ import numpy as np
 
 from .array import Array
 from .dag import Interned
-from .dtypes import DType, bool_
+from .dtypes import DType, as_number, bool_
 from .element import Element, settled, traced_over
 from .elementwise import line_of, name_of
 from .errors import DTypeError, FuseError, GradientError
@@ -88,7 +88,8 @@ class Reduction:
             raise FuseError(
                 f"{self.__name__} reads an array from outside, which is no element; pass it as an argument of map"
             )
-        return Form(self, outside, tuple(dim) if isinstance(dim, list) else dim, bool(keepdim))
+        dims = tuple(map(as_number, dim)) if isinstance(dim, list | tuple) else as_number(dim)
+        return Form(self, outside, dims, bool(keepdim))
 
     def operator(self, dtype: DType) -> Operator:
         """The operator that folds values of an element type; the same one as long as `combine` means the same."""

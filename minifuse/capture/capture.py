@@ -19,7 +19,7 @@ from ..array import Array
 from ..autodiff import Interceptor, intercepted, mode
 from ..backends.base import Backend
 from ..dag import topological
-from ..dtypes import DType, float64, int64, weak
+from ..dtypes import DType, as_number, float64, int64, weak
 from ..errors import BackendError, DTypeError, FuseError, GradientError, OverlapError, ShapeError, users_line
 from ..functions import Full, Range, View
 from ..graph.differentiate import depending
@@ -173,10 +173,9 @@ class Capture(Interceptor):
             return self.lift(x).node
         if type(x) is Symbol:
             return self.numbers[x.text] if x.text in self.numbers else self.hide(x.text, {}, x.value)
-        if isinstance(x, np.ndarray) and x.ndim:
+        x = as_number(x)
+        if isinstance(x, np.ndarray):
             return self.constant(x).node
-        if isinstance(x, np.generic):
-            return x.item()
         if not isinstance(x, Node):
             weak(x)
         return x

@@ -11,11 +11,9 @@ from threading import local
 from types import UnionType
 from typing import Any
 
-import numpy as np
-
 from ..array import Array
 from ..dag import Interned, topological
-from ..dtypes import BY_PYTHON, DType, as_dtype, bool_, int64, weak
+from ..dtypes import BY_PYTHON, DType, as_dtype, as_number, bool_, int64, weak
 from ..errors import FuseError, users_line
 from ..functions import Cast, Copy, Defined, Full, Function, Range, Same, View
 from ..kernels import constant
@@ -135,7 +133,8 @@ class Node(Array, metaclass=Interned):
     def _change(self, other: Any) -> Any:
         raise FuseError(f"{users_line()}: a change in place cannot be captured; write x = x + y instead of x += y")
 
-    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ifloordiv__ = __imod__ = __ipow__ = __iand__ = __ior__ = _change
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ifloordiv__ = __imod__ = __ipow__ = __imatmul__ = _change
+    __iand__ = __ior__ = __ixor__ = __ilshift__ = __irshift__ = _change
     copy_ = fill_ = _change
 
     def _has_no_value(self, what: str) -> FuseError:
@@ -192,8 +191,7 @@ def lift(x: Any) -> Any:
     """A concrete array as a hidden input of the capture under way; nodes and numbers as they are."""
     if isinstance(x, Node):
         return x
-    if isinstance(x, np.generic):
-        return x.item()
+    x = as_number(x)
     if isinstance(x, Array) or hasattr(x, "__array_interface__"):
         return captures.lifts[-1](x)
     weak(x)  # anything but a number is an error that says so

@@ -8,14 +8,17 @@ millisecond; it compiles only where the source of a kernel is new.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from operator import is_not
 from types import MappingProxyType
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..array import Array
 from ..autodiff import FREED, interceptor, mode
 from ..backends.base import Backend
 from ..dag import Interned
-from ..dtypes import DType, bool_, weak
+from ..dtypes import DType, as_number, bool_, weak
 from ..errors import BackendError, DTypeError, FuseError, GradientError, OverlapError, ShapeError
 from ..functions import Composite, Full
 from ..kernel_cache import NotThere, Wanted, cache
@@ -39,6 +42,7 @@ class Spec(metaclass=Interned):
 
 
 MANY = 10_000  # plans that are remembered
+OWN = (Array, np.float64)  # operands that need no conversion: NumPy's float64 is a Python float
 
 plans: dict[Any, "Plan"] = {}  # key -> plan, oldest first
 runs: dict[Any, Callable[..., Any]] = {}  # key -> its host program, which is all that a repeated call needs
@@ -63,8 +67,16 @@ def call(function: Any, *inputs: Any) -> Any:
     return first_call(function, inputs) if run is None else run(*inputs)
 
 
+def operands(inputs: Sequence[Any]) -> list[Any]:
+    """Return the inputs of a call with Python numbers in the place of other libraries' scalars."""
+    return [x if isinstance(x, OWN) else as_number(x) for x in inputs]
+
+
 def first_call(function: Any, inputs: Sequence[Any]) -> Any:
     """Plan the call, remember the plan, and run it; or hand it to whoever takes calls."""
+    known = operands(inputs)
+    if any(map(is_not, known, inputs)):
+        return call(function, *known)
     if (by := interceptor()) is not None:
         return by.call(function, inputs)
     for x in inputs:
@@ -77,7 +89,7 @@ def first_call(function: Any, inputs: Sequence[Any]) -> Any:
 def planned(function: Any, inputs: Sequence[Any]) -> "tuple[Plan, Sequence[Any]]":
     """The plan of a call, found or made, and its inputs, in which NumPy's arrays are tensors."""
     example = next(x for x in inputs if isinstance(x, Array))
-    lifted = [x if isinstance(x, Array) or not hasattr(x, "ndim") or x.ndim == 0 else example.like(x) for x in inputs]
+    lifted = [x if isinstance(x, OWN) or not hasattr(x, "ndim") else example.like(x) for x in operands(inputs)]
     key = key_of(function, lifted)
     plan = plans.get(key)
     if plan is None:

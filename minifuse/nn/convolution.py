@@ -18,7 +18,7 @@ from typing import Any, Literal
 from ..array import Array
 from ..autodiff import precision
 from ..creation import DTypeLike, generator, tensor
-from ..dtypes import float32
+from ..dtypes import as_number, float32
 from ..errors import DTypeError, ShapeError
 from ..functions import Composite, Embed, Matmul, Shape
 from .layers import apply
@@ -169,7 +169,7 @@ def convolve(
                 f"convert one, x.to(mf.{value.dtype}) or module.to(...)"
             )
     shapes = tuple(value.shape for _, value in operands)
-    planned = convolution(name, dims, shapes, listed(stride), listed(padding), listed(dilation), groups)
+    planned = convolution(name, dims, shapes, listed(stride), listed(padding), listed(dilation), as_number(groups))
     return apply(planned, *[value for _, value in operands])
 
 
@@ -204,6 +204,7 @@ def geometry_of(
     """What a user wrote, one number for each dim."""
     steps = per_dim(name, "stride", stride, len(kernel), 1)
     gaps = per_dim(name, "dilation", dilation, len(kernel), 1)
+    groups = as_number(groups)
     if type(groups) is not int or groups < 1:
         raise ShapeError(f"{name}: got groups={groups!r}, expected an integer of at least 1")
     if not isinstance(padding, str):
@@ -271,6 +272,7 @@ class Convolution(Module):
         kernel = per_dim(name, "kernel_size", kernel_size, self.dims, 1)
         self.in_channels, self.out_channels, self.kernel_size = in_channels, out_channels, kernel
         of = geometry_of(name, kernel, stride, padding, dilation, groups)
+        groups = of.groups
         self.stride, self.dilation, self.groups = of.stride, of.dilation, groups
         self.padding = padding if isinstance(padding, str) else tuple(before for before, _ in of.padding)
         if min(in_channels, out_channels) < 1 or in_channels % groups or out_channels % groups:

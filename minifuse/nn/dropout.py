@@ -9,6 +9,7 @@ from typing import Any
 
 from ..autodiff import capture_under_way
 from ..creation import generator
+from ..dtypes import as_number
 from ..operators import where
 from .activations import floats
 from .layers import apply, refuse_other_than_tensors
@@ -66,6 +67,7 @@ def dropout(x: Any, p: float = 0.5, training: bool = True) -> Any:
     True
     """
     refuse_other_than_tensors("dropout", x)
+    p = as_number(p)
     if not 0 <= p <= 1:
         raise ValueError(f"dropout: p is {p}, expected a probability, 0 to 1")
     floats("dropout", x)
@@ -118,6 +120,7 @@ class Dropout(Module):
     """
 
     def __init__(self, p: float = 0.5) -> None:
+        p = as_number(p)
         if not 0 <= p <= 1:
             raise ValueError(f"Dropout: p is {p}, expected a probability, 0 to 1")
         self.p = p

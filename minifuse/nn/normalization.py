@@ -13,9 +13,11 @@ from typing import Any
 from ..array import fold
 from ..autodiff import no_grad
 from ..creation import DTypeLike, ones, tensor, zeros
+from ..dtypes import as_number
 from ..errors import DTypeError, ShapeError
 from ..functions import Composite
 from ..in_place import store
+from ..indexing import sizes_of
 from ..operators import add, rsqrt
 from .activations import floats
 from .layers import apply, refuse_other_than_tensors
@@ -92,7 +94,7 @@ def batch_norm(
     y, mean, var = by_batch(x, weight, bias, eps)
     if running:
         with no_grad():
-            store(_mixed, running, mean, var, momentum, unbiasing(x))
+            store(_mixed, running, mean, var, as_number(momentum), unbiasing(x))
     return y
 
 
@@ -355,7 +357,7 @@ def layer_norm(x: Any, normalized_shape: Sequence[int], weight: Any = None, bias
             [-1.,  1.]])
     """
     refuse_other_than_tensors("layer_norm", x)
-    shape = tuple(normalized_shape)
+    shape = sizes_of(normalized_shape)
     if not shape or x.shape[-len(shape) :] != shape:
         wanted = ", ".join(map(str, shape))
         raise ShapeError(f"layer_norm: got x of shape {x.shape}, expected (..., {wanted}): the last dims are normalized")
@@ -420,7 +422,7 @@ class LayerNorm(Module):
         dtype: DTypeLike = None,
         backend: str | None = None,
     ) -> None:
-        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        shape = sizes_of(normalized_shape)
         if not shape or min(shape) < 1:
             raise ShapeError(f"LayerNorm: got normalized_shape {normalized_shape}, expected sizes of at least 1")
         self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..dtypes import DType
+from ..dtypes import DType, as_number
 from ..errors import ShapeError
 from ..functions import Defined, Embed, Fold, Inferred, Matmul, View, add_windows
 from ..graph.differentiate import under_reshapes
@@ -31,13 +31,14 @@ class Geometry(NamedTuple):
 
 
 def listed(given: Any) -> Any:
-    """A list as a tuple, which can be a part of a key."""
-    return tuple(given) if isinstance(given, list) else given
+    """Return one size, or several, as Python numbers, which can be a part of a key."""
+    return tuple(map(as_number, given)) if isinstance(given, list | tuple) else as_number(given)
 
 
 def per_dim(name: str, what: str, given: Any, dims: int, least: int) -> tuple[int, ...]:
     """One number for each of some dims, where one stands for all; a ShapeError where it is something else."""
-    numbers = tuple(given) if isinstance(given, tuple | list) else (given,) * dims
+    known = listed(given)
+    numbers = known if isinstance(known, tuple) else (known,) * dims
     if len(numbers) != dims or any(type(n) is not int or n < least for n in numbers):
         several = f", or {dims} of them" if dims > 1 else ""
         raise ShapeError(f"{name}: got {what}={given!r}, expected an integer of at least {least}{several}")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import DType
+from ..dtypes import DType, as_number
 from ..errors import ShapeError
 from ..functions import Full
 from ..indexing import normalize_dim, normalize_dims, shape_of
@@ -272,4 +272,4 @@ def _filled(x: Any, number: Any, shape: tuple[int, ...], dtype: DType) -> Any:
 @stands_for(np.result_type)
 def result_type(arrays_and_dtypes: Sequence[Any]) -> Any:
     """The dtype that these have together, as one of NumPy's."""
-    return np.result_type(*[x.dtype.numpy if isinstance(x, Value) else x for x in arrays_and_dtypes])
+    return np.result_type(*[x.dtype.numpy if isinstance(x, Value) else as_number(x) for x in arrays_and_dtypes])

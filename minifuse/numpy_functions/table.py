@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import DType, as_dtype, weak
+from ..dtypes import DType, as_dtype, as_number, weak
 from ..functions import Composite, Full
 from ..operators import Operator, add, div
 from ..value import Value
@@ -44,9 +44,7 @@ def at_once(body: Callable[..., Any], *inputs: Any, parameters: tuple[Any, ...] 
 
 def operand(x: Any) -> Any:
     """An operand as arrays know them: lists are arrays; NumPy's scalars and arrays of no dims are Python's numbers."""
-    if isinstance(x, list | tuple):
-        x = np.asarray(x)
-    return x.item() if isinstance(x, np.generic) or (isinstance(x, np.ndarray) and x.ndim == 0) else x
+    return as_number(np.asarray(x) if isinstance(x, list | tuple) else x)
 
 
 def dtype_of(dtype: Any) -> DType:
@@ -61,7 +59,7 @@ def ndim_of(x: Any) -> int:
 
 def axes_key(axis: Any) -> Any:
     """Axes as part of a key."""
-    return tuple(axis) if isinstance(axis, list) else axis
+    return tuple(map(as_number, axis)) if isinstance(axis, list | tuple) else as_number(axis)
 
 
 # What an entry finds: numbers stand for themselves, or are nodes whose dtype is weak.

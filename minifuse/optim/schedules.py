@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..autodiff import capture_under_way
+from ..dtypes import as_number
 from ..errors import FuseError
 from .optimizer import Optimizer
 
@@ -41,6 +42,7 @@ class Schedule:
     def __init__(self, optimizer: Optimizer, warmup: int = 0) -> None:
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"{self._name}: expected an optimizer, got {type(optimizer).__name__}")
+        warmup = as_number(warmup)
         if not (isinstance(warmup, int) and warmup >= 0):
             raise ValueError(f"{self._name}: warmup is {warmup}, expected a number of steps, at least 0")
         self.optimizer, self.warmup, self.last_step = optimizer, warmup, 0
@@ -183,6 +185,7 @@ class CosineSchedule(Schedule):
     def __init__(self, optimizer: Optimizer, steps: int, warmup: int = 0, minimum: float = 0.0) -> None:
         if not 0 <= minimum <= 1:
             raise ValueError(f"{self._name}: minimum is {minimum}, expected a share of the full rate, from 0 to 1")
+        warmup = as_number(warmup)
         if isinstance(warmup, int) and not steps > warmup:
             raise ValueError(f"{self._name}: steps is {steps}, expected more than the {warmup} of the warm-up")
         self.steps, self.minimum = steps, minimum

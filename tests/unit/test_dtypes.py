@@ -84,3 +84,25 @@ def test_what_does_not_is_named(x):
 def test_tables_are_of_the_same_dtypes():
     assert set(BY_NAME.values()) == set(BY_NUMPY.values()) == set(DTYPES)
     assert len({dtype.short for dtype in DTYPES}) == len(DTYPES)
+
+
+# NumPy takes our dtypes.
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=repr)
+def test_numpy_makes_arrays_of_our_dtypes(dtype):
+    """Wherever NumPy takes a dtype it takes ours."""
+    made = [
+        np.zeros(3, dtype), np.empty((2, 2), dtype=dtype), np.ones(3, dtype), np.eye(3, dtype=dtype), np.full(3, 1, dtype),
+        np.array([1, 0], dtype), np.asarray([1], dtype=dtype), np.arange(2).astype(dtype), np.zeros_like([1], dtype=dtype),
+        np.identity(2, dtype), np.frombuffer(bytes(8), dtype), np.array([1, 0, 1]).astype(dtype=dtype, copy=False),
+    ]  # fmt: skip
+    assert {a.dtype for a in made} == {dtype.numpy}
+    assert np.dtype(dtype) is dtype.numpy
+    assert np.result_type(dtype, dtype) == np.promote_types(dtype, dtype) == dtype.numpy
+    assert np.can_cast(dtype, np.complex128)
+    assert np.issubdtype(dtype, np.floating) == dtype.is_float
+    assert np.issubdtype(dtype, np.integer) == dtype.is_integer
+    limits = np.finfo if dtype.is_float else np.iinfo
+    if dtype is not mf.bool_:
+        assert limits(dtype).max == limits(dtype.numpy).max

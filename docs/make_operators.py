@@ -17,11 +17,26 @@ PAGE = Path(__file__).parent / "guide" / "operators.md"
 BEGIN, END = "<!-- made by docs/make_operators.py -->\n", "<!-- end of what is made -->\n"
 HEAD = ("operator", "value", "written as", "takes → gives", "made of", "each input receives")
 
-BINARY = ("+", "-", "*", "/", "//", "%", "**", "==", "!=", "<", ">", "<=", ">=", "&", "|")
-PYTHON = {1: ("~x", "-x", "abs(x)"), 2: [f"a {symbol} b" for symbol in BINARY]}  # how Python writes operators, by arity
+BINARY = ("+", "-", "*", "/", "//", "%", "**", "==", "!=", "<", ">", "<=", ">=", "&", "|", "^", "<<", ">>")
+PYTHON = {
+    1: ("~x", "-x", "+x", "abs(x)"),
+    2: [f"a {symbol} b" for symbol in BINARY],
+}  # how Python writes operators, by arity
 FOLDS = ("sum", "prod", "max", "min", "all", "any")
-WORDS = {"floordiv": "//", "mod": "%", "pow": "**", "invert": "~"}  # symbols that generated source has words for
-LEVELS = ("== != < > <= >=", "|", "&", "+ -", "* / // %", "unary- ~", "**")  # those that bind closer come later
+WORDS = {  # symbols that generated source has words for
+    "floordiv": "//", "mod": "%", "pow": "**", "invert": "~", "lshift": "<<", "rshift": ">>",
+}  # fmt: skip
+LEVELS = (
+    "== != < > <= >=",
+    "|",
+    "^",
+    "&",
+    "<< >>",
+    "+ -",
+    "* / // %",
+    "unary- ~",
+    "**",
+)  # those that bind closer come later
 LONG = 60  # characters; a longer body is told by the operators in it
 ATOM = len(LEVELS)  # what needs no parentheses, as names and calls
 RULES = {  # those that a formula does not make clear

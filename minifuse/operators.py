@@ -20,149 +20,12 @@ because each of those loops over `TABLE`.
 """
 
 import math
-from collections.abc import Callable
-from typing import Any, Literal
 
 import numpy as np
 
-from .dtypes import DType, Weak, bool_, float32, float64, promote, weak
-from .errors import DTypeError
-from .value import Value
+from .operator_entry import TABLE, Operator, folding_names, operator, primitive
 
-Vjp = Callable[..., tuple[Any, ...]]
-
-TABLE: dict[str, "Operator"] = {}
-
-
-class Operator:
-    """An entry of the table. Called on numbers it computes; called on Values it does what their `apply` says."""
-
-    def __init__(
-        self,
-        body: Callable[..., Any],
-        vjp: Vjp | None,
-        symbol: str | None,
-        identity: float | bool | None,
-        fold_vjp: Callable[..., Any] | None,
-        selects: bool,
-        accepts: str,
-        gives: str,
-        on_bools: "Operator | None",
-        cost: int,
-        is_primitive: bool,
-    ) -> None:
-        self.name, self.body, self.vjp, self.symbol = body.__name__, body, vjp, symbol
-        self.identity, self.fold_vjp, self.selects = identity, fold_vjp, selects
-        self.accepts, self.gives, self.on_bools = accepts, gives, on_bools
-        self.cost, self.is_primitive = cost, is_primitive
-        self.arity = body.__code__.co_argcount
-        self.__doc__ = body.__doc__
-
-    def __call__(self, *inputs: Any) -> Any:
-        """Compute on numbers; on Values, do what their `apply` says."""
-        if len(inputs) != self.arity:
-            raise TypeError(f"{self.name} takes {self.arity} operands, got {len(inputs)}")
-        for x in inputs:
-            if isinstance(x, Value):
-                return x.apply(self, *inputs)
-        for x in inputs:
-            weak(x)  # anything but a number is an error that says so
-        return self.body(*inputs)
-
-    def __repr__(self) -> str:
-        return self.name
-
-    def identity_in(self, dtype: DType) -> bool | int | float:
-        """The identity as a number of this element type; the ends of their range stand for the infinities of integers.
-
-        Examples
-        --------
-        >>> maximum.identity_in(float32), add.identity_in(float32), and_.identity_in(bool_)
-        (-inf, 0.0, True)
-        """
-        if self.identity is None:
-            raise DTypeError(f"{self.name} has no identity, so it cannot fold; operators that can: {folding_names()}")
-        if dtype is bool_:
-            return bool((self.on_bools or self).identity)
-        if dtype.is_float:
-            return float(self.identity)
-        limits = np.iinfo(dtype.numpy)
-        return int(min(max(self.identity, int(limits.min)), int(limits.max)))
-
-    def result_dtype(self, *dtypes: DType | Weak) -> tuple[DType, DType]:
-        """(element type that it computes in, element type that it gives) for these operands.
-
-        Python's numbers stand as their type and are weak: they take the type of the arrays beside them.
-        """
-        operands = dtypes[1:] if self is TABLE.get("where") else dtypes
-        is_weak = all(isinstance(d, type) for d in operands)
-        dtype = float32 if is_weak and float in operands else promote(*operands)
-        if self.gives == "float" and not dtype.is_float:
-            dtype = float64  # as NumPy's, for integers
-        if operands is not dtypes and dtypes[0] not in (bool_, bool):
-            raise DTypeError(f"{self.name}: the condition is {dtypes[0]}, expected bool; compare first, as in x != 0")
-        if (self.accepts == "numbers" and dtype is bool_) or (self.accepts == "integers" and dtype.is_float):
-            wanted = "numbers: convert bools first, as in x.to(mf.int64)" if dtype is bool_ else "integers and bools"
-            raise DTypeError(f"{self.name}: got {dtype}, expected {wanted}")
-        return dtype, bool_ if self.gives == "bool" else dtype
-
-
-def folding_names() -> str:
-    """The names of the operators that can fold, for messages."""
-    return ", ".join(entry.name for entry in TABLE.values() if entry.identity is not None)
-
-
-def operator(
-    vjp: Vjp | None = None,
-    symbol: str | None = None,
-    methods: str | None = None,
-    *,
-    identity: float | bool | None = None,
-    fold_vjp: Callable[..., Any] | None = None,
-    selects: bool = False,
-    accepts: Literal["any", "numbers", "integers"] = "any",
-    gives: Literal["same", "bool", "float"] = "same",
-    on_bools: Operator | None = None,
-    cost: int = 1,
-    primitive: bool = False,
-) -> Callable[[Callable[..., Any]], Operator]:
-    """Enter a scalar function into the table.
-
-    Parameters
-    ----------
-    vjp, symbol, identity, fold_vjp, selects, cost
-        As the module describes them.
-    methods
-        Names that `Value` gets, separated by spaces; `__r...__` takes its operands swapped. The operator's name if
-        omitted.
-    accepts
-        "any" element type, "numbers" (no bools), or "integers" (and bools).
-    gives
-        "same" as the inputs, "bool", or "float" (float64 where the inputs are integers or bools, as in NumPy).
-    on_bools
-        The operator that stands for this one where all operands are bools.
-    primitive
-        Whether every backend has an instruction for it.
-    """
-
-    def enter(body: Callable[..., Any]) -> Operator:
-        entry = Operator(body, vjp, symbol, identity, fold_vjp, selects, accepts, gives, on_bools, cost, primitive)
-        TABLE[entry.name] = entry
-        for method in (entry.name if methods is None else methods).split():
-            if entry.arity == 1:
-                setattr(Value, method, lambda self: self.apply(entry, self))
-            elif method.startswith("__r"):
-                setattr(Value, method, lambda self, other: self.apply(entry, other, self))
-            elif entry.arity == 2:
-                setattr(Value, method, lambda self, other: self.apply(entry, self, other))
-        return entry
-
-    return enter
-
-
-def primitive(vjp: Vjp | None = None, symbol: str | None = None, methods: str | None = None, **more: Any) -> Any:
-    """Enter a scalar function for which every backend has an instruction."""
-    return operator(vjp, symbol, methods, primitive=True, **more)
+__all__ = ["TABLE", "Operator", "folding_names"]  # besides the entries
 
 
 # Comparisons and logic. No gradient flows through them.
@@ -222,10 +85,28 @@ def or_(a, b):
     return a | b
 
 
+@primitive(None, "^", "__xor__ __rxor__", accepts="integers")
+def xor(a, b):
+    """a ^ b: of bools "either, not both", of integers bit by bit."""
+    return a ^ b
+
+
 @primitive(None, None, "__invert__", accepts="integers")
 def invert(x):
     """~x: of bools "not", of integers bit by bit."""
     return not x if isinstance(x, bool | np.bool_) else ~x
+
+
+@primitive(None, None, "__lshift__ __rlshift__", accepts="integers alone")
+def lshift(a, b):
+    """a << b; 0 where b is negative or not below the width of the type, as in NumPy."""
+    return np.left_shift(a, b)
+
+
+@primitive(None, None, "__rshift__ __rrshift__", accepts="integers alone")
+def rshift(a, b):
+    """a >> b, which keeps the sign; 0 or -1 where b is negative or not below the width of the type, as in NumPy."""
+    return np.right_shift(a, b)
 
 
 @primitive(lambda g, y, c, a, b: (None, where(c, g, 0), where(c, 0, g)))
@@ -319,6 +200,12 @@ def pow(a, b):  # noqa: A001  # the name in the table, as in NumPy's and PyTorch
 def neg(x):
     """-x."""
     return -x
+
+
+@operator(lambda g, y, x: (g,), methods="__pos__", accepts="numbers")
+def pos(x):
+    """+x: a copy of x."""
+    return x
 
 
 @operator(lambda g, y, x: (where(x > 0, g, where(x < 0, -g, 0)),), methods="__abs__ abs", primitive=True)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import autodiff
+from .dtypes import as_number
 from .errors import DTypeError, GradientError
 from .operators import Operator
 from .value import Value
@@ -71,8 +72,9 @@ class Scalar(Value):
                 raise DTypeError(
                     f"{operator}: got a Scalar beside a {type(x).__name__}; make the Scalar a tensor with mf.tensor"
                 )
-        if operator.accepts == "integers":
-            raise DTypeError(f"{operator}: got float64, expected integers and bools; Scalars are floats")
+        if not operator.takes_floats:
+            wanted = "integers and bools" if operator.takes_bools else "integers"
+            raise DTypeError(f"{operator}: got float64, expected {wanted}; Scalars are floats")
         if not operator.is_primitive and operator.vjp is None:
             y: Scalar = operator.body(*inputs)
             return y
@@ -121,7 +123,8 @@ def number(x: Any) -> Any:
     """The number in a Scalar, or the number itself; anything else is an error that says so."""
     if isinstance(x, Scalar):
         return x.data
-    if not isinstance(x, Real | np.bool_):
+    x = as_number(x)
+    if not isinstance(x, Real):
         raise DTypeError(f"expected a real number, got {type(x).__name__} ({x!r:.40})")
     return x
 

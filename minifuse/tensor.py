@@ -4,7 +4,6 @@ All that a tensor shares with graph nodes is in `array.Array`; here is what need
 NumPy's and DLPack's protocols, changes in place, and `backward`.
 """
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy.typing as npt
 
 from . import autodiff
 from .array import Array
+from .augmented import AUGMENTED, assign, assignable, operand
 from .backends.base import Backend
 from .backends.registry import backend_named, backends
 from .dtypes import BY_NAME, BY_NUMPY, DType, as_dtype, weak
@@ -23,7 +23,6 @@ from .history import MoveCall, ViewCall
 from .in_place import store_in
 from .indexing import infer_shape
 from .layout import Layout, row_major
-from .operators import TABLE
 from .storage import Buffer, binned
 
 MANY = 10_000  # views that are remembered
@@ -314,12 +313,12 @@ class Tensor(Array):
 
     def copy_(self, value: Any) -> "Tensor":
         """Store values in this memory: a tensor that broadcasts to the shape, an array, or a number."""
-        store_in(assign, self, value)
+        store_in(assign, self, operand(value))
         return self
 
     def fill_(self, value: float) -> "Tensor":
         """Store one number everywhere."""
-        store_in(assign, self, value)
+        store_in(assign, self, operand(value))
         return self
 
     def zero_(self) -> "Tensor":
@@ -332,7 +331,8 @@ class Tensor(Array):
             target = self[index]
         if self.requires_grad:
             target.requires_grad = True
-        store_in(assign, target, value)
+        value = array_of(value) if isinstance(value, list | tuple) else operand(value)
+        store_in(assign, target, assignable(value, len(target.shape)))
 
     # Gradients.
 
@@ -423,18 +423,5 @@ def array_of(data: Any) -> npt.NDArray[Any]:
         raise ShapeError(f"lists of different lengths have no shape; pad them, or make one tensor each ({error})") from None
 
 
-def assign(target: Any, value: Any) -> Any:
-    """The body of a store."""
-    return value
-
-
-def _in_place(name: str) -> Callable[[Tensor, Any], Tensor]:
-    entry = TABLE[name]
-    return lambda self, other: store_in(entry, self, other)
-
-
-for _method, _name in {
-    "__iadd__": "add", "__isub__": "sub", "__imul__": "mul", "__itruediv__": "div", "__ifloordiv__": "floordiv",
-    "__imod__": "mod", "__ipow__": "pow", "__iand__": "and_", "__ior__": "or_",
-}.items():  # fmt: skip
-    setattr(Tensor, _method, _in_place(_name))
+for _method, _function in AUGMENTED.items():
+    setattr(Tensor, _method, _function)

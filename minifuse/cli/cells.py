@@ -25,7 +25,7 @@ from ..origins import BACKENDS, Origin, Stage, Tree, all_stages, given, origin_o
 from .subjects import DEFAULT, Request, RequestError, arrays_of, dtype_of, folding, shape_of, title_of
 
 FOLDS = ("sum", "prod", "max", "min", "mean")
-OPERATORS = tuple(name for name, entry in TABLE.items() if entry.gives != "bool" and entry.accepts != "integers")
+OPERATORS = tuple(name for name, entry in TABLE.items() if entry.gives != "bool" and entry.takes_floats)
 MOST_LINES, MOST_NUMBERS, MOST_TEXT = 12, 8, 60
 CAVEAT = (
     "The text of the CPU kernel ran as Python. LLVM compiles it with leave to reassociate: it may add up a row in the lanes "

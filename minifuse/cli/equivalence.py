@@ -60,7 +60,8 @@ class Cell:
 def cases() -> Iterator[tuple[str, Callable[..., Any], int, str]]:
     """(name, function, how many operands, kind of elements) of all that is compared."""
     for name, entry in TABLE.items():
-        yield name, entry, entry.arity, "bool" if entry.accepts == "integers" else "where" if name == "where" else "float"
+        kind = "where" if name == "where" else "float" if entry.takes_floats else "bool" if entry.takes_bools else "integer"
+        yield name, entry, entry.arity, kind
     for name, function in FOLDS.items():
         yield name, function, 1, "float"
 
@@ -71,7 +72,11 @@ def operands(recipe: Recipe, count: int, kind: str) -> list[npt.NDArray[Any]]:
     arrays = []
     for k in range(count):
         is_bool = kind == "bool" or (kind == "where" and k == 0)
-        array = random.random(recipe.base) > 0.5 if is_bool else random.uniform(0.25, 2, recipe.base).astype(np.float32)
+        array: npt.NDArray[Any]
+        if kind == "integer":
+            array = random.integers(0, 30, recipe.base)
+        else:
+            array = random.random(recipe.base) > 0.5 if is_bool else random.uniform(0.25, 2, recipe.base).astype(np.float32)
         arrays.append(recipe(array))
     return arrays
 

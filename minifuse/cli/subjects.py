@@ -136,8 +136,8 @@ def of_operation(request: Request) -> Subject:
         takes = "one --shape" if count == 1 else f"one --shape for all {count} operands, or one for each"
         raise RequestError(f"{name} takes {takes}; got {len(shapes)}")
     shapes = shapes * count if len(shapes) == 1 else shapes
-    is_logical = name in ("any", "all") or (entry is not None and entry.accepts == "integers")
-    dtype = dtype_of(request, "bool" if is_logical else "float32")
+    takes_floats, takes_bools = (entry.takes_floats, entry.takes_bools) if entry else (name not in ("any", "all"), True)
+    dtype = dtype_of(request, "float32" if takes_floats else "bool" if takes_bools else "int64")
     dtypes = ["bool", dtype, dtype] if name == "where" else [dtype] * count
     plans = launches_of(function, *arrays_of(shapes, dtypes, request.layout))
     return Subject(title_of(name, shapes, dtype, request) + (f", dim {dim}" if dim is not None else ""), plans)

@@ -35,8 +35,10 @@ from .steps import NOWHERE, Launch, Place, Product, Step, Whole
 from .together import Together
 
 FOLDS = {"add": "sum", "mul": "prod", "maximum": "max", "minimum": "min", "or_": "any", "and_": "all"}
-STRENGTH = {"==": 1, "!=": 1, "<": 1, ">": 1, "<=": 1, ">=": 1, "|": 2, "&": 3, "+": 4, "-": 4, "*": 5, "/": 5, "@": 5}
-PREFIX, ATOM = 6, 9  # strengths of -x, and of what needs no parentheses
+STRENGTH = {
+    "==": 1, "!=": 1, "<": 1, ">": 1, "<=": 1, ">=": 1, "|": 2, "^": 3, "&": 4, "+": 5, "-": 5, "*": 6, "/": 6, "@": 6,
+}  # fmt: skip
+PREFIX, ATOM = 7, 9  # strengths of -x, and of what needs no parentheses
 SHORT = 12  # characters that are repeated rather than named
 
 Text = tuple[str, int]  # and how strongly it holds together

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import as_number
 from ..errors import DTypeError, FuseError, users_line
 from ..functions import Composite
 from ..operators import eq, mod, ne
@@ -26,7 +27,8 @@ FOLDS: dict[Any, str] = {
 IN_PLACE: dict[Any, Callable[[Any, Any], Any]] = {
     np.add: operator.iadd, np.subtract: operator.isub, np.multiply: operator.imul, np.divide: operator.itruediv,
     np.floor_divide: operator.ifloordiv, np.remainder: operator.imod, np.power: operator.ipow,
-    np.bitwise_and: operator.iand, np.bitwise_or: operator.ior,
+    np.bitwise_and: operator.iand, np.bitwise_or: operator.ior, np.bitwise_xor: operator.ixor,
+    np.left_shift: operator.ilshift, np.right_shift: operator.irshift,
 }  # fmt: skip
 
 IDLE: dict[str, tuple[Any, ...]] = {  # values of parameters that change nothing
@@ -146,7 +148,7 @@ def on_function(function: Callable[..., Any], types: Iterable[type], args: Seque
                 return stored_by_function(function, given)
             given = {key: value for key, value in given.items() if key in known or not is_idle(key, value)}
             refuse_parameters(name_of(function), given.keys() - known)
-        found = entry(**{key: value for key, value in given.items() if value is not np._NoValue})
+        found = entry(**{key: as_number(value) for key, value in given.items() if value is not np._NoValue})
         if found is not NotImplemented:
             return found
     elif named.get("out") is not None:

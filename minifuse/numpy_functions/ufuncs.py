@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import float64
-from ..functions import Copy, matmul
+from ..functions import matmul
 from ..operators import (
     TABLE,
     abs,  # noqa: A004
@@ -36,10 +36,11 @@ from .table import UFUNCS, floats, is_array, stands_for
 
 NAMES = {"sub": "subtract", "mul": "multiply", "div": "divide", "floordiv": "floor_divide", "mod": "remainder"} | {
     "pow": "power", "neg": "negative", "abs": "absolute", "eq": "equal", "ne": "not_equal", "lt": "less", "gt": "greater",
-    "le": "less_equal", "ge": "greater_equal", "and_": "bitwise_and", "or_": "bitwise_or",
+    "le": "less_equal", "ge": "greater_equal", "and_": "bitwise_and", "or_": "bitwise_or", "xor": "bitwise_xor",
+    "lshift": "left_shift", "rshift": "right_shift", "pos": "positive",
 }  # fmt: skip
 OPERATORS = {getattr(np, NAMES.get(name, name), None): entry for name, entry in TABLE.items()}
-UFUNCS |= {f: entry for f, entry in OPERATORS.items() if isinstance(f, np.ufunc)} | {np.matmul: matmul, np.positive: Copy()}
+UFUNCS |= {f: entry for f, entry in OPERATORS.items() if isinstance(f, np.ufunc)} | {np.matmul: matmul}
 
 # Compositions. Where a branch is not chosen, its inputs are put right first: 0 * inf would spoil the gradient.
 
@@ -155,12 +156,6 @@ def logical_xor(a: Any, b: Any) -> Any:
 def logical_not(x: Any) -> Any:
     """Whether x is 0."""
     return eq(x, 0)
-
-
-@stands_for(np.bitwise_xor)
-def bitwise_xor(a: Any, b: Any) -> Any:
-    """Bits that only one of them has."""
-    return (a | b) & ~(a & b)
 
 
 # Powers, exponentials and logarithms.

@@ -70,6 +70,9 @@ MEANINGS = {
     "isnan": np.isnan,
     "and_": np.bitwise_and,
     "or_": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "lshift": np.left_shift,
+    "rshift": np.right_shift,
     "invert": np.invert,
     "where": np.where,
     "add": np.add,
@@ -80,6 +83,7 @@ MEANINGS = {
     "mod": np.remainder,
     "pow": power,
     "neg": np.negative,
+    "pos": np.positive,
     "abs": np.absolute,
     "maximum": np.maximum,
     "minimum": np.minimum,
@@ -102,7 +106,9 @@ MEANINGS = {
 POSITIVE = (0.1, 4.0)
 DOMAINS = {"log": POSITIVE, "log1p": (-0.9, 4.0), "sqrt": POSITIVE, "rsqrt": POSITIVE, "exp": (-20.0, 20.0)}
 AWAY_FROM_0 = {"div": 1, "floordiv": 1, "mod": 1, "pow": 0}  # the operand that has a pole there
-MOVES = {"eq", "ne", "lt", "gt", "le", "ge", "isnan", "where", "clip", "neg", "abs", "maximum", "minimum", "relu", "detach"}
+MOVES = {"eq", "ne", "lt", "gt", "le", "ge", "isnan", "where", "clip", "neg", "pos", "abs", "maximum", "minimum", "relu"} | {
+    "detach"
+}
 ARITHMETIC = {"add", "sub", "mul", "div", "floordiv", "mod", "sqrt"}
 KINDS = dict.fromkeys(MOVES, "exact") | dict.fromkeys(ARITHMETIC, "rounded") | {"gelu": "composed"}
 
@@ -136,7 +142,7 @@ def numpy_dtype(name, *arrays):
 def refuses(entry, *dtypes):
     """Whether an operator is not made for operands of these NumPy dtypes, as its entry says."""
     kinds = {np.dtype(dtype).kind for dtype in dtypes}
-    return (entry.accepts == "numbers" and kinds == {"b"}) or (entry.accepts == "integers" and "f" in kinds)
+    return (not entry.takes_bools and kinds == {"b"}) or (not entry.takes_floats and "f" in kinds)
 
 
 def is_condition(name, k):
@@ -169,7 +175,7 @@ def collected(places, received, shape):
 
 def accepted(entry):
     """The floating dtype that most tests of an operator use, or int64 where it takes no floats."""
-    return "int64" if entry.accepts == "integers" else "float32"
+    return "float32" if entry.takes_floats else "int64"
 
 
 OPERATORS = list(TABLE.values())

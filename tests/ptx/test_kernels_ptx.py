@@ -51,7 +51,7 @@ def of(dtype, *shape):
 
 def accepts(entry, dtype):
     """Whether an operator is made for an element type."""
-    return not (entry.accepts == "numbers" and dtype is bool_) and not (entry.accepts == "integers" and dtype.is_float)
+    return entry.takes_bools if dtype is bool_ else entry.takes_floats or not dtype.is_float
 
 
 def operator_cases():

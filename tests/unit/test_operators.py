@@ -23,6 +23,7 @@ NUMPY = {
     "mod": np.remainder, "pow": np.power, "neg": np.negative, "abs": np.abs,
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "gt": np.greater, "le": np.less_equal,
     "ge": np.greater_equal, "isnan": np.isnan, "and_": np.bitwise_and, "or_": np.bitwise_or, "invert": np.invert,
+    "xor": np.bitwise_xor, "lshift": np.left_shift, "rshift": np.right_shift, "pos": np.positive,
     "maximum": np.maximum, "minimum": np.minimum,
     "exp": np.exp, "log": np.log, "log1p": np.log1p, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "tanh": np.tanh,
 }  # fmt: skip
@@ -46,8 +47,8 @@ def test_an_entry_is_a_function_of_the_module(entry):
 
 @pytest.mark.parametrize("entry", [e for e in ENTRIES if e.arity == 1])
 def test_a_function_of_one_operand_is_a_method(entry):
-    if entry.name == "invert":
-        assert (~mf.tensor([1])).tolist() == [-2]
+    if entry.name in ("invert", "pos"):  # Python's own symbols alone
+        assert ((~mf.tensor([1])).tolist(), (+mf.tensor([1])).tolist()) == ([-2], [1])
     else:
         assert hasattr(Value, entry.name)
 
@@ -68,7 +69,7 @@ def test_the_number_of_operands_is_checked(entry):
 @pytest.mark.parametrize("entry", [e for e in ENTRIES if e.identity is not None])
 def test_an_identity_changes_nothing(entry):
     for dtype in DTYPES:
-        if entry.accepts == "integers" and dtype.is_float:
+        if dtype.is_float and not entry.takes_floats:
             continue
         identity = dtype.numpy.type(entry.identity_in(dtype))
         values = [False, True] if dtype is mf.bool_ else np.array([-3, 0, 1, 7], dtype.numpy)
@@ -116,14 +117,22 @@ def test_python_numbers_alone_make_a_float32():
     assert operators.add.result_dtype(int, int) == (mf.int64, mf.int64)
 
 
-@pytest.mark.parametrize("name", ["sub", "neg", "floordiv", "mod", "pow"])
+@pytest.mark.parametrize("name", ["lshift", "rshift"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bool"])
+def test_only_integers_shift(name, dtype):
+    x = mf.ones(1, dtype=dtype)
+    with pytest.raises(DTypeError, match=f"{name}: got {dtype}, expected integers"):
+        TABLE[name](x, x)
+
+
+@pytest.mark.parametrize("name", ["sub", "neg", "pos", "floordiv", "mod", "pow"])
 def test_bools_are_no_numbers(name):
     entry = TABLE[name]
     with pytest.raises(DTypeError, match=f"{name}: got bool, expected numbers: convert bools first"):
         entry(*[mf.tensor([True])] * entry.arity)
 
 
-@pytest.mark.parametrize("name", ["and_", "or_", "invert"])
+@pytest.mark.parametrize("name", ["and_", "or_", "xor", "invert"])
 def test_floats_have_no_bits(name):
     entry = TABLE[name]
     with pytest.raises(DTypeError, match=f"{name}: got float64, expected integers and bools"):

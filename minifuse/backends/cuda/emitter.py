@@ -30,7 +30,7 @@ MOST = 256  # threads of a block that fold columns together
 MOST_OF_ROW = 512  # threads that share a row
 IN_FLIGHT = 32  # bytes that a thread should have on their way from memory at once
 CHEAP = 64  # additions; a dearer point is printed once for four neighbours only, since its text is long
-BY_KIND = {"pow", "floordiv", "mod"}  # words that have another name, and meaning, for integers
+BY_KIND = {"pow", "floordiv", "mod", "lshift", "rshift"}  # words that have another name, and meaning, for integers
 
 
 class Threads(Dialect):

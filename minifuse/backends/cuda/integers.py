@@ -61,4 +61,21 @@ def integer_pow(base, exponent):
     return result
 
 
-INTEGERS = {f.__name__: f for f in (integer_add, integer_sub, integer_mul, integer_floordiv, integer_mod, integer_pow)}
+@device
+def integer_lshift(a, b):
+    """a << b; 0 where b is negative or not below 64. Of int32 it is cut to 32 bits afterwards."""
+    if b < 0 or b > 63:
+        return i64(0)
+    return i64(u64(a) * (u64(1) << u64(b)))  # LLVM makes it a shift; bits that leave are an error of the interpreter's <<
+
+
+@device
+def integer_rshift(a, b):
+    """a >> b, which keeps the sign; 0 or -1 where b is negative or not below 64."""
+    if b < 0 or b > 63:
+        return i64(a) >> i64(63)
+    return i64(a) >> i64(b)
+
+
+ARITHMETIC = integer_add, integer_sub, integer_mul, integer_floordiv, integer_mod, integer_pow
+INTEGERS = {f.__name__: f for f in (*ARITHMETIC, integer_lshift, integer_rshift)}

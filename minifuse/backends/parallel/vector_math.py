@@ -27,8 +27,8 @@ __all__ = [  # noqa: RUF022  # by subject
     "bool_", "f32", "f64", "i32", "i64", "inf", "nan",
     "pointer_bool_", "pointer_f32", "pointer_f64", "pointer_i32", "pointer_i64",
     "block_of_bool_", "block_of_f32", "block_of_f64", "block_of_i32", "block_of_i64",
-    "abs", "add", "atomic_add", "floor", "floordiv", "invert", "isnan", "maximum", "minimum", "mod", "mul", "rsqrt", "sqrt",
-    "sub", "where",
+    "abs", "add", "atomic_add", "floor", "floordiv", "invert", "isnan", "lshift", "maximum", "minimum", "mod", "mul",
+    "rshift", "rsqrt", "sqrt", "sub", "where",
     "cos", "erf", "exp", "log", "log1p", "pow", "sigmoid", "sin", "tanh",
 ]
 # fmt: on
@@ -97,6 +97,25 @@ def mul(a: Register, b: Register) -> Register:
 def invert(x: Register) -> Register:
     """Every bit of an integer flipped; of a bool, "not"."""
     return ~x
+
+
+def width(x: Register) -> int:
+    """Return the bits of an integer type."""
+    return 32 if x.type is i32 else 64
+
+
+@word()
+def lshift(a: Register, b: Register) -> Register:
+    """a << b; 0 where b is negative or not below the width of the type, of which LLVM says nothing."""
+    highest = width(a) - 1
+    return select((b & highest) == b, a << (b & highest), a.number(0))
+
+
+@word()
+def rshift(a: Register, b: Register) -> Register:
+    """a >> b, which keeps the sign; 0 or -1 where b is negative or not below the width of the type."""
+    highest = width(a) - 1
+    return a >> select((b & highest) == b, b, b.number(highest))
 
 
 @word()

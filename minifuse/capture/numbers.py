@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from ..nested import mapped
+from ..numpy_functions import on_function
 from ..tensor import Tensor
 
 
@@ -75,6 +78,17 @@ class Symbol:
             return NotImplemented
         return getattr(ufunc, method)(*[x.known() if type(x) is Symbol else x for x in inputs], **named)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """Return the value as an array of 0 dims: NumPy stores no symbols in its arrays."""
+        return np.asarray(self.known(), dtype)
+
+    def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, named: Any) -> Any:
+        """Call a function of NumPy: beside tensors it is theirs, and among numbers it computes with the values."""
+        if any(issubclass(t, Tensor) for t in types):
+            return on_function(function, [t for t in types if t is not Symbol], args, named)
+        args, named = mapped((args, named), _plain)
+        return function(*args, **named)
+
     def __format__(self, spec: str) -> str:
         return format(self.known(), spec)
 
@@ -129,15 +143,26 @@ def _comparison(name: str) -> None:
     setattr(Symbol, f"__{name}__", method)
 
 
+def _by_value(compute: Callable[[Any, Any], Any]) -> None:
+    name = compute.__name__.rstrip("_")
+
+    def method(a: Symbol, b: Any) -> Any:
+        return NotImplemented if isinstance(b, Tensor) else compute(a.known(), _plain(b))
+
+    setattr(Symbol, f"__{name}__", method)
+    setattr(Symbol, f"__r{name}__", lambda a, b: compute(_plain(b), a.known()))
+
+
 for _name, _symbol in {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
 }.items():  # fmt: skip
     _arithmetic(_name, _symbol)
 for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     _comparison(_name)
-for _function in (float, int, bool, hash, repr, str, round, divmod, abs, math.trunc, math.floor, math.ceil, operator.index):
+VALUED = (float, int, bool, hash, repr, str, round, abs, math.trunc, math.floor, math.ceil)
+for _function in (*VALUED, operator.index, operator.invert):
     _known(_function.__name__, _function)
-for _name in ("and_", "or_", "xor", "lshift", "rshift", "invert"):
-    _known(_name.rstrip("_"), getattr(operator, _name))
+for _compute in (operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift, divmod):
+    _by_value(_compute)
 for _name, _symbol in {"neg": "-", "pos": "+"}.items():
     _sign(_name, _symbol)

@@ -3,6 +3,8 @@
 from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..dag import topological
 from ..errors import FuseError, ViewError
 from ..functions import Copy, Matmul, View
@@ -88,8 +90,10 @@ class Results:
 
 
 def holds_captured(x: Any) -> bool:
-    """Whether an object has a captured tensor, or a number without a value, among its attributes."""
-    return any(isinstance(y, Captured) or type(y) is Symbol for y in getattr(x, "__dict__", {}).values())
+    """Whether an object has a captured tensor, or a number without a value, among its attributes or elements."""
+    is_array = isinstance(x, np.ndarray) and x.dtype == object
+    values = x.flat if is_array else getattr(x, "__dict__", {}).values()
+    return any(isinstance(y, Captured) or type(y) is Symbol for y in values)
 
 
 def laid_out(result: Node, inputs: Sequence[Captured]) -> Layout:

@@ -57,6 +57,7 @@ from .errors import (
 )
 from .fuse import fuse
 from .kernel_cache import cache
+from .nn import log_softmax, softmax
 from .operators import (
     abs,  # noqa: A004  # NumPy's names
     cos,
@@ -154,6 +155,7 @@ __all__ = [
     "load_state",
     "log",
     "log1p",
+    "log_softmax",
     "manual_seed",
     "maximum",
     "memory",
@@ -179,6 +181,7 @@ __all__ = [
     "sigmoid",
     "simt",
     "sin",
+    "softmax",
     "source",
     "sqrt",
     "synchronize",

@@ -33,6 +33,7 @@ from .operators import (
     pow,  # noqa: A004
     where,
 )
+from .pytorch_habits import refuse_pair, size_of
 from .softmax import softmax
 from .take import take
 from .value import Value
@@ -62,8 +63,8 @@ class Array(Value):
 
     @property
     def size(self) -> int:
-        """The number of elements."""
-        return math.prod(self.shape)
+        """The number of elements, an int. PyTorch's `x.size()` is `x.shape`."""
+        return size_of(self.shape)
 
     # Python's and NumPy's protocols.
 
@@ -207,11 +208,18 @@ class Array(Value):
         return self._fold(mul, dim, keepdim)
 
     def max(self, dim: Dims = None, keepdim: bool = False) -> Any:
-        """The largest element along dims (the values only); NaN where there is one. Ties share the gradient equally."""
+        """The largest element along dims (the values only); NaN where there is one. Ties share the gradient equally.
+
+        `values, indices = x.max(dim)`, as PyTorch has it, is a ShapeError: the indices are `x.argmax(dim)`.
+        """
+        if dim is not None:
+            refuse_pair("max")
         return self._fold(maximum, dim, keepdim, "max")
 
     def min(self, dim: Dims = None, keepdim: bool = False) -> Any:
         """The smallest element along dims (the values only); NaN where there is one. Ties share the gradient equally."""
+        if dim is not None:
+            refuse_pair("min")
         return self._fold(minimum, dim, keepdim, "min")
 
     def any(self, dim: Dims = None, keepdim: bool = False) -> Any:

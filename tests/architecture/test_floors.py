@@ -49,6 +49,7 @@ FLOORS = (
     ("functions",),
     ("softmax", "take"),
     ("numpy_functions.*",),
+    ("pytorch_habits",),
     ("array",),
     ("attention",),
     ("graph.node",),

@@ -11,6 +11,7 @@ CREATION = "tensor zeros ones full rand randn arange zeros_like ones_like empty_
 RANDOM = "manual_seed get_rng_state set_rng_state"
 FILES = "save load load_metadata save_state load_state"
 ELEMENTWISE = "neg abs exp log log1p sqrt rsqrt sin cos tanh sigmoid relu gelu erf maximum minimum where clip isnan"
+ROWS = "softmax log_softmax"
 KERNELS = "elementwise index atomic_add reduction"
 AUTODIFF = "grad no_grad fuse source profile"
 PRECISION = "set_float32_matmul_precision get_float32_matmul_precision use_float32_matmul_precision"
@@ -23,7 +24,7 @@ ERRORS = (
 )
 PARTS = "nn optim data testing cache memory simt"
 
-GROUPS = [CREATION, RANDOM, FILES, ELEMENTWISE, KERNELS, AUTODIFF, PRECISION, BACKENDS, CLASSES, DTYPES, ERRORS, PARTS]
+GROUPS = [CREATION, RANDOM, FILES, ELEMENTWISE, ROWS, KERNELS, AUTODIFF, PRECISION, BACKENDS, CLASSES, DTYPES, ERRORS, PARTS]
 PUBLIC = set(" ".join(GROUPS).split())
 
 

@@ -1,0 +1,114 @@
+"""Words of PyTorch that mean something else: errors that say what to write."""
+
+import copy
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import minifuse as mf
+import minifuse.nn.functional as F  # noqa: N812  # PyTorch's users call it so
+
+X = mf.tensor([[1.0, 5.0, 2.0], [4.0, 3.0, 6.0]])
+
+
+# x.max(dim) returns the values alone.
+
+
+def test_a_pair_of_a_maximum_is_refused():
+    with pytest.raises(mf.ShapeError, match=r"test_pytorch_habits.py:\d+: .*max returns the values alone.*x.argmax\(dim\)"):
+        values, indices = X.max(1)
+    with pytest.raises(mf.ShapeError, match=r"min returns the values alone.*x.argmin\(dim\)"):
+        values, indices = X.min(dim=-1, keepdim=True)  # noqa: RUF059
+
+
+def test_a_pair_is_refused_of_as_many_rows_too():
+    """Two rows would unpack without a word."""
+    with pytest.raises(mf.ShapeError, match="argmax"):
+        values, indices = X.T.max(dim=0)  # noqa: RUF059
+
+
+def test_a_pair_is_refused_in_a_fused_function():
+    def best(x):
+        values, indices = x.max(1)
+        return values, indices
+
+    with pytest.raises(mf.ShapeError, match="argmax"):
+        mf.fuse(best)(X)
+
+
+def test_rows_of_a_maximum_may_be_unpacked_otherwise():
+    rows = X.max(1)
+    a, b = rows
+    assert (a.item(), b.item()) == (5.0, 6.0)
+    c, d = X.max(1).tolist()
+    assert (c, d) == (5.0, 6.0)
+    assert [row.item() for row in X.max(1)] == [5.0, 6.0]
+    e, f, g = X.max(0)
+    assert (e.item(), f.item(), g.item()) == (4.0, 5.0, 6.0)
+    first, *others = X.max(1)
+    assert (first.item(), len(others)) == (5.0, 1)
+    h, i = X.max(1), X.argmax(1)
+    assert (h.tolist(), i.tolist()) == ([5.0, 6.0], [1, 2])
+    j, k = np.max(X, axis=1)
+    assert (j.item(), k.item()) == (5.0, 6.0)
+
+
+def test_rows_of_other_results_may_be_unpacked():
+    a, b = X.sum(1)
+    assert (a.item(), b.item()) == (8.0, 13.0)
+    c, d = X
+    assert (c.shape, d.shape) == ((3,), (3,))
+
+
+# x.size is a number.
+
+
+@pytest.mark.parametrize(
+    ("dims", "instead"), [((), "write x.shape$"), ((1,), r"write x.shape\[1\]"), ((-1,), r"x.shape\[-1\]")]
+)
+def test_a_call_of_the_size_names_the_shape(dims, instead):
+    with pytest.raises(mf.ShapeError, match=f"x.size is the number of elements, 6, and no method; .*{instead}"):
+        X.size(*dims)
+
+
+def test_the_size_is_an_int_in_all_respects():
+    n = X.size
+    assert isinstance(n, int)
+    assert (n, hash(n), repr(n), f"{n:,}", str(n)) == (6, hash(6), "6", "6", "6")
+    assert type(n + 1) is type(n * 2) is type(-n) is int
+    assert json.dumps({"n": n}) == '{"n": 6}'
+    assert [type(x) for x in (pickle.loads(pickle.dumps(n)), copy.deepcopy(n))] == [int, int]
+    assert np.arange(n).shape == np.zeros(n).shape == mf.zeros(n).shape == X.reshape(n).shape == (6,)
+    assert list(range(n))[-1] == [0, 1, 2, 3, 4, 5][n - 1] == 5
+    assert (mf.tensor([1, 2]) * n).tolist() == [6, 12]
+    assert (mf.tensor([1, 2]) * n).dtype is mf.int64
+
+
+def test_the_size_steers_and_computes_in_fused_functions():
+    f = mf.fuse(lambda x, n: (x / x.size).reshape(x.size) * n + mf.zeros(x.size))
+    for _ in range(3):
+        assert f(mf.ones(2, 3), X.size).tolist() == [1.0] * 6
+    assert f.stats().calls == 1
+    with pytest.raises(mf.ShapeError, match=r"write x.shape\[0\]"):
+        mf.fuse(lambda x: x * x.size(0))(X)
+
+
+# dim by position.
+
+BY_POSITION = {
+    "mf.softmax": mf.softmax, "mf.log_softmax": mf.log_softmax, "F.softmax": F.softmax, "F.log_softmax": F.log_softmax,
+    **{f"x.{name}": getattr(mf.Tensor, name) for name in (
+        "softmax", "log_softmax", "logsumexp", "sum", "prod", "max", "min", "any", "all", "mean", "var", "std", "argmax",
+        "argmin", "unsqueeze", "squeeze", "flip",
+    )},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BY_POSITION)
+def test_dim_may_be_given_by_position(name):
+    function = BY_POSITION[name]
+    named = {} if name == "x.flip" else {"dim": 1}
+    expected = function(X, **named) if named else np.flip(X, 1)
+    assert function(X, 1).tolist() == expected.tolist()

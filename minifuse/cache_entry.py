@@ -4,6 +4,8 @@ from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from .autodiff import FREED, mode
 from .backends.base import Backend
 from .capture.record import Found, Input, Result
@@ -99,7 +101,7 @@ class CacheEntry:
             if isinstance(x, Input):
                 return self.input(x.index, flat)
             if not isinstance(x, Result):
-                return x
+                return x.copy() if isinstance(x, np.ndarray) else x  # the user may change it
             return spent(results[x.index]) if x.is_spent else results[x.index]
 
         return mapped(self.found.tree, put)

@@ -31,12 +31,11 @@ from .kernel_cache import cache
 from .labels import labels_of
 from .nested import leaves_of, mapped
 from .outside import Outside, Same
+from .pytorch_habits import Size
 from .tensor import Tensor
 
 SPEC = attrgetter("spec")
-NUMBERS = frozenset(
-    [int, float, *[np.dtype(code).type for code in "bBhHiIlLqQefdg"]]
-)  # types whose values a capture leaves open
+NUMBERS = {int, float, Size, *[np.dtype(code).type for code in "bBhHiIlLqQefdg"]}  # whose values a capture leaves open
 MANY = 10_000  # captures of one function that are remembered
 WATCHED = 64  # objects among the arguments whose attributes are remembered
 

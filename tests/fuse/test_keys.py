@@ -75,6 +75,21 @@ def test_an_array_without_dims_is_a_number_that_may_change():
     assert captures_of(f) == 1
 
 
+def test_a_number_of_elements_is_a_number_that_may_change():
+    f, x = mf.fuse(lambda x, n: x * n), x_of(3)
+    for size in (3, 4, 5):
+        assert f(x, x_of(size).size).tolist() == (x * size).tolist()
+    assert captures_of(f) == 1
+
+
+def test_an_array_that_comes_back_is_made_anew_in_each_call():
+    f, x = mf.fuse(lambda x: (x * 1, np.arange(3))), x_of(3)
+    for _ in range(3):
+        array = f(x)[1]
+        assert array.tolist() == [0, 1, 2]
+        array[...] = 7
+
+
 def test_one_array_as_two_arguments_is_one_tensor():
     f = mf.fuse(lambda x, y: x * 3 if x is y else x - y)
     a, b = np.arange(3.0), np.ones(3)

@@ -27,6 +27,7 @@
         ├── DivergenceError               lanes of one warp at different instructions where they must be together
         ├── UnknownWordError              a word of CUDA, Python or NumPy that kernels here do not have
         └── LimitError                    more events than the limit
+            └── LoopLimitError            a loop or a recursion that does not end within the limit
 
 Each is also the built-in error that NumPy or Python would raise, so `except ValueError` works as expected. A message
 says what was got, what was expected and what to do.
@@ -187,3 +188,7 @@ class UnknownWordError(SimtError):
 
 class LimitError(SimtError):
     """More events than the limit."""
+
+
+class LoopLimitError(LimitError):
+    """Threads loop or call functions more often than the limit, and none of them ends."""

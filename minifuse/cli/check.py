@@ -16,13 +16,15 @@ from ..simt.host import place
 WIDTH = 80  # columns
 
 
-def run(script: Path, arguments: list[str], trace: Path | None, schedules: int, limit: int, json: bool) -> int:
-    """Run the script, print what was found, and give the exit status."""
+def run(
+    script: Path, arguments: list[str], trace: Path | None, schedules: int, limit: int, loop_limit: int, json: bool
+) -> int:
+    """Run the script, print the hazards found, and return the exit status."""
     if not script.is_file():
         sys.stderr.write(f"minifuse check: {script} is not a file\n")
         return 2
     with redirect_stdout(sys.stderr) if json else nullcontext():
-        report = check(script, arguments, schedules=schedules, limit=limit, trace=trace)
+        report = check(script, arguments, schedules=schedules, limit=limit, loop_limit=loop_limit, trace=trace)
     sys.stdout.flush()
     sys.stderr.write(script_traceback(report))
     if json:

@@ -33,6 +33,8 @@ app = typer.Typer(
 
 Json = Annotated[bool, typer.Option("--json", help="Print the facts as JSON, and nothing else.")]
 Backend = Annotated[str | None, typer.Option(help="The backend to use; the default one if left out.")]
+LoopLimit = Annotated[int, typer.Option(min=1, help="Loop iterations of a launch after which a thread must have ended.")]
+LOOP_LIMIT = 3_000_000  # as in simt.machine, which the commands import only where they need it
 
 
 @app.callback()
@@ -81,12 +83,13 @@ def check(
     trace: Annotated[Path | None, typer.Option(help="Save a trace: of the first launch with a hazard, or the last.")] = None,
     schedules: Annotated[int, typer.Option(min=1, help="Run each launch in this many orders of warps and blocks.")] = 1,
     limit: Annotated[int, typer.Option(min=1, help="Accesses to memory that are recorded of a launch.")] = 1_000_000,
+    loop_limit: LoopLimit = LOOP_LIMIT,
     json: Json = False,
 ) -> None:
     """Run a numba.cuda script without a GPU, and judge its kernels: races, bounds, barriers, reads before writes."""
     from .check import run
 
-    raise typer.Exit(run(script, arguments or [], trace, schedules, limit, json))
+    raise typer.Exit(run(script, arguments or [], trace, schedules, limit, loop_limit, json))
 
 
 @app.command()
@@ -140,6 +143,7 @@ def trace(
     shared: Annotated[int | None, typer.Option(min=0, help="Of a kernel in a file: bytes of dynamic shared memory.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Another order of warps and blocks; 0: by their numbers.")] = 0,
     limit: Annotated[int, typer.Option(min=1, help="Accesses to memory that are recorded of a launch.")] = 1_000_000,
+    loop_limit: LoopLimit = LOOP_LIMIT,
     save: Annotated[Path | None, typer.Option(help="Write the trace to this .npz; several are numbered.")] = None,
     source: Annotated[bool, typer.Option("--source", help="Show the whole kernel too.")] = False,
     cell: Annotated[
@@ -155,7 +159,7 @@ def trace(
     if list_all:
         raise typer.Exit(run_list(json))
     request = Request(what or "", shape or (), dim, dtype, layout, arg or (), grid, block, shared)
-    raise typer.Exit(run(request, seed, limit, save, source, json, cell, backend))
+    raise typer.Exit(run(request, seed, limit, loop_limit, save, source, json, cell, backend))
 
 
 @app.command()

@@ -57,6 +57,7 @@ def run(
     request: Request,
     seed: int,
     limit: int,
+    loop_limit: int,
     save: Path | None,
     source: bool,
     json: bool,
@@ -71,7 +72,7 @@ def run(
             raise RequestError("--backend goes with --cell; without it the kernels are those of cuda")
         with redirect_stdout(sys.stderr) if json else nullcontext():
             subject = subject_of(request)
-            traces = traces_of(subject, seed, limit)
+            traces = traces_of(subject, seed, limit, loop_limit)
             saved = save_all(traces, save) if save else []
     except MinifuseError as error:
         sys.stderr.write(f"minifuse trace: {error}\n")
@@ -85,11 +86,11 @@ def run(
     return int(any(launch["hazards"] for launch in launches))
 
 
-def traces_of(subject: Subject, seed: int, limit: int) -> list[simt.Trace]:
+def traces_of(subject: Subject, seed: int, limit: int, loop_limit: int) -> list[simt.Trace]:
     """Run the launches one after the other; what comes after one that was cut short would mean nothing."""
     traces: list[simt.Trace] = []
     for plan in subject.plans:
-        traces.append(simt.trace(plan, seed=seed, limit=limit))
+        traces.append(simt.trace(plan, seed=seed, limit=limit, loop_limit=loop_limit))
         if not traces[-1].is_complete:
             break
     return traces

@@ -1,8 +1,9 @@
 """From a function written for Numba to one that the machine can run, with our words in the place of Numba's.
 
-The function is copied, never changed: same code, other globals, closure, defaults and builtins. What it calls is adopted as
-well. What stands behind a name is looked at again for each launch, so a global that changed is seen; Numba would keep the
-value of its first compilation. A name that kernels here do not have raises UnknownWordError with the line that uses it.
+The function is copied, never changed: the code with its loops counted, other globals, closure, defaults and builtins. The
+functions that it calls are adopted as well. The values behind names are looked up again for each launch, so a global that
+changed is seen; Numba would keep the value of its first compilation. A name that kernels here do not have raises
+UnknownWordError with the line that uses it.
 """
 
 import builtins
@@ -22,6 +23,7 @@ from ..errors import UnknownWordError
 from . import random
 from .arithmetic import CASTS, MATH, NUMPY, OTHER_NAMES, Cast, argument
 from .lanes import BUILTINS, base_name, unknown
+from .loops import counted
 from .spaces import Constant
 from .words import Cuda, cuda
 
@@ -86,7 +88,7 @@ class Adopter:
         code = function.__code__
         names: dict[str, Any] = {"__builtins__": BUILTINS, "__name__": function.__globals__.get("__name__")}
         cells = tuple(CellType() for _ in function.__closure__ or ())
-        copied = FunctionType(code, names, function.__name__, None, cells)
+        copied = FunctionType(counted(code), names, function.__name__, None, cells)
         self._copies[function] = copied
         self.is_cooperative |= not COOPERATIVE.isdisjoint(code.co_names)
         check_code(code)

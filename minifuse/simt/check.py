@@ -33,6 +33,7 @@ from ..errors import (
 from . import run as run_kernel
 from . import trace as trace_kernel
 from .host import DeviceArray, Launch, Line, stand_in, substituted
+from .machine import LOOP_LIMIT
 from .trace import Trace
 
 LIMIT = 1_000_000  # accesses to memory that are recorded of a launch: some 3 s, and 50 MB
@@ -114,8 +115,8 @@ class Checker:
     launched it, since nothing that the script did afterwards would mean anything.
     """
 
-    def __init__(self, report: Report, limit: int, keeps_trace: bool) -> None:
-        self.report, self.limit, self.keeps_trace = report, limit, keeps_trace
+    def __init__(self, report: Report, limit: int, loop_limit: int, keeps_trace: bool) -> None:
+        self.report, self.limit, self.loop_limit, self.keeps_trace = report, limit, loop_limit, keeps_trace
         self.trace: Trace | None = None  # of the first launch with a hazard, or else of the last launch
         self._trace_has_hazard = False
         self._seen: dict[tuple[Any, ...], Finding] = {}
@@ -139,7 +140,7 @@ class Checker:
             self._gather(hazard, launch.line, name, report.launches)
         if trace.is_complete and report.tried > 1:
             self._try_schedules(launch, arrays, before, bool(hazards))
-        elif not trace.is_complete and isinstance(trace.findings[-1], LimitError):
+        elif not trace.is_complete and type(trace.findings[-1]) is LimitError:
             restore(arrays, before)
             self._finish(launch)
         elif not trace.is_complete:
@@ -154,13 +155,21 @@ class Checker:
             seed=seed,
             limit=self.limit,
             shared=launch.shared,
+            loop_limit=self.loop_limit,
         )
 
     def _finish(self, launch: Launch) -> None:
         """Do a launch that is too long to record: with every check but that for races."""
         self.report.unrecorded.append(self.report.launches)
         try:
-            run_kernel(launch.kernel.py_func, launch.grid, launch.block, *launch.arguments, shared=launch.shared)
+            run_kernel(
+                launch.kernel.py_func,
+                launch.grid,
+                launch.block,
+                *launch.arguments,
+                shared=launch.shared,
+                loop_limit=self.loop_limit,
+            )
         except SimtError as error:
             if is_hazard(error):
                 self._gather(error, launch.line, launch.kernel.py_func.__name__, self.report.launches)
@@ -225,7 +234,13 @@ def is_hazard(error: SimtError) -> bool:
 
 
 def check(
-    script: Path, arguments: Sequence[str] = (), *, schedules: int = 1, limit: int = LIMIT, trace: Path | None = None
+    script: Path,
+    arguments: Sequence[str] = (),
+    *,
+    schedules: int = 1,
+    limit: int = LIMIT,
+    loop_limit: int = LOOP_LIMIT,
+    trace: Path | None = None,
 ) -> Report:
     """Run a script and judge its kernels.
 
@@ -240,6 +255,9 @@ def check(
     limit
         Accesses to memory that are recorded of a launch. One with more is run again unrecorded, so that races in it are
         found among the first accesses alone.
+    loop_limit
+        Loop iterations and calls of a launch after which one of its threads must have ended. A launch with more raises
+        LoopLimitError in the script.
     trace
         Save the trace of the first launch that has a hazard, or of the last launch where none has, in this file.
 
@@ -252,7 +270,7 @@ def check(
     The script runs in this process, as `__main__`. Afterwards `sys.modules`, `sys.argv` and `sys.path` are as they were.
     """
     report = Report(script, tried=schedules)
-    checker = Checker(report, limit, keeps_trace=trace is not None)
+    checker = Checker(report, limit, loop_limit, keeps_trace=trace is not None)
     path = script.resolve()
     with as_main(path, arguments), substituted(stand_in(checker), path.parent):
         try:

@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import SimtError, UnknownWordError
 from .adopt import Adopted, adopt
 from .lanes import getcurrent
-from .machine import MAX_THREADS, Machine
+from .machine import LOOP_LIMIT, MAX_THREADS, Machine
 from .record import LOAD, Recorder
 from .spaces import number_arguments
 from .trace import Trace
@@ -30,8 +30,8 @@ class Launch(NamedTuple):
     arguments: list[tuple[str, Any]]
     shared: int
 
-    def machine(self, seed: int, recorder: Recorder | None) -> Machine:
-        """A machine that is about to do this launch."""
+    def machine(self, seed: int, recorder: Recorder | None, loop_limit: int | None) -> Machine:
+        """Return a machine that is about to do this launch."""
         return Machine(
             self.adopted.function,
             self.grid,
@@ -41,6 +41,7 @@ class Launch(NamedTuple):
             seed=seed,
             recorder=recorder,
             is_cooperative=self.adopted.is_cooperative,
+            loop_limit=loop_limit,
         )
 
 
@@ -60,7 +61,13 @@ class Schedules(NamedTuple):
 
 
 def run(
-    kernel: Any, grid: Sizes | None = None, block: Sizes | None = None, *arguments: Any, seed: int = 0, shared: int = 0
+    kernel: Any,
+    grid: Sizes | None = None,
+    block: Sizes | None = None,
+    *arguments: Any,
+    seed: int = 0,
+    shared: int = 0,
+    loop_limit: int | None = LOOP_LIMIT,
 ) -> None:
     """Run a CUDA kernel on the CPU, lane by lane, with every check but that for races, and record nothing.
 
@@ -76,17 +83,21 @@ def run(
         0 for the order of lanes and blocks, another one for an order of its own, the same each time.
     shared : int
         Bytes of dynamic shared memory.
+    loop_limit : int or None
+        Loop iterations and calls of all threads after which one of them must have ended; None for no limit.
 
     Raises
     ------
     SimtError
         The first fault of the kernel, with its line, block and thread.
+    LoopLimitError
+        A loop or a recursion did not end within the limit.
     UnknownWordError
         A name that kernels here do not have.
 
     Notes
     -----
-    An access takes about 1 us, a lane about 3 us. There is no limit: a kernel that never ends runs for ever.
+    An access takes about 1 us, a lane about 3 us.
 
     Examples
     --------
@@ -101,7 +112,7 @@ def run(
     >>> a
     array([0, 2, 4, 6, 8])
     """
-    read(kernel, grid, block, arguments, shared).machine(seed, None).run()
+    read(kernel, grid, block, arguments, shared).machine(seed, None, loop_limit).run()
 
 
 def trace(
@@ -112,12 +123,13 @@ def trace(
     seed: int = 0,
     limit: int | None = 1_000_000,
     shared: int = 0,
+    loop_limit: int | None = LOOP_LIMIT,
 ) -> Trace:
     """Run a CUDA kernel on the CPU, lane by lane, and record every access.
 
     Parameters
     ----------
-    kernel, grid, block, *arguments, seed, shared
+    kernel, grid, block, *arguments, seed, shared, loop_limit
         As for `run`.
     limit : int or None
         Events after which the launch ends with a LimitError among the hazards.
@@ -150,7 +162,7 @@ def trace(
     """
     launch = read(kernel, grid, block, arguments, shared)
     recorder = Recorder(limit)
-    machine = launch.machine(seed, recorder)
+    machine = launch.machine(seed, recorder, loop_limit)
     try:
         machine.run()
     except UnknownWordError:
@@ -186,13 +198,19 @@ def trace(
 
 
 def schedules(
-    kernel: Any, grid: Sizes | None = None, block: Sizes | None = None, *arguments: Any, count: int = 64, shared: int = 0
+    kernel: Any,
+    grid: Sizes | None = None,
+    block: Sizes | None = None,
+    *arguments: Any,
+    count: int = 64,
+    shared: int = 0,
+    loop_limit: int | None = LOOP_LIMIT,
 ) -> Schedules:
     """Run a kernel in many orders of blocks, warps and lanes, each on copies of the arguments, and compare what comes out.
 
     Parameters
     ----------
-    kernel, grid, block, *arguments, shared
+    kernel, grid, block, *arguments, shared, loop_limit
         As for `run`. The arguments stay as they are.
     count : int
         Seeds to try: 0 to count - 1.
@@ -223,12 +241,12 @@ def schedules(
     launch = read(kernel, grid, block, arguments, shared)
     before = [(data, data.copy()) for _, value in launch.arguments for data in memory_of(value) if data.flags.writeable]
     try:
-        expected = outcome(launch, 0)
+        expected = outcome(launch, 0, loop_limit)
         different, failed, outputs = [], [], dict[str, int]()
         for seed in range(1, count):
             restore(before)
             try:
-                found = outcome(launch, seed)
+                found = outcome(launch, seed, loop_limit)
             except SimtError:
                 failed.append(seed)
                 continue
@@ -242,9 +260,9 @@ def schedules(
     return Schedules(count, tuple(different), tuple(failed), outputs)
 
 
-def outcome(launch: Launch, seed: int) -> dict[str, bytes]:
-    """What the arrays of a launch hold after it, by name."""
-    machine = launch.machine(seed, None)
+def outcome(launch: Launch, seed: int, loop_limit: int | None) -> dict[str, bytes]:
+    """Return the contents of a launch's arrays after it, by name."""
+    machine = launch.machine(seed, None, loop_limit)
     machine.run()
     return {name: data.tobytes() for name, data in machine.spaces.arguments.values()}
 

@@ -13,18 +13,31 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from ..errors import SimtError
+from ..errors import LimitError, SimtError
 from .collectives import NoSuchLaneError, NotMovedError, answers, barrier_value
 from .lanes import WARP, Dim3, Lane, Runner, Wait, base_name, getcurrent, kernel_frame, place_of
+from .loops import CHUNKS
 from .memory import Array
 from .record import Recorder
 from .spaces import Spaces
-from .stuck import left_barrier, left_grid, no_source, not_moved, spins_for_ever, stuck_warp
+from .stuck import (
+    integer_grows,
+    left_barrier,
+    left_grid,
+    loops_for_ever,
+    no_source,
+    not_moved,
+    recurses_for_ever,
+    spins_for_ever,
+    stuck_warp,
+)
 
 Item = TypeVar("Item")
 MAX_THREADS: Final = 1024  # a block
 MAX_SPINS: Final = 100_000  # about 0.3 s
 SPINS_A_TURN: Final = 256
+LOOP_LIMIT: Final = 3_000_000  # iterations and calls before a thread ends: 0.1 s for an empty loop, 3 s with accesses
+MAX_INTEGER_BITS: Final = 4096  # a GPU has 64; an exact integer that grows without end would take all time and memory
 SPIN: Final = "a turn of others"
 
 
@@ -46,6 +59,8 @@ class Machine:
         Takes the events; without one nothing is recorded and the first finding is raised.
     is_cooperative : bool
         Whether all blocks are alive at once.
+    loop_limit : int or None
+        Loop iterations and calls of all threads after which one of them must have ended; None for no limit.
     """
 
     def __init__(
@@ -59,6 +74,7 @@ class Machine:
         seed: int = 0,
         recorder: Recorder | None = None,
         is_cooperative: bool = False,
+        loop_limit: int | None = LOOP_LIMIT,
     ) -> None:
         self.grid: Dim3 = Dim3(*grid, *(1,) * (3 - len(grid)))
         self.block: Dim3 = Dim3(*block, *(1,) * (3 - len(block)))
@@ -73,12 +89,14 @@ class Machine:
         self._idle: list[Runner] = []
         self._running: Lane | None = None
         self.spins = 0  # atomics that changed nothing, naps and fences, one after the other
+        self._loop_limit = self._loops_left = loop_limit
         self.home = getcurrent()
 
     def run(self) -> None:
         """Run every lane to its end. Raises a SimtError where that cannot be."""
         with np.errstate(all="ignore"):
             self._context = copy_context()  # a greenlet has a context of its own, and with it NumPy's error state
+        CHUNKS.drain()
         try:
             blocks = self._ordered(list(enumerate(positions(self.grid))))
             if self._is_cooperative:
@@ -89,6 +107,8 @@ class Machine:
                     while self._run_to_barrier(lanes):
                         self._pass_barrier(lanes, "syncthreads")
                     self.spaces.end_block(number)
+        except LimitError as error:
+            raise self._located(error) from None
         except SimtError:
             raise
         except Exception as error:
@@ -113,6 +133,26 @@ class Machine:
             raise spins_for_ever(lane, kernel_frame(frame))
         if self.spins % SPINS_A_TURN == 0:
             lane.pause(Wait(SPIN, (), 0, (), kernel_frame(frame)))
+
+    def next_chunk(self, wanted: int, frame: FrameType) -> int:
+        """Return how many loop iterations the launch may do until it asks again, at most `wanted`.
+
+        Raises
+        ------
+        LimitError
+            There are none left.
+        SimtError
+            An integer of the running function has grown past all bounds.
+        """
+        if any(type(value) is int and value.bit_length() > MAX_INTEGER_BITS for value in frame.f_locals.values()):
+            raise integer_grows(getcurrent().lane, frame, MAX_INTEGER_BITS)
+        if self._loops_left is None:
+            return wanted
+        if self._loops_left == 0:
+            raise loops_for_ever(getcurrent().lane, self._kernel.__name__, frame, self._loop_limit or 0)
+        count = min(wanted, self._loops_left)
+        self._loops_left -= count
+        return count
 
     def along(self, ndim: int, sizes: list[int]) -> Any:
         """As many sizes as asked for: an int for one, else a tuple."""
@@ -193,6 +233,7 @@ class Machine:
         if lane.waits is None or lane.waits.word != SPIN:
             self.spins = 0
         if lane.is_done:
+            self._loops_left = self._loop_limit
             lane.runner = runner.lane = None
             self._idle.append(runner)
 
@@ -256,12 +297,27 @@ class Machine:
             lane.epoch += 1
             lane.waits, lane.answer = None, value
 
+    def _located(self, error: LimitError) -> LimitError:
+        """Return a limit's error with the thread that went over it, and its line."""
+        found, lane = place_of(error.__traceback__), self._running
+        if error.lines or found is None or lane is None:
+            return error
+        return LimitError(
+            f"kernel {self._kernel.__name__}: {error}; {lane.position} was at {base_name(found[0])}:{found[1]}",
+            lines=(found,),
+            block=tuple(lane.blockIdx[: self.grid_rank]),
+            threads=(tuple(lane.threadIdx[: self.block_rank]),),
+            epoch=lane.epoch,
+        )
+
     def _explained(self, error: Exception) -> SimtError:
         """An exception of Python in a kernel as an error with its place."""
         found, lane = place_of(error.__traceback__), self._running
         where = f" at {base_name(found[0])}:{found[1]}" if found else ""
         if lane is None:
             return SimtError(f"{type(error).__name__}: {error}")
+        if isinstance(error, RecursionError) and found:
+            return recurses_for_ever(lane, self._kernel.__name__, found)
         return SimtError(
             f"{type(error).__name__} in {lane.position}{where}: {error}",
             lines=(found,) if found else (),

@@ -4,8 +4,9 @@ import dis
 from collections.abc import Iterable
 from types import CodeType, FrameType
 
-from ..errors import BarrierError, DivergenceError, SimtError, UnknownWordError
+from ..errors import BarrierError, DivergenceError, LoopLimitError, SimtError, UnknownWordError
 from .lanes import Lane, Wait, base_name, place
+from .loops import loop_line
 
 Line = tuple[str, int]
 
@@ -92,6 +93,43 @@ def spins_for_ever(lane: Lane, frame: FrameType) -> SimtError:
         BarrierError,
         f"deadlock: {lane.position} polls at {base_name(line[0])}:{line[1]}, and nothing has changed for long; what it "
         "waits for is done by no thread that can run, but by one at a barrier, one that has ended, or one of a later block",
+        [lane],
+        [line],
+    )
+
+
+def loops_for_ever(lane: Lane, kernel: str, frame: FrameType, limit: int) -> SimtError:
+    """Return the error for a launch whose threads loop, or call each other's functions, and do not end."""
+    line = loop_line(frame)
+    return error(
+        LoopLimitError,
+        f"kernel {kernel}: {limit:,} loop iterations and calls, and no thread has ended; {lane.position} is in the loop of "
+        f"{frame.f_code.co_name} at {base_name(line[0])}:{line[1]}. Check what ends this loop. A loop that only takes long "
+        "runs with a larger loop_limit= (--loop-limit)",
+        [lane],
+        [line],
+    )
+
+
+def recurses_for_ever(lane: Lane, kernel: str, line: Line) -> SimtError:
+    """Return the error for a function that calls itself more often than Python's stack allows."""
+    return error(
+        LoopLimitError,
+        f"kernel {kernel}: {lane.position} calls functions inside functions too deep, at {base_name(line[0])}:{line[1]}; "
+        "check what ends the recursion, or write it as a loop: a thread of a GPU has a small stack",
+        [lane],
+        [line],
+    )
+
+
+def integer_grows(lane: Lane, frame: FrameType, bits: int) -> SimtError:
+    """Return the error for an integer that a loop makes larger and larger."""
+    line = loop_line(frame)
+    names = [name for name, value in frame.f_locals.items() if type(value) is int and value.bit_length() > bits]
+    return error(
+        SimtError,
+        f"'{names[0]}' has more than {bits:,} bits in the loop at {base_name(line[0])}:{line[1]}, in {lane.position}; "
+        "kernels have exact integers here, and integers that wrap on a GPU: write int64(...) or uint64(...) for those",
         [lane],
         [line],
     )

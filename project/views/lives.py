@@ -17,12 +17,12 @@ import numpy as np
 
 from minifuse import simt
 from minifuse.backends.cuda.launch import LaunchPlan
-from minifuse.simt.lanes import getcurrent
+from minifuse.simt.lanes import BUILTINS, getcurrent
 
 from .facts import Line
 
 MOST_STEPS = 96  # lines of one thread that are kept; loops may have more
-LIMIT = 100_000  # events of a trace
+LIMIT = 100_000  # events of a trace, and iterations of loops before a thread ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Watch:
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
         """A function begins; only lives of the block are followed further."""
-        if frame.f_code is not self.code:
+        if frame.f_builtins is not BUILTINS or origin(frame.f_code) != origin(self.code):
             return None
         lane = getcurrent().lane
         self.began.add((lane.block, lane.thread))
@@ -89,6 +89,11 @@ class Watch:
         return note
 
 
+def origin(code: CodeType) -> tuple[str, str, int]:
+    """Return where a function was written. The interpreter runs a copy of its code."""
+    return code.co_filename, code.co_qualname, code.co_firstlineno
+
+
 def numbers_of(frame: FrameType) -> dict[str, str]:
     """The numbers among the names of a kernel, as text."""
     return {
@@ -103,7 +108,7 @@ def lives_of(plan: LaunchPlan, block: int) -> Lives:
     watch, before = Watch(function_of(plan).__code__, block), sys.gettrace()
     sys.settrace(watch)
     try:
-        trace = simt.trace(plan, limit=LIMIT)
+        trace = simt.trace(plan, limit=LIMIT, loop_limit=LIMIT)
     finally:
         sys.settrace(before)
     steps = {thread: tuple(found) for thread, found in watch.steps.items()}

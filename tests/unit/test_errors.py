@@ -671,13 +671,11 @@ def test_every_error_is_also_the_built_in_one(error):
 
 
 def test_the_drawn_tree_is_the_tree():
-    drawn = re.findall(r"^ {4}([│ ] +)?[├└]── (\w+) +(?:\((\w+)\))?", errors.__doc__, re.MULTILINE)
+    drawn = re.findall(r"^ {4}((?:[│ ] {3})*)[├└]── (\w+) +(?:\((\w+)\))?", errors.__doc__, re.MULTILINE)
     assert {name for _, name, _ in drawn} == {error.__name__ for error in ALL}
-    above = MinifuseError
+    above = [MinifuseError]
     for indent, name, built_in in drawn:
-        error = getattr(errors, name)
-        if indent:
-            assert above in error.__bases__
-        else:
-            assert {base.__name__ for base in error.__bases__} == {"MinifuseError", built_in}
-            above = error
+        error, depth = getattr(errors, name), 1 + len(indent) // 4
+        assert above[depth - 1] in error.__bases__
+        assert depth > 1 or {base.__name__ for base in error.__bases__} == {"MinifuseError", built_in}
+        above[depth:] = [error]

@@ -65,7 +65,7 @@ class SimulatedDevice:
         """A launch: launch(*arguments), pointers as `simt.Pointer`."""
 
         def run(*arguments: Any) -> None:
-            simt.run(LaunchPlan(kernel, geometry.grid, geometry.block, arguments, shared))
+            simt.run(LaunchPlan(kernel, geometry.grid, geometry.block, arguments, shared), loop_limit=None)
 
         return run
 

@@ -1,0 +1,239 @@
+"""Count the loop iterations and calls of a kernel, so that one that never ends is stopped.
+
+`counted` returns the code of a function with a few instructions added at every jump backwards and at the entry. They take
+one element of `COUNTER`, an iterator in C, which costs about 20 ns. Every `CHUNK` elements it asks the running launch for
+more, and `Machine.next_chunk` raises where the launch has none left. Below `adopt`; it knows no word of a kernel.
+
+The layout of bytecode is CPython's, from 3.11 to 3.13. Other versions run the code unchanged and without a limit.
+"""
+
+import dis
+import sys
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import accumulate, chain, repeat
+from types import CodeType, FrameType
+from typing import Any, Final
+
+from ..errors import SimtError
+from .lanes import getcurrent
+
+CHUNK: Final = 1024  # iterations between two looks at the limit
+CACHE_OP: Final = 0
+IS_KNOWN_LAYOUT: Final = sys.implementation.name == "cpython" and (3, 11) <= sys.version_info[:2] <= (3, 13)
+UNIT_BYTES: Final = 2  # of one instruction, one EXTENDED_ARG or one cache
+LONGEST_ENTRY: Final = 8  # units that one entry of the table of lines describes
+NO_COLUMNS, WITH_COLUMNS, NO_LINE = 13, 14, 15  # kinds of such an entry
+
+Position = tuple[int | None, int | None, int | None, int | None]  # first and last line, first and last column
+
+
+class Chunks:
+    """The iterators that `COUNTER` goes through, one after the other."""
+
+    def __init__(self) -> None:
+        self._chunk: Iterator[None] = iter(())
+
+    def __iter__(self) -> "Chunks":
+        return self
+
+    def __next__(self) -> Iterator[None]:
+        lane = getattr(getcurrent(), "lane", None)
+        try:
+            count = CHUNK if lane is None else lane.machine.next_chunk(CHUNK, sys._getframe(1))
+        except SimtError as error:
+            return Failed(error)
+        self._chunk = repeat(None, count)
+        return self._chunk
+
+    def drain(self) -> None:
+        """Discard the rest of the current chunk, so that a launch begins with one of its own."""
+        deque(self._chunk, maxlen=0)
+
+
+class Failed:
+    """An iterator that raises an error, once. (An error of `Chunks` itself would end `COUNTER` for good.)"""
+
+    def __init__(self, error: SimtError) -> None:
+        self._error: SimtError | None = error
+
+    def __iter__(self) -> "Failed":
+        return self
+
+    def __next__(self) -> None:
+        error, self._error = self._error, None
+        raise StopIteration if error is None else error
+
+
+CHUNKS: Final = Chunks()
+COUNTER: Final = chain.from_iterable(CHUNKS)
+
+
+@dataclass(eq=False)
+class Step:
+    """One instruction, without its EXTENDED_ARGs."""
+
+    opcode: int
+    argument: int
+    caches: int
+    position: Position
+    target: "Step | None" = None  # of a jump
+    prefixes: int = 0  # EXTENDED_ARGs that it needs
+    offset: int = 0  # bytes from the begin of the code that it was read from
+
+    @property
+    def name(self) -> str:
+        """Its name in `dis`."""
+        return dis.opname[self.opcode]
+
+    @property
+    def is_backward(self) -> bool:
+        """Whether it is a jump that closes a loop."""
+        return self.target is not None and "BACKWARD" in self.name
+
+    @property
+    def units(self) -> int:
+        """Its length, with EXTENDED_ARGs and caches."""
+        return self.prefixes + 1 + self.caches
+
+
+def counted(code: CodeType) -> CodeType:
+    """Return code that counts its loop iterations and calls; of a known layout of bytecode, else the code itself."""
+    if not IS_KNOWN_LAYOUT:
+        return code
+    constants = tuple(counted(value) if isinstance(value, CodeType) else value for value in code.co_consts)
+    steps = list(with_counters(steps_of(code), len(constants)))
+    settle(steps)
+    return code.replace(
+        co_code=b"".join(map(encoded, steps)),
+        co_consts=(*constants, COUNTER),
+        co_linetable=line_table(steps, code.co_firstlineno),
+        co_exceptiontable=b"",  # kernels have no handlers, and offsets in it would be wrong
+        co_stacksize=code.co_stacksize + 2,
+    )
+
+
+def steps_of(code: CodeType) -> list[Step]:
+    """Return the instructions of a function, each jump with the one that it goes to."""
+    steps: list[Step] = []
+    at: dict[int, Step] = {}  # offset, also of its first EXTENDED_ARG
+    jumps: list[tuple[Step, int]] = []
+    positions, raw = list(code.co_positions()), code.co_code
+    begin = None
+    for found in dis.get_instructions(code):
+        begin = found.offset if begin is None else begin
+        if found.opname == "EXTENDED_ARG":
+            continue
+        behind = found.offset + UNIT_BYTES
+        while behind < len(raw) and raw[behind] == CACHE_OP:
+            behind += UNIT_BYTES
+        caches = (behind - found.offset) // UNIT_BYTES - 1
+        position = positions[found.offset // UNIT_BYTES]
+        step = Step(found.opcode, found.arg or 0, caches, position, offset=found.offset)
+        at[begin] = at[found.offset] = step
+        if found.opcode in dis.hasjrel:
+            jumps.append((step, found.argval))
+        steps.append(step)
+        begin = None
+    for step, target in jumps:
+        step.target = at[target]
+    return steps
+
+
+def with_counters(steps: list[Step], constant: int) -> Iterator[Step]:
+    """Yield the instructions, with a counter before each jump backwards and behind the entry."""
+    for step, following in zip(steps, [*steps[1:], None], strict=True):
+        if step.is_backward:
+            jump, (first, *others) = replace(step), counter(constant, step.position)
+            vars(step).update(vars(first))  # a jump to the jump now goes to the counter
+            yield from (step, *others, jump)
+        else:
+            yield step
+            if step.name == "RESUME" and step.argument == 0:
+                yield from counter(constant, (following or step).position)
+
+
+def counter(constant: int, position: Position) -> Iterator[Step]:
+    """Yield the instructions that take one element of the counter. They have no line of their own, for debuggers."""
+    taken = Step(dis.opmap["POP_TOP"], 0, 0, position)
+    yield Step(dis.opmap["LOAD_CONST"], constant, 0, position)
+    yield Step(dis.opmap["FOR_ITER"], 0, CACHES_OF_FOR_ITER, position, taken)  # never exhausted, so it never jumps
+    yield taken
+    yield Step(dis.opmap["POP_TOP"], 0, 0, position)
+
+
+def loop_line(frame: FrameType) -> tuple[str, int]:
+    """Return file and line of the loop whose counter a frame is at, or of the frame where it is at no counter."""
+    steps = steps_of(frame.f_code)
+    here = bisect_right(steps, frame.f_lasti, key=lambda step: step.offset) - 1
+    lines = [frame.f_lineno]
+    jump = next((step for step in steps[here + 1 : here + 4] if step.is_backward), None)
+    if jump is not None and jump.target is not None:
+        before = steps[max(0, steps.index(jump.target) - 1)]  # a NOP here is the line of a `while True`
+        parts = [jump.target, *([before] if before.name == "NOP" else [])]
+        lines += [step.position[0] for step in parts if step.position[0] is not None]
+    return frame.f_code.co_filename, min(lines)
+
+
+def caches_of_for_iter() -> int:
+    """Return how many caches this Python puts behind a FOR_ITER."""
+
+    def loop(values: Iterable[Any]) -> None:
+        for _ in values:
+            pass
+
+    return next((step.caches for step in steps_of(loop.__code__) if step.name == "FOR_ITER"), 0)
+
+
+CACHES_OF_FOR_ITER: Final = caches_of_for_iter() if IS_KNOWN_LAYOUT else 0
+
+
+def settle(steps: list[Step]) -> None:
+    """Give each jump its distance, and each instruction its EXTENDED_ARGs, which make other jumps longer."""
+    is_settled = False
+    while not is_settled:
+        ends = dict(zip(map(id, steps), accumulate(step.units for step in steps), strict=True))
+        for step in steps:
+            if step.target is not None:
+                step.argument = abs(ends[id(step.target)] - step.target.units - ends[id(step)])
+        needed = [max(step.prefixes, (step.argument.bit_length() - 1) // 8) for step in steps]
+        is_settled = all(step.prefixes == count for step, count in zip(steps, needed, strict=True))
+        for step, count in zip(steps, needed, strict=True):
+            step.prefixes = count
+
+
+def encoded(step: Step) -> bytes:
+    """Return an instruction as bytes, with its EXTENDED_ARGs before and its caches behind."""
+    *high, low = step.argument.to_bytes(1 + step.prefixes, "big")
+    prefixes = b"".join(bytes((dis.EXTENDED_ARG, part)) for part in high)
+    return prefixes + bytes((step.opcode, low)) + bytes(UNIT_BYTES * step.caches)
+
+
+def line_table(steps: list[Step], line: int) -> bytes:
+    """Return the table of source positions, which begins at this line."""
+    table = bytearray()
+    for step in steps:
+        first, last, begin, end = step.position
+        for start in range(0, step.units, LONGEST_ENTRY):
+            length = min(LONGEST_ENTRY, step.units - start)
+            has_columns = first is not None and None not in (last, begin, end)
+            kind = NO_LINE if first is None else WITH_COLUMNS if has_columns else NO_COLUMNS
+            table.append(0x80 | kind << 3 | length - 1)
+            if first is not None:
+                delta, line = first - line, first
+                table += number(-delta << 1 | 1 if delta < 0 else delta << 1)
+            if has_columns:
+                table += number(last - first) + number(begin + 1) + number(end + 1)  # type: ignore[operator]
+    return bytes(table)
+
+
+def number(value: int) -> bytes:
+    """Return a number in groups of six bits, lowest first."""
+    found = bytearray()
+    while value >= 0x40:
+        found.append(0x40 | value & 0x3F)
+        value >>= 6
+    found.append(value)
+    return bytes(found)

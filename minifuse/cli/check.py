@@ -51,6 +51,8 @@ def show(report: Report, console: Console, trace: Path | None, limit: int) -> No
     if report.unrecorded:
         have = count(len(report.unrecorded), "launch has", "launches have")
         say(f"{have} more than {limit} accesses to memory; races were looked for among these alone (--limit)", console)
+    for hint in report.hints:
+        say(f"hint: {hint}", console)
     if trace is not None and report.launches:
         console.print(f"trace in {trace}", soft_wrap=True)
     console.print(Text(report.verdict(), style="red" if report.findings else "green"))

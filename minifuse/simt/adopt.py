@@ -7,6 +7,7 @@ UnknownWordError with the line that uses it.
 """
 
 import builtins
+import cmath
 import dis
 import enum
 import math
@@ -21,10 +22,10 @@ import numpy as np
 
 from ..errors import UnknownWordError
 from . import random
-from .arithmetic import CASTS, MATH, NUMPY, OTHER_NAMES, Cast, argument
+from .arithmetic import CASTS, CMATH, MATH, NUMPY, OTHER_NAMES, Cast, argument
 from .lanes import BUILTINS, base_name, unknown
 from .loops import counted
-from .spaces import Constant
+from .spaces import Captured, Constant, is_on_device
 from .words import Cuda, cuda
 
 NUMBA: Final = ("numba", "numba_cuda")
@@ -52,14 +53,29 @@ class Adopted:
         self.function, self.source = function, source
         self.names = list(source.__code__.co_varnames[: source.__code__.co_argcount])
         self.is_cooperative = sources.is_cooperative
-        self._seen = sources.seen
+        self._seen, self._copied = sources.seen, sources.copied
 
     def is_current(self) -> bool:
         """Whether every name still means what it meant."""
         try:
-            return all(lookup(key) is value for lookup, key, value in self._seen)
+            return all(lookup(key) is value for _, lookup, key, value in self._seen)
         except ValueError:  # a cell that is empty now
             return False
+
+    def changed(self) -> list[str]:
+        """Return the names that have another value than when the kernel was adopted; of an array, other elements."""
+        found = [
+            name for name, array, copy in self._copied if not np.array_equal(array, copy, equal_nan=array.dtype.kind in "fc")
+        ]
+        for name, lookup, key, value in self._seen:
+            try:
+                now = lookup(key)
+            except ValueError:
+                now = MISSING
+            is_equal = now is value or (type(now) is type(value) and isinstance(now, (*PLAIN, np.generic)) and now == value)
+            if not is_equal:
+                found.append(name)
+        return list(dict.fromkeys(found))
 
 
 class Words:
@@ -74,10 +90,18 @@ class Words:
 
 
 class Adopter:
-    """Adopts one kernel with all that it calls."""
+    """Adopts one kernel with all that it calls.
 
-    def __init__(self) -> None:
-        self.seen: list[tuple[Callable[[Any], Any], Any, Any]] = []  # how a value was found, under which key, and the value
+    Parameters
+    ----------
+    copies_arrays : bool
+        Whether arrays of the program around the kernel keep the elements that they have now, as Numba compiles them in.
+    """
+
+    def __init__(self, copies_arrays: bool = False) -> None:
+        self.seen: list[tuple[str, Callable[[Any], Any], Any, Any]] = []  # name, how it is looked up, the key, the value
+        self.copied: list[tuple[str, np.ndarray[Any, Any], np.ndarray[Any, Any]]] = []  # name, array, copy
+        self._copies_arrays = copies_arrays
         self.is_cooperative = False
         self._copies: dict[FunctionType, FunctionType] = {}
 
@@ -93,13 +117,13 @@ class Adopter:
         self.is_cooperative |= not COOPERATIVE.isdisjoint(code.co_names)
         check_code(code)
         for name, attribute, line in used_globals(code):
-            value = self._look(function.__globals__.get, name, MISSING)
+            value = self._look(name, function.__globals__.get, name, MISSING)
             if value is not MISSING:
                 names[name] = self.word(value, name, (code.co_filename, line), attribute)
             elif name not in BUILTINS:
                 refuse(name, (code.co_filename, line))
         for name, cell, original in zip(code.co_freevars, cells, function.__closure__ or (), strict=True):
-            value = self._look(content, original)
+            value = self._look(name, content, original)
             cell.cell_contents = self.word(value, name, (code.co_filename, code.co_firstlineno))
         place = code.co_filename, code.co_firstlineno
         copied.__defaults__ = tuple(self.word(value, "a default", place) for value in function.__defaults__ or ()) or None
@@ -108,9 +132,9 @@ class Adopter:
         }
         return copied
 
-    def _look(self, lookup: Callable[..., Any], key: Any, default: Any = None) -> Any:
+    def _look(self, name: str, lookup: Callable[..., Any], key: Any, default: Any = None) -> Any:
         value = lookup(key) if default is None else lookup(key, default)
-        self.seen.append((lookup, key, None if value is MISSING else value))
+        self.seen.append((name, lookup, key, None if value is MISSING else value))
         return value
 
     def word(self, value: Any, name: str, place: Line, attribute: str | None = None) -> Any:
@@ -129,7 +153,9 @@ class Adopter:
             parts = [self.word(part, f"{name}[{index}]", place) for index, part in enumerate(value)]
             return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
         if isinstance(value, np.ndarray):
-            return Constant(name, value)
+            return Constant(name, self._array(name, value))
+        if is_on_device(value):
+            return Captured(name, value)
         if isinstance(value, np.generic):
             return argument(value)
         function = python_function(value)
@@ -139,8 +165,18 @@ class Adopter:
             return value
         return refuse(name, place, f" of type {type(value).__name__}" if value is not MISSING else "")
 
+    def _array(self, name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the array of the program around the kernel as the kernel is to see it."""
+        if not self._copies_arrays:
+            return array
+        known = next((copy for _, original, copy in self.copied if original is array), None)
+        if known is None:
+            known = array.copy(order="K")
+            self.copied.append((name, array, known))
+        return known
+
     def _module(self, module: Any, name: str, place: Line, attribute: str | None) -> Any:
-        table = MATH if module is math else NUMPY if module is np else None
+        table = TABLES.get(module.__name__) if isinstance(module, ModuleType) else None
         if table is not None:
             if attribute is not None and attribute not in table:
                 refuse(f"{name}.{attribute}", place)
@@ -155,8 +191,16 @@ class Adopter:
         return words
 
 
+def freeze(function: FunctionType) -> Adopted:
+    """Return a kernel that keeps the globals that it has now, as Numba does from its first compilation on."""
+    adopter = Adopter(copies_arrays=True)
+    return Adopted(adopter.copy(function), function, adopter)
+
+
 def adopt(kernel: Any) -> Adopted:
-    """The kernel for our machine; the one of the last launch where every name still means the same."""
+    """Return the kernel for our machine; the one of the last launch where every name still means the same."""
+    if isinstance(kernel, Adopted):
+        return kernel
     source = python_function(kernel)
     if source is None:
         raise UnknownWordError(f"a kernel is a Python function or what cuda.jit makes of one; got {type(kernel).__name__}")
@@ -170,6 +214,7 @@ def adopt(kernel: Any) -> Adopted:
         return found
 
 
+TABLES: Final[Mapping[str, Mapping[str, Any]]] = {"math": MATH, "cmath": CMATH, "numpy": NUMPY}
 CACHE: OrderedDict[FunctionType, Adopted] = OrderedDict()
 LOCK: Final = threading.RLock()
 
@@ -235,6 +280,7 @@ BY_IDENTITY: Final[dict[Any, Any]] = {
     **{getattr(builtins, name): word for name, word in BUILTINS.items() if callable(word)},
     **{getattr(np, name): word for name, word in NUMPY.items() if callable(word)},
     **{getattr(math, name): word for name, word in MATH.items() if callable(word) and hasattr(math, name)},
+    **{getattr(cmath, name): word for name, word in CMATH.items() if callable(word)},
 }
 
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..errors import SimtError
-from .lanes import BUILTINS
+from ..errors import SimtError, UnknownWordError
+from .lanes import BUILTINS, fault
 
 Meaning = Callable[..., Any]
 
@@ -65,6 +65,7 @@ CASTS: Final[dict[str, Any]] = {
     **{name: Cast(name) for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")},
     **{"uint64": cast_to_uint64, "bool": bool},
     **{"float16": np.float16, "float32": np.float32, "float64": np.float64},
+    **{"complex64": np.complex64, "complex128": np.complex128},
 }
 DTYPES: Final[dict[Any, np.dtype[Any]]] = {cast: np.dtype(name) for name, cast in CASTS.items()}
 OTHER_NAMES: Final[dict[str, str]] = {  # Numba's and NumPy's names of types
@@ -97,6 +98,7 @@ OTHER_NAMES: Final[dict[str, str]] = {  # Numba's and NumPy's names of types
         "u2": "uint16",
     },
     **{"u4": "uint32", "u8": "uint64", "f2": "float16", "f4": "float32", "f8": "float64"},
+    **{"c8": "complex64", "c16": "complex128", "csingle": "complex64", "cdouble": "complex128"},
 }
 
 
@@ -114,14 +116,23 @@ def dtype_of(kind: Any) -> np.dtype[Any] | None:
 
 def argument(value: Any) -> Any:
     """A number that is passed to a kernel, as kernels hold it."""
+    if type(value) is complex:
+        return np.complex128(value)
     return np.float64(value) if type(value) is float else settled(value)
 
 
 def lifted(function: Meaning) -> Meaning:
     """A function of NumPy on the numbers of kernels."""
 
+    count = getattr(function, "nin", 1)
+
     def meaning(*operands: Any) -> Any:
-        return settled(function(*[int(x) if x is True or x is False else x for x in operands]))
+        if len(operands) > count:
+            return over_arrays(meaning, function, operands)
+        try:
+            return settled(function(*[int(x) if x is True or x is False else x for x in operands]))
+        except TypeError:
+            return over_arrays(meaning, function, operands)
 
     meaning.__name__ = function.__name__
     return meaning
@@ -130,11 +141,41 @@ def lifted(function: Meaning) -> Meaning:
 def floating(function: Meaning) -> Meaning:
     """A function of NumPy with float results: float64 for integers."""
 
+    count = getattr(function, "nin", 1)
+
     def meaning(*operands: Any) -> Any:
-        return function(*[np.float64(x) if isinstance(x, int | np.integer) else x for x in operands])
+        if len(operands) > count:
+            return over_arrays(meaning, function, operands)
+        try:
+            return function(*[np.float64(x) if isinstance(x, int | np.integer) else x for x in operands])
+        except TypeError:
+            return over_arrays(meaning, function, operands)
 
     meaning.__name__ = function.__name__
     return meaning
+
+
+def over_arrays(meaning: Meaning, function: Any, operands: tuple[Any, ...]) -> None:
+    """Store a function of elements in an array: `np.add(x, 1, out)`, for arrays and numbers of shapes that broadcast.
+
+    Runs where the number or the types of the operands are not those of one element.
+    """
+    count, name = getattr(function, "nin", 1), f"np.{function.__name__}"
+    is_array = [hasattr(operand, "shape") and not isinstance(operand, np.generic) for operand in operands]
+    if not any(is_array):
+        raise TypeError(f"{name} takes {count} numbers, got {', '.join(type(operand).__name__ for operand in operands)}")
+    if len(operands) != count + 1 or not is_array[count]:
+        call = f"{name}({', '.join('xyz'[:count])}, out)"
+        raise fault(UnknownWordError, f"{name} of an array without an output", f"write {call}, or call it for each element")
+    *inputs, out = operands
+    for index in np.ndindex(out.shape):
+        out[index] = meaning(*[element(x, index) if many else x for x, many in zip(inputs, is_array, strict=False)])
+
+
+def element(array: Any, index: tuple[int, ...]) -> Any:
+    """Return the element of an array that broadcasts to an index."""
+    own = index[len(index) - array.ndim :]
+    return array[tuple(0 if size == 1 else position for position, size in zip(own, array.shape, strict=True))]
 
 
 def through_python(function: Callable[[float], float], failed: Callable[[float], float]) -> Meaning:
@@ -188,6 +229,11 @@ def extreme(of_floats: Meaning, of_integers: Meaning, values: tuple[Any, ...]) -
 def float_cast(value: Any = 0.0) -> np.float64:
     """`float(x)`: float64, so that a division by zero gives inf or nan."""
     return np.float64(value)
+
+
+def complex_cast(real: Any = 0.0, imaginary: Any = 0.0) -> np.complex128:
+    """`complex(x, y)`: complex128, so that a division by zero gives inf or nan."""
+    return np.complex128(complex(real, imaginary))
 
 
 def integer_part(value: Any = 0) -> int:
@@ -268,6 +314,31 @@ def remainder(x: Any, y: Any) -> Any:
         return kind(math.nan)
 
 
+def complex_function(function: Meaning) -> Meaning:
+    """Return a function of NumPy with complex results."""
+
+    def meaning(z: Any) -> Any:
+        return function(z if isinstance(z, np.complex64) else np.complex128(z))
+
+    meaning.__name__ = function.__name__
+    return meaning
+
+
+def phase(z: Any) -> Any:
+    """The angle of a complex number."""
+    return np.arctan2(np.float64(z.imag), np.float64(z.real))
+
+
+def polar(z: Any) -> tuple[Any, Any]:
+    """Absolute value and angle of a complex number."""
+    return abs(z), phase(z)
+
+
+def rect(r: Any, phi: Any) -> Any:
+    """The complex number of an absolute value and an angle."""
+    return np.complex128(complex(r * np.cos(phi), r * np.sin(phi)))
+
+
 def names(text: str) -> list[str]:
     """The words of a text."""
     return text.split()
@@ -302,6 +373,14 @@ MATH: Final[Mapping[str, Any]] = {
     **{"gcd": gcd, "pi": math.pi, "e": math.e, "tau": math.tau, "inf": math.inf, "nan": math.nan},
 }
 
+CMATH: Final[Mapping[str, Any]] = {
+    **{name: complex_function(getattr(np, name)) for name in names("exp log log10 sqrt sin cos tan sinh cosh tanh")},
+    **{name: complex_function(getattr(np, INVERSE[name])) for name in names("asin acos atan asinh acosh atanh")},
+    **{name: lifted(getattr(np, name)) for name in ("isnan", "isinf", "isfinite")},
+    **{"phase": phase, "polar": polar, "rect": rect},
+    **{name: MATH[name] for name in ("pi", "e", "tau", "inf", "nan")},
+}
+
 UFUNCS: Final = names(
     "exp exp2 expm1 log log2 log10 log1p sqrt cbrt sin cos tan sinh cosh tanh arcsin arccos arctan arctan2 arcsinh "
     "arccosh arctanh ceil floor trunc rint fabs absolute sign square negative maximum minimum fmax fmin hypot isnan isinf "
@@ -322,7 +401,15 @@ NUMPY: Final[Mapping[str, Any]] = {
 
 BUILTINS.update(
     **{"abs": abs, "min": smallest, "max": largest, "round": rounded, "pow": power, "divmod": divmod},
-    **{"int": integer_part, "float": float_cast, "bool": bool, "range": range, "len": len, "print": print},
+    **{
+        "int": integer_part,
+        "float": float_cast,
+        "complex": complex_cast,
+        "bool": bool,
+        "range": range,
+        "len": len,
+        "print": print,
+    },
     **{"enumerate": enumerate, "zip": zip, "tuple": tuple, "slice": slice, "True": True, "False": False, "None": None},
     **{name: kind for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, Exception)},
 )

@@ -8,6 +8,7 @@ Not judged: leaks, what streams and missing synchronisations would break, time, 
 are. A copy to the host of memory that nobody ever wrote is a hazard.
 """
 
+import ast
 import os
 import runpy
 import sys
@@ -32,7 +33,7 @@ from ..errors import (
 )
 from . import run as run_kernel
 from . import trace as trace_kernel
-from .host import DeviceArray, Launch, Line, stand_in, substituted
+from .host import DeviceArray, Launch, Line, place, stand_in, substituted
 from .machine import LOOP_LIMIT
 from .trace import Trace
 
@@ -75,6 +76,7 @@ class Report:
     findings: list[Finding] = field(default_factory=list)
     schedules: list[Schedules] = field(default_factory=list)
     tried: int = 1  # schedules a launch
+    hints: list[str] = field(default_factory=list)  # on what the script does without a hazard, and surely did not mean
     unrecorded: list[int] = field(default_factory=list)  # numbers of launches with more accesses than are recorded
     failure: BaseException | None = None  # what ended the script, where that is no hazard
     exit_status: int = 0  # that the script itself asked for
@@ -103,6 +105,7 @@ class Report:
             "schedules": [asdict(schedule) for schedule in self.schedules],
             "schedules_tried": self.tried,
             "unrecorded": self.unrecorded,
+            "hints": self.hints,
             "exception": None if self.failure is None else f"{type(self.failure).__name__}: {self.failure}",
             "status": self.status,
         }
@@ -129,6 +132,7 @@ class Checker:
         if launch.kernel.py_func not in self._kernels:
             self._kernels.add(launch.kernel.py_func)
             report.kernels.append(name)
+        self._hint(launch)
         arrays = list(flatten(launch.arguments))
         before = snapshot(arrays)
         trace = self._trace(launch, 0)
@@ -146,9 +150,19 @@ class Checker:
         elif not trace.is_complete:
             raise trace.findings[-1]
 
+    def _hint(self, launch: Launch) -> None:
+        """Note names whose new value the kernel does not see."""
+        for name in launch.kernel.adopted(launch.arguments).changed():
+            hint = (
+                f"{place(launch.line)}: kernel {launch.kernel.py_func.__name__} still uses the value that {name!r} had at "
+                "its first launch, as Numba compiles it in; pass it as an argument to use the new one"
+            )
+            if hint not in self.report.hints:
+                self.report.hints.append(hint)
+
     def _trace(self, launch: Launch, seed: int) -> Trace:
         return trace_kernel(
-            launch.kernel.py_func,
+            launch.kernel.adopted(launch.arguments),
             launch.grid,
             launch.block,
             *launch.arguments,
@@ -163,7 +177,7 @@ class Checker:
         self.report.unrecorded.append(self.report.launches)
         try:
             run_kernel(
-                launch.kernel.py_func,
+                launch.kernel.adopted(launch.arguments),
                 launch.grid,
                 launch.block,
                 *launch.arguments,
@@ -289,8 +303,18 @@ def check(
 
 
 def is_test_file(script: Path) -> bool:
-    """Whether pytest would collect it by its name."""
-    return script.name.startswith("test_") or script.stem.endswith("_test")
+    """Whether pytest would collect it by its name, and finds a test in it. Any other file runs as a script."""
+    if not (script.name.startswith("test_") or script.stem.endswith("_test")):
+        return False
+    try:
+        tree = ast.parse(script.read_bytes())
+    except (SyntaxError, ValueError):  # running it says why
+        return False
+    inside = [node for outer in tree.body if isinstance(outer, ast.ClassDef) for node in outer.body]
+    return any(
+        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test")
+        for node in (*tree.body, *inside)
+    )
 
 
 def run_pytest(path: Path, arguments: Sequence[str]) -> int:

@@ -8,6 +8,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from ..errors import SimtError, UnknownWordError
@@ -17,12 +18,14 @@ from .memory import Allocation, Array, root_of
 from .places import assigned_name
 from .pointers import Addresses, Pointer, Table, Window
 from .record import ArrayInfo
+from .records import Records
 
 if TYPE_CHECKING:
     from .machine import Machine
 
 ALIGNMENT: Final = 256
 POISON: Final = 0xFF  # each byte of shared and local memory that nobody has written: nan, or -1
+STATE_FIELDS: Final = ("s0", "s1")  # of a random generator, which `random` reads as a row of two integers
 LOCAL: Final = -1  # the row of arrays that are not recorded
 Key = tuple[int, ...]
 
@@ -41,21 +44,22 @@ class Spaces:
         self._dynamic: dict[int, tuple[NDArray[Any], NDArray[np.bool_]]] = {}  # block -> bytes, and which are written
         self._dynamic_base = self._reserve(dynamic_nbytes) if dynamic_nbytes else 0
         self._constants: dict[int, Array] = {}
+        self._captured: dict[int, Array] = {}
 
     def bind(self, name: str, value: Any) -> Any:
         """An argument as the kernel sees it."""
         if isinstance(value, np.ndarray):
-            return self._global(name, value, None, "global")
+            return self._argument(name, value, None)
         if isinstance(value, Pointer):
             found = self._global(name, value.data, None, "global", value.low, value.skew)
             if isinstance(value, Table):
                 behind = {index: self.bind(*named) for index, named in value.behind.items()}
                 return Addresses(self._machine, value, name, found, behind)
             return Window(self._machine, value, name, found._allocation, found._row) if value.low else found
-        if isinstance(getattr(value, "data", None), np.ndarray) and hasattr(value, "written"):
+        if is_on_device(value):
             if not value.written.any():
                 self.fresh.append(name)
-            return self._global(name, value.data, value.written, "global")
+            return self._argument(name, value.data, value.written)
         if isinstance(value, tuple):
             parts = [self.bind(f"{name}[{index}]", part) for index, part in enumerate(value)]
             return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
@@ -68,6 +72,18 @@ class Spaces:
             "and device arrays: pass np.asarray(...) of it"
         )
 
+    def _argument(self, name: str, data: NDArray[Any], written: NDArray[np.bool_] | None) -> Any:
+        """Return an array as the kernel sees it; of structures with an array for each field."""
+        if data.dtype.names in (None, STATE_FIELDS):
+            return self._global(name, data, written, "global")
+        fields = {}
+        for field in data.dtype.names:
+            part = data[field]
+            more = (0,) * (part.ndim - data.ndim)
+            known = None if written is None else as_strided(written, part.shape, (*written.strides, *more))
+            fields[field] = self._argument(f"{name}.{field}", part, known)
+        return Records(name, data.shape, fields)
+
     def constant(self, name: str, data: NDArray[Any]) -> Array:
         """An array of the program around the kernel; kernels only read it."""
         if id(data) not in self._constants:
@@ -76,6 +92,12 @@ class Spaces:
             self._constants[id(data)] = self._global(name, view, None, "const")
         return self._constants[id(data)]
 
+    def captured(self, name: str, value: Any) -> Array:
+        """Return the launch's view of a device array of the program around the kernel."""
+        if id(value) not in self._captured:
+            self._captured[id(value)] = self.bind(name, value)
+        return self._captured[id(value)]
+
     def _global(
         self, name: str, data: NDArray[Any], written: NDArray[np.bool_] | None, space: str, low: int = 0, skew: int = 0
     ) -> Array:
@@ -83,7 +105,7 @@ class Spaces:
             fields = {kind for kind, *_ in (data.dtype.fields or {}).values()}
             if len(fields) != 1:
                 raise SimtError(f"array '{name}' has elements of {data.dtype}; a kernel takes booleans, integers and floats")
-            data = np.lib.stride_tricks.as_strided(
+            data = as_strided(
                 data.view(next(iter(fields))),
                 (*data.shape, len(data.dtype.fields or {})),
                 (*data.strides, next(iter(fields)).itemsize),
@@ -182,15 +204,15 @@ class Spaces:
         self._dynamic.pop(block, None)
 
 
-class Constant:
+class Surrounding:
     """An array of the program around a kernel, before there is a launch: it stands for the launch's own view of it."""
 
-    def __init__(self, name: str, data: NDArray[Any]) -> None:
-        self._name, self._data = name, data
+    def __init__(self, name: str, value: Any) -> None:
+        self._name, self._value = name, value
 
     def of_launch(self) -> Array:
-        """The launch's view."""
-        return current(self._name).machine.spaces.constant(self._name, self._data)
+        """Return the launch's view."""
+        raise NotImplementedError
 
     def __getitem__(self, index: Any) -> Any:
         return self.of_launch()[index]
@@ -199,10 +221,31 @@ class Constant:
         self.of_launch()[index] = value
 
     def __len__(self) -> int:
-        return len(self._data)
+        return len(self.of_launch())
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.of_launch(), name)
+
+
+class Constant(Surrounding):
+    """A host array, which kernels only read."""
+
+    def of_launch(self) -> Array:
+        """Return the launch's view."""
+        return current(self._name).machine.spaces.constant(self._name, self._value)
+
+
+class Captured(Surrounding):
+    """A device array, which kernels read and write."""
+
+    def of_launch(self) -> Array:
+        """Return the launch's view."""
+        return current(self._name).machine.spaces.captured(self._name, self._value)
+
+
+def is_on_device(value: Any) -> bool:
+    """Whether a value is an array of a script in device memory."""
+    return isinstance(getattr(value, "data", None), np.ndarray) and hasattr(value, "written")
 
 
 def poisoned(dims: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:

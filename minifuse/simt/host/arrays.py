@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Protocol
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -112,6 +113,25 @@ class DeviceArray:
     def flags(self) -> dict[str, bool]:
         """Whether the elements lie in C or Fortran order without gaps."""
         return {"C_CONTIGUOUS": self.is_c_contiguous(), "F_CONTIGUOUS": self.is_f_contiguous()}
+
+    @property
+    def alloc_size(self) -> int:
+        """The bytes of all elements."""
+        return self.data.nbytes
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        address = self.data.__array_interface__["data"][0]
+        EXPORTED[address] = self
+        return {
+            "shape": self.shape,
+            "strides": None if self.is_c_contiguous() else self.strides,
+            "data": (address, False),
+            "typestr": self.dtype.str,
+            "descr": self.data.__array_interface__["descr"],
+            "version": 3,
+            "stream": None,
+        }
 
     def is_c_contiguous(self) -> bool:
         """Whether the elements lie row by row without gaps."""
@@ -275,6 +295,21 @@ class DeviceArray:
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _no_arithmetic
     __floordiv__ = __mod__ = __pow__ = __matmul__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = _no_arithmetic
+
+
+EXPORTED: WeakValueDictionary[int, DeviceArray] = WeakValueDictionary()  # by the address that others were told
+
+
+def exported(value: Any) -> DeviceArray:
+    """Return the device array that the `__cuda_array_interface__` of another object shows.
+
+    An address is never read that no device array here has told: it may lie on a GPU.
+    """
+    told = value.__cuda_array_interface__
+    array = EXPORTED.get(told["data"][0])
+    if array is None or (tuple(told["shape"]), told["typestr"]) != (array.shape, array.dtype.str):
+        refuse_unknown(f"the memory of a {type(value).__name__}", "only whole device arrays made here are known")
+    return array
 
 
 class MappedArray(np.ndarray[Any, np.dtype[Any]]):

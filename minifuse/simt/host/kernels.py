@@ -16,8 +16,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ...errors import CudaError, DTypeError, ShapeError, SimtError
+from ..adopt import Adopted, freeze
 from ..random import STATE
-from .arrays import Allocation, DeviceArray, Line, MappedArray, from_host, place, refuse_unknown, script_line
+from .arrays import Allocation, DeviceArray, Line, MappedArray, exported, from_host, place, refuse_unknown, script_line
 from .signatures import Signature, convert, parse
 from .streams import MAX_BLOCK, MAX_GRID, MAX_SHARED, MAX_THREADS
 
@@ -102,6 +103,14 @@ class Kernel:
         functools.update_wrapper(self, function)
         self.py_func, self.judge, self.signatures, self.options = function, judge, signatures, options
         self.is_device = bool(options.get("device"))
+        self._adopted: dict[Any, Adopted] = {}
+
+    def adopted(self, arguments: tuple[Any, ...]) -> Adopted:
+        """Return the kernel with the globals that it had when it was first launched with arguments of these types."""
+        key = tuple(map(kind_of, arguments))
+        if key not in self._adopted:
+            self._adopted[key] = freeze(self.py_func)  # type: ignore[arg-type]
+        return self._adopted[key]
 
     def __repr__(self) -> str:
         return f"<{'device function' if self.is_device else 'kernel'} {self.__name__}>"
@@ -142,6 +151,15 @@ class Kernel:
         if name.startswith(OF_COMPILER):
             refuse_unknown(f"kernel.{name}", "kernels are not compiled here, so there is nothing to inspect")
         raise AttributeError(f"a kernel here has no attribute {name!r}")
+
+
+def kind_of(argument: Any) -> Any:
+    """Return the type for which Numba would compile: of an array its elements, dims and order."""
+    if isinstance(argument, tuple):
+        return tuple(map(kind_of, argument))
+    if isinstance(argument, DeviceArray | np.ndarray):
+        return argument.dtype, argument.ndim, argument.flags["C_CONTIGUOUS"], argument.flags["F_CONTIGUOUS"]
+    return type(argument)
 
 
 class Configured:
@@ -242,8 +260,10 @@ def on_device(value: Any, name: str, judge: LaunchJudge, line: Line, copies: lis
     if isinstance(value, tuple):
         parts = [on_device(part, name, judge, line, copies) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
-    if isinstance(value, numbers.Number | np.generic):
+    if value is None or isinstance(value, numbers.Number | np.generic):
         return value
+    if hasattr(value, "__cuda_array_interface__"):
+        return on_device(exported(value), name, judge, line, copies)
     raise DTypeError(
         f"argument {name!r} of the launch at {place(line)}: a kernel takes arrays, numbers and tuples of them, got "
         f"{type(value).__name__}; make an array of it with np.array()"

@@ -19,7 +19,7 @@ import numpy as np
 
 from ...errors import CudaError
 from .. import random, words
-from .arrays import Allocation, DeviceArray, MappedArray, allocate, from_host, poison, refuse_unknown, script_line
+from .arrays import Allocation, DeviceArray, MappedArray, allocate, exported, from_host, poison, refuse_unknown, script_line
 from .kernels import In, InOut, LaunchJudge, Out, jit
 from .reduce import Reduce
 from .streams import DEVICE, Devices, Event, Stream, select_device
@@ -69,14 +69,14 @@ class Host:
         return obj if isinstance(obj, DeviceArray) else from_host(obj, self._allocation(), copy=copy)
 
     def as_cuda_array(self, obj: Any, sync: bool = True) -> DeviceArray:
-        """A device array as a device array; memory of other libraries lies on a GPU."""
-        if not isinstance(obj, DeviceArray):
+        """Return a view of a device array, or of one that the object shows by `__cuda_array_interface__`."""
+        if not hasattr(obj, "__cuda_array_interface__"):
             refuse_unknown(f"as_cuda_array({type(obj).__name__})", "only device arrays made here are known")
-        return obj[...]  # type: ignore[no-any-return]
+        return exported(obj)[...]  # type: ignore[no-any-return]
 
     def is_cuda_array(self, obj: Any) -> bool:
         """Whether it lies on the device."""
-        return isinstance(obj, DeviceArray | MappedArray)
+        return isinstance(obj, MappedArray) or hasattr(obj, "__cuda_array_interface__")
 
     def device_array(
         self, shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C", stream: Any = 0

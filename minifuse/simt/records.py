@@ -1,0 +1,72 @@
+"""Arrays of structures as a kernel sees them: `points[i].x`, `points[i]["x"]`.
+
+Each field is an array of its own over the same memory, with the strides of the structures, so that an access to a field is
+checked and recorded like any other. `spaces` makes the arrays of the fields.
+"""
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+from ..errors import UnknownWordError
+from .lanes import fault
+
+
+class Records:
+    """An array of structures."""
+
+    def __init__(self, name: str, shape: tuple[int, ...], fields: Mapping[str, Any]) -> None:
+        self.name, self.shape, self.ndim, self.size, self.fields = name, shape, len(shape), prod(shape), fields
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, str):
+            return self.field(index)
+        return Record(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if not isinstance(value, Record):
+            raise fault(
+                UnknownWordError,
+                f"structure {index} of '{self.name}' set to a {type(value).__name__}",
+                "set its fields one by one, or copy another structure",
+            )
+        for name in self.fields:
+            Record(self, index)[name] = value[name]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self.field(name)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def field(self, name: str) -> Any:
+        """Return the array of a field."""
+        if name not in self.fields:
+            raise fault(UnknownWordError, f"field '{name}' of '{self.name}'", f"its fields are {', '.join(self.fields)}")
+        return self.fields[name]
+
+
+class Record:
+    """One structure, or a field of structures inside it."""
+
+    __slots__ = ("_index", "_records")
+
+    def __init__(self, records: Records, index: Any) -> None:
+        object.__setattr__(self, "_records", records)
+        object.__setattr__(self, "_index", index)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._records.field(name)[self._index]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._records.field(name)[self._index] = value
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self[name] = value

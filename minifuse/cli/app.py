@@ -19,14 +19,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..errors import MinifuseError, MissingPartError
+from .files import PLACES
 from .subjects import kernel_in
 
 HOST, PORT = "127.0.0.1", 8501
 PORTS = 100  # how many are tried, one after the other
 KERNEL = "MINIFUSE_APP_KERNEL"  # for the pages: /absolute/FILE.py:name
 START_S, PAUSE_S, END_S = 60.0, 0.05, 5.0  # to wait for the first answer, between two questions, for the end
-PACKAGE = Path(__file__).resolve().parents[1]
-PLACES = (PACKAGE / "_visualizer", PACKAGE.parent)  # in a wheel (setup.py puts it there), in a clone
 
 
 def run(port: int | None, kernel: str | None) -> int:

@@ -33,6 +33,7 @@ from ..fuse import Fused, fuse
 from ..nested import mapped
 from ..simt.check import as_main
 from ..tensor import Tensor
+from .files import file_and_name
 from .subjects import RequestError, fill
 
 WIDTH = 80  # columns
@@ -106,10 +107,7 @@ def subject_of(request: Request) -> tuple[Fused, list[Any]]:
     RequestError
         There is no such file or function, or nothing says what its arguments are.
     """
-    before, dot_py, name = request.what.rpartition(".py")
-    path, name = Path(before + ".py"), name.removeprefix(":")
-    if not dot_py or not path.is_file():
-        raise RequestError(f"{request.what}: expected FILE.py:function" if not dot_py else f"{path} is not a file")
+    path, name = file_and_name(request.what)
     values = imported(path)
     function = function_in(values, path, name)
     inputs = mapped(arguments_of(function, name, values, request), lambda x: placed(x, request))

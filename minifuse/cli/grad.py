@@ -11,7 +11,6 @@ import sys
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from ..errors import MinifuseError
 from ..fuse import Fused
 from ..tensor import Tensor
 from .explain import function_in, imported
+from .files import file_and_name
 from .layout import WIDTH, show_facts, told, views_of
 from .subjects import RequestError
 
@@ -69,10 +69,7 @@ def walk(what: str, shape: str) -> Found:
     MinifuseError
         There is no such function, the shapes do not fit it, or it cannot be differentiated.
     """
-    before, dot_py, name = what.rpartition(".py")
-    path, name = Path(before + ".py"), name.removeprefix(":")
-    if not dot_py or not path.is_file():
-        raise RequestError(f"{what}: expected FILE.py:function" if not dot_py else f"{path} is not a file")
+    path, name = file_and_name(what)
     function = function_in(imported(path), path, name)
     function = inspect.unwrap(function.function) if isinstance(function, Fused) else function
     shapes = shapes_of(shape)

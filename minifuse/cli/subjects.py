@@ -22,12 +22,14 @@ from .. import simt
 from ..backends.cuda.launch import LaunchPlan
 from ..backends.cuda.matmul import LADDER
 from ..dtypes import as_dtype
-from ..errors import MinifuseError, SimtError
+from ..errors import SimtError
 from ..launches import launches_of
 from ..operators import TABLE
 from ..simt.check import as_main
 from ..simt.host import Kernel, Launch, Line, stand_in, substituted
 from ..testing import Recipe
+from .files import RequestError as RequestError
+from .files import file_and_name
 
 Shape = tuple[int, ...]
 EVERY = slice(None)
@@ -47,10 +49,6 @@ LAYOUTS = {
     "expanded": "one entry along the first dim, repeated",
     "shifted": "rows without their first element: no multiples of 16 bytes",
 }
-
-
-class RequestError(MinifuseError, ValueError):
-    """What was asked for does not exist, or does not fit together."""
 
 
 @dataclass(frozen=True)
@@ -248,10 +246,7 @@ def fill(shape: Shape, dtype: str, random: np.random.Generator) -> npt.NDArray[A
 
 def of_file(request: Request) -> Subject:
     """A kernel of a file: a plain function over `minifuse.simt.cuda`, or one of `numba.cuda`."""
-    before, _, name = request.what.rpartition(".py")
-    path, name = Path(before + ".py"), name.removeprefix(":")
-    if not path.is_file():
-        raise RequestError(f"{path} is not a file")
+    path, name = file_and_name(request.what)
     kernel = kernel_in(path, name)
     if request.grid is None or request.block is None:
         raise RequestError(
@@ -265,10 +260,7 @@ def of_file(request: Request) -> Subject:
 def of_function(request: Request) -> Subject:
     """A function of tensors in a file, over random arrays: the launches that the library makes of it."""
     request.refuse(["arguments", "grid", "block", "shared"], "is for kernels; a function of tensors takes --shape")
-    before, _, name = request.what.rpartition(".py")
-    path, name = Path(before + ".py"), name.removeprefix(":")
-    if not path.is_file():
-        raise RequestError(f"{path} is not a file")
+    path, name = file_and_name(request.what)
     function = kernel_in(path, name)
     if isinstance(function, Kernel):
         request.refuse(["shapes"], "is for operations; give a kernel its arguments with --arg")

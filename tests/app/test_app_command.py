@@ -101,6 +101,7 @@ def test_the_settings_hold_wherever_it_is_started():
     assert settings["server.address"] == config["server"]["address"] == "127.0.0.1"
     assert settings["browser.gatherUsageStats"] == "false"
     assert settings["server.headless"] == "true"
+    assert settings["runner.postScriptGC"] == "false"
     assert settings["server.port"] == "8600"
     assert all(f"{table}.{name}" in settings for table, values in config.items() for name in values)
 

@@ -115,3 +115,17 @@ def test_an_access_to_an_empty_array_is_out_of_bounds(file):
         cell for grid in threads.picture(seen).grids for cell in grid.cells if cell.text == "0!" and "lies" in cell.label
     ]
     assert "x[0] lies outside: x has 0 elements" in place.label
+
+
+@pytest.mark.parametrize(
+    "body", ["while True:\n        pass", "while x[0] == x[0]:\n        pass", "while True:\n        cuda.syncthreads()"]
+)
+def test_a_kernel_that_never_ends_is_told_with_its_line(tmp_path, body):
+    path = tmp_path / "mine.py"
+    path.write_text(f"from numba import cuda\n\n@cuda.jit\ndef waits(x):\n    {body}\n")
+    seen = own.launched(f"{path}:waits", "1", "2", "x=4:float32")
+    assert not seen.is_right
+    assert "kernel waits: " in threads.picture(seen).sentence
+    (told,) = [fact for fact in own.known(seen) if fact.name.endswith("LimitError")]
+    assert "thread 0 of block 0" in told.value
+    assert "mine.py:5" in told.value

@@ -1,0 +1,56 @@
+"""The lines for a terminal that pages show run from any folder: files of pages are found where the visualizer is."""
+
+import shutil
+
+import pytest
+from typer.testing import CliRunner
+
+from minifuse.cli import files
+from minifuse.cli.commands import app as command_line
+from minifuse.cli.files import RequestError, file_and_name
+from project.views import autodiff, functions, fusion, matmul, memory_kernels, threads
+from tests.sources import ROOT
+
+LINES = {
+    "Threads and blocks": lambda: threads.command(threads.launched("a thread for each element", (8,), (4,))),
+    "Memory": lambda: memory_kernels.command_of_strided("float32", 2, 0, 4),
+    "Memory of a tile": lambda: memory_kernels.command_of_tiled("float64", 33, True, 0, 4),
+    "Matmul": lambda: matmul.command(matmul.product("naive", 4, 4, 4)),
+    "Fusion": lambda: fusion.command(fusion.taken_apart(functions.FUSED[0], 4, "parallel")),
+    "Autodiff": lambda: autodiff.command(autodiff.walked(functions.DIFFERENTIATED[0], 2)),
+}
+
+
+@pytest.mark.parametrize("page", LINES)
+def test_the_line_of_a_page_runs_in_another_folder(page, tmp_path, monkeypatch):
+    program, *words = LINES[page]().split()
+    assert program == "minifuse"
+    assert any(word.startswith("project/views/") for word in words)
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(command_line, words)
+    assert result.exit_code == 0, result.output
+
+
+def test_the_pages_of_a_wheel_are_found(tmp_path, monkeypatch):
+    carried = tmp_path / "_visualizer" / "project" / "views"
+    carried.mkdir(parents=True)
+    shutil.copy(ROOT / "project" / "views" / "kernels.py", carried)
+    monkeypatch.setattr(files, "PLACES", (tmp_path / "_visualizer",))
+    monkeypatch.chdir(tmp_path)
+    assert file_and_name("project/views/kernels.py:scale") == (carried / "kernels.py", "scale")
+
+
+def test_a_file_in_the_current_folder_comes_before_a_page(tmp_path, monkeypatch):
+    own = tmp_path / "project" / "views" / "kernels.py"
+    own.parent.mkdir(parents=True)
+    own.write_text("")
+    monkeypatch.chdir(tmp_path)
+    found, _ = file_and_name("project/views/kernels.py:scale")
+    assert found.resolve() == own.resolve()
+
+
+@pytest.mark.parametrize("what", ["project/views/nowhere.py:f", "views/kernels.py:scale", "nowhere.py:f"])
+def test_a_file_that_is_nowhere_is_an_error(what, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RequestError, match=f"{what.partition(':')[0]} is not a file"):
+        file_and_name(what)

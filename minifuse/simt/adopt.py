@@ -22,8 +22,9 @@ import numpy as np
 
 from ..errors import UnknownWordError
 from . import random
-from .arithmetic import CASTS, CMATH, MATH, NUMPY, OTHER_NAMES, Cast, argument
+from .arithmetic import CASTS, CMATH, MATH, NUMPY, OTHER_NAMES, Cast, argument, names
 from .lanes import BUILTINS, base_name, unknown
+from .libdevice import LIBDEVICE
 from .loops import counted
 from .spaces import Captured, Constant, is_on_device
 from .words import Cuda, cuda
@@ -42,6 +43,22 @@ REFUSED: Final = {
     "BUILD_SET": "a set",
     "STORE_GLOBAL": "global",
     "DELETE_GLOBAL": "global",
+}
+OF_ARRAYS: Final = names("dot matmul sum prod mean max min any all argmax argmin cumsum sort linalg where clip concatenate")
+NEW_ARRAYS: Final = names("zeros ones empty full arange linspace array zeros_like empty_like ones_like full_like")
+INSTEAD: Final = {  # of a name that kernels do not have
+    **{f"np.{name}": "write a loop over the elements, or call it on the host" for name in OF_ARRAYS},
+    **{f"np.{name}": "write cuda.local.array(shape, dtype), or pass an array in" for name in NEW_ARRAYS},
+    "np.random": "write xoroshiro128p_uniform_float32(states, i) of numba.cuda.random",
+    "import": "import at the top of the file",
+    "try and with": "test for the case with an `if`: a kernel handles no exceptions",
+    "yield": "write a loop",
+    "class": "define it outside the kernel",
+    "a dict": "take an array or a tuple",
+    "a set": "take an array or a tuple",
+    "global": "store in an array: the globals of a kernel are constants",
+    "sorted": "sort on the host, or write a loop over an array",
+    "sum": "write a loop over the elements",
 }
 MISSING: Final = object()
 
@@ -110,16 +127,16 @@ class Adopter:
         if function in self._copies:
             return self._copies[function]
         code = function.__code__
-        names: dict[str, Any] = {"__builtins__": BUILTINS, "__name__": function.__globals__.get("__name__")}
+        known_names: dict[str, Any] = {"__builtins__": BUILTINS, "__name__": function.__globals__.get("__name__")}
         cells = tuple(CellType() for _ in function.__closure__ or ())
-        copied = FunctionType(counted(code), names, function.__name__, None, cells)
+        copied = FunctionType(counted(code), known_names, function.__name__, None, cells)
         self._copies[function] = copied
         self.is_cooperative |= not COOPERATIVE.isdisjoint(code.co_names)
         check_code(code)
         for name, attribute, line in used_globals(code):
             value = self._look(name, function.__globals__.get, name, MISSING)
             if value is not MISSING:
-                names[name] = self.word(value, name, (code.co_filename, line), attribute)
+                known_names[name] = self.word(value, name, (code.co_filename, line), attribute)
             elif name not in BUILTINS:
                 refuse(name, (code.co_filename, line))
         for name, cell, original in zip(code.co_freevars, cells, function.__closure__ or (), strict=True):
@@ -141,7 +158,7 @@ class Adopter:
         """What a value of the program around the kernel is in the kernel; `attribute` of it is what the kernel uses."""
         if isinstance(value, ModuleType) or value is cuda:
             return self._module(value, name, place, attribute)
-        if value is None or isinstance(value, PLAIN) or is_ours(value) or getattr(value, "is_word", False):
+        if value is None or isinstance(value, (*PLAIN, np.dtype)) or is_ours(value) or getattr(value, "is_word", False):
             return value
         if getattr(value, "meaning", None) is not None:
             return self.word(value.meaning, name, place) if isinstance(value.meaning, type) else value.meaning
@@ -260,6 +277,8 @@ def known(value: Any) -> Any:
         return CASTS.get(OTHER_NAMES.get(value.name, value.name), MISSING)
     if module.endswith("cuda.random") and module.partition(".")[0] in NUMBA:
         return getattr(random, value.__name__, MISSING)
+    if module.endswith("cuda.libdevice") and module.partition(".")[0] in NUMBA:
+        return LIBDEVICE.get(value.__name__, MISSING)
     real = sys.modules.get("numba.cuda")
     if real is not None:
         for name in WORDS:
@@ -312,8 +331,10 @@ def check_code(code: CodeType) -> None:
 
 def refuse(name: str, place: Line, what: str = "") -> NoReturn:
     """Raise the error for a name that kernels here do not have."""
+    instead = INSTEAD.get(name.replace("numpy.", "np."))
     raise UnknownWordError(
         f"{name}{what} at {base_name(place[0])}:{place[1]} is unknown to minifuse.simt; "
-        "kernels use numba.cuda's words, math, numbers of NumPy, and functions made of them",
+        "kernels use numba.cuda's words, math, numbers of NumPy, and functions made of them"
+        + (f": {instead}" if instead else ""),
         lines=(place,),
     )

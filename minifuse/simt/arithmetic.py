@@ -111,6 +111,8 @@ def dtype_of(kind: Any) -> np.dtype[Any] | None:
     """The element type that a kernel names; None where it is none."""
     if isinstance(kind, np.dtype):
         return kind
+    if isinstance(kind, str):
+        return DTYPES.get(CASTS.get(OTHER_NAMES.get(kind, kind)))
     return DTYPES.get(kind) if callable(kind) else None
 
 

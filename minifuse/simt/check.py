@@ -148,7 +148,7 @@ class Checker:
             restore(arrays, before)
             self._finish(launch)
         elif not trace.is_complete:
-            raise trace.findings[-1]
+            raise as_numba_raises(trace.findings[-1], launch)
 
     def _hint(self, launch: Launch) -> None:
         """Note names whose new value the kernel does not see."""
@@ -225,6 +225,20 @@ class Checker:
         elif launch is None or launch != finding.last:
             finding.count += 1
         finding.last = launch
+
+
+def as_numba_raises(error: SimtError, launch: Launch) -> Exception:
+    """Return the exception that a kernel raised, as Numba gives it to the host where it compiles with debug=True."""
+    cause, is_raised = error.__cause__, type(error) is SimtError
+    if not (launch.kernel.options.get("debug") and is_raised and isinstance(cause, Exception)):
+        return error
+    try:
+        found = type(cause)(*cause.args)
+    except TypeError:
+        return error
+    found.add_note(str(error))
+    found.__cause__ = error
+    return found
 
 
 def judged(trace: Trace) -> list[SimtError]:

@@ -9,7 +9,7 @@ import operator
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -350,6 +350,16 @@ class Array:
 
     def __repr__(self) -> str:
         return f"{self._allocation.space} array '{self.name}' of shape {self.shape}"
+
+    def _no_arithmetic(self, *_: Any) -> NoReturn:
+        raise fault(
+            UnknownWordError,
+            f"{self}: arithmetic of whole arrays",
+            "a kernel computes with elements: write a loop, or np.add(x, y, out) and the like",
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _no_arithmetic
+    __floordiv__ = __mod__ = __pow__ = __matmul__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = _no_arithmetic
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

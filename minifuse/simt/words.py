@@ -12,6 +12,7 @@ from ..errors import BarrierError, UnknownWordError
 from .arithmetic import CASTS, MATH, OTHER_NAMES, fma
 from .atomics import Atomic
 from .lanes import WARP, Lane, Wait, current, fault, getcurrent, kernel_frame, unknown
+from .libdevice import Halves
 from .memory import Array
 from .places import place_key
 from .spaces import Constant
@@ -193,7 +194,7 @@ class Cuda:
     blockDim = Position("blockDim", lambda lane: lane.machine.block)  # noqa: N815
     gridDim = Position("gridDim", lambda lane: lane.machine.grid)  # noqa: N815
     warpsize = WARP
-    shared, local, const, atomic, cg = Shared(), Local(), Const(), Atomic(), CooperativeGroups()
+    shared, local, const, atomic, cg, fp16 = Shared(), Local(), Const(), Atomic(), CooperativeGroups(), Halves()
 
     @property
     def laneid(self) -> int:

@@ -249,9 +249,9 @@ def test_words_that_are_not_known_are_named_with_their_line(tmp_path):
     result = invoke(write(tmp_path, source + "import numpy as np\nkernel[1, 1](np.zeros(1))\n"))
     assert result.exit_code == 2
     assert re.search(r"UnknownWordError: cuda\.frobnicate.*script\.py:5", result.stderr)
-    result = invoke(write(tmp_path, "from numba import cuda\n\ncuda.vectorize(['float32(float32)'])\n"))
+    result = invoke(write(tmp_path, "from numba import cuda\n\ncuda.declare_device('f', 'float32(float32)')\n"))
     assert result.exit_code == 2
-    assert re.search(r"UnknownWordError: cuda\.vectorize at script\.py:3", result.stderr)
+    assert re.search(r"UnknownWordError: cuda\.declare_device at script\.py:3", result.stderr)
 
 
 def test_a_hazard_counts_more_than_what_follows_it(tmp_path):

@@ -144,6 +144,95 @@ PROGRAMS = {
         numbers[1, 4](z, out)
         np.testing.assert_allclose(out, np.exp(z * z.conj() + 1j) + abs(z) + 2 + np.angle(z) + 1j, rtol=1e-6)
     """,
+    "a function of elements is vectorized": """
+        @nb.vectorize(["float32(float32, float32)", "float64(float64, float64)"], target="cuda")
+        def add(x, y):
+            return x + math.sqrt(y)
+        a, b = np.arange(6.0).reshape(2, 3), np.arange(3.0)
+        np.testing.assert_allclose(add(a, b), a + np.sqrt(b))
+        assert add(a.astype(np.float32), 4.0).dtype == np.float32
+        assert isinstance(add(np.float32(1), np.float32(4)), np.float32)
+        d, out = cuda.to_device(a), cuda.device_array_like(a)
+        assert cuda.is_cuda_array(add(d, d))
+        add(d, d, out=out)
+        np.testing.assert_allclose(out.copy_to_host(), a + np.sqrt(a))
+        try:
+            add(a.astype(complex), b)
+        except TypeError as error:
+            assert "no signature takes complex128" in str(error)
+        @nb.vectorize(["int64(int64, int64)"], target="cuda")
+        def plus(x, y):
+            return x + y
+        plus(np.arange(3), 1)
+        assert plus.reduce(np.arange(5)) == 10
+    """,
+    "a generalized function is vectorized": """
+        @nb.guvectorize(["void(float64[:,:], float64[:,:], float64[:,:])"], "(m,n),(n,p)->(m,p)", target="cuda")
+        def product(a, b, c):
+            for i in range(c.shape[0]):
+                for j in range(c.shape[1]):
+                    c[i, j] = 0
+                    for k in range(a.shape[1]):
+                        c[i, j] += a[i, k] * b[k, j]
+        a, b = np.arange(24.0).reshape(2, 3, 4), np.arange(20.0).reshape(4, 5)
+        np.testing.assert_allclose(product(a, b), a @ b)
+        @nb.guvectorize(["void(float64[:], float64, float64[:])"], "(n),()->()", target="cuda")
+        def mean(x, bias, out):
+            total = 0.0
+            for i in range(x.shape[0]):
+                total += x[i]
+            out[0] = total / x.shape[0] + bias
+        np.testing.assert_allclose(mean(a, 1.0), a.mean(2) + 1)
+        np.testing.assert_allclose(mean(a[0], np.arange(3.0)), a[0].mean(1) + np.arange(3))
+    """,
+    "libdevice and fp16": """
+        from numba.cuda import libdevice
+        @cuda.jit
+        def functions(a, h):
+            i = cuda.grid(1)
+            a[i] = libdevice.fast_sinf(a[i]) + libdevice.rsqrtf(float32(4)) + libdevice.sqrt(2.25)
+            h[i] = cuda.fp16.hfma(h[i], h[i], cuda.fp16.hadd(h[i], h[i]))
+            if cuda.fp16.hgt(h[i], np.float16(2)):
+                h[i] = cuda.fp16.hsqrt(cuda.fp16.hneg(np.float16(-4)))
+        a, h = np.ones(4, np.float32), np.ones(4, np.float16)
+        functions[1, 4](a, h)
+        np.testing.assert_allclose(a, np.sin(np.float32(1)) + 2, rtol=1e-6)
+        assert (h == 2).all()
+    """,
+    "element types as texts and as objects of NumPy": """
+        F4 = np.dtype("f4")
+        @cuda.jit
+        def kinds(a):
+            i = cuda.grid(1)
+            tile = cuda.shared.array(shape=(4, 4), dtype="float32")
+            own = cuda.local.array((2, 2), dtype=F4)
+            tile[0, i] = own[1, 1] = 1.5
+            a[i] = tile[0, i] + own[1, 1]
+        a = np.zeros(4)
+        kinds[1, 4](a)
+        assert (a == 3).all()
+    """,
+    "device arrays are known by their class": """
+        from numba.cuda.cudadrv.devicearray import DeviceNDArray
+        d = cuda.to_device(np.zeros(4))
+        assert isinstance(d, DeviceNDArray) and cuda.cudadrv.devicearray.is_cuda_ndarray(d)
+        @cuda.jit
+        def nothing():
+            pass
+        nothing[1, 1]()
+    """,
+    "an exception of a kernel comes to the host with debug=True": """
+        @cuda.jit(debug=True, opt=False)
+        def refuses(a):
+            if a[0] == 0:
+                raise ValueError("a zero")
+        try:
+            refuses[1, 2](np.zeros(3))
+        except ValueError as error:
+            assert error.args == ("a zero",) and "thread 0 of block 0" in "".join(error.__notes__).replace("(0, 0, 0)", "0")
+        else:
+            raise AssertionError("nothing was raised")
+    """,
     "structures": """
         point = np.dtype([("x", "f4"), ("id", "i4"), ("v", "f8", 3), ("in", [("a", "i4"), ("b", "f8")])], align=True)
         @cuda.jit
@@ -219,6 +308,39 @@ def test_a_function_over_an_array_without_an_output_says_what_to_write(tmp_path)
     )
     assert isinstance(report.failure, UnknownWordError)
     assert "write np.sin(x, out)" in str(report.failure)
+
+
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        ("a[0] = np.dot(a, a)", "write a loop"),
+        ("b = np.zeros(3)", "write cuda.local.array(shape, dtype)"),
+        ("a[0] = np.random.rand()", "write xoroshiro128p_uniform_float32(states, i)"),
+        ("a[0] = {1: 2}[1]", "take an array or a tuple"),
+        ("import math", "import at the top"),
+        ("b = a + a", "np.add(x, y, out)"),
+        ("a[0] = sum(a)", "write a loop"),
+    ],
+)
+def test_an_unknown_word_says_what_to_write_instead(line, advice, tmp_path):
+    report = check(write(tmp_path, f"@cuda.jit\ndef k(a):\n    {line}\nk[1, 1](np.zeros(3))\n"))
+    assert isinstance(report.failure, UnknownWordError)
+    assert advice in str(report.failure)
+    assert "script.py:8" in str(report.failure)
+
+
+def test_vectorize_without_signatures_says_what_to_write(tmp_path):
+    report = check(write(tmp_path, "@nb.vectorize(target='cuda')\ndef f(x):\n    return x\n"))
+    assert "needs signatures; write @vectorize([" in str(report.failure)
+
+
+def test_numba_has_its_own_vectorizers_afterwards(tmp_path):
+    from numba.np.ufunc.decorators import GUVectorize, Vectorize
+
+    registries = Vectorize.target_registry, GUVectorize.target_registry
+    before = [(dict(registry), dict(registry.ondemand)) for registry in registries]
+    assert check(write(tmp_path, PROGRAMS["a function of elements is vectorized"])).failure is None
+    assert [(dict(registry), dict(registry.ondemand)) for registry in registries] == before
 
 
 def test_memory_of_another_library_is_refused_unread(tmp_path):

@@ -247,12 +247,12 @@ def spell_wrong_deeper(a):
 
 
 def half(a):
-    cuda.fp16.hadd(a[0], a[0])
+    cuda.fp16.hplus(a[0], a[0])
 
 
 @pytest.mark.parametrize(
     ("kernel", "name", "step"),
-    [(spell_wrong, "cuda.syncthread", 2), (spell_wrong_deeper, "cuda.atomic.mul", 1), (half, "cuda.fp16", 1)],
+    [(spell_wrong, "cuda.syncthread", 2), (spell_wrong_deeper, "cuda.atomic.mul", 1), (half, "cuda.fp16.hplus", 1)],
 )
 @pytest.mark.parametrize("launch", [simt.run, simt.trace])
 def test_an_unknown_word_raises_with_its_line(kernel, name, step, launch):

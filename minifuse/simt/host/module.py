@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -19,15 +20,15 @@ import numpy as np
 
 from ...errors import CudaError
 from .. import random, words
+from ..libdevice import LIBDEVICE
 from .arrays import Allocation, DeviceArray, MappedArray, allocate, exported, from_host, poison, refuse_unknown, script_line
 from .kernels import In, InOut, LaunchJudge, Out, jit
 from .reduce import Reduce
 from .streams import DEVICE, Devices, Event, Stream, select_device
+from .vectorized import targets
 
 NAME = "numba.cuda"
 REFUSED = {
-    "vectorize": "write a kernel with cuda.jit, which minifuse can follow",
-    "guvectorize": "write a kernel with cuda.jit, which minifuse can follow",
     "declare_device": "a function in another language has no Python to interpret; write it as cuda.jit(device=True)",
     "external_stream": "a stream of another library runs on a GPU; use cuda.stream()",
     "compile": "nothing is compiled here",
@@ -54,8 +55,12 @@ class Host:
     """The host side of `numba.cuda`: each public method is a function of that module."""
 
     def __init__(self, judge: LaunchJudge) -> None:
+        import numba
+
         self._judge = judge
         self.jit = jit(judge)
+        self.vectorize = partial(numba.vectorize, target="cuda")
+        self.guvectorize = partial(numba.guvectorize, target="cuda")
 
     def _allocation(self) -> Allocation:
         return Allocation(self._judge, script_line())
@@ -162,6 +167,12 @@ def stand_in(judge: LaunchJudge) -> dict[str, ModuleType]:
     errors = {"CudaAPIError": CudaError, "CudaSupportError": CudaError}
     driver = Standin(f"{NAME}.cudadrv.driver", refuse_below("cudadrv.driver"), **errors)
     error = Standin(f"{NAME}.cudadrv.error", refuse_below("cudadrv.error"), **errors)
+    devicearray = Standin(
+        f"{NAME}.cudadrv.devicearray",
+        refuse_below("cudadrv.devicearray"),
+        DeviceNDArray=DeviceArray,
+        is_cuda_ndarray=host.is_cuda_array,
+    )
     below = {
         "random": Standin(
             f"{NAME}.random",
@@ -170,8 +181,9 @@ def stand_in(judge: LaunchJudge) -> dict[str, ModuleType]:
             xoroshiro128p_type=numba.from_dtype(random.STATE),
             **{**generators, **states},
         ),
+        "libdevice": Standin(f"{NAME}.libdevice", refuse_below("libdevice"), **LIBDEVICE),
         "types": types,
-        "cudadrv": Standin(f"{NAME}.cudadrv", refuse_below("cudadrv"), driver=driver, error=error),
+        "cudadrv": Standin(f"{NAME}.cudadrv", refuse_below("cudadrv"), driver=driver, error=error, devicearray=devicearray),
     }
 
     def find(name: str) -> Any:
@@ -179,8 +191,10 @@ def stand_in(judge: LaunchJudge) -> dict[str, ModuleType]:
             refuse_unknown(f"cuda.{name}", REFUSED[name])
         return getattr(words.cuda, name) if hasattr(type(words.cuda), name) else refuse_unknown(f"cuda.{name}")
 
-    cuda = Standin(NAME, find, meaning=words.cuda, **numbers, **below, **own, **constants())
-    found: dict[str, ModuleType] = {NAME: cuda, driver.__name__: driver, error.__name__: error}
+    cuda = Standin(
+        NAME, find, meaning=words.cuda, _targets=partial(targets, judge), **numbers, **below, **own, **constants()
+    )
+    found: dict[str, ModuleType] = {NAME: cuda, **{module.__name__: module for module in (driver, error, devicearray)}}
     return found | {f"{NAME}.{name}": module for name, module in below.items()}
 
 
@@ -233,7 +247,8 @@ def substituted(modules: dict[str, ModuleType], folder: Path) -> Iterator[None]:
     numba.cuda = modules[NAME]
     sys.meta_path.insert(0, gate)
     try:
-        yield
+        with getattr(modules[NAME], "_targets", nullcontext)():
+            yield
     finally:
         sys.meta_path.remove(gate)
         for name in [name for name in sys.modules if is_cuda(name)]:

@@ -1,0 +1,209 @@
+"""`numba.vectorize` and `numba.guvectorize` with `target="cuda"`: functions of elements, launched over whole arrays.
+
+Above `kernels` in `simt.host`. A call broadcasts its arguments, converts them to a signature, and launches a kernel with one
+thread for each element, or for each item of a generalized function. Results are on the device if an argument is.
+"""
+
+import functools
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from math import ceil, prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import DTypeError, ShapeError
+from ..words import cuda
+from .arrays import Allocation, DeviceArray, allocate, from_host, place, script_line
+from .kernels import THREADS_FORALL, Kernel, LaunchJudge
+from .reduce import Reduce
+
+DIMS = re.compile(r"\(([^()]*)\)")
+
+
+class Types(NamedTuple):
+    """One signature: the types of inputs and outputs, and which of them are arrays in the function."""
+
+    dtypes: tuple[np.dtype[Any], ...]
+    are_arrays: tuple[bool, ...]
+
+
+class Vectorized:
+    """A function of elements over arrays, as `vectorize` returns it, and `guvectorize` with a layout."""
+
+    __name__: str
+
+    def __init__(self, judge: LaunchJudge, function: Callable[..., Any], layout: str | None = None, **_: Any) -> None:
+        functools.update_wrapper(self, function)
+        self.judge, self.py_func, self.types = judge, getattr(function, "py_func", function), list[Types]()
+        self.layout = dims_of(layout) if layout else None
+        self._kernel: Kernel | None = None
+
+    def add(self, signature: Any) -> None:
+        """Add a signature; of a plain function with the type that it returns."""
+        from numba.core import sigutils, types
+        from numba.np.numpy_support import as_dtype
+
+        arguments, returned = sigutils.normalize_signature(signature)  # type: ignore[no-untyped-call]
+        kinds = list(arguments) if self.layout else [*arguments, returned]
+        are_arrays = tuple(isinstance(kind, types.Array) for kind in kinds)
+        self.types.append(Types(tuple(as_dtype(getattr(kind, "dtype", kind)) for kind in kinds), are_arrays))
+
+    def disable_compile(self) -> None:
+        """Take no more signatures: there is nothing to compile."""
+
+    def build_ufunc(self) -> "Vectorized":
+        """Return the function over arrays."""
+        if not self.types:
+            raise DTypeError(
+                f"{self.__name__}: target='cuda' needs signatures; "
+                "write @vectorize(['float32(float32, float32)'], target='cuda')"
+            )
+        return self
+
+    def __call__(self, *arguments: Any, out: Any = None, stream: Any = 0) -> Any:
+        """Compute it for all elements."""
+        line = script_line()
+        inputs, outputs = self._dims()
+        given = [argument if hasattr(argument, "dtype") else np.asarray(argument) for argument in arguments]
+        if len(given) == len(inputs) + 1 and out is None:
+            out = given.pop()
+        if len(given) != len(inputs):
+            raise ShapeError(f"{self.__name__} at {place(line)} takes {len(inputs)} arrays, got {len(arguments)}")
+        chosen = self._types_for(given, arguments)
+        sizes = sizes_of(inputs, given, self.__name__)
+        loop = np.broadcast_shapes(*(x.shape[: x.ndim - len(dims)] for x, dims in zip(given, inputs, strict=True)))
+        allocation = Allocation(self.judge, line, self.__name__)
+        passed = []
+        for x, dims, dtype, is_array in zip(given, inputs, *(part[: len(inputs)] for part in chosen), strict=True):
+            core = tuple(sizes[dim] for dim in dims)
+            passed.append(rows(x, loop, core, dtype, allocation, core or ((1,) if is_array else ())))
+        core = tuple(sizes[dim] for dim in outputs)
+        result = allocate((*loop, *core), chosen.dtypes[-1], None, "C", allocation)
+        kept = core or ((1,) if self.layout else ())
+        passed.append(result.reshape((prod(loop), *kept)))
+        if prod(loop):
+            self._launcher()[ceil(prod(loop) / THREADS_FORALL), THREADS_FORALL](*passed)
+        return self._returned(result, out, any(isinstance(x, DeviceArray) for x in given))
+
+    def reduce(self, array: Any, axis: int = 0, stream: Any = 0) -> Any:
+        """Fold an array of one dim by the function."""
+        first = array[:1].copy_to_host() if isinstance(array, DeviceArray) else np.asarray(array)[:1]
+        return Reduce(self.py_func)(array[1:], init=first[0])
+
+    def _dims(self) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
+        """Return the names of the dims that the function itself takes, of each input and of the output."""
+        if self.layout is not None:
+            return self.layout
+        return [()] * (len(self.types[0].dtypes) - 1), ()
+
+    def _types_for(self, given: Sequence[Any], arguments: Sequence[Any]) -> Types:
+        """Return the first signature to which all arguments convert without loss; a number of Python fits any float."""
+        for types in self.types:
+            pairs = zip(given, arguments, types.dtypes, strict=False)
+            if all(np.can_cast(x.dtype, dtype) or is_number(argument, dtype) for x, argument, dtype in pairs):
+                return types
+        known = ", ".join(str(tuple(map(str, types.dtypes))) for types in self.types)
+        raise DTypeError(
+            f"{self.__name__}: no signature takes {', '.join(str(x.dtype) for x in given)}; there are {known}: "
+            "add a signature, or convert the arrays with astype()"
+        )
+
+    def _launcher(self) -> Kernel:
+        if self._kernel is None:
+            kernel = over_items(self.py_func) if self.layout else over_elements(self.py_func)
+            kernel.__name__ = self.__name__
+            self._kernel = Kernel(kernel, self.judge, (), {})
+        return self._kernel
+
+    def _returned(self, result: DeviceArray, out: Any, is_on_device: bool) -> Any:
+        if out is not None:
+            out[...] = result if isinstance(out, DeviceArray) else result.data
+            return out
+        if is_on_device:
+            return result
+        return result.data.copy() if result.ndim else result.data[()]
+
+
+def over_elements(function: Callable[..., Any]) -> Callable[..., None]:
+    """Return the kernel that computes one element in each thread."""
+
+    def kernel(*arrays: Any) -> None:
+        i, out = cuda.grid(1), arrays[-1]
+        if i < out.size:
+            out[i] = function(*[array[i] for array in arrays[:-1]])
+
+    return kernel
+
+
+def over_items(function: Callable[..., Any]) -> Callable[..., None]:
+    """Return the kernel that calls a generalized function once in each thread."""
+
+    def kernel(*arrays: Any) -> None:
+        i = cuda.grid(1)
+        if i < arrays[-1].shape[0]:
+            function(*[array[i] for array in arrays])
+
+    return kernel
+
+
+def rows(
+    x: Any, loop: tuple[int, ...], core: tuple[int, ...], dtype: np.dtype[Any], allocation: Allocation, kept: tuple[int, ...]
+) -> DeviceArray:
+    """Return an input as a device array with one row for each item of the loop."""
+
+    def laid(array: NDArray[Any]) -> NDArray[Any]:
+        return np.broadcast_to(array, (*loop, *core)).reshape((prod(loop), *kept))
+
+    if isinstance(x, DeviceArray):
+        return DeviceArray(laid(x.data).astype(dtype), laid(x.written).copy(), allocation)
+    return from_host(np.ascontiguousarray(laid(x), dtype), allocation)
+
+
+def dims_of(layout: str) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
+    """Return the dims in `(m,n),(n,p)->(m,p)`, of the inputs and of the output."""
+    before, arrow, behind = layout.partition("->")
+    inputs, outputs = ([tuple(map(str.strip, dims.split(","))) if dims.strip() else () for dims in DIMS.findall(part)]
+                       for part in (before, behind))  # fmt: skip
+    if not arrow or len(outputs) != 1:
+        raise ShapeError(f"guvectorize: got the layout {layout!r}; expected one output, as in '(m,n),(n,p)->(m,p)'")
+    return inputs, outputs[0]
+
+
+def sizes_of(inputs: Sequence[tuple[str, ...]], given: Sequence[Any], name: str) -> dict[str, int]:
+    """Return the size of each named dim."""
+    sizes: dict[str, int] = {}
+    for x, dims in zip(given, inputs, strict=True):
+        if x.ndim < len(dims):
+            raise ShapeError(f"{name}: got an array of shape {x.shape}; expected at least the dims ({', '.join(dims)})")
+        for dim, size in zip(dims, x.shape[x.ndim - len(dims) :], strict=True):
+            if sizes.setdefault(dim, size) != size:
+                raise ShapeError(f"{name}: the dim {dim} has size {sizes[dim]} in one array and {size} in another")
+    return sizes
+
+
+def is_number(argument: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether an argument is a number of Python that a type takes."""
+    return type(argument) in (bool, int) or (type(argument) is float and dtype.kind in "fc")
+
+
+@contextmanager
+def targets(judge: LaunchJudge) -> Iterator[None]:
+    """Let Numba's decorators take `target="cuda"` from here in a `with`."""
+    from numba.np.ufunc.decorators import GUVectorize, Vectorize
+
+    registries, before = (Vectorize.target_registry, GUVectorize.target_registry), []
+    for registry in registries:
+        before.append((registry.pop("cuda", None), registry.ondemand.pop("cuda", None)))
+        registry["cuda"] = functools.partial(Vectorized, judge)
+    try:
+        yield
+    finally:
+        for registry, (made, maker) in zip(registries, before, strict=True):
+            registry.pop("cuda", None)
+            if made is not None:
+                registry["cuda"] = made
+            if maker is not None:
+                registry.ondemand["cuda"] = maker

@@ -9,7 +9,7 @@ import numpy as np
 from . import autodiff
 from .dtypes import as_number
 from .errors import DTypeError, GradientError
-from .operators import Operator
+from .operators import Operator, eq, ne
 from .value import Value
 
 
@@ -60,10 +60,20 @@ class Scalar(Value):
 
     __slots__ = ("__weakref__", "data", "grad", "history", "requires_grad")
 
+    __hash__ = object.__hash__  # `==` compares values, but a Scalar is a key by identity, as a tensor is
+
     def __init__(self, data: float, requires_grad: bool = True) -> None:
         self.data, self.requires_grad = float(number(data)), requires_grad
         self.grad: Any = None
         self.history: tuple[ScalarCall, int] | None = None
+
+    def __eq__(self, other: object) -> Any:
+        """Return a Scalar, 1 if the values are equal and 0 if not; anything but a real number is never equal."""
+        return self.apply(eq, self, other) if is_comparable(other) else NotImplemented
+
+    def __ne__(self, other: object) -> Any:
+        """Return a Scalar, 0 if the values are equal and 1 if not; anything but a real number always differs."""
+        return self.apply(ne, self, other) if is_comparable(other) else NotImplemented
 
     def apply(self, operator: Operator, *inputs: Any) -> "Scalar":
         """The operator on numbers, remembered."""
@@ -117,6 +127,11 @@ class Scalar(Value):
 
     def __repr__(self) -> str:
         return f"Scalar({self.data})"
+
+
+def is_comparable(x: Any) -> bool:
+    """Return whether `==` compares x by value; a Value of another kind then raises the error of `apply`."""
+    return isinstance(x, Value | Real | np.bool_)
 
 
 def number(x: Any) -> Any:

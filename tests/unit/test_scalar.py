@@ -2,6 +2,7 @@
 
 import gc
 import math
+import operator
 import weakref
 
 import numpy as np
@@ -65,6 +66,58 @@ def test_a_scalar_is_a_number():
     assert [bool(v) for v in (x < 3, x > 3, x <= 2, x >= 2)] == [True, False, True, True]
     assert max(Scalar(1.0), Scalar(5.0), Scalar(3.0)).item() == 5
     assert mf.where(x > 1, x, 0).item() == 2
+
+
+@pytest.mark.parametrize("two", [2, 2.0, True + 1, np.float32(2), np.float64(2), np.int64(2), Scalar(2.0)], ids=repr)
+def test_equality_compares_the_values(two):
+    x = Scalar(2.0)
+    for y, expected in ((x == two, 1.0), (two == x, 1.0), (x != two, 0.0), (two != x, 0.0)):
+        assert type(y) is Scalar
+        assert (y.data, bool(y), y.requires_grad) == (expected, bool(expected), False)
+    assert (x + 1 == two).data == 0
+    assert (x + 1 != two).data == 1
+
+
+def test_equality_follows_ieee_754():
+    nan = Scalar(math.nan)
+    assert not nan == nan  # noqa: PLR0124  # that is the point
+    assert nan != nan  # noqa: PLR0124
+    assert Scalar(0.0) == Scalar(-0.0)
+    assert Scalar(math.inf) == math.inf
+    assert Scalar(1.0) == True  # noqa: E712
+    assert Scalar(1.0) == np.True_
+
+
+@pytest.mark.parametrize("other", [None, "2.0", 2j, (2.0,), [2.0], object()], ids=repr)
+def test_a_scalar_never_equals_what_is_no_real_number(other):
+    x = Scalar(2.0)
+    assert (x == other, other == x, x != other, other != x) == (False, False, True, True)
+
+
+def test_equality_with_an_array_compares_each_element():
+    assert (np.array([1.0, 2.0]) == Scalar(2.0)).tolist() == [False, True]
+    assert (Scalar(2.0) == np.array([1.0, 2.0])).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("compare", [operator.eq, operator.ne, operator.lt])
+def test_a_comparison_with_a_tensor_is_an_error(compare):
+    with pytest.raises(mf.DTypeError, match="Scalar"):
+        compare(Scalar(2.0), mf.tensor(2.0))
+    with pytest.raises(mf.DTypeError, match="Scalar"):
+        compare(mf.tensor(2.0), Scalar(2.0))
+
+
+def test_scalars_are_keys_by_identity():
+    a, b = Scalar(2.0), Scalar(2.0)
+    found = {a: "a", b: "b"}
+    assert (found[a], found[b], len({a, b})) == ("a", "b", 2)
+    assert hash(a) == object.__hash__(a)
+
+
+def test_equal_leaves_receive_their_own_gradients():
+    a, b = Scalar(2.0), Scalar(2.0)
+    (a * 3 + b * 5).backward()
+    assert (a.grad, b.grad) == (3, 5)
 
 
 def test_branches_in_python_follow_the_values():

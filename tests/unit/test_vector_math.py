@@ -12,7 +12,7 @@ from numba import cfunc
 
 from minifuse.backends.parallel import vector_math
 
-FLAGS = {"reassoc", "contract", "arcp", "nsz", "afn"}  # of generated kernels
+FLAGS = {"reassoc", "contract", "arcp", "afn"}  # of generated kernels
 DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64, "bool_": np.bool_}
 SHORT = {np.dtype(dtype): short for short, dtype in DTYPES.items()}
 FLOATS = ["f32", "f64"]

@@ -29,7 +29,7 @@ SIGNATURE = "void(int64, int64, CPointer(int64))"  # start, stop, args
 IMPORT = "from numba import cfunc\n"
 DECORATOR = f"""
 @cfunc("{SIGNATURE}", error_model="numpy",
-       fastmath={{"reassoc", "contract", "arcp", "nsz", "afn"}})
+       fastmath={{"reassoc", "contract", "arcp", "afn"}})
 """
 VOCABULARY = "minifuse.backends.parallel.vector_math"
 PYTHON_WORDS = {"range", "len", "min", "max", "int", "float", "bool"}  # what Numba compiles as Python means it

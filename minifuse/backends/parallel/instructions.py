@@ -85,11 +85,14 @@ class Register:
         """A Python number as a constant of this type; a register as it is."""
         return x if isinstance(x, Register) else Register(self.builder, self.type, ir.Constant(LLVM[self.type], x))
 
-    def call(self, name: str, *others: Operand) -> "Register":
-        """An LLVM intrinsic over one type, as `llvm.floor`; those that are instructions stay instructions in vectors."""
+    def call(self, name: str, *others: Operand, flags: Sequence[str] = ()) -> "Register":
+        """Return the result of an LLVM intrinsic over one type, with fast-math flags beside those of the kernel.
+
+        An intrinsic that is one machine instruction, such as `llvm.floor`, is vectorized.
+        """
         kind, values = LLVM[self.type], [self.value, *[self.number(x).value for x in others]]
         function = self.builder.module.declare_intrinsic(name, [kind], ir.FunctionType(kind, [kind] * len(values)))
-        return Register(self.builder, self.type, self.builder.call(function, values))
+        return Register(self.builder, self.type, self.builder.call(function, values, fastmath=flags))
 
     def libm(self, name: str, *others: Operand) -> "Register":
         """Call an LLVM intrinsic that becomes a call of libm, without the fast-math flags of the kernel.

@@ -202,7 +202,10 @@ class Decomposed:
         return Operand(operand.data, layout.expand(*shape))
 
     def elementwise(self, op: ScalarFunction, xs: Sequence[Operand], out: Operand) -> None:
-        """Any number of operands by map and zip: where(c, a, b) is (a if c else 0) + (0 if c else b)."""
+        """Compute an operator of any number of operands by map and zip.
+
+        where(c, a, b) is (a if c else zero) + (zero if c else b). Of floats, zero is -0.0: 0.0 would turn -0.0 into 0.0.
+        """
         if len(xs) == 1:
             self.backend.map(op, xs[0], out)
         elif len(xs) == 2:
@@ -210,6 +213,7 @@ class Decomposed:
         else:
             c, a, b = xs
             chosen, other = [Operand(np.empty_like(out.data), out.layout) for _ in range(2)]
-            self.backend.zip(lambda c, a: a if c else 0, c, a, chosen)
-            self.backend.zip(lambda c, b: 0 if c else b, c, b, other)
+            zero = -0.0 if out.data.dtype.kind == "f" else 0
+            self.backend.zip(lambda c, a: a if c else zero, c, a, chosen)
+            self.backend.zip(lambda c, b: zero if c else b, c, b, other)
             self.backend.zip(add, chosen, other, out)

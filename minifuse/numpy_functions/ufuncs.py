@@ -65,8 +65,8 @@ def fabs(x: Any) -> Any:
 
 @stands_for(np.sign)
 def sign(x: Any) -> Any:
-    """1, 0 or -1, or NaN."""
-    return where(x > 0, 1, where(x < 0, -1, x.detach()))
+    """Return 1, 0 or -1, or NaN; 0.0 for both zeros."""
+    return where(x > 0, 1, where(x < 0, -1, where(eq(x, 0), 0, x.detach())))
 
 
 @stands_for(np.heaviside)
@@ -117,12 +117,13 @@ def trunc(x: Any) -> Any:
 
 @stands_for(np.rint)
 def rint(x: Any) -> Any:
-    """The nearest whole number; of two the even one."""
+    """Return the nearest whole number; of two the even one. A zero has the sign of x."""
     (x,) = floats(x)
+    x = x.detach()
     low = floor(x)
-    fraction = x.detach() - low
+    fraction = x - low
     nearest = where(fraction > 0.5, low + 1, where(fraction < 0.5, low, low + mod(low, 2)))
-    return where(isfinite(x), nearest, x.detach())
+    return where(isfinite(x), where(eq(nearest, 0), x * 0, nearest), x)
 
 
 @stands_for(np.divmod)

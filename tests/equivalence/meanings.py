@@ -103,6 +103,8 @@ MEANINGS = {
     "detach": lambda x: x,
 }
 
+EITHER_ZERO = {"maximum", "minimum", "clip", "relu"}  # of 0.0 and -0.0, which are equal, they give either
+
 POSITIVE = (0.1, 4.0)
 DOMAINS = {"log": POSITIVE, "log1p": (-0.9, 4.0), "sqrt": POSITIVE, "rsqrt": POSITIVE, "exp": (-20.0, 20.0)}
 AWAY_FROM_0 = {"div": 1, "floordiv": 1, "mod": 1, "pow": 0}  # the operand that has a pole there

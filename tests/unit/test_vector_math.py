@@ -355,3 +355,14 @@ def test_loops_become_vectors(expression, shorts):
     vectors = [loop for loop in loops if re.search(r"\tv?mov\w+\t%[xyz]mm\d+, \([^)]*,[48]\)", loop) and "j" in loop]
     assert any(re.search(r"%[yz]mm|\t\w+p[sd]\t|\tp\w+d\t", loop) for loop in vectors)
     assert "call" not in text
+
+
+@pytest.mark.parametrize("guard", ["x", "where(x == 0, 1, x)", "where(abs(x) < inf, x, 1)", "where(x != x, 1, x)"])
+@pytest.mark.parametrize("short", FLOATS)
+def test_quotients_by_a_root_are_right_at_the_ends(guard, short):
+    """LLVM's estimate of 1 / sqrt(x) is NaN at 0 and at infinity, also where it knows that x is not one of them."""
+    x = np.array([0.0, np.inf, 4.0, 1.0] * 8, DTYPES[short])
+    with np.errstate(all="ignore"):
+        inside = eval(guard, {"x": x, "where": np.where, "abs": np.abs, "inf": np.inf})
+        expected = 3 / (2 * np.sqrt(inside))
+    np.testing.assert_allclose(evaluate(f"{short}(3) / ({short}(2) * sqrt({short}({guard})))", x), expected, 1e-6)

@@ -141,9 +141,10 @@ def sqrt(x: Register) -> Register:
     Notes
     -----
     With the flags of a kernel, LLVM estimates a quotient by a root, and the estimate is NaN where the root is 0 or inf. It
-    does not see the root behind a choice.
+    does not see the root behind a choice. Both values are chosen: LLVM drops the choice of one that x cannot be, for
+    instance of 0 in where(x == 0, 1, x).
     """
-    return select(x == 0.0, x, x.call("llvm.sqrt"))
+    return select((x == 0.0) | (x == inf), x, x.call("llvm.sqrt"))
 
 
 @word(floats=True)

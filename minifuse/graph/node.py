@@ -13,7 +13,7 @@ from typing import Any
 
 from ..array import Array
 from ..dag import Interned, topological
-from ..dtypes import BY_PYTHON, DType, as_dtype, as_number, bool_, int64, weak
+from ..dtypes import BY_PYTHON, DType, as_dtype, as_number, bool_, float64, int64, weak
 from ..errors import FuseError, users_line
 from ..functions import Cast, Copy, Defined, Full, Function, Range, Same, View
 from ..kernels import constant
@@ -40,6 +40,8 @@ class Literal(metaclass=Interned):
         self.text = text
 
 
+BY_WEAK: dict[Any, DType] = {float: float64, int: int64}  # what Python computes in
+WEAK = {dtype: kind for kind, dtype in BY_WEAK.items()}
 NUMBERS = (Number, Literal)  # tuples, which isinstance takes four times as fast as unions
 ELEMENTWISE = (Operator, Cast, Copy, Full, Same)
 POINTWISE = (*ELEMENTWISE, Take, At)
@@ -102,6 +104,8 @@ class Node(Array, metaclass=Interned):
         if self.is_number:
             is_literal = isinstance(self.function, Literal) and dtype is bool_
             return Node(truth(self.function.text) if is_literal else self.function, (), (), dtype)
+        if isinstance(self.dtype, type):  # computed from numbers alone
+            return Node(self.function, self.inputs, (), BY_WEAK[self.dtype]).to(dtype)
         return self if dtype is self.dtype else Node(Cast(dtype), (self,), self.shape, dtype)
 
     def view(self, *shape: Any) -> Any:
@@ -199,22 +203,30 @@ def lift(x: Any) -> Any:
 
 
 def elementwise(operator: Operator, inputs: tuple[Any, ...]) -> Any:
-    """A node for an operator, its inputs cast and broadcast; one that has no rule of its own is its body."""
-    dtype, gives = operator.result_dtype(*[x.dtype if isinstance(x, Node) else weak(x) for x in inputs])
+    """Return the node of an operator, its inputs cast and broadcast; one that has no rule of its own is its body.
+
+    The result of numbers alone is a number too: it is computed in 64 bits and is weak, as the result of Python would be.
+    """
+    dtypes = [x.dtype if isinstance(x, Node) else weak(x) for x in inputs]
+    dtype, gives = operator.result_dtype(*dtypes)
     if operator.vjp is None and not operator.is_primitive:
         return operator.body(*inputs)
+    is_number = all(isinstance(d, type) for d in dtypes)
+    if is_number and dtype.is_float:
+        dtype, gives = float64, float64 if gives.is_float else gives
     shape = broadcast(*[x.shape for x in inputs if isinstance(x, Node)])
 
     def fit(k: int, x: Any) -> Node:
         wanted = BY_PYTHON[bool] if operator.name == "where" and k == 0 else dtype
         if not isinstance(x, Node):
             return literal(x, wanted)
-        if x.is_number:
-            return Node(x.function, (), (), wanted)
         y: Node = x.to(wanted)
+        if x.is_number:
+            return y
         return y if y.shape == shape else y.expand(*shape)
 
-    return Node(operator, tuple(fit(k, x) for k, x in enumerate(inputs)), shape, gives)
+    fitted = tuple(fit(k, x) for k, x in enumerate(inputs))
+    return Node(operator, fitted, shape, WEAK.get(gives, gives) if is_number else gives)
 
 
 def literal(x: Any, dtype: DType | None = None) -> Node:

@@ -72,6 +72,27 @@ def test_views_that_change_nothing_are_no_nodes():
     assert array(1, 3).permute(0, 1) is array(1, 3)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("backend", ["python", "parallel", "cuda"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, a, n: x * (a / 3),
+        lambda x, a, n: (1 - a) * x,
+        lambda x, a, n: x * (n + 1),
+        lambda x, a, n: x * (n * 2 - n // 2 + n % 2),
+        lambda x, a, n: mf.where(a * 2 > 0.1, x, a * 2),
+    ],
+    ids=["a / 3", "1 - a", "n + 1", "integers", "a * 2"],
+)
+def test_the_result_of_numbers_alone_is_a_number(function, dtype, backend):
+    """It was a float32, so a float64 lost digits beside it, or an int64, so a float32 became a float64."""
+    x = mf.tensor([1.0, 2.0, 3.0], dtype="float64", backend=backend).to(dtype)
+    got, expected = x.apply(function, x, 0.1, 2), function(x, 0.1, 2)
+    assert got.dtype is expected.dtype
+    np.testing.assert_array_equal(got.numpy(), expected.numpy())
+
+
 def test_numbers_are_weak_until_they_meet_an_array():
     n = Node(Number(0), (), (), float)
     assert (array(3) * n).dtype is float32

@@ -22,6 +22,7 @@ from .operators import (
     abs,  # noqa: A004
     add,
     and_,
+    detach,
     eq,
     exp,
     log,
@@ -34,6 +35,7 @@ from .operators import (
     where,
 )
 from .pytorch_habits import refuse_pair, size_of
+from .root import root
 from .softmax import softmax
 from .take import take
 from .value import Value
@@ -403,7 +405,7 @@ def _var(x: Any, dims: tuple[int, ...], keepdim: bool, correction: int) -> Any:
 
 
 def _std(x: Any, dims: tuple[int, ...], keepdim: bool, correction: int) -> Any:
-    return _var(x, dims, keepdim, correction).sqrt()
+    return root(_var(x, dims, keepdim, correction), 2, 0)
 
 
 def _shift(x: Any, dims: tuple[int, ...]) -> Any:
@@ -443,8 +445,8 @@ def _argument(x: Any, operator: Operator, dim: int | None, keepdim: bool) -> Any
 
 
 def _at_least(x: Any, low: Any) -> Any:
-    return where(ne(low, low), low, where(x < low, low, x))  # NaN as a bound gives NaN
+    return where(x < low, low, where(x >= low, x, detach(x + low)))  # NaN where either is; then nothing flows
 
 
 def _at_most(x: Any, high: Any) -> Any:
-    return where(ne(high, high), high, where(x > high, high, x))
+    return where(x > high, high, where(x <= high, x, detach(x + high)))

@@ -182,7 +182,7 @@ def mod(a, b):
 @primitive(
     lambda g, y, a, b: (
         where(eq(b, 0), 0, g * b * pow(a, b - 1)),
-        where(eq(a, 0) & (b >= 0), 0, g * y * log(where(a > 0, a, 1)) * where(a < 0, math.nan, 1)),
+        g * where(eq(a, 0) & (b >= 0), 0, y * log(where(eq(a, 0) & (b >= 0), 1, a))),  # no log(0), whose slope is no number
     ),
     None,
     "__pow__ __rpow__",
@@ -208,23 +208,24 @@ def pos(x):
     return x
 
 
-@operator(lambda g, y, x: (where(x > 0, g, where(x < 0, -g, 0)),), methods="__abs__ abs", primitive=True)
+@operator(lambda g, y, x: (g * where(x > 0, 1.0, where(x < 0, -1.0, 0.0)),), methods="__abs__ abs", primitive=True)
 def abs(x):  # noqa: A001
-    """The absolute value; its derivative at 0 is taken as 0."""
+    """The absolute value; its derivative at 0 and at NaN is taken as 0."""
     return np.abs(x)
 
 
 def _winner(wins):
-    """The rule of maximum and minimum: the chosen input receives all, equal ones a half each."""
+    """Return the rule of maximum and minimum: the chosen input receives all, equal ones a half each, beside NaN both all."""
     return lambda g, y, a, b: (
-        where(wins(a, b), g, where(eq(a, b), g / 2, 0)),
-        where(wins(b, a), g, where(eq(a, b), g / 2, 0)),
+        where(wins(b, a), 0, where(eq(a, b), g / 2, g)),
+        where(wins(a, b), 0, where(eq(a, b), g / 2, g)),
     )
 
 
 def _share_of_ties(g, y, x, fold):
-    """Equal extremes share the gradient equally."""
-    return where(eq(x, y), g, 0) / fold(add, where(eq(x, y), 1.0, 0.0))
+    """Return equal shares of the gradient for equal extremes, or for all that are NaN where one is."""
+    is_extreme = eq(x, y) | ne(x, x)
+    return where(is_extreme, g, 0) / fold(add, where(is_extreme, 1.0, 0.0))
 
 
 @primitive(_winner(gt), identity=-math.inf, fold_vjp=_share_of_ties, selects=True, on_bools=or_)
@@ -239,7 +240,14 @@ def minimum(a, b):
     return a if a < b or a != a else b
 
 
-@operator(None, methods="")
+@operator(
+    lambda g, y, x, low, high: (
+        where((x >= low) & (x <= high), g, 0),
+        where((x < low) & (low < high), g, 0),
+        where((x > high) | (high < low), g, 0),
+    ),
+    methods="",
+)
 def clip(x, low, high):
     """x, not below low and not above high; all of the gradient flows where x lies between them, ends included."""
     x = where(ne(low, low), low, where(x < low, low, x))  # NaN as a bound gives NaN
@@ -273,7 +281,7 @@ def sqrt(x):
     return np.sqrt(x)
 
 
-@operator(lambda g, y, x: (-0.5 * g * y / x,), gives="float")
+@operator(lambda g, y, x: (-0.5 * g * (y * y * y),), gives="float")
 def rsqrt(x):
     """1 / sqrt(x)."""
     return 1 / sqrt(x)
@@ -309,9 +317,9 @@ def sigmoid(x):
     return 1 / (1 + exp(-x))
 
 
-@operator(lambda g, y, x: (where(x > 0, g, 0),))
+@operator(lambda g, y, x: (where(x <= 0, 0, g),))
 def relu(x):
-    """The larger one of x and 0; its derivative at 0 is taken as 0."""
+    """The larger one of x and 0; its derivative at 0 is taken as 0, at NaN as 1."""
     return maximum(x, 0)
 
 

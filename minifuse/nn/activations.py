@@ -178,11 +178,11 @@ def elu(x: Any, alpha: float = 1.0) -> Any:
 
 
 def _elu(x: Any, alpha: Any) -> Any:
-    below = where(floats("elu", x) > 0, 0, x)
+    below = where(floats("elu", x) <= 0, x, 0)
     e = exp(below)
     rough = e - 1  # has the right derivative
     exact = rough + (tanh(below / 2) * (e + 1) - rough).detach()
-    return where(x > 0, x, alpha * exact)
+    return where(x <= 0, alpha * exact, x)
 
 
 def softmax(x: Any, dim: int) -> Any:

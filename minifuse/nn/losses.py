@@ -236,7 +236,7 @@ def _binary_cross_entropy(x: Any, t: Any, *more: Any) -> Any:
         yes = weight * t
         both = yes + (1 - t)
     rest = log1p(exp(where(x > 0, -x, x)))
-    return reduced(both * rest + where(x > 0, (1 - t) * x, -yes * x), reduction)
+    return reduced(both * rest + where(x > 0, 1 - t, -yes) * x, reduction)
 
 
 def check_weight(weight: Any, x: Any) -> None:

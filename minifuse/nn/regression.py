@@ -115,8 +115,9 @@ def bent(name: str, x: Any, y: Any, delta: Any) -> Any:
     """Half the square of the difference where that is below delta, then the line that continues it."""
     refuse_other_than_alike(name, x, y)
     d = abs(x - y)
-    near = where(d < delta, d, 0)  # so that nothing infinite is squared where the line is chosen
-    return where(d < delta, 0.5 * near * near, delta * (d - 0.5 * delta))
+    is_far = d >= delta  # not where d is NaN
+    near = where(is_far, 0, d)  # so that nothing infinite is squared where the line is chosen
+    return where(is_far, delta * (d - 0.5 * delta), 0.5 * near * near)
 
 
 def refuse_other_than_alike(name: str, x: Any, y: Any) -> None:

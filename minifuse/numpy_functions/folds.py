@@ -8,7 +8,8 @@ import numpy as np
 from ..dtypes import DType
 from ..errors import ShapeError
 from ..indexing import normalize_dims
-from ..operators import abs, ne, sqrt  # noqa: A004
+from ..operators import abs, ne  # noqa: A004
+from ..root import root
 from .table import Axes, at_once, axes_key, dtype_of, floats, stands_for
 
 
@@ -150,13 +151,16 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 def _norm(x: Any, order: float, dims: tuple[int, ...], keepdims: bool) -> Any:
     (x,) = floats(x)
     if order == 2:
-        return sqrt((x * x).sum(dims, keepdim=keepdims))
+        squares = (x * x).sum(dims, keepdim=keepdims)
+        return root(squares, 2, squares)
     if order in (math.inf, -math.inf):
         return abs(x).max(dims, keepdim=keepdims) if order > 0 else abs(x).min(dims, keepdim=keepdims)
     if order == 0:
         return ne(x, 0).to(x.dtype).sum(dims, keepdim=keepdims)
     y = abs(x)
-    return y.sum(dims, keepdim=keepdims) if order == 1 else (y**order).sum(dims, keepdim=keepdims) ** (1 / order)
+    if order == 1:
+        return y.sum(dims, keepdim=keepdims)
+    return root((y**order).sum(dims, keepdim=keepdims), order, 0)
 
 
 def _matrix_norm(x: Any, order: float, dims: tuple[int, ...], keepdims: bool) -> Any:

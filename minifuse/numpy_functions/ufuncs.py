@@ -23,7 +23,6 @@ from ..operators import (
     log,
     log1p,
     maximum,
-    minimum,
     mod,
     ne,
     pow,  # noqa: A004
@@ -73,7 +72,7 @@ def sign(x: Any) -> Any:
 def heaviside(x: Any, at_zero: Any) -> Any:
     """0 below 0, 1 above, `at_zero` at 0."""
     x, at_zero = floats(x, at_zero)
-    return where(eq(x, 0), at_zero, where(x > 0, 1, where(x < 0, 0, x)))
+    return where(eq(x, 0), at_zero, where(x > 0, 1, where(x < 0, 0, x.detach())))
 
 
 @stands_for(np.isfinite)
@@ -276,11 +275,11 @@ def cosh(x: Any) -> Any:
 
 @stands_for(np.fmax)
 def fmax(a: Any, b: Any) -> Any:
-    """The larger one; where one is NaN, the other."""
-    return where(isnan(a), b, where(isnan(b), a, maximum(a, b)))
+    """Return the larger one, where one is NaN the other, of equal ones a."""
+    return where(isnan(b) | (a >= b), a, b)
 
 
 @stands_for(np.fmin)
 def fmin(a: Any, b: Any) -> Any:
-    """The smaller one; where one is NaN, the other."""
-    return where(isnan(a), b, where(isnan(b), a, minimum(a, b)))
+    """Return the smaller one, where one is NaN the other, of equal ones a."""
+    return where(isnan(b) | (a <= b), a, b)

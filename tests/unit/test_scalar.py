@@ -68,7 +68,7 @@ def test_a_scalar_is_a_number():
     assert mf.where(x > 1, x, 0).item() == 2
 
 
-@pytest.mark.parametrize("two", [2, 2.0, True + 1, np.float32(2), np.float64(2), np.int64(2), Scalar(2.0)], ids=repr)
+@pytest.mark.parametrize("two", [2, 2.0, True + 1, np.float32(2), np.float64(2), np.int64(2), Scalar(2.0)])
 def test_equality_compares_the_values(two):
     x = Scalar(2.0)
     for y, expected in ((x == two, 1.0), (two == x, 1.0), (x != two, 0.0), (two != x, 0.0)):
@@ -88,7 +88,7 @@ def test_equality_follows_ieee_754():
     assert Scalar(1.0) == np.True_
 
 
-@pytest.mark.parametrize("other", [None, "2.0", 2j, (2.0,), [2.0], object()], ids=repr)
+@pytest.mark.parametrize("other", [None, "2.0", 2j, (2.0,), [2.0], object()], ids=lambda x: type(x).__name__)
 def test_a_scalar_never_equals_what_is_no_real_number(other):
     x = Scalar(2.0)
     assert (x == other, other == x, x != other, other != x) == (False, False, True, True)

@@ -104,8 +104,9 @@ class Node(Array, metaclass=Interned):
         if self.is_number:
             is_literal = isinstance(self.function, Literal) and dtype is bool_
             return Node(truth(self.function.text) if is_literal else self.function, (), (), dtype)
-        if isinstance(self.dtype, type):  # computed from numbers alone
-            return Node(self.function, self.inputs, (), BY_WEAK[self.dtype]).to(dtype)
+        computed_in = BY_WEAK.get(self.dtype)
+        if computed_in is not None:  # from numbers alone
+            return Node(self.function, self.inputs, (), computed_in).to(dtype)
         return self if dtype is self.dtype else Node(Cast(dtype), (self,), self.shape, dtype)
 
     def view(self, *shape: Any) -> Any:

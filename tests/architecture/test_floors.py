@@ -47,7 +47,7 @@ FLOORS = (
     ("autodiff",),
     ("precision", "scalar"),
     ("functions",),
-    ("softmax", "take"),
+    ("root", "softmax", "take"),
     ("numpy_functions.*",),
     ("pytorch_habits",),
     ("array",),

@@ -21,12 +21,26 @@ from ..errors import CourseError
 
 app = typer.Typer(no_args_is_help=True, help="Write the engine yourself, one function at a time; the rest is there.")
 
-Folder = Annotated[Path, typer.Option("--dir", help="The folder of the course; the one around here if left out.")]
+
+LONGEST_S = 86_400.0  # a day: the clocks of the system end at some time, so a limit is a finite number
+
+
+def path_of(text: str | Path) -> Path:
+    """Return a path of the command line; a name must not be empty, which `Path` would take for the folder here."""
+    if not str(text):
+        raise typer.BadParameter("got an empty name, expected a path; write . for the folder that you are in")
+    return Path(text)
+
+
+Folder = Annotated[
+    Path,
+    typer.Option("--dir", metavar="DIR", parser=path_of, help="The folder of the course; the one around here if left out."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the facts as JSON, and nothing else.")]
 Names = Annotated[list[str] | None, typer.Argument(metavar="[TASK]...", help="2.3, a function's name, or 2 for a module.")]
 One = Annotated[str, typer.Argument(metavar="TASK", help="2.3, or a function's name.")]
 Examples = Annotated[int, typer.Option(min=1, help="How many each demand is tried on.")]
-Limit = Annotated[float, typer.Option(min=1, help="Seconds after which a task is stopped.")]
+Limit = Annotated[float, typer.Option(min=1, max=LONGEST_S, help="Seconds after which a task is stopped.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Your functions alone: other tasks' are not lent to you.")]
 
 
@@ -37,7 +51,9 @@ def console() -> Console:
 
 @app.command()
 def init(
-    folder: Annotated[Path, typer.Argument(help="A folder that is not there yet, or has none of these files.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", parser=path_of, help="A folder, new or with none of these files.")
+    ],
 ) -> None:
     """Make a folder with all files of the course, for you to write in."""
     written = workspace.init(folder)
@@ -105,7 +121,7 @@ def watch(
     """Judge whatever you save, at once: one failure, how far you are, and keys for hints, the picture, the next task."""
     from .watch import run
 
-    raise typer.Exit(run(workspace.found(folder), task_named(name) if name else None, limit, strict))
+    raise typer.Exit(run(workspace.found(folder), None if name is None else task_named(name), limit, strict))
 
 
 @app.command()
@@ -153,9 +169,14 @@ def upgrade(
 
 @app.command()
 def grade(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A student's folder; their .py files are enough.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", parser=path_of, help="A student's folder; their .py files are enough.")
+    ],
     names: Names = None,
-    out: Annotated[Path | None, typer.Option(help="Write results.json here: exercism's format, version 3.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", parser=path_of, help="Write results.json here: exercism's format, version 3."),
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="To repeat a grading; a new one each time if left out.")] = None,
     examples: Examples = Effort.examples,
     limit: Limit = runner.TIME_S,
@@ -168,7 +189,9 @@ def grade(
     if not folder.is_dir():
         raise CourseError(f"{folder} is no folder; name the one with the student's files")
     tasks, effort = tasks_of(names or []), Effort(examples, secrets.randbelow(1 << 32) if seed is None else seed)
-    results = list(runner.run(folder, tasks, effort=effort, is_strict=strict, is_whole=True, time_s=limit))
+    results = list(
+        runner.run(workspace.absolute(folder), tasks, effort=effort, is_strict=strict, is_whole=True, time_s=limit)
+    )
     found = grades.results(tasks, results, effort, strict)
     if out:
         workspace.write(out, json_.dumps(found, indent=2) + "\n")

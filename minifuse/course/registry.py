@@ -23,29 +23,57 @@ BY_ID = {task.id: task for task in TASKS}
 
 
 def task_named(name: str) -> Task:
-    """The task of an id: "2.3", "task2_3", or a slot of it.
+    """Return the task of an id, of a mark, or of a slot.
+
+    Parameters
+    ----------
+    name : str
+        "2.3", "task2_3", or a function that the task asks for.
 
     Raises
     ------
     CourseError
-        There is none.
+        No task has this name.
     """
-    found = [task for task in TASKS if name in (task.id, task.mark, *task.slots)]
-    if not found:
-        near = get_close_matches(name, [*BY_ID, *(slot for task in TASKS for slot in task.slots)], 1)
-        raise CourseError(
-            f"there is no task {name!r}; tasks are {', '.join(BY_ID)}{f'; did you mean {near[0]}?' * bool(near)}"
-        )
-    return found[0]
+    for task in TASKS:
+        if name in (task.id, task.mark, *task.slots):
+            return task
+    raise unknown("task", name)
 
 
 def tasks_of(names: list[str]) -> list[Task]:
-    """Tasks by ids, or by numbers of modules; all for none."""
-    found: list[Task] = []
+    """Return the tasks of ids, marks, slots or numbers of modules, each task once; all tasks for an empty list.
+
+    Raises
+    ------
+    CourseError
+        A name is neither that of a task nor that of a module.
+    """
+    found: dict[str, Task] = {}
     for name in names:
-        module = [task for task in TASKS if str(task.module) == name]
-        found += module or [task_named(name)]
-    return found or list(TASKS)
+        tasks = in_module(name) or [task for task in TASKS if name in (task.id, task.mark, *task.slots)]
+        if not tasks:
+            raise unknown("task or module", name)
+        found |= {task.id: task for task in tasks}
+    return list(found.values()) or list(TASKS)
+
+
+def in_module(number: str) -> list[Task]:
+    """Return the tasks of a module; none for anything but the number of a module."""
+    return [task for task in TASKS if str(task.module) == number]
+
+
+def unknown(kind: str, name: str) -> CourseError:
+    """Return the error for a name that no task has: the names that there are, and the nearest one."""
+    tasks = in_module(name)
+    if tasks:
+        return CourseError(f"{name} is a module, expected a task; name one of {', '.join(task.id for task in tasks)}")
+    near = get_close_matches(name, [*BY_ID, *(slot for task in TASKS for slot in task.slots)], 1)
+    modules = f"a module ({', '.join(map(str, MODULES))}), " if "module" in kind else ""
+    return CourseError(
+        f"there is no {kind} {name!r}; expected {modules}a task ({', '.join(BY_ID)}) or the name of its function"
+        + (f"; did you mean {near[0]}?" if near else "")
+    )
 
 
 def files() -> list[str]:

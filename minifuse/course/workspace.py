@@ -109,8 +109,9 @@ def init(folder: Path) -> list[Path]:
 def refuse_those_there(folder: Path, names: Iterable[str]) -> None:
     """Raise `CourseError` if one of the files of a new folder exists."""
     if there := [name for name in names if os.path.lexists(folder / name)]:
+        more = f" and {len(there) - 1} more files of the course" if len(there) > 1 else ""
         raise CourseError(
-            f"{folder} has {', '.join(there)} already, and nothing was written; name another folder, or use "
+            f"{folder} has {there[0]}{more} already, and nothing was written; name another folder, or use "
             f"`minifuse course upgrade` for one that was made before"
         )
 
@@ -144,8 +145,10 @@ def write(path: Path, text: str) -> None:
     Raises
     ------
     CourseError
-        It cannot be written.
+        It cannot be written, or is a folder.
     """
+    if path.is_dir():
+        raise CourseError(f"{path} is a folder, expected the name of a file")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_content(path, text, is_durable=False)
@@ -174,17 +177,36 @@ def read(path: Path) -> str:
 
 
 def found(folder: Path) -> Path:
-    """The student's folder: this one, or the nearest above it.
+    """Return the student's folder: this one, or the nearest above it.
 
     Raises
     ------
     CourseError
-        There is none.
+        The folder does not exist, or no folder of the course is there or above.
     """
-    for place in (folder.resolve(), *folder.resolve().parents):
-        if (place / KEPT).is_dir():
-            return place
+    if not folder.is_dir():
+        raise CourseError(
+            f"{folder} is not a folder that exists; name a folder of the course, or leave --dir out inside of one"
+        )
+    place = absolute(folder)
+    for at in (place, *place.parents):
+        if (at / KEPT).is_dir():
+            return at
     raise CourseError(f"{folder} is no folder of the course; make one: minifuse course init DIR")
+
+
+def absolute(folder: Path) -> Path:
+    """Return the absolute path of a folder.
+
+    Raises
+    ------
+    CourseError
+        The working directory has been removed.
+    """
+    try:
+        return folder.resolve()
+    except OSError as error:
+        raise CourseError(f"{folder} cannot be found: {error.strerror}; was the folder that you are in removed?") from error
 
 
 def back_up(path: Path, folder: Path) -> Path:

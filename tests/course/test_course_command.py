@@ -90,13 +90,75 @@ def test_strict_takes_nothing_from_the_oracle(folder):
 def test_a_folder_that_is_none_and_a_task_that_is_none_are_told(tmp_path, folder):
     for arguments, said in [
         (("check", "--dir", tmp_path), "is no folder of the course; make one: minifuse course init DIR"),
-        (("check", "2.9", "--dir", folder), "there is no task '2.9'"),
+        (("check", "2.9", "--dir", folder), "there is no task or module '2.9'"),
         (("hint", "permutted"), "did you mean permuted?"),
         (("grade", tmp_path / "nowhere"), "is no folder; name the one with the student's files"),
     ]:
         error = course(*arguments).exception
         assert isinstance(error, CourseError)
         assert said in str(error)
+
+
+@pytest.mark.parametrize("name", ["9.9", "zzz", "", " ", "über", "课程", "2.99", "9", "0x2", "-", "²"])
+@pytest.mark.parametrize("command", ["check", "hint", "diff", "reset", "watch", "grade"])
+def test_a_name_of_no_task_is_told_with_those_that_there_are(folder, command, name):
+    place = () if command == "hint" else (folder,) if command == "grade" else ("--dir", folder)
+    error = course(command, *place, "--", name).exception if command != "grade" else course(command, folder, name).exception
+    assert isinstance(error, CourseError)
+    assert f"there is no task {'or module ' * (command in ('check', 'grade'))}{name!r}; expected " in str(error)
+    assert ", ".join(task.id for task in TASKS) in str(error)
+
+
+@pytest.mark.parametrize("command", ["hint", "diff", "reset", "watch"])
+def test_a_module_where_one_task_is_expected_is_told_its_tasks(folder, command):
+    error = course(command, "2", *(() if command == "hint" else ("--dir", folder))).exception
+    assert str(error) == "2 is a module, expected a task; name one of 2.1, 2.2, 2.3, 2.4, 2.5"
+
+
+def test_a_task_that_is_named_twice_is_judged_once():
+    assert [task.id for task in registry.tasks_of(["2.1", "2", "row_major_strides"])] == ["2.1", "2.2", "2.3", "2.4", "2.5"]
+
+
+@pytest.mark.parametrize("command", ["check", "status", "watch", "diff 2.1", "reset 2.1", "upgrade"])
+def test_a_folder_that_does_not_exist_is_not_the_one_around_it(folder, command):
+    for place in (folder / "nowhere", folder / FILE):
+        error = course(*command.split(), "--dir", place).exception
+        assert isinstance(error, CourseError)
+        assert f"{place} is not a folder that exists" in str(error)
+
+
+@pytest.mark.parametrize("command", ["init", "grade", "check --dir", "upgrade --dir", "grade . 2.1 --out"])
+def test_an_empty_name_is_no_folder(folder, monkeypatch, command):
+    monkeypatch.chdir(folder)
+    result = course(*command.split(), "")
+    assert result.exit_code == 2
+    assert "got an empty name, expected a path" in " ".join(result.output.replace("│", " ").split())
+
+
+def test_a_second_init_says_what_is_there(folder):
+    error = course("init", folder).exception
+    assert f"{folder} has operators.py and {len(workspace.fresh()) - 1} more files of the course already" in str(error)
+    assert "minifuse course upgrade" in str(error)
+
+
+def test_results_cannot_be_written_to_a_folder(folder):
+    error = course("grade", folder, "2.1", *FEW, "--out", folder).exception
+    assert f"{folder} is a folder, expected the name of a file" in str(error)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows removes no folder that a process is in")
+@pytest.mark.parametrize("arguments", ["check 2.1", "status", "grade . 2.1"])
+def test_a_working_directory_that_was_removed_is_told(tmp_path, monkeypatch, arguments):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    error = course(*arguments.split()).exception
+    assert isinstance(error, CourseError)
+    assert "was the folder that you are in removed?" in str(error)
+
+
+def test_a_limit_is_a_number_of_seconds_that_a_clock_can_wait(folder):
+    assert course("check", "2.1", "--dir", folder, "--limit", "inf").exit_code == 2
 
 
 def test_status_judges_every_task_now(folder, monkeypatch):

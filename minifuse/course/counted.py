@@ -14,12 +14,14 @@ from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from .strided import Strided
 from .student import Student
 from .task import Wrong
 
 MAKERS = ("empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like", "arange", "array", "copy")
+OPERANDS = ("out", "a", "b")
 
 
 class Touch(NamedTuple):
@@ -86,17 +88,27 @@ class Record:
         self.iteration = None
 
 
-class Cells:
-    """An array whose accesses are noted. One element at a time: that is what loops do."""
+class Cells(NDArrayOperatorsMixin):
+    """An array whose accesses are noted.
+
+    Loops read and write operands one element at a time, so an operation on a whole operand is an error. Arrays of sizes
+    and strides, and arrays that are made on the way, take the operators and functions of NumPy too.
+    """
+
+    __hash__ = None  # type: ignore[assignment]  # == compares elements
 
     def __init__(self, name: str, values: np.ndarray[Any, Any], record: Record) -> None:
         self.name, self.values, self.record = name, values, record
         self.shape, self.size, self.ndim, self.dtype = values.shape, values.size, values.ndim, values.dtype
         self.start: int = values.__array_interface__["data"][0]
+        self.is_operand = name.endswith(".storage") or name in OPERANDS
         record.kept.append(values)
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def __bool__(self) -> bool:
+        return bool(self.whole())
 
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))
@@ -104,24 +116,62 @@ class Cells:
     def __getitem__(self, index: Any) -> Any:
         place = self.place(index)
         if place is None:
-            return Cells(self.name, self.values[index], self.record)
+            return Cells(self.name, self.values[plain_array(index)], self.record)
         self.record.note(self, place, False)
         return self.values[index].item()
 
     def __setitem__(self, index: Any, value: Any) -> None:
         place = self.place(index)
-        if place is None:
+        if place is not None:
+            self.record.note(self, place, True)
+        elif self.is_operand:
             raise TypeError(f"{self.name}[{index}] = ... writes many elements in one step; write the loop")
-        self.record.note(self, place, True)
-        self.values[index] = value
+        else:
+            self[index].note_all(True)
+        self.values[plain_array(index)] = value.whole() if isinstance(value, Cells) else value
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(
-            f"{self.name} has no {name} here: it is read and written element by element, {self.name}[i] = ..."
-        )
+        if self.is_operand or name.startswith("__"):  # the protocols of NumPy are those that this class defines
+            raise AttributeError(
+                f"{self.name} has no {name} here: it is read and written element by element, {self.name}[i] = ..."
+            )
+        found = getattr(self.values, name)
+        if not callable(found):
+            return self.made(found)
+        return lambda *args, **options: self.made(getattr(self.whole(), name)(*whole(args), **whole(options)))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return np.array(self.whole(), dtype)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, **options: Any) -> Any:
+        return self.made(getattr(ufunc, method)(*whole(args), **whole(options)))
+
+    def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, options: Any) -> Any:
+        return self.made(function(*whole(args), **whole(options)))
+
+    def whole(self) -> np.ndarray[Any, Any]:
+        """Return the values for an operation on all of them, each of which is noted as read."""
+        if self.is_operand:
+            raise TypeError(f"{self.name} is read and written element by element here, {self.name}[i]; write the loop")
+        self.note_all(False)
+        return self.values
+
+    def note_all(self, is_write: bool) -> None:
+        """Note an access to every element."""
+        for index in np.ndindex(self.shape):
+            self.record.note(self, index, is_write)
+
+    def made(self, result: Any) -> Any:
+        """Return what an operation gives: an array is noted as one that is made on the way, a NumPy scalar is a number."""
+        if isinstance(result, tuple | list):
+            return type(result)(map(self.made, result))
+        if isinstance(result, np.ndarray):
+            self.record.made.append(result.size)
+            return Cells("an array", result, self.record)
+        return result.item() if isinstance(result, np.generic) else result
 
     def place(self, index: Any) -> Any:
-        """The index in plain ints; None for a slice. IndexError where there is no element, below 0 too."""
+        """Return the index in plain ints; None for a slice. IndexError where there is no element, below 0 too."""
         numbers = index if isinstance(index, tuple) else (index,)
         if len(numbers) != self.ndim or not all(isinstance(i, int | np.integer) for i in numbers):
             if any(isinstance(i, float) for i in numbers):
@@ -136,14 +186,23 @@ class Cells:
         return int(numbers[0]) if self.ndim == 1 else tuple(map(int, numbers))
 
     def fill(self, value: Any) -> None:
-        """Every element."""
+        """Write every element."""
         for index in np.ndindex(self.shape):
             self[index if self.ndim != 1 else index[0]] = value
 
     def copy(self) -> "Cells":
-        """An array that is made on the way."""
+        """Return an array that is made on the way."""
         self.record.made.append(self.size)
         return Cells("a copy", self.values.copy(), self.record)
+
+
+def whole(x: Any) -> Any:
+    """Return arguments of an operation of NumPy with the values of all cells in them."""
+    if isinstance(x, Cells):
+        return x.whole()
+    if isinstance(x, tuple | list):
+        return type(x)(map(whole, x))
+    return {name: whole(value) for name, value in x.items()} if isinstance(x, dict) else x
 
 
 class Numpy:
@@ -230,7 +289,7 @@ def counted(x: Strided, name: str, record: Record) -> Strided:
 def run(student: Student, slot: str, *arguments: Any) -> Record:
     """Run a slot in Python over arguments whose tensors and arrays are counted, as out, a, b; they are written in place."""
     record = Record(student.folder)
-    names = iter(("out", "a", "b"))
+    names = iter(OPERANDS)
     given = [
         counted(x, next(names), record)
         if isinstance(x, Strided)

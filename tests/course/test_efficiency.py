@@ -13,10 +13,12 @@ pytest.importorskip("greenlet", reason="needs minifuse[course]")
 
 from minifuse.backends.cuda import compiler, driver
 from minifuse.course import compiled, counted, parallel, simulated, speed
+from minifuse.course.judge import judge
 from minifuse.course.oracle import module3
 from minifuse.course.registry import BY_ID, TASKS
+from minifuse.course.report import text_of
 from minifuse.course.student import Student
-from minifuse.course.task import Wrong
+from minifuse.course.task import Effort, Wrong
 from minifuse.course.tasks import task3_3, task3_4, task3_5
 
 REFERENCE = Path(__file__).with_name("reference")
@@ -54,6 +56,83 @@ def test_a_counted_run_knows_reads_writes_and_arrays(student, tmp_path):
     assert out.storage[1] == 10 * 1 + 3 + 3
     assert (record.reads["a.storage"], record.reads["shape"], record.writes["out.storage"]) == (2, 1, 1)
     assert record.made == [7]
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("out.shape.prod()", 6),
+        ("np.prod(out.shape)", 6),
+        ("np.sum(out.shape + a.shape)", 10),
+        ("(out.strides == a.strides).all()", False),
+        ("np.array_equal(out.shape, a.shape)", True),
+        ("(out.shape[1:] * 2)[0]", 6),
+        ("np.where(a.shape == 2, 7, a.strides)[0]", 7),
+        ("out.shape.copy().size", 2),
+        ("3 in out.shape", True),
+    ],
+)
+def test_sizes_and_strides_are_arrays_as_the_page_of_3_1_says(student, tmp_path, words, found):
+    body = f"def parallel_map(fn, out, a):\n    out.storage[0] = {words}"
+    folder = with_more(tmp_path, "parallel.py", body)
+    a, out = parallel.row_major((2, 3)), parallel.gapped((2, 3))
+    counted.run(student("3.1", folder), "parallel_map", None, out, a)
+    assert out.storage[0] == found
+
+
+def test_an_operation_on_all_sizes_reads_each_of_them(student, tmp_path):
+    folder = with_more(tmp_path, "parallel.py", "def parallel_map(fn, out, a):\n    return (out.shape + out.strides).prod()")
+    record = counted.run(student("3.1", folder), "parallel_map", None, *[parallel.row_major((2, 3))] * 2)
+    assert (record.reads["shape"], record.reads["strides"], record.made) == (2, 2, [2])
+
+
+def test_a_slice_of_scratch_memory_is_written_element_by_element(student, tmp_path):
+    body = "    found = np.zeros(4, np.int64)\n    found[1:3] = a.shape\n    out.storage[:4][2] = found[2]"
+    folder = with_more(tmp_path, "parallel.py", f"def parallel_map(fn, out, a):\n{body}")
+    a, out = parallel.row_major((2, 3)), parallel.row_major((2, 3))
+    record = counted.run(student("3.1", folder), "parallel_map", None, out, a)
+    assert out.storage[2] == 3
+    assert record.writes["an array of np.zeros"] == 2
+
+
+@pytest.mark.parametrize("words", ["a.storage * 2", "np.sum(a.storage)", "out.storage == a.storage", "a.storage.sum()"])
+def test_no_operation_takes_the_elements_of_an_operand_at_once(student, tmp_path, words):
+    folder = with_more(tmp_path, "parallel.py", f"def parallel_map(fn, out, a):\n    return {words}")
+    with pytest.raises((TypeError, AttributeError), match=r"storage.* is read and written element by element"):
+        counted.run(student("3.1", folder), "parallel_map", None, *[parallel.row_major((2, 3))] * 2)
+
+
+ARRAYS = """
+def parallel_map(fn, out, a):
+    to, source = out.storage, a.storage
+    if np.array_equal(out.strides, a.strides) and is_row_major(out.shape, out.strides):
+        for k in prange(out.shape.prod()):
+            to[out.offset + k] = fn(source[a.offset + k])
+    else:
+        for k in prange(np.prod(out.shape)):
+            x = source[place_of(k, a.shape, a.strides, a.offset)]
+            to[place_of(k, out.shape, out.strides, out.offset)] = fn(x)
+
+
+def parallel_zip(fn, out, a, b):
+    to, left, right = out.storage, a.storage, b.storage
+    first = broadcast_strides(a.shape, a.strides, out.shape)
+    second = broadcast_strides(b.shape, b.strides, out.shape)
+    is_plain = (first == out.strides).all() and (second == out.strides).all()
+    if is_plain and is_row_major(out.shape, out.strides):
+        for k in prange(out.shape.prod()):
+            to[out.offset + k] = fn(left[a.offset + k], right[b.offset + k])
+    else:
+        for k in prange(out.shape.prod()):
+            x = left[place_of(k, out.shape, first, a.offset)]
+            to[place_of(k, out.shape, out.strides, out.offset)] = fn(x, right[place_of(k, out.shape, second, b.offset)])
+"""
+
+
+def test_a_right_solution_that_uses_sizes_as_arrays_passes(tmp_path):
+    folder = with_more(tmp_path, "parallel.py", ARRAYS)
+    result = judge(folder, BY_ID["3.1"], Effort(20))
+    assert result.verdict == "passed", text_of(BY_ID["3.1"], result)
 
 
 @pytest.mark.parametrize(("index", "error"), [("-1", IndexError), ("5", IndexError), ("1 / 2", TypeError)])

@@ -97,10 +97,11 @@ def of_wrong(name: str, wrong: Wrong, student: Student, task: Task) -> Outcome:
     """A failure, with the mistake that it looks like."""
     mistake = recognised(wrong, name, task)
     said = wrong.said + advice(wrong.kind) if wrong.said != name else ""
+    kind = "" if wrong.kind or mistake else in_words(wrong.got, wrong.expected)
     return Outcome(
         name,
         "failed",
-        said or ("" if wrong.kind or mistake else in_words(wrong.got, wrong.expected)),
+        "; ".join(filter(None, (said, kind))),
         case=wrong.told,
         expected="" if wrong.expected is None else short(wrong.expected),
         got="" if wrong.kind else short(wrong.got),
@@ -117,15 +118,20 @@ def advice(kind: str) -> str:
     return f" ({ADVICE[kind]})" if kind in ADVICE else ""
 
 
-def in_words(got: Any, expected: Any) -> str:
-    """What is wrong with the kind of an answer, whatever its value; "" if nothing is."""
+def in_words(got: Any, expected: Any, where: str = "it") -> str:
+    """Return what is wrong with the kind of an answer or of a part of it, whatever the values; "" for nothing."""
     if got is None and expected is not None:
-        return "it gives None; is a return missing?"
+        return "it gives None; is a return missing?" if where == "it" else f"{where} is None"
     one, other = type(got), type(expected)
     plain = (bool, dict, float, int, list, str, tuple)
     if one is not other and other in plain and (one in plain or callable(getattr(got, "__iter__", None))):
-        return f"it gives a value of type {one.__name__}; {other.__name__} is asked for"
-    return ""
+        verb = "gives a value" if where == "it" else "is"
+        return f"{where} {verb} of type {one.__name__}; {other.__name__} is asked for"
+    if not isinstance(expected, list | tuple) or one is not other or len(got) != len(expected):
+        return ""
+    names = getattr(expected, "_fields", range(len(expected)))
+    parts = (in_words(a, b, f"part {name} of it") for name, a, b in zip(names, got, expected, strict=True))
+    return next(filter(None, parts), "")
 
 
 def recognised(wrong: Wrong, check: str, task: Task) -> Mistake | None:

@@ -95,6 +95,11 @@ def test_what_is_no_answer_is_refused(tmp_path, more, verdict, words):
         ("def permuted(x):\n    return x", "failed", "permuted() takes 1 positional argument but 2 were given"),
         ("def permuted(x, dims):\n    return 3", "failed", "what it gives is not of the kind that is asked for (TypeError"),
         ("def index_of(ordinal, shape):\n    pass", "failed", "it gives None; is a return missing? case ordinal 0"),
+        (
+            "def permuted(x, dims):\n    return Strided(x.storage, list(x.shape), x.strides, x.offset)",
+            "failed",
+            "part 0 of it is of type list; tuple is asked for",
+        ),
         ("def row_major_strides(shape):\n    return list(shape)", "failed", "a value of type list; tuple is asked for"),
         (
             "def row_major_strides(shape):\n    return (x for x in shape)",
@@ -215,3 +220,16 @@ def test_strict_lends_nothing(tmp_path):
     strict = judge(folder, task_named("2.3"), is_strict=True)
     assert strict.verdict == "pending"
     assert "2.1c" in strict.outcomes[-1].said
+
+
+@pytest.mark.parametrize("task", ["1.2", "2.4"])
+def test_a_list_of_derivatives_is_told_to_be_no_tuple(tmp_path, task):
+    file, name = {"1.2": ("scalar_functions.py", "Mul"), "2.4": ("tensor_functions.py", "TensorMul")}[task]
+    for part in REFERENCE.glob("*.py"):
+        (tmp_path / part.name).write_text(part.read_text(encoding="utf-8"), encoding="utf-8")
+    text = (REFERENCE / file).read_text(encoding="utf-8")
+    text += f"\n\nright = {name}.backward\n{name}.backward = staticmethod(lambda context, d: list(right(context, d)))\n"
+    (tmp_path / file).write_text(text, encoding="utf-8")
+    result = judge(tmp_path, task_named(task))
+    assert result.outcomes[-1].said.endswith("it gives a value of type list; tuple is asked for")
+    assert not result.outcomes[-1].mistake

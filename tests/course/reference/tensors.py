@@ -10,7 +10,7 @@ from minifuse.course import Strided, todo
 
 
 def row_major_strides(shape):
-    """The strides of a fresh tensor: (2, 3, 4) -> (12, 4, 1). A size of 0 counts as 1."""
+    """The strides, a tuple, of a fresh tensor: (2, 3, 4) -> (12, 4, 1). A size of 0 counts as 1."""
     # begin 2.1a
     strides, step = [], 1
     for size in reversed(shape):
@@ -42,7 +42,7 @@ def index_of(ordinal, shape):
 
 
 def permuted(x, dims):
-    """The tensor whose dim d is dim dims[d] of x, over the same storage: a `Strided`."""
+    """The tensor whose dim d is dim dims[d] of x, over the same storage: a `Strided` of tuples."""
     # begin 2.1d
     shape = tuple(x.shape[d] for d in dims)
     strides = tuple(x.strides[d] for d in dims)

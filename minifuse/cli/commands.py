@@ -6,6 +6,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from .. import __version__
+
 
 class Commands(TyperGroup):
     """The commands below, and `course`, which has commands of its own and is imported when it is called."""
@@ -20,7 +22,9 @@ class Commands(TyperGroup):
             return super().get_command(ctx, cmd_name)
         from .course import app as course
 
-        return typer.main.get_command(course)
+        command = typer.main.get_command(course)
+        command.name = cmd_name  # the help prints it
+        return command
 
 
 app = typer.Typer(
@@ -37,8 +41,19 @@ LoopLimit = Annotated[int, typer.Option(min=1, help="Loop iterations of a launch
 LOOP_LIMIT = 3_000_000  # as in simt.machine, which the commands import only where they need it
 
 
+def show_version(is_wanted: bool) -> None:
+    """Print the version of minifuse and end, for `--version`."""
+    if is_wanted:
+        typer.echo(f"minifuse {__version__}")
+        raise typer.Exit()
+
+
 @app.callback()
-def minifuse() -> None:
+def minifuse(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version of minifuse.")
+    ] = False,
+) -> None:
     """A tensor engine to read in a week: strides, autodiff, and kernels close to the limit of the hardware."""
 
 

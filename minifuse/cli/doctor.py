@@ -4,18 +4,18 @@ import ctypes
 import json as json_
 import os
 import platform
+import shutil
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
+from textwrap import wrap
 
 import numpy as np
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
+from .. import __version__
 from ..backends.cuda import driver
 from ..creation import tensor
 from ..errors import MinifuseError
@@ -26,6 +26,8 @@ NEEDED = ("numpy", "numba", "llvmlite")
 OF_CUDA = ("numba-cuda", "cuda-core", "cuda-bindings")  # what drives a GPU
 VECTORS = {"avx512f": "AVX-512: 16 float32 at once", "avx2": "AVX2: 8 float32 at once", "neon": "NEON: 4 float32 at once"}
 CAPABILITY = 75, 76  # the driver's numbers for its attributes: the major and the minor part
+BOLD, RED, GREEN = 1, 31, 32  # of ECMA-48
+SHORTEST_LINE = 20  # characters beside the topics, however narrow the terminal is
 REPORT = "report this with the output of `minifuse doctor --json`"
 
 
@@ -63,6 +65,7 @@ def machine() -> list[Finding]:
     quota = cpu_quota()
     limit = "" if quota is None else f", a quota of {quota:g} processors"
     return [
+        Finding("minifuse", __version__),
         Finding("Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
         Finding("processor", f"{llvm.get_host_cpu_name()}, {os.cpu_count()} cores{limit}, {THREADS} threads for kernels"),
         Finding("vectors", vectors),
@@ -134,9 +137,14 @@ def cuda(runs_kernels: bool = True) -> Iterator[Finding]:
         yield Finding("GPU", f"none: {found.reason}")
     parts = [package(name, found.extra, bool(found.gpus)) for name in OF_CUDA]
     yield from parts if found.gpus else map(optional, parts)
+    if parts[0].ok and not driver.fits_numpy():
+        parts.append(
+            Finding("NumPy", f"{np.__version__}, too new for numba-cuda", False, driver.NUMPY_LINE, bool(found.gpus))
+        )
+        yield parts[-1]
     lanes = package("greenlet", "simt", bool(found.gpus))
     yield lanes
-    if runs_kernels and lanes.ok and parts[0].ok:
+    if runs_kernels and lanes.ok and parts[0].ok and parts[-1].ok:
         yield compilation()
     if runs_kernels and lanes.ok and (all(part.ok for part in parts) or not found.gpus):
         yield cuda_kernel(found)
@@ -163,11 +171,12 @@ def name_of(index: int) -> str:
 
 def compilation() -> Finding:
     """Whether a kernel of the library compiles; that needs no GPU."""
-    from ..backends.cuda.compiler import compile_ptx
-    from ..backends.cuda.matmul import LADDER
-
-    start, rung = time.perf_counter(), LADDER["coalesced"].kernel(32, 32, 32)
+    start = time.perf_counter()
     try:
+        from ..backends.cuda.compiler import compile_ptx
+        from ..backends.cuda.matmul import LADDER
+
+        rung = LADDER["coalesced"].kernel(32, 32, 32)
         compile_ptx(rung.function, rung.signature, rung.threads, rung.blocks)
     except Exception as error:  # whatever a damaged installation raises
         advice = f'pip install --force-reinstall "minifuse[{driver.look().extra}]"'
@@ -204,17 +213,22 @@ def run(json: bool) -> int:
 
 
 def show(sections: dict[str, list[Finding]]) -> None:
-    """Print a table under each heading."""
-    console = Console()
+    """Print the findings below their headings, as wide as the terminal; rich is not needed, since it may be missing."""
     width = max(len(f.topic) for group in sections.values() for f in group)
+    before = " " * (width + 6)
+    room = max(shutil.get_terminal_size().columns - 1, len(before) + SHORTEST_LINE)
     for k, (heading, group) in enumerate(sections.items()):
-        console.print("\n" * (k > 0) + f"[bold]{heading}[/]")
-        table = Table(box=None, pad_edge=False, show_header=False)
-        table.add_column(width=2)
-        table.add_column(width=width)
-        table.add_column()
+        print("\n" * (k > 0) + styled(heading, BOLD))
         for f in group:
-            table.add_row("[green]ok[/]" if f.ok else "[red]--[/]", f.topic, escape(f.found))
+            sign = styled("ok", GREEN) if f.ok else styled("--", RED)
+            first, *more = wrap(f.found, room - len(before), break_on_hyphens=False) or [""]
+            print(f"{sign}  {f.topic:<{width}}  {first}".rstrip(), *(before + line for line in more), sep="\n")
             if not f.ok:
-                table.add_row("", "", f"[bold]{escape(f.advice)}[/]")
-        console.print(table)
+                lines = wrap(f.advice, room - len(before), break_on_hyphens=False)
+                print(*(before + styled(line, BOLD) for line in lines), sep="\n")
+
+
+def styled(text: str, code: int) -> str:
+    """Return text with the escape sequence of a style, where standard output is a terminal that shows it."""
+    is_plain = not sys.stdout.isatty() or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb" or os.name == "nt"
+    return text if is_plain else f"\x1b[{code}m{text}\x1b[0m"

@@ -1,0 +1,186 @@
+"""The command where only NumPy and Numba are installed: help, the version and doctor work, the others name their extra."""
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+
+import numpy as np
+import pytest
+
+import minifuse as mf
+from minifuse import cli
+from minifuse.backends.cuda import compiler, driver
+from minifuse.cli import base, doctor
+from minifuse.errors import MissingPartError
+from tests.sources import ROOT
+
+OPTIONAL = (
+    "click cuda greenlet hypothesis matplotlib merge3 numba_cuda pytest rich safetensors sklearn streamlit typer watchfiles"
+)
+WITHOUT = f"""
+import sys
+from importlib import metadata
+
+sys.modules.update(dict.fromkeys({OPTIONAL.split()!r}))
+installed = metadata.version
+
+
+def version(name):
+    if name in ("numpy", "numba", "llvmlite"):
+        return installed(name)
+    raise metadata.PackageNotFoundError(name)
+
+
+metadata.version = version
+from minifuse.cli import main
+"""
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run the command without some packages, as (exit status, standard output, standard error)."""
+
+    def call(*arguments, without=("typer",)):
+        for name in without:
+            monkeypatch.setitem(sys.modules, name, None)
+        monkeypatch.setattr(sys, "argv", ["minifuse", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        told = capsys.readouterr()
+        return ended.value.code, told.out, told.err
+
+    return call
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["--version"], ["doctor"], ["doctor", "--json"]])
+def test_it_works_where_no_optional_package_can_be_imported(arguments):
+    command = [sys.executable, "-W", "error", "-c", f"{WITHOUT}sys.argv[1:] = {arguments!r}\nmain()"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert mf.__version__ in ended.stdout or "doctor" in ended.stdout
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"]])
+def test_help_lists_every_command_with_the_line_for_it(run, arguments):
+    status, out, _ = run(*arguments)
+    assert status == 0
+    assert {"doctor", *base.EXTRAS} <= set(re.findall(r"\w+", out))
+    assert all(base.line(command) in out for command in base.EXTRAS)
+    assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich"])
+@pytest.mark.parametrize("command", base.EXTRAS)
+def test_a_command_that_needs_more_names_its_extra(run, command, missing):
+    status, out, err = run(command, "--help", without=[missing])
+    assert (status, out) == (2, "")
+    assert err == f"minifuse {command} needs {missing}, which is not installed; run: {base.line(command)}\n"
+
+
+@pytest.mark.parametrize("arguments", [["frobnicate"], ["--frob"], ["doctor", "--jso"], ["doctor", "x"]])
+def test_a_wrong_command_line_is_a_usage_error_without_typer_too(run, arguments):
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "")
+    assert arguments[-1] in err
+    assert "usage: minifuse" in err
+
+
+def test_the_commands_with_extras_are_those_of_the_whole_command_line():
+    typer = pytest.importorskip("typer", reason="needs minifuse[cli]")
+    from minifuse.cli.commands import app
+
+    whole = typer.main.get_command(app)
+    assert set(whole.list_commands(None)) == {"doctor", *base.EXTRAS}
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert {extra for names in base.EXTRAS.values() for extra in names.split(",")} <= extras.keys()
+
+
+def test_the_help_of_the_whole_command_line_names_each_command():
+    pytest.importorskip("typer", reason="needs minifuse[cli]")
+    from typer.testing import CliRunner
+
+    from minifuse.cli.commands import app
+
+    out = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).stdout
+    for command in ("doctor", *base.EXTRAS):
+        assert re.search(rf"^\W*{command}  ", out, re.MULTILINE), command
+
+
+def test_the_version_is_an_option(run):
+    pytest.importorskip("typer", reason="needs minifuse[cli]")
+    assert run("--version", without=()) == run("--version") == (0, f"minifuse {mf.__version__}\n", "")
+
+
+def test_doctor_says_the_same_with_and_without_typer(run, monkeypatch):
+    pytest.importorskip("typer", reason="needs minifuse[cli]")
+    monkeypatch.setattr(doctor, "examine", lambda: {"A heading": [doctor.Finding("a part", "[1]"), WRONG]})
+    told = run("doctor", without=())
+    assert told == run("doctor")
+    assert told[:2] == (1, "A heading\nok  a part   [1]\n--  another  none\n             install it\n")
+    assert json.loads(run("doctor", "--json")[1])[1]["advice"] == "install it"
+
+
+WRONG = doctor.Finding("another", "none", False, "install it")
+
+
+def test_doctor_wraps_what_is_wider_than_the_terminal(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    doctor.show({"A heading": [doctor.Finding("a part", "word " * 30, False, "install " * 10)]})
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 40
+    assert " ".join(" ".join(lines).split()).endswith("word " * 30 + ("install " * 10).strip())
+
+
+def test_doctor_names_the_version_of_minifuse():
+    assert next(iter(doctor.machine())) == doctor.Finding("minifuse", mf.__version__)
+
+
+# NumPy 2.5
+
+
+@pytest.fixture
+def new_numpy(monkeypatch):
+    """NumPy says that it is 2.5.1."""
+    monkeypatch.setattr(np, "__version__", "2.5.1")
+    compiler.numba_cuda.cache_clear()
+    yield
+    compiler.numba_cuda.cache_clear()
+
+
+@pytest.mark.parametrize(("version", "fits"), [("2.0.0", True), ("2.4.9", True), ("2.5.0", False), ("3.0.0", False)])
+def test_numba_cuda_fits_versions_of_numpy_before_2_5(monkeypatch, version, fits):
+    monkeypatch.setattr(np, "__version__", version)
+    assert driver.fits_numpy() is fits
+
+
+@pytest.mark.usefixtures("new_numpy")
+def test_compiling_for_cuda_with_a_numpy_too_new_names_the_remedy():
+    pytest.importorskip("numba_cuda", reason="needs minifuse[cuda13]")
+    with pytest.raises(
+        MissingPartError, match=r'older than 2\.5, and NumPy 2\.5\.1 is installed; run: pip install "numpy<2\.5"'
+    ):
+        compiler.numba_cuda()
+
+
+@pytest.mark.usefixtures("new_numpy")
+def test_a_gpu_with_a_numpy_too_new_names_the_remedy(monkeypatch):
+    monkeypatch.setattr(driver, "import_module", lambda name: None)
+    with pytest.raises(MissingPartError, match=r'pip install "numpy<2\.5", or set MINIFUSE_CUDA=simulated'):
+        driver.require(driver.Found(1, 13000, ""))
+
+
+@pytest.mark.usefixtures("new_numpy")
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_doctor_names_a_numpy_too_new_for_cuda(monkeypatch, gpus):
+    monkeypatch.setattr(driver, "look", lambda: driver.Found(gpus, 13000, ""))
+    monkeypatch.setattr(doctor.metadata, "version", lambda name: "1.0")
+    monkeypatch.setattr(doctor, "name_of", lambda index: "a GPU")
+    monkeypatch.setattr(doctor, "cuda_kernel", lambda found: doctor.Finding("a CUDA kernel", "run"))
+    found = {finding.topic: finding for finding in doctor.cuda()}
+    assert found["NumPy"].found == "2.5.1, too new for numba-cuda"
+    assert (found["NumPy"].ok, found["NumPy"].needed) == (False, bool(gpus))
+    assert found["NumPy"].advice == 'pip install "numpy<2.5"'
+    assert "to PTX" not in found
+    assert ("a CUDA kernel" in found) is (gpus == 0)

@@ -22,6 +22,7 @@ from ...errors import MissingPartError
 from ...simt import cuda as simulated_cuda
 from ..remembered import remembered_types
 from . import words
+from .driver import require_numpy
 from .integers import INTEGERS
 from .words import Word
 
@@ -48,6 +49,7 @@ def numba_cuda() -> Any:
         from numba import cuda
     except ImportError as error:
         raise MissingPartError(f"numba-cuda is not installed ({error}); {INSTALL}") from None
+    require_numpy()
     return cuda
 
 

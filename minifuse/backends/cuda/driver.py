@@ -10,11 +10,15 @@ from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ...errors import CudaError, MissingPartError, OutOfMemoryError
 
 OLDEST = 12000  # of drivers: 1000 x major + 10 x minor, as the driver counts
 PACKAGES = {13: "cuda13", 12: "cuda12"}  # the extra for a major version
 NO_DEVICE = 100
+TOO_NEW_NUMPY = "2.5"  # numba-cuda calls np.row_stack, which this version removed
+NUMPY_LINE = f'pip install "numpy<{TOO_NEW_NUMPY}"'
 FORCED = "MINIFUSE_CUDA"  # set to "simulated", the interpreter is used even where there is a GPU
 WHERE = "MINIFUSE_CUDA=simulated runs the same kernels in the interpreter, which says where"
 ADVICE = {
@@ -65,7 +69,7 @@ def require(found: Found) -> None:
     CudaError
         The driver is too old.
     MissingPartError
-        A package is missing.
+        A package is missing, or NumPy is too new.
     """
     simulate = f"or set {FORCED}=simulated to run kernels in the interpreter"
     if found.version < OLDEST:
@@ -79,6 +83,27 @@ def require(found: Found) -> None:
         raise MissingPartError(
             f"there is a GPU, but a part that drives it is missing ({error}); {line}, {simulate}"
         ) from None
+    require_numpy()
+
+
+def fits_numpy() -> bool:
+    """Return whether numba-cuda works with the NumPy that is installed."""
+    return bool(np.lib.NumpyVersion(np.__version__) < f"{TOO_NEW_NUMPY}.0")
+
+
+def require_numpy() -> None:
+    """Raise where NumPy is too new for numba-cuda.
+
+    Raises
+    ------
+    MissingPartError
+        NumPy is not older than `TOO_NEW_NUMPY`.
+    """
+    if not fits_numpy():
+        raise MissingPartError(
+            f"CUDA kernels are compiled by numba-cuda, which expects a NumPy older than {TOO_NEW_NUMPY}, and NumPy "
+            f"{np.__version__} is installed; run: {NUMPY_LINE}, or set {FORCED}=simulated to run kernels in the interpreter"
+        )
 
 
 def check(result: Any) -> Any:

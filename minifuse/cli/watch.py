@@ -27,6 +27,7 @@ from . import app
 
 Event = tuple[str, int, Any]  # its name as Watch has it, the number of the run that it comes from (0: of none), its argument
 PAUSE_S = 0.1  # between two looks whether to end
+END_S = 5.0  # to wait at most for a thread that is told to end
 SETTLED_MS = 100  # an editor saves in several steps
 
 
@@ -40,15 +41,18 @@ def run(folder: Path, first: Task | None, limit_s: float, is_strict: bool) -> in
     over = threading.Event()
     pictures = Pictures()
     before = signal.signal(signal.SIGTERM, app.leave)
+    listeners: list[threading.Thread] = []
     try:
         with single_keys() as has_keys:
             watch = Watch(folder, first, pictures.address)
-            listen(files, folder, events, over)
+            listeners.append(listen(files, folder, events, over))
             if has_keys:
-                listen(pressed_keys, events, over)
+                listeners.append(listen(pressed_keys, events, over))
             loop(watch, events, limit_s, is_strict)
     finally:
         over.set()
+        for listener in listeners:  # a thread in compiled code while the interpreter ends may abort the process
+            listener.join(END_S)
         pictures.close()
         signal.signal(signal.SIGTERM, before)
     return 0
@@ -104,9 +108,11 @@ def show(watch: Watch, console: Console) -> None:
         console.print(watch.screen())
 
 
-def listen(function: Any, *arguments: Any) -> None:
-    """Run a function in a thread that ends with us."""
-    threading.Thread(target=function, args=arguments, daemon=True).start()
+def listen(function: Any, *arguments: Any) -> threading.Thread:
+    """Run a function in a daemon thread and return the thread."""
+    thread = threading.Thread(target=function, args=arguments, daemon=True)
+    thread.start()
+    return thread
 
 
 def files(folder: Path, events: "SimpleQueue[Event]", over: threading.Event) -> None:

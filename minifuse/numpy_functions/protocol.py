@@ -167,12 +167,12 @@ def stored_by_function(function: Callable[..., Any], given: dict[str, Any]) -> A
 
 @lru_cache(None)
 def parameters_of(function: Callable[..., Any], entry: Callable[..., Any]) -> tuple[tuple[str, ...], frozenset[str], bool]:
-    """NumPy's parameters of a function, those of them that its entry has, and whether the first one takes all positions."""
+    """Return NumPy's parameters of a function, those that its entry has, and whether the first one takes all positions."""
     known = inspect.signature(entry).parameters
     try:
         names = inspect.signature(function).parameters
-    except ValueError:  # written in C, before NumPy 2.4
-        names = known
+    except ValueError:  # NumPy before 2.4 tells no signature of a function written in C
+        return tuple(known), frozenset(known), function is np.result_type
     is_sequence = next(iter(names.values())).kind is inspect.Parameter.VAR_POSITIONAL
     return tuple(names), frozenset(known), is_sequence
 

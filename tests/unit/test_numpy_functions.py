@@ -733,7 +733,10 @@ def test_parameters_of_entries_are_numpys():
     import inspect
 
     for function, entry in FUNCTIONS.items():
-        theirs = inspect.signature(function).parameters
+        try:
+            theirs = inspect.signature(function).parameters
+        except ValueError:  # NumPy before 2.4 tells no signature of a function written in C
+            continue
         ours = set(inspect.signature(entry).parameters) - {"newshape", "min", "max"}
         assert ours <= theirs.keys(), function
     assert not any(isinstance(entry, Composite) for entry in UFUNCS.values())

@@ -14,6 +14,7 @@ WORKERS ?= 2
 BROWSERS ?= 3
 
 VENV := .venv
+REQUIREMENTS := requirements.txt
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Debian's browser; as another user than root, with the rights that sudo gives without a question.
@@ -23,7 +24,7 @@ INSTALL_CHROMIUM = as=; test "$$(id -u)" = 0 || as="sudo -n"; $$as apt-get updat
 INSTALLED := $(VENV)/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo app test thorough test-gpu test-browser lint check format bench clean
+.PHONY: help demo app test thorough test-lowest test-gpu test-browser lint check format bench clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -39,6 +40,9 @@ test: $(INSTALLED) ## the whole test suite, doctests and the examples of the pag
 
 thorough: $(INSTALLED) ## the suites that take minutes: every test with the marker `thorough`, wherever it is
 	@$(BIN)/python -m pytest -m thorough --numprocesses $(WORKERS) --dist load $(ARGS)
+
+test-lowest: ## the whole test suite with the lowest versions that pyproject.toml allows, in an environment of its own
+	@$(MAKE) test VENV=.venv-lowest REQUIREMENTS=requirements-lowest.txt
 
 test-gpu: ## on a machine with an NVIDIA GPU: hardware, interpreter and NumPy agree (uses the present environment: GPU_PYTHON)
 	@$(GPU_PYTHON) -m pytest -m gpu tests/cuda $(ARGS)
@@ -64,7 +68,7 @@ bench: $(INSTALLED) ## measure side by side with NumPy, and with torch where it 
 	@$(BIN)/python -m project.benchmarks $(ARGS)
 
 clean: ## remove .venv and everything else that is made from the sources
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Read by whatever $(PYTHON) is, so it is written in the Python of all versions.
@@ -85,8 +89,8 @@ $(BIN)/python:
 	@"$(PYTHON)" -c "$$REQUIRE_PYTHON"
 	@"$(PYTHON)" -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }
 
-$(INSTALLED): requirements.txt pyproject.toml setup.py | $(BIN)/python
-	@echo "Installing the tested set of requirements.txt into $(VENV) (650 MB and a minute, the first time)"
-	@$(PIP) install --quiet --requirement requirements.txt
+$(INSTALLED): $(REQUIREMENTS) pyproject.toml setup.py | $(BIN)/python
+	@echo "Installing the versions of $(REQUIREMENTS) into $(VENV) (650 MB and a minute, the first time)"
+	@$(PIP) install --quiet --requirement $(REQUIREMENTS)
 	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@

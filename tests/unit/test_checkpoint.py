@@ -455,7 +455,7 @@ def test_the_name_of_the_digest_is_reserved(tmp_path):
 
 @pytest.mark.parametrize(("call", "path"), [("save", "a\0b"), ("load", "a\0b"), ("save", os.devnull), ("load", os.devnull)])
 def test_a_path_that_no_file_can_have_is_told(call, path):
-    with pytest.raises(CheckpointError, match=r"null byte|a device or a pipe"):
+    with pytest.raises(CheckpointError, match=r"null (byte|character)|a device or a pipe"):
         mf.save({}, path) if call == "save" else mf.load(path)
 
 

@@ -16,13 +16,13 @@ from ..layout import Layout, row_major
 from ..operators import Operator, detach
 from ..take import At, Put, Take
 from .decisions import HELD, TAKEN
-from .node import Argument, Literal, Node, base
+from .node import Argument, Literal, Node, base, seen
 from .picked import APART, FROM_MEMORY, NOT_IN_PRODUCT, as_at, outside, picked
+from .reindexing import RESHAPED, Chains, without_ones
 from .steps import NOWHERE, Place
 
 IN_TEXT = {"0", "1", "2", "0.0", "1.0", "2.0"}  # literals that stay in the source; others, sizes among them, are numbers
 ONE = "a kernel holds one matrix product"
-AGAIN_AND_AGAIN = "several kernels need it, and would read more to compute it again than it has elements"
 POINTS = "an operand of a matrix product is computed point by point, and a fold is not"
 
 See = Callable[[Layout], Layout]
@@ -180,7 +180,7 @@ class Body:
             return Position(self.inputs.setdefault(place, len(self.inputs)), node.dtype)
         if isinstance(under.function, Argument):
             return self.load(node, see)
-        reason = AGAIN_AND_AGAIN if under in self.schedule.kept else self.refused(node, see)
+        reason = self.schedule.kept[under] if self.schedule.ways.is_kept(under) else self.refused(node, see)
         if not reason and under not in self.whole:
             self.whole[under] = yield self.own(under)
         if not reason:
@@ -241,7 +241,7 @@ class Body:
             return APART
         if isinstance(under.function, Output):
             return "the backend computes it as a whole"
-        return "a reshape of what is computed cannot be a matter of strides"
+        return RESHAPED
 
     def number(self, node: Node) -> Expression:
         """A literal that stays in the text, or a number that travels with the launch."""
@@ -257,20 +257,16 @@ def as_it_is(layout: Layout) -> Layout:
     return layout
 
 
-def without_ones(shape: tuple[int, ...]) -> list[int]:
-    """The sizes that mean something."""
-    return [n for n in shape if n != 1]
+def opened(node: Node, lies: Callable[[Node], bool], chains: Chains) -> Node:
+    """Return a view of a value that is not stored as that value of views of its inputs.
 
-
-def opened(node: Node, lies: Callable[[Node], bool]) -> Node:
-    """A view of a value that does not lie in memory, as that value of views.
-
-    What is picked by index is opened too: it is what lies at its indices.
+    A value that is picked by index is opened too: it is the element at its indices. `chains` remembers one chain of views
+    for each order of elements, so that equal elements become one node.
     """
     views = []
     x = node
     while isinstance(x.function, View) and not lies(x):
-        views.append(x)
+        views.append(x.function)
         (x,) = x.inputs
     if not x.is_pointwise or lies(x):
         return node
@@ -278,12 +274,13 @@ def opened(node: Node, lies: Callable[[Node], bool]) -> Node:
         x = as_at(x)
     elif not views:
         return node
-    for view in reversed(views):
-        if view.function.method == "reshape" and not is_split(x.shape, view.shape):
-            return node
+    chain = chains.shortest(x.shape, tuple(views[::-1])) if views else ()
+    if chain is None:
+        return node
+    for view in chain:
         whole = x.inputs[: len(x.inputs) - len(points_of(x))]
-        inputs = [i if i.is_number else view.function(i) for i in points_of(x)]
-        x = Node(x.function, (*whole, *inputs), view.shape, x.dtype)
+        inputs = [i if i.is_number else view(i) for i in points_of(x)]
+        x = Node(x.function, (*whole, *inputs), seen(view, x.shape)[0], x.dtype)
     return x
 
 
@@ -302,18 +299,6 @@ def without_marks(node: Node, place: Container[Node]) -> Node:
 def points_of(node: Node) -> tuple[Node, ...]:
     """Of the inputs of what is computed point by point those that are needed at the same point: of an At, its indices."""
     return node.inputs[1:] if isinstance(node.function, At) else node.inputs
-
-
-def is_split(old: tuple[int, ...], new: tuple[int, ...]) -> bool:
-    """Whether a reshape only cuts dims in pieces, and adds or drops dims of size 1: a view of any layout."""
-    rest = without_ones(new)
-    for size in without_ones(old):
-        found = 1
-        while rest and found < size:
-            found *= rest.pop(0)
-        if found != size:
-            return False
-    return not rest
 
 
 def without_unused(

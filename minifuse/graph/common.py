@@ -5,6 +5,8 @@ from heapq import heappop, heappush
 
 from .node import Node
 
+MAX_VISITED = 500  # nodes for each group: values that have no array in common so near are told apart
+
 
 def in_common(
     groups: Sequence[Sequence[Node]],
@@ -27,8 +29,8 @@ def in_common(
 
     Notes
     -----
-    Walks down from all groups at once, the latest node first, until it meets one that all of them need. So it looks no
-    further back into a long program than it must.
+    Walks down from all groups at once, the latest node first, until it meets one that all of them need, or has met
+    MAX_VISITED nodes for each group. So it looks no further back into a long program than it must.
     """
     masks: dict[Node, int] = {}  # of nodes that wait: the groups that need them
     heap: list[tuple[float, int, Node]] = []
@@ -44,7 +46,9 @@ def in_common(
     for k, nodes in enumerate(groups):
         for node in nodes:
             push(node, 1 << k)
-    while heap:
+    for _ in range(MAX_VISITED * len(groups)):
+        if not heap:
+            break
         node = heappop(heap)[2]
         mask = masks[node]
         if mask & (mask - 1) and mask not in known and reads(node):

@@ -12,13 +12,13 @@ from typing import Any
 from .. import kernels
 from ..dag import Task
 from ..errors import ShapeError
-from ..functions import Embed, Full, Insert, Matmul, Output, Same, View
+from ..functions import Embed, Full, Insert, Matmul, Output, View
 from ..indexing import Range, ends
 from ..kernels import Kernel, Load
 from ..layout import Layout, row_major
-from ..operators import detach
 from ..take import Put
 from .body import copy_of
+from .duplicates import is_mark
 from .node import Node
 from .steps import Launch, Place
 
@@ -154,11 +154,6 @@ def passing(schedule: Any, node: Node) -> Task[bool]:
         return False
     schedule.place[node] = schedule.place[x]
     return True
-
-
-def is_mark(node: Node) -> bool:
-    """Whether a node is another one, told apart for gradients or for memory."""
-    return isinstance(node.function, Same) or node.function is detach
 
 
 def is_plain(node: Node) -> bool:

@@ -7,18 +7,29 @@ time, text and compilation would grow with the square of the length. Stored, eac
 What is said here is an estimate, before any kernel is made; it decides what lies in memory, never what is computed.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 from ..functions import Fold, Matmul, View
+from .duplicates import Stages, duplicated
 from .node import Node, base
 
 ENOUGH = 8  # readers, or arrays, that are told apart
+AGAIN_AND_AGAIN = "several kernels need it, and would read more to compute it again than it has elements"
+
+Edges = Mapping[Node, Collection[Node]]
 
 
-def kept(order: Sequence[Node], roots: Collection[Node]) -> set[Node]:
-    """The values that are stored, of a graph in order, inputs first; `roots` lie in memory in any case.
+def kept(order: Sequence[Node], roots: Collection[Node]) -> dict[Node, str]:
+    """Find the values that kernels store for others to read, each with the reason.
+
+    Parameters
+    ----------
+    order : sequence of Node
+        The graph, inputs before users.
+    roots : collection of Node
+        Outputs of the graph. They are stored in any case; those in the result are stored before another kernel reads them.
 
     Notes
     -----
@@ -31,10 +42,17 @@ def kept(order: Sequence[Node], roots: Collection[Node]) -> set[Node]:
     for node in nodes:
         for x in below[node]:
             users[x][node] = None
+    stages = stages_of(nodes, below)
+    shared = read_by_many(nodes, roots, below, users, stages)
+    return dict.fromkeys(shared, AGAIN_AND_AGAIN) | duplicated(nodes, roots, shared, stages)
+
+
+def read_by_many(nodes: Sequence[Node], roots: Collection[Node], below: Edges, users: Edges, stages: Stages) -> set[Node]:
+    """Find the values that many kernels read, and that are computed from several arrays."""
     candidates = {node for node in nodes if node.is_pointwise and len(users[node]) > 1 and node not in roots}
     if not candidates:
         return candidates
-    stages, arrays = stages_of(nodes, below), arrays_of(nodes, below, {})
+    arrays = arrays_of(nodes, below, {})
     found, ends = dict[Node, int](), dict[Node, dict[Any, None]]()  # with how many kernels read it
     for node in reversed(nodes):
         readers = dict[Any, None]()
@@ -71,7 +89,7 @@ def kernels_of(readers: Collection[Any]) -> int:
     return len(readers) - len(joined)
 
 
-def stages_of(nodes: Sequence[Node], below: dict[Node, list[Node]]) -> dict[Node, tuple[int, Any]]:
+def stages_of(nodes: Sequence[Node], below: Edges) -> dict[Node, tuple[int, Any]]:
     """How many kernels come before the one that computes a node, and the rows that this one has folded by then."""
     found: dict[Node, tuple[int, Any]] = {}
     for node in nodes:
@@ -86,7 +104,7 @@ def stages_of(nodes: Sequence[Node], below: dict[Node, list[Node]]) -> dict[Node
     return found
 
 
-def arrays_of(nodes: Sequence[Node], below: dict[Node, list[Node]], stored: dict[Node, int]) -> dict[Node, dict[Node, None]]:
+def arrays_of(nodes: Sequence[Node], below: Edges, stored: dict[Node, int]) -> dict[Node, dict[Node, None]]:
     """Which arrays of about its size a kernel would read to compute a node: of many, some.
 
     Of what may be `stored`, for so many kernels, it is the value itself where that pays.

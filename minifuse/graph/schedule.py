@@ -70,7 +70,7 @@ class Schedule:
             self.reads[node] = any(self.reads[x] for x in node.inputs) if node.inputs else node in self.place
             for x in node.inputs:
                 self.users.setdefault(x, set()).add(node)
-        self.kept = kept(order, self.roots)  # what must lie in memory before it is read
+        self.kept = kept(order, self.roots)  # what must lie in memory before it is read, and why
         self.ways = Ways(self.place, self.kept)
         self.opened, self.on_the_way, self.space = self.ways.opened, self.ways.on_the_way, self.ways.space
 
@@ -137,7 +137,7 @@ class Schedule:
     def computing(self, nodes: Iterable[Node]) -> Task[None]:
         """Steps for several nodes: what others need first; those over one space that read a common array share a kernel."""
         groups: Groups = {}
-        for node in map(base, nodes):
+        for node in dict.fromkeys(map(base, nodes)):
             if node in self.place or (yield passing(self, node)):
                 continue
             if isinstance(node.function, APART):
@@ -269,7 +269,10 @@ class Schedule:
         nodes = [node for node in dict.fromkeys(nodes) if node not in self.place]
         if not nodes:
             return
-        self.kept.difference_update(nodes)
+        if len(batches := self.in_order(space, nodes)) > 1:
+            for batch in batches:
+                yield self.launching(space, batch)
+            return
         if space.dims and all(self.space(node) != space for node in nodes):
             yield self.computing(nodes)  # the rows of the space are folded by now: what is left runs over less
             return
@@ -277,8 +280,9 @@ class Schedule:
             yield self.launching(space, nodes)
             return
         body, found = self.begin(space, nodes), dict[Node, Expression]()
-        for node in nodes:
-            found[node] = yield body.expression(node, space.sees(node.shape))
+        with self.ways.inside_kernel_of(nodes):
+            for node in nodes:
+                found[node] = yield body.expression(node, space.sees(node.shape))
         if body.missing:
             self.note(AGAIN, body, dict.fromkeys(body.missing))
             yield self.computing(body.missing)
@@ -302,6 +306,27 @@ class Schedule:
             numbers = [source for source, _ in body.numbers]
             self.steps.append(Launch(kernel, space.shape, space.dims, outputs, list(body.inputs), numbers, list(body.raws)))
             self.note(MADE, body, elements + rows)
+
+    def in_order(self, space: Space, nodes: list[Node]) -> list[list[Node]]:
+        """Split nodes into batches, each a kernel: a node that is kept is stored before others read a view of it."""
+        members = self.kept.keys() & nodes
+        if len(nodes) == 1 or not members:
+            return [nodes]
+        inside, levels = self.ways.inside(space), dict[Node, int]()
+
+        def inputs(x: Node) -> Sequence[Node]:
+            under = base(x)
+            if under in members:
+                return self.ways.own(under) if x is under else (under,)
+            return inside(x)
+
+        for x in topological(nodes, lambda x: (*inputs(x), *self.ways.picked_from(x, members))):
+            levels[x] = max((levels[i] for i in inputs(x)), default=0) + (base(x) in members and x is not base(x))
+            levels[x] = max((levels[x], *(levels[i] + 1 for i in self.ways.picked_from(x, members))))
+        batches: dict[int, list[Node]] = {}
+        for node in nodes:
+            batches.setdefault(levels[node], []).append(node)
+        return [batches[level] for level in sorted(batches)]
 
     def is_needed_again(self, fold: Node, body: Body, nodes: Iterable[Node]) -> bool:
         """Whether another kernel would fold the same again, so that its few results should be stored."""
@@ -331,7 +356,8 @@ class Schedule:
     def shortening(self, space: Space, nodes: Sequence[Node]) -> Task[bool]:
         """Let other kernels compute parts of what would be a very long one; whether there was any."""
         inside, asked = self.ways.inside(space), set(nodes)
-        found = cuts([x for x in topological(nodes, inside) if not x.is_number], inside, nodes)
+        with self.ways.inside_kernel_of(nodes):
+            found = cuts([x for x in topological(nodes, inside) if not x.is_number], inside, nodes)
         for stored, reason in found:
             for node in stored:
                 if node not in asked:

@@ -56,11 +56,9 @@ def foresee(schedule: Any, groups: Groups) -> Task[None]:
         if product is not None or all(other is space or not other.dims for other, _ in groups):
             continue
         nodes, body = groups[space, product], Body(schedule, space, is_noted=False)
-        hidden = schedule.kept.intersection(nodes)
-        schedule.kept -= hidden
-        for node in nodes:
-            yield body.expression(node, space.sees(node.shape))
-        schedule.kept |= hidden
+        with schedule.ways.inside_kernel_of(nodes):
+            for node in nodes:
+                yield body.expression(node, space.sees(node.shape))
         for node in body.missing:
             others = groups.get((schedule.space(node), None), []) if isinstance(node.function, Fold) else []
             if others and node not in set(others):

@@ -15,7 +15,7 @@ A, B, C, W = (Node(Argument(k), (), SHAPE, float32) for k in range(4))
 
 
 def kept_of(*outputs):
-    return kept(topological(outputs, inputs_of), set(outputs))
+    return set(kept(topological(outputs, inputs_of), set(outputs)))
 
 
 def product(x, y=W):

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 import minifuse as mf
 from minifuse.backends.parallel.backend import ParallelBackend
 from minifuse.functions import Range
-from minifuse.graph.body import Space, is_split
+from minifuse.graph.body import Space
 from minifuse.graph.decisions import AGAIN, BEGUN, COPIED, HELD, IN_PLACE, JOINED, MADE, REFUSED, TAKEN, Record, recorded
 from minifuse.graph.lengths import MOST_PARTS, MOST_SWEEPS
 from minifuse.graph.node import base
 from minifuse.graph.plan import Plan
+from minifuse.graph.reindexing import is_split
 from minifuse.graph.schedule import Schedule
 from minifuse.graph.sharing import MOST_ARRAYS
 from minifuse.graph.steps import Launch, Product

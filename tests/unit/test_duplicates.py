@@ -1,0 +1,108 @@
+"""Which values are stored since kernels would compute them at many reindexings."""
+
+import numpy as np
+import pytest
+
+import minifuse as mf
+from minifuse.dag import topological
+from minifuse.dtypes import float32, int64
+from minifuse.functions import View
+from minifuse.graph.duplicates import AT_MANY_INDICES, FREE_COPIES, MAX_RECOMPUTED, duplicated
+from minifuse.graph.kept import kept
+from minifuse.graph.node import Argument, Node, inputs_of
+from minifuse.graph.picked import FROM_MEMORY
+from minifuse.graph.reindexing import RESHAPED
+
+SIZE = 40
+X = Node(Argument(0), (), (SIZE, SIZE), float32)
+
+
+def stored(*outputs):
+    return kept(topological(outputs, inputs_of), set(outputs))
+
+
+def steps(function, count, x=X):
+    found = []
+    for k in range(count):
+        x = function(x, k) * 0.5
+        found.append(x)
+    return found
+
+
+def test_no_views_store_nothing():
+    assert stored(steps(lambda x, k: x * x + x, 60)[-1]) == {}
+
+
+@pytest.mark.parametrize("step", [lambda x, k: x + x.T, lambda x, k: x + x[::-1], lambda x, k: x.T + 1])
+def test_two_copies_of_a_value_cost_less_than_storing_it(step):
+    assert FREE_COPIES == 2
+    assert stored(steps(step, 200)[-1]) == {}
+
+
+def test_of_more_copies_some_values_are_stored():
+    found = stored(steps(lambda x, k: x + x[k % SIZE], 40)[-1])
+    assert set(found.values()) == {AT_MANY_INDICES}
+    assert 1 <= len(found) <= 10
+
+
+def test_a_short_value_may_be_computed_at_many_indices():
+    x = X.relu()
+    parts = [x[i : i + 30, j : j + 30] for i in range(7) for j in range(7)]
+    assert stored(sum(parts[1:], parts[0])) == {}
+
+
+def test_a_long_value_is_stored_where_it_ends():
+    x = X
+    for _ in range(MAX_RECOMPUTED // 4):
+        x = x * 0.5
+    parts = [x[i : i + 30] for i in range(8)]
+    assert stored(sum(parts[1:], parts[0])) == {x: AT_MANY_INDICES}
+
+
+def test_what_is_picked_from_by_index_is_stored():
+    index = Node(Argument(1), (), (SIZE,), int64)
+    x = X + 1
+    assert stored(x + x.index_select(0, index)) == {x: FROM_MEMORY}
+
+
+def test_nothing_is_picked_from_an_empty_array():
+    empty = Node(Argument(0), (), (0, SIZE), float32) + 1
+    index = Node(Argument(1), (), (3,), int64)
+    assert stored(empty.relu().sum(), empty.index_select(1, index) * 2) == {}
+
+
+def test_what_is_reshaped_and_no_view_of_memory_is_stored():
+    x = X + 1
+    assert stored(x + x.T.reshape(SIZE * SIZE).reshape(SIZE, SIZE)) == {x: RESHAPED}
+
+
+def test_results_are_stored_first_where_many_others_read_them():
+    found = steps(lambda x, k: x[1:] + x[:-1], 30)
+    assert 1 <= len(stored(*found).keys() & found) <= 10
+    assert stored(*steps(lambda x, k: x[1:] + x[:-1], 3)) == {}
+
+
+def test_a_mark_is_never_stored():
+    x = X
+    for k in range(60):
+        x = (x + x[k % SIZE]).detach() * 0.5
+    assert all(node.function is not mf.graph.duplicates.detach for node in stored(x))
+
+
+def test_numbers_and_constants_are_no_reason():
+    y = X * 0 + 1
+    order = [x for x in topological([y], inputs_of) if not x.is_number and not isinstance(x.function, View)]
+    assert duplicated(order, {y}, set(), dict.fromkeys(order, (0, None))) == {}
+
+
+def test_a_stored_value_and_those_that_read_views_of_it_are_asked_for_together():
+    def f(p):
+        found = []
+        for k in range(24):
+            p = (p + p[k]) * 0.5
+            found.append(p)
+        return tuple(found)
+
+    array = np.random.default_rng(0).normal(size=(30, 30))
+    for x, y in zip(mf.fuse(f)(mf.tensor(array)), f(array), strict=True):
+        np.testing.assert_allclose(x.numpy(), y, rtol=1e-12)

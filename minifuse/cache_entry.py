@@ -26,8 +26,7 @@ def replaced(flat: Sequence[Any], chosen: Collection[int], make: Callable[[Any],
 class CacheEntry:
     """The plan of one capture of a function, and the run of a call.
 
-    `copies` are inputs that the plan reads from copies. `key` is that of quick calls, until the first one; nothing is
-    compiled before it.
+    `copies` are inputs that the plan reads from copies. `key` is that of quick calls, where there are any.
     """
 
     def __init__(

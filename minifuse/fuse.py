@@ -26,17 +26,19 @@ from .errors import FuseError
 from .explain import Explanation, explained
 from .graph.node import Node
 from .graph.plan import Plan, name_of
+from .graph.plan_size import size_of
 from .kernel_builders import build_all
 from .kernel_cache import cache
 from .labels import labels_of
 from .nested import leaves_of, mapped
 from .outside import Outside, Same
+from .plan_cache import PlanTable
 from .pytorch_habits import Size
 from .tensor import Tensor
 
 SPEC = attrgetter("spec")
 NUMBERS = {int, float, Size, *[np.dtype(code).type for code in "bBhHiIlLqQefdg"]}  # whose values a capture leaves open
-MANY = 10_000  # captures of one function that are remembered
+ENTRY_NBYTES = 7_000  # of a capture, besides its plan: what it found, and its key
 WATCHED = 64  # objects among the arguments whose attributes are remembered
 
 
@@ -78,8 +80,8 @@ class Fused:
         self.function, self.recompute = function, recompute
         self.outside = Outside(function)
         self.look = self.outside.look
-        self.runs: dict[Any, Callable[..., Any]] = {}  # of plain calls: no names, nothing learned
-        self.entries: dict[Any, CacheEntry] = {}
+        self.entries: PlanTable[CacheEntry] = PlanTable()
+        self.runs = self.entries.quick  # of plain calls: no names, nothing learned
         self.watched: dict[int, Outside] = {}
         self.baked: frozenset[Any] = frozenset()
         self.aliases = AliasAnalysis()
@@ -117,10 +119,8 @@ class Fused:
         if any(isinstance(x, Node) for x in inputs):
             return self.function(*inputs, **named)
         entry, flat = self.entry(inputs, named)
-        if entry.key is not None:
-            if not (self.baked or self.reads_grads):
-                self.runs[entry.key] = self.quick_run(entry.run)
-            entry.key = None
+        if entry.key is not None and entry.key not in self.runs and not (self.baked or self.reads_grads):
+            self.runs[entry.key] = self.quick_run(entry.run)
         return entry.run(*flat)
 
     def entry(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> "tuple[CacheEntry, list[Any]]":
@@ -139,9 +139,8 @@ class Fused:
                 if aliasing.copies != before:
                     found = None
                     continue
-                while len(self.entries) >= MANY:
-                    self.entries.pop(next(iter(self.entries)), None)
-                self.entries[mode.is_recording, looks, key, aliasing, self.more(flat)] = found
+                whole_key = (mode.is_recording, looks, key, aliasing, self.more(flat))
+                self.entries.put(whole_key, found, size_of(found.plan) + ENTRY_NBYTES)
                 is_quick = not (named or self.baked or self.reads_grads or len(outside) > 1)
                 if is_quick and not aliasing.same and all(isinstance(x, Tensor) or type(x) in NUMBERS for x in inputs):
                     kinds = [x.spec if isinstance(x, Tensor) else type(x) for x in inputs]

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from . import trust
 from .errors import MinifuseError
+from .plan_cache import plan_cache
 
 T = TypeVar("T")
 
@@ -54,6 +55,12 @@ class CacheStats(NamedTuple):
     """Where they lie; None where the platform names no folder."""
     seconds: float
     """Time in which this process compiled."""
+    plans: int
+    """Plans that this process remembers, of operations and fused functions."""
+    nbytes_of_plans: int
+    """Bytes that they take, about."""
+    plan_limit: int
+    """Bytes that they may take; beyond that, those that were not used for longest are evicted."""
 
 
 class CachedKernel(NamedTuple):
@@ -208,7 +215,16 @@ class KernelCache:
         compiled = sum(entry.was_compiled for entry in entries)
         on_disk = sum(file.suffix == ".bin" for file, _ in files)
         nbytes = sum(status.st_size for _, status in files)
-        return CacheStats(len(entries), compiled, len(entries) - compiled, on_disk, nbytes, cache_folder(), self._seconds)
+        return CacheStats(
+            len(entries),
+            compiled,
+            len(entries) - compiled,
+            on_disk,
+            nbytes,
+            cache_folder(),
+            self._seconds,
+            *plan_cache.stats(),
+        )
 
     def clear(self) -> int:
         """Remove the kernels on disk, of other processes too; those in memory stay usable.
@@ -225,6 +241,29 @@ class KernelCache:
         folder = cache_folder()
         paths = [(name, folder and folder / f"{name}.py", entry.text) for name, entry in list(self._kernels.items())]
         return [CachedKernel(name, path if path and path.is_file() else None, text) for name, path, text in paths]
+
+    def set_plan_limit(self, megabytes: float | None) -> None:
+        """Set how much memory remembered plans may take in this process.
+
+        Parameters
+        ----------
+        megabytes : float or None
+            The limit; None for that of MINIFUSE_PLAN_LIMIT_MB (default 256).
+
+        Raises
+        ------
+        MinifuseError
+            It is no number, or negative.
+
+        Examples
+        --------
+        >>> import minifuse as mf
+        >>> mf.cache.set_plan_limit(100)
+        >>> mf.cache.stats().plan_limit
+        104857600
+        >>> mf.cache.set_plan_limit(None)
+        """
+        plan_cache.set_limit(megabytes)
 
     def forget_turns(self) -> None:
         """After a fork: the threads that held a lock do not exist here."""

@@ -121,6 +121,7 @@ class MemoryStats:
     peak: int  # the most bytes that it ever held
     buffers: int
     new: int  # buffers made since the start; all other requests were served from the pool
+    plans: int = 0  # bytes that remembered plans take in main memory, about, whatever backend they are for
 
 
 class Pool:

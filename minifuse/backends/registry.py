@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 
 from ..errors import BackendError
+from ..plan_cache import plan_cache
 from ..storage import MemoryStats
 from .base import Backend
 
@@ -133,7 +135,7 @@ class Memory:
     """The pools of memory that the backends hand out, each device its own."""
 
     def stats(self, backend: str | None = None) -> MemoryStats:
-        """What a backend's pool holds now: bytes in use, free, at most; how many buffers there are, and were ever made.
+        """Return what a backend's pool holds now, and how much memory the remembered plans take.
 
         Examples
         --------
@@ -142,7 +144,7 @@ class Memory:
         >>> mf.memory.stats().in_use >= 4000
         True
         """
-        return backend_named(backend).pool.stats()
+        return replace(backend_named(backend).pool.stats(), plans=plan_cache.stats().nbytes)
 
     def trim(self, backend: str | None = None) -> int:
         """Give the memory that nobody uses back to the system, or to the GPU; gives the number of bytes."""

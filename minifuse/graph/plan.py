@@ -24,11 +24,13 @@ from ..functions import Composite, Full
 from ..kernel_cache import NotThere, Wanted, cache
 from ..layout import Layout
 from ..operators import add
+from ..plan_cache import PlanTable
 from ..storage import writes
 from .arranged import arranged
 from .differentiate import Backward
 from .host import HostProgram
 from .node import Argument, Node, Number, lifting, literal
+from .plan_size import size_of
 from .words import header
 
 
@@ -41,11 +43,10 @@ class Spec(metaclass=Interned):
         self.layout, self.dtype, self.backend, self.requires_grad = layout, dtype, backend, requires_grad
 
 
-MANY = 10_000  # plans that are remembered
 OWN = (Array, np.float64)  # operands that need no conversion: NumPy's float64 is a Python float
 
-plans: dict[Any, "Plan"] = {}  # key -> plan, oldest first
-runs: dict[Any, Callable[..., Any]] = {}  # key -> its host program, which is all that a repeated call needs
+plans: PlanTable["Plan"] = PlanTable()  # by key
+runs = plans.quick  # key -> its host program, which is all that a repeated call needs; some plans are in `plans` alone
 
 
 def key_of(function: Any, inputs: Sequence[Any]) -> tuple[Any, ...]:
@@ -91,20 +92,18 @@ def planned(function: Any, inputs: Sequence[Any]) -> "tuple[Plan, Sequence[Any]]
     example = next(x for x in inputs if isinstance(x, Array))
     lifted = [x if isinstance(x, OWN) or not hasattr(x, "ndim") else example.like(x) for x in operands(inputs)]
     key = key_of(function, lifted)
+    return remembered(key, lambda: Plan(function, lifted)), lifted
+
+
+def remembered(key: Any, make: "Callable[[], Plan]") -> "Plan":
+    """Return the plan of a key, found or made; the next call with this key finds its host program at once."""
     plan = plans.get(key)
     if plan is None:
-        plan = Plan(function, lifted)
-        remember(key, plan)
-    return plan, lifted
-
-
-def remember(key: Any, plan: "Plan") -> None:
-    """Keep a new plan, and let the oldest of too many go."""
-    while len(plans) >= MANY:
-        oldest = next(iter(plans), None)
-        plans.pop(oldest, None)
-        runs.pop(oldest, None)
-    plans[key], runs[key] = plan, plan.run
+        plan = make()
+        plan.run  # noqa: B018  # binds what it launches: a plan that cannot run is not remembered
+        plans.put(key, plan, size_of(plan))
+    runs[key] = plan.run
+    return plan
 
 
 def changing(function: Any, targets: tuple[int, ...], same: tuple[int, ...], inputs: Sequence[Any]) -> "Plan":
@@ -112,13 +111,12 @@ def changing(function: Any, targets: tuple[int, ...], same: tuple[int, ...], inp
 
     `same` names for each input the first one that is the very same elements; otherwise targets overlap nothing.
     """
-    key = (targets, same, *key_of(function, inputs))
-    plan = plans.get(key)
-    if plan is None:
+
+    def make() -> Plan:
         refuse_changes([x.spec for x in inputs if isinstance(x, Array)], [inputs[k].spec for k in targets])
-        plan = Plan(function, inputs, targets, same)
-        remember(key, plan)
-    return plan
+        return Plan(function, inputs, targets, same)
+
+    return remembered((targets, same, *key_of(function, inputs)), make)
 
 
 def refuse_changes(specs: Sequence[Spec], targets: Sequence[Spec]) -> None:

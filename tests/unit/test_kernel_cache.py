@@ -578,21 +578,21 @@ def test_a_limit_that_is_no_number_explains_itself(compiler, folder, monkeypatch
 
 def test_stats_clear_and_kernels(compiler, folder):
     cache = KernelCache()
-    assert cache.stats() == (0, 0, 0, 0, 0, folder, 0)
+    assert cache.stats()[:7] == (0, 0, 0, 0, 0, folder, 0)
     for flavour in ("a", "b", "c"):
         find(cache, compiler, flavour=flavour)
     other = KernelCache()
     find(other, compiler, flavour="b")
     nbytes = sum(path.stat().st_size for path in folder.iterdir())
-    assert cache.stats()[:-1] == (3, 3, 0, 3, nbytes, folder)
+    assert cache.stats()[:6] == (3, 3, 0, 3, nbytes, folder)
     assert cache.stats().seconds > 0
-    assert other.stats() == (1, 0, 1, 3, nbytes, folder, 0)
+    assert other.stats()[:7] == (1, 0, 1, 3, nbytes, folder, 0)
     assert [kernel.name for kernel in cache.kernels()] == compiler.built
     assert [kernel.path for kernel in cache.kernels()] == [folder / f"{name}.py" for name in compiler.built]
     assert [kernel.text for kernel in cache.kernels()] == [kernel.path.read_text() for kernel in cache.kernels()]
     assert cache.clear() == 3
     assert cache.clear() == 0
-    assert cache.stats()[:-1] == (3, 3, 0, 0, 0, folder)
+    assert cache.stats()[:6] == (3, 3, 0, 0, 0, folder)
     assert [kernel.path for kernel in cache.kernels()] == [None] * 3
     find(cache, compiler, flavour="a")
     assert len(compiler.built) == 3

@@ -22,7 +22,8 @@ from .operators import (
     abs,  # noqa: A004
     add,
     and_,
-    detach,
+    clamp_max,
+    clamp_min,
     eq,
     exp,
     log,
@@ -283,9 +284,9 @@ class Array(Value):
         if low is None and high is None:
             raise DTypeError(NO_ENDS)
         if high is None:
-            return self.apply(_at_least, self, low)
+            return self.apply(clamp_min, self, low)
         if low is None:
-            return self.apply(_at_most, self, high)
+            return self.apply(clamp_max, self, high)
         return self.apply(TABLE["clip"], self, low, high)
 
     def to(self, dtype: DType | str) -> Any:
@@ -370,8 +371,8 @@ def clip(x: Any, low: Any = None, high: Any = None) -> Any:
         return x.clip(low, high)
     if low is None and high is None:
         raise DTypeError(NO_ENDS)
-    x = x if low is None else _at_least(x, low)
-    return x if high is None else _at_most(x, high)
+    x = x if low is None else clamp_min(x, low)
+    return x if high is None else clamp_max(x, high)
 
 
 # The bodies of composites: functions of arrays, written with nothing but functions and operators.
@@ -442,11 +443,3 @@ def _argument(x: Any, operator: Operator, dim: int | None, keepdim: bool) -> Any
     if dim is None:
         return y.reshape((1,) * x.ndim if keepdim else ())
     return y if keepdim else _without(y, (d,))
-
-
-def _at_least(x: Any, low: Any) -> Any:
-    return where(x < low, low, where(x >= low, x, detach(x + low)))  # NaN where either is; then nothing flows
-
-
-def _at_most(x: Any, high: Any) -> Any:
-    return where(x > high, high, where(x <= high, x, detach(x + high)))

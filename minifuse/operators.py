@@ -20,6 +20,7 @@ because each of those loops over `TABLE`.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -333,3 +334,16 @@ def gelu(x):
 def detach(x):
     """x itself; no gradient flows to it."""
     return x
+
+
+# Parts of `Array.clip`, where one bound may be missing.
+
+
+def clamp_min(x: Any, low: Any) -> Any:
+    """Return x, or `low` where x is below it; NaN, through which no gradient flows, where either is NaN."""
+    return where(x < low, low, where(x >= low, x, detach(x + low)))
+
+
+def clamp_max(x: Any, high: Any) -> Any:
+    """Return x, or `high` where x is above it; NaN, through which no gradient flows, where either is NaN."""
+    return where(x > high, high, where(x <= high, x, detach(x + high)))

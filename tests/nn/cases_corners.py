@@ -9,6 +9,7 @@ RECEIVED = [1.0, 0.0, inf, nan]  # gradients of the result
 
 UNARY = [
     "neg",
+    "pos",
     "abs",
     "exp",
     "log",

@@ -12,6 +12,7 @@ from minifuse.nn import functional
 from .cases_corners import BINARY
 
 RENAMED: dict[str, Callable[..., Any]] = {
+    "pos": lambda x: +x,
     "gelu": functional.gelu,
     "nan_to_num": partial(np.nan_to_num, nan=0.0, posinf=9.0, neginf=-9.0),
     "x+0": lambda x: x + 0,

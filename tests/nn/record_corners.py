@@ -10,6 +10,7 @@ from torch.nn import functional
 from .cases_corners import CORNERS, FOLDS, RECEIVED, grid, rows_of
 
 RENAMED: dict[str, Any] = {
+    "pos": torch.positive,
     "erf": torch.erf,
     "relu": functional.relu,
     "gelu": functional.gelu,

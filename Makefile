@@ -42,7 +42,7 @@ thorough: $(INSTALLED) ## the suites that take minutes: every test with the mark
 	@$(BIN)/python -m pytest -m thorough --numprocesses $(WORKERS) --dist load $(ARGS)
 
 test-lowest: ## the whole test suite with the lowest versions that pyproject.toml allows, in an environment of its own
-	@$(MAKE) test VENV=.venv-lowest REQUIREMENTS=requirements-lowest.txt
+	@$(MAKE) --no-print-directory test VENV=.venv-lowest REQUIREMENTS=requirements-lowest.txt
 
 test-gpu: ## on a machine with an NVIDIA GPU: hardware, interpreter and NumPy agree (uses the present environment: GPU_PYTHON)
 	@$(GPU_PYTHON) -m pytest -m gpu tests/cuda $(ARGS)

@@ -107,7 +107,9 @@ class Fused:
             except AttributeError:  # there are numbers among them
                 run = self.runs.get((mode.is_recording, self.look(), *[getattr(x, "spec", None) or type(x) for x in inputs]))
                 tensors = [x for x in inputs if isinstance(x, Tensor)]
-            if run is not None and len({*tensors, *self.outside.tensors}) == len(tensors) + len(self.outside.tensors):
+            if self.outside.tensors:
+                tensors = (*tensors, *self.outside.tensors)
+            if run is not None and len({*tensors}) == len(tensors):  # all of them differ
                 return run(*inputs)
         return self.general(inputs, named)
 

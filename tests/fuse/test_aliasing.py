@@ -77,22 +77,24 @@ def test_two_names_outside_that_become_one_tensor():
         assert_equal([f(b)], [b * 2 if w is a else expected])
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("explore", ["explain", "compile", "source", "plan"])
-def test_looking_at_a_call_of_equal_arguments_does_not_bind_them(explore):
-    a, b = tensors(0, 1)
+def test_looking_at_a_call_of_equal_arguments_does_not_bind_them(explore, backend):
+    a, b = tensors(0, 1, backend=backend)
     f = mf.fuse(lambda x, y: x * y)
     getattr(f, explore)(a, a)
     assert_equal([f(a, b)], [a * b])
 
 
-def test_attention_to_itself_and_then_to_others():
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_attention_to_itself_and_then_to_others(backend):
     f = mf.fuse(lambda q, k, v: mf.nn.functional.scaled_dot_product_attention(q, k, v))
-    q, k, v = (mf.tensor(np.random.default_rng(seed).normal(size=(2, 5, 4)), "float32") for seed in range(3))
+    q, k, v = (mf.tensor(np.random.default_rng(seed).normal(size=(2, 5, 4)), "float32", backend) for seed in range(3))
     for inputs in ((q, q, q), (q, k, v), (q, k, k)):
         assert_equal([f(*inputs)], [mf.nn.functional.scaled_dot_product_attention(*inputs)])
 
 
-@pytest.mark.parametrize("backend", ["python", "parallel"])
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_a_loss_of_a_tensor_with_itself_then_with_another(backend):
     f = mf.fuse(lambda x, y: ((x - y) ** 2).mean())
     a, b = tensors(0, 1, backend=backend)
@@ -100,7 +102,7 @@ def test_a_loss_of_a_tensor_with_itself_then_with_another(backend):
     assert f(a, b).item() == pytest.approx(((a - b) ** 2).mean().item())
 
 
-@pytest.mark.parametrize("backend", ["python", "parallel"])
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_no_gradient_is_lost_after_a_call_with_equal_arguments(backend):
     f = mf.fuse(lambda x, y: (x * y).sum())
     for pattern in ((0, 0), (0, 1), (1, 1)):
@@ -212,6 +214,28 @@ def test_where_arguments_overlap_captures_nothing_anew(backend):
         expected[:, j + 1] -= expected[j, :].copy() * 2
     np.testing.assert_allclose(got.numpy(), expected, 1e-9)
     assert f.stats().captures <= 2
+
+
+def seven_views(a, b, c, d, e, f, g):
+    a += b
+    c += d * 2
+    e -= f
+    g *= a
+
+
+@pytest.mark.parametrize("function", [subtracts, seven_views])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_repeated_calls_that_change_arguments_take_the_quick_path(function, backend, monkeypatch):
+    fused = mf.fuse(function)
+    count = function.__code__.co_argcount
+    got, expected = (mf.tensor(np.arange(14.0).reshape(7, 2), backend=backend) for _ in range(2))
+    for _ in range(2):  # the first call captures, the second one remembers the addresses
+        fused(*[got[k] for k in range(count)])
+    monkeypatch.setattr(fused, "entry", None)  # the slow path calls it
+    fused(*[got[k] for k in range(count)])
+    for _ in range(3):
+        function(*[expected[k] for k in range(count)])
+    assert_equal([got], [expected])
 
 
 def test_columns_that_interleave_are_apart():

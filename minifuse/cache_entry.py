@@ -60,13 +60,14 @@ class CacheEntry:
     def storing(self) -> Callable[..., Any]:
         """Return a short run for a function that changes inputs in place and returns nothing."""
         run, mark, written = self.plan.run, writes.mark, tuple(self.found.written)
+        stored = tuple(sorted(self.found.effects.stored))
 
         def store(*flat: Any) -> None:
-            for k in written:
-                buffer = flat[k].buffer
-                if not buffer.is_writable:
+            for k in stored:
+                if not flat[k].buffer.is_writable:
                     refuse_read_only(flat[k])
-                mark(buffer)
+            for k in written:
+                mark(flat[k].buffer)
             run(*flat)
 
         return store
@@ -81,11 +82,14 @@ class CacheEntry:
         return replaced(flat, self.copies, Tensor.clone) if self.copies else flat
 
     def mark(self, flat: Sequence[Any]) -> None:
-        """Before a run: record what it changes. What the run then keeps for gradients is newer than that."""
+        """Before a run: record what it changes. What the run then keeps for gradients is newer than that.
+
+        Inputs that only overlap a changed one may be read-only, such as those that `np.broadcast_to` returns.
+        """
+        for k in self.found.effects.stored:
+            refuse_read_only(self.input(k, flat))
         for k in self.found.written:
-            x = self.input(k, flat)
-            refuse_read_only(x)
-            writes.mark(x.buffer)
+            writes.mark(self.input(k, flat).buffer)
 
     def finished(self, results: Any, flat: Sequence[Any]) -> Any:
         """After a run: set gradients, put results in their places."""

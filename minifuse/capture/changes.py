@@ -87,12 +87,14 @@ class Changes:
         """Before memory of an input is changed for the first time: inputs that overlap it become views of one memory."""
         index = self.index_of(memory)
         self.written.append(memory)
-        for group in self.groups:
-            if index in group:
-                self.join([self.capture.known[id(self.capture.inputs[k])].memory for k in group], group)
+        group = next((group for group in self.groups if index in group), [])
+        if not group and self.capture.inputs[index].spec.layout.overlaps_itself:
+            group = [index]  # a write to a part of it is seen in its other elements
+        if group:
+            self.join([self.capture.known[id(self.capture.inputs[k])].memory for k in group], group)
 
     def join(self, memories: Sequence[Memory], indices: Sequence[int]) -> None:
-        """Several inputs over one memory."""
+        """Let inputs be windows of one memory, elements of which several of them, or several of their elements, share."""
         tensors = [self.capture.inputs[k] for k in indices]
         dtypes = {x.dtype for x in tensors}
         low, high = min(extent(x)[0] for x in tensors), max(extent(x)[1] for x in tensors)

@@ -282,6 +282,54 @@ def test_read_only_memory_is_refused_in_later_calls_too():
             f(mf.from_numpy(a), *more)
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("ends_with_result", [True, False], ids=["with a result", "without a result"])
+def test_read_only_memory_may_overlap_what_is_changed(ends_with_result, backend):
+    def function(x, y):
+        x += 1
+        x -= y * 2
+        return x * y if ends_with_result else None
+
+    found = []
+    for f in (function, mf.fuse(function)):
+        a = np.arange(6.0)
+        for _ in range(2):
+            x, y = mf.from_numpy(a[1:5], backend=backend), mf.from_numpy(np.broadcast_to(a[3:4], (4,)), backend=backend)
+            found.append([z.tolist() for z in (f(x, y), x, y) if z is not None])
+    assert found[:2] == found[2:]
+
+
+def reads_the_next_row(x):
+    x[0] *= 2
+    return x[1] * 1
+
+
+def swaps_rows(x):
+    x[2], x[0] = x[0] * 3, x[1] * 2
+    x[1] += x[2] - x[0]
+    return x[1] * x[2]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("function", [reads_the_next_row, swaps_rows], ids=lambda f: f.__name__)
+def test_a_change_of_one_window_is_seen_in_those_that_overlap_it(function, backend):
+    found = []
+    for f in (function, mf.fuse(function)):
+        windows = np.lib.stride_tricks.sliding_window_view(np.arange(1.0, 8.0), 4, writeable=True)
+        x = mf.from_numpy(windows, backend=backend)
+        found.append([z.tolist() for z in (f(x), x)])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_change_of_one_row_of_an_expanded_argument_is_seen_in_all(backend):
+    found = []
+    for f in (reads_the_next_row, mf.fuse(reads_the_next_row)):
+        v = mf.arange(4.0, backend=backend)
+        found.append([f(v.expand(3, 4)).tolist(), v.tolist()])
+    assert found[0] == found[1]
+
+
 w1 = mf.ones(4)
 
 

@@ -89,10 +89,16 @@ def version_of(array: npt.NDArray[Any]) -> VersionCounter:
 
 
 def base_of(owner: Any) -> Any:
-    """Return the object whose memory an array or a memoryview shows; None if it owns the memory, or is neither."""
+    """Return the object whose memory an array or a memoryview shows; None if it owns the memory, or is neither.
+
+    `np.lib.stride_tricks` puts an object that is no array, but refers to one, between a view and its base.
+    """
     if isinstance(owner, np.ndarray):
         return owner.base
-    return owner.obj if isinstance(owner, memoryview) else None
+    if isinstance(owner, memoryview):
+        return owner.obj
+    base = getattr(owner, "base", None)
+    return base if isinstance(base, np.ndarray) else None
 
 
 class Writes:

@@ -97,8 +97,9 @@ class CacheEntry:
             return results
         results = results if isinstance(results, tuple) else (results,)
         changed = [(self.input(k, flat), place) for k, place in self.found.grads]
-        for x, place in changed:
-            x.grad = None if place is None else results[place]
+        given = [self.input(x.index, flat) if isinstance(x, Input) else x and results[x.index] for _, x in changed]
+        for (x, _), grad in zip(changed, given, strict=True):  # each is found before one is replaced
+            x.grad = grad
 
         def put(x: Any) -> Any:
             if isinstance(x, Input):

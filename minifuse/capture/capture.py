@@ -32,7 +32,7 @@ from ..tensor import Tensor
 from .changes import Changes
 from .gradients import Gradients
 from .numbers import LiveNumber, Symbol, Watched
-from .record import Effects, Found, Noted, Result
+from .record import Effects, Found, Input, Noted, Result
 from .results import Results, laid_out
 from .tensors import Captured, Memory
 
@@ -370,12 +370,11 @@ class Capture(Interceptor):
         results = Results(self)
         stores, written = self.changes.found()
         found = mapped(tree, results.place)
-        grads: list[tuple[int, int | None]] = []
+        grads: list[tuple[int, Result | Input | None]] = []
         for k, x in enumerate(self.inputs):
             if isinstance(x, Tensor) and self.is_new(k, x.grad):
                 self.reads_grads = True
-                place = None if x.grad is None else results.place(x.grad)
-                grads.append((k, place.index if isinstance(place, Result) else None))
+                grads.append((k, None if x.grad is None else results.place(x.grad)))
         learned = [(x.memory.argument, nodes) for x, nodes in self.gradients.leaves]
         leaves = {leaf: argument for argument, nodes in learned if argument is not None for leaf in nodes[1:]}
         windows = self.changes.windows
@@ -395,10 +394,11 @@ class Capture(Interceptor):
             program, found, grads, written, self.calls, frozenset(results.gives), self.lines, self.effects(results, grads)
         )
 
-    def effects(self, results: Results, grads: Sequence[tuple[int, int | None]]) -> Effects:
+    def effects(self, results: Results, grads: Sequence[tuple[int, Any]]) -> Effects:
         """Return how the function changes and uses its inputs."""
         leaves = {self.changes.index_of(x.memory) for x, _ in self.gradients.leaves if x.memory.tensor is not None}
-        exposed = frozenset([*results.aliases.values(), *leaves, *[k for k, _ in grads]])
+        given = [x.index for _, x in grads if isinstance(x, Input)]  # an input became the gradient of another one
+        exposed = frozenset([*results.aliases.values(), *leaves, *[k for k, _ in grads], *given])
         made = {id(x) for x in self.constants}
         hidden = [x for x in self.hidden if isinstance(x, Tensor) and id(x) not in made]
         return Effects(frozenset(self.changes.stored), frozenset(self.changes.read_after), exposed, hidden)

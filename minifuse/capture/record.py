@@ -44,8 +44,8 @@ class Found(NamedTuple):
     program: Program
     tree: Any
     """What the function gave, with a place (`Result` or `Input`) for each tensor."""
-    grads: list[tuple[int, int | None]]
-    """(input, which output is its gradient from now on; None for none)."""
+    grads: "list[tuple[int, Result | Input | None]]"
+    """(input, the tensor that is its gradient from now on; None for none)."""
     written: list[int]
     """Inputs whose memory is changed."""
     calls: list[Noted]

@@ -138,6 +138,38 @@ def test_a_gradient_that_comes_or_goes_is_captured_anew():
             assert_equal([f(x)], [x * 2 if grad is None else a * 3])
 
 
+def gets_an_argument_as_its_gradient(x, y, g):
+    x.grad = g
+    return g * 2
+
+
+def exchanges_gradients(x, y, g):
+    x.grad, y.grad = y.grad, x.grad
+
+
+def gets_the_gradient_of_another(x, y, g):
+    x.grad = y.grad
+    y.grad = None
+
+
+@pytest.mark.parametrize("twice", [False, True], ids=["apart", "one gradient"])
+@pytest.mark.parametrize(
+    "function",
+    [gets_an_argument_as_its_gradient, exchanges_gradients, gets_the_gradient_of_another],
+    ids=lambda f: f.__name__,
+)
+def test_a_tensor_that_becomes_the_gradient_of_another_is_that_tensor(function, twice):
+    found = []
+    for f in (function, mf.fuse(function)):
+        for _ in range(2):
+            x, y, g, a, b = tensors(0, 1, 2, 3, 4)
+            x.requires_grad = y.requires_grad = True
+            x.grad, y.grad = a, a if twice else b
+            f(x, y, g)
+            found.append([[z is k for k in (a, b, g, None)] for z in (x.grad, y.grad)])
+    assert found[:2] == found[2:]
+
+
 # Memory that several arguments share.
 
 
@@ -186,6 +218,17 @@ def test_tensors_over_one_array_share_the_count_of_its_changes():
         other += 1
         with pytest.raises(mf.GradientError, match="changed in place after it was used"):
             loss.backward()
+
+
+def test_windows_of_an_array_share_the_count_of_its_changes():
+    a = np.arange(6.0)
+    windows = mf.from_numpy(np.lib.stride_tricks.sliding_window_view(a, 4))
+    w = mf.ones(3, 4, dtype="float64", requires_grad=True)
+    loss = (w * windows).sum()
+    x = mf.from_numpy(a)
+    x += 1
+    with pytest.raises(mf.GradientError, match="changed in place after it was used"):
+        loss.backward()
 
 
 def test_arrays_apart_do_not_share_the_count_of_changes():

@@ -10,6 +10,7 @@ which tensors are one object, and whether calls are recorded. What a capture fin
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import update_wrapper
+from hashlib import blake2b
 from operator import attrgetter
 from types import MethodType
 from typing import Any, NamedTuple, overload
@@ -131,19 +132,21 @@ class Fused:
         outside = [self.outside, *[self.watching(x) for x in objects_in(tree)]]
         looks = tuple(x.look() for x in outside)
         flat = [*leaves, *[x for found in outside for x in found.tensors]]
+        arrays = contents(outside)
+        key = (key, arrays)
         aliasing, found = self.aliasing(flat), None
         while found is None:
             found = self.entries.get((mode.is_recording, looks, key, aliasing, self.more(flat)))
             if found is None:
                 found, before = self.capture(flat, tree, aliasing.copies), aliasing.copies
-                self.refuse_changes_outside(outside, looks)
+                self.refuse_changes_outside(outside, (looks, arrays))
                 aliasing = self.aliasing(flat)  # with what the capture has found
                 if aliasing.copies != before:
                     found = None
                     continue
                 whole_key = (mode.is_recording, looks, key, aliasing, self.more(flat))
                 self.entries.put(whole_key, found, size_of(found.plan) + ENTRY_NBYTES)
-                is_quick = not (named or self.baked or self.reads_grads or len(outside) > 1)
+                is_quick = not (named or arrays or self.baked or self.reads_grads or len(outside) > 1)
                 if is_quick and not aliasing.same and all(isinstance(x, Tensor) or type(x) in NUMBERS for x in inputs):
                     kinds = [x.spec if isinstance(x, Tensor) else type(x) for x in inputs]
                     found.key = (mode.is_recording, looks[0], *kinds)
@@ -151,13 +154,13 @@ class Fused:
                     self.runs.clear()
         return found, flat
 
-    def refuse_changes_outside(self, outside: Sequence[Outside], looks: Sequence[Any]) -> None:
+    def refuse_changes_outside(self, outside: Sequence[Outside], before: tuple[Any, Any]) -> None:
         """Raise where a capture changed what the function reads from outside."""
-        if any(new.look() != old for new, old in zip(outside, looks, strict=True)):
+        if (tuple(x.look() for x in outside), contents(outside)) != before:
             raise FuseError(
                 f"{name_of(self.function)}: the function changed something outside while it was captured, such as a "
-                "global, an attribute or a list; that would not happen again in later calls. Return it, or keep it in a "
-                "tensor that is changed in place"
+                "global, an attribute, a list or an array; that would not happen again in later calls. Return it, or "
+                "keep it in a tensor that is changed in place"
             )
 
     def aliasing(self, flat: Sequence[Any]) -> Aliasing:
@@ -339,6 +342,16 @@ class Fused:
 
 
 PLAIN = bool | str | bytes | np.generic | None
+
+
+def contents(outside: Sequence[Outside]) -> tuple[Any, ...]:
+    """Return the NumPy arrays that a function refers to, with digests of their elements, as a part of a key.
+
+    The function computes with them while it is captured, so a capture is valid for these elements only.
+    """
+    found = [get(name) for x in outside for get, name in x._tensors]
+    arrays = [x for x in found if isinstance(x, np.ndarray)]
+    return tuple((Same(x), blake2b(np.ascontiguousarray(x).data).digest()) for x in arrays)
 
 
 def objects_in(tree: Any) -> list[Any]:

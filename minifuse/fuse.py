@@ -7,7 +7,9 @@ which tensors are one object, and whether calls are recorded. What a capture fin
 (the value of a number, how arguments overlap, gradients that they bring along) is part of all later keys of that function.
 """
 
+import sys
 from collections.abc import Callable, Collection, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import update_wrapper
 from hashlib import blake2b
@@ -336,6 +338,18 @@ class Fused:
     def stats(self) -> FuseStats:
         """How often the function was captured, and what the last capture launches."""
         return FuseStats(self.captures, len(self.entries), len(self.last.plan.steps) if self.last else 0)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Fused":
+        """Copy like the function: a Python function is its own copy, a module or a bound method is copied."""
+        function = deepcopy(self.function, memo)
+        return self if function is self.function else Fused(function, self.recompute)
+
+    def __reduce__(self) -> Any:
+        """Pickle like the function: by its name where that refers to this object, as below a decorator."""
+        name = getattr(self, "__qualname__", "<none>")
+        module = sys.modules.get(getattr(self, "__module__", None) or "")
+        is_named = "<" not in name and module is not None and hasattr(module, name.partition(".")[0])
+        return name if is_named and attrgetter(name)(module) is self else (Fused, (self.function, self.recompute))
 
     def __repr__(self) -> str:
         return f"<fused {name_of(self.function)}>"

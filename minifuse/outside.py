@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from .dtypes import BY_NUMPY
 from .errors import FuseError
 from .nested import Live
 from .tensor import Tensor
@@ -77,7 +78,12 @@ class Outside:
         self._places: list[tuple[Callable[[Any], Any], Any, Any]] = []
         self._sizes: list[tuple[Any, int]] = []
         self._tensors: list[Place] = []
+        self._arrays: list[Place] = []
         self._is_known = False
+
+    def arrays(self) -> list[Any]:
+        """Return NumPy's arrays among the objects that the last look found."""
+        return [get(name) for get, name in self._arrays]
 
     def look(self) -> Any:
         """A key of all but the data of the tensors: the last one, as long as the same objects lie in the same places."""
@@ -105,6 +111,7 @@ class Outside:
         if len(self.keys) > 1000:
             self.keys = {found: self.key}
         self._places, self._sizes, self._tensors = search.places, search.sizes, search.tensors
+        self._arrays = search.arrays
         self._is_known = True
         if not self._tensors:
             self.tensors = []
@@ -122,6 +129,7 @@ class Search:
         self.places: list[tuple[Callable[[Any], Any], Any, Any]] = []
         self.sizes: list[tuple[Any, int]] = []
         self.tensors: list[Place] = []
+        self.arrays: list[Place] = []
         self.known: dict[int, tuple[int, Any]] = {}  # id -> number in the order of finding, and the object, so that it lives
         for root in roots:
             self.visit(root)
@@ -134,7 +142,9 @@ class Search:
             x = get(name)
         except (AttributeError, ValueError):  # a cell that is still empty
             return
-        if isinstance(x, Tensor | np.ndarray):
+        if isinstance(x, np.ndarray):
+            self.arrays.append((get, name))
+        if isinstance(x, Tensor) or (isinstance(x, np.ndarray) and x.dtype in BY_NUMPY):
             if id(x) in self.known:
                 self.places.append((get, name, x))
                 self.key.append(self.known[id(x)][0])
@@ -307,6 +317,12 @@ def as_tensor(x: Any) -> Any:
             found = _arrays[id(x)] = x, Tensor.from_numpy(x, _host())
         return found[1]
     return x
+
+
+def known_tensor(array: Any) -> Tensor | None:
+    """Return the tensor over the memory of an array that a search has found; None for any other array."""
+    found = _arrays.get(id(array))
+    return found[1] if found is not None and found[0] is array else None
 
 
 _arrays: dict[int, tuple[Any, Tensor]] = {}

@@ -28,6 +28,7 @@ from ..graph.plan import Made, Program, Spec
 from ..in_place import overlap
 from ..layout import row_major
 from ..nested import mapped
+from ..outside import known_tensor
 from ..tensor import Tensor
 from .changes import Changes
 from .gradients import Gradients
@@ -295,7 +296,10 @@ class Capture(Interceptor):
     # Tensors that are made.
 
     def constant(self, array: Any) -> Captured:
-        """Data that are known now."""
+        """Return what stands for an array: the input, if it is one that the function refers to, else data that are known."""
+        known = known_tensor(array)
+        if known is not None and id(known) in self.known:
+            return self.known[id(known)]
         with intercepted(None):
             x = Tensor.from_numpy(np.ascontiguousarray(array).reshape(np.shape(array)), self.backend)
         node = Node(Argument(len(self.arguments)), (), x.shape, x.dtype)

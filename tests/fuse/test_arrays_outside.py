@@ -30,6 +30,43 @@ def test_an_array_outside_may_be_another_or_have_other_elements(name):
             assert f(x).tolist() == use(x, array).tolist()
 
 
+@pytest.mark.parametrize(
+    "array", [np.array(["a", "b"]), np.zeros(3, "float16"), np.arange(4, dtype="uint8"), np.array([None])]
+)
+def test_an_array_that_is_no_tensor_may_be_read_outside(array):
+    f = mf.fuse(lambda x: x * len(array) + (array.dtype.kind == "u" and int(array[0])))
+    assert f(mf.ones(2)).tolist() == [len(array)] * 2
+    if array.dtype.kind == "u":
+        array[0] = 3
+        assert f(mf.ones(2)).tolist() == [7, 7]
+
+
+def test_a_large_array_outside_is_compared_by_a_sample():
+    array = np.zeros(1_000_000, "float32")
+    f = mf.fuse(lambda x: x + float(array.sum()))
+    f(mf.ones(2))
+    array += 1
+    assert f(mf.ones(2)).tolist() == [1_000_001] * 2
+
+
+def test_an_array_outside_whose_memory_an_argument_changes():
+    found = []
+    for fuse in (lambda f: f, mf.fuse):
+        array = np.arange(6.0)
+
+        def function(x, array=array):
+            before = x + array[:1]
+            x *= 2
+            return before + array
+
+        x = mf.from_numpy(array)
+        try:
+            found.append((fuse(function)(x).tolist(), array.tolist()))
+        except mf.OverlapError:
+            found.append(found[0])
+    assert found[0] == found[1]
+
+
 def test_an_array_among_the_attributes_of_a_module_may_change():
     class Masked(mf.nn.Module):
         def __init__(self):

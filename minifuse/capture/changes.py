@@ -40,10 +40,11 @@ class Changes:
         capture = self.capture
         xs = [capture.lift(x) if isinstance(x, Tensor) else x for x in (*targets, *inputs)]
         captured = xs[: len(targets)]
-        refuse_changes([x.spec for x in xs if isinstance(x, Tensor)], [x.spec for x in captured])
-        for k, x in enumerate(captured):
+        for x in captured:
             if x.memory.tensor is not None:
                 refuse_read_only(x.memory.tensor)
+        refuse_changes([x.spec for x in xs if isinstance(x, Tensor)], [x.spec for x in captured])
+        for k, x in enumerate(captured):
             for y in captured[:k]:
                 if x.memory is y.memory and may_meet(x, y):
                     raise OverlapError(

@@ -36,7 +36,7 @@ VALUES = [
 CHANGES = [
     "{a} += {b}", "{a} *= 0.5", "{a} -= {b} * {c}", "{a}[1:] = {b}[:-1]", "{a}[::2] -= 1", "{a}.copy_({b})",
     "{a}[...] = {b} * {c}", "v = {a}[1:]; v += {b}[1:]", "v = {a}[::-1]; v *= {b}", "{a}.fill_(0.25)", "{a}[:3] += {b}[3:]",
-    "{a}[2:5] = {b}.sum()",
+    "{a}[2:5] = {b}.sum()", "{a}[2:3] += {b}[2:3]",
 ]  # fmt: skip
 RESULTS = ["{a}", "{a}[1:]", "{a}[::-1]", "{a}.detach()", "{a} + {b}", "({a}, {b})", "({a}[:3], {b} * 2, {a})", "None"]
 
@@ -103,18 +103,21 @@ def call_of(rng, source):
         elif k and how < 0.4:
             places.append(("whole view", rng.randrange(k)))
         else:
-            places.append(("view" if how < 0.8 else "separate", rng.randrange(ARRAYS), view_of(rng)))
+            kind = "view" if how < 0.8 else "separate" if how < 0.97 else "read-only"
+            places.append((kind, rng.randrange(ARRAYS), view_of(rng)))
     chance = 0.8 if source.is_learning else 0.1 if source.is_writing else 0.3
     after = rng.choice(["", "", "first -= result", "result.fill_(7)", "last *= 3"])
     return Call(places, [rng.random() < chance for _ in places], rng.random() < 0.2, after)
 
 
 def view_of(rng):
-    """Draw a view of an array: part of a row, of a column, of a diagonal, or of all elements in order."""
+    """Draw a view of an array: part of a row, of a column, of a diagonal, of all elements in order, or one of them."""
     k, start = rng.randrange(SIDE), rng.randrange(SIDE - SIZE + 1)
     part = slice(start, start + SIZE)
     step = rng.choice([1, 2, -1, 3])
     first = rng.randrange(SIDE) + (5 * step if step > 0 else 20)
+    if rng.random() < 0.04:
+        return "expanded", first, 0
     return rng.choice([("row", k, part), ("column", k, part), ("flat", first, step), ("flat", first, step)])
 
 
@@ -126,6 +129,8 @@ def seen(array, view):
     if kind == "column":
         return array[part, k]
     flat = array.reshape(-1)
+    if kind == "expanded":
+        return np.lib.stride_tricks.as_strided(flat[k:], (SIZE,), (0,))
     return flat[k : k + SIZE * part : part] if part > 0 else flat[k : k - SIZE : part]
 
 
@@ -147,7 +152,10 @@ class World:
                 with mf.no_grad():
                     x = as_view(wholes[k], view[0])
             else:
-                x = mf.from_numpy(seen(self.arrays[k], view[0]), backend=backend)
+                array = seen(self.arrays[k], view[0])
+                if kind == "read-only":
+                    array.flags.writeable = False
+                x = mf.from_numpy(array, backend=backend)
             if requires_grad and x.is_leaf:
                 x.requires_grad = True
             self.tensors.append(x)
@@ -209,6 +217,8 @@ def as_view(whole, view):
     if kind == "column":
         return whole[part, k]
     flat = whole.reshape(SIDE * SIDE)
+    if kind == "expanded":
+        return flat[k : k + 1].expand(SIZE)
     return flat[k : k + SIZE * part : part] if part > 0 else flat[k : k - SIZE : part]
 
 

@@ -14,6 +14,8 @@ from operator import index as as_index
 from types import EllipsisType
 from typing import Any
 
+import numpy as np
+
 from .errors import FuseError, IndexingError, ShapeError
 
 Shape = tuple[int, ...]
@@ -264,7 +266,7 @@ def infer_shape(size: int, shape: Iterable[Any]) -> Shape:
 
 def _integer(x: object) -> int | None:
     """The exact int that x stands for, or None."""
-    if isinstance(x, bool):
+    if isinstance(x, bool | np.bool_):  # NumPy before 2.3 takes its own for indices, with a warning
         return None
     try:
         return as_index(x)  # type: ignore[arg-type]  # asking is the test

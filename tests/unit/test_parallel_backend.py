@@ -117,13 +117,13 @@ import minifuse as mf
 from minifuse.backends.base import Operand
 from numba.core import event
 
-with event.install_recorder("numba:compile") as compilations:
+with event.install_recorder("numba:run_pass") as passes:
     x = mf.ones(64, 128, requires_grad=True)
     y = mf.tanh(x * mf.ones(128) + 1.5).softmax(1) @ x.T
     (y + 1).sum().backward()
     x.detach().to(mf.int64).max(0)
 stats = mf.cache.stats()
-print(stats.compiled, stats.loaded, stats.on_disk, len(compilations.buffer), "numba.core.typing" in sys.modules)
+print(stats.compiled, stats.loaded, stats.on_disk, len(passes.buffer), "numba.core.typing" in sys.modules)
 """
 
 

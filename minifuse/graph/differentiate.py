@@ -119,10 +119,10 @@ class Backward:
         receiving = {arguments[k] for k in self.receivers}
         self.matters = depending(order, [*receiving, *[leaf for leaf in asked[len(wanted) :] if leaves[leaf] in receiving]])
         forward = [x for x in order if x.inputs]
-        self.selected = {base(*x.inputs) for x in forward if isinstance(x.function, Fold) and x.function.operator.selects}
+        self.selected = {base(*x.inputs) for x in forward if is_selection(x)}
         lost = set(changed)
         once = self._kept(forward, outputs, recompute, lost) | set(asked[len(wanted) :])
-        again = {under_reshapes(y): k for k, y in enumerate(outputs) if k not in cut}
+        again = {x: k for k, y in enumerate(outputs) if k not in cut and not is_selection(x := under_reshapes(y))}
         used_once, used_again = frontier(gradients, once), frontier(gradients, {*again, *asked[len(wanted) :]})
         is_lost = bool(lost.intersection(used_again).difference(used_once))
         self.is_gone = any(x in lost for x in topological(gradients, lambda x: () if x in once else x.inputs))
@@ -151,6 +151,14 @@ def frontier(roots: Sequence[Node], kept: Container[Node]) -> list[Node]:
     """The arguments and kept nodes that the roots are computed from, looking no further than those."""
     found = topological(roots, lambda x: () if x in kept else x.inputs)
     return [x for x in found if x in kept or isinstance(x.function, Argument)]
+
+
+def is_selection(node: Node) -> bool:
+    """Return whether a node is an element of its input, such as a maximum: its rule compares the two bit by bit.
+
+    Differentiated again, both are computed again in one plan. The element from the first run could have other last bits.
+    """
+    return isinstance(node.function, Fold) and bool(node.function.operator.selects)
 
 
 def under_reshapes(node: Node) -> Node:

@@ -50,7 +50,7 @@ class CacheEntry:
 
     @cached_property
     def run(self) -> Callable[..., Any]:
-        """What a call does."""
+        """Return the function that runs a call."""
         if self.is_direct:
             return self.plan.run
         returns_nothing = self.found.tree is None and not self.found.grads

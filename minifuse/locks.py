@@ -40,7 +40,7 @@ class FileLock:
 
     @property
     def is_held(self) -> bool:
-        """Whether this object holds the lock."""
+        """True while this object holds the lock."""
         return self._release is not None and self._release.alive
 
     def acquire(self) -> str:

@@ -90,7 +90,7 @@ class Results:
 
 
 def holds_captured(x: Any) -> bool:
-    """Whether an object has a captured tensor, or a number without a value, among its attributes or elements."""
+    """Return whether an object has a captured tensor, or a number without a value, among its attributes or elements."""
     is_array = isinstance(x, np.ndarray) and x.dtype == object
     values = x.flat if is_array else getattr(x, "__dict__", {}).values()
     return any(isinstance(y, Captured) or type(y) is Symbol for y in values)

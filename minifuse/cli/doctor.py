@@ -87,7 +87,7 @@ def package(name: str, extra: str = "", needed: bool = True) -> Finding:
 
 
 def cache_folder() -> Finding:
-    """Whether compiled kernels are kept on disk, and why not."""
+    """Report whether compiled kernels are kept on disk, and why not."""
     stats = cache.stats()
     if stats.folder is not None and not limit_nbytes():
         return Finding("kernel cache", "in memory only, since MINIFUSE_CACHE_LIMIT_MB is 0")

@@ -317,7 +317,7 @@ def check(
 
 
 def is_test_file(script: Path) -> bool:
-    """Whether pytest would collect it by its name, and finds a test in it. Any other file runs as a script."""
+    """Return whether pytest collects a file by its name, and finds a test in it. Any other file runs as a script."""
     if not (script.name.startswith("test_") or script.stem.endswith("_test")):
         return False
     try:

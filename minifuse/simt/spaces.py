@@ -244,7 +244,7 @@ class Captured(Surrounding):
 
 
 def is_on_device(value: Any) -> bool:
-    """Whether a value is an array of a script in device memory."""
+    """Return whether a value is an array of a script in device memory."""
     return isinstance(getattr(value, "data", None), np.ndarray) and hasattr(value, "written")
 
 

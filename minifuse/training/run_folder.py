@@ -196,7 +196,7 @@ class RunFolder:
 
     @property
     def is_untouched(self) -> bool:
-        """Whether the run ended before its first checkpoint: there is none, and no step is in the log."""
+        """Return whether the run ended before its first checkpoint: there is none, and the log has no step."""
         return not (self.path / CHECKPOINT).exists() and next(self.lines(), None) is None
 
     def save(self, state: Mapping[str, Any]) -> None:

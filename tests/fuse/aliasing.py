@@ -122,7 +122,7 @@ def view_of(rng):
 
 
 def seen(array, view):
-    """The part of an array that a view shows."""
+    """Return the part of an array, or of a tensor, that a view shows."""
     kind, k, part = view
     if kind == "row":
         return array[k, part]
@@ -130,7 +130,8 @@ def seen(array, view):
         return array[part, k]
     flat = array.reshape(-1)
     if kind == "expanded":
-        return np.lib.stride_tricks.as_strided(flat[k:], (SIZE,), (0,))
+        one = flat[k : k + 1]
+        return one.expand(SIZE) if isinstance(one, mf.Tensor) else np.lib.stride_tricks.as_strided(one, (SIZE,), (0,))
     return flat[k : k + SIZE * part : part] if part > 0 else flat[k : k - SIZE : part]
 
 
@@ -150,7 +151,7 @@ class World:
                 x = self.tensors[k][:]
             elif kind == "view" or backend == "cuda":
                 with mf.no_grad():
-                    x = as_view(wholes[k], view[0])
+                    x = seen(wholes[k], view[0])
             else:
                 array = seen(self.arrays[k], view[0])
                 if kind == "read-only":
@@ -207,19 +208,6 @@ class World:
         except mf.GradientError as error:
             return REFUSED if "was changed in place after it was used" in str(error) else "GradientError"
         return None
-
-
-def as_view(whole, view):
-    """The same part as `seen`, of a tensor."""
-    kind, k, part = view
-    if kind == "row":
-        return whole[k, part]
-    if kind == "column":
-        return whole[part, k]
-    flat = whole.reshape(SIDE * SIDE)
-    if kind == "expanded":
-        return flat[k : k + 1].expand(SIZE)
-    return flat[k : k + SIZE * part : part] if part > 0 else flat[k : k - SIZE : part]
 
 
 def parts_of(result):

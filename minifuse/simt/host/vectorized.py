@@ -185,7 +185,7 @@ def sizes_of(inputs: Sequence[tuple[str, ...]], given: Sequence[Any], name: str)
 
 
 def is_number(argument: Any, dtype: np.dtype[Any]) -> bool:
-    """Whether an argument is a number of Python that a type takes."""
+    """Return whether an argument is a Python number that a type accepts."""
     return type(argument) in (bool, int) or (type(argument) is float and dtype.kind in "fc")
 
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import update_wrapper
-from hashlib import blake2b
 from operator import attrgetter
 from types import MethodType
 from typing import Any, NamedTuple, overload
@@ -42,7 +41,6 @@ from .tensor import Tensor
 SPEC = attrgetter("spec")
 NUMBERS = {int, float, Size, *[np.dtype(code).type for code in "bBhHiIlLqQefdg"]}  # whose values a capture leaves open
 ENTRY_NBYTES = 7_000  # of a capture, besides its plan: what it found, and its key
-MAX_DIGESTED_ELEMENTS = 1 << 16  # of a NumPy array outside, in each call: some 0.3 ms
 WATCHED = 64  # objects among the arguments whose attributes are remembered
 
 
@@ -135,31 +133,32 @@ class Fused:
         outside = [self.outside, *[self.watching(x) for x in objects_in(tree)]]
         looks = tuple(x.look() for x in outside)
         flat = [*leaves, *[x for found in outside for x in found.tensors]]
-        arrays = contents(outside)
-        key = (key, arrays)
-        aliasing, found = self.aliasing(flat), None
-        while found is None:
-            found = self.entries.get((mode.is_recording, looks, key, aliasing, self.more(flat)))
-            if found is None:
-                found, before = self.capture(flat, tree, aliasing.copies), aliasing.copies
-                self.refuse_changes_outside(outside, (looks, arrays))
-                aliasing = self.aliasing(flat)  # with what the capture has found
-                if aliasing.copies != before:
-                    found = None
-                    continue
-                whole_key = (mode.is_recording, looks, key, aliasing, self.more(flat))
-                self.entries.put(whole_key, found, size_of(found.plan) + ENTRY_NBYTES)
-                is_quick = not (named or arrays or self.baked or self.reads_grads or len(outside) > 1)
-                if is_quick and not aliasing.same and all(isinstance(x, Tensor) or type(x) in NUMBERS for x in inputs):
-                    kinds = [x.spec if isinstance(x, Tensor) else type(x) for x in inputs]
-                    found.key = (mode.is_recording, looks[0], *kinds)
-                elif not is_quick:
-                    self.runs.clear()
+        arrays = tuple(x.contents() for x in outside)
+        aliasing = self.aliasing(flat)
+        while True:
+            known = self.entries.get((mode.is_recording, looks, arrays, key, aliasing, self.more(flat)))
+            if known is not None:
+                return known, flat
+            copies = aliasing.copies
+            found = self.capture(flat, tree, copies)
+            self.refuse_changes_outside(outside, looks, arrays)
+            aliasing = self.aliasing(flat)
+            if aliasing.copies == copies:  # else the capture has found that it must read other inputs from copies
+                break
+        whole_key = (mode.is_recording, looks, arrays, key, aliasing, self.more(flat))
+        self.entries.put(whole_key, found, size_of(found.plan) + ENTRY_NBYTES)
+        is_quick = not (named or any(arrays) or self.baked or self.reads_grads or len(outside) > 1)
+        if is_quick and not aliasing.same and all(isinstance(x, Tensor) or type(x) in NUMBERS for x in inputs):
+            kinds = [x.spec if isinstance(x, Tensor) else type(x) for x in inputs]
+            found.key = (mode.is_recording, looks[0], *kinds)
+        elif not is_quick:
+            self.runs.clear()
         return found, flat
 
-    def refuse_changes_outside(self, outside: Sequence[Outside], before: tuple[Any, Any]) -> None:
+    def refuse_changes_outside(self, outside: Sequence[Outside], looks: Sequence[Any], arrays: Sequence[Any]) -> None:
         """Raise where a capture changed what the function reads from outside."""
-        if (tuple(x.look() for x in outside), contents(outside)) != before:
+        before = zip(outside, looks, arrays, strict=True)
+        if any(x.look() != look or x.contents() != content for x, look, content in before):
             raise FuseError(
                 f"{name_of(self.function)}: the function changed something outside while it was captured, such as a "
                 "global, an attribute, a list or an array; that would not happen again in later calls. Return it, or "
@@ -357,22 +356,6 @@ class Fused:
 
 
 PLAIN = bool | str | bytes | np.generic | None
-
-
-def contents(outside: Sequence[Outside]) -> tuple[Any, ...]:
-    """Return the NumPy arrays that a function refers to, with digests of their elements, as a part of a key.
-
-    The function computes with them while it is captured, so a capture is valid for these elements only.
-    """
-    return tuple((Same(x), digest_of(x)) for found in outside for x in found.arrays())
-
-
-def digest_of(array: Any) -> bytes:
-    """Return a digest of the elements of an array; of a large one, of elements at equal distances."""
-    if array.dtype.hasobject:
-        return b""  # objects count by identity
-    sample = array.reshape(-1)[:: -(-array.size // MAX_DIGESTED_ELEMENTS) or 1]
-    return blake2b(sample.tobytes()).digest()
 
 
 def objects_in(tree: Any) -> list[Any]:

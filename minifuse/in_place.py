@@ -3,7 +3,7 @@
 Stands above plans, which store results in memory that is there already, and below Tensor, whose methods call `store`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import combinations, product
 from operator import le
@@ -97,15 +97,21 @@ def neighbours(xs: Sequence[Any]) -> list[list[int]]:
     """Groups of tensors, by their indices, whose buffers share memory; few have any."""
     if are_apart([x.buffer for x in xs if isinstance(x, Array)]):
         return []
+    ranges = ((x.buffer.address, x.buffer.address + x.buffer.nbytes, k) for k, x in enumerate(xs) if isinstance(x, Array))
+    return [group for group in linked(ranges) if len(group) > 1]
+
+
+def linked(ranges: Iterable[tuple[int, int, int]]) -> list[list[int]]:
+    """Return groups of indices, from (start, end, index), that are linked by ranges of addresses that meet."""
     groups: list[list[int]] = []
     end = 0
-    for start, k in sorted((x.buffer.address, k) for k, x in enumerate(xs) if isinstance(x, Array)):
-        if start < end:
+    for start, stop, k in sorted(ranges):
+        if groups and start < end:
             groups[-1].append(k)
         else:
             groups.append([k])
-        end = max(end, start + xs[k].buffer.nbytes)
-    return [group for group in groups if len(group) > 1]
+        end = max(end, stop)
+    return [sorted(group) for group in groups]
 
 
 def are_apart(buffers: Sequence[Any]) -> bool:
@@ -125,19 +131,6 @@ def interleave(x: Any, y: Any) -> bool:
     return a < d and c < b
 
 
-def interleaved(indices: Sequence[int], xs: Sequence[Any]) -> list[list[int]]:
-    """Return the groups, each in order, of tensors that are linked by ranges of addresses that meet."""
-    groups: list[list[int]] = []
-    end = 0
-    for (low, high), k in sorted((extent(xs[k]), k) for k in indices):
-        if groups and low < end:
-            groups[-1].append(k)
-        else:
-            groups.append([k])
-        end = max(end, high)
-    return [sorted(group) for group in groups]
-
-
 def overlapping_groups(xs: Sequence[Any]) -> list[list[int]]:
     """Return groups of tensors, by their indices, that interleave, and of which at least two share bytes.
 
@@ -147,7 +140,9 @@ def overlapping_groups(xs: Sequence[Any]) -> list[list[int]]:
     for near in neighbours(xs):
         firsts = {id(xs[k]): k for k in reversed(near)}.values()
         found += [
-            group for group in interleaved(list(firsts), xs) if any(overlap(xs[j], xs[k]) for j, k in combinations(group, 2))
+            group
+            for group in linked((*extent(xs[k]), k) for k in firsts)
+            if any(overlap(xs[j], xs[k]) for j, k in combinations(group, 2))
         ]
     return found
 

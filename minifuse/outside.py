@@ -14,6 +14,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
+from hashlib import blake2b
 from operator import attrgetter
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -27,6 +28,7 @@ from .tensor import Tensor
 
 PLAIN = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice, np.generic)
 MOST = 100_000  # places that are looked at
+MAX_DIGESTED_ELEMENTS = 1 << 16  # of a NumPy array, in each call: some 0.3 ms
 OURS = ("minifuse", "numpy", "builtins", *sys.stdlib_module_names)
 
 SETTINGS = ("types", "argparse", "collections", "configparser", "_thread")  # whose objects hold what a user puts there
@@ -81,9 +83,13 @@ class Outside:
         self._arrays: list[Place] = []
         self._is_known = False
 
-    def arrays(self) -> list[Any]:
-        """Return NumPy's arrays among the objects that the last look found."""
-        return [get(name) for get, name in self._arrays]
+    def contents(self) -> tuple[Any, ...]:
+        """Return NumPy's arrays among the objects that the last look found, with digests of their elements, for a key.
+
+        A function computes with them while it is captured, so a capture is valid for these elements only.
+        """
+        arrays = [get(name) for get, name in self._arrays]
+        return tuple((Same(x), digest_of(x)) for x in arrays)
 
     def look(self) -> Any:
         """A key of all but the data of the tensors: the last one, as long as the same objects lie in the same places."""
@@ -317,6 +323,14 @@ def as_tensor(x: Any) -> Any:
             found = _arrays[id(x)] = x, Tensor.from_numpy(x, _host())
         return found[1]
     return x
+
+
+def digest_of(array: Any) -> bytes:
+    """Return a digest of the elements of an array; of a large one, of elements at equal distances."""
+    if array.dtype.hasobject:
+        return b""  # objects count by identity
+    sample = array.reshape(-1)[:: -(-array.size // MAX_DIGESTED_ELEMENTS) or 1]
+    return blake2b(sample.tobytes()).digest()
 
 
 def known_tensor(array: Any) -> Tensor | None:

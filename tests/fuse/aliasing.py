@@ -216,7 +216,7 @@ def parts_of(result):
 
 
 def are_equal(a, b):
-    """Whether two nests of values agree."""
+    """Return whether two nests of values agree."""
     if isinstance(a, list | tuple):
         return isinstance(b, list | tuple) and len(a) == len(b) and all(map(are_equal, a, b))
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):

@@ -42,7 +42,7 @@ class CacheEntry:
         self.found, self.count, self.copies = found, len(flat), copies
         tree, results = found.tree, [Result(k) for k in range(len(found.program.outputs))]
         is_single = isinstance(tree, Result) and len(results) == 1
-        is_direct = (is_single and not tree.is_spent) or (type(tree) is tuple and list(tree) == results and bool(results))
+        is_direct = (is_single and tree == results[0]) or (type(tree) is tuple and list(tree) == results and bool(results))
         program = found.program._replace(is_tuple=not is_single)
         self.plan = Plan(function, flat, program=program, recompute=recompute, names=names, backend=backend)
         self.is_direct = is_direct and not (found.grads or found.written)
@@ -97,17 +97,26 @@ class CacheEntry:
             return results
         results = results if isinstance(results, tuple) else (results,)
         changed = [(self.input(k, flat), place) for k, place in self.found.grads]
-        given = [self.input(x.index, flat) if isinstance(x, Input) else x and results[x.index] for _, x in changed]
-        for (x, _), grad in zip(changed, given, strict=True):  # each is found before one is replaced
-            x.grad = grad
 
         def put(x: Any) -> Any:
             if isinstance(x, Input):
                 return self.input(x.index, flat)
             if not isinstance(x, Result):
                 return x.copy() if isinstance(x, np.ndarray) else x  # the user may change it
-            return spent(results[x.index]) if x.is_spent else results[x.index]
+            y = results[x.index]
+            if x.is_spent:
+                remember(y, DeadEnd(is_freed=True))
+            elif x.depends_on_leaves and not y.requires_grad:
+                remember(y, DeadEnd())
+            elif x.is_leaf:
+                y.requires_grad = True
+            if x.grad is not None:
+                y.grad = put(x.grad)
+            return y
 
+        given = [put(x) for _, x in changed]
+        for (x, _), grad in zip(changed, given, strict=True):  # each is found before one is replaced
+            x.grad = grad
         return mapped(self.found.tree, put)
 
     def input(self, k: int, flat: Sequence[Any]) -> Any:
@@ -118,21 +127,29 @@ class CacheEntry:
         return hidden.get(flat) if isinstance(hidden, Made) and hidden.get else hidden
 
 
-def spent(y: Tensor) -> Tensor:
-    """A tensor that was computed from what requires a gradient, of which nothing is left."""
-    y.spec, y.history = Spec(y.spec.layout, y.dtype, y.spec.backend, bool(mode.is_recording)), (FreedCall(), 0)
-    return y
+def remember(y: Tensor, call: "DeadEnd") -> None:
+    """Let a tensor require a gradient that goes no further than the call."""
+    y.spec, y.history = Spec(y.spec.layout, y.dtype, y.spec.backend, bool(mode.is_recording)), (call, 0)
 
 
-class FreedCall:
-    """A recorded call whose graph was used inside the fused function that made it."""
+class DeadEnd:
+    """A recorded call inside a fused function, whose inputs nobody can see: a gradient that arrives here is dropped.
 
-    __slots__ = ()
+    `is_freed`, if the graph was used inside the function.
+    """
+
+    __slots__ = ("is_freed",)
     count, edges = 1, ()
 
+    def __init__(self, is_freed: bool = False) -> None:
+        self.is_freed = is_freed
+
     def backward(self, gradients: Sequence[Any]) -> Sequence[Any]:
-        """There is nothing left to go back through."""
-        raise GradientError(FREED)
+        """Return no gradients, since there are no inputs; an error where the graph was used before."""
+        if self.is_freed:
+            raise GradientError(FREED)
+        return ()
 
     def release(self) -> None:
-        """Nothing was kept."""
+        """Let the graph be used no more."""
+        self.is_freed = True

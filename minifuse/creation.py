@@ -101,7 +101,7 @@ def finished(array: npt.NDArray[Any], backend: str | None, requires_grad: bool) 
     """A tensor around a new array."""
     if (by := capturing(backend)) is not None:
         captured: Tensor = by.constant(array)
-        return captured.requires_grad_() if requires_grad else captured
+        return captured.detach().requires_grad_() if requires_grad else captured
     result = Tensor.from_numpy(array, backend_named(backend))
     return result.requires_grad_() if requires_grad else result
 

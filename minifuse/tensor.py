@@ -136,7 +136,9 @@ class Tensor(Array):
         if flag and not self.dtype.is_float:
             raise has_no_gradient(self.dtype)
         if self.history is not None and not flag:
-            raise GradientError("requires_grad: this tensor was computed from others; use x.detach() to cut it off")
+            raise is_computed()
+        if bool(flag) != self.requires_grad and (by := autodiff.capture_under_way()) is not None:
+            by.lift(self).requires_grad = flag  # which says that nothing outside can be set
         self.spec = Spec(self.spec.layout, self.dtype, self.spec.backend, bool(flag))
 
     def requires_grad_(self, flag: bool = True) -> "Tensor":
@@ -395,6 +397,11 @@ def one(spec: Spec) -> Tensor:
 def is_dense(layout: Layout) -> bool:
     """Whether the elements of a layout fill their memory."""
     return layout.is_dense
+
+
+def is_computed() -> GradientError:
+    """The error of a tensor that is to require no gradient, though it was computed from others that do."""
+    return GradientError("requires_grad: this tensor was computed from others; use x.detach() to cut it off")
 
 
 def has_no_gradient(dtype: DType) -> DTypeError:

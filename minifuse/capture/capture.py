@@ -245,6 +245,7 @@ class Capture(Interceptor):
         looks = [k if x is None else (id(x.memory), x.views) for k, x in enumerate(xs)]
         same = tuple(looks.index(look) for look in looks)
         self.calls.append(Noted(function, specs, users_line(), reads, same, targets))
+        self.gradients.note_call(len(self.calls) - 1, xs)
         return len(self.calls) - 1
 
     def applied(self, function: Any, nodes: Sequence[Any]) -> Any:
@@ -379,7 +380,8 @@ class Capture(Interceptor):
             if isinstance(x, Tensor) and self.is_new(k, x.grad):
                 self.reads_grads = True
                 grads.append((k, None if x.grad is None else results.place(x.grad)))
-        learned = [(x.memory.argument, nodes) for x, nodes in self.gradients.leaves]
+        results.refuse_graphs_of_given_leaves()
+        learned = [(x.memory.argument, nodes) for x, nodes in self.gradients.leaves if x.owner is not None]
         leaves = {leaf: argument for argument, nodes in learned if argument is not None for leaf in nodes[1:]}
         windows = self.changes.windows
         program = Program(
@@ -400,7 +402,7 @@ class Capture(Interceptor):
 
     def effects(self, results: Results, grads: Sequence[tuple[int, Any]]) -> Effects:
         """Return how the function changes and uses its inputs."""
-        leaves = {self.changes.index_of(x.memory) for x, _ in self.gradients.leaves if x.memory.tensor is not None}
+        leaves = {self.changes.index_of(x.memory) for x, _ in self.gradients.leaves if x.owner is not None}
         given = [x.index for _, x in grads if isinstance(x, Input)]  # an input became the gradient of another one
         exposed = frozenset([*results.aliases.values(), *leaves, *[k for k, _ in grads], *given])
         made = {id(x) for x in self.constants}

@@ -4,15 +4,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..autodiff import FREED, mode, recording
+from ..dag import topological
 from ..errors import FuseError, GradientError, users_line
 from ..functions import Full, Same
-from ..graph.differentiate import differentiate
-from ..graph.node import Node, literal
+from ..graph.differentiate import depending, differentiate
+from ..graph.node import Node, inputs_of, literal
 from ..graph.plan import Spec
 from ..layout import row_major
 from ..tensor import Tensor, refuse_other_than_floats
 from .record import BACKWARD, Noted
-from .tensors import Captured, Memory
+from .tensors import Captured, Leaf, Memory
 
 
 class Gradients:
@@ -22,6 +23,8 @@ class Gradients:
     ----------
     leaves : list of (Captured, list of Node)
         What requires a gradient, and the nodes that stand for it: one more after each change in place.
+    sources : dict
+        {call: the calls that a gradient goes on to from there}, by their numbers.
     spent : set of int
         Calls that `backward` went through: what they kept is gone, as it would be without a capture.
     """
@@ -29,6 +32,7 @@ class Gradients:
     def __init__(self, capture: Any) -> None:
         self.capture = capture
         self.leaves: list[tuple[Captured, list[Node]]] = []
+        self.sources: dict[int, list[int]] = {}
         self.spent: set[int] = set()
 
     def is_spent(self, x: Captured) -> bool:
@@ -36,10 +40,18 @@ class Gradients:
         return x.requires_grad and bool(self.history(x) & self.spent)
 
     def make_leaf(self, x: Captured) -> None:
-        """From now on a gradient is computed for it."""
-        node = Same(("leaf", len(self.leaves)))(x.node)
-        x.memory.changed(x.views, node)
-        self.leaves.append((x, [node]))
+        """Compute a gradient for a tensor from now on, and for nothing that it was made of."""
+        x.leaf, x.cut = Leaf(x, ("leaf", len(self.leaves))), True
+        self.leaves.append((x, x.leaf.nodes))
+
+    def note_call(self, k: int, inputs: Sequence[Captured | None]) -> None:
+        """Record where a gradient goes on to from a call."""
+        self.sources[k] = [x.memory.made for x in inputs if x is not None and x.requires_grad and not x.cut]
+
+    def depends_on_leaves(self, node: Node, leaves: Sequence[Leaf]) -> bool:
+        """Return whether a gradient flows from a node to leaves that the function made."""
+        nodes = [x for leaf in leaves for x in leaf.nodes]
+        return bool(nodes) and node in depending(topological([node], inputs_of), nodes)
 
     def backward(self, root: Captured, gradient: Any, create_graph: bool, retain_graph: bool) -> None:
         """Gradients of all leaves that the root was computed from."""
@@ -72,12 +84,12 @@ class Gradients:
 
     def history(self, root: Captured) -> set[int]:
         """The calls, by their numbers, through which a gradient of the root goes."""
-        found, front = set[int](), [root.memory.made]
+        found, front = set[int](), [] if root.cut else [root.memory.made]
         while front:
             k = front.pop()
             if k in self.capture.recorded and k not in found and self.is_learning(k):
                 found.add(k)
-                front += self.capture.calls[k].reads
+                front += self.sources[k]
         return found
 
     def is_learning(self, k: int) -> bool:
@@ -86,8 +98,7 @@ class Gradients:
 
     def receive(self, x: Captured, parts: Sequence[Node], create_graph: bool) -> None:
         """Add a gradient to what a leaf has."""
-        tensor = x.memory.tensor
-        if tensor is not None and tensor.history is not None:
+        if x.owner is not None and x.owner.history is not None:
             raise FuseError(
                 f"{users_line()}: backward reaches what was computed before {self.capture.name} was called; compute it "
                 "inside, or pass x.detach().requires_grad_()"

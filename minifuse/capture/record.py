@@ -60,10 +60,17 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """Output `index` of the run; `is_spent`, if a gradient went through it that freed what it was computed from."""
+    """Output `index` of the run."""
 
     index: int
     is_spent: bool = False
+    """Whether a gradient went through it that freed what it was computed from."""
+    is_leaf: bool = False
+    """Whether it requires a gradient by itself, since the function said so."""
+    depends_on_leaves: bool = False
+    """Whether it was computed from leaves that the function made, and keeps to itself."""
+    grad: "Result | Input | None" = None
+    """The gradient that it has."""
 
 
 @dataclass(frozen=True)

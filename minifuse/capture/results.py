@@ -15,7 +15,7 @@ from ..take import Put, Take
 from ..tensor import Tensor
 from .numbers import Symbol
 from .record import Input, Result
-from .tensors import Captured, Memory
+from .tensors import Captured, Leaf, Memory
 
 
 class Results:
@@ -43,6 +43,7 @@ class Results:
         self.owners: dict[Node, Memory] = {}
         self.values: dict[Memory, Node] = {}  # where they are not those of the memory
         self.known: dict[int, Result | Input] = {}  # by the captured tensor's id
+        self.leaves, self.dependent = list[Leaf](), list[Node]()  # leaves that the function made, and what depends on such
 
     def place(self, x: Any) -> Any:
         """What a run gives in the place of something that the function gave."""
@@ -82,11 +83,30 @@ class Results:
             under = base(node)
             if (layout := lying(under.shape, memory.layout)) is not None:
                 self.layouts[under] = layout
-        is_spent = x.requires_grad and self.capture.gradients.is_spent(x)
+        gradients = self.capture.gradients
+        is_spent, leaf = x.requires_grad and gradients.is_spent(x), x.leaf if x.requires_grad and x.is_own_leaf else None
         if x.cut or is_spent:
             self.cut.add(len(self.outputs))
+        index = len(self.outputs)
         self.outputs.append(node)
-        return Result(len(self.outputs) - 1, is_spent)
+        grad = None if x.owner is not None or x.grad is None else self.place(x.grad)
+        depends = False
+        if leaf is not None:
+            self.leaves.append(leaf)
+        elif x.requires_grad and not is_spent:
+            leaves = [y.leaf for y, _ in gradients.leaves if y.leaf is not None]
+            depends = gradients.depends_on_leaves(x.node, leaves)
+            self.dependent += [x.node] * depends
+        return Result(index, is_spent, leaf is not None, depends, grad)
+
+    def refuse_graphs_of_given_leaves(self) -> None:
+        """Raise where a result would have to remember how it was made of another one, which became a leaf inside."""
+        if any(self.capture.gradients.depends_on_leaves(node, self.leaves) for node in self.dependent):
+            raise FuseError(
+                f"{self.capture.name}: a tensor whose requires_grad was set inside is returned together with what was "
+                "computed from it, expected one of the two; call backward inside, return y.detach() of what was computed, "
+                "or set requires_grad before the call and pass the tensor"
+            )
 
 
 def holds_captured(x: Any) -> bool:

@@ -10,13 +10,13 @@ Stands on tensors; what becomes of the graph is the business of `capture`.
 from typing import Any
 
 from ..autodiff import mode
-from ..errors import FuseError, ViewError
+from ..errors import FuseError, ViewError, users_line
 from ..functions import Insert, Same, View
 from ..graph.node import Node
 from ..graph.plan import Spec
 from ..indexing import ends, overlap
 from ..layout import Layout, row_major
-from ..tensor import Tensor, has_no_gradient
+from ..tensor import Tensor, has_no_gradient, is_computed
 
 USE_WHERE = "use where(condition, a, b), which takes a choice element by element"
 
@@ -86,37 +86,80 @@ def are_apart(a: tuple[View, ...], b: tuple[View, ...]) -> bool:
     return any(not overlap(ends(*p), ends(*q)) for p, q in zip(a[0].parameters, b[0].parameters, strict=True))
 
 
-class Captured(Tensor):
-    """A tensor while a function is captured: a look at memory that is not there yet."""
+class Leaf:
+    """A tensor that became a leaf while the function is captured; views of it that are made later share the `Leaf`.
 
-    __slots__ = ("_grad", "capture", "cut", "memory", "views")
+    It belongs to the tensor, not to the memory, which others see without this leaf. `nodes` stand for it, in the order of
+    its values: one more after each change in place. `mark` tells them from those of other leaves.
+    """
+
+    __slots__ = ("mark", "nodes", "tensor")
+
+    def __init__(self, tensor: "Captured", mark: Any) -> None:
+        self.tensor, self.mark, self.nodes = tensor, mark, list[Node]()
+
+    def seen(self, views: tuple[View, ...]) -> Node:
+        """Return the node of the leaf through views that begin with its own."""
+        own = self.tensor.views
+        node = Same(self.mark)(self.tensor.memory.seen(own).detach())
+        if all(node is not known for known in self.nodes):
+            self.nodes.append(node)
+        return look(node, views[len(own) :])
+
+
+class Captured(Tensor):
+    """A tensor while a function is captured: a look at memory that is not there yet.
+
+    One that is `cut` has no gradient of what its memory was computed from. `leaf` is the leaf that it is, or is a view of.
+    """
+
+    __slots__ = ("_grad", "capture", "cut", "leaf", "memory", "views")
 
     def __init__(self, capture: Any, memory: Memory, spec: Spec, views: tuple[View, ...] = (), cut: bool = False) -> None:
         self.capture, self.memory, self.spec, self.views, self.cut = capture, memory, spec, views, cut
         self._grad: Any = None
+        self.leaf: Leaf | None = None
         self.history = None
 
     @property
     def node(self) -> Node:
         """What it stands for now; without a gradient, if it is cut off."""
         self.capture.changes.note_use(self.memory)
+        if self.leaf is not None and self.requires_grad:
+            return self.leaf.seen(self.views)
         node = self.memory.seen(self.views)
         found: Node = node.detach() if self.cut and self.dtype.is_float else node
         return found
 
     @property
+    def owner(self) -> Tensor | None:
+        """The user's tensor that it stands for; None for a view of one, and for what the function made."""
+        return None if self.views or self.cut else self.memory.tensor
+
+    @property
+    def is_own_leaf(self) -> bool:
+        """Whether it is a leaf that the function made, not a view of one."""
+        return self.leaf is not None and self.leaf.tensor is self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it was made by the user, not computed from something that requires a gradient."""
+        owner = self.owner
+        return not self.requires_grad or self.is_own_leaf or (owner is not None and owner.is_leaf)
+
+    @property
     def grad(self) -> Any:
         """The gradient that it has received; that of an input is the input's, until the capture ends."""
-        owner = self.memory.tensor
-        if owner is None or self.views or self.cut:
+        owner = self.owner
+        if owner is None:
             return self._grad
         self.capture.reads_grads = True  # that there is none matters too
         return owner.grad if owner.grad is None else self.capture.lift(owner.grad)
 
     @grad.setter
     def grad(self, value: Any) -> None:
-        owner = self.memory.tensor
-        if owner is None or self.views or self.cut:
+        owner = self.owner
+        if owner is None:
             self._grad = value
         else:
             owner.grad = value
@@ -136,7 +179,9 @@ class Captured(Tensor):
             memory.is_copy = True
             return Captured(self.capture, memory, spec)
         spec = Spec(layout, self.dtype, self.spec.backend, requires_grad)
-        return Captured(self.capture, self.memory, spec, (*self.views, view), self.cut or not mode.is_recording)
+        seen = Captured(self.capture, self.memory, spec, (*self.views, view), self.cut or not mode.is_recording)
+        seen.leaf = self.leaf if requires_grad else None
+        return seen
 
     def detach(self) -> "Captured":
         """The same memory; no gradient flows."""
@@ -156,7 +201,18 @@ class Captured(Tensor):
     def requires_grad(self, flag: bool) -> None:
         if flag and not self.dtype.is_float:
             raise has_no_gradient(self.dtype)
-        if flag and not self.spec.requires_grad:
+        if bool(flag) == self.requires_grad:
+            return
+        if not self.is_leaf:
+            raise is_computed()
+        if self.owner is not None:
+            where = f"{users_line()}: requires_grad of an argument, or a tensor from outside, was set to {bool(flag)}"
+            advice = "x.clone().requires_grad_()" if flag else "x.detach()"
+            raise FuseError(
+                f"{where} in {self.capture.name}, which is being captured; expected a tensor that the function made: set it "
+                f"before the call, or write {advice}"
+            )
+        if self.leaf is None:
             self.capture.gradients.make_leaf(self)
         self.spec = Spec(self.spec.layout, self.dtype, self.spec.backend, bool(flag))
 
@@ -187,7 +243,11 @@ class Captured(Tensor):
         return self._fetch()
 
     def __copy__(self) -> "Captured":
-        return Captured(self.capture, self.memory, self.spec, self.views, self.cut)
+        y = Captured(self.capture, self.memory, self.spec, self.views, self.cut)
+        y.leaf = self.leaf
+        if self.is_own_leaf:
+            self.capture.gradients.make_leaf(y)
+        return y
 
     def __repr__(self) -> str:
         return f"captured({self.dtype}, shape={self.shape})"

@@ -65,11 +65,12 @@ class Gradients:
         elif not isinstance(gradient, Tensor) or gradient.shape != root.shape or gradient.dtype is not root.dtype:
             got = f"{gradient.dtype} {gradient.shape}" if isinstance(gradient, Tensor) else type(gradient).__name__
             raise GradientError(f"backward: gradient is {got}, expected a tensor like this one, {root.dtype} {root.shape}")
+        start = root.node  # before the nodes of leaves are collected, one of which it may be
         nodes = [node for _, leaves in self.leaves for node in leaves]
         used = self.history(root)
         if used & self.spent:
             raise GradientError(FREED)
-        found = dict(zip(nodes, self.through(root, gradient, nodes), strict=True))
+        found = dict(zip(nodes, self.through(start, gradient, nodes), strict=True))
         self.capture.calls.append(Noted(BACKWARD, (), users_line(), (root.memory.made,)))
         if not any(g is not None for g in found.values()):
             raise GradientError(
@@ -111,9 +112,9 @@ class Gradients:
             new = self.capture.wrapped(g, [], create_graph)
             x.grad = new if old is None else old + new
 
-    def through(self, root: Captured, gradient: Any, wanted: Sequence[Node]) -> list[Node | None]:
+    def through(self, start: Node, gradient: Any, wanted: Sequence[Node]) -> list[Node | None]:
         """Gradients of nodes, as nodes."""
-        return differentiate([root.node], [self.capture.node_of(gradient)], wanted)
+        return differentiate([start], [self.capture.node_of(gradient)], wanted)
 
     def gradient_of(self, function: Callable[..., Any], inputs: Sequence[Any], chosen: Sequence[int]) -> list[Captured]:
         """What `mf.grad` gives: the function is called on values of their own, which are differentiated."""
@@ -134,7 +135,7 @@ class Gradients:
                 advice = "expected a tensor of one element; end it with sum() or mean()"
                 raise GradientError(f"grad: the function gave {got}, {advice}")
             y = capture.lift(y)
-            found = self.through(y, capture.full(y.shape, 1, y.dtype), nodes)
+            found = self.through(y.node, capture.full(y.shape, 1, y.dtype), nodes)
             capture.calls.append(Noted(BACKWARD, (), users_line(), (y.memory.made,)))
             zeros = [Full(x.shape, x.dtype)(literal(0, x.dtype)) for x in nodes]
             results = [capture.wrapped(zero if g is None else g, [], True) for g, zero in zip(found, zeros, strict=True)]

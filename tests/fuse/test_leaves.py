@@ -287,6 +287,49 @@ def integers(x, y):
     return x.detach().to("int64").requires_grad_()
 
 
+def backward_of_a_leaf(x, y):
+    d = x.detach()[0].requires_grad_()
+    d.backward()
+    e = (x * y).sum().detach().requires_grad_()
+    e.backward()
+    e.backward()
+    return d, e
+
+
+def backward_of_a_whole_tensor(x, y):
+    d = x.detach().requires_grad_()
+    (d.expand(3, 4) * y).backward(mf.ones(3, 4, dtype="float64"))
+    return d
+
+
+def an_argument_changed_after(x, y):
+    d = y.detach().requires_grad_()
+    before = d * x.detach()
+    y *= 2
+    (d * d * x.detach()).sum().backward()
+    return d, before.detach()
+
+
+def three_times(x, y):
+    d = x.detach().requires_grad_()
+    z = (d * d * d * d * y).sum()
+    for _ in range(3):
+        d.grad = None
+        z.backward(create_graph=True)
+        z = d.grad.sum()
+    return d.grad.detach()
+
+
+def learned(x, y):
+    d = x.detach().clone().requires_grad_()
+    optimizer = mf.optim.SGD([d], lr=0.125)
+    for _ in range(3):
+        optimizer.zero_grad()
+        (d * d * y).sum().backward()
+        optimizer.step()
+    return d
+
+
 def copied_into_a_new_tensor(x, y):
     d = x.detach().requires_grad_()
     z = mf.zeros(4, dtype="float64")
@@ -351,7 +394,8 @@ PROGRAMS = [
     an_argument_that_a_leaf_shares, changed_without_leave, gradient_of_a_gradient, gradient_with_a_graph, made_under_no_grad,
     grad_by_a_leaf, leaf_inside_grad, a_computed_one_switched_off, a_view_of_a_leaf_switched_off, as_it_was, integers,
     copied_into_a_new_tensor, copied_into_an_argument, every_other_argument, a_leaf_of_a_leaf, a_leaf_of_a_view_of_a_leaf,
-    gradients_add_up, beside_spent_ones,
+    gradients_add_up, beside_spent_ones, backward_of_a_leaf, backward_of_a_whole_tensor, an_argument_changed_after,
+    three_times, learned,
 ]  # fmt: skip
 
 

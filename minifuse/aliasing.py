@@ -3,16 +3,20 @@
 A capture stands for all calls whose inputs alias each other in the same way. Two inputs that share elements matter only
 where the function changes one of them in place. Where the other is only read, and before that change, the call reads a
 copy of it, and it does not matter where the two overlap. Otherwise the distance of the two is a part of the key.
+
+Inputs that share bytes as elements of two dtypes cannot be windows of one memory. There a copy is needed, and where none
+helps, the call is refused. This is decided by what its own capture found, not by what others did: see `read_from_copies`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 from operator import attrgetter
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from .capture.record import Effects
 from .errors import OverlapError
-from .in_place import overlap, overlapping_groups
+from .in_place import are_windows_of_one, overlap, overlapping_groups
 from .tensor import Tensor
 
 ADDRESS = attrgetter("address")
@@ -94,7 +98,7 @@ class AliasAnalysis:
     def copies(self, flat: Sequence[Any], group: Sequence[int]) -> Iterator[int]:
         """Yield the inputs of a group that may be read from a copy, and whose distance to a changed one would matter."""
         for k in group:
-            if k in self.stored or k in self.exposed:
+            if k in self.stored or k in self.exposed or flat[k].spec.requires_grad:
                 continue
             near = [j for j in group if j in self.stored and overlap(flat[j], flat[k])]
             is_read_before = not any((j, k) in self.read_after for j in near)
@@ -143,6 +147,49 @@ class RunsByAddress:
                 self.runs.clear()
             self.runs[addresses] = run
         return run(*flat)
+
+
+def read_from_copies(name: str, labels: Sequence[str], flat: Sequence[Any], effects: Effects) -> frozenset[int]:
+    """Return the inputs that must be read from copies, since bytes of theirs are changed as elements of another dtype.
+
+    Parameters
+    ----------
+    name, labels
+        What messages call the function, and its inputs.
+    flat
+        Tensors and numbers of a call.
+    effects
+        What the capture for this very call found.
+
+    Raises
+    ------
+    OverlapError
+        No copy helps: the bytes are read after the change, or changed too, or a result or a gradient refers to them.
+    """
+    analysis = AliasAnalysis()
+    analysis.learn(effects)
+    facts, found = analysis.of_first_inputs(flat), set[int]()
+    for group in overlapping_groups(flat):
+        copies = {*facts.copies(flat, group)}
+        for j, k in product(group, group):
+            x, y = flat[j], flat[k]
+            if j not in facts.stored or are_windows_of_one(x, y) or not overlap(x, y):
+                continue
+            if k not in copies:
+                first, second = (labels[i] or f"input {i}" for i in (j, k))
+                if k in facts.stored:
+                    use = f"{second} is changed too"
+                elif k in facts.exposed or y.spec.requires_grad:
+                    use = f"a result or a gradient refers to {second}"
+                else:
+                    use = f"{second} is read after a change of its bytes"
+                raise OverlapError(
+                    f"{name}: {first} ({x.dtype}) and {second} ({y.dtype}) share bytes, but not as the same elements: "
+                    f"{first} is changed in place, and {use}; pass {second}.clone(), which shares nothing with {first}, or "
+                    "call the function without @mf.fuse"
+                )
+            found.add(k)
+    return frozenset(found)
 
 
 def first_of_each(tensors: Sequence[Any]) -> tuple[int, ...]:

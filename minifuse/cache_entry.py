@@ -43,7 +43,7 @@ class CacheEntry:
         tree, results = found.tree, [Result(k) for k in range(len(found.program.outputs))]
         is_single = isinstance(tree, Result) and len(results) == 1
         is_direct = (is_single and tree == results[0]) or (type(tree) is tuple and list(tree) == results and bool(results))
-        program = found.program._replace(is_tuple=not is_single)
+        program = found.program._replace(is_tuple=not is_single, copies=copies)
         self.plan = Plan(function, flat, program=program, recompute=recompute, names=names, backend=backend)
         self.is_direct = is_direct and not (found.grads or found.written)
         self.key: Any = None

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from .aliasing import AliasAnalysis, Aliasing, RunsByAddress
+from .aliasing import AliasAnalysis, Aliasing, RunsByAddress, read_from_copies
 from .autodiff import interceptor, mode
 from .backends.registry import backend_named
 from .cache_entry import CacheEntry, replaced
@@ -127,7 +127,7 @@ class Fused:
             self.runs[entry.key] = self.quick_run(entry.run)
         return entry.run(*flat)
 
-    def entry(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> "tuple[CacheEntry, list[Any]]":
+    def entry(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[CacheEntry, list[Any]]:
         """The capture for a call, found or made, and the inputs of its run."""
         leaves, tree, key = self.taken_apart(inputs, named)
         outside = [self.outside, *[self.watching(x) for x in objects_in(tree)]]
@@ -135,16 +135,21 @@ class Fused:
         flat = [*leaves, *[x for found in outside for x in found.tensors]]
         arrays = tuple(x.contents() for x in outside)
         aliasing = self.aliasing(flat)
+        copies = aliasing.copies
         while True:
             known = self.entries.get((mode.is_recording, looks, arrays, key, aliasing, self.more(flat)))
             if known is not None:
                 return known, flat
-            copies = aliasing.copies
             found = self.capture(flat, tree, copies)
             self.refuse_changes_outside(outside, looks, arrays)
-            aliasing = self.aliasing(flat)
-            if aliasing.copies == copies:  # else the capture has found that it must read other inputs from copies
+            expected, aliasing = aliasing.copies, self.aliasing(flat)
+            needed = aliasing.copies
+            if expected <= needed:  # else it must be captured anew, since it changed a copy
+                needed |= read_from_copies(name_of(self.function), found.plan.names, flat, found.found.effects)
+            if needed == copies:
                 break
+            copies = needed  # the capture has found that it must read other inputs from copies
+        self.last = found
         whole_key = (mode.is_recording, looks, arrays, key, aliasing, self.more(flat))
         self.entries.put(whole_key, found, size_of(found.plan) + ENTRY_NBYTES)
         is_quick = not (named or any(arrays) or self.baked or self.reads_grads or len(outside) > 1)
@@ -186,7 +191,7 @@ class Fused:
         backend = None if any(isinstance(x, Tensor) for x in flat) else backend_named(None)
         return values, grads, backend
 
-    def capture(self, original: list[Any], tree: Any, copies: Collection[int]) -> "CacheEntry":
+    def capture(self, original: list[Any], tree: Any, copies: Collection[int]) -> CacheEntry:
         """Capture the function for these inputs, of which it reads some from copies."""
         example = next((x for x in original if isinstance(x, Tensor)), None)
         backend = example.spec.backend if example is not None else backend_named(None)
@@ -197,15 +202,14 @@ class Fused:
             return mapped(tree, lambda x: given[x.index] if isinstance(x, Leaf) else x)
 
         found = capture.run(lambda arguments: self.function(*arguments[0], **arguments[1]), rebuild)
-        labels = labels_of(self.function, tree, Leaf, [*flat, *capture.hidden])
+        labels = labels_of(self.function, tree, Leaf, [*original, *capture.hidden])
         self.baked |= capture.baked
         if found.effects.stored and not self.aliases.stored:
             self.runs.clear()
         self.aliases.learn(found.effects)
         self.reads_grads |= capture.reads_grads
         self.captures += 1
-        self.last = CacheEntry(self.function, found, flat, labels, backend, self.recompute, copies)
-        return self.last
+        return CacheEntry(self.function, found, flat, labels, backend, self.recompute, copies)
 
     def taken_apart(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[Any], Any, Any]:
         """Tensors and numbers among nested arguments; the rest with a `Leaf` in the place of each; a key of all of it."""

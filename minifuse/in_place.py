@@ -147,6 +147,18 @@ def overlapping_groups(xs: Sequence[Any]) -> list[list[int]]:
     return found
 
 
+def are_windows_of_one(x: Any, y: Any) -> bool:
+    """Return whether the elements of two tensors can be elements of one array: of one dtype, and none across two."""
+    return x.dtype is y.dtype and (x.address - y.address) % x.dtype.itemsize == 0
+
+
+def groups_of_windows(xs: Sequence[Any]) -> list[list[int]]:
+    """Return the groups of overlapping tensors, by their indices, each of windows of one array."""
+    kinds = [(x.dtype, x.address % x.dtype.itemsize) if isinstance(x, Array) else None for x in xs]
+    each = [[x if kind == wanted else None for x, kind in zip(xs, kinds, strict=True)] for wanted in dict.fromkeys(kinds)]
+    return [group for some in each for group in overlapping_groups(some)]
+
+
 class Strided:
     """A layout at an address, for NumPy, which reads no memory when it compares addresses."""
 

@@ -1,13 +1,17 @@
-"""Changes in place while a function is captured: memory gets a new value, and inputs that overlap become one memory."""
+"""Changes in place while a function is captured: memory gets a new value, and inputs that overlap become one memory.
+
+Inputs that share bytes as elements of two dtypes stay apart here: the call reads one of them from a copy, or is refused, as
+soon as the capture has found how they are used (`aliasing.read_from_copies`).
+"""
 
 from collections.abc import Sequence
 from typing import Any
 
-from ..errors import OverlapError, users_line
+from ..errors import OverlapError
 from ..functions import Same, View
 from ..graph.node import Argument, Node, base
 from ..graph.plan import fit, name_of, refuse_changes
-from ..in_place import extent, overlapping_groups, refuse_read_only
+from ..in_place import extent, groups_of_windows, refuse_read_only
 from ..layout import Layout
 from ..tensor import Tensor
 from .tensors import Captured, Memory, are_apart
@@ -33,7 +37,7 @@ class Changes:
         self.written: list[Memory] = []
         self.windows: dict[Node, tuple[int, Layout]] = {}
         self.stored, self.read_after = set[int](), set[tuple[int, int]]()
-        self.groups = overlapping_groups(capture.inputs)
+        self.groups = groups_of_windows(capture.inputs)
 
     def store(self, function: Any, targets: Sequence[Any], inputs: Sequence[Any]) -> None:
         """Results of a function become the values of targets."""
@@ -97,11 +101,8 @@ class Changes:
     def join(self, memories: Sequence[Memory], indices: Sequence[int]) -> None:
         """Let inputs be windows of one memory, elements of which several of them, or several of their elements, share."""
         tensors = [self.capture.inputs[k] for k in indices]
-        dtypes = {x.dtype for x in tensors}
         low, high = min(extent(x)[0] for x in tensors), max(extent(x)[1] for x in tensors)
         itemsize = tensors[0].dtype.itemsize
-        if len(dtypes) > 1 or any((x.address - low) % itemsize for x in tensors):
-            raise OverlapError(f"{users_line()}: a change in place of memory that two element types share; pass a clone()")
         layout = Layout(((high - low) // itemsize,), (1,), (low - tensors[0].address) // itemsize)
         node = Node(Same(("window", indices[0])), (), layout.shape, tensors[0].dtype)
         self.windows[node] = indices[0], layout

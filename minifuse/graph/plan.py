@@ -227,10 +227,12 @@ class Program(NamedTuple):
     """Nodes that stand for an argument too, where its gradient is asked for: what it was changed to in place."""
     owners: Mapping[int, int] = MappingProxyType({})
     """Outputs that are views of an argument: {output: argument}. The result shares the buffer of that argument."""
+    copies: Collection[int] = ()
+    """Arguments that are copies of memory which the call changes after it read them."""
 
     def changed(self) -> list[Node]:
-        """The arguments that are changed in place, and all that stand for memory which they share."""
-        found = [argument for argument, _ in self.stores]
+        """The arguments that are changed in place, or copied since they will be, and all that stand for memory of those."""
+        found = [*[argument for argument, _ in self.stores], *[self.arguments[k] for k in self.copies]]
         shared = {self.windows[node][0] for node in found if node in self.windows}
         return found + [node for node, (index, _) in self.windows.items() if index in shared]
 

@@ -169,7 +169,7 @@ def read_from_copies(name: str, labels: Sequence[str], flat: Sequence[Any], effe
     analysis = AliasAnalysis()
     analysis.learn(effects)
     facts, found = analysis.of_first_inputs(flat), set[int]()
-    for group in overlapping_groups(flat):
+    for group in overlapping_groups(flat) if facts.stored else ():
         copies = {*facts.copies(flat, group)}
         for j, k in product(group, group):
             x, y = flat[j], flat[k]

@@ -24,7 +24,7 @@ INSTALL_CHROMIUM = as=; test "$$(id -u)" = 0 || as="sudo -n"; $$as apt-get updat
 INSTALLED := $(VENV)/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo app test thorough test-lowest test-gpu test-browser lint check format bench clean
+.PHONY: help demo app test thorough test-lowest test-gpu test-browser lint check format bench clean bytecode
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -35,10 +35,10 @@ demo: $(INSTALLED) ## the tour: tensors, gradients, generated kernels, a network
 app: $(INSTALLED) ## the visualizer, at an address that it prints; ARGS="--port 8600" for another one
 	@$(BIN)/minifuse app $(ARGS)
 
-test: $(INSTALLED) ## the whole test suite, doctests and the examples of the pages included
+test: bytecode ## the whole test suite, doctests and the examples of the pages included
 	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
-thorough: $(INSTALLED) ## the suites that take minutes: every test with the marker `thorough`, wherever it is
+thorough: bytecode ## the suites that take minutes: every test with the marker `thorough`, wherever it is
 	@$(BIN)/python -m pytest -m thorough --numprocesses $(WORKERS) --dist load $(ARGS)
 
 test-lowest: ## the whole test suite with the lowest versions that pyproject.toml allows, in an environment of its own
@@ -47,11 +47,14 @@ test-lowest: ## the whole test suite with the lowest versions that pyproject.tom
 test-gpu: ## on a machine with an NVIDIA GPU: hardware, interpreter and NumPy agree (uses the present environment: GPU_PYTHON)
 	@$(GPU_PYTHON) -m pytest -m gpu tests/cuda $(ARGS)
 
-test-browser: $(INSTALLED) ## the app in a real Chromium, which is installed by apt when it is missing
+test-browser: bytecode ## the app in a real Chromium, which is installed by apt when it is missing
 	@command -v chromium > /dev/null || command -v chromium-headless-shell > /dev/null || test -n "$$MINIFUSE_CHROMIUM" || { $(INSTALL_CHROMIUM); } || \
 		echo "Chromium is missing and apt could not install it: the tests of the app in a browser are skipped." \
 		"Install it (apt install chromium), or name one: make test-browser MINIFUSE_CHROMIUM=/path/to/chrome" >&2
 	@$(BIN)/python -m pytest -m browser tests/browser --numprocesses $(BROWSERS) --dist load $(ARGS)
+
+bytecode: $(INSTALLED) ## the package as child processes of tests import it, also where PYTHONDONTWRITEBYTECODE is set
+	@$(BIN)/python -m compileall -q minifuse project
 
 lint: $(INSTALLED) ## format, style and types, checked and left as they are
 	@$(BIN)/ruff format --check .

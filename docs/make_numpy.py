@@ -1,4 +1,4 @@
-"""Writes the tables of docs/guide/numpy.md, from the tables of minifuse/numpy_functions.
+"""Writes the tables of docs/guide/numpy.md, from the tables of minifuse/ir/numpy_api.
 
     python docs/make_numpy.py
 
@@ -10,13 +10,18 @@ import inspect
 from pathlib import Path
 from typing import Any
 
-from minifuse.numpy_functions import FUNCTIONS, UFUNCS, elements, folds, shapes, ufuncs
-from minifuse.numpy_functions.protocol import FOLDS, name_of
-from minifuse.operators import Operator
+from minifuse.core.operators import Operator
+from minifuse.ir.numpy_api import FUNCTIONS, UFUNCS, elementwise, reductions, shaping, ufuncs
+from minifuse.ir.numpy_api.protocol import FOLDS, name_of
 
 PAGE = Path(__file__).parent / "guide" / "numpy.md"
 BEGIN, END = "<!-- made by docs/make_numpy.py -->\n", "<!-- end of what is made -->\n"
-SECTIONS = {"Folds": folds, "Elements and products": elements, "Shapes and new arrays": shapes, "Compositions": ufuncs}
+SECTIONS = {
+    "Folds": reductions,
+    "Elements and products": elementwise,
+    "Shapes and new arrays": shaping,
+    "Compositions": ufuncs,
+}
 
 
 def names(entry: Any) -> list[str]:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import minifuse as mf
-from minifuse.array import Array
-from minifuse.operators import TABLE, Operator
+from minifuse.core.operators import TABLE, Operator
+from minifuse.ir.array_methods import Array
 
 PAGE = Path(__file__).parent / "guide" / "operators.md"
 BEGIN, END = "<!-- made by docs/make_operators.py -->\n", "<!-- end of what is made -->\n"

@@ -13,31 +13,10 @@ The words are PyTorch's. Read `docs/guide/floors.md` for a way through the sourc
 from importlib import import_module as _import_module
 
 from . import data, nn, optim, testing
-from .array import clip
-from .autodiff import no_grad
 from .backends.registry import backends, memory, register_backend, set_default_backend, synchronize, use_backend
-from .checkpoint import load, load_metadata, load_state, save, save_state
-from .creation import (
-    arange,
-    empty_like,
-    from_dlpack,
-    from_numpy,
-    full,
-    get_rng_state,
-    manual_seed,
-    ones,
-    ones_like,
-    rand,
-    randn,
-    set_rng_state,
-    tensor,
-    zeros,
-    zeros_like,
-)
-from .dtypes import bool_, float32, float64, int32, int64
-from .element import index
-from .elementwise import elementwise
-from .errors import (
+from .core.autograd import no_grad
+from .core.dtypes import bool_, float32, float64, int32, int64
+from .core.errors import (
     BackendError,
     CheckpointError,
     CompileError,
@@ -55,10 +34,7 @@ from .errors import (
     SimtError,
     ViewError,
 )
-from .fuse import fuse
-from .kernel_cache import cache
-from .nn import log_softmax, softmax
-from .operators import (
+from .core.operators import (
     abs,  # noqa: A004  # NumPy's names
     cos,
     erf,
@@ -78,17 +54,41 @@ from .operators import (
     tanh,
     where,
 )
-from .precision import (
+from .core.precision import (
     get_float32_matmul_precision,
     set_float32_matmul_precision,
     use_float32_matmul_precision,
 )
-from .profile import profile
-from .raw_kernels import atomic_add
-from .reduction import reduction
-from .scalar import Scalar
-from .tensor import Tensor
-from .transforms import grad, source
+from .core.scalar import Scalar
+from .custom_kernels.elementwise import elementwise
+from .custom_kernels.indexed import atomic_add
+from .custom_kernels.reduction import reduction
+from .custom_kernels.scalar_tracer import index
+from .inspect.profile import profile
+from .ir.array_methods import clip
+from .jit.fuse import fuse
+from .nn import log_softmax, softmax
+from .runtime.kernel_cache import cache
+from .tensors.creation import (
+    arange,
+    empty_like,
+    from_dlpack,
+    from_numpy,
+    full,
+    get_rng_state,
+    manual_seed,
+    ones,
+    ones_like,
+    rand,
+    randn,
+    set_rng_state,
+    tensor,
+    zeros,
+    zeros_like,
+)
+from .tensors.serialization import load, load_metadata, load_state, save, save_state
+from .tensors.tensor import Tensor
+from .tensors.transforms import grad, source
 
 __version__ = "0.1.0"
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from minifuse.files import replace_content
+from minifuse.runtime.atomic_files import replace_content
 from project.benchmarks import machine, report, terminal
 from project.benchmarks.row import US
 from project.screens import PAGES, Page

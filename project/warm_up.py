@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module
 
-from minifuse.errors import MinifuseError
+from minifuse.core.errors import MinifuseError
 
 PAUSE_S = 1.5  # until the page that came first is drawn
 BUSY = {"minifuse-train", "minifuse-doctor"}  # threads of pages; what they compile now is not to be compiled twice

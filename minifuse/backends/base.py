@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ..dtypes import DType
-from ..kernels import Dot, Kernel, Load, ProductKernel, Shape
-from ..layout import Layout, row_major
-from ..storage import Buffer, Pool, allocate, as_array, memory
-from .decomposed import Decomposed, DecomposedProduct
+from ..core.dtypes import DType
+from ..core.layout import Layout, row_major
+from ..ir.kernel_ir import Dot, Kernel, Load, ProductKernel, Shape
+from ..runtime.memory_pool import Buffer, Pool, allocate, as_array, memory
+from .fallback import Decomposed, DecomposedProduct
 from .operand import Operand, ScalarFunction, check_fits, identity_of, load, needs_an_element
 
 __all__ = [

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..dtypes import BY_NUMPY, DType, int64
-from ..errors import DTypeError
-from ..kernels import Load, Shape
-from ..layout import Layout, row_major
-from ..operators import Operator
+from ..core.dtypes import BY_NUMPY, DType, int64
+from ..core.errors import DTypeError
+from ..core.layout import Layout, row_major
+from ..core.operators import Operator
+from ..ir.kernel_ir import Load, Shape
 
 ScalarFunction = Callable[..., Any]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import BY_NUMPY
-from ..operators import Operator
+from ..core.dtypes import BY_NUMPY
+from ..core.operators import Operator
 from .base import Backend, Operand, ScalarFunction, identity_of, needs_an_element
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 
-from ..errors import BackendError
-from ..plan_cache import plan_cache
-from ..storage import MemoryStats
+from ..core.errors import BackendError
+from ..runtime.memory_pool import MemoryStats
+from ..runtime.plan_cache import plan_cache
 from .base import Backend
 
 

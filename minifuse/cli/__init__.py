@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-from ..errors import MinifuseError
+from ..core.errors import MinifuseError
 from . import base
 
 NEEDED = ("typer", "rich")  # imported by all commands but those of `base`

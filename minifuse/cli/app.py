@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ..errors import MinifuseError, MissingPartError
+from ..core.errors import MinifuseError, MissingPartError
 from .files import PLACES
 from .subjects import kernel_in
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import MissingPartError
+from ..core.errors import MissingPartError
 from .app import visualizer
 
 START = "import sys; from project.benchmarks.__main__ import main; sys.exit(main(sys.argv[1:], 'minifuse bench'))"

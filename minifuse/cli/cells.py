@@ -19,9 +19,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ..backends.operand import Operand
-from ..errors import MinifuseError
-from ..operators import TABLE
-from ..origins import BACKENDS, Origin, Stage, Tree, all_stages, given, origin_of, stored
+from ..core.errors import MinifuseError
+from ..core.operators import TABLE
+from ..inspect.provenance import BACKENDS, Origin, Stage, Tree, all_stages, given, origin_of, stored
 from .subjects import DEFAULT, Request, RequestError, arrays_of, dtype_of, folding, shape_of, title_of
 
 FOLDS = ("sum", "prod", "max", "min", "mean")

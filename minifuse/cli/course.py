@@ -13,11 +13,11 @@ from rich.console import Console
 from rich.syntax import Syntax
 from rich.text import Text
 
+from ..core.errors import CourseError
 from ..course import grade as grades
 from ..course import report, runner, workspace
 from ..course.registry import TASKS, task_named, tasks_of
 from ..course.task import Effort, Result, Task
-from ..errors import CourseError
 
 app = typer.Typer(no_args_is_help=True, help="Write the engine yourself, one function at a time; the rest is there.")
 

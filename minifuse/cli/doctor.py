@@ -16,10 +16,10 @@ from textwrap import wrap
 import numpy as np
 
 from .. import __version__
-from ..backends.cuda import driver
-from ..creation import tensor
-from ..errors import MinifuseError
-from ..kernel_cache import cache, limit_nbytes
+from ..backends.cuda.device import driver
+from ..core.errors import MinifuseError
+from ..runtime.kernel_cache import cache, limit_nbytes
+from ..tensors.creation import tensor
 
 EXTRAS = {"rich": "cli", "typer": "cli", "scikit-learn": "cli", "streamlit": "app", "hypothesis": "test", "pytest": "test"}
 NEEDED = ("numpy", "numba", "llvmlite")
@@ -174,7 +174,7 @@ def compilation() -> Finding:
     start = time.perf_counter()
     try:
         from ..backends.cuda.compiler import compile_ptx
-        from ..backends.cuda.matmul import LADDER
+        from ..backends.cuda.matmul.ladder import LADDER
 
         rung = LADDER["coalesced"].kernel(32, 32, 32)
         compile_ptx(rung.function, rung.signature, rung.threads, rung.blocks)

@@ -15,9 +15,9 @@ from rich.table import Table
 
 from ..backends.registry import backend_named
 from ..backends.registry import backends as all_backends
-from ..errors import MinifuseError
-from ..files import replace_content
-from ..operators import TABLE
+from ..core.errors import MinifuseError
+from ..core.operators import TABLE
+from ..runtime.atomic_files import replace_content
 from ..testing import Recipe, assert_backends_agree
 from .simulation import explain, is_simulated, shown
 

@@ -24,15 +24,15 @@ from rich.table import Table
 from rich.text import Text
 
 from ..backends.registry import use_backend
-from ..creation import tensor
-from ..dtypes import as_dtype
-from ..errors import MinifuseError
-from ..explain import Explanation
-from ..explain_page import headline, node_cells, rows, sections
-from ..fuse import Fused, fuse
-from ..nested import mapped
+from ..core.dtypes import as_dtype
+from ..core.errors import MinifuseError
+from ..core.pytree import mapped
+from ..inspect.explain import Explanation
+from ..inspect.explain_text import headline, node_cells, rows, sections
+from ..jit.fuse import Fused, fuse
 from ..simt.check import as_main
-from ..tensor import Tensor
+from ..tensors.creation import tensor
+from ..tensors.tensor import Tensor
 from .files import file_and_name
 from .subjects import RequestError, fill
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ..errors import MinifuseError
+from ..core.errors import MinifuseError
 
 PACKAGE = Path(__file__).resolve().parents[1]
 PLACES = (PACKAGE / "_visualizer", PACKAGE.parent)  # of the visualizer: in a wheel (setup.py puts it there), in a clone

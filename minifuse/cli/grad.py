@@ -18,10 +18,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..creation import tensor
-from ..errors import MinifuseError
-from ..fuse import Fused
-from ..tensor import Tensor
+from ..core.errors import MinifuseError
+from ..jit.fuse import Fused
+from ..tensors.creation import tensor
+from ..tensors.tensor import Tensor
 from .explain import function_in, imported
 from .files import file_and_name
 from .layout import WIDTH, show_facts, told, views_of

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..errors import MinifuseError, ShapeError
-from ..layout import Layout
+from ..core.errors import MinifuseError, ShapeError
+from ..core.layout import Layout
 from .app import visualizer
 
 WIDTH = 80  # columns

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..errors import MinifuseError
+from ..core.errors import MinifuseError
 from .layout import WIDTH, show_facts, told, views_of
 
 

@@ -16,9 +16,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ..errors import MinifuseError, TrainingError
-from ..files import reason
+from ..core.errors import MinifuseError, TrainingError
 from ..recipes import MODULES, recipe_named
+from ..runtime.atomic_files import reason
 from ..training import RunFolder, Trainer, fit, resume
 from ..training.run_folder import CONFIG, CURVES
 

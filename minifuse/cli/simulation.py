@@ -18,6 +18,6 @@ def shown(backend: str) -> str:
 
 def explain(what: str) -> str:
     """Why there is less to see than with a GPU, and how much less: one sentence."""
-    from ..backends.cuda.driver import look
+    from ..backends.cuda.device.driver import look
 
     return f"No GPU here ({look().reason}): CUDA kernels run lane by lane in the interpreter, {what}."

@@ -19,12 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import simt
-from ..backends.cuda.launch import LaunchPlan
-from ..backends.cuda.matmul import LADDER
-from ..dtypes import as_dtype
-from ..errors import SimtError
-from ..launches import launches_of
-from ..operators import TABLE
+from ..backends.cuda.launch_plan import LaunchPlan
+from ..backends.cuda.matmul.ladder import LADDER
+from ..core.dtypes import as_dtype
+from ..core.errors import SimtError
+from ..core.operators import TABLE
+from ..inspect.dry_run import launches_of
 from ..simt.check import as_main
 from ..simt.host import Kernel, Launch, Line, stand_in, substituted
 from ..testing import Recipe

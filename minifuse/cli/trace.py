@@ -23,12 +23,12 @@ from rich.table import Table
 from rich.text import Text
 
 from .. import simt
-from ..backends.cuda.matmul import LADDER
-from ..backends.cuda.simulated import SimulatedDevice
-from ..errors import MinifuseError
-from ..operators import TABLE
+from ..backends.cuda.device.simulated_device import SimulatedDevice
+from ..backends.cuda.matmul.ladder import LADDER
+from ..core.errors import MinifuseError
+from ..core.operators import TABLE
 from ..simt.check import Finding, count, finding_facts
-from ..simt.columns import WARP
+from ..simt.columnar import WARP
 from ..simt.occupancy import MULTIPROCESSORS, occupancy
 from .cells import run_cell
 from .check import show_finding

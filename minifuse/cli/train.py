@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ..errors import MinifuseError
+from ..core.errors import MinifuseError
 from .layout import WIDTH, show_facts, told, views_of
 from .subjects import RequestError
 

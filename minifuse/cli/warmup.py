@@ -18,12 +18,12 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..backends.registry import backend_named, use_backend
-from ..errors import MinifuseError
-from ..fuse import Fused
-from ..kernel_builders import build_all
-from ..kernel_cache import Wanted, cache
+from ..core.errors import MinifuseError
+from ..jit.fuse import Fused
 from ..recipes import MODULES, recipe_named
-from ..tensor import Tensor
+from ..runtime.compile_workers import build_all
+from ..runtime.kernel_cache import Wanted, cache
+from ..tensors.tensor import Tensor
 from ..training import Trainer
 from . import explain
 from .recipes import STOPPED

@@ -18,11 +18,11 @@ from typing import Any
 
 from rich.console import Console
 
+from ..core.errors import MinifuseError, MissingPartError
 from ..course import report
 from ..course.runner import Run
 from ..course.task import Result, Task
 from ..course.watch import Watch
-from ..errors import MinifuseError, MissingPartError
 from . import app
 
 Event = tuple[str, int, Any]  # its name as Watch has it, the number of the run that it comes from (0: of none), its argument

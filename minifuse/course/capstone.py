@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import NotDoneYet
+from ..core.errors import NotDoneYet
 from .engine import Engine
 from .overlay import Overlay, is_open
 from .student import Student

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from ..layout import row_major
+from ..core.layout import row_major
 from .strided import Strided
 
 MOST_STORED = 512  # elements of a storage; the visualizer draws no more

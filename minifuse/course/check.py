@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import NotDoneYet
+from ..core.errors import NotDoneYet
 from .task import Check, Effort, Refused, Wrong
 
 if TYPE_CHECKING:

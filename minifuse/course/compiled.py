@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import trust
-from ..kernel_cache import cache_folder
+from ..runtime import file_trust
+from ..runtime.kernel_cache import cache_folder
 from .strided import Strided
 from .student import Student
 from .task import Wrong
@@ -47,10 +47,10 @@ class Compiled(NamedTuple):
 def folder() -> Path:
     """Return the folder of compiled code: beside the library's, or one of this process where that cannot be used."""
     chosen = cache_folder()
-    if chosen and not trust.distrust(chosen / "course"):
+    if chosen and not file_trust.distrust(chosen / "course"):
         with suppress(OSError):  # read-only, or no folder at all
-            trust.make_private(chosen / "course")
-            if not trust.distrust(chosen / "course"):
+            file_trust.make_private(chosen / "course")
+            if not file_trust.distrust(chosen / "course"):
                 return chosen / "course"
     return Path(own_folder().name)
 
@@ -146,9 +146,9 @@ def cache_class(key: str) -> Any:
         def from_function(cls, py_func: Any, py_file: str) -> "Locator":
             """For any function; its folder tells when it was used last."""
             self = cls()
-            trust.make_private(Path(self.get_cache_path()))
+            file_trust.make_private(Path(self.get_cache_path()))
             self.ensure_cache_path()
-            trust.remove_distrusted(Path(self.get_cache_path()))  # Numba executes what it finds
+            file_trust.remove_distrusted(Path(self.get_cache_path()))  # Numba executes what it finds
             os.utime(self.get_cache_path())
             return self
 

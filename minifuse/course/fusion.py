@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any, NamedTuple
 
-from ..errors import FuseError
+from ..core.errors import FuseError
 
 __all__ = [
     "BINARY",

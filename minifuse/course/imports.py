@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..errors import CourseError
+from ..core.errors import CourseError
 from .task import COMMON, Refused, Task
 
 # Ways from any object to everything else; no task needs one.

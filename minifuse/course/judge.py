@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..errors import CourseError, NotDoneYet
+from ..core.errors import CourseError, NotDoneYet
 from .check import current, lines_of, same
 from .registry import TASKS
 from .student import Student

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .engine import Engine
-from .points import BORDERS, MARGIN
 from .student import Student
 from .task import Check, Effort, Wrong
+from .toy_points import BORDERS, MARGIN
 
 Array = npt.NDArray[Any]
 Points = list[tuple[float, float]]

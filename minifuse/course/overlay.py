@@ -10,7 +10,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from ..errors import NotDoneYet
+from ..core.errors import NotDoneYet
 from . import oracle
 from .student import Student
 from .task import Task

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from . import compiled, counted, oracle
+from . import access_counting, compiled, oracle
 from .cases import fresh, shapes, strided_like
 from .draw import rows
 from .loops import FUNCTIONS, answer, folded, told
@@ -83,7 +83,7 @@ def folds() -> Any:
 
 def in_python(student: Student, slot: str, case: Case) -> np.ndarray[Any, Any]:
     """What a loop writes, run in Python: what it does beyond the end of an array is an error there."""
-    return answer(lambda *given: counted.run(student, slot, *given), case)
+    return answer(lambda *given: access_counting.run(student, slot, *given), case)
 
 
 def copied(case: Case) -> tuple[Any, ...]:
@@ -150,7 +150,7 @@ def no_races(student: Student, slots: Sequence[str]) -> None:
     for slot in slots:
         for case in typical(slot):
             if 1 < prod(case[1].shape) < 100:
-                counted.no_races(slot, counted.run(student, slot, *copied(case)), told(case))
+                access_counting.no_races(slot, access_counting.run(student, slot, *copied(case)), told(case))
 
 
 def ready(student: Student, slot: str) -> compiled.Compiled:
@@ -164,7 +164,7 @@ def compiles_in_parallel(student: Student, slots: Sequence[str]) -> None:
         compiled.is_parallel(student, slot, ready(student, slot))
         for case in typical(slot):
             if 1 < prod(case[1].shape) < 100:
-                counted.all_shared_out(slot, counted.run(student, slot, *copied(case)), told(case))
+                access_counting.all_shared_out(slot, access_counting.run(student, slot, *copied(case)), told(case))
 
 
 def same_compiled(student: Student, slots: Sequence[str]) -> None:
@@ -213,7 +213,7 @@ def case_of(slot: str, a: Strided) -> Case:
 
 def steps(student: Student, slot: str, a: Strided) -> int:
     """How often shape and strides are read in a call."""
-    record = counted.run(student, slot, *copied(case_of(slot, a)))
+    record = access_counting.run(student, slot, *copied(case_of(slot, a)))
     return record.reads["shape"] + record.reads["strides"]
 
 
@@ -232,10 +232,12 @@ def has_a_fast_path(student: Student, slots: Sequence[str]) -> None:
             )
 
 
-def writes_once(student: Student, slot: str, arguments: tuple[Any, ...], told: str, kind: str = "memory") -> counted.Record:
+def writes_once(
+    student: Student, slot: str, arguments: tuple[Any, ...], told: str, kind: str = "memory"
+) -> access_counting.Record:
     """Each element of the output is written once and never read; gives the run."""
     out = next(x for x in arguments if isinstance(x, Strided))
-    record = counted.run(student, slot, *arguments)
+    record = access_counting.run(student, slot, *arguments)
     writes, reads, size = record.writes["out.storage"], record.reads["out.storage"], prod(out.shape)
     if writes != size or reads:
         raise Wrong(

@@ -4,7 +4,7 @@ import pkgutil
 from difflib import get_close_matches
 from importlib import import_module
 
-from ..errors import CourseError
+from ..core.errors import CourseError
 from . import tasks
 from .task import Task
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import LimitError, NotDoneYet, SimtError
+from ..core.errors import LimitError, NotDoneYet, SimtError
 from .strided import Strided
 from .student import Student
 from .task import Wrong
@@ -183,7 +183,8 @@ def on_device(x: Any) -> Any:
 
 def note_of_gpu(launches: Sequence[tuple[Launch, np.ndarray[Any, Any]]]) -> str:
     """What a GPU makes of launches that are right in the interpreter; "" where there is none."""
-    from ..backends.cuda import compiler, driver
+    from ..backends.cuda import compiler
+    from ..backends.cuda.device import driver
 
     if not driver.look().gpus:
         return ""

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
-from ..errors import CourseError, NotDoneYet
+from ..core.errors import CourseError, NotDoneYet
 from . import imports, oracle
 from .task import Refused, Stopped, Task
 

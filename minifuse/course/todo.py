@@ -2,7 +2,7 @@
 
 from typing import NoReturn
 
-from ..errors import NotDoneYet
+from ..core.errors import NotDoneYet
 
 
 def todo(part: str) -> NoReturn:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ShapeError
+from ..core.errors import ShapeError
 from .strided import Strided
 
 if TYPE_CHECKING:

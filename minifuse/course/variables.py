@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
-from ..errors import GradientError
+from ..core.errors import GradientError
 from .values import Shape, Values
 
 if TYPE_CHECKING:

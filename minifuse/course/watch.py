@@ -14,7 +14,7 @@ from rich.console import Group, RenderableType
 from rich.syntax import Syntax
 from rich.text import Text
 
-from ..errors import MinifuseError
+from ..core.errors import MinifuseError
 from . import report, workspace
 from .registry import TASKS
 from .task import Outcome, Result, Task

@@ -12,9 +12,9 @@ from difflib import unified_diff
 from importlib.resources import files as resources
 from pathlib import Path
 
-from ..errors import CourseError, MissingPartError
-from ..files import reason, replace_content
-from ..locks import FileLock
+from ..core.errors import CourseError, MissingPartError
+from ..runtime.atomic_files import reason, replace_content
+from ..runtime.file_locks import FileLock
 from .capstone import SCRIPT
 from .registry import MODULES, TASKS, files
 from .task import Task

@@ -10,14 +10,14 @@ Stands on tensors; all of it is NumPy's work on the CPU. Not here: downloads, pi
 """
 
 from .bundled import breast_cancer, diabetes, iris, linnerud, names, wine
-from .characters import Characters, Text, sonnets, windows
+from .char_vocab import Characters, Text, sonnets, windows
 from .digits import digits
 from .files import read_idx, read_npz
 from .loader import Loader
-from .parts import split, standardize
-from .plane import points
+from .split import split, standardize
 from .tables import read_csv
-from .words import Words, sentences, split_words
+from .toy_2d import points
+from .word_vocab import Words, sentences, split_words
 
 __all__ = [
     "Characters",

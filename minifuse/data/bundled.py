@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..creation import tensor
-from ..errors import MinifuseError, MissingPartError
-from ..tensor import Tensor
+from ..core.errors import MinifuseError, MissingPartError
+from ..tensors.creation import tensor
+from ..tensors.tensor import Tensor
 
 LOADERS = {
     "digits": "load_digits",

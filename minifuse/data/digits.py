@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..creation import tensor
-from ..tensor import Tensor
+from ..tensors.creation import tensor
+from ..tensors.tensor import Tensor
 from .bundled import bundle
 
 FILE = "datasets", "data", "digits.csv.gz"  # in scikit-learn's folder

@@ -19,10 +19,10 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..creation import DTypeLike, from_numpy, tensor
-from ..dtypes import BY_NUMPY, as_dtype
-from ..errors import DataError, DTypeError
-from ..tensor import Tensor
+from ..core.dtypes import BY_NUMPY, as_dtype
+from ..core.errors import DataError, DTypeError
+from ..tensors.creation import DTypeLike, from_numpy, tensor
+from ..tensors.tensor import Tensor
 
 StrPath = str | os.PathLike[str]
 

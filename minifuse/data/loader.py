@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..backends.registry import backend_named
-from ..errors import CheckpointError, DTypeError, ShapeError
-from ..tensor import Tensor
-from .parts import Indices, common_length, gather
+from ..core.errors import CheckpointError, DTypeError, ShapeError
+from ..tensors.tensor import Tensor
+from .split import Indices, common_length, gather
 
 Arrays = tuple[npt.NDArray[Any], ...]
 Transform = Callable[..., Arrays]

@@ -12,9 +12,9 @@ from typing import IO, overload
 import numpy as np
 import numpy.typing as npt
 
-from ..creation import from_numpy
-from ..errors import DataError
-from ..tensor import Tensor
+from ..core.errors import DataError
+from ..tensors.creation import from_numpy
+from ..tensors.tensor import Tensor
 from .files import StrPath, opened
 
 

@@ -18,7 +18,7 @@ By topic; what is computed without state is a function too:
 Stands on tensors; knows no optimizer and no data.
 """
 
-from ..operators import relu, sigmoid, tanh
+from ..core.operators import relu, sigmoid, tanh
 from . import functional, init
 from .activations import (
     ELU,

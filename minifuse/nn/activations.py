@@ -10,9 +10,9 @@ Numbers such as a slope travel with the launch: another one compiles nothing.
 import math
 from typing import Any, Literal
 
-from ..errors import DTypeError
-from ..operators import exp, log1p, maximum, minimum, relu, sigmoid, tanh, where
-from ..operators import gelu as exact_gelu
+from ..core.errors import DTypeError
+from ..core.operators import exp, log1p, maximum, minimum, relu, sigmoid, tanh, where
+from ..core.operators import gelu as exact_gelu
 from .layers import apply, refuse_other_than_tensors
 from .module import Module
 

@@ -12,12 +12,12 @@ Not here: masks of the user's own, dropout of weights, keys and values of anothe
 import math
 from typing import Any
 
-from ..attention import Attention
-from ..creation import DTypeLike, full, generator, tensor
-from ..dtypes import float32
-from ..errors import DTypeError, ShapeError
-from ..functions import Composite
-from ..layout import broadcast
+from ..core.dtypes import float32
+from ..core.errors import DTypeError, ShapeError
+from ..core.layout import broadcast
+from ..ir.array_functions import Composite
+from ..ir.attention import Attention
+from ..tensors.creation import DTypeLike, full, generator, tensor
 from .layers import Linear, apply, linear
 from .module import Module, Parameter
 

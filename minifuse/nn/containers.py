@@ -9,7 +9,7 @@ from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Va
 from operator import index as integer
 from typing import Any, Self, overload
 
-from ..errors import DTypeError, IndexingError
+from ..core.errors import DTypeError, IndexingError
 from .module import Module, suggestion
 
 

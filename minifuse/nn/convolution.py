@@ -15,15 +15,15 @@ import math
 from functools import lru_cache
 from typing import Any, Literal
 
-from ..array import Array
-from ..autodiff import precision
-from ..creation import DTypeLike, generator, tensor
-from ..dtypes import as_number, float32
-from ..errors import DTypeError, ShapeError
-from ..functions import Composite, Embed, Matmul, Shape
+from ..core.autograd import precision
+from ..core.dtypes import as_number, float32
+from ..core.errors import DTypeError, ShapeError
+from ..ir.array_functions import Composite, Embed, Matmul, Shape
+from ..ir.array_methods import Array
+from ..tensors.creation import DTypeLike, generator, tensor
+from .im2col import MANY, Geometry, Sizes, WindowProduct, check_windows, listed, patches_of, per_dim, room
 from .layers import apply
 from .module import Module, Parameter
-from .patches import MANY, Geometry, Sizes, WindowProduct, check_windows, listed, patches_of, per_dim, room
 
 Padding = Sizes | Literal["valid", "same"]
 

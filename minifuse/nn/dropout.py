@@ -7,10 +7,10 @@ at its position, inside the kernel that needs it; the backward pass computes the
 import math
 from typing import Any
 
-from ..autodiff import capture_under_way
-from ..creation import generator
-from ..dtypes import as_number
-from ..operators import where
+from ..core.autograd import capture_under_way
+from ..core.dtypes import as_number
+from ..core.operators import where
+from ..tensors.creation import generator
 from .activations import floats
 from .layers import apply, refuse_other_than_tensors
 from .module import Module

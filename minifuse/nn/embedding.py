@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from ..creation import DTypeLike, generator, tensor
-from ..dtypes import float32
-from ..errors import IndexingError, ShapeError
-from ..functions import Composite
-from ..operators import detach, where
-from ..take import Take, refuse_other_than_integers, refuse_outside
+from ..core.dtypes import float32
+from ..core.errors import IndexingError, ShapeError
+from ..core.operators import detach, where
+from ..ir.array_functions import Composite
+from ..ir.gather import Take, refuse_other_than_integers, refuse_outside
+from ..tensors.creation import DTypeLike, generator, tensor
 from .layers import apply
 from .module import Module, Parameter
 

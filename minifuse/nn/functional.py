@@ -5,7 +5,7 @@
 Nothing is defined here. It holds every function of `mf.nn` and nothing else, which a test checks.
 """
 
-from ..operators import relu, sigmoid, tanh
+from ..core.operators import relu, sigmoid, tanh
 from .activations import elu, gelu, leaky_relu, log_softmax, silu, softmax, softplus
 from .attention import scaled_dot_product_attention
 from .convolution import conv1d, conv2d

@@ -14,10 +14,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ..autodiff import capture_under_way, no_grad
-from ..creation import generator
-from ..errors import DTypeError, ShapeError
-from ..tensor import Tensor
+from ..core.autograd import capture_under_way, no_grad
+from ..core.errors import DTypeError, ShapeError
+from ..tensors.creation import generator
+from ..tensors.tensor import Tensor
 
 __all__ = [
     "calculate_gain",

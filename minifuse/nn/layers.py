@@ -6,12 +6,12 @@ First values come from the generator of `mf.manual_seed`.
 import math
 from typing import Any
 
-from ..array import Array
-from ..autodiff import precision
-from ..creation import DTypeLike, generator, tensor
-from ..dtypes import float32
-from ..errors import DTypeError, ShapeError
-from ..functions import Matmul
+from ..core.autograd import precision
+from ..core.dtypes import float32
+from ..core.errors import DTypeError, ShapeError
+from ..ir.array_functions import Matmul
+from ..ir.array_methods import Array
+from ..tensors.creation import DTypeLike, generator, tensor
 from .module import Module, Parameter
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..array import fold
-from ..autodiff import capture_under_way
-from ..errors import DTypeError, IndexingError, ShapeError
-from ..functions import Composite
-from ..operators import add, eq, exp, log, log1p, maximum, ne, where
-from ..tensor import Tensor
+from ..core.autograd import capture_under_way
+from ..core.errors import DTypeError, IndexingError, ShapeError
+from ..core.operators import add, eq, exp, log, log1p, maximum, ne, where
+from ..ir.array_functions import Composite
+from ..ir.array_methods import fold
+from ..tensors.tensor import Tensor
 from .layers import apply, refuse_other_than_tensors
 from .module import Buffer, Module
 from .regression import Reduction, reduced, refuse_other_than_alike

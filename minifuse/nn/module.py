@@ -14,11 +14,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..autodiff import no_grad
-from ..errors import DTypeError, ShapeError
-from ..graph.plan import Spec
-from ..storage import writes
-from ..tensor import Tensor
+from ..compiler.plan import Spec
+from ..core.autograd import no_grad
+from ..core.errors import DTypeError, ShapeError
+from ..runtime.memory_pool import writes
+from ..tensors.tensor import Tensor
 
 H = TypeVar("H")
 

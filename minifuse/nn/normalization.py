@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ..array import fold
-from ..autodiff import no_grad
-from ..creation import DTypeLike, ones, tensor, zeros
-from ..dtypes import as_number
-from ..errors import DTypeError, ShapeError
-from ..functions import Composite
-from ..in_place import store
-from ..indexing import sizes_of
-from ..operators import add, rsqrt
+from ..core.autograd import no_grad
+from ..core.dtypes import as_number
+from ..core.errors import DTypeError, ShapeError
+from ..core.indexing import sizes_of
+from ..core.operators import add, rsqrt
+from ..ir.array_functions import Composite
+from ..ir.array_methods import fold
+from ..tensors.creation import DTypeLike, ones, tensor, zeros
+from ..tensors.mutation import store
 from .activations import floats
 from .layers import apply, refuse_other_than_tensors
 from .module import Buffer, Module, Parameter

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from ..array import Array
-from ..errors import DTypeError, ShapeError
-from ..functions import Composite, Embed, Fold, FoldToFirst, Full, Insert, Shape, View, matmul
-from ..operators import add, maximum, minimum, where
+from ..core.errors import DTypeError, ShapeError
+from ..core.operators import add, maximum, minimum, where
+from ..ir.array_functions import Composite, Embed, Fold, FoldToFirst, Full, Insert, Shape, View, matmul
+from ..ir.array_methods import Array
+from .im2col import MANY, Geometry, Sizes, check_windows, listed, patches_of, per_dim, room
 from .layers import apply
 from .module import Module
-from .patches import MANY, Geometry, Sizes, check_windows, listed, patches_of, per_dim, room
 
 
 def max_pool1d(

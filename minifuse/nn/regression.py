@@ -5,9 +5,9 @@ Options are PyTorch's, and are given by name.
 
 from typing import Any, Literal
 
-from ..errors import DTypeError, ShapeError
-from ..functions import Composite
-from ..operators import abs, where  # noqa: A004  # the name in the table
+from ..core.errors import DTypeError, ShapeError
+from ..core.operators import abs, where  # noqa: A004  # the name in the table
+from ..ir.array_functions import Composite
 from .layers import apply
 from .module import Module
 

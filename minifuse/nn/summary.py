@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from ..autodiff import no_grad
-from ..creation import zeros
-from ..dtypes import float32
-from ..errors import DTypeError
-from ..explain_page import size
-from ..nested import leaves_of
-from ..tensor import Tensor
+from ..core.autograd import no_grad
+from ..core.dtypes import float32
+from ..core.errors import DTypeError
+from ..core.pytree import leaves_of
+from ..inspect.explain_text import size
+from ..tensors.creation import zeros
+from ..tensors.tensor import Tensor
+from .hooks import watched
 from .module import Module, Parameter, held
-from .watched import watched
 
 WIDTH = 80  # columns of a terminal
 HEAD = ("name", "layer", "output", "parameters")

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from ..autodiff import capture_under_way
-from ..operators import sqrt
-from ..tensor import Tensor
+from ..core.autograd import capture_under_way
+from ..core.operators import sqrt
+from ..tensors.tensor import Tensor
 from .optimizer import FIXED, Optimizer, change
 
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
-from ..autodiff import capture_under_way, no_grad
-from ..creation import full
-from ..errors import DTypeError, FuseError, GradientError
-from ..graph.plan import call
-from ..in_place import store
-from ..operators import maximum, minimum
-from ..tensor import Tensor
+from ..compiler.plan import call
+from ..core.autograd import capture_under_way, no_grad
+from ..core.errors import DTypeError, FuseError, GradientError
+from ..core.operators import maximum, minimum
+from ..tensors.creation import full
+from ..tensors.mutation import store
+from ..tensors.tensor import Tensor
 
 
 def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Tensor:

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from ..autodiff import capture_under_way, no_grad
-from ..creation import tensor, zeros_like
-from ..errors import DTypeError, GradientError, ShapeError
-from ..in_place import store
-from ..nested import Live
-from ..tensor import Tensor
+from ..core.autograd import capture_under_way, no_grad
+from ..core.errors import DTypeError, GradientError, ShapeError
+from ..core.pytree import Live
+from ..tensors.creation import tensor, zeros_like
+from ..tensors.mutation import store
+from ..tensors.tensor import Tensor
 
 # Settings of PyTorch's that a state may bring: those that say how a step is computed, which changes nothing here, and those
 # of which there is one value here.

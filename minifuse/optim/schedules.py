@@ -8,9 +8,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..autodiff import capture_under_way
-from ..dtypes import as_number
-from ..errors import FuseError
+from ..core.autograd import capture_under_way
+from ..core.dtypes import as_number
+from ..core.errors import FuseError
 from .optimizer import Optimizer
 
 

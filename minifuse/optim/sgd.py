@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 from .optimizer import Optimizer, change
 
 

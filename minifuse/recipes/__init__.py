@@ -8,7 +8,7 @@ A new one is a subclass of `training.Recipe` in a file here, and a line in MODUL
 
 from importlib import import_module
 
-from ..errors import TrainingError
+from ..core.errors import TrainingError
 from ..training import Recipe
 
 MODULES = ("mlp", "lenet", "sentences", "gpt")

@@ -1,10 +1,10 @@
 """What the recipes that read digits share: the data, the loss, and how many are read right."""
 
-from ..autodiff import no_grad
+from ..core.autograd import no_grad
+from ..core.dtypes import float32
 from ..data import Loader, digits, split
-from ..dtypes import float32
 from ..nn import Module, cross_entropy
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 from ..training import Data, Recipe, Settings
 
 

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autodiff import no_grad
-from ..creation import tensor
+from ..core.autograd import no_grad
 from ..data import Loader, Text, sonnets
 from ..nn import (
     GELU,
@@ -29,7 +28,8 @@ from ..nn import (
     cross_entropy,
 )
 from ..optim import AdamW, CosineSchedule, Optimizer
-from ..tensor import Tensor
+from ..tensors.creation import tensor
+from ..tensors.tensor import Tensor
 from ..training import Data, Recipe, Settings
 
 WRITTEN = 400  # characters

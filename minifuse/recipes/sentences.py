@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from ..autodiff import no_grad
-from ..creation import tensor
+from ..core.autograd import no_grad
+from ..core.dtypes import float32
 from ..data import Loader, Words, sentences, split
-from ..dtypes import float32
 from ..nn import Dropout, Embedding, Linear, Module, ReLU, Sequential, cross_entropy
 from ..optim import AdamW, CosineSchedule, Optimizer
-from ..tensor import Tensor
+from ..tensors.creation import tensor
+from ..tensors.tensor import Tensor
 from ..training import Data, Recipe, Settings
 
 PADDING = 0  # the number that fills up short sentences

@@ -10,12 +10,12 @@ Above `errors`, below the backends. It needs neither Numba nor a GPU, and import
 not a model of time: no cache, no latency, nothing that a compiler moves.
 """
 
+from .cuda_api import cuda, mma_sync, word
 from .lanes import current
 from .launch import Schedules, run, schedules, trace
 from .memory import Array
 from .pointers import Pointer, Table
 from .trace import Trace
-from .words import cuda, mma_sync, word
 
 load = Trace.load
 

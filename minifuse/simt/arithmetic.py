@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..errors import SimtError, UnknownWordError
+from ..core.errors import SimtError, UnknownWordError
 from .lanes import BUILTINS, fault
 
 Meaning = Callable[..., Any]

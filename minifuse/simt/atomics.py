@@ -5,7 +5,7 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from ..errors import SimtError, UnknownWordError
+from ..core.errors import SimtError, UnknownWordError
 from .arithmetic import wrapped
 from .lanes import fault, unknown
 from .memory import Array

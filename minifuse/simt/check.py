@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import (
+from ..core.errors import (
     LimitError,
     MissingPartError,
     RaceError,

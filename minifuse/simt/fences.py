@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import WARP, Ints, key_of, run_of, starts_of
+from .columnar import WARP, Ints, key_of, run_of, starts_of
 from .record import ATOMIC, Collective, Events
 
 FENCES: Final = ("threadfence", "threadfence_system")

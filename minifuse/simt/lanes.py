@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
-from ..errors import MissingPartError, SimtError, UnknownWordError
+from ..core.errors import MissingPartError, SimtError, UnknownWordError
 
 try:
     from greenlet import getcurrent as getcurrent  # type: ignore[import-untyped]

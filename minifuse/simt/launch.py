@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import SimtError, UnknownWordError
-from .adopt import Adopted, adopt
+from ..core.errors import SimtError, UnknownWordError
+from .address_spaces import number_arguments
 from .lanes import getcurrent
 from .machine import LOOP_LIMIT, MAX_THREADS, Machine
+from .rebind import Adopted, adopt
 from .record import LOAD, Recorder
-from .spaces import number_arguments
 from .trace import Trace
 
 Sizes = int | tuple[int, ...]

@@ -17,7 +17,7 @@ from itertools import accumulate, chain, repeat
 from types import CodeType, FrameType
 from typing import Any, Final
 
-from ..errors import SimtError
+from ..core.errors import SimtError
 from .lanes import getcurrent
 
 CHUNK: Final = 1024  # iterations between two looks at the limit

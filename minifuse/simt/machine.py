@@ -13,14 +13,10 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from ..errors import LimitError, SimtError
+from ..core.errors import LimitError, SimtError
+from .address_spaces import Spaces
 from .collectives import NoSuchLaneError, NotMovedError, answers, barrier_value
-from .lanes import WARP, Dim3, Lane, Runner, Wait, base_name, getcurrent, kernel_frame, place_of
-from .loops import CHUNKS
-from .memory import Array
-from .record import Recorder
-from .spaces import Spaces
-from .stuck import (
+from .deadlock import (
     integer_grows,
     left_barrier,
     left_grid,
@@ -31,6 +27,10 @@ from .stuck import (
     spins_for_ever,
     stuck_warp,
 )
+from .lanes import WARP, Dim3, Lane, Runner, Wait, base_name, getcurrent, kernel_frame, place_of
+from .loops import CHUNKS
+from .memory import Array
+from .record import Recorder
 
 Item = TypeVar("Item")
 MAX_THREADS: Final = 1024  # a block

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import OutOfBoundsError, SimtError, UninitializedReadError, UnknownWordError
+from ..core.errors import OutOfBoundsError, SimtError, UninitializedReadError, UnknownWordError
 from .arithmetic import wrapped
 from .lanes import BUILTINS, fault, kernel_frame
 from .record import ATOMIC, LOAD, STORE, tag

@@ -11,8 +11,8 @@ References
 
 from typing import Final, NamedTuple
 
-from ..errors import SimtError
-from .columns import WARP
+from ..core.errors import SimtError
+from .columnar import WARP
 
 KB: Final = 1024
 MOST_THREADS: Final = 1024  # a block

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ..errors import OutOfBoundsError, SimtError
+from ..core.errors import OutOfBoundsError, SimtError
 from .lanes import fault
 from .memory import Allocation, Array
 

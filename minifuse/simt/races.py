@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import WARP, Column, Ints, distinct_pairs, key_of, run_of, spread, starts_of
+from .columnar import WARP, Column, Ints, distinct_pairs, key_of, run_of, spread, starts_of
 from .fences import HandOvers
 from .record import LOAD, STORE, ArrayInfo, Barrier, Collective, Events, Instruction
 

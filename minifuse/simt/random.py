@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .words import word
+from .cuda_api import word
 
 MASK = (1 << 64) - 1
 JUMP = 0xD86B048B86AA9922_BEAC0467EBA5FACB  # which powers of one step add up to 2**64 steps, a bit each

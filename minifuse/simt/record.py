@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import LimitError
-from .places import Instruction as Instruction
-from .places import Place, begin, instruction_at
+from ..core.errors import LimitError
+from .bytecode_locations import Instruction as Instruction
+from .bytecode_locations import Place, begin, instruction_at
 
 LOAD: Final = 0
 STORE: Final = 1

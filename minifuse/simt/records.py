@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any
 
-from ..errors import UnknownWordError
+from ..core.errors import UnknownWordError
 from .lanes import fault
 
 

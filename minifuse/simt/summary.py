@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from .columns import Column, Ints
-from .facts import SECTOR
-from .hazards import find_unwritten
+from .columnar import Column, Ints
+from .diagnostics import find_unwritten
+from .metrics import SECTOR
 from .record import ATOMIC, LOAD, STORE
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import errors
-from ..errors import SimtError
-from . import archive
-from .facts import Divergence, Requests, Reuse, divergence, requests, reuse
-from .hazards import Names, find_race_errors, find_unwritten_errors
+from ..core import errors
+from ..core.errors import SimtError
+from . import trace_file
+from .diagnostics import Names, find_race_errors, find_unwritten_errors
+from .metrics import Divergence, Requests, Reuse, divergence, requests, reuse
 from .races import Race, races
 from .record import EVENT_TYPES, ArrayInfo, Barrier, Collective, Events, Instruction
 from .summary import summarize
@@ -151,7 +151,7 @@ class Trace:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the trace to a file, as a .npz of columns and tables without pickles; equal traces give equal bytes."""
         columns, tables = self._parts()
-        archive.write(path, columns, tables)
+        trace_file.write(path, columns, tables)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Trace":
@@ -164,7 +164,7 @@ class Trace:
         OSError
             There is no such file, or it cannot be read.
         """
-        columns, tables = archive.read(path)
+        columns, tables = trace_file.read(path)
         try:
             return cls(**_values_of(columns, tables))
         except (KeyError, TypeError, ValueError) as error:

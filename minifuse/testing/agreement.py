@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from ..backends.base import Operand
 from ..backends.registry import backend_named, backends, use_backend
-from ..dtypes import BY_NUMPY, DType, as_dtype
-from ..errors import DTypeError
-from ..tensor import Tensor
+from ..core.dtypes import BY_NUMPY, DType, as_dtype
+from ..core.errors import DTypeError
+from ..tensors.tensor import Tensor
 from .tolerances import Tolerance, tolerance_for
 
 Array = npt.NDArray[Any]

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import autodiff
-from ..dtypes import float64
-from ..errors import DTypeError, GradientError
-from ..tensor import Tensor
+from ..core import autograd
+from ..core.dtypes import float64
+from ..core.errors import DTypeError, GradientError
+from ..tensors.tensor import Tensor
 from .agreement import compare, magnitude, tensors_in, weighted
 from .tolerances import Tolerance, tolerance_for
 
@@ -113,7 +113,7 @@ def gradients_of(outputs: Outputs, leaves: Sequence[Tensor], create_graph: bool)
     total: dict[Any, Tensor] = {}
     for y, weight in weighted(outputs(leaves)):
         if y.requires_grad:
-            for x, g in autodiff.gradients(y, weight, create_graph=create_graph, retain_graph=True).items():
+            for x, g in autograd.gradients(y, weight, create_graph=create_graph, retain_graph=True).items():
                 total[x] = total[x] + g if x in total else g
     return [total[x] if x in total else x.like(np.zeros(x.shape)) for x in leaves]
 

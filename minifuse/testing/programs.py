@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import operators
-from ..dtypes import as_dtype
+from ..core import operators
+from ..core.dtypes import as_dtype
 from . import views
 
 Shape = tuple[int, ...]

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..creation import from_numpy
-from ..dtypes import DTYPES, DType, as_dtype, float32
-from ..errors import MissingPartError
-from ..tensor import Tensor
+from ..core.dtypes import DTYPES, DType, as_dtype, float32
+from ..core.errors import MissingPartError
+from ..tensors.creation import from_numpy
+from ..tensors.tensor import Tensor
 from . import programs
 from .programs import Operation, Program, Step
 from .views import Recipe

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..dtypes import DType, as_dtype, float32
-from ..errors import MinifuseError
+from ..core.dtypes import DType, as_dtype, float32
+from ..core.errors import MinifuseError
 
 
 class Tolerance(NamedTuple):

@@ -4,7 +4,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from ..errors import MissingPartError
+from ..core.errors import MissingPartError
 from .recipe import Recipe
 
 BLUE, VERMILLION, GREEN = "#0072B2", "#D55E00", "#009E73"  # told apart by the colour-blind too

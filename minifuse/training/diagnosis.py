@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..autodiff import no_grad
+from ..core.autograd import no_grad
 from ..nn import Module
-from ..nn.watched import watched
-from ..tensor import Tensor
+from ..nn.hooks import watched
+from ..tensors.tensor import Tensor
 from .recipe import Recipe, Settings
 from .run_folder import RunFolder
 from .trainer import BadLoss, Trainer

@@ -5,7 +5,7 @@ from math import nan
 from time import monotonic
 from typing import Any
 
-from ..errors import TrainingError
+from ..core.errors import TrainingError
 from .curves import draw
 from .diagnosis import bad_ones, explained
 from .run_folder import CHECKPOINT, CURVES, RunFolder

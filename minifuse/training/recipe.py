@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..backends.registry import backend_named
+from ..core.errors import TrainingError
 from ..data import Loader
-from ..errors import TrainingError
 from ..nn import Module
 from ..optim import Optimizer
-from ..tensor import Tensor
+from ..tensors.tensor import Tensor
 
 Number = int | float
 

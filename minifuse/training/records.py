@@ -10,7 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from ..errors import MinifuseError, TrainingError
+from ..core.errors import MinifuseError, TrainingError
 from .recipe import Recipe, Settings
 
 FORMAT = 1

@@ -21,10 +21,10 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from ..checkpoint import load_state, save_state
-from ..errors import CheckpointError, TrainingError
-from ..files import is_temporary_of, reason, remedy, replace_content
-from ..locks import FileLock
+from ..core.errors import CheckpointError, TrainingError
+from ..runtime.atomic_files import is_temporary_of, reason, remedy, replace_content
+from ..runtime.file_locks import FileLock
+from ..tensors.serialization import load_state, save_state
 from .recipe import Recipe, Settings
 from .records import FORMAT, Line, read_config, read_line, recorded_settings
 

@@ -13,12 +13,12 @@ from time import perf_counter
 from typing import Any
 
 from ..backends.registry import backend_named
-from ..creation import get_rng_state, manual_seed, set_rng_state
-from ..errors import CheckpointError, MinifuseError, ShapeError, TrainingError
-from ..fuse import fuse
+from ..core.errors import CheckpointError, MinifuseError, ShapeError, TrainingError
+from ..jit.fuse import fuse
 from ..nn import Module
 from ..optim import Optimizer, clip_grad_norm_
-from ..tensor import Tensor
+from ..tensors.creation import get_rng_state, manual_seed, set_rng_state
+from ..tensors.tensor import Tensor
 from .recipe import Recipe, Settings
 
 LOOKS = 20  # at what is held out, at least, if a run has as many steps

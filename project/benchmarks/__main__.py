@@ -111,7 +111,7 @@ def keep(path: Path, found: dict[str, Any]) -> None:
 
 def store(path: Path, found: dict[str, Any]) -> None:
     """Write the results; whoever reads meanwhile finds the last ones, or these."""
-    from minifuse.files import replace_content  # here, since this process only starts those that measure
+    from minifuse.runtime.atomic_files import replace_content  # here, since this process only starts those that measure
 
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_content(path, as_text(found))

@@ -8,8 +8,8 @@ from math import exp, log
 from typing import Any, NamedTuple
 
 from .chart import Axis, Chart, Curve, power_of_two
+from .formatting import duration, targets
 from .row import US, Result
-from .texts import duration, targets
 
 TWICE = 2.0  # a call costs what it costs until it takes so many times as long as at the smallest size
 ISSUED = "not waited for"

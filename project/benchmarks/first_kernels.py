@@ -19,7 +19,7 @@ def main(backend: str) -> None:
     """Call a function of its own with each operator."""
     import minifuse as mf
     from minifuse import cache
-    from minifuse.graph.plan import call
+    from minifuse.compiler.plan import call
 
     def chained(name: str) -> Callable[..., Any]:
         def chain(a: Any, b: Any) -> Any:

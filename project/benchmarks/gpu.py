@@ -15,7 +15,7 @@ import numpy as np
 
 import minifuse as mf
 from minifuse.backends.registry import backend_named
-from minifuse.errors import MinifuseError
+from minifuse.core.errors import MinifuseError
 
 from .peers import advice, library
 from .row import Array, Bench, Contest, Player, Row, Work, is_ours, widened
@@ -45,7 +45,7 @@ PACKAGES = (
 
 def absence() -> str:
     """Why nothing can be measured here; empty where there is a GPU and all that drives it."""
-    from minifuse.backends.cuda import driver
+    from minifuse.backends.cuda.device import driver
 
     found = driver.look()
     if found.reason:
@@ -87,7 +87,7 @@ def is_seen_by(module: Any) -> bool:
 
 def describe(device: Any) -> dict[str, Any]:
     """The device and what drives it."""
-    from minifuse.backends.cuda import driver
+    from minifuse.backends.cuda.device import driver
 
     version = driver.look().version
     found = {
@@ -233,7 +233,7 @@ class Events:
     """The clock of a device: marks in its queue, and a way to make its cache forget."""
 
     def __init__(self, device: Any) -> None:
-        from minifuse.backends.cuda.driver import check
+        from minifuse.backends.cuda.device.driver import check
 
         self.device, self.bindings, self.check = device, device.bindings, check
         self.stream = int(device.stream.handle)

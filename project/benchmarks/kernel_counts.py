@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from minifuse.files import replace_content
+from minifuse.runtime.atomic_files import replace_content
 
-from .twenty import TWENTY, Function, results_of
+from .fusion_corpus import TWENTY, Function, results_of
 
 KEPT = Path(__file__).parent / "results" / "kernel-counts.json"
 TOLERANCE = 1e-4  # of float32; counting wants the right function, not the last digits

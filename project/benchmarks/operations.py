@@ -8,9 +8,9 @@ the plan.
 from math import prod
 from typing import Any
 
-from minifuse.graph.plan import Plan
-from minifuse.graph.steps import Launch, Product
-from minifuse.kernels import Apply, Expression, Fold, Load
+from minifuse.compiler.plan import Plan
+from minifuse.ir.kernel_ir import Apply, Expression, Fold, Load
+from minifuse.ir.steps import Launch, Product
 
 
 def operations_of(plan: Plan) -> int:

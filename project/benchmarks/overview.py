@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from .formatting import duration, number, targets
 from .goals import GOALS, Goal, Place
 from .roofline import dots_of
 from .row import US, Result
 from .suites import every_suite
-from .texts import duration, number, targets
 
 HEADER = ["work", "to reach", "row", "minifuse", "targets", "figures", "of the roof", "file"]
 CLOSE = 0.01  # of a bound

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from . import curves
+from .formatting import duration, number, targets
 from .row import US, Result, Row
-from .texts import duration, number, targets
 
 WIDTH = 160  # of the output, where it is no terminal
 TITLES = {

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 import minifuse as mf
-from minifuse.errors import MinifuseError
-from minifuse.graph.plan import Plan
+from minifuse.compiler.plan import Plan
+from minifuse.core.errors import MinifuseError
 
 from .operations import operations_of
 from .peers import library

@@ -15,7 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from . import gpu, machine, peers, roofs
+from . import (
+    gpu,
+    machine,
+    machine_peaks,
+    peers,
+)
 from .row import US, Array, Bench, Contest, Result, Row, SkippedRowError, is_ours
 from .timer import Times, read_clocks, spread, take_turns, take_turns_on
 
@@ -86,10 +91,10 @@ def run(
     return found
 
 
-def roofs_of(is_on_gpu: bool) -> roofs.Roofs:
+def roofs_of(is_on_gpu: bool) -> machine_peaks.Roofs:
     """What the machine can do at most; nothing where that cannot be measured, since the rows were."""
     try:
-        return roofs.measured(is_on_gpu)
+        return machine_peaks.measured(is_on_gpu)
     except Exception:
         traceback.print_exc()
         return {}

@@ -68,7 +68,7 @@ def every_suite() -> list[Suite]:
 
 def listing() -> list[str]:
     """What can be asked for: suites, their groups with how many rows each has, and who may take part; a line each."""
-    from minifuse.errors import MissingPartError
+    from minifuse.core.errors import MissingPartError
 
     lines = []
     for suite in every_suite():

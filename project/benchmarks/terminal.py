@@ -7,9 +7,9 @@ import shutil
 from typing import Any
 
 from . import chart, curves, roofline
+from .formatting import duration, number
 from .report import Table, compact, ours, rate, summary, tables
 from .row import US, Result
-from .texts import duration, number
 
 WIDTH = 160  # of the output, where it is no terminal
 WIDE = 130  # columns from which on quartiles have room

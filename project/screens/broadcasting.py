@@ -2,9 +2,9 @@
 
 import streamlit as st
 
-from minifuse.errors import MinifuseError, ShapeError
-from minifuse.functions import View
-from minifuse.layout import broadcast
+from minifuse.core.errors import MinifuseError, ShapeError
+from minifuse.core.layout import broadcast
+from minifuse.ir.array_functions import View
 
 from ..frame import Shown, mistake, show, source
 from ..views import broadcasting, expressions
@@ -52,5 +52,5 @@ def page() -> None:
     with st.expander("The rules that ran"):
         forward, backward = lines_of(broadcast), lines_of(View.vjp)
         picture = broadcasting.picture(found)
-        source(Shown("rule", picture, (), forward, "forwards, minifuse/layout.py"))
-        source(Shown("rule", picture, (), backward, "backwards, minifuse/functions.py"))
+        source(Shown("rule", picture, (), forward, "forwards, minifuse/core/layout.py"))
+        source(Shown("rule", picture, (), backward, "backwards, minifuse/ir/array_functions.py"))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from minifuse.errors import MinifuseError
+from minifuse.core.errors import MinifuseError
 
 from ..frame import mistake
 from ..views.expressions import checked

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from minifuse.errors import MinifuseError
+from minifuse.core.errors import MinifuseError
 
 from ..frame import Shown, mistake, show, source
-from ..views import decided, functions, fusion
+from ..views import functions, fusion, fusion_steps
 from ..views.facts import Line
 from ..views.picture import Picture
 
@@ -48,7 +48,7 @@ def page() -> None:
     show(Shown("fusion", picture, facts, command=fusion.command(found, play)))
     if play == fusion.PLAYS[1]:
         with st.expander("All steps in words"):
-            st.dataframe(decided.rows(found), hide_index=True, width="stretch")
+            st.dataframe(fusion_steps.rows(found), hide_index=True, width="stretch")
     lines("The function, and the operations of each line", fusion.own_lines(found))
     lines(f"What runs on {backend}: the host program, then each kernel", fusion.generated(found))
 

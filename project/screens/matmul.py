@@ -4,10 +4,10 @@ from typing import Any
 
 import streamlit as st
 
-from minifuse.errors import MinifuseError
+from minifuse.core.errors import MinifuseError
 
 from ..frame import Shown, mistake, show
-from ..views import matmul, recorded
+from ..views import hardware_counters, matmul
 from ..views.matmul_kernels import KERNELS, LADDER, TILES
 
 SIDES = tuple(map(str, TILES))
@@ -51,7 +51,7 @@ def shown_of(name: str, rows: int, across: int, depth: int, tile: int, block: in
     count = matmul.blocks(found)
     title = f"The library's {name}" if name in LADDER else f"Shared tiles, {name}"
     picture = matmul.picture(found, min(block, count - 1))
-    facts = recorded.beside(matmul.facts(found), recorded.of_product(name, recorded.recording()))
+    facts = hardware_counters.beside(matmul.facts(found), hardware_counters.of_product(name, hardware_counters.recording()))
     return Shown("matmul", picture, facts, matmul.lines(found), title, matmul.command(found)), count
 
 

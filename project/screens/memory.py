@@ -2,10 +2,10 @@
 
 import streamlit as st
 
-from minifuse.errors import MinifuseError
+from minifuse.core.errors import MinifuseError
 
 from ..frame import Shown, mistake, show
-from ..views import memory, recorded
+from ..views import hardware_counters, memory
 from ..views.memory_kernels import (
     DTYPES,
     MOST_OFFSET,
@@ -29,7 +29,7 @@ def page() -> None:
         "memory in wavefronts, one word from each of its 32 banks. Of global memory the lanes read a[stride * i + offset], "
         "of shared memory a column or a row of a tile."
     )
-    known = recorded.recording()
+    known = hardware_counters.recording()
     if known:
         offer(known)
     left, middle, right = st.columns(3)
@@ -46,7 +46,7 @@ def page() -> None:
         Shown(
             "memory",
             memory.picture(found),
-            recorded.beside(memory.facts(found, chosen), recorded.facts(kernel, known)),
+            hardware_counters.beside(memory.facts(found, chosen), hardware_counters.facts(kernel, known)),
             memory.lines(found.trace, found.kernel, ["wavefronts" if space == "shared" else "sectors"]),
             "The kernel, and what each line takes",
             command,
@@ -54,15 +54,15 @@ def page() -> None:
     )
 
 
-def offer(known: recorded.Recording) -> None:
+def offer(known: hardware_counters.Recording) -> None:
     """A button for each recorded kernel that the page can show."""
-    st.caption(recorded.sentence(known))
+    st.caption(hardware_counters.sentence(known))
     with st.container(horizontal=True):
-        for name, preset in recorded.presets(known).items():
+        for name, preset in hardware_counters.presets(known).items():
             st.button(name, on_click=take, args=(preset,), key=f"memory_of_{name}")
 
 
-def take(preset: recorded.Preset) -> None:
+def take(preset: hardware_counters.Preset) -> None:
     """Turn the controls to a recorded kernel."""
     st.session_state.update(
         memory_space=preset.space,
@@ -81,7 +81,7 @@ def of_global(dtype: str, count: int) -> tuple[memory.Request, str, str | None]:
     stride = left.slider("stride", 0, MOST_STRIDE, 1, key="memory_stride", bind="query-params")
     offset = right.slider("offset", 0, MOST_OFFSET, 0, key="memory_offset", bind="query-params")
     of = dtype, stride, offset, count
-    return memory.of_global(*of), command_of_strided(*of), recorded.kernel_of_global(*of)
+    return memory.of_global(*of), command_of_strided(*of), hardware_counters.kernel_of_global(*of)
 
 
 def of_tile(dtype: str, count: int) -> tuple[memory.Request, str, str | None]:
@@ -91,4 +91,8 @@ def of_tile(dtype: str, count: int) -> tuple[memory.Request, str, str | None]:
     reads = middle.selectbox("read a", READS, key="memory_reads", bind="query-params")
     which = right.slider("which one", 0, TALL - 1, 0, key="memory_which", bind="query-params")
     of = dtype, width, reads == "column", which, count
-    return memory.of_tile(*of), command_of_tiled(*of), recorded.kernel_of_tile(dtype, width, reads == "column", count)
+    return (
+        memory.of_tile(*of),
+        command_of_tiled(*of),
+        hardware_counters.kernel_of_tile(dtype, width, reads == "column", count),
+    )

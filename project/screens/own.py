@@ -4,10 +4,10 @@ import os
 
 import streamlit as st
 
-from minifuse.errors import MinifuseError
+from minifuse.core.errors import MinifuseError
 
 from ..frame import Shown, mistake, show
-from ..views import own, threads
+from ..views import threads, user_kernel
 
 KERNEL = "MINIFUSE_APP_KERNEL"  # where `minifuse app` puts it
 
@@ -18,21 +18,21 @@ def page() -> None:
     what = os.environ.get(KERNEL, "")
     st.write(f"A launch of `{what}`, run lane by lane by the interpreter. Arrays get random elements.")
     try:
-        example = own.example(what)
+        example = user_kernel.example(what)
     except MinifuseError as error:
         mistake(error)
         return
     one, two, three, four = st.columns(4)
     grid = one.text_input("blocks", placeholder="2", key="own_grid", bind="query-params")
     block = two.text_input("threads of a block", placeholder="32", key="own_block", bind="query-params")
-    of_block = three.number_input("look at block", 0, own.MOST_THREADS, 0, key="own_of_block", bind="query-params")
-    thread = four.number_input("and its thread", 0, own.MOST_THREADS, 0, key="own_thread", bind="query-params")
+    of_block = three.number_input("look at block", 0, user_kernel.MOST_THREADS, 0, key="own_of_block", bind="query-params")
+    thread = four.number_input("and its thread", 0, user_kernel.MOST_THREADS, 0, key="own_thread", bind="query-params")
     arguments = st.text_input("arguments", placeholder=example, key="own_arguments", bind="query-params")
     try:
-        seen = own.launched(what, grid or "2", block or "32", arguments or example, (int(of_block), int(thread)))
+        seen = user_kernel.launched(what, grid or "2", block or "32", arguments or example, (int(of_block), int(thread)))
     except MinifuseError as error:
         mistake(error)
         return
     title = "Your kernel: lanes of this warp; loads and stores in all"
-    command = own.command(seen, arguments or example)
-    show(Shown("own", threads.picture(seen), own.known(seen), threads.source(seen), title, command))
+    command = user_kernel.command(seen, arguments or example)
+    show(Shown("own", threads.picture(seen), user_kernel.known(seen), threads.source(seen), title, command))

@@ -2,11 +2,11 @@
 
 import streamlit as st
 
-from minifuse.errors import MinifuseError
-from minifuse.layout import Layout
+from minifuse.core.errors import MinifuseError
+from minifuse.core.layout import Layout
 
 from ..frame import Shown, mistake, show, source
-from ..views import choices, expressions, strides
+from ..views import expressions, next_views, strides
 from ..views.sources import lines_of
 from .chosen import element
 
@@ -41,12 +41,12 @@ def page() -> None:
     show(Shown("strides", strides.picture(found, chosen), strides.facts(found, chosen), command=command))
     method = strides.method_of(found.steps)
     with st.expander(f"The rule that ran: Layout.{method}"):
-        source(Shown("rule", strides.picture(found), (), lines_of(getattr(Layout, method)), "minifuse/layout.py"))
+        source(Shown("rule", strides.picture(found), (), lines_of(getattr(Layout, method)), "minifuse/core/layout.py"))
 
 
 def looked_at(whole: strides.Strided) -> int:
     """The chain as chips: after how many of its views the tensor is looked at; after all, when the chain was changed."""
-    state, names = st.session_state, choices.chips(whole.steps)
+    state, names = st.session_state, next_views.chips(whole.steps)
     if state.get("chain-seen", names) != names:
         state["after"] = names[-1]
     state["chain-seen"] = names
@@ -72,7 +72,7 @@ def looked_at(whole: strides.Strided) -> int:
 def add(whole: strides.Strided) -> None:
     """What may come next, without typing: a kind, what it is given, and a button."""
     layout = whole.layouts[-1]
-    offers = choices.offers(layout, whole.steps)
+    offers = next_views.offers(layout, whole.steps)
     if offers.ways:
         kind_of, given, button = st.columns([1, 3, 1], vertical_alignment="bottom")
         kind = kind_of.selectbox("a view that may come next", list(offers.ways), key="next", bind="query-params")
@@ -86,15 +86,15 @@ def add(whole: strides.Strided) -> None:
             type="primary",
             width="stretch",
         )
-        st.caption(f"`{step}` {choices.outcome(layout, step)}.")
+        st.caption(f"`{step}` {next_views.outcome(layout, step)}.")
     if offers.refused:
         st.caption("Not offered: " + "; ".join(f"{kind}, since {why}" for kind, why in offers.refused.items()) + ".")
 
 
-def given_to(layout: Layout, kind: str, offers: choices.Offers) -> choices.Step:
+def given_to(layout: Layout, kind: str, offers: next_views.Offers) -> next_views.Step:
     """The controls for what a view is given."""
     if kind == "slice":
-        sizes = choices.sliceable(layout)
+        sizes = next_views.sliceable(layout)
         one, two, three = st.columns(3)
         d = one.selectbox("dim", [str(d) for d in sizes], key="slice_dim", bind="query-params")
         n = sizes[int(d)]
@@ -102,14 +102,14 @@ def given_to(layout: Layout, kind: str, offers: choices.Offers) -> choices.Step:
         let_go("slice_step", 1, max(n, 2))
         start, stop = two.slider("from, to before", 0, n, (0, n), key="slice_range", bind="query-params")
         every = three.slider("every", 1, max(n, 2), min(2, n), key="slice_step", bind="query-params")
-        return choices.sliced(layout, int(d), start, stop, every)
+        return next_views.sliced(layout, int(d), start, stop, every)
     if kind == "expand":
-        places = choices.expandable(layout)
+        places = next_views.expandable(layout)
         one, two = st.columns(2)
         place = one.selectbox("what is repeated", list(places), key="expand_dim", bind="query-params")
         let_go("expand_size", 1, places[place])
         times = two.slider("how often", 1, places[place], min(3, places[place]), key="expand_size", bind="query-params")
-        return choices.expanded(layout, place, times)
+        return next_views.expanded(layout, place, times)
     ways = {str(step): step for step in offers.ways[kind]}
     return ways[st.selectbox("as", list(ways), key="next_way", bind="query-params")]
 
@@ -122,7 +122,7 @@ def let_go(key: str, least: int, most: int) -> None:
         del st.session_state[key]
 
 
-def write(shape: tuple[int, ...], steps: tuple[choices.Step, ...]) -> None:
+def write(shape: tuple[int, ...], steps: tuple[next_views.Step, ...]) -> None:
     """Put a chain where one types it."""
     st.session_state["shape"] = ", ".join(map(str, shape)) or "()"
     st.session_state["views"] = "".join(expressions.labels(steps))

@@ -4,7 +4,7 @@ import re
 
 import streamlit as st
 
-from minifuse.errors import MinifuseError
+from minifuse.core.errors import MinifuseError
 
 from ..frame import Shown, mistake, show
 from ..views import threads

@@ -5,7 +5,7 @@ from typing import Any
 import streamlit as st
 
 import minifuse as mf
-from minifuse.errors import MinifuseError
+from minifuse.core.errors import MinifuseError
 
 from .. import frame
 from ..components.board import board

@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 import minifuse as mf
-from minifuse.autodiff import recording
-from minifuse.dag import topological
-from minifuse.functions import Fold, View
-from minifuse.graph.node import inputs_of
-from minifuse.graph.plan import title_of
-from minifuse.graph.words import FOLDS
-from minifuse.operators import add
+from minifuse.compiler.plan import title_of
+from minifuse.compiler.pretty_print import FOLDS
+from minifuse.core.autograd import recording
+from minifuse.core.interning import topological
+from minifuse.core.operators import add
+from minifuse.ir.array_functions import Fold, View
+from minifuse.ir.graph import inputs_of
 
 from .facts import DERIVED, Fact
 from .functions import Example

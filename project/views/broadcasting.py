@@ -7,11 +7,11 @@ from shlex import quote
 from typing import Any
 
 import minifuse as mf
-from minifuse.dag import topological
-from minifuse.errors import MinifuseError, ShapeError
-from minifuse.functions import Fold
-from minifuse.graph.node import inputs_of
-from minifuse.layout import Layout, broadcast, row_major
+from minifuse.core.errors import MinifuseError, ShapeError
+from minifuse.core.interning import topological
+from minifuse.core.layout import Layout, broadcast, row_major
+from minifuse.ir.array_functions import Fold
+from minifuse.ir.graph import inputs_of
 
 from .facts import DERIVED, Fact
 from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, Cell, Grid, Picture, slices

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any
 
-from minifuse.errors import MinifuseError
+from minifuse.core.errors import MinifuseError
 
 MOST_CHARACTERS, MOST_STEPS, MOST_DIMS, MOST_DIGITS = 200, 12, 8, 9
 VIEWS = ("permute", "flip", "expand", "reshape", "squeeze", "unsqueeze", "contiguous", "T")

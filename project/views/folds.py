@@ -14,9 +14,9 @@ import numpy as np
 from minifuse.backends.python import PythonBackend
 from minifuse.cli.cells import CAVEAT, POOL, few, memory_of
 from minifuse.cli.subjects import folding
-from minifuse.errors import MinifuseError
-from minifuse.operators import TABLE
-from minifuse.origins import BACKENDS, CellRead, Origin, Part, Stage, Tree, all_stages, given, origin_of, stored
+from minifuse.core.errors import MinifuseError
+from minifuse.core.operators import TABLE
+from minifuse.inspect.provenance import BACKENDS, CellRead, Origin, Part, Stage, Tree, all_stages, given, origin_of, stored
 
 from .facts import DERIVED, TRACED, Fact, Line
 from .picture import CHOSEN, LOAD, OTHER, SHARED, STORE, Cell, Frame, Grid, Picture, ribbon

@@ -14,22 +14,22 @@ from typing import Any
 import numpy as np
 
 import minifuse as mf
-from minifuse import functions as kinds
 from minifuse.backends.base import Backend
 from minifuse.backends.registry import backend_named
-from minifuse.explain import Explanation, Graph, KernelFacts
-from minifuse.explain_page import counted, size
-from minifuse.graph.node import Argument, Node
-from minifuse.graph.steps import NOWHERE, Product
-from minifuse.graph.words import FOLDS, Formula
-from minifuse.kernels import Apply, Constant, Dot, Expression, Fold, Load, Old, Parameter
-from minifuse.launches import NotingBackend, NotingDevice
-from minifuse.operators import Operator
+from minifuse.compiler.pretty_print import FOLDS, Formula
+from minifuse.core.operators import Operator
+from minifuse.inspect.dry_run import NotingBackend, NotingDevice
+from minifuse.inspect.explain import Explanation, Graph, KernelFacts
+from minifuse.inspect.explain_text import counted, size
+from minifuse.ir import array_functions as kinds
+from minifuse.ir.graph import Argument, Node
+from minifuse.ir.kernel_ir import Apply, Constant, Dot, Expression, Fold, Load, Old, Parameter
+from minifuse.ir.steps import NOWHERE, Product
 
-from . import decided
+from . import fusion_steps
 from .facts import DERIVED, Fact, Line
 from .functions import Example
-from .held import expressions_of, held_by_steps, is_free, roots_of
+from .node_to_kernel import expressions_of, held_by_steps, is_free, roots_of
 from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, Cell, Frame, Grid, Picture
 
 BACKENDS = ("python", "parallel", "cuda")
@@ -197,7 +197,7 @@ def picture(found: Taken, play: str = PLAYS[0]) -> Picture:
     if found.explained.refusals:
         grids.append(refusal_grid(found))
     if play == PLAYS[1]:
-        return Picture(sentence(found), tuple(grids), tuple(decided.frames(found)), decided.MEANS)
+        return Picture(sentence(found), tuple(grids), tuple(fusion_steps.frames(found)), fusion_steps.MEANS)
     return Picture(sentence(found), tuple(grids), tuple(frames(found)), MEANS)
 
 

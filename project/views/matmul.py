@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from minifuse import simt
-from minifuse.backends.cuda import matmul as ladder
-from minifuse.errors import MinifuseError, SimtError
+from minifuse.backends.cuda.matmul import ladder
+from minifuse.core.errors import MinifuseError, SimtError
 
 from . import memory
 from .facts import DERIVED, TRACED, Fact, Line

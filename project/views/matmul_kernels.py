@@ -1,8 +1,8 @@
 """Products of matrices in small tiles: those of the library, and one with each of its safeguards in reach.
 
-The products that are right are the library's own, in `minifuse.backends.cuda.matmul`: the same code over smaller constants.
-What the page on products breaks, one thing at a time, is here. Each kernel has a name with its tile for the command line, as
-in `minifuse trace project/views/matmul_kernels.py:guard_missing_4`.
+The products that are right are the library's own, in `minifuse.backends.cuda.matmul.ladder`: the same code over smaller
+constants. What the page on products breaks, one thing at a time, is here. Each kernel has a name with its tile for the
+command line, as in `minifuse trace project/views/matmul_kernels.py:guard_missing_4`.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minifuse.backends.cuda import matmul as ladder
+from minifuse.backends.cuda.matmul import ladder
 from minifuse.simt import cuda
 
 LADDER = ("naive", "shared_tiles", "strips")

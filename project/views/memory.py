@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from minifuse import simt
-from minifuse.errors import MinifuseError
-from minifuse.simt.facts import BANKS, LINE, SECTOR, WORD, number_requests
+from minifuse.core.errors import MinifuseError
+from minifuse.simt.metrics import BANKS, LINE, SECTOR, WORD, number_requests
 from minifuse.simt.record import ArrayInfo
 
 from .facts import DERIVED, TRACED, Fact, Line

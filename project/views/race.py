@@ -23,10 +23,15 @@ import numpy.typing as npt
 
 import minifuse as mf
 from minifuse.backends.registry import backend_named
-from minifuse.errors import MinifuseError
-from minifuse.roofline import Limits, limits_of
+from minifuse.core.errors import MinifuseError
+from minifuse.inspect.roofline import Limits, limits_of
 
-from ..benchmarks import kernel_counts, machine, report, texts
+from ..benchmarks import (
+    formatting,
+    kernel_counts,
+    machine,
+    report,
+)
 from ..benchmarks.timer import in_turn, time_block
 from .facts import DERIVED, MEASURED, Fact, Line
 from .picture import IDLE, LOAD, Cell, Grid, Picture
@@ -309,17 +314,17 @@ def cell_of(found: Race, row: int, column: int, point: Point | None, fastest: fl
     if point is None:
         return Cell(row, column, "", f"{who}, 2^{exponent} elements: no time was left", IDLE)
     is_fastest = point.seconds == fastest
-    times = "the fastest" if is_fastest else f"{texts.number(point.seconds / fastest)} times the fastest"
-    spread = f"{texts.duration(point.fastest)} to {texts.duration(point.slowest)}"
-    label = f"{who}, 2^{exponent} elements: {texts.duration(point.seconds)} ({spread}), {times}"
-    return Cell(row, column, texts.duration(point.seconds), label, LOAD if is_fastest else "")
+    times = "the fastest" if is_fastest else f"{formatting.number(point.seconds / fastest)} times the fastest"
+    spread = f"{formatting.duration(point.fastest)} to {formatting.duration(point.slowest)}"
+    label = f"{who}, 2^{exponent} elements: {formatting.duration(point.seconds)} ({spread}), {times}"
+    return Cell(row, column, formatting.duration(point.seconds), label, LOAD if is_fastest else "")
 
 
 def sentence(found: Race) -> str:
     """What is to be seen."""
     largest = max(point.elements for point in found.points)
     last = sorted((p for p in found.points if p.elements == largest), key=lambda p: p.seconds)
-    order = ", ".join(f"{p.who} {texts.duration(p.seconds)}" for p in last)
+    order = ", ".join(f"{p.who} {formatting.duration(p.seconds)}" for p in last)
     return f"{found.operation}, one call at 2^{largest.bit_length() - 1} elements of float32: {order}."
 
 
@@ -333,7 +338,7 @@ def facts(found: Race, roofs: Roofs | None = None) -> list[Fact]:
         rate = f"{chosen.floats(point.elements) * 4 / point.seconds / 1e9:,.1f} GB/s"
         if chosen.flops(point.elements):
             rate = f"{chosen.flops(point.elements) / point.seconds / 1e9:,.1f} GFLOP/s"
-        size = f"at 2^{point.elements.bit_length() - 1} elements, in {texts.duration(point.seconds)}"
+        size = f"at 2^{point.elements.bit_length() - 1} elements, in {formatting.duration(point.seconds)}"
         known.append(Fact(who, rate, MEASURED, size))
         if limits := (roofs or {}).get(measures(who)):
             share = roof(found.operation, point.elements, limits) / point.seconds

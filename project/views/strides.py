@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from shlex import quote
 
 import minifuse as mf
-from minifuse.errors import MinifuseError, ViewError
-from minifuse.layout import Layout, row_major
+from minifuse.core.errors import MinifuseError, ViewError
+from minifuse.core.layout import Layout, row_major
 
 from .expressions import Call, Index, labels
 from .facts import DERIVED, Fact

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 import minifuse as mf
-from minifuse.backends.cuda.launch import LaunchPlan
-from minifuse.launches import launches_of
+from minifuse.backends.cuda.launch_plan import LaunchPlan
+from minifuse.inspect.dry_run import launches_of
 
 from . import kernels
 

@@ -11,16 +11,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minifuse.backends.cuda.launch import LaunchPlan
-from minifuse.errors import MinifuseError
+from minifuse.backends.cuda.launch_plan import LaunchPlan
+from minifuse.core.errors import MinifuseError
 from minifuse.simt import Trace
 from minifuse.simt.record import ArrayInfo
 
 from .facts import DERIVED, THEORY, TRACED, Fact, Line
-from .lives import Lives, Step, counted, lives_of, source_of
 from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, WASTED, Cell, Frame, Grid, Picture, ribbon
 from .places import counted_as, linear, listed, place, spoken
 from .subjects import SUBJECTS, Shape, names_of, planned
+from .thread_timelines import Lives, Step, counted, lives_of, source_of
 
 MOST = 512  # elements, and threads of all blocks that are drawn
 MOST_BLOCKS = 8  # that are drawn

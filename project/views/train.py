@@ -20,17 +20,17 @@ import numpy.typing as npt
 
 import minifuse as mf
 from minifuse.backends.registry import backend_named
-from minifuse.errors import MinifuseError
-from minifuse.kernel_cache import cache_folder
+from minifuse.core.errors import MinifuseError
+from minifuse.runtime.kernel_cache import cache_folder
 
-from ..benchmarks.texts import duration
-from . import toys
+from ..benchmarks.formatting import duration
+from . import toy_datasets
 from .facts import DERIVED, MEASURED, Fact, Line
 from .picture import IDLE, LOAD, OTHER, STORE, Cell, Grid, Picture
 from .race import gpu_of
 
 DIGITS = "digits"
-SETS = (*toys.NAMES, DIGITS)
+SETS = (*toy_datasets.NAMES, DIGITS)
 ACTIVATIONS = {"ReLU": mf.nn.ReLU, "Tanh": mf.nn.Tanh}
 OPTIMIZERS = ("SGD with momentum", "Adam")
 CELLS = 12  # of the boundary, along each side
@@ -163,7 +163,7 @@ def batch_of(settings: Settings) -> int:
 
 def examples(settings: Settings) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
     """The data."""
-    return digits() if settings.data == DIGITS else toys.points(settings.data, settings.count, settings.seed)
+    return digits() if settings.data == DIGITS else toy_datasets.points(settings.data, settings.count, settings.seed)
 
 
 @cache
@@ -398,7 +398,7 @@ def sentence(run: Run) -> str:
 def start_of(run: Run) -> str:
     """What the data are."""
     data = run.settings.data
-    return "Handwritten digits" if data == DIGITS else f"Points {toys.WORDS[data]}"
+    return "Handwritten digits" if data == DIGITS else f"Points {toy_datasets.WORDS[data]}"
 
 
 # Beside the picture.

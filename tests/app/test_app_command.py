@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import minifuse as mf
 from minifuse.cli import app as server
 from minifuse.cli.commands import app
-from minifuse.errors import MinifuseError, MissingPartError
+from minifuse.core.errors import MinifuseError, MissingPartError
 from tests.sources import ROOT
 
 KERNEL = """

@@ -6,7 +6,7 @@ pytest.importorskip("streamlit", reason="the pages need minifuse[app]")
 
 from streamlit.testing.v1 import AppTest
 
-from minifuse.errors import MinifuseError
+from minifuse.core.errors import MinifuseError
 from project.screens.chosen import checked
 from tests.app import tables
 

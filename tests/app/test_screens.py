@@ -16,7 +16,7 @@ pytest.importorskip("streamlit", reason="needs minifuse[app]")
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
-from minifuse.backends.cuda import driver
+from minifuse.backends.cuda.device import driver
 from project.screens import PAGES
 from project.warm_up import BUSY
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minifuse.errors import MinifuseError, ShapeError
-from minifuse.layout import broadcast
+from minifuse.core.errors import MinifuseError, ShapeError
+from minifuse.core.layout import broadcast
 from project.views import broadcasting
 from project.views.broadcasting import NAMES, aligned, broadcasted, facts, index_of, picture, refused, rules
 from project.views.picture import CHOSEN, IDLE, LOAD, OTHER

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minifuse.errors import MinifuseError
-from minifuse.layout import row_major
-from project.views import choices, strides
+from minifuse.core.errors import MinifuseError
+from minifuse.core.layout import row_major
+from project.views import next_views, strides
 from project.views.expressions import MOST_STEPS, Call, Index, chain, labels
 from project.views.strides import strided
 from tests.app.tables import facts_tables
@@ -20,7 +20,7 @@ ALL = ["permute", "slice", "flip", "expand", "reshape", "unsqueeze", "squeeze", 
 
 def offered(text, views=""):
     found = strided(tuple(map(int, text.split(","))) if text else (), chain(views))
-    return found, choices.offers(found.layouts[-1], found.steps)
+    return found, next_views.offers(found.layouts[-1], found.steps)
 
 
 def every(layout, offers):
@@ -28,12 +28,12 @@ def every(layout, offers):
     for kind, ways in offers.ways.items():
         yield from ((kind, step) for step in ways)
     if "slice" in offers.ways:
-        for d, n in choices.sliceable(layout).items():
+        for d, n in next_views.sliceable(layout).items():
             for start, stop, step in {(0, n, 1), (0, n, n), (n, n, 1), (0, 0, 2), (n // 2, n, 1), (0, n - 1, 2)}:
-                yield "slice", choices.sliced(layout, d, start, stop, step)
+                yield "slice", next_views.sliced(layout, d, start, stop, step)
     if "expand" in offers.ways:
-        for place, most in choices.expandable(layout).items():
-            yield from (("expand", choices.expanded(layout, place, times)) for times in (1, most))
+        for place, most in next_views.expandable(layout).items():
+            yield from (("expand", next_views.expanded(layout, place, times)) for times in (1, most))
 
 
 @given(chains())
@@ -42,15 +42,15 @@ def test_all_that_is_offered_is_legal_and_copies_where_it_says_so(drawn):
     sizes, steps, _, _ = drawn
     found = strided(sizes, steps)
     layout = found.layouts[-1]
-    offers = choices.offers(layout, found.steps)
+    offers = next_views.offers(layout, found.steps)
     assert sorted([*offers.ways, *offers.refused]) == sorted(ALL)
     assert all(offers.refused.values())
     for kind, step in every(layout, offers):
-        assert len(str(step)) <= choices.LONGEST
+        assert len(str(step)) <= next_views.LONGEST
         assert chain(str(step)) == (step,), "the text is read as what was chosen"
         after = strided(sizes, [*steps, step])
         copied = len(steps) in dict(after.copies)
-        assert copied == choices.outcome(layout, step).startswith("copies"), step
+        assert copied == next_views.outcome(layout, step).startswith("copies"), step
         if kind in ("permute", "flip", "slice", "unsqueeze", "squeeze"):
             assert not copied
 
@@ -60,7 +60,7 @@ def test_all_that_is_offered_is_legal_and_copies_where_it_says_so(drawn):
 def test_a_slice_is_that_of_a_list(n, data):
     start, stop = sorted(data.draw(st.tuples(st.integers(0, n), st.integers(0, n))))
     step = data.draw(st.integers(1, n))
-    found = strided((2, n), [choices.sliced(row_major((2, n)), 1, start, stop, step)])
+    found = strided((2, n), [next_views.sliced(row_major((2, n)), 1, start, stop, step)])
     row = list(range(n))[start:stop:step]
     assert list(strides.positions(found.layouts[-1]).values()) == row + [n + k for k in row]
 
@@ -97,9 +97,9 @@ def test_what_is_not_offered_says_why(text, views, kind, why):
 
 def test_a_reshape_that_is_no_view_says_what_view_says():
     found, offers = offered("3,4", ".T")
-    words = choices.outcome(found.layouts[-1], Call("reshape", (12,)))
+    words = next_views.outcome(found.layouts[-1], Call("reshape", (12,)))
     assert words.startswith("copies, since view() fails: reshape: (4, 3) with strides (1, 4) to (12,) is not a view")
-    kinds = [choices.outcome(found.layouts[-1], step).startswith("copies") for step in offers.ways["reshape"]]
+    kinds = [next_views.outcome(found.layouts[-1], step).startswith("copies") for step in offers.ways["reshape"]]
     assert kinds == sorted(kinds), "views come first"
     assert True in kinds
     assert False in kinds
@@ -115,7 +115,7 @@ def test_a_chain_has_an_end():
 
 
 def test_chips_differ():
-    names = choices.chips(chain(".T.T[::2].T"))
+    names = next_views.chips(chain(".T.T[::2].T"))
     assert names == ["x", "1 .T", "2 .T", "3 [::2]", "4 .T"]
 
 
@@ -209,7 +209,7 @@ def test_an_index_of_another_shape_is_let_go_of():
 
 
 def test_what_was_chosen_is_written_as_one_types_it():
-    step = choices.expanded(row_major((3, 1)), "dim 1", 4)
+    step = next_views.expanded(row_major((3, 1)), "dim 1", 4)
     assert labels([step, Index((slice(None, None, 2),))]) == [".expand(3, 4)", "[::2]"]
     with pytest.raises(MinifuseError):
         strided((3, 2), [step])

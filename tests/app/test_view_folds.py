@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from typer.testing import CliRunner
 
 from minifuse.cli.commands import app as command_line
-from minifuse.errors import MinifuseError
+from minifuse.core.errors import MinifuseError
 from project.views import folds
 from project.views.facts import TRACED
 from project.views.picture import LOAD

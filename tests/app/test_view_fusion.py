@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
 import minifuse as mf
-from minifuse.layout import row_major
-from project.views import decided, functions, fusion
+from minifuse.core.layout import row_major
+from project.views import functions, fusion, fusion_steps
 from project.views.picture import CHOSEN, IDLE, KINDS, LOAD, MOST_BYTES, OTHER, STORE, Picture
 
 EACH = pytest.mark.parametrize("example", functions.FUSED, ids=lambda found: found.name)
@@ -210,9 +210,9 @@ def test_frames_go_through_the_kernels():
 # Step by step.
 
 
-def replayed(found: fusion.Taken) -> decided.Progress:
+def replayed(found: fusion.Taken) -> fusion_steps.Progress:
     """What the decisions lead to, all together."""
-    now = decided.Progress()
+    now = fusion_steps.Progress()
     for step in found.explained.steps:
         now.take(step)
     return now
@@ -253,7 +253,7 @@ def test_a_frame_for_each_decision_between_the_graph_and_the_kernels(example):
     assert {kind for link, kind in looks.items() if link not in operations} == {IDLE}, "and nothing else is there yet"
     assert f"{len(operations)} operation" in first.sentence
     assert not last.kinds, "the kernels as they are"
-    rows = decided.rows(found)
+    rows = fusion_steps.rows(found)
     assert [(row["step"], row["in words"]) for row in rows] == [
         (str(k), frame.sentence) for k, frame in enumerate(between, 2)
     ]

@@ -6,7 +6,7 @@ import pytest
 
 from minifuse.cli import doctor
 from minifuse.cli.doctor import Finding
-from minifuse.errors import MinifuseError
+from minifuse.core.errors import MinifuseError
 from project import warm_up
 from project.screens import PAGES
 from project.views.machine import QUESTIONS, Findings, machine

@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from minifuse import simt
-from minifuse.backends.cuda.matmul import LADDER
-from minifuse.errors import MinifuseError
+from minifuse.backends.cuda.matmul.ladder import LADDER
+from minifuse.core.errors import MinifuseError
 from project.views import matmul
 from project.views.picture import CHOSEN, LOAD, MOST_BYTES, MOST_CELLS, STORE
 from tests.app.tables import facts_tables

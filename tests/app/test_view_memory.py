@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from minifuse import simt
 from minifuse.cli.subjects import Request, subject_of
-from minifuse.errors import MinifuseError
+from minifuse.core.errors import MinifuseError
 from project.views import memory
 from project.views.memory_kernels import command_of_strided, command_of_tiled
 from project.views.picture import IDLE, LOAD, SHARED, WASTED

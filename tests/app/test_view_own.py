@@ -2,8 +2,8 @@
 
 import pytest
 
-from minifuse.errors import MinifuseError
-from project.views import own, threads
+from minifuse.core.errors import MinifuseError
+from project.views import threads, user_kernel
 
 SOURCE = """
 from numba import cuda
@@ -29,28 +29,28 @@ def file(tmp_path):
 
 def test_it_runs_and_is_counted(file):
     what = f"{file}:scale"
-    assert own.example(what) == "x=64:float32 y=64:float32"
-    seen = own.launched(what, "2", "32", own.example(what), (1, 20))
+    assert user_kernel.example(what) == "x=64:float32 y=64:float32"
+    seen = user_kernel.launched(what, "2", "32", user_kernel.example(what), (1, 20))
     assert "50 of 64 threads touch memory" in threads.picture(seen).sentence
     counts = {line.text.strip(): dict(line.counts) for line in threads.source(seen)}
     assert counts["y[i] = 2 * x[i]"] == {"lanes": 18, "loads": 50, "stores": 50}
-    found = {fact.name: fact for fact in own.known(seen)}
+    found = {fact.name: fact for fact in user_kernel.known(seen)}
     assert found["lines that it ran"].value == "2"
     assert found["threads that touch no memory"].value == "14 of 64"
     assert "the result" not in found
-    assert own.command(seen, "x=64:float32").startswith(f"minifuse trace {what} --grid 2")
+    assert user_kernel.command(seen, "x=64:float32").startswith(f"minifuse trace {what} --grid 2")
 
 
 def test_a_race_is_told(file):
-    seen = own.launched(f"{file}:race", "1", "2", "x=4:float32")
-    assert any("Race" in fact.name for fact in own.known(seen))
+    seen = user_kernel.launched(f"{file}:race", "1", "2", "x=4:float32")
+    assert any("Race" in fact.name for fact in user_kernel.known(seen))
 
 
 def test_a_changed_file_is_read_again(file):
     what = f"{file}:scale"
-    assert own.example(what).count("=") == 2
+    assert user_kernel.example(what).count("=") == 2
     file.write_text(SOURCE.replace("x, y, n=50", "x, y, z, n=5000"))
-    assert own.example(what).count("=") == 3
+    assert user_kernel.example(what).count("=") == 3
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_changed_file_is_read_again(file):
 )
 def test_a_mistake_is_told(file, grid, block, arguments, message):
     with pytest.raises(MinifuseError, match=message):
-        own.launched(f"{file}:scale", grid, block, arguments)
+        user_kernel.launched(f"{file}:scale", grid, block, arguments)
 
 
 def test_the_page_shows_it_and_says_what_is_wrong(file, monkeypatch):
@@ -102,15 +102,15 @@ def test_single_numbers_and_empty_arrays_are_drawn(tmp_path, size):
     path = tmp_path / "mine.py"
     path.write_text("from numba import cuda\n\n@cuda.jit\ndef count(x, out):\n    if x.size:\n        out[0] = x.size\n")
     arguments = f"x={size}:float32 out=1:float32"
-    seen = own.launched(f"{path}:count", "1", "1", arguments)
+    seen = user_kernel.launched(f"{path}:count", "1", "1", arguments)
     assert seen.trace.is_complete
     assert threads.picture(seen).as_svg()
-    assert own.known(seen)
-    assert own.command(seen, arguments).endswith(f"--arg x={size}:float32 --arg out=1:float32")
+    assert user_kernel.known(seen)
+    assert user_kernel.command(seen, arguments).endswith(f"--arg x={size}:float32 --arg out=1:float32")
 
 
 def test_an_access_to_an_empty_array_is_out_of_bounds(file):
-    seen = own.launched(f"{file}:race", "1", "1", "x=0:float32")
+    seen = user_kernel.launched(f"{file}:race", "1", "1", "x=0:float32")
     [place] = [
         cell for grid in threads.picture(seen).grids for cell in grid.cells if cell.text == "0!" and "lies" in cell.label
     ]
@@ -123,9 +123,9 @@ def test_an_access_to_an_empty_array_is_out_of_bounds(file):
 def test_a_kernel_that_never_ends_is_told_with_its_line(tmp_path, body):
     path = tmp_path / "mine.py"
     path.write_text(f"from numba import cuda\n\n@cuda.jit\ndef waits(x):\n    {body}\n")
-    seen = own.launched(f"{path}:waits", "1", "2", "x=4:float32")
+    seen = user_kernel.launched(f"{path}:waits", "1", "2", "x=4:float32")
     assert not seen.is_right
     assert "kernel waits: " in threads.picture(seen).sentence
-    (told,) = [fact for fact in own.known(seen) if fact.name.endswith("LimitError")]
+    (told,) = [fact for fact in user_kernel.known(seen) if fact.name.endswith("LimitError")]
     assert "thread 0 of block 0" in told.value
     assert "mine.py:5" in told.value

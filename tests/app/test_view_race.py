@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minifuse.errors import MinifuseError
-from minifuse.roofline import Limits
+from minifuse.core.errors import MinifuseError
+from minifuse.inspect.roofline import Limits
 from project import measure_app
 from project.benchmarks import report
 from project.views import curves, race

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from project.views import matmul, memory, recorded
+from project.views import hardware_counters, matmul, memory
 from project.views.facts import DERIVED, MEASURED, Fact
-from project.views.recorded import PRESETS
+from project.views.hardware_counters import PRESETS
 from tests.app.tables import facts_tables
 
 pytest.importorskip("greenlet", reason="the interpreter needs greenlet: minifuse[simt]")
-KNOWN = recorded.recording()
+KNOWN = hardware_counters.recording()
 
 
 def request_of(preset):
@@ -20,10 +20,10 @@ def request_of(preset):
 
 
 def test_the_file_names_its_device_and_date():
-    found = json.loads(recorded.FILE.read_text(encoding="utf-8"))
+    found = json.loads(hardware_counters.FILE.read_text(encoding="utf-8"))
     assert (KNOWN.device, KNOWN.date) == (found["device"], found["date"])
     assert sum(map(len, KNOWN.counters.values())) == len(found["rows"])
-    for fact in recorded.facts("stride_two", KNOWN) + recorded.of_product("shared_tiles", KNOWN):
+    for fact in hardware_counters.facts("stride_two", KNOWN) + hardware_counters.of_product("shared_tiles", KNOWN):
         assert fact.truth == MEASURED
         assert "NVIDIA H200" in fact.why
         assert KNOWN.date in fact.why
@@ -34,7 +34,9 @@ def test_the_hardware_counts_what_the_page_derives(name):
     """A preset makes the request of its kernel: what is DERIVED for one warp is what was MEASURED for each."""
     found = request_of(PRESETS[name])
     derived = {fact.name: fact.value for fact in memory.facts(found)}
-    measured = {fact.name.removesuffix(recorded.ON_GPU): int(fact.value) for fact in recorded.facts(name, KNOWN)}
+    measured = {
+        fact.name.removesuffix(hardware_counters.ON_GPU): int(fact.value) for fact in hardware_counters.facts(name, KNOWN)
+    }
     shared = PRESETS[name].space == "shared"
     for key in ("wavefronts", "bank conflicts") if shared else ("sectors",):
         assert measured[key] == derived[key]
@@ -47,39 +49,39 @@ def test_the_hardware_counts_what_the_page_derives(name):
 def test_a_choice_is_recognised(name):
     preset = PRESETS[name]
     if preset.space == "shared":
-        assert recorded.kernel_of_tile("float32", 32, True, 32) == name
+        assert hardware_counters.kernel_of_tile("float32", 32, True, 32) == name
         for other in (("float64", 32, True, 32), ("float32", 33, True, 32), ("float32", 32, False, 32)):
-            assert recorded.kernel_of_tile(*other) is None
-        assert recorded.kernel_of_tile("float32", 32, True, 31) is None
+            assert hardware_counters.kernel_of_tile(*other) is None
+        assert hardware_counters.kernel_of_tile("float32", 32, True, 31) is None
     else:
         of = preset.stride, preset.offset
-        assert recorded.kernel_of_global("float32", *of, 32) == name
-        assert recorded.kernel_of_global("int8", *of, 32) is None
-        assert recorded.kernel_of_global("float32", *of, 31) is None
-        assert recorded.kernel_of_global("float32", preset.stride, preset.offset + 7, 32) is None
+        assert hardware_counters.kernel_of_global("float32", *of, 32) == name
+        assert hardware_counters.kernel_of_global("int8", *of, 32) is None
+        assert hardware_counters.kernel_of_global("float32", *of, 31) is None
+        assert hardware_counters.kernel_of_global("float32", preset.stride, preset.offset + 7, 32) is None
 
 
 def test_a_product_loads_as_the_arithmetic_of_tiles_says():
     """The recorded product is not the page's size: twice the depth over the side of a tile holds for both."""
-    [loads, *_] = recorded.of_product("shared_tiles", KNOWN)
-    assert float(loads.value) == 2 * recorded.SIDE / recorded.TILE
+    [loads, *_] = hardware_counters.of_product("shared_tiles", KNOWN)
+    assert float(loads.value) == 2 * hardware_counters.SIDE / hardware_counters.TILE
     page = matmul.loads_per_output(matmul.product("shared_tiles", 16, 16, 16, 4), "global")
     assert page == 2 * 16 / 4
-    assert recorded.of_product("naive", KNOWN) == []
+    assert hardware_counters.of_product("naive", KNOWN) == []
 
 
 def test_measured_stands_beside_derived():
     a, b = Fact("sectors", 4, DERIVED), Fact("lanes", 32, DERIVED)
     x, y = Fact("sectors, on a GPU", "4", MEASURED), Fact("sectors of the store, on a GPU", "4", MEASURED)
-    assert recorded.beside([a, b], [y, x]) == [a, x, b, y]
-    assert recorded.beside([a, b], []) == [a, b]
+    assert hardware_counters.beside([a, b], [y, x]) == [a, x, b, y]
+    assert hardware_counters.beside([a, b], []) == [a, b]
 
 
 def test_without_the_file_there_is_nothing(tmp_path):
-    assert recorded.recording(tmp_path / "none.json") is None
-    assert recorded.facts("stride_one", None) == recorded.of_product("shared_tiles", None) == []
-    assert recorded.presets(None) == {}
-    assert recorded.facts(None, KNOWN) == []
+    assert hardware_counters.recording(tmp_path / "none.json") is None
+    assert hardware_counters.facts("stride_one", None) == hardware_counters.of_product("shared_tiles", None) == []
+    assert hardware_counters.presets(None) == {}
+    assert hardware_counters.facts(None, KNOWN) == []
 
 
 def page():
@@ -108,14 +110,14 @@ def test_a_preset_turns_the_controls_from_wherever_they_stand(name):
     table = facts_tables(app)[0]
     assert MEASURED in set(table["truth"])
     rows = dict(zip(table["fact"], table["value"], strict=True))
-    for key in recorded.GLOBAL.values() if PRESETS[name].space == "global" else recorded.SHARED.values():
-        assert f"{key}{recorded.ON_GPU}" in rows
+    for key in hardware_counters.GLOBAL.values() if PRESETS[name].space == "global" else hardware_counters.SHARED.values():
+        assert f"{key}{hardware_counters.ON_GPU}" in rows
     app.selectbox(key="memory_dtype").set_value("float64").run()
     assert MEASURED not in set(facts_tables(app)[0]["truth"])
 
 
 def test_a_page_without_the_file_has_no_presets(monkeypatch):
-    monkeypatch.setattr(recorded, "recording", lambda: None)
+    monkeypatch.setattr(hardware_counters, "recording", lambda: None)
     app = opened()
     assert not [button for button in app.button if button.key.startswith("memory_of")]
     assert MEASURED not in set(facts_tables(app)[0]["truth"])

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minifuse.errors import MinifuseError
-from minifuse.layout import Layout
+from minifuse.core.errors import MinifuseError
+from minifuse.core.layout import Layout
 from project.views import strides
 from project.views.expressions import Call, Index, chain, shape
 from project.views.picture import CHOSEN, LOAD, OTHER

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from streamlit.testing.v1 import AppTest
 
-from minifuse.errors import MinifuseError
+from minifuse.core.errors import MinifuseError
 from project.views import threads
 from project.views.picture import CHOSEN, IDLE, LOAD, OTHER, STORE, WASTED
 

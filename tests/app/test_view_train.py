@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
-from minifuse.data.plane import TURNS
-from minifuse.errors import MinifuseError
-from project.views import curves, toys, train
+from minifuse.core.errors import MinifuseError
+from minifuse.data.toy_2d import TURNS
+from project.views import curves, toy_datasets, train
 from project.views.facts import MEASURED
 from project.views.picture import IDLE, LOAD, OTHER, STORE
 from project.views.train import Settings
@@ -28,15 +28,19 @@ def trained(settings=QUICK, epochs=20):
     return run
 
 
-@given(name=st.sampled_from(toys.NAMES), count=st.integers(toys.FEWEST, toys.MOST), seed=st.integers(0, 2**31 - 1))
+@given(
+    name=st.sampled_from(toy_datasets.NAMES),
+    count=st.integers(toy_datasets.FEWEST, toy_datasets.MOST),
+    seed=st.integers(0, 2**31 - 1),
+)
 def test_points_lie_in_the_square_and_obey_their_rule(name, count, seed):
-    x, y = toys.points(name, count, seed)
+    x, y = toy_datasets.points(name, count, seed)
     assert x.shape == (count, 2)
     assert x.dtype == np.float32
     assert y.shape == (count,)
     assert np.abs(x).max() <= 1
     assert set(y.tolist()) <= {0, 1}
-    again = toys.points(name, count, seed)
+    again = toy_datasets.points(name, count, seed)
     assert np.array_equal(x, again[0])
     assert np.array_equal(y, again[1])
     rules = {
@@ -51,7 +55,7 @@ def test_points_lie_in_the_square_and_obey_their_rule(name, count, seed):
 
 
 def test_the_arms_of_the_spiral_are_half_a_turn_apart():
-    x, y = toys.points("spiral", 400, 3)
+    x, y = toy_datasets.points("spiral", 400, 3)
     assert (y == 0).sum() == (y == 1).sum() == 200
     radius, angle = np.hypot(*x.T) / 0.95, np.arctan2(x[:, 1], x[:, 0])
     off = angle - 2 * np.pi * TURNS * radius - np.pi * y
@@ -59,13 +63,13 @@ def test_the_arms_of_the_spiral_are_half_a_turn_apart():
 
 
 def test_other_seeds_give_other_points():
-    assert not np.array_equal(toys.points("xor", 20, 0)[0], toys.points("xor", 20, 1)[0])
+    assert not np.array_equal(toy_datasets.points("xor", 20, 0)[0], toy_datasets.points("xor", 20, 1)[0])
 
 
 @pytest.mark.parametrize(("name", "count"), [("moons", 10), ("xor", 3), ("xor", 1001)])
 def test_what_is_no_set_is_refused(name, count):
     with pytest.raises(MinifuseError):
-        toys.points(name, count, 0)
+        toy_datasets.points(name, count, 0)
 
 
 def test_slices_give_the_numbers_of_a_loop_that_never_stopped():
@@ -73,7 +77,7 @@ def test_slices_give_the_numbers_of_a_loop_that_never_stopped():
     while train.advance(sliced, 6, seconds=0):  # one step a slice
         assert sliced.steps <= 6 * len(sliced.loader)
     mf.manual_seed(QUICK.seed)
-    x, y = (mf.tensor(a) for a in toys.points("diagonal", 40, 0))
+    x, y = (mf.tensor(a) for a in toy_datasets.points("diagonal", 40, 0))
     (x, y), _ = mf.data.split(x, y, fraction=0.8, seed=0, stratify=y)
     model = mf.nn.Sequential(mf.nn.Linear(2, 4), mf.nn.ReLU(), mf.nn.Linear(4, 4), mf.nn.ReLU(), mf.nn.Linear(4, 2))
     optimizer = mf.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
@@ -167,7 +171,7 @@ def test_the_boundary_is_what_the_network_says_in_the_middle_of_each_cell():
 def test_each_point_stands_in_its_cell():
     run = train.begin(QUICK)
     cells = {(c.row, c.column): c for c in train.picture(run).grids[0].cells}
-    x, y = toys.points("diagonal", 40, 0)
+    x, y = toy_datasets.points("diagonal", 40, 0)
     for (across, up), which in zip(x, y, strict=True):
         cell = cells[train.CELLS - 1 - int((up + 1) / 2 * train.CELLS), int((across + 1) / 2 * train.CELLS)]
         assert f"of class {which}" in cell.label

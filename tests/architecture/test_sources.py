@@ -10,7 +10,7 @@ from tests.sources import PACKAGE, Module, modules
 MOST_LINES = 450
 
 # They run text that minifuse has printed itself, of names and numbers: there is no other way to a function made to measure.
-RUN_TEXT = ("graph.host", "backends.parallel.compiler", "backends.cuda.compiler", "origins.on_cpu")
+RUN_TEXT = ("compiler.host_program", "backends.parallel.compiler", "backends.cuda.compiler", "inspect.provenance.on_cpu")
 MODULES = modules()
 
 pytestmark = pytest.mark.parametrize("module", [pytest.param(module, id=name) for name, module in MODULES.items()])

@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 
 from project.benchmarks import __main__ as command
-from project.benchmarks import chart, curves, pictures, report, roofline, roofs, terminal
+from project.benchmarks import (
+    chart,
+    curves,
+    machine_peaks,
+    pictures,
+    report,
+    roofline,
+    terminal,
+)
 from project.benchmarks.chart import Axis, Chart, Curve, power_of_ten, power_of_two
 from project.benchmarks.row import US, formula, normal
 from project.benchmarks.run import run
@@ -180,7 +188,7 @@ def test_rows_lie_under_the_roof_by_bytes_and_by_arithmetic():
 
 
 def test_the_roof_of_a_processor_is_measured():
-    found = roofs.measured(is_on_gpu=False)
+    found = machine_peaks.measured(is_on_gpu=False)
     assert set(found) == {"copy_gb_per_s", "fma_gflop_per_s"}
     assert min(found.values()) > 0
 
@@ -189,9 +197,9 @@ def test_the_arithmetic_of_a_gpu_s_roof_stays_in_registers():
     cuda = pytest.importorskip("numba.cuda")
     numba = pytest.importorskip("numba")
     signature = (numba.float32[::1], numba.float32, numba.float32, numba.int64)
-    text, _ = cuda.compile_ptx(roofs.chains().py_func, signature, cc=(9, 0))
+    text, _ = cuda.compile_ptx(machine_peaks.chains().py_func, signature, cc=(9, 0))
     loops = [loop.count("fma.rn.f32") for loop in re.findall(r"\$L__BB\w+:.*?bra[^;]*;", text, re.DOTALL)]
-    assert max(loops) % roofs.CHAINS == 0 < max(loops)
+    assert max(loops) % machine_peaks.CHAINS == 0 < max(loops)
     assert text.count("ld.global") == 0
     assert text.count("st.global") == 1
 
@@ -200,7 +208,7 @@ def test_rows_are_kept_where_the_roof_cannot_be_measured(monkeypatch, capsys):
     def breaks(is_on_gpu):
         raise RuntimeError("no kernel")
 
-    monkeypatch.setattr(roofs, "measured", breaks)
+    monkeypatch.setattr(machine_peaks, "measured", breaks)
     result = run([formula("r", "g", normal((5,)), lambda a: a * 2)], {"numpy": np}, {}, seed=0, is_quick=True)
     assert "wrong" not in result["rows"][0]
     assert "roofs" not in result

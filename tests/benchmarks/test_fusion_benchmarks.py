@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from minifuse.backends.cuda import driver
+from minifuse.backends.cuda.device import driver
 from project.benchmarks import fused, gpu, machine, peers, report, suites
 from project.benchmarks.row import US, Bench, library, normal
 from project.benchmarks.rows import rows_of

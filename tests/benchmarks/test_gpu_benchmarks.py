@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.backends.cuda import driver
-from minifuse.backends.cuda.matmul import LADDER
+from minifuse.backends.cuda.device import driver
+from minifuse.backends.cuda.matmul.ladder import LADDER
 from project.benchmarks import gpu, peers, report, timer
 from project.benchmarks.row import US, Contest, Row, every, speed, within
 from project.benchmarks.rows import compiling, gpu_matmul, rows_of

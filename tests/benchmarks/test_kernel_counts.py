@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from project.benchmarks import kernel_counts
+from project.benchmarks.fusion_corpus import TWENTY
 from project.benchmarks.kernel_counts import CannotFuseError, cell, counted, facts, kept, kernels_of, main, record, table
-from project.benchmarks.twenty import TWENTY
 
 
 def right(function, inputs):

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from minifuse.backends.cuda import driver
+from minifuse.backends.cuda.device import driver
 from project.benchmarks import fused, gpu, peers, thread_times, timer
 from project.benchmarks.row import US, Bench
 from project.benchmarks.rows import compiling, costs, rows_of, sweeps, threads

@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 pytest.importorskip("rich", reason="needs minifuse[course]")
 
 from minifuse.cli.commands import app
+from minifuse.core.errors import CourseError
 from minifuse.course import grade, registry, workspace
 from minifuse.course.registry import TASKS, task_named
 from minifuse.course.task import Effort, Outcome, Result
-from minifuse.errors import CourseError
 from tests.course.folder import FILE, RIGHT, TASK, written
 from tests.sources import ROOT
 

@@ -11,8 +11,15 @@ import pytest
 
 pytest.importorskip("greenlet", reason="needs minifuse[course]")
 
-from minifuse.backends.cuda import compiler, driver
-from minifuse.course import compiled, counted, parallel, simulated, speed
+from minifuse.backends.cuda import compiler
+from minifuse.backends.cuda.device import driver
+from minifuse.course import (
+    access_counting,
+    compiled,
+    parallel,
+    simulated,
+    speed,
+)
 from minifuse.course.judge import judge
 from minifuse.course.oracle import module3
 from minifuse.course.registry import BY_ID, TASKS
@@ -52,7 +59,7 @@ def test_a_counted_run_knows_reads_writes_and_arrays(student, tmp_path):
         "    out.storage[1] = fn(a.storage[0]) + a.storage[2] + scratch[6]",
     )
     a, out = parallel.row_major((3,)), parallel.row_major((3,))
-    record = counted.run(student("3.1", folder), "parallel_map", lambda x: 10 * x, out, a)
+    record = access_counting.run(student("3.1", folder), "parallel_map", lambda x: 10 * x, out, a)
     assert out.storage[1] == 10 * 1 + 3 + 3
     assert (record.reads["a.storage"], record.reads["shape"], record.writes["out.storage"]) == (2, 1, 1)
     assert record.made == [7]
@@ -76,13 +83,13 @@ def test_sizes_and_strides_are_arrays_as_the_page_of_3_1_says(student, tmp_path,
     body = f"def parallel_map(fn, out, a):\n    out.storage[0] = {words}"
     folder = with_more(tmp_path, "parallel.py", body)
     a, out = parallel.row_major((2, 3)), parallel.gapped((2, 3))
-    counted.run(student("3.1", folder), "parallel_map", None, out, a)
+    access_counting.run(student("3.1", folder), "parallel_map", None, out, a)
     assert out.storage[0] == found
 
 
 def test_an_operation_on_all_sizes_reads_each_of_them(student, tmp_path):
     folder = with_more(tmp_path, "parallel.py", "def parallel_map(fn, out, a):\n    return (out.shape + out.strides).prod()")
-    record = counted.run(student("3.1", folder), "parallel_map", None, *[parallel.row_major((2, 3))] * 2)
+    record = access_counting.run(student("3.1", folder), "parallel_map", None, *[parallel.row_major((2, 3))] * 2)
     assert (record.reads["shape"], record.reads["strides"], record.made) == (2, 2, [2])
 
 
@@ -90,7 +97,7 @@ def test_a_slice_of_scratch_memory_is_written_element_by_element(student, tmp_pa
     body = "    found = np.zeros(4, np.int64)\n    found[1:3] = a.shape\n    out.storage[:4][2] = found[2]"
     folder = with_more(tmp_path, "parallel.py", f"def parallel_map(fn, out, a):\n{body}")
     a, out = parallel.row_major((2, 3)), parallel.row_major((2, 3))
-    record = counted.run(student("3.1", folder), "parallel_map", None, out, a)
+    record = access_counting.run(student("3.1", folder), "parallel_map", None, out, a)
     assert out.storage[2] == 3
     assert record.writes["an array of np.zeros"] == 2
 
@@ -99,7 +106,7 @@ def test_a_slice_of_scratch_memory_is_written_element_by_element(student, tmp_pa
 def test_no_operation_takes_the_elements_of_an_operand_at_once(student, tmp_path, words):
     folder = with_more(tmp_path, "parallel.py", f"def parallel_map(fn, out, a):\n    return {words}")
     with pytest.raises((TypeError, AttributeError), match=r"storage.* is read and written element by element"):
-        counted.run(student("3.1", folder), "parallel_map", None, *[parallel.row_major((2, 3))] * 2)
+        access_counting.run(student("3.1", folder), "parallel_map", None, *[parallel.row_major((2, 3))] * 2)
 
 
 ARRAYS = """
@@ -139,15 +146,15 @@ def test_a_right_solution_that_uses_sizes_as_arrays_passes(tmp_path):
 def test_a_counted_run_wraps_no_index_of_a_storage(student, tmp_path, index, error):
     folder = with_more(tmp_path, "parallel.py", f"def parallel_map(fn, out, a):\n    out.storage[{index}] = 1.0")
     with pytest.raises(error, match=r"out\.storage"):
-        counted.run(student("3.1", folder), "parallel_map", None, *[parallel.row_major((3,))] * 2)
+        access_counting.run(student("3.1", folder), "parallel_map", None, *[parallel.row_major((3,))] * 2)
 
 
 def test_iterations_that_share_memory_through_two_views_race(student, tmp_path):
     body = "    to = np.zeros(4)\n    for k in prange(2):\n        part = to[k:]\n        part[1 - k] = k"
     folder = with_more(tmp_path, "parallel.py", f"def parallel_map(fn, out, a):\n{body}")
-    record = counted.run(student("3.1", folder), "parallel_map", None, *[parallel.row_major((3,))] * 2)
+    record = access_counting.run(student("3.1", folder), "parallel_map", None, *[parallel.row_major((3,))] * 2)
     with pytest.raises(Wrong, match="meet at an array") as caught:
-        counted.no_races("parallel_map", record, "")
+        access_counting.no_races("parallel_map", record, "")
     assert caught.value.kind == "race on a buffer"
     assert {line for _, line in caught.value.lines} == {len((folder / "parallel.py").read_text().splitlines())}
 

@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("rich", reason="needs minifuse[course]")
 
+from minifuse.core.errors import GradientError, NotDoneYet, ShapeError
 from minifuse.course import oracle, todo, workspace
 from minifuse.course.assembly import engine_of
 from minifuse.course.engine import Engine
@@ -19,7 +20,6 @@ from minifuse.course.engine_parallel import compilable
 from minifuse.course.oracle.ufuncs import ON_ARRAYS
 from minifuse.course.overlay import is_open, once_each
 from minifuse.course.registry import task_named
-from minifuse.errors import GradientError, NotDoneYet, ShapeError
 from tests.course.make_stubs import REFERENCE
 
 NUMBERS = [-np.inf, -700.0, -2.5, -1.0, -0.0, 0.0, 1e-9, 0.3, 1.0, 1.000001, 2.5, 700.0, np.inf]

@@ -7,12 +7,12 @@ import pytest
 pytest.importorskip("rich", reason="needs minifuse[course]")
 
 from minifuse.course import Parameter, oracle
-from minifuse.course.planted import BUGS, GRID, NAMES, Operators, is_no, is_yes, operators_of
-from minifuse.course.points import BORDERS, MARGIN, is_right, picture, point_set, side_of_line, side_of_network
+from minifuse.course.mutants import BUGS, GRID, NAMES, Operators, is_no, is_yes, operators_of
 from minifuse.course.registry import TASKS, task_named
 from minifuse.course.tasks.task0_2 import is_found
 from minifuse.course.tasks.task0_4 import Tree, built
 from minifuse.course.tasks.task0_5 import SLOTS, fault_of_line, fault_of_network
+from minifuse.course.toy_points import BORDERS, MARGIN, is_right, picture, point_set, side_of_line, side_of_network
 
 PLANTED = [pytest.param(slot, bug, id=f"{slot}-{bug.does}") for slot, bugs in BUGS.items() for bug in bugs]
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from minifuse.core.errors import ShapeError
 from minifuse.course import networks, workspace
 from minifuse.course.engine import Engine
 from minifuse.course.overlay import Overlay
 from minifuse.course.registry import TASKS
-from minifuse.errors import ShapeError
 from tests.course.make_stubs import REFERENCE
 
 STEP = 1e-6

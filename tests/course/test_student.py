@@ -34,7 +34,11 @@ def test_what_was_written_behind_the_reference_counts(tmp_path):
 @pytest.mark.parametrize(
     ("more", "verdict", "words"),
     [
-        ("import minifuse.layout", "refused", "tensors.py, line LINE, imports minifuse.layout: the answers are in there"),
+        (
+            "import minifuse.core.layout",
+            "refused",
+            "tensors.py, line LINE, imports minifuse.core.layout: the answers are in there",
+        ),
         ("from minifuse import layout", "refused", "imports minifuse: the answers are in there"),
         ("from tests.course.reference import tensors", "refused", "imports tests.course.reference: the answers"),
         ("from minifuse.course.oracle.module2 import permuted", "refused", "imports minifuse.course.oracle.module2"),
@@ -54,7 +58,7 @@ def test_what_was_written_behind_the_reference_counts(tmp_path):
         ("exec('import os')", "refused", "calls exec()"),
         ("open('tensors.py')", "refused", "calls open()"),
         ("input()", "refused", "calls input(), which no task needs: a function gets what it works on as arguments"),
-        ("name = 'minifuse.layout'\n__import__(name)", "refused", "tensors.py:NEXT __import__(name)"),
+        ("name = 'minifuse.core.layout'\n__import__(name)", "refused", "tensors.py:NEXT __import__(name)"),
         ("def permuted(x, dims):\n    return __import__('numpy')", "refused", "imports numpy"),
         ("def permuted(x, dims):\n    return __import__('dataclasses', None, None, ['sys'])", "refused", "imports sys from"),
         ("permuted = lambda x, dims: x", "refused", "is a lambda; it is to be a function that you write: def permuted(...)"),

@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("rich", reason="needs minifuse[course]")
 pytest.importorskip("merge3", reason="needs minifuse[course]")
 
+from minifuse.core.errors import CourseError
 from minifuse.course import workspace
-from minifuse.errors import CourseError
 from tests.course.folder import FILE, TASK
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.backends.cuda import driver
+from minifuse.backends.cuda.device import driver
 
 
 def pytest_collection_modifyitems(items):

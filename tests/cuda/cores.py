@@ -1,8 +1,8 @@
 """Plans that take a certain kernel on tensor cores, where they would choose another one for such sizes."""
 
-from minifuse.backends.cuda import product as planning
-from minifuse.backends.cuda.matmul_mma import MMA_LARGE, MMA_SMALL
-from minifuse.backends.cuda.tensor_ways import KIND, TensorWay, mma_ways, wgmma_ways
+from minifuse.backends.cuda.matmul import launches as planning
+from minifuse.backends.cuda.matmul.mma import MMA_LARGE, MMA_SMALL
+from minifuse.backends.cuda.matmul.tensor_core_heuristics import KIND, TensorWay, mma_ways, wgmma_ways
 
 WGMMA = {
     "along k": lambda way: (way.a, way.b) == ("k", "k"),

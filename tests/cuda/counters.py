@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minifuse import simt
-from minifuse.backends.cuda.launch import LaunchPlan
-from minifuse.backends.cuda.matmul import LADDER
-from minifuse.backends.cuda.words import cuda, f32
+from minifuse.backends.cuda.intrinsics.base import cuda, f32
+from minifuse.backends.cuda.launch_plan import LaunchPlan
+from minifuse.backends.cuda.matmul.ladder import LADDER
 from minifuse.simt.record import LOAD, STORE
 
 ROOT = Path(__file__).parents[2]
@@ -255,8 +255,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def device_name() -> str:
     """The GPU, and the versions that decide its machine code."""
-    from minifuse.backends.cuda import driver
     from minifuse.backends.cuda.compiler import version_of
+    from minifuse.backends.cuda.device import driver
     from minifuse.backends.registry import backend_named
 
     version = driver.look().version

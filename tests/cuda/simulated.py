@@ -3,7 +3,7 @@
 from functools import cache
 
 from minifuse.backends.cuda.backend import CudaBackend
-from minifuse.backends.cuda.simulated import SimulatedDevice
+from minifuse.backends.cuda.device.simulated_device import SimulatedDevice
 
 
 @cache

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.attention import Attention, KeyGradient, QueryGradient
+from minifuse.ir.attention import Attention, KeyGradient, QueryGradient
 from minifuse.testing import gradcheck
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("on_gpu")]

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.backends.cuda.bound import BoundProduct
-from minifuse.backends.cuda.operands import plain
-from minifuse.dtypes import BY_NUMPY, HIGH, MEDIUM, float32
-from minifuse.kernels import Dot, Load, Parameter, ProductKernel
-from minifuse.layout import Layout, row_major
-from minifuse.operators import relu
+from minifuse.backends.cuda.launcher import BoundProduct
+from minifuse.backends.cuda.matmul.operands import plain
+from minifuse.core.dtypes import BY_NUMPY, HIGH, MEDIUM, float32
+from minifuse.core.layout import Layout, row_major
+from minifuse.core.operators import relu
+from minifuse.ir.kernel_ir import Dot, Load, Parameter, ProductKernel
 
 from .conftest import bits
 

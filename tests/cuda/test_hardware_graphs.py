@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.dtypes import float32
-from minifuse.kernels import Kernel, Load, Parameter, fold
-from minifuse.layout import row_major
-from minifuse.operators import TABLE, add
-from minifuse.storage import binned
+from minifuse.core.dtypes import float32
+from minifuse.core.layout import row_major
+from minifuse.core.operators import TABLE, add
+from minifuse.ir.kernel_ir import Kernel, Load, Parameter, fold
+from minifuse.runtime.memory_pool import binned
 
 from .conftest import bits
 

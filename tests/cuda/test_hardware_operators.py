@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.dtypes import DTYPES
-from minifuse.operators import TABLE
+from minifuse.core.dtypes import DTYPES
+from minifuse.core.operators import TABLE
 from minifuse.testing import assert_close
 
 from ..equivalence.meanings import (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from minifuse.kernel_cache import MAGIC, _digest
+from minifuse.runtime.kernel_cache import MAGIC, _digest
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("gpu")]
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.backends.cuda.bound import BoundProduct
-from minifuse.kernels import Old
-from minifuse.layout import Layout
-from minifuse.operators import exp, gelu, log, relu, tanh
+from minifuse.backends.cuda.launcher import BoundProduct
+from minifuse.core.layout import Layout
+from minifuse.core.operators import exp, gelu, log, relu, tanh
+from minifuse.ir.kernel_ir import Old
 from minifuse.testing import assert_close, gradcheck
 
 from ..equivalence import test_matmul as products

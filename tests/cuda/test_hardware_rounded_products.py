@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.backends.cuda.matmul_wgmma import RIGHTS
-from minifuse.dtypes import HIGH, MEDIUM, float32, int32
-from minifuse.kernels import Dot, cast
-from minifuse.operators import gelu, gt, relu, where
+from minifuse.backends.cuda.matmul.wgmma import RIGHTS
+from minifuse.core.dtypes import HIGH, MEDIUM, float32, int32
+from minifuse.core.operators import gelu, gt, relu, where
+from minifuse.ir.kernel_ir import Dot, cast
 from minifuse.testing import gradcheck
 
 from ..equivalence import test_matmul as products

@@ -7,8 +7,8 @@ import pytest
 
 import minifuse as mf
 from minifuse.backends.cuda.backend import CudaBackend
-from minifuse.backends.cuda.together import KEPT, BoundTogether
-from minifuse.graph.plan import plans, runs
+from minifuse.backends.cuda.multi_tensor import KEPT, BoundTogether
+from minifuse.compiler.plan import plans, runs
 
 from .conftest import bits
 

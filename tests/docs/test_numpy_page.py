@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from docs.make_numpy import BEGIN, END, PAGE, SECTIONS, entries, names, page, row
-from minifuse.numpy_functions import FUNCTIONS, UFUNCS, folds
-from minifuse.numpy_functions.table import stands_for
-from minifuse.operators import Operator
+from minifuse.core.operators import Operator
+from minifuse.ir.numpy_api import FUNCTIONS, UFUNCS, folds
+from minifuse.ir.numpy_api.table import stands_for
 
 
 @pytest.fixture

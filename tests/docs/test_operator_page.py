@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from docs.make_operators import BEGIN, END, PAGE, RULES, Symbol, made_of, page, printed, row, rule, symbols, ways
-from minifuse.operators import TABLE, exp, operator
-from minifuse.value import Value
+from minifuse.core.operators import TABLE, exp, operator
+from minifuse.core.traceable import Value
 from tests.docs.pages import parse
 
 POINTS = [(0.75, 2.5, 1.25), (-0.75, 0.5, 2.0), (2.0, 2.0, -3.0)]

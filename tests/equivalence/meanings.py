@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from minifuse.operators import TABLE
+from minifuse.core.operators import TABLE
 from minifuse.testing import Recipe
 
 BACKENDS = ["python", "parallel", "stranger", "cuda"]

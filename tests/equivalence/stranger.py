@@ -3,8 +3,8 @@
 import numpy as np
 
 from minifuse.backends.base import Backend, identity_of
-from minifuse.dtypes import BY_NUMPY
-from minifuse.operators import Operator
+from minifuse.core.dtypes import BY_NUMPY
+from minifuse.core.operators import Operator
 
 NAMES = {"sub": "subtract", "mul": "multiply", "div": "divide", "mod": "remainder", "floordiv": "floor_divide"} | {
     "neg": "negative", "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",

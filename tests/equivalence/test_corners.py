@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.numpy_functions import UFUNCS
+from minifuse.ir.numpy_api import UFUNCS
 
 from .meanings import EITHER_ZERO, OPERATORS, is_condition, judge, numpy_dtype
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.operators import TABLE
+from minifuse.core.operators import TABLE
 
 from ..nn.cases_corners import CORNERS, FOLDS, RECEIVED, grid, rows_of
 from ..nn.corners import function_named

@@ -2,7 +2,9 @@
 
 import pytest
 
-from minifuse.backends.cuda import forms, geometry, ways
+from minifuse.backends.cuda import geometry
+from minifuse.backends.cuda.codegen import select
+from minifuse.backends.cuda.matmul import heuristics
 from minifuse.nn import functional
 
 from .large_programs import (
@@ -22,13 +24,13 @@ SHAPES = [(9, 256), (70, 5), (6, 1001)]
 @pytest.fixture(autouse=True)
 def _few_are_many(monkeypatch):
     monkeypatch.setattr(geometry, "MANY", 2)
-    monkeypatch.setattr(ways, "LARGE_WORK", 1)
+    monkeypatch.setattr(heuristics, "LARGE_WORK", 1)
 
 
 @pytest.fixture
 def _nothing_waits(monkeypatch):
     """Rows too long for registers and shared memory: each sweep reads memory again."""
-    monkeypatch.setattr(forms, "share_of", lambda kernel, nest, raws: None)
+    monkeypatch.setattr(select, "share_of", lambda kernel, nest, raws: None)
     monkeypatch.setattr(geometry, "PARTS", 1 << 20)
 
 

@@ -7,9 +7,9 @@ import pytest
 
 import minifuse as mf
 from minifuse.backends.registry import backend_named
-from minifuse.dtypes import BY_NUMPY, DTYPES
-from minifuse.numpy_functions import UFUNCS
-from minifuse.operators import TABLE, Operator
+from minifuse.core.dtypes import BY_NUMPY, DTYPES
+from minifuse.core.operators import TABLE, Operator
+from minifuse.ir.numpy_api import UFUNCS
 from minifuse.testing import assert_close
 
 from .meanings import OPERATORS, accepted, judge, kind_of, numpy_dtype, operands, refuses, view

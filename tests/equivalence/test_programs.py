@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 
 import minifuse as mf
-from minifuse.graph.plan import call
+from minifuse.compiler.plan import call
 from minifuse.testing import Program, assert_close, expressions, gradcheck
 from minifuse.testing.programs import BINARY, UNARY, Step, folding, viewing
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import minifuse as mf
-from minifuse.graph.plan import call
+from minifuse.compiler.plan import call
 from minifuse.testing import assert_close, layouts, shapes
 
 from .meanings import BACKENDS, collected

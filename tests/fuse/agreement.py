@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import minifuse as mf
-from minifuse.nested import leaves_of, mapped
+from minifuse.core.pytree import leaves_of, mapped
 from minifuse.testing import assert_close
 
 from .judge import NEAR, Judge, Judged

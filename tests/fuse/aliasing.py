@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import minifuse as mf
-from minifuse.kernel_cache import cache
+from minifuse.runtime.kernel_cache import cache
 
 SIZE = 6  # elements of each input
 SIDE = 8  # rows and columns of each array

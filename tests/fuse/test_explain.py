@@ -10,8 +10,8 @@ import pytest
 import minifuse as mf
 from minifuse import simt
 from minifuse.backends.registry import backend_named
-from minifuse.explain import peak_of
-from minifuse.launches import NotingBackend, NotingDevice
+from minifuse.inspect.dry_run import NotingBackend, NotingDevice
+from minifuse.inspect.explain import peak_of
 from minifuse.simt.record import LOAD
 
 RANDOM = np.random.default_rng(7)

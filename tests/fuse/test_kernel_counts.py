@@ -7,8 +7,8 @@ import pytest
 
 import minifuse as mf
 from project.benchmarks import kernel_counts
+from project.benchmarks.fusion_corpus import TWENTY, results_of
 from project.benchmarks.kernel_counts import KEPT, check
-from project.benchmarks.twenty import TWENTY, results_of
 
 BACKENDS = ("python", "parallel", "cuda")
 MORE_THAN_ONE = {"softmax(q @ k.T / sqrt(d))": 2}  # a tile of the product holds parts of rows, and softmax needs whole ones

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.nested import leaves_of
+from minifuse.core.pytree import leaves_of
 
 BACKENDS = ["python", "parallel"]
 

@@ -6,7 +6,7 @@ from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 import minifuse as mf
-from minifuse.nested import leaves_of
+from minifuse.core.pytree import leaves_of
 from minifuse.testing import assert_close
 
 from .agreement import Nature, Subject, against_numpy, compare, identities, nature, sharing, weighted

@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.backends.cuda.bound import function_for
+from minifuse.backends.cuda.codegen.base import MOST
+from minifuse.backends.cuda.codegen.select import printed
 from minifuse.backends.cuda.compiler import compile_ptx, cubin_of, flavour
-from minifuse.backends.cuda.emitter import MOST
-from minifuse.backends.cuda.forms import printed
-from minifuse.kernel_cache import KernelCache
-from minifuse.kernels import Nest
-from minifuse.nested import leaves_of
+from minifuse.backends.cuda.launcher import function_for
+from minifuse.core.pytree import leaves_of
+from minifuse.ir.kernel_ir import Nest
+from minifuse.runtime.kernel_cache import KernelCache
 
 from .functions import Counter
 

@@ -5,8 +5,8 @@ from functools import cache
 
 import pytest
 
-from minifuse.backends.cuda.attention import ACROSS, DOWN, TOGETHER, WIDTHS
-from minifuse.backends.cuda.attention_launch import KNOWN
+from minifuse.backends.cuda.attention.forward import ACROSS, DOWN, TOGETHER, WIDTHS
+from minifuse.backends.cuda.attention.launches import KNOWN
 from minifuse.backends.cuda.compiler import compile_ptx
 
 REGISTERS = 65536  # of a multiprocessor

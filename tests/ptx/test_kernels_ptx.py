@@ -12,15 +12,15 @@ from typing import NamedTuple
 import pytest
 
 import minifuse as mf
-from minifuse.backends.cuda.bound import function_for
+from minifuse.backends.cuda.codegen.base import MOST, MOST_OF_ROW
+from minifuse.backends.cuda.codegen.select import Printed, printed
 from minifuse.backends.cuda.compiler import compile_ptx
-from minifuse.backends.cuda.emitter import MOST, MOST_OF_ROW
-from minifuse.backends.cuda.forms import Printed, printed
-from minifuse.dtypes import BY_NAME, bool_, float64
-from minifuse.graph.plan import Plan
-from minifuse.kernels import Kernel, Load, Nest
-from minifuse.layout import row_major
-from minifuse.operators import TABLE
+from minifuse.backends.cuda.launcher import function_for
+from minifuse.compiler.plan import Plan
+from minifuse.core.dtypes import BY_NAME, bool_, float64
+from minifuse.core.layout import row_major
+from minifuse.core.operators import TABLE
+from minifuse.ir.kernel_ir import Kernel, Load, Nest
 
 NEW, OLD = (9, 0), (7, 5)
 # What one load or store of four elements becomes, by the type of an element in memory.

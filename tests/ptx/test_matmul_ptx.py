@@ -6,16 +6,16 @@ from functools import cache
 import pytest
 
 from minifuse.backends.cuda.compiler import compile_ptx
-from minifuse.backends.cuda.hooks import hooks_of, sides_of
-from minifuse.backends.cuda.matmul import LADDER, SIDE, make
-from minifuse.backends.cuda.matmul_any import make_adder, short
-from minifuse.backends.cuda.matmul_double import make_double
-from minifuse.backends.cuda.matmul_thin import make_dots, make_rows
-from minifuse.backends.cuda.matmul_turn import make_turn
-from minifuse.backends.cuda.shapes import LARGE, MIDDLE, NARROW, SLIM, SMALL, WIDE
-from minifuse.dtypes import bool_, float32, float64, int32, int64
-from minifuse.kernels import Dot, Load, Parameter, ProductKernel, cast
-from minifuse.operators import exp, gelu, gt, relu, tanh
+from minifuse.backends.cuda.matmul.element_types import make_adder, short
+from minifuse.backends.cuda.matmul.epilogue import hooks_of, sides_of
+from minifuse.backends.cuda.matmul.float64 import make_double
+from minifuse.backends.cuda.matmul.gemv import make_dots, make_rows
+from minifuse.backends.cuda.matmul.ladder import LADDER, SIDE, make
+from minifuse.backends.cuda.matmul.transpose_operand import make_turn
+from minifuse.backends.cuda.tile_shapes import LARGE, MIDDLE, NARROW, SLIM, SMALL, WIDE
+from minifuse.core.dtypes import bool_, float32, float64, int32, int64
+from minifuse.core.operators import exp, gelu, gt, relu, tanh
+from minifuse.ir.kernel_ir import Dot, Load, Parameter, ProductKernel, cast
 
 NEW, OLD = (9, 0), (7, 5)
 REGISTERS = 65536  # of a multiprocessor

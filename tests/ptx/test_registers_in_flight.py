@@ -11,7 +11,7 @@ from shutil import which
 import pytest
 
 from minifuse.backends.cuda.compiler import whole_cubin
-from minifuse.backends.cuda.matmul_wgmma import RIGHTS, make_wgmma
+from minifuse.backends.cuda.matmul.wgmma import RIGHTS, make_wgmma
 
 from .test_tensor_cores_ptx import BIAS
 

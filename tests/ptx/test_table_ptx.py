@@ -4,12 +4,12 @@ import re
 
 import pytest
 
+from minifuse.backends.cuda.codegen.base import storage_of
+from minifuse.backends.cuda.codegen.multi_tensor import printed_table
 from minifuse.backends.cuda.compiler import compile_ptx, function_of
-from minifuse.backends.cuda.emit_table import printed_table
-from minifuse.backends.cuda.emitter import storage_of
-from minifuse.backends.cuda.table import WORDS
-from minifuse.dtypes import BY_NAME
-from minifuse.kernels import Kernel, Load, Old
+from minifuse.backends.cuda.intrinsics.pointer_table import WORDS
+from minifuse.core.dtypes import BY_NAME
+from minifuse.ir.kernel_ir import Kernel, Load, Old
 
 from .test_kernels_ptx import VECTORS
 

@@ -6,13 +6,13 @@ from functools import cache
 import pytest
 
 from minifuse.backends.cuda.compiler import TEXT, compile_ptx, whole_cubin
-from minifuse.backends.cuda.hooks import hooks_of, sides_of
-from minifuse.backends.cuda.make_ready import make_copier
-from minifuse.backends.cuda.matmul_mma import MMA_LARGE, MMA_SMALL, make_mma
-from minifuse.backends.cuda.matmul_wgmma import make_wgmma, shared_of
-from minifuse.dtypes import float32
-from minifuse.kernels import Dot, Load, ProductKernel
-from minifuse.operators import gelu, relu
+from minifuse.backends.cuda.matmul.epilogue import hooks_of, sides_of
+from minifuse.backends.cuda.matmul.mma import MMA_LARGE, MMA_SMALL, make_mma
+from minifuse.backends.cuda.matmul.pack_operands import make_copier
+from minifuse.backends.cuda.matmul.wgmma import make_wgmma, shared_of
+from minifuse.core.dtypes import float32
+from minifuse.core.operators import gelu, relu
+from minifuse.ir.kernel_ir import Dot, Load, ProductKernel
 
 A, B, X, DOT = *[Load(k, float32) for k in range(3)], Dot(float32)
 BIAS = hooks_of(sides_of(ProductKernel(A, B, (gelu(DOT + X),)), (0, 1), False), (("in2", "00010"),))

@@ -3,15 +3,15 @@
 import pytest
 
 import minifuse as mf
-from minifuse.backends.cuda.bound import function_for
+from minifuse.backends.cuda.codegen.base import MOST
+from minifuse.backends.cuda.codegen.select import printed
 from minifuse.backends.cuda.compiler import compile_ptx
-from minifuse.backends.cuda.emitter import MOST
-from minifuse.backends.cuda.forms import printed
-from minifuse.dtypes import BY_NAME, bool_
-from minifuse.graph.plan import Plan
-from minifuse.kernels import Kernel, Nest, Position, cast, stride_classes
-from minifuse.layout import Layout, row_major
-from minifuse.raw_kernels import RawPlan
+from minifuse.backends.cuda.launcher import function_for
+from minifuse.compiler.plan import Plan
+from minifuse.core.dtypes import BY_NAME, bool_
+from minifuse.core.layout import Layout, row_major
+from minifuse.custom_kernels.indexed import RawPlan
+from minifuse.ir.kernel_ir import Kernel, Nest, Position, cast, stride_classes
 
 NEW, OLD = (9, 0), (7, 5)
 ATOMICS = {"int32": "u32", "int64": "u64", "float32": "f32", "float64": "f64"}

@@ -15,9 +15,9 @@ import pytest
 from numpy import sqrt as root
 
 from minifuse import simt
-from minifuse.errors import MissingPartError, UnknownWordError
+from minifuse.core.errors import MissingPartError, UnknownWordError
 from minifuse.simt import cuda
-from minifuse.simt.adopt import adopt
+from minifuse.simt.rebind import adopt
 from tests.sources import ROOT
 
 numba = pytest.importorskip("numba")

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from minifuse import simt
-from minifuse.errors import SimtError, UnknownWordError
+from minifuse.core.errors import SimtError, UnknownWordError
 from minifuse.simt import cuda
 from minifuse.simt.arithmetic import BUILTINS, CASTS, MATH, NUMPY, fma, wrapped
 

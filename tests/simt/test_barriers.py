@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from minifuse import simt
-from minifuse.errors import BarrierError, DivergenceError
+from minifuse.core.errors import BarrierError, DivergenceError
 from minifuse.simt import cuda
 
 FULL = 0xFFFFFFFF

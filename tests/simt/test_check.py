@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from minifuse import errors
 from minifuse.cli.commands import app
+from minifuse.core import errors
 from minifuse.simt.check import check
 from tests.sources import ROOT
 

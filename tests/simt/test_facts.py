@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minifuse.simt.columns import distinct_pairs, key_of, spread
-from minifuse.simt.facts import Reuse, divergence, requests, reuse, unwritten
+from minifuse.simt.columnar import distinct_pairs, key_of, spread
+from minifuse.simt.metrics import Reuse, divergence, requests, reuse, unwritten
 from minifuse.simt.record import ATOMIC, LOAD, STORE, Events
 from tests.simt.columns import Access, array, columns
 

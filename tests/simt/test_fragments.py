@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from minifuse import simt
-from minifuse.errors import BarrierError, SimtError
+from minifuse.core.errors import BarrierError, SimtError
 from minifuse.simt import cuda, fragments, mma_sync
 
 KINDS = {"tf32": 8, "bf16": 16}

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minifuse.errors import RaceError
-from minifuse.simt.hazards import Names, element_at, find_race_errors, find_unwritten, find_unwritten_errors
+from minifuse.core.errors import RaceError
+from minifuse.simt.diagnostics import Names, element_at, find_race_errors, find_unwritten, find_unwritten_errors
 from minifuse.simt.races import races
 from minifuse.simt.record import ATOMIC, LOAD, STORE, Barrier, Collective, Events
 from tests.simt.columns import Access, array, columns, lines

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numba import float32, float64, int32
 
-from minifuse.errors import CudaError, DTypeError, ShapeError, UninitializedReadError, UnknownWordError, ViewError
+from minifuse.core.errors import CudaError, DTypeError, ShapeError, UninitializedReadError, UnknownWordError, ViewError
 from minifuse.simt.host import DeviceArray, stand_in, substituted
 
 

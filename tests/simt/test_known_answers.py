@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minifuse import simt
-from minifuse.errors import OutOfBoundsError, RaceError, UninitializedReadError, UnwrittenOutputError
+from minifuse.core.errors import OutOfBoundsError, RaceError, UninitializedReadError, UnwrittenOutputError
 from minifuse.simt import cuda
 from minifuse.simt.record import LOAD, STORE
 

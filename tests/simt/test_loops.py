@@ -10,7 +10,7 @@ import pytest
 
 from minifuse import simt
 from minifuse.cli.commands import LOOP_LIMIT as LIMIT_OF_COMMANDS
-from minifuse.errors import LimitError, LoopLimitError, SimtError
+from minifuse.core.errors import LimitError, LoopLimitError, SimtError
 from minifuse.simt import cuda
 from minifuse.simt.check import check
 from minifuse.simt.loops import counted

@@ -8,7 +8,7 @@ import pytest
 from greenlet import greenlet
 
 from minifuse import simt
-from minifuse.errors import LimitError, SimtError
+from minifuse.core.errors import LimitError, SimtError
 from minifuse.simt import cuda
 
 FULL = 0xFFFFFFFF

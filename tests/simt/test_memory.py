@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minifuse import simt
-from minifuse.errors import OutOfBoundsError, SimtError, UninitializedReadError, UnknownWordError
+from minifuse.core.errors import OutOfBoundsError, SimtError, UninitializedReadError, UnknownWordError
 from minifuse.simt import cuda
 
 

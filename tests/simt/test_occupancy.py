@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minifuse.errors import SimtError
+from minifuse.core.errors import SimtError
 from minifuse.simt.occupancy import MULTIPROCESSORS, occupancy
 
 KB = 1024

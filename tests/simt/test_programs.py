@@ -5,7 +5,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from minifuse.errors import UnknownWordError
+from minifuse.core.errors import UnknownWordError
 from minifuse.simt.check import check
 
 HEAD = """

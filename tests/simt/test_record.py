@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minifuse import simt
-from minifuse.errors import LimitError
+from minifuse.core.errors import LimitError
 from minifuse.simt import cuda, record
 from minifuse.simt.record import ATOMIC, CHUNK, LOAD, STORE, ArrayInfo, Recorder, occurrences, tag
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from minifuse.errors import BarrierError, OutOfBoundsError, RaceError, SimtError, UnwrittenOutputError
+from minifuse.core.errors import BarrierError, OutOfBoundsError, RaceError, SimtError, UnwrittenOutputError
 from minifuse.simt.record import ATOMIC, LOAD, STORE, Barrier, Collective
 from minifuse.simt.trace import Trace, load
 from tests.simt.columns import Access, array, columns, lines

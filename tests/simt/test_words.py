@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minifuse import simt
-from minifuse.errors import SimtError, UnknownWordError
+from minifuse.core.errors import SimtError, UnknownWordError
 from minifuse.simt import cuda
 from minifuse.simt.collectives import answers
 

@@ -12,9 +12,9 @@ import sys
 import numpy as np
 
 import minifuse as mf
-from minifuse.dtypes import DTYPES
-from minifuse.errors import DTypeError
-from minifuse.operators import TABLE
+from minifuse.core.dtypes import DTYPES
+from minifuse.core.errors import DTypeError
+from minifuse.core.operators import TABLE
 from minifuse.testing import assert_close
 from tests.equivalence.meanings import is_condition, judge, kind_of, numpy_dtype, operands, view
 

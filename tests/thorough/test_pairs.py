@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from minifuse.operators import TABLE
+from minifuse.core.operators import TABLE
 
 from .pairs import BACKENDS, pairs
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from minifuse.cli import recipes
 from minifuse.cli.commands import app
-from minifuse.errors import TrainingError
+from minifuse.core.errors import TrainingError
 from minifuse.recipes import MODULES, recipe_named
 from minifuse.training.run_folder import CHECKPOINT, CONFIG, CURVES, LOCK, LOG, RunFolder
 from tests.sources import ROOT

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import minifuse as mf
-from minifuse.checkpoint import load_state, save_state
-from minifuse.errors import CheckpointError, MinifuseError, TrainingError
+from minifuse.core.errors import CheckpointError, MinifuseError, TrainingError
+from minifuse.tensors.serialization import load_state, save_state
 from minifuse.training import RunFolder, Trainer, fit, resume
 from minifuse.training.run_folder import CHECKPOINT, CONFIG, CURVES, LOCK, LOG
 from tests.training.small import RECIPE, losses

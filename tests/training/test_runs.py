@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.errors import CheckpointError, TrainingError
+from minifuse.core.errors import CheckpointError, TrainingError
 from minifuse.training import BadLoss, Data, RunFolder, Trainer, fit, resume
 from minifuse.training.run_folder import CHECKPOINT, CONFIG, CURVES, LOG
 from tests.training.small import RECIPE, Small, held_out, losses

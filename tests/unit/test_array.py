@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.array import MANY, folding, reshaping
-from minifuse.errors import ShapeError
-from minifuse.graph.plan import Plan
+from minifuse.compiler.plan import Plan
+from minifuse.core.errors import ShapeError
+from minifuse.ir.array_methods import MANY, folding, reshaping
 
 ARRAY = np.arange(120.0).reshape(4, 5, 6)
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
-from minifuse import autodiff
-from minifuse.errors import GradientError
-from minifuse.graph.plan import call
+from minifuse.compiler.plan import call
+from minifuse.core import autograd
+from minifuse.core.errors import GradientError
 
 FREED = r"what it kept was freed then; call backward\(retain_graph=True\) the first time, or compute the value again"
 
@@ -101,7 +101,7 @@ def test_no_grad_is_a_decorator():
 
 def test_no_grad_may_be_left_inside_by_recording():
     x = leaf(1)
-    with mf.no_grad(), autodiff.recording(True):
+    with mf.no_grad(), autograd.recording(True):
         assert (x * 2).requires_grad
 
 
@@ -586,7 +586,7 @@ class Halver:
     count = 1
 
     def __init__(self, *inputs):
-        self.edges, self.released = [autodiff.edge(x) if x.requires_grad else None for x in inputs], 0
+        self.edges, self.released = [autograd.edge(x) if x.requires_grad else None for x in inputs], 0
 
     def backward(self, gradients):
         return [gradients[0] / 2] * 2
@@ -606,9 +606,9 @@ def test_it_knows_the_protocol_not_tensors():
     middle = Thing((first, 0))
     second = Halver(middle, constant)
     root = Thing((second, 0))
-    assert autodiff.gradients(root, 8.0) == {a: 2.0, b: 2.0}
+    assert autograd.gradients(root, 8.0) == {a: 2.0, b: 2.0}
     assert (first.released, second.released) == (1, 1)
-    found = autodiff.gradients(root, 8.0, retain_graph=True, at=[(first, 0)])
+    found = autograd.gradients(root, 8.0, retain_graph=True, at=[(first, 0)])
     assert found == {a: 2.0, b: 2.0, (first, 0): 4.0}
     assert (first.released, second.released) == (1, 1)
 

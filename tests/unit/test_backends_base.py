@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse import operators as op
 from minifuse.backends.base import Backend, Decomposed, Operand, identity_of
 from minifuse.backends.python import PythonBackend
 from minifuse.backends.registry import backend_named
-from minifuse.dtypes import DTYPES, bool_, float32, float64, int32, int64
-from minifuse.errors import DTypeError
-from minifuse.graph.plan import Plan
-from minifuse.kernels import Kernel, Load, Old, Parameter, fold
-from minifuse.layout import Layout, row_major
+from minifuse.compiler.plan import Plan
+from minifuse.core import operators as op
+from minifuse.core.dtypes import DTYPES, bool_, float32, float64, int32, int64
+from minifuse.core.errors import DTypeError
+from minifuse.core.layout import Layout, row_major
+from minifuse.ir.kernel_ir import Kernel, Load, Old, Parameter, fold
 
 BASE = np.random.default_rng(0).uniform(0.5, 2, (5, 4, 6))
 

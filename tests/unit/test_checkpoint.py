@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse import checkpoint
-from minifuse.checkpoint import load_state, save_state
-from minifuse.errors import CheckpointError, DTypeError, MissingPartError
+from minifuse.core.errors import CheckpointError, DTypeError, MissingPartError
+from minifuse.tensors import serialization
+from minifuse.tensors.serialization import load_state, save_state
 from tests.nn.recorded import load
 
 pytest.importorskip("safetensors", reason="safetensors is not installed")
@@ -483,13 +483,13 @@ def test_a_state_that_contains_itself_is_told(tmp_path):
 
 def test_a_state_is_read_from_one_file_while_another_replaces_it(tmp_path, monkeypatch):
     save_state({"step": 1, "w": mf.ones(2)}, tmp_path / "a")
-    unflattened = checkpoint.unflattened
+    unflattened = serialization.unflattened
 
     def replaced(*found):
         save_state({"step": 2, "v": mf.zeros(1)}, tmp_path / "a")
         return unflattened(*found)
 
-    monkeypatch.setattr(checkpoint, "unflattened", replaced)
+    monkeypatch.setattr(serialization, "unflattened", replaced)
     assert repr(load_state(tmp_path / "a")) == repr({"step": 1, "w": mf.ones(2)})
 
 
@@ -553,7 +553,7 @@ def test_what_is_no_state(tmp_path, state, words):
     ],
 )
 def test_a_state_that_does_not_fit_its_tensors(tmp_path, text):
-    mf.save({"x": mf.ones(1)}, tmp_path / "a", {checkpoint.STATE: text})
+    mf.save({"x": mf.ones(1)}, tmp_path / "a", {serialization.STATE: text})
     with pytest.raises(CheckpointError, match="says of its tensors what cannot be"):
         load_state(tmp_path / "a")
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import minifuse as mf
-from minifuse.backends.cuda import driver
+from minifuse.backends.cuda.device import driver
 from minifuse.backends.parallel import processors
 from minifuse.cli import demo, doctor, equivalence
 from minifuse.cli.commands import app

@@ -12,9 +12,10 @@ import pytest
 
 import minifuse as mf
 from minifuse import cli
-from minifuse.backends.cuda import compiler, driver
+from minifuse.backends.cuda import compiler
+from minifuse.backends.cuda.device import driver
 from minifuse.cli import base, doctor
-from minifuse.errors import MissingPartError
+from minifuse.core.errors import MissingPartError
 from tests.sources import ROOT
 
 OPTIONAL = (

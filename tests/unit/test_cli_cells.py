@@ -13,11 +13,11 @@ from minifuse.backends.parallel import driver
 from minifuse.cli import cells
 from minifuse.cli.commands import app
 from minifuse.cli.subjects import folding
-from minifuse.errors import MinifuseError
-from minifuse.operators import TABLE
-from minifuse.origins import BACKENDS, origin_of, stored
-from minifuse.origins import given as given_to
-from minifuse.origins.told import END, FIRST, Ledger, all_stages, read, stages
+from minifuse.core.errors import MinifuseError
+from minifuse.core.operators import TABLE
+from minifuse.inspect.provenance import BACKENDS, origin_of, stored
+from minifuse.inspect.provenance import given as given_to
+from minifuse.inspect.provenance.traced_values import END, FIRST, Ledger, all_stages, read, stages
 
 FOLDS = ("sum", "prod", "max", "min")
 bounded = settings(derandomize=True, max_examples=120, deadline=None)

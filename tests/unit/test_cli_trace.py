@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 
 import minifuse as mf
 from minifuse import simt
-from minifuse.backends.cuda.matmul import LADDER
+from minifuse.backends.cuda.matmul.ladder import LADDER
 from minifuse.cli import subjects
 from minifuse.cli.commands import app
 from minifuse.cli.subjects import FOLDS, LAYOUTS, Request, RequestError, arrays_of, subject_of
-from minifuse.operators import TABLE
+from minifuse.core.operators import TABLE
 
 FILE = """
 from numba import cuda, float32

@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 import minifuse as mf
-from minifuse import kernel_cache
 from minifuse.cli import warmup
 from minifuse.cli.commands import app
+from minifuse.runtime import kernel_cache
 
 FILE = """
 import minifuse as mf

@@ -1,9 +1,9 @@
 """What reads arrays in common, and how far back one must look to know it."""
 
-from minifuse.dag import topological
-from minifuse.dtypes import float32
-from minifuse.graph.common import bits, connected, in_common
-from minifuse.graph.node import Argument, Node, inputs_of
+from minifuse.compiler.shared_inputs import bits, connected, in_common
+from minifuse.core.dtypes import float32
+from minifuse.core.interning import topological
+from minifuse.ir.graph import Argument, Node, inputs_of
 
 A, B, C = (Node(Argument(k), (), (8,), float32) for k in range(3))
 

@@ -13,12 +13,12 @@ import sys
 import numpy as np
 import pytest
 
-from minifuse.backends.native import VECTOR_BYTES
+from minifuse.backends.llvm_linker import VECTOR_BYTES
 from minifuse.backends.object_file import needed_symbols
 from minifuse.backends.parallel import compiler
 from minifuse.backends.parallel.compiler import build_object, compile_kernel_text, complete, flavour, link_object
-from minifuse.errors import CompileError
-from minifuse.kernel_cache import KernelCache
+from minifuse.core.errors import CompileError
+from minifuse.runtime.kernel_cache import KernelCache
 
 Kernel = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 
@@ -303,7 +303,7 @@ PROGRAM = """
 import json, os, struct, sys
 from minifuse.backends.parallel.compiler import compile_kernel_text
 from minifuse.backends.parallel.driver import driver
-from minifuse.kernel_cache import cache
+from minifuse.runtime.kernel_cache import cache
 
 def square(more):
     loop = f"for i in range(start, stop): args[i] = i * i + {more}"

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.dtypes import DTYPES
-from minifuse.errors import DTypeError, ShapeError
+from minifuse.core.dtypes import DTYPES
+from minifuse.core.errors import DTypeError, ShapeError
 
 
 @pytest.fixture(params=["python", "parallel"])

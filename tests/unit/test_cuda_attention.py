@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from minifuse import simt
-from minifuse.attention import Attention, KeyGradient, QueryGradient
-from minifuse.backends.cuda import attention, attention_backward
-from minifuse.backends.cuda.attention import TILES, WIDTHS, Tile
-from minifuse.backends.cuda.attention_launch import KNOWN, BoundAttention, cost_of, knows, pieces, plan_attention
+from minifuse.backends.cuda.attention import backward, forward
+from minifuse.backends.cuda.attention.forward import TILES, WIDTHS, Tile
+from minifuse.backends.cuda.attention.launches import KNOWN, BoundAttention, cost_of, knows, pieces, plan_attention
 from minifuse.backends.cuda.backend import device_of
-from minifuse.backends.cuda.simulated import SimulatedDevice
+from minifuse.backends.cuda.device.simulated_device import SimulatedDevice
 from minifuse.backends.operand import Operand
-from minifuse.dtypes import float32, float64
-from minifuse.layout import row_major
+from minifuse.core.dtypes import float32, float64
+from minifuse.core.layout import row_major
+from minifuse.ir.attention import Attention, KeyGradient, QueryGradient
 
 LOAD, STORE = 0, 1
 SMALL = Tile(2, 16, 32, 1)  # a warp more, and fewer rows of each, than `short` has
@@ -237,10 +237,10 @@ def test_copies_of_16_bytes_where_layouts_allow_it():
 
 def test_the_kernel_for_few_rows(monkeypatch):
     monkeypatch.undo()
-    assert launches((), 32)[0].kernel.constants[:4] == attention.SHORT
+    assert launches((), 32)[0].kernel.constants[:4] == forward.SHORT
     assert launches((), 33)[0].kernel.constants[:4] == TILES[64]
     assert launches((), 32, 128)[0].kernel.constants[:4] == TILES[128]
-    assert attention_backward.SHORT.threads == 32
+    assert backward.SHORT.threads == 32
 
 
 def test_what_it_costs():

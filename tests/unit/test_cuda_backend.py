@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse import operators as op
 from minifuse.backends.base import Operand
-from minifuse.backends.cuda.bound import number_as
+from minifuse.backends.cuda.launcher import number_as
 from minifuse.backends.registry import backend_named
-from minifuse.dtypes import BY_NUMPY, DTYPES, bool_, float32, float64, int32, int64
-from minifuse.errors import BackendError, DTypeError
-from minifuse.graph.plan import Plan
-from minifuse.layout import Layout, row_major
+from minifuse.compiler.plan import Plan
+from minifuse.core import operators as op
+from minifuse.core.dtypes import BY_NUMPY, DTYPES, bool_, float32, float64, int32, int64
+from minifuse.core.errors import BackendError, DTypeError
+from minifuse.core.layout import Layout, row_major
 
 from ..cuda.simulated import simulated
 

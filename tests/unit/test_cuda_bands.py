@@ -5,9 +5,9 @@ import pytest
 
 import minifuse as mf
 from minifuse import simt
-from minifuse.backends.cuda import emit_bands, forms
-from minifuse.graph.plan import Plan
-from minifuse.take import Put
+from minifuse.backends.cuda.codegen import segment_sum_blocked, select
+from minifuse.compiler.plan import Plan
+from minifuse.ir.gather import Put
 
 from ..cuda.simulated import simulated
 
@@ -19,7 +19,7 @@ LEAST, ROWS = 40, 69  # the last band is not whole
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Bands for fewer rows: the interpreter takes long for thousands."""
-    monkeypatch.setattr(emit_bands, "LEAST", LEAST)
+    monkeypatch.setattr(segment_sum_blocked, "LEAST", LEAST)
 
 
 def put(g, index):
@@ -61,14 +61,14 @@ def test_values_are_added_in_the_order_of_keys(count, columns, dtype, kind):
 
 
 def test_where_notes_are_full_the_rest_is_added_later(monkeypatch):
-    monkeypatch.setattr(emit_bands, "NOTES", 256)
-    forms._printed.cache_clear()
+    monkeypatch.setattr(segment_sum_blocked, "NOTES", 256)
+    select._printed.cache_clear()
     g, index = given(1500, 35)
     index[100:1400] = 7
     a, i = mf.tensor(g, backend=BACKEND), mf.tensor(index, backend=BACKEND)
     assert "notes = cuda.shared.array(256" in bound(a, i).text.text
     assert np.allclose(put(a, i).numpy(), sums(g.astype("f8"), index), atol=1e-3)
-    forms._printed.cache_clear()
+    select._printed.cache_clear()
 
 
 def test_there_is_no_hazard():

@@ -5,7 +5,7 @@ import pytest
 
 import minifuse as mf
 from minifuse import simt
-from minifuse.graph.plan import Plan
+from minifuse.compiler.plan import Plan
 
 from ..cuda.simulated import simulated
 

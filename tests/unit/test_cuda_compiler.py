@@ -8,10 +8,11 @@ import re
 import numpy as np
 import pytest
 
-from minifuse.backends.cuda import compiler, words
+from minifuse.backends.cuda import compiler
 from minifuse.backends.cuda.compiler import compile_ptx, function_of, numba_type, rebound, target
-from minifuse.backends.cuda.words import Word, device, f32
-from minifuse.errors import MissingPartError
+from minifuse.backends.cuda.intrinsics import base
+from minifuse.backends.cuda.intrinsics.base import Word, device, f32
+from minifuse.core.errors import MissingPartError
 from minifuse.simt import cuda
 
 needs_numba = pytest.mark.usefixtures("numba_cuda")
@@ -177,7 +178,7 @@ def kernel(out, x):
 @needs_numba
 @pytest.mark.parametrize("name", ["f32", "f64", "i32", "i64", "u8"])
 def test_types_of_arguments(name, numba_cuda):
-    assert numba_type(name) is getattr(words, name).compiled
+    assert numba_type(name) is getattr(base, name).compiled
     assert numba_type(f"*{name}") == numba_cuda.types.CPointer(numba_type(name))
 
 

@@ -11,17 +11,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from minifuse.attention import Attention, KeyGradient, QueryGradient
-from minifuse.backends.cuda.attention_launch import BoundAttention
-from minifuse.backends.cuda.bound import BoundProduct
-from minifuse.backends.cuda.operands import plain
-from minifuse.backends.direct import FORMATS, Launch, direct_launch
-from minifuse.dtypes import HIGH, MEDIUM, float32, float64, int32, int64
-from minifuse.errors import DTypeError
-from minifuse.kernels import Dot, Load, Old, Parameter, Position, ProductKernel, cast
-from minifuse.layout import Layout, row_major
-from minifuse.operators import relu
-from minifuse.storage import Buffer, Pool
+from minifuse.backends.cuda.attention.launches import BoundAttention
+from minifuse.backends.cuda.launcher import BoundProduct
+from minifuse.backends.cuda.matmul.operands import plain
+from minifuse.backends.fast_call import FORMATS, Launch, direct_launch
+from minifuse.core.dtypes import HIGH, MEDIUM, float32, float64, int32, int64
+from minifuse.core.errors import DTypeError
+from minifuse.core.layout import Layout, row_major
+from minifuse.core.operators import relu
+from minifuse.ir.attention import Attention, KeyGradient, QueryGradient
+from minifuse.ir.kernel_ir import Dot, Load, Old, Parameter, Position, ProductKernel, cast
+from minifuse.runtime.memory_pool import Buffer, Pool
 
 from .test_direct import FakeDriver
 

@@ -8,12 +8,12 @@ import pytest
 
 import minifuse as mf
 from minifuse.backends.cuda import backend as backend_module
-from minifuse.backends.cuda import driver
-from minifuse.backends.cuda.device import Device
-from minifuse.backends.cuda.driver import Found
-from minifuse.backends.cuda.simulated import SimulatedDevice
-from minifuse.errors import BackendError, CudaError, MissingPartError, OutOfMemoryError
-from minifuse.storage import Pool
+from minifuse.backends.cuda.device import driver
+from minifuse.backends.cuda.device.driver import Found
+from minifuse.backends.cuda.device.gpu import Device
+from minifuse.backends.cuda.device.simulated_device import SimulatedDevice
+from minifuse.core.errors import BackendError, CudaError, MissingPartError, OutOfMemoryError
+from minifuse.runtime.memory_pool import Pool
 
 
 class Library:

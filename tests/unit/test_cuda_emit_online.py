@@ -5,13 +5,13 @@ import pytest
 
 import minifuse as mf
 from minifuse import simt
-from minifuse.backends.cuda import forms
-from minifuse.backends.cuda.forms import printed
+from minifuse.backends.cuda.codegen import select
+from minifuse.backends.cuda.codegen.online_exp_sum import sums_of_exponentials
+from minifuse.backends.cuda.codegen.select import printed
 from minifuse.backends.cuda.geometry import Share
-from minifuse.backends.cuda.online import sums_of_exponentials
-from minifuse.graph.plan import Plan
-from minifuse.kernels import Nest
-from minifuse.layout import row_major
+from minifuse.compiler.plan import Plan
+from minifuse.core.layout import row_major
+from minifuse.ir.kernel_ir import Nest
 
 from ..cuda.simulated import simulated
 from .test_cuda_emit_rows import expected, operands, reads
@@ -55,9 +55,9 @@ CASES = {
 @pytest.fixture(autouse=True)
 def short_rows_are_long(monkeypatch):
     """All rows are too long for registers and for shared memory, and 64 threads share one."""
-    monkeypatch.setattr(forms, "share_of", lambda kernel, nest, raws: None)
+    monkeypatch.setattr(select, "share_of", lambda kernel, nest, raws: None)
     chunks = {True: Share(64, 2, 4), False: Share(64, 8, 1)}
-    monkeypatch.setattr(forms, "share_of_long_row", lambda count, last, is_wide, *_: chunks[is_wide])
+    monkeypatch.setattr(select, "share_of_long_row", lambda count, last, is_wide, *_: chunks[is_wide])
 
 
 def step_of(function, *arrays):
@@ -165,7 +165,7 @@ def test_an_element_is_picked_and_not_looked_for(rows, monkeypatch):
     if rows != "online":
         monkeypatch.undo()
     if rows == "shared memory":
-        monkeypatch.setattr(forms, "share_of", lambda kernel, nest, raws: None)
+        monkeypatch.setattr(select, "share_of", lambda kernel, nest, raws: None)
     x, target = operands("x", (6, 300))[0], np.array([0, 299, 7, 64, 128, 255])
     step = step_of(cross_entropy, x, target)
     text = step.bind(BACKEND).text.text

@@ -8,9 +8,9 @@ import pytest
 
 import minifuse as mf
 from minifuse import simt
-from minifuse.backends.cuda import forms
+from minifuse.backends.cuda.codegen import select
 from minifuse.backends.cuda.geometry import ALONE, held_of_row, of_rows
-from minifuse.graph.plan import Plan
+from minifuse.compiler.plan import Plan
 from minifuse.simt.occupancy import occupancy
 
 from ..cuda.simulated import simulated
@@ -39,7 +39,7 @@ CASES = {softmax: "x", softmax_backward: "xx", layer_norm: "xww", lambda x: x.lo
 def waiting(request, monkeypatch):
     """Where rows wait."""
     if request.param == "shared memory":
-        monkeypatch.setattr(forms, "share_of", lambda kernel, nest, raws: None)
+        monkeypatch.setattr(select, "share_of", lambda kernel, nest, raws: None)
     return request.param
 
 
@@ -105,7 +105,7 @@ def test_the_order_of_threads_does_not_matter(function, waiting):
 def test_a_row_that_does_not_fit_is_read_where_it_is(monkeypatch):
     """Each pass reads it; the exponentials wait where the result will stand."""
     arrays = operands("x", (2, 1030))
-    monkeypatch.setattr(forms, "share_of", lambda kernel, nest, raws: None)
+    monkeypatch.setattr(select, "share_of", lambda kernel, nest, raws: None)
     monkeypatch.setattr(BACKEND.device, "most_shared", 8 * 1024)
     trace, out = trace_of(softmax, arrays)
     assert trace.hazards() == []
@@ -172,7 +172,7 @@ def test_many_short_rows_of_many_operands():
         return layer_norm(x + y + u + v.exp() + x * y, w, b)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(forms, "share_of", lambda kernel, nest, raws: None)
+        patch.setattr(select, "share_of", lambda kernel, nest, raws: None)
         out = Plan(function, tensors).run(*tensors).numpy()
     np.testing.assert_allclose(out, expected(function, arrays), rtol=1e-4, atol=1e-4)
 

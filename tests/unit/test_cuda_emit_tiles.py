@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import minifuse as mf
 from minifuse import simt
-from minifuse.launches import launches_of
+from minifuse.inspect.dry_run import launches_of
 from minifuse.testing import assert_close
 
 from ..cuda.simulated import simulated

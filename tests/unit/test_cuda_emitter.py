@@ -5,10 +5,10 @@ from textwrap import dedent
 import pytest
 
 import minifuse as mf
-from minifuse.backends.cuda import forms
-from minifuse.backends.cuda.forms import printed
-from minifuse.graph.plan import Plan
-from minifuse.kernels import Nest
+from minifuse.backends.cuda.codegen import select
+from minifuse.backends.cuda.codegen.select import printed
+from minifuse.compiler.plan import Plan
+from minifuse.ir.kernel_ir import Nest
 
 from ..cuda.simulated import simulated
 
@@ -34,7 +34,7 @@ def text(function, *inputs, **more):
 @pytest.fixture
 def in_shared_memory(monkeypatch):
     """No row waits in registers."""
-    monkeypatch.setattr(forms, "share_of", lambda kernel, nest, raws: None)
+    monkeypatch.setattr(select, "share_of", lambda kernel, nest, raws: None)
 
 
 def lines(source):

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.backends.cuda import exchange
-from minifuse.backends.cuda.exchange import capsule_of, interface_of
-from minifuse.dtypes import BY_NUMPY, DTYPES, bool_, float32
-from minifuse.layout import Layout, row_major
+from minifuse.backends.cuda.device import dlpack
+from minifuse.backends.cuda.device.dlpack import capsule_of, interface_of
+from minifuse.core.dtypes import BY_NUMPY, DTYPES, bool_, float32
+from minifuse.core.layout import Layout, row_major
 
 from ..cuda.simulated import simulated
 
@@ -62,7 +62,7 @@ def test_numpy_reads_a_capsule(see, dtype):
 
 
 def test_what_is_lent_lives_until_it_is_given_back():
-    before = len(exchange.lent)
+    before = len(dlpack.lent)
     owner = Owner(np.arange(5.0))
     alive = weakref.ref(owner)
     found = np.from_dlpack(Exporter(export(owner.array, owner)))
@@ -74,7 +74,7 @@ def test_what_is_lent_lives_until_it_is_given_back():
     del view
     gc.collect()
     assert alive() is None
-    assert len(exchange.lent) == before
+    assert len(dlpack.lent) == before
 
 
 def test_a_capsule_that_nobody_takes_is_forgotten():
@@ -85,10 +85,10 @@ def test_a_capsule_that_nobody_takes_is_forgotten():
     del owner
     gc.collect()
     assert alive() is not None
-    exchange.forget_what_nobody_took()  # as the next capsule does; this one somebody still has
+    dlpack.forget_what_nobody_took()  # as the next capsule does; this one somebody still has
     assert alive() is not None
     del capsule
-    exchange.forget_what_nobody_took()
+    dlpack.forget_what_nobody_took()
     gc.collect()
     assert alive() is None
 
@@ -106,8 +106,8 @@ def test_the_struct_says_where_the_memory_is():
     capsule = capsule_of(array, array.ctypes.data, bool_, row_major((3, 4)), 2)
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    found = exchange.Managed.from_address(get(capsule, b"dltensor"))
-    assert (found.device.kind, found.device.index) == (exchange.GPU, 2)
+    found = dlpack.Managed.from_address(get(capsule, b"dltensor"))
+    assert (found.device.kind, found.device.index) == (dlpack.GPU, 2)
     assert (found.dtype.code, found.dtype.bits, found.dtype.lanes) == (6, 8, 1)
     assert (found.ndim, found.shape[:2], found.strides[:2], found.byte_offset) == (2, [3, 4], [4, 1], 0)
     assert found.data == array.ctypes.data

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minifuse import simt
-from minifuse.backends.cuda.fragments import bits_of_bf16, rounded_to_tf32, tile_columns, tile_rows
-from minifuse.backends.cuda.matmul_mma import MMA_LARGE, MMA_SHAPES, MMA_SMALL, make_mma, nbytes
-from minifuse.dtypes import HIGH, MEDIUM, float32, int32
-from minifuse.kernels import Dot, cast
-from minifuse.operators import gt, relu, where
+from minifuse.backends.cuda.intrinsics.mma import bits_of_bf16, rounded_to_tf32, tile_columns, tile_rows
+from minifuse.backends.cuda.matmul.mma import MMA_LARGE, MMA_SHAPES, MMA_SMALL, make_mma, nbytes
+from minifuse.core.dtypes import HIGH, MEDIUM, float32, int32
+from minifuse.core.operators import gt, relu, where
+from minifuse.ir.kernel_ir import Dot, cast
 
 from ..cuda.cores import take
 from .test_cuda_hooks import Case, floats, whole

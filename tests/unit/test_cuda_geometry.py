@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import minifuse as mf
-from minifuse.backends.cuda.emitter import MOST, MOST_OF_ROW, WARP
+from minifuse.backends.cuda.codegen.base import MOST, MOST_OF_ROW, WARP
 from minifuse.backends.cuda.geometry import (
     LARGEST_GRID,
     THREADS,
@@ -23,7 +23,7 @@ from minifuse.backends.cuda.geometry import (
     power_of_two,
     share_of_long_row,
 )
-from minifuse.graph.plan import Plan
+from minifuse.compiler.plan import Plan
 from minifuse.simt import Pointer
 
 from ..cuda.simulated import simulated

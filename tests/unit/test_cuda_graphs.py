@@ -11,12 +11,12 @@ import pytest
 
 import minifuse as mf
 from minifuse.backends.base import Backend
-from minifuse.backends.cuda import graphs
+from minifuse.backends.cuda.device import cuda_graphs
+from minifuse.backends.cuda.device.cuda_graphs import KEPT, PATIENCE, replayed
 from minifuse.backends.cuda.geometry import Geometry
-from minifuse.backends.cuda.graphs import KEPT, PATIENCE, replayed
-from minifuse.backends.cuda.launch import ReadyLaunch
-from minifuse.errors import CudaError
-from minifuse.graph.plan import Plan
+from minifuse.backends.cuda.launch_plan import ReadyLaunch
+from minifuse.compiler.plan import Plan
+from minifuse.core.errors import CudaError
 
 from ..cuda.simulated import simulated
 
@@ -392,5 +392,5 @@ def test_threads_take_turns(device, launches, request):
 
 
 def test_formats_fill_a_slot_each():
-    for kind in graphs.FORMATS.values():
-        assert graphs.struct.calcsize("=" + kind) == graphs.SLOT
+    for kind in cuda_graphs.FORMATS.values():
+        assert cuda_graphs.struct.calcsize("=" + kind) == cuda_graphs.SLOT

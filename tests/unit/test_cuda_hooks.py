@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 
 from minifuse import simt
 from minifuse.backends.base import DecomposedProduct
-from minifuse.backends.cuda import product as planning
-from minifuse.backends.cuda.bound import BoundProduct
-from minifuse.backends.cuda.hooks import hooks_of, sides_of
-from minifuse.backends.cuda.product import plan_product
-from minifuse.backends.cuda.shapes import LARGE, NARROW, SLIM
+from minifuse.backends.cuda.launcher import BoundProduct
+from minifuse.backends.cuda.matmul import launches as planning
+from minifuse.backends.cuda.matmul.epilogue import hooks_of, sides_of
+from minifuse.backends.cuda.matmul.launches import plan_product
+from minifuse.backends.cuda.tile_shapes import LARGE, NARROW, SLIM
 from minifuse.backends.registry import backend_named
-from minifuse.dtypes import BY_NUMPY, HIGHEST, bool_, float32, float64, int32, int64
-from minifuse.kernels import Constant, Dot, Load, Old, Parameter, Position, ProductKernel, cast, constant
-from minifuse.layout import Layout, row_major
-from minifuse.operators import abs as absolute
-from minifuse.operators import div, exp, ge, gelu, gt, log, maximum, relu, tanh, where
+from minifuse.core.dtypes import BY_NUMPY, HIGHEST, bool_, float32, float64, int32, int64
+from minifuse.core.layout import Layout, row_major
+from minifuse.core.operators import abs as absolute
+from minifuse.core.operators import div, exp, ge, gelu, gt, log, maximum, relu, tanh, where
+from minifuse.ir.kernel_ir import Constant, Dot, Load, Old, Parameter, Position, ProductKernel, cast, constant
 
 from ..cuda.simulated import simulated
 from .test_cuda_product import BATCHES, VIEWS, address_of, force, layout_of, sample

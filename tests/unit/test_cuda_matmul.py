@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from minifuse import simt
-from minifuse.backends.cuda.hooks import PLAIN
-from minifuse.backends.cuda.matmul import LADDER, SIDE, SQUARE, STRIP, STRIP_K, TILE, make
-from minifuse.backends.cuda.matmul_copies import lanes_along_k, spot_of
-from minifuse.backends.cuda.shapes import BY_ITEMSIZE, ITEMSIZE, SMALL, Shape
-from minifuse.backends.cuda.words import device, f32
-from minifuse.errors import ShapeError
+from minifuse.backends.cuda.intrinsics.base import device, f32
+from minifuse.backends.cuda.matmul.epilogue import PLAIN
+from minifuse.backends.cuda.matmul.ladder import LADDER, SIDE, SQUARE, STRIP, STRIP_K, TILE, make
+from minifuse.backends.cuda.matmul.tile_copies import lanes_along_k, spot_of
+from minifuse.backends.cuda.tile_shapes import BY_ITEMSIZE, ITEMSIZE, SMALL, Shape
+from minifuse.core.errors import ShapeError
 
 LOAD, STORE = 0, 1
 ROOT, LADDER_ROWS = Path(__file__).parents[2], "gpu-ladder"

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from minifuse.backends.base import DecomposedProduct
-from minifuse.backends.cuda.bound import BoundProduct
-from minifuse.backends.cuda.merging import MOST_COST, MOST_OPERANDS, refusal
-from minifuse.dtypes import float32, float64, int64
-from minifuse.kernels import Dot, Load, Parameter, Position, ProductKernel, cast
-from minifuse.layout import row_major
-from minifuse.operators import abs as absolute
-from minifuse.operators import exp, gelu, log, relu, sin
+from minifuse.backends.cuda.launcher import BoundProduct
+from minifuse.backends.cuda.matmul.fusion_cost import MOST_COST, MOST_OPERANDS, refusal
+from minifuse.core.dtypes import float32, float64, int64
+from minifuse.core.layout import row_major
+from minifuse.core.operators import abs as absolute
+from minifuse.core.operators import exp, gelu, log, relu, sin
+from minifuse.ir.kernel_ir import Dot, Load, Parameter, Position, ProductKernel, cast
 
 from ..cuda.simulated import simulated
 from .test_cuda_product import address_of, layout_of

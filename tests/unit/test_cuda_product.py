@@ -8,12 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minifuse import simt
-from minifuse.backends.cuda import product as planning
-from minifuse.backends.cuda.matmul_any import TALL
-from minifuse.backends.cuda.matmul_thin import dots_of, most_rows, rows_of
-from minifuse.backends.cuda.product import OUT, WORKSPACE, Place, ProductPlan, pieces, plain, plan_product
-from minifuse.backends.cuda.shapes import BY_ITEMSIZE, LARGE, MIDDLE, NARROW, SLIM, SMALL, TENSOR, WIDE
-from minifuse.backends.cuda.ways import (
+from minifuse.backends.cuda.matmul import launches as planning
+from minifuse.backends.cuda.matmul.element_types import TALL
+from minifuse.backends.cuda.matmul.gemv import dots_of, most_rows, rows_of
+from minifuse.backends.cuda.matmul.heuristics import (
     MOST_BLOCKS,
     Axis,
     Beside,
@@ -29,8 +27,10 @@ from minifuse.backends.cuda.ways import (
     turned_ways,
     ways,
 )
-from minifuse.dtypes import BY_NUMPY, DTYPES, float32, float64
-from minifuse.layout import Layout, row_major
+from minifuse.backends.cuda.matmul.launches import OUT, WORKSPACE, Place, ProductPlan, pieces, plain, plan_product
+from minifuse.backends.cuda.tile_shapes import BY_ITEMSIZE, LARGE, MIDDLE, NARROW, SLIM, SMALL, TENSOR, WIDE
+from minifuse.core.dtypes import BY_NUMPY, DTYPES, float32, float64
+from minifuse.core.layout import Layout, row_major
 
 ALL_ALIGNED = (True, True, True)
 H200 = {"multiprocessors": 132, "aligned": ALL_ALIGNED, "most_shared": 227 * 1024}

@@ -3,7 +3,9 @@
 import numpy as np
 
 from minifuse import simt
-from minifuse.backends.cuda.row_tiles import (
+from minifuse.backends.cuda.intrinsics.base import cuda, f32
+from minifuse.backends.cuda.intrinsics.gemm import outer_products, places, zeros
+from minifuse.backends.cuda.intrinsics.rows import (
     add_rows,
     exp2,
     exponentials,
@@ -13,8 +15,6 @@ from minifuse.backends.cuda.row_tiles import (
     turn,
     within,
 )
-from minifuse.backends.cuda.tiles import outer_products, places, zeros
-from minifuse.backends.cuda.words import cuda, f32
 
 R, C = 4, 8
 ROWS, COLUMNS = places(R, 1), places(C, 1)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from minifuse import simt
-from minifuse.backends.cuda.tiles import commit, copy_async, outer_products, places, store_tile, wait, zeros
-from minifuse.backends.cuda.words import cuda, device, f32
-from minifuse.errors import OutOfBoundsError, RaceError, UninitializedReadError
+from minifuse.backends.cuda.intrinsics.base import cuda, device, f32
+from minifuse.backends.cuda.intrinsics.gemm import commit, copy_async, outer_products, places, store_tile, wait, zeros
+from minifuse.core.errors import OutOfBoundsError, RaceError, UninitializedReadError
 
 ROWS, COLUMNS = places(4, 2), places(8, 2)  # a lane of four, two by two
 

@@ -8,14 +8,14 @@ import pytest
 import minifuse as mf
 from minifuse import simt
 from minifuse.backends.cuda.backend import CudaBackend
-from minifuse.backends.cuda.together import KEPT, BoundTogether
-from minifuse.dtypes import float32
-from minifuse.errors import DTypeError, OutOfBoundsError
-from minifuse.graph.plan import Plan, plans, runs
-from minifuse.graph.together import Together
-from minifuse.kernels import Kernel, Load, Parameter
-from minifuse.launches import launches_of
-from minifuse.layout import row_major
+from minifuse.backends.cuda.multi_tensor import KEPT, BoundTogether
+from minifuse.compiler.batch_launches import Together
+from minifuse.compiler.plan import Plan, plans, runs
+from minifuse.core.dtypes import float32
+from minifuse.core.errors import DTypeError, OutOfBoundsError
+from minifuse.core.layout import row_major
+from minifuse.inspect.dry_run import launches_of
+from minifuse.ir.kernel_ir import Kernel, Load, Parameter
 
 from ..cuda.simulated import simulated
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from minifuse import simt
-from minifuse.backends.cuda.matmul_wgmma import LEFT, RIGHTS, STRIP, shared_of, work_of
-from minifuse.backends.cuda.operands import WORKSPACE, Map
-from minifuse.backends.cuda.product import LARGEST_SHARED, plan_product
-from minifuse.backends.cuda.tensor_ways import how_it_lies, wgmma_ways
-from minifuse.backends.cuda.ways import product_of
-from minifuse.dtypes import HIGH, MEDIUM, float32, float64, int32
-from minifuse.kernels import Dot, Load, ProductKernel
-from minifuse.layout import row_major
+from minifuse.backends.cuda.matmul.heuristics import product_of
+from minifuse.backends.cuda.matmul.launches import LARGEST_SHARED, plan_product
+from minifuse.backends.cuda.matmul.operands import WORKSPACE, Map
+from minifuse.backends.cuda.matmul.tensor_core_heuristics import how_it_lies, wgmma_ways
+from minifuse.backends.cuda.matmul.wgmma import LEFT, RIGHTS, STRIP, shared_of, work_of
+from minifuse.core.dtypes import HIGH, MEDIUM, float32, float64, int32
+from minifuse.core.layout import row_major
+from minifuse.ir.kernel_ir import Dot, Load, ProductKernel
 
 from ..cuda.cores import take
 from .test_cuda_hooks import whole

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from minifuse import simt
-from minifuse.backends.cuda import words
 from minifuse.backends.cuda.compiler import function_of
-from minifuse.errors import OutOfBoundsError
+from minifuse.backends.cuda.intrinsics import base
+from minifuse.core.errors import OutOfBoundsError
 
 from ..equivalence.meanings import power
 
@@ -124,7 +124,7 @@ def test_words_of_folds_are_the_operators(name):
 
 @pytest.mark.parametrize(("nbytes", "expected"), [(1, 4), (4, 16), (8, 16)])
 def test_four_elements_need_no_more_than_sixteen_bytes(nbytes, expected):
-    assert words.alignment(nbytes) == expected
+    assert base.alignment(nbytes) == expected
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint8"])
@@ -200,16 +200,16 @@ def test_the_order_of_lanes_does_not_change_a_fold():
 
 def test_a_word_has_a_name_and_says_what_it_does():
     for name in ("load4", "store4", "like", "floor"):
-        word = getattr(words, name)
-        assert isinstance(word, words.Word)
+        word = getattr(base, name)
+        assert isinstance(word, base.Word)
         assert word.__name__ == name
         assert word.__doc__
-    assert words.f32.meaning is np.float32
+    assert base.f32.meaning is np.float32
 
 
 def test_a_word_is_built_once_and_late():
     built = []
-    word = words.Word(abs, lambda: built.append(1) or "numba's")
+    word = base.Word(abs, lambda: built.append(1) or "numba's")
     assert not built
     assert (word.compiled, word.compiled) == ("numba's", "numba's")
     assert len(built) == 1

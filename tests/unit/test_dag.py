@@ -3,7 +3,7 @@
 import gc
 from threading import Barrier, Thread
 
-from minifuse.dag import RECENT, Interned, topological
+from minifuse.core.interning import RECENT, Interned, topological
 
 
 class Pair(metaclass=Interned):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import minifuse as mf
+from minifuse.core.errors import MinifuseError, MissingPartError
 from minifuse.data import bundled, digits
 from minifuse.data.digits import arrays
-from minifuse.errors import MinifuseError, MissingPartError
 
 REASON = "scikit-learn brings the data"
 CLASSES = {"iris": (150, 4, 3), "wine": (178, 13, 3), "breast_cancer": (569, 30, 2)}

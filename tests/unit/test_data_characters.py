@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
+from minifuse.core.errors import DataError, DTypeError, ShapeError
 from minifuse.data import Characters, Loader, Text, sonnets, windows
-from minifuse.errors import DataError, DTypeError, ShapeError
 
 
 def test_the_sonnets_are_whole():

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import minifuse as mf
+from minifuse.core.errors import DataError
 from minifuse.data import files, read_csv, read_idx, read_npz
-from minifuse.errors import DataError
 
 CODES = {np.dtype(name).newbyteorder("="): code for code, name in files.IDX_TYPES.items()}
 READERS = [read_idx, read_csv, read_npz]

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
+from minifuse.core.errors import CheckpointError, DTypeError, ShapeError
 from minifuse.data import Loader
 from minifuse.data.loader import ahead
-from minifuse.errors import CheckpointError, DTypeError, ShapeError
 
 
 def rows(n, *shape, **named):

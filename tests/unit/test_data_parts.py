@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
+from minifuse.core.errors import DTypeError, ShapeError
 from minifuse.data import split, standardize
-from minifuse.errors import DTypeError, ShapeError
 
 
 def rows(n, *shape, **named):

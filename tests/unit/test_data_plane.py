@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
-from minifuse.data import plane, points
-from minifuse.errors import MinifuseError, ShapeError
+from minifuse.core.errors import MinifuseError, ShapeError
+from minifuse.data import points, toy_2d
 
 RULES = {
     "simple": lambda a, b: a > 0,
@@ -18,7 +18,7 @@ RULES = {
 }
 
 
-@given(name=st.sampled_from(plane.POINTS), n=st.integers(0, 300), seed=st.integers(0, 2**31 - 1), noise=st.floats(0, 2))
+@given(name=st.sampled_from(toy_2d.POINTS), n=st.integers(0, 300), seed=st.integers(0, 2**31 - 1), noise=st.floats(0, 2))
 def test_points_lie_in_the_square_and_follow_from_the_seed(name, n, seed, noise):
     x, y = points(name, n, seed, noise, backend="python")
     assert (x.shape, x.dtype, x.backend) == ((n, 2), mf.float32, "python")
@@ -40,8 +40,8 @@ def test_a_class_is_where_a_point_lies(name):
 def test_the_arms_of_the_spiral_are_half_a_turn_apart():
     x, y = (t.numpy() for t in points("spiral", 400, 3))
     assert (y == 0).sum() == (y == 1).sum() == 200
-    radius, angle = np.hypot(*x.T) / plane.ARM, np.arctan2(x[:, 1], x[:, 0])
-    np.testing.assert_allclose(np.cos(angle - 2 * np.pi * plane.TURNS * radius - np.pi * y), 1, atol=1e-4)
+    radius, angle = np.hypot(*x.T) / toy_2d.ARM, np.arctan2(x[:, 1], x[:, 0])
+    np.testing.assert_allclose(np.cos(angle - 2 * np.pi * toy_2d.TURNS * radius - np.pi * y), 1, atol=1e-4)
 
 
 def test_the_moons_are_half_circles_that_reach_into_each_other():
@@ -65,7 +65,7 @@ def test_noise_moves_points_and_no_classes():
 
 
 def test_other_seeds_give_other_points():
-    for name in plane.POINTS:
+    for name in toy_2d.POINTS:
         assert points(name, 20, 0)[0].tolist() != points(name, 20, 1)[0].tolist()
 
 

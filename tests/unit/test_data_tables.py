@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import minifuse as mf
+from minifuse.core.errors import DataError
 from minifuse.data import read_csv
-from minifuse.errors import DataError
 
 FLOATS = st.floats(width=32, allow_nan=False)
 

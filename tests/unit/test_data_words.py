@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
+from minifuse.core.errors import DataError, ShapeError
 from minifuse.data import Words, sentences, split, split_words
-from minifuse.errors import DataError, ShapeError
 
 
 def test_the_sentences_are_clean_and_of_four_kinds():

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.array import fold
 from minifuse.backends.operand import Operand
 from minifuse.backends.python import PythonBackend
-from minifuse.dtypes import float32
-from minifuse.functions import Composite, Defined, Output
-from minifuse.graph.definitions import with_definitions
-from minifuse.graph.node import Argument, Node
-from minifuse.graph.plan import changing
-from minifuse.graph.steps import Launch, Whole
-from minifuse.operators import add
+from minifuse.compiler.decompositions import with_definitions
+from minifuse.compiler.plan import changing
+from minifuse.core.dtypes import float32
+from minifuse.core.operators import add
+from minifuse.ir.array_functions import Composite, Defined, Output
+from minifuse.ir.array_methods import fold
+from minifuse.ir.graph import Argument, Node
+from minifuse.ir.steps import Launch, Whole
 from minifuse.testing import gradcheck
 
 

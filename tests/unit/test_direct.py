@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.backends.direct import CHOSEN, FORMATS, Driver, FromCall, Launch, direct_launch, direct_run, word_of
+from minifuse.backends.fast_call import CHOSEN, FORMATS, Driver, FromCall, Launch, direct_launch, direct_run, word_of
 
 ADDRESS, UINT = ctypes.c_void_p, ctypes.c_uint
 SLOTS = ctypes.POINTER(ADDRESS)

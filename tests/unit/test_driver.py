@@ -24,7 +24,7 @@ from minifuse.backends.parallel.driver import (
     count_threads,
     driver,
 )
-from minifuse.errors import MinifuseError
+from minifuse.core.errors import MinifuseError
 
 Kernel = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 

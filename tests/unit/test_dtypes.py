@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.dtypes import BY_NAME, BY_NUMPY, DTYPES, as_dtype, promote, weak
-from minifuse.errors import DTypeError
+from minifuse.core.dtypes import BY_NAME, BY_NUMPY, DTYPES, as_dtype, promote, weak
+from minifuse.core.errors import DTypeError
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

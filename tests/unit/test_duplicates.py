@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.dag import topological
-from minifuse.dtypes import float32, int64
-from minifuse.functions import View
-from minifuse.graph.duplicates import AT_MANY_INDICES, FREE_COPIES, MAX_RECOMPUTED, duplicated
-from minifuse.graph.kept import kept
-from minifuse.graph.node import Argument, Node, inputs_of
-from minifuse.graph.picked import FROM_MEMORY
-from minifuse.graph.reindexing import RESHAPED
+from minifuse.compiler.lower_gather import FROM_MEMORY
+from minifuse.compiler.materialize import kept
+from minifuse.compiler.materialize_reindexed import AT_MANY_INDICES, FREE_COPIES, MAX_RECOMPUTED, duplicated
+from minifuse.compiler.reindexing import RESHAPED
+from minifuse.core.dtypes import float32, int64
+from minifuse.core.interning import topological
+from minifuse.ir.array_functions import View
+from minifuse.ir.graph import Argument, Node, inputs_of
 
 SIZE = 40
 X = Node(Argument(0), (), (SIZE, SIZE), float32)

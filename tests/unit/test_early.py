@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
-from minifuse.graph import arranged
-from minifuse.graph.early import early
-from minifuse.graph.steps import NOWHERE
+from minifuse.compiler import arranged
+from minifuse.compiler.reorder import early
+from minifuse.ir.steps import NOWHERE
 
 ARGUMENTS, BUFFERS = 2, 6  # the first slots are arguments of the call: nothing lets go of them
 WHOLE = None  # a layout, of which the order knows nothing

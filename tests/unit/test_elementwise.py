@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.errors import DTypeError, FuseError, ShapeError
+from minifuse.core.errors import DTypeError, FuseError, ShapeError
 
 HERE = __file__
 DTYPES = [mf.float32, mf.float64, mf.int32, mf.int64, mf.bool_]

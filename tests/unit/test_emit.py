@@ -12,8 +12,8 @@ import pytest
 
 import minifuse as mf
 from minifuse.backends.registry import backend_named
-from minifuse.dtypes import float32, int32, int64
-from minifuse.graph.plan import Plan
+from minifuse.compiler.plan import Plan
+from minifuse.core.dtypes import float32, int32, int64
 
 A, B = mf.ones(4, 6), mf.ones(4, 6)
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse import errors
 from minifuse.backends.python import PythonBackend
-from minifuse.errors import (
+from minifuse.core import errors
+from minifuse.core.errors import (
     BackendError,
     DTypeError,
     FuseError,

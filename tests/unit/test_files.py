@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from minifuse import files
-from minifuse.files import is_temporary_of, remedy, replace_content, replacement
+from minifuse.runtime import atomic_files
+from minifuse.runtime.atomic_files import is_temporary_of, remedy, replace_content, replacement
 
 
 def names(folder):
@@ -76,6 +76,6 @@ def test_a_system_that_cannot_synchronize_folders_is_no_error(tmp_path, monkeypa
 
 
 def test_each_known_error_has_a_remedy_of_its_own():
-    for code, said in files.REMEDIES.items():
+    for code, said in atomic_files.REMEDIES.items():
         assert remedy(OSError(code, os.strerror(code))) == said
     assert remedy(OSError("of no number")) == "free some space, or choose another place"

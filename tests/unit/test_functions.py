@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse import operators as op
-from minifuse.dtypes import bool_, float32, float64, int64
-from minifuse.errors import DTypeError, ShapeError
-from minifuse.functions import Cast, Composite, Copy, Embed, Fold, Full, Function, Matmul, View, matmul
-from minifuse.graph.node import Argument, Node
+from minifuse.core import operators as op
+from minifuse.core.dtypes import bool_, float32, float64, int64
+from minifuse.core.errors import DTypeError, ShapeError
+from minifuse.ir.array_functions import Cast, Composite, Copy, Embed, Fold, Full, Function, Matmul, View, matmul
+from minifuse.ir.graph import Argument, Node
 
 
 def array(*shape, dtype=float32, index=0):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minifuse.backends.parallel.gemm import NAMES, bind_matmul, plan_matmul, source
-from minifuse.backends.parallel.ways import (
+from minifuse.backends.parallel.gemm_config import (
     BLOCK_BYTES,
     BLOCK_M,
     BLOCK_N,
@@ -21,8 +21,8 @@ from minifuse.backends.parallel.ways import (
     VECTORS,
     lanes_of,
 )
-from minifuse.dtypes import BY_NUMPY, DTYPES, bool_, float32, float64
-from minifuse.layout import Layout, row_major
+from minifuse.core.dtypes import BY_NUMPY, DTYPES, bool_, float32, float64
+from minifuse.core.layout import Layout, row_major
 from minifuse.testing.tolerances import tolerance_for
 
 GUARD = 77  # what lies around the elements of an operand; True of bools

@@ -12,20 +12,20 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse import operators as op
-from minifuse.dtypes import float32, float64, int64
-from minifuse.errors import FuseError
-from minifuse.functions import Fold, View
-from minifuse.graph import node as node_module
-from minifuse.graph import plan as plan_module
-from minifuse.graph.body import Space
-from minifuse.graph.differentiate import Backward, differentiate
-from minifuse.graph.node import Argument, Literal, Node, Number, base, literal
-from minifuse.graph.pieces import PIECE
-from minifuse.graph.plan import Plan, Spec, call, key_of, plans, runs
-from minifuse.graph.steps import Launch, Product
-from minifuse.layout import row_major
-from minifuse.plan_cache import PlanCache, PlanTable
+from minifuse.compiler import node as node_module
+from minifuse.compiler import plan as plan_module
+from minifuse.compiler.kernel_builder import Space
+from minifuse.compiler.plan import Plan, Spec, call, key_of, plans, runs
+from minifuse.compiler.split_reductions import PIECE
+from minifuse.core import operators as op
+from minifuse.core.dtypes import float32, float64, int64
+from minifuse.core.errors import FuseError
+from minifuse.core.layout import row_major
+from minifuse.ir.array_functions import Fold, View
+from minifuse.ir.graph import Argument, Literal, Node, Number, base, literal
+from minifuse.ir.steps import Launch, Product
+from minifuse.ir.vjp import Backward, differentiate
+from minifuse.runtime.plan_cache import PlanCache, PlanTable
 
 
 def array(*shape, dtype=float32, index=0):

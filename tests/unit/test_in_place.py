@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minifuse.in_place import are_apart
+from minifuse.tensors.mutation import are_apart
 
 stretches = st.lists(st.builds(SimpleNamespace, address=st.integers(0, 40), nbytes=st.integers(1, 9)), max_size=6)
 

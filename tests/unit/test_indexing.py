@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minifuse.errors import IndexingError, MinifuseError, ShapeError
-from minifuse.indexing import infer_shape, normalize_dim, normalize_dims, parse_index, shape_of, sizes_of
-from minifuse.layout import row_major
+from minifuse.core.errors import IndexingError, MinifuseError, ShapeError
+from minifuse.core.indexing import infer_shape, normalize_dim, normalize_dims, parse_index, shape_of, sizes_of
+from minifuse.core.layout import row_major
 
 
 class Size(IntEnum):

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import minifuse as mf
-from minifuse.kernels import Constant, Load
+from minifuse.ir.kernel_ir import Constant, Load
 
 ROWS, COLUMNS, WIDTH = 4, 6, 3
 rng = np.random.default_rng(8)

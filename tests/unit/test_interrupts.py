@@ -13,7 +13,7 @@ import ctypes, os, signal, threading, time
 import numpy as np
 import minifuse as mf
 from minifuse.backends.parallel import driver as driver_module
-from minifuse.backends.parallel.bound import BoundKernel
+from minifuse.backends.parallel.launcher import BoundKernel
 from minifuse.backends.parallel.compiler import compile_kernel_text
 from minifuse.backends.parallel.driver import driver
 

@@ -3,12 +3,12 @@
 import numpy as np
 
 import minifuse as mf
-from minifuse.dag import topological
-from minifuse.dtypes import float32
-from minifuse.functions import Fold, Matmul
-from minifuse.graph.kept import kept
-from minifuse.graph.node import Argument, Node, inputs_of
-from minifuse.operators import add
+from minifuse.compiler.materialize import kept
+from minifuse.core.dtypes import float32
+from minifuse.core.interning import topological
+from minifuse.core.operators import add
+from minifuse.ir.array_functions import Fold, Matmul
+from minifuse.ir.graph import Argument, Node, inputs_of
 
 SHAPE = (16, 16)
 A, B, C, W = (Node(Argument(k), (), SHAPE, float32) for k in range(4))

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import minifuse as mf
-from minifuse import kernel_builders, kernel_cache
-from minifuse.errors import MinifuseError
-from minifuse.kernel_builders import FEW, build_all, in_processes, place_of
-from minifuse.kernel_cache import KernelCache, NotThere, Wanted
+from minifuse.core.errors import MinifuseError
+from minifuse.runtime import compile_workers, kernel_cache
+from minifuse.runtime.compile_workers import FEW, build_all, in_processes, place_of
+from minifuse.runtime.kernel_cache import KernelCache, NotThere, Wanted
 
 
 def build(name, text):
@@ -46,7 +46,7 @@ def test_kernels_come_to_disk_and_are_counted(folder):
 
 
 def test_few_kernels_start_no_process(folder, monkeypatch):
-    monkeypatch.setattr(kernel_builders, "started", None)
+    monkeypatch.setattr(compile_workers, "started", None)
     assert build_all(missing(jobs(*"abc")), 8) == 0
 
 
@@ -62,7 +62,7 @@ def test_what_a_compiler_raises_is_told(folder):
 
 
 def test_a_process_that_dies_is_told(folder, monkeypatch):
-    monkeypatch.setattr(kernel_builders, "SERVE", "raise SystemExit(3)  # {path!r}")
+    monkeypatch.setattr(compile_workers, "SERVE", "raise SystemExit(3)  # {path!r}")
     with pytest.raises(MinifuseError, match=r"has ended|Broken pipe"):
         build_all(missing(jobs(*"abcd")), 1)
 
@@ -87,7 +87,7 @@ def test_who_stops_early_finds_whole_kernels(folder):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
 def test_a_process_that_compiles_leaves_ctrl_c_to_its_starter():
-    with kernel_builders.started() as process:
+    with compile_workers.started() as process:
         process.stdin.write('["k", "text", "nowhere:build"]\n')
         process.stdin.flush()
         assert "ModuleNotFoundError" in process.stdout.readline()  # by now it listens

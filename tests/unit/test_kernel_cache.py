@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from minifuse import kernel_cache, trust
-from minifuse.errors import MinifuseError
-from minifuse.kernel_cache import KernelCache
+from minifuse.core.errors import MinifuseError
+from minifuse.runtime import file_trust, kernel_cache
+from minifuse.runtime.kernel_cache import KernelCache
 
 TEXT = "def kernel(start, stop, args):\n    pass\n"
 
@@ -185,8 +185,8 @@ def put_a_file_there(folder, monkeypatch):
 TROUBLES = {
     "a file where the folder should be": put_a_file_there,
     "no folder can be made": lambda folder, monkeypatch: monkeypatch.setattr(Path, "mkdir", refuse(errno.EACCES)),
-    "read-only": lambda folder, monkeypatch: monkeypatch.setattr(trust, "write_new", refuse(errno.EROFS)),
-    "full": lambda folder, monkeypatch: monkeypatch.setattr(trust, "write_new", half_write),
+    "read-only": lambda folder, monkeypatch: monkeypatch.setattr(file_trust, "write_new", refuse(errno.EROFS)),
+    "full": lambda folder, monkeypatch: monkeypatch.setattr(file_trust, "write_new", half_write),
     "nothing can be renamed": lambda folder, monkeypatch: monkeypatch.setattr(Path, "replace", refuse(errno.EPERM)),
 }
 
@@ -214,7 +214,7 @@ def test_nobody_sees_half_a_file(compiler, folder, monkeypatch):
         )
         path.write_bytes(data)
 
-    monkeypatch.setattr(trust, "write_new", write_in_two)
+    monkeypatch.setattr(file_trust, "write_new", write_in_two)
     find(KernelCache(), compiler)
     assert seen == []
     assert len(names(folder)) == 2
@@ -222,7 +222,7 @@ def test_nobody_sees_half_a_file(compiler, folder, monkeypatch):
 
 def test_a_folder_that_cannot_be_read_is_no_error(compiler, folder, monkeypatch):
     value = find(KernelCache(), compiler)
-    monkeypatch.setattr(trust, "read", refuse(errno.EACCES))
+    monkeypatch.setattr(file_trust, "read", refuse(errno.EACCES))
     assert find(KernelCache(), compiler) == value
     assert len(compiler.built) == 2
 
@@ -437,7 +437,7 @@ FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform cannot 
 
 RACE = """
 import os, sys
-from minifuse.kernel_cache import KernelCache
+from minifuse.runtime.kernel_cache import KernelCache
 from tests.unit.test_kernel_cache import Compiler, TEXT, find
 
 read, write = os.pipe()
@@ -468,7 +468,7 @@ def test_sixteen_processes_may_race(folder):
 
 FORK_WHILE_A_THREAD_BUILDS = """
 import os, threading
-from minifuse.kernel_cache import cache
+from minifuse.runtime.kernel_cache import cache
 from tests.unit.test_kernel_cache import Compiler, TEXT
 
 building, done = threading.Event(), threading.Event()

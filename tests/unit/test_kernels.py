@@ -4,10 +4,11 @@ import math
 
 import pytest
 
-from minifuse import operators as op
-from minifuse.dtypes import bool_, float32, float64, int32, int64
-from minifuse.errors import FuseError
-from minifuse.kernels import (
+from minifuse.core import operators as op
+from minifuse.core.dtypes import bool_, float32, float64, int32, int64
+from minifuse.core.errors import FuseError
+from minifuse.core.layout import Layout, row_major
+from minifuse.ir.kernel_ir import (
     Apply,
     Constant,
     Fold,
@@ -22,7 +23,6 @@ from minifuse.kernels import (
     stride_class,
     trace,
 )
-from minifuse.layout import Layout, row_major
 
 x, y = Load(0, float32), Load(1, float32)
 

@@ -7,7 +7,7 @@ import pytest
 
 import minifuse as mf
 from minifuse import simt
-from minifuse.launches import launches_of
+from minifuse.inspect.dry_run import launches_of
 
 RANDOM = np.random.default_rng(0)
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minifuse import layout as layout_module
-from minifuse.errors import IndexingError, MinifuseError, ShapeError, ViewError
-from minifuse.indexing import parse_index, ravel, unravel
-from minifuse.layout import Layout, broadcast, collapse, dense_like, row_major
+from minifuse.core import layout as layout_module
+from minifuse.core.errors import IndexingError, MinifuseError, ShapeError, ViewError
+from minifuse.core.indexing import parse_index, ravel, unravel
+from minifuse.core.layout import Layout, broadcast, collapse, dense_like, row_major
 
 MOST = 200  # elements of a layout, so that every one of them can be visited
 SIZES = st.sampled_from([1, 1, 2, 2, 3, 3, 4, 5, 7, 31] * 6 + [0])

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from numpy.lib.stride_tricks import sliding_window_view
 
 import minifuse as mf
-from minifuse.errors import IndexingError, OverlapError, ShapeError, ViewError
-from minifuse.functions import View
-from minifuse.layout import Layout, row_major
+from minifuse.core.errors import IndexingError, OverlapError, ShapeError, ViewError
+from minifuse.core.layout import Layout, row_major
+from minifuse.ir.array_functions import View
 from minifuse.testing import gradcheck
 
 BACKENDS = ["python", "parallel", "cuda"]

@@ -5,12 +5,12 @@ from itertools import pairwise
 import pytest
 
 import minifuse as mf
-from minifuse.dag import topological
-from minifuse.dtypes import float32
-from minifuse.functions import Fold
-from minifuse.graph.lengths import MOST_PARTS, MOST_SWEEPS, TOO_LONG, TOO_OFTEN, cuts
-from minifuse.graph.node import Argument, Node, inputs_of
-from minifuse.operators import add
+from minifuse.compiler.kernel_limits import MOST_PARTS, MOST_SWEEPS, TOO_LONG, TOO_OFTEN, cuts
+from minifuse.core.dtypes import float32
+from minifuse.core.interning import topological
+from minifuse.core.operators import add
+from minifuse.ir.array_functions import Fold
+from minifuse.ir.graph import Argument, Node, inputs_of
 
 
 def order_of(*outputs):

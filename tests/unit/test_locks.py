@@ -9,13 +9,13 @@ import threading
 
 import pytest
 
-from minifuse import locks
-from minifuse.locks import FileLock
+from minifuse.runtime import file_locks
+from minifuse.runtime.file_locks import FileLock
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from minifuse.locks import FileLock
+from minifuse.runtime.file_locks import FileLock
 lock = FileLock(Path(sys.argv[1]))
 print(lock.acquire() or "held", flush=True)
 time.sleep(600)
@@ -98,13 +98,13 @@ def test_a_file_that_its_owner_removes_meanwhile_is_not_locked(path, monkeypatch
     """Between opening and locking the owner may remove the file: nobody else would see a lock on that one."""
     owner, second = FileLock(path), FileLock(path)
     owner.acquire()
-    try_lock = locks.try_lock
+    try_lock = file_locks.try_lock
 
     def try_after_the_owner(handle):
         owner.release()
         return try_lock(handle)
 
-    monkeypatch.setattr(locks, "try_lock", try_after_the_owner)
+    monkeypatch.setattr(file_locks, "try_lock", try_after_the_owner)
     assert second.acquire() == ""
     assert FileLock(path).acquire().startswith("this process")
 

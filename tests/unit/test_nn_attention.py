@@ -5,8 +5,8 @@ import pytest
 
 import minifuse as mf
 from minifuse import nn
-from minifuse.attention import Attention
-from minifuse.errors import DTypeError, ShapeError
+from minifuse.core.errors import DTypeError, ShapeError
+from minifuse.ir.attention import Attention
 from minifuse.testing import gradcheck
 from tests.nn.agreement import BACKENDS, near, smooth, ways
 from tests.nn.cases_attention import ATTENTIONS, EXACT, HEADS

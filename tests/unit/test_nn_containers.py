@@ -7,7 +7,7 @@ import pytest
 
 import minifuse as mf
 from minifuse import nn
-from minifuse.errors import DTypeError, IndexingError
+from minifuse.core.errors import DTypeError, IndexingError
 from tests.nn.agreement import near, ways
 
 

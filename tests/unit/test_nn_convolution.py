@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 import minifuse as mf
 from minifuse import nn
-from minifuse.errors import DTypeError, ShapeError
-from minifuse.functions import Embed, Matmul
-from minifuse.graph.node import Argument, Node
-from minifuse.nn import patches
+from minifuse.core.errors import DTypeError, ShapeError
+from minifuse.ir.array_functions import Embed, Matmul
+from minifuse.ir.graph import Argument, Node
+from minifuse.nn import im2col
 from minifuse.testing import gradcheck, tolerance_for
 from tests.nn.cases_convolution import CONVOLUTIONS
 from tests.nn.recorded import load
@@ -244,12 +244,12 @@ def test_zeros_are_known_as_padding_only_where_they_lie_around_images():
         ((2, 4, 5, 4), ((0, 1, 2), (0, 1, 4), (0, 1, 5), (0, 1, 3)), False),
     ]:
         z = Embed(shape, place)(inner)
-        assert (patches.padding_of(z) is z.function) == is_padding
-    assert patches.padding_of(inner) is None
+        assert (im2col.padding_of(z) is z.function) == is_padding
+    assert im2col.padding_of(inner) is None
 
 
 def test_what_is_no_product_of_a_kernel_is_summed():
-    view = patches.Patches("patches", ((3,), (1,), (1,)))
+    view = im2col.Patches("patches", ((3,), (1,), (1,)))
     x = Node(Argument(0), (), (2, 6, 5), mf.float32)
     kernel, b = Node(Argument(1), (), (1, 6, 5), mf.float32), Node(Argument(2), (), (1, 5, 20), mf.float32)
     g = Matmul()(kernel, b).reshape(2, 3, 4, 5)

@@ -5,8 +5,8 @@ import pytest
 
 import minifuse as mf
 from minifuse import nn
-from minifuse.creation import generator
-from minifuse.errors import DTypeError
+from minifuse.core.errors import DTypeError
+from minifuse.tensors.creation import generator
 from tests.nn.agreement import BACKENDS, near, ways
 
 

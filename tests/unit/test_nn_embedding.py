@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.errors import DTypeError, IndexingError, ShapeError
+from minifuse.core.errors import DTypeError, IndexingError, ShapeError
 from minifuse.testing import gradcheck
 
 from ..nn import record_embedding as cases

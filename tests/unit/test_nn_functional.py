@@ -5,7 +5,7 @@ import re
 
 import minifuse.nn.functional as F  # noqa: N812  # the name that people give it
 from minifuse import nn
-from minifuse.operators import Operator
+from minifuse.core.operators import Operator
 
 OTHERS = {"summary"}  # a function, and none of arrays
 

@@ -7,7 +7,7 @@ import pytest
 
 import minifuse as mf
 from minifuse import nn
-from minifuse.errors import DTypeError, ShapeError
+from minifuse.core.errors import DTypeError, ShapeError
 from minifuse.nn import init
 
 BACKENDS = "python", "parallel", "cuda"

@@ -7,8 +7,8 @@ import pytest
 
 import minifuse as mf
 from minifuse import nn
-from minifuse.errors import DTypeError, ShapeError
-from minifuse.graph.plan import Plan
+from minifuse.compiler.plan import Plan
+from minifuse.core.errors import DTypeError, ShapeError
 from minifuse.nn.layers import _linear
 from tests.nn.agreement import near, ways
 

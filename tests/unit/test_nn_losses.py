@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import minifuse as mf
 from minifuse import nn
-from minifuse.errors import DTypeError, IndexingError, ShapeError
-from minifuse.functions import Composite
-from minifuse.graph.plan import call
+from minifuse.compiler.plan import call
+from minifuse.core.errors import DTypeError, IndexingError, ShapeError
+from minifuse.ir.array_functions import Composite
 from minifuse.testing import gradcheck
 from tests.nn.agreement import BACKENDS, near, smooth, ways
 from tests.nn.cases import CLASSES, NUMBERS

@@ -8,7 +8,7 @@ import pytest
 
 import minifuse as mf
 from minifuse import nn
-from minifuse.errors import DTypeError, GradientError, ShapeError
+from minifuse.core.errors import DTypeError, GradientError, ShapeError
 
 BACKENDS = "python", "parallel"
 

@@ -8,7 +8,7 @@ import pytest
 
 import minifuse as mf
 from minifuse import nn
-from minifuse.errors import DTypeError, ShapeError
+from minifuse.core.errors import DTypeError, ShapeError
 from minifuse.testing import gradcheck
 from tests.nn.agreement import BACKENDS, near, smooth
 from tests.nn.cases import NORMALIZATIONS, STEPS

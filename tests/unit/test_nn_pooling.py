@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import minifuse as mf
 from minifuse import nn
-from minifuse.errors import DTypeError, ShapeError
+from minifuse.core.errors import DTypeError, ShapeError
 from minifuse.testing import gradcheck
 from tests.nn.cases_convolution import POOLINGS
 from tests.nn.recorded import load

@@ -4,7 +4,7 @@ import pytest
 
 import minifuse as mf
 from minifuse import nn
-from minifuse.errors import DTypeError, ShapeError
+from minifuse.core.errors import DTypeError, ShapeError
 
 
 class Twice(nn.Module):

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
-from minifuse.dtypes import BY_NUMPY
-from minifuse.errors import DTypeError, FuseError, GradientError, ShapeError
-from minifuse.functions import Composite
-from minifuse.graph import plan
-from minifuse.numpy_functions import FUNCTIONS, UFUNCS
-from minifuse.operators import Operator
+from minifuse.compiler import plan
+from minifuse.core.dtypes import BY_NUMPY
+from minifuse.core.errors import DTypeError, FuseError, GradientError, ShapeError
+from minifuse.core.operators import Operator
+from minifuse.ir.array_functions import Composite
+from minifuse.ir.numpy_api import FUNCTIONS, UFUNCS
 from minifuse.testing import assert_close, gradcheck
 from minifuse.testing.strategies import arrays, layouts, shapes
 

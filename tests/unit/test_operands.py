@@ -9,8 +9,8 @@ import pytest
 
 import minifuse as mf
 import minifuse.nn.functional as F  # noqa: N812  # PyTorch's users call it so
-from minifuse.dtypes import DTYPES, as_number
-from minifuse.operators import TABLE
+from minifuse.core.dtypes import DTYPES, as_number
+from minifuse.core.operators import TABLE
 
 BACKENDS = ["python", "parallel", "cuda"]
 SCALARS = {

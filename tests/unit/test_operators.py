@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse import operators
-from minifuse.dtypes import DTYPES
-from minifuse.errors import DTypeError, MinifuseError
-from minifuse.operators import TABLE
-from minifuse.value import Value
+from minifuse.core import operators
+from minifuse.core.dtypes import DTYPES
+from minifuse.core.errors import DTypeError, MinifuseError
+from minifuse.core.operators import TABLE
+from minifuse.core.traceable import Value
 
 ENTRIES = list(TABLE.values())
 BACKENDS = ["python", "parallel"]

@@ -8,8 +8,8 @@ import pytest
 
 import minifuse as mf
 from minifuse import nn
-from minifuse.errors import DTypeError, GradientError, ShapeError
-from minifuse.graph.plan import plans
+from minifuse.compiler.plan import plans
+from minifuse.core.errors import DTypeError, GradientError, ShapeError
 from minifuse.optim import SGD, Adam, Optimizer
 from tests.unit.make_torch_table import BATCHES, CASES, SIZES, TABLE, batches, first_weights
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.errors import DTypeError, FuseError, GradientError, OverlapError
-from minifuse.graph.plan import plans
+from minifuse.compiler.plan import plans
+from minifuse.core.errors import DTypeError, FuseError, GradientError, OverlapError
 from minifuse.optim import clip_grad_norm_, clip_grad_value_
 
 SHAPES = (), (1,), (31,), (33,), (5, 7), (0, 3), (2, 1, 3), (1025,)

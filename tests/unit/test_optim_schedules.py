@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 import minifuse as mf
-from minifuse.errors import FuseError
+from minifuse.core.errors import FuseError
 from minifuse.optim import SGD, ConstantSchedule, CosineSchedule, Schedule
 
 

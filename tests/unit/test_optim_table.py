@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.errors import ShapeError
+from minifuse.core.errors import ShapeError
 from tests.nn.record_optim import CASES, HALF, MINIMUM, PULL, SHAPES, STEPS, WARMUP, first, has_gradient, noise
 from tests.nn.recorded import load
 

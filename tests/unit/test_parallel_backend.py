@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse import operators as op
 from minifuse.backends.base import Operand
-from minifuse.backends.parallel import any_function
 from minifuse.backends.parallel import backend as backend_module
+from minifuse.backends.parallel import numba_fallback
 from minifuse.backends.parallel.driver import CHUNKS_PER_THREAD, PARALLEL_WORK, THREADS, count_chunks
 from minifuse.backends.registry import backend_named
-from minifuse.dtypes import float32, float64, int64
-from minifuse.graph.plan import Plan
-from minifuse.kernels import Kernel, Load, fold
-from minifuse.layout import row_major
+from minifuse.compiler.plan import Plan
+from minifuse.core import operators as op
+from minifuse.core.dtypes import float32, float64, int64
+from minifuse.core.layout import row_major
+from minifuse.ir.kernel_ir import Kernel, Load, fold
 
 backend = backend_named("parallel")
 
@@ -36,8 +36,8 @@ def kernels_of(function):
 def compiled(monkeypatch):
     """Names of the functions that were compiled as they are."""
     names = []
-    original = any_function.compiled
-    monkeypatch.setattr(any_function, "compiled", lambda f: names.append(f.__name__) or original(f))
+    original = numba_fallback.compiled
+    monkeypatch.setattr(numba_fallback, "compiled", lambda f: names.append(f.__name__) or original(f))
     return names
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import minifuse as mf
 from minifuse.backends.base import Operand
-from minifuse.backends.parallel import any_function, pieces
+from minifuse.backends.parallel import numba_fallback, split_launches
 from minifuse.backends.registry import backend_named
 
 pytestmark = pytest.mark.usefixtures("_short_pieces")
@@ -14,15 +14,15 @@ pytestmark = pytest.mark.usefixtures("_short_pieces")
 @pytest.fixture
 def _short_pieces(monkeypatch):
     """Cut after the least work; count the launches in pieces."""
-    monkeypatch.setattr(pieces, "LONG_CHUNKS", 1e-6)
-    monkeypatch.setattr(any_function, "PIECE", 4)
+    monkeypatch.setattr(split_launches, "LONG_CHUNKS", 1e-6)
+    monkeypatch.setattr(numba_fallback, "PIECE", 4)
 
 
 @pytest.fixture
 def bound(monkeypatch):
     """How many pieces each kernel was cut into."""
-    counts, bind = [], pieces.bind_pieces
-    monkeypatch.setattr(pieces, "bind_pieces", lambda *args: counts.append(args[-1]) or bind(*args))
+    counts, bind = [], split_launches.bind_pieces
+    monkeypatch.setattr(split_launches, "bind_pieces", lambda *args: counts.append(args[-1]) or bind(*args))
     return counts
 
 

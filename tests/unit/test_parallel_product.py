@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minifuse.backends.parallel.backend import ParallelBackend
-from minifuse.backends.parallel.product import LOCAL, StagedProduct
-from minifuse.backends.parallel.ways import (
+from minifuse.backends.parallel.fused_gemm import LOCAL, StagedProduct
+from minifuse.backends.parallel.gemm_config import (
     BLOCK_BYTES,
     BLOCK_M,
     BLOCK_N,
@@ -28,10 +28,11 @@ from minifuse.backends.parallel.ways import (
     ways,
 )
 from minifuse.backends.python import PythonBackend
-from minifuse.dtypes import BY_NUMPY, bool_, float32, float64, int32, int64
-from minifuse.errors import DTypeError
-from minifuse.kernel_cache import cache
-from minifuse.kernels import (
+from minifuse.core.dtypes import BY_NUMPY, bool_, float32, float64, int32, int64
+from minifuse.core.errors import DTypeError
+from minifuse.core.layout import Layout
+from minifuse.core.operators import TABLE
+from minifuse.ir.kernel_ir import (
     Constant,
     Dot,
     Expression,
@@ -44,8 +45,7 @@ from minifuse.kernels import (
     constant,
     replace,
 )
-from minifuse.layout import Layout
-from minifuse.operators import TABLE
+from minifuse.runtime.kernel_cache import cache
 from minifuse.testing.tolerances import tolerance_for
 from tests.unit.test_gemm import GUARD, layout_of, run, spread
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.backends.parallel import window_gradient
+from minifuse.backends.parallel import conv_weight_grad
 from minifuse.backends.parallel.backend import ParallelBackend
-from minifuse.functions import Composite, Matmul
-from minifuse.nn.patches import WindowGradient
+from minifuse.ir.array_functions import Composite, Matmul
+from minifuse.nn.im2col import WindowGradient
 
 # (groups, M, channels of a group, image, N, size, step, dilation)
 CASES = {
@@ -77,8 +77,8 @@ def test_operands_in_any_layout(case):
 def test_short_runs_are_left_to_copies():
     shapes = [(1, 4, 6 * 24 * 4), (2, 8, 24, 4)]
     for size, step, is_worth in (((3, 1), (1, 1), False), ((3, 1), (1, 2), False)):
-        assert window_gradient.is_worth((size, step, (1, 1), mf.float32), shapes) == is_worth
-    assert window_gradient.is_worth(((3, 1), (1, 1), (1, 1), mf.float32), [shapes[0], (2, 8, 32, 4)])
+        assert conv_weight_grad.is_worth((size, step, (1, 1), mf.float32), shapes) == is_worth
+    assert conv_weight_grad.is_worth(((3, 1), (1, 1), (1, 1), mf.float32), [shapes[0], (2, 8, 32, 4)])
 
 
 def test_the_gradient_of_a_convolution_copies_no_windows():

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.backends.parallel import windows
+from minifuse.backends.parallel import implicit_gemm_conv
 from minifuse.backends.parallel.backend import ParallelBackend
-from minifuse.functions import Composite, Matmul
-from minifuse.nn.patches import WindowProduct
+from minifuse.ir.array_functions import Composite, Matmul
+from minifuse.nn.im2col import WindowProduct
 
 ROOT = Path(__file__).parents[2]
 
@@ -127,7 +127,7 @@ def test_results_are_stored_where_they_belong():
     ],
 )
 def test_what_is_left_to_copies(shape, parameters, is_worth):
-    assert windows.is_worth(parameters, [(1, 4, 18), shape]) == is_worth
+    assert implicit_gemm_conv.is_worth(parameters, [(1, 4, 18), shape]) == is_worth
 
 
 def test_it_is_told_like_any_other_kernel():
@@ -144,10 +144,10 @@ import ctypes, mmap
 import numpy as np
 from minifuse.backends.parallel.backend import ParallelBackend
 from minifuse.backends.parallel import window_gradient
-from minifuse.backends.parallel.windows import bind
-from minifuse.dtypes import float32
-from minifuse.kernels import Kernel, Load
-from minifuse.layout import row_major
+from minifuse.backends.parallel.implicit_gemm_conv import bind
+from minifuse.core.dtypes import float32
+from minifuse.ir.kernel_ir import Kernel, Load
+from minifuse.core.layout import row_major
 from tests.unit import test_parallel_window_gradient as gradients
 from tests.unit.test_parallel_windows import CASES, exact, function_of, operands
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.errors import MinifuseError
-from minifuse.graph.plan import Plan
-from minifuse.graph.plan_size import size_of
-from minifuse.operators import TABLE
-from minifuse.plan_cache import DEFAULT_LIMIT_MB, PlanCache, PlanTable, plan_cache
+from minifuse.compiler.plan import Plan
+from minifuse.compiler.plan_size import size_of
+from minifuse.core.errors import MinifuseError
+from minifuse.core.operators import TABLE
+from minifuse.runtime.plan_cache import DEFAULT_LIMIT_MB, PlanCache, PlanTable, plan_cache
 from tests.fuse import lengthening, reindexing
 
 MB = 1 << 20

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from minifuse.backends.cuda.forms import printed
-from minifuse.backends.parallel.dialect import source
+from minifuse.backends.cuda.codegen.select import printed
+from minifuse.backends.parallel.cpu_codegen import source
 from minifuse.backends.registry import backend_named
-from minifuse.dtypes import BY_NUMPY, bool_, float32, int64
-from minifuse.kernels import Kernel, Load, Nest, Position, cast, fold, numbered
-from minifuse.layout import Layout, row_major
-from minifuse.operators import add, maximum, where
+from minifuse.core.dtypes import BY_NUMPY, bool_, float32, int64
+from minifuse.core.layout import Layout, row_major
+from minifuse.core.operators import add, maximum, where
+from minifuse.ir.kernel_ir import Kernel, Load, Nest, Position, cast, fold, numbered
 
 BACKENDS = ["python", "parallel", "cuda"]
 

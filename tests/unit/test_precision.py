@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.autodiff import mode
-from minifuse.backends.cuda import product as planning
-from minifuse.backends.cuda.tensor_ways import best_tensor_way
-from minifuse.dtypes import PRECISIONS
-from minifuse.functions import Matmul
+from minifuse.backends.cuda.matmul import launches as planning
+from minifuse.backends.cuda.matmul.tensor_core_heuristics import best_tensor_way
+from minifuse.core.autograd import mode
+from minifuse.core.dtypes import PRECISIONS
+from minifuse.ir.array_functions import Matmul
 from minifuse.nn.layers import ProductByTransposed
 
 UNITS = {"high": 2.0**-11, "medium": 2.0**-8}

@@ -9,9 +9,9 @@ import pytest
 
 import minifuse as mf
 from minifuse.backends.registry import backend_named
-from minifuse.errors import FuseError
-from minifuse.launch_times import LaunchEvent, Work, row_of, rows_of, table
-from minifuse.roofline import Limits, limits_of
+from minifuse.core.errors import FuseError
+from minifuse.inspect.roofline import Limits, limits_of
+from minifuse.inspect.timeline import LaunchEvent, Work, row_of, rows_of, table
 
 X = np.random.default_rng(3).standard_normal((40, 33)).astype(np.float32)
 
@@ -234,7 +234,7 @@ def test_a_row_is_what_its_launches_say():
 def test_the_roofline_is_the_slower_of_memory_and_arithmetic(monkeypatch):
     parallel = backend_named("parallel")
     limits = Limits(10.0, {"float32": 100.0}, parallel)  # 10,000 bytes and 100,000 operations a microsecond
-    monkeypatch.setattr("minifuse.launch_times.limits_of", lambda backend: limits)
+    monkeypatch.setattr("minifuse.inspect.timeline.limits_of", lambda backend: limits)
     pointwise = Work("f", "x + y", "pointwise", parallel, 20_000, 0, "float32")
     assert row_of(pointwise, 2, 8.0, 8.0).roofline == pytest.approx(2 / 4)
     product = Work("f", "x @ y", "product", parallel, 20_000, 300_000, "float32")
@@ -244,8 +244,8 @@ def test_the_roofline_is_the_slower_of_memory_and_arithmetic(monkeypatch):
 
 
 def test_limits_are_measured_once(monkeypatch):
-    monkeypatch.setattr("minifuse.roofline.MANY", 1 << 12)
-    monkeypatch.setattr("minifuse.roofline.SIZE", 32)
+    monkeypatch.setattr("minifuse.inspect.roofline.MANY", 1 << 12)
+    monkeypatch.setattr("minifuse.inspect.roofline.SIZE", 32)
     limits_of.cache_clear()
     try:
         limits = limits_of(backend_named("parallel"))
@@ -262,7 +262,7 @@ def test_limits_are_measured_once(monkeypatch):
 def small(monkeypatch):
     """Limits without measuring for long."""
     limits = Limits(10.0, {"float32": 100.0}, None)
-    monkeypatch.setattr("minifuse.launch_times.limits_of", lambda backend: limits)
+    monkeypatch.setattr("minifuse.inspect.timeline.limits_of", lambda backend: limits)
 
 
 def test_it_is_text_and_data(small):

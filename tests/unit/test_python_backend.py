@@ -8,7 +8,7 @@ import pytest
 import minifuse as mf
 from minifuse.backends.base import Operand
 from minifuse.backends.python import PythonBackend, indices
-from minifuse.dtypes import bool_, float32, int32, int64
+from minifuse.core.dtypes import bool_, float32, int32, int64
 
 backend = PythonBackend()
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.errors import DTypeError
+from minifuse.core.errors import DTypeError
 
 
 def drawn():

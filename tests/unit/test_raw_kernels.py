@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import minifuse as mf
 from minifuse.backends.parallel.compiler import complete
-from minifuse.errors import BackendError, DTypeError, FuseError, GradientError, IndexingError, OverlapError, ShapeError
-from minifuse.kernel_cache import cache
+from minifuse.core.errors import BackendError, DTypeError, FuseError, GradientError, IndexingError, OverlapError, ShapeError
+from minifuse.runtime.kernel_cache import cache
 
 NUMBERS = [mf.int32, mf.int64, mf.float32, mf.float64]
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.errors import DTypeError, FuseError, GradientError, ShapeError
-from minifuse.graph.plan import Plan
-from minifuse.kernel_cache import cache
-from minifuse.operators import TABLE
+from minifuse.compiler.plan import Plan
+from minifuse.core.errors import DTypeError, FuseError, GradientError, ShapeError
+from minifuse.core.operators import TABLE
+from minifuse.runtime.kernel_cache import cache
 
 l2 = mf.reduction(map=lambda x: x * x, combine=lambda a, b: a + b, finish=mf.sqrt, identity=0.0)
 largest = mf.reduction(combine=lambda a, b: mf.where(abs(a) > abs(b), a, b), identity=0)

@@ -9,7 +9,7 @@ import pytest
 import minifuse as mf
 from minifuse.backends.python import PythonBackend
 from minifuse.backends.registry import Registry, backend_named, registry
-from minifuse.errors import BackendError
+from minifuse.core.errors import BackendError
 
 
 @pytest.fixture(autouse=True)

@@ -1,8 +1,8 @@
 """Chains of views: which show the same elements in the same order, and which a kernel can compute."""
 
-from minifuse.functions import View
-from minifuse.graph.reindexing import Chains, is_computable, layout_of
-from minifuse.layout import row_major
+from minifuse.compiler.reindexing import Chains, is_computable, layout_of
+from minifuse.core.layout import row_major
+from minifuse.ir.array_functions import View
 
 TURN, FLIP = View("permute", (1, 0)), View("slice", ((3, -1, 4), (0, 1, 4)))
 FIRST, REPEAT = View("slice", ((0, 1, 1), (0, 1, 4))), View("expand", (4, 4))

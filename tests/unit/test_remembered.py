@@ -10,7 +10,7 @@ from numba.core.registry import cpu_target
 from numba.core.types.functions import BaseFunction
 from numba.extending import overload
 
-from minifuse.backends.remembered import remembered_types
+from minifuse.backends.numba_type_cache import remembered_types
 
 PAIRS = (
     (types.int64, types.int64),

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
-from minifuse.errors import GradientError
-from minifuse.operators import TABLE
-from minifuse.scalar import Scalar
+from minifuse.core.errors import GradientError
+from minifuse.core.operators import TABLE
+from minifuse.core.scalar import Scalar
 
 DIFFERENTIABLE = [e for e in TABLE.values() if (e.vjp or not e.is_primitive) and e.name not in ("isnan", "detach", "where")]
 

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 
 import minifuse as mf
 from minifuse.backends.parallel.backend import ParallelBackend
-from minifuse.functions import Range
-from minifuse.graph.body import Space
-from minifuse.graph.decisions import AGAIN, BEGUN, COPIED, HELD, IN_PLACE, JOINED, MADE, REFUSED, TAKEN, Record, recorded
-from minifuse.graph.lengths import MOST_PARTS, MOST_SWEEPS
-from minifuse.graph.node import base
-from minifuse.graph.plan import Plan
-from minifuse.graph.reindexing import is_split
-from minifuse.graph.schedule import Schedule
-from minifuse.graph.sharing import MOST_ARRAYS
-from minifuse.graph.steps import Launch, Product
-from minifuse.graph.together import Together
+from minifuse.compiler.batch_launches import Together
+from minifuse.compiler.form_kernels import Schedule
+from minifuse.compiler.fusion_log import AGAIN, BEGUN, COPIED, HELD, IN_PLACE, JOINED, MADE, REFUSED, TAKEN, Record, recorded
+from minifuse.compiler.horizontal_fusion import MOST_ARRAYS
+from minifuse.compiler.kernel_builder import Space
+from minifuse.compiler.kernel_limits import MOST_PARTS, MOST_SWEEPS
+from minifuse.compiler.plan import Plan
+from minifuse.compiler.reindexing import is_split
+from minifuse.ir.array_functions import Range
+from minifuse.ir.graph import base
+from minifuse.ir.steps import Launch, Product
 
 X = np.random.default_rng(0).normal(size=(6, 5))
 W = np.random.default_rng(1).normal(size=(5, 4))

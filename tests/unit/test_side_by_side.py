@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
-from minifuse.graph.steps import Product
-from minifuse.kernels import Constant
+from minifuse.ir.kernel_ir import Constant
+from minifuse.ir.steps import Product
 
 ROWS, COLUMNS = 5, 12
 X = np.random.default_rng(5).standard_normal((ROWS, COLUMNS))

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
-from minifuse.dtypes import float32
-from minifuse.layout import Layout, row_major
-from minifuse.storage import ALIGNMENT, Buffer, Pool, as_array, binned
+from minifuse.core.dtypes import float32
+from minifuse.core.layout import Layout, row_major
+from minifuse.runtime.memory_pool import ALIGNMENT, Buffer, Pool, as_array, binned
 
 
 @pytest.fixture

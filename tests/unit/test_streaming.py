@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
-from minifuse import operators as op
 from minifuse.backends.parallel import backend as backend_module
-from minifuse.backends.parallel import streaming
+from minifuse.backends.parallel import nontemporal_stores
 from minifuse.backends.parallel.compiler import compile_kernel_text
 from minifuse.backends.registry import backend_named
-from minifuse.dtypes import bool_, float32
-from minifuse.kernels import Apply, Kernel, Load, Nest, Old, fold
-from minifuse.layout import Layout, row_major
+from minifuse.core import operators as op
+from minifuse.core.dtypes import bool_, float32
+from minifuse.core.layout import Layout, row_major
+from minifuse.ir.kernel_ir import Apply, Kernel, Load, Nest, Old, fold
 
 backend = backend_named("parallel")
 KINDS = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "bool_": np.uint8}
@@ -46,7 +46,7 @@ def test_the_elements_of_a_range_are_stored_and_no_others(word, start, size, off
     x, out = np.arange(4000).astype(kind), np.full(4000, 77, kind)
     address = out.ctypes.data + offset * out.itemsize
     args = [plus_one(word), 2, 1, points, out.itemsize, address, x.ctypes.data]
-    stream = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_char_p)(streaming.stream())
+    stream = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_char_p)(nontemporal_stores.stream())
     stream(start, start + size, np.array(args, np.int64).tobytes())
     expected = np.full(4000, 77, kind)
     expected[offset + start : offset + start + size] = (x + kind(1))[start : start + size]
@@ -56,7 +56,7 @@ def test_the_elements_of_a_range_are_stored_and_no_others(word, start, size, off
 def run(kernel, shape, dims, arrays, dtypes, limit, monkeypatch):
     """The outputs of a kernel over dense arrays, and whether they were streamed."""
     with monkeypatch.context() as patch:
-        patch.setattr(streaming, "STREAM_BYTES", limit)
+        patch.setattr(nontemporal_stores, "STREAM_BYTES", limit)
         patch.setattr(backend_module, "count_chunks", lambda count, work: min(count, 5))
         rows = [1 if d in dims else size for d, size in enumerate(shape)]
         outs = [np.zeros(shape if k < len(kernel.elements) else rows, dtype) for k, dtype in enumerate(dtypes)]
@@ -92,14 +92,14 @@ def test_every_result_is_that_of_ordinary_stores(kernel, shape, dims, dtypes, mo
 
 def header(kernel, shape, layouts, dims=()):
     """What `stream` would be told."""
-    return streaming.header(kernel, Nest(shape, dims, layouts), address=5, words=9)
+    return nontemporal_stores.header(kernel, Nest(shape, dims, layouts), address=5, words=9)
 
 
 def test_what_is_streamed():
-    n = streaming.STREAM_BYTES // 4
+    n = nontemporal_stores.STREAM_BYTES // 4
     add = Kernel((Apply(op.add, (A, B), float32),), ())
     dense = row_major((n,))
-    assert header(add, (n,), [dense] * 3) == [5, 9, 1, streaming.BUFFER_BYTES // 4, 4]
+    assert header(add, (n,), [dense] * 3) == [5, 9, 1, nontemporal_stores.BUFFER_BYTES // 4, 4]
     assert header(add, (n - 1,), [row_major((n - 1,))] * 3) == []  # a cache may keep it
     spread = Layout((n,), (2,), 0)
     assert header(add, (n,), [spread, dense, dense]) == []
@@ -124,7 +124,7 @@ def test_a_size_that_is_streamed_compiles_nothing(monkeypatch):
 
 
 def test_a_large_tensor_is_streamed_and_right():
-    n = streaming.STREAM_BYTES // 4 + 3
+    n = nontemporal_stores.STREAM_BYTES // 4 + 3
     x = mf.arange(n, dtype=mf.float32, backend="parallel") % 1000
     y = (x * 2 + 1).numpy()
     np.testing.assert_array_equal(y, np.arange(n, dtype=np.float32) % 1000 * 2 + 1)

@@ -7,17 +7,17 @@ from hypothesis import strategies as st
 
 import minifuse as mf
 from minifuse import simt
-from minifuse.backends.cuda.bound import function_for
+from minifuse.backends.cuda.codegen.base import MOST, MOST_OF_ROW
+from minifuse.backends.cuda.codegen.select import printed
 from minifuse.backends.cuda.compiler import compile_ptx
-from minifuse.backends.cuda.emitter import MOST, MOST_OF_ROW
-from minifuse.backends.cuda.forms import printed
-from minifuse.backends.parallel import keyed
-from minifuse.errors import DTypeError, FuseError, IndexingError, OverlapError, ShapeError
-from minifuse.graph.picked import APART, FROM_MEMORY, NOT_IN_PRODUCT
-from minifuse.graph.plan import Plan
-from minifuse.kernels import Nest, stride_classes
-from minifuse.launches import launches_of
-from minifuse.take import Put, Take
+from minifuse.backends.cuda.launcher import function_for
+from minifuse.backends.parallel import segment_sum
+from minifuse.compiler.lower_gather import APART, FROM_MEMORY, NOT_IN_PRODUCT
+from minifuse.compiler.plan import Plan
+from minifuse.core.errors import DTypeError, FuseError, IndexingError, OverlapError, ShapeError
+from minifuse.inspect.dry_run import launches_of
+from minifuse.ir.gather import Put, Take
+from minifuse.ir.kernel_ir import Nest, stride_classes
 from minifuse.testing import gradcheck
 
 RANDOM = np.random.default_rng(0)
@@ -132,7 +132,7 @@ def test_many_threads_add_up_in_the_order_of_one():
     g, index = numbers(2000, 640, dtype=np.float32), RANDOM.integers(0, 65, 2000)
     (step,) = Plan(Put(0, 65), [mf.tensor(g), mf.tensor(index)]).steps
     outputs, inputs = step.layouts()
-    walk = keyed.walk(step.kernel, Nest(step.shape, step.dims, [*outputs, *inputs]), ())
+    walk = segment_sum.walk(step.kernel, Nest(step.shape, step.dims, [*outputs, *inputs]), ())
     assert walk is not None
     assert walk.count == 640
     assert walk.chunks > 1

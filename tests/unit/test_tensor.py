@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.dtypes import DTYPES
-from minifuse.errors import GradientError, OverlapError, ShapeError, ViewError
-from minifuse.graph.plan import plans
-from minifuse.in_place import extent, overlap, store
-from minifuse.tensor import views
+from minifuse.compiler.plan import plans
+from minifuse.core.dtypes import DTYPES
+from minifuse.core.errors import GradientError, OverlapError, ShapeError, ViewError
+from minifuse.tensors.mutation import extent, overlap, store
+from minifuse.tensors.tensor import views
 
 
 @pytest.fixture(params=["python", "parallel"])
@@ -617,7 +617,7 @@ def test_an_expanded_target_is_refused_unless_it_repeats_nothing():
 
 
 def test_views_are_remembered_and_bounded(monkeypatch):
-    monkeypatch.setattr(sys.modules["minifuse.tensor"], "MANY", 50)
+    monkeypatch.setattr(sys.modules["minifuse.tensors.tensor"], "MANY", 50)
     x = mf.arange(1000)
     for k in range(300):
         assert x[k : k + 3].tolist() == [k, k + 1, k + 2]

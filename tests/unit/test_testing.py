@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import minifuse as mf
 from minifuse.backends.python import PythonBackend
 from minifuse.backends.registry import registry
-from minifuse.dtypes import DTYPES
-from minifuse.graph import plan
-from minifuse.operators import TABLE
+from minifuse.compiler import plan
+from minifuse.core.dtypes import DTYPES
+from minifuse.core.operators import TABLE
 from minifuse.testing import (
     TOLERANCES,
     Recipe,

@@ -7,16 +7,16 @@ import pytest
 
 import minifuse as mf
 from minifuse import float32
-from minifuse.backends.parallel import together as tables
-from minifuse.backends.parallel.bound import BoundKernel
+from minifuse.backends.parallel import multi_tensor as tables
+from minifuse.backends.parallel.launcher import BoundKernel
 from minifuse.backends.registry import backend_named
-from minifuse.graph import together
-from minifuse.graph.plan import plans, runs
-from minifuse.graph.steps import Launch
-from minifuse.graph.together import Together, joined
-from minifuse.graph.traffic import traffic
-from minifuse.kernels import Kernel, Load
-from minifuse.layout import Layout
+from minifuse.compiler import together
+from minifuse.compiler.batch_launches import Together, joined
+from minifuse.compiler.memory_traffic import traffic
+from minifuse.compiler.plan import plans, runs
+from minifuse.core.layout import Layout
+from minifuse.ir.kernel_ir import Kernel, Load
+from minifuse.ir.steps import Launch
 
 SIZES = 1, 31, 32, 33, 1023, 1025
 LARGE = 65537, 7, 131_073

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.errors import DTypeError, GradientError, MinifuseError
+from minifuse.core.errors import DTypeError, GradientError, MinifuseError
 
 
 @pytest.fixture(params=["python", "parallel"], autouse=True)

@@ -7,8 +7,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from minifuse import trust
-from minifuse.trust import distrust, is_private_group, make_private, others_may_write, reason_against, remove_distrusted
+from minifuse.runtime import file_trust
+from minifuse.runtime.file_trust import (
+    distrust,
+    is_private_group,
+    make_private,
+    others_may_write,
+    reason_against,
+    remove_distrusted,
+)
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
 ROOT = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")
@@ -90,7 +97,7 @@ def test_links_in_a_circle_lead_to_no_file(tmp_path):
     (tmp_path / "b").symlink_to("a")
     assert distrust(tmp_path / "a" / "c") == ""
     with pytest.raises(OSError, match=r"symbolic links"):
-        trust.read(tmp_path / "a" / "c")
+        file_trust.read(tmp_path / "a" / "c")
 
 
 def test_a_working_folder_that_was_deleted_is_no_error(tmp_path, monkeypatch):
@@ -173,20 +180,20 @@ def test_new_folders_and_files_are_this_users_alone(tmp_path, mask):
     before = os.umask(mask)
     try:
         make_private(tmp_path / "x" / "y")
-        trust.write_new(tmp_path / "x" / "y" / "z", b"data")
+        file_trust.write_new(tmp_path / "x" / "y" / "z", b"data")
     finally:
         os.umask(before)
     assert [path.stat().st_mode & 0o777 for path in (tmp_path / "x", tmp_path / "x" / "y")] == [0o700, 0o700]
     assert (tmp_path / "x" / "y" / "z").stat().st_mode & 0o022 == 0
-    assert trust.read(tmp_path / "x" / "y" / "z") == b"data"
+    assert file_trust.read(tmp_path / "x" / "y" / "z") == b"data"
 
 
 def test_a_folder_that_is_there_keeps_its_permissions(folder):
     make_private(folder / "c")
     assert folder.stat().st_mode & 0o777 == 0o755
     with pytest.raises(FileExistsError):
-        trust.write_new(folder / "c", b"")
-    trust.write_new(folder / "file", b"")
+        file_trust.write_new(folder / "c", b"")
+    file_trust.write_new(folder / "file", b"")
     with pytest.raises(NotADirectoryError):
         make_private(folder / "file")
 
@@ -203,7 +210,7 @@ def test_the_open_file_is_examined_and_not_its_name(folder, monkeypatch):
 
     monkeypatch.setattr(os, "open", replaced)
     with pytest.raises(PermissionError, match="other users may write to"):
-        trust.read(folder / "good")
+        file_trust.read(folder / "good")
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
@@ -217,7 +224,7 @@ def test_what_is_no_regular_file_is_not_read(folder, kind):
         (folder / "y").write_bytes(b"data")
         path.symlink_to("y")
     with pytest.raises(OSError, match=r"symbolic links|no regular file|directory"):
-        trust.read(path)
+        file_trust.read(path)
 
 
 def test_files_that_others_may_have_put_there_are_removed(folder):
@@ -231,8 +238,8 @@ def test_files_that_others_may_have_put_there_are_removed(folder):
 
 
 def test_where_files_have_no_owners_nothing_is_examined(folder, monkeypatch):
-    monkeypatch.setattr(trust, "HAS_OWNERS", False)
+    monkeypatch.setattr(file_trust, "HAS_OWNERS", False)
     folder.chmod(0o777)
     (folder / "x").write_bytes(b"data")
     assert distrust(folder) == ""
-    assert trust.read(folder / "x") == b"data"
+    assert file_trust.read(folder / "x") == b"data"

@@ -1,4 +1,4 @@
-"""Where temporaries lie in the workspace of a call: `minifuse/graph/workspace.py`, and the host programs that have one."""
+"""Offsets of temporaries in the arena of a call (`compiler/buffer_assignment.py`), and the host programs that have one."""
 
 import re
 from textwrap import dedent
@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import minifuse as mf
 from minifuse.backends.base import Backend
-from minifuse.graph.plan import Plan
-from minifuse.graph.workspace import ALIGNMENT, Workspace
+from minifuse.compiler.buffer_assignment import ALIGNMENT, Workspace
+from minifuse.compiler.plan import Plan
 
 SIZES = st.integers(0, 3000)
 

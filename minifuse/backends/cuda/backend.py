@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...dtypes import BY_NUMPY, DType
-from ...errors import BackendError, FuseError
-from ...kernels import (
+from ...core.dtypes import BY_NUMPY, DType
+from ...core.errors import BackendError, FuseError
+from ...core.layout import Layout, row_major
+from ...core.operators import Operator
+from ...ir.kernel_ir import (
     Apply,
     Expression,
     Fold,
@@ -34,19 +36,18 @@ from ...kernels import (
     stride_classes,
     trace,
 )
-from ...layout import Layout, row_major
-from ...operators import Operator
-from ...storage import Buffer, binned
+from ...runtime.memory_pool import Buffer, binned
 from ..base import Backend, Launcher, Operand, ScalarFunction, identity_of, load, needs_an_element
-from . import attention_launch, driver
-from .bound import BoundKernel, BoundProduct, fold_from_first
-from .emit_table import printed_table
-from .forms import printed
-from .merging import refusal
-from .operands import ProductPlan, plain
-from .product import plan_product
-from .simulated import SimulatedDevice
-from .together import BoundTogether
+from .attention import launches as attention_launches
+from .codegen.multi_tensor import printed_table
+from .codegen.select import printed
+from .device import driver
+from .device.simulated_device import SimulatedDevice
+from .launcher import BoundKernel, BoundProduct, fold_from_first
+from .matmul.fusion_cost import refusal
+from .matmul.launches import plan_product
+from .matmul.operands import ProductPlan, plain
+from .multi_tensor import BoundTogether
 
 
 class CudaBackend(Backend):
@@ -178,19 +179,19 @@ class CudaBackend(Backend):
 
     def knows(self, function: Any, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
         """Whether there are kernels for a function as a whole: for attention and its gradient, of float32."""
-        return attention_launch.knows(function, shapes, dtypes)
+        return attention_launches.knows(function, shapes, dtypes)
 
     def bind_defined(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
         """A launch of such a function."""
-        return attention_launch.BoundAttention(self.device, function, outputs, inputs)
+        return attention_launches.BoundAttention(self.device, function, outputs, inputs)
 
     def defined_cost(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
         """(how many kernels are started, operations of products)."""
-        return attention_launch.cost_of(function, outputs, inputs)
+        return attention_launches.cost_of(function, outputs, inputs)
 
     def defined_source(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
         """Which kernels run; they are in `attention` and `attention_backward`."""
-        launches = attention_launch.plan_attention(function, outputs, inputs)
+        launches = attention_launches.plan_attention(function, outputs, inputs)
         return "\n\n".join(launch.kernel.source for launch in launches)
 
     @property
@@ -202,7 +203,7 @@ class CudaBackend(Backend):
         """All launches as one CUDA graph; None in the interpreter, and where a launch is more than kernels."""
         if self.device.is_simulated:
             return None
-        from .graphs import replayed
+        from .device.cuda_graphs import replayed
 
         return replayed(self.device, launches, counts)
 
@@ -247,7 +248,7 @@ class CudaBackend(Backend):
         """The memory of a tensor for libraries that know DLPack; of the interpreter a copy, since it is no GPU's."""
         if self.device.is_simulated:
             return x.numpy().copy().__dlpack__(**options)
-        from .exchange import capsule_of, refuse_copies
+        from .device.dlpack import capsule_of, refuse_copies
 
         refuse_copies(self.name, self.dlpack_device, **options)
         self.device.let_wait(options.get("stream"))
@@ -257,7 +258,7 @@ class CudaBackend(Backend):
         """The memory of a tensor for CuPy, torch and others."""
         if self.device.is_simulated:
             return super().cuda_interface(x)
-        from .exchange import interface_of
+        from .device.dlpack import interface_of
 
         return interface_of(x.address, x.dtype, x.spec.layout, x.buffer.is_writable)
 
@@ -269,7 +270,7 @@ class CudaBackend(Backend):
         """What tells how long kernels take: the GPU itself, or, in the interpreter, the host."""
         if self.device.is_simulated:
             return super().clock()
-        from .events import EventClock
+        from .device.events import EventClock
 
         return EventClock(self.device)
 
@@ -384,7 +385,7 @@ def device_of(index: int) -> Any:
         names = ", ".join(f"cuda:{k}" for k in range(found.gpus))
         raise BackendError(f"cuda:{index} does not exist; this machine has {names}")
     driver.require(found)
-    from .device import Device
+    from .device.gpu import Device
 
     return Device(index)
 

@@ -18,13 +18,13 @@ from threading import RLock
 from types import CellType, CodeType, FunctionType, SimpleNamespace
 from typing import Any, NamedTuple
 
-from ...errors import MissingPartError
+from ...core.errors import MissingPartError
 from ...simt import cuda as simulated_cuda
-from ..remembered import remembered_types
-from . import words
-from .driver import require_numpy
-from .integers import INTEGERS
-from .words import Word
+from ..numba_type_cache import remembered_types
+from .device.driver import require_numpy
+from .intrinsics import base
+from .intrinsics.base import Word
+from .intrinsics.integers import INTEGERS
 
 ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\(")
 TEXT = re.compile(rb"\0\.text\.([\w$]+)\0")  # the section of a kernel in a cubin
@@ -107,7 +107,7 @@ def not_found() -> type[Exception]:
 
 def numba_type(name: str) -> Any:
     """The type of an argument."""
-    plain = getattr(words, name.lstrip("*")).compiled
+    plain = getattr(base, name.lstrip("*")).compiled
     return numba_cuda().types.CPointer(plain) if name.startswith("*") else plain
 
 
@@ -136,7 +136,7 @@ def functions_of(text: str, **more: Any) -> dict[str, Any]:
     """The functions of a generated text by name, among the words that they may call."""
     filename = f"kernel_{sha256(text.encode()).hexdigest()[:8]}.py"
     linecache.cache[filename] = len(text), None, text.splitlines(True), filename  # for messages and pictures
-    namespace: dict[str, Any] = {**vars(words), **INTEGERS, **more, "__name__": "minifuse.kernel"}
+    namespace: dict[str, Any] = {**vars(base), **INTEGERS, **more, "__name__": "minifuse.kernel"}
     exec(compile(text, filename, "exec"), namespace)  # our own text, of names and integers
     return namespace
 
@@ -206,7 +206,7 @@ def whole_cubin(
 @cache
 def flavour(cc: tuple[int, int]) -> str:
     """All that decides the machine code besides the text of the kernel."""
-    sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+    sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))
     packages = ("numba-cuda", "llvmlite", "cuda-core", "cuda-bindings", "nvidia-nvvm", "nvidia-nvjitlink")
     versions = [f"{package} {version_of(package)}" for package in packages]
     return "\n".join(["cuda", f"sm_{cc[0]}{cc[1]}", *versions, sha256(sources).hexdigest()])

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
-from .emit_bands import ROWS
-from .emit_tiles import LANES, SIDE
-from .emitter import MOST, MOST_OF_ROW, WARP
+from .codegen.base import MOST, MOST_OF_ROW, WARP
+from .codegen.segment_sum_blocked import ROWS
+from .codegen.transpose import LANES, SIDE
 
 THREADS = 256  # of a block
 SHARE, FEW = 40, 8  # most elements of a row for each of its threads, and where rows are few

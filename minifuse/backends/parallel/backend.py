@@ -7,9 +7,11 @@ addresses and numbers into one buffer and calls the driver. Nothing here knows a
 from collections.abc import Sequence
 from typing import Any
 
-from ...dtypes import BY_NUMPY, DType
-from ...errors import FuseError
-from ...kernels import (
+from ...core.dtypes import BY_NUMPY, DType
+from ...core.errors import FuseError
+from ...core.layout import Layout
+from ...core.operators import Operator
+from ...ir.kernel_ir import (
     Expression,
     Kernel,
     Nest,
@@ -23,19 +25,27 @@ from ...kernels import (
     stride_classes,
     trace,
 )
-from ...layout import Layout
-from ...operators import Operator
 from ..base import Backend, Launcher, Operand, ScalarFunction, identity_of, load, needs_an_element
-from . import any_function, keyed, pieces, streaming, turned, window_gradient, windows
-from .bound import BoundKernel
+from . import (
+    conv_weight_grad,
+    implicit_gemm_conv,
+    nontemporal_stores,
+    numba_fallback,
+    segment_sum,
+    split_launches,
+    transpose_copy,
+)
 from .compiler import compile_kernel_text
-from .dialect import source
+from .cpu_codegen import source
 from .driver import count_chunks
+from .fused_gemm import StagedProduct
 from .gemm import bind_matmul
-from .product import StagedProduct
-from .together import job_of
+from .launcher import BoundKernel
+from .multi_tensor import job_of
 
-WHOLE: dict[str, Any] = {module.NAME: module for module in (windows, window_gradient)}  # what is computed as a whole
+WHOLE: dict[str, Any] = {
+    module.NAME: module for module in (implicit_gemm_conv, conv_weight_grad)
+}  # what is computed as a whole
 
 
 class ParallelBackend(Backend):
@@ -58,20 +68,22 @@ class ParallelBackend(Backend):
         if nest.is_empty:
             return lambda *values: None
         strides = [*nest.runtime_strides(), *[s for x in raws for s in x.strides if stride_class(s) == "s"]]
-        if (by_key := keyed.walk(kernel, nest, stride_classes(raws))) is not None:
+        if (by_key := segment_sum.walk(kernel, nest, stride_classes(raws))) is not None:
             address, addresses = compile_kernel_text(by_key.source), len(outputs) + len(inputs) + len(raws)
             constants = [*by_key.sizes, *strides]
             return BoundKernel(address, by_key.count, by_key.chunks, addresses, kernel.each(Parameter), constants)
-        if (across := turned.turned(kernel, nest)) is not None:
-            return turned.bind_turned(kernel, nest, *across)
-        if (count := pieces.count_pieces(kernel, nest, dims)) > 1:
-            return pieces.bind_pieces(self.bind, kernel, shape, outputs, inputs, raws, count)
+        if (across := transpose_copy.turned(kernel, nest)) is not None:
+            return transpose_copy.bind_turned(kernel, nest, *across)
+        if (count := split_launches.count_pieces(kernel, nest, dims)) > 1:
+            return split_launches.bind_pieces(self.bind, kernel, shape, outputs, inputs, raws, count)
         address = compile_kernel_text(source(kernel, nest.rows, nest.classes, stride_classes(raws)))
         chunks = count_chunks(nest.sizes[0], nest.points * kernel.cost())
         addresses, numbers = len(outputs) + len(inputs) + len(raws), kernel.each(Parameter)
         constants = [*nest.sizes[1:], *strides]
-        header = streaming.header(kernel, nest, address, addresses + len(numbers) + len(constants)) if chunks > 1 else []
-        address = streaming.stream() if header else address
+        header = (
+            nontemporal_stores.header(kernel, nest, address, addresses + len(numbers) + len(constants)) if chunks > 1 else []
+        )
+        address = nontemporal_stores.stream() if header else address
         return BoundKernel(address, nest.sizes[0], chunks, addresses, numbers, constants, header)
 
     has_tables = True
@@ -97,10 +109,10 @@ class ParallelBackend(Backend):
     ) -> str:
         """The text that is compiled."""
         nest = Nest(shape, dims, [*outputs, *inputs])
-        if not nest.is_empty and (by_key := keyed.walk(kernel, nest, stride_classes(raws))) is not None:
+        if not nest.is_empty and (by_key := segment_sum.walk(kernel, nest, stride_classes(raws))) is not None:
             return by_key.source
-        if turned.turned(kernel, nest) is not None:
-            return turned.source(kernel)
+        if transpose_copy.turned(kernel, nest) is not None:
+            return transpose_copy.source(kernel)
         return source(kernel, nest.rows, nest.classes, stride_classes(raws))
 
     def bind_matmul(self, dtype: DType, out: Layout, a: Layout, b: Layout) -> Launcher:
@@ -172,7 +184,7 @@ class ParallelBackend(Backend):
         identity = identity_of(op, BY_NUMPY[a.data.dtype])
         if identity is None and 0 in [a.layout.shape[d] for d in dims]:
             raise needs_an_element(op, a.layout.shape)
-        any_function.fold(op, a, out, dims, identity)
+        numba_fallback.fold(op, a, out, dims, identity)
 
     def matmul(self, a: Operand, b: Operand, out: Operand) -> None:
         """out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]."""
@@ -183,7 +195,7 @@ class ParallelBackend(Backend):
         try:
             expression = trace(op, [BY_NUMPY[x.data.dtype] for x in xs])
         except (FuseError, TypeError, AttributeError):  # it branches on values, or uses what only numbers have
-            any_function.elementwise(op, xs, out)
+            numba_fallback.elementwise(op, xs, out)
             return
         self._run(expression, out.layout.shape, (), out, xs)
 

@@ -19,11 +19,11 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from ...errors import CompileError
-from ...kernel_cache import cache as kernel_cache
-from ..native import VECTOR_BYTES, host_processor, link
+from ...core.errors import CompileError
+from ...runtime.kernel_cache import cache as kernel_cache
+from ..llvm_linker import VECTOR_BYTES, host_processor, link
+from ..numba_type_cache import remembered_types
 from ..object_file import needed_symbols
-from ..remembered import remembered_types
 
 SIGNATURE = "void(int64, int64, CPointer(int64))"  # start, stop, args
 IMPORT = "from numba import cfunc\n"
@@ -86,7 +86,7 @@ def complete(text: str) -> str:
 @cache
 def flavour() -> str:
     """All that decides the machine code besides the text of the kernel."""
-    sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))  # the vocabulary, this file
+    sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))
     versions = [f"{package} {metadata.version(package)}" for package in ("numba", "llvmlite")]
     settings = [f"{name}={os.environ[name]}" for name in NUMBA_SETTINGS.split() if name in os.environ]
     return "\n".join(["cpu", *host_processor(), *versions, *settings, sha256(sources).hexdigest()])

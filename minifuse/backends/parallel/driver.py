@@ -14,10 +14,10 @@ from pathlib import Path
 from threading import Lock, Thread, main_thread
 from typing import Any
 
-from ...errors import MinifuseError
-from ..native import METH_FASTCALL, METH_O, MethodDef, link_text
-from .pool import pool_text
+from ...core.errors import MinifuseError
+from ..llvm_linker import METH_FASTCALL, METH_O, MethodDef, link_text
 from .processors import count_processors
+from .thread_pool_llvm import pool_text
 
 Drive = Callable[[int, int, int, bytes], None]
 

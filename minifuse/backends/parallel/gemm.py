@@ -20,12 +20,12 @@ from itertools import accumulate, chain
 from math import prod
 from typing import Any, NamedTuple
 
-from ...dtypes import DType, bool_, float32, float64, int32, int64
-from ...layout import Layout, collapse
-from .bound import BoundKernel
+from ...core.dtypes import DType, bool_, float32, float64, int32, int64
+from ...core.layout import Layout, collapse
 from .compiler import compile_kernel_text
 from .driver import CHUNKS_PER_THREAD, THREADS, address_of_stop_check
-from .ways import Product, Way, best_way, lanes_of, rows_kept, steps, tile_of
+from .gemm_config import Product, Way, best_way, lanes_of, rows_kept, steps, tile_of
+from .launcher import BoundKernel
 
 Strides = Sequence[int]
 Launch = Callable[[int, int, int], None]  # of the addresses of out, a and b
@@ -36,7 +36,7 @@ ELEMENTS = {float32: "float32", float64: "float64", int32: "int32", int64: "int6
 
 LOOPS = """
 from numba.core.types import {element} as element
-from minifuse.backends.parallel.ways import (
+from minifuse.backends.parallel.gemm_config import (
     DOT, LOOK_PRODUCTS, PART_BYTES, OUTER, PACKED_A_BYTES, PACKED_B_BYTES, PREFETCH_DEPTH, ROWS, SUMS_BYTES, TILE_BYTES,
     VECTORS
 )
@@ -181,7 +181,7 @@ def plan_matmul(dtype: DType, out: Layout, a: Layout, b: Layout, threads: int = 
 
     Examples
     --------
-    >>> from minifuse.layout import row_major
+    >>> from minifuse.core.layout import row_major
     >>> plan = plan_matmul(float32, row_major((8, 32, 10)), row_major((8, 32, 64)), row_major((64, 10)))
     >>> plan.way.product[:3], plan.batch, plan.is_swapped
     ((256, 10, 64), (), False)
@@ -267,7 +267,7 @@ def bind_matmul(dtype: DType, out: Layout, a: Layout, b: Layout, threads: int = 
     Examples
     --------
     >>> import numpy as np
-    >>> from minifuse.layout import row_major
+    >>> from minifuse.core.layout import row_major
     >>> x, w, y = np.ones((2, 3)), np.ones((3, 4)), np.empty((2, 4))
     >>> launch = bind_matmul(float64, row_major((2, 4)), row_major((2, 3)), row_major((3, 4)))
     >>> launch(y.ctypes.data, x.ctypes.data, w.ctypes.data)

@@ -22,8 +22,8 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from ..native import VECTOR_BYTES
-from .ways import DOT_COLUMNS, DOT_ROWS, ROW_STEP, ROWS, VECTORS
+from ..llvm_linker import VECTOR_BYTES
+from .gemm_config import DOT_COLUMNS, DOT_ROWS, ROW_STEP, ROWS, VECTORS
 
 I64, I32 = ir.IntType(64), ir.IntType(32)
 SIDE = 16  # of the largest square that is transposed in registers

@@ -21,7 +21,7 @@ from math import inf, nan
 from numba.core.types import float32 as f32
 from numba.core.types import float64 as f64
 
-from .instructions import Format, Register, bits, fma, from_bits, horner, select
+from .llvm_values import Format, Register, bits, fma, from_bits, horner, select
 
 LOG2_E = 1.44269504088896341
 LN2 = {  # in two parts, of which the first times any exponent is exact

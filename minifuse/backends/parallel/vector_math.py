@@ -20,7 +20,7 @@ from numba.core.types import int64 as i64
 from numba.extending import intrinsic
 
 from . import polynomials
-from .instructions import FORMATS, Register, block_of, common_type, pointer_to, select, word
+from .llvm_values import FORMATS, Register, block_of, common_type, pointer_to, select, word
 
 # fmt: off
 __all__ = [  # noqa: RUF022  # by subject

@@ -8,7 +8,7 @@ import numpy as np
 from ... import nn
 from ...nn.module import held, join, once
 from ..parameter import Parameter
-from ..points import BORDERS, point_set
+from ..toy_points import BORDERS, point_set
 from . import answers
 
 Line = tuple[float, float, float]

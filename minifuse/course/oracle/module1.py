@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ...autodiff import gradients
-from ...dag import topological
+from ...core.autograd import gradients
+from ...core.interning import topological
 from . import answers
 
 

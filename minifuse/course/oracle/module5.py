@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..emitted import Answer
+from ..emitted_kernels import Answer
 from ..fusion import FOLDS, FuseError, Graph, Insides, Kernel, Node, Shape, can_share, insides, shape_after
 from ..programs import needed
 from ..scheduled import bytes_of, in_order, kernel_of, wanted_of

@@ -176,7 +176,7 @@ TASK = Task(
         "sigmoid: for x >= 0 take 1 / (1 + exp(-x)); for x < 0 multiply above and below by exp(x), so that exp is never "
         "asked for more than 1. exp and log: math.exp and math.log, with the answers that they refuse to give put in by "
         "hand.",
-        "minifuse/operators.py has the same functions for the whole library, each with its derivative; "
+        "minifuse/core/operators.py has the same functions for the whole library, each with its derivative; "
         "docs/guide/operators.md lists them.",
     ),
     reads=("docs/course/0.1-operators.md", "docs/guide/operators.md"),

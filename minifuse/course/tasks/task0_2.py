@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ...errors import NotDoneYet
+from ...core.errors import NotDoneYet
 from ..check import agreement, in_turn
-from ..planted import BUGS, GRID, Bug, Operators, is_no, is_yes, operators_of
+from ..mutants import BUGS, GRID, Bug, Operators, is_no, is_yes, operators_of
 from ..task import Check, Effort, Mistake, Refused, Task, Wrong
 
 if TYPE_CHECKING:

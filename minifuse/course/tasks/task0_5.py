@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ...errors import NotDoneYet
-from ..points import BORDERS, Line, Network, is_right, picture, point_set, side_of_line, side_of_network
+from ...core.errors import NotDoneYet
 from ..task import Check, Effort, Mistake, Task, Wrong
+from ..toy_points import BORDERS, Line, Network, is_right, picture, point_set, side_of_line, side_of_network
 
 if TYPE_CHECKING:
     from ..student import Student

@@ -124,9 +124,9 @@ TASK = Task(
         "some the value, some nothing.",
         "Add passes d on to both. Mul gives each input d times the other. For one input, log_grad, inv_grad and relu_grad "
         "of task 0.1 are the answer already; exp and sigmoid can be told from their own value. Comparisons are flat.",
-        "minifuse/operators.py has the derivatives of the whole library, beside the operators.",
+        "minifuse/core/operators.py has the derivatives of the whole library, beside the operators.",
     ),
-    reads=("docs/guide/gradients.md", "minifuse/operators.py"),
+    reads=("docs/guide/gradients.md", "minifuse/core/operators.py"),
     checks=(
         each(VALUES, (*TWO, *ONE), calls, value, told=told),
         each(SLOPES, (*TWO, *ONE), calls, slopes, told=told, link=lambda c: autodiff_link()),

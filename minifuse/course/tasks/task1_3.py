@@ -59,9 +59,9 @@ TASK = Task(
         "backward gives a tuple with one derivative for each input, in their order, for constants too.",
         "Call call.function.backward(call.context, d). Walk over inputs and derivatives together, and keep those pairs "
         "whose variable is no constant.",
-        "minifuse/autodiff.py does this for each call, in `gradients`, where an edge that is None stands for a constant.",
+        "minifuse/core/autograd.py does this for each call, in `gradients`; an edge that is None stands for a constant.",
     ),
-    reads=("docs/guide/gradients.md", "minifuse/autodiff.py"),
+    reads=("docs/guide/gradients.md", "minifuse/core/autograd.py"),
     checks=(
         agreement(
             PAIRS,

@@ -189,9 +189,10 @@ TASK = Task(
         "The order: go as deep as you can, and note a variable after all its inputs are noted; turn the list round. With a "
         "stack of your own instead of calls, it can be as deep as memory. Backward: a dict from variable to what has "
         "arrived; begin with root: d; for each variable in order take its total, and give it to the leaf or to chain_rule.",
-        "minifuse/dag.py has the order, minifuse/autodiff.py the walk; the page Autodiff of `minifuse app` plays its steps.",
+        "minifuse/core/interning.py has the order, minifuse/core/autograd.py the walk; "
+        "the page Autodiff of `minifuse app` plays its steps.",
     ),
-    reads=("docs/guide/gradients.md", "minifuse/dag.py", "minifuse/autodiff.py"),
+    reads=("docs/guide/gradients.md", "minifuse/core/interning.py", "minifuse/core/autograd.py"),
     checks=(
         agreement(
             ORDER,

@@ -87,9 +87,9 @@ TASK = Task(
         "other, and each other dim steps over everything behind it.",
         "index_of: the last index is ordinal modulo the last size; divide by that size and go on with the dim before it. "
         "row_major_strides: walk from the last dim to the first and keep the product of the sizes seen.",
-        "minifuse/layout.py has the same rules for the whole library; `minifuse layout --shape 3,4` shows them.",
+        "minifuse/core/layout.py has the same rules for the whole library; `minifuse layout --shape 3,4` shows them.",
     ),
-    reads=("docs/guide/layouts.md", "minifuse/layout.py"),
+    reads=("docs/guide/layouts.md", "minifuse/core/layout.py"),
     checks=(
         agreement(
             "row-major strides step over all that lies behind a dim",

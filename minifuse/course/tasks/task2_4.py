@@ -283,10 +283,10 @@ TASK = Task(
         "unbroadcast: fold the dims in front that the smaller shape lacks, then those where it has size 1 and the gradient "
         "has not; reshape at the end. MatMul: the derivative of a has a's shape (m, k), and is made of d (m, n) and b (k, "
         "n): there is one product that fits.",
-        "minifuse/functions.py has the rules of the library's functions; docs/guide/layouts.md says what broadcasting "
-        "repeats.",
+        "minifuse/ir/array_functions.py has the rules of the library's functions; docs/guide/layouts.md says what "
+        "broadcasting repeats.",
     ),
-    reads=("docs/guide/layouts.md", "docs/guide/gradients.md", "minifuse/functions.py"),
+    reads=("docs/guide/layouts.md", "docs/guide/gradients.md", "minifuse/ir/array_functions.py"),
     checks=(
         agreement(
             SUMMED,

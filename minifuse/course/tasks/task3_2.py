@@ -5,7 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import compiled, counted, oracle, parallel
+from .. import (
+    access_counting,
+    compiled,
+    oracle,
+    parallel,
+)
 from ..cases import fresh, strided_like
 from ..check import agreement, in_turn
 from ..draw import rows
@@ -77,7 +82,7 @@ def agrees(cases: Any) -> Check:
     return agreement(
         PRODUCT,
         cases,
-        lambda s, c: answer(lambda *given: counted.run(s, SLOT, *given), c),
+        lambda s, c: answer(lambda *given: access_counting.run(s, SLOT, *given), c),
         lambda c: answer(oracle.function(SLOT), c),
         told=told,
         draw=drawing,
@@ -90,9 +95,9 @@ def of_sizes(m: int, k: int, n: int, batch: tuple[int, ...] = ()) -> Case:
     return fresh((*batch, m, n)), parallel.row_major((*batch, m, k)), parallel.row_major((k, n), -7)
 
 
-def run(student: Student, case: Case) -> counted.Record:
+def run(student: Student, case: Case) -> access_counting.Record:
     """A run in Python, counted."""
-    return counted.run(student, SLOT, parallel.empty_like(case[0]), *case[1:])
+    return access_counting.run(student, SLOT, parallel.empty_like(case[0]), *case[1:])
 
 
 def ready(student: Student) -> compiled.Compiled:
@@ -103,14 +108,14 @@ def ready(student: Student) -> compiled.Compiled:
 def no_races(student: Student) -> None:
     """No two iterations of a prange have to do with one cell."""
     for case in (of_sizes(3, 4, 5), of_sizes(3, 4, 5, (2,))):
-        counted.no_races(SLOT, run(student, case), told(case))
+        access_counting.no_races(SLOT, run(student, case), told(case))
 
 
 def compiles_in_parallel(student: Student) -> None:
     """Numba takes it, and all outputs are written in a loop that is shared out."""
     compiled.is_parallel(student, SLOT, ready(student))
     case = of_sizes(3, 4, 5, (2,))
-    counted.all_shared_out(SLOT, run(student, case), told(case))
+    access_counting.all_shared_out(SLOT, run(student, case), told(case))
 
 
 def same_compiled(student: Student) -> None:
@@ -226,7 +231,7 @@ TASK = Task(
         "One iteration of prange is one row of one matrix of the batch: enough for a thread, and nobody else writes it.",
         "prange over batches x rows; which batch, which row; the places where the row of a, the matrix of b and the row of "
         "out begin. Then for each column, and for each k: total += a's element * b's element, each a step further on.",
-        "docs/course/3.2-parallel-matmul.md; minifuse/backends/parallel/product.py is what the library does.",
+        "docs/course/3.2-parallel-matmul.md; minifuse/backends/parallel/fused_gemm.py is what the library does.",
     ),
     reads=("docs/course/3.2-parallel-matmul.md", "minifuse/backends/python.py"),
     checks=(

@@ -5,7 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import compiled, counted, oracle, simulated, speed
+from .. import (
+    access_counting,
+    compiled,
+    oracle,
+    simulated,
+    speed,
+)
 from ..check import raised
 from ..student import Student
 from ..task import Check, Mistake, Task, Wrong
@@ -50,7 +56,7 @@ def is_right(slot: str) -> Callable[[Student, Any], None]:
             given, expected = fresh(case(slot, size)), fresh(case(slot, size))
             oracle.function(slot)(*expected)
             try:
-                counted.run(student, slot, *given)
+                access_counting.run(student, slot, *given)
             except (IndexError, TypeError, ValueError, ZeroDivisionError) as error:
                 raise raised(error, student.folder, None, told(given), expected[0]) from error
             if not np.allclose(given[0], expected[0], equal_nan=True):
@@ -64,7 +70,7 @@ def no_races(student: Student) -> None:
     """No two iterations of a prange have to do with one cell."""
     for slot in SLOTS:
         given = fresh(case(slot, 20))
-        counted.no_races(slot, counted.run(student, slot, *given), told(given))
+        access_counting.no_races(slot, access_counting.run(student, slot, *given), told(given))
 
 
 def ready(student: Student, slot: str) -> compiled.Compiled:
@@ -77,7 +83,7 @@ def compiles_in_parallel(student: Student) -> None:
     for slot in SLOTS:
         found, given, expected = ready(student, slot), fresh(case(slot, 129)), fresh(case(slot, 129))
         compiled.is_parallel(student, slot, found)
-        counted.all_shared_out(slot, counted.run(student, slot, *fresh(case(slot, 20))), told(given))
+        access_counting.all_shared_out(slot, access_counting.run(student, slot, *fresh(case(slot, 20))), told(given))
         found.call(*given)
         oracle.function(slot)(*expected)
         if not np.allclose(given[0], expected[0], equal_nan=True):
@@ -88,14 +94,14 @@ def in_order(student: Student) -> None:
     """Most reads find their line of memory at hand, and of the chain nothing is stored in between."""
     for slot in SLOTS:
         given = arguments(slot, 2, 2 * HELD, 24)
-        record = counted.run(student, slot, *given)
+        record = access_counting.run(student, slot, *given)
         if slot == CHAIN:
             in_one_pass(record, len(given[0]), told(given))
         for name in ("a", "b"):
             at_hand(slot, name, record, told(given))
 
 
-def in_one_pass(record: counted.Record, size: int, told: str) -> None:
+def in_one_pass(record: access_counting.Record, size: int, told: str) -> None:
     """Refuse a chain that stores a value in between, in an array of its own or in out."""
     if made := [n for n in record.made if n >= size]:
         raise Wrong(
@@ -113,7 +119,7 @@ def in_one_pass(record: counted.Record, size: int, told: str) -> None:
         )
 
 
-def at_hand(slot: str, name: str, record: counted.Record, told: str) -> None:
+def at_hand(slot: str, name: str, record: access_counting.Record, told: str) -> None:
     """Refuse a run in which most reads of an array are of a line that is none of the last ones."""
     read, waits, held = record.places.get(name, []), [], dict[int, None]()
     for address, line in read:

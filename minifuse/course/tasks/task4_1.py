@@ -4,7 +4,7 @@ from typing import Any
 
 from .. import oracle
 from ..check import agreement
-from ..convolved import (
+from ..conv_cases import (
     agrees,
     gives,
     kernel_flipped,

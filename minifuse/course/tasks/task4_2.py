@@ -1,6 +1,6 @@
 """Task 4.2: convolution along two dims."""
 
-from ..convolved import (
+from ..conv_cases import (
     agrees,
     exchanged,
     flipped,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..convolved import Array, Case, agrees, gives, pooled_back, pooled_by_window
+from ..conv_cases import Array, Case, agrees, gives, pooled_back, pooled_by_window
 from ..oracle import module4
 from ..task import Mistake, Task
 

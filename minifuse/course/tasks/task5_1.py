@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ...errors import FuseError, NotDoneYet
+from ...core.errors import FuseError, NotDoneYet
 from ..check import agreement, current, in_turn
 from ..fusion import BINARY, FOLDS, Graph, Node, shape_after
 from ..programs import Array, Line, Program, demand, evaluated, graph_of, programs, samples, spaces

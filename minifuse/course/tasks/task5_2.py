@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..check import agreement, current
-from ..emitted import Counts, Launch, compiles, launched, pictured, wrong
+from ..emitted_kernels import Counts, Launch, compiles, launched, pictured, wrong
 from ..fusion import Shape
 from ..programs import Array, Line, Program, demand, graph_of, needed, programs, samples, spaces
 from ..task import Check, Mistake, Task, Wrong

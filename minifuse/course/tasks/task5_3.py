@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import oracle
 from ..check import agreement, current, in_turn
-from ..emitted import Counts, Launch, compiles, launched, wrong
+from ..emitted_kernels import Counts, Launch, compiles, launched, wrong
 from ..fusion import FOLDS, Graph, Shape
 from ..programs import (
     NUMPY,

@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .. import oracle
-from ..calls import Call, Pair, Tensor, pairs, telling
+from ..call_pairs import Call, Pair, Tensor, pairs, telling
 from ..check import agreement, in_turn
 from ..oracle.module5 import key
 from ..task import Check, Mistake, Task, Wrong

@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ...errors import DTypeError, ShapeError, SimtError, UninitializedReadError, UnknownWordError, ViewError
+from ...core.errors import DTypeError, ShapeError, SimtError, UninitializedReadError, UnknownWordError, ViewError
 
 PACKAGES = (Path(__file__).parents[2], Path(np.__file__).parent)
 NOT_A_SCRIPT = ("<frozen importlib", *(f"{folder}{os.sep}" for folder in PACKAGES))  # how names of other files begin

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ...errors import CudaError, DTypeError, ShapeError, SimtError
-from ..adopt import Adopted, freeze
+from ...core.errors import CudaError, DTypeError, ShapeError, SimtError
 from ..random import STATE
+from ..rebind import Adopted, freeze
 from .arrays import Allocation, DeviceArray, Line, MappedArray, exported, from_host, place, refuse_unknown, script_line
 from .signatures import Signature, convert, parse
 from .streams import MAX_BLOCK, MAX_GRID, MAX_SHARED, MAX_THREADS

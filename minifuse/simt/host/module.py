@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import CudaError
-from .. import random, words
+from ...core.errors import CudaError
+from .. import cuda_api, random
 from ..libdevice import LIBDEVICE
 from .arrays import Allocation, DeviceArray, MappedArray, allocate, exported, from_host, poison, refuse_unknown, script_line
 from .kernels import In, InOut, LaunchJudge, Out, jit
@@ -189,10 +189,10 @@ def stand_in(judge: LaunchJudge) -> dict[str, ModuleType]:
     def find(name: str) -> Any:
         if name in REFUSED:
             refuse_unknown(f"cuda.{name}", REFUSED[name])
-        return getattr(words.cuda, name) if hasattr(type(words.cuda), name) else refuse_unknown(f"cuda.{name}")
+        return getattr(cuda_api.cuda, name) if hasattr(type(cuda_api.cuda), name) else refuse_unknown(f"cuda.{name}")
 
     cuda = Standin(
-        NAME, find, meaning=words.cuda, _targets=partial(targets, judge), **numbers, **below, **own, **constants()
+        NAME, find, meaning=cuda_api.cuda, _targets=partial(targets, judge), **numbers, **below, **own, **constants()
     )
     found: dict[str, ModuleType] = {NAME: cuda, **{module.__name__: module for module in (driver, error, devicearray)}}
     return found | {f"{NAME}.{name}": module for name, module in below.items()}

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ShapeError
+from ...core.errors import ShapeError
 from .arrays import DeviceArray
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DTypeError
+from ...core.errors import DTypeError
 
 Signature = tuple[Any, ...]  # Numba's types of the parameters
 

@@ -12,7 +12,7 @@ from itertools import count
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from ...errors import CudaError
+from ...core.errors import CudaError
 from .arrays import refuse_unknown
 
 MAX_THREADS = 1024  # of a block

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import DTypeError, ShapeError
-from ..words import cuda
+from ...core.errors import DTypeError, ShapeError
+from ..cuda_api import cuda
 from .arrays import Allocation, DeviceArray, allocate, from_host, place, script_line
 from .kernels import THREADS_FORALL, Kernel, LaunchJudge
 from .reduce import Reduce

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import minifuse as mf
-from minifuse.graph.plan import Plan, call
+from minifuse.compiler.plan import Plan, call
 
 from ..gpu import BACKEND
 from ..row import US, Bench, Contest, Player, Row, formula, normal, within

@@ -8,7 +8,7 @@ import numpy as np
 
 import minifuse as mf
 from minifuse.backends.cuda.geometry import Geometry
-from minifuse.backends.cuda.matmul import LADDER, RUNGS, Rung
+from minifuse.backends.cuda.matmul.ladder import LADDER, RUNGS, Rung
 from minifuse.simt import Pointer
 
 from ..gpu import BACKEND, GpuBench, on_device

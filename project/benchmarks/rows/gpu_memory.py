@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from minifuse.graph.plan import call
+from minifuse.compiler.plan import call
 
 from ..gpu import on_device
 from ..row import US, Inputs, Row, Work, every, formula, normal, speed, uniform

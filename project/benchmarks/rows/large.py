@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from minifuse.graph.plan import call
+from minifuse.compiler.plan import call
 
 from ..row import Array, formula, normal, speed, uniform
 

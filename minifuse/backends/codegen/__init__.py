@@ -1,0 +1,1 @@
+"""Code generation that backends share: expressions and loops as source text."""

@@ -1,0 +1,266 @@
+"""Attention on a GPU, backward: what q, k and v receive, again without writing scores to memory.
+
+With s = scale * q @ k.T, p = softmax(s) and y = p @ v, where y receives g, the rules are
+
+    dv = p.T @ g        dp = g @ v.T        ds = p * (dp - delta)        dq = scale * ds @ k        dk = scale * ds.T @ q
+
+with delta, the sum of g * y of each row, which an ordinary kernel has folded before. Nothing of p was kept: it is computed
+again, exp(s - sums), from the logarithm of each row's sum that `attention` left in memory. That is a product more, and
+the scores of no layer need be held until its backward pass.
+
+dq adds up over columns of p, dk and dv over rows. One kernel for all three would have to add to one of them from many
+blocks, in an order that changes from run to run; so there are two, which both make p, and results are always the same bits.
+The plan of their loops is that of `attention`.
+"""
+
+# (as for the other kernels, in pyproject.toml: their types are Numba's or the lanes')
+
+from functools import cache
+
+from ..intrinsics.base import cuda, f32, i32, load4, u32
+from ..intrinsics.gemm import commit, copy_async, outer_products, places, store_tile, wait, zeros
+from ..intrinsics.rows import LOG2E, exponentials, softmax_gradients, turn, within
+from ..matmul.epilogue import keep, keep_four
+from ..matmul.tile_copies import tile_copier
+from ..tile_shapes import GpuKernel
+from .forward import ACROSS, DOWN, FAR, PAD, TOGETHER, Tile, signature_of
+
+SHORT = Tile(1, 16, 32, 4)  # for few rows
+OF_QUERIES = {32: Tile(4, 32, 32, 2), 64: Tile(4, 16, 64, 2), 128: Tile(4, 16, 32, 1)}  # by the width of a row
+OF_KEYS = {32: Tile(8, 16, 64, 1), 64: Tile(8, 16, 64, 1), 128: Tile(4, 16, 32, 1)}
+
+
+@cache
+def make_queries(tile: Tile, width: int, along: str = "x4") -> GpuKernel:
+    """dq = scale * ds @ k: a block takes rows of q and g, and walks over k and v; parameters are those of `attention.make`.
+
+    Shared memory holds q, g, k and v turned over, k as it is too, and ds turned over.
+    """
+    _, WM, BN, blocks = tile
+    BM, threads = tile.height, tile.threads
+    rows, columns, ahead = places(WM // DOWN, DOWN), places(BN // ACROSS, ACROSS), places(width // ACROSS, ACROSS)
+    R, C, H = len(rows), len(columns), len(ahead)
+    pitch_m, pitch_n = BM + PAD, BN + PAD  # of what is turned over: queries, and keys
+    start_g = width * pitch_m
+    start_k = start_g + width * pitch_m
+    start_v = start_k + width * pitch_n
+    start_n = start_v + width * pitch_n  # k as it is
+    start_s = start_n + BN * width
+    shared = 4 * (start_s + BN * pitch_m)
+    place_m, copy_m = tile_copier(BM, width, pitch_m, threads, "k", True, "f32")
+    place_n, copy_n = tile_copier(BN, width, pitch_n, threads, "k", True, "f32")
+    place_w, copy_w = tile_copier(width, BN, width, threads, along, True, "f32")
+    no_scores, nothing, arrive = zeros(R, C), zeros(R, H), wait(0)
+    multiply_rows = outer_products(rows, columns, TOGETHER, pitch_m, pitch_n)
+    multiply_k = outer_products(rows, ahead, TOGETHER, pitch_m, width)
+    mask, weights_of, gradients_of = within(rows, columns), exponentials(R, C), softmax_gradients(R, C)
+    hand_over, store = turn(rows, columns, pitch_m), store_tile(rows, ahead, True)
+
+    def query_gradient(
+        dq, q, k, v, g, sums, delta, M, N, D, reach, scale, inner, wide,
+        dq_row, q_row, k_row, v_row, g_row, sums_row, delta_row, dq_col, q_col, k_col, v_col, g_col,
+        dq_inner, q_inner, k_inner, v_inner, g_inner, sums_inner, delta_inner,
+        dq_outer, q_outer, k_outer, v_outer, g_outer, sums_outer, delta_outer,
+    ):  # fmt: skip
+        S = cuda.shared.array(0, f32, 16)
+        shift = cuda.local.array(R, f32)
+        mean = cuda.local.array(R, f32)
+        t = u32(cuda.threadIdx.x)
+        batch = u32(cuda.blockIdx.y)
+        i, o = i32(batch % u32(inner)), i32(batch // u32(inner))
+        row0 = (cuda.gridDim.x - 1 - cuda.blockIdx.x) * BM  # rows that see most come first
+        end = min(N, row0 + BM + reach)
+        steps = (end + BN - 1) // BN
+        xm, km = place_m(t)  # what this thread copies: where it lies in a tile, in shared memory (sn), in memory (gk)
+        xn, kn = place_n(t)
+        xw, kw = place_w(t)
+        sm = km * pitch_m + xm
+        sn = kn * pitch_n + xn
+        sw = start_n + kw * width + xw
+        gq = i * q_inner + o * q_outer + (row0 + xm) * q_row + km * q_col
+        gg = i * g_inner + o * g_outer + (row0 + xm) * g_row + km * g_col
+        gk = i * k_inner + o * k_outer
+        gw = gk + xw * k_col + kw * k_row
+        gk += xn * k_row + kn * k_col
+        gv = i * v_inner + o * v_outer + xn * v_row + kn * v_col
+        m = t // 32 * WM + t % DOWN * 4  # where the lane's rows begin in the tile, and its columns
+        n = t % 32 // DOWN * 4
+        first = row0 + t // 32 * WM  # rows of the warp
+        last = first + WM - 1
+        scale2 = scale * f32(LOG2E)
+        for r in range(R):
+            row = row0 + m + rows[r]
+            shift[r] = f32(0)
+            mean[r] = f32(0)
+            if row < M:
+                shift[r] = sums[i * sums_inner + o * sums_outer + row * sums_row] * f32(LOG2E)
+                mean[r] = delta[i * delta_inner + o * delta_outer + row * delta_row]
+        acc = nothing()
+        copy_m(S, sm, q, gq, q_row, q_col, xm, km, M - row0, D, False)
+        copy_m(S, start_g + sm, g, gg, g_row, g_col, xm, km, M - row0, D, False)
+        copy_n(S, start_k + sn, k, gk, k_row, k_col, xn, kn, N, D, False)
+        copy_n(S, start_v + sn, v, gv, v_row, v_col, xn, kn, N, D, False)
+        commit()
+        for step in range(steps):
+            col0 = step * BN
+            is_seen = col0 <= last + reach
+            arrive()
+            cuda.syncthreads()  # k and v, turned over, are there for all, and k as it is may be overwritten
+            copy_w(S, sw, k, gw, k_col, k_row, xw, kw, D, N - col0, False)
+            gw += BN * k_row
+            commit()
+            if is_seen:
+                weights, gradients = no_scores(), no_scores()
+                for d in range(0, width, TOGETHER):
+                    weights = multiply_rows(weights, S, m + d * pitch_m, S, start_k + n + d * pitch_n)
+                for d in range(0, width, TOGETHER):
+                    gradients = multiply_rows(gradients, S, start_g + m + d * pitch_m, S, start_v + n + d * pitch_n)
+                if col0 + BN > N or col0 + BN - 1 > first + reach:
+                    weights = mask(weights, row0 + m, col0 + n, N, -FAR, reach)
+                weights = weights_of(weights, scale2, shift)
+                hand_over(S, start_s + m + n * pitch_m, gradients_of(weights, gradients, mean))
+            arrive()
+            cuda.syncthreads()  # the other way round
+            if step + 1 < steps:
+                gk += BN * k_row
+                gv += BN * v_row
+                copy_n(S, start_k + sn, k, gk, k_row, k_col, xn, kn, N - col0 - BN, D, False)
+                copy_n(S, start_v + sn, v, gv, v_row, v_col, xn, kn, N - col0 - BN, D, False)
+            commit()
+            if is_seen:
+                for c in range(0, BN, TOGETHER):
+                    acc = multiply_k(acc, S, start_s + m + c * pitch_m, S, start_n + n + c * width)
+        start = i * dq_inner + o * dq_outer
+        store(dq, start, row0 + m, n, 0, 0, M, D, dq_row, dq_col, wide != 0, acc, scale, keep, keep_four, 0)
+
+    constants = (*tile, width, along)
+    return GpuKernel("query_gradient", constants, query_gradient, signature_of(5, 2), threads, blocks, shared)
+
+
+@cache
+def make_keys(tile: Tile, width: int, along: str = "x4") -> GpuKernel:
+    """dk = scale * ds.T @ q and dv = p.T @ g: a block takes rows of k and v, and walks over q and g.
+
+    All is turned over here: rows are keys, columns queries. Shared memory holds k, v, q and g turned over, q and g as they
+    are too, and first p, then ds, turned over: a warp reads only what it has written there itself.
+    """
+    _, WM, BN, blocks = tile
+    BM, threads = tile.height, tile.threads
+    rows, columns, ahead = places(WM // DOWN, DOWN), places(BN // ACROSS, ACROSS), places(width // ACROSS, ACROSS)
+    R, C, H = len(rows), len(columns), len(ahead)
+    pitch_m, pitch_n = BM + PAD, BN + PAD  # of what is turned over: keys, and queries
+    start_v = width * pitch_m
+    start_q = start_v + width * pitch_m
+    start_g = start_q + width * pitch_n
+    start_nq = start_g + width * pitch_n  # q and g as they are
+    start_ng = start_nq + BN * width
+    start_p = start_ng + BN * width
+    start_sums = start_p + BN * pitch_m  # the sums of the queries, and behind them delta
+    shared = 4 * (start_sums + 2 * BN)
+    place_m, copy_m = tile_copier(BM, width, pitch_m, threads, "k", True, "f32")
+    place_n, copy_n = tile_copier(BN, width, pitch_n, threads, "k", True, "f32")
+    place_w, copy_w = tile_copier(width, BN, width, threads, along, True, "f32")
+    no_scores, nothing, arrive, copy_one = zeros(R, C), zeros(R, H), wait(0), copy_async(1)
+    multiply_rows = outer_products(rows, columns, TOGETHER, pitch_m, pitch_n)
+    multiply_down = outer_products(rows, ahead, TOGETHER, pitch_m, width)
+    mask, weights_of, gradients_of = within(rows, columns), exponentials(R, C, "column"), softmax_gradients(R, C, "column")
+    hand_over, store = turn(rows, columns, pitch_m), store_tile(rows, ahead, True)
+
+    def key_gradient(
+        dk, dv, q, k, v, g, sums, delta, M, N, D, reach, scale, inner, wide,
+        dk_row, dv_row, q_row, k_row, v_row, g_row, sums_row, delta_row, dk_col, dv_col, q_col, k_col, v_col, g_col,
+        dk_inner, dv_inner, q_inner, k_inner, v_inner, g_inner, sums_inner, delta_inner,
+        dk_outer, dv_outer, q_outer, k_outer, v_outer, g_outer, sums_outer, delta_outer,
+    ):  # fmt: skip
+        S = cuda.shared.array(0, f32, 16)
+        shift = cuda.local.array(C, f32)
+        mean = cuda.local.array(C, f32)
+        t = u32(cuda.threadIdx.x)
+        batch = u32(cuda.blockIdx.y)
+        i, o = i32(batch % u32(inner)), i32(batch // u32(inner))
+        row0 = cuda.blockIdx.x * BM
+        begin = max(0, row0 - reach) // BN * BN  # the first tile of queries that see one of these keys
+        xm, km = place_m(t)  # what this thread copies: where it lies in a tile, in shared memory (sn), in memory (gq)
+        xn, kn = place_n(t)
+        xw, kw = place_w(t)
+        sm = km * pitch_m + xm
+        sn = kn * pitch_n + xn
+        sw = kw * width + xw
+        gk = i * k_inner + o * k_outer + (row0 + xm) * k_row + km * k_col
+        gv = i * v_inner + o * v_outer + (row0 + xm) * v_row + km * v_col
+        gq = i * q_inner + o * q_outer + begin * q_row
+        gg = i * g_inner + o * g_outer + begin * g_row
+        wq = gq + xw * q_col + kw * q_row
+        wg = gg + xw * g_col + kw * g_row
+        gq += xn * q_row + kn * q_col
+        gg += xn * g_row + kn * g_col
+        gs = i * sums_inner + o * sums_outer + begin * sums_row
+        gd = i * delta_inner + o * delta_outer + begin * delta_row
+        m = t // 32 * WM + t % DOWN * 4  # where the lane's rows begin in the tile, and its columns
+        n = t % 32 // DOWN * 4
+        first = row0 + t // 32 * WM  # rows of the warp
+        last = first + WM - 1
+        scale2 = scale * f32(LOG2E)
+        key_sums, value_sums = nothing(), nothing()
+        copy_m(S, sm, k, gk, k_row, k_col, xm, km, N - row0, D, False)
+        copy_m(S, start_v + sm, v, gv, v_row, v_col, xm, km, N - row0, D, False)
+        copy_n(S, start_q + sn, q, gq, q_row, q_col, xn, kn, M - begin, D, False)
+        copy_n(S, start_g + sn, g, gg, g_row, g_col, xn, kn, M - begin, D, False)
+        for e in range(t, BN, threads):
+            copy_one(S, start_sums + e, sums, gs + e * sums_row, begin + e < M)
+            copy_one(S, start_sums + BN + e, delta, gd + e * delta_row, begin + e < M)
+        commit()
+        for col0 in range(begin, M, BN):
+            is_seen = col0 + BN - 1 + reach >= first
+            rest = M - col0
+            arrive()
+            cuda.syncthreads()  # q and g, turned over, are there for all; as they are, they may be overwritten
+            copy_w(S, start_nq + sw, q, wq, q_col, q_row, xw, kw, D, rest, False)
+            copy_w(S, start_ng + sw, g, wg, g_col, g_row, xw, kw, D, rest, False)
+            wq += BN * q_row
+            wg += BN * g_row
+            commit()
+            weights, gradients = no_scores(), no_scores()
+            if is_seen:
+                for d in range(0, width, TOGETHER):
+                    weights = multiply_rows(weights, S, m + d * pitch_m, S, start_q + n + d * pitch_n)
+                for d in range(0, width, TOGETHER):
+                    gradients = multiply_rows(gradients, S, start_v + m + d * pitch_m, S, start_g + n + d * pitch_n)
+                for c in range(0, C, 4):
+                    a, b = load4(S, start_sums + n + columns[c]), load4(S, start_sums + BN + n + columns[c])
+                    for e in range(4):
+                        shift[c + e] = a[e] * f32(LOG2E)
+                        mean[c + e] = b[e]
+                if col0 + reach < last:
+                    weights = mask(weights, row0 + m, col0 + n, M, -reach, FAR)
+                weights = weights_of(weights, scale2, shift)
+                gradients = gradients_of(weights, gradients, mean)
+                hand_over(S, start_p + m + n * pitch_m, weights)
+            arrive()
+            cuda.syncthreads()  # the other way round
+            if col0 + BN < M:
+                gq += BN * q_row
+                gg += BN * g_row
+                gs += BN * sums_row
+                gd += BN * delta_row
+                copy_n(S, start_q + sn, q, gq, q_row, q_col, xn, kn, rest - BN, D, False)
+                copy_n(S, start_g + sn, g, gg, g_row, g_col, xn, kn, rest - BN, D, False)
+                for e in range(t, BN, threads):
+                    copy_one(S, start_sums + e, sums, gs + e * sums_row, BN + e < rest)
+                    copy_one(S, start_sums + BN + e, delta, gd + e * delta_row, BN + e < rest)
+            commit()
+            if is_seen:
+                for c in range(0, BN, TOGETHER):
+                    value_sums = multiply_down(value_sums, S, start_p + m + c * pitch_m, S, start_ng + n + c * width)
+                cuda.syncwarp()
+                hand_over(S, start_p + m + n * pitch_m, gradients)
+                cuda.syncwarp()
+                for c in range(0, BN, TOGETHER):
+                    key_sums = multiply_down(key_sums, S, start_p + m + c * pitch_m, S, start_nq + n + c * width)
+        row = row0 + m
+        to_k, to_v = i * dk_inner + o * dk_outer, i * dv_inner + o * dv_outer
+        store(dk, to_k, row, n, 0, 0, N, D, dk_row, dk_col, wide != 0, key_sums, scale, keep, keep_four, 0)
+        store(dv, to_v, row, n, 0, 0, N, D, dv_row, dv_col, wide != 0, value_sums, f32(1), keep, keep_four, 0)
+
+    constants = (*tile, width, along)
+    return GpuKernel("key_gradient", constants, key_gradient, signature_of(6, 2), threads, blocks, shared)

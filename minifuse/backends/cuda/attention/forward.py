@@ -1,0 +1,194 @@
+"""Attention on a GPU, forward: softmax(scale * q @ k.T) @ v, without ever writing the scores to memory.
+
+A block takes some rows of q and walks over all of k and v, a tile at a time: scores are made in registers, become weights
+there, and are multiplied with v at once. The trick is [1]_: a softmax needs the largest score of its row, which is not known
+before the end; but what was added up for a largest score so far can be corrected later, by one factor a row. So one walk
+is enough, and what is kept of a row is its output so far, its largest score, and its sum [2]_ [3]_.
+
+Beside the output a row leaves one number in memory, log(sum(exp(scores))), from which `attention_backward` computes the
+weights again. Any strides, any sizes, float32; rows of up to 128 elements.
+
+References
+----------
+.. [1] M. Milakov, N. Gimelshein, Online normalizer calculation for softmax, 2018, arXiv:1805.02867
+.. [2] T. Dao, D. Fu, S. Ermon, A. Rudra, C. Re, FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness,
+   2022, arXiv:2205.14135
+.. [3] T. Dao, FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning, 2023, arXiv:2307.08691
+"""
+
+# (as for the other kernels, in pyproject.toml: their types are Numba's or the lanes')
+
+from functools import cache
+from typing import NamedTuple
+
+from ..intrinsics.base import ALL_LANES, add, cuda, device, f32, i32, inf, log, maximum, u32
+from ..intrinsics.gemm import commit, outer_products, places, store_tile, wait, zeros
+from ..intrinsics.rows import LOG2E, add_rows, exp2, exponentials, raise_to_rows, scaled_rows, turn, within
+from ..matmul.epilogue import keep, keep_four
+from ..matmul.tile_copies import tile_copier
+from ..tile_shapes import GpuKernel
+
+DOWN, ACROSS = 4, 8  # lanes of a warp, along rows and columns of its tile
+PAD = 4  # floats behind each row of a tile, so that rows begin in other banks
+TOGETHER = 16  # steps of a product that are written out; a loop runs over the rest
+FAR = 1 << 30  # columns: farther than any
+
+
+class Tile(NamedTuple):
+    """How a kernel is cut: a block has `warps` of `rows` each, and meets `columns` at a time."""
+
+    warps: int
+    rows: int  # of a warp: a lane has rows / DOWN of them, in groups of four
+    columns: int  # of the other operand, which is walked over
+    blocks: int  # on a multiprocessor
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return 32 * self.warps
+
+    @property
+    def height(self) -> int:
+        """Rows of a block."""
+        return self.warps * self.rows
+
+
+SHORT = Tile(1, 32, 32, 6)  # for few rows
+TILES = {32: Tile(4, 32, 64, 2), 64: Tile(4, 16, 64, 3), 128: Tile(4, 16, 32, 2)}  # by the width of a row
+WIDTHS = tuple(TILES)
+
+
+@device
+def fold_row(op, x):
+    """The fold over the lanes that share a row, for each of them."""
+    for distance in (16, 8, 4):
+        x = op(x, cuda.shfl_xor_sync(ALL_LANES, x, distance))
+    return x
+
+
+def signature_of(matrices: int, vectors: int) -> tuple[str, ...]:
+    """The types of the arguments: operands, sizes, the scale, two numbers of the launch, and strides.
+
+    Of operands that are matrices there are strides along rows and columns, of those that have one number a row the first,
+    of all one for each of two axes of a batch.
+    """
+    count = matrices + vectors
+    return (*["*f32"] * count, *["i64"] * 4, "f32", *["i64"] * (2 + 3 * count + matrices))
+
+
+@cache
+def make(tile: Tile, width: int, along: str = "x4") -> GpuKernel:
+    """out = softmax(scale * q @ k.T) @ v, and `sums`, the logarithm of the sum of each row's exponentials.
+
+    Rows of q, k and v have D <= `width` elements; what is missing counts as 0. `along` says how v is copied: "x4" 16 bytes
+    at once, where rows are contiguous and begin at multiples of that, else "x".
+
+    Row i sees columns up to i + `reach`: 0 of causal attention, FAR of any other. Tiles that no row of a block sees are not
+    loaded, those that no row of a warp sees not multiplied.
+
+    Shared memory holds q and k turned over, v as it is, and the weights turned over. While one product runs, what the other
+    needs next is on its way: each barrier of the loop ends one product and hands over what was copied for the other.
+    """
+    _, WM, BN, blocks = tile
+    BM, threads = tile.height, tile.threads
+    rows, columns, ahead = places(WM // DOWN, DOWN), places(BN // ACROSS, ACROSS), places(width // ACROSS, ACROSS)
+    R, C, H = len(rows), len(columns), len(ahead)
+    pitch_q, pitch_k, pitch_p = BM + PAD, BN + PAD, BM + PAD
+    start_k = width * pitch_q
+    start_v = start_k + width * pitch_k
+    start_p = start_v + BN * width
+    shared = 4 * (start_p + BN * pitch_p)
+    place_q, copy_q = tile_copier(BM, width, pitch_q, threads, "k", True, "f32")
+    place_k, copy_k = tile_copier(BN, width, pitch_k, threads, "k", True, "f32")
+    place_v, copy_v = tile_copier(width, BN, width, threads, along, True, "f32")
+    no_scores, nothing, arrive = zeros(R, C), zeros(R, H), wait(0)
+    multiply_qk = outer_products(rows, columns, TOGETHER, pitch_q, pitch_k)
+    multiply_pv = outer_products(rows, ahead, TOGETHER, pitch_p, width)
+    mask, raise_to, weights_of = within(rows, columns), raise_to_rows(R, C), exponentials(R, C)
+    add_up, scaled, hand_over = add_rows(R, C), scaled_rows(R, H), turn(rows, columns, pitch_p)
+    store = store_tile(rows, ahead, True)
+
+    def attention(
+        out, sums, q, k, v, M, N, D, reach, scale, inner, wide, out_row, sums_row, q_row, k_row, v_row,
+        out_col, q_col, k_col, v_col, out_inner, sums_inner, q_inner, k_inner, v_inner,
+        out_outer, sums_outer, q_outer, k_outer, v_outer,
+    ):  # fmt: skip
+        S = cuda.shared.array(0, f32, 16)
+        largest = cuda.local.array(R, f32)  # of each row so far
+        total = cuda.local.array(R, f32)  # of its exponentials so far, in this lane's columns
+        shift = cuda.local.array(R, f32)
+        factor = cuda.local.array(R, f32)
+        t = u32(cuda.threadIdx.x)
+        batch = u32(cuda.blockIdx.y)
+        i, o = i32(batch % u32(inner)), i32(batch // u32(inner))
+        row0 = (cuda.gridDim.x - 1 - cuda.blockIdx.x) * BM  # rows that see most come first
+        end = min(N, row0 + BM + reach)
+        steps = (end + BN - 1) // BN
+        xq, kq = place_q(t)  # what this thread copies: where it lies in a tile, in shared memory (sk), in memory (gk)
+        xk, kk = place_k(t)
+        xv, kv = place_v(t)
+        sk = start_k + kk * pitch_k + xk
+        sv = start_v + kv * width + xv
+        gq = i * q_inner + o * q_outer + (row0 + xq) * q_row + kq * q_col
+        gk = i * k_inner + o * k_outer + xk * k_row + kk * k_col
+        gv = i * v_inner + o * v_outer + xv * v_col + kv * v_row
+        m = t // 32 * WM + t % DOWN * 4  # where the lane's rows begin in the tile, and its columns
+        n = t % 32 // DOWN * 4
+        first = row0 + t // 32 * WM  # rows of the warp
+        last = first + WM - 1
+        scale2 = scale * f32(LOG2E)
+        for r in range(R):
+            largest[r] = f32(-inf)
+            total[r] = f32(0)
+        acc = nothing()
+        copy_q(S, kq * pitch_q + xq, q, gq, q_row, q_col, xq, kq, M - row0, D, False)
+        copy_k(S, sk, k, gk, k_row, k_col, xk, kk, N, D, False)
+        commit()
+        for step in range(steps):
+            col0 = step * BN
+            is_seen = col0 <= last + reach
+            arrive()
+            cuda.syncthreads()  # k is there for all, and v is free
+            copy_v(S, sv, v, gv, v_col, v_row, xv, kv, D, N - col0, False)
+            gv += BN * v_row
+            commit()
+            if is_seen:
+                scores = no_scores()
+                for d in range(0, width, TOGETHER):
+                    scores = multiply_qk(scores, S, m + d * pitch_q, S, start_k + n + d * pitch_k)
+                if col0 + BN > N or col0 + BN - 1 > first + reach:
+                    scores = mask(scores, row0 + m, col0 + n, N, -FAR, reach)
+                for r in range(R):
+                    factor[r] = largest[r]
+                raise_to(largest, scores)
+                for r in range(R):
+                    largest[r] = fold_row(maximum, largest[r])
+                    factor[r] = exp2((factor[r] - largest[r]) * scale2)
+                    total[r] *= factor[r]
+                    shift[r] = largest[r] * scale2
+                scores = weights_of(scores, scale2, shift)
+                add_up(total, scores)
+                acc = scaled(acc, factor)
+                hand_over(S, start_p + m + n * pitch_p, scores)
+            arrive()
+            cuda.syncthreads()  # v and the weights are there for all, and k is free
+            if step + 1 < steps:
+                gk += BN * k_row
+                copy_k(S, sk, k, gk, k_row, k_col, xk, kk, N - col0 - BN, D, False)
+            commit()
+            if is_seen:
+                for c in range(0, BN, TOGETHER):
+                    acc = multiply_pv(acc, S, start_p + m + c * pitch_p, S, start_v + n + c * width)
+        sums_start = i * sums_inner + o * sums_outer
+        for r in range(R):
+            total[r] = fold_row(add, total[r])
+            factor[r] = f32(1) / total[r]
+            row = row0 + m + rows[r]
+            if n == 0 and row < M:
+                sums[sums_start + row * sums_row] = largest[r] * scale + log(total[r])
+        acc = scaled(acc, factor)
+        start = i * out_inner + o * out_outer
+        store(out, start, row0 + m, n, 0, 0, M, D, out_row, out_col, wide != 0, acc, f32(1), keep, keep_four, 0)
+
+    constants = (*tile, width, along)
+    return GpuKernel("attention", constants, attention, signature_of(4, 1), threads, blocks, shared)

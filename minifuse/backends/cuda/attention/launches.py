@@ -1,0 +1,198 @@
+"""What to launch for attention and its gradients over given layouts, and the launches with all but their addresses.
+
+Integers and places only, until there are addresses: the choice of a kernel follows from sizes, strides and alignment.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ....core.dtypes import DType, float32
+from ....core.layout import Layout
+from ....ir.kernel_ir import Nest, Shape
+from ....simt import Pointer
+from ...fast_call import FromCall, word_of
+from ..geometry import Geometry
+from ..launch_plan import LaunchPlan, ReadyLaunch
+from ..launcher import ALIGNED
+from ..matmul.heuristics import MOST_BLOCKS, steps
+from ..tile_shapes import GpuKernel
+from . import backward, forward
+from .forward import FAR, WIDTHS, Tile
+
+NARROWEST, WIDEST = 16, 128  # elements of a row
+ITEMSIZE = 4  # of float32
+AXES = 2  # of a batch, that one launch walks
+
+
+class Known(NamedTuple):
+    """A function that is computed as a whole: its kernel, the tiles of that, and what its operands are."""
+
+    make: Callable[..., GpuKernel]
+    tiles: dict[int, Tile]  # by width
+    short: Tile
+    outputs: int
+    rows: int  # the operand whose rows blocks share out
+    whole: tuple[int, ...]  # operands that are copied as they are, 16 bytes at once where their layout allows it
+    products: int
+
+
+KNOWN = {
+    "attention": Known(forward.make, forward.TILES, forward.SHORT, 2, 2, (4,), 2),
+    "query_gradient": Known(backward.make_queries, backward.OF_QUERIES, backward.SHORT, 1, 1, (2,), 3),
+    "key_gradient": Known(backward.make_keys, backward.OF_KEYS, backward.SHORT, 2, 3, (2, 5), 4),
+}
+
+
+class Launch(NamedTuple):
+    """One launch over operands whose addresses are still open."""
+
+    kernel: GpuKernel
+    grid: tuple[int, int, int]
+    starts: tuple[int, ...]  # where it begins in each operand, in elements
+    numbers: tuple[Any, ...]
+
+    @property
+    def block(self) -> tuple[int, int, int]:
+        """Threads along x, y, z."""
+        return self.kernel.threads, 1, 1
+
+
+def knows(function: Any, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
+    """Whether there is a kernel for a function: float32, rows of one width that fits, and at least one of all."""
+    if function.names[0] not in KNOWN or any(dtype is not float32 for dtype in dtypes):
+        return False
+    q, _, v = shapes[:3]
+    return NARROWEST <= q[-1] <= WIDEST and q[-1] == v[-1] and all(map(prod, shapes))
+
+
+def plan_attention(
+    function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout], is_aligned: bool = True
+) -> tuple[Launch, ...]:
+    """The launches of a function that is known, over layouts with offset 0; several where a batch has more than two axes.
+
+    `is_aligned` says whether all addresses are multiples of 16 bytes.
+    """
+    known, operands = KNOWN[function.names[0]], (*outputs, *inputs)
+    is_causal, scale = function.parameters
+    q, k = inputs[:2]
+    (M, D), N = q.shape[-2:], k.shape[-2]
+    matrices = [x for x in operands if len(x.shape) == len(q.shape)]  # others have one number a row
+    batch = q.shape[:-2]
+    nest = Nest(batch, (), [Layout(batch, x.strides[: len(batch)], 0) for x in operands])
+    width = min(width for width in WIDTHS if width >= D)
+    rows = operands[known.rows].shape[-2]
+    is_short = rows <= known.short.height and width < WIDEST
+    tile = known.short if is_short else known.tiles[width]
+    can_four = [is_aligned and D % 4 == 0 and in_fours(x, nest, e) for e, x in enumerate(operands)]
+    kernel = known.make(tile, width, "x4" if all(can_four[e] for e in known.whole) else "x")
+    wide = all(can_four[e] for e, x in enumerate(outputs) if len(x.shape) == len(q.shape))
+    down = [x.strides[len(batch)] for x in operands]
+    across = [x.strides[-1] for x in matrices]
+    launches = []
+    for sizes, strides, starts in pieces(nest.sizes, list(zip(*nest.strides, strict=True)), (0,) * len(operands)):
+        outer, inner = [(0,) * len(operands)] * (AXES - len(sizes)) + strides
+        numbers = M, N, D, 0 if is_causal else FAR, np.float32(scale), sizes[-1], int(wide), *down, *across, *inner, *outer
+        launches.append(Launch(kernel, (steps(rows, tile.height), prod(sizes), 1), starts, numbers))
+    return tuple(launches)
+
+
+def in_fours(layout: Layout, nest: Nest, operand: int) -> bool:
+    """Whether rows are contiguous, and each begins at a multiple of four elements."""
+    *others, last = layout.strides
+    return last == 1 and all(stride % 4 == 0 for stride in (*others, *nest.strides[operand]))
+
+
+Strides = tuple[int, ...]  # of all operands, along one axis
+
+
+def pieces(
+    sizes: Sequence[int], strides: Sequence[Strides], starts: Strides
+) -> Iterator[tuple[list[int], list[Strides], Strides]]:
+    """The axes of a batch in pieces that one grid can hold: (sizes, strides, where each operand starts)."""
+    if len(sizes) <= AXES and prod(sizes) <= MOST_BLOCKS:
+        yield list(sizes), list(strides), starts
+        return
+    inside = prod(sizes[1:])
+    step = max(1, MOST_BLOCKS // inside) if len(sizes) <= AXES else 1
+    for i in range(0, sizes[0], step):
+        size = min(step, sizes[0] - i)
+        moved = tuple(start + i * stride for start, stride in zip(starts, strides[0], strict=True))
+        first = 1 if size == 1 and len(sizes) > 1 else 0
+        yield from pieces([size, *sizes[1:]][first:], strides[first:], moved)
+
+
+def cost_of(function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
+    """(kernels that are started, operations of products: of causal ones those of pairs that see each other)."""
+    known, (is_causal, _) = KNOWN[function.names[0]], function.parameters
+    q, k = inputs[:2]
+    M, N = q.shape[-2], k.shape[-2]
+    pairs = sum(min(i + 1, N) for i in range(M)) if is_causal else M * N
+    flops = 2 * known.products * pairs * q.shape[-1] * prod(q.shape[:-2])
+    return len(plan_attention(function, outputs, inputs)), flops
+
+
+class BoundAttention:
+    """A function that is known, with all that its launches pass. Which kernel also depends on the addresses."""
+
+    def __init__(self, device: Any, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> None:
+        self.device, self.function, self.outputs, self.inputs = device, function, outputs, inputs
+        self.spans = [layout.span() for layout in (*outputs, *inputs)]
+        self.ready: dict[bool, list[tuple[Callable[..., None], Launch]]] = {}
+        self.prepare(True)
+
+    def prepare(self, is_aligned: bool) -> None:
+        """Compile and fix what is launched."""
+        runs = []
+        for launch in plan_attention(self.function, self.outputs, self.inputs, is_aligned):
+            kernel = launch.kernel
+            loaded = self.device.load(
+                kernel.source, lambda k=kernel: k.function, kernel.signature, kernel.threads, kernel.blocks
+            )
+            runs.append((self.device.prepare(loaded, Geometry(launch.grid, launch.block), kernel.shared), launch))
+        self.ready[is_aligned] = runs
+
+    def __call__(self, *addresses: int) -> None:
+        """Launch with the addresses of outputs and inputs."""
+        for run, _, arguments, _ in self.ready_launches(*addresses):
+            try:
+                run(*arguments)
+            except Exception as error:
+                self.device.recover(run, arguments, error)
+
+    def direct(self) -> Callable[..., Any]:
+        """The same by the shortest way, where all addresses are multiples of 16."""
+        count, runs = len(self.spans), []
+        for run, launch in self.ready[True]:
+            places = [FromCall(k, ITEMSIZE * start) for k, start in enumerate(launch.starts)]
+            runs.append((run, [*places, *map(word_of, launch.kernel.signature[count:], launch.numbers)]))
+        return self.device.direct(runs, ["i64"] * count, self, range(count)) or self
+
+    def ready_launches(self, *addresses: int) -> list[ReadyLaunch]:
+        """The launches, ready to become parts of a graph."""
+        runs = self.runs(addresses)
+        return [ReadyLaunch(run, launch.kernel.signature, self.arguments(launch, addresses)) for run, launch in runs]
+
+    def plans(self, *addresses: int) -> list[LaunchPlan]:
+        """The launches, not launched."""
+        return [
+            LaunchPlan(x.kernel.function, x.grid, x.block, tuple(self.arguments(x, addresses)), x.kernel.shared)
+            for _, x in self.runs(addresses)
+        ]
+
+    def runs(self, addresses: Sequence[int]) -> list[tuple[Callable[..., None], Launch]]:
+        """What is launched at such addresses."""
+        is_aligned = not any(address & ALIGNED for address in addresses)
+        if is_aligned not in self.ready:
+            self.prepare(is_aligned)
+        return self.ready[is_aligned]
+
+    def arguments(self, launch: Launch, addresses: Sequence[int]) -> list[Any]:
+        """All that a kernel takes: addresses in the order of operands, and numbers."""
+        places = list(zip(addresses, launch.starts, self.spans, strict=True))
+        if self.device.is_simulated:
+            pointers = [Pointer(x + ITEMSIZE * s, low - s, high - s, np.float32) for x, s, (low, high) in places]
+            return [*pointers, *launch.numbers]
+        return [*[x + ITEMSIZE * start for x, start, _ in places], *launch.numbers]

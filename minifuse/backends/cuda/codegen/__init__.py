@@ -1,0 +1,1 @@
+"""Templates of generated CUDA kernels, and the choice between them."""

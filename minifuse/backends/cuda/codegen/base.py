@@ -1,0 +1,450 @@
+"""A kernel and the classes of its strides -> Python for Numba CUDA: what one thread does.
+
+Four forms, chosen by where the folds and the neighbours in memory are; sizes, strides and the shape of the grid travel with
+the launch, so that none of them needs a new text.
+
+* points: no folds. A thread has an element of the last axis, or, where every operand allows it, four neighbours, or twice
+  four; the other axes are rows.
+* tiles: no folds, and operands that lie across each other. They meet in shared memory; this form is in `emit_tiles`.
+* rows: memory runs along the fold. The threads along x share a row; shuffles, and shared memory between warps, combine what
+  they have folded. What several sweeps load waits in shared memory, or, where it does not fit, comes from memory again.
+* columns: memory runs across the fold. A thread along x has a column, the threads along y share its elements.
+
+Where four neighbours lie side by side they are loaded at once, 16 bytes of float32. `fours` is how many elements of a row
+are taken so: a multiple of four, or 0 where an address does not allow it, which only the launch knows.
+"""
+
+from collections.abc import Sequence
+
+from ....core.dtypes import DType, bool_, int32, int64
+from ....core.interning import topological
+from ....ir.kernel_ir import Apply, Expression, Fold, Kernel, Load, Old, Parameter, Position, RawLoad
+from ....ir.segment_sum import Keyed
+from ...codegen.loop_emitter import WRAPPING, Dialect, Source, literal, moved, name_of
+from .point_function import Point
+
+WARP = 32
+WIDTH = 125  # of a line
+LONG = 80  # of four values in a line
+MOST = 256  # threads of a block that fold columns together
+MOST_OF_ROW = 512  # threads that share a row
+IN_FLIGHT = 32  # bytes that a thread should have on their way from memory at once
+CHEAP = 64  # additions; a dearer point is printed once for four neighbours only, since its text is long
+BY_KIND = {"pow", "floordiv", "mod", "lshift", "rshift"}  # words that have another name, and meaning, for integers
+
+
+class Threads(Dialect):
+    """Folds may run across memory; a bool is a byte."""
+
+    folds_columns = True
+    wrapping = frozenset({int64})  # sums and products of int32 have room in Numba's 64 bits
+
+    def word(self, name: str, dtype: DType) -> str:
+        """Words of integers have names of their own."""
+        is_own = dtype.is_integer and (name in BY_KIND or (name in WRAPPING and dtype in self.wrapping))
+        return f"integer_{name}" if is_own else name
+
+    def load(self, place: str, dtype: DType) -> str:
+        """The element; a bool is a byte in memory."""
+        return f"({place} != 0)" if dtype is bool_ else place
+
+
+class CudaSource(Source):
+    """The text of one kernel, and what its launch must pass: `parameters`, (name, type) each, pointers marked with *."""
+
+    def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str] = ()) -> None:
+        super().__init__(kernel, rows, classes, Threads(), raws)
+        self.form = "points" if not self.folds else "columns" if self.is_columns else "rows"
+        self.is_columns = False  # each thread has one column, and walks none
+        last = {c[-1] for name, c in self.classes.items() if not name.startswith("base")}
+        last |= set(map(self.step_of, kernel.each(RawLoad)))
+        self.is_wide = self.form != "columns" and "1" in last and "s" not in last
+        self.points: list[str] = []  # the functions of what one point becomes
+        self.groups = self.groups_of_four()
+        self.kept: dict[Expression, str] = {}  # what an earlier sweep has computed, and where it waits
+        self.held: dict[Expression, str] = {}  # what is loaded once for all sweeps, and where it waits
+        self.picks: dict[Fold, Keyed] = {}  # folds that are one element of their row, which needs no sweep
+
+    def groups_of_four(self) -> int:
+        """How many fours a thread takes along the last axis: two where one is too little to wait for."""
+        if self.form != "points" or not self.is_wide or self.kernel.cost() > CHEAP:
+            return int(self.is_wide)
+        leaves = {self.operand(e): e.dtype for e in self.order if isinstance(e, Load | Old) and not isinstance(e, Position)}
+        nbytes = sum(4 * dtype.itemsize for name, dtype in leaves.items() if "0" not in self.classes[name])
+        nbytes += sum(4 * e.dtype.itemsize for e in self.kernel.each(RawLoad) if self.step_of(e) == "1")
+        return 1 + (0 < nbytes < IN_FLIGHT)
+
+    # The head.
+
+    def parameters(self) -> list[tuple[str, str]]:
+        """Names and types, in the order of the launch: operands, numbers, sizes, strides, raw operands last."""
+        kinds = [f"*{storage_of(e.dtype)}" for e in self.kernel.outputs]
+        kinds += ["i64" if isinstance(e, Position) else f"*{storage_of(e.dtype)}" for e in self.kernel.each(Load)]
+        operands = list(zip(self.classes, kinds, strict=True))
+        operands += [(name, f"*{storage_of(dtype)}") for name, dtype in zip(self.raws, self.kernel.raws(), strict=True)]
+        numbers = [(f"p{p.index}", storage_of(p.dtype)) for p in self.kernel.each(Parameter)]
+        strides = [f"{name}_{d}" for name, c in self.raws.items() for d, letter in enumerate(c) if letter == "s"]
+        integers = self.integers()
+        end = len(integers) - self.is_wide  # what only the address tells is the last
+        return operands + numbers + [(name, "i64") for name in [*integers[:end], *strides, *integers[end:]]]
+
+    def integers(self) -> list[str]:
+        """Names of the sizes and strides that the text reads."""
+        sizes = [f"n{axis}" for axis in range(self.axes) if axis or not self.is_flat]
+        strides = [f"{name}_{axis}" for name, c in self.classes.items() for axis in range(self.axes) if c[axis] == "s"]
+        return ["rows"] * self.is_flat + sizes + strides + ["fours"] * self.is_wide
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether several axes are counted as one number, which each thread takes apart."""
+        return self.counted > 1
+
+    @property
+    def counted(self) -> int:
+        """How many leading axes are rows that blocks share out; a column is an axis of its own."""
+        return self.rows - (self.form == "columns")
+
+    def emit(self) -> str:
+        """The whole function."""
+        self.depth = 1
+        for fold in [e for e in self.folds if e not in self.picks]:
+            self.line(f"parts{self.folds.index(fold)} = cuda.shared.array({self.room()}, {accumulator_of(fold.dtype)})")
+        with self.block(*self.head()):
+            self.take_apart()
+            self.hold()
+            self.row()
+        names = ", ".join(name for name, _ in self.parameters())
+        kernel = f"def kernel({names}):\n" + "\n".join(self.lines) + "\n"
+        combiners = ["\n".join(lines) + "\n" for lines in self.functions()]
+        return "\n\n".join([*combiners, *self.points, kernel])
+
+    def room(self) -> int:
+        """Elements of shared memory for what the threads of a block have folded."""
+        return WARP if self.form == "rows" else MOST
+
+    def head(self) -> list[str]:
+        """Which row and which column the thread has; the last line may open a loop."""
+        row, count = ("row", "rows") if self.is_flat else ("i0", "n0")
+        if self.form == "rows":
+            return [
+                f"{row} = cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y",
+                f"is_row = {row} < {count}",
+                f"{row} = min({row}, {count} - 1)  # past the last row it stores nothing, but helps to shuffle",
+            ]
+        last = self.axes - 1
+        if self.form == "columns":
+            column = self.rows - 1
+            lines = [
+                f"i{column} = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x",
+                f"is_row = i{column} < n{column}",
+                f"i{column} = min(i{column}, n{column} - 1)  # past the last column it stores nothing, but meets barriers",
+            ]
+            if self.counted:
+                lines += [
+                    f"{row} = cuda.blockIdx.z * cuda.gridDim.y + cuda.blockIdx.y",
+                    f"is_row = is_row and {row} < {count}",
+                    f"{row} = min({row}, {count} - 1)",
+                ]
+            return lines
+        lines = [f"i{last} = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x"]
+        if self.is_wide:
+            lines = [f"first = {4 * self.groups} * cuda.blockDim.x * cuda.blockIdx.x  # elements before this block's"]
+        if self.counted:
+            block = "cuda.blockIdx.z * cuda.gridDim.y + cuda.blockIdx.y"
+            lines += [f"{row} = ({block}) * cuda.blockDim.y + cuda.threadIdx.y", f"if {row} < {count}:"]
+        return lines
+
+    def take_apart(self) -> None:
+        """The index along each axis, from the number of the row."""
+        if self.is_flat:
+            for axis in reversed(range(1, self.counted)):
+                self.line(f"i{axis} = row % n{axis}")
+                self.line(f"{'row' if axis > 1 else 'i0'} = row // n{axis}")
+
+    def hold(self) -> None:
+        """Nothing is held back for later."""
+
+    # The passes along a row.
+
+    def passes(self) -> list[tuple[list[str], str]]:
+        """(lines that open the loop, letters) of each loop along the last axis; each letter is an index of four neighbours.
+
+        Without one, elements are taken one at a time.
+        """
+        last = self.axes - 1
+        i, n, x, y = f"i{last}", f"n{last}", "cuda.threadIdx.x", "cuda.threadIdx.y"
+        if self.form == "columns":
+            four = [f"{i} = 4 * {y}", f"while {i} < {n} // 4 * 4:"]
+            return [(four, "i"), ([f"{i} = {n} // 4 * 4 + {y}", f"while {i} < {n}:"], "")]
+        if self.form == "rows":
+            wide = [([f"{i} = 4 * {x}", f"while {i} < fours:"], "i")] * self.is_wide
+            return [*wide, ([f"{i} = {'fours + ' * self.is_wide}{x}", f"while {i} < {n}:"], "")]
+        if not self.is_wide:
+            return [([f"if {i} < {n}:"], "")]
+        found = [([f"{i} = first + 4 * {x}", f"if {i} < fours:"], "i")]
+        if self.groups == 2:
+            j = f"j{last}"
+            start = [f"{i} = first + 4 * {x}", f"{j} = {i} + 4 * cuda.blockDim.x"]
+            both = [*start, f"if {j} < fours:  # both groups are on their way at once"]
+            found = [(both, "ij"), ([f"elif {i} < fours:"], "i")]
+        end = f"end = min(first + {4 * self.groups} * cuda.blockDim.x, {n})"
+        rest = [f"{i} = max(first, fours) + {x}", f"while {i} < end:  # one at a time"]
+        return [*found, ([end, "if fours < end:", *rest], "")]
+
+    def sweep(
+        self, folds: Sequence[Fold], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
+    ) -> None:
+        """Once along the row: accumulate folds, and store elements."""
+        roots = [e.inputs[0] for e in folds] + [e for _, e in elements]
+        point = self.point([*roots, *[e for e in parked.values() if e not in roots]])
+        for e in folds:
+            self.line(f"fold{self.folds.index(e)} = {self.start_of(e)}")
+        guard = ["if is_row:"] if self.form in ("rows", "columns") else []
+        way = "y" if self.form == "columns" else "x"
+        outer = [f"for i{a} in range(n{a}):" for a in range(self.rows, self.axes - 1)]
+        with self.block(*guard, *outer):
+            for lines, letters in self.passes():
+                with self.block(*lines):
+                    if lines[-1].endswith("# one at a time"):
+                        self.line("no_unroll()")
+                    if letters:
+                        self.fours(point, folds, elements, letters, parked)
+                    else:
+                        self.one(point, folds, elements, parked)
+                    if lines[-1].startswith("while"):
+                        for letter in letters or "i":
+                            step = f"{4 * len(letters)} * " * bool(letters)
+                            self.line(f"{letter}{self.axes - 1} += {step}cuda.blockDim.{way}")
+        for e in folds:
+            k = self.folds.index(e)
+            self.line(f"fold{k} = fold_along_{way}({self.operator_name(e)}, fold{k}, parts{k})")
+            self.names[e] = f"(fold{k} != 0)" if e.dtype is bool_ else f"fold{k}"
+
+    def point(self, roots: Sequence[Expression]) -> Point:
+        """What one point of the row becomes, as a function of its own; of what is only loaded there is none."""
+        inside = topological(roots, self.inputs_of)
+        leaves = [e for e in inside if (isinstance(e, Load | Old | RawLoad) or e in self.kept) and e not in self.names]
+        same = [e for e in inside if e in self.names]
+        swaps = len(roots) > 1 and any(isinstance(e, Old) for e in leaves)  # then all is read before anything is stored
+        if all(e in leaves or e in self.names for e in roots) and not swaps:
+            return Point("", leaves, same, [leaves.index(e) if e in leaves else self.names[e] for e in roots], roots)
+        name = f"point{len(self.points) or ''}"
+        known, lines, depth, count = self.names, self.lines, self.depth, self.count
+        self.names = {e: self.parameter(e) for e in leaves + same}
+        self.lines, self.depth = [], 1  # the count goes on, so that no name of the row is taken again
+        self.define(roots)
+        self.line(f"return {', '.join(self.bare(e) for e in roots)}")
+        head = f"def {name}({', '.join(self.names[e] for e in leaves + same)}):"
+        self.points.append("\n".join([head, *self.lines]) + "\n")
+        self.names, self.lines, self.depth, self.count = known, lines, depth, count
+        return Point(name, leaves, same, list(range(len(roots))), roots)
+
+    def inputs_of(self, e: Expression) -> tuple[Expression, ...]:
+        """What must be computed or loaded for a value; of an element that is picked by index, nothing but itself."""
+        return () if e in self.names or e in self.kept or isinstance(e, RawLoad) else e.inputs
+
+    def parameter(self, e: Expression) -> str:
+        """What a point's function calls a value that it is given."""
+        if isinstance(e, Load | Old | RawLoad):
+            return self.names.get(e) or self.leaf_name(e)
+        return f"fold{self.folds.index(e)}" if isinstance(e, Fold) else self.names[e]
+
+    def results(self, point: Point, values: Sequence[str], suffix: str) -> list[str]:
+        """The roots of a point whose leaves have these values; several results are named once."""
+        if not point.name:
+            return [k if isinstance(k, str) else values[k] for k in point.roots]
+        call = f"{point.name}({', '.join([*values, *[self.names[e] for e in point.same]])})"
+        if len(point.roots) == 1:
+            return [call]
+        names = [f"y{k}{suffix}" for k in point.roots]
+        self.line(f"{', '.join(names)} = {call}")
+        return names
+
+    def one(
+        self,
+        point: Point,
+        folds: Sequence[Fold],
+        elements: Sequence[tuple[int, Expression]],
+        parked: dict[int, Expression],
+    ) -> None:
+        """Load a point, compute, fold and store."""
+        known = dict(self.names)
+        picked = [e for e in point.leaves if isinstance(e, RawLoad) and e not in self.held]
+        self.define(picked, always=[x for e in picked for x in e.inputs if isinstance(x, Apply)])
+        found = self.results(point, [self.bare(e) if isinstance(e, Position) else self.text(e) for e in point.leaves], "")
+        for e in parked.values():
+            k = point.values.index(e)
+            found[k] = self.keep(e, [found[k]], "")[0]
+        for e, text in zip(folds, found, strict=False):
+            self.accumulate(e, text)
+        for (k, _), text in zip(elements, found[len(folds) :], strict=False):
+            self.line(f"{self.place(f'out{k}')} = {text}")
+        self.names = known
+
+    def fours(
+        self,
+        point: Point,
+        folds: Sequence[Fold],
+        elements: Sequence[tuple[int, Expression]],
+        letters: str,
+        parked: dict[int, Expression],
+    ) -> None:
+        """The same for groups of four neighbours: all loads, then all that waits for them."""
+        load = self.load_below if self.form == "columns" else self.load_beside
+        loaded = [[(e, load(e, letter)) for e in point.leaves] for letter in letters]
+        for letter, loads in zip(letters, loaded, strict=True):
+            found = [self.results(point, [self.dialect.load(x[k], e.dtype) for e, x in loads], f"_{k}") for k in range(4)]
+            each: list[Sequence[str]] = list(zip(*found, strict=True))
+            for e in parked.values():
+                k = point.values.index(e)
+                each[k] = self.keep(e, each[k], letter)
+            for e, texts in zip(folds, each, strict=False):
+                self.accumulate(e, self.folded(e, self.named(texts) if sum(map(len, texts)) > LONG else texts))
+            for (k, _), texts in zip(elements, each[len(folds) :], strict=False):
+                (self.store_below if self.form == "columns" else self.store_beside)(f"out{k}", texts, letter)
+
+    def keep(self, e: Expression, texts: Sequence[str], letter: str) -> Sequence[str]:
+        """Keep a value, or four, for later sweeps; gives names for them."""
+        raise NotImplementedError  # nothing is parked
+
+    def load_beside(self, e: Expression, letter: str) -> list[str]:
+        """Four neighbours of a row, in one load where they lie side by side."""
+        name = self.leaf_name(e)
+        if isinstance(e, Position):
+            return self.count_beside(e, name, letter)
+        if self.step_of(e) != "1":
+            if letter == "i":  # another group has the same
+                self.line(f"{name} = {self.place_of(e)}")
+            return [name] * 4
+        name += f"_{letter}" * (letter != "i")
+        self.line(f"{name} = {self.loaded(self.place_of(e), letter)}")
+        return [f"{name}[{k}]" for k in range(4)]
+
+    def loaded(self, place: str, letter: str = "i") -> str:
+        """Four neighbours of a place in memory, at once."""
+        return f"load4({self.address(place, letter)})"
+
+    def stored(self, place: str, letter: str) -> str:
+        """How the store of four neighbours begins."""
+        return f"store4({self.address(place, letter)}"
+
+    def count_beside(self, e: Position, name: str, letter: str) -> list[str]:
+        """Four positions beside each other, which lie in no memory."""
+        last, operand = self.axes - 1, name_of(e)
+        kind = self.classes[operand][-1]
+        if kind == "0":
+            if letter == "i":
+                self.line(f"{name} = {self.bare(e)}")
+            return [name] * 4
+        name += f"_{letter}" * (letter != "i")
+        self.line(f"{name} = {moved(self.bare(e), f'i{last}', f'{letter}{last}')}")
+        step = f" * {operand}_{last}" * (kind == "s")
+        return [f"({name} + {k}{step})" if k else name for k in range(4)]
+
+    def load_below(self, e: Expression, letter: str) -> list[str]:
+        """Four neighbours of a column: four loads on their way at once."""
+        return self.below(self.text(e) if isinstance(e, Position) else self.place_of(e))
+
+    def store_beside(self, name: str, texts: Sequence[str], letter: str) -> None:
+        """Four neighbours of a row, in one store."""
+        start = self.stored(self.place(name), letter)
+        line = f"{start}, ({', '.join(texts)}))"
+        if self.depth * 4 + len(line) <= WIDTH:
+            self.line(line)
+        else:
+            for line in (f"{start}, (", *[f"    {text}," for text in texts], "))"):
+                self.line(line)
+
+    def store_below(self, name: str, texts: Sequence[str], letter: str) -> None:
+        """Four neighbours of a column."""
+        for place, text in zip(self.below(self.place(name)), texts, strict=True):
+            self.line(f"{place} = {text}")
+
+    def below(self, place: str) -> list[str]:
+        """The places of four neighbours of a column, from that of the first."""
+        i = f"i{self.axes - 1}"
+        return [moved(place, i, f"({i} + {k})" if k else i) for k in range(4)]
+
+    def named(self, texts: Sequence[str]) -> list[str]:
+        """Names for long expressions."""
+        for k, text in enumerate(texts):
+            self.line(f"y_{k} = {text}")
+        return [f"y_{k}" for k in range(len(texts))]
+
+    def folded(self, fold: Fold, texts: Sequence[str]) -> str:
+        """Four values as one, in pairs."""
+        a, b, c, d = [f"i32({text})" if fold.dtype is bool_ else text for text in texts]
+        symbol, name = self.symbol(fold), self.operator_name(fold)
+        return f"({a} {symbol} {b}) {symbol} ({c} {symbol} {d})" if symbol else f"{name}({name}({a}, {b}), {name}({c}, {d}))"
+
+    def accumulate(self, fold: Fold, x: str, suffix: str = "") -> None:
+        """One more value of a fold."""
+        name, symbol = f"fold{self.folds.index(fold)}{suffix}", self.symbol(fold)
+        if symbol is None:
+            self.line(f"{name} = {self.operator_name(fold)}({name}, {x})")
+        elif fold.dtype.is_integer or fold.dtype is bool_:
+            self.line(f"{name} = {accumulator_of(fold.dtype)}({name} {symbol} ({x}))")
+        else:
+            self.line(f"{name} {symbol}= {x}")
+
+    def start_of(self, fold: Fold) -> str:
+        """The identity of a fold, as its accumulator holds it."""
+        value = fold.operator.identity_in(fold.dtype)
+        return f"i32({int(value)})" if fold.dtype is bool_ else literal(value, fold.dtype)
+
+    def store_rows(self) -> list[str]:
+        """The first of the threads that share a row stores what it folds to."""
+        return [f"if is_row and cuda.threadIdx.{'x' if self.form == 'rows' else 'y'} == 0:"] if self.folds else []
+
+    def park(self, sweep: int, folds: Sequence[Fold]) -> dict[int, Expression]:
+        """Nothing waits in memory: arithmetic is cheaper than memory here."""
+        return {}
+
+    # Operands.
+
+    def leaf_name(self, e: Expression) -> str:
+        """What a leaf is called once it is loaded."""
+        if isinstance(e, RawLoad):
+            return f"r{self.kernel.each(RawLoad).index(e)}"
+        assert isinstance(e, Load | Old)
+        return f"{'x' if isinstance(e, Load) else 'old'}{e.index}"
+
+    def address(self, place: str, letter: str = "i") -> str:
+        """A place as two arguments: the operand, and the position in it, along the last axis by the index of that letter."""
+        last = self.axes - 1
+        return moved(place[:-1].replace("[", ", ", 1), f"i{last}", f"{letter}{last}")
+
+    def operands_of_combiner(self, dtype: DType) -> dict[Expression, str]:
+        """Its two operands; bools come as integers."""
+        found = super().operands_of_combiner(dtype)
+        return {e: f"({name} != 0)" for e, name in found.items()} if dtype is bool_ else found
+
+    def combined(self, e: Expression) -> str:
+        """What it gives."""
+        return f"i32({self.bare(e)})" if e.dtype is bool_ else super().combined(e)
+
+    def text(self, e: Expression) -> str:
+        """An expression in the words of the kernel."""
+        if e in self.names:
+            return self.names[e]
+        if isinstance(e, Apply) and e.operator is not None:
+            inputs, name = [self.text(x) for x in e.inputs], e.operator.name
+            if e.dtype is bool_ and name in ("invert", "abs"):
+                return f"(not {inputs[0]})" if name == "invert" else inputs[0]
+            if e.dtype.is_integer and name in ("neg", "abs"):  # exact in the interpreter, 64 bits wide in Numba
+                return f"{e.dtype.short}({'-' if name == 'neg' else 'abs('}{inputs[0]}{')' * (name == 'abs')})"
+            if name == "invert":
+                return f"(~{inputs[0]})"
+            if e.dtype is int32 and name in BY_KIND:
+                return f"i32({super().text(e)})"
+        return super().text(e)
+
+
+def storage_of(dtype: DType) -> str:
+    """The type of an element in memory: a bool is a byte."""
+    return "u8" if dtype is bool_ else dtype.short
+
+
+def accumulator_of(dtype: DType) -> str:
+    """The type that a fold adds up in: bools as integers, which shuffles know."""
+    return "i32" if dtype is bool_ else dtype.short

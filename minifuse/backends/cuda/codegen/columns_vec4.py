@@ -1,0 +1,123 @@
+"""The form of folds along columns where rows have whole groups of four: a thread folds four columns side by side.
+
+So a warp reads 512 bytes of a row at once. The threads along y share the elements of a column, several of which each has on
+its way at a time. In the end they meet in shared memory: four of the threads along y go on with a column each. Only kernels
+that fold and store nothing before the end have this form; for all others there is the one in `emitter`.
+"""
+
+from collections.abc import Sequence
+
+from ....core.dtypes import bool_
+from ....ir.kernel_ir import Expression, Fold, Kernel, Load, Nest, Old, Position
+from ...codegen.loop_emitter import moved
+from ..geometry import GROUP
+from .base import CHEAP, MOST, CudaSource
+from .point_function import Point
+
+IN_FLIGHT = 4  # loads of four elements that a thread has on their way
+SHARED = 40 * 1024  # bytes for what the threads of a column tell each other
+LEAST = 32  # elements of a column
+
+
+class ColumnSource(CudaSource):
+    """The text of one kernel that folds four columns a thread."""
+
+    def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str]) -> None:
+        super().__init__(kernel, rows, classes)
+        self.is_wide = True
+
+    @staticmethod
+    def fits(kernel: Kernel, nest: Nest) -> bool:
+        """Whether a kernel over a nest has this form; what is loaded once the threads have met may lie in any way."""
+        column, last = nest.rows - 1, len(nest.sizes) - 1
+        if kernel.elements or kernel.raws() or last != nest.rows:
+            return False
+        source = CudaSource(kernel, nest.rows, nest.classes)
+        if source.form != "columns":
+            return False
+        if any(isinstance(e, Position | Old) for e in kernel.expressions()) or any(e.dtype is bool_ for e in source.folds):
+            return False
+        loads = [len(kernel.outputs) + e.index for e in Kernel(tuple(e.inputs[0] for e in source.folds), ()).each(Load)]
+        found = [(nest.classes[k], nest.strides[k]) for k in loads]
+        is_beside = all(c[column] != "s" and (c[column] == "0" or c[last] != "0") for c, _ in found)
+        steps = [x for c, strides in found if c[column] == "1" for a, x in enumerate(strides) if a != column]
+        is_whole = all(x % GROUP == 0 for x in [*steps, nest.sizes[column]]) and nest.sizes[last] >= LEAST
+        is_one_sweep = max(source.after[e.inputs[0]] for e in source.folds) == 0
+        has_room = sum(e.dtype.itemsize for e in source.folds) * GROUP * MOST <= SHARED
+        return is_beside and is_whole and is_one_sweep and has_room
+
+    def integers(self) -> list[str]:
+        """The last one says whether addresses allow groups of four to be moved at once."""
+        return [*super().integers()[:-1], "is_wide"]
+
+    def room(self) -> int:
+        """Elements of shared memory for what the threads of a block have folded."""
+        return GROUP * MOST
+
+    def head(self) -> list[str]:
+        """Which four columns the thread has."""
+        i, n = f"i{self.rows - 1}", f"n{self.rows - 1}"
+        _, is_row, _, *rest = super().head()
+        return [
+            f"{i} = 4 * (cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x)",
+            is_row,
+            f"{i} = min({i}, {n} - 4)  # past the last columns it stores nothing, but meets barriers",
+            *rest,
+        ]
+
+    def sweep(
+        self, folds: Sequence[Fold], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
+    ) -> None:
+        """Once along the columns; then each thread has one of them."""
+        point, last, column = self.point([e.inputs[0] for e in folds]), self.axes - 1, f"i{self.rows - 1}"
+        for e in folds:
+            names = [f"fold{self.folds.index(e)}_{c}" for c in range(4)]
+            self.line(f"{' = '.join(names)} = {self.start_of(e)}")
+        leaves = sum(not isinstance(e, Position) for e in point.leaves)
+        count = 1 if self.kernel.cost() > CHEAP else min(max(IN_FLIGHT // max(leaves, 1), 1), 4)
+        with self.block("if is_row:"):
+            self.line(f"i{last} = cuda.threadIdx.y")
+            if count > 1:
+                with self.block(
+                    f"while i{last} + {count - 1} * cuda.blockDim.y < n{last}:  # {count} rows are on their way at once"
+                ):
+                    self.rows_at_once(point, folds, count)
+            with self.block(f"while i{last} < n{last}:"):
+                if count > 1:
+                    self.line("no_unroll()")
+                self.rows_at_once(point, folds, 1)
+        for e in folds:
+            k = self.folds.index(e)
+            four = ", ".join(f"fold{k}_{c}" for c in range(4))
+            self.line(f"fold{k} = fold_of_column({self.operator_name(e)}, {four}, parts{k})")
+            self.names[e] = f"fold{k}"
+        self.line(f"{column} += cuda.threadIdx.y & 3  # from here on the thread has one column")
+
+    def rows_at_once(self, point: Point, folds: Sequence[Fold], count: int) -> None:
+        """All loads of some rows, then all that waits for them."""
+        last = self.axes - 1
+        loaded = [[(e, self.load_row(e, r)) for e in point.leaves] for r in range(count)]
+        for r, loads in enumerate(loaded):
+            for c in range(4):
+                found = self.results(point, [self.dialect.load(x[c], e.dtype) for e, x in loads], f"_{r}_{c}")
+                for e, text in zip(folds, found, strict=True):
+                    self.accumulate(e, text, f"_{c}")
+        self.line(f"i{last} += {f'{count} * ' * (count > 1)}cuda.blockDim.y")
+
+    def load_row(self, e: Expression, r: int) -> list[str]:
+        """Four neighbours of a row that lies r rounds further on, or what all of them have."""
+        assert isinstance(e, Load)
+        place, last = self.place_of(e), self.axes - 1
+        name = self.leaf_name(e) + f"_{r}" * (r > 0)
+        if r:
+            place = moved(place, f"i{last}", f"(i{last} + {f'{r} * ' * (r > 1)}cuda.blockDim.y)")
+        if self.classes[self.operand(e)][self.rows - 1] == "0":
+            self.line(f"{name} = {place}")
+            return [name] * 4
+        operand, _, at = place[:-1].partition("[")
+        self.line(f"{name} = load4_if(is_wide, {operand}, {at})")
+        return [f"{name}[{c}]" for c in range(4)]
+
+    def store_rows(self) -> list[str]:
+        """Four of the threads that share columns store a column each."""
+        return ["if is_row and cuda.threadIdx.y < 4:"]

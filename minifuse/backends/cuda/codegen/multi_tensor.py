@@ -1,0 +1,74 @@
+"""The form of points of several arrays: a block finds its array in a table, and goes on as if there were no other.
+
+    def kernel(arrays, table, p0):
+        row = 5 * arrays[cuda.blockIdx.x]  # where the table tells of this block's array
+        out0 = f32_at(table, row)
+        in0 = f32_at(table, row + 1)
+        n0, fours, before = table[row + 2], table[row + 3], table[row + 4]
+        block = cuda.blockIdx.x - before  # counted from the first one of the array
+        ...
+
+`arrays` has a number for each block; `table` a row for each array: its addresses and sizes, and how many blocks come before
+its own. What follows is the text for a single array. How many arrays there are is in no text, and neither are their sizes.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from ....ir.kernel_ir import Kernel
+from .base import CudaSource
+from .select import Printed
+
+
+class TableSource(CudaSource):
+    """The text of one kernel without folds over arrays of one axis."""
+
+    def parameters(self) -> list[tuple[str, str]]:
+        """The array of each block, the table, and numbers, which are the same for all arrays."""
+        return [("arrays", "*i32"), ("table", "*i64"), *super().parameters()[len(self.classes) : -len(self.integers())]]
+
+    def head(self) -> list[str]:
+        """What the table says of the array, then which elements of it the thread has."""
+        kinds = [kind.removeprefix("*") for _, kind in super().parameters()[: len(self.classes)]]
+        pointers = [f"{kind}_at(table, {moved(k)})" for k, kind in enumerate(kinds)]
+        names = [*self.integers(), "before"]
+        numbers = [f"table[{moved(len(kinds) + k)}]" for k in range(len(names))]
+        return [
+            f"row = {len(kinds) + len(names)} * arrays[cuda.blockIdx.x]  # where the table tells of this block's array",
+            *[f"{name} = {pointer}" for name, pointer in zip(self.classes, pointers, strict=True)],
+            f"{', '.join(names)} = {', '.join(numbers)}",
+            "block = cuda.blockIdx.x - before  # counted from the first one of the array",
+            *[line.replace("cuda.blockIdx.x", "block") for line in super().head()],
+        ]
+
+
+def moved(k: int) -> str:
+    """The k-th place of the row."""
+    return f"row + {k}" if k else "row"
+
+
+@lru_cache(1024)
+def printed_table(kernel: Kernel, classes: Sequence[str]) -> Printed:
+    """The text of a kernel over a table of arrays with these classes of strides, and what its launch must know.
+
+    Examples
+    --------
+    >>> from ...dtypes import float32
+    >>> from ...kernels import Load, Parameter
+    >>> kernel = Kernel((Load(0, float32) * Parameter(0, float32),), ())
+    >>> print(printed_table(kernel, ("1", "1")).text.partition("    first")[0])
+    def point(x0, p0):
+        return x0 * p0
+    <BLANKLINE>
+    <BLANKLINE>
+    def kernel(arrays, table, p0):
+        row = 5 * arrays[cuda.blockIdx.x]  # where the table tells of this block's array
+        out0 = f32_at(table, row)
+        in0 = f32_at(table, row + 1)
+        n0, fours, before = table[row + 2], table[row + 3], table[row + 4]
+        block = cuda.blockIdx.x - before  # counted from the first one of the array
+    <BLANKLINE>
+    """
+    source = TableSource(kernel, 0, classes)
+    wide = tuple(name for name, c in source.classes.items() if source.is_wide and c == "1")
+    return Printed(source.emit(), "points", tuple(source.parameters()), wide, 0, max(4 * source.groups, 1))

@@ -1,0 +1,74 @@
+"""A sum of exponentials along a row, while the largest value of the row is still being looked for.
+
+The sum of exp(x - m), where m is the largest x, seems to need its row twice. But a sum that was begun with another m
+becomes the right one by one product, so each thread keeps the largest value that it has seen, and its sum, and corrects the
+sum where a larger value comes (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018,
+https://arxiv.org/abs/1805.02867). This module finds such pairs of folds in a kernel, and has the words that they need; the
+form that walks a row so is in `emit_online`.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+from ....core.operators import add, exp, maximum, mul, sub
+from ....ir.kernel_ir import Apply, Constant, Expression, Fold, Kernel, Parameter
+from ...codegen.loop_emitter import needed_by
+from ..intrinsics.base import device, like
+
+
+class Exponent(NamedTuple):
+    """What is taken from x before exp: the maximum of all x, or a value that is computed from it alone."""
+
+    top: Fold
+    base: Expression
+
+
+def sums_of_exponentials(kernel: Kernel) -> dict[Fold, Exponent]:
+    """The sums of exp(x - base), or of its product with what is no fold.
+
+    Examples
+    --------
+    >>> from minifuse.core.dtypes import float32
+    >>> from minifuse.ir.kernel_ir import Load, fold
+    >>> x = Load(0, float32)
+    >>> top = fold(maximum, x)
+    >>> total = fold(add, exp(x - top))
+    >>> sums_of_exponentials(Kernel((), (total,))) == {total: Exponent(top, top)}
+    True
+    >>> sums_of_exponentials(Kernel((), (fold(add, exp(x - 1) + top),)))
+    {}
+    """
+    sums = [e for e in kernel.each(Fold) if e.operator is add]
+    return {e: found for e in sums if (found := exponent_of(e.inputs[0])) is not None}
+
+
+def exponent_of(e: Expression) -> Exponent | None:
+    """What is taken from x in a product with exp(x - base); None of what is no such product."""
+    if not isinstance(e, Apply):
+        return None
+    if e.operator is mul:
+        a, b = e.inputs
+        found = [exponent_of(x) for x, other in ((a, b), (b, a)) if not Kernel((other,), ()).each(Fold)]
+        return next((x for x in found if x is not None), None)
+    difference = e.inputs[0]
+    if e.operator is not exp or not isinstance(difference, Apply) or difference.operator is not sub:
+        return None
+    x, base = difference.inputs
+    leaves = [part for part in needed_by(base) if not isinstance(part, Apply | Constant | Parameter)]
+    top = leaves[0] if len(leaves) == 1 else None
+    return Exponent(top, base) if isinstance(top, Fold) and top.operator is maximum and top.inputs[0] is x else None
+
+
+@device
+def finite(top: Any) -> Any:
+    """A maximum that can be subtracted: 0 in the place of an infinity, which says by itself what the sum becomes."""
+    return like(top, 0) if abs(top) == math.inf else top
+
+
+@device
+def moved_sum(total: Any, old: Any, new: Any) -> Any:
+    """A sum of exp(x - old) as one of exp(x - new); where the maximum is what it was, the sum is too, -inf included."""
+    return total if old == new else total * math.exp(old - new)
+
+
+WORDS: dict[str, Any] = {"finite": finite, "moved_sum": moved_sum}

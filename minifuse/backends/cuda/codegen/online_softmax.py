@@ -1,0 +1,123 @@
+"""The form of folds along long rows that look for a maximum and add up exponentials in one sweep, as `online` has it.
+
+A row that no registers can hold would wait in shared memory, alone on its multiprocessor, or be read once more. Here it is
+read once for both folds, in chunks: each thread has some elements in flight, takes their maximum, corrects its sums once for
+all of them, and adds their exponentials. In the end the threads agree on one maximum, and correct their sums for it. What
+needs both folds, such as the quotients of a softmax, reads the row in a sweep of its own.
+"""
+
+from collections.abc import Sequence
+
+from ....core.dtypes import bool_
+from ....ir.kernel_ir import Expression, Fold, Kernel, Position
+from ..geometry import Share
+from .base import storage_of
+from .online_exp_sum import sums_of_exponentials
+from .point_function import Point
+from .rows_in_registers import RegisterSource
+
+
+class OnlineSource(RegisterSource):
+    """The text of one such kernel; `share` says how many threads walk a row, and what each takes at a time."""
+
+    def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], share: Share) -> None:
+        super().__init__(kernel, rows, classes, share)
+        self.sums = sums_of_exponentials(self.kernel)
+        self.set_levels({e: found.top for e, found in self.sums.items()})
+        self.held = {}
+        self.chunks = [share.groups, 1] if share.groups > 1 else [1]
+        self.rows_of: dict[Expression, str] = {}  # leaves that some sweep has loaded -> their array
+
+    def steps(self, groups: int) -> list[str]:
+        """The lines that open a loop over the groups of a chunk; a single one needs none."""
+        index = f"i{self.axes - 1} = first + k * {self.span()}"
+        return [f"for k in range({groups}):", *[index] * self.needs_index] if groups > 1 else []
+
+    def span(self, groups: int = 1) -> str:
+        """How many elements of a row all threads take together in so many groups."""
+        return f"{groups * self.share.width * self.share.threads}"
+
+    def walk(self, folds: Sequence[Fold], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]) -> None:
+        """Once along the row, chunk by chunk."""
+        found = [self.sums[e] for e in folds if e in self.sums]
+        tops = [e for e in folds if e in {x.top for x in found}]
+        rest = [e for e in folds if e not in tops]
+        before = self.point([e.inputs[0] for e in tops]) if tops else None
+        for top, base in found:
+            self.names[base] = f"top{self.folds.index(top)}"
+        after = self.point([*[e.inputs[0] for e in rest], *[e for _, e in elements]])
+        self.declare(folds, [e for point in (before, after) if point for e in point.leaves])
+        with self.block("if is_row:"):
+            self.line(f"first = {'4 * ' * self.is_wide}cuda.threadIdx.x")
+            for groups in self.chunks:
+                room = f"first + {self.span(groups - 1)} < n{self.axes - 1}" if groups > 1 else f"first < n{self.axes - 1}"
+                with self.block(f"while {room}:"):
+                    self.load(groups)
+                    if before:
+                        self.raise_tops(before, tops, rest, groups)
+                    self.needs_index = bool(elements) or any(isinstance(e, Position) for e in after.leaves)
+                    self.each(after, rest, elements, groups)
+                    self.line(f"first += {self.span(groups)}")
+        for _, base in set(found):
+            self.names.pop(base)
+        self.meet(tops, rest)
+        self.held = {}
+
+    def declare(self, folds: Sequence[Fold], leaves: Sequence[Expression]) -> None:
+        """The start of each fold, and an array for each leaf of a chunk."""
+        for fold in folds:
+            self.line(f"fold{self.folds.index(fold)} = {self.start_of(fold)}")
+        beside = [e for e in dict.fromkeys(leaves) if self.is_leaf(e) and self.varies[e]]
+        for e in beside:
+            if e not in self.rows_of:
+                self.rows_of[e] = row = f"row{len(self.rows_of)}"
+                self.line(f"{row} = cuda.local.array({self.share.groups * self.share.width}, {storage_of(e.dtype)})")
+        self.held = {e: self.rows_of[e] for e in beside}
+
+    def load(self, groups: int) -> None:
+        """All elements of a chunk are on their way at once."""
+        self.needs_index = True
+        if groups == 1:
+            self.line(f"k, i{self.axes - 1} = 0, first")
+        with self.block(*self.steps(groups)):
+            for e, row in self.held.items():
+                place = self.place_of(e)
+                self.line(f"put4({row}, 4 * k, {self.loaded(place)})" if self.is_wide else f"{row}[k] = {place}")
+
+    def raise_tops(self, before: Point, tops: Sequence[Fold], rest: Sequence[Fold], groups: int) -> None:
+        """The maxima with those of a chunk, and sums as if they had been so from the start."""
+        self.needs_index = any(isinstance(e, Position) for e in before.leaves)
+        for e in tops:
+            k = self.folds.index(e)
+            self.line(f"old{k} = fold{k}")
+        self.each(before, tops, [], groups)
+        for total in rest:
+            if total in self.sums:
+                k, top = self.folds.index(total), self.folds.index(self.sums[total].top)
+                self.line(f"fold{k} = moved_sum(fold{k}, old{top}, fold{top})")
+        for e in tops:
+            k = self.folds.index(e)
+            self.line(f"top{k} = finite(fold{k})")
+
+    def each(self, point: Point, folds: Sequence[Fold], elements: Sequence[tuple[int, Expression]], groups: int) -> None:
+        """Compute, fold and store each point of a chunk."""
+        with self.block(*self.steps(groups)):
+            if self.is_wide:
+                self.fours(point, folds, elements, "i", {})
+            else:
+                self.one(point, folds, elements, {})
+
+    def meet(self, tops: Sequence[Fold], rest: Sequence[Fold]) -> None:
+        """The threads of a row agree on the maxima first; what -inf - -inf makes NaN is so in two sweeps as well."""
+        for e in tops:
+            k = self.folds.index(e)
+            self.line(f"own{k} = fold{k}")
+        for e in [*tops, *rest]:
+            k, x = self.folds.index(e), f"fold{self.folds.index(e)}"
+            if e in self.sums:
+                top, base = self.sums[e]
+                if base not in self.names:
+                    self.name(base)
+                x = f"{x} * exp(own{self.folds.index(top)} - {self.names[base]})"
+            self.line(f"fold{k} = fold_along_x({self.operator_name(e)}, {x}, parts{k})")
+            self.names[e] = f"(fold{k} != 0)" if e.dtype is bool_ else f"fold{k}"

@@ -1,0 +1,46 @@
+"""Divisions by what a row has one of, as products with its reciprocal: one division a row in the place of one an element.
+
+A division rounds once, the product with a reciprocal twice: the result may be one unit in the last place further off, as the
+numbers contract allows. An exact division of float32 takes some ten instructions, and a branch.
+"""
+
+from collections.abc import Mapping
+
+from ....core.operators import div, mul
+from ....ir.kernel_ir import Apply, Expression, Fold, Kernel, Load, constant
+
+
+def with_reciprocals(kernel: Kernel, varies: Mapping[Expression, bool]) -> Kernel:
+    """The kernel, whose elements are divided by no value of their row; `varies` says what varies along the row.
+
+    Numbers that travel with the launch still divide: there are kernels of nothing else, and their results should be exact.
+
+    Examples
+    --------
+    >>> from minifuse.core.dtypes import float32
+    >>> from minifuse.ir.kernel_ir import Load, fold
+    >>> from minifuse.core.operators import add
+    >>> x = Load(0, float32)
+    >>> kernel = Kernel((div(x, fold(add, x)),), ())
+    >>> with_reciprocals(kernel, {e: not isinstance(e, Fold) for e in kernel.expressions()}).elements[0].operator.name
+    'mul'
+    """
+    new: dict[Expression, Expression] = {}
+    for e in kernel.expressions():
+        inputs = tuple(new[x] for x in e.inputs)
+        if isinstance(e, Apply) and e.operator is div and varies[e] and is_of_row(e.inputs[1], varies):
+            x, y = inputs
+            new[e] = Apply(mul, (x, Apply(div, (constant(1, e.dtype), y), e.dtype)), e.dtype)
+        elif isinstance(e, Apply):
+            new[e] = Apply(e.operator, inputs, e.dtype)
+        elif isinstance(e, Fold):
+            new[e] = Fold(e.operator, inputs, e.dtype)
+        else:
+            new[e] = e
+    return Kernel(tuple(new[e] for e in kernel.elements), tuple(new[e] for e in kernel.rows))
+
+
+def is_of_row(e: Expression, varies: Mapping[Expression, bool]) -> bool:
+    """Whether a value is the same all along a row, and made of what belongs to that row."""
+    part = Kernel((e,), ())
+    return not varies[e] and bool(part.each(Fold) or part.each(Load))

@@ -1,0 +1,127 @@
+"""The form of folds along rows that are not long: each thread holds its part of a row in registers.
+
+What several sweeps need is loaded once, all of it on its way at the same time, into an array of the thread's own. The loops
+over it have a fixed length, so the compiler unrolls them and makes registers of the array. A row is dealt out in groups of
+neighbours: group k of thread t lies `threads` groups behind its group k - 1. All groups but the last are whole, so only the
+last one asks where the row ends. How many threads share a row, and how many groups each has, is in the text: a `Share`.
+
+Longer rows wait in shared memory, or are read again: that form is in `emit_rows`.
+"""
+
+from collections.abc import Sequence
+
+from ....core.interning import topological
+from ....ir.kernel_ir import Expression, Fold, Kernel, Load
+from ..geometry import Share
+from .base import CudaSource, storage_of
+from .reciprocals import with_reciprocals
+from .rows_in_shared import RowSource
+
+
+class RegisterSource(RowSource):
+    """The text of one kernel whose rows are shared out so."""
+
+    def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], share: Share) -> None:
+        super().__init__(kernel, rows, classes)
+        super().__init__(with_reciprocals(kernel, self.varies), rows, classes)
+        self.share, self.is_wide = share, share.width > 1
+        self.needs_index = True  # whether a sweep asks where in the row an element lies
+
+    def integers(self) -> list[str]:
+        """The last one says whether addresses allow groups of four to be moved at once."""
+        found = CudaSource.integers(self)
+        return [*found[:-1], "is_wide"] if self.is_wide else found
+
+    def hold(self) -> None:
+        """Load what several sweeps need."""
+        self.fetch(self.held)
+
+    def fetch(self, leaves: dict[Expression, str]) -> None:
+        """Load elements into arrays of the thread's own."""
+        if not leaves:
+            return
+        self.needs_index = True
+        count = self.share.groups * self.share.width
+        for e, row in leaves.items():
+            self.line(f"{row} = cuda.local.array({count}, {storage_of(e.dtype)})")
+        with self.block("if is_row:"):
+            for lines, _ in self.passes():
+                with self.block(*lines):
+                    for e, row in leaves.items():
+                        place = self.place_of(e)
+                        self.line(f"put4({row}, 4 * k, {self.loaded(place)})" if self.is_wide else f"{row}[k] = {place}")
+
+    def passes(self) -> list[tuple[list[str], str]]:
+        """Over whole groups, then the last one."""
+        threads, groups, width = self.share
+        last, step, letters = self.axes - 1, threads * width, "i" * self.is_wide
+        first = "4 * cuda.threadIdx.x" if self.is_wide else "cuda.threadIdx.x"
+        found = [
+            (
+                [
+                    f"k, i{last} = {groups - 1}, {f'{step * (groups - 1)} + ' * (groups > 1)}{first}",
+                    f"if i{last} < n{last}:",
+                ],
+                letters,
+            )
+        ]
+        if groups > 1:
+            index = [f"i{last} = {step} * k + {first}"] * self.needs_index
+            found.insert(0, ([f"for k in range({groups - 1}):", *index], letters))
+        return found
+
+    def walk(self, folds: Sequence[Fold], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]) -> None:
+        """Once along the row; single elements that nobody has loaded yet are loaded before the first one is stored."""
+        inside = topological([e.inputs[0] for e in folds] + [e for _, e in elements], self.inputs_of)
+        new = [e for e in inside if isinstance(e, Load) and e not in self.held | self.names]
+        if elements and not self.is_wide:
+            beside = [e for e in new if self.is_leaf(e) and self.step_of(e) == "1"]
+            more: dict[Expression, str] = {e: f"row{len(self.held) + k}" for k, e in enumerate(beside)}
+            self.fetch(more)
+            self.held |= more
+        self.needs_index = bool(elements or new)
+        CudaSource.sweep(self, folds, elements, parked)
+        self.kept |= {e: self.places[e] for e in parked.values()}
+
+    def keep(self, e: Expression, texts: Sequence[str], letter: str) -> Sequence[str]:
+        """Store a value, or four, where later sweeps find them."""
+        names = [f"{self.kept_name(e)}_{k}" for k in range(len(texts))]
+        for name, text in zip(names, texts, strict=True):
+            self.line(f"{name} = {text}")
+        row = self.places[e]
+        self.line(f"put4({row}, 4 * k, ({', '.join(names)}))" if letter else f"{row}[k] = {names[0]}")
+        return names
+
+    def kept_name(self, e: Expression) -> str:
+        """What a value is called that waits."""
+        return f"k{list(self.places).index(e)}"
+
+    # Expressions.
+
+    def parameter(self, e: Expression) -> str:
+        """What a point's function calls a value that it is given."""
+        return self.kept_name(e) if e in self.kept else super().parameter(e)
+
+    def load_beside(self, e: Expression, letter: str) -> list[str]:
+        """Four neighbours of a row."""
+        row = self.kept.get(e) or self.held.get(e)
+        if row is None:
+            return CudaSource.load_beside(self, e, letter)
+        name = self.parameter(e)
+        self.line(f"{name} = beside4({row}, 4 * k)")
+        return [f"{name}[{k}]" for k in range(4)]
+
+    def loaded(self, place: str, letter: str = "i") -> str:
+        """Four neighbours of a place in memory."""
+        return f"load4_if(is_wide, {self.address(place, letter)})"
+
+    def stored(self, place: str, letter: str) -> str:
+        """How the store of four neighbours begins."""
+        return f"store4_if(is_wide, {self.address(place, letter)}"
+
+    def text(self, e: Expression) -> str:
+        """An expression in the words of the kernel."""
+        row = self.kept.get(e) or self.held.get(e)
+        if row is None or e in self.names:
+            return CudaSource.text(self, e)
+        return self.dialect.load(f"{row}[k]", e.dtype)

@@ -1,0 +1,64 @@
+"""Sums by key: what is added is loaded only by those whose key it has, not once a sum.
+
+Of the V * N * D points of the gradient of rows that are picked by index, only N * D add anything. Where the threads of a
+warp have neighbouring columns of one row, each looks at other keys, 64 of them at a time, and a vote says which are the
+row's: 1024 points are done with one look, and values are loaded in whole lines. Where the threads share a row (D = 1), each
+looks at the keys that it would have folded. Threads that share a sum add up in an order that is always the same, without
+atomics.
+"""
+
+from collections.abc import Sequence
+
+from ....ir.kernel_ir import Expression, Fold, Kernel, Load
+from ....ir.segment_sum import Keyed
+from ...codegen.loop_emitter import name_of
+from .rows_in_shared import RowSource
+
+AT_ONCE = 2  # keys of a lane that are on their way at once: a vote has 32 bits, and a number of them 64
+
+
+class KeyedSource(RowSource):
+    """The text of one kernel that adds up by key."""
+
+    def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str], found: Keyed) -> None:
+        super().__init__(kernel, rows, classes, raws)
+        self.found, self.is_wide = found, False
+        loads = Kernel((found.key, found.position), ()).each(Load)
+        self.has_votes = self.form == "columns" and all(self.classes[name_of(e)][rows - 1] == "0" for e in loads)
+
+    def sweep(
+        self, folds: Sequence[Fold], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
+    ) -> None:
+        """Once along the keys."""
+        (fold,), last = folds, self.axes - 1
+        i, n, way = f"i{last}", f"n{last}", "x" if self.form == "rows" else "y"
+        self.line(f"fold0 = {self.start_of(fold)}")
+        outer = [f"for i{a} in range(n{a}):" for a in range(self.rows, last)]
+        is_own = f"{self.bare(self.found.key)} == {self.bare(self.found.position)}"
+        if self.has_votes:
+            with self.block(*outer, f"first = {32 * AT_ONCE} * cuda.threadIdx.y", f"while first < {n}:"):
+                self.line(f"{i} = first + (cuda.threadIdx.x & 31)")
+                for k in range(AT_ONCE):
+                    self.line(f"own{k} = {i} < {n} and {is_own}")
+                    self.line(f"{i} += 32")
+                votes = [f"lanes_where(own{k})" + f" << {32 * k}" * bool(k) for k in range(AT_ONCE)]
+                self.line(f"own = {' | '.join(votes)}  # a bit for each key, the same for all lanes")
+                with self.block("while own != 0:"):
+                    self.line(f"{i} = first + cuda.ffs(own) - 1")
+                    self.line("own &= own - 1  # without its lowest bit")
+                    self.add_up(fold)
+                self.line(f"first += {32 * AT_ONCE} * cuda.blockDim.y")
+        else:
+            with self.block("if is_row:", *outer, f"{i} = cuda.threadIdx.{way}", f"while {i} < {n}:"):
+                with self.block(f"if {is_own}:"):
+                    self.add_up(fold)
+                self.line(f"{i} += cuda.blockDim.{way}")
+        self.line(f"fold0 = fold_along_{way}({self.operator_name(fold)}, fold0, parts0)")
+        self.names[fold] = "fold0"
+
+    def add_up(self, fold: Fold) -> None:
+        """The value that belongs to a key."""
+        known = dict(self.names)
+        self.define([self.found.value])
+        self.accumulate(fold, self.bare(self.found.value))
+        self.names = known

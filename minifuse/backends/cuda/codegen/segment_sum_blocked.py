@@ -1,0 +1,90 @@
+"""Sums by key where sums are many: a block takes a band of ROWS of them, and looks at each key once for all.
+
+Of V rows that are picked by N keys, each block looks at N keys, not each row: V * N / ROWS looks, for N * D values.
+The warps of a block share the keys out, and each notes, in their order, which of its keys belong to the band. The notes are
+sorted by row, and the threads go through them, a thread for each column. So values are added in an order that is always the
+same, without atomics, and each sum is stored once, unless there is no room for more notes before all keys are seen.
+"""
+
+from collections.abc import Sequence
+
+from ....core.dtypes import bool_
+from ....ir.kernel_ir import Kernel, Nest
+from ....ir.segment_sum import Keyed
+from ...codegen.loop_emitter import moved
+from .segment_sum import KeyedSource
+
+ROWS = 16  # of a band
+NOTES = 2048  # that a block has room for
+AT_ONCE = 4  # keys of a lane that are on their way at once
+LEAST = 2048  # rows; fewer leave multiprocessors without a band
+
+
+def is_banded(kernel: Kernel, nest: Nest, own: int) -> bool:
+    """Whether a kernel that adds up by key has bands: its axes are rows, columns and keys, and rows are many."""
+    is_plain = nest.rows == 2 and len(nest.sizes) == 3 and own == 0 and nest.sizes[0] >= LEAST
+    return is_plain and kernel.outputs[0].dtype is not bool_
+
+
+class BandSource(KeyedSource):
+    """The text of one kernel that adds up by key, band by band."""
+
+    def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str], found: Keyed) -> None:
+        super().__init__(kernel, rows, classes, raws, found)
+        self.form = "bands"
+
+    def integers(self) -> list[str]:
+        """Names of the sizes and strides that the text reads."""
+        strides = [f"{name}_{axis}" for name, c in self.classes.items() for axis in range(self.axes) if c[axis] == "s"]
+        return ["n0", "n1", "n2", *strides]
+
+    def emit(self) -> str:
+        """The whole function."""
+        (fold,) = self.folds
+        self.depth = 1
+        self.line(f"notes = cuda.shared.array({NOTES}, i64)  # {ROWS} * the place of a key + its row in the band")
+        self.line(f"places = cuda.shared.array({NOTES}, i64)  # those of the keys of each row, from `begins` on")
+        self.line(f"begins, counts = cuda.shared.array({ROWS + 1}, i64), cuda.shared.array(32, i64)")
+        self.line("warp, warps, lane = cuda.threadIdx.x >> 5, cuda.blockDim.x >> 5, cuda.threadIdx.x & 31")
+        self.line(f"first0 = {ROWS} * (cuda.blockIdx.z * cuda.gridDim.y + cuda.blockIdx.y)  # where the band begins")
+        self.line(f"share, room = (n2 + warps - 1) // warps, {NOTES} // warps  # keys, and notes, of each warp")
+        self.line("place, end = warp * share, min((warp + 1) * share, n2)")
+        self.line("is_first = True")
+        with self.block("while cuda.syncthreads_or(i32(is_first or place < end)):"):
+            self.note()
+            self.line(f"sort_notes(notes, room, counts, begins, places, {ROWS})")
+            self.add_noted(self.start_of(fold))
+            self.line("is_first = False")
+        names = ", ".join(name for name, _ in self.parameters())
+        return f"def kernel({names}):\n" + "\n".join(self.lines) + "\n"
+
+    def note(self) -> None:
+        """Each warp looks at its keys, as far as it has room to note them."""
+        key, position = self.bare(self.found.key), moved(self.text(self.found.position), "i0", "first0")
+        self.line("count = 0")
+        with self.block(f"while place < end and count <= room - {32 * AT_ONCE}:"):
+            for k in range(AT_ONCE):  # all loads, then all that waits for them
+                self.line(f"i2 = min(place + {f'{32 * k} + ' * bool(k)}lane, end - 1)")
+                self.line(f"row{k} = {key} - {position}")
+            is_near = " or ".join(f"row{k} & {-ROWS} == 0" for k in range(AT_ONCE))
+            with self.block(f"if lanes_where({is_near}) != 0:  # a key of the band"):
+                for k in range(AT_ONCE):
+                    at = f"place + {32 * k}" if k else "place"
+                    self.line(f"count = note_own(notes, room * warp, count, {at}, end, row{k}, {ROWS})")
+            self.line(f"place += {32 * AT_ONCE}")
+        with self.block("if lane == 0:"):
+            self.line("counts[warp] = count")
+
+    def add_noted(self, start: str) -> None:
+        """What belongs to the rows of the band, row by row."""
+        out = self.place("out0")
+        rows = [
+            f"for i0 in range(first0, min(first0 + {ROWS}, n0)):",
+            "for i1 in range(cuda.threadIdx.x, n1, cuda.blockDim.x):",
+        ]
+        with self.block(*rows):
+            self.line(f"fold0 = {start} if is_first else {out}")
+            with self.block("for k in range(begins[i0 - first0], begins[i0 - first0 + 1]):"):
+                self.line("i2 = places[k]")
+                self.add_up(self.folds[0])
+            self.line(f"{out} = fold0")

@@ -1,0 +1,149 @@
+"""Which form a kernel takes over a nest of loops, its text, and what its launch must know.
+
+Sizes take part in the choice alone: axes that are too short for a tile. They are in no text.
+"""
+
+from functools import lru_cache
+from math import prod
+from typing import NamedTuple
+
+from ....ir.kernel_ir import Fold, Kernel, Nest, Old, Position, RawLoad
+from ....ir.segment_sum import keyed
+from ...codegen.loop_emitter import name_of
+from ..geometry import Share, share_of_long_row, share_of_row
+from .base import CudaSource
+from .columns_vec4 import ColumnSource
+from .indexed import RawSource
+from .online_exp_sum import sums_of_exponentials
+from .online_softmax import OnlineSource
+from .rows_in_registers import RegisterSource
+from .rows_in_shared import RowSource
+from .segment_sum import KeyedSource
+from .segment_sum_blocked import BandSource, is_banded
+from .transpose import TileSource, axis_across
+from .unaligned import ApartSource
+
+
+class Printed(NamedTuple):
+    """A kernel as text, and what its launch must know."""
+
+    text: str
+    form: str  # points, tiles, rows or columns
+    parameters: tuple[tuple[str, str], ...]  # names and types, in the order of the launch
+    wide: tuple[str, ...]  # operands that are taken four elements at a time
+    counted: int  # leading axes that blocks share out
+    each: int = 1  # elements that a thread takes along the last axis
+    across: int | None = None  # the axis along which tiled operands have their neighbours
+    tiled: tuple[str, ...] = ()  # operands that are turned over in shared memory
+    held: int = 0  # bytes of an element of all operands that wait in shared memory for later sweeps
+    share: Share | None = None  # how rows are dealt out that wait in registers, or are walked in chunks
+    column: int | None = None  # the axis of columns of which a thread folds four
+
+
+def printed(kernel: Kernel, nest: Nest, raws: tuple[str, ...] = ()) -> Printed:
+    """The text of a kernel that runs over a nest; `raws` are the classes of the strides of raw operands."""
+    share, found = share_of(kernel, nest, raws), keyed(kernel, nest.rows, nest.classes)
+    variant = ""
+    if found is not None:
+        variant = "bands" if is_banded(kernel, nest, found[1]) else ""
+    elif share is None and not raws and ColumnSource.fits(kernel, nest):
+        variant = "four columns"
+    elif share is None and (chunk := chunk_of(kernel, nest, raws)) is not None:
+        share, variant = chunk, "online"
+    elif not raws and not kernel.effects and begins_anywhere(kernel, nest):
+        variant = "points apart"
+    return _printed(kernel, nest.rows, nest.classes, axis_across(kernel, nest), raws, share, variant)
+
+
+def begins_anywhere(kernel: Kernel, nest: Nest) -> bool:
+    """Whether rows of points begin where groups of four cannot be moved."""
+    operands = list(zip(nest.strides, nest.classes, strict=True))
+    positions = {len(kernel.outputs) + e.index for e in kernel.each(Position)}
+    beside = [s for k, (s, c) in enumerate(operands) if c[-1] == "1" and k not in positions]
+    is_uneven = not kernel.each(Fold) and any(x % 4 for s in beside for x in s[:-1])
+    return is_uneven and CudaSource(kernel, nest.rows, nest.classes).is_wide
+
+
+def share_of(kernel: Kernel, nest: Nest, raws: tuple[str, ...]) -> Share | None:
+    """How rows are dealt out to threads that hold them in registers; None of kernels that hold nothing, or too much."""
+    if raws or not kernel.each(Fold) or kernel.effects:
+        return None
+    source = RowSource(kernel, nest.rows, nest.classes)
+    nbytes, count = sum(e.dtype.itemsize for e in source.held), prod(nest.sizes[: nest.rows])
+    return share_of_row(count, nest.sizes[-1], source.is_wide and is_whole(source, nest), nbytes) if nbytes else None
+
+
+def is_whole(source: CudaSource, nest: Nest) -> bool:
+    """Whether all rows are whole groups of four, and begin where such groups can be moved, if the first one does."""
+    last = len(nest.sizes) - 1
+    beside = [
+        s for s, c, name in zip(nest.strides, nest.classes, source.classes, strict=True) if c[-1] == "1" and name[0] != "b"
+    ]
+    return nest.sizes[-1] % 4 == 0 and all(x % 4 == 0 for s in beside for a, x in enumerate(s) if a != last)
+
+
+def chunk_of(kernel: Kernel, nest: Nest, raws: tuple[str, ...]) -> Share | None:
+    """What threads take at a time of long rows whose maximum and exponentials are folded in one sweep; None of others."""
+    sums = sums_of_exponentials(kernel)
+    if raws or kernel.effects or kernel.each(Old) or not sums:
+        return None
+    source = RowSource(kernel, nest.rows, nest.classes)
+    nbytes, count = sum(e.dtype.itemsize for e in source.held), prod(nest.sizes[: nest.rows])
+    is_wide = source.is_wide and is_whole(source, nest)
+    source.set_levels({e: found.top for e, found in sums.items()})
+    is_read_twice = bool(source.loaded_again())
+    return share_of_long_row(count, nest.sizes[-1], is_wide, nbytes, is_read_twice) if nbytes else None
+
+
+def source_of(
+    kernel: Kernel, rows: int, classes: tuple[str, ...], raws: tuple[str, ...], share: Share | None, variant: str
+) -> CudaSource:
+    """The text of a kernel that has no tiles."""
+    if share and variant == "online":
+        return OnlineSource(kernel, rows, classes, share)
+    if share:
+        return RegisterSource(kernel, rows, classes, share)
+    if (found := keyed(kernel, rows, classes)) is not None:
+        return (BandSource if variant == "bands" else KeyedSource)(kernel, rows, classes, raws, found[0])
+    if variant == "four columns":
+        return ColumnSource(kernel, rows, classes)
+    if variant == "points apart":
+        return ApartSource(kernel, rows, classes)
+    if kernel.effects:
+        return RawSource(kernel, rows, classes, raws)
+    return RowSource(kernel, rows, classes, raws)
+
+
+def picked_wide(source: CudaSource) -> tuple[str, ...]:
+    """The raw operands of which four neighbours are taken at once, and the positions that say where in them."""
+    found = [e for e in source.kernel.each(RawLoad) if source.is_wide and source.step_of(e) == "1"]
+    places = [name_of(x) for x in map(source.beside, found) if x is not None]
+    return tuple(dict.fromkeys([f"raw{e.index}" for e in found] + places))
+
+
+@lru_cache(1024)
+def _printed(
+    kernel: Kernel,
+    rows: int,
+    classes: tuple[str, ...],
+    across: int | None,
+    raws: tuple[str, ...],
+    share: Share | None,
+    variant: str,
+) -> Printed:
+    if across is None:
+        source = source_of(kernel, rows, classes, raws, share, variant)
+        operands = {name: c for name, c in source.classes.items() if not name.startswith("base")}
+        column = rows - 1 if isinstance(source, ColumnSource) else None
+        beside = -1 if column is None else column
+        chosen = {name: c for name, c in operands.items() if column is None or name.startswith("in")}
+        wide = tuple(name for name, c in chosen.items() if source.is_wide and c[beside] == "1") + picked_wide(source)
+        each = source.points_apart if isinstance(source, ApartSource) else max(4 * source.groups, 1)
+        is_shared = isinstance(source, RowSource) and not share
+        held = sum(e.dtype.itemsize for e in source.held) if is_shared else 0
+        text, parameters = source.emit(), tuple(source.parameters())
+        return Printed(text, source.form, parameters, wide, source.counted, each, held=held, share=share, column=column)
+    tiles = TileSource(kernel, rows, classes, across)
+    operands = {name: c for name, c in tiles.classes.items() if not name.startswith("base")}
+    wide = tuple(name for name, c in operands.items() if tiles.is_wide and (c[-1] == "1" or name in tiles.tiled))
+    return Printed(tiles.emit(), "tiles", tuple(tiles.parameters()), wide, 0, 1, across, tuple(tiles.tiled))

@@ -1,0 +1,171 @@
+"""Several launches replayed as one CUDA graph: the host asks once for all of them.
+
+A replay belongs to the values that were passed, addresses and numbers. Calls whose values come again only ask for it. Where
+few of them changed, such as a learning rate, the nodes that they reach are changed in the graph. Where most did, which is
+what a first call looks like, the launches are asked for one by one, and a replay is made when such values come back.
+
+The nodes are a chain, so kernels run in the order of the launches. Addresses are the caller's to keep valid; what launches
+allocate for themselves lives as long as the replay.
+
+References
+----------
+.. [1] NVIDIA, "CUDA Driver API", graph management: an executable graph may be changed while it runs, for later launches.
+"""
+
+import ctypes
+import struct
+import weakref
+from collections import deque
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from math import copysign
+from threading import Lock
+from typing import Any
+
+from ...base import shortest
+from ...fast_call import FORMATS
+from ..launch_plan import ReadyLaunch
+from . import driver
+
+KEPT = 8  # replays, each for other values, and values that are remembered without one
+SLOT = 8  # bytes of an argument
+PATIENCE = 32  # calls without a replay, one after the other, after which none is looked for any more
+
+
+def replayed(device: Any, launches: Sequence[Any], counts: Sequence[int]) -> "Replayed | None":
+    """A launcher of all launches, one after the other, or None where a graph cannot hold them or gains nothing.
+
+    Parameters
+    ----------
+    device : Device
+        The GPU.
+    launches
+        Those with a method `ready_launches` can be nodes.
+    counts : sequence of int
+        How many of the values belong to each launch.
+    """
+    if len(launches) < 2 or not all(hasattr(launch, "ready_launches") for launch in launches):
+        return None
+    return Replayed(device, launches, counts)
+
+
+class Node:
+    """A kernel in an executable graph, and the memory that its arguments are read from when it is set."""
+
+    def __init__(self, bindings: Any, launch: ReadyLaunch) -> None:
+        self.run, self.format = launch.run, "=" + "".join([FORMATS.get(kind, "Q") for kind in launch.kinds])
+        self.bytes = struct.pack(self.format, *launch.arguments)
+        self.slots = ctypes.create_string_buffer(self.bytes, max(len(self.bytes), SLOT))
+        base, count = ctypes.addressof(self.slots), len(launch.kinds)
+        self.places = (ctypes.c_void_p * max(count, 1))(*[base + SLOT * k for k in range(count)])
+        self.params = params = bindings.CUDA_KERNEL_NODE_PARAMS()
+        params.gridDimX, params.gridDimY, params.gridDimZ = launch.run.geometry.grid
+        params.blockDimX, params.blockDimY, params.blockDimZ = launch.run.geometry.block
+        params.kern, params.sharedMemBytes = launch.run.kernel.handle, launch.run.shared
+        params.kernelParams = ctypes.addressof(self.places)
+        self.handle: Any = None
+
+    def change(self, arguments: Sequence[Any]) -> bool:
+        """Take other arguments; False if they are the same to the bit."""
+        new = struct.pack(self.format, *arguments)
+        if new == self.bytes:
+            return False
+        self.bytes, self.slots.raw = new, new
+        return True
+
+
+class Replay:
+    """An executable graph of launches with certain values."""
+
+    def __init__(self, device: Any, ready: Sequence[Sequence[ReadyLaunch]]) -> None:
+        self.bindings, self.stream = device.bindings, device.bindings.CUstream(int(device.stream.handle))
+        self.nodes = [[Node(self.bindings, launch) for launch in part] for part in ready]
+        self.owners = [[launch.owner for launch in part] for part in ready]
+        graph = driver.check(self.bindings.cuGraphCreate(0))
+        last: list[Any] = []
+        for node in [node for part in self.nodes for node in part]:
+            node.handle = driver.check(self.bindings.cuGraphAddKernelNode(graph, last, len(last), node.params))
+            last = [node.handle]
+        self.handle = driver.check(self.bindings.cuGraphInstantiate(graph, 0))
+        weakref.finalize(self, destroy, self.bindings, self.handle, graph).atexit = False  # then the driver is going too
+
+    def update(self, k: int, ready: Sequence[ReadyLaunch]) -> bool:
+        """Give launch k other arguments; False, and nothing is done, if it now takes other kernels."""
+        nodes = self.nodes[k]
+        if [node.run for node in nodes] != [launch.run for launch in ready]:
+            return False
+        for node, launch in zip(nodes, ready, strict=True):
+            if node.change(launch.arguments):
+                driver.check(self.bindings.cuGraphExecKernelNodeSetParams(self.handle, node.handle, node.params))
+        self.owners[k] = [launch.owner for launch in ready]
+        return True
+
+    def launch(self) -> None:
+        """Ask for all of it."""
+        driver.check(self.bindings.cuGraphLaunch(self.handle, self.stream))
+
+
+def destroy(bindings: Any, executable: Any, graph: Any) -> None:
+    """Let a graph go; where it still runs, the driver frees it when it has ended."""
+    bindings.cuGraphExecDestroy(executable)
+    bindings.cuGraphDestroy(graph)
+
+
+class Replayed:
+    """A launcher of several launches: launch(*values of the first, *values of the second, ...)."""
+
+    def __init__(self, device: Any, launches: Sequence[Any], counts: Sequence[int]) -> None:
+        self.device, self.launches = device, list(launches)
+        self.short = [shortest(launch) for launch in launches]
+        self.slices = [slice(a, b) for a, b in pairwise(accumulate(counts, initial=0))]
+        self.few = len(self.launches) // 2  # launches: to change more costs as much as to ask for all
+        self.replays: dict[tuple[Any, ...], Replay] = {}  # the one last used comes last
+        self.asked: deque[tuple[Any, ...]] = deque(maxlen=KEPT)
+        self.misses = 0
+        self.lock = Lock()
+
+    def __call__(self, *values: Any) -> None:
+        """Launch all."""
+        key = values if 0 not in values else (*values, *[copysign(1, x) for x in values if x == 0])  # 0.0 is not -0.0
+        with self.lock:
+            self.device.use()
+            replay = self.replays.pop(key, None) or (self.prepared(key) if self.misses < PATIENCE else None)
+            self.misses = 0 if replay else self.misses + 1
+            if replay is not None:
+                self.replays[key] = replay
+                try:
+                    replay.launch()
+                except Exception as error:
+                    self.device.recover(replay.launch, (), error)
+        if replay is None:
+            for launch, place in zip(self.short, self.slices, strict=True):
+                launch(*values[place])
+
+    def prepared(self, key: tuple[Any, ...]) -> Replay | None:
+        """A replay with values that none has: changed, or made, or None where it would not pay."""
+        is_back = key in self.asked
+        if is_back and len(self.replays) < KEPT:
+            return self.made(key)
+        for known in reversed(self.replays):
+            changed = self.changes(known, key)
+            if len(changed) <= self.few:
+                replay = self.replays.pop(known)
+                self.asked.append(known)
+                ready = [(k, self.launches[k].ready_launches(*key[self.slices[k]])) for k in changed]
+                return replay if all(replay.update(k, launches) for k, launches in ready) else self.made(key)
+        if is_back or any(len(self.changes(known, key)) <= self.few for known in self.asked):
+            return self.made(key)
+        self.asked.append(key)
+        return None
+
+    def changes(self, old: tuple[Any, ...], new: tuple[Any, ...]) -> list[int]:
+        """The launches whose values differ."""
+        signs = old[self.slices[-1].stop :] != new[self.slices[-1].stop :]
+        return [k for k, place in enumerate(self.slices) if old[place] != new[place] or (signs and 0 in new[place])]
+
+    def made(self, key: tuple[Any, ...]) -> Replay:
+        """A new replay; there are KEPT at most, and the one that was not used for longest goes."""
+        if len(self.replays) >= KEPT:
+            self.replays.pop(next(iter(self.replays)))
+        ready = [launch.ready_launches(*key[place]) for launch, place in zip(self.launches, self.slices, strict=True)]
+        return Replay(self.device, ready)

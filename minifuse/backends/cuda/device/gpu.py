@@ -1,0 +1,264 @@
+"""One GPU through cuda.core: memory from its stream-ordered pool, copies, compiled kernels, and launches.
+
+All work goes to the legacy default stream, as that of torch and CuPy does by default, so arrays can be handed to and fro
+without waiting. What is known before a launch is done once, in `prepare`.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ....core.errors import OutOfMemoryError
+from ....runtime.kernel_cache import cache as kernel_cache
+from ....runtime.memory_pool import Buffer, Pool, VersionCounter
+from ...fast_call import Driver, FromCall, Launch, direct_launch
+from ..compiler import compile_ptx, cubin_of, flavour, whole_cubin
+from ..geometry import Geometry
+from . import driver
+from .tensor_maps import TensorMaps
+
+OPT_IN = 40 * 1024  # bytes of dynamic shared memory; a kernel must ask for more than 48 KB, static memory counted
+WAITING = (-1, 0, 1, 2)  # no wish, and the two default streams, which wait for each other
+_current = threading.local()
+
+
+class DeviceBuffer(Buffer):
+    """Memory of a GPU; `owner` gives it back when it goes."""
+
+    __slots__ = ()
+
+    def __init__(self, owner: Any, address: int, nbytes: int) -> None:
+        self.owner, self.address, self.nbytes = owner, address, nbytes
+        self.version, self.is_writable = VersionCounter(), True
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """NumPy does not see the memory of a GPU."""
+        raise AttributeError("__array_interface__")
+
+
+class Prepared(partial[None]):
+    """A launch of a loaded kernel that waits for its arguments, and says what it launches."""
+
+    kernel: Any
+    geometry: Geometry
+    shared: int  # bytes
+
+
+class Device:
+    """GPU number `index`."""
+
+    is_simulated = False
+
+    def __init__(self, index: int) -> None:
+        from cuda.bindings import driver as bindings
+        from cuda.core import Device as Core
+
+        self.index, self.count = index, driver.look().gpus
+        self.core, self.bindings = Core(index), bindings
+        try:
+            self.use()
+        except Exception as error:
+            found = driver.translated(error)
+            if isinstance(found, OutOfMemoryError):
+                raise OutOfMemoryError(
+                    f"cuda:{index} has too little memory left to start on, since other processes hold it; see which with "
+                    "nvidia-smi, or use another GPU"
+                ) from None
+            raise found from None
+        self.stream = self.core.default_stream
+        self.name = str(self.core.name)
+        self.capability = tuple(self.core.compute_capability)
+        self.multiprocessors = int(self.core.properties.multiprocessor_count)
+        self.most_shared = int(self.core.properties.max_shared_memory_per_block_optin)  # bytes
+        total = driver.check(bindings.cuMemGetInfo())[1]
+        self.pool = Pool(self.allocate, keep=total // 2)
+
+    def use(self) -> None:
+        """Make this the GPU of the thread; where there are several, other libraries may have chosen another."""
+        if self.count > 1 or not getattr(_current, "is_set", False):
+            self.core.set_current()
+            _current.is_set = True
+
+    @property
+    def tensor_cores(self) -> str:
+        """By which instructions products may be computed on tensor cores: "wgmma", "mma", or, on old GPUs, none."""
+        return "wgmma" if self.capability == (9, 0) else "mma" if self.capability >= (8, 0) else ""
+
+    @cached_property
+    def tensor_maps(self) -> TensorMaps:
+        """What the copy engine knows of operands."""
+        return TensorMaps(self)
+
+    # Memory.
+
+    def allocate(self, nbytes: int) -> DeviceBuffer:
+        """New memory.
+
+        Raises
+        ------
+        OutOfMemoryError
+            The GPU has no more.
+        """
+        self.use()
+        try:
+            owner = self.core.memory_resource.allocate(nbytes, stream=self.stream)
+        except Exception as error:
+            found = driver.translated(error)
+            if not isinstance(found, OutOfMemoryError):
+                raise found from None
+            free, total = driver.check(self.bindings.cuMemGetInfo())
+            held = f"{self.pool.held:,} bytes are held by tensors, and by the pool for the next ones"
+            raise OutOfMemoryError(
+                f"cuda:{self.index} has no {nbytes:,} bytes left: {free:,} of {total:,} are free, {held}; "
+                "let tensors go, work in smaller parts, or see who else uses the GPU with nvidia-smi"
+            ) from None
+        return DeviceBuffer(owner, int(owner.handle), nbytes)
+
+    def copy_in(self, array: npt.NDArray[Any], address: int) -> None:
+        """Bytes of a contiguous array to an address."""
+        self.use()
+        if array.nbytes:
+            driver.check(self.bindings.cuMemcpyHtoD(address, array.ctypes.data, array.nbytes))
+
+    def send(self, array: npt.NDArray[Any], address: int) -> None:
+        """The same without a wait for the kernels before: the array may change or go as soon as this returns."""
+        self.use()
+        driver.check(self.bindings.cuMemcpyHtoDAsync(address, array.ctypes.data, array.nbytes, int(self.stream.handle)))
+
+    def copy_out(self, address: int, array: npt.NDArray[Any]) -> None:
+        """Bytes at an address to a contiguous array, once all kernels before have ended."""
+        self.use()
+        if array.nbytes:
+            driver.check(self.bindings.cuMemcpyDtoH(array.ctypes.data, address, array.nbytes))
+
+    def fill(self, address: int, count: int, value: np.generic) -> bool:
+        """Set `count` neighbours to a number of 1 or 4 bytes; False where the driver has no word for it."""
+        self.use()
+        bits = int.from_bytes(value.tobytes(), "little")
+        if bits == 0:
+            words = self.bindings.cuMemsetD8Async, count * value.itemsize
+        elif value.itemsize in (1, 4):
+            words = (self.bindings.cuMemsetD8Async if value.itemsize == 1 else self.bindings.cuMemsetD32Async), count
+        else:
+            return False
+        driver.check(words[0](address, bits, words[1], int(self.stream.handle)))
+        return True
+
+    def let_wait(self, stream: int | None) -> None:
+        """Let another library's stream, as DLPack numbers them, wait for what was asked of this one so far."""
+        if stream is not None and stream not in WAITING:
+            self.use()
+            from cuda.core import Stream
+
+            Stream.from_handle(stream).wait(self.stream)
+
+    def synchronize(self) -> None:
+        """Wait until the GPU has done all that it was asked for; errors of kernels come up here."""
+        self.use()
+        try:
+            self.stream.sync()
+        except Exception as error:
+            raise driver.translated(error) from None
+
+    # Kernels.
+
+    def load(
+        self,
+        text: str,
+        kernel: Callable[[], Callable[..., Any]],
+        signature: Sequence[str],
+        threads: int,
+        blocks: int = 0,
+        is_kept: bool = True,
+        is_whole: bool = False,
+    ) -> Any:
+        """The compiled kernel of a text, from the cache or by compiling `kernel()`.
+
+        `text` says all that the kernel is made of besides this package's sources, or it is not kept.
+        """
+
+        def build(name: str, text: str) -> bytes:
+            if is_whole:
+                return whole_cubin(kernel(), signature, threads, blocks, self.capability)
+            return cubin_of(compile_ptx(kernel(), signature, threads, blocks, self.capability), self.capability)
+
+        if not is_kept:
+            return self._loaded("", build("", text))
+        flags = f"{flavour(self.capability)}\n{self.index} {threads} {blocks} {' '.join(signature)}"
+        return kernel_cache.find(text, flags, build, self._loaded)
+
+    def _loaded(self, name: str, payload: bytes) -> Any:
+        from cuda.core import ObjectCode
+
+        entry, _, cubin = payload.partition(b"\n")
+        self.use()
+        kernel = ObjectCode.from_cubin(cubin).get_kernel(entry.decode())
+        kernel.attributes.num_regs  # noqa: B018  # loads it, so that a damaged file is found here
+        return kernel
+
+    def prepare(self, kernel: Any, geometry: Geometry, shared: int = 0) -> Prepared:
+        """A launch of a loaded kernel: launch(*arguments), with pointers and int64 as integers, others as NumPy scalars."""
+        from cuda.core import LaunchConfig, launch
+
+        if shared > OPT_IN:
+            bindings = self.bindings
+            attribute = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            index = bindings.CUdevice(self.index)
+            if driver.check(bindings.cuKernelGetAttribute(attribute, kernel.handle, index)) < shared:  # launches have sizes
+                driver.check(bindings.cuKernelSetAttribute(attribute, shared, kernel.handle, index))
+        config = LaunchConfig(grid=geometry.grid, block=geometry.block, shmem_size=shared)
+        ready = Prepared(launch if self.count == 1 else self.launch, self.stream, config, kernel)
+        ready.kernel, ready.geometry, ready.shared = kernel, geometry, shared
+        return ready
+
+    def direct(
+        self,
+        runs: Sequence[tuple[Prepared, Sequence[FromCall | int]]],
+        kinds: Sequence[str],
+        long_way: Callable[..., Any],
+        wide: Iterable[int] = (),
+        whole: int | None = None,
+    ) -> Callable[..., Any] | None:
+        """Prepared launches by the shortest way (see `direct.direct_launch`), or None where there is no shorter one."""
+        self.use()
+        launches = []
+        for run, arguments in runs:
+            function = int(driver.check(self.bindings.cuKernelGetFunction(run.kernel.handle)))
+            launches.append(Launch(function, arguments, run.geometry.grid, run.geometry.block, run.shared))
+        return direct_launch(self.driver, kinds, launches, long_way, wide, whole)
+
+    @cached_property
+    def driver(self) -> Driver:
+        """Where the driver's functions are."""
+
+        def address_of(name: bytes) -> int:
+            return int(driver.check(self.bindings.cuGetProcAddress(name, 12000, 0))[0])
+
+        self.use()
+        launch, stream = address_of(b"cuLaunchKernel"), int(self.stream.handle)
+        if self.count == 1:
+            return Driver(launch, stream)
+        return Driver(launch, stream, address_of(b"cuCtxSetCurrent"), int(driver.check(self.bindings.cuCtxGetCurrent())))
+
+    def launch(self, *arguments: Any) -> None:
+        """Launch on this GPU, where there are several."""
+        from cuda.core import launch
+
+        self.use()
+        launch(*arguments)
+
+    def recover(self, run: Callable[..., None], arguments: Sequence[Any], error: Exception) -> None:
+        """After a launch that failed: the first one of a thread only lacks its GPU; all else is an error in words."""
+        is_first = not getattr(_current, "is_set", False)
+        self.use()
+        try:
+            if not is_first:
+                raise error
+            run(*arguments)
+        except Exception as found:
+            raise driver.translated(found) from None

@@ -1,0 +1,301 @@
+"""What Numba compiles the words of `tiles` to: each function here gives an intrinsic that emits the LLVM of one idea.
+
+Imported only where something is compiled. The intrinsics keep their values in registers: they take and give tuples, take all
+elements out once, work on Python lists of LLVM values, and pack once.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+from llvmlite import ir
+from numba import types
+from numba.cuda.extending import intrinsic
+
+from ..compiler import target
+from ..tile_shapes import mixed
+from .base import alignment, first_element
+
+I8, I32, I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+SHARED = 3  # LLVM's number of the address space
+ASYNC_COPIES = (8, 0)  # the first compute capability that has them
+MOST_BYTES = 16  # of one asynchronous copy; 4 are the fewest
+
+
+class Element(NamedTuple):
+    """An element type: in memory, and in the sums of a product."""
+
+    memory: Any
+    sum: Any
+    kind: Any  # Numba's type of a sum
+    nbytes: int
+
+    @property
+    def is_bool(self) -> bool:
+        """Whether it is a byte that is 0 or 1."""
+        return bool(self.memory == I8)
+
+    def add_product(self, builder: Any, total: Any, x: Any, y: Any) -> Any:
+        """total + x * y, of floats rounded once; total | x & y of bools."""
+        if isinstance(self.sum, ir.IntType):
+            product = builder.and_(x, y) if self.is_bool else builder.mul(x, y)
+            return builder.or_(total, product) if self.is_bool else builder.add(total, product)
+        return builder.fma(x, y, total)
+
+    def scaled(self, builder: Any, alpha: Any, total: Any) -> Any:
+        """alpha * total of floats; integers as they are."""
+        return total if isinstance(self.sum, ir.IntType) else builder.fmul(alpha, total)
+
+
+ELEMENTS = {
+    "f32": Element(ir.FloatType(), ir.FloatType(), types.float32, 4),
+    "f64": Element(ir.DoubleType(), ir.DoubleType(), types.float64, 8),
+    "i32": Element(I32, I32, types.int32, 4),
+    "i64": Element(I64, I64, types.int64, 8),
+    "u8": Element(I8, I32, types.int32, 1),
+}
+
+
+def address(context: Any, builder: Any, kind: Any, value: Any, index: Any) -> Any:
+    """Of element `index` of a pointer or an array."""
+    return builder.gep(first_element(context, builder, kind, value), [index])
+
+
+def vector_at(builder: Any, place: Any, element: Element, width: int = 4) -> Any:
+    """An address as that of a vector of elements."""
+    return builder.bitcast(place, ir.VectorType(element.memory, width).as_pointer())
+
+
+def emit_asm(builder: Any, text: str, constraints: str, operands: Sequence[Any]) -> None:
+    """PTX that touches memory, and so stays where it is."""
+    function = ir.FunctionType(ir.VoidType(), [operand.type for operand in operands])
+    builder.call(ir.InlineAsm(function, text, constraints + "~{memory}", side_effect=True), operands)
+
+
+def statement(text: str) -> Any:
+    """An intrinsic of one line of PTX; of none where there are no asynchronous copies."""
+
+    @intrinsic
+    def emit(typingctx: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            if target.get() >= ASYNC_COPIES:
+                emit_asm(builder, text, "", [])
+            return context.get_dummy_value()
+
+        return types.void(), codegen
+
+    return emit
+
+
+def copy_async(width: int, name: str) -> Any:
+    """Shared memory <- global memory, past the registers; zeros where not `valid`."""
+    element = ELEMENTS[name]
+    nbytes = width * element.nbytes
+    piece = min(nbytes, MOST_BYTES)
+    cache = "cg" if piece == MOST_BYTES else "ca"  # 16 bytes need not stay in L1
+    text = f"{{.reg .pred skip; setp.eq.u32 skip, $2, 0; cp.async.{cache}.shared.global [$0], [$1], {piece}, skip;}}"
+
+    @intrinsic
+    def copy(typingctx: Any, shared: Any, i: Any, source: Any, j: Any, valid: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            to = address(context, builder, shared, *values[:2])
+            at = address(context, builder, source, *values[2:4])
+            if target.get() < ASYNC_COPIES or nbytes < 4:
+                places = vector_at(builder, to, element, width), vector_at(builder, at, element, width)
+                copy_now(builder, *places, values[4], min(nbytes, MOST_BYTES))
+            else:
+                to = builder.ptrtoint(builder.addrspacecast(to, ir.PointerType(element.memory, SHARED)), I32)
+                at, valid_bit = builder.ptrtoint(at, I64), builder.zext(values[4], I32)
+                for offset in range(0, nbytes, piece):
+                    places = builder.add(to, ir.Constant(I32, offset)), builder.add(at, ir.Constant(I64, offset))
+                    emit_asm(builder, text, "r,l,r,", [*places, valid_bit])
+            return context.get_dummy_value()
+
+        return types.void(shared, i, source, j, valid), codegen
+
+    return copy
+
+
+def copy_now(builder: Any, to: Any, at: Any, valid: Any, align: int) -> None:
+    """The same through registers, for single bytes and for GPUs without asynchronous copies."""
+    before = builder.block
+    with builder.if_then(valid):
+        inside, loaded = builder.block, builder.load(at, align=align)
+    value = builder.phi(loaded.type)
+    value.add_incoming(ir.Constant(loaded.type, None), before)
+    value.add_incoming(loaded, inside)
+    builder.store(value, to, align=align)
+
+
+def zeros(count: int, name: str) -> Any:
+    """A tuple of zeros."""
+    element = ELEMENTS[name]
+
+    @intrinsic
+    def make(typingctx: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            return ir.Constant(context.get_value_type(signature.return_type), [ir.Constant(element.sum, 0)] * count)
+
+        return types.UniTuple(element.kind, count)(), codegen  # type: ignore[no-untyped-call]
+
+    return make
+
+
+def outer_products(
+    rows: Sequence[int],
+    columns: Sequence[int],
+    steps: int,
+    pitch_a: int,
+    pitch_b: int,
+    name: str,
+    are_mixed: tuple[bool, bool],
+) -> Any:
+    """acc[i, j] += the sum over k of A[k, i] * B[k, j]: loads of four elements, and one fma a product.
+
+    The walk turns round at the end of each row (i, j), so that every fma shares one operand with the one before and reads
+    it from the operand cache, not from a register bank.
+    """
+    element, across, (is_a_mixed, is_b_mixed) = ELEMENTS[name], len(columns), are_mixed
+    walk = [(i, j if i % 2 == 0 else across - 1 - j) for i in range(len(rows)) for j in range(across)]
+
+    def load(builder: Any, base: Any, places: Iterator[int], order: int) -> Iterator[Any]:
+        for place in places:
+            at = vector_at(builder, builder.gep(base, [ir.Constant(I32, place)]), element)
+            vector = builder.load(at, align=alignment(element.nbytes))
+            for lane in range(4):
+                value = builder.extract_element(vector, ir.Constant(I32, lane ^ order))
+                yield builder.zext(value, element.sum) if element.is_bool else value
+
+    @intrinsic
+    def multiply(typingctx: Any, acc: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            sums = [builder.extract_value(values[0], e) for e in range(len(walk))]
+            tile_a = address(context, builder, a, *values[1:3])
+            tile_b = address(context, builder, b, *values[3:5])
+            for k in range(steps):
+                order_a, order_b = mixed(k) * is_a_mixed, mixed(k) * is_b_mixed
+                x = list(load(builder, tile_a, (k * pitch_a + row for row in rows[::4]), order_a))
+                y = list(load(builder, tile_b, (k * pitch_b + column for column in columns[::4]), order_b))
+                for r, c in walk:
+                    sums[r * across + c] = element.add_product(builder, sums[r * across + c], x[r], y[c])
+            return context.make_tuple(builder, signature.return_type, sums)
+
+        return acc(acc, a, i, b, j), codegen
+
+    return multiply
+
+
+def fragment_products(rows: int, columns: int, steps: int, steps_a: tuple[int, int], steps_b: tuple[int, int]) -> Any:
+    """acc[i, j] += the sum over k of A[i, k] * B[k, j], of a warp's lanes together: an instruction for 8 x 8 sums and 4 k.
+
+    Which elements a lane holds is PTX's rule. Lane 4 * g + t: a's at row g, k = t; b's at k = t, column g; the sums of row g
+    and columns 2 * t and 2 * t + 1. Wider instructions (16 x 8 x 4, 8 or 16) were slower on an H200.
+    """
+    double, text = ir.DoubleType(), "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {$0, $1}, {$2}, {$3}, {$4, $5};"
+    kind = ir.FunctionType(ir.LiteralStructType([double] * 2), [double] * 4)
+    instruction = ir.InlineAsm(kind, text, "=d,=d,d,d,d,d")  # no side effects, so it may move
+    (ax, ak), (bx, bk) = steps_a, steps_b
+
+    @intrinsic
+    def multiply(typingctx: Any, acc: Any, a: Any, i: Any, b: Any, j: Any, lane: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            sums = [builder.extract_value(values[0], e) for e in range(rows * columns)]
+            number = context.cast(builder, values[5], lane, types.int64)
+            g, t = builder.lshr(number, ir.Constant(I64, 2)), builder.and_(number, ir.Constant(I64, 3))
+
+            def moved(tile: Any, at: int, *terms: tuple[Any, int]) -> Any:
+                base = address(context, builder, tile, *values[at : at + 2])
+                for count, step in terms:
+                    base = builder.gep(base, [builder.mul(count, ir.Constant(I64, step))])
+                return base
+
+            def load(base: Any, place: int) -> Any:
+                return builder.load(builder.gep(base, [ir.Constant(I32, place)]), align=8)
+
+            if target.get() < ASYNC_COPIES:  # no tensor cores for doubles either: each lane computes its own sums
+                tile_a, tile_b = moved(a, 1, (g, ax)), moved(b, 3, (t, 2 * bx))
+                for k in range(steps):
+                    row = [load(tile_a, 8 * r * ax + k * ak) for r in range(rows)]
+                    column = [load(tile_b, (c // 2 * 8 + c % 2) * bx + k * bk) for c in range(columns)]
+                    sums = [builder.fma(row[e // columns], column[e % columns], total) for e, total in enumerate(sums)]
+                return context.make_tuple(builder, signature.return_type, sums)
+            tile_a, tile_b = moved(a, 1, (g, ax), (t, ak)), moved(b, 3, (g, bx), (t, bk))
+            for k in range(0, steps, 4):
+                x = [load(tile_a, 8 * r * ax + k * ak) for r in range(rows)]
+                y = [load(tile_b, 8 * c * bx + k * bk) for c in range(columns // 2)]
+                for r, c in product(range(rows), range(0, columns, 2)):
+                    at = r * columns + c
+                    pair = builder.call(instruction, [x[r], y[c // 2], *sums[at : at + 2]])
+                    sums[at : at + 2] = [builder.extract_value(pair, e) for e in (0, 1)]
+            return context.make_tuple(builder, signature.return_type, sums)
+
+        return acc(acc, a, i, b, j, lane), codegen
+
+    return multiply
+
+
+def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, name: str, stored: str) -> Any:
+    """out[i * row_step + j * column_step] = finish(alpha * acc, i, j, at), four values at once where `wide`.
+
+    Rows above `top` and columns before `left` belong to other blocks. The store of four is there in every kernel: it makes
+    the assembler choose registers for the sums that do not collide.
+    """
+    element, target_element, across = ELEMENTS[name], ELEMENTS[stored], len(columns)
+
+    @intrinsic
+    def store(
+        typingctx: Any, out: Any, start: Any, i: Any, j: Any, top: Any, left: Any, M: Any, N: Any, row_step: Any,
+        column_step: Any, wide: Any, acc: Any, alpha: Any, finish: Any, finish_four: Any, at: Any,
+    ) -> Any:  # fmt: skip
+        four_sums = types.UniTuple(element.kind, 4)  # type: ignore[no-untyped-call]
+        one_type = finish.get_call_type(typingctx, (element.kind, types.int64, types.int64, at), {})
+        four_type = finish_four.get_call_type(typingctx, (four_sums, types.int64, types.int64, at), {})
+
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            base, start, i, j, top, left, M, N, row_step, column_step, wide, acc, alpha, _, _, at = values
+            base = builder.gep(base, [start])
+            finish_one, finish_all = context.get_function(finish, one_type), context.get_function(finish_four, four_type)
+            columns_of_out = [builder.add(j, ir.Constant(I64, column)) for column in columns]
+
+            def is_inside(place: Any, first: Any, end: Any) -> Any:
+                after = builder.icmp_signed(">=", place, first)
+                return builder.and_(after, builder.icmp_signed("<", place, end)) if guarded else after
+
+            def scaled(r: int, c: int) -> Any:
+                return element.scaled(builder, alpha, builder.extract_value(acc, r * across + c))
+
+            def one(r: int, c: int) -> Any:
+                found = finish_one(builder, [scaled(r, c), row, columns_of_out[c], at])
+                return context.cast(builder, found, one_type.return_type, out.dtype)
+
+            def four(r: int, c: int) -> Any:
+                sums = context.make_tuple(builder, four_sums, [scaled(r, c + q) for q in range(4)])
+                found = finish_all(builder, [sums, row, columns_of_out[c], at])
+                vector = ir.Constant(ir.VectorType(target_element.memory, 4), ir.Undefined)
+                for q in range(4):
+                    number = builder.extract_value(found, q)
+                    number = context.cast(builder, number, four_type.return_type[q], out.dtype)
+                    vector = builder.insert_element(vector, number, ir.Constant(I32, q))
+                return vector
+
+            is_column = [is_inside(column, left, N) for column in columns_of_out]
+            for r, place in enumerate(rows):
+                row = builder.add(i, ir.Constant(I64, place))
+                line = builder.gep(base, [builder.mul(row, row_step)])
+                with builder.if_then(is_inside(row, top, M)), builder.if_else(wide) as (at_once, one_by_one):
+                    with at_once:
+                        for c in range(0, across, 4):
+                            with builder.if_then(is_column[c]):
+                                to = vector_at(builder, builder.gep(line, [columns_of_out[c]]), target_element)
+                                builder.store(four(r, c), to, align=alignment(target_element.nbytes))
+                    with one_by_one:
+                        for c in range(across):
+                            with builder.if_then(is_column[c]):
+                                to = builder.gep(line, [builder.mul(columns_of_out[c], column_step)])
+                                builder.store(one(r, c), to)
+            return context.get_dummy_value()
+
+        arguments = (out, start, i, j, top, left, M, N, row_step, column_step, wide, acc, alpha, finish, finish_four, at)
+        return types.void(*arguments), codegen
+
+    return store

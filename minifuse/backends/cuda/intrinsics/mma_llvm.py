@@ -1,0 +1,81 @@
+"""What Numba compiles the words of `fragments` to. Imported only where something is compiled, for sm_80 and later."""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.cuda.extending import intrinsic
+
+from ..tile_shapes import STEP
+from .gemm_llvm import ELEMENTS, I32, address, vector_at
+
+F32 = ir.FloatType()
+FLOAT = types.float32
+PACK = ir.InlineAsm(
+    ir.FunctionType(I32, [F32, F32]), "cvt.rn.bf16x2.f32 $0, $1, $2;", "=r,f,f"
+)  # the upper half comes first
+ROUND = ir.InlineAsm(ir.FunctionType(I32, [F32]), "cvt.rna.tf32.f32 $0, $1;", "=r,f")
+SHAPES = {"tf32": "m16n8k8.row.col.f32.tf32.tf32.f32", "bf16": "m16n8k16.row.col.f32.bf16.bf16.f32"}
+MULTIPLY = {  # no side effects: it may be moved, which lets loads of the next operands come before it
+    kind: ir.InlineAsm(
+        ir.FunctionType(ir.LiteralStructType([F32] * 4), [I32] * 6 + [F32] * 4),
+        f"mma.sync.aligned.{shape} {{$0,$1,$2,$3}}, {{$4,$5,$6,$7}}, {{$8,$9}}, {{$10,$11,$12,$13}};",
+        "=f,=f,=f,=f,r,r,r,r,r,r,f,f,f,f",
+    )
+    for kind, shape in SHAPES.items()
+}
+
+
+def pack_bf16() -> Any:
+    """Two numbers as bf16 in 32 bits, the first one in the lower half."""
+
+    @intrinsic
+    def pack(typingctx: Any, low: Any, high: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            return builder.call(PACK, [values[1], values[0]])
+
+        return types.int32(FLOAT, FLOAT), codegen
+
+    return pack
+
+
+def warp_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int, kind: str) -> Any:
+    """acc += A B of a warp's part of a tile. The walk turns round at the end of each row, so that operands stay in use."""
+    rows, columns = warp
+    across = columns // 4  # sums of a lane side by side
+    walk = [(m, n if m % 2 == 0 else columns // 16 - 1 - n) for m in range(rows // 16) for n in range(columns // 16)]
+
+    def registers(builder: Any, base: Any, start: int, pitch: int) -> list[list[Any]]:
+        """Two neighbours at each k that the lane has in this step, as registers of the instruction."""
+        found = []
+        for k in range(0, STEP[kind], 4):
+            at = vector_at(builder, builder.gep(base, [ir.Constant(I32, start + k * pitch)]), ELEMENTS["f32"], 2)
+            vector = builder.load(at, align=8)
+            found.append([builder.extract_element(vector, ir.Constant(I32, e)) for e in range(2)])
+        lines = list(zip(*found, strict=True))
+        if kind == "tf32":
+            return [[builder.call(ROUND, [x]) for x in line] for line in lines]
+        return [[builder.call(PACK, [line[k + 1], line[k]]) for k in (0, 2)] for line in lines]
+
+    @intrinsic
+    def multiply(typingctx: Any, acc: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            sums = [builder.extract_value(values[0], e) for e in range(acc.count)]
+            tile_a = address(context, builder, a, *values[1:3])
+            tile_b = address(context, builder, b, *values[3:5])
+            for k in range(0, steps, STEP[kind]):
+                left = [registers(builder, tile_a, k * pitch_a + row, pitch_a) for row in range(0, rows, 16)]
+                right = [registers(builder, tile_b, k * pitch_b + column, pitch_b) for column in range(0, columns, 16)]
+                for m, n in walk:
+                    upper, lower = left[m]
+                    for e, other in enumerate(right[n]):
+                        places = [(2 * m + h) * across + 4 * n + e + f for h in range(2) for f in (0, 2)]
+                        operands = [upper[0], lower[0], upper[1], lower[1], *other, *[sums[p] for p in places]]
+                        found = builder.call(MULTIPLY[kind], operands)
+                        for q, p in enumerate(places):
+                            sums[p] = builder.extract_value(found, q)
+            return context.make_tuple(builder, signature.return_type, sums)
+
+        return acc(acc, a, i, b, j), codegen
+
+    return multiply

@@ -1,0 +1,191 @@
+"""What Numba compiles the words of `row_tiles` to: each function gives an intrinsic that emits the LLVM of one idea.
+
+Imported only where something is compiled. Sums come and go as tuples and stay in registers, like those of `tile_code`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.cuda.extending import intrinsic
+
+from .gemm_llvm import ELEMENTS, I32, I64, address, vector_at
+
+F32 = ir.FloatType()
+MINUS_INF = ir.Constant(F32, float("-inf"))
+
+
+def unpacked(builder: Any, acc: Any, count: int) -> list[Any]:
+    """The sums of a lane, one by one."""
+    return [builder.extract_value(acc, e) for e in range(count)]
+
+
+def each(context: Any, builder: Any, kind: Any, value: Any, count: int) -> list[Any]:
+    """The addresses of the first elements of a local array."""
+    return [address(context, builder, kind, value, ir.Constant(I64, k)) for k in range(count)]
+
+
+def loaded(context: Any, builder: Any, kind: Any, value: Any, count: int) -> list[Any]:
+    """The first elements of a local array."""
+    return [builder.load(place) for place in each(context, builder, kind, value, count)]
+
+
+def instruction(builder: Any, name: str, *operands: Any) -> Any:
+    """One instruction of PTX on float32, which may be moved and merged like any other."""
+    places = ", ".join(f"${k}" for k in range(len(operands) + 1))
+    kind = ir.FunctionType(F32, [F32] * len(operands))
+    return builder.call(ir.InlineAsm(kind, f"{name}.f32 {places};", ",".join(["=f", *["f"] * len(operands)])), operands)
+
+
+def power_of_two(builder: Any, x: Any) -> Any:
+    """2 ** x."""
+    return instruction(builder, "ex2.approx.ftz", x)
+
+
+def exp2() -> Any:
+    """2 ** x of one number."""
+
+    @intrinsic
+    def power(typingctx: Any, x: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            return power_of_two(builder, values[0])
+
+        return types.float32(types.float32), codegen
+
+    return power
+
+
+def within(rows: Sequence[int], columns: Sequence[int]) -> Any:
+    """acc where a column is below the end and near enough to its row; -inf elsewhere."""
+    across = len(columns)
+
+    @intrinsic
+    def keep(typingctx: Any, acc: Any, row: Any, column: Any, end: Any, low: Any, high: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            given = zip(values[1:], signature.args[1:], strict=True)
+            row, column, end, low, high = [context.cast(builder, x, kind, types.int64) for x, kind in given]
+            sums = unpacked(builder, values[0], len(rows) * across)
+            apart = builder.sub(column, row)
+            for c, there in enumerate(columns):
+                inside = builder.icmp_signed("<", builder.add(column, ir.Constant(I64, there)), end)
+                for r, here in enumerate(rows):
+                    far = builder.add(apart, ir.Constant(I64, there - here))
+                    near = builder.and_(builder.icmp_signed("<=", low, far), builder.icmp_signed("<=", far, high))
+                    e = r * across + c
+                    sums[e] = builder.select(builder.and_(inside, near), sums[e], MINUS_INF)
+            return context.make_tuple(builder, signature.return_type, sums)
+
+        return acc(acc, row, column, end, low, high), codegen
+
+    return keep
+
+
+def folding(rows: int, columns: int, fold: Callable[[Any, Any, Any], Any]) -> Any:
+    """array[r] = the fold of itself and of row r."""
+
+    @intrinsic
+    def fold_rows(typingctx: Any, array: Any, acc: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            sums = unpacked(builder, values[1], rows * columns)
+            for r, place in enumerate(each(context, builder, array, values[0], rows)):
+                total = builder.load(place)
+                for c in range(columns):
+                    total = fold(builder, total, sums[r * columns + c])
+                builder.store(total, place)
+            return context.get_dummy_value()
+
+        return types.void(array, acc), codegen
+
+    return fold_rows
+
+
+def raise_to_rows(rows: int, columns: int) -> Any:
+    """The maximum of each row; of a number and NaN the number."""
+
+    def larger(builder: Any, x: Any, y: Any) -> Any:
+        return instruction(builder, "max", x, y)
+
+    return folding(rows, columns, larger)
+
+
+def add_rows(rows: int, columns: int) -> Any:
+    """The sum of each row."""
+    return folding(rows, columns, lambda builder, x, y: builder.fadd(x, y))
+
+
+def exponentials(rows: int, columns: int, along: str) -> Any:
+    """2 ** (scale * acc - shift)."""
+
+    @intrinsic
+    def exponential(typingctx: Any, acc: Any, scale: Any, shift: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            shifts = loaded(context, builder, shift, values[2], rows if along == "row" else columns)
+            shifts = [builder.fsub(ir.Constant(F32, -0.0), x) for x in shifts]  # NVVM knows no fneg
+            sums = unpacked(builder, values[0], rows * columns)
+            for e, x in enumerate(sums):
+                beside = shifts[e // columns if along == "row" else e % columns]
+                sums[e] = power_of_two(builder, builder.fma(x, values[1], beside))
+            return context.make_tuple(builder, signature.return_type, sums)
+
+        return acc(acc, types.float32, shift), codegen
+
+    return exponential
+
+
+def scaled_rows(rows: int, columns: int) -> Any:
+    """acc * factors."""
+
+    @intrinsic
+    def scale(typingctx: Any, acc: Any, factors: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            by = loaded(context, builder, factors, values[1], rows)
+            sums = unpacked(builder, values[0], rows * columns)
+            found = [builder.fmul(x, by[e // columns]) for e, x in enumerate(sums)]
+            return context.make_tuple(builder, signature.return_type, found)
+
+        return acc(acc, factors), codegen
+
+    return scale
+
+
+def softmax_gradients(rows: int, columns: int, along: str) -> Any:
+    """p * (g - delta)."""
+
+    @intrinsic
+    def gradient(typingctx: Any, p: Any, g: Any, delta: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            deltas = loaded(context, builder, delta, values[2], rows if along == "row" else columns)
+            found = []
+            for e in range(rows * columns):
+                beside = deltas[e // columns if along == "row" else e % columns]
+                x, y = (builder.extract_value(acc, e) for acc in values[:2])
+                found.append(builder.fmul(x, builder.fsub(y, beside)))
+            return context.make_tuple(builder, signature.return_type, found)
+
+        return p(p, g, delta), codegen
+
+    return gradient
+
+
+def turn(rows: Sequence[int], columns: Sequence[int], pitch: int) -> Any:
+    """Stores of 16 bytes: four rows of a column."""
+    element, across = ELEMENTS["f32"], len(columns)
+
+    @intrinsic
+    def store(typingctx: Any, tile: Any, i: Any, acc: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            base = address(context, builder, tile, *values[:2])
+            for c, column in enumerate(columns):
+                for r in range(0, len(rows), 4):
+                    vector = ir.Constant(ir.VectorType(element.memory, 4), ir.Undefined)
+                    for q in range(4):
+                        x = builder.extract_value(values[2], (r + q) * across + c)
+                        vector = builder.insert_element(vector, x, ir.Constant(I32, q))
+                    place = builder.gep(base, [ir.Constant(I64, column * pitch + rows[r])])
+                    builder.store(vector, vector_at(builder, place, element), align=16)
+            return context.get_dummy_value()
+
+        return types.void(tile, i, acc), codegen
+
+    return store

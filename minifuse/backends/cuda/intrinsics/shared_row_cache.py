@@ -1,0 +1,81 @@
+"""Words of kernels whose threads need a row several times: it waits in shared memory, so that memory is read once.
+
+Whether it fits is known at the launch alone, so these words serve rows of every length. Each thread copies the elements that
+it will read, which lie in the same places in every sweep; nobody else reads them, so that no barrier is needed.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from ....simt import Pointer, cuda, word
+from ....simt.pointers import Window
+from . import base
+from .base import device, intrinsic
+from .gemm import copy_async, emitted, groups_of_lane
+
+
+def _at() -> Any:
+    """The LLVM of an address; whether it is one of shared memory, the hardware finds out at each load."""
+    from numba.core import types
+
+    def at(typingctx: Any, memory: Any, i: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            return builder.gep(base.first_element(context, builder, memory, values[0]), [values[1]])
+
+        pointer: Any = types.CPointer  # untyped
+        return pointer(memory.dtype)(memory, i), emit
+
+    return at
+
+
+@intrinsic(_at)
+@word
+def at(memory: Any, i: Any) -> Any:
+    """A pointer whose element 0 is memory[i]."""
+    if memory._allocation.space == "shared":
+        return memory[i:]
+    low = memory._low if isinstance(memory, Window) else 0
+    return Window(memory._machine, Pointer(memory.data, low - i), memory.name, memory._allocation, memory._row)
+
+
+@word
+def _wait_all() -> None:
+    groups = groups_of_lane()
+    for shared, i, width in [copy for group in groups for copy in group]:
+        shared.mark(i, width, is_written=True)
+    groups[:] = [[]]
+
+
+wait_for_copies = emitted(_wait_all, "statement", "cp.async.wait_all;")
+
+
+def holder(element: str) -> Callable[..., Any]:
+    """The function that holds rows of an element type."""
+    kind, copy4, copy1 = getattr(base, element), copy_async(4, element), copy_async(1, element)
+
+    @device
+    def hold(source: Any, start: int, place: int, held: int, fours: int, n: int) -> Any:
+        """Where the thread finds its elements of the row that begins at source[start].
+
+        In shared memory, from `place` on, if the launch has room for `held` elements of each row there: all copies are
+        started at once, and have arrived after `wait_for_copies`. In memory if `held` is 0.
+        """
+        if held == 0:
+            return at(source, start)
+        row, source = at(cuda.shared.array(0, kind, 16), place), at(source, start)
+        i = 4 * cuda.threadIdx.x
+        while i < fours:
+            copy4(row, i, source, i, True)
+            i += 4 * cuda.blockDim.x
+        i = fours + cuda.threadIdx.x
+        while i < n:
+            copy1(row, i, source, i, True)
+            i += cuda.blockDim.x
+        return row
+
+    hold.__code__ = hold.__code__.replace(co_name=f"hold_{element}")  # its own array: the interpreter tells them by the code
+    return hold
+
+
+WORDS: dict[str, Any] = {f"hold_{element}": holder(element) for element in ("f32", "f64", "i32", "i64", "u8")}
+WORDS |= {"wait_for_copies": wait_for_copies, "at": at}

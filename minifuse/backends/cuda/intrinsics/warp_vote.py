@@ -1,0 +1,64 @@
+"""Words of kernels whose lanes vote."""
+
+from typing import Any
+
+from ....simt import cuda
+from .base import ALL_LANES, device, i64
+
+
+@device
+def lanes_where(holds: Any) -> Any:
+    """For which lanes of the warp a condition holds, as bits of an int64; all of them must ask."""
+    return i64(cuda.ballot_sync(ALL_LANES, holds)) & ALL_LANES
+
+
+@device
+def note_own(notes: Any, start: Any, count: Any, place: Any, end: Any, row: Any, rows: Any) -> Any:
+    """Note, from notes[start + count] on, which lanes of the warp have a key in a band of `rows`; gives the new count.
+
+    The key of a lane lies at `place` + its number, if that is before `end`, and is that of row `row` of the band.
+    """
+    lane = cuda.threadIdx.x & 31
+    is_own = place + lane < end and 0 <= row < rows
+    own = lanes_where(is_own)
+    if is_own:
+        notes[start + count + cuda.popc(own & ((1 << lane) - 1))] = (place + lane) * rows + row
+    return count + cuda.popc(own)
+
+
+@device
+def sort_notes(notes: Any, room: Any, counts: Any, begins: Any, places: Any, rows: Any) -> None:
+    """Sort what all warps of a block have noted by row: row r has places[begins[r]], ... places[begins[r + 1] - 1].
+
+    Warp w has counts[w] notes, from notes[room * w] on; they stay in their order. Each warp sorts for rows of its own.
+    """
+    warp, warps, lane = cuda.threadIdx.x >> 5, cuda.blockDim.x >> 5, cuda.threadIdx.x & 31
+    cuda.syncthreads()
+    for row in range(warp, rows, warps):
+        count = i64(0)
+        for w in range(warps):
+            for first in range(0, counts[w], 32):
+                is_own = first + lane < counts[w] and notes[room * w + first + lane] % rows == row
+                count += cuda.popc(lanes_where(is_own))
+        if lane == 0:
+            begins[row + 1] = count
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0:
+        begins[0] = 0
+        for row in range(rows):
+            begins[row + 1] += begins[row]
+    cuda.syncthreads()
+    for row in range(warp, rows, warps):
+        at = begins[row]
+        for w in range(warps):
+            for first in range(0, counts[w], 32):
+                note = room * w + first + lane
+                is_own = first + lane < counts[w] and notes[note] % rows == row
+                own = lanes_where(is_own)
+                if is_own:
+                    places[at + cuda.popc(own & ((1 << lane) - 1))] = notes[note] // rows
+                at += cuda.popc(own)
+    cuda.syncthreads()
+
+
+WORDS: dict[str, Any] = {"lanes_where": lanes_where, "note_own": note_own, "sort_notes": sort_notes}

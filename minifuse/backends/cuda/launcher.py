@@ -1,0 +1,361 @@
+"""Launches with all but their addresses and numbers: what a plan's host program calls.
+
+All that follows from layouts is done when one is made. Each can also say what it would launch, for pictures and checks.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import DType, bool_
+from ...core.layout import Layout
+from ...ir.kernel_ir import Kernel, Load, Nest, Old, Parameter, Position, ProductKernel, stride_classes
+from ...runtime.memory_pool import binned
+from ...simt import Pointer
+from ..base import check_fits
+from ..fast_call import CHOSEN, FromCall, word_of
+from .codegen.base import MOST, MOST_OF_ROW, storage_of
+from .codegen.intrinsics import WORDS
+from .codegen.select import Printed, printed
+from .compiler import function_of
+from .geometry import (
+    ALONE,
+    MOST_OF_LONG_ROW,
+    THREADS,
+    Geometry,
+    geometry_of,
+    held_of_row,
+    of_four_columns,
+    of_line,
+    of_share,
+)
+from .launch_plan import LaunchPlan, ReadyLaunch
+from .matmul.launches import plan_product
+from .matmul.operands import OUT, WORKSPACE, Launch, Map, Number, Place, operands_of
+
+ALIGNED = 15  # bits of an address that are 0 where four elements can be taken at once
+
+Aligned = tuple[bool, bool, bool]  # whether addresses of a product are multiples of 16 bytes: of outputs, of a, of b
+ALL_ALIGNED = True, True, True
+
+
+class BoundKernel:
+    """A kernel with all that its launch passes: what does not change is computed once."""
+
+    def __init__(
+        self,
+        device: Any,
+        kernel: Kernel,
+        nest: Nest,
+        layouts: Sequence[Layout],
+        rows: tuple[int, ...],
+        functions: dict[str, Any] | None = None,
+        raws: Sequence[Layout] = (),
+    ) -> None:
+        self.text = text = printed(kernel, nest, stride_classes(raws))
+        self.geometry = geometry_for(text, nest)
+        self.dtypes = [*[e.dtype for e in (*kernel.outputs, *kernel.each(Load))], *kernel.raws()]
+        self.positions = {len(kernel.outputs) + e.index for e in kernel.each(Position)}  # operands that are no addresses
+        stored = range(len(kernel.elements), len(kernel.outputs))  # once a row: there may be rows, but no elements
+        self.spans = [Layout(rows if k in stored else x.shape, x.strides, 0).span() for k, x in enumerate(layouts)]
+        self.spans += [x.span() for x in raws]
+        self.numbers = [p.dtype for p in kernel.each(Parameter)]
+        self.device, self.is_simulated = device, device.is_simulated
+        names = [name for name, _ in text.parameters]
+        known = facts_of(text, nest, names[: len(layouts)], raws)
+        known["held"] = held_of_row(text.held, nest.sizes[-1], self.geometry.block[1], device.most_shared)
+        self.shared = known["held"] * text.held * self.geometry.block[1]
+        if self.shared > ALONE:  # of one row: short ones that share a block leave room for others
+            self.geometry = Geometry(self.geometry.grid, (MOST_OF_LONG_ROW, 1, 1))
+        self.wide = [names.index(name) for name in text.wide]
+        self.whole = known[names[-1]] if text.wide else 0  # the last number, where addresses allow it
+        self.constants = [known[name] for name in names[len(self.spans) + len(self.numbers) : -1 if text.wide else None]]
+        self.kernel = function_for(text, **functions or {})
+        threads = {"points": THREADS, "rows": MOST_OF_ROW}.get(text.form, MOST)
+        if text.share:
+            threads = max(text.share.threads, THREADS)
+        threads = max(threads, self.geometry.block[0])
+        self.kinds = tuple(kind for _, kind in text.parameters)
+        loaded = device.load(text.text, lambda: self.kernel, self.kinds, threads, is_kept=not functions)
+        self.run = device.prepare(loaded, self.geometry, self.shared)
+
+    def __call__(self, *values: Any) -> None:
+        """Launch with the addresses of outputs and inputs, and with numbers."""
+        arguments = self.arguments(values)
+        try:
+            self.run(*arguments)
+        except Exception as error:
+            self.device.recover(self.run, arguments, error)
+
+    def direct(self) -> Callable[..., Any]:
+        """The same by the shortest way; what goes wrong on it comes here."""
+        kinds = self.kinds[: len(self.spans) + len(self.numbers)]
+        arguments = [*map(FromCall, range(len(kinds))), *self.constants, *[CHOSEN] * bool(self.wide)]
+        found = self.device.direct([(self.run, arguments)], kinds, self, self.wide, self.whole)
+        return self if found is None else found
+
+    def plan(self, *values: Any) -> LaunchPlan:
+        """The launch, not launched."""
+        return LaunchPlan(self.kernel, self.geometry.grid, self.geometry.block, tuple(self.arguments(values)), self.shared)
+
+    def ready_launches(self, *values: Any) -> list[ReadyLaunch]:
+        """The launch, ready to become part of a graph."""
+        return [ReadyLaunch(self.run, self.kinds, self.arguments(values))]
+
+    def arguments(self, values: Sequence[Any]) -> list[Any]:
+        """All that the kernel takes."""
+        count = len(self.spans)
+        found = self.pointers(values) if self.is_simulated else list(values[:count])
+        found += [number_as(value, dtype) for value, dtype in zip(values[count:], self.numbers, strict=True)]
+        found += self.constants
+        if self.wide:
+            bits = 0
+            for k in self.wide:
+                bits |= values[k]
+            found.append(0 if bits & ALIGNED else self.whole)
+        return found
+
+    def pointers(self, values: Sequence[Any]) -> list[Any]:
+        """Addresses with the range of elements that may be touched."""
+        places = enumerate(zip(values, self.spans, self.dtypes, strict=False))
+        return [x if k in self.positions else Pointer(x, low, high, d.numpy) for k, (x, (low, high), d) in places]
+
+
+def geometry_for(text: Printed, nest: Nest) -> Geometry:
+    """The grid of a printed kernel over a nest."""
+    if text.column is not None:
+        return of_four_columns(prod(nest.sizes[: text.counted]), nest.sizes[text.column])
+    if text.share:
+        return of_share(prod(nest.sizes[: nest.rows]), text.share.threads)
+    return geometry_of(text.form, nest.sizes, nest.rows, text.counted, text.each, text.across, text.held)
+
+
+def facts_of(text: Printed, nest: Nest, operands: Sequence[str], raws: Sequence[Layout] = ()) -> dict[str, int]:
+    """The sizes and strides that a kernel may ask for, by name."""
+    raw = {f"raw{k}": x for k, x in enumerate(raws)}
+    found = {f"n{axis}": size for axis, size in enumerate(nest.sizes)}
+    found |= {f"{name}_{a}": s for name, strides in zip(operands, nest.strides, strict=True) for a, s in enumerate(strides)}
+    found |= {f"{name}_{d}": s for name, x in raw.items() for d, s in enumerate(x.strides)}
+    last = len(nest.sizes) - 1 if text.column is None else text.column
+    wide = [name for name in text.wide if name not in raw]
+    along = {name: text.across if name in text.tiled else last for name in wide}  # where its neighbours lie
+    steps = [s for name, b in along.items() for a, s in enumerate(nest.strides[operands.index(name)]) if a != b]
+    for name in raw.keys() & set(text.wide):
+        strides = list(raw[name].strides)
+        strides.remove(1)
+        steps += strides
+    is_whole = all(s % 4 == 0 for s in steps)
+    fours = nest.sizes[-1] // 4 * 4 if is_whole else 0
+    is_wide = is_whole and all(size % 4 == 0 for a, size in enumerate(nest.sizes) if a in along.values())
+    return found | {"rows": prod(nest.sizes[: text.counted]), "fours": fours, "is_wide": int(is_wide)}
+
+
+@lru_cache(1024)
+def function_for(text: Printed, **functions: Any) -> Callable[..., Any]:
+    """The kernel as a Python function."""
+    return function_of(text.text, **WORDS, **functions)
+
+
+def number_as(value: Any, dtype: DType) -> Any:
+    """A number as an element type; Python's own where a kernel takes an int64."""
+    if dtype.is_float:
+        return dtype.numpy.type(value)
+    check_fits(value, dtype)
+    return int(value) if dtype.itemsize == 8 else np.uint8(value) if dtype is bool_ else dtype.numpy.type(value)
+
+
+class BoundProduct:
+    """A matrix product with its prologue and epilogue.
+
+    Which kernels it takes also depends on whether addresses lie at multiples of 16 bytes.
+    """
+
+    def __init__(self, device: Any, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> None:
+        self.device, self.kernel, self.outputs, self.inputs = device, kernel, outputs, inputs
+        layouts, dtypes = [*outputs, *inputs], [e.dtype for e in kernel.elements]
+        dtypes += [e.dtype for loads in kernel.loads() for e in loads]
+        self.dtypes, self.spans = [*dtypes, kernel.a.dtype], [layout.span() for layout in layouts]  # the last: a workspace
+        self.numbers = [p.dtype for p in kernel.parameters()]
+        operands = operands_of(kernel, outputs, inputs)
+        self.positions = {k for k, _, in_memory, _ in operands.beside if not in_memory}  # operands that are no addresses
+        beside = [k for k, space, in_memory, x in operands.beside if space == "out" and in_memory and 1 in x.strides[-2:]]
+        self.places = (OUT, *beside), (operands.a,), (operands.b,)
+        self.ready: dict[Aligned, tuple[list[tuple[Any, Launch]], int]] = {}
+        self.ways: dict[Aligned, Callable[..., Any]] = {}  # the shortest, by which addresses are aligned
+        self.prepare(ALL_ALIGNED)
+
+    def prepare(self, aligned: Aligned) -> None:
+        """Compile and fix what is launched for such addresses."""
+        device = self.device
+        gpu = device.multiprocessors, aligned, device.most_shared, device.tensor_cores
+        plan = plan_product(self.kernel, self.outputs, self.inputs, *gpu)
+        runs = []
+        for launch in plan.launches:
+            kernel = launch.kernel
+            bounds = kernel.threads, kernel.blocks
+            loaded = device.load(
+                kernel.source, lambda k=kernel: k.function, kernel.signature, *bounds, is_whole=kernel.is_whole
+            )
+            geometry = Geometry(launch.grid, launch.block)
+            runs.append((device.prepare(loaded, geometry, kernel.shared), launch))
+        self.ready[aligned] = runs, plan.workspace
+
+    def __call__(self, *values: Any) -> None:
+        """Launch with the addresses of outputs and inputs, and with numbers."""
+        for run, _, arguments, _ in self.ready_launches(*values):
+            try:
+                run(*arguments)
+            except Exception as error:
+                self.device.recover(run, arguments, error)
+
+    def direct(self) -> Callable[..., Any]:
+        """The same by the shortest way; launches that must not be done twice have none."""
+        runs, _ = self.ready[ALL_ALIGNED]
+        outputs = range(len(self.outputs))
+        writers = [run for run, x in runs if any(isinstance(y, Place) and y.operand in outputs for y in x.arguments)]
+        if len(writers) > 1 and Kernel(self.kernel.elements, ()).each(Old):
+            return self
+        return self.way(ALL_ALIGNED, self.by_alignment)
+
+    def by_alignment(self, *values: Any) -> None:
+        """The shortest way at addresses that are no multiples of 16; the long one where all are."""
+        aligned = self.alignment(values)
+        if aligned == ALL_ALIGNED:
+            self(*values)
+            return
+        way = self.ways.get(aligned)
+        if way is None:
+            way = self.ways[aligned] = self.way(aligned, self)
+        way(*values)
+
+    def way(self, aligned: Aligned, long_way: Callable[..., Any]) -> Callable[..., Any]:
+        """The shortest way at such addresses; behind the values of a call it passes a workspace and tensor maps."""
+        if aligned not in self.ready:
+            self.prepare(aligned)
+        runs, workspace = self.ready[aligned]
+        maps = list(dict.fromkeys(x for _, launch in runs for x in launch.arguments if isinstance(x, Map)))
+        addresses, given = len(self.spans), len(self.spans) + len(self.numbers)
+        kinds = ["i64"] * addresses + [storage_of(dtype) for dtype in self.numbers]
+
+        def argument_of(x: Any, kind: str) -> FromCall | int:
+            if isinstance(x, Place):
+                return FromCall(given if x.operand == WORKSPACE else x.operand, self.nbytes_to(x))
+            if isinstance(x, Number):
+                return FromCall(addresses + x.position)
+            return FromCall(given + 1 + maps.index(x)) if isinstance(x, Map) else word_of(kind, x)
+
+        def long_way_of(*values: Any) -> None:
+            long_way(*values[:given])
+
+        launches = [(run, list(map(argument_of, x.arguments, x.kernel.signature))) for run, x in runs]
+        wide = [k for places, is_aligned in zip(self.places, aligned, strict=True) if is_aligned for k in places]
+        if not workspace and not maps:
+            return self.device.direct(launches, kinds, long_way, wide) or self
+        launch = self.device.direct(launches, [*kinds, *["i64"] * (1 + len(maps))], long_way_of)
+        if launch is None:
+            return self
+        allocate, nbytes = self.device.pool.allocate, binned(workspace)
+        places = [(x.box, x.place.operand, self.nbytes_to(x.place)) for x in maps]
+
+        def launch_over(*values: Any) -> None:
+            bits = 0
+            for k in wide:
+                bits |= values[k]
+            if bits & ALIGNED:
+                long_way(*values)
+                return
+            buffer = allocate(nbytes)  # in the order of the stream nobody else has it before the last launch has ended
+            bases = *values, buffer.address
+            found = [self.device.tensor_maps.find(box, bases[k] + start) for box, k, start in places]
+            launch(*bases, *[x.address for x in found])
+
+        return launch_over
+
+    def ready_launches(self, *values: Any) -> list[ReadyLaunch]:
+        """The launches, ready to become parts of a graph."""
+        numbers, found = self.typed_numbers(values), []
+        for run, launch, pointer, owner in self.launches(values):
+            kinds, maps = launch.kernel.signature, dict[Map, Any]()
+            for x in launch.arguments:
+                if isinstance(x, Map):
+                    maps[x] = self.device.tensor_maps.find(x.box, pointer(x.place))
+            given = [maps[x].address if isinstance(x, Map) else x for x in launch.arguments]
+            arguments = [argument(x, kind, pointer, numbers) for x, kind in zip(given, kinds, strict=True)]
+            found.append(ReadyLaunch(run, kinds, arguments, (owner, *maps.values()) if maps else owner))
+        return found
+
+    def plans(self, *values: Any) -> list[LaunchPlan]:
+        """The launches, not launched."""
+        numbers = self.typed_numbers(values)
+        return [launch.at(pointer, numbers) for _, launch, pointer, _ in self.launches(values)]
+
+    def typed_numbers(self, values: Sequence[Any]) -> list[Any]:
+        """The numbers that travel with a launch, as their types."""
+        return [number_as(x, dtype) for x, dtype in zip(values[len(self.spans) :], self.numbers, strict=True)]
+
+    def launches(self, values: Sequence[Any]) -> list[tuple[Callable[..., None], Launch, Callable[[Place], Any], Any]]:
+        """Each launch, how its places become pointers, and the workspace that they lie in."""
+        aligned = self.alignment(values)
+        if aligned not in self.ready:
+            self.prepare(aligned)
+        runs, workspace = self.ready[aligned]
+        buffer = self.device.pool.allocate(binned(workspace)) if workspace else None
+        bases, dtypes = [*values[: len(self.spans)], buffer.address if buffer else 0], self.dtypes
+        spans = [*self.spans, (0, workspace // dtypes[WORKSPACE].itemsize)]
+
+        def address_of(place: Place) -> Any:
+            return bases[place.operand] + self.nbytes_to(place)
+
+        def pointer_of(place: Place) -> Any:
+            if place.operand in self.positions:
+                return address_of(place)
+            low, high = spans[place.operand]
+            dtype = dtypes[place.operand].numpy
+            return Pointer(address_of(place), low - place.offset, high - place.offset, dtype, owner=buffer)
+
+        pointer = pointer_of if self.device.is_simulated else address_of
+        return [(run, launch, pointer, buffer) for run, launch in runs]
+
+    def alignment(self, values: Sequence[Any]) -> Aligned:
+        """Whether addresses are multiples of 16: those of outputs and of what the epilogue reads, of a, and of b."""
+        out, a, b = (not any(values[k] & ALIGNED for k in places) for places in self.places)
+        return out, a, b
+
+    def nbytes_to(self, place: Place) -> int:
+        """How far a place lies behind its operand; of positions, which are counted, how many."""
+        return place.offset * (1 if place.operand in self.positions else self.dtypes[place.operand].itemsize)
+
+
+def argument(x: Any, kind: str, pointer: Callable[[Place], Any], numbers: Sequence[Any]) -> Any:
+    """An argument as the launch takes it."""
+    if isinstance(x, Place):
+        return pointer(x)
+    return numbers[x.position] if isinstance(x, Number) else np.float32(x) if kind == "f32" else x
+
+
+FROM_FIRST = """
+def kernel(out, rows, count, length):
+    row = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+    if row < count:
+        total = rows[row * length]
+        for i in range(1, length):
+            total = own_function(total, rows[row * length + i])
+        out[row] = total
+"""
+
+
+def fold_from_first(
+    device: Any, op: Callable[..., Any], count: int, length: int, dtypes: Sequence[DType], addresses: Sequence[int]
+) -> None:
+    """Fold rows with a function of numbers that has no identity: a thread a row, from its first element."""
+    kernel = function_of(FROM_FIRST, own_function=op)
+    signature = *[f"*{storage_of(dtype)}" for dtype in dtypes], "i64", "i64"
+    run = device.prepare(device.load(FROM_FIRST, lambda: kernel, signature, THREADS, is_kept=False), of_line(count, 1))
+    pointers: Sequence[Any] = addresses
+    if device.is_simulated:
+        sizes = count, count * length
+        pointers = [Pointer(x, 0, n, d.numpy) for x, n, d in zip(addresses, sizes, dtypes, strict=True)]
+    run(*pointers, count, length)

@@ -1,0 +1,1 @@
+"""Matrix products on a GPU: kernels, heuristics, prologues and epilogues."""

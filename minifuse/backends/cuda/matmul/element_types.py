@@ -1,0 +1,120 @@
+"""What a product is for each element type, and the sum of parts.
+
+`matmul.make` makes the kernels of all types. Floats are added up by fma, integers wrap around; of bools, which are bytes
+here, a product is `and`, and a sum is `or`.
+"""
+
+from functools import cache
+from typing import Any
+
+from ....core.dtypes import DType, bool_
+from ..intrinsics import base
+from ..intrinsics.base import cuda, device, load4, store4
+from ..tile_shapes import GpuKernel
+from .epilogue import PLAIN, Hooks
+
+ADDERS = (32, 8, 1)  # threads of a block that adds parts, along columns and rows
+TALL, FEW_ADDERS = 16, 64  # at so many parts, and no more blocks, the threads of a block share out the parts
+
+
+def short(dtype: DType) -> str:
+    """The name of the element type in kernels."""
+    return "u8" if dtype is bool_ else dtype.short
+
+
+@device
+def add_product(total, x, y):
+    """total + x * y."""
+    return total + x * y
+
+
+@device
+def add_and(total, x, y):
+    """total or x and y, of bytes."""
+    return total | (x & y)
+
+
+@device
+def plus(x, y):
+    """x + y."""
+    return x + y
+
+
+@device
+def either(x, y):
+    """x or y, of bytes."""
+    return x | y
+
+
+def sums_of(dtype: DType) -> tuple[Any, Any]:
+    """The functions that add a product to a sum, and two sums."""
+    return (add_and, either) if dtype is bool_ else (add_product, plus)
+
+
+@cache
+def make_adder(dtype: DType, is_tall: bool = False, hooks: Hooks = PLAIN) -> GpuKernel:
+    """out = finish(the sum of the parts that a product with a cut K has written), in an order that their count decides.
+
+    A block is ADDERS threads, of four columns each: at once where `wide`, if N and the addresses allow it. They lie along
+    rows; or where `is_tall`, with many parts of a small output, a row is theirs together: each adds up every eighth part.
+    """
+    name = short(dtype)
+    element = getattr(base, name)
+    _, join = sums_of(dtype)
+    finish, finish_four, stored = hooks.finish, hooks.finish_four, hooks.stored or name
+    across, down = ADDERS[:2]
+    size = across * down if is_tall else 1
+
+    def add_parts(out, parts, count, size_of_part, M, N, out_row, out_col, inner, out_inner, out_outer, wide, *extra):
+        shared = cuda.shared.array((4, size), element)
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        col = (cuda.blockIdx.x * across + x) * 4
+        i, o = cuda.blockIdx.z % inner, cuda.blockIdx.z // inner
+        at = o, i, extra
+        first, step = (y, down) if is_tall else (0, 1)  # of the parts
+        row = cuda.blockIdx.y if is_tall else cuda.blockIdx.y * down + y
+        rows = cuda.gridDim.y if is_tall else cuda.gridDim.y * down
+        while row < M:
+            here = (cuda.blockIdx.z * M + row) * N + col
+            total = (element(0), element(0), element(0), element(0))
+            if col < N and first < count:
+                total = four_of(parts, first * size_of_part + here, N - col, wide)
+                for part in range(first + step, count, step):
+                    total = joined(total, four_of(parts, part * size_of_part + here, N - col, wide))
+            if is_tall:
+                for n in range(4):
+                    shared[n, y * across + x] = total[n]
+                cuda.syncthreads()
+                for other in range(1, min(count, down)):
+                    at_x = other * across + x
+                    more = shared[0, at_x], shared[1, at_x], shared[2, at_x], shared[3, at_x]
+                    if y == 0:
+                        total = joined(total, more)
+                cuda.syncthreads()
+            if col < N and (y == 0 or not is_tall):
+                to = i * out_inner + o * out_outer + row * out_row
+                if wide != 0:
+                    store4(out, to + col, finish_four(total, row, col, at))
+                else:
+                    for n in range(min(4, N - col)):
+                        out[to + (col + n) * out_col] = finish(total[n], row, col + n, at)
+            row += rows
+
+    @device
+    def joined(a, b):
+        return (
+            element(join(a[0], b[0])), element(join(a[1], b[1])), element(join(a[2], b[2])), element(join(a[3], b[3])),
+        )  # fmt: skip
+
+    @device
+    def four_of(parts, start, count, wide):
+        if wide != 0:
+            return load4(parts, start)
+        x = parts[start]
+        y = parts[start + 1] if count > 1 else element(0)
+        z = parts[start + 2] if count > 2 else element(0)
+        w = parts[start + 3] if count > 3 else element(0)
+        return x, y, z, w
+
+    types = (f"*{stored}", f"*{name}", *["i64"] * 10, *hooks.types)
+    return GpuKernel("add_parts", (name, is_tall, stored), add_parts, types, ADDERS[0] * ADDERS[1], text=hooks.text)

@@ -1,0 +1,122 @@
+"""Products of float64 by the tensor cores, which multiply and add doubles exactly as fma does: nothing is given up.
+
+A warp multiplies what lies in shared memory by fragments of 8 x 4 and 4 x 8 elements, of which each lane holds one, and gets
+8 x 8 sums, two a lane. A lane takes single elements, wherever they lie, so operands are copied as they lie in memory,
+16 bytes at a time, and none is turned over. Arguments and epilogue are those of `matmul.make`, and so are edges: the last
+tiles move back, the first step along K takes the remainder. There is no prologue, and no guard: M and N are at least a tile.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+
+from ..intrinsics.base import cuda, device, f64, i32, u32
+from ..intrinsics.gemm import commit, fragment_products, store_tile, wait, zeros
+from ..tile_shapes import TENSOR, GpuKernel
+from .epilogue import PLAIN, Hooks
+from .ladder import signature_of
+from .tile_copies import place_of_block, tile_copier
+
+ELEMENT, ITEMSIZE = "f64", 8
+PAD = 4  # elements behind each row of a tile: the 4 x 4 elements that half a warp loads lie in different banks
+TENSOR_BYTES = 96 * 1024  # of shared memory that any of its tiles fit in
+GROUP = 8  # rows, or columns, of a fragment
+
+
+def lying(X: int, K: int, x_stride: int, k_stride: int, moves: Sequence[int], is_aligned: bool) -> str:
+    """How an operand lies: "x4" or "k4", lines of multiples of 16 bytes along x or k; "x" or "k", others."""
+    along, length, other = ("k", K, x_stride) if k_stride == 1 else ("x", X, k_stride)
+    is_whole = is_aligned and (k_stride == 1 or x_stride == 1) and all(n % 4 == 0 for n in (length, other, *moves))
+    return along + "4" * is_whole
+
+
+def tile_of(X, BK, threads, along):
+    """How a tile lies: the steps of element (x, k) along x and k, its size, where threads begin, and the start of a copy.
+
+    along "x4", "x": neighbours along x, as for `tile_copier`. "k4", "k": neighbours along k; then what is x there is k here.
+    """
+    is_along_k, mode = along[0] == "k", "x4" if along[1:] == "4" else "x"
+    width, height = (BK, X) if is_along_k else (X, BK)
+    pitch = width + PAD
+    place, copy = tile_copier(width, height, pitch, threads, mode, is_along_k, ELEMENT)
+    steps = (pitch, 1) if is_along_k else (1, pitch)
+
+    @device
+    def place_along_k(t):
+        k, x = place(t)
+        return x, k
+
+    @device
+    def start(shared, s, source, g, sx, sk, x, k, rest):
+        copy(shared, s, source, g, sx, sk, x, k, 0, rest, False)
+
+    @device
+    def start_along_k(shared, s, source, g, sx, sk, x, k, rest):
+        copy(shared, s, source, g, sk, sx, k, x, rest, 0, True)
+
+    functions = (place_along_k, start_along_k) if is_along_k else (place, start)
+    return steps, height * pitch, *functions
+
+
+@cache
+def make_double(a_along: str, b_along: str, hooks: Hooks = PLAIN) -> GpuKernel:
+    """out = finish(alpha * a @ b), with tiles of the shape TENSOR."""
+    (BM, BN, BK), stages, (WM, WN), _, blocks = TENSOR
+    across, threads = BN // WN, TENSOR.threads
+    place = place_of_block(BM, BN, False)
+    steps_a, size_a, place_a, copy_a = tile_of(BM, BK, threads, a_along)
+    steps_b, size_b, place_b, copy_b = tile_of(BN, BK, threads, b_along)
+    (ax, ak), (bx, bk), start_b = steps_a, steps_b, stages * size_a
+    rows = tuple(range(0, WM, GROUP))
+    columns = tuple(n + pair for n in range(0, WN, GROUP) for pair in (0, 1))
+    finish, finish_four, stored = hooks.finish, hooks.finish_four, hooks.stored or ELEMENT
+    zero, wait_tile, ahead = zeros(len(rows), len(columns), ELEMENT), wait(stages - 2), stages - 1
+    multiply = fragment_products(rows, columns, BK, steps_a, steps_b)
+    store = store_tile(rows, columns, False, ELEMENT, stored)
+
+    def matmul_double(
+        out, a, b, M, N, K, out_row, out_col, a_row, a_col, b_row, b_col,
+        parts, part_K, out_part, inner, out_inner, a_inner, b_inner, out_outer, a_outer, b_outer, wide, alpha, *extra,
+    ):  # fmt: skip
+        S = cuda.shared.array(0, f64, 16)
+        t = u32(cuda.threadIdx.x)
+        row0, col0, part, k0, K, i, o = place(M, N, K, parts, part_K, inner)
+        xa, ka = place_a(t)  # what this thread copies: where it lies in a tile, in shared memory (sa), in memory (ga)
+        xb, kb = place_b(t)
+        sa = xa * ax + ka * ak
+        sb = start_b + xb * bx + kb * bk
+        ga = i * a_inner + o * a_outer + (row0 + xa) * a_row + (k0 + ka) * a_col
+        gb = i * b_inner + o * b_outer + (col0 + xb) * b_col + (k0 + kb) * b_row
+        steps = i32((K + BK - 1) // BK)
+        rest = K - (steps - 1) * BK
+        for s in range(ahead):
+            if s < steps:
+                copy_a(S, sa + s * size_a, a, ga, a_row, a_col, xa, ka, rest)
+                copy_b(S, sb + s * size_b, b, gb, b_col, b_row, xb, kb, rest)
+                ga += rest * a_col
+                gb += rest * b_row
+                rest = BK
+            commit()
+        lane, m, n = t % 32, t // 32 // across * WM, t // 32 % across * WN  # where the warp's sums begin in the tile
+        acc = zero()
+        read, write = i32(0), i32(ahead)  # which of the stages is multiplied, and which is overwritten
+        for step in range(i32(ahead), i32(steps + ahead)):
+            wait_tile()
+            cuda.syncthreads()
+            there = BK if step < steps else 0  # nothing past the last tile: zeros are written, which nobody reads
+            copy_a(S, sa + write * size_a, a, ga, a_row, a_col, xa, ka, there)
+            copy_b(S, sb + write * size_b, b, gb, b_col, b_row, xb, kb, there)
+            ga += BK * a_col
+            gb += BK * b_row
+            commit()
+            acc = multiply(acc, S, m * ax + read * size_a, S, start_b + n * bx + read * size_b, lane)
+            write = read
+            read = i32(read + 1 if read + 1 < stages else 0)
+        top, left = cuda.blockIdx.y * BM, cuda.blockIdx.x * BN  # what lies before was stored by the blocks before
+        m, n = row0 + m + lane // 4, col0 + n + lane % 4 * 2
+        start, at = part * out_part + i * out_inner + o * out_outer, (o, i, extra)
+        store(out, start, m, n, top, left, M, N, out_row, out_col, False, acc, alpha, finish, finish_four, at)
+
+    constants = (*TENSOR, a_along, b_along, stored)
+    shared = stages * (size_a + size_b) * ITEMSIZE
+    signature = signature_of(ELEMENT, hooks)
+    return GpuKernel("matmul_double", constants, matmul_double, signature, threads, blocks, shared, hooks.text)

@@ -1,0 +1,232 @@
+"""Products with few rows, matrix times vector among them: one pass over the large operand, at the speed of memory.
+
+A tile of registers would be mostly empty here, and what counts is that b comes in once, in 16 bytes a load, and that enough
+loads are on their way at any time. Where its rows are contiguous, a lane has four columns, and groups of lanes share out k
+(`make_rows`). Where its columns are, a warp has four columns, and its lanes share out k (`make_dots`). Kernels are made for
+one row, or for some. Any strides, any element type; arguments are those of `matmul.make` without `wide` and `alpha`.
+
+Loops test nothing: a row or column past the edge is the last one again, whose sums nobody stores. Only the end of K is
+tested, and only in the last step.
+"""
+
+from functools import cache
+
+from ....core.dtypes import DType, bool_
+from ..intrinsics import base
+from ..intrinsics.base import cuda, device, load4
+from ..tile_shapes import GpuKernel, Shape
+from .element_types import short, sums_of
+from .epilogue import PLAIN, Hooks
+
+FOUR, WARPS, AHEAD = 4, 8, 4  # columns of a lane or a warp; warps of a block; k of a lane of make_dots in one step
+LINE_K = 32 * AHEAD  # k of a warp of make_dots in one step
+ALL_LANES = 0xFFFFFFFF
+
+
+def signature_of(dtype: DType, hooks: Hooks) -> tuple[str, ...]:
+    """The types of the arguments."""
+    return (f"*{hooks.stored or short(dtype)}", *[f"*{short(dtype)}"] * 2, *["i64"] * 19, *hooks.types)
+
+
+def most_rows(dtype: DType) -> int:
+    """Rows of a tile: their sums fill half of a thread's registers."""
+    return 8 if dtype.itemsize <= 4 else 4
+
+
+def blocks_of(dtype: DType, is_wide: bool, most: int) -> int:
+    """Blocks of a multiprocessor: where registers allow it, one more, for more loads on their way."""
+    return 3 if most == 1 and is_wide and dtype.itemsize <= 4 else 2
+
+
+def ahead_of(most: int) -> int:
+    """The k of a lane of `make_rows` in one step: with one row, registers are free for more loads."""
+    return 8 if most == 1 else 4
+
+
+@cache
+def rows_of(most: int, lanes: int) -> Shape:
+    """The tile of `make_rows`."""
+    step_K = 32 * WARPS // lanes * ahead_of(most)
+    return Shape((most, lanes * FOUR, step_K), 1, (most, lanes * FOUR), (32 // lanes, lanes), 2)
+
+
+@cache
+def dots_of(most: int, share: int) -> Shape:
+    """The tile of `make_dots`."""
+    return Shape((most, WARPS // share * FOUR, share * LINE_K), 1, (most, FOUR), (1, 1), 2)
+
+
+@cache
+def make_rows(dtype: DType, is_wide: bool, most: int, lanes: int, hooks: Hooks = PLAIN) -> GpuKernel:
+    """out = finish(change_a(a) @ change_b(b)), `lanes` along the columns of b, up to `most` rows. Other lanes share out k.
+
+    `is_wide`: rows of a and of b are contiguous, of multiples of 16 bytes.
+    """
+    element = getattr(base, short(dtype))
+    combine, join = sums_of(dtype)
+    across, groups, ahead = lanes * FOUR, 32 * WARPS // lanes, ahead_of(most)
+    step_K = groups * ahead
+    width, apart = (FOUR, 1) if is_wide else (1, lanes)
+    finish, change_a, change_b = hooks.finish, hooks.change_a, hooks.change_b
+
+    @device
+    def step(totals, x, y, a, b, at_a, at_b, a_row, a_col, b_row, b_col, row0, rows, first, N, k, end, whole, at):
+        for u in range(ahead):
+            if whole or k + u < end:
+                if is_wide:
+                    y[u, 0], y[u, 1], y[u, 2], y[u, 3] = load4(b, at_b + (k + u) * b_row + min(first, N - FOUR))
+                else:
+                    for n in range(FOUR):
+                        y[u, n] = b[at_b + (k + u) * b_row + min(first + n * apart, N - 1) * b_col]
+        for u in range(ahead):
+            if whole or k + u < end:
+                for n in range(FOUR):
+                    y[u, n] = change_b(y[u, n], min(first + n * apart, N - 1), k + u, at)
+        for m in range(most):
+            row = min(m, rows - 1)
+            for u in range(0, ahead, 4):
+                if is_wide and whole:
+                    x[u], x[u + 1], x[u + 2], x[u + 3] = load4(a, at_a + row * a_row + k + u)
+                else:
+                    for v in range(u, u + 4):
+                        if whole or k + v < end:
+                            x[v] = a[at_a + row * a_row + (k + v) * a_col]
+            for u in range(ahead):
+                if whole or k + u < end:
+                    z = element(change_a(x[u], row0 + row, k + u, at))
+                    for n in range(FOUR):
+                        totals[m, n] = element(combine(totals[m, n], z, y[u, n]))
+
+    def matmul_rows(
+        out, a, b, M, N, K, out_row, out_col, a_row, a_col, b_row, b_col,
+        parts, part_K, out_part, inner, out_inner, a_inner, b_inner, out_outer, a_outer, b_outer, *extra,
+    ):  # fmt: skip
+        sums = cuda.shared.array((most, groups, across), element)
+        totals = cuda.local.array((most, FOUR), element)
+        x, y = cuda.local.array(ahead, element), cuda.local.array((ahead, FOUR), element)
+        t = cuda.threadIdx.x
+        lane, group = t % lanes, t // lanes
+        part, batch = cuda.blockIdx.z % parts, cuda.blockIdx.z // parts
+        i, o = batch % inner, batch // inner
+        row0, col0, k0 = cuda.blockIdx.y * most, cuda.blockIdx.x * across, part * part_K
+        rows, end = min(most, M - row0), min(k0 + part_K, K)
+        at_a = i * a_inner + o * a_outer + row0 * a_row
+        at_b = i * b_inner + o * b_outer
+        at = o, i, extra
+        first = col0 + lane * width  # the lane's columns: first, first + apart, ...
+        for m in range(most):
+            for n in range(FOUR):
+                totals[m, n] = element(0)
+        k = k0 + group * ahead
+        while k + ahead <= end:
+            step(totals, x, y, a, b, at_a, at_b, a_row, a_col, b_row, b_col, row0, rows, first, N, k, end, True, at)
+            k += step_K
+        if k < end:
+            step(totals, x, y, a, b, at_a, at_b, a_row, a_col, b_row, b_col, row0, rows, first, N, k, end, False, at)
+        for m in range(most):
+            for n in range(FOUR):
+                sums[m, group, lane * width + n * apart] = totals[m, n]
+        cuda.syncthreads()
+        start = part * out_part + i * out_inner + o * out_outer
+        for e in range(t, most * across, 32 * WARPS):
+            m, row, col = e // across, row0 + e // across, col0 + e % across
+            if m < rows and col < N:
+                total = sums[m, 0, e % across]
+                for other in range(1, groups):
+                    total = element(join(total, sums[m, other, e % across]))
+                out[start + row * out_row + col * out_col] = finish(total, row, col, at)
+
+    constants = short(dtype), is_wide, most, lanes, hooks.stored or short(dtype)
+    signature, blocks = signature_of(dtype, hooks), blocks_of(dtype, is_wide, most)
+    return GpuKernel("matmul_rows", constants, matmul_rows, signature, 32 * WARPS, blocks, text=hooks.text)
+
+
+@cache
+def make_dots(dtype: DType, is_wide: bool, most: int, share: int, hooks: Hooks = PLAIN) -> GpuKernel:
+    """out = finish(change_a(a) @ change_b(b)), lanes along k, up to `most` rows; `share` warps share out the k of a column.
+
+    `is_wide`: rows of a and columns of b are contiguous, of multiples of 16 bytes.
+    """
+    element = base.i32 if dtype is bool_ else getattr(base, short(dtype))  # shuffles know no bytes
+    combine, join = sums_of(dtype)
+    width, apart = (AHEAD, 1) if is_wide else (1, 32)
+    finish, change_a, change_b = hooks.finish, hooks.change_a, hooks.change_b
+    groups = WARPS // share
+
+    @device
+    def step(totals, x, y, a, b, at_a, at_b, a_row, a_col, b_row, b_col, row0, rows, col0, last, k, end, whole, at):
+        for n in range(FOUR):
+            column = min(n, last)
+            if is_wide:
+                y[n, 0], y[n, 1], y[n, 2], y[n, 3] = load4(b, at_b + column * b_col + k)
+            else:
+                for u in range(AHEAD):
+                    there = whole or k + u * apart < end
+                    y[n, u] = b[at_b + column * b_col + (k + u * apart) * b_row] if there else element(0)
+        for n in range(FOUR):
+            for u in range(AHEAD):
+                if whole or k + u * apart < end:
+                    y[n, u] = change_b(y[n, u], col0 + min(n, last), k + u * apart, at)
+        for m in range(most):
+            row = min(m, rows - 1)
+            if is_wide:
+                x[0], x[1], x[2], x[3] = load4(a, at_a + row * a_row + k)
+            else:
+                for u in range(AHEAD):
+                    there = whole or k + u * apart < end
+                    x[u] = a[at_a + row * a_row + (k + u * apart) * a_col] if there else element(0)
+            for u in range(AHEAD):
+                if whole or k + u * apart < end:
+                    x[u] = change_a(x[u], row0 + row, k + u * apart, at)
+            for n in range(FOUR):
+                for u in range(AHEAD):
+                    totals[m, n] = element(combine(totals[m, n], x[u], y[n, u]))
+
+    def matmul_dots(
+        out, a, b, M, N, K, out_row, out_col, a_row, a_col, b_row, b_col,
+        parts, part_K, out_part, inner, out_inner, a_inner, b_inner, out_outer, a_outer, b_outer, *extra,
+    ):  # fmt: skip
+        sums = cuda.shared.array((WARPS, 32), element)
+        totals = cuda.local.array((most, FOUR), element)
+        y = cuda.local.array((FOUR, AHEAD), element)
+        x = cuda.local.array(AHEAD, element)
+        lane, warp = cuda.threadIdx.x % 32, cuda.threadIdx.x // 32
+        part, batch = cuda.blockIdx.z % parts, cuda.blockIdx.z // parts
+        i, o = batch % inner, batch // inner
+        row0, col0, k0 = cuda.blockIdx.y * most, (cuda.blockIdx.x * groups + warp // share) * FOUR, part * part_K
+        rows, columns, end = min(most, M - row0), min(FOUR, N - col0), min(k0 + part_K, K)
+        at_a = i * a_inner + o * a_outer + row0 * a_row
+        near, last = min(col0, N - 1), max(columns, 1) - 1  # a warp past the last column does that one again
+        at_b = i * b_inner + o * b_outer + near * b_col
+        at = o, i, extra
+        for m in range(most):
+            for n in range(FOUR):
+                totals[m, n] = element(0)
+        k = k0 + warp % share * LINE_K + lane * width  # the lane's k: k, k + apart, ...
+        while k + (AHEAD - 1) * apart < end:
+            step(totals, x, y, a, b, at_a, at_b, a_row, a_col, b_row, b_col, row0, rows, near, last, k, end, True, at)
+            k += share * LINE_K
+        if not is_wide and k < end:
+            step(totals, x, y, a, b, at_a, at_b, a_row, a_col, b_row, b_col, row0, rows, near, last, k, end, False, at)
+        mine = element(0)  # each sum is stored by a lane of its own
+        for m in range(most):
+            for n in range(FOUR):
+                total = totals[m, n]
+                for distance in (16, 8, 4, 2, 1):
+                    total = element(join(total, cuda.shfl_xor_sync(ALL_LANES, total, distance)))
+                if lane == m * FOUR + n:
+                    mine = total
+        if share > 1:
+            sums[warp, lane] = mine
+            cuda.syncthreads()
+            for other in range(1, share):
+                if warp % share == 0:
+                    mine = element(join(mine, sums[warp + other, lane]))
+        if warp % share == 0 and lane // FOUR < rows and lane % FOUR < columns:
+            row, col = row0 + lane // FOUR, col0 + lane % FOUR
+            start = part * out_part + i * out_inner + o * out_outer
+            out[start + row * out_row + col * out_col] = finish(mine, row, col, at)
+
+    constants = short(dtype), is_wide, most, share, hooks.stored or short(dtype)
+    signature, blocks = signature_of(dtype, hooks), blocks_of(dtype, is_wide, most)
+    return GpuKernel("matmul_dots", constants, matmul_dots, signature, 32 * WARPS, blocks, text=hooks.text)

@@ -1,0 +1,43 @@
+"""An operand of a product turned over in memory, once, so that all blocks copy it 16 bytes at a time.
+
+A matrix whose rows lie along k comes into shared memory element by element, and each block that reads it pays for that
+again. To turn it over first costs one pass of memory in each direction; a large product gets that back many times.
+"""
+
+from functools import cache
+
+from ....core.dtypes import DType
+from ..intrinsics import base
+from ..intrinsics.base import PITCH, below4, copy_tile, cuda, store4
+from ..tile_shapes import GpuKernel
+from .element_types import short
+
+SIDE, LANES = 64, (8, 32)  # elements along a tile's sides; threads of a block along x and y
+
+
+@cache
+def make_turn(dtype: DType) -> GpuKernel:
+    """out[z][k, row] = source[z][row, k]: tiles of SIDE x SIDE elements, read and written 16 bytes at a time.
+
+    Rows of out are `rows` elements, a multiple of four. Those of the source begin anywhere, and `wide` says whether each
+    begins at a multiple of 16 bytes. The matrices of a batch lie along z, on one or two axes.
+    """
+    name = short(dtype)
+    element = getattr(base, name)
+    size, below, beside = SIDE * PITCH, SIDE // LANES[1], SIDE // (4 * LANES[0])
+
+    def turn(out, source, rows, depth, pitch, inner, out_inner, from_inner, out_outer, from_outer, wide):
+        tile = cuda.shared.array(size, element)
+        i, o = cuda.blockIdx.z % inner, cuda.blockIdx.z // inner
+        row0, k0 = SIDE * cuda.blockIdx.y, SIDE * cuda.blockIdx.x
+        start = i * from_inner + o * from_outer + row0 * pitch + k0
+        copy_tile(tile, source, start, pitch, min(SIDE, rows - row0), min(SIDE, depth - k0), wide)
+        cuda.syncthreads()
+        to = i * out_inner + o * out_outer
+        for n in range(below * beside):
+            k = cuda.threadIdx.y + LANES[1] * (n // beside)
+            row = 4 * cuda.threadIdx.x + 4 * LANES[0] * (n % beside)
+            if k0 + k < depth and row0 + row < rows:
+                store4(out, to + (k0 + k) * rows + row0 + row, below4(tile, PITCH * row + k))
+
+    return GpuKernel("turn", (name,), turn, (f"*{name}",) * 2 + ("i64",) * 9, LANES[0] * LANES[1])

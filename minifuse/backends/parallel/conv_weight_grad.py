@@ -1,0 +1,143 @@
+"""What the weight of a product of windows receives, on the CPU, with no window copied.
+
+    out[g, m, c, t] = sum over place, n of given[g, m, place, n] * z[g, c, place * step + t * dilation, n]
+
+Both factors of a sum are neighbours along a run, so vectors lie along it. One run after the other is added up for all pairs
+of a row of `given` and a row of windows, which for one run stay in the L2 cache. Of the axes of windows one is walked by its
+stride (channels, or where they are few, elements of a window), the others by a table of offsets, in z and in the result.
+
+Not here: short runs, for which to add up the lanes would cost more than the products (`is_worth`).
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from functools import cache
+from math import prod
+from typing import Any
+
+from ...core.dtypes import DType
+from ...core.layout import Layout, collapse, row_major
+from . import implicit_gemm_conv
+from .compiler import compile_kernel_text
+from .driver import THREADS, address_of_stop_check
+from .gemm import ELEMENTS, LONG_COST, PARALLEL_COST
+from .gemm_config import DOT_COLUMNS, lanes_of
+from .launcher import BoundKernel
+
+NAME = "window_gradient"
+BLOCK = 1024  # elements of a run that are added up at once
+LEAST = 8  # vectors of a run: fewer cost more for adding up lanes
+
+LOOPS = """
+from numba.core.types import {element} as element
+from minifuse.backends.parallel.stage_call import is_stopped
+from minifuse.backends.parallel.gemm_config import DOT_COLUMNS, DOT_ROWS, TILE_BYTES
+from minifuse.backends.parallel.micro_kernel import multiply_dot, pointer, scratch, shift, store
+
+def kernel(start, stop, args):
+    {unpack}
+    values, offsets = shift(args, values_at), shift(args, offsets_at)
+    all_out, all_x, all_z = pointer(values[0], element), pointer(values[1], element), pointer(values[2], element)
+    tile = scratch(all_out, TILE_BYTES)
+    for item in range(start, stop):
+        # some rows of windows, of one group
+        part, group = item % parts, item // parts
+        first, last = entries * part // parts, entries * (part + 1) // parts
+        for index in range(runs):
+            rest, x, z = index, shift(all_x, group * group_x), shift(all_z, group * group_z)
+            for axis in range({first_axis}, {first_axis} + 3 * axes, 3):
+                i, rest = rest % args[axis], rest // args[axis]
+                x, z = shift(x, i * args[axis + 1]), shift(z, i * args[axis + 2])
+            for n in range(0, run, {block}):
+                depth = min({block}, run - n)
+                for m in range(0, M, DOT_ROWS):
+                    if stop_check != 0 and is_stopped(stop_check, args):
+                        return
+                    rows, given = min(DOT_ROWS, M - m), shift(x, m * x_m + n)
+                    for j in range(0, N, DOT_COLUMNS):
+                        columns = min(DOT_COLUMNS, N - j)
+                        for entry in range(first, last):  # these read nearly the same of z
+                            y, to = shift(z, offsets[2 * entry] + j * z_n + n), shift(all_out, group * group_out)
+                            to = shift(to, offsets[2 * entry + 1] + m * out_m + j * out_n)
+                            multiply_dot(tile, DOT_COLUMNS, given, x_m, rows, y, z_n, columns, depth)
+                            store(to, out_m, out_n, tile, DOT_COLUMNS, rows, columns, index + n > 0)
+"""
+NAMES = (  # of the first numbers of the kernel, in LOOPS
+    *("M", "N", "run", "runs", "entries", "parts", "out_m", "out_n", "x_m", "z_n"),
+    *("group_out", "group_x", "group_z", "axes", "offsets_at", "values_at", "stop_check"),
+)
+
+
+def is_worth(parameters: Sequence[Any], shapes: Sequence[Sequence[int]]) -> bool:
+    """Whether it is computed here: products of such windows are, and runs are long."""
+    _, step, _, dtype = parameters
+    places = implicit_gemm_conv.places_of(row_major(shapes[1]), parameters).shape
+    run = shapes[1][-1] * (places[-1] if step[-1] == 1 else 1)
+    return implicit_gemm_conv.is_worth(parameters, shapes) and run >= LEAST * lanes_of(dtype)
+
+
+def bind(
+    parameters: Sequence[Any], outputs: Sequence[Layout], inputs: Sequence[Layout], copied: Callable[..., Any]
+) -> Callable[..., None]:
+    """Do all that follows from the layouts.
+
+    Parameters
+    ----------
+    parameters
+        Sizes, steps and dilations of windows, one for each dim of an image; the element type.
+    outputs : one Layout
+        (groups, M, C / groups * size).
+    inputs : two Layouts
+        What the product receives (groups, M, places * N), and z (C, *image, N).
+    copied : function
+        Binds a copy, for inputs whose neighbours along a run are none in memory.
+
+    Returns
+    -------
+    function of (out_address, given_address, z_address)
+    """
+    (out,), (x, z) = outputs, inputs
+    for k, layout in enumerate(inputs):
+        if layout.strides[-1] != 1 and layout.shape[-1] > 1:
+            return implicit_gemm_conv.in_order(bind, k, parameters, outputs, inputs, copied)
+    size, _, dilation, dtype = parameters
+    (groups, rows, _), places, channels = x.shape, implicit_gemm_conv.places_of(z, parameters), z.shape[0] // x.shape[0]
+    columns = row_major((*places.shape, z.shape[-1]))
+    *outer, (run, _) = collapse(columns.shape, [columns.strides, (*places.strides, z.strides[-1])])
+    walks = [(n, *strides) for n, strides in reversed(outer)]
+
+    # The axes of a row of windows: size, stride in z, stride in the result.
+    inside = row_major((channels, *size)).strides
+    reach = (z.strides[0], *[gap * stride for gap, stride in zip(dilation, z.strides[1:], strict=False)])
+    axes = [(n, s, o * out.strides[2]) for n, s, o in zip((channels, *size), reach, inside, strict=True)]
+    chosen = axes.pop(0 if channels >= DOT_COLUMNS else max(range(len(axes)), key=lambda k: axes[k][0]))
+    table = zip(offsets([(n, s) for n, s, _ in axes]), offsets([(n, o) for n, _, o in axes]), strict=True)
+    entries = prod(n for n, _, _ in axes)
+    cycles = groups * rows * channels * prod(size) * columns.size / (2 * lanes_of(dtype))
+    threads = THREADS if cycles > PARALLEL_COST else 1
+    parts = min(entries, -(-threads // groups))
+    items = groups * parts
+    offsets_at = len(NAMES) + 3 * len(walks)
+    numbers = [rows, chosen[0], run, prod(n for n, *_ in walks), entries, parts, out.strides[1], chosen[2], x.strides[1]]
+    numbers += [chosen[1], out.strides[0], x.strides[0], channels * z.strides[0], len(walks), offsets_at]
+    chunks = max(items if threads > 1 else 1, 2 if cycles > LONG_COST else 1)
+    numbers += [offsets_at + 2 * entries, address_of_stop_check() if chunks > 1 else 0]
+    numbers += [*itertools.chain(*walks), *itertools.chain(*table)]
+    return BoundKernel(compile_gradient(dtype), items, chunks, 3, header=numbers)
+
+
+def offsets(axes: Sequence[tuple[int, int]]) -> list[int]:
+    """Where the elements of some axes lie, given by size and stride."""
+    return [sum(steps) for steps in itertools.product(*[[i * stride for i in range(n)] for n, stride in axes])]
+
+
+@cache
+def compile_gradient(dtype: DType) -> int:
+    """The address of the compiled loops: 0.6 s for each element type, once on a machine."""
+    return compile_kernel_text(source(dtype))
+
+
+def source(dtype: DType) -> str:
+    """The loops for an element type, as they are compiled."""
+    unpack = "\n    ".join(f"{name} = args[{k}]" for k, name in enumerate(NAMES))
+    return LOOPS.format(element=ELEMENTS[dtype], unpack=unpack, block=BLOCK, first_axis=len(NAMES))

@@ -1,0 +1,227 @@
+"""Products of a matrix and the windows of images on the CPU: convolutions that copy no window.
+
+    out[g, m, place, n] = bias[g, m] + sum over c, t of weight[g, m, c, t] * z[g, c, place * step + t * dilation, n]
+
+The matrix of all windows, as many times larger than the images as a window has elements, is never made. Its row of channel c
+and element t is z itself, seen from another element on: that of c, and of t, whose offsets are a short table. So panels of
+sums are computed as those of any product, from rows of z that lie in the caches already, since all elements of a window read
+nearly the same. A run of columns is as long as neighbours of a row are neighbours in z.
+
+Not here: runs that are shorter than a vector (`is_worth`), whose matrix is made, and multiplied as any.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from functools import cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import DType, float32, float64
+from ...core.layout import Layout, collapse, row_major
+from ...ir.kernel_ir import Kernel, Load
+from .compiler import compile_kernel_text
+from .driver import PARALLEL_WORK, count_chunks
+from .gemm import ELEMENTS, PARALLEL_COST
+from .gemm_config import ROWS, VECTORS, lanes_of
+from .launcher import BoundKernel
+from .micro_kernel import Vectors, instructions, number
+
+NAME = "window_product"
+PANELS = 4  # that one item of the driver walks, for all rows of the weight
+
+LOOPS = """
+from numba.core.types import {element} as element
+from minifuse.backends.parallel.gemm_config import ROWS, TILE_BYTES, VECTORS
+from minifuse.backends.parallel.micro_kernel import pointer, scratch, shift, store
+from minifuse.backends.parallel.implicit_gemm_conv import multiply_windows
+
+def kernel(start, stop, args):
+    {unpack}
+    values, taps = shift(args, values_at), shift(args, taps_at)
+    all_out, all_w = pointer(values[0], element), pointer(values[1], element)
+    all_z, zero = pointer(values[2], element), scratch(all_out, 64)
+    zero[0] = 0
+    all_bias = pointer(values[3], element) if has_bias else zero
+    tile, lanes, panel = scratch(all_out, TILE_BYTES), {lanes}, VECTORS * {lanes}
+    strip = {panels} * panel
+    strips = (run + strip - 1) // strip
+    for item in range(start, stop):
+        # one strip of columns of one run, for all rows of the weight
+        left, rest = item % strips * strip, item // strips
+        out, w, z, bias = all_out, all_w, all_z, all_bias
+        for axis in range({first_axis}, {first_axis} + 5 * axes, 5):
+            index, rest = rest % args[axis], rest // args[axis]
+            out, w = shift(out, index * args[axis + 1]), shift(w, index * args[axis + 2])
+            z, bias = shift(z, index * args[axis + 3]), shift(bias, index * args[axis + 4])
+        for n in range(left, min(left + strip, run), panel):
+            columns = min(panel, run - n)
+            vectors = (columns + lanes - 1) // lanes
+            for m in range(0, M, ROWS):
+                # one panel of sums, at `place`: in the output if it is whole, else in a small array
+                rows, to = min(ROWS, M - m), shift(out, m * out_m + n * out_n)
+                is_whole = out_n == 1 and columns == vectors * lanes and (rows == ROWS or rows == 1)
+                place, step = (to, out_m) if is_whole else (tile, VECTORS * lanes)
+                x, begin = shift(w, m * w_m), shift(bias, m * bias_m)
+                multiply_windows(
+                    vectors, place, step, x, w_m, w_k, rows, shift(z, n), z_c, taps, window, depth, columns, begin, bias_m
+                )
+                if not is_whole:
+                    store(to, out_m, out_n, place, step, rows, columns, False)
+"""
+NAMES = (  # of the first numbers of the kernel, in LOOPS
+    *("M", "run", "depth", "window", "out_m", "out_n", "w_m", "w_k", "z_c", "bias_m"),
+    *("has_bias", "axes", "taps_at", "values_at"),
+)
+
+
+def is_worth(parameters: Sequence[Any], shapes: Sequence[Sequence[int]]) -> bool:
+    """Whether windows are multiplied here, rather than copied: they have several elements and places, and long runs."""
+    size, step, _, dtype = parameters
+    places = places_of(row_major(shapes[1]), parameters).shape
+    run = shapes[1][-1] * (places[-1] if step[-1] == 1 else 1)
+    is_long = dtype in (float32, float64) and run >= lanes_of(dtype)
+    return is_long and prod(size) > 1 and prod(places) > 1 and 0 not in shapes[0]
+
+
+def places_of(z: Layout, parameters: Sequence[Any]) -> Layout:
+    """Where the first elements of all windows lie, of one channel and one example: (*places)."""
+    view = z
+    for d, numbers in enumerate(zip(*parameters[:3], strict=True)):
+        view = view.windows(1 + d, *numbers)
+    dims = len(parameters[0])
+    return Layout(view.shape[1 : 1 + dims], view.strides[1 : 1 + dims], 0)
+
+
+def bind(
+    parameters: Sequence[Any], outputs: Sequence[Layout], inputs: Sequence[Layout], copied: Callable[..., Any]
+) -> Callable[..., None]:
+    """Do all that follows from the layouts of such a product.
+
+    Parameters
+    ----------
+    parameters
+        Sizes, steps and dilations of windows, one for each dim of an image; the element type.
+    outputs : one Layout
+        (groups, M, places * N).
+    inputs : two or three Layouts
+        The weight (groups, M, C / groups * size), z (C, *image, N), and a bias (groups * M,).
+    copied : function
+        Binds a copy, for a z whose examples are no neighbours.
+
+    Returns
+    -------
+    function of (out_address, weight_address, z_address[, bias_address])
+    """
+    (out,), (w, z, *bias) = outputs, inputs
+    if z.strides[-1] != 1 and z.shape[-1] > 1:
+        return in_order(bind, 1, parameters, outputs, inputs, copied)
+    size, _, dilation, dtype = parameters
+    (groups, rows, depth), places, examples = w.shape, places_of(z, parameters), z.shape[-1]
+    columns = row_major((*places.shape, examples))
+    walks = [[s * out.strides[2] for s in columns.strides], (*places.strides, z.strides[-1])]
+    *outer, (run, (out_n, _)) = collapse(columns.shape, walks)
+    axes = [(n, o, 0, s, 0) for n, (o, s) in reversed(outer)]
+    bias_m = bias[0].strides[0] if bias else 0
+    if groups > 1:
+        axes.append((groups, out.strides[0], w.strides[0], z.shape[0] // groups * z.strides[0], rows * bias_m))
+    reach = [range(0, n * gap * stride, gap * stride) for n, gap, stride in zip(size, dilation, z.strides[1:], strict=False)]
+    taps = [sum(offsets) for offsets in itertools.product(*reach)]
+    strip = PANELS * VECTORS * lanes_of(dtype)
+    items = -(-run // strip) * prod(axis[0] for axis in axes)
+    cycles = groups * rows * depth * columns.size / (2 * lanes_of(dtype))
+    chunks = count_chunks(items, cycles * PARALLEL_WORK / PARALLEL_COST)
+    taps_at = len(NAMES) + 5 * len(axes)
+    numbers = [rows, run, depth, len(taps), out.strides[1], out_n, w.strides[1], w.strides[2], z.strides[0], bias_m]
+    numbers += [len(bias), len(axes), taps_at, taps_at + len(taps), *itertools.chain(*axes), *taps]
+    return BoundKernel(compile_windows(dtype), items, chunks, 3 + len(bias), header=numbers)
+
+
+def in_order(
+    bind: Callable[..., Callable[..., None]],
+    k: int,
+    parameters: Sequence[Any],
+    outputs: Sequence[Layout],
+    inputs: Sequence[Layout],
+    copied: Callable[..., Any],
+) -> Callable[..., None]:
+    """What `bind` gives, for an input k that lies in another order: it is copied first."""
+    x, dtype = inputs[k], parameters[-1]
+    dense = row_major(x.shape)
+    copy = copied(Kernel((Load(0, dtype),), ()), x.shape, (), [dense], [x])
+    multiply = bind(parameters, outputs, [*inputs[:k], dense, *inputs[k + 1 :]], copied)
+
+    def launch(out: int, *addresses: int) -> None:
+        place = np.empty(x.size, dtype.name)
+        copy(place.ctypes.data, addresses[k])
+        multiply(out, *addresses[:k], place.ctypes.data, *addresses[k + 1 :])
+
+    return launch
+
+
+@cache
+def compile_windows(dtype: DType) -> int:
+    """The address of the compiled loops: 1.5 s for each element type, once on a machine."""
+    return compile_kernel_text(source(dtype))
+
+
+def source(dtype: DType) -> str:
+    """The loops for an element type, as they are compiled."""
+    unpack = "\n    ".join(f"{name} = args[{k}]" for k, name in enumerate(NAMES))
+    numbers = {"lanes": lanes_of(dtype), "panels": PANELS, "first_axis": len(NAMES)}
+    return LOOPS.format(element=ELEMENTS[dtype], unpack=unpack, **numbers)
+
+
+@instructions
+def multiply_windows(
+    v: Vectors,
+    vectors: Any,
+    to: Any,
+    step: Any,
+    x: Any,
+    x_m: Any,
+    x_k: Any,
+    rows: Any,
+    z: Any,
+    z_c: Any,
+    taps: Any,
+    window: Any,
+    depth: Any,
+    columns: Any,
+    bias: Any,
+    bias_m: Any,
+) -> None:
+    """to[i * step + j] = bias[i] + sum over c, t of x[i, c * window + t] * z[c * z_c + taps[t] + j].
+
+    For ROWS rows, or one, and 1 to VECTORS vectors of columns, of which the last one may not be full: z is read no further.
+    All sums stay in registers. Where x has fewer rows, its last one is repeated.
+    """
+    b = v.builder
+
+    def multiply(most: int, width: int) -> None:
+        row_of_x, begins = v.lines(x, x_m, rows, most), v.lines(bias, bias_m, rows, most)
+        places = [number(j * v.lanes) for j in range(width)]
+        masks = [None] * (width - 1) + [v.first(b.sub(columns, places[-1]))]
+
+        def add_channel(k: Any, totals: list[Any]) -> list[Any]:
+            channel = v.at(z, (b.sdiv(k, window), z_c))
+
+            def add_element(t: Any, totals: list[Any]) -> list[Any]:
+                row = b.gep(channel, [b.load(b.gep(taps, [t]))])
+                ys = [v.load(b.gep(row, [j]), mask) for j, mask in zip(places, masks, strict=True)]
+                xs = [v.repeat(b.load(v.at(line, (b.add(k, t), x_k)))) for line in row_of_x]
+                return v.add_products(totals, xs, ys)
+
+            return v.loop(number(0), window, number(1), totals, add_element)[1]
+
+        totals = [v.repeat(b.load(begin)) for begin in begins for _ in places]
+        _, totals = v.loop(number(0), depth, window, totals, add_channel)
+        for n, total in enumerate(totals):
+            v.store(total, b.gep(v.at(to, (number(n // width), step)), [places[n % width]]))
+
+    for most in (ROWS, 1):
+        fits = b.icmp_signed(">" if most > 1 else "==", rows, number(1))
+        for width in range(VECTORS, 0, -1):
+            with b.if_then(b.and_(fits, b.icmp_signed("==", vectors, number(width)))):
+                multiply(most, width)

@@ -1,0 +1,284 @@
+"""Python arithmetic that emits LLVM instructions: the language in which the vocabulary of CPU kernels is written.
+
+A function of the vocabulary is plain Python over `Register`s, and becomes a Numba intrinsic: calling it in a kernel puts its
+instructions there. That takes a millisecond, where Numba needs fifty to compile a function of its own, and each
+instruction has the flags that it should have. Nothing here knows a formula.
+
+Sums and products made here are never regrouped. The kernel around them may be, by its fast-math flags, and that undoes
+the error corrections of a polynomial; Numba gives the kernel's flags only to instructions that have none of their own.
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Union
+
+from llvmlite import ir
+from llvmlite.ir.instructions import FastMathFlags
+from numba.core import cgutils, types
+from numba.core.types import boolean as bool_
+from numba.core.types import float32 as f32
+from numba.core.types import float64 as f64
+from numba.core.types import int32 as i32
+from numba.core.types import int64 as i64
+from numba.extending import intrinsic
+
+from ..codegen.loop_emitter import BLOCK
+
+Body = Callable[..., "Register"]
+Operand = Union["Register", float]  # Python's numbers take the type of the register beside them
+
+LLVM = {f32: ir.FloatType(), f64: ir.DoubleType(), i32: ir.IntType(32), i64: ir.IntType(64), bool_: ir.IntType(1)}
+OWN_FLAGS = ("afn",)  # allows nothing on a sum, a product or a comparison, but is a flag
+
+
+class Format(NamedTuple):
+    """How a floating type lies in its bits: a sign, an exponent, a fraction."""
+
+    integer: Any  # the integer type of the same width
+    fraction: int  # bits of the fraction
+    one: int  # the bits of 1.0
+    sign: int  # the bit of the sign alone
+    smallest: float  # normal number; below it digits are lost
+
+    @property
+    def rounder(self) -> float:
+        """What moves an integer into the lowest bits: those of x + rounder hold the nearest integer of x."""
+        return 1.5 * 2.0**self.fraction
+
+
+FORMATS = {
+    f32: Format(i32, 23, 0x7F << 23, -1 << 31, 2.0**-126),
+    f64: Format(i64, 52, 0x3FF << 52, -1 << 63, 2.0**-1022),
+}
+
+
+class NoFastMath(FastMathFlags):  # type: ignore[misc]
+    """The fast-math flags of a call to which Numba adds none."""
+
+    def add(self, name: str) -> None:
+        """Ignore a flag of the kernel."""
+
+
+class Register:
+    """A value in the kernel under compilation; Python's operators on it emit instructions.
+
+    `>>` keeps the sign, `/` and `%` of integers cut towards zero, and comparisons with NaN are false, except for `!=`.
+    """
+
+    __slots__ = ("builder", "type", "value")
+    __hash__ = None  # type: ignore[assignment]  # == emits a comparison
+
+    def __init__(self, builder: Any, kind: Any, value: Any) -> None:
+        self.builder, self.type, self.value = builder, kind, value
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it is of a floating type."""
+        return self.type in FORMATS
+
+    @property
+    def format(self) -> Format:
+        """The bits of its floating type."""
+        return FORMATS[self.type]
+
+    def number(self, x: Operand) -> "Register":
+        """A Python number as a constant of this type; a register as it is."""
+        return x if isinstance(x, Register) else Register(self.builder, self.type, ir.Constant(LLVM[self.type], x))
+
+    def call(self, name: str, *others: Operand, flags: Sequence[str] = ()) -> "Register":
+        """Return the result of an LLVM intrinsic over one type, with fast-math flags beside those of the kernel.
+
+        An intrinsic that is one machine instruction, such as `llvm.floor`, is vectorized.
+        """
+        kind, values = LLVM[self.type], [self.value, *[self.number(x).value for x in others]]
+        function = self.builder.module.declare_intrinsic(name, [kind], ir.FunctionType(kind, [kind] * len(values)))
+        return Register(self.builder, self.type, self.builder.call(function, values, fastmath=flags))
+
+    def libm(self, name: str, *others: Operand) -> "Register":
+        """Call an LLVM intrinsic that becomes a call of libm, without the fast-math flags of the kernel.
+
+        With them LLVM may call another function, such as `__powidf2` for a power with a converted integer. It belongs to
+        the runtime library of a compiler, which a process may lack.
+        """
+        result = self.call(name, *others)
+        result.value.fastmath = NoFastMath()
+        return result
+
+    def convert(self, kind: Any) -> "Register":
+        """The same number, no bool, in another type; a float becomes an integer by cutting towards zero."""
+        if kind is self.type:
+            return self
+        if self.is_float:
+            name = ("fpext" if kind is f64 else "fptrunc") if kind in FORMATS else "fptosi"
+        else:
+            name = "sitofp" if kind in FORMATS else "sext" if kind is i64 else "trunc"
+        return Register(self.builder, kind, getattr(self.builder, name)(self.value, LLVM[kind]))
+
+    def binary(self, of_floats: str, of_integers: str, a: Operand, b: Operand) -> "Register":
+        """An instruction of two operands of this type."""
+        emit = getattr(self.builder, of_floats if self.is_float else of_integers)
+        value = emit(self.number(a).value, self.number(b).value, flags=OWN_FLAGS * self.is_float)
+        return Register(self.builder, self.type, value)
+
+    def compare(self, symbol: str, other: Any) -> "Register":
+        """A bool."""
+        a, b = self.value, self.number(other).value
+        if self.is_float:
+            emit = self.builder.fcmp_unordered if symbol == "!=" else self.builder.fcmp_ordered
+            return Register(self.builder, bool_, emit(symbol, a, b, flags=OWN_FLAGS))
+        emit = self.builder.icmp_unsigned if self.type is bool_ else self.builder.icmp_signed
+        return Register(self.builder, bool_, emit(symbol, a, b))
+
+    def __add__(self, other: Operand) -> "Register":
+        return self.binary("fadd", "add", self, other)
+
+    def __radd__(self, other: float) -> "Register":
+        return self.binary("fadd", "add", other, self)
+
+    def __sub__(self, other: Operand) -> "Register":
+        return self.binary("fsub", "sub", self, other)
+
+    def __rsub__(self, other: float) -> "Register":
+        return self.binary("fsub", "sub", other, self)
+
+    def __mul__(self, other: Operand) -> "Register":
+        return self.binary("fmul", "mul", self, other)
+
+    def __rmul__(self, other: float) -> "Register":
+        return self.binary("fmul", "mul", other, self)
+
+    def __truediv__(self, other: Operand) -> "Register":
+        return self.binary("fdiv", "sdiv", self, other)
+
+    def __rtruediv__(self, other: float) -> "Register":
+        return self.binary("fdiv", "sdiv", other, self)
+
+    def __mod__(self, other: Operand) -> "Register":
+        return self.binary("frem", "srem", self, other)
+
+    def __and__(self, other: Operand) -> "Register":
+        return self.binary("", "and_", self, other)
+
+    def __or__(self, other: Operand) -> "Register":
+        return self.binary("", "or_", self, other)
+
+    def __xor__(self, other: Operand) -> "Register":
+        return self.binary("", "xor", self, other)
+
+    def __lshift__(self, other: Operand) -> "Register":
+        return self.binary("", "shl", self, other)
+
+    def __rshift__(self, other: Operand) -> "Register":
+        return self.binary("", "ashr", self, other)
+
+    def __invert__(self) -> "Register":
+        return self ^ -1
+
+    def __neg__(self) -> "Register":
+        return Register(self.builder, self.type, self.builder.fneg(self.value)) if self.is_float else 0 - self
+
+    def __lt__(self, other: Operand) -> "Register":
+        return self.compare("<", other)
+
+    def __le__(self, other: Operand) -> "Register":
+        return self.compare("<=", other)
+
+    def __gt__(self, other: Operand) -> "Register":
+        return self.compare(">", other)
+
+    def __ge__(self, other: Operand) -> "Register":
+        return self.compare(">=", other)
+
+    def __eq__(self, other: object) -> "Register":  # type: ignore[override]
+        return self.compare("==", other)
+
+    def __ne__(self, other: object) -> "Register":  # type: ignore[override]
+        return self.compare("!=", other)
+
+
+def select(condition: Register, a: Operand, b: Register) -> Register:
+    """a if condition else b, without a branch."""
+    return Register(b.builder, b.type, b.builder.select(condition.value, b.number(a).value, b.value))
+
+
+def fma(a: Register, b: Operand, c: Operand) -> Register:
+    """a * b + c, rounded once on processors that can."""
+    return a.call("llvm.fmuladd", b, c)
+
+
+def horner(x: Register, coefficients: Sequence[float]) -> Register:
+    """The polynomial in x with these coefficients, that of the highest power first."""
+    p = x.number(coefficients[0])
+    for c in coefficients[1:]:
+        p = fma(p, x, c)
+    return p
+
+
+def bits(x: Register) -> Register:
+    """The bits of a float, as an integer of the same width."""
+    kind = x.format.integer
+    return Register(x.builder, kind, x.builder.bitcast(x.value, LLVM[kind]))
+
+
+def from_bits(n: Register) -> Register:
+    """The float that has the bits of this integer."""
+    kind = f32 if n.type is i32 else f64
+    return Register(n.builder, kind, n.builder.bitcast(n.value, LLVM[kind]))
+
+
+def common_type(typing: Any, arguments: Sequence[Any], floats: bool = False) -> Any:
+    """The type in which these arguments meet, a floating one if asked for; None where they do not."""
+    kind = typing.unify_types(*arguments)
+    return f64 if floats and isinstance(kind, types.Integer | types.Boolean) else kind if kind in LLVM else None
+
+
+def word(*, floats: bool = False, gives: Any = None) -> Callable[[Body], Any]:
+    """Make a function of registers one that kernels can call.
+
+    The arguments meet in one type, as NumPy's do; in float64 where `floats` is asked for and all are integers. That is
+    the type of the result too, unless `gives` says another. An argument named `condition` is a bool.
+    """
+
+    def enter(body: Body) -> Any:
+        parameters = list(inspect.signature(body).parameters.values())
+        is_bool = [p.name == "condition" for p in parameters]
+
+        def define(typing: Any, *arguments: Any) -> Any:
+            kind = common_type(typing, [t for t, b in zip(arguments, is_bool, strict=True) if not b], floats)
+
+            def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+                return body(*map(Register, [builder] * len(values), signature.args, values)).value
+
+            return kind and ((gives or kind)(*[bool_ if b else kind for b in is_bool]), emit)
+
+        first = inspect.Parameter("typing", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        define.__signature__ = inspect.Signature([first, *parameters])  # type: ignore[attr-defined]  # Numba reads it
+        define.__name__, define.__doc__, define.__module__ = body.__name__, body.__doc__, body.__module__
+        return intrinsic(define)
+
+    return enter
+
+
+def pointer_to(element: Any) -> Any:
+    """A word that makes an address, or another pointer, a pointer to elements of this type."""
+
+    def pointer(typing: Any, address: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            convert = builder.bitcast if isinstance(address, types.CPointer) else builder.inttoptr
+            return convert(values[0], context.get_data_type(element).as_pointer())
+
+        return types.CPointer(element)(address), emit  # type: ignore[no-untyped-call]
+
+    return intrinsic(pointer)
+
+
+def block_of(element: Any, length: int = BLOCK) -> Any:
+    """A word that reserves elements of this type on the stack, once a call of the kernel, and does not fill them."""
+
+    def block(typing: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            return cgutils.alloca_once(builder, context.get_data_type(element), size=length)  # type: ignore[no-untyped-call]
+
+        return types.CPointer(element)(), emit  # type: ignore[no-untyped-call]
+
+    return intrinsic(block)

@@ -1,0 +1,104 @@
+"""One kernel over several arrays as one job of the driver: all their points in a row, shared out among the threads.
+
+The kernel is compiled as always and knows nothing of it. A range of all points is cut where an array ends, and the kernel
+runs over the points of each array with that array's addresses.
+"""
+
+from functools import cache
+from itertools import accumulate
+
+from ...ir.kernel_ir import Parameter
+from ..llvm_linker import link_text
+from .driver import count_chunks
+
+TEXT = """
+; Runs a kernel over the points from start to stop of several arrays in a row. args: its address, how many arrays there are,
+; how many addresses each of them has, how many numbers the kernel has; where the points of each array end; the addresses of
+; each array; the numbers. The kernel's own arguments are the addresses of one array, and the numbers.
+define void @over_all(i64 %start, i64 %stop, ptr %args) {
+entry:
+  %address = load i64, ptr %args
+  %kernel = inttoptr i64 %address to ptr
+  %arrays_at = getelementptr i64, ptr %args, i64 1
+  %arrays = load i64, ptr %arrays_at
+  %width_at = getelementptr i64, ptr %args, i64 2
+  %width = load i64, ptr %width_at
+  %numbers_at = getelementptr i64, ptr %args, i64 3
+  %numbers = load i64, ptr %numbers_at
+  %ends = getelementptr i64, ptr %args, i64 4
+  %table = getelementptr i64, ptr %ends, i64 %arrays
+  %table_words = mul i64 %arrays, %width
+  %given = getelementptr i64, ptr %table, i64 %table_words
+  %words = add i64 %width, %numbers
+  %inner = alloca i64, i64 %words
+  %inner_numbers = getelementptr i64, ptr %inner, i64 %width
+  call void @copy_words(ptr %inner_numbers, ptr %given, i64 %numbers)
+  br label %array
+
+array:                                                   ; the part of the range that lies in this one
+  %k = phi i64 [ 0, %entry ], [ %k_next, %array_end ]
+  %begin = phi i64 [ 0, %entry ], [ %end, %array_end ]
+  %is_over = icmp sge i64 %k, %arrays
+  br i1 %is_over, label %return, label %cut
+cut:
+  %end_at = getelementptr i64, ptr %ends, i64 %k
+  %end = load i64, ptr %end_at
+  %is_later = icmp sgt i64 %start, %begin
+  %from = select i1 %is_later, i64 %start, i64 %begin
+  %is_earlier = icmp slt i64 %stop, %end
+  %to = select i1 %is_earlier, i64 %stop, i64 %end
+  %has_points = icmp slt i64 %from, %to
+  br i1 %has_points, label %run, label %array_end
+run:
+  %offset = mul i64 %k, %width
+  %own = getelementptr i64, ptr %table, i64 %offset
+  call void @copy_words(ptr %inner, ptr %own, i64 %width)
+  %first = sub i64 %from, %begin
+  %last = sub i64 %to, %begin
+  call void %kernel(i64 %first, i64 %last, ptr %inner)
+  br label %array_end
+array_end:
+  %k_next = add i64 %k, 1
+  br label %array
+return:
+  ret void
+}
+
+define internal void @copy_words(ptr %to, ptr %from, i64 %count) {
+entry:
+  br label %look
+look:
+  %k = phi i64 [ 0, %entry ], [ %next, %one ]
+  %is_over = icmp eq i64 %k, %count
+  br i1 %is_over, label %return, label %one
+one:
+  %from_k = getelementptr i64, ptr %from, i64 %k
+  %to_k = getelementptr i64, ptr %to, i64 %k
+  %word = load i64, ptr %from_k
+  store i64 %word, ptr %to_k
+  %next = add i64 %k, 1
+  br label %look
+return:
+  ret void
+}
+"""
+
+
+@cache
+def over_all() -> int:
+    """The address of the kernel that runs another one so; linked at first use."""
+    return link_text(TEXT, ["over_all"])["over_all"]
+
+
+def job_of(
+    kernel: int, points: list[int], width: int, numbers: list[Parameter], cost: float
+) -> tuple[int, int, int, list[int]]:
+    """What `BoundKernel` takes for a compiled kernel over arrays of so many points, with so many addresses each.
+
+    Returns
+    -------
+    (address, count, chunks, header)
+        Of the kernel that runs the other one, and what comes before the values of a call.
+    """
+    ends = list(accumulate(points))
+    return over_all(), ends[-1], count_chunks(ends[-1], ends[-1] * cost), [kernel, len(points), width, len(numbers), *ends]

@@ -1,0 +1,68 @@
+"""Long pointwise kernels over few rows, as launches over pieces of their longest dim.
+
+The driver cuts the first axis of a kernel only, and signals wait until a chunk ends. So a kernel whose points lie in two
+rows of 2^25 elements each is launched once for every few milliseconds of work; between launches Python handles signals.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...core.layout import Layout
+from ...ir.kernel_ir import Kernel, Load, Nest, Position, Shape
+from .driver import CHUNK_WORK
+
+LONG_CHUNKS = 2  # times CHUNK_WORK: a chunk with more work is cut
+
+Launch = Callable[..., None]
+
+
+def count_pieces(kernel: Kernel, nest: Nest, dims: Sequence[int]) -> int:
+    """Return into how many pieces to cut a kernel: 1 if it folds, or if the driver's chunks are short enough."""
+    work = nest.points * kernel.cost() / nest.sizes[0]
+    return 1 if dims or len(nest.sizes) == 1 else 1 + int(work / (LONG_CHUNKS * CHUNK_WORK))
+
+
+def bind_pieces(
+    bind: Callable[..., Launch],
+    kernel: Kernel,
+    shape: Shape,
+    outputs: Sequence[Layout],
+    inputs: Sequence[Layout],
+    raws: Sequence[Layout],
+    pieces: int,
+) -> Launch:
+    """Return a launch(*addresses of outputs, inputs and raw operands, *numbers) of one kernel for each piece.
+
+    Parameters
+    ----------
+    bind : function of (kernel, shape, dims, outputs, inputs, raws)
+        Binds the kernel to a piece.
+    shape, outputs, inputs, raws
+        Of the whole kernel, as for `Backend.bind`.
+    pieces : int
+        At most so many.
+    """
+    d = max(range(len(shape)), key=shape.__getitem__)
+    loads = kernel.each(Load)
+    units = [e.dtype.itemsize for e in kernel.outputs]
+    units += [1 if isinstance(e, Position) else e.dtype.itemsize for e in loads]
+    steps = [layout.strides[d] * unit for layout, unit in zip([*outputs, *inputs], units, strict=True)]
+    length = -(-shape[d] // pieces)
+
+    def of(layout: Layout, size: int) -> Layout:
+        return Layout((*layout.shape[:d], size, *layout.shape[d + 1 :]), layout.strides, layout.offset)
+
+    def bound(size: int) -> Launch:
+        layouts = [[of(x, size) for x in group] for group in (outputs, inputs)]
+        return bind(kernel, (*shape[:d], size, *shape[d + 1 :]), (), *layouts, raws)
+
+    starts = range(0, shape[d], length)
+    whole, last = bound(length), bound(shape[d] - starts[-1])
+    launches = [(whole if start < starts[-1] else last, [start * step for step in steps]) for start in starts]
+
+    def launch_all(*values: Any) -> None:
+        for launch, offsets in launches:
+            moved = [value + offset for value, offset in zip(values, offsets, strict=False)]
+            launch(*moved, *values[len(offsets) :])
+
+    return launch_all

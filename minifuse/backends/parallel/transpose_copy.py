@@ -1,0 +1,95 @@
+"""Copies into another order: neighbours of the source lie along one axis, those of the copy along another.
+
+Element by element, either side of such a copy jumps from line to line. Here squares of a vector's length are turned in
+registers, so whole lines are loaded and stored. All element types of one size are the same bits, so there are
+two such kernels for all shapes.
+
+Not here: what is computed on the way, for which the emitter walks tiles.
+"""
+
+import itertools
+from functools import cache
+from math import prod
+from typing import Any
+
+from ...core.dtypes import float32, float64
+from ...ir.kernel_ir import Kernel, Load, Nest
+from .compiler import compile_kernel_text
+from .driver import count_chunks
+from .gemm import ELEMENTS
+from .gemm_config import lanes_of
+from .launcher import BoundKernel
+from .micro_kernel import Vectors, instructions
+
+LEAST = 4  # along both axes: squares would be nearly empty
+BITS = {4: float32, 8: float64}  # what elements of so many bytes are moved as
+
+LOOPS = """
+from numba.core.types import {element} as element
+from minifuse.backends.parallel.micro_kernel import pointer, shift
+from minifuse.backends.parallel.transpose_copy import turn
+
+def kernel(start, stop, args):
+    {unpack}
+    values = shift(args, values_at)
+    all_out, all_x = pointer(values[0], element), pointer(values[1], element)
+    strips = (A + {side} - 1) // {side}
+    for item in range(start, stop):
+        # a strip of squares: out[a * out_a + b] = x[b * x_b + a]
+        a, rest = item % strips * {side}, item // strips
+        out, x = shift(all_out, a * out_a), shift(all_x, a)
+        for axis in range({first_axis}, {first_axis} + 3 * axes, 3):
+            index, rest = rest % args[axis], rest // args[axis]
+            out, x = shift(out, index * args[axis + 1]), shift(x, index * args[axis + 2])
+        for b in range(0, B, {side}):
+            turn(shift(out, b), out_a, shift(x, b * x_b), x_b, min({side}, A - a), min({side}, B - b))
+"""
+NAMES = ("A", "B", "out_a", "x_b", "axes", "values_at")  # of the first numbers of the kernel, in LOOPS
+
+
+def turned(kernel: Kernel, nest: Nest) -> tuple[int, int] | None:
+    """The axes along which the source and the copy have their neighbours; None of what is no such copy."""
+    if len(kernel.elements) != 1 or len(kernel.outputs) != 1 or kernel.effects or len(nest.strides) != 2:
+        return None
+    (e,), (out, x) = kernel.elements, nest.strides
+    if type(e) is not Load or e.dtype.itemsize not in BITS:
+        return None
+    if 1 not in out or 1 not in x or (a := x.index(1)) == (b := out.index(1)) or x[b] == 0:
+        return None
+    return (a, b) if min(nest.sizes[a], nest.sizes[b]) >= LEAST else None
+
+
+def bind_turned(kernel: Kernel, nest: Nest, a: int, b: int) -> BoundKernel:
+    """A launch of such a copy."""
+    dtype, (out, x) = BITS[kernel.elements[0].dtype.itemsize], nest.strides
+    axes = [(n, out[d], x[d]) for d, n in enumerate(nest.sizes) if d not in (a, b)]
+    strips = -(-nest.sizes[a] // lanes_of(dtype))
+    numbers = [nest.sizes[a], nest.sizes[b], out[a], x[b], len(axes), len(NAMES) + 3 * len(axes)]
+    items = strips * prod(n for n, _, _ in axes)
+    header = [*numbers, *itertools.chain(*reversed(axes))]
+    return BoundKernel(compile_kernel_text(source(kernel)), items, count_chunks(items, nest.points), 2, header=header)
+
+
+def source(kernel: Kernel) -> str:
+    """The loops for elements of the size of the kernel's, as they are compiled."""
+    return loops(kernel.elements[0].dtype.itemsize)
+
+
+@cache
+def loops(nbytes: int) -> str:
+    """The same for elements of so many bytes."""
+    unpack = "\n    ".join(f"{name} = args[{k}]" for k, name in enumerate(NAMES))
+    dtype = BITS[nbytes]
+    return LOOPS.format(element=ELEMENTS[dtype], side=lanes_of(dtype), unpack=unpack, first_axis=len(NAMES))
+
+
+@instructions
+def turn(v: Vectors, to: Any, step: Any, x: Any, x_step: Any, rows: Any, columns: Any) -> None:
+    """to[i * step + j] = x[j * x_step + i], for up to as many rows i and columns j as a vector has lanes.
+
+    Lanes past the last element are not touched. Rows past the last one are stored in its place, before it is.
+    """
+    loaded, stored = v.first(rows), v.first(columns)
+    square = [v.load(line, loaded) for line in v.lines(x, x_step, columns, v.lanes)]
+    for row, line in reversed([*zip(v.transpose(square), v.lines(to, step, rows, v.lanes), strict=True)]):
+        v.store(row, line, stored)

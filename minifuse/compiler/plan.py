@@ -1,0 +1,411 @@
+"""Plans: all of a call that follows from the kinds of its inputs, done once.
+
+The key of a call is the function, whether calls are recorded, and the Spec of each input, an interned object: a lookup
+hashes a few addresses. A miss captures, differentiates, schedules, binds and writes the host program, in about a
+millisecond; it compiles only where the source of a kernel is new.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from operator import is_not
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..backends.base import Backend
+from ..core.autograd import FREED, interceptor, mode
+from ..core.dtypes import DType, as_number, bool_, weak
+from ..core.errors import BackendError, DTypeError, FuseError, GradientError, OverlapError, ShapeError
+from ..core.interning import Interned
+from ..core.layout import Layout
+from ..core.operators import add
+from ..ir.array_functions import Composite, Full
+from ..ir.array_methods import Array
+from ..ir.graph import Argument, Node, Number, lifting, literal
+from ..ir.vjp import Backward
+from ..runtime.kernel_cache import NotThere, Wanted, cache
+from ..runtime.memory_pool import writes
+from ..runtime.plan_cache import PlanTable
+from .host_program import HostProgram
+from .pipeline import arranged
+from .plan_size import size_of
+from .pretty_print import header
+
+
+class Spec(metaclass=Interned):
+    """All of a tensor but its data. The layout starts at the tensor's address: its offset is 0."""
+
+    __slots__ = ("__weakref__", "backend", "dtype", "layout", "requires_grad")
+
+    def __init__(self, layout: Layout, dtype: DType, backend: Backend, requires_grad: bool) -> None:
+        self.layout, self.dtype, self.backend, self.requires_grad = layout, dtype, backend, requires_grad
+
+
+OWN = (Array, np.float64)  # operands that need no conversion: NumPy's float64 is a Python float
+
+plans: PlanTable["Plan"] = PlanTable()  # by key
+runs = plans.quick  # key -> its host program, which is all that a repeated call needs; some plans are in `plans` alone
+
+
+def key_of(function: Any, inputs: Sequence[Any]) -> tuple[Any, ...]:
+    """What a plan depends on."""
+    return (function, mode.is_recording, *[getattr(x, "spec", None) or type(x) for x in inputs])
+
+
+def call(function: Any, *inputs: Any) -> Any:
+    """Apply any function to tensors and numbers: an Operator, a fold, or a Python function that is captured."""
+    key: Any
+    if len(inputs) == 2:  # key_of, written out: a frame more would be felt in a small operation
+        a, b = inputs
+        key = function, mode.is_recording, getattr(a, "spec", None) or type(a), getattr(b, "spec", None) or type(b)
+    elif len(inputs) == 1:
+        key = function, mode.is_recording, getattr(inputs[0], "spec", None) or type(inputs[0])
+    else:
+        key = key_of(function, inputs)
+    run = runs.get(key)
+    return first_call(function, inputs) if run is None else run(*inputs)
+
+
+def operands(inputs: Sequence[Any]) -> list[Any]:
+    """Return the inputs of a call with Python numbers in the place of other libraries' scalars."""
+    return [x if isinstance(x, OWN) else as_number(x) for x in inputs]
+
+
+def first_call(function: Any, inputs: Sequence[Any]) -> Any:
+    """Plan the call, remember the plan, and run it; or hand it to whoever takes calls."""
+    known = operands(inputs)
+    if any(map(is_not, known, inputs)):
+        return call(function, *known)
+    if (by := interceptor()) is not None:
+        return by.call(function, inputs)
+    for x in inputs:
+        if isinstance(x, Node):  # a function that is captured by itself refers to a tensor
+            return x.apply(function, *inputs)
+    plan, inputs = planned(function, inputs)
+    return plan.run(*inputs)
+
+
+def planned(function: Any, inputs: Sequence[Any]) -> "tuple[Plan, Sequence[Any]]":
+    """The plan of a call, found or made, and its inputs, in which NumPy's arrays are tensors."""
+    example = next(x for x in inputs if isinstance(x, Array))
+    lifted = [x if isinstance(x, OWN) or not hasattr(x, "ndim") else example.like(x) for x in operands(inputs)]
+    key = key_of(function, lifted)
+    return remembered(key, lambda: Plan(function, lifted)), lifted
+
+
+def remembered(key: Any, make: "Callable[[], Plan]") -> "Plan":
+    """Return the plan of a key, found or made; the next call with this key finds its host program at once."""
+    plan = plans.get(key)
+    if plan is None:
+        plan = make()
+        plan.run  # noqa: B018  # binds what it launches: a plan that cannot run is not remembered
+        plans.put(key, plan, size_of(plan))
+    runs[key] = plan.run
+    return plan
+
+
+def changing(function: Any, targets: tuple[int, ...], same: tuple[int, ...], inputs: Sequence[Any]) -> "Plan":
+    """The plan of an operation in place, found or made: its results are stored in the inputs that `targets` names.
+
+    `same` names for each input the first one that is the very same elements; otherwise targets overlap nothing.
+    """
+
+    def make() -> Plan:
+        refuse_changes([x.spec for x in inputs if isinstance(x, Array)], [inputs[k].spec for k in targets])
+        return Plan(function, inputs, targets, same)
+
+    return remembered((targets, same, *key_of(function, inputs)), make)
+
+
+def refuse_changes(specs: Sequence[Spec], targets: Sequence[Spec]) -> None:
+    """Raise where a change in place would make a gradient or a value wrong."""
+    for spec in specs:
+        if spec.requires_grad and mode.is_recording:
+            raise GradientError(
+                f"a change in place is not recorded, and a tensor of shape {spec.layout.shape} requires a gradient; "
+                "write x = x + y instead of x += y, or change it inside `with mf.no_grad():`"
+            )
+    for spec in targets:
+        shape, strides = spec.layout.shape, spec.layout.strides
+        if spec.layout.overlaps_itself:
+            raise OverlapError(
+                f"in-place write to shape {shape} with strides {strides}: several elements share one place, since "
+                "the tensor is expanded, or shows windows that overlap; write to a clone()"
+            )
+
+
+def name_of(function: Any) -> str:
+    """What messages call a function."""
+    return getattr(function, "__name__", None) or repr(function)
+
+
+def title_of(function: Any) -> str:
+    """What tables call a function: of one that is made of others, the name of its body."""
+    return function.body.__name__.strip("_") if isinstance(function, Composite) else name_of(function)
+
+
+def backend_of(function: Any, inputs: Sequence[Any]) -> Backend:
+    """The backend of the tensors among the inputs."""
+    example = next((x for x in inputs if isinstance(x, Array)), None)
+    if example is None:
+        raise FuseError(f"{name_of(function)}: got no tensor; pass at least one, since it says which backend computes")
+    found: Backend = example.spec.backend
+    return found
+
+
+def fit(name: str, node: Any, target: Any) -> Node:
+    """A result as what its target holds."""
+    if not isinstance(node, Node):
+        node = literal(node)
+    if node.is_number:
+        dtype = target.dtype if not issubclass(node.dtype, float) else add.result_dtype(target.dtype, float)[0]
+        node = Full(target.shape, dtype)(node.to(dtype))
+    if (node.dtype.is_float and not target.dtype.is_float) or (target.dtype is bool_ and node.dtype is not bool_):
+        kinds = f"the result is {node.dtype} and cannot be stored in {target.dtype}"
+        raise DTypeError(f"{name}: {kinds}; convert it first")
+    try:
+        fitted: Node = node.to(target.dtype).expand(target.shape)
+    except ShapeError:
+        shapes = f"the result has shape {node.shape}, and {target.shape} is where it is stored"
+        raise ShapeError(f"{name}: {shapes}; it does not broadcast to that") from None
+    return fitted
+
+
+class Call:
+    """One recorded run of a plan, for backpropagation."""
+
+    __slots__ = ("clock", "count", "edges", "kept", "plan")
+
+    def __init__(self, plan: "Plan", edges: tuple[Any, ...], kept: tuple[Any, ...]) -> None:
+        self.plan, self.edges, self.kept = plan, edges, kept
+        self.count, self.clock = plan.count, writes.clock
+
+    def backward(self, gradients: Sequence[Any]) -> Sequence[Any]:
+        """Gradients of the inputs."""
+        kept = self.kept
+        if kept is None:
+            raise GradientError(FREED)
+        for x in kept:
+            if isinstance(x, Array) and x.buffer.version.last_write > self.clock:
+                raise changed_since(f"a tensor of shape {x.shape}", self.plan.function)
+        return self.plan.gradients(self, gradients)
+
+    def release(self) -> None:
+        """Let go of what was kept."""
+        self.edges, self.kept = (), None  # type: ignore[assignment]
+
+
+def changed_since(what: str, function: Any) -> GradientError:
+    """The error of a gradient that needs what is no longer there."""
+    return GradientError(
+        f"backward: {what} that the gradient of {name_of(function)} needs was changed in place after it was used; change a "
+        "clone(), or compute the value again"
+    )
+
+
+class Program(NamedTuple):
+    """What a capture found: the graph of a call."""
+
+    arguments: list[Node]
+    """Tensors and numbers: those that are given, then those that the function refers to."""
+    hidden: list[Any]
+    """What stands behind the last of them: tensors, or how each call makes them (`Made`)."""
+    outputs: list[Node]
+    """What the call gives."""
+    stores: list[tuple[Node, Node]]
+    """(argument, what is stored in its memory): changes in place."""
+    is_tuple: bool = True
+    windows: Mapping[Node, tuple[int, Layout]] = MappingProxyType({})
+    """Nodes that stand for memory around an argument, or in it: the argument, and their layout from its address."""
+    cut: Collection[int] = ()
+    """Outputs that carry no gradient, though they are computed from what has one."""
+    layouts: Mapping[Node, Layout] = MappingProxyType({})
+    """How outputs are to lie."""
+    leaves: Mapping[Node, Node] = MappingProxyType({})
+    """Nodes that stand for an argument too, where its gradient is asked for: what it was changed to in place."""
+    owners: Mapping[int, int] = MappingProxyType({})
+    """Outputs that are views of an argument: {output: argument}. The result shares the buffer of that argument."""
+    copies: Collection[int] = ()
+    """Arguments that are copies of memory which the call changes after it read them."""
+
+    def changed(self) -> list[Node]:
+        """The arguments that are changed in place, or copied since they will be, and all that stand for memory of those."""
+        found = [*[argument for argument, _ in self.stores], *[self.arguments[k] for k in self.copies]]
+        shared = {self.windows[node][0] for node in found if node in self.windows}
+        return found + [node for node, (index, _) in self.windows.items() if index in shared]
+
+
+class Made(NamedTuple):
+    """A hidden input that each call makes anew: an expression of the inputs x0, x1, ..., and the names in it."""
+
+    text: str
+    names: dict[str, Any]
+    value: Any  # an example
+    get: Callable[[Sequence[Any]], Any] | None = None  # the same for those who have the inputs and not the names
+
+
+class Plan:
+    """A captured function, for inputs of given kinds: `run` is its host program, `steps` its kernels.
+
+    `tensor` is the class of results; the module that defines it stands above this one, and puts it here.
+
+    Parameters
+    ----------
+    function
+        Called with nodes once; Python numbers among the inputs become numbers of the launch.
+    inputs
+        Tensors and numbers like those of the calls to come.
+    targets
+        Inputs that the results are stored in.
+    same
+        For each input the first one that is the very same.
+    program
+        What a capture found, where that is done already.
+    recompute
+        "auto", or "none": the backward pass computes nothing again.
+    backend
+        That of the inputs, if left out.
+    names
+        What the user calls the arguments, for those who read the host program.
+
+    Attributes
+    ----------
+    run
+        The host program as a function. Kernels are bound, and compiled where they are new, when it is first asked for.
+    """
+
+    tensor: Any = None
+
+    def __init__(
+        self,
+        function: Any,
+        inputs: Sequence[Any],
+        targets: tuple[int, ...] = (),
+        same: Sequence[int] = (),
+        program: Program | None = None,
+        recompute: str = "auto",
+        backend: Backend | None = None,
+        names: Sequence[str] = (),
+    ) -> None:
+        self.function, self.recompute, self.names = function, recompute, names
+        self.backend = backend or backend_of(function, inputs)
+        self.program = program or self.captured(inputs, targets, same)
+        self.arguments, self.hidden, self.outputs = self.program.arguments, self.program.hidden, self.program.outputs
+        self.is_tuple, self.count = self.program.is_tuple, len(self.program.outputs)
+        given = [*inputs, *[x.value if isinstance(x, Made) else x for x in self.hidden]]
+        specs = [getattr(x, "spec", None) for x in given]
+        self.backward = self.backward_pass(specs) if self.outputs else None
+        self.schedule([spec and spec.layout for spec in specs])
+
+    def captured(self, inputs: Sequence[Any], targets: tuple[int, ...], same: Sequence[int]) -> Program:
+        """Call the function with nodes; tensors that it refers to become hidden arguments."""
+        arguments = [self.argument(k, x) for k, x in enumerate(inputs)]
+        hidden, known = list[Any](), dict[int, Node]()
+
+        def lift(x: Any) -> Node:
+            x = x if isinstance(x, Array) else self.tensor.from_numpy(x, self.backend)
+            if id(x) not in known:
+                known[id(x)] = self.argument(len(arguments), x)
+                arguments.append(known[id(x)])
+                hidden.append(x)
+            return known[id(x)]
+
+        with lifting(lift):
+            result = self.function(*([arguments[k] for k in same] or arguments))
+        results = result if isinstance(result, tuple) else (result,)
+        for x in results:
+            if not isinstance(x, Node) and not (targets and isinstance(x, bool | int | float)):
+                raise FuseError(f"{name_of(self.function)}: the function gave {type(x).__name__}, expected a tensor")
+        if not targets:
+            return Program(arguments, hidden, list(results), [], isinstance(result, tuple))
+        fitted = [fit(name_of(self.function), x, inputs[k]) for x, k in zip(results, targets, strict=True)]
+        return Program(arguments, hidden, [], [(arguments[k], x) for x, k in zip(fitted, targets, strict=True)])
+
+    def backward_pass(self, specs: Sequence[Any]) -> Backward | None:
+        """The backward pass, where calls are recorded and a gradient flows to an input that wants one."""
+        arguments = zip(self.arguments, specs, strict=True)
+        wanted = [x for x, spec in arguments if spec and spec.requires_grad and mode.is_recording]
+        program = self.program
+        backward = None
+        if wanted:
+            how = program.cut, self.recompute, program.leaves, program.changed()
+            backward = Backward(self.arguments, self.outputs, wanted, *how)
+        if backward is None or not backward.receivers:
+            return None
+        backward.function.of = backward.differentiable.of = title_of(self.function)
+        return backward
+
+    def argument(self, k: int, x: Any) -> Node:
+        """The node that stands for input k."""
+        if not isinstance(x, Array):
+            return Node(Number(k), (), (), weak(x))
+        if x.spec.backend is not self.backend:
+            raise BackendError(
+                f"{name_of(self.function)}: operands are on two backends, {self.backend.name} and {x.spec.backend.name}; "
+                f'move one with x.to("{self.backend.name}")'
+            )
+        return Node(Argument(k), (), x.shape, x.dtype)
+
+    def schedule(self, layouts: list[Layout | None]) -> None:
+        """Find the kernels, and write the host program that runs them."""
+        found = arranged(self, layouts)
+        specs = []
+        for k, (node, (_, layout)) in enumerate(zip(found.given, found.places, strict=True)):
+            requires_grad = self.backward is not None and k < self.count and self.outputs[k] in self.backward.matters
+            requires_grad = requires_grad and k not in self.program.cut
+            specs.append(Spec(layout.from_zero(), node.dtype, self.backend, requires_grad))
+        self.specs, self.steps, self.refusals = specs, found.schedule.steps, list(found.schedule.refusals)
+        self.host = HostProgram(self, found.schedule, found.places, specs, Call, self.names)
+        self.text = self.host.text
+
+    @cached_property
+    def run(self) -> Callable[..., Any]:
+        """The host program."""
+        return self.host.function()
+
+    def wanted(self) -> dict[str, Wanted]:
+        """The kernels that would have to be compiled, by name; of a launch that needs several, the first one."""
+        with cache.asking() as found:
+            for step in self.steps:
+                with suppress(NotThere):
+                    step.bind(self.backend)
+        return found
+
+    def gradients(self, call_: Call, arrived: Sequence[Any]) -> Sequence[Any]:
+        """What the inputs of one run receive."""
+        backward = self.backward
+        assert backward is not None
+        arrived = [self.zeros(y) if g is None else g for y, g in zip(self.outputs, arrived, strict=True)]
+        if backward.is_gone:
+            raise changed_since("an argument", self.function)
+        count = len(backward.inputs)
+        kept, saved = call_.kept[:count], call_.kept[count:]
+        if not mode.is_recording:
+            found: Sequence[Any] = call(backward.function, *kept, *arrived, *saved)
+            return found
+        if backward.is_changed:
+            raise GradientError(
+                f"backward: create_graph through {name_of(self.function)}, which changes in place what its gradient needs; "
+                "make the change outside, or in a clone()"
+            )
+        remembering = []
+        for k, n in backward.outputs_among_saved:
+            y = self.tensor(saved[k].buffer, saved[k].address, self.specs[n])
+            y.history = call_, n
+            remembering.append(y.reshape(saved[k].shape))
+        found = call(backward.differentiable, *kept, *arrived, *remembering)
+        return found
+
+    def zeros(self, node: Node) -> Any:
+        """What an output that nobody used receives."""
+        return self.tensor.full(node.shape, 0, node.dtype, self.backend)
+
+    def source(self) -> str:
+        """The host program and every kernel, as they run; where the user's names are known, with what each computes."""
+        parts = [self.text]
+        for k, step in enumerate(self.steps):
+            head = header(f"launch{k}", step, self.host.memory) if self.names else f"# launch{k}\n"
+            parts.append(head + step.source(self.backend))
+        return "\n".join(parts)

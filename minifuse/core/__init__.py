@@ -1,0 +1,1 @@
+"""Pure definitions: dtypes, layouts, operators, backpropagation. No kernels and no memory."""

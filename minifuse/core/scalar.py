@@ -1,0 +1,149 @@
+"""A number with a gradient: the same table and the same backpropagation as tensors, with nothing else in the way."""
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from . import autograd
+from .dtypes import as_number
+from .errors import DTypeError, GradientError
+from .operators import Operator, eq, ne
+from .traceable import Value
+
+
+class ScalarCall:
+    """One operator applied to numbers."""
+
+    __slots__ = ("edges", "inputs", "operator", "output")
+    count = 1
+
+    def __init__(self, operator: Operator, inputs: tuple[Any, ...], output: "Scalar") -> None:
+        self.operator, self.inputs, self.output = operator, inputs, output
+        self.edges: tuple[Any, ...] = tuple(autograd.edge(x) if requires_grad(x) else None for x in inputs)
+
+    def backward(self, gradients: Sequence[Any]) -> Sequence[Any]:
+        """What each input receives, by the rule of the table."""
+        if self.inputs is None:
+            raise GradientError(autograd.FREED)
+        y: Any = self.output
+        xs: Sequence[Any] = self.inputs
+        if not autograd.mode.is_recording:
+            y, *xs = [np.float64(number(x)) for x in (y, *xs)]  # NumPy's, since Python's do not divide by 0
+        with np.errstate(all="ignore"):
+            return self.operator.vjp(*gradients, y, *xs) if self.operator.vjp else [None] * len(xs)
+
+    def release(self) -> None:
+        """Let go of the inputs and of the output, which refers to this call."""
+        self.inputs = self.output = None  # type: ignore[assignment]
+
+
+class Scalar(Value):
+    """A number that knows how it was computed.
+
+    Parameters
+    ----------
+    data
+        The number; kept as a Python float, computed with as a float64.
+    requires_grad
+        Whether `backward` gives it a `grad`.
+
+    Examples
+    --------
+    >>> a, b = Scalar(2.0), Scalar(-3.0)
+    >>> y = (a * b + 10).log() * a
+    >>> y.backward()
+    >>> round(y.data, 4), round(a.grad, 4), round(b.grad, 4)
+    (2.7726, -0.1137, 1.0)
+    """
+
+    __slots__ = ("__weakref__", "data", "grad", "history", "requires_grad")
+
+    __hash__ = object.__hash__  # `==` compares values, but a Scalar is a key by identity, as a tensor is
+
+    def __init__(self, data: float, requires_grad: bool = True) -> None:
+        self.data, self.requires_grad = float(number(data)), requires_grad
+        self.grad: Any = None
+        self.history: tuple[ScalarCall, int] | None = None
+
+    def __eq__(self, other: object) -> Any:
+        """Return a Scalar, 1 if the values are equal and 0 if not; anything but a real number is never equal."""
+        return self.apply(eq, self, other) if is_comparable(other) else NotImplemented
+
+    def __ne__(self, other: object) -> Any:
+        """Return a Scalar, 0 if the values are equal and 1 if not; anything but a real number always differs."""
+        return self.apply(ne, self, other) if is_comparable(other) else NotImplemented
+
+    def apply(self, operator: Operator, *inputs: Any) -> "Scalar":
+        """The operator on numbers, remembered."""
+        for x in inputs:
+            if isinstance(x, Value) and not isinstance(x, Scalar):
+                raise DTypeError(
+                    f"{operator}: got a Scalar beside a {type(x).__name__}; make the Scalar a tensor with mf.tensor"
+                )
+        if not operator.takes_floats:
+            wanted = "integers and bools" if operator.takes_bools else "integers"
+            raise DTypeError(f"{operator}: got float64, expected {wanted}; Scalars are floats")
+        if not operator.is_primitive and operator.vjp is None:
+            y: Scalar = operator.body(*inputs)
+            return y
+        with np.errstate(all="ignore"):
+            y = Scalar(operator(*[np.float64(number(x)) for x in inputs]), False)
+        if autograd.mode.is_recording and operator.vjp and any(map(requires_grad, inputs)):
+            y.requires_grad, y.history = True, (ScalarCall(operator, inputs, y), 0)
+        return y
+
+    def backward(self, create_graph: bool = False, retain_graph: bool | None = None) -> None:
+        """Add the derivative of this number to `grad` of every Scalar that it was computed from.
+
+        Parameters
+        ----------
+        create_graph
+            Whether the derivatives are Scalars themselves, to be differentiated again; else floats.
+        retain_graph
+            Whether `backward` may be called again; as `create_graph` if omitted.
+
+        Raises
+        ------
+        GradientError
+            Nothing here requires a gradient, or the graph was freed by an earlier call.
+        """
+        retain = create_graph if retain_graph is None else retain_graph
+        start: Any = Scalar(1.0, False) if create_graph else 1.0
+        for leaf, g in autograd.gradients(self, start, create_graph=create_graph, retain_graph=retain).items():
+            g = g if create_graph else float(number(g))
+            leaf.grad = g if leaf.grad is None else leaf.grad + g
+
+    def item(self) -> float:
+        """The number as a Python float."""
+        return self.data
+
+    def __bool__(self) -> bool:
+        return bool(self.data)
+
+    def __float__(self) -> float:
+        return self.data
+
+    def __repr__(self) -> str:
+        return f"Scalar({self.data})"
+
+
+def is_comparable(x: Any) -> bool:
+    """Return whether `==` compares x by value; a Value of another kind then raises the error of `apply`."""
+    return isinstance(x, Value | Real | np.bool_)
+
+
+def number(x: Any) -> Any:
+    """The number in a Scalar, or the number itself; anything else is an error that says so."""
+    if isinstance(x, Scalar):
+        return x.data
+    x = as_number(x)
+    if not isinstance(x, Real):
+        raise DTypeError(f"expected a real number, got {type(x).__name__} ({x!r:.40})")
+    return x
+
+
+def requires_grad(x: Any) -> bool:
+    """Whether a gradient is wanted."""
+    return isinstance(x, Scalar) and x.requires_grad

@@ -1,0 +1,289 @@
+"""Kernels of the user's own, written as Python functions of single elements.
+
+Without raw arguments such a function is captured like any other: it broadcasts, promotes, differentiates, and becomes a
+part of the kernels around it. With raw arguments it becomes a kernel of its own (`raw_kernels`), which can read and change
+any element of those.
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import update_wrapper
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from ..compiler import plan
+from ..core.autograd import mode
+from ..core.dtypes import as_number
+from ..core.errors import FuseError
+from ..core.interning import Interned
+from ..core.layout import broadcast
+from ..core.traceable import Value
+from ..ir.array_functions import Full, View
+from ..ir.array_methods import Array
+from ..ir.graph import Argument, Node, literal
+from ..jit.guards import Outside
+from ..tensors.tensor import Tensor
+from .indexed import Raw, RawPlan
+from .scalar_tracer import Element, traced_over, tracing
+
+MANY = 1_000  # kinds of calls of one kernel that are remembered
+
+
+class Slot(metaclass=Interned):
+    """An argument that is traced: number `index` among the inputs of the call."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+class Given(metaclass=Interned):
+    """An argument that is neither array nor number, such as a dtype or None: a part of the function.
+
+    Its type and its text tell apart what is equal: (1,) and (True,).
+    """
+
+    def __init__(self, value: Any, kind: type, text: str) -> None:
+        self.value = value
+
+
+class Form(metaclass=Interned):
+    """A function of elements as one call uses it: what it reads from outside, and how the call passes its arguments.
+
+    Called on nodes it gives nodes. It is what a plan is made for, and a part of its key.
+    """
+
+    __slots__ = ("__name__", "__weakref__", "arguments", "function", "names")
+
+    def __init__(
+        self, function: Callable[..., Any], outside: Any, arguments: tuple[Any, ...], names: tuple[str, ...]
+    ) -> None:
+        self.function, self.arguments, self.names = function, arguments, names
+        self.__name__ = name_of(function)
+
+    def call(self, inputs: Sequence[Any]) -> Any:
+        """The user's function on values in the place of the inputs."""
+        values = [inputs[a.index] if isinstance(a, Slot) else a.value for a in self.arguments]
+        count = len(values) - len(self.names)
+        return self.function(*values[:count], **dict(zip(self.names, values[count:], strict=True)))
+
+    def __call__(self, *inputs: Any) -> Any:
+        """What the function gives for nodes, each result over all that they broadcast to."""
+        nodes = [x if isinstance(x, Node) else literal(x) for x in inputs]
+        shape = broadcast(*[x.shape for x in nodes])
+        like = next(x for x in nodes if not x.is_number)
+
+        def index_along(d: int) -> Node:
+            steps = like.positions(shape[d])
+            found: Node = steps.reshape(-1, *[1] * (len(shape) - d - 1)).expand(*shape)
+            return found
+
+        with traced_over(shape, index_along):
+            result = self.call([Element(x) for x in nodes])
+        nodes = [self.result(x, shape) for x in (result if isinstance(result, tuple) else (result,))]
+        return tuple(nodes) if isinstance(result, tuple) else nodes[0]
+
+    def result(self, x: Any, shape: tuple[int, ...]) -> Node:
+        """A result as a node of a shape, in memory of its own."""
+        node = x.value if isinstance(x, Element) else literal(x) if isinstance(x, Real | np.bool_) else None
+        if node is None:
+            got = "nothing" if x is None else f"a {type(x).__name__}"
+            raise FuseError(
+                f"{line_of(self.function)}: {self.__name__} returns {got}; expected elements, or a tuple of them"
+            )
+        if node.is_number:
+            dtype = Element(node).dtype
+            filled: Node = Full(shape, dtype)(Node(node.function, (), (), dtype))
+            return filled
+        found: Node = node.expand(*shape)
+        return found.clone() if isinstance(found.function, View | Argument) else found
+
+    def __repr__(self) -> str:
+        return self.__name__
+
+
+class Elementwise:
+    """A function of elements as a function of arrays; `mf.elementwise` makes one.
+
+    Called with arrays and numbers it computes; called with numbers alone it is the plain function.
+    """
+
+    def __init__(self, function: Callable[..., Any], raw: Sequence[str] = ()) -> None:
+        update_wrapper(self, function)
+        self.__name__ = name_of(function)
+        self.function, self.outside = function, Outside(function)
+        self.signature = inspect.signature(function)
+        kinds = [p.kind for p in self.signature.parameters.values()]
+        self.names = tuple(self.signature.parameters)
+        self.count = len(kinds) if all(kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for kind in kinds) else -1
+        self.raw = frozenset(raw)
+        self.runs: dict[Any, Callable[..., Any]] = {}  # what a call of a kind runs
+        for name in self.raw - self.signature.parameters.keys():
+            raise FuseError(f"elementwise: raw names {name!r}, which is no argument of {self.__name__}{self.signature}")
+        if self.raw and "shape" in self.signature.parameters:
+            raise FuseError(
+                f"elementwise: {self.__name__} has an argument 'shape', which is the shape to run over; rename it"
+            )
+
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        """Apply the function to each element of what the arguments broadcast to.
+
+        With raw arguments, `shape=` is what it runs over: needed where no other argument is an array.
+        """
+        shape = named.pop("shape", None) if self.raw else None
+        shape = tuple(shape) if isinstance(shape, list) else shape
+        if named or tracing.stack:
+            return self.first_call(None, inputs, named, shape)
+        key = (self.outside.look(), mode.is_recording, shape, *[getattr(x, "spec", None) or type(x) for x in inputs])
+        run = self.runs.get(key)
+        return self.first_call(key, inputs, named, shape) if run is None else run(*inputs)
+
+    def first_call(self, key: Any, inputs: Sequence[Any], named: dict[str, Any], shape: Any) -> Any:
+        """Find what runs, remember it where the key says all, and run it."""
+        form, values, names = self.form(inputs, named)
+        if any(isinstance(x, Element | Raw) for x in values):
+            return form.call(values)  # inside another function of elements
+        example = next((x for x in values if isinstance(x, Array)), None)
+        if example is None:
+            return form.call(values)  # of numbers alone
+        if any(isinstance(x, np.ndarray) for x in values):
+            values, key = [example.like(x) if isinstance(x, np.ndarray) else x for x in values], None
+        if self.raw:
+            run: Any = RawPlan(form, values, names, self.raw, shape).run
+        else:
+            result = plan.call(form, *values)
+            run = plan.runs.get(plan.key_of(form, values))
+        if key is not None and run is not None and len(values) == len(inputs):
+            if len(self.runs) >= MANY:
+                self.runs.clear()
+            self.runs[key] = run
+        return run(*values) if self.raw else result
+
+    def form(self, inputs: Sequence[Any], named: dict[str, Any]) -> tuple[Form, list[Any], Sequence[str]]:
+        """The function as this call uses it, the inputs of the call, and which arguments of the function they are."""
+        names: Sequence[str] = self.names
+        keywords: tuple[str, ...] = ()
+        if named or len(inputs) != self.count:
+            bound = self.signature.bind(*inputs, **named)
+            inputs, keywords = [*bound.args, *bound.kwargs.values()], tuple(bound.kwargs)
+            names = [name for name, x in bound.arguments.items() for _ in self.spread(name, x)]
+        values, arguments, which = list[Any](), list[Any](), list[str]()
+        for x, name in zip(map(as_number, inputs), names, strict=True):
+            if isinstance(x, Value | Real | Raw) or hasattr(x, "__array_interface__"):
+                arguments.append(Slot(len(values)))
+                values.append(x)
+                which.append(name)
+            else:
+                arguments.append(self.given(name, x))
+        return Form(self.function, self.look(), tuple(arguments), keywords), values, which
+
+    def look(self) -> Any:
+        """A key of all that the function reads from outside, which must not be arrays."""
+        key = self.outside.look()
+        if self.outside.tensors:
+            advice = "reads an array from outside, which is no element; pass it as an argument, or as a raw one to index it"
+            raise FuseError(f"{line_of(self.function)}: {self.__name__} {advice}")
+        return key
+
+    @property
+    def __outside__(self) -> Any:
+        """What stands for it where a function reads it from outside."""
+        return self.function
+
+    def spread(self, name: str, x: Any) -> Any:
+        """What an argument holds: of *arguments and **arguments several values, of others one."""
+        several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        return x if self.signature.parameters[name].kind in several else (x,)
+
+    def given(self, name: str, x: Any) -> Given:
+        """An argument that is neither array nor number."""
+        try:
+            return Given(x, type(x), repr(x))
+        except TypeError:
+            advice = "expected an array, a number, or what can be a key of a dict; make lists tensors with mf.tensor"
+            raise FuseError(f"{self.__name__}: {name} is a {type(x).__name__}; {advice}") from None
+
+    def source(self, *inputs: Any, backend: str | None = None, **named: Any) -> str:
+        """The text of what a call runs, as `mf.source` gives it; with `backend`, of what it would run there."""
+        shape = named.pop("shape", None) if self.raw else None
+        form, values, names = self.form(inputs, named)
+        if backend is not None:
+            values = [x.detach().to(backend) if isinstance(x, Tensor) else x for x in values]
+        return RawPlan(form, values, names, self.raw, shape).source() if self.raw else plan.Plan(form, values).source()
+
+    def __repr__(self) -> str:
+        return f"<elementwise {self.__name__}{self.signature}>"
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """What messages call a function."""
+    found: str = getattr(function, "__name__", None) or getattr(function, "name", None) or type(function).__name__
+    return found
+
+
+def line_of(function: Callable[..., Any]) -> str:
+    """Where a function is written, as file:line."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else name_of(function)
+
+
+def elementwise(function: Any = None, *, raw: str | Sequence[str] = ()) -> Any:
+    """Make a Python function of single elements a function of arrays.
+
+    The function is called once for each kind of arguments, with elements that have no values, to find out what it computes;
+    loops over Python's numbers run then, calls go inside, and a choice by value is `mf.where`.
+
+    Parameters
+    ----------
+    function : callable
+        Takes elements, and gives an element, or a tuple of them: a result each.
+    raw : sequence of str
+        Names of arguments that the function gets whole: it indexes them (`x[i, j]`), stores to them (`x[i] = v`) and adds to
+        them (`mf.atomic_add`), and may then return nothing.
+
+    Returns
+    -------
+    Elementwise
+        Called with tensors and numbers, which broadcast as in any operator, raw arguments apart. `source(*args)` is the text
+        of what it runs. With raw arguments, `shape=` is what to run over, where no other argument is an array.
+
+    Raises
+    ------
+    FuseError
+        The function branches on a value, folds, or does what only whole arrays can, with its file and line; or a kernel with
+        raw arguments is called inside a fused function.
+    GradientError
+        A raw kernel is called with a tensor that requires a gradient.
+    IndexingError
+        An index of a raw argument is no integer, or, where it is known beforehand, out of range.
+
+    Notes
+    -----
+    Without raw arguments it is differentiable to any order, and fuses with what is around it. With them it is one kernel,
+    and no gradient flows. Points run in any order: of several that store to one element any may be the last, and what one
+    stores another may see or not, so that `x[i] += v` may lose some. An index that is computed is not checked, except on the
+    python backend: keep it inside with `mf.minimum` and `mf.maximum`, since both sides of `mf.where` are computed.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> @mf.elementwise
+    ... def squared_diff(x, y):
+    ...     return (x - y) * (x - y)
+    >>> squared_diff(mf.tensor([[1.0], [2.0]]), mf.tensor([0.0, 4.0]))
+    tensor([[1., 9.],
+            [4., 4.]])
+    >>> @mf.elementwise(raw=("x",))
+    ... def from_the_left(y, x):
+    ...     i = mf.index()
+    ...     return y + x[mf.maximum(i - 1, 0)]
+    >>> x = mf.tensor([1.0, 10.0, 100.0])
+    >>> from_the_left(x, x)
+    tensor([  2.,  11., 110.])
+    """
+    if function is None:
+        return lambda function: elementwise(function, raw=raw)
+    if not callable(function):
+        raise FuseError(f"elementwise: got a {type(function).__name__}, expected a function of elements")
+    return Elementwise(function, (raw,) if isinstance(raw, str) else raw)

@@ -1,0 +1,267 @@
+"""Reductions of the user's own: map each element, combine the results along dims, finish what comes out.
+
+All three are functions of single elements. A reduction is captured like any function of arrays, so it fuses, and where it
+combines with an operator of the table it differentiates. Any other function becomes an operator of its own, which kernels
+hold as a small function.
+"""
+
+from collections.abc import Callable, Sequence
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from ..compiler import plan
+from ..core.dtypes import DType, as_number, bool_
+from ..core.errors import DTypeError, FuseError, GradientError
+from ..core.indexing import normalize_dims
+from ..core.interning import Interned
+from ..core.layout import broadcast
+from ..core.operators import TABLE, Operator
+from ..ir.array_functions import Fold
+from ..ir.array_methods import Array
+from ..ir.graph import Node, literal
+from ..ir.kernel_ir import Apply, Combiner, Expression, Load, constant
+from ..jit.guards import Outside
+from ..tensors.tensor import Tensor
+from .elementwise import line_of, name_of
+from .scalar_tracer import Element, settled, traced_over
+
+PROBES = (0.5, 1.0, 3.0)  # values that the promises of `combine` are checked with
+DIFFERENTIABLE = "a + b, a * b, mf.maximum and mf.minimum"
+
+
+class Form(metaclass=Interned):
+    """A reduction as one call uses it: what it reads from outside, its dims. Called on nodes it gives a node."""
+
+    __slots__ = ("__name__", "__weakref__", "dims", "keepdim", "reduction")
+
+    def __init__(self, reduction: "Reduction", outside: Any, dims: Any, keepdim: bool) -> None:
+        self.reduction, self.dims, self.keepdim = reduction, dims, keepdim
+        self.__name__ = reduction.__name__
+
+    def __call__(self, *inputs: Any) -> Node:
+        """Map, fold, finish."""
+        nodes = [x if isinstance(x, Node) else literal(x) for x in inputs]
+        shape = broadcast(*[x.shape for x in nodes])
+        reduction, dims = self.reduction, tuple(sorted(normalize_dims(self.dims, len(shape))))
+        x = traced(reduction.map, nodes, shape, "map") if reduction.map else nodes[0]
+        y = Fold(reduction.operator(x.dtype), dims)(x) if dims else x.clone()
+        y = traced(reduction.finish, [y], y.shape, "finish") if reduction.finish else y
+        found: Node = y if self.keepdim else y.reshape(tuple(n for d, n in enumerate(y.shape) if d not in dims))
+        return found
+
+    def __repr__(self) -> str:
+        return f"{self.__name__} over {'all dims' if self.dims is None else self.dims}"
+
+
+class Reduction:
+    """A fold of mapped elements; `mf.reduction` makes one."""
+
+    def __init__(
+        self,
+        map: Callable[..., Any] | None,  # noqa: A002  # what it is
+        combine: Callable[[Any, Any], Any],
+        finish: Callable[[Any], Any] | None,
+        identity: float | bool,
+        name: str,
+    ) -> None:
+        self.map, self.combine, self.finish, self.identity = map, combine, finish, identity
+        self.__name__ = name
+        self.__doc__ = f"{name}(*tensors, dim=None, keepdim=False): a reduction made with mf.reduction."
+        self.outside, self.outside_of_combine = Outside((map, combine, finish)), Outside(combine)
+        self.operators: dict[Any, Operator] = {}
+
+    def __call__(self, *inputs: Any, dim: Any = None, keepdim: bool = False) -> Any:
+        """Fold what the tensors broadcast to along some dims; along all if none are named."""
+        return plan.call(self.form(inputs, dim, keepdim), *inputs)
+
+    def form(self, inputs: Sequence[Any], dim: Any, keepdim: bool) -> Form:
+        """The reduction as this call uses it."""
+        if not any(isinstance(x, Array) for x in inputs):
+            got = ", ".join(type(x).__name__ for x in inputs) or "no arguments"
+            raise FuseError(f"{self.__name__}: got {got}, expected at least one tensor; use mf.tensor")
+        if self.map is None and len(inputs) > 1:
+            raise FuseError(f"{self.__name__}: got {len(inputs)} arguments; without map= it takes one")
+        outside = self.outside.look()
+        if self.outside.tensors:
+            raise FuseError(
+                f"{self.__name__} reads an array from outside, which is no element; pass it as an argument of map"
+            )
+        dims = tuple(map(as_number, dim)) if isinstance(dim, list | tuple) else as_number(dim)
+        return Form(self, outside, dims, bool(keepdim))
+
+    def operator(self, dtype: DType) -> Operator:
+        """The operator that folds values of an element type; the same one as long as `combine` means the same."""
+        key = dtype, self.outside_of_combine.look()
+        if key not in self.operators:
+            self.operators[key] = self.find_operator(dtype)
+        return self.operators[key]
+
+    def find_operator(self, dtype: DType) -> Operator:
+        """The operator of the table that `combine` is, or one of its own."""
+        kind = type(self.identity)
+        if (dtype is bool_) is not (kind is bool):
+            advice = "a bool folds bools; convert in map, as in x.to(mf.int64), or give another identity"
+            raise DTypeError(f"{self.__name__}: identity {self.identity} cannot start a fold of {dtype}: {advice}")
+        if dtype.is_integer and isfinite(self.identity) and self.identity != int(self.identity):
+            raise DTypeError(
+                f"{self.__name__}: identity {self.identity} is no {dtype}; map to a float type, or give another"
+            )
+        own = Combiner(self.combine, self.identity, self.refuse_gradient, self.expression)
+        e = own.expression(dtype)
+        if isinstance(e, Apply) and e.operator is not None and {*e.inputs} == {Load(0, dtype), Load(1, dtype)}:
+            entry = TABLE.get(e.operator.name)
+            if entry is e.operator and entry.identity is not None and entry.identity_in(dtype) == own.identity_in(dtype):
+                return entry
+        self.check_promises(own.identity_in(dtype), dtype)
+        return own
+
+    def expression(self, dtype: DType) -> Expression:
+        """What `combine` computes of two values of an element type."""
+        with traced_over((), lambda d: None):  # where two values come from is not known
+            result = self.combine(Element(Load(0, dtype)), Element(Load(1, dtype)))
+        if isinstance(result, Element):
+            if result.dtype is not dtype:
+                advice = "convert the result, or map to that type first"
+                got = f"combine gives {result.dtype} for two values of {dtype}"
+                raise FuseError(f"{line_of(self.combine)}: {self.__name__}: {got}; {advice}")
+            return settled(result.value, dtype)
+        if not isinstance(result, bool | int | float):
+            got = "nothing" if result is None else f"a {type(result).__name__}"
+            raise FuseError(f"{line_of(self.combine)}: {self.__name__}: combine returns {got}, expected one element")
+        return constant(result, dtype)
+
+    def check_promises(self, identity: Any, dtype: DType) -> None:
+        """Try with a few numbers whether `combine` has this identity, and may be done in any order."""
+        kind, combine = dtype.numpy.type, self.combine
+        none, low = kind(identity), kind(-2) if dtype is not bool_ else kind(True)
+        a, b, c = (kind(x) for x in ((True, False, True) if dtype is bool_ else (1, 2, 3) if dtype.is_integer else PROBES))
+        with np.errstate(all="ignore"):
+            for x, y, expected in ((none, none, none), (none, b, b), (c, none, c), (low, none, low), (none, low, low)):
+                got = combine(x, y)
+                is_lost = expected is not low or got == none  # combine may be for positive numbers only
+                if is_lost and not is_near(got, expected, dtype):
+                    rule = f"so {identity} is not its identity; threads start with it, and it must change nothing"
+                    raise self.broken(f"combine({x}, {y}) gives {got}, {rule}")
+            if not is_near(combine(a, b), combine(b, a), dtype):
+                pair = f"combine({a}, {b}) gives {combine(a, b)}, and combine({b}, {a}) {combine(b, a)}"
+                raise self.broken(f"{pair}; threads combine in any order")
+            if not is_near(combine(combine(a, b), c), combine(a, combine(b, c)), dtype):
+                left = f"combine(combine({a}, {b}), {c}) gives {combine(combine(a, b), c)}"
+                right = f"combine({a}, combine({b}, {c})) {combine(a, combine(b, c))}"
+                raise self.broken(f"{left}, and {right}; threads combine in any order")
+
+    def broken(self, what: str) -> FuseError:
+        """The error of a promise that `combine` does not keep."""
+        return FuseError(f"{line_of(self.combine)}: {self.__name__}: {what}")
+
+    def refuse_gradient(self, *values: Any) -> Any:
+        """The rule of a combine that has none."""
+        advice = f"those that have one are {DIFFERENTIABLE}, each with its own identity"
+        raise GradientError(
+            f"{self.__name__}: no gradient flows through its combine; {advice}. Pass x.detach(), or call it in mf.no_grad()"
+        )
+
+    def source(self, *inputs: Any, dim: Any = None, keepdim: bool = False, backend: str | None = None) -> str:
+        """The text of what a call runs, as `mf.source` gives it; with `backend`, of what it would run there."""
+        form = self.form(inputs, dim, keepdim)
+        moved = [x.detach().to(backend) if isinstance(x, Tensor) and backend else x for x in inputs]
+        return plan.Plan(form, moved).source()
+
+    @property
+    def __outside__(self) -> Any:
+        """What stands for it where a function reads it from outside."""
+        return self.map, self.combine, self.finish, self.identity
+
+    def __repr__(self) -> str:
+        return f"<reduction {self.__name__}>"
+
+
+def is_near(a: Any, b: Any, dtype: DType) -> bool:
+    """Whether two numbers are equal, but for rounding."""
+    tolerance = 100 * np.finfo(dtype.numpy).eps if dtype.is_float else 0
+    return bool(np.isclose(float(a), float(b), rtol=tolerance, atol=0))
+
+
+def traced(function: Callable[..., Any], nodes: Sequence[Node], shape: tuple[int, ...], part: str) -> Node:
+    """What a function of elements gives for nodes, over a shape."""
+    like = nodes[0]
+
+    def index_along(d: int) -> Node:
+        found: Node = like.positions(shape[d]).reshape(-1, *[1] * (len(shape) - d - 1)).expand(*shape)
+        return found
+
+    with traced_over(shape, index_along):
+        result = function(*[Element(x) for x in nodes])
+    if not isinstance(result, Element) or result.value.is_number:
+        got = "nothing" if result is None else f"a {type(result).__name__}"
+        raise FuseError(f"{line_of(function)}: {part} gives {got}; expected one element, computed from its arguments")
+    found: Node = result.value.expand(*shape)
+    return found
+
+
+def reduction(
+    *,
+    map: Callable[..., Any] | None = None,  # noqa: A002  # what it is
+    combine: Callable[[Any, Any], Any],
+    finish: Callable[[Any], Any] | None = None,
+    identity: float | bool,
+    name: str | None = None,
+) -> Reduction:
+    """Make a reduction of three functions of single elements: finish(combine(map(x0), map(x1), ...)).
+
+    Parameters
+    ----------
+    map : callable, optional
+        From an element of each tensor to what is combined; the element itself if left out.
+    combine : callable
+        From two values of one type to one of this type. It must be associative and commutative: (a b) c = a (b c) and
+        a b = b a, but for rounding.
+    finish : callable, optional
+        What is done to each result.
+    identity : bool, int or float
+        What changes nothing: combine(identity, x) = x. It is the result for no elements. Infinities stand for the ends of
+        the range of integers. Tried with a few numbers, as is the order, at the first use with an element type.
+    name : str, optional
+        What messages call it; the name of `combine` if left out.
+
+    Returns
+    -------
+    Reduction
+        Called with tensors that broadcast, `dim` (an int, several, or None for all) and `keepdim`, as `x.sum` is.
+        `source(*tensors, dim=..., backend=...)` is the text of what it runs.
+
+    Raises
+    ------
+    FuseError
+        A function branches on a value, or `combine` breaks a promise.
+    GradientError
+        A gradient is wanted through a `combine` that is none of a + b, a * b, mf.maximum and mf.minimum.
+    DTypeError
+        The identity cannot be a number of the mapped type.
+
+    Notes
+    -----
+    What is folded has the type that `map` gives: integers of 32 bits wrap around, where `x.sum()` would take 64. A fold with
+    an operator of the table costs what `x.sum` costs; another one is not vectorised along rows on the CPU. Large folds are
+    cut in pieces, so the order of combination follows from the shape alone.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> l2 = mf.reduction(map=lambda x: x * x, combine=lambda a, b: a + b, finish=mf.sqrt, identity=0.0)
+    >>> x = mf.tensor([[3.0, 4.0], [6.0, 8.0]])
+    >>> l2(x, dim=1, keepdim=True)
+    tensor([[ 5.],
+            [10.]])
+    >>> largest = mf.reduction(combine=lambda a, b: mf.where(abs(a) > abs(b), a, b), identity=0.0)
+    >>> largest(mf.tensor([3.0, -7.0, 5.0]))
+    tensor(-7.)
+    """
+    for part, function in (("map", map), ("combine", combine), ("finish", finish)):
+        if function is not None and not callable(function):
+            raise FuseError(f"reduction: {part} is a {type(function).__name__}, expected a function of elements")
+    if name is None:
+        name = name_of(combine).replace("<lambda>", "reduction")
+    return Reduction(map, combine, finish, identity, name)

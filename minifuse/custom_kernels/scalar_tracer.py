@@ -1,0 +1,195 @@
+"""Element: what a user's function of single elements is called with, once, to find out what it computes.
+
+An element stands for a node of a graph, or for an expression of a kernel; an operator on elements is that operator on what
+they stand for. All else that arrays can do is refused, in words, with the line of the user's code.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import local
+from typing import Any
+
+from ..core.dtypes import BY_PYTHON, DType, as_dtype, as_number, bool_, weak
+from ..core.errors import FuseError, MinifuseError, users_line
+from ..core.indexing import normalize_dim
+from ..core.operators import Operator
+from ..core.traceable import Value
+from ..ir.array_functions import Function
+from ..ir.array_methods import Array
+from ..ir.graph import Node
+from ..ir.kernel_ir import Expression, Parameter, cast
+
+FOLDS = {"sum", "prod", "mean", "var", "std", "any", "all", "argmax", "argmin", "softmax", "log_softmax", "logsumexp"}
+SHAPES = {"shape", "ndim", "size", "strides", "T", "mT"}
+
+
+class Element(Value):
+    """One element of an argument, or what became of it, while the function that it is given to is traced.
+
+    It has the operators of arrays, `dtype` and `to(dtype)`, and no value. A number among the arguments is an element too,
+    whose dtype is weak.
+    """
+
+    __slots__ = ("value",)
+    __hash__ = object.__hash__
+    __eq__ = Array.__eq__
+    __ne__ = Array.__ne__
+    __pow__ = Array.__pow__
+    __array_ufunc__ = Array.__array_ufunc__
+    clip = Array.clip
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    @property
+    def dtype(self) -> DType:
+        """The element type; of a number that it has by itself."""
+        dtype: Any = self.value.dtype
+        found: DType = BY_PYTHON.get(dtype, dtype)
+        return found
+
+    def apply(self, function: Any, *inputs: Any) -> Any:
+        """An operator on what the elements stand for; a function of operators is called with them."""
+        if not isinstance(function, Operator):
+            if isinstance(function, Function):
+                raise refusal(f"{function}", "it works on whole arrays; compute it before the call, and pass the result")
+            return function(*inputs)
+        return Element(apply(function, [stands_for(x) for x in inputs]))
+
+    def to(self, dtype: DType | str) -> "Element":
+        """The same value as another element type."""
+        wanted = as_dtype(dtype)
+        return Element(self.value.to(wanted) if isinstance(self.value, Node) else settled(self.value, wanted))
+
+    def __bool__(self) -> bool:
+        raise refusal(
+            "a branch on the value of an element", "while the function is traced there are no values; use mf.where(c, a, b)"
+        )
+
+    def __float__(self) -> float:
+        raise refusal(
+            "the value of an element", "there are none while the function is traced; use operators, and mf.exp for math.exp"
+        )
+
+    def __index__(self) -> int:
+        advice = "there are none while the function is traced; a number that counts must come from outside the function"
+        raise refusal("the value of an element", advice)
+
+    __int__ = __index__
+
+    def __getitem__(self, index: Any) -> Any:
+        raise refusal("an index", 'the argument is a single element here; name the argument in raw=("...",) to index it')
+
+    __setitem__ = __getitem__
+
+    def __iter__(self) -> Iterator[Any]:
+        raise refusal("a loop over an element", "it is a single number")
+
+    def __matmul__(self, other: Any) -> Any:
+        raise refusal("matmul", "it works on whole arrays; compute it before the call, and pass the result")
+
+    __rmatmul__ = __matmul__
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "spec":  # what a tensor asks of what stands beside it
+            raise refusal("a tensor beside an element", "pass the tensor as an argument, or as a raw one to index it")
+        if name.startswith("__") or not (name in FOLDS | SHAPES or hasattr(Array, name)):
+            raise AttributeError(f"an element has no {name!r}; it has operators, dtype and to()")
+        advice = "compute it before the call, and pass the result"
+        if name in FOLDS or name in ("max", "min"):
+            advice = "mf.maximum and mf.minimum compare two" if name in ("max", "min") else f"{advice}, or see mf.reduction"
+        raise refusal(f".{name}", f"a function of elements sees one element of each argument; {advice}")
+
+    def __repr__(self) -> str:
+        return f"element of {self.dtype}"
+
+
+def refusal(what: str, advice: str, kind: type[MinifuseError] = FuseError) -> MinifuseError:
+    """The error of something that elements cannot do, with the user's line."""
+    return kind(f"{users_line()}: {what}: {advice}")
+
+
+def stands_for(x: Any) -> Any:
+    """The node or expression of an element; a number as it is."""
+    if isinstance(x, Element):
+        return x.value
+    x = as_number(x)
+    if isinstance(x, Array) or hasattr(x, "__array_interface__"):
+        raise refusal("an array beside an element", "pass it as an argument, or as a raw one to index it")
+    weak(x)  # anything but a number is an error that says so
+    return x
+
+
+def apply(operator: Operator, inputs: Sequence[Any]) -> Any:
+    """An operator on nodes, or on expressions, of which those that are numbers take the type of the others."""
+    first = next(x for x in inputs if isinstance(x, Node | Expression))
+    if isinstance(first, Expression):
+        dtype, _ = operator.result_dtype(*[x.dtype if isinstance(x, Expression) else weak(x) for x in inputs])
+        kinds = [bool_ if operator.name == "where" and k == 0 else dtype for k in range(len(inputs))]
+        inputs = [settled(x, kind) if isinstance(x, Parameter) else x for x, kind in zip(inputs, kinds, strict=True)]
+        first = next(x for x in inputs if isinstance(x, Expression))
+    return first.apply(operator, *inputs)
+
+
+def settled(x: Expression, dtype: DType) -> Expression:
+    """An expression as an element type; a number that has none yet is of that type, without a conversion."""
+    is_weak = isinstance(x, Parameter) and isinstance(x.dtype, type)
+    return Parameter(x.index, dtype) if is_weak else cast(x, dtype)
+
+
+class Tracing(local):
+    """The functions that are being traced in this thread: of each its shape, and what gives the index along a dim."""
+
+    def __init__(self) -> None:
+        self.stack: list[tuple[tuple[int, ...], Callable[[int], Any]]] = []
+
+
+tracing = Tracing()
+
+
+@contextmanager
+def traced_over(shape: tuple[int, ...], index_along: Callable[[int], Any]) -> Iterator[None]:
+    """Trace a function over the elements of a shape, in a block of code."""
+    tracing.stack.append((shape, index_along))
+    try:
+        yield
+    finally:
+        tracing.stack.pop()
+
+
+def index(dim: int = -1) -> Any:
+    """The position of the element that is computed, along a dim of the shape that all arguments broadcast to.
+
+    Only inside a function of `mf.elementwise`.
+
+    Parameters
+    ----------
+    dim : int
+        A dim of that shape; negative ones count from the last.
+
+    Returns
+    -------
+    element of int64
+        From 0 to the size of the dim, without it.
+
+    Raises
+    ------
+    FuseError
+        Outside a function of elements.
+    IndexingError
+        The shape has no such dim.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> @mf.elementwise
+    ... def lower_triangle(x):
+    ...     return mf.where(mf.index(0) >= mf.index(1), x, 0)
+    >>> lower_triangle(mf.ones(2, 3))
+    tensor([[1., 0., 0.],
+            [1., 1., 0.]])
+    """
+    if not tracing.stack:
+        raise FuseError("index: there is no element here; call it inside a function of mf.elementwise, or use mf.arange")
+    shape, index_along = tracing.stack[-1]
+    return Element(index_along(normalize_dim(dim, len(shape))))

@@ -1,0 +1,1 @@
+"""Reports about plans: explanations, profiles, dry runs, rooflines and provenance."""

@@ -1,0 +1,100 @@
+"""How a schedule came to its kernels, in words: a sentence for each decision. It knows no plans, and decides nothing."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..compiler.fusion_log import AGAIN, BEGUN, HELD, IN_PLACE, JOINED, MADE, REFUSED, TAKEN, Decision, Record, Refusal
+from ..core.operators import detach
+from ..ir.array_functions import Full, Matmul, Same
+from ..ir.graph import Node
+
+MOST = 3  # values that a sentence names
+
+
+@dataclass(frozen=True)
+class StepFacts:
+    """A decision. Those of one kernel have one number, from "begun" to "made", or to "again", where it is given up."""
+
+    kind: str
+    """One of "joined", "begun", "taken", "held", "refused", "again", "made", "copied" and "in place"."""
+    kernel: int | None
+    """Its number, in the order in which kernels were begun."""
+    launch: int | None
+    """What it became; None for one that was given up."""
+    values: tuple[int, ...]
+    """Nodes of the graph that it is about."""
+    text: str
+    """The same in words."""
+
+
+def steps_of(
+    record: Record, listed: Collection[Refusal], say: Callable[[Node], str], numbers: Mapping[Node, int]
+) -> Iterator[StepFacts]:
+    """Decisions in words; of refusals those that are listed, and nothing of what is no operation."""
+    launches = {kernel: record.order[k] if record.order else k for k, kernel in enumerate(record.made)}
+    wanted: dict[int, frozenset[Node]] = {}
+    products = set[int]()
+    for kind, kernel, nodes, reason in record.decisions:
+        if kind == REFUSED and Refusal(nodes[0], nodes[1], reason) not in listed:
+            continue
+        if kind in (TAKEN, HELD):
+            nodes = tuple(x for x in nodes if not (isinstance(x.function, Full | Same) or x.function is detach))
+        elif kind != REFUSED:
+            nodes = tuple(map(operation, nodes))
+        if not nodes:
+            continue
+        if kind == BEGUN:
+            wanted[kernel] = frozenset(nodes)
+        launch = launches.get(kernel)
+        name = "This kernel" if launch is None else f"launch{launch}"
+        if kind == HELD and isinstance(nodes[0].function, Matmul):
+            products.add(kernel)
+        if kind == TAKEN and not reason:
+            is_target = not wanted[kernel].isdisjoint(nodes)
+            reason = "in its epilogue" if kernel in products else "on the way" * (not is_target)
+        text = said(Decision(kind, kernel, nodes, reason), name, [say(x) for x in nodes])
+        values = tuple(numbers[x] for x in nodes if x in numbers)
+        yield StepFacts(kind, kernel if kernel >= 0 else None, launch, values, text)
+
+
+def operation(node: Node) -> Node:
+    """What is computed for a node: nothing, for a mark that is there for gradients alone."""
+    while node.function is detach:
+        (node,) = node.inputs
+    return node
+
+
+def said(decision: Decision, name: str, values: Sequence[str]) -> str:
+    """A decision about values, and about the kernel of a name."""
+    kind, _, nodes, reason = decision
+    what = listing(values)
+    if kind == JOINED:
+        return f"{values[0]} will share a kernel with {values[1]}: both read one array, over {reason}."
+    if kind == BEGUN:
+        begun, together = name.replace("This", "A"), " together" * (len(nodes) > 1)
+        return f"{begun} is begun over {reason}, for {what}{together}."
+    if kind == TAKEN:
+        return f"{name} computes {what}{f' {reason}' * bool(reason)}."
+    if kind == HELD:
+        return f"{name} {'makes the sums of' if isinstance(nodes[0].function, Matmul) else 'folds its own rows:'} {what}."
+    if kind == REFUSED:
+        return f"{values[0]} is not merged into {values[1]}: {reason}."
+    if kind == AGAIN:
+        return f"{name} is given up{f': {reason}' * bool(reason)}. It is begun anew when {what} can be found in memory."
+    if kind == MADE:
+        return f"{name} is made, and stores {what}."
+    if kind == IN_PLACE:
+        return f"{name} stores {values[0]} where {values[1]} lies, and needs no other memory for it."
+    return f"{name} stores {what}, {reason}."
+
+
+def listing(texts: Sequence[str]) -> str:
+    """Texts as a part of a sentence.
+
+    Examples
+    --------
+    >>> listing(["a"]), listing(["a", "b"]), listing(["a", "b", "c", "d", "e"])
+    ('a', 'a and b', 'a, b, c and 2 more')
+    """
+    shown = [*texts[:MOST], f"{len(texts) - MOST} more"] if len(texts) > MOST else [*texts]
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)

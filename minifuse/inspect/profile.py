@@ -1,0 +1,315 @@
+"""`mf.profile()`: how long each kernel takes, and how near that is to the limit of the machine.
+
+A profile stands between calls and their runs. It runs each call through a copy of the plan's host program in which every
+launch is timed: by the clock of the host, or, on a GPU, by events that are read at the end, so that nothing waits. Kernels
+come from the cache, and results and gradients are the same. While there is no profile, none of this costs anything.
+
+Not seen: transfers between host and device, memory that is filled with a number, and what other threads do.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from io import TextIOWrapper
+from time import perf_counter_ns
+from typing import Any, NamedTuple
+
+from ..backends.base import Backend
+from ..compiler import pretty_print
+from ..compiler.memory_traffic import traffic
+from ..compiler.plan import Plan, changing, planned, title_of
+from ..core.autograd import Intercepted, Interceptor, capture_under_way, intercepted, interceptor
+from ..core.errors import FuseError
+from ..ir.graph import Node
+from ..ir.steps import Step
+from ..runtime.atomic_files import replacement
+from ..tensors.tensor import views
+from .explain_text import counted
+from .timeline import CallEvent, LaunchEvent, Row, Work, flat, rows_of, table, trace_events
+
+LONGEST = 200  # characters of a formula that are kept
+
+
+class Timeline(NamedTuple):
+    """The clock of a backend."""
+
+    clock: Any
+    first: Any
+    """A mark of it."""
+    began: int
+    """The time of that mark on the host, in ns."""
+    launches: list[tuple[Work, Any, Any]]
+    """Each with its marks."""
+
+
+class Profile(Interceptor):
+    """What `mf.profile()` gives: after its block, `print` shows it.
+
+    Attributes
+    ----------
+    events : list of LaunchEvent
+        Every launch, in order.
+    calls : list of CallEvent
+        Every call that is not made by another.
+    wall_us : float
+        Of the whole block, until its last launch is done.
+    """
+
+    def __init__(self) -> None:
+        self.events: list[LaunchEvent] = []
+        self.calls: list[CallEvent] = []
+        self.wall_us = 0.0
+        self.runs: dict[Plan, Callable[..., Any]] = {}
+        self.timelines: dict[Backend, Timeline] = {}
+        self.outer: Profile | None = None
+        self.depth = self.planning = self.began = 0
+        self._context: Any = None
+
+    # The block.
+
+    def __enter__(self) -> "Profile":
+        if capture_under_way() is not None:
+            raise FuseError(
+                "profile: a function is being captured, so nothing runs; put its call in the block, not the block inside it"
+            )
+        if self._context is not None:
+            raise FuseError("profile: this profile has begun already; call mf.profile() for another")
+        self.outer = interceptor()
+        self._context = intercepted(self)
+        self.began = perf_counter_ns()
+        self._context.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._context.__exit__(*error)
+        for clock, first, began, launches in self.timelines.values():
+            times = clock.read([first, *[mark for _, start, end in launches for mark in (start, end)]])[1:]
+            for (work, _, _), start, end in zip(launches, times[::2], times[1::2], strict=True):
+                self.events.append(LaunchEvent(work, self.since(began) + start, end - start))
+        self.wall_us = self.since(perf_counter_ns())
+        self.events.sort(key=lambda event: event.start_us)
+        self.timelines.clear()
+        self.runs.clear()
+        for key in [key for key in list(views) if isinstance(key[2], Intercepted) and key[2].by is self]:
+            views.pop(key, None)
+
+    def since(self, time: int) -> float:
+        """Microseconds since the profile began."""
+        return (time - self.began) / 1e3
+
+    # Calls.
+
+    def call(self, function: Any, inputs: Sequence[Any]) -> Any:
+        """A call of the eager engine, of a backward pass, of an optimizer."""
+        for x in inputs:
+            if isinstance(x, Node):
+                return x.apply(function, *inputs)
+        with self.timed(title_of(function)):
+            with self.plan_time():
+                plan, inputs = planned(function, inputs)
+                run = self.instrumented(plan)
+            return run(*inputs)
+
+    def changing(self, function: Any, targets: tuple[int, ...], same: tuple[int, ...], inputs: Sequence[Any]) -> Any:
+        """An operation in place."""
+
+        def run(*values: Any) -> Any:
+            with self.timed(title_of(function)):
+                with self.plan_time():
+                    run = self.instrumented(changing(function, targets, same, inputs))
+                return run(*values)
+
+        return run
+
+    def inlined(self, fused: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """A call of a fused function."""
+        with self.timed(title_of(fused.function)):
+            with self.plan_time():
+                entry, flat = fused.entry(inputs, named)
+                run = self.instrumented(entry.plan)
+            entry.mark(flat)
+            return entry.finished(run(*entry.given(flat)), flat)
+
+    def raw(self, plan: Any, launch: Any) -> Any:
+        """A kernel of the user's own with raw arguments."""
+        kernel = plan.bound[0]
+        dtype = next((e.dtype.name for e in (*kernel.outputs, *kernel.effects)), "")
+        work = Work(plan.name, plan.name, f"pointwise over {plan.shape}, raw", plan.backend, None, 0, dtype)
+        return self.measured(launch, work, plan.backend)
+
+    @contextmanager
+    def timed(self, function: str) -> Iterator[None]:
+        """A call of the host; one inside another is a part of it."""
+        if self.depth:
+            yield
+            return
+        start, self.depth, self.planning = perf_counter_ns(), 1, 0
+        try:
+            yield
+        finally:
+            self.depth = 0
+            duration, planning = (perf_counter_ns() - start) / 1e3, self.planning / 1e3
+            for profile in self.chain():
+                profile.calls.append(CallEvent(function, profile.since(start), duration, planning))
+
+    @contextmanager
+    def plan_time(self) -> Iterator[None]:
+        """Whatever is planned or captured is planned as if there were no profile."""
+        start = perf_counter_ns()
+        with intercepted(None):
+            yield
+        self.planning += perf_counter_ns() - start
+
+    # Launches.
+
+    def instrumented(self, plan: Plan) -> Callable[..., Any]:
+        """The host program of a plan, with its launches timed."""
+        run = self.runs.get(plan)
+        if run is None:
+            works = [work_of(plan, step) for step in plan.steps]
+            run = plan.host.function(lambda k, launch: self.measured(launch, works[k], plan.backend))
+            self.runs[plan] = run
+        return run
+
+    def measured(self, launch: Callable[..., None], work: Work, backend: Backend) -> Callable[..., None]:
+        """A launch that is noted with its time, here and in the profiles around this one."""
+        mark, noted = self.timeline(backend).clock.mark, [x.timeline(backend).launches for x in self.chain()]
+
+        def run(*values: Any) -> None:
+            start = mark()
+            launch(*values)
+            found = work, start, mark()
+            for launches in noted:
+                launches.append(found)
+
+        return run
+
+    def timeline(self, backend: Backend) -> Timeline:
+        """The clock of a backend, and the launches on it."""
+        if backend not in self.timelines:
+            clock = backend.clock()
+            self.timelines[backend] = Timeline(clock, clock.mark(), perf_counter_ns(), [])
+        return self.timelines[backend]
+
+    def chain(self) -> "Iterator[Profile]":
+        """This profile, and those around it."""
+        profile: Profile | None = self
+        while profile is not None:
+            yield profile
+            profile = profile.outer
+
+    # What was found.
+
+    @property
+    def kernels_us(self) -> float:
+        """The time of all launches."""
+        return sum(event.duration_us for event in self.events)
+
+    @property
+    def host_us(self) -> float:
+        """The time of all calls, less that of planning and, where a launch returns when it is done, that of launches."""
+        waited = sum(event.duration_us for event in self.events if event.work.is_waited_for)
+        return sum(call.duration_us - call.planning_us for call in self.calls) - waited
+
+    @property
+    def planning_us(self) -> float:
+        """The time in which calls were captured, scheduled and compiled, once for each kind."""
+        return sum(call.planning_us for call in self.calls)
+
+    @property
+    def rows(self) -> list[Row]:
+        """A row for each kernel, the longest in all first."""
+        return rows_of(self.events)
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as dicts, lists, texts and numbers."""
+        return {
+            "wall_us": self.wall_us,
+            "kernels_us": self.kernels_us,
+            "host_us": self.host_us,
+            "planning_us": self.planning_us,
+            "rows": [flat(row) for row in self.rows],
+            "events": [flat(event) for event in self.events],
+            "calls": [asdict(call) for call in self.calls],
+            "limits": self.limits(),
+        }
+
+    def limits(self) -> dict[str, Any]:
+        """What the machine can do at most: of each backend that was used, GB/s of a copy and GFLOP/s of products."""
+        used = {str(event.work.backend): event.work for event in self.events}
+        found = {name: limits for name, work in used.items() if (limits := work.limits())}
+        return {name: {"gbytes_per_s": x.gbytes_per_s, "gflops": dict(x.gflops)} for name, x in found.items()}
+
+    def chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write the launches and calls as a trace for Perfetto (ui.perfetto.dev) and chrome://tracing.
+
+        Parameters
+        ----------
+        path : path
+            A JSON file. It is written beside its place and then moved there, so that no half of it is ever seen.
+        """
+        with replacement(path, is_durable=False) as file:
+            text = TextIOWrapper(file, encoding="utf-8")
+            json.dump({"traceEvents": list(trace_events(self.events, self.calls)), "displayTimeUnit": "ns"}, text)
+            text.detach()
+
+    def __str__(self) -> str:
+        rows = self.rows
+        launches = f"{counted(len(self.events), 'launch', 'launches')} of {counted(len(rows), 'kernel')}"
+        calls = counted(len(self.calls), "call")
+        around = f"{self.host_us:,.1f} us of the host around them, {self.planning_us:,.1f} us of planning"
+        lines = [*table(rows), "", f"{launches}: {self.kernels_us:,.1f} us of {self.wall_us:,.1f} us", f"{calls}: {around}"]
+        limits = {str(event.work.backend): event.work.limits() for event in self.events}
+        simulated = "times are those of the host, and say nothing about hardware"
+        return "\n".join([*lines, *[f"{name}: {found or simulated}" for name, found in limits.items()]])
+
+
+def work_of(plan: Plan, step: Step) -> Work:
+    """What a step of a plan does."""
+    moved, formula = traffic(step, plan.backend), pretty_print.formula(step, plan.host.memory)
+    short = formula if len(formula) <= LONGEST else f"{formula[:LONGEST]}..."
+    dtype = step.kernel.outputs[0].dtype.name
+    return Work(title_of(plan.function), short, pretty_print.form(step), plan.backend, moved.nbytes, moved.flops, dtype)
+
+
+def profile() -> Profile:
+    """Measure what runs in a block of code, kernel by kernel.
+
+    Returns
+    -------
+    Profile
+        A context manager. After its block, `print(p)` is a table of kernels, the longest first; `p.rows`, `p.events` and
+        `p.calls` are what it is made of, `p.as_dict()` all of that for JSON, and `p.chrome_trace(path)` a file for Perfetto.
+
+    Raises
+    ------
+    FuseError
+        The block is inside a function that is being captured.
+
+    Notes
+    -----
+    Calls of the eager engine, fused functions, backward passes, optimizers and kernels with raw arguments are seen, of this
+    thread. Results are the same as without. Each launch is timed by itself, which takes some microseconds on the host; the
+    launches of a plan are not replayed as one graph meanwhile. On a GPU times are the GPU's own, and a kernel of less than
+    some 5 us looks longer where the GPU waits for the host; where CUDA is simulated, times are those of the interpreter.
+
+    The roofline is measured once a process and backend, by a copy and a product of our own, when it is first shown.
+
+    Bytes are those of the plan, which is made for operands of such kinds: where two are one tensor, it counts for each.
+
+    Profiles may be nested: the outer one sees what the inner one sees.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> x = mf.rand(200, 300)
+    >>> with mf.profile() as p:
+    ...     y = (x.exp() * 2).sum(1)
+    >>> sorted((row.work.formula, row.count) for row in p.rows)
+    [('exp(x0)', 1), ('sum(x0)', 1), ('x0 * x1', 1)]
+    >>> p.events[0].work.nbytes
+    480000
+    """
+    return Profile()

@@ -1,0 +1,1 @@
+"""Intermediate representations: array functions, graphs, their gradients, kernels and steps."""

@@ -1,0 +1,445 @@
+"""Array: the face that tensors and graph nodes share. A method is written once, and is eager, fused and differentiable.
+
+An Array has a shape and a dtype; `apply` says what a function does to it and `through` what a view does. Methods that
+are made of several functions are composites: on tensors each is one captured call, on nodes it is inlined.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..core.dtypes import DType, as_dtype, as_number, bool_, float64, int64
+from ..core.errors import DTypeError, ShapeError
+from ..core.indexing import infer_shape, normalize_dim, normalize_dims, parse_index, sizes_of
+from ..core.operators import (
+    TABLE,
+    Operator,
+    abs,  # noqa: A004
+    add,
+    and_,
+    clamp_max,
+    clamp_min,
+    eq,
+    exp,
+    log,
+    maximum,
+    minimum,
+    mul,
+    ne,
+    or_,
+    pow,  # noqa: A004
+    where,
+)
+from ..core.traceable import Value
+from .array_functions import Cast, Composite, Fold, Shape, View, matmul
+from .gather import take
+from .numpy_api import on_function, on_ufunc
+from .pytorch_differences import refuse_pair, size_of
+from .root import root
+from .softmax import softmax
+
+NO_ENDS = "clip: got neither low nor high; give at least one of them"
+MANY = 10_000  # ways to call a method that are remembered
+PLAIN = {int, type(None)}  # what a slice is made of that may be a key
+Dims = int | tuple[int, ...] | list[int] | None
+
+
+class Array(Value):
+    """A strided array of numbers: `shape` and `dtype`, operators, views, folds and products."""
+
+    __slots__ = ()
+    shape: Shape
+    dtype: DType
+    __hash__ = object.__hash__  # `==` compares elements, but an array is a key by identity
+
+    def through(self, view: View) -> Any:
+        """See the elements through a view."""
+        raise NotImplementedError
+
+    @property
+    def ndim(self) -> int:
+        """The number of dims."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements, an int. PyTorch's `x.size()` is `x.shape`."""
+        return size_of(self.shape)
+
+    # Python's and NumPy's protocols.
+
+    def __eq__(self, other: object) -> Any:
+        return self.apply(eq, self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return self.apply(ne, self, other)
+
+    def __pow__(self, other: Any) -> Any:
+        """The power; squares, roots and inverses by the cheaper operators."""
+        other = as_number(other)
+        if isinstance(other, int | float):
+            if other == 2 and (self.dtype.is_float or (self.dtype.is_integer and not isinstance(other, float))):
+                return self * self
+            if other == 0.5:
+                return self.sqrt()
+            if other == -1 and self.dtype.is_float:
+                return 1 / self
+            if other < 0 and not self.dtype.is_float and isinstance(other, int):
+                raise DTypeError(
+                    f"pow: an integer to the power {other} is no integer; convert first, as in x.to(mf.float32)"
+                )
+        return self.apply(pow, self, other)
+
+    def __matmul__(self, other: Any) -> Any:
+        return self.apply(matmul, self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return self.apply(matmul, other, self)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ShapeError("len() of a 0-d array; it has one element, see item()")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[k] for k in range(len(self)))
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **named: Any) -> Any:
+        """np.exp(x), np.add(x, y) and array + x: operators of the table, and what is composed of them."""
+        return on_ufunc(self, ufunc, method, inputs, named)
+
+    def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, named: Any) -> Any:
+        """np.sum(x), np.where(mask, x, y): methods, and what is composed of them; what is unknown, by NumPy."""
+        return on_function(function, types, args, named)
+
+    # Views.
+
+    def __getitem__(self, index: Any) -> Any:
+        """A view of part of the elements: integers, slices with any step, None for a new dim, Ellipsis."""
+        key = index_key(index)
+        views = views_of(self.shape, index) if key is None else known_views(self.shape, key)
+        y: Any = self
+        for view in views:
+            y = y.through(view)
+        return y
+
+    def permute(self, *order: Any) -> Any:
+        """The dims in another order, as a view: x.permute(1, 0) is the transpose of a matrix."""
+        dims = sizes_of(order)
+        if len(dims) != self.ndim:
+            raise ShapeError(
+                f"permute: got {len(dims)} dims {dims} for shape {self.shape}; name each of the {self.ndim} dims once"
+            )
+        return self.through(View("permute", normalize_dims(dims, self.ndim)))
+
+    def transpose(self, dim0: int, dim1: int) -> Any:
+        """Two dims swapped, as a view."""
+        a, b = normalize_dim(dim0, self.ndim), normalize_dim(dim1, self.ndim)
+        order = list(range(self.ndim))
+        order[a], order[b] = b, a
+        return self.through(View("permute", tuple(order)))
+
+    @property
+    def T(self) -> Any:  # noqa: N802
+        """All dims in reverse order, as a view: the transpose of a matrix."""
+        return self.through(View("permute", tuple(reversed(range(self.ndim)))))
+
+    @property
+    def mT(self) -> Any:  # noqa: N802
+        """The last two dims swapped, as a view: the transpose of each matrix of a batch."""
+        return self.transpose(-1, -2)
+
+    def expand(self, *shape: Any) -> Any:
+        """Dims of size 1, and new ones in front, repeated without a copy; -1 keeps a size."""
+        sizes = sizes_of(shape)
+        new = len(sizes) - self.ndim
+        sizes = tuple(self.shape[d - new] if n == -1 and d >= new else n for d, n in enumerate(sizes))
+        return self if sizes == self.shape else self.through(View("expand", sizes))
+
+    def reshape(self, *shape: Any) -> Any:
+        """The same elements in the same order under another shape; a view where strides allow it, else a copy."""
+        sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
+        try:
+            view = reshaping(self.shape, *sizes)
+        except TypeError:  # a size that is no key: NumPy's array of one integer, or a mistake
+            view = reshaping.__wrapped__(self.shape, *sizes)
+        return self if view is None else self.through(view)
+
+    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Any:
+        """The dims from start to end, both included, as one."""
+        if not self.shape:
+            return self.reshape(1)
+        a, b = normalize_dim(start_dim, self.ndim), normalize_dim(end_dim, self.ndim)
+        if a > b:
+            raise ShapeError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
+        return self.reshape(*self.shape[:a], math.prod(self.shape[a : b + 1]), *self.shape[b + 1 :])
+
+    def unsqueeze(self, dim: int) -> Any:
+        """A new dim of size 1 at `dim`, as a view."""
+        d = normalize_dim(dim, self.ndim + 1)
+        return self.reshape(*self.shape[:d], 1, *self.shape[d:])
+
+    def squeeze(self, dim: Dims = None) -> Any:
+        """Without the dims of size 1, or those of them that are named, as a view."""
+        dims = normalize_dims(dim, self.ndim)
+        return self.reshape(tuple(n for d, n in enumerate(self.shape) if d not in dims or n != 1))
+
+    def flip(self, *dims: Any) -> Any:
+        """Some dims in reverse order, as a view (the stride changes its sign)."""
+        chosen = normalize_dims(dims[0] if len(dims) == 1 else dims, self.ndim)
+        ranges = tuple((n - 1, -1, n) if d in chosen and n else (0, 1, n) for d, n in enumerate(self.shape))
+        return self.through(View("slice", ranges))
+
+    def unfold(self, dimension: int, size: int, step: int) -> Any:
+        """The windows of `size` elements along a dim, one every `step`, as a view: window p starts at element p * step.
+
+        The dim becomes the number of windows, (n - size) // step + 1, and a new last dim runs along a window.
+        """
+        return self.through(View("windows", (normalize_dim(dimension, self.ndim), *sizes_of((size, step)), 1)))
+
+    # Folds.
+
+    def sum(self, dim: Dims = None, keepdim: bool = False) -> Any:
+        """The sum along dims; of integers and bools as int64."""
+        return self._fold(add, dim, keepdim)
+
+    def prod(self, dim: Dims = None, keepdim: bool = False) -> Any:
+        """The product along dims; of integers and bools as int64."""
+        return self._fold(mul, dim, keepdim)
+
+    def max(self, dim: Dims = None, keepdim: bool = False) -> Any:
+        """The largest element along dims (the values only); NaN where there is one. Ties share the gradient equally.
+
+        `values, indices = x.max(dim)`, as PyTorch has it, is a ShapeError: the indices are `x.argmax(dim)`.
+        """
+        if dim is not None:
+            refuse_pair("max")
+        return self._fold(maximum, dim, keepdim, "max")
+
+    def min(self, dim: Dims = None, keepdim: bool = False) -> Any:
+        """The smallest element along dims (the values only); NaN where there is one. Ties share the gradient equally."""
+        if dim is not None:
+            refuse_pair("min")
+        return self._fold(minimum, dim, keepdim, "min")
+
+    def any(self, dim: Dims = None, keepdim: bool = False) -> Any:
+        """Whether any element along dims is not 0."""
+        return self._fold(or_, dim, keepdim)
+
+    def all(self, dim: Dims = None, keepdim: bool = False) -> Any:
+        """Whether all elements along dims are not 0."""
+        return self._fold(and_, dim, keepdim)
+
+    def mean(self, dim: Dims = None, keepdim: bool = False) -> Any:
+        """The mean along dims; of integers a float64; NaN of no elements."""
+        return self.apply(folding(_mean, len(self.shape), bool(keepdim), (), *each(dim)), self)
+
+    def var(self, dim: Dims = None, correction: int = 1, keepdim: bool = False) -> Any:
+        """The variance along dims: squared distances from the mean over (number - correction)."""
+        return self.apply(folding(_var, len(self.shape), bool(keepdim), (as_number(correction),), *each(dim)), self)
+
+    def std(self, dim: Dims = None, correction: int = 1, keepdim: bool = False) -> Any:
+        """The standard deviation along dims: the root of `var`."""
+        return self.apply(folding(_std, len(self.shape), bool(keepdim), (as_number(correction),), *each(dim)), self)
+
+    def argmax(self, dim: int | None = None, keepdim: bool = False) -> Any:
+        """The index of the largest element along a dim, or in the flattened array: the first one, or the first NaN."""
+        return self._position(maximum, dim, keepdim, "argmax")
+
+    def argmin(self, dim: int | None = None, keepdim: bool = False) -> Any:
+        """The index of the smallest element along a dim, or in the flattened array: the first one, or the first NaN."""
+        return self._position(minimum, dim, keepdim, "argmin")
+
+    def softmax(self, dim: int) -> Any:
+        """exp(x) over its sum along a dim, computed without overflow."""
+        return self.apply(folding(_softmax, len(self.shape), True, (), *each(dim)), self)
+
+    def log_softmax(self, dim: int) -> Any:
+        """The logarithm of softmax, right where softmax itself would be 0."""
+        return self.apply(folding(_log_softmax, len(self.shape), True, (), *each(dim)), self)
+
+    def logsumexp(self, dim: Dims = None, keepdim: bool = False) -> Any:
+        """The logarithm of the sum of exp(x) along dims, computed without overflow."""
+        return self.apply(folding(_logsumexp, len(self.shape), bool(keepdim), (), *each(dim)), self)
+
+    # Others.
+
+    def index_select(self, dim: int, index: Any) -> Any:
+        """The parts along a dim at the positions in an index, a tensor of int64 or int32 of one dim; repeated as it says.
+
+        A position outside of the dim is an IndexingError; inside a fused function, where nobody sees it, its part is NaN
+        (of integers 0). Gradients of parts that were taken several times add up, in an order that is always the same.
+        """
+        if getattr(index, "ndim", 1) != 1:
+            raise ShapeError(
+                f"index_select: got an index of shape {index.shape}, expected one dim; flatten it, or see mf.nn.embedding"
+            )
+        return take("index_select", self, dim, index)
+
+    def clip(self, low: Any = None, high: Any = None) -> Any:
+        """The elements, not below `low` and not above `high`; either may be left out, or be an array."""
+        if low is None and high is None:
+            raise DTypeError(NO_ENDS)
+        if high is None:
+            return self.apply(clamp_min, self, low)
+        if low is None:
+            return self.apply(clamp_max, self, high)
+        return self.apply(TABLE["clip"], self, low, high)
+
+    def to(self, dtype: DType | str) -> Any:
+        """The same values as another element type; itself where that is the same."""
+        dtype = as_dtype(dtype)
+        return self if dtype is self.dtype else self.apply(Cast(dtype), self)
+
+    def _fold(self, operator: Operator, dim: Dims, keepdim: bool, needs_elements: str = "") -> Any:
+        shape = self.shape
+        if needs_elements and 0 in shape and 0 in [shape[d] for d in normalize_dims(dim, len(shape))]:
+            raise ShapeError(f"{needs_elements}: shape {shape} has no elements along dim {dim}, and there is no identity")
+        return self.apply(folding(fold, len(shape), bool(keepdim), (operator,), *each(dim)), self)
+
+    def _position(self, operator: Operator, dim: int | None, keepdim: bool, name: str) -> Any:
+        d = None if dim is None else normalize_dim(dim, self.ndim)
+        if (self.size if d is None else self.shape[d]) == 0:
+            raise ShapeError(f"{name}: shape {self.shape} has no elements to choose from")
+        return self.apply(Composite(_argument, (operator, d, bool(keepdim))), self)
+
+
+def each(dim: Dims) -> tuple[Any, ...]:
+    """Dims as a user wrote them, one by one; (None,) for all."""
+    if dim is None or type(dim) is int:  # the usual ones, first
+        return (dim,)
+    return tuple(map(as_number, dim)) if isinstance(dim, tuple | list) else (as_number(dim),)
+
+
+def index_key(index: Any) -> Any:
+    """A plain index as a part of a key; None for any other, such as one with NumPy's integers."""
+    key: list[Any] = []
+    for entry in index if type(index) is tuple else (index,):
+        if type(entry) is slice:
+            start, stop, step = entry.start, entry.stop, entry.step
+            if type(start) not in PLAIN or type(stop) not in PLAIN or type(step) not in PLAIN:
+                return None
+            key.append((start, stop, step))
+        elif type(entry) is int or entry is None or entry is Ellipsis:
+            key.append(entry)
+        else:
+            return None
+    return tuple(key)
+
+
+@lru_cache(MANY)
+def known_views(shape: Shape, key: tuple[Any, ...]) -> tuple[View, ...]:
+    """The views that a plain index stands for."""
+    return views_of(shape, tuple(slice(*entry) if type(entry) is tuple else entry for entry in key))
+
+
+def views_of(shape: Shape, index: Any) -> tuple[View, ...]:
+    """The views that an index stands for: a slice, then a reshape where dims come or go."""
+    ranges, after = parse_index(shape, index)
+    sliced = tuple(size for _, _, size in ranges)
+    is_whole = all(r == (0, 1, n) for r, n in zip(ranges, shape, strict=True))
+    return (View("slice", ranges),) * (not is_whole) + (View("reshape", after),) * (after != sliced)
+
+
+@lru_cache(MANY, typed=True)
+def folding(body: Callable[..., Any], ndim: int, keepdim: bool, parameters: tuple[Any, ...], *dims: Any) -> Composite:
+    """The composite for dims as a user wrote them."""
+    chosen = normalize_dims(None if dims == (None,) else dims, ndim)
+    return Composite(body, (tuple(sorted(chosen)), bool(keepdim), *parameters))
+
+
+@lru_cache(MANY, typed=True)
+def reshaping(old: Shape, *new: Any) -> View | None:
+    """The view for a shape as a user wrote it; None where it is the shape that there is."""
+    shape = infer_shape(math.prod(old), new)
+    return None if shape == old else View("reshape", shape)
+
+
+def clip(x: Any, low: Any = None, high: Any = None) -> Any:
+    """The elements of x, not below `low` and not above `high`; either may be left out.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.clip(mf.tensor([-1.0, 0.5, 2.0]), 0, 1)
+    tensor([0. , 0.5, 1. ])
+    """
+    if isinstance(x, Array):
+        return x.clip(low, high)
+    if low is None and high is None:
+        raise DTypeError(NO_ENDS)
+    x = x if low is None else clamp_min(x, low)
+    return x if high is None else clamp_max(x, high)
+
+
+# The bodies of composites: functions of arrays, written with nothing but functions and operators.
+
+
+def fold(x: Any, dims: tuple[int, ...], keepdim: bool, operator: Operator) -> Any:
+    """Fold dims; integers add up and multiply as int64, and logic is of bools."""
+    if operator in (add, mul) and not x.dtype.is_float:
+        x = x.to(int64)
+    elif operator in (and_, or_):
+        x = ne(x, 0).to(bool_)
+    y = Fold(operator, dims)(x) if dims else x.clone()
+    return y if keepdim else _without(y, dims)
+
+
+def _without(y: Any, dims: tuple[int, ...]) -> Any:
+    return y.reshape(tuple(n for d, n in enumerate(y.shape) if d not in dims))
+
+
+def _count(x: Any, dims: tuple[int, ...]) -> int:
+    return math.prod(x.shape[d] for d in dims)
+
+
+def _mean(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
+    return fold(x, dims, keepdim, add) / _count(x, dims)
+
+
+def _var(x: Any, dims: tuple[int, ...], keepdim: bool, correction: int) -> Any:
+    d = x - _mean(x, dims, True)
+    return fold(d * d, dims, keepdim, add) / max(0, _count(x, dims) - correction)
+
+
+def _std(x: Any, dims: tuple[int, ...], keepdim: bool, correction: int) -> Any:
+    return root(_var(x, dims, keepdim, correction), 2, 0)
+
+
+def _shift(x: Any, dims: tuple[int, ...]) -> Any:
+    """The largest element where it is finite, else 0: subtracted before exp, it changes neither value nor gradient."""
+    largest = fold(x, dims, True, maximum).detach()
+    return where(eq(abs(largest), math.inf), 0, largest)
+
+
+def _softmax(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
+    if not x.dtype.is_float:
+        x = (x - fold(x, dims, True, maximum)).to(float64)  # subtracted as integers, exactly; bools do not subtract
+    return softmax(x, dims) if dims else exp(x - x)
+
+
+def _log_softmax(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
+    z = x - fold(x, dims, True, maximum).detach()
+    return z - log(fold(exp(z), dims, True, add))
+
+
+def _logsumexp(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
+    shift = _shift(x, dims)
+    y = log(fold(exp(x - shift), dims, True, add)) + shift
+    return y if keepdim else _without(y, dims)
+
+
+def _argument(x: Any, operator: Operator, dim: int | None, keepdim: bool) -> Any:
+    """The smallest index at which the extreme stands; only NaN differs from itself."""
+    along = x.reshape(x.size) if dim is None else x
+    d = dim or 0
+    n = along.shape[d]
+    index = x.positions(n).reshape((n,) + (1,) * (along.ndim - d - 1))
+    extreme = fold(along, (d,), True, operator)
+    y = fold(where(eq(along, extreme) | ne(along, along), index, n), (d,), True, minimum)
+    if dim is None:
+        return y.reshape((1,) * x.ndim if keepdim else ())
+    return y if keepdim else _without(y, (d,))

@@ -1,0 +1,195 @@
+"""NumPy's functions of the elements that are no ufuncs: choices, comparisons of whole arrays, triangles, products."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import bool_
+from ...core.errors import ShapeError
+from ...core.indexing import normalize_dim, normalize_dims
+from ...core.operators import TABLE, abs, eq, isnan, maximum, minimum, mul, ne, where  # noqa: A004
+from ...core.traceable import Value
+from ..array_functions import matmul
+from .table import at_once, floats, is_array, ndim_of, operand, stands_for
+from .ufuncs import isfinite, rint
+
+
+@stands_for(np.where)
+def where_(condition: Any, x: Any = None, y: Any = None) -> Any:
+    """`mf.where(condition != 0, x, y)`; with one argument, only NumPy's own."""
+    return NotImplemented if x is None or y is None else at_once(_where, condition, x, y)
+
+
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    is_bool = condition.dtype in (bool_, bool) if isinstance(condition, Value) else isinstance(condition, bool | np.bool_)
+    return where(condition if is_bool else ne(condition, 0), x, y)
+
+
+@stands_for(np.clip)
+def clip(a: Any, a_min: Any = None, a_max: Any = None, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+    """`a.clip(low, high)`; the ends are a_min and a_max, or min and max."""
+    low, high = a_min if min is None else min, a_max if max is None else max
+    if isinstance(a, Value):
+        return a.clone() if low is None and high is None else a.clip(operand(low), operand(high))
+    if low is None or high is None:
+        return at_once(maximum, a, low) if high is None else at_once(minimum, a, high)
+    return at_once(TABLE["clip"], a, low, high)
+
+
+@stands_for(np.round, np.around)
+def round_(a: Any, decimals: int = 0) -> Any:
+    """The nearest number of so many decimals; of two the even one."""
+    return at_once(_round, a, parameters=(decimals,)) if a.dtype.is_float else NotImplemented if decimals < 0 else a.clone()
+
+
+def _round(x: Any, decimals: int) -> Any:
+    scale = 10.0 ** (decimals if decimals > 0 else -decimals)
+    return rint(x) if decimals == 0 else rint(x * scale) / scale if decimals > 0 else rint(x / scale) * scale
+
+
+@stands_for(np.isclose)
+def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+    """Whether |a - b| <= atol + rtol * |b|, or a = b."""
+    return at_once(_isclose, a, b, rtol, atol, parameters=(bool(equal_nan),))
+
+
+@stands_for(np.allclose)
+def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+    """Whether all are close, as an array of one bool."""
+    return at_once(_allclose, a, b, rtol, atol, parameters=(bool(equal_nan),))
+
+
+@stands_for(np.array_equal)
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    """Whether shapes and elements are equal, as an array of one bool; False at once where the shapes differ."""
+    if np.shape(a1) != np.shape(a2):
+        return False
+    return at_once(_array_equal, a1, a2, parameters=(bool(equal_nan),))
+
+
+def _isclose(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
+    a, b = floats(a, b)
+    found = ((abs(a - b) <= atol + rtol * abs(b)) & isfinite(b)) | eq(a, b)
+    return found | (isnan(a) & isnan(b)) if equal_nan else found
+
+
+def _allclose(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
+    return _isclose(a, b, rtol, atol, equal_nan).all()
+
+
+def _array_equal(a: Any, b: Any, equal_nan: bool) -> Any:
+    found = eq(a, b)
+    return (found | (isnan(a) & isnan(b)) if equal_nan else found).all()
+
+
+@stands_for(np.nan_to_num)
+def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    """x with numbers for NaN and the infinities: 0, the largest, the smallest."""
+    if not x.dtype.is_float:
+        return x.clone()
+    limits = np.finfo(x.dtype.numpy)
+    high, low = float(limits.max) if posinf is None else posinf, float(limits.min) if neginf is None else neginf
+    return at_once(_nan_to_num, x, nan, high, low)
+
+
+def _nan_to_num(x: Any, nan: Any, high: Any, low: Any) -> Any:
+    return where(isnan(x), nan, where(eq(x, math.inf), high, where(eq(x, -math.inf), low, x)))
+
+
+@stands_for(np.triu)
+def triu(m: Any, k: int = 0) -> Any:
+    """The part above diagonal k, itself included; 0 elsewhere."""
+    return at_once(_triangle, m, parameters=(True, int(k)))
+
+
+@stands_for(np.tril)
+def tril(m: Any, k: int = 0) -> Any:
+    """The part below diagonal k, itself included; 0 elsewhere."""
+    return at_once(_triangle, m, parameters=(False, int(k)))
+
+
+def _triangle(x: Any, is_upper: bool, k: int) -> Any:
+    if x.ndim == 0:
+        raise ShapeError("np.triu and np.tril: a 0-d array has no diagonal; expected a matrix")
+    rows, columns = (x.shape[-1],) * 2 if x.ndim == 1 else x.shape[-2:]  # a vector is every row of a square
+    distance = x.positions(columns) - x.positions(rows).reshape(rows, 1)
+    return where(distance >= k if is_upper else distance <= k, x, False)  # of any dtype
+
+
+@stands_for(np.diff)
+def diff(a: Any, n: int = 1, axis: int = -1) -> Any:
+    """Differences of neighbours, n times; of bools whether they differ."""
+    if n < 0:
+        raise ShapeError(f"np.diff: n is {n}; expected 0 or more")
+    return at_once(_diff, a, parameters=(int(n), normalize_dim(axis, a.ndim))) if n else a
+
+
+def _diff(x: Any, n: int, dim: int) -> Any:
+    before = (slice(None),) * dim
+    for _ in range(n):
+        right, left = x[(*before, slice(1, None))], x[(*before, slice(None, -1))]
+        x = ne(right, left) if x.dtype is bool_ else right - left
+    return x
+
+
+# Products.
+
+
+@stands_for(np.dot)
+def dot(a: Any, b: Any) -> Any:
+    """`a @ b`, or `a * b` where one is a number; of arrays with more dims, the last of a with the last but one of b."""
+    a, b = operand(a), operand(b)
+    if not ndim_of(a) or not ndim_of(b):
+        return at_once(mul, a, b)
+    if 1 in (ndim_of(a), ndim_of(b)) or ndim_of(a) == ndim_of(b) == 2:
+        return at_once(matmul, a, b)
+    return tensordot(a, b, (ndim_of(a) - 1, ndim_of(b) - 2))
+
+
+@stands_for(np.inner)
+def inner(a: Any, b: Any) -> Any:
+    """The sum of products along the last dims of both."""
+    a, b = operand(a), operand(b)
+    return tensordot(a, b, (-1, -1)) if ndim_of(a) and ndim_of(b) else at_once(mul, a, b)
+
+
+@stands_for(np.vdot)
+def vdot(a: Any, b: Any) -> Any:
+    """The sum of products of all elements."""
+    return at_once(_vdot, a, b)
+
+
+def _vdot(a: Any, b: Any) -> Any:
+    return a.reshape(-1) @ b.reshape(-1)
+
+
+@stands_for(np.outer)
+def outer(a: Any, b: Any) -> Any:
+    """Each element of a times each element of b, as a matrix."""
+    return at_once(_outer, a, b)
+
+
+def _outer(a: Any, b: Any) -> Any:
+    return (a.reshape(-1, 1) if is_array(a) else a) * (b.reshape(1, -1) if is_array(b) else b)
+
+
+@stands_for(np.tensordot)
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    """The sum of products along some dims of a and as many of b, as a product of matrices."""
+    a, b = operand(a), operand(b)
+    left, right = (range(-axes, 0), range(axes)) if isinstance(axes, int) else axes
+    dims = normalize_dims(left, ndim_of(a)), normalize_dims(right, ndim_of(b))
+    sizes = tuple(a.shape[d] for d in dims[0]), tuple(b.shape[d] for d in dims[1])
+    if sizes[0] != sizes[1]:
+        raise ShapeError(f"np.tensordot: dims {dims[0]} of {a.shape} and {dims[1]} of {b.shape} differ in size")
+    return at_once(_tensordot, a, b, parameters=dims)
+
+
+def _tensordot(a: Any, b: Any, left: tuple[int, ...], right: tuple[int, ...]) -> Any:
+    rows, columns = [d for d in range(a.ndim) if d not in left], [d for d in range(b.ndim) if d not in right]
+    k = math.prod(a.shape[d] for d in left)
+    shape = [a.shape[d] for d in rows], [b.shape[d] for d in columns]
+    a = a.permute(*rows, *left).reshape(math.prod(shape[0]), k)
+    b = b.permute(*right, *columns).reshape(k, math.prod(shape[1]))
+    return (a @ b).reshape(*shape[0], *shape[1])

@@ -1,0 +1,226 @@
+"""How NumPy calls: ufuncs by NEP 13, other functions by NEP 18; `out=`, parameters that there are none of, what is unknown.
+
+A ufunc without an entry is an error. Any other function without one is computed by NumPy, where the elements of tensors are
+there: it gets arrays that cannot be written, and its result is a plain array. While a function is captured there are no
+elements, and the error names NumPy's function and the line that called it.
+"""
+
+import inspect
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ...core.dtypes import as_number
+from ...core.errors import DTypeError, FuseError, users_line
+from ...core.operators import eq, mod, ne
+from ...core.traceable import Value
+from ..array_functions import Composite
+from .reductions import folded
+from .table import FUNCTIONS, UFUNCS, at_once, axes_key, dtype_of, is_array, operand
+
+FOLDS: dict[Any, str] = {
+    np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min", np.logical_and: "all", np.logical_or: "any",
+}  # fmt: skip
+IN_PLACE: dict[Any, Callable[[Any, Any], Any]] = {
+    np.add: operator.iadd, np.subtract: operator.isub, np.multiply: operator.imul, np.divide: operator.itruediv,
+    np.floor_divide: operator.ifloordiv, np.remainder: operator.imod, np.power: operator.ipow,
+    np.bitwise_and: operator.iand, np.bitwise_or: operator.ior, np.bitwise_xor: operator.ixor,
+    np.left_shift: operator.ilshift, np.right_shift: operator.irshift,
+}  # fmt: skip
+
+IDLE: dict[str, tuple[Any, ...]] = {  # values of parameters that change nothing
+    "where": (True,), "order": ("C", "K", "A"), "casting": ("same_kind",), "subok": (True, False), "copy": (True,),
+    "device": ("cpu",), "returned": (False,),
+}  # fmt: skip
+JOINING = "joining arrays is not an operation of minifuse; store the parts in x[...] of an array that is there"
+ADVICE = {  # for parameters: what to do without
+    "out": "pass a tensor, or write y[...] = {name}(...)",
+    "where": "choose with np.where(mask, x, 0), or another neutral element, before",
+    "initial": "combine the result with it afterwards",
+    "order": "elements are in row-major order; permute the dims",
+    "dtype": "convert with x.to(dtype)",
+    "weights": "write np.sum(x * w) / np.sum(w)",
+    "mean": "leave it out: it costs nothing, since it is computed in the same kernel",
+    "copy": "the result has memory of its own; write x[...] = {name}(x)",
+    "prepend": JOINING,
+    "append": JOINING,
+    "axes": "permute the dims",
+}
+RUNNING = "a running sum is not an operation of minifuse; x @ np.triu(np.ones((n, n), x.dtype.numpy)) is one, in n * n"
+CHOOSING = "the shape of the result would depend on values; use np.where(condition, a, b)"
+INSTEAD = {  # for functions: what to write in a captured function
+    **dict.fromkeys(("concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "block", "append"), JOINING),
+    **dict.fromkeys(("cumsum", "cumprod", "cumulative_sum", "add.accumulate"), RUNNING),
+    **dict.fromkeys(("nonzero", "where", "argwhere", "flatnonzero", "extract", "compress", "unique"), CHOOSING),
+    "einsum": "write it with np.transpose, np.matmul and np.sum",
+}
+ARRAYS = (Value, np.ndarray)
+OUTSIDE = "write it with the functions in docs/guide/numpy.md, or call it outside and pass the result in"
+
+
+# Ufuncs.
+
+
+def on_ufunc(x: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], named: dict[str, Any]) -> Any:
+    """What a ufunc, or a method of one, does, where the array x is an input or the place for the result."""
+    entry = UFUNCS.get(ufunc)
+    if entry is not None and method == "__call__" and not named:
+        return x.apply(entry, *[operand(i) for i in inputs])
+    name = ufunc.__name__ + (f".{method}" if method != "__call__" else "")
+    outs = named.pop("out", (None,))
+    if any(out is not None for out in outs):
+        return stored_by_ufunc(name, ufunc, method, inputs, outs, named)
+    given = {key: value for key, value in named.items() if key == "axis" or not is_idle(key, value)}
+    if method == "reduce" and (ufunc in FOLDS or ufunc is np.logical_xor):
+        return reduced(name, ufunc, x, **given)
+    if entry is None or method not in ("__call__", "outer"):
+        plain(name, inputs)  # says so, where they are captured
+        raise DTypeError(f"np.{name} has no operator in minifuse; use a method of the tensor, or np.asarray(x) for NumPy's")
+    dtype = given.pop("dtype", None)
+    refuse_parameters(name, given)
+    call = entry if dtype is None else Composite(in_dtype, (entry, dtype_of(dtype), name))
+    return x.apply(Composite(outer, (call,)) if method == "outer" else call, *[operand(i) for i in inputs])
+
+
+def stored_by_ufunc(
+    name: str, ufunc: np.ufunc, method: str, inputs: Sequence[Any], outs: Sequence[Any], named: dict[str, Any]
+) -> Any:
+    """The result of a ufunc, stored in the memory of tensors that are there already."""
+    for out in outs:
+        refuse_out(name, out)
+    if method == "__call__" and ufunc in IN_PLACE and not named and outs[0] is inputs[0]:
+        return IN_PLACE[ufunc](inputs[0], operand(inputs[1]))
+    results = getattr(ufunc, method)(*inputs, **named)
+    for out, result in zip(outs, results if isinstance(results, tuple) else (results,), strict=True):
+        out.copy_(result)
+    return outs[0] if len(outs) == 1 else tuple(outs)
+
+
+def reduced(
+    name: str, ufunc: np.ufunc, x: Any, axis: Any = 0, dtype: Any = None, keepdims: bool = False, **others: Any
+) -> Any:
+    """A fold, along dim 0 if no other is named."""
+    refuse_parameters(name, others)
+    if ufunc is np.logical_xor:
+        return at_once(is_odd, x, parameters=(axes_key(axis), bool(keepdims)))
+    return folded(x, FOLDS[ufunc], axis, dtype, keepdims)
+
+
+def in_dtype(*inputs: Any) -> Any:
+    """The body of a ufunc whose inputs are converted first."""
+    *operands, entry, dtype, name = inputs
+    if any(x.dtype.is_float and not dtype.is_float for x in operands if is_array(x)):
+        raise DTypeError(f"np.{name}(..., dtype={dtype}): the operands are floats; convert them with x.to(mf.{dtype})")
+    y = entry(*[x.to(dtype) if is_array(x) else x for x in operands])
+    for part in y if isinstance(y, tuple) else (y,):
+        if part.dtype is not dtype:
+            raise DTypeError(f"np.{name}(..., dtype={dtype}): the result is {part.dtype}; convert it with y.to(mf.{dtype})")
+    return y
+
+
+def outer(a: Any, b: Any, entry: Any) -> Any:
+    """The body of ufunc.outer: each element of a with each element of b."""
+    return entry(a.reshape(*a.shape, *[1] * b.ndim) if is_array(a) and is_array(b) else a, b)
+
+
+def is_odd(x: Any, axis: Any, keepdims: bool) -> Any:
+    """Whether the number of elements along dims that are not 0 is odd."""
+    return eq(mod(ne(x, 0).sum(axis, keepdim=keepdims), 2), 1)
+
+
+# Other functions.
+
+
+def on_function(function: Callable[..., Any], types: Iterable[type], args: Sequence[Any], named: dict[str, Any]) -> Any:
+    """What a function of NumPy gives for arguments of which at least one is an array."""
+    for t in types:
+        if not issubclass(t, ARRAYS):
+            return NotImplemented  # a stranger among the arguments, who may know better
+    entry = FUNCTIONS.get(function)
+    if entry is not None:
+        names, known, is_sequence = parameters_of(function, entry)
+        given = {names[0]: args, **named} if is_sequence else dict(zip(names, args, strict=False)) | named
+        if not given.keys() <= known:
+            if given.get("out") is not None:
+                return stored_by_function(function, given)
+            given = {key: value for key, value in given.items() if key in known or not is_idle(key, value)}
+            refuse_parameters(name_of(function), given.keys() - known)
+        found = entry(**{key: as_number(value) for key, value in given.items() if value is not np._NoValue})
+        if found is not NotImplemented:
+            return found
+    elif named.get("out") is not None:
+        raise DTypeError(f"np.{name_of(function)}(..., out=): NumPy computes this, of arrays; write y[...] = the result")
+    args, named = plain(name_of(function), (args, named))
+    return function(*args, **named)
+
+
+def stored_by_function(function: Callable[..., Any], given: dict[str, Any]) -> Any:
+    """The result of a function that has an entry, stored in the memory of a tensor that is there already."""
+    out = given.pop("out")
+    refuse_out(name_of(function), out)
+    out.copy_(function(**given))
+    return out
+
+
+@lru_cache(None)
+def parameters_of(function: Callable[..., Any], entry: Callable[..., Any]) -> tuple[tuple[str, ...], frozenset[str], bool]:
+    """Return NumPy's parameters of a function, those that its entry has, and whether the first one takes all positions."""
+    known = inspect.signature(entry).parameters
+    try:
+        names = inspect.signature(function).parameters
+    except ValueError:  # NumPy before 2.4 tells no signature of a function written in C
+        return tuple(known), frozenset(known), function is np.result_type
+    is_sequence = next(iter(names.values())).kind is inspect.Parameter.VAR_POSITIONAL
+    return tuple(names), frozenset(known), is_sequence
+
+
+def plain(name: str, arguments: Any) -> Any:
+    """Arguments with plain arrays in place of tensors; an error while a function is captured, when there are no elements."""
+    try:
+        return converted(arguments)
+    except FuseError:
+        advice = INSTEAD.get(name, OUTSIDE)
+        raise FuseError(f"{users_line()}: np.{name} cannot be captured; {advice}") from None
+
+
+def converted(x: Any) -> Any:
+    """Arguments with arrays that cannot be written in place of tensors."""
+    if isinstance(x, Value):
+        array = x.numpy().view()
+        array.flags.writeable = False
+        return array
+    if isinstance(x, dict):
+        return {key: converted(value) for key, value in x.items()}
+    return type(x)(map(converted, x)) if type(x) in (list, tuple) else x
+
+
+# What is refused.
+
+
+def name_of(function: Any) -> str:
+    """What a user calls a function, without `np.`."""
+    module: str = function.__module__.removeprefix("numpy").removeprefix(".")
+    return f"{module}.{function.__name__}" if module and not module.startswith("_") else function.__name__
+
+
+def is_idle(key: str, value: Any) -> bool:
+    """Whether a parameter has a value that changes nothing."""
+    return value is None or value is np._NoValue or (isinstance(value, bool | str) and value in IDLE.get(key, ()))
+
+
+def refuse_parameters(name: str, given: Iterable[str]) -> None:
+    """Raise for parameters of NumPy's that there are none of here."""
+    for key in given:
+        advice = ADVICE.get(key, "leave it out").format(name=f"np.{name}")
+        raise DTypeError(f"np.{name}(..., {key}=) is not in minifuse; {advice}")
+
+
+def refuse_out(name: str, out: Any) -> None:
+    """Raise where the place for a result is not an array of ours."""
+    if not isinstance(out, Value):
+        raise DTypeError(
+            f"np.{name}(..., out=): got {type(out).__name__}, expected a tensor; " + ADVICE["out"].format(name=f"np.{name}")
+        )

@@ -1,0 +1,203 @@
+"""Aliasing of the inputs of a fused call: which are one tensor, and which share memory, as a part of its key.
+
+A capture stands for all calls whose inputs alias each other in the same way. Two inputs that share elements matter only
+where the function changes one of them in place. Where the other is only read, and before that change, the call reads a
+copy of it, and it does not matter where the two overlap. Otherwise the distance of the two is a part of the key.
+
+Inputs that share bytes as elements of two dtypes cannot be windows of one memory. There a copy is needed, and where none
+helps, the call is refused. This is decided by what its own capture found, not by what others did: see `read_from_copies`.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from operator import attrgetter
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
+
+from ..compiler.trace_result import Effects
+from ..core.errors import OverlapError
+from ..tensors.mutation import are_windows_of_one, overlap, overlapping_groups
+from ..tensors.tensor import Tensor
+
+ADDRESS = attrgetter("address")
+MAX_ADDRESSES = 4096  # combinations of addresses that are remembered for one kind of call
+
+
+class Aliasing(NamedTuple):
+    """How the inputs of a call alias each other, as far as the function can tell."""
+
+    same: tuple[int, ...] = ()
+    """For each tensor the first one that is the same object; empty if all differ."""
+    hidden: tuple[tuple[int, int], ...] = ()
+    """(input, id) of inputs that another capture of the function found by itself."""
+    copies: frozenset[int] = frozenset()
+    """Inputs that the call reads from a copy."""
+    distances: tuple[tuple[int, int, int], ...] = ()
+    """(input, input, bytes from the first to the second) of others that share elements, or are between some that do."""
+
+
+class AliasAnalysis:
+    """Facts about a function, learned from its captures, that say which aliasing its inputs may have without a new one."""
+
+    def __init__(self) -> None:
+        self.stored = set[int]()  # inputs that are changed in place
+        self.read_after = set[tuple[int, int]]()  # (stored, read): the second is read after a change of the first
+        self.exposed = set[int]()  # inputs that results share memory with, or that receive gradients
+        self.hidden: WeakValueDictionary[int, Tensor] = WeakValueDictionary()  # by id: what captures found by themselves
+
+    def learn(self, effects: Effects) -> None:
+        """Add what a capture found."""
+        self.stored |= effects.stored
+        self.read_after |= effects.read_after
+        self.exposed |= effects.exposed
+        self.hidden.update({id(x): x for x in effects.hidden})
+
+    def aliasing(self, flat: Sequence[Any], is_recorded: bool, grads: Sequence[Any] = ()) -> Aliasing:
+        """Return how the inputs of a call alias each other.
+
+        Parameters
+        ----------
+        flat
+            Tensors and numbers.
+        is_recorded
+            Whether a gradient may be wanted: then an input that is changed after it was read must be found changed.
+        grads
+            Gradients that the inputs bring along, where the function reads them.
+
+        Raises
+        ------
+        OverlapError
+            A tensor that is no input, and an input that is changed in place, share elements.
+        """
+        tensors = [x for x in flat if isinstance(x, Tensor)]
+        same = first_of_each([*tensors, *grads])
+        hidden = tuple((k, id(x)) for k, x in enumerate(flat) if id(x) in self.hidden) if self.hidden else ()
+        if not self.stored:
+            return Aliasing(same, hidden)
+        self.refuse_hidden(flat)
+        if not (groups := overlapping_groups(flat)):
+            return Aliasing(same, hidden)
+        facts = self.of_first_inputs(flat) if same else self
+        groups = [group for group in groups if not facts.stored.isdisjoint(group)]
+        copies = frozenset[int]() if is_recorded else frozenset(k for group in groups for k in facts.copies(flat, group))
+        rest = [None if k in copies else x for k, x in enumerate(flat)]
+        groups = [group for group in overlapping_groups(rest) if not facts.stored.isdisjoint(group)]
+        distances = tuple((group[0], k, flat[k].address - flat[group[0]].address) for group in groups for k in group[1:])
+        return Aliasing(same, hidden, copies, distances)
+
+    def of_first_inputs(self, flat: Sequence[Any]) -> "AliasAnalysis":
+        """Return these facts for a call in which some inputs are one tensor, as facts about the first of those."""
+        ids = [*map(id, flat)]
+        first = {k: ids.index(x) for k, x in enumerate(ids)}
+        found = AliasAnalysis()
+        found.stored = {first[k] for k in self.stored if k in first}
+        found.exposed = {first[k] for k in self.exposed if k in first}
+        found.read_after = {(first[j], first[k]) for j, k in self.read_after if j in first and k in first}
+        return found
+
+    def copies(self, flat: Sequence[Any], group: Sequence[int]) -> Iterator[int]:
+        """Yield the inputs of a group that may be read from a copy, and whose distance to a changed one would matter."""
+        for k in group:
+            if k in self.stored or k in self.exposed or flat[k].spec.requires_grad:
+                continue
+            near = [j for j in group if j in self.stored and overlap(flat[j], flat[k])]
+            is_read_before = not any((j, k) in self.read_after for j in near)
+            if is_read_before and not all(are_equal_views(flat[j], flat[k]) for j in near):
+                yield k
+
+    def refuse_hidden(self, flat: Sequence[Any]) -> None:
+        """Raise where a change in place would be seen by a tensor that is no input of the call."""
+        given = {id(x) for x in flat}
+        for x in [x for key, x in self.hidden.items() if key not in given]:
+            if any(overlap(flat[k], x) for k in self.stored if k < len(flat) and isinstance(flat[k], Tensor)):
+                raise OverlapError(
+                    f"a tensor of shape {x.shape}, which a fused function finds by itself, shares memory with an argument "
+                    "that it changes in place; pass both as arguments"
+                )
+
+
+class RunsByAddress:
+    """The quick path of a function that changes inputs in place: what runs, by the addresses of the inputs.
+
+    Layouts and dtypes are the same for all calls that come here, so which elements are shared depends on addresses alone.
+
+    Parameters
+    ----------
+    find
+        Return what runs a call with these arguments, tensors from outside included.
+    outside
+        Has the `tensors` that the function refers to, as they are now.
+    """
+
+    def __init__(self, find: Callable[[tuple[Any, ...]], Callable[..., Any]], outside: Any) -> None:
+        self.find, self.outside = find, outside
+        self.runs: dict[tuple[Any, ...], Callable[..., Any]] = {}
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Run a call."""
+        flat = (*inputs, *self.outside.tensors) if self.outside.tensors else inputs
+        try:
+            addresses = tuple(map(ADDRESS, flat))
+        except AttributeError:  # there are numbers among them
+            addresses = tuple([getattr(x, "address", None) for x in flat])
+        run = self.runs.get(addresses)
+        if run is None:
+            run = self.find(inputs)
+            if len(self.runs) >= MAX_ADDRESSES:
+                self.runs.clear()
+            self.runs[addresses] = run
+        return run(*flat)
+
+
+def read_from_copies(name: str, labels: Sequence[str], flat: Sequence[Any], effects: Effects) -> frozenset[int]:
+    """Return the inputs that must be read from copies, since bytes of theirs are changed as elements of another dtype.
+
+    Parameters
+    ----------
+    name, labels
+        What messages call the function, and its inputs.
+    flat
+        Tensors and numbers of a call.
+    effects
+        What the capture for this very call found.
+
+    Raises
+    ------
+    OverlapError
+        No copy helps: the bytes are read after the change, or changed too, or a result or a gradient refers to them.
+    """
+    analysis = AliasAnalysis()
+    analysis.learn(effects)
+    facts, found = analysis.of_first_inputs(flat), set[int]()
+    for group in overlapping_groups(flat) if facts.stored else ():
+        copies = {*facts.copies(flat, group)}
+        for j, k in product(group, group):
+            x, y = flat[j], flat[k]
+            if j not in facts.stored or are_windows_of_one(x, y) or not overlap(x, y):
+                continue
+            if k not in copies:
+                first, second = (labels[i] or f"input {i}" for i in (j, k))
+                if k in facts.stored:
+                    use = f"{second} is changed too"
+                elif k in facts.exposed or y.spec.requires_grad:
+                    use = f"a result or a gradient refers to {second}"
+                else:
+                    use = f"{second} is read after a change of its bytes"
+                raise OverlapError(
+                    f"{name}: {first} ({x.dtype}) and {second} ({y.dtype}) share bytes, but not as the same elements: "
+                    f"{first} is changed in place, and {use}; pass {second}.clone(), which shares nothing with {first}, or "
+                    "call the function without @mf.fuse"
+                )
+            found.add(k)
+    return frozenset(found)
+
+
+def first_of_each(tensors: Sequence[Any]) -> tuple[int, ...]:
+    """Return for each tensor the position of the first one that is the same object; nothing if all differ."""
+    ids = [*map(id, tensors)]
+    return () if len({*ids}) == len(ids) else tuple(map(ids.index, ids))
+
+
+def are_equal_views(x: Tensor, y: Tensor) -> bool:
+    """Return whether two tensors are one view of the same memory."""
+    return x.address == y.address and x.spec.layout is y.spec.layout and x.dtype is y.dtype

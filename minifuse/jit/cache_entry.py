@@ -1,0 +1,155 @@
+"""Cache entries of fused functions: the plan of one capture, and what a call does before and after the plan runs."""
+
+from collections.abc import Callable, Collection, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..backends.base import Backend
+from ..compiler.plan import Made, Plan, Spec
+from ..compiler.trace_result import Found, Input, Result
+from ..core.autograd import FREED, mode
+from ..core.errors import GradientError
+from ..core.pytree import mapped
+from ..runtime.memory_pool import writes
+from ..tensors.mutation import refuse_read_only
+from ..tensors.tensor import Tensor
+
+
+def replaced(flat: Sequence[Any], chosen: Collection[int], make: Callable[[Any], Any]) -> list[Any]:
+    """Return the inputs, with something new in the place of the chosen ones, wherever they occur."""
+    new = {id(flat[k]): make(flat[k]) for k in chosen}
+    return [new.get(id(x), x) for x in flat]
+
+
+class CacheEntry:
+    """The plan of one capture of a function, and the run of a call.
+
+    `copies` are inputs that the plan reads from copies. `key` is that of quick calls, where there are any.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        found: Found,
+        flat: Sequence[Any],
+        names: Sequence[str],
+        backend: Backend,
+        recompute: str = "auto",
+        copies: Collection[int] = (),
+    ) -> None:
+        self.found, self.count, self.copies = found, len(flat), copies
+        tree, results = found.tree, [Result(k) for k in range(len(found.program.outputs))]
+        is_single = isinstance(tree, Result) and len(results) == 1
+        is_direct = (is_single and tree == results[0]) or (type(tree) is tuple and list(tree) == results and bool(results))
+        program = found.program._replace(is_tuple=not is_single, copies=copies)
+        self.plan = Plan(function, flat, program=program, recompute=recompute, names=names, backend=backend)
+        self.is_direct = is_direct and not (found.grads or found.written)
+        self.key: Any = None
+
+    @cached_property
+    def run(self) -> Callable[..., Any]:
+        """Return the function that runs a call."""
+        if self.is_direct:
+            return self.plan.run
+        returns_nothing = self.found.tree is None and not self.found.grads
+        is_short = returns_nothing and not self.copies and max(self.found.written, default=0) < self.count
+        return self.storing() if is_short else self.finishing
+
+    def storing(self) -> Callable[..., Any]:
+        """Return a short run for a function that changes inputs in place and returns nothing."""
+        run, mark, written = self.plan.run, writes.mark, tuple(self.found.written)
+        stored = tuple(sorted(self.found.effects.stored))
+
+        def store(*flat: Any) -> None:
+            for k in stored:
+                if not flat[k].buffer.is_writable:
+                    refuse_read_only(flat[k])
+            for k in written:
+                mark(flat[k].buffer)
+            run(*flat)
+
+        return store
+
+    def finishing(self, *flat: Any) -> Any:
+        """Run, and do what is left before and after."""
+        self.mark(flat)
+        return self.finished(self.plan.run(*self.given(flat)), flat)
+
+    def given(self, flat: Sequence[Any]) -> Sequence[Any]:
+        """Return the inputs of the plan: copies of those that overlap what it changes, and are read before that."""
+        return replaced(flat, self.copies, Tensor.clone) if self.copies else flat
+
+    def mark(self, flat: Sequence[Any]) -> None:
+        """Before a run: record what it changes. What the run then keeps for gradients is newer than that.
+
+        Inputs that only overlap a changed one may be read-only, such as those that `np.broadcast_to` returns.
+        """
+        for k in self.found.effects.stored:
+            refuse_read_only(self.input(k, flat))
+        for k in self.found.written:
+            writes.mark(self.input(k, flat).buffer)
+
+    def finished(self, results: Any, flat: Sequence[Any]) -> Any:
+        """After a run: set gradients, put results in their places."""
+        if self.is_direct:
+            return results
+        results = results if isinstance(results, tuple) else (results,)
+        changed = [(self.input(k, flat), place) for k, place in self.found.grads]
+
+        def put(x: Any) -> Any:
+            if isinstance(x, Input):
+                return self.input(x.index, flat)
+            if not isinstance(x, Result):
+                return x.copy() if isinstance(x, np.ndarray) else x  # the user may change it
+            y = results[x.index]
+            if x.is_spent:
+                remember(y, DeadEnd(is_freed=True))
+            elif x.depends_on_leaves and not y.requires_grad:
+                remember(y, DeadEnd())
+            elif x.is_leaf:
+                y.requires_grad = True
+            if x.grad is not None:
+                y.grad = put(x.grad)
+            return y
+
+        given = [put(x) for _, x in changed]
+        for (x, _), grad in zip(changed, given, strict=True):  # each is found before one is replaced
+            x.grad = grad
+        return mapped(self.found.tree, put)
+
+    def input(self, k: int, flat: Sequence[Any]) -> Any:
+        """Input k of a run, hidden ones too."""
+        if k < self.count:
+            return flat[k]
+        hidden = self.plan.hidden[k - self.count]
+        return hidden.get(flat) if isinstance(hidden, Made) and hidden.get else hidden
+
+
+def remember(y: Tensor, call: "DeadEnd") -> None:
+    """Let a tensor require a gradient that goes no further than the call."""
+    y.spec, y.history = Spec(y.spec.layout, y.dtype, y.spec.backend, bool(mode.is_recording)), (call, 0)
+
+
+class DeadEnd:
+    """A recorded call inside a fused function, whose inputs nobody can see: a gradient that arrives here is dropped.
+
+    `is_freed`, if the graph was used inside the function.
+    """
+
+    __slots__ = ("is_freed",)
+    count, edges = 1, ()
+
+    def __init__(self, is_freed: bool = False) -> None:
+        self.is_freed = is_freed
+
+    def backward(self, gradients: Sequence[Any]) -> Sequence[Any]:
+        """Return no gradients, since there are no inputs; an error where the graph was used before."""
+        if self.is_freed:
+            raise GradientError(FREED)
+        return ()
+
+    def release(self) -> None:
+        """Let the graph be used no more."""
+        self.is_freed = True

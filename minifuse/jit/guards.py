@@ -1,0 +1,348 @@
+"""What a function reads from outside: closures, globals, defaults, attributes; those of the functions that it calls too.
+
+All of it is part of the key of a fused call, with types, so that a changed global captures anew and `True`, `1` and `1.0`
+are never taken for each other. Tensors found there are inputs of the call like its arguments: another tensor of the same
+kind in the same place needs no new capture.
+
+To look takes about 60 ns for each place while nothing has changed: the very objects are compared that were found before.
+
+Not seen: what only running the function would show (`getattr` with a computed name, a file, the time), and the insides of
+objects of C, which count as what they are.
+"""
+
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from hashlib import blake2b
+from operator import attrgetter
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from ..core.dtypes import BY_NUMPY
+from ..core.errors import FuseError
+from ..core.pytree import Live
+from ..tensors.tensor import Tensor
+
+PLAIN = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice, np.generic)
+MOST = 100_000  # places that are looked at
+MAX_DIGESTED_ELEMENTS = 1 << 16  # of a NumPy array, in each call: some 0.3 ms
+OURS = ("minifuse", "numpy", "builtins", *sys.stdlib_module_names)
+
+SETTINGS = ("types", "argparse", "collections", "configparser", "_thread")  # whose objects hold what a user puts there
+CONTENTS = attrgetter("cell_contents")
+DEFAULTS = attrgetter("__defaults__"), attrgetter("__kwdefaults__")
+METHOD = (FunctionType, staticmethod, classmethod, property)
+
+Place = tuple[Callable[[Any], Any], Any]  # how to read, and what of it
+
+
+class Same:
+    """An object as part of a key: equal to nothing but itself, however the object compares."""
+
+    __slots__ = ("thing",)
+
+    def __init__(self, thing: Any) -> None:
+        self.thing = thing
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.thing is self.thing
+
+    def __hash__(self) -> int:
+        return id(self.thing)
+
+
+class Key:
+    """What a search has found, as one object: a lookup compares addresses."""
+
+    __slots__ = ("found",)
+
+    def __init__(self, found: tuple[Any, ...]) -> None:
+        self.found = found
+
+
+class Outside:
+    """What can be reached from some functions and objects.
+
+    Attributes
+    ----------
+    tensors : list of Tensor
+        Those found by the last look, in a fixed order; NumPy's arrays among them as tensors over the same memory.
+    """
+
+    def __init__(self, *roots: Any) -> None:
+        self.roots = roots
+        self.key: Any = None
+        self.keys: dict[Any, Any] = {}  # what was found, as a key -> the one object that stands for it
+        self.tensors: list[Any] = []
+        self._places: list[tuple[Callable[[Any], Any], Any, Any]] = []
+        self._sizes: list[tuple[Any, int]] = []
+        self._tensors: list[Place] = []
+        self._arrays: list[Place] = []
+        self._is_known = False
+
+    def contents(self) -> tuple[Any, ...]:
+        """Return NumPy's arrays among the objects that the last look found, with digests of their elements, for a key.
+
+        A function computes with them while it is captured, so a capture is valid for these elements only.
+        """
+        arrays = [get(name) for get, name in self._arrays]
+        return tuple((Same(x), digest_of(x)) for x in arrays)
+
+    def look(self) -> Any:
+        """A key of all but the data of the tensors: the last one, as long as the same objects lie in the same places."""
+        if self._is_known:
+            try:
+                for get, name, value in self._places:
+                    if get(name) is not value:
+                        return self.search()
+                for container, size in self._sizes:
+                    if len(container) != size:
+                        return self.search()
+                if not self._tensors:
+                    return self.key
+                self.tensors = [as_tensor(get(name)) for get, name in self._tensors]
+                return (self.key, *[x.spec for x in self.tensors])
+            except (AttributeError, IndexError, ValueError):  # something is gone, or is no tensor any more
+                pass
+        return self.search()
+
+    def search(self) -> Any:
+        """Look everywhere."""
+        search = Search(self.roots)
+        found = tuple(search.key)
+        self.key = self.keys.setdefault(found, Key(found))
+        if len(self.keys) > 1000:
+            self.keys = {found: self.key}
+        self._places, self._sizes, self._tensors = search.places, search.sizes, search.tensors
+        self._arrays = search.arrays
+        self._is_known = True
+        if not self._tensors:
+            self.tensors = []
+            return self.key
+        self.tensors = [as_tensor(get(name)) for get, name in self._tensors]
+        return (self.key, *[x.spec for x in self.tensors])
+
+
+class Search:
+    """One walk over all that is reached: what was found, as a key, and where."""
+
+    def __init__(self, roots: Sequence[Any]) -> None:
+        self.todo = deque[tuple[Any, frozenset[str]]]()  # a chain of any length is no recursion
+        self.key: list[Any] = []
+        self.places: list[tuple[Callable[[Any], Any], Any, Any]] = []
+        self.sizes: list[tuple[Any, int]] = []
+        self.tensors: list[Place] = []
+        self.arrays: list[Place] = []
+        self.known: dict[int, tuple[int, Any]] = {}  # id -> number in the order of finding, and the object, so that it lives
+        for root in roots:
+            self.visit(root)
+            while self.todo:
+                self.look_into(*self.todo.popleft())
+
+    def found(self, get: Callable[[Any], Any], name: Any, names: frozenset[str] = frozenset()) -> None:
+        """Something in a place."""
+        try:
+            x = get(name)
+        except (AttributeError, ValueError):  # a cell that is still empty
+            return
+        if isinstance(x, np.ndarray):
+            self.arrays.append((get, name))
+        if isinstance(x, Tensor) or (isinstance(x, np.ndarray) and x.dtype in BY_NUMPY):
+            if id(x) in self.known:
+                self.places.append((get, name, x))
+                self.key.append(self.known[id(x)][0])
+            else:
+                self.note(x)
+                self.tensors.append((get, name))
+                self.key.append(Tensor)
+            return
+        if len(self.places) > MOST:
+            raise FuseError(
+                f"a fused function refers to more than {MOST:,} things outside; pass what it needs as arguments instead"
+            )
+        self.places.append((get, name, x))
+        self.visit(x, names)
+
+    def note(self, x: Any) -> None:
+        """Number an object."""
+        self.known[id(x)] = len(self.known), x
+
+    def visit(self, x: Any, names: frozenset[str] = frozenset()) -> None:
+        """Look into an object, in its turn."""
+        self.todo.append((x, names))
+
+    def look_into(self, x: Any, names: frozenset[str]) -> None:
+        """What is reached from an object in one step; `names` are those that the code mentions which found it."""
+        if isinstance(x, PLAIN):
+            self.key += [type(x), repr(x)]
+            return
+        if id(x) in self.known:
+            self.key.append(self.known[id(x)][0])
+            return
+        self.note(x)
+        if isinstance(x, tuple | list | dict | set | frozenset):
+            self.container(x)
+        elif isinstance(x, FunctionType):
+            self.function(x)
+        elif isinstance(x, METHOD):
+            for function in functions_in(x):
+                self.visit(function)
+        elif isinstance(x, MethodType):
+            self.visit(x.__func__)
+            self.found(partial(getattr, x), "__self__")
+        elif isinstance(x, partial):
+            self.key.append(partial)
+            for part in ("func", "args", "keywords"):
+                self.found(partial(getattr, x), part)
+        elif isinstance(x, ModuleType):
+            self.module(x, names)
+        elif isinstance(x, type):
+            self.of_class(x, names)
+        elif hasattr(x, "__outside__"):  # a fused function, or another that stands for one
+            self.visit(x.__outside__)
+        else:
+            self.instance(x)
+
+    def container(self, x: Any) -> None:
+        """A tuple, list, dict or set."""
+        self.key += [type(x), len(x)]
+        if not isinstance(x, tuple | frozenset):
+            self.sizes.append((x, len(x)))
+        if isinstance(x, dict):
+            is_live = isinstance(x, Live)
+            for name, value in list(x.items()):
+                self.visit(name)
+                if not (is_live and type(value) in (int, float)):
+                    self.found(x.get, name)
+        elif isinstance(x, tuple | list):
+            for k in range(len(x)):
+                self.found(x.__getitem__, k)
+        else:
+            for value in x:
+                self.visit(value)
+
+    def function(self, function: FunctionType) -> None:
+        """The cells, defaults and globals of a Python function; of a library's, what it is, and what it was made to call."""
+        self.key.append(Same(function.__code__))
+        if is_ours(function.__module__):
+            self.key.append(Same(function))
+            for cell in function.__closure__ or ():
+                if callable(getattr(cell, "cell_contents", None)):  # as in `mf.grad(f)`, and in what a decorator makes
+                    self.found(CONTENTS, cell)
+            return
+        for cell in function.__closure__ or ():
+            self.found(CONTENTS, cell)
+        for part in DEFAULTS:
+            self.found(part, function)
+        names = frozenset(names_in(function.__code__))
+        for name in sorted(names):
+            if name in function.__globals__:
+                self.found(function.__globals__.get, name, names)
+
+    def module(self, module: ModuleType, names: frozenset[str]) -> None:
+        """What the code mentions of a module that is not a library's."""
+        self.key.append(Same(module))
+        if not is_ours(module.__name__):
+            for name in sorted(names & vars(module).keys()):
+                self.found(vars(module).get, name, names)
+
+    def of_class(self, cls: type, names: frozenset[str]) -> None:
+        """Methods and other attributes of a class that the code may use."""
+        self.key.append(Same(cls))
+        for parent in cls.__mro__:
+            if not is_ours(parent.__module__):
+                for name, value in list(vars(parent).items()):
+                    if isinstance(value, METHOD) or not name.startswith("__"):
+                        self.found(vars(parent).get, name, names)
+
+    def instance(self, x: Any) -> None:
+        """The attributes of an object, and its class."""
+        cls = type(x)
+        self.key.append(Same(x) if is_opaque(cls) else Same(cls))
+        if is_opaque(cls):
+            return
+        if not is_ours(cls.__module__):
+            self.visit(cls)
+        attributes = getattr(x, "__dict__", None)
+        if attributes is not None:
+            self.sizes.append((attributes, len(attributes)))
+            for name in [name for name in attributes if name not in getattr(cls, "not_captured", ())]:
+                self.key.append(name)
+                self.found(attributes.get, name)
+        for parent in cls.__mro__:
+            slots = vars(parent).get("__slots__", ())
+            for name in (slots,) if isinstance(slots, str) else slots:
+                if name not in ("__dict__", "__weakref__"):
+                    self.found(partial(getattr, x), name)
+
+
+def names_in(code: CodeType) -> Iterator[str]:
+    """Names that code mentions, in nested functions and comprehensions too."""
+    yield from code.co_names
+    for x in code.co_consts:
+        if isinstance(x, CodeType):
+            yield from names_in(x)
+
+
+def functions_in(x: Any) -> list[FunctionType]:
+    """The Python functions of a method in any form."""
+    parts = (x.fget, x.fset) if isinstance(x, property) else (getattr(x, "__func__", x),)
+    return [part for part in parts if isinstance(part, FunctionType)]
+
+
+def is_ours(module: str | None) -> bool:
+    """Whether a module is a library's, of minifuse, NumPy, Python or an installed one: what it holds does not change."""
+    name = (module or "").partition(".")[0]
+    return name in OURS or (name != "__main__" and is_installed(name))
+
+
+@cache
+def is_installed(name: str) -> bool:
+    """Whether a package lies where packages are installed."""
+    file = getattr(sys.modules.get(name), "__file__", None) or ""
+    return "site-packages" in file or "dist-packages" in file
+
+
+def is_opaque(cls: type) -> bool:
+    """Whether objects of a class count as what they are: builtins, and those of NumPy and of minifuse."""
+    name = cls.__module__ or ""
+    is_learned = name.startswith(("minifuse.nn", "minifuse.optim"))
+    return is_ours(name) and not is_learned and name not in SETTINGS
+
+
+def as_tensor(x: Any) -> Any:
+    """A tensor as it is; an array as a tensor over the same memory, the same one each time."""
+    if isinstance(x, np.ndarray):
+        found = _arrays.get(id(x))
+        if found is None or found[0] is not x:
+            while len(_arrays) > 100:
+                _arrays.pop(next(iter(_arrays)), None)
+            found = _arrays[id(x)] = x, Tensor.from_numpy(x, _host())
+        return found[1]
+    return x
+
+
+def digest_of(array: Any) -> bytes:
+    """Return a digest of the elements of an array; of a large one, of elements at equal distances."""
+    if array.dtype.hasobject:
+        return b""  # objects count by identity
+    sample = array.reshape(-1)[:: -(-array.size // MAX_DIGESTED_ELEMENTS) or 1]
+    return blake2b(sample.tobytes()).digest()
+
+
+def known_tensor(array: Any) -> Tensor | None:
+    """Return the tensor over the memory of an array that a search has found; None for any other array."""
+    found = _arrays.get(id(array))
+    return found[1] if found is not None and found[0] is array else None
+
+
+_arrays: dict[int, tuple[Any, Tensor]] = {}
+
+
+def _host() -> Any:
+    from ..backends.registry import backend_named
+
+    return backend_named(None)

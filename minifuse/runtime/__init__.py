@@ -1,0 +1,1 @@
+"""Memory pools, caches of kernels and plans, and the files behind them."""

@@ -1,0 +1,376 @@
+"""`cuda` as a kernel sees it: positions, barriers, warp operations, memory, atomics, bits.
+
+A word finds the lane that runs, so one object serves every launch, in every thread. What a barrier or a warp operation
+gives is decided in `machine`, when all lanes that must meet have come. A name that is not here raises UnknownWordError.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NoReturn, TypeVar
+
+from ..core.errors import BarrierError, UnknownWordError
+from .address_spaces import Constant
+from .arithmetic import CASTS, MATH, OTHER_NAMES, fma
+from .atomics import Atomic
+from .bytecode_locations import place_key
+from .lanes import WARP, Lane, Wait, current, fault, getcurrent, kernel_frame, unknown
+from .libdevice import Halves
+from .memory import Array
+
+FULL: Final = 0xFFFF_FFFF
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def word(function: Function) -> Function:
+    """Mark the Python meaning of an instruction: it runs as it stands, and what it accesses belongs to the kernel's line.
+
+    Parameters
+    ----------
+    function : callable
+        Uses arrays and pointers of the launch, `cuda`, `current()` and Python.
+
+    Returns
+    -------
+    callable
+        The same function.
+
+    Examples
+    --------
+    >>> from minifuse import simt
+    >>> import numpy as np
+    >>> @simt.word
+    ... def load_pair(array, i):
+    ...     return array.load(2 * i, 2)
+    >>> def swap(a):
+    ...     i = simt.cuda.threadIdx.x
+    ...     a[2 * i + 1], a[2 * i] = load_pair(a, i)
+    >>> a = np.arange(4.0)
+    >>> simt.run(swap, 1, 2, a)
+    >>> a
+    array([1., 0., 3., 2.])
+    """
+    function.is_word = True  # type: ignore[attr-defined]
+    return function
+
+
+class Position:
+    """A triple of the current lane: `cuda.threadIdx`, `cuda.blockDim`, ..."""
+
+    def __init__(self, name: str, find: Callable[[Lane], tuple[int, int, int]]) -> None:
+        self._name, self._find = name, find
+
+    def _of(self) -> tuple[int, int, int]:
+        lane = getattr(getcurrent(), "lane", None) or current(f"cuda.{self._name}")
+        return self._find(lane)
+
+    x = property(lambda self: self._of()[0])
+    y = property(lambda self: self._of()[1])
+    z = property(lambda self: self._of()[2])
+
+
+def meet(name: str, mask: Any, *operands: Any) -> Any:
+    """Wait until the lanes of a mask have come to this instruction; what it gives to this lane."""
+    lane = current(f"cuda.{name}")
+    caller = sys._getframe(2)
+    frame = kernel_frame(caller)
+    mask = int(mask) & FULL
+    if not mask >> lane.laneid & 1:
+        raise fault(
+            BarrierError,
+            f"cuda.{name} with the mask {mask:#010x}, which leaves out the calling lane {lane.laneid}",
+            "a mask names every lane that calls",
+        )
+    return lane.pause(Wait(name, place_key(caller, frame), mask, operands, frame))
+
+
+def mma_sync(kind: str, a: Sequence[Any], b: Sequence[Any], c: Sequence[Any]) -> tuple[Any, ...]:
+    """The lane's fragment of a @ b + c, of matrices that the warp holds together: `mma.sync`.
+
+    Parameters
+    ----------
+    kind : {"tf32", "bf16"}
+        What the operands are: float32 of which the upper 19 bits count, or pairs of bf16 in integers of 32 bits.
+    a, b, c
+        Its fragments of the operands: 4, 2 and 4 registers. See `simt.fragments` for where their elements lie.
+    """
+    return meet("mma_sync", FULL, kind, a, b, c)  # type: ignore[no-any-return]
+
+
+def arrive(name: str, *operands: Any) -> Any:
+    """Wait at a barrier; what it gives."""
+    lane = current(f"cuda.{name}")
+    caller = sys._getframe(2)
+    frame = kernel_frame(caller)
+    return lane.pause(Wait(name, place_key(caller, frame), 0, operands, frame))
+
+
+class Shared:
+    """`cuda.shared`: memory of a block."""
+
+    @staticmethod
+    def array(shape: Any, dtype: Any, alignment: int | None = None) -> Array:
+        """An array of the block, the same for all its lanes; one an instruction. Shape 0: the dynamic shared memory."""
+        caller = sys._getframe(1)
+        frame = kernel_frame(caller)
+        return current("cuda.shared.array").machine.shared_array(place_key(caller, frame), frame, shape, dtype, alignment)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        unknown(f"cuda.shared.{name}")
+
+
+class Local:
+    """`cuda.local`: memory of a lane."""
+
+    @staticmethod
+    def array(shape: Any, dtype: Any, alignment: int | None = None) -> Array:
+        """An array of this lane; one an instruction."""
+        caller = sys._getframe(1)
+        frame = kernel_frame(caller)
+        return current("cuda.local.array").machine.local_array(place_key(caller, frame), frame, shape, dtype)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        unknown(f"cuda.local.{name}")
+
+
+class Const:
+    """`cuda.const`: memory that kernels only read."""
+
+    @staticmethod
+    def array_like(ndarray: Any) -> Array:
+        """The array of the surrounding program, as it is."""
+        if isinstance(ndarray, Constant):
+            return ndarray.of_launch()
+        if not isinstance(ndarray, Array):
+            raise fault(
+                UnknownWordError,
+                f"cuda.const.array_like of a {type(ndarray).__name__}",
+                "it takes an array of the program around the kernel",
+            )
+        return ndarray
+
+    def __getattr__(self, name: str) -> NoReturn:
+        unknown(f"cuda.const.{name}")
+
+
+class GridGroup:
+    """All blocks of a cooperative launch."""
+
+    @staticmethod
+    def sync() -> None:
+        """Wait for every lane of the grid."""
+        arrive("grid.sync")
+
+
+class CooperativeGroups:
+    """`cuda.cg`."""
+
+    @staticmethod
+    def this_grid() -> GridGroup:
+        """All blocks; they are alive at once."""
+        return GridGroup()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        unknown(f"cuda.cg.{name}")
+
+
+def low_bits(value: Any) -> tuple[int, int]:
+    """An integer without its sign, and the bits that it has: 32, or 64 where it does not fit."""
+    value = int(value)
+    bits = 32 if -(1 << 31) <= value < 1 << 32 else 64
+    return value & ((1 << bits) - 1), bits
+
+
+class Cuda:
+    """The words of `numba.cuda` that kernels use.
+
+    Notes
+    -----
+    Integers have no width here: `popc` of a negative one, `clz` and `brev` count in 32 bits where the value fits them, else
+    in 64.
+    """
+
+    threadIdx = Position("threadIdx", lambda lane: lane.threadIdx)  # noqa: N815
+    blockIdx = Position("blockIdx", lambda lane: lane.blockIdx)  # noqa: N815
+    blockDim = Position("blockDim", lambda lane: lane.machine.block)  # noqa: N815
+    gridDim = Position("gridDim", lambda lane: lane.machine.grid)  # noqa: N815
+    warpsize = WARP
+    shared, local, const, atomic, cg, fp16 = Shared(), Local(), Const(), Atomic(), CooperativeGroups(), Halves()
+
+    @property
+    def laneid(self) -> int:
+        """The position of the lane in its warp."""
+        lane: Lane = current("cuda.laneid")
+        return lane.laneid
+
+    @staticmethod
+    def grid(ndim: int) -> Any:
+        """The position in the grid: an int for one dim, else a tuple."""
+        lane = current("cuda.grid")
+        machine, thread, block = lane.machine, lane.threadIdx, lane.blockIdx
+        if ndim == 1:
+            return thread[0] + block[0] * machine.block[0]
+        return machine.along(ndim, [t + b * size for t, b, size in zip(thread, block, machine.block, strict=True)])
+
+    @staticmethod
+    def gridsize(ndim: int) -> Any:
+        """The threads of the grid: an int for one dim, else a tuple."""
+        machine = current("cuda.gridsize").machine
+        return machine.along(ndim, [a * b for a, b in zip(machine.grid, machine.block, strict=True)])
+
+    @staticmethod
+    def syncthreads() -> None:
+        """Wait for all lanes of the block."""
+        arrive("syncthreads")
+
+    @staticmethod
+    def syncthreads_count(predicate: Any) -> int:
+        """Wait for all lanes of the block; for how many the predicate is true."""
+        return arrive("syncthreads_count", predicate)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def syncthreads_and(predicate: Any) -> int:
+        """Wait for all lanes of the block; 1 where the predicate is true for all."""
+        return arrive("syncthreads_and", predicate)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def syncthreads_or(predicate: Any) -> int:
+        """Wait for all lanes of the block; 1 where the predicate is true for any."""
+        return arrive("syncthreads_or", predicate)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def syncwarp(mask: int = FULL) -> None:
+        """Wait for the lanes of the mask; what they wrote before is seen after."""
+        meet("syncwarp", mask)
+
+    @staticmethod
+    def shfl_sync(mask: int, value: Any, src_lane: int) -> Any:
+        """The value of lane `src_lane`, modulo 32."""
+        return meet("shfl_sync", mask, value, src_lane)
+
+    @staticmethod
+    def shfl_up_sync(mask: int, value: Any, delta: int) -> Any:
+        """The value of the lane `delta` below; the own one where there is none."""
+        return meet("shfl_up_sync", mask, value, delta)
+
+    @staticmethod
+    def shfl_down_sync(mask: int, value: Any, delta: int) -> Any:
+        """The value of the lane `delta` above; the own one where there is none."""
+        return meet("shfl_down_sync", mask, value, delta)
+
+    @staticmethod
+    def shfl_xor_sync(mask: int, value: Any, lane_mask: int) -> Any:
+        """The value of the lane whose number is this one's xor `lane_mask`."""
+        return meet("shfl_xor_sync", mask, value, lane_mask)
+
+    @staticmethod
+    def ballot_sync(mask: int, predicate: Any) -> int:
+        """A bit for each lane of the mask whose predicate is true."""
+        return meet("ballot_sync", mask, predicate)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def any_sync(mask: int, predicate: Any) -> bool:
+        """Whether the predicate is true for any lane of the mask."""
+        return meet("any_sync", mask, predicate)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def all_sync(mask: int, predicate: Any) -> bool:
+        """Whether the predicate is true for all lanes of the mask."""
+        return meet("all_sync", mask, predicate)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def eq_sync(mask: int, predicate: Any) -> bool:
+        """Whether the predicate is the same for all lanes of the mask."""
+        return meet("eq_sync", mask, predicate)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def match_any_sync(mask: int, value: Any) -> int:
+        """A bit for each lane of the mask that has the same value."""
+        return meet("match_any_sync", mask, value)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def match_all_sync(mask: int, value: Any) -> tuple[int, bool]:
+        """The mask and True where all its lanes have the same value, else 0 and False."""
+        return meet("match_all_sync", mask, value)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def activemask() -> int:
+        """A bit for each lane of the warp that comes to this instruction together with this one."""
+        lane = current("cuda.activemask")
+        caller = sys._getframe(1)
+        frame = kernel_frame(caller)
+        return lane.pause(Wait("activemask", place_key(caller, frame), 1 << lane.laneid, (), frame))  # type: ignore[no-any-return]
+
+    @staticmethod
+    def lanemask_lt() -> int:
+        """A bit for each lane of the warp below this one."""
+        return (1 << current("cuda.lanemask_lt").laneid) - 1
+
+    @staticmethod
+    def threadfence() -> None:
+        """Order the accesses of this lane for the whole device."""
+        fence("threadfence")
+
+    @staticmethod
+    def threadfence_block() -> None:
+        """Order the accesses of this lane for its block."""
+        fence("threadfence_block")
+
+    @staticmethod
+    def threadfence_system() -> None:
+        """Order the accesses of this lane for all devices."""
+        fence("threadfence_system")
+
+    @staticmethod
+    def nanosleep(ns: int) -> None:
+        """Let others run; no time passes."""
+        current("cuda.nanosleep").machine.spin(sys._getframe(1))
+
+    @staticmethod
+    def selp(condition: Any, a: Any, b: Any) -> Any:
+        """`a` where the condition is true, else `b`."""
+        return a if condition else b
+
+    @staticmethod
+    def popc(value: Any) -> int:
+        """How many bits are set."""
+        return low_bits(value)[0].bit_count()
+
+    @staticmethod
+    def clz(value: Any) -> int:
+        """How many bits above the highest one that is set."""
+        found, bits = low_bits(value)
+        return bits - found.bit_length()
+
+    @staticmethod
+    def ffs(value: Any) -> int:
+        """The position of the lowest bit that is set, from 1; 0 where none is."""
+        found = int(value)
+        return (found & -found).bit_length()
+
+    @staticmethod
+    def brev(value: Any) -> int:
+        """The bits in the opposite order."""
+        found, bits = low_bits(value)
+        return int(f"{found:0{bits}b}"[::-1], 2)
+
+    fma = staticmethod(fma)
+    cbrt = staticmethod(MATH["cbrt"])
+
+    def __getattr__(self, name: str) -> Any:
+        kind = OTHER_NAMES.get(name, name)
+        if kind in CASTS:
+            return CASTS[kind]
+        if name.startswith("__") or getattr(getcurrent(), "lane", None) is None:
+            raise AttributeError(f"minifuse.simt knows no word cuda.{name}")
+        return unknown(f"cuda.{name}")
+
+
+def fence(kind: str) -> None:
+    """Record a memory fence; it waits for nobody."""
+    lane = current(f"cuda.{kind}")
+    frame = kernel_frame(sys._getframe(1))
+    lane.machine.note_fence(lane, kind, frame)
+    lane.machine.spin(frame)
+
+
+cuda = Cuda()

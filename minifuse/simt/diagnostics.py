@@ -1,0 +1,188 @@
+"""Verdicts with words: what is wrong with a launch, where, and what would help.
+
+Errors are made here of what `races` and `facts` find in the columns. Reads before writes, accesses out of bounds and
+barriers that not all threads reach are found while the kernel runs, by the machine. Lanes that diverge are a fact, not a
+hazard (`facts.divergence`).
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.errors import IndexingError, RaceError, UnwrittenOutputError
+from ..core.layout import Layout
+from .metrics import unwritten
+from .races import Race
+from .record import ATOMIC, LOAD, STORE, ArrayInfo, Events, Instruction
+
+Sizes = tuple[int, ...]
+VERBS = {LOAD: "read", STORE: "written", ATOMIC: "atomically updated"}
+
+
+class Names(NamedTuple):
+    """What people call the rows of the event columns."""
+
+    events: Events
+    instructions: Sequence[Instruction]
+    arrays: Sequence[ArrayInfo]
+    grid: Sizes  # blocks along x, y, z
+    block: Sizes  # threads along x, y, z
+
+    def line(self, row: int) -> tuple[str, int]:
+        """File and line."""
+        instruction = self.instructions[int(self.events.instruction[row])]
+        return instruction.file, instruction.line
+
+    def array(self, row: int) -> ArrayInfo:
+        """The array."""
+        return self.arrays[int(self.events.array[row])]
+
+    def block_index(self, row: int) -> Sizes:
+        """The index of the block, with as many numbers as the grid has dimensions."""
+        return index_in(int(self.events.block[row]), self.grid)
+
+    def thread_index(self, row: int) -> Sizes:
+        """The index of the thread, with as many numbers as the block has dimensions."""
+        return index_in(int(self.events.thread[row]), self.block)
+
+
+def index_in(linear: int, sizes: Sizes) -> Sizes:
+    """The index of a block or thread along x, y, z; trailing dimensions of size 1 are left out.
+
+    Examples
+    --------
+    >>> index_in(35, (16, 16, 1)), index_in(35, (64, 1, 1))
+    ((3, 2), (35,))
+    """
+    ndim = max((d + 1 for d, size in enumerate(sizes) if size > 1), default=1)
+    index = []
+    for size in sizes[:ndim]:
+        linear, i = divmod(linear, size)
+        index.append(i)
+    return tuple(index)
+
+
+def spell_index(index: Sizes) -> str:
+    """An index as people write it: `5`, `(5, 0)`."""
+    return str(index[0]) if len(index) == 1 else str(index)
+
+
+def element_at(array: ArrayInfo, address: int) -> Sizes:
+    """The index of the element of an array that lies at a byte address.
+
+    Examples
+    --------
+    >>> element_at(ArrayInfo("tile", "shared", 256, (4, 8), (32, 4), 4, "float32"), 256 + 3 * 32 + 4 * 4)
+    (3, 4)
+    """
+    position = (address - array.base) // array.itemsize
+    if len(array.shape) > 1:
+        try:
+            return Layout(array.shape, array.strides, 0).index(position * array.itemsize)
+        except IndexingError:  # the array has gaps, and the access went through another one over the same memory
+            pass
+    stride = array.strides[0] if len(array.strides) == 1 and array.strides[0] else array.itemsize
+    return (position * array.itemsize // stride + array.low,) if array.shape else ()
+
+
+def find_race_errors(found: Iterable[Race], names: Names) -> list[RaceError]:
+    """An error for each race."""
+    return [_race_error(race, names) for race in found]
+
+
+def _race_error(race: Race, names: Names) -> RaceError:
+    first, second = race.first, race.second
+    array, events = names.array(first), names.events
+    element = element_at(array, int(max(events.address[first], events.address[second])))
+    block = names.block_index(first)
+    is_between_blocks = race.scope == "grid"
+    accesses = [_spell_access(row, names, with_block=is_between_blocks) for row in (first, second)]
+    epoch = None if is_between_blocks else int(events.epoch[first])
+    where = "" if is_between_blocks else f", both in epoch {epoch} of block {spell_index(block)}"
+    message = f"{_spell_element(array, element)}: {accesses[0]}, {accesses[1]}{where}; {_advice(race, names)}."
+    if race.same_value:
+        message += " All of them wrote the same value, so the order does not show; it is a race all the same."
+    if race.elements > 1:
+        message += f" The same holds for {race.elements} elements in all."
+    return RaceError(
+        message,
+        lines=(names.line(first), names.line(second)),
+        array=array.name,
+        element=element,
+        block=block,
+        threads=(names.thread_index(first), names.thread_index(second)),
+        epoch=epoch,
+    )
+
+
+def _spell_element(array: ArrayInfo, element: Sizes) -> str:
+    place = f" element {spell_index(element)}" if element else ""
+    return f"{array.space} array '{array.name}'{place}"
+
+
+def _spell_access(row: int, names: Names, *, with_block: bool) -> str:
+    file, line = names.line(row)
+    block = f" of block {spell_index(names.block_index(row))}" if with_block else ""
+    verb = VERBS[int(names.events.kind[row])]
+    return f"{verb} by thread {spell_index(names.thread_index(row))}{block} at {_base_name(file)}:{line}"
+
+
+def _base_name(file: str) -> str:
+    return file.replace("\\", "/").rpartition("/")[2]
+
+
+def _advice(race: Race, names: Names) -> str:
+    """What would order the two accesses, or make their order not matter."""
+    (first_file, first_line), (second_file, second_line) = names.line(race.first), names.line(race.second)
+    is_one_line = (first_file, first_line) == (second_file, second_line)
+    if is_one_line and race.kind != "write-write":
+        within = "" if race.scope == "grid" else ", or read before a cuda.syncthreads() and write after it"
+        return f"write to another array than the one that is read{within}, or use cuda.atomic"
+    if race.scope == "grid":
+        if race.kind == "write-write":
+            return "blocks run in any order: give each an element of its own, or use cuda.atomic for all of them"
+        return "blocks run in any order: use two launches, or cuda.cg.this_grid().sync() between the two"
+    if is_one_line and race.kind == "write-write":
+        return "let one thread write it, give each thread an element of its own, or use cuda.atomic"
+    too = ", and so would a cuda.syncwarp(), as the threads are of one warp" if race.scope == "warp" else ""
+    if first_file == second_file and first_line > second_line:
+        return f"a cuda.syncthreads() after line {first_line}, before line {second_line} comes again, would order them{too}"
+    return f"a cuda.syncthreads() between the two lines would order them{too}"
+
+
+def find_unwritten(names: Names) -> dict[str, int]:
+    """How many elements no thread wrote, for each array in global memory that was written in part; a fact, not a hazard."""
+    is_write = names.events.kind != LOAD
+    counts = {}
+    for row in np.unique(names.events.array[is_write]).tolist():
+        info = names.arrays[row]
+        count = len(unwritten(names.events, info)) if info.space == "global" else 0
+        if count:
+            counts[info.name] = count
+    return counts
+
+
+def find_unwritten_errors(fresh: Iterable[str], names: Names) -> list[UnwrittenOutputError]:
+    """An error for each output that was written in part.
+
+    An output is an array that held nothing when the launch began (`device_array`) and that the kernel wrote to. Any other
+    array may be meant to keep what it held, so that an element which is not written is a fact of `find_unwritten` only; and
+    an array that is not written at all may be one that this launch has no part in.
+    """
+    counts = find_unwritten(names)
+    outputs = [info for info in names.arrays if info.space == "global" and info.name in {*fresh} & {*counts}]
+    return [_unwritten_error(info, counts[info.name], names) for info in outputs]
+
+
+def _unwritten_error(info: ArrayInfo, count: int, names: Names) -> UnwrittenOutputError:
+    first = int(unwritten(names.events, info)[0])
+    element = tuple(int(i) for i in np.unravel_index(first, info.shape))
+    size = int(np.prod(info.shape))
+    return UnwrittenOutputError(
+        f"{_spell_element(info, element)}: no thread wrote it, nor {count - 1} more of {size} elements; "
+        f"{int(np.prod(names.grid))} blocks of {int(np.prod(names.block))} threads were launched: "
+        "are they enough for the shape, and is the guard right?",
+        array=info.name,
+        element=element,
+    )

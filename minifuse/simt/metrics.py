@@ -1,0 +1,258 @@
+"""Facts about memory, derived from the columns of a trace: requests, sectors, wavefronts, divergence, reuse.
+
+Pure functions over `record.Events`. A warp request is what is equal in (block, warp, instruction, occurrence); what it costs
+follows from its addresses alone. Not known here, and not guessed: cache hits, latency, scheduling, and what the compiler
+hoists or merges.
+
+    sectors      distinct byte // 32 of a request to global memory; cache lines are distinct byte // 128
+    wavefronts   passes of a request to shared memory over its 32 banks of 4 bytes; lanes that want the same word share it
+
+References
+----------
+.. [1] NVIDIA, "Nsight Compute: Kernel Profiling Guide", memory tables: instruction, request, sector, wavefront.
+.. [2] NVIDIA, "CUDA C++ Programming Guide", shared memory of compute capability 5.x and later.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .columnar import WARP, Column, Ints, distinct_pairs, key_of, run_of, spread, starts_of
+from .record import LOAD, ArrayInfo, Events
+
+SECTOR: Final = 32  # bytes
+LINE: Final = 128  # bytes
+BANKS: Final = 32
+WORD: Final = 4  # bytes of a bank a wavefront
+
+
+class Requests(NamedTuple):
+    """The warp requests of a trace in the order of their first event: columns of one length."""
+
+    block: Ints
+    warp: Ints
+    """Linear in its block."""
+    instruction: Ints
+    occurrence: Ints
+    array: Ints
+    kind: Ints
+    lanes: Ints
+    """Active lanes."""
+    nbytes: Ints
+    """Bytes that the active lanes ask for in all."""
+    sectors: Ints
+    """32-byte sectors that they touch; 0 unless the memory is global."""
+    ideal_sectors: Ints
+    """ceil(nbytes / 32): what neighbouring elements take. More than `sectors` where lanes share elements."""
+    lines: Ints
+    """128-byte cache lines; 0 unless the memory is global."""
+    wavefronts: Ints
+    """Passes over the banks; 0 unless the memory is shared."""
+    ideal_wavefronts: Ints
+    """Passes without a bank conflict: 1, with 8 bytes a lane 2, with 16 bytes 4; less where whole parts of the warp idle."""
+
+
+def requests(events: Events, arrays: Sequence[ArrayInfo]) -> Requests:
+    """Gather the accesses of each warp into requests, and count what each request touches.
+
+    Notes
+    -----
+    Lanes that access different arrays, or of which some load and some store, at one instruction make one request for each.
+    All atomics are counted as the loads that they begin with; that equal addresses of one request are served one by one is
+    not. Constant memory has no sectors and no wavefronts.
+
+    Examples
+    --------
+    32 lanes that load every second float32 of an array at address 256:
+
+    >>> lane = np.arange(32)
+    >>> zero = np.zeros(32, int)
+    >>> events = Events(zero, lane, zero, zero, zero, zero, zero, zero, 256 + 8 * lane, zero + 4, zero / 1)
+    >>> request = requests(events, [ArrayInfo("a", "global", 256, (64,), (4,), 4, "float32")])
+    >>> [int(column[0]) for column in (request.lanes, request.sectors, request.ideal_sectors, request.lines)]
+    [32, 8, 4, 2]
+    """
+    group, first = number_requests(events)
+    count = len(first)
+    nbytes = np.bincount(group, events.nbytes, count).astype(np.int64)
+    is_global, is_shared = (
+        np.array([info.space == space for info in arrays], bool)[events.array] for space in ("global", "shared")
+    )
+    is_global_request = is_global[first]
+    wavefronts, ideal_wavefronts = _wavefronts(
+        group[is_shared], events.thread[is_shared] % WARP, events.address[is_shared], events.nbytes[is_shared], count
+    )
+    touched = group[is_global], events.address[is_global], events.nbytes[is_global]
+    return Requests(
+        block=_at(events.block, first),
+        warp=_at(events.thread, first) // WARP,
+        instruction=_at(events.instruction, first),
+        occurrence=_at(events.occurrence, first),
+        array=_at(events.array, first),
+        kind=_at(events.kind, first),
+        lanes=np.bincount(group, minlength=count),
+        nbytes=nbytes,
+        sectors=_distinct_units(*touched, SECTOR, count),
+        ideal_sectors=np.where(is_global_request, -(-nbytes // SECTOR), 0),
+        lines=_distinct_units(*touched, LINE, count),
+        wavefronts=wavefronts,
+        ideal_wavefronts=ideal_wavefronts,
+    )
+
+
+def number_requests(events: Events) -> tuple[Ints, Ints]:
+    """The request that each event belongs to, numbered by first event, and the first event of each request."""
+    key = key_of(events.block, events.thread // WARP, events.instruction, events.occurrence, events.array, events.kind)
+    order = np.argsort(key, kind="stable")
+    starts = starts_of(key[order])
+    first = order[starts]
+    by_time = np.argsort(first)
+    number = np.empty_like(by_time)
+    number[by_time] = np.arange(len(by_time))
+    group = np.empty_like(order)
+    group[order] = number[run_of(starts, len(order))]
+    return group, first[by_time]
+
+
+def _at(column: Column, rows: Ints) -> Ints:
+    return column[rows].astype(np.int64)
+
+
+def _distinct_units(group: Ints, address: Ints, nbytes: Column, unit: int, count: int) -> Ints:
+    """How many distinct units of memory each group touches."""
+    row, touched = spread(address // unit, (address + nbytes - 1) // unit)
+    return np.bincount(distinct_pairs(group[row], touched)[0], minlength=count)
+
+
+def _wavefronts(group: Ints, lane: Column, address: Ints, nbytes: Column, count: int) -> tuple[Ints, Ints]:
+    """Passes over the banks that each group needs, and would need without conflicts.
+
+    A pass moves 128 bytes at most: lanes with 8 bytes go by halves of the warp, lanes with 16 bytes by quarters. A pass is
+    repeated until the bank with the most distinct words has served them all.
+    """
+    wavefronts, ideal = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    if not len(group):
+        return wavefronts, ideal
+    width = 2 ** np.ceil(np.log2(np.maximum(nbytes, WORD))).astype(np.int64)
+    part = lane // np.maximum(BANKS * WORD // width, 1)
+    passes, pass_of = np.unique(group * WARP + part, return_inverse=True)
+    row, word = spread(address // WORD, (address + nbytes - 1) // WORD)
+    served, word = distinct_pairs(pass_of[row], word)
+    bank = np.sort(served * BANKS + word % BANKS)
+    runs = starts_of(bank)
+    depth = np.diff(runs, append=len(bank))
+    deepest = np.maximum.reduceat(depth, starts_of(bank[runs] // BANKS))
+    wavefronts += np.bincount(passes // WARP, deepest, count).astype(np.int64)
+    ideal += np.bincount(passes // WARP, minlength=count)
+    return wavefronts, ideal
+
+
+class Divergence(NamedTuple):
+    """How many lanes take part in the requests of each instruction: columns of one length, ordered by instruction."""
+
+    instruction: Ints
+    requests: Ints
+    partial: Ints
+    """Requests in which fewer lanes are active than the warp has."""
+    lanes: Ints
+    """Active lanes of all requests."""
+    possible: Ints
+    """Lanes that the warps of these requests have."""
+
+
+def divergence(found: Requests, threads: int) -> Divergence:
+    """Count, for each instruction that accesses memory, the lanes that take part.
+
+    Parameters
+    ----------
+    found : Requests
+    threads : int
+        Threads a block. The last warp of a block has fewer than 32 lanes where 32 does not divide them; that is no
+        divergence.
+
+    Notes
+    -----
+    A fact, not an error: a guard at the edge of an array makes some lanes idle, and so does a loop that some leave early.
+    """
+    possible = np.minimum(WARP, threads - WARP * found.warp)
+    instruction, row = np.unique(found.instruction, return_inverse=True)
+    count = len(instruction)
+    return Divergence(
+        instruction,
+        np.bincount(row, minlength=count),
+        np.bincount(row[found.lanes < possible], minlength=count),
+        np.bincount(row, found.lanes, count).astype(np.int64),
+        np.bincount(row, possible, count).astype(np.int64),
+    )
+
+
+class Reuse(NamedTuple):
+    """How often the elements of an array are loaded."""
+
+    loads: int
+    """Loads of elements: a vector load of four counts four times."""
+    distinct: int
+    """Elements that are loaded at least once; of a shared array, in each block anew."""
+    minimum: int
+    """Loads of the element that is loaded least, among those that are."""
+    maximum: int
+    mean: float
+
+
+def reuse(events: Events, array: int, info: ArrayInfo) -> Reuse:
+    """Count the loads of each element of an array.
+
+    Parameters
+    ----------
+    events : Events
+    array : int
+        Row of the table of arrays.
+    info : ArrayInfo
+        That row.
+
+    Notes
+    -----
+    Each element is read exactly once where `distinct` is the size of the array and `maximum` is 1. Atomics are not loads.
+
+    Examples
+    --------
+    >>> column = np.array([0, 0, 0])
+    >>> events = Events(*[column] * 8, np.array([256, 260, 256]), column + 4, column / 1)
+    >>> reuse(events, 0, ArrayInfo("a", "global", 256, (8,), (4,), 4, "float32"))
+    Reuse(loads=3, distinct=2, minimum=1, maximum=2, mean=1.5)
+    """
+    here = (events.array == array) & (events.kind == LOAD)
+    offset = events.address[here] - info.base
+    row, element = spread(offset // info.itemsize, (offset + events.nbytes[here] - 1) // info.itemsize)
+    memory = events.block[here][row] if info.space == "shared" else np.zeros_like(element)
+    loads = np.unique(key_of(memory, element), return_counts=True)[1]
+    if not len(loads):
+        return Reuse(0, 0, 0, 0, 0.0)
+    return Reuse(int(loads.sum()), len(loads), int(loads.min()), int(loads.max()), float(loads.mean()))
+
+
+def unwritten(events: Events, info: ArrayInfo) -> NDArray[np.int64]:
+    """Positions of the elements of an array that no thread wrote, in row-major order of its shape.
+
+    An atomic counts as a write. Another array over the same memory counts too.
+
+    Examples
+    --------
+    >>> column = np.array([1, 1])
+    >>> events = Events(column, *[column] * 5, column * 0, column, np.array([256, 264]), column + 3, column / 1)
+    >>> unwritten(events, ArrayInfo("out", "global", 256, (4,), (4,), 4, "float32")).tolist()
+    [1, 3]
+    """
+    element: Ints = np.array(info.base, np.int64)
+    for size, stride in zip(info.shape, info.strides, strict=True):
+        element = element[..., None] + np.arange(size) * stride
+    element = element.reshape(-1)
+    if not len(element):
+        return element
+    is_write = (events.kind != LOAD) & (events.address < element.max() + info.itemsize)
+    is_write &= events.address + events.nbytes > element.min()
+    address, nbytes = events.address[is_write], events.nbytes[is_write]
+    _, written = spread(address, address + nbytes - 1)
+    return np.flatnonzero(~np.isin(element, written))

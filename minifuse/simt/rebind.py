@@ -1,0 +1,340 @@
+"""From a function written for Numba to one that the machine can run, with our words in the place of Numba's.
+
+The function is copied, never changed: the code with its loops counted, other globals, closure, defaults and builtins. The
+functions that it calls are adopted as well. The values behind names are looked up again for each launch, so a global that
+changed is seen; Numba would keep the value of its first compilation. A name that kernels here do not have raises
+UnknownWordError with the line that uses it.
+"""
+
+import builtins
+import cmath
+import dis
+import enum
+import math
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from types import CellType, CodeType, FunctionType, ModuleType
+from typing import Any, Final, NoReturn
+
+import numpy as np
+
+from ..core.errors import UnknownWordError
+from . import random
+from .address_spaces import Captured, Constant, is_on_device
+from .arithmetic import CASTS, CMATH, MATH, NUMPY, OTHER_NAMES, Cast, argument, names
+from .cuda_api import Cuda, cuda
+from .lanes import BUILTINS, base_name, unknown
+from .libdevice import LIBDEVICE
+from .loops import counted
+
+NUMBA: Final = ("numba", "numba_cuda")
+KEPT: Final = 256  # adopted kernels
+COOPERATIVE: Final = {"cg", "this_grid"}
+PLAIN: Final = (bool, int, float, complex, str, enum.Enum, enum.EnumType)
+Line = tuple[str, int]
+REFUSED: Final = {
+    "IMPORT_NAME": "import",
+    "PUSH_EXC_INFO": "try and with",
+    "YIELD_VALUE": "yield",
+    "LOAD_BUILD_CLASS": "class",
+    "BUILD_MAP": "a dict",
+    "BUILD_SET": "a set",
+    "STORE_GLOBAL": "global",
+    "DELETE_GLOBAL": "global",
+}
+OF_ARRAYS: Final = names("dot matmul sum prod mean max min any all argmax argmin cumsum sort linalg where clip concatenate")
+NEW_ARRAYS: Final = names("zeros ones empty full arange linspace array zeros_like empty_like ones_like full_like")
+INSTEAD: Final = {  # of a name that kernels do not have
+    **{f"np.{name}": "write a loop over the elements, or call it on the host" for name in OF_ARRAYS},
+    **{f"np.{name}": "write cuda.local.array(shape, dtype), or pass an array in" for name in NEW_ARRAYS},
+    "np.random": "write xoroshiro128p_uniform_float32(states, i) of numba.cuda.random",
+    "import": "import at the top of the file",
+    "try and with": "test for the case with an `if`: a kernel handles no exceptions",
+    "yield": "write a loop",
+    "class": "define it outside the kernel",
+    "a dict": "take an array or a tuple",
+    "a set": "take an array or a tuple",
+    "global": "store in an array: the globals of a kernel are constants",
+    "sorted": "sort on the host, or write a loop over an array",
+    "sum": "write a loop over the elements",
+}
+MISSING: Final = object()
+
+
+class Adopted:
+    """A kernel that the machine can run, and the values that it was made for."""
+
+    def __init__(self, function: Callable[..., None], source: FunctionType, sources: "Adopter") -> None:
+        self.function, self.source = function, source
+        self.names = list(source.__code__.co_varnames[: source.__code__.co_argcount])
+        self.is_cooperative = sources.is_cooperative
+        self._seen, self._copied = sources.seen, sources.copied
+
+    def is_current(self) -> bool:
+        """Whether every name still means what it meant."""
+        try:
+            return all(lookup(key) is value for _, lookup, key, value in self._seen)
+        except ValueError:  # a cell that is empty now
+            return False
+
+    def changed(self) -> list[str]:
+        """Return the names that have another value than when the kernel was adopted; of an array, other elements."""
+        found = [
+            name for name, array, copy in self._copied if not np.array_equal(array, copy, equal_nan=array.dtype.kind in "fc")
+        ]
+        for name, lookup, key, value in self._seen:
+            try:
+                now = lookup(key)
+            except ValueError:
+                now = MISSING
+            is_equal = now is value or (type(now) is type(value) and isinstance(now, (*PLAIN, np.generic)) and now == value)
+            if not is_equal:
+                found.append(name)
+        return list(dict.fromkeys(found))
+
+
+class Words:
+    """A module as a kernel sees it: its words, and others that are found when they are asked for."""
+
+    def __init__(self, find: Callable[[str], Any], known: Mapping[str, Any]) -> None:
+        self._find = find
+        vars(self).update(known)
+
+    def __getattr__(self, name: str) -> Any:
+        return self._find(name)
+
+
+class Adopter:
+    """Adopts one kernel with all that it calls.
+
+    Parameters
+    ----------
+    copies_arrays : bool
+        Whether arrays of the program around the kernel keep the elements that they have now, as Numba compiles them in.
+    """
+
+    def __init__(self, copies_arrays: bool = False) -> None:
+        self.seen: list[tuple[str, Callable[[Any], Any], Any, Any]] = []  # name, how it is looked up, the key, the value
+        self.copied: list[tuple[str, np.ndarray[Any, Any], np.ndarray[Any, Any]]] = []  # name, array, copy
+        self._copies_arrays = copies_arrays
+        self.is_cooperative = False
+        self._copies: dict[FunctionType, FunctionType] = {}
+
+    def copy(self, function: FunctionType) -> FunctionType:
+        """The function over our words."""
+        if function in self._copies:
+            return self._copies[function]
+        code = function.__code__
+        known_names: dict[str, Any] = {"__builtins__": BUILTINS, "__name__": function.__globals__.get("__name__")}
+        cells = tuple(CellType() for _ in function.__closure__ or ())
+        copied = FunctionType(counted(code), known_names, function.__name__, None, cells)
+        self._copies[function] = copied
+        self.is_cooperative |= not COOPERATIVE.isdisjoint(code.co_names)
+        check_code(code)
+        for name, attribute, line in used_globals(code):
+            value = self._look(name, function.__globals__.get, name, MISSING)
+            if value is not MISSING:
+                known_names[name] = self.word(value, name, (code.co_filename, line), attribute)
+            elif name not in BUILTINS:
+                refuse(name, (code.co_filename, line))
+        for name, cell, original in zip(code.co_freevars, cells, function.__closure__ or (), strict=True):
+            value = self._look(name, content, original)
+            cell.cell_contents = self.word(value, name, (code.co_filename, code.co_firstlineno))
+        place = code.co_filename, code.co_firstlineno
+        copied.__defaults__ = tuple(self.word(value, "a default", place) for value in function.__defaults__ or ()) or None
+        copied.__kwdefaults__ = {
+            name: self.word(value, name, place) for name, value in (function.__kwdefaults__ or {}).items()
+        }
+        return copied
+
+    def _look(self, name: str, lookup: Callable[..., Any], key: Any, default: Any = None) -> Any:
+        value = lookup(key) if default is None else lookup(key, default)
+        self.seen.append((name, lookup, key, None if value is MISSING else value))
+        return value
+
+    def word(self, value: Any, name: str, place: Line, attribute: str | None = None) -> Any:
+        """What a value of the program around the kernel is in the kernel; `attribute` of it is what the kernel uses."""
+        if isinstance(value, ModuleType) or value is cuda:
+            return self._module(value, name, place, attribute)
+        if value is None or isinstance(value, (*PLAIN, np.dtype)) or is_ours(value) or getattr(value, "is_word", False):
+            return value
+        if getattr(value, "meaning", None) is not None:
+            return self.word(value.meaning, name, place) if isinstance(value.meaning, type) else value.meaning
+        found = known(value)
+        if found is not MISSING:
+            self.is_cooperative |= getattr(value, "__name__", "") in COOPERATIVE
+            return found
+        if isinstance(value, tuple):
+            parts = [self.word(part, f"{name}[{index}]", place) for index, part in enumerate(value)]
+            return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+        if isinstance(value, np.ndarray):
+            return Constant(name, self._array(name, value))
+        if is_on_device(value):
+            return Captured(name, value)
+        if isinstance(value, np.generic):
+            return argument(value)
+        function = python_function(value)
+        if function is not None:
+            return self.copy(function)
+        if isinstance(value, type) and (issubclass(value, Exception) or hasattr(value, "_fields")):
+            return value
+        return refuse(name, place, f" of type {type(value).__name__}" if value is not MISSING else "")
+
+    def _array(self, name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the array of the program around the kernel as the kernel is to see it."""
+        if not self._copies_arrays:
+            return array
+        known = next((copy for _, original, copy in self.copied if original is array), None)
+        if known is None:
+            known = array.copy(order="K")
+            self.copied.append((name, array, known))
+        return known
+
+    def _module(self, module: Any, name: str, place: Line, attribute: str | None) -> Any:
+        table = TABLES.get(module.__name__) if isinstance(module, ModuleType) else None
+        if table is not None:
+            if attribute is not None and attribute not in table:
+                refuse(f"{name}.{attribute}", place)
+            return Words(lambda key: unknown(f"{name}.{key}"), table)
+        if is_numba_cuda(module):
+            if attribute is not None and not hasattr(Cuda, attribute) and OTHER_NAMES.get(attribute, attribute) not in CASTS:
+                refuse(f"{name}.{attribute}", place)
+            return cuda
+        words = Words(lambda key: self.word(getattr(module, key, MISSING), f"{name}.{key}", place), {})
+        if attribute is not None:
+            getattr(words, attribute)
+        return words
+
+
+def freeze(function: FunctionType) -> Adopted:
+    """Return a kernel that keeps the globals that it has now, as Numba does from its first compilation on."""
+    adopter = Adopter(copies_arrays=True)
+    return Adopted(adopter.copy(function), function, adopter)
+
+
+def adopt(kernel: Any) -> Adopted:
+    """Return the kernel for our machine; the one of the last launch where every name still means the same."""
+    if isinstance(kernel, Adopted):
+        return kernel
+    source = python_function(kernel)
+    if source is None:
+        raise UnknownWordError(f"a kernel is a Python function or what cuda.jit makes of one; got {type(kernel).__name__}")
+    with LOCK:
+        found = CACHE.get(source)
+        if found is None or not found.is_current():
+            adopter = Adopter()
+            found = CACHE[source] = Adopted(adopter.copy(source), source, adopter)
+            if len(CACHE) > KEPT:
+                CACHE.popitem(last=False)
+        return found
+
+
+TABLES: Final[Mapping[str, Mapping[str, Any]]] = {"math": MATH, "cmath": CMATH, "numpy": NUMPY}
+CACHE: OrderedDict[FunctionType, Adopted] = OrderedDict()
+LOCK: Final = threading.RLock()
+
+
+def content(cell: CellType) -> Any:
+    """What a variable of the surrounding function holds."""
+    return cell.cell_contents
+
+
+def python_function(value: Any) -> FunctionType | None:
+    """The Python function behind a kernel or a device function; None where there is none."""
+    while not isinstance(value, FunctionType):
+        value = getattr(value, "py_func", None) or getattr(value, "meaning", None)
+        if value is None:
+            return None
+    return value
+
+
+def is_ours(value: Any) -> bool:
+    """Whether it is a word of this package already."""
+    kind = value if isinstance(value, type | FunctionType) else type(value)
+    return kind.__module__ in (Cuda.__module__, Cast.__module__)
+
+
+def is_numba_cuda(module: Any) -> bool:
+    """Whether it is the module that scripts call `cuda`, or ours."""
+    return (
+        module is cuda
+        or module is sys.modules.get("numba.cuda")
+        or module.__name__ in ("numba.cuda", "numba_cuda.numba.cuda")
+    )
+
+
+def known(value: Any) -> Any:
+    """Our word for an object of math, NumPy, Python or Numba; MISSING where it is none of them."""
+    try:
+        if value in BY_IDENTITY:
+            return BY_IDENTITY[value]
+    except TypeError:  # it has no hash, so it is none of these
+        return MISSING
+    module = getattr(value, "__module__", None) or ""
+    if type(value).__module__.partition(".")[0] in NUMBA and isinstance(getattr(value, "name", None), str):
+        return CASTS.get(OTHER_NAMES.get(value.name, value.name), MISSING)
+    if module.endswith("cuda.random") and module.partition(".")[0] in NUMBA:
+        return getattr(random, value.__name__, MISSING)
+    if module.endswith("cuda.libdevice") and module.partition(".")[0] in NUMBA:
+        return LIBDEVICE.get(value.__name__, MISSING)
+    real = sys.modules.get("numba.cuda")
+    if real is not None:
+        for name in WORDS:
+            if getattr(real, name, MISSING) is value:
+                return getattr(cuda, name)
+        if getattr(getattr(real, "cg", None), "this_grid", MISSING) is value:
+            return cuda.cg.this_grid
+        atomic = getattr(real, "atomic", None)
+        for name in ATOMICS:
+            if getattr(atomic, name, MISSING) is value:
+                return getattr(cuda.atomic, name)
+    return MISSING
+
+
+WORDS: Final = [name for name in vars(Cuda) if not name.startswith("_") and name != "laneid"]
+ATOMICS: Final = [name for name in vars(type(cuda.atomic)) if not name.startswith("_")]
+BY_IDENTITY: Final[dict[Any, Any]] = {
+    **{getattr(builtins, name): word for name, word in BUILTINS.items() if callable(word)},
+    **{getattr(np, name): word for name, word in NUMPY.items() if callable(word)},
+    **{getattr(math, name): word for name, word in MATH.items() if callable(word) and hasattr(math, name)},
+    **{getattr(cmath, name): word for name, word in CMATH.items() if callable(word)},
+}
+
+
+def used_globals(code: CodeType) -> Iterator[tuple[str, str | None, int]]:
+    """Each global name that a function and the functions in it use, the attribute taken of it, and the line."""
+    line = code.co_firstlineno
+    steps = [step for step in dis.get_instructions(code) if step.opname != "CACHE"]
+    for step, following in zip(steps, [*steps[1:], None], strict=True):
+        line = step.positions.lineno if step.positions and step.positions.lineno else line
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            takes = following is not None and following.opname in ("LOAD_ATTR", "LOAD_METHOD")
+            yield step.argval, following.argval if takes and following else None, line
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from used_globals(constant)
+
+
+def check_code(code: CodeType) -> None:
+    """Refuse what Numba has no meaning for on a GPU."""
+    line = code.co_firstlineno
+    for step in dis.get_instructions(code):
+        line = step.positions.lineno if step.positions and step.positions.lineno else line
+        if step.opname in REFUSED:
+            refuse(REFUSED[step.opname], (code.co_filename, line))
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            check_code(constant)
+
+
+def refuse(name: str, place: Line, what: str = "") -> NoReturn:
+    """Raise the error for a name that kernels here do not have."""
+    instead = INSTEAD.get(name.replace("numpy.", "np."))
+    raise UnknownWordError(
+        f"{name}{what} at {base_name(place[0])}:{place[1]} is unknown to minifuse.simt; "
+        "kernels use numba.cuda's words, math, numbers of NumPy, and functions made of them"
+        + (f": {instead}" if instead else ""),
+        lines=(place,),
+    )

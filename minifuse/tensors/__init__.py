@@ -1,0 +1,1 @@
+"""Tensors: creation, mutation, transforms and serialization."""

@@ -1,0 +1,53 @@
+"""Augmented assignments of tensors, and plain ones: `x += y` and `x[...] = y` change the memory of x.
+
+Stands below Tensor, which takes its methods from `AUGMENTED`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core.dtypes import as_number
+from ..core.errors import ShapeError
+from ..core.operators import TABLE
+from .mutation import store_in
+
+OPERATORS = {
+    "__iadd__": "add", "__isub__": "sub", "__imul__": "mul", "__itruediv__": "div", "__ifloordiv__": "floordiv",
+    "__imod__": "mod", "__ipow__": "pow", "__iand__": "and_", "__ior__": "or_", "__ixor__": "xor",
+    "__ilshift__": "lshift", "__irshift__": "rshift",
+}  # fmt: skip
+
+
+def assign(target: Any, value: Any) -> Any:
+    """Return the value: the body of a store."""
+    return value
+
+
+def operand(x: Any) -> Any:
+    """Return an array of 0 dims as its number, which is as weak as any other; all else as it is."""
+    return as_number(x) if type(x) is np.ndarray else x
+
+
+def assignable(value: Any, ndim: int) -> Any:
+    """Return a value without the leading dims of size 1 that its target of `ndim` dims lacks, as NumPy assigns it."""
+    extra = len(getattr(value, "shape", ())) - ndim
+    return value.reshape(value.shape[extra:]) if extra > 0 and value.shape[:extra] == (1,) * extra else value
+
+
+def method_of(name: str) -> Callable[[Any, Any], Any]:
+    """Return the method that stores the result of an operator in its first operand."""
+    entry = TABLE[name]
+    return lambda self, other: store_in(entry, self, operand(other))
+
+
+def matmul_in_place(self: Any, other: Any) -> Any:
+    """Store `self @ other` in self; the product is computed before it is stored."""
+    product = self @ other
+    if product.shape != self.shape:
+        raise ShapeError(f"@=: the product has shape {product.shape}, expected that of x, {self.shape}; write x = x @ y")
+    return store_in(assign, self, product)
+
+
+AUGMENTED = {method: method_of(name) for method, name in OPERATORS.items()} | {"__imatmul__": matmul_in_place}

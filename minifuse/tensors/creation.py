@@ -1,0 +1,413 @@
+"""Tensors made from data, from numbers, and at random."""
+
+import math
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..backends.registry import backend_named
+from ..compiler.plan import Spec
+from ..core.autograd import capture_under_way
+from ..core.dtypes import BY_NUMPY, BY_PYTHON, DType, as_dtype, as_number, bool_, float32, int64, weak
+from ..core.errors import DTypeError, ShapeError
+from ..core.indexing import shape_of
+from .tensor import Tensor, array_of
+
+BY_KIND = {"f": float32, "i": int64, "b": bool_}  # what Python's numbers become
+DTypeLike = DType | str | type | None
+GPU = 2  # as DLPack counts kinds of devices
+
+
+def tensor(data: Any, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+    """Copy data into a new tensor.
+
+    Parameters
+    ----------
+    data : number, nested lists, array or Tensor
+        Python's floats become float32, ints int64, bools bool; arrays keep their dtype.
+    dtype : DType, str or type, optional
+        The element type.
+    backend : str, optional
+        Where it lives; the default backend if left out.
+    requires_grad : bool
+        Whether `backward` computes a gradient for it.
+
+    Returns
+    -------
+    Tensor
+        Contiguous, of the shape of the data.
+
+    Raises
+    ------
+    ShapeError
+        Lists of different lengths.
+    DTypeError
+        Elements that are not numbers, or a dtype that is not supported.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> x = mf.tensor([[1, 2], [3, 4]], dtype="float32")
+    >>> x @ x
+    tensor([[ 7., 10.],
+            [15., 22.]])
+    """
+    if isinstance(data, Tensor) and capture_under_way() is not None:
+        found: Tensor = data.detach().clone() if dtype is None else data.detach().to(dtype).clone()
+        return found.requires_grad_() if requires_grad else found
+    array = array_of(data)
+    if array.dtype.kind not in "biuf":
+        raise unsupported(array)
+    is_array = isinstance(data, np.ndarray | np.generic | Tensor)
+    natural = BY_NUMPY.get(array.dtype) if is_array else BY_KIND.get(array.dtype.kind)
+    wanted = natural if dtype is None else as_dtype(dtype)
+    if wanted is None:
+        raise unsupported(array)
+    return finished(converted(array, wanted), backend, requires_grad)
+
+
+def converted(array: npt.NDArray[Any], dtype: DType) -> npt.NDArray[Any]:
+    """A contiguous copy as an element type; an error for numbers that it does not have."""
+    if dtype.is_integer and array.dtype.kind in "iuf" and array.dtype != dtype.numpy:
+        limits = np.iinfo(dtype.numpy)
+        exact = array.astype(np.float64) if array.dtype.kind == "f" else array
+        is_inside = (exact >= limits.min) & (exact < int(limits.max) + 1)
+        if not is_inside.all():
+            raise DTypeError(f"tensor: {array[~is_inside].flat[0]} does not fit {dtype}; use a larger type, or floats")
+    return array.astype(dtype.numpy, order="C")
+
+
+def unsupported(array: npt.NDArray[Any]) -> DTypeError:
+    """The error of data that are no numbers of ours."""
+    if array.dtype == object and any(isinstance(x, int) and abs(x) >> 63 for x in array.flat):
+        return DTypeError("tensor: an integer does not fit int64; use floats")
+    is_number = array.dtype.kind in "biuf"
+    advice = "convert it with array.astype(...), or pass dtype=" if is_number else "elements must be real numbers"
+    return DTypeError(f"tensor: data of NumPy dtype {array.dtype} (shape {array.shape}) is not supported; {advice}")
+
+
+def capturing(backend: str | None) -> Any:
+    """The capture that takes what is made now; None if there is none. Without a name, its backend is the default."""
+    by = capture_under_way()
+    if by is not None:
+        by.check_backend(None if backend is None else backend_named(backend))
+    return by
+
+
+def finished(array: npt.NDArray[Any], backend: str | None, requires_grad: bool) -> Tensor:
+    """A tensor around a new array."""
+    if (by := capturing(backend)) is not None:
+        captured: Tensor = by.constant(array)
+        return captured.detach().requires_grad_() if requires_grad else captured
+    result = Tensor.from_numpy(array, backend_named(backend))
+    return result.requires_grad_() if requires_grad else result
+
+
+def from_numpy(array: npt.NDArray[Any], backend: str | None = None, requires_grad: bool = False) -> Tensor:
+    """A tensor over the memory of an array, without a copy: what is written to one is seen in the other.
+
+    Raises
+    ------
+    DTypeError
+        The dtype of the array is none of float32, float64, int32, int64 and bool.
+    ViewError
+        Its strides are not whole elements.
+
+    Examples
+    --------
+    >>> import minifuse as mf, numpy as np
+    >>> a = np.zeros(3, np.float32)
+    >>> x = mf.from_numpy(a[::-1])
+    >>> a[0] = 5
+    >>> x
+    tensor([0., 0., 5.])
+    """
+    if not isinstance(array, np.ndarray):
+        raise DTypeError(f"from_numpy: expected a NumPy array, got {type(array).__name__}; use mf.tensor")
+    return finished(array, backend, requires_grad)
+
+
+def from_dlpack(source: Any, backend: str | None = None) -> Tensor:
+    """A tensor over the memory of any object that knows DLPack, without a copy: on the CPU, or on a GPU.
+
+    An array of CuPy, or a tensor of torch on a GPU, becomes a tensor of that GPU's backend; one that knows
+    `__cuda_array_interface__` will do too.
+
+    Examples
+    --------
+    >>> import minifuse as mf, numpy as np
+    >>> mf.from_dlpack(np.arange(3))
+    tensor([0, 1, 2])
+    """
+    is_on_gpu = hasattr(source, "__dlpack_device__") and source.__dlpack_device__()[0] == GPU
+    if is_on_gpu or hasattr(source, "__cuda_array_interface__"):
+        from ..backends.cuda.device.dlpack import taken
+
+        buffer, dtype, layout, index = taken(source)
+        found = backend_named(f"cuda:{index}")
+        y = Tensor(buffer, buffer.address - layout.span()[0] * dtype.itemsize, Spec(layout, dtype, found, False))
+        return y if backend is None else y.to(backend=backend)
+    if not hasattr(source, "__dlpack__"):
+        raise DTypeError(f"from_dlpack: expected an object that knows DLPack, got {type(source).__name__}; use mf.tensor")
+    return finished(np.from_dlpack(source), backend, False)
+
+
+def full(
+    shape: Any, value: float, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False
+) -> Tensor:
+    """A tensor of one number, of the dtype that the number has in `tensor`, or of the one given.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.full((2, 2), 7)
+    tensor([[7, 7],
+            [7, 7]])
+    """
+    own = value.dtype if isinstance(value, np.generic | np.ndarray) else None
+    (value,) = numbers_of("full", value)
+    wanted = as_dtype(dtype if dtype is not None else own if own is not None else BY_PYTHON[weak(value)])
+    if (by := capturing(backend)) is not None:
+        result: Tensor = by.full(shape_of(shape), value, wanted)
+    else:
+        result = Tensor.full(shape_of(shape), value, wanted, backend_named(backend))
+    return result.requires_grad_() if requires_grad else result
+
+
+def zeros(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+    """A tensor of zeros; float32 if no dtype is given.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.zeros(2, 3)
+    tensor([[0., 0., 0.],
+            [0., 0., 0.]])
+    """
+    return full(shape_of(shape), 0, dtype or float32, backend, requires_grad)
+
+
+def ones(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+    """A tensor of ones; float32 if no dtype is given.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.ones(3, dtype=int)
+    tensor([1, 1, 1])
+    """
+    return full(shape_of(shape), 1, dtype or float32, backend, requires_grad)
+
+
+def numbers_of(name: str, *values: Any) -> list[Any]:
+    """Return values as Python numbers; raise for anything but real numbers."""
+    found = [as_number(x) for x in values]
+    for x in found:
+        if not isinstance(x, Real):
+            raise DTypeError(f"{name}: expected real numbers, got {type(x).__name__} ({x!r:.40})")
+    return found
+
+
+def refuse_other_than_tensors(x: Any) -> None:
+    """Raise for anything but a tensor."""
+    if not isinstance(x, Tensor):
+        raise DTypeError(f"expected a tensor, got {type(x).__name__}; use mf.tensor")
+
+
+def like(x: Tensor, value: float, dtype: DTypeLike, backend: str | None, requires_grad: bool) -> Tensor:
+    """One number in the shape of another tensor, on its backend and of its dtype if no others are named."""
+    refuse_other_than_tensors(x)
+    return full(x.shape, value, dtype or x.dtype, backend or x.backend, requires_grad)
+
+
+def zeros_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+    """Zeros in the shape of `x`, of its dtype, on its backend.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.zeros_like(mf.tensor([1, 2]))
+    tensor([0, 0])
+    """
+    return like(x, 0, dtype, backend, requires_grad)
+
+
+def ones_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+    """Ones in the shape of `x`, of its dtype, on its backend.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.ones_like(mf.tensor([1.5, 2.5]))
+    tensor([1., 1.])
+    """
+    return like(x, 1, dtype, backend, requires_grad)
+
+
+def empty_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+    """A tensor in the shape of `x` whose elements are not set.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.empty_like(mf.zeros(2, 3)).shape
+    (2, 3)
+    """
+    refuse_other_than_tensors(x)
+    if capture_under_way() is not None:  # what is not set may as well be 0
+        return zeros_like(x, dtype, backend, requires_grad)
+    result = Tensor.empty(x.shape, as_dtype(dtype or x.dtype), backend_named(backend or x.backend))
+    return result.requires_grad_() if requires_grad else result
+
+
+def arange(
+    start: float, stop: float | None = None, step: float = 1, dtype: DTypeLike = None, backend: str | None = None
+) -> Tensor:
+    """The numbers from start (0 if only one number is given) up to stop, which is left out.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.arange(3), mf.arange(0, 1, 0.25)
+    (tensor([0, 1, 2]), tensor([0.  , 0.25, 0.5 , 0.75]))
+    """
+    start, stop = (0, start) if stop is None else (start, stop)
+    start, stop, step = numbers_of("arange", start, stop, step)
+    if step == 0 or not all(map(math.isfinite, (start, stop, step))):
+        raise ShapeError(f"arange: start {start}, stop {stop}, step {step} give no finite number of elements")
+    natural = float32 if any(isinstance(x, float) for x in (start, stop, step)) else int64
+    if (by := capturing(backend)) is not None:
+        captured: Tensor = by.arange(start, stop, step, as_dtype(dtype or natural))
+        return captured
+    return tensor(np.arange(start, stop, step), dtype or natural, backend)
+
+
+_random = np.random.default_rng()
+
+
+def generator() -> np.random.Generator:
+    """The source of random numbers that `manual_seed` sets."""
+    return _random
+
+
+def manual_seed(seed: int) -> None:
+    """Start the random numbers of `rand` and `randn` again from a seed; see `get_rng_state` too.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.manual_seed(0)
+    >>> x = mf.rand(3)
+    >>> mf.manual_seed(0)
+    >>> bool((mf.rand(3) == x).all())
+    True
+    """
+    global _random
+    _random = np.random.default_rng(as_number(seed))
+
+
+def get_rng_state() -> dict[str, Any]:
+    """Where the random numbers stand: all that `set_rng_state` needs to draw the same ones again.
+
+    Returns
+    -------
+    dict
+        Texts and integers alone, some of 128 bits, which Python's `json` keeps exactly.
+
+    Notes
+    -----
+    It is the state of the one generator, NumPy's PCG64, from which `rand`, `randn` and the first values of layers are drawn.
+    Loaders have seeds of their own.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> state = mf.get_rng_state()
+    >>> x = mf.rand(3)
+    >>> mf.set_rng_state(state)
+    >>> bool((mf.rand(3) == x).all())
+    True
+    """
+    state: dict[str, Any] = plain(generator().bit_generator.state)
+    return state
+
+
+def set_rng_state(state: Mapping[str, Any]) -> None:
+    """Let the random numbers go on where `get_rng_state` found them.
+
+    Raises
+    ------
+    DTypeError
+        It is no such state; nothing has changed then.
+
+    Examples
+    --------
+    >>> import json
+    >>> import minifuse as mf
+    >>> mf.manual_seed(3)
+    >>> text = json.dumps(mf.get_rng_state())
+    >>> x = mf.randn(2)
+    >>> mf.set_rng_state(json.loads(text))
+    >>> bool((mf.randn(2) == x).all())
+    True
+    """
+    global _random
+    bits: Any = np.random.PCG64(0)
+    try:
+        bits.state = state
+        is_state = plain(bits.state) == plain(state)  # NumPy takes more than it understands
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
+        is_state = False
+    if not is_state:
+        raise DTypeError(f"set_rng_state: expected what get_rng_state gives, a state of PCG64, got {state!r:.80}")
+    _random = np.random.Generator(bits)
+
+
+def plain(state: Any) -> Any:
+    """A state as dicts, texts and Python's own integers."""
+    if isinstance(state, Mapping):
+        return {name: plain(x) for name, x in state.items()}
+    return int(state) if isinstance(state, np.integer) else state
+
+
+def _drawn(draw: str, shape: Any, dtype: DTypeLike, backend: str | None, requires_grad: bool) -> Tensor:
+    wanted = as_dtype(dtype or float32)
+    if not wanted.is_float:
+        raise DTypeError(f"random numbers are floats, got dtype {wanted}; use float32 or float64")
+    sizes = shape_of(shape)
+
+    def drawn() -> npt.NDArray[Any]:
+        return np.asarray(getattr(generator(), draw)(sizes, dtype=wanted.numpy.type))
+
+    if (by := capturing(backend)) is not None:
+        captured: Tensor = by.draw(drawn, sizes, wanted)
+        return captured.requires_grad_() if requires_grad else captured
+    return finished(drawn(), backend, requires_grad)
+
+
+def rand(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+    """Random numbers between 0 and 1, evenly spread.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> x = mf.rand(100)
+    >>> bool(((x >= 0) & (x < 1)).all())
+    True
+    """
+    return _drawn("random", shape, dtype, backend, requires_grad)
+
+
+def randn(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+    """Random numbers of the standard normal distribution.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.randn(2, 3).shape
+    (2, 3)
+    """
+    return _drawn("standard_normal", shape, dtype, backend, requires_grad)

@@ -1,0 +1,128 @@
+"""Functions of functions: the gradient of a Python function, and the source of what it runs."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from ..compiler import plan
+from ..core import autograd
+from ..core.errors import GradientError, IndexingError
+from ..ir.array_functions import View
+from .tape_nodes import ViewCall
+from .tensor import Tensor, refuse_other_than_floats
+
+
+def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
+    """The function that computes the gradient of `function`.
+
+    Parameters
+    ----------
+    function
+        A function of tensors (and anything else) that gives a tensor of one element.
+    argnums : int or sequence of int
+        Which of its arguments to differentiate.
+
+    Returns
+    -------
+    function
+        Takes the same arguments, and gives the gradient, of the shape of the argument, or a tuple of them. It can be
+        differentiated itself.
+
+    Raises
+    ------
+    GradientError
+        The result has more than one element.
+    DTypeError
+        An argument to differentiate is not a tensor of floats.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> cube = lambda x: (x * x * x).sum()
+    >>> x = mf.tensor([1.0, 2.0])
+    >>> mf.grad(cube)(x)
+    tensor([ 3., 12.])
+    >>> mf.grad(lambda x: mf.grad(cube)(x).sum())(x)
+    tensor([ 6., 12.])
+    """
+
+    def gradient(*inputs: Any, **named: Any) -> Any:
+        chosen = [position(k, len(inputs)) for k in ((argnums,) if isinstance(argnums, int) else argnums)]
+        if (by := autograd.capture_under_way()) is not None:
+            found = by.gradients.gradient_of(partial(function, **named), inputs, chosen)
+            return found[0] if isinstance(argnums, int) else tuple(found)
+        is_inside = autograd.mode.is_recording and any(isinstance(x, Tensor) and x.requires_grad for x in inputs)
+        with autograd.recording(True):
+            variables = [variable(x, k) if k in chosen else x for k, x in enumerate(inputs)]
+            y = function(*variables, **named)
+            if not isinstance(y, Tensor) or y.size != 1:
+                got = f"shape {y.shape}" if isinstance(y, Tensor) else type(y).__name__
+                advice = "expected a tensor of one element; end it with sum() or mean()"
+                raise GradientError(f"grad: the function gave {got}, {advice}")
+            wanted = [autograd.edge(variables[k]) for k in chosen]
+            if y.requires_grad:
+                one = Tensor.full(y.shape, 1, y.dtype, y.spec.backend)
+                found = autograd.gradients(y, one, create_graph=True, retain_graph=True, at=wanted)
+            else:
+                found = {}
+        zeros = [Tensor.full(inputs[k].shape, 0, inputs[k].dtype, inputs[k].spec.backend) for k in chosen]
+        results = [found.get(e, zero) for e, zero in zip(wanted, zeros, strict=True)]
+        results = results if is_inside else [g.detach() for g in results]
+        return results[0] if isinstance(argnums, int) else tuple(results)
+
+    return gradient
+
+
+def position(k: int, count: int) -> int:
+    """The index of an argument, counted from the front."""
+    if not -count <= k < count:
+        raise IndexingError(
+            f"grad: argument {k} does not exist, the function was called with {count}; choose others with argnums"
+        )
+    return k % count
+
+
+def variable(x: Any, k: int) -> Tensor:
+    """The same elements as a value of its own, so that its gradient can be told from that of what it was computed from."""
+    refuse_other_than_floats(x, k)
+    y: Tensor = x.detach()
+    y.requires_grad = True
+    if x.requires_grad:
+        y.history = ViewCall(View("expand", x.shape), x), 0
+    return y
+
+
+def source(function: Callable[..., Any], *inputs: Any) -> str:
+    """The text of what a call runs: its host program, and each of its kernels.
+
+    Parameters
+    ----------
+    function
+        An operator such as `mf.exp`, or a Python function of tensors; its calls, loops and methods are captured as one.
+    inputs
+        Tensors and numbers like those of the call. The function is captured for them, not run.
+
+    Returns
+    -------
+    str
+        Python source, as it is compiled for these layouts.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> print(mf.source(lambda x: mf.exp(x) * 2, mf.ones(2, 3)))
+    def run(x0):
+        m0 = allocate(64)
+        launch0(m0.address, x0.address)
+        y0 = Tensor(m0, m0.address, spec0)
+        return y0
+    <BLANKLINE>
+    # launch0
+    def kernel(start, stop, args):
+        out0 = pointer_f32(args[0])
+        in0 = pointer_f32(args[1])
+        for i0 in range(start, stop):
+            out0[i0] = exp(in0[i0]) * f32(2.0)
+    <BLANKLINE>
+    """
+    return plan.Plan(function, inputs).source()

@@ -1,0 +1,114 @@
+"""How a schedule came to its kernels, as frames: the captured graph, a frame for each decision, and the kernels as they are.
+
+Each frame says how the cells look once so much is decided. It is worked out from the decisions alone, and the last of them
+leaves what the plan has: tests compare the two.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from minifuse.inspect.explain_text import counted, size
+from minifuse.inspect.fusion_log_text import StepFacts
+
+from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, Frame
+
+if TYPE_CHECKING:
+    from .fusion import Taken
+
+MEANS = (
+    (LOAD, "is read"),
+    (STORE, "is stored: by a kernel of its own, while nothing else is decided"),
+    (OTHER, "gathers many in one; a merge that was refused"),
+    (IDLE, "costs nothing; of kernels and merges: not decided yet"),
+    (CHOSEN, "what this step is about"),
+)
+
+
+class Progress:
+    """What is decided so far. Values are numbers of the graph, kernels those of the plan."""
+
+    def __init__(self) -> None:
+        self.open: dict[int | None, dict[int, None]] = {}  # what is computed by each kernel that is begun and not made
+        self.computed: list[tuple[int, ...]] = []  # by each kernel that is made
+        self.stored: list[tuple[int, ...]] = []
+        self.refused: list[tuple[int, ...]] = []  # (producer, consumer)
+
+    def take(self, step: StepFacts) -> Collection[int]:
+        """One decision more; gives what its kernel computes so far."""
+        if step.kind == "begun":
+            self.open[step.kernel] = {}
+        elif step.kind in ("taken", "held"):
+            self.open[step.kernel] |= dict.fromkeys(step.values)
+        elif step.kind == "refused":
+            self.refused.append(step.values)
+        elif step.kind == "again":
+            return self.open.pop(step.kernel)
+        elif step.kind in ("made", "copied"):
+            self.stored.append(step.values)
+            self.computed.append(tuple(self.open.pop(step.kernel, ())))
+            return self.computed[-1]
+        return self.open.get(step.kernel, ())
+
+
+def frames(found: "Taken") -> Iterator[Frame]:
+    """The captured graph, what was decided, and the kernels."""
+    x, now, launches = found.explained, Progress(), dict[int | None, int]()
+    count = sum(k not in found.free | found.inputs for k in range(len(x.nodes)))
+    begin = (
+        f"The graph as it was captured: {counted(count, 'operation')}, none of them in a kernel yet. Without fusion, the "
+    )
+    begin += f"calls of {x.function} are {counted(len(x.unfused.kernels), 'kernel')}, and move {size(x.unfused.nbytes)}."
+    yield Frame(begin, looks(found, now, {}, {}))
+    for step in x.steps:
+        inside = now.take(step)
+        if step.launch is not None:
+            launches[step.kernel] = step.launch
+        shown = dict.fromkeys((*inside, *step.values), OTHER if step.kind == "refused" else CHOSEN)
+        yield Frame(sentence(found, step), looks(found, now, shown, launches, step.launch))
+    yield Frame(
+        f"That is all: {counted(len(x.forward.kernels), 'kernel')}, and {size(x.forward.nbytes)} moved. Only what is orange "
+        "is written to memory."
+    )
+
+
+def rows(found: "Taken") -> list[dict[str, str]]:
+    """The decisions as a table."""
+    return [
+        {
+            "step": str(k),
+            "decision": step.kind,
+            "kernel": "" if step.kernel is None else "given up" if step.launch is None else f"launch{step.launch}",
+            "in words": sentence(found, step),
+        }
+        for k, step in enumerate(found.explained.steps, 2)  # as the picture counts: its first is the captured graph
+    ]
+
+
+def sentence(found: "Taken", step: StepFacts) -> str:
+    """A decision in words; of a kernel that is made, also what it moves."""
+    if step.kind not in ("made", "copied") or step.launch is None:
+        return step.text
+    return f"{step.text} It moves {size(found.explained.forward.kernels[step.launch].nbytes)}."
+
+
+def looks(
+    found: "Taken", now: Progress, shown: Mapping[int, str], launches: Mapping[int | None, int], launch: int | None = None
+) -> tuple[tuple[str, str], ...]:
+    """(link, kind) of all cells that do not look as they will in the end."""
+    computed = {k for values in (*now.open.values(), *now.computed) for k in values}
+    kinds = dict[str, str]()
+    for k in range(len(found.explained.nodes)):
+        if k in shown:
+            kinds[f"g{k}"] = shown[k]
+        elif k not in found.free | found.inputs | computed:
+            kinds[f"g{k}"] = STORE
+    begun = {launches[kernel]: inside for kernel, inside in now.open.items() if kernel in launches}
+    for j, parts in enumerate(found.parts):
+        for n, part in enumerate(parts):
+            if launch == j and any(k in shown for k in part.nodes):
+                kinds[f"k{j}.{n}"] = CHOSEN
+            elif j >= len(now.stored) and not any(k in begun.get(j, ()) for k in part.nodes):
+                kinds[f"k{j}.{n}"] = IDLE
+    for n in range(len(found.explained.refusals)):  # which share links with the graph, and keep their own looks
+        kinds[f"r{n}"] = OTHER if n < len(now.refused) else IDLE
+    return tuple(kinds.items())

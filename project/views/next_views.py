@@ -1,0 +1,163 @@
+"""The views that may come next in a chain: each kind with what it can be given here, or why it cannot come.
+
+A layout decides: nothing is offered that the library would refuse, or that has more elements or dims than a page draws.
+What reshape can only do by a copy is offered as such, with what `view()` says to it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, permutations
+from math import prod
+
+from minifuse.core.errors import ViewError
+from minifuse.core.layout import Layout
+
+from .expressions import MOST_CHARACTERS, MOST_STEPS, Call, Index, labels
+from .strides import MOST, MOST_DIMS
+
+MOST_WAYS = 24  # of one kind that are offered
+MOST_REPEATS = 8  # of a dim of size 1
+LONGEST = 48  # characters of one view that is offered
+FRONT = "a new dim in front"
+
+Step = Call | Index
+
+
+@dataclass(frozen=True)
+class Offers:
+    """What may come next."""
+
+    ways: dict[str, tuple[Step, ...]]
+    """By the name of the view, what it can be given. Slices and expansions have ranges of their own, and none here."""
+    refused: dict[str, str]
+    """By the name of a view that cannot come next, why."""
+
+
+def offers(layout: Layout, steps: Sequence[Step] = ()) -> Offers:
+    """What may come after a chain that has led to a layout."""
+    if len(steps) >= MOST_STEPS:
+        return Offers({}, {"any view": f"the chain has {MOST_STEPS} views, the most that are read; take one off"})
+    if len("".join(labels(steps))) > MOST_CHARACTERS - LONGEST:
+        return Offers({}, {"any view": f"the chain has nearly {MOST_CHARACTERS} characters; take a view off"})
+    ways: dict[str, list[Step]] = {
+        "permute": permuted(layout),
+        "slice": [],
+        "flip": flipped(layout),
+        "expand": [],
+        "reshape": reshaped(layout),
+        "unsqueeze": [Call("unsqueeze", (d,)) for d in range(layout.ndim + 1) if layout.ndim < MOST_DIMS],
+        "squeeze": [Call("squeeze", (d,)) for d, n in enumerate(layout.shape) if n == 1],
+        "contiguous": [] if layout.is_contiguous else [Call("contiguous", ())],
+    }
+    refused = {
+        "permute": "it takes two dims to change their order",
+        "slice": f"{layout.shape} has no dim with an element",
+        "flip": "a single number has no dims",
+        "expand": f"with {layout.size} elements in {layout.ndim} dims there is no room for a repeated one",
+        "reshape": "no other shape has as many elements",
+        "unsqueeze": f"it has {MOST_DIMS} dims, the most that are drawn",
+        "squeeze": f"no dim of {layout.shape} has size 1",
+        "contiguous": "it is contiguous, so nothing would move",
+    }
+    is_ranged = {"slice": bool(sliceable(layout)), "expand": bool(expandable(layout))}
+    offered = {kind: tuple(found[:MOST_WAYS]) for kind, found in ways.items() if found or is_ranged.get(kind)}
+    return Offers(offered, {kind: why for kind, why in refused.items() if kind not in offered})
+
+
+def permuted(layout: Layout) -> list[Step]:
+    """Other orders of the dims: all of few, the exchanges of two among many."""
+    dims = tuple(range(layout.ndim))
+    if layout.ndim <= 4:
+        return [Call("permute", order) for order in permutations(dims) if order != dims]
+    exchanged = (tuple({a: b, b: a}.get(d, d) for d in dims) for a, b in combinations(dims, 2))
+    return [Call("permute", order) for order in exchanged]
+
+
+def flipped(layout: Layout) -> list[Step]:
+    """Each dim backwards, and all of them."""
+    dims = tuple(range(layout.ndim))
+    own: list[Step] = [Call("flip", (d,)) for d in dims]
+    return [*own, Call("flip", dims)] if len(dims) > 1 else own
+
+
+def reshaped(layout: Layout) -> list[Step]:
+    """Shapes of one, two and three dims with as many elements; views before copies."""
+    shapes = [shape for shape in dict.fromkeys(factored(layout.size)) if shape != layout.shape]
+    return [Call("reshape", shape) for shape in sorted(shapes, key=lambda s: bool(obstacle(layout, Call("reshape", s))))]
+
+
+def factored(size: int) -> Iterator[tuple[int, ...]]:
+    """Ways to write a size as a product of at most three sizes that are more than 1."""
+    yield (size,)
+    if size == 1:
+        yield ()
+    for a in range(2, size // 2 + 1):
+        if size % a == 0:
+            yield (a, size // a)
+            yield from ((a, b, size // a // b) for b in range(2, size // a // 2 + 1) if size // a % b == 0)
+
+
+def obstacle(layout: Layout, step: Step) -> str:
+    """Why a reshape is no view, as the library says it; nothing of all others."""
+    if isinstance(step, Call) and step.method == "reshape":
+        try:
+            layout.reshape(*step.arguments)
+        except ViewError as error:
+            return str(error)
+    return ""
+
+
+def sliceable(layout: Layout) -> dict[int, int]:
+    """The dims that a slice can take part of, and their sizes."""
+    return {d: n for d, n in enumerate(layout.shape) if n}
+
+
+def sliced(layout: Layout, d: int, start: int, stop: int, step: int) -> Index:
+    """From start to before stop of one dim, and all of those before it.
+
+    Examples
+    --------
+    >>> from minifuse.core.layout import row_major
+    >>> str(sliced(row_major((3, 4)), 1, 1, 4, 2)), str(sliced(row_major((3, 4)), 0, 0, 2, 1))
+    ('[:, 1::2]', '[:2]')
+    """
+    n = layout.shape[d]
+    own = slice(start or None, stop if stop < n else None, step if step != 1 else None)
+    return Index((*[slice(None)] * d, own))
+
+
+def expandable(layout: Layout) -> dict[str, int]:
+    """Where a view can repeat: dims of size 1 by name, and a new one in front; and how often at most."""
+    places = {f"dim {d}": d for d, n in enumerate(layout.shape) if n == 1} | ({FRONT: -1} if layout.ndim < MOST_DIMS else {})
+    most = min(MOST // max(prod(layout.shape), 1), MOST_REPEATS)
+    return dict.fromkeys(places, most) if most > 1 else {}
+
+
+def expanded(layout: Layout, place: str, size: int) -> Call:
+    """A dim of size 1, or a new one, repeated.
+
+    Examples
+    --------
+    >>> from minifuse.core.layout import row_major
+    >>> str(expanded(row_major((3, 1)), "dim 1", 4)), str(expanded(row_major((3, 1)), FRONT, 2))
+    ('.expand(3, 4)', '.expand(2, 3, 1)')
+    """
+    if place == FRONT:
+        return Call("expand", (size, *layout.shape))
+    d = int(place.removeprefix("dim "))
+    return Call("expand", (*layout.shape[:d], size, *layout.shape[d + 1 :]))
+
+
+def outcome(layout: Layout, step: Step) -> str:
+    """What a view that may come would give, in words."""
+    why = obstacle(layout, step)
+    if why:
+        return f"copies, since view() fails: {why}"
+    if step == Call("contiguous", ()):
+        return "copies, in the order in which the elements are read"
+    return "is a view: the same memory"
+
+
+def chips(steps: Sequence[Step]) -> list[str]:
+    """The chain as words that differ, x first."""
+    return ["x", *[f"{k} {step}" for k, step in enumerate(labels(steps), start=1)]]

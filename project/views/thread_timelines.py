@@ -1,0 +1,140 @@
+"""Lives of threads: which lines each thread of one block ran, in order, and what its names then stood for.
+
+A trace knows the accesses to memory. Here the same launch is watched line by line as well, with Python's own hook for
+debuggers, in the thread of the operating system that calls; kernels stay as they are.
+"""
+
+import inspect
+import linecache
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+
+from minifuse import simt
+from minifuse.backends.cuda.launch_plan import LaunchPlan
+from minifuse.simt.lanes import BUILTINS, getcurrent
+
+from .facts import Line
+
+MOST_STEPS = 96  # lines of one thread that are kept; loops may have more
+LIMIT = 100_000  # events of a trace, and iterations of loops before a thread ends
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line, run once by one thread."""
+
+    line: int
+    values: tuple[tuple[str, str], ...]
+    """Names of the kernel that the line gave a new value, and the value."""
+    first: int
+    last: int
+    """The events of the trace from `first` on, before `last`, are its accesses."""
+
+
+@dataclass(frozen=True)
+class Lives:
+    """A trace, and the lives of the threads of one block."""
+
+    trace: simt.Trace
+    block: int
+    steps: dict[int, tuple[Step, ...]]
+    """By thread; one that never began is missing."""
+    began: frozenset[tuple[int, int]]
+    """(block, thread) of all that began: a fault ends a launch, and others never do."""
+    cut: frozenset[int]
+    """Threads of the block that ran more lines than are kept."""
+
+
+@dataclass
+class Watch:
+    """Takes down what the threads of a block do, as Python's hook for debuggers."""
+
+    code: CodeType
+    block: int
+    began: set[tuple[int, int]] = field(default_factory=set)
+    steps: dict[int, list[Step]] = field(default_factory=dict)
+    cut: set[int] = field(default_factory=set)
+
+    def __call__(self, frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
+        """A function begins; only lives of the block are followed further."""
+        if frame.f_builtins is not BUILTINS or origin(frame.f_code) != origin(self.code):
+            return None
+        lane = getcurrent().lane
+        self.began.add((lane.block, lane.thread))
+        return self.follow(lane, numbers_of(frame)) if lane.block == self.block else None
+
+    def follow(self, lane: Any, before: dict[str, str]) -> Callable[..., Any]:
+        """What takes down one thread, whose names have these values before its first line."""
+        steps = self.steps.setdefault(lane.thread, [])
+        line, first = 0, 0
+
+        def note(frame: FrameType, event: str, argument: Any) -> Callable[..., Any]:
+            nonlocal line, first, before
+            if event in ("line", "return"):
+                now, position = numbers_of(frame), lane.machine.recorder.position
+                if line and len(steps) < MOST_STEPS:
+                    changed = tuple((name, text) for name, text in now.items() if before.get(name) != text)
+                    steps.append(Step(line, changed, first, position))
+                elif line:
+                    self.cut.add(lane.thread)
+                line, first, before = (frame.f_lineno if event == "line" else 0), position, now
+            return note
+
+        return note
+
+
+def origin(code: CodeType) -> tuple[str, str, int]:
+    """Return where a function was written. The interpreter runs a copy of its code."""
+    return code.co_filename, code.co_qualname, code.co_firstlineno
+
+
+def numbers_of(frame: FrameType) -> dict[str, str]:
+    """The numbers among the names of a kernel, as text."""
+    return {
+        name: f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
+        for name, value in frame.f_locals.items()
+        if isinstance(value, bool | int | float | np.number)
+    }
+
+
+def lives_of(plan: LaunchPlan, block: int) -> Lives:
+    """Run a launch in the interpreter, and watch the threads of one block."""
+    watch, before = Watch(function_of(plan).__code__, block), sys.gettrace()
+    sys.settrace(watch)
+    try:
+        trace = simt.trace(plan, limit=LIMIT, loop_limit=LIMIT)
+    finally:
+        sys.settrace(before)
+    steps = {thread: tuple(found) for thread, found in watch.steps.items()}
+    return Lives(trace, block, steps, frozenset(watch.began), frozenset(watch.cut))
+
+
+def function_of(plan: LaunchPlan) -> Any:
+    """The kernel of a plan as Python's function."""
+    return getattr(plan.kernel, "py_func", plan.kernel)
+
+
+def source_of(plan: LaunchPlan) -> dict[int, str]:
+    """The lines of a kernel by number; of a generated one with the functions that it calls, which stand above it."""
+    function = function_of(plan)
+    file = function.__code__.co_filename
+    lines, first = inspect.getsourcelines(function) if Path(file).is_file() else (linecache.getlines(file), 1)
+    return {number: line.rstrip("\n") for number, line in enumerate(lines, start=first)}
+
+
+def counted(plan: LaunchPlan, trace: simt.Trace, lanes: dict[int, int]) -> list[Line]:
+    """The source with what was counted: lanes that ran a line, given, and loads and stores of the whole launch."""
+    file = function_of(plan).__code__.co_filename
+    at = {row["line"]: row["TRACED"] for row in trace.summary()["lines"] if row["file"] == file}
+    found = list[Line]()
+    for number, text in source_of(plan).items():
+        counts = [("lanes", lanes[number])] if number in lanes else []
+        counts += [(kind, at[number][kind]) for kind in ("loads", "stores") if at.get(number, {}).get(kind)]
+        found.append(Line(number, text, tuple(counts)))
+    return found

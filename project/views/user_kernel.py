@@ -1,0 +1,100 @@
+"""A kernel of the user's own: the file that `minifuse app --kernel FILE.py:name` was given, launched as the page asks.
+
+The file runs as the user's program would; what is typed on the page does not: sizes and arguments have the small grammar of
+`minifuse trace`.
+"""
+
+import inspect
+from functools import lru_cache
+from math import prod
+from pathlib import Path
+from shlex import quote
+from threading import Lock
+from typing import Any
+
+from minifuse.backends.cuda.launch_plan import LaunchPlan
+from minifuse.cli.subjects import arguments_of, kernel_in, sizes_of
+from minifuse.core.errors import MinifuseError
+
+from .facts import Fact
+from .thread_timelines import lives_of
+from .threads import Launched, facts
+
+MOST_CHARACTERS = 400
+MOST_THREADS, MOST_ELEMENTS = 512, 4096  # of all blocks; of one array
+LOADING = Lock()  # a file that runs sees the interpreter in the place of numba.cuda; one at a time
+
+
+def launched(what: str, grid: str, block: str, arguments: str, of: tuple[int, int] = (0, 0)) -> Launched:
+    """Launch a kernel of a file, and watch one thread.
+
+    Parameters
+    ----------
+    what : str
+        /absolute/FILE.py:name.
+    grid, block : str
+        One to three sizes: "4", "2, 2".
+    arguments : str
+        With spaces between: "x=64:float32 y=64:float32 n=64"; arrays get random elements.
+    of : tuple of two ints
+        The block and the thread to look at; the nearest that exists is taken.
+
+    Raises
+    ------
+    MinifuseError
+        The file, a size or an argument is not right, or there is more than can be drawn.
+    """
+    if max(map(len, (grid, block, arguments))) > MOST_CHARACTERS:
+        raise MinifuseError(f"a text of more than {MOST_CHARACTERS} characters; write less")
+    blocks, threads = (sizes_of(name, "".join(text.split())) for name, text in (("grid", grid), ("block", block)))
+    if prod(blocks) * prod(threads) > MOST_THREADS:
+        raise MinifuseError(
+            f"{prod(blocks) * prod(threads):,} threads; expected at most {MOST_THREADS}, so each can be seen"
+        )
+    kernel = kernel_of(what)
+    values = arguments_of(kernel, what.rpartition(":")[2], arguments.split())
+    sizes = [value.size for value in values if hasattr(value, "size")]
+    if max(sizes, default=0) > MOST_ELEMENTS:
+        raise MinifuseError(
+            f"an array of {max(sizes):,} elements; expected at most {MOST_ELEMENTS}, so that each can be seen"
+        )
+    plan = LaunchPlan(kernel, blocks, threads, values, 0)
+    lives = lives_of(plan, min(of[0], prod(plan.grid) - 1))
+    thread = min(of[1], prod(plan.block) - 1)
+    return Launched(what, (max(sizes, default=0),), plan, lives, lives.trace.is_complete, thread)
+
+
+def kernel_of(what: str) -> Any:
+    """The kernel as its file has it now."""
+    file, _, name = what.rpartition(":")
+    try:
+        changed = Path(file).stat().st_mtime_ns
+    except (OSError, ValueError) as error:
+        raise MinifuseError(f"{file} cannot be read: {error}") from error
+    with LOADING:
+        return loaded(file, name, changed)
+
+
+@lru_cache(maxsize=4)
+def loaded(file: str, name: str, changed: int) -> Any:
+    """The kernel of a file that was changed at this time."""
+    return kernel_in(Path(file), name)
+
+
+def example(what: str) -> str:
+    """Arguments to begin with: an array of 64 for each parameter."""
+    parameters = inspect.signature(kernel_of(what)).parameters.values()
+    return " ".join(f"{p.name}=64:float32" for p in parameters if p.default is p.empty)
+
+
+def known(seen: Launched) -> list[Fact]:
+    """What is known of it; whether the result is right only its author knows."""
+    return [fact for fact in facts(seen) if fact.name != "the result"]
+
+
+def command(seen: Launched, arguments: str) -> str:
+    """The line on a terminal that traces the same."""
+    assert seen.plan is not None
+    grid, block = (",".join(map(str, sizes)) for sizes in (seen.plan.grid, seen.plan.block))
+    given = " ".join(f"--arg {quote(text)}" for text in arguments.split())
+    return f"minifuse trace {quote(seen.subject)} --grid {grid} --block {block} {given}"

@@ -12,7 +12,7 @@ from typing import Any
 
 from minifuse.core.operators import Operator
 from minifuse.ir.numpy_api import FUNCTIONS, UFUNCS, elementwise, reductions, shaping, ufuncs
-from minifuse.ir.numpy_api.protocol import FOLDS, name_of
+from minifuse.ir.numpy_api.protocol import REDUCTIONS, name_of
 
 PAGE = Path(__file__).parent / "guide" / "numpy.md"
 BEGIN, END = "<!-- made by docs/make_numpy.py -->\n", "<!-- end of what is made -->\n"
@@ -50,7 +50,7 @@ def operators() -> str:
 
 def tables() -> str:
     """All tables, each under its heading."""
-    reduce = ", ".join(f"`np.{ufunc.__name__}`" for ufunc in FOLDS) + ", `np.logical_xor`"
+    reduce = ", ".join(f"`np.{ufunc.__name__}`" for ufunc in REDUCTIONS) + ", `np.logical_xor`"
     text = f"### Ufuncs that are operators\n\n{operators()}.\n\n"
     text += f"Of {reduce} there is `reduce`; of all that have two operands there is `outer`.\n"
     for heading, module in SECTIONS.items():

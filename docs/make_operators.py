@@ -91,7 +91,7 @@ def rule(entry: Operator) -> list[str | None]:
 def gradient(entry: Operator) -> str:
     """What each input receives, in words or as formulas."""
     if entry.vjp is None:
-        return "nothing" if entry.is_primitive or entry.gives == "bool" else "what its parts say"
+        return "nothing" if entry.is_primitive or entry.result == "bool" else "what its parts say"
     return RULES.get(entry.name) or ", ".join("nothing" if text is None else f"`{text}`" for text in rule(entry))
 
 
@@ -131,7 +131,7 @@ def row(entry: Operator) -> str:
         entry.name,
         (entry.__doc__ or "").strip().rstrip("."),
         ", ".join(f"`{way}`" for way in ways(entry)),
-        f"{entry.accepts} → {entry.gives}",
+        f"{entry.accepts} → {entry.result}",
         made_of(entry) + f"; folds from {entry.identity}" * (entry.identity is not None),
         gradient(entry),
     ]

@@ -16,29 +16,29 @@ import numpy.typing as npt
 
 from ..core.dtypes import DType
 from ..core.layout import Layout, row_major
-from ..ir.kernel_ir import Dot, Kernel, Load, ProductKernel, Shape
-from ..runtime.memory_pool import Buffer, Pool, allocate, as_array, memory
-from .fallback import Decomposed, DecomposedProduct
-from .operand import Operand, ScalarFunction, check_fits, identity_of, load, needs_an_element
+from ..ir.kernel_ir import Accumulator, Kernel, Load, MatmulKernel, Shape
+from ..runtime.memory_pool import MemoryBuffer, Pool, allocate, as_array, host_pool
+from .fallback import FallbackKernel, FallbackMatmul
+from .operand import Operand, ScalarFunction, as_load, check_fits, empty_reduction_error, identity_for
 
 __all__ = [
     "Backend",
-    "Decomposed",
-    "DecomposedProduct",
+    "FallbackKernel",
+    "FallbackMatmul",
     "Launcher",
     "Operand",
     "ScalarFunction",
+    "as_load",
     "check_fits",
-    "identity_of",
-    "load",
-    "needs_an_element",
-    "shortest",
+    "empty_reduction_error",
+    "fastest_entry",
+    "identity_for",
 ]
 
 Launcher = Callable[..., None]  # may have a method `direct`, which gives a shorter way to the same launch
 
 
-def shortest(launch: Any) -> Launcher:
+def fastest_entry(launch: Any) -> Launcher:
     """The launcher itself, or the shorter way that it knows to the same launch."""
     found: Launcher = launch.direct() if hasattr(launch, "direct") else launch
     return found
@@ -60,7 +60,7 @@ class Backend:
     """Runs kernels on one device. The four methods are all that it must have."""
 
     name = "base"
-    has_limits = False  # whether the hardware can be what limits it, so that it makes sense to measure how near it comes
+    has_roofline = False  # whether the hardware can be what limits it, so that it makes sense to measure how near it comes
     is_host = True  # whether its memory is that of NumPy
 
     def map(self, op: ScalarFunction, a: Operand, out: Operand) -> None:
@@ -79,32 +79,32 @@ class Backend:
         """out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]."""
         raise NotImplementedError
 
-    pool: Pool = memory  # of buffers
+    pool: Pool = host_pool  # of buffers
     allocate = staticmethod(allocate)
 
     # Memory, for backends on a device of their own; here it is that of the host, which NumPy shares.
 
-    def place(self, array: npt.NDArray[Any]) -> tuple[Buffer, int, Layout]:
+    def from_numpy(self, array: npt.NDArray[Any]) -> tuple[MemoryBuffer, int, Layout]:
         """An array as memory of this backend: buffer, address of the first element, layout from there."""
         strides = tuple(stride // array.itemsize for stride in array.strides)  # of nothing, NumPy's may be 0 everywhere
         layout = Layout(array.shape, strides, 0) if array.size else row_major(array.shape)
-        return Buffer.around(array), array.ctypes.data, layout
+        return MemoryBuffer.around(array), array.ctypes.data, layout
 
-    def fetch(self, buffer: Buffer, address: int, dtype: DType, layout: Layout) -> npt.NDArray[Any]:
+    def to_numpy(self, buffer: MemoryBuffer, address: int, dtype: DType, layout: Layout) -> npt.NDArray[Any]:
         """Elements as a NumPy array: over the same memory, or, of a device, a copy."""
         return as_array(buffer, address, dtype, layout)
 
-    def fill(self, buffer: Buffer, address: int, dtype: DType, layout: Layout, value: Any) -> None:
+    def fill(self, buffer: MemoryBuffer, address: int, dtype: DType, layout: Layout, value: Any) -> None:
         """Set all elements of a dense layout to a number."""
         as_array(buffer, address, dtype, layout)[...] = value
 
     dlpack_device = (1, 0)  # the CPU
 
-    def capsule(self, x: Any, **options: Any) -> Any:
+    def to_dlpack(self, x: Any, **options: Any) -> Any:
         """The memory of a tensor for libraries that know DLPack."""
         return x.numpy().__dlpack__(**options)
 
-    def cuda_interface(self, x: Any) -> dict[str, Any]:
+    def cuda_array_interface(self, x: Any) -> dict[str, Any]:
         """The memory of a tensor on a GPU for CuPy, torch and others; an AttributeError where it is not on one."""
         raise AttributeError("__cuda_array_interface__: this tensor is not on a GPU")
 
@@ -127,7 +127,7 @@ class Backend:
         Gives launch(*addresses of outputs, inputs and raw operands, *numbers). This default takes the kernel apart into map,
         zip and reduce, one expression at a time, so that any backend of four methods runs every fused function.
         """
-        return Decomposed(self, kernel, shape, dims, outputs, inputs, raws).launch
+        return FallbackKernel(self, kernel, shape, dims, outputs, inputs, raws).launch
 
     def source(
         self,
@@ -151,31 +151,32 @@ class Backend:
 
         return launch
 
-    def bind_product(self, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
+    def bind_fused_matmul(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
         """A matrix product with prologue and epilogue: launch(*addresses of outputs and inputs, *numbers).
 
         Layouts of outputs and of the epilogue's inputs have the shape (..., M, N), those of a's (..., M, K), of b's
         (..., K, N), with equal batch dims. This default computes operands and sums that are not plain one after the other.
         """
-        return DecomposedProduct(self, kernel, outputs, inputs).launch
+        return FallbackMatmul(self, kernel, outputs, inputs).launch
 
-    def refused_product(self, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
+    def why_not_fused(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
         """Why this product should not be one kernel, in words; empty if it should."""
         return ""
 
-    def knows(self, function: Any, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
-        """Whether `bind_defined` computes a function that has a definition, of inputs like these; else that runs instead."""
+    def supports(self, function: Any, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
+        """Whether `bind_composite` computes a function that has a definition, of inputs like these; else that runs
+        instead."""
         return False
 
-    def bind_defined(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
+    def bind_composite(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
         """All outputs of a function that this backend knows, by its name: launch(*addresses of outputs and inputs)."""
         raise NotImplementedError
 
-    def defined_cost(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
+    def composite_cost(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
         """(how many kernels are started for such a function, how many operations of products they do)."""
         return 1, 0
 
-    def defined_source(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
+    def composite_source(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
         """The text that runs, where there is one; else what runs, in words."""
         return f"# {self.name}: {function}\n"
 
@@ -183,23 +184,31 @@ class Backend:
         """How many kernels are started for a kernel over a shape: none where there is nothing to store."""
         return int(all(n for d, n in enumerate(shape) if d not in dims))
 
-    def product_cost(self, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
+    def fused_matmul_cost(
+        self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]
+    ) -> tuple[int, int]:
         """(how many kernels are started for a product, bytes of memory that they hand on to each other)."""
-        plain = [isinstance(kernel.a, Load), isinstance(kernel.b, Load), kernel.elements == (Dot(kernel.a.dtype),)]
+        plain = [
+            isinstance(kernel.a, Load),
+            isinstance(kernel.b, Load),
+            kernel.pointwise_outputs == (Accumulator(kernel.a.dtype),),
+        ]
         a, b = (inputs[loads[0].index] for loads in kernel.loads()[:2])
         sizes = a.size, b.size, prod((*a.shape[:-1], b.shape[-1]))
         scratch = sum(size for size, is_plain in zip(sizes, plain, strict=True) if not is_plain)
         return 1 + plain.count(False), scratch * kernel.a.dtype.itemsize
 
-    def product_source(self, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
+    def fused_matmul_source(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
         """The text that runs, where there is one; else what runs, in words."""
         a, b = (inputs[loads[0].index].shape for loads in kernel.loads()[:2])
         return f"# {self.name}: matmul of {a} and {b}, {kernel.a.dtype}\n"
 
-    has_precisions = False  # whether `bind_product` rounds operands of float32 where a kernel's precision lets it
-    has_tables = False  # whether it has `bind_together`
+    has_reduced_precision = (
+        False  # whether `bind_fused_matmul` rounds operands of float32 where a kernel's precision lets it
+    )
+    has_multi_tensor = False  # whether it has `bind_multi_tensor`
 
-    def bind_together(
+    def bind_multi_tensor(
         self, kernel: Kernel, shapes: Sequence[Shape], layouts: Sequence[tuple[Sequence[Layout], Sequence[Layout]]]
     ) -> Launcher:
         """One launch of a pointwise kernel over several arrays: launch(*addresses of each in turn, *numbers).
@@ -209,13 +218,13 @@ class Backend:
         """
         raise NotImplementedError
 
-    def together_source(
+    def multi_tensor_source(
         self, kernel: Kernel, shapes: Sequence[Shape], layouts: Sequence[tuple[Sequence[Layout], Sequence[Layout]]]
     ) -> str:
         """The text that runs; here that of the first array, which runs over each."""
         return self.source(kernel, shapes[0], (), *layouts[0])
 
-    joins_launches = False  # whether `bind_sequence` gains anything
+    can_join_launches = False  # whether `bind_sequence` gains anything
 
     def bind_sequence(self, launches: Sequence[Launcher], counts: Sequence[int]) -> Launcher | None:
         """One launcher of several launches, of which launch k takes counts[k] of the values; None if that gains nothing.

@@ -9,36 +9,36 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import IndexingError
-from ..core.interning import topological
+from ..core.interning import toposort
 from ..core.layout import Layout, row_major
 from ..core.operators import add
 from ..ir.kernel_ir import (
-    Access,
-    Apply,
+    Accumulator,
     AtomicAdd,
     Constant,
-    Dot,
     Expression,
-    Fold,
+    IndexedAccess,
+    IndexedLoad,
+    IndexValue,
     Kernel,
     Load,
-    Old,
+    MatmulKernel,
+    Op,
     Parameter,
-    Position,
-    ProductKernel,
-    RawLoad,
+    ReadOutput,
+    ReduceExpr,
     Shape,
-    numbered,
+    renumber_operands,
     replace,
 )
-from ..runtime.memory_pool import Buffer, binned
-from .operand import Operand, ScalarFunction, caster, does_not_fit, identity, positions_of
+from ..runtime.memory_pool import MemoryBuffer, round_to_size_class
+from .operand import Operand, ScalarFunction, caster, identity, index_values, overflow_error
 
 
-class DecomposedProduct:
+class FallbackMatmul:
     """A matrix product whose prologue and epilogue are launches of their own, over memory of the call."""
 
-    def __init__(self, backend: Any, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> None:
+    def __init__(self, backend: Any, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> None:
         self.backend, self.kernel, self.count = backend, kernel, len(outputs)
         self.parameters = kernel.parameters()
         loads = kernel.loads()
@@ -51,20 +51,20 @@ class DecomposedProduct:
             else (None, self.bound((e,), [row_major(places[k])], inputs), row_major(places[k]))
             for k, e in enumerate((kernel.a, kernel.b))
         ]
-        self.is_direct = kernel.elements == (Dot(dtype),)
+        self.is_direct = kernel.pointwise_outputs == (Accumulator(dtype),)
         layout = outputs[0] if self.is_direct else row_major(shape)
         self.sums, self.nbytes = layout, layout.size * dtype.itemsize
         self.multiply = backend.bind_matmul(dtype, layout, *[layout for _, _, layout in self.operands])
         if not self.is_direct:
             last = Load(len(inputs), dtype)
-            elements = tuple(replace(e, Dot, lambda _: last) for e in kernel.elements)
+            elements = tuple(replace(e, Accumulator, lambda _: last) for e in kernel.pointwise_outputs)
             self.finish = self.bound(elements, outputs, [*inputs, layout])
 
     def bound(self, elements: tuple[Expression, ...], outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Any:
         """(launch, which inputs it takes, which numbers) of a pointwise part."""
-        new, used = numbered(elements)
+        new, used = renumber_operands(elements)
         part = Kernel(new, ())
-        numbers = part.each(Parameter)
+        numbers = part.find_all(Parameter)
         renumbered = {p: Parameter(k, p.dtype) for k, p in enumerate(numbers)}
         part = Kernel(tuple(replace(e, Parameter, renumbered.__getitem__) for e in new), ())
         launch = self.backend.bind(part, outputs[0].shape, (), outputs, [inputs[k] for k in used])
@@ -74,7 +74,7 @@ class DecomposedProduct:
         """Operands that are not plain, then the product, then the epilogue."""
         split = len(values) - len(self.parameters)
         outputs, inputs, numbers = values[: self.count], list(values[self.count : split]), values[split:]
-        kept, addresses = list[Buffer](), list[int]()
+        kept, addresses = list[MemoryBuffer](), list[int]()
         for index, part, layout in self.operands:
             if part is None:
                 addresses.append(inputs[index])
@@ -90,13 +90,13 @@ class DecomposedProduct:
         launch, used, which = self.finish
         launch(*outputs, *[[*inputs, sums][k] for k in used], *[numbers[k] for k in which])
 
-    def new(self, nbytes: int, kept: list[Buffer]) -> int:
+    def new(self, nbytes: int, kept: list[MemoryBuffer]) -> int:
         """The address of new memory, which lives as long as the list."""
-        kept.append(self.backend.allocate(binned(nbytes)))
+        kept.append(self.backend.allocate(round_to_size_class(nbytes)))
         return kept[-1].address
 
 
-class Decomposed:
+class FallbackKernel:
     """A kernel as a sequence of map, zip and reduce, each over the whole space or over one value a row."""
 
     def __init__(
@@ -118,16 +118,16 @@ class Decomposed:
             if isinstance(e, Load):
                 varies = any(shape[d] > 1 and inputs[e.index].strides[d] for d in dims)
             else:
-                varies = isinstance(e, Old) or shape in [self.space[x] for x in e.inputs]
-            self.space[e] = shape if varies and not isinstance(e, Fold) else self.rows
+                varies = isinstance(e, ReadOutput) or shape in [self.space[x] for x in e.inputs]
+            self.space[e] = shape if varies and not isinstance(e, ReduceExpr) else self.rows
 
     def launch(self, *values: Any) -> None:
         """Do the effects, compute every expression, store the outputs. An empty space has no elements, but may have rows."""
-        found, first = dict[Expression, Operand](), len(self.kernel.elements)
+        found, first = dict[Expression, Operand](), len(self.kernel.pointwise_outputs)
         outputs = list(enumerate(zip(self.kernel.outputs, self.outputs, strict=True)))[first if self.is_empty else 0 :]
-        loads = [e for e in self.kernel.expressions() if isinstance(e, RawLoad)]
+        loads = [e for e in self.kernel.expressions() if isinstance(e, IndexedLoad)]
         for k, effect in enumerate(() if self.is_empty else self.kernel.effects):
-            self.compute([*[e for e in loads if e.time <= k], *effect.inputs], found, values)
+            self.compute([*[e for e in loads if e.stores_before <= k], *effect.inputs], found, values)
             self.change(effect, found, values)
         self.compute([e for _, (e, _) in outputs], found, values)
         for k, (e, layout) in outputs:
@@ -137,11 +137,11 @@ class Decomposed:
 
     def compute(self, roots: Sequence[Expression], found: dict[Expression, Operand], values: tuple[Any, ...]) -> None:
         """Find the elements of some expressions, and of those that they need."""
-        for e in topological(roots, lambda e: () if e in found else self.inputs_of(e)):
+        for e in toposort(roots, lambda e: () if e in found else self.inputs_of(e)):
             if e not in found:
                 found[e] = self.value(e, found, values)
 
-    def raw(self, e: Access, found: dict[Expression, Operand], values: tuple[Any, ...]) -> tuple[Operand, Any]:
+    def raw(self, e: IndexedAccess, found: dict[Expression, Operand], values: tuple[Any, ...]) -> tuple[Operand, Any]:
         """The raw operand that is accessed, and the positions in its flat array, one at each point."""
         layout = self.raws[e.index]
         operand = Operand.at(values[self.counts[1] + e.index], e.dtype, layout)
@@ -155,7 +155,7 @@ class Decomposed:
             positions += index * stride
         return operand, positions
 
-    def change(self, e: Access, found: dict[Expression, Operand], values: tuple[Any, ...]) -> None:
+    def change(self, e: IndexedAccess, found: dict[Expression, Operand], values: tuple[Any, ...]) -> None:
         """Do an effect at every point."""
         operand, positions = self.raw(e, found, values)
         new = np.broadcast_to(found[e.inputs[-1]].array(), self.space[e])
@@ -166,18 +166,18 @@ class Decomposed:
 
     def inputs_of(self, e: Expression) -> tuple[Expression, ...]:
         """What is computed before an expression; nothing before a fold of nothing."""
-        return () if self.is_empty and isinstance(e, Fold) else e.inputs
+        return () if self.is_empty and isinstance(e, ReduceExpr) else e.inputs
 
     def value(self, e: Expression, found: dict[Expression, Operand], values: tuple[Any, ...]) -> Operand:
         """The elements of an expression, from those of its inputs."""
         if isinstance(e, Load):
             layout, first = self.inputs[e.index], values[self.counts[0] + e.index]
             place = Layout(self.space[e], layout.strides, layout.offset)
-            return positions_of(place, first) if isinstance(e, Position) else Operand.at(first, e.dtype, place)
-        if isinstance(e, Access):
+            return index_values(place, first) if isinstance(e, IndexValue) else Operand.at(first, e.dtype, place)
+        if isinstance(e, IndexedAccess):
             operand, positions = self.raw(e, found, values)
             return Operand(operand.data[positions].reshape(-1), row_major(self.space[e]))
-        if isinstance(e, Old):
+        if isinstance(e, ReadOutput):
             operand = Operand.at(values[e.index], e.dtype, self.outputs[e.index])
             return Operand(operand.array().copy().reshape(-1), row_major(operand.layout.shape))
         out = Operand.new(self.space[e], e.dtype)
@@ -186,11 +186,11 @@ class Decomposed:
             try:
                 out.data[...] = number
             except OverflowError:
-                raise does_not_fit(number, e.dtype) from None
-        elif isinstance(e, Fold):
+                raise overflow_error(number, e.dtype) from None
+        elif isinstance(e, ReduceExpr):
             x = Operand.new(self.shape, e.dtype) if self.is_empty else found[e.inputs[0]]
             self.backend.reduce(e.operator, Operand(x.data, x.layout.expand(*self.shape)), out, self.dims)
-        elif isinstance(e, Apply):
+        elif isinstance(e, Op):
             self.elementwise(e.operator or caster(e.dtype), [self.seen(e, found[x]) for x in e.inputs], out)
         return out
 

@@ -19,13 +19,13 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from .fast_call_llvm import TEXT
+from .fast_call_llvm import FAST_CALL_TEXT
 from .llvm_linker import METH_FASTCALL, MethodDef, link_text
 
-RECORD, LAUNCH = "=4Q5q", "=Q8I2q"  # bytes of a `%Record`, of a `%Launch`
-KINDS = {"f32": 1, "f64": 2}  # whatever else is 8 bytes wide is an integer
-COUNTED = 3  # an address on which something depends
-FORMATS = {"f32": "f4x", "f64": "d", "i32": "i4x", "i64": "q", "u8": "B7x"}  # of a slot; the rest of it is not read
+RECORD_FORMAT, LAUNCH_FORMAT = "=4Q5q", "=Q8I2q"  # bytes of a `%Record`, of a `%Launch`
+FLOAT_KINDS = {"f32": 1, "f64": 2}  # whatever else is 8 bytes wide is an integer
+ALIGNED_KIND = 3  # an address on which something depends
+SLOT_FORMATS = {"f32": "f4x", "f64": "d", "i32": "i4x", "i64": "q", "u8": "B7x"}  # of a slot; the rest of it is not read
 
 
 class Driver(NamedTuple):
@@ -37,21 +37,24 @@ class Driver(NamedTuple):
     context: int = 0
 
 
-class FromCall(NamedTuple):
+class CallValue(NamedTuple):
     """An argument that is one of the values of a call, moved on by so many bytes, or units of what it counts."""
 
     value: int
     further: int = 0
 
 
-CHOSEN, NOTHING = FromCall(-1), -2  # what depends on addresses; the value that is 0, from where constants are counted
+IF_ALIGNED, ZERO_VALUE = (
+    CallValue(-1),
+    -2,
+)  # what depends on addresses; the value that is 0, from where constants are counted
 
 
-class Launch(NamedTuple):
+class FastLaunch(NamedTuple):
     """One launch: a constant is an argument as the 8 bytes that it fills, read as an integer."""
 
     kernel: int  # the driver's handle of the function; of a CPU its address
-    arguments: Sequence[FromCall | int]
+    arguments: Sequence[CallValue | int]
     grid: Sequence[int] = (1, 1, 1)  # blocks along x, y, z
     block: Sequence[int] = (1, 1, 1)  # threads of each
     shared: int = 0  # bytes of dynamic shared memory
@@ -59,15 +62,15 @@ class Launch(NamedTuple):
 
     def packed(self) -> bytes:
         """The bytes of a `%Launch`, and what follows it."""
-        words = [w for x in self.arguments for w in (x if isinstance(x, FromCall) else (NOTHING, x))]
+        words = [w for x in self.arguments for w in (x if isinstance(x, CallValue) else (ZERO_VALUE, x))]
         sizes = *self.grid, *self.block, self.shared, 0, self.points, len(self.arguments)
-        return struct.pack(f"{LAUNCH}{len(words)}q", self.kernel, *sizes, *words)
+        return struct.pack(f"{LAUNCH_FORMAT}{len(words)}q", self.kernel, *sizes, *words)
 
 
-def direct_launch(
+def make_fast_launch(
     driver: Driver,
     kinds: Sequence[str],
-    launches: Sequence[Launch],
+    launches: Sequence[FastLaunch],
     long_way: Callable[..., Any],
     wide: Iterable[int] = (),
     whole: int | None = None,
@@ -87,22 +90,22 @@ def direct_launch(
     wide : ints
         Values that are addresses, and count: see `whole`.
     whole : int, optional
-        What `CHOSEN` is where all that count are multiples of 16; else it is 0. Without it, others take the long way.
+        What `IF_ALIGNED` is where all that count are multiples of 16; else it is 0. Without it, others take the long way.
 
     Examples
     --------
     >>> sent = []
-    >>> launch = direct_launch(Driver(0, 0), ["*f32"], [], lambda *values: sent.append(values), wide=[0])
+    >>> launch = make_fast_launch(Driver(0, 0), ["*f32"], [], lambda *values: sent.append(values), wide=[0])
     >>> launch(4096), launch(4100), sent
     (None, None, [(4100,)])
     """
     if any(kind in ("i32", "u8") for kind in kinds):
         return None
-    words = record(driver, kinds, launches, wide, whole)
-    return definitions()["launch"].bound((words, long_way))
+    words = encode_record(driver, kinds, launches, wide, whole)
+    return compiled_functions()["launch"].bound((words, long_way))
 
 
-def direct_run(
+def make_fast_run(
     kernel: int,
     count: int,
     kinds: Sequence[str],
@@ -127,33 +130,33 @@ def direct_run(
     header : sequence of int
         The arguments before the values.
     """
-    launch = Launch(kernel, [*header, *map(FromCall, range(len(kinds))), *constants], points=count)
-    return definitions()["run"].bound((record(Driver(0, 0), kinds, [launch]), long_way))
+    launch = FastLaunch(kernel, [*header, *map(CallValue, range(len(kinds))), *constants], points=count)
+    return compiled_functions()["run"].bound((encode_record(Driver(0, 0), kinds, [launch]), long_way))
 
 
-def record(
+def encode_record(
     driver: Driver,
     kinds: Sequence[str],
-    launches: Sequence[Launch],
+    launches: Sequence[FastLaunch],
     wide: Iterable[int] = (),
     whole: int | None = None,
 ) -> bytes:
     """The bytes of a `%Record`, and what follows it."""
     counted = set(wide)
-    of_values = [COUNTED if k in counted else KINDS.get(kind, 0) for k, kind in enumerate(kinds)]
+    of_values = [ALIGNED_KIND if k in counted else FLOAT_KINDS.get(kind, 0) for k, kind in enumerate(kinds)]
     most = max((len(launch.arguments) for launch in launches), default=0)
     numbers = len(kinds), len(launches), most, whole or 0, whole is None
-    words = struct.pack(f"{RECORD}{len(kinds)}q", *driver, *numbers, *of_values)
+    words = struct.pack(f"{RECORD_FORMAT}{len(kinds)}q", *driver, *numbers, *of_values)
     return b"".join([words, *[launch.packed() for launch in launches]])
 
 
-def word_of(kind: str, number: Any) -> int:
+def encode_argument(kind: str, number: Any) -> int:
     """A number of a kernel's argument as the 8 bytes of its slot, read as an integer."""
-    return int.from_bytes(struct.pack(f"={FORMATS[kind]}", number), "little", signed=True)
+    return int.from_bytes(struct.pack(f"={SLOT_FORMATS[kind]}", number), "little", signed=True)
 
 
 @cache
-def definitions() -> dict[str, MethodDef]:
+def compiled_functions() -> dict[str, MethodDef]:
     """The compiled functions; made at first use, in 10 ms."""
-    addresses = link_text(TEXT, ["run", "launch"])
+    addresses = link_text(FAST_CALL_TEXT, ["run", "launch"])
     return {name: MethodDef(name.encode(), address, METH_FASTCALL) for name, address in addresses.items()}

@@ -9,7 +9,7 @@ References
 .. [2] LLVM, "LLVM Language Reference Manual".
 """
 
-TEXT = """
+FAST_CALL_TEXT = """
 %Record = type {
   ptr, ptr,        ; 0 of a GPU cuLaunchKernel, and the stream
   ptr, ptr,        ; 2 cuCtxSetCurrent, or null where there is one GPU; context

@@ -13,8 +13,10 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-FEATURES = llvm.get_host_cpu_features()
-VECTOR_BYTES = 64 if FEATURES.get("avx512f") else 32 if FEATURES.get("avx2") else 16  # of a register of this processor
+CPU_FEATURES = llvm.get_host_cpu_features()
+VECTOR_BYTES = (
+    64 if CPU_FEATURES.get("avx512f") else 32 if CPU_FEATURES.get("avx2") else 16
+)  # of a register of this processor
 METH_O, METH_FASTCALL = 0x08, 0x80  # called with one object; with an array of objects and its length
 _libraries = count()
 

@@ -15,7 +15,7 @@ _found: dict[tuple[Any, ...], tuple[Any, Any]] = {}  # (context, function, types
 
 
 @contextmanager
-def remembered_types() -> Iterator[None]:
+def cached_operator_types() -> Iterator[None]:
     """In a block of code, Numba asks for each operator and each combination of numbers once.
 
     Notes

@@ -9,7 +9,7 @@ import struct
 ELF64_LITTLE_ENDIAN = b"\x7fELF\x02\x01"
 SYMBOL_TABLE = 2  # type of an ELF section
 UNDEFINED = 0  # index of the section of a symbol that another file defines
-OF_THE_LINKER = {"", "_GLOBAL_OFFSET_TABLE_"}  # the linker defines these itself
+DEFINED_BY_LINKER = {"", "_GLOBAL_OFFSET_TABLE_"}  # the linker defines these itself
 DECLARED = re.compile(r"^declare [^@]*@\"?([\w.$]+)", re.MULTILINE)
 
 
@@ -44,4 +44,4 @@ def needed_symbols(code: bytes, text: str) -> list[str]:
                 if defined_in == UNDEFINED:
                     start = strings + name
                     names.append(code[start : code.index(b"\0", start)].decode())
-    return [name for name in names if name not in OF_THE_LINKER]
+    return [name for name in names if name not in DEFINED_BY_LINKER]

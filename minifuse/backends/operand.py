@@ -60,7 +60,7 @@ class Operand(NamedTuple):
         return np.ndarray(layout.shape, self.data.dtype, self.data, layout.offset * size, [s * size for s in layout.strides])
 
 
-def positions_of(layout: Layout, first: int) -> Operand:
+def index_values(layout: Layout, first: int) -> Operand:
     """The positions of a layout as elements, counted from that of its first element."""
     found = Operand.new(layout.shape, int64)
     steps = [np.arange(n).reshape(-1, *[1] * (layout.ndim - d - 1)) for d, n in enumerate(layout.shape)]
@@ -68,7 +68,7 @@ def positions_of(layout: Layout, first: int) -> Operand:
     return found
 
 
-def does_not_fit(number: Any, dtype: DType) -> DTypeError:
+def overflow_error(number: Any, dtype: DType) -> DTypeError:
     """The error of a Python number that an element type does not hold."""
     return DTypeError(f"{number} does not fit {dtype}, the type of the tensor beside it; convert the tensor, or use a float")
 
@@ -77,10 +77,10 @@ def check_fits(value: Any, dtype: DType) -> None:
     """Raise for a number that an element type does not hold."""
     bits = 8 * dtype.itemsize - 1
     if dtype.is_integer and not -(1 << bits) <= value < 1 << bits:
-        raise does_not_fit(value, dtype)
+        raise overflow_error(value, dtype)
 
 
-def load(index: int, operand: Operand) -> Load:
+def as_load(index: int, operand: Operand) -> Load:
     """The elements of an operand, as an expression."""
     return Load(index, BY_NUMPY[operand.data.dtype])
 
@@ -95,12 +95,12 @@ def caster(dtype: DType) -> ScalarFunction:
     return dtype.numpy.type
 
 
-def identity_of(op: ScalarFunction, dtype: DType) -> Any:
+def identity_for(op: ScalarFunction, dtype: DType) -> Any:
     """Where a fold starts: the operator's identity; None where it has none, so that it starts with the first element."""
-    return op.identity_in(dtype) if isinstance(op, Operator) else getattr(op, "identity", None)
+    return op.identity_for(dtype) if isinstance(op, Operator) else getattr(op, "identity", None)
 
 
-def needs_an_element(op: ScalarFunction, shape: Shape) -> DTypeError:
+def empty_reduction_error(op: ScalarFunction, shape: Shape) -> DTypeError:
     """The error of a fold of nothing with a function that has no identity."""
     name = getattr(op, "__name__", op)
     return DTypeError(f"reduce: {name} has no identity, so it cannot fold shape {shape}; set {name}.identity = ... first")

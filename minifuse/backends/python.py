@@ -11,15 +11,15 @@ import numpy as np
 
 from ..core.dtypes import BY_NUMPY
 from ..core.operators import Operator
-from .base import Backend, Operand, ScalarFunction, identity_of, needs_an_element
+from .base import Backend, Operand, ScalarFunction, empty_reduction_error, identity_for
 
 
-def indices(shape: Iterable[int]) -> Iterator[tuple[int, ...]]:
+def iter_indices(shape: Iterable[int]) -> Iterator[tuple[int, ...]]:
     """All indices of a shape, the last dim fastest."""
     return product(*map(range, shape))
 
 
-def body_of(op: ScalarFunction) -> ScalarFunction:
+def scalar_function(op: ScalarFunction) -> ScalarFunction:
     """The function of numbers in an operator."""
     return op.body if isinstance(op, Operator) else op
 
@@ -31,45 +31,45 @@ class PythonBackend(Backend):
 
     def map(self, op: ScalarFunction, a: Operand, out: Operand) -> None:
         """out[i] = op(a[i])."""
-        op = body_of(op)
+        op = scalar_function(op)
         with np.errstate(all="ignore"):
-            for i in indices(out.layout.shape):
+            for i in iter_indices(out.layout.shape):
                 out.data[out.layout.position(i)] = op(a.data[a.layout.position(i)])
 
     def zip(self, op: ScalarFunction, a: Operand, b: Operand, out: Operand) -> None:
         """out[i] = op(a[i], b[i])."""
-        op = body_of(op)
+        op = scalar_function(op)
         with np.errstate(all="ignore"):
-            for i in indices(out.layout.shape):
+            for i in iter_indices(out.layout.shape):
                 out.data[out.layout.position(i)] = op(a.data[a.layout.position(i)], b.data[b.layout.position(i)])
 
     def reduce(self, op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int]) -> None:
         """out[i] = op(... op(op(identity, a[i, 0]), a[i, 1]) ...) along dims, the last of them fastest."""
-        identity, function = identity_of(op, BY_NUMPY[a.data.dtype]), body_of(op)
+        identity, function = identity_for(op, BY_NUMPY[a.data.dtype]), scalar_function(op)
         with np.errstate(all="ignore"):
-            for i in indices(out.layout.shape):
-                total = identity if identity is None else wide(a.data.dtype.type(identity))
-                for j in indices([a.layout.shape[d] for d in dims]):
+            for i in iter_indices(out.layout.shape):
+                total = identity if identity is None else to_accumulator(a.data.dtype.type(identity))
+                for j in iter_indices([a.layout.shape[d] for d in dims]):
                     index = list(i)
                     for d, k in zip(dims, j, strict=True):
                         index[d] = k
                     x = a.data[a.layout.position(index)]
-                    total = wide(x) if total is None else function(total, x)
+                    total = to_accumulator(x) if total is None else function(total, x)
                 if total is None:
-                    raise needs_an_element(op, a.layout.shape)
+                    raise empty_reduction_error(op, a.layout.shape)
                 out.data[out.layout.position(i)] = total
 
     def matmul(self, a: Operand, b: Operand, out: Operand) -> None:
         """out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]."""
         with np.errstate(all="ignore"):
-            for *batch, m, n in indices(out.layout.shape):
-                total = wide(out.data.dtype.type(0))
+            for *batch, m, n in iter_indices(out.layout.shape):
+                total = to_accumulator(out.data.dtype.type(0))
                 for k in range(a.layout.shape[-1]):
                     x, y = a.data[a.layout.position((*batch, m, k))], b.data[b.layout.position((*batch, k, n))]
-                    total = total + wide(x) * y if total.dtype != bool else total | (x & y)
+                    total = total + to_accumulator(x) * y if total.dtype != bool else total | (x & y)
                 out.data[out.layout.position((*batch, m, n))] = total
 
 
-def wide(x: Any) -> Any:
+def to_accumulator(x: Any) -> Any:
     """A number as it is folded: a float32 as a float64."""
     return np.float64(x) if isinstance(x, np.float32) else x

@@ -64,7 +64,7 @@ def has_cuda() -> bool:
     return any(find_spec(part) is not None for part in ("numba_cuda", "greenlet"))
 
 
-def backend_named(name: "str | Backend | None" = None) -> Backend:
+def get_backend(name: "str | Backend | None" = None) -> Backend:
     """The backend of a name, made when it is first asked for; the default one for None."""
     if isinstance(name, Backend):
         return name
@@ -128,10 +128,10 @@ def set_default_backend(name: str) -> None:
     'python'
     >>> mf.set_default_backend("parallel")
     """
-    registry.default = backend_named(name).name
+    registry.default = get_backend(name).name
 
 
-class Memory:
+class MemoryPools:
     """The pools of memory that the backends hand out, each device its own."""
 
     def stats(self, backend: str | None = None) -> MemoryStats:
@@ -144,14 +144,14 @@ class Memory:
         >>> mf.memory.stats().in_use >= 4000
         True
         """
-        return replace(backend_named(backend).pool.stats(), plans=plan_cache.stats().nbytes)
+        return replace(get_backend(backend).pool.stats(), plans=plan_cache.stats().nbytes)
 
     def trim(self, backend: str | None = None) -> int:
         """Give the memory that nobody uses back to the system, or to the GPU; gives the number of bytes."""
-        return backend_named(backend).pool.trim()
+        return get_backend(backend).pool.trim()
 
 
-memory = Memory()
+memory = MemoryPools()
 
 
 def synchronize(name: str | None = None) -> None:
@@ -165,7 +165,7 @@ def synchronize(name: str | None = None) -> None:
     >>> y = mf.ones(3).exp()
     >>> mf.synchronize()
     """
-    backend_named(name).synchronize()
+    get_backend(name).synchronize()
 
 
 @contextmanager

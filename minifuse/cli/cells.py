@@ -21,11 +21,20 @@ from rich.text import Text
 from ..backends.operand import Operand
 from ..core.errors import MinifuseError
 from ..core.operators import TABLE
-from ..inspect.provenance import BACKENDS, Origin, Stage, Tree, all_stages, given, origin_of, stored
+from ..inspect.provenance import (
+    BACKENDS,
+    CellProvenance,
+    ProvenanceStage,
+    ProvenanceTree,
+    all_stages,
+    compute_cell,
+    earlier_results,
+    trace_cell,
+)
 from .subjects import DEFAULT, Request, RequestError, arrays_of, dtype_of, folding, shape_of, title_of
 
 FOLDS = ("sum", "prod", "max", "min", "mean")
-OPERATORS = tuple(name for name, entry in TABLE.items() if entry.gives != "bool" and entry.takes_floats)
+OPERATORS = tuple(name for name, entry in TABLE.items() if entry.result != "bool" and entry.accepts_floats)
 MOST_LINES, MOST_NUMBERS, MOST_TEXT = 12, 8, 60
 CAVEAT = (
     "The text of the CPU kernel ran as Python. LLVM compiles it with leave to reassociate: it may add up a row in the lanes "
@@ -49,7 +58,7 @@ def run_cell(request: Request, cell: int, backend: str | None, json: bool) -> in
     return 0
 
 
-def followed(request: Request, cell: int, backend: str) -> tuple[str, Origin, dict[str, Any], float | None]:
+def followed(request: Request, cell: int, backend: str) -> tuple[str, CellProvenance, dict[str, Any], float | None]:
     """The title of a request, what a cell of it is made of, the memory of its inputs, and what the backend stores."""
     if backend not in BACKENDS:
         raise RequestError(f"--backend {backend}: there are {', '.join(BACKENDS)}")
@@ -66,8 +75,8 @@ def followed(request: Request, cell: int, backend: str) -> tuple[str, Origin, di
     arrays = arrays_of(shapes, [dtype] * len(shapes), request.layout)
     title = title_of(request.what, shapes, dtype, request) + (f", dim {request.dim}" if request.dim is not None else "")
     function = entry or folding(request.what, request.dim)
-    origin = origin_of(function, arrays, backend, cell)
-    return title, origin, memory_of(arrays), stored(function, arrays, backend, cell)
+    origin = trace_cell(function, arrays, backend, cell)
+    return title, origin, memory_of(arrays), compute_cell(function, arrays, backend, cell)
 
 
 def memory_of(arrays: list[Any]) -> dict[str, Any]:
@@ -78,7 +87,7 @@ def memory_of(arrays: list[Any]) -> dict[str, Any]:
 # Facts.
 
 
-def facts_of(origin: Origin, inputs: dict[str, Any], value: float | None) -> dict[str, Any]:
+def facts_of(origin: CellProvenance, inputs: dict[str, Any], value: float | None) -> dict[str, Any]:
     """All that is known of a cell, as plain numbers and texts."""
     tree, reads = origin.tree, origin.reads
     values = tree.values(inputs)
@@ -87,10 +96,10 @@ def facts_of(origin: Origin, inputs: dict[str, Any], value: float | None) -> dic
         "cell": origin.cell,
         "TRACED": {
             "reads": len(reads),
-            "readers": len({(read.launch, read.who) for read in reads}),
+            "readers": len({(read.launch, read.thread) for read in reads}),
             "turns": max((read.turn for read in reads), default=-1) + 1,
-            "launches": len({part.launch for part in tree.parts if part.operator} or origin.ran),
-            "pieces": len(given(tree)),
+            "launches": len({part.launch for part in tree.parts if part.operator} or origin.launches),
+            "pieces": len(earlier_results(tree)),
             "value": value,
         },
         "DERIVED": {
@@ -98,14 +107,14 @@ def facts_of(origin: Origin, inputs: dict[str, Any], value: float | None) -> dic
             "depth": tree.depth(),
             "value_in_this_order": float(values[-1]),
         },
-        "ran": [{"chosen": list(ran.chosen), "of": ran.total} for ran in origin.ran],
+        "ran": [{"chosen": list(ran.chosen), "of": ran.total} for ran in origin.launches],
         "reads": [
             {
                 "array": r.array,
                 "element": r.element,
                 "launch": r.launch + 1,
-                "block": r.who[0],
-                "thread": r.who[1],
+                "block": r.thread[0],
+                "thread": r.thread[1],
                 "turn": r.turn,
             }
             for r in reads
@@ -118,7 +127,7 @@ def facts_of(origin: Origin, inputs: dict[str, Any], value: float | None) -> dic
     } | ({"caveat": CAVEAT} if origin.backend == "parallel" else {})
 
 
-def part_facts(tree: Tree, k: int) -> dict[str, Any]:
+def part_facts(tree: ProvenanceTree, k: int) -> dict[str, Any]:
     """One part of a tree; `of` says which parts an operator combines, by their places."""
     part = tree.parts[k]
     if part.is_element:
@@ -126,13 +135,13 @@ def part_facts(tree: Tree, k: int) -> dict[str, Any]:
     if not part.operator:
         return {"number": part.number if np.isfinite(part.number) else str(part.number)}
     facts = {"operator": part.operator, "of": list(part.parts), "launch": part.launch + 1}
-    return facts | {"block": part.who[0], "thread": part.who[1]} | ({"way": part.way} if part.way else {})
+    return facts | {"block": part.thread[0], "thread": part.thread[1]} | ({"way": part.exchange} if part.exchange else {})
 
 
 # For people.
 
 
-def show(facts: dict[str, Any], origin: Origin, inputs: dict[str, Any], console: Console) -> None:
+def show(facts: dict[str, Any], origin: CellProvenance, inputs: dict[str, Any], console: Console) -> None:
     """Print where the cell comes from, then its tree."""
     console.print(Text(f"{facts['title']}: cell {origin.cell} on the {origin.backend} backend", "bold"), soft_wrap=True)
     table = Table(box=None, pad_edge=False, show_header=False)
@@ -157,7 +166,7 @@ def show(facts: dict[str, Any], origin: Origin, inputs: dict[str, Any], console:
         console.print(textwrap.fill(CAVEAT, console.width), style="dim", soft_wrap=True)
 
 
-def overview(facts: dict[str, Any], origin: Origin) -> Iterator[tuple[str, str, str]]:
+def overview(facts: dict[str, Any], origin: CellProvenance) -> Iterator[tuple[str, str, str]]:
     """A label, a name and a text in each row."""
     traced, derived = facts["TRACED"], facts["DERIVED"]
     who = {"cuda": "threads", "parallel": "chunks"}.get(origin.backend)
@@ -169,7 +178,7 @@ def overview(facts: dict[str, Any], origin: Origin) -> Iterator[tuple[str, str, 
     yield "TRACED", "reads", f"{traced['reads']:,} elements{by}, {traced['turns']:,} one after the other"
     if traced["pieces"]:
         yield "TRACED", "launches", f"{traced['launches']}: {traced['pieces']} pieces, then the fold of their results"
-    for k, ran in enumerate(origin.ran, start=1):
+    for k, ran in enumerate(origin.launches, start=1):
         if who and ran.total > 1:
             what = "blocks" if origin.backend == "cuda" else "chunks"
             yield "TRACED", f"launch {k}", f"{what} {few(ran.chosen)} of {ran.total} ran"
@@ -193,16 +202,16 @@ def few(numbers: tuple[int, ...]) -> str:
     return shown + (f" and {len(numbers) - MOST_NUMBERS} more" if len(numbers) > MOST_NUMBERS else "")
 
 
-def reader(origin: Origin, launch: int, who: tuple[int, int]) -> str:
+def reader(origin: CellProvenance, launch: int, who: tuple[int, int]) -> str:
     """Who reads or combines, in words."""
     if origin.backend == "cuda":
         return f"block {who[0]}, thread {who[1]}"
     return f"chunk {who[0]}" if origin.backend == "parallel" else "the loop"
 
 
-def read_in_order(origin: Origin) -> Iterator[str]:
+def read_in_order(origin: CellProvenance) -> Iterator[str]:
     """Runs of neighbours that one thread reads."""
-    for (launch, who), group in groupby(origin.reads, key=lambda read: (read.launch, read.who)):
+    for (launch, who), group in groupby(origin.reads, key=lambda read: (read.launch, read.thread)):
         runs: list[list[Any]] = []
         for read in group:
             last = runs[-1] if runs else None
@@ -216,10 +225,10 @@ def read_in_order(origin: Origin) -> Iterator[str]:
         yield f"  {part}{reader(origin, launch, who)}: {', '.join(texts[:MOST_NUMBERS])}{more}"
 
 
-def show_stage(stage: Stage, origin: Origin, values: list[Any], console: Console) -> None:
+def show_stage(stage: ProvenanceStage, origin: CellProvenance, values: list[Any], console: Console) -> None:
     """One step of the tree: the first few numbers, and how they were made."""
     tree = origin.tree
-    where = f"launch {stage.launch + 1}: " if given(tree) else ""
+    where = f"launch {stage.launch + 1}: " if earlier_results(tree) else ""
     count = len(stage.parts)
     console.print(Text(f"{where}{stage.title} ({count:,} number{'s' * (count != 1)})", "cyan"), soft_wrap=True)
     for k in stage.parts[:MOST_NUMBERS]:
@@ -228,7 +237,7 @@ def show_stage(stage: Stage, origin: Origin, values: list[Any], console: Console
         console.print(f"  and {count - MOST_NUMBERS:,} more", style="dim")
 
 
-def told(origin: Origin, k: int, values: list[Any]) -> str:
+def told(origin: CellProvenance, k: int, values: list[Any]) -> str:
     """One part in words: who made it, its value, and what of."""
     tree, part = origin.tree, origin.tree.parts[k]
     if not part.operator:
@@ -237,9 +246,9 @@ def told(origin: Origin, k: int, values: list[Any]) -> str:
             if part.is_element
             else f"{part.number:g}, of a thread that reads nothing"
         )
-    names = {piece: f"piece{n}" for n, piece in enumerate(given(tree))}
+    names = {piece: f"piece{n}" for n, piece in enumerate(earlier_results(tree))}
     text = tree.text(k, MOST_TEXT, {} if k in names else names)
-    if part.way:
+    if part.exchange:
         symbol, numbers = TABLE[part.operator].symbol, [f"{float(values[p]):.6g}" for p in part.parts]
         text = f" {symbol} ".join(numbers) if symbol else f"{part.operator}({', '.join(numbers)})"
-    return f"{reader(origin, part.launch, part.who)}: {float(values[k]):.6g}  =  {text}"
+    return f"{reader(origin, part.launch, part.thread)}: {float(values[k]):.6g}  =  {text}"

@@ -126,10 +126,10 @@ def error_of_a_kernel(backend: str, size: int) -> float:
 
 def cuda(runs_kernels: bool = True) -> Iterator[Finding]:
     """The driver, the GPUs, the packages, and whether kernels compile and run. No GPU is no fault."""
-    found = driver.look()
+    found = driver.query_driver()
     if found.gpus:
         version = f"{found.version // 1000}.{found.version % 1000 // 10}"
-        is_new = found.version >= driver.OLDEST
+        is_new = found.version >= driver.MIN_DRIVER_VERSION
         yield Finding("NVIDIA driver", f"for CUDA {version}", is_new, "update the driver: expected CUDA 12.0 or newer")
         for index in range(found.gpus):
             yield Finding(f"GPU {index}", name_of(index))
@@ -137,9 +137,11 @@ def cuda(runs_kernels: bool = True) -> Iterator[Finding]:
         yield Finding("GPU", f"none: {found.reason}")
     parts = [package(name, found.extra, bool(found.gpus)) for name in OF_CUDA]
     yield from parts if found.gpus else map(optional, parts)
-    if parts[0].ok and not driver.fits_numpy():
+    if parts[0].ok and not driver.is_numpy_supported():
         parts.append(
-            Finding("NumPy", f"{np.__version__}, too new for numba-cuda", False, driver.NUMPY_LINE, bool(found.gpus))
+            Finding(
+                "NumPy", f"{np.__version__}, too new for numba-cuda", False, driver.NUMPY_INSTALL_COMMAND, bool(found.gpus)
+            )
         )
         yield parts[-1]
     lanes = package("greenlet", "simt", bool(found.gpus))
@@ -179,12 +181,12 @@ def compilation() -> Finding:
         rung = LADDER["coalesced"].kernel(32, 32, 32)
         compile_ptx(rung.function, rung.signature, rung.threads, rung.blocks)
     except Exception as error:  # whatever a damaged installation raises
-        advice = f'pip install --force-reinstall "minifuse[{driver.look().extra}]"'
-        return Finding("to PTX", told(error), False, advice, bool(driver.look().gpus))
+        advice = f'pip install --force-reinstall "minifuse[{driver.query_driver().extra}]"'
+        return Finding("to PTX", told(error), False, advice, bool(driver.query_driver().gpus))
     return Finding("to PTX", f"a kernel compiled for compute capability 9.0 in {(time.perf_counter() - start) * 1e3:.0f} ms")
 
 
-def cuda_kernel(found: driver.Found) -> Finding:
+def cuda_kernel(found: driver.DriverInfo) -> Finding:
     """Whether a kernel runs on the backend "cuda", and is right."""
     start = time.perf_counter()
     where = "by GPU 0" if found.gpus else "lane by lane in the interpreter (simulated)"

@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from ..backends.registry import backend_named
 from ..backends.registry import backends as all_backends
+from ..backends.registry import get_backend
 from ..core.errors import MinifuseError
 from ..core.operators import TABLE
 from ..runtime.atomic_files import replace_content
@@ -60,7 +60,9 @@ class Cell:
 def cases() -> Iterator[tuple[str, Callable[..., Any], int, str]]:
     """(name, function, how many operands, kind of elements) of all that is compared."""
     for name, entry in TABLE.items():
-        kind = "where" if name == "where" else "float" if entry.takes_floats else "bool" if entry.takes_bools else "integer"
+        kind = (
+            "where" if name == "where" else "float" if entry.accepts_floats else "bool" if entry.accepts_bools else "integer"
+        )
         yield name, entry, entry.arity, kind
     for name, function in FOLDS.items():
         yield name, function, 1, "float"
@@ -154,7 +156,7 @@ th, td {{ padding: .2rem .6rem; text-align: right; border-bottom: 1px solid #888
 
 def run(backends: Sequence[str] | None, html: Path | None, json: bool) -> int:
     """Compare, and show it; the exit status is 1 if anything is wrong."""
-    names = [backend_named(name).name for name in backends or all_backends()]
+    names = [get_backend(name).name for name in backends or all_backends()]
     cells, all_cases = [], list(cases())
     with Progress(transient=True, disable=json) as progress:
         for name, function, count, kind in progress.track(all_cases, description="comparing"):

@@ -26,9 +26,9 @@ from rich.text import Text
 from ..backends.registry import use_backend
 from ..core.dtypes import as_dtype
 from ..core.errors import MinifuseError
-from ..core.pytree import mapped
+from ..core.pytree import tree_map
 from ..inspect.explain import Explanation
-from ..inspect.explain_text import headline, node_cells, rows, sections
+from ..inspect.explain_text import format_headline, format_sections, node_cells, table_of_totals
 from ..jit.fuse import Fused, fuse
 from ..simt.check import as_main
 from ..tensors.creation import tensor
@@ -73,11 +73,11 @@ def run(request: Request, source: bool, json: bool, steps: bool = False) -> int:
 
 def show(found: Explanation, source: str, steps: bool, console: Console) -> None:
     """Print the totals, the graph, how it became kernels if that is asked for, the kernels, and what was not merged."""
-    console.print(Text(headline(found), style="bold"))
+    console.print(Text(format_headline(found), style="bold"))
     totals = Table(box=None, pad_edge=False)
-    for k, title in enumerate(rows(found)[0]):
+    for k, title in enumerate(table_of_totals(found)[0]):
         totals.add_column(title, justify="right" if k else "left")
-    for row in rows(found)[1:]:
+    for row in table_of_totals(found)[1:]:
         totals.add_row(*row)
     console.print()
     console.print(totals)
@@ -88,7 +88,7 @@ def show(found: Explanation, source: str, steps: bool, console: Console) -> None
     for cells in node_cells(found):
         nodes.add_row(*map(Text, cells))
     console.print(nodes)
-    for title, lines in sections(found, console.width, steps).items():
+    for title, lines in format_sections(found, console.width, steps).items():
         console.print(Text(f"\n{title}", style="bold"))
         console.print(Text("\n".join(lines)), soft_wrap=True)
     if source:
@@ -110,7 +110,7 @@ def subject_of(request: Request) -> tuple[Fused, list[Any]]:
     path, name = file_and_name(request.what)
     values = imported(path)
     function = function_in(values, path, name)
-    inputs = mapped(arguments_of(function, name, values, request), lambda x: placed(x, request))
+    inputs = tree_map(arguments_of(function, name, values, request), lambda x: placed(x, request))
     return (function if isinstance(function, Fused) else fuse(function)), list(inputs)
 
 

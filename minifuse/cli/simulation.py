@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from ..backends.registry import backend_named
+from ..backends.registry import get_backend
 
 
 def is_simulated(backend: str | None) -> bool:
     """Whether a backend is the interpreter in the place of a GPU."""
-    device: Any = getattr(backend_named(backend), "device", None)
+    device: Any = getattr(get_backend(backend), "device", None)
     return device is not None and bool(device.is_simulated)
 
 
@@ -18,6 +18,6 @@ def shown(backend: str) -> str:
 
 def explain(what: str) -> str:
     """Why there is less to see than with a GPU, and how much less: one sentence."""
-    from ..backends.cuda.device.driver import look
+    from ..backends.cuda.device.driver import query_driver
 
-    return f"No GPU here ({look().reason}): CUDA kernels run lane by lane in the interpreter, {what}."
+    return f"No GPU here ({query_driver().reason}): CUDA kernels run lane by lane in the interpreter, {what}."

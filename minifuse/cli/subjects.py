@@ -134,7 +134,7 @@ def of_operation(request: Request) -> Subject:
         takes = "one --shape" if count == 1 else f"one --shape for all {count} operands, or one for each"
         raise RequestError(f"{name} takes {takes}; got {len(shapes)}")
     shapes = shapes * count if len(shapes) == 1 else shapes
-    takes_floats, takes_bools = (entry.takes_floats, entry.takes_bools) if entry else (name not in ("any", "all"), True)
+    takes_floats, takes_bools = (entry.accepts_floats, entry.accepts_bools) if entry else (name not in ("any", "all"), True)
     dtype = dtype_of(request, "float32" if takes_floats else "bool" if takes_bools else "int64")
     dtypes = ["bool", dtype, dtype] if name == "where" else [dtype] * count
     plans = launches_of(function, *arrays_of(shapes, dtypes, request.layout))

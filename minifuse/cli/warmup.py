@@ -17,12 +17,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ..backends.registry import backend_named, use_backend
+from ..backends.registry import get_backend, use_backend
 from ..core.errors import MinifuseError
 from ..jit.fuse import Fused
 from ..recipes import MODULES, recipe_named
-from ..runtime.compile_workers import build_all
-from ..runtime.kernel_cache import Wanted, cache
+from ..runtime.compile_workers import compile_all
+from ..runtime.kernel_cache import MissingKernel, cache
 from ..tensors.tensor import Tensor
 from ..training import Trainer
 from . import explain
@@ -63,7 +63,7 @@ def run(request: Request, json: bool) -> int:
     console = Console(width=min(WIDTH, Console().width), highlight=False, quiet=json)
     try:
         refuse_where_nothing_compiles(request.backend)
-        with redirect_stdout(sys.stderr) if json else nullcontext(), use_backend(backend_named(request.backend).name):
+        with redirect_stdout(sys.stderr) if json else nullcontext(), use_backend(get_backend(request.backend).name):
             subjects = [subject_of(name, request) for name in request.names or NAMES]
     except MinifuseError as error:
         sys.stderr.write(f"minifuse warmup: {error}\n")
@@ -98,7 +98,7 @@ def refuse_where_nothing_compiles(name: str | None) -> None:
     """Raise for a backend that has no compiler here."""
     if is_simulated(name):
         raise RequestError("cuda is simulated here, and the interpreter compiles nothing; choose --backend parallel")
-    if backend_named(name).name == "python":
+    if get_backend(name).name == "python":
         raise RequestError("the python backend compiles nothing; choose --backend parallel or cuda")
 
 
@@ -107,14 +107,14 @@ def warmed(subjects: Sequence[Subject], request: Request, console: Console, json
     start, before, known = perf_counter(), cache.stats(), {kernel.name for kernel in cache.kernels()}
     processes = request.jobs or count_processors()
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    chosen = backend_named(request.backend).name
+    chosen = get_backend(request.backend).name
     with Progress(*columns, console=console, disable=json, transient=True) as progress, use_backend(chosen):
         bar = progress.add_task("planning", total=None)
 
         def tell(done: int, total: int) -> None:
             progress.update(bar, description="compiling", completed=done, total=total)
 
-        built = build_all(lambda: wanted_by(subjects), processes, tell) if processes > 1 else 0
+        built = compile_all(lambda: wanted_by(subjects), processes, tell) if processes > 1 else 0
         progress.reset(bar, total=len(subjects))
         for subject in subjects:
             progress.update(bar, description=f"running {escape(subject.name)}")
@@ -147,12 +147,12 @@ def count_processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def wanted_by(subjects: Sequence[Subject]) -> dict[str, Wanted]:
+def wanted_by(subjects: Sequence[Subject]) -> dict[str, MissingKernel]:
     """The kernels that the calls of fused functions lack."""
-    found: dict[str, Wanted] = {}
+    found: dict[str, MissingKernel] = {}
     for subject in subjects:
         if subject.fused is not None:
-            found |= subject.fused.plan(*subject.inputs).wanted()
+            found |= subject.fused.plan(*subject.inputs).kernels_to_compile()
     return found
 
 
@@ -181,7 +181,7 @@ def subject_of(name: str, request: Request) -> Subject:
 def of_recipe(name: str, backend: str | None) -> Subject:
     """A recipe: a step of training, a look at what is held out, and what the model says."""
     recipe = recipe_named(name)
-    trainer = Trainer(recipe, recipe.settings.changed({"backend": backend_named(backend).name}))
+    trainer = Trainer(recipe, recipe.settings.changed({"backend": get_backend(backend).name}))
     batch = next(trainer.batches(1))
 
     def run() -> None:
@@ -198,7 +198,7 @@ def run_demo(backend: str | None) -> None:
     from .demo import BATCH, Course, evaluate
     from .training import train_digits
 
-    course, name = Course(), backend_named(backend).name
+    course, name = Course(), get_backend(backend).name
     result = train_digits(0, 1, None, name, FEW_DIGITS, course.hidden, course.batch_size)
     state = {key: p.numpy().copy() for key, p in result.model.named_parameters()}
     evaluate(state, course.hidden, BATCH, name, "float32")

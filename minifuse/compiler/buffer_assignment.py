@@ -7,7 +7,7 @@ and lies at the same address whenever the call comes again, so that a replay of 
 ALIGNMENT = 256  # bytes: the widest load of a warp starts at one of its multiples
 
 
-class Workspace:
+class Arena:
     """Bytes that are handed out and come back: the smallest gap that is large enough, at its start.
 
     Examples
@@ -23,36 +23,36 @@ class Workspace:
     def __init__(self) -> None:
         self.size = 0
         """Bytes that it needs."""
-        self.gaps: dict[int, int] = {}
+        self.free_blocks: dict[int, int] = {}
         """Starts of what is free, with their ends."""
 
-    def take(self, nbytes: int) -> int:
+    def alloc(self, nbytes: int) -> int:
         """The offset of so many bytes, in bytes."""
-        needed = aligned(nbytes)
-        fitting = [(end - start, start) for start, end in self.gaps.items() if end - start >= needed]
+        needed = align_up(nbytes)
+        fitting = [(end - start, start) for start, end in self.free_blocks.items() if end - start >= needed]
         if not fitting:
-            return self.grown(needed)
+            return self._extend(needed)
         _, start = min(fitting)
-        end = self.gaps.pop(start)
+        end = self.free_blocks.pop(start)
         if start + needed < end:
-            self.gaps[start + needed] = end
+            self.free_blocks[start + needed] = end
         return start
 
-    def grown(self, needed: int) -> int:
+    def _extend(self, needed: int) -> int:
         """The offset of bytes at the end, of which some may be free already."""
-        start = next((start for start, end in self.gaps.items() if end == self.size), self.size)
-        self.gaps.pop(start, None)
+        start = next((start for start, end in self.free_blocks.items() if end == self.size), self.size)
+        self.free_blocks.pop(start, None)
         self.size = start + needed
         return start
 
-    def give(self, start: int, nbytes: int) -> None:
+    def free(self, start: int, nbytes: int) -> None:
         """Let go of what `take` gave for so many bytes."""
-        end = start + aligned(nbytes)
-        before = next((s for s, e in self.gaps.items() if e == start), start)
-        self.gaps.pop(before, None)
-        self.gaps[before] = self.gaps.pop(end, end)
+        end = start + align_up(nbytes)
+        before = next((s for s, e in self.free_blocks.items() if e == start), start)
+        self.free_blocks.pop(before, None)
+        self.free_blocks[before] = self.free_blocks.pop(end, end)
 
 
-def aligned(nbytes: int) -> int:
+def align_up(nbytes: int) -> int:
     """Bytes, rounded up to where the next ones may start; at least one step, so that no two offsets are the same."""
     return -(-max(nbytes, 1) // ALIGNMENT) * ALIGNMENT

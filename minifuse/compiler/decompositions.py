@@ -2,11 +2,11 @@
 
 from ..backends.base import Backend
 from ..core.dtypes import DType
-from ..ir.array_functions import Output, Ruled
-from ..ir.graph import Node, rebuilt
+from ..ir.array_functions import CompositeOutput, CustomVJP
+from ..ir.graph import Node, rewrite
 
 
-def with_definitions(outputs: list[Node], backend: Backend) -> list[Node]:
+def decompose_composites(outputs: list[Node], backend: Backend) -> list[Node]:
     """The same graph, with the definition of each defined function in its place, unless the backend knows it.
 
     Once gradients are found, a value with a rule of its own is a value like any other.
@@ -14,16 +14,16 @@ def with_definitions(outputs: list[Node], backend: Backend) -> list[Node]:
 
     def defined(node: Node) -> Node:
         function = node.function
-        if isinstance(function, Ruled):
+        if isinstance(function, CustomVJP):
             return node.inputs[0]
-        if not isinstance(function, Output) or backend.knows(function.of, *kinds_of(node)):
+        if not isinstance(function, CompositeOutput) or backend.supports(function.op, *shapes_and_dtypes(node)):
             return node
-        found: Node = function.of.body(*node.inputs)[function.index]
+        found: Node = function.op.body(*node.inputs)[function.index]
         return found
 
-    return rebuilt(outputs, Output | Ruled, defined)
+    return rewrite(outputs, CompositeOutput | CustomVJP, defined)
 
 
-def kinds_of(node: Node) -> tuple[list[tuple[int, ...]], list[DType]]:
+def shapes_and_dtypes(node: Node) -> tuple[list[tuple[int, ...]], list[DType]]:
     """Shapes and element types of what a node is computed from."""
     return [x.shape for x in node.inputs], [x.dtype for x in node.inputs]

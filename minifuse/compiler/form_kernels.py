@@ -13,29 +13,38 @@ from itertools import islice
 
 from ..backends.base import Backend
 from ..core.errors import ShapeError
-from ..core.interning import Task, finished, topological
+from ..core.interning import Task, run_trampolined, toposort
 from ..core.layout import Layout, dense_like, row_major
-from ..ir.array_functions import Copy, Embed, Fold, Insert, Matmul, Output, View
-from ..ir.gather import Put, Take
-from ..ir.graph import Node, base, inputs_of
-from ..ir.kernel_ir import Dot, Expression, Kernel, Load, Part, ProductKernel
-from ..ir.steps import NOWHERE, Launch, Place, Product, Step, Whole
-from .fusible_region import Ways
-from .fusion_log import AGAIN, JOINED, MADE, REFUSED, TAKEN, Refusal, asked
-from .horizontal_fusion import Groups, cut, foresee
-from .kernel_builder import ONE, POINTS, Body, Space, as_it_is, copy_of, shifted, without_unused
-from .kernel_limits import cuts
-from .lower_gather import NOT_IN_PRODUCT, as_fold
-from .materialize import kept
-from .shared_inputs import bits, connected, in_common
-from .slice_updates import APART, inserting, passing
+from ..ir.array_functions import CompositeOutput, Copy, Matmul, PadSlice, Reduce, SliceUpdate, View
+from ..ir.gather import Gather, ScatterAdd
+from ..ir.graph import Node, inputs_of, strip_views
+from ..ir.kernel_ir import Accumulator, Expression, Kernel, Load, MatmulKernel, OpaqueOutput
+from ..ir.steps import NO_BUFFER, BufferView, KernelLaunch, LibraryCall, MatmulLaunch, Step
+from .fusible_region import FusibleRegion
+from .fusion_log import EMITTED, GROUPED, INLINED, REFUSED, RESTARTED, Refusal, active_log
+from .horizontal_fusion import KernelGroups, hoist_common_reductions, partition_by_inputs
+from .kernel_builder import (
+    ONE_MATMUL_PER_KERNEL,
+    PROLOGUE_IS_POINTWISE,
+    IterationSpace,
+    KernelBuilder,
+    copy_kernel,
+    drop_unused_operands,
+    keep_layout,
+    shift_loads,
+)
+from .kernel_limits import split_points
+from .lower_gather import GATHER_NOT_IN_MATMUL, lower_scatter_add
+from .materialize import choose_materialized
+from .shared_inputs import connected_components, set_bits, shared_input_masks
+from .slice_updates import SEPARATE_STEPS, alias_identity, schedule_slice_update
 
-NOT_VIEWED = "what its epilogue reads cannot be seen in the shape of the product"
+EPILOGUE_NOT_STRIDED = "what its epilogue reads cannot be seen in the shape of the product"
 
-Operand = tuple[Expression, Body]
+LoweredOperand = tuple[Expression, KernelBuilder]
 
 
-class Schedule:
+class KernelScheduler:
     """Steps that compute nodes. `place` says in which slot of the call's memory, and in which layout, a node lies.
 
     `roots` are all nodes that will be asked for, `saved` those of them that only a backward pass needs.
@@ -50,71 +59,75 @@ class Schedule:
         saved: Iterable[Node] = (),
     ) -> None:
         places = enumerate(zip(arguments, layouts, strict=True))
-        self.place: dict[Node, Place] = {node: (k, layout) for k, (node, layout) in places if layout is not None}
-        self.first, self.backend = len(arguments), backend
-        self.copies: dict[Node, Place] = {}  # in row-major order
+        self.buffers: dict[Node, BufferView] = {node: (k, layout) for k, (node, layout) in places if layout is not None}
+        self.first_buffer, self.backend = len(arguments), backend
+        self.copies: dict[Node, BufferView] = {}  # in row-major order
         self.layouts: dict[Node, Layout] = {}  # how some nodes are to lie
-        self.wanted: dict[Node, Place] = {}  # where nodes that are not computed yet are to lie
-        self.sizes: list[int] = []  # bytes, of each buffer
+        self.preassigned: dict[Node, BufferView] = {}  # where nodes that are not computed yet are to lie
+        self.buffer_nbytes: list[int] = []  # bytes, of each buffer
         self.steps: list[Step] = []
-        self.apart: dict[Node, str] = {}  # products that are kernels of their own, and why
+        self.unfusable_matmuls: dict[Node, str] = {}  # products that are kernels of their own, and why
         self.refusals: dict[Refusal, None] = {}  # in order
-        self.spelt: dict[Node, Node | None] = {}  # nodes of our own making, and what they are for; None for their parts
-        self.record = asked.record
-        self.roots, self.saved = dict.fromkeys(map(base, roots)), set(map(base, saved))
-        order = topological(self.roots, inputs_of)
+        self.origin_of: dict[Node, Node | None] = {}  # nodes of our own making, and what they are for; None for their parts
+        self.log = active_log.log
+        self.roots, self.saved = dict.fromkeys(map(strip_views, roots)), set(map(strip_views, saved))
+        order = toposort(self.roots, inputs_of)
         self.rank: dict[Node, float] = {node: k for k, node in enumerate(order)}
         self.users: dict[Node, set[Node]] = {}
-        self.reads: dict[Node, bool] = {}  # whether a node is computed from any array
+        self.reads_memory: dict[Node, bool] = {}  # whether a node is computed from any array
         for node in order:
-            self.reads[node] = any(self.reads[x] for x in node.inputs) if node.inputs else node in self.place
+            self.reads_memory[node] = any(self.reads_memory[x] for x in node.inputs) if node.inputs else node in self.buffers
             for x in node.inputs:
                 self.users.setdefault(x, set()).add(node)
-        self.kept = kept(order, self.roots)  # what must lie in memory before it is read, and why
-        self.ways = Ways(self.place, self.kept)
-        self.opened, self.on_the_way, self.space = self.ways.opened, self.ways.on_the_way, self.ways.space
+        self.kept = choose_materialized(order, self.roots)  # what must lie in memory before it is read, and why
+        self.ways = FusibleRegion(self.buffers, self.kept)
+        self.push_views_up, self.inlined_inputs, self.space = (
+            self.ways.push_views_up,
+            self.ways.inlined_inputs,
+            self.ways.space,
+        )
 
-    def allocate(self, node: Node, layout: Layout) -> Place:
+    def allocate(self, node: Node, layout: Layout) -> BufferView:
         """A new buffer for a node."""
-        self.sizes.append(layout.size * node.dtype.itemsize)
-        self.place[node] = self.first + len(self.sizes) - 1, layout
-        return self.place[node]
+        self.buffer_nbytes.append(layout.size * node.dtype.itemsize)
+        self.buffers[node] = self.first_buffer + len(self.buffer_nbytes) - 1, layout
+        return self.buffers[node]
 
     def refuse(self, producer: Node, consumer: Node, reason: str) -> None:
         """Note that a kernel loads what it could have computed."""
-        is_input = producer in self.place and self.place[producer][0] < self.first
+        is_input = producer in self.buffers and self.buffers[producer][0] < self.first_buffer
         if not is_input:
             is_saved = producer in self.saved
             why = "it is saved for the backward pass" if is_saved else "it lies in memory: another kernel has computed it"
             refusal = Refusal(producer, consumer, reason or why)
-            if self.record and refusal not in self.refusals:
-                self.record.note(REFUSED, -1, refusal[:2], refusal.reason)
+            if self.log and refusal not in self.refusals:
+                self.log.note(REFUSED, -1, refusal[:2], refusal.reason)
             self.refusals.setdefault(refusal)
 
-    def begin(self, space: Space, nodes: Iterable[Node]) -> Body:
+    def begin(self, space: IterationSpace, nodes: Iterable[Node]) -> KernelBuilder:
         """A kernel for some nodes, which holds nothing yet."""
-        body = Body(self, space)
-        if self.record:
-            body.kernel = self.record.begin(self.meant(nodes), f"{'the rows of ' * bool(space.dims)}{space}")
+        body = KernelBuilder(self, space)
+        if self.log:
+            body.kernel = self.log.begin(self.origins(nodes), f"{'the rows of ' * bool(space.dims)}{space}")
         return body
 
-    def meant(self, nodes: Iterable[Node]) -> list[Node]:
+    def origins(self, nodes: Iterable[Node]) -> list[Node]:
         """Nodes of the graph: what those of our own making are for."""
-        found = (self.spelt.get(node, node) for node in nodes)
+        found = (self.origin_of.get(node, node) for node in nodes)
         return list(dict.fromkeys(node for node in found if node is not None))
 
-    def note(self, kind: str, body: Body, nodes: Iterable[Node], reason: str = "") -> None:
+    def note(self, kind: str, body: KernelBuilder, nodes: Iterable[Node], reason: str = "") -> None:
         """Write down what becomes of a kernel, if somebody asks."""
-        if self.record and body.kernel is not None and (known := self.meant(nodes)):
-            self.record.note(kind, body.kernel, known, reason)
+        if self.log and body.kernel is not None and (known := self.origins(nodes)):
+            self.log.note(kind, body.kernel, known, reason)
 
     def add(self, step: Step, node: Node, reason: str) -> None:
         """A step that only puts a node somewhere."""
         self.steps.append(step)
-        if self.record:
-            self.record.copy(node, reason)
+        if self.log:
+            self.log.copy(node, reason)
 
-    def is_used_outside(self, node: Node, inside: set[Node], stored: Iterable[Node]) -> bool:
+    def is_read_outside(self, node: Node, inside: set[Node], stored: Iterable[Node]) -> bool:
         """Whether anybody needs a node but the kernel that computes the nodes `inside`, of which it stores some."""
         front, done = [node], {*stored} - {node}
         while front:
@@ -132,182 +145,191 @@ class Schedule:
 
     def compute(self, nodes: Iterable[Node]) -> None:
         """Steps for several nodes."""
-        finished(self.computing(nodes))
+        run_trampolined(self.schedule_nodes(nodes))
 
-    def computing(self, nodes: Iterable[Node]) -> Task[None]:
+    def schedule_nodes(self, nodes: Iterable[Node]) -> Task[None]:
         """Steps for several nodes: what others need first; those over one space that read a common array share a kernel."""
-        groups: Groups = {}
-        for node in dict.fromkeys(map(base, nodes)):
-            if node in self.place or (yield passing(self, node)):
+        groups: KernelGroups = {}
+        for node in dict.fromkeys(map(strip_views, nodes)):
+            if node in self.buffers or (yield alias_identity(self, node)):
                 continue
-            if isinstance(node.function, APART):
-                yield self.locating(node)
+            if isinstance(node.function, SEPARATE_STEPS):
+                yield self.materialize(node)
             else:
                 space = self.space(node)
-                groups.setdefault((space, self.product_in(node, space)), []).append(node)
-        yield foresee(self, groups)
-        self.join_points(groups)
-        for (space, product), members in sorted(groups.items(), key=lambda item: max(map(self.ranked, item[1]))):
-            for related in [members] if product is not None else self.related(space, members):
-                yield self.launching(space, related)
+                groups.setdefault((space, self.find_matmul(node, space)), []).append(node)
+        yield hoist_common_reductions(self, groups)
+        self.merge_pointwise_into_reductions(groups)
+        for (space, product), members in sorted(groups.items(), key=lambda item: max(map(self.rank_of, item[1]))):
+            for related in [members] if product is not None else self.split_unrelated(space, members):
+                yield self.emit_kernel(space, related)
 
-    def ranked(self, node: Node) -> float:
+    def rank_of(self, node: Node) -> float:
         """A number that is higher than those of all that a node is computed from."""
-        for x in topological([node], lambda x: () if x in self.rank else x.inputs):
+        for x in toposort([node], lambda x: () if x in self.rank else x.inputs):
             if x not in self.rank:  # of our own making
                 self.rank[x] = max((self.rank[i] for i in x.inputs), default=0) + 0.001
-                self.reads[x] = any(self.reads[i] for i in x.inputs)
+                self.reads_memory[x] = any(self.reads_memory[i] for i in x.inputs)
         return self.rank[node]
 
-    def join_points(self, groups: Groups) -> None:
+    def merge_pointwise_into_reductions(self, groups: KernelGroups) -> None:
         """Let kernels that fold rows store points of the same space too; note why others stay apart."""
         keys = list(groups)
-        sharing = self.in_common(list(groups.values()))
+        sharing = self.shared_input_masks(list(groups.values()))
         for k, key in enumerate(keys):
             space, product = key
-            near = [j for j in bits(sharing[k]) if j != k and keys[j] in groups]
+            near = [j for j in set_bits(sharing[k]) if j != k and keys[j] in groups]
             folding = [j for j in near if keys[j][0].shape == space.shape and keys[j][0].dims and keys[j][1] is None]
             if folding and product is None and not space.dims:
                 other = groups[keys[folding[0]]]
-                if self.record:
-                    self.record.note(JOINED, -1, (groups[key][0], other[0]), str(space))
+                if self.log:
+                    self.log.note(GROUPED, -1, (groups[key][0], other[0]), str(space))
                 other.extend(groups.pop(key))
                 sharing = [mask | sharing[k] if j == folding[0] else mask for j, mask in enumerate(sharing)]
             elif before := [j for j in near if j < k]:
                 reason = f"one kernel runs over {keys[before[0]][0]}, the other over {space}"
                 self.refuse(groups[keys[before[0]]][0], groups[key][0], reason)
 
-    def related(self, space: Space, nodes: Sequence[Node]) -> list[list[Node]]:
+    def split_unrelated(self, space: IterationSpace, nodes: Sequence[Node]) -> list[list[Node]]:
         """Nodes by what they read: a kernel for values that have no array in common would only be larger."""
-        groups = connected(self.in_common([[node] for node in nodes]))
-        return [part for members in groups for part in cut(self.ways, space, [nodes[k] for k in members])]
+        groups = connected_components(self.shared_input_masks([[node] for node in nodes]))
+        return [part for members in groups for part in partition_by_inputs(self.ways, space, [nodes[k] for k in members])]
 
-    def in_common(self, groups: Sequence[Sequence[Node]]) -> list[int]:
+    def shared_input_masks(self, groups: Sequence[Sequence[Node]]) -> list[int]:
         """For each group a mask of those that read an array which it reads too."""
-        return in_common(groups, self.ranked, lambda node: node in self.place or self.reads[node], self.place)
+        return shared_input_masks(
+            groups, self.rank_of, lambda node: node in self.buffers or self.reads_memory[node], self.buffers
+        )
 
-    def locate(self, node: Node) -> Place:
+    def locate(self, node: Node) -> BufferView:
         """The place of a node, after the steps that put it there."""
-        return finished(self.locating(node))
+        return run_trampolined(self.materialize(node))
 
-    def locating(self, node: Node) -> Task[Place]:
+    def materialize(self, node: Node) -> Task[BufferView]:
         """The same, as a task."""
-        under = base(node)
+        under = strip_views(node)
         function = under.function
-        if node in self.place or under in self.place:
+        if node in self.buffers or under in self.buffers:
             pass
         elif isinstance(function, Matmul):
-            body = self.begin(Space(under.shape, ()), [under])
+            body = self.begin(IterationSpace(under.shape, ()), [under])
             yield body.own(under)
-            yield self.multiplying(under, body, [], {})
-        elif isinstance(function, Embed | Insert):
-            yield inserting(self, under)
-        elif isinstance(function, Put):
-            yield self.putting(under)
-        elif isinstance(function, Output):
-            yield self.computing_whole(under, function)
-        elif not (yield passing(self, under)):
-            yield self.launching(self.space(under), [under])
-        return self.located(node)
+            yield self.emit_matmul(under, body, [], {})
+        elif isinstance(function, PadSlice | SliceUpdate):
+            yield schedule_slice_update(self, under)
+        elif isinstance(function, ScatterAdd):
+            yield self.emit_scatter_add(under)
+        elif isinstance(function, CompositeOutput):
+            yield self.emit_library_call(under, function)
+        elif not (yield alias_identity(self, under)):
+            yield self.emit_kernel(self.space(under), [under])
+        return self.locate_stored(node)
 
-    def located(self, node: Node) -> Place:
+    def locate_stored(self, node: Node) -> BufferView:
         """The place of views of what lies in memory; a copy of it where strides do not allow them."""
         views, x = list[Node](), node
-        while x not in self.place:
+        while x not in self.buffers:
             views.append(x)
             (x,) = x.inputs
-        slot, layout = self.place[x]
+        slot, layout = self.buffers[x]
         for view in reversed(views):
             try:
                 layout = view.function.layout(layout)
             except ShapeError:
-                slot, layout = self.copied(view.inputs[0], (slot, layout))
+                slot, layout = self.copy_to_row_major(view.inputs[0], (slot, layout))
                 layout = view.function.layout(layout)
         return slot, layout
 
-    def putting(self, node: Node) -> Task[None]:
+    def emit_scatter_add(self, node: Node) -> Task[None]:
         """What adds up by index: as a fold, in a kernel that stores it, since it is all there only at the end."""
-        fold = as_fold(node)
+        fold = lower_scatter_add(node)
         chosen = fold.inputs[0]
         is_here = chosen.inputs[0]
-        self.spelt |= {fold: node, chosen: None, is_here: None, **{base(x): None for x in is_here.inputs if x.is_pointwise}}
-        yield self.launching(self.space(fold), [fold])
-        self.place[node] = self.located(fold.reshape(node.shape))
+        self.origin_of |= {
+            fold: node,
+            chosen: None,
+            is_here: None,
+            **{strip_views(x): None for x in is_here.inputs if x.is_pointwise},
+        }
+        yield self.emit_kernel(self.space(fold), [fold])
+        self.buffers[node] = self.locate_stored(fold.reshape(node.shape))
 
-    def computing_whole(self, node: Node, function: Output) -> Task[None]:
+    def emit_library_call(self, node: Node, function: CompositeOutput) -> Task[None]:
         """All outputs of a function that the backend knows as a whole."""
-        defined, inputs = function.of, list[Place]()
+        defined, inputs = function.op, list[BufferView]()
         for x in node.inputs:
-            inputs.append((yield self.locating(x)))
+            inputs.append((yield self.materialize(x)))
         inferred = defined.infer(*node.inputs)
-        outputs = [Node(Output(defined, k), node.inputs, *kind) for k, kind in enumerate(inferred)]
-        for x, like in zip(outputs, defined.lie_like, strict=True):
-            if x in self.wanted:
-                self.place[x] = self.wanted.pop(x)
+        outputs = [Node(CompositeOutput(defined, k), node.inputs, *kind) for k, kind in enumerate(inferred)]
+        for x, like in zip(outputs, defined.output_layout_like, strict=True):
+            if x in self.preassigned:
+                self.buffers[x] = self.preassigned.pop(x)
             else:
                 read = [] if like is None else [inputs[like][1]]
                 self.allocate(x, self.layouts.get(x, dense_like(read, x.shape)))
         loads = tuple(Load(k, x.dtype) for k, x in enumerate(node.inputs))
-        kernel = Kernel(tuple(Part(repr(x.function), loads, x.dtype) for x in outputs), ())
-        step = Whole(defined, kernel, [self.place[x] for x in outputs], inputs)
+        kernel = Kernel(tuple(OpaqueOutput(repr(x.function), loads, x.dtype) for x in outputs), ())
+        step = LibraryCall(defined, kernel, [self.buffers[x] for x in outputs], inputs)
         self.add(step, node, "which the backend computes as a whole")
 
-    def copied(self, node: Node, source: Place) -> Place:
+    def copy_to_row_major(self, node: Node, source: BufferView) -> BufferView:
         """The place of a copy in row-major order."""
         if node not in self.copies:
             self.copies[node] = self.allocate(node, row_major(node.shape))
-            self.place[node] = source
+            self.buffers[node] = source
             self.add(
-                Launch(copy_of(node), node.shape, (), [self.copies[node]], [source]),
+                KernelLaunch(copy_kernel(node), node.shape, (), [self.copies[node]], [source]),
                 node,
                 "a copy in order, as a view of it needs",
             )
         return self.copies[node]
 
-    def launching(self, space: Space, nodes: Iterable[Node]) -> Task[None]:
+    def emit_kernel(self, space: IterationSpace, nodes: Iterable[Node]) -> Task[None]:
         """One kernel for those of the nodes that lie nowhere yet."""
-        nodes = [node for node in dict.fromkeys(nodes) if node not in self.place]
+        nodes = [node for node in dict.fromkeys(nodes) if node not in self.buffers]
         if not nodes:
             return
-        if len(batches := self.in_order(space, nodes)) > 1:
+        if len(batches := self.split_into_batches(space, nodes)) > 1:
             for batch in batches:
-                yield self.launching(space, batch)
+                yield self.emit_kernel(space, batch)
             return
         if space.dims and all(self.space(node) != space for node in nodes):
-            yield self.computing(nodes)  # the rows of the space are folded by now: what is left runs over less
+            yield self.schedule_nodes(nodes)  # the rows of the space are folded by now: what is left runs over less
             return
-        if (yield self.shortening(space, nodes)):
-            yield self.launching(space, nodes)
+        if (yield self.split_long_kernel(space, nodes)):
+            yield self.emit_kernel(space, nodes)
             return
         body, found = self.begin(space, nodes), dict[Node, Expression]()
         with self.ways.inside_kernel_of(nodes):
             for node in nodes:
                 found[node] = yield body.expression(node, space.sees(node.shape))
-        if body.missing:
-            self.note(AGAIN, body, dict.fromkeys(body.missing))
-            yield self.computing(body.missing)
-            yield self.launching(space, nodes)  # more lies in memory now: look again
-        elif body.product is not None and body.takes:
-            for node in body.takes:
-                self.refuse(node, nodes[0], NOT_IN_PRODUCT)
-            self.note(AGAIN, body, body.takes)
-            yield self.computing(body.takes)
-            yield self.launching(space, nodes)
-        elif body.product is not None:
-            yield self.multiplying(body.product, body, nodes, found)
-        elif needed := [x for x in body.held if self.is_needed_again(x, body, nodes)]:
-            self.note(AGAIN, body, needed, "another kernel needs it as well")
-            yield self.launching(space, [*nodes, *needed])
+        if body.unmaterialized:
+            self.note(RESTARTED, body, dict.fromkeys(body.unmaterialized))
+            yield self.schedule_nodes(body.unmaterialized)
+            yield self.emit_kernel(space, nodes)  # more lies in memory now: look again
+        elif body.matmul is not None and body.gathers:
+            for node in body.gathers:
+                self.refuse(node, nodes[0], GATHER_NOT_IN_MATMUL)
+            self.note(RESTARTED, body, body.gathers)
+            yield self.schedule_nodes(body.gathers)
+            yield self.emit_kernel(space, nodes)
+        elif body.matmul is not None:
+            yield self.emit_matmul(body.matmul, body, nodes, found)
+        elif needed := [x for x in body.reductions if self.is_needed_again(x, body, nodes)]:
+            self.note(RESTARTED, body, needed, "another kernel needs it as well")
+            yield self.emit_kernel(space, [*nodes, *needed])
         else:
             elements = [node for node in nodes if node.shape == space.shape]
             rows = [node for node in nodes if node.shape != space.shape]
-            outputs = [self.stored(node, body) for node in elements + rows]
+            outputs = [self.allocate_output(node, body) for node in elements + rows]
             kernel = Kernel(tuple(found[node] for node in elements), tuple(found[node] for node in rows))
             numbers = [source for source, _ in body.numbers]
-            self.steps.append(Launch(kernel, space.shape, space.dims, outputs, list(body.inputs), numbers, list(body.raws)))
-            self.note(MADE, body, elements + rows)
+            self.steps.append(
+                KernelLaunch(kernel, space.shape, space.dims, outputs, list(body.inputs), numbers, list(body.raws))
+            )
+            self.note(EMITTED, body, elements + rows)
 
-    def in_order(self, space: Space, nodes: list[Node]) -> list[list[Node]]:
+    def split_into_batches(self, space: IterationSpace, nodes: list[Node]) -> list[list[Node]]:
         """Split nodes into batches, each a kernel: a node that is kept is stored before others read a view of it."""
         members = self.kept.keys() & nodes
         if len(nodes) == 1 or not members:
@@ -315,136 +337,148 @@ class Schedule:
         inside, levels = self.ways.inside(space), dict[Node, int]()
 
         def inputs(x: Node) -> Sequence[Node]:
-            under = base(x)
+            under = strip_views(x)
             if under in members:
                 return self.ways.own(under) if x is under else (under,)
             return inside(x)
 
-        for x in topological(nodes, lambda x: (*inputs(x), *self.ways.picked_from(x, members))):
-            levels[x] = max((levels[i] for i in inputs(x)), default=0) + (base(x) in members and x is not base(x))
-            levels[x] = max((levels[x], *(levels[i] + 1 for i in self.ways.picked_from(x, members))))
+        for x in toposort(nodes, lambda x: (*inputs(x), *self.ways.gathered_from(x, members))):
+            levels[x] = max((levels[i] for i in inputs(x)), default=0) + (
+                strip_views(x) in members and x is not strip_views(x)
+            )
+            levels[x] = max((levels[x], *(levels[i] + 1 for i in self.ways.gathered_from(x, members))))
         batches: dict[int, list[Node]] = {}
         for node in nodes:
             batches.setdefault(levels[node], []).append(node)
         return [batches[level] for level in sorted(batches)]
 
-    def is_needed_again(self, fold: Node, body: Body, nodes: Iterable[Node]) -> bool:
+    def is_needed_again(self, fold: Node, body: KernelBuilder, nodes: Iterable[Node]) -> bool:
         """Whether another kernel would fold the same again, so that its few results should be stored."""
-        stored = {*nodes, *body.held}
-        return fold not in set(nodes) and self.is_used_outside(fold, body.inside, stored)
+        stored = {*nodes, *body.reductions}
+        return fold not in set(nodes) and self.is_read_outside(fold, body.inside, stored)
 
-    def stored(self, node: Node, body: Body) -> Place:
+    def allocate_output(self, node: Node, body: KernelBuilder) -> BufferView:
         """Where a kernel stores a node, as its space sees that place: laid out like what the kernel reads."""
-        wanted = self.wanted.pop(node, None)
-        if wanted is not None and (seen := body.as_seen(wanted, node.shape)) is not None:
-            self.place[node] = wanted
+        wanted = self.preassigned.pop(node, None)
+        if wanted is not None and (seen := body.reindex_buffer(wanted, node.shape)) is not None:
+            self.buffers[node] = wanted
             return seen
-        is_plain = node.shape != body.space.shape or isinstance(node.function, Copy | Take)
-        is_plain = is_plain or (body.product is not None and node.shape != body.product.shape)
-        read = [layout for slot, layout in body.inputs if slot != NOWHERE]
+        is_plain = node.shape != body.space.shape or isinstance(node.function, Copy | Gather)
+        is_plain = is_plain or (body.matmul is not None and node.shape != body.matmul.shape)
+        read = [layout for slot, layout in body.inputs if slot != NO_BUFFER]
         layout = row_major(node.shape) if is_plain else dense_like(read, node.shape)
         slot, layout = self.allocate(node, self.layouts.get(node, layout))
         return slot, body.space.sees(node.shape)(layout)
 
-    def summed(self, product: Node) -> Place:
+    def matmul_output(self, product: Node) -> BufferView:
         """Where the sums of a product are stored as they are."""
-        if product in self.wanted:
-            self.place[product] = self.wanted.pop(product)
-            return self.place[product]
+        if product in self.preassigned:
+            self.buffers[product] = self.preassigned.pop(product)
+            return self.buffers[product]
         return self.allocate(product, row_major(product.shape))
 
-    def shortening(self, space: Space, nodes: Sequence[Node]) -> Task[bool]:
+    def split_long_kernel(self, space: IterationSpace, nodes: Sequence[Node]) -> Task[bool]:
         """Let other kernels compute parts of what would be a very long one; whether there was any."""
         inside, asked = self.ways.inside(space), set(nodes)
         with self.ways.inside_kernel_of(nodes):
-            found = cuts([x for x in topological(nodes, inside) if not x.is_number], inside, nodes)
+            found = split_points([x for x in toposort(nodes, inside) if not x.is_number], inside, nodes)
         for stored, reason in found:
             for node in stored:
                 if node not in asked:
-                    self.refuse(base(node), nodes[0], reason)
-            yield self.computing(stored)
+                    self.refuse(strip_views(node), nodes[0], reason)
+            yield self.schedule_nodes(stored)
         return bool(found)
 
     # Matrix products.
 
-    def product_in(self, node: Node, space: Space) -> Node | None:
+    def find_matmul(self, node: Node, space: IterationSpace) -> Node | None:
         """The matrix product whose sums the kernel of a node would finish."""
-        body = Body(self, space)
-        for leaf in [] if self.ways.is_pointwise(node) else topological([node], self.on_the_way):
-            under = base(leaf)
-            if isinstance(under.function, Matmul) and under not in self.place and not body.refused(leaf, as_it_is):
+        body = KernelBuilder(self, space)
+        for leaf in [] if self.ways.is_pointwise(node) else toposort([node], self.inlined_inputs):
+            under = strip_views(leaf)
+            if (
+                isinstance(under.function, Matmul)
+                and under not in self.buffers
+                and not body.why_not_fusible(leaf, keep_layout)
+            ):
                 return under
         return None
 
-    def multiplying(self, product: Node, body: Body, nodes: list[Node], found: dict[Node, Expression]) -> Task[None]:
+    def emit_matmul(
+        self, product: Node, body: KernelBuilder, nodes: list[Node], found: dict[Node, Expression]
+    ) -> Task[None]:
         """One matrix product, and what is done to its operands and its sums; less of that where the backend refuses."""
-        if product not in set(nodes) and (not nodes or self.is_used_outside(product, body.inside, nodes)):
-            nodes, found = [*nodes, product], {**found, product: Dot(product.dtype)}
-        is_alone, before = len(nodes) == 1 and nodes[0] is product, len(self.place)
+        if product not in set(nodes) and (not nodes or self.is_read_outside(product, body.inside, nodes)):
+            nodes, found = [*nodes, product], {**found, product: Accumulator(product.dtype)}
+        is_alone, before = len(nodes) == 1 and nodes[0] is product, len(self.buffers)
         for is_merged in (True, False):
-            operands = list[Operand]()
+            operands = list[LoweredOperand]()
             for x in product.inputs:
-                operands.append((yield self.operand(x, product, body, is_merged)))
-            if len(self.place) > before and not is_alone:
-                self.note(AGAIN, body, islice(self.place, before, None))
-                yield self.launching(body.space, nodes)
+                operands.append((yield self.lower_operand(x, product, body, is_merged)))
+            if len(self.buffers) > before and not is_alone:
+                self.note(RESTARTED, body, islice(self.buffers, before, None))
+                yield self.emit_kernel(body.space, nodes)
                 return
-            kernel, inputs, reason = self.joined(product, body, [found[node] for node in nodes], operands)
-            reason = reason or self.backend.refused_product(
-                kernel, [row_major(product.shape)] * len(nodes), [layout.from_zero() for _, layout in inputs]
+            kernel, inputs, reason = self.merge_operands(product, body, [found[node] for node in nodes], operands)
+            reason = reason or self.backend.why_not_fused(
+                kernel, [row_major(product.shape)] * len(nodes), [layout.without_offset() for _, layout in inputs]
             )
-            merged = [base(x) for x, (e, _) in zip(product.inputs, operands, strict=True) if not isinstance(e, Load)]
+            merged = [strip_views(x) for x, (e, _) in zip(product.inputs, operands, strict=True) if not isinstance(e, Load)]
             if not reason:
                 break
             for x in merged:
                 self.refuse(x, product, reason)
             if not merged and not is_alone:
-                self.apart[product] = reason
-                self.note(AGAIN, body, [product], reason)
-                yield self.launching(body.space, nodes)
+                self.unfusable_matmuls[product] = reason
+                self.note(RESTARTED, body, [product], reason)
+                yield self.emit_kernel(body.space, nodes)
                 return
-        outputs = [self.summed(x) if x is product else self.stored(x, body) for x in nodes]
+        outputs = [self.matmul_output(x) if x is product else self.allocate_output(x, body) for x in nodes]
         outputs = [(slot, layout.reshape(*product.shape)) for slot, layout in outputs]
         numbers = [source for source, _ in body.numbers]
-        self.steps.append(Product(*without_unused(kernel, outputs, inputs, numbers)))
+        self.steps.append(MatmulLaunch(*drop_unused_operands(kernel, outputs, inputs, numbers)))
         if merged:
-            prologue = dict.fromkeys(base(x) for _, inner in operands for x in inner.seen)
-            self.note(TAKEN, body, prologue, "in its prologue")
-        self.note(MADE, body, nodes)
+            prologue = dict.fromkeys(strip_views(x) for _, inner in operands for x in inner.seen)
+            self.note(INLINED, body, prologue, "in its prologue")
+        self.note(EMITTED, body, nodes)
 
-    def operand(self, x: Node, product: Node, body: Body, is_merged: bool) -> Task[Operand]:
+    def lower_operand(self, x: Node, product: Node, body: KernelBuilder, is_merged: bool) -> Task[LoweredOperand]:
         """An operand of a product: computed on its way in, where nobody else needs it, or loaded."""
-        is_new = base(x) not in self.place and bool(self.on_the_way(x))
-        if is_merged and is_new and not self.is_used_outside(base(x), {product}, [product]):
-            inner = Body(self, Space(x.shape, ()), body.numbers, holds=False)
-            e = yield inner.expression(x, as_it_is, product)
-            if inner.missing:
-                yield self.computing(inner.missing)
-                found: Operand = yield self.operand(x, product, body, is_merged)
+        is_new = strip_views(x) not in self.buffers and bool(self.inlined_inputs(x))
+        if is_merged and is_new and not self.is_read_outside(strip_views(x), {product}, [product]):
+            inner = KernelBuilder(self, IterationSpace(x.shape, ()), body.numbers, holds=False)
+            e = yield inner.expression(x, keep_layout, product)
+            if inner.unmaterialized:
+                yield self.schedule_nodes(inner.unmaterialized)
+                found: LoweredOperand = yield self.lower_operand(x, product, body, is_merged)
                 return found
             if inner.inputs:
                 return e, inner
         elif is_new and is_merged:
-            self.refuse(base(x), product, "others need it too, so it lies in memory")
-        elif is_merged and isinstance(base(x).function, Matmul | Fold):
-            self.refuse(base(x), product, ONE if isinstance(base(x).function, Matmul) else POINTS)
-        inner = Body(self, Space(x.shape, ()))
-        yield self.locating(x)
-        return inner.load(x, as_it_is), inner
+            self.refuse(strip_views(x), product, "others need it too, so it lies in memory")
+        elif is_merged and isinstance(strip_views(x).function, Matmul | Reduce):
+            self.refuse(
+                strip_views(x),
+                product,
+                ONE_MATMUL_PER_KERNEL if isinstance(strip_views(x).function, Matmul) else PROLOGUE_IS_POINTWISE,
+            )
+        inner = KernelBuilder(self, IterationSpace(x.shape, ()))
+        yield self.materialize(x)
+        return inner.load(x, keep_layout), inner
 
-    def joined(
-        self, product: Node, body: Body, elements: Sequence[Expression], operands: Sequence[Operand]
-    ) -> tuple[ProductKernel, list[Place], str]:
+    def merge_operands(
+        self, product: Node, body: KernelBuilder, elements: Sequence[Expression], operands: Sequence[LoweredOperand]
+    ) -> tuple[MatmulKernel, list[BufferView], str]:
         """Operands and epilogue as one kernel with one count of loads, the places of those, and what is against it."""
-        inputs: list[Place] = []
+        inputs: list[BufferView] = []
         parts = list[Expression]()
         for e, inner in operands:
-            parts.append(shifted(e, len(inputs)))
+            parts.append(shift_loads(e, len(inputs)))
             inputs += inner.inputs
         a, b = parts
-        precision = product.function.precision_of(product.dtype, self.backend.has_precisions)
-        kernel = ProductKernel(a, b, tuple(shifted(e, len(inputs)) for e in elements), precision)
+        precision = product.function.precision_of(product.dtype, self.backend.has_reduced_precision)
+        kernel = MatmulKernel(a, b, tuple(shift_loads(e, len(inputs)) for e in elements), precision)
         try:
             return kernel, inputs + [(slot, layout.reshape(*product.shape)) for slot, layout in body.inputs], ""
         except ShapeError:
-            return kernel, inputs, NOT_VIEWED
+            return kernel, inputs, EPILOGUE_NOT_STRIDED

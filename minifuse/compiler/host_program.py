@@ -21,19 +21,19 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.base import shortest
-from ..ir.steps import NOWHERE, Place, Step
-from ..runtime.memory_pool import binned
-from .buffer_assignment import Workspace
-from .form_kernels import Schedule
+from ..backends.base import fastest_entry
+from ..ir.steps import NO_BUFFER, BufferView, Step
+from ..runtime.memory_pool import round_to_size_class
+from .buffer_assignment import Arena
+from .form_kernels import KernelScheduler
 
-OURS = re.compile(  # no names for inputs
+RESERVED_NAMES = re.compile(  # no names for inputs
     r"([xmy]|spec|draw|count|settings)\d+|launch.*|allocate|workspace|Tensor|Call|call|plan|np|inf|nan|run|float"
 )
 
-FEW = 3  # launches, from which on they are handed to a backend together
+MIN_LAUNCHES_TO_SUBMIT_TOGETHER = 3  # launches, from which on they are handed to a backend together
 
-INPUT = re.compile(r"\bx(\d+)\b")  # in the text of what each call makes
+INPUT_NAME = re.compile(r"\bx(\d+)\b")  # in the text of what each call makes
 
 
 class HostProgram:
@@ -45,16 +45,16 @@ class HostProgram:
     def __init__(
         self,
         plan: Any,
-        schedule: Schedule,
-        places: Sequence[Place],
+        schedule: KernelScheduler,
+        places: Sequence[BufferView],
         specs: Sequence[Any],
         call: type,
         names: Sequence[str] = (),
     ) -> None:
         self.plan, self.schedule, self.places, self.specs = plan, schedule, places, specs
         self.count, self.outputs = len(plan.arguments), len(plan.outputs)
-        self.memory = named(names, self.count) + [f"m{k}" for k in range(len(schedule.sizes))]
-        self.is_joined = plan.backend.joins_launches and len(schedule.steps) >= FEW
+        self.memory = choose_names(names, self.count) + [f"m{k}" for k in range(len(schedule.buffer_nbytes))]
+        self.is_joined = plan.backend.can_join_launches and len(schedule.steps) >= MIN_LAUNCHES_TO_SUBMIT_TOGETHER
         self.offsets: dict[int, int] = {}  # in one buffer, in bytes, of temporaries that share it
         self.names = {
             "allocate": plan.backend.allocate,
@@ -77,14 +77,14 @@ class HostProgram:
         """
         bound = [step.bind(self.plan.backend) for step in self.schedule.steps]
         launches = [around(k, launch) for k, launch in enumerate(bound)]
-        short = [shortest(launch) for launch in launches]
+        short = [fastest_entry(launch) for launch in launches]
         names = self.names | {f"launch{k}": launch for k, launch in enumerate(short)}
         if self.is_joined:
-            counts = [len(step.operands()) + len(step.numbers) for step in self.schedule.steps]
+            counts = [len(step.address_offsets()) + len(step.numbers) for step in self.schedule.steps]
             joined = self.plan.backend.bind_sequence(bound, counts) if launches == bound else None
-            names["launches"] = joined or one_by_one(short, counts)
+            names["launches"] = joined or run_in_sequence(short, counts)
         title = f"<host program of {getattr(self.plan.function, '__name__', self.plan.function)}>"
-        exec(code_of(self.text, title), names)
+        exec(compile_text(self.text, title), names)
         run: Callable[..., Any] = names["run"]
         return run
 
@@ -94,14 +94,14 @@ class HostProgram:
         for name, x in zip(names, hidden, strict=True):
             if hasattr(x, "text"):
                 self.names |= x.names
-                lines.append(f"{name} = {INPUT.sub(lambda of: self.memory[int(of[1])], x.text)}")
+                lines.append(f"{name} = {INPUT_NAME.sub(lambda of: self.memory[int(of[1])], x.text)}")
             else:
                 self.names[name] = x
         return lines
 
     def address(self, slot: int, offset: int) -> str:
         """The address of a place in the memory of the call; of positions the first one."""
-        if slot == NOWHERE:
+        if slot == NO_BUFFER:
             return str(offset)
         if slot in self.offsets:
             return f"workspace.address + {self.offsets[slot] + offset}"
@@ -111,21 +111,23 @@ class HostProgram:
         """Allocate, launch, let go."""
         if self.is_joined:
             return self.joined()
-        steps, lines, allocated = self.schedule.steps, [], {NOWHERE, *range(self.count)}
+        steps, lines, allocated = self.schedule.steps, [], {NO_BUFFER, *range(self.count)}
         kept = {slot for slot, _ in self.places} | allocated
-        last_use = {slot: k for k, step in enumerate(steps) for slot, _ in step.places()}
+        last_use = {slot: k for k, step in enumerate(steps) for slot, _ in step.buffer_views()}
         for k, step in enumerate(steps):
             for slot in [slot for slot, _ in step.outputs if slot not in allocated]:
-                lines.append(f"{self.memory[slot]} = allocate({binned(self.schedule.sizes[slot - self.count])})")
+                lines.append(
+                    f"{self.memory[slot]} = allocate({round_to_size_class(self.schedule.buffer_nbytes[slot - self.count])})"
+                )
                 allocated.add(slot)
             lines.append(f"launch{k}({', '.join(self.values(step))})")
-            done = [self.memory[slot] for slot in dict(step.places()) if last_use[slot] == k and slot not in kept]
+            done = [self.memory[slot] for slot in dict(step.buffer_views()) if last_use[slot] == k and slot not in kept]
             lines += [f"del {', '.join(done)}"] * bool(done)
         return lines
 
     def values(self, step: Step) -> list[str]:
         """Addresses and numbers of a launch."""
-        values = [self.address(slot, offset) for slot, offset in step.operands()]
+        values = [self.address(slot, offset) for slot, offset in step.address_offsets()]
         return values + [x if isinstance(x, str) else self.memory[x] for x in step.numbers]
 
     def joined(self) -> list[str]:
@@ -133,31 +135,31 @@ class HostProgram:
 
         To let them go before the launches have happened would lend them to another thread.
         """
-        steps, lines, calls, workspace = self.schedule.steps, list[str](), list[str](), Workspace()
-        allocated = {NOWHERE, *range(self.count)}
+        steps, lines, calls, workspace = self.schedule.steps, list[str](), list[str](), Arena()
+        allocated = {NO_BUFFER, *range(self.count)}
         kept = {slot for slot, _ in self.places} | allocated
-        last_use = {slot: k for k, step in enumerate(steps) for slot, _ in step.places()}
+        last_use = {slot: k for k, step in enumerate(steps) for slot, _ in step.buffer_views()}
         for k, step in enumerate(steps):
             for slot in [slot for slot, _ in step.outputs if slot not in allocated]:
-                nbytes = self.schedule.sizes[slot - self.count]
+                nbytes = self.schedule.buffer_nbytes[slot - self.count]
                 if slot in kept:
-                    lines.append(f"{self.memory[slot]} = allocate({binned(nbytes)})")
+                    lines.append(f"{self.memory[slot]} = allocate({round_to_size_class(nbytes)})")
                 else:
-                    self.offsets[slot] = workspace.take(nbytes)
+                    self.offsets[slot] = workspace.alloc(nbytes)
                 allocated.add(slot)
             calls.append(f"    {', '.join(self.values(step))},  # launch{k}")
-            for slot in dict(step.places()):
+            for slot in dict(step.buffer_views()):
                 if last_use[slot] == k and slot not in kept:
-                    workspace.give(self.offsets[slot], self.schedule.sizes[slot - self.count])
+                    workspace.free(self.offsets[slot], self.schedule.buffer_nbytes[slot - self.count])
         if workspace.size:
-            lines.append(f"workspace = allocate({binned(workspace.size)})")
+            lines.append(f"workspace = allocate({round_to_size_class(workspace.size)})")
         return [*lines, "launches(", *calls, ")", *["del workspace"] * bool(workspace.size)]
 
     def results(self) -> list[str]:
         """A tensor around each output, and around what is saved."""
         lines = []
         for k, ((slot, layout), spec) in enumerate(zip(self.places, self.specs, strict=True)):
-            owner = self.plan.program.owners.get(k, slot) if slot < self.count else slot  # the argument that it is a view of
+            owner = self.plan.graph.owners.get(k, slot) if slot < self.count else slot  # the argument that it is a view of
             buffer = self.memory[owner] + ".buffer" * (owner < self.count)
             lines.append(f"y{k} = Tensor({buffer}, {self.address(slot, layout.offset * spec.dtype.itemsize)}, spec{k})")
             self.names[f"spec{k}"] = spec
@@ -168,10 +170,10 @@ class HostProgram:
         backward = self.plan.backward
         if backward is None:
             return []
-        edges = [f"{self.memory[k]}.history or {self.memory[k]}" for k in backward.receivers]
+        edges = [f"{self.memory[k]}.grad_fn or {self.memory[k]}" for k in backward.arguments_with_grad]
         kept = [self.memory[k] for k in backward.inputs] + [f"y{k}" for k in range(self.outputs, len(self.places))]
         lines = [f"call = Call(plan, ({''.join(f'{e}, ' for e in edges)}), ({''.join(f'{x}, ' for x in kept)}))"]
-        return lines + [f"y{k}.history = call, {k}" for k in range(self.outputs) if self.specs[k].requires_grad]
+        return lines + [f"y{k}.grad_fn = call, {k}" for k in range(self.outputs) if self.specs[k].requires_grad]
 
     def returned(self) -> str:
         """What the function gives."""
@@ -181,12 +183,12 @@ class HostProgram:
 
 
 @lru_cache(1024)
-def code_of(text: str, title: str) -> CodeType:
+def compile_text(text: str, title: str) -> CodeType:
     """A host program, compiled by Python: programs of calls that differ in sizes alone are often one text."""
     return compile(text, title, "exec")
 
 
-def one_by_one(launches: Sequence[Any], counts: Sequence[int]) -> Callable[..., None]:
+def run_in_sequence(launches: Sequence[Any], counts: Sequence[int]) -> Callable[..., None]:
     """Several launches as one, which takes the values of all."""
     ends = list(accumulate(counts))
 
@@ -197,11 +199,11 @@ def one_by_one(launches: Sequence[Any], counts: Sequence[int]) -> Callable[..., 
     return launch
 
 
-def named(names: Sequence[str], count: int) -> list[str]:
+def choose_names(names: Sequence[str], count: int) -> list[str]:
     """What the text calls the arguments: the user's names, where Python takes them and they are free; else x0, x1, ..."""
     found: list[str] = []
     for k in range(count):
         name = names[k] if k < len(names) else ""
-        is_free = name.isidentifier() and not (iskeyword(name) or OURS.fullmatch(name) or name in found)
+        is_free = name.isidentifier() and not (iskeyword(name) or RESERVED_NAMES.fullmatch(name) or name in found)
         found.append(name if is_free else f"x{k}")
     return found

@@ -9,23 +9,25 @@ from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from ..ir.array_functions import Fold
+from ..ir.array_functions import Reduce
 from ..ir.graph import Node
 
-MOST_PARTS = 1000  # functions in one kernel: beyond that, a compiler takes longer than it gains
-MOST_SWEEPS = 6  # walks along a row: with each, all that later ones need is computed again
-TOO_LONG = f"a kernel holds at most {MOST_PARTS} functions"
-TOO_OFTEN = f"a row would be walked more than {MOST_SWEEPS} times"
+MAX_OPS = 1000  # functions in one kernel: beyond that, a compiler takes longer than it gains
+MAX_PASSES = 6  # walks along a row: with each, all that later ones need is computed again
+TOO_MANY_OPS = f"a kernel holds at most {MAX_OPS} functions"
+TOO_MANY_PASSES = f"a row would be walked more than {MAX_PASSES} times"
 
 
-class Cut(NamedTuple):
+class KernelPart(NamedTuple):
     """What a piece of a kernel stores, and why it is a kernel of its own."""
 
     stored: list[Node]
     reason: str
 
 
-def cuts(order: Sequence[Node], inputs_of: Callable[[Node], Sequence[Node]], asked: Collection[Node]) -> list[Cut]:
+def split_points(
+    order: Sequence[Node], inputs_of: Callable[[Node], Sequence[Node]], asked: Collection[Node]
+) -> list[KernelPart]:
     """The kernels that come before another one, so that none of them is too long, one after the other.
 
     Parameters
@@ -44,8 +46,8 @@ def cuts(order: Sequence[Node], inputs_of: Callable[[Node], Sequence[Node]], ask
         kernel is enough.
     """
     inputs = [inputs_of(node) for node in order]
-    folds = sum(isinstance(node.function, Fold) for node in order)
-    if len(order) <= MOST_PARTS and folds <= MOST_SWEEPS:
+    folds = sum(isinstance(node.function, Reduce) for node in order)
+    if len(order) <= MAX_OPS and folds <= MAX_PASSES:
         return []
     index = {node: k for k, node in enumerate(order)}
     ends = list(range(len(order)))  # who needs each node last
@@ -59,24 +61,24 @@ def cuts(order: Sequence[Node], inputs_of: Callable[[Node], Sequence[Node]], ask
         dear[min(end, len(order) - 1) + 1] -= order[k].size
     dear = list(accumulate(dear))
     wanted = sorted(index[node] for node in asked)
-    found, start = list[Cut](), 0
-    while (stop := limit(order, inputs, index, start)) < len(order):
+    found, start = list[KernelPart](), 0
+    while (stop := find_limit(order, inputs, index, start)) < len(order):
         cut = min(range((start + stop) // 2 + 1, stop + 1), key=lambda k: (dear[k], -k))
         stored = {k for k in range(start, cut) if ends[k] >= cut}
         stored.update(wanted[bisect_left(wanted, start) : bisect_left(wanted, cut)])
-        reason = TOO_LONG if stop - start == MOST_PARTS else TOO_OFTEN
-        found.append(Cut([order[k] for k in sorted(stored) if inputs[k]], reason))
+        reason = TOO_MANY_OPS if stop - start == MAX_OPS else TOO_MANY_PASSES
+        found.append(KernelPart([order[k] for k in sorted(stored) if inputs[k]], reason))
         start = cut
     return [cut for cut in found if cut.stored]
 
 
-def limit(order: Sequence[Node], inputs: Sequence[Sequence[Node]], index: dict[Node, int], start: int) -> int:
+def find_limit(order: Sequence[Node], inputs: Sequence[Sequence[Node]], index: dict[Node, int], start: int) -> int:
     """How far a kernel may go that begins at a place, all before which lies in memory."""
-    stop = min(start + MOST_PARTS, len(order))
+    stop = min(start + MAX_OPS, len(order))
     sweeps: dict[int, int] = {}  # folds, each inside the next, that a node waits for
     for k in range(start, stop):
         below = max((sweeps.get(index[x], 0) for x in inputs[k] if x in index), default=0)
-        sweeps[k] = below + (isinstance(order[k].function, Fold) and bool(inputs[k]))
-        if sweeps[k] > MOST_SWEEPS:
+        sweeps[k] = below + (isinstance(order[k].function, Reduce) and bool(inputs[k]))
+        if sweeps[k] > MAX_PASSES:
             return k
     return stop

@@ -11,17 +11,17 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from ..ir.array_functions import Fold, Matmul, View
-from ..ir.graph import Node, base
-from .materialize_reindexed import Stages, duplicated
+from ..ir.array_functions import Matmul, Reduce, View
+from ..ir.graph import Node, strip_views
+from .materialize_reindexed import Depths, reindexed_too_often
 
-ENOUGH = 8  # readers, or arrays, that are told apart
-AGAIN_AND_AGAIN = "several kernels need it, and would read more to compute it again than it has elements"
+MAX_COUNTED = 8  # readers, or arrays, that are told apart
+RECOMPUTING_READS_MORE = "several kernels need it, and would read more to compute it again than it has elements"
 
 Edges = Mapping[Node, Collection[Node]]
 
 
-def kept(order: Sequence[Node], roots: Collection[Node]) -> dict[Node, str]:
+def choose_materialized(order: Sequence[Node], roots: Collection[Node]) -> dict[Node, str]:
     """Find the values that kernels store for others to read, each with the reason.
 
     Parameters
@@ -37,64 +37,66 @@ def kept(order: Sequence[Node], roots: Collection[Node]) -> dict[Node, str]:
     A + 1 + (K - 1) times if it is stored; so storing pays where (A - 1) (K - 1) > 1.
     """
     nodes = [node for node in order if not node.is_number and not isinstance(node.function, View)]
-    below = {node: [x for i in node.inputs if not (x := base(i)).is_number] for node in nodes}
+    below = {node: [x for i in node.inputs if not (x := strip_views(i)).is_number] for node in nodes}
     users: dict[Node, dict[Node, None]] = {node: {} for node in nodes}
     for node in nodes:
         for x in below[node]:
             users[x][node] = None
-    stages = stages_of(nodes, below)
-    shared = read_by_many(nodes, roots, below, users, stages)
-    return dict.fromkeys(shared, AGAIN_AND_AGAIN) | duplicated(nodes, roots, shared, stages)
+    stages = kernel_depths(nodes, below)
+    shared = profitable_nodes(nodes, roots, below, users, stages)
+    return dict.fromkeys(shared, RECOMPUTING_READS_MORE) | reindexed_too_often(nodes, roots, shared, stages)
 
 
-def read_by_many(nodes: Sequence[Node], roots: Collection[Node], below: Edges, users: Edges, stages: Stages) -> set[Node]:
+def profitable_nodes(
+    nodes: Sequence[Node], roots: Collection[Node], below: Edges, users: Edges, stages: Depths
+) -> set[Node]:
     """Find the values that many kernels read, and that are computed from several arrays."""
     candidates = {node for node in nodes if node.is_pointwise and len(users[node]) > 1 and node not in roots}
     if not candidates:
         return candidates
-    arrays = arrays_of(nodes, below, {})
+    arrays = arrays_loaded(nodes, below, {})
     found, ends = dict[Node, int](), dict[Node, dict[Any, None]]()  # with how many kernels read it
     for node in reversed(nodes):
         readers = dict[Any, None]()
         for user in users[node]:
             if not user.is_pointwise:
-                readers[(user.inputs[0].shape, user.function.dims, stages[user][0]) if is_fold(user) else user] = None
+                readers[(user.inputs[0].shape, user.function.dims, stages[user][0]) if is_reduction(user) else user] = None
             elif user in found:
                 readers[user] = None
             elif user in roots:
                 readers[user.shape, None, stages[user][0]] = None
             else:
                 readers |= ends[user]
-        ends[node] = dict.fromkeys(islice(readers, ENOUGH))
-        if node in candidates and pays(arrays[node], kernels := kernels_of(readers)):
+        ends[node] = dict.fromkeys(islice(readers, MAX_COUNTED))
+        if node in candidates and is_profitable(arrays[node], kernels := count_kernels(readers)):
             found[node] = kernels
-    arrays = arrays_of(nodes, below, found)  # fewer, since some of what they read is stored
+    arrays = arrays_loaded(nodes, below, found)  # fewer, since some of what they read is stored
     return {node for node in found if node in arrays[node]}
 
 
-def pays(arrays: Collection[Node], kernels: int) -> bool:
+def is_profitable(arrays: Collection[Node], kernels: int) -> bool:
     """Whether it pays to store what is computed from some arrays, and read by some kernels."""
     return (len(arrays) - 1) * (kernels - 1) > 1
 
 
-def is_fold(node: Node) -> bool:
+def is_reduction(node: Node) -> bool:
     """Whether a node is a fold."""
-    return isinstance(node.function, Fold)
+    return isinstance(node.function, Reduce)
 
 
-def kernels_of(readers: Collection[Any]) -> int:
+def count_kernels(readers: Collection[Any]) -> int:
     """How many kernels read a value. A kernel that folds a space stores points of it, too."""
     folding = {(key[0], key[2]) for key in readers if isinstance(key, tuple) and key[1] is not None}
     joined = [key for key in readers if isinstance(key, tuple) and key[1] is None and (key[0], key[2]) in folding]
     return len(readers) - len(joined)
 
 
-def stages_of(nodes: Sequence[Node], below: Edges) -> dict[Node, tuple[int, Any]]:
+def kernel_depths(nodes: Sequence[Node], below: Edges) -> dict[Node, tuple[int, Any]]:
     """How many kernels come before the one that computes a node, and the rows that this one has folded by then."""
     found: dict[Node, tuple[int, Any]] = {}
     for node in nodes:
         stage, space = max((found[x] for x in below[node]), key=lambda known: known[0], default=(0, None))
-        if is_fold(node):
+        if is_reduction(node):
             own = node.inputs[0].shape, node.function.dims
             found[node] = stage + (space is not None and space != own), own
         elif node.is_pointwise or not node.inputs:
@@ -104,7 +106,7 @@ def stages_of(nodes: Sequence[Node], below: Edges) -> dict[Node, tuple[int, Any]
     return found
 
 
-def arrays_of(nodes: Sequence[Node], below: Edges, stored: dict[Node, int]) -> dict[Node, dict[Node, None]]:
+def arrays_loaded(nodes: Sequence[Node], below: Edges, stored: dict[Node, int]) -> dict[Node, dict[Node, None]]:
     """Which arrays of about its size a kernel would read to compute a node: of many, some.
 
     Of what may be `stored`, for so many kernels, it is the value itself where that pays.
@@ -115,7 +117,7 @@ def arrays_of(nodes: Sequence[Node], below: Edges, stored: dict[Node, int]) -> d
             found[node] = {node: None}
             continue
         read = dict.fromkeys(x for y in below[node] for x in found[y] if 2 * x.size > node.size)
-        found[node] = dict.fromkeys(islice(read, ENOUGH))
-        if node in stored and pays(found[node], stored[node]):
+        found[node] = dict.fromkeys(islice(read, MAX_COUNTED))
+        if node in stored and is_profitable(found[node], stored[node]):
             found[node] = {node: None}
     return found

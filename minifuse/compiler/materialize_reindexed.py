@@ -12,22 +12,22 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from ..core.operators import detach
-from ..ir.array_functions import Fold, Same, View
-from ..ir.gather import Take
-from ..ir.graph import Node, base
-from .lower_gather import FROM_MEMORY, as_at
-from .reindexing import RESHAPED, Chains, Shape, Views, is_computable
+from ..ir.array_functions import Identity, Reduce, View
+from ..ir.gather import Gather
+from ..ir.graph import Node, strip_views
+from .lower_gather import GATHER_NEEDS_MEMORY, lower_gather
+from .reindexing import RESHAPE_NEEDS_COPY, Shape, ViewChains, Views, is_computable
 
 FREE_COPIES = 2  # of a value, that are always computed: one more store costs more than one more copy saves
 MAX_COPIES = 256  # that are told apart; one more would not change an answer
 MAX_RECOMPUTED = 128  # functions on one path through a kernel that are computed for copies beyond those
 
-AT_MANY_INDICES = "kernels need it at many indices, and would grow with each that they compute it at"
+TOO_MANY_REINDEXINGS = "kernels need it at many indices, and would grow with each that they compute it at"
 
-Stages = Mapping[Node, tuple[int, Any]]
+Depths = Mapping[Node, tuple[int, Any]]
 
 
-class Loops(NamedTuple):
+class LoopKernel(NamedTuple):
     """A kernel that the estimate expects: equal loops after as many other kernels are one kernel."""
 
     shape: Shape
@@ -35,31 +35,33 @@ class Loops(NamedTuple):
     stage: int
 
 
-Kernel = Loops | Node  # a node stands for a kernel of its own
+Consumer = LoopKernel | Node  # a node stands for a kernel of its own
 
 
-class Read(NamedTuple):
+class ViewedRead(NamedTuple):
     """One read of a value: by which node, and through which views."""
 
     user: Node
     views: Views
 
 
-class Copy(NamedTuple):
+class ReindexedCopy(NamedTuple):
     """A value at one reindexing in one kernel."""
 
-    kernel: Kernel
+    kernel: Consumer
     views: Views
 
 
-class Inlined(NamedTuple):
+class InlinedCopies(NamedTuple):
     """How kernels compute a value that is not stored."""
 
-    copies: dict[Copy, None]
+    copies: dict[ReindexedCopy, None]
     recomputed: int  # functions that are computed for surplus copies, on the path from the output of a kernel to here
 
 
-def duplicated(nodes: Sequence[Node], roots: Collection[Node], stored: Collection[Node], stages: Stages) -> dict[Node, str]:
+def reindexed_too_often(
+    nodes: Sequence[Node], roots: Collection[Node], stored: Collection[Node], stages: Depths
+) -> dict[Node, str]:
     """Find the pointwise values that must be stored so that kernels stay short, each with the reason.
 
     Parameters
@@ -80,22 +82,22 @@ def duplicated(nodes: Sequence[Node], roots: Collection[Node], stored: Collectio
     value is stored, and the count starts again. So the number of copies of a value is bounded, and the walk is linear in the
     length of the graph.
     """
-    reads, found = reads_of(nodes)
+    reads, found = collect_reads(nodes)
     views = {node: {read.views for read in reads[node]} for node in nodes if node.is_pointwise}
     if not any(len(chains) > 1 for chains in views.values()):
         return found
     memory = {*stored, *found}
     ends = {node for node, chains in views.items() if any(chains)}  # each is charged itself
-    lengths, chains = lengths_of(nodes, memory | ends), Chains()
-    inlined: dict[Node, Inlined] = {}
+    lengths, chains = chain_lengths(nodes, memory | ends), ViewChains()
+    inlined: dict[Node, InlinedCopies] = {}
     for node in reversed(nodes):
         if not node.is_pointwise:
             continue
-        own = {Copy(Loops(node.shape, (), stages[node][0]), ()): None}
+        own = {ReindexedCopy(LoopKernel(node.shape, (), stages[node][0]), ()): None}
         if node in memory:
-            inlined[node] = Inlined(own, 0)
+            inlined[node] = InlinedCopies(own, 0)
             continue
-        copies = dict.fromkeys(islice(copies_of(node, reads[node], inlined, stages, chains), MAX_COPIES))
+        copies = dict.fromkeys(islice(iter_copies(node, reads[node], inlined, stages, chains), MAX_COPIES))
         if node in roots:
             copies |= own
         users = [inlined[user] for user, _ in reads[node] if user in inlined]
@@ -103,29 +105,29 @@ def duplicated(nodes: Sequence[Node], roots: Collection[Node], stored: Collectio
         charged = 0 if node in ends else max((len(user.copies) for user in users), default=0)
         recomputed = max((user.recomputed for user in users), default=0)
         recomputed += max(len(copies) - max(charged, FREE_COPIES), 0) * lengths[node]
-        if recomputed > MAX_RECOMPUTED and not is_mark(node):
-            found[node], copies, recomputed = AT_MANY_INDICES, own, 0
-        inlined[node] = Inlined(copies, recomputed)
+        if recomputed > MAX_RECOMPUTED and not is_identity(node):
+            found[node], copies, recomputed = TOO_MANY_REINDEXINGS, own, 0
+        inlined[node] = InlinedCopies(copies, recomputed)
     return found
 
 
-def reads_of(nodes: Sequence[Node]) -> tuple[dict[Node, list[Read]], dict[Node, str]]:
+def collect_reads(nodes: Sequence[Node]) -> tuple[dict[Node, list[ViewedRead]], dict[Node, str]]:
     """Return all reads of each node, and the pointwise nodes that some reader needs in memory, with the reason."""
-    reads: dict[Node, list[Read]] = {node: [] for node in nodes}
+    reads: dict[Node, list[ViewedRead]] = {node: [] for node in nodes}
     needed: dict[Node, str] = {}
 
     def need(node: Node, reason: str) -> None:
-        while is_mark(node):
-            node = base(node.inputs[0])
+        while is_identity(node):
+            node = strip_views(node.inputs[0])
         if node.is_pointwise:
             needed[node] = reason
 
     for user in nodes:
         inputs: Sequence[Node] = user.inputs
-        if isinstance(user.function, Take):
+        if isinstance(user.function, Gather):
             if inputs[0].size:  # otherwise there is nothing to pick from
-                need(base(inputs[0]), FROM_MEMORY)
-            inputs = as_at(user).inputs[1:]
+                need(strip_views(inputs[0]), GATHER_NEEDS_MEMORY)
+            inputs = lower_gather(user).inputs[1:]
         for x in inputs:
             views = list[View]()
             while x not in reads and x.inputs:
@@ -136,29 +138,29 @@ def reads_of(nodes: Sequence[Node]) -> tuple[dict[Node, list[Read]], dict[Node, 
             if x not in reads:
                 continue
             if is_computable(x.shape, order):
-                reads[x].append(Read(user, order))
+                reads[x].append(ViewedRead(user, order))
             else:
-                need(x, RESHAPED)
+                need(x, RESHAPE_NEEDS_COPY)
     return reads, needed
 
 
-def copies_of(
-    node: Node, reads: Sequence[Read], inlined: Mapping[Node, Inlined], stages: Stages, chains: Chains
-) -> Iterator[Copy]:
+def iter_copies(
+    node: Node, reads: Sequence[ViewedRead], inlined: Mapping[Node, InlinedCopies], stages: Depths, chains: ViewChains
+) -> Iterator[ReindexedCopy]:
     """Yield the copies of a node that its readers need; some more than once."""
     for user, views in reads:
         if user in inlined:
             for kernel, after in inlined[user].copies:
-                yield Copy(kernel, chains.joined(node.shape, views, after))
-        elif isinstance(user.function, Fold):
-            yield Copy(
-                Loops(user.inputs[0].shape, user.function.dims, stages[user][0]), chains.joined(node.shape, views, ())
+                yield ReindexedCopy(kernel, chains.joined(node.shape, views, after))
+        elif isinstance(user.function, Reduce):
+            yield ReindexedCopy(
+                LoopKernel(user.inputs[0].shape, user.function.dims, stages[user][0]), chains.joined(node.shape, views, ())
             )
         else:
-            yield Copy(user, chains.joined(node.shape, views, ()))
+            yield ReindexedCopy(user, chains.joined(node.shape, views, ()))
 
 
-def lengths_of(nodes: Sequence[Node], ends: Collection[Node]) -> dict[Node, int]:
+def chain_lengths(nodes: Sequence[Node], ends: Collection[Node]) -> dict[Node, int]:
     """Return for each node the length of the longest chain of elementwise functions from the next of some `ends` to it."""
     found: dict[Node, int] = {}
     for node in nodes:
@@ -167,6 +169,6 @@ def lengths_of(nodes: Sequence[Node], ends: Collection[Node]) -> dict[Node, int]
     return found
 
 
-def is_mark(node: Node) -> bool:
+def is_identity(node: Node) -> bool:
     """Return whether a node is the same array as its input, told apart for gradients or for memory."""
-    return isinstance(node.function, Same) or node.function is detach
+    return isinstance(node.function, Identity) or node.function is detach

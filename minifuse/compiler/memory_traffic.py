@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from ..backends.base import Backend
 from ..core.dtypes import DType
 from ..core.layout import Layout
-from ..ir.kernel_ir import Access, Expression, Fold, Kernel, Load, Old
-from ..ir.steps import NOWHERE, Launch, Product, Step, Whole
+from ..ir.kernel_ir import Expression, IndexedAccess, Kernel, Load, ReadOutput, ReduceExpr
+from ..ir.steps import NO_BUFFER, KernelLaunch, LibraryCall, MatmulLaunch, Step
 
-COUNTED = 1 << 22  # positions that are counted one by one; above, strides that interleave give an upper bound
+MAX_COUNTED_POSITIONS = 1 << 22  # positions that are counted one by one; above, strides that interleave give an upper bound
 
 
-class Operand(NamedTuple):
+class OperandTraffic(NamedTuple):
     """What a step reads or writes."""
 
     slot: int
@@ -36,8 +36,8 @@ class Operand(NamedTuple):
 class Traffic(NamedTuple):
     """What a step moves."""
 
-    reads: list[Operand]
-    writes: list[Operand]
+    reads: list[OperandTraffic]
+    writes: list[OperandTraffic]
     nbytes: int
     """Distinct bytes that are read, and those that are written; operands over the same memory count once."""
     scratch: int
@@ -48,59 +48,61 @@ class Traffic(NamedTuple):
     """Multiplications and additions of a product; 0 of other kernels, whose limit is memory."""
 
 
-def traffic(step: Step, backend: Backend, same: Mapping[int, int] | None = None) -> Traffic:
+def step_traffic(step: Step, backend: Backend, same: Mapping[int, int] | None = None) -> Traffic:
     """What a step moves on a backend; `same` has slots that are the very memory of others, and which."""
-    outputs = [(slot, stored(step, k, layout)) for k, (slot, layout) in enumerate(step.outputs)]
+    outputs = [(slot, stored_layout(step, k, layout)) for k, (slot, layout) in enumerate(step.outputs)]
     dtypes = [e.dtype for e in step.kernel.outputs]
-    writes = [Operand(*place, dtype, nbytes_of(place[1], dtype)) for place, dtype in zip(outputs, dtypes, strict=True)]
-    if isinstance(step, Product):
+    writes = [
+        OperandTraffic(*place, dtype, nbytes_of(place[1], dtype)) for place, dtype in zip(outputs, dtypes, strict=True)
+    ]
+    if isinstance(step, MatmulLaunch):
         loads = [e for part in step.kernel.loads() for e in part]
-        old = Kernel(step.kernel.elements, ()).each(Old)
-        launches, scratch = backend.product_cost(step.kernel, *step.layouts())
+        old = Kernel(step.kernel.pointwise_outputs, ()).find_all(ReadOutput)
+        launches, scratch = backend.fused_matmul_cost(step.kernel, *step.layouts())
         size, depth = prod(step.shape), step.inputs[0][1].shape[-1]
         flops = 2 * size * depth
-    elif isinstance(step, Whole):
-        loads, old, scratch = step.kernel.each(Load), list[Old](), 0
-        launches, flops = backend.defined_cost(step.function, *step.layouts())
+    elif isinstance(step, LibraryCall):
+        loads, old, scratch = step.kernel.find_all(Load), list[ReadOutput](), 0
+        launches, flops = backend.composite_cost(step.function, *step.layouts())
     else:
-        loads, old = step.kernel.each(Load), step.kernel.each(Old)
+        loads, old = step.kernel.find_all(Load), step.kernel.find_all(ReadOutput)
         launches, scratch, flops = backend.count_launches(step.kernel, step.shape, step.dims), 0, 0
     is_idle = prod(step.shape) == 0
     places = zip(step.inputs, [e.dtype for e in loads], strict=True)
-    reads = [Operand(*place, dtype, nbytes_of(place[1], dtype)) for place, dtype in places if place[0] != NOWHERE]
+    reads = [OperandTraffic(*place, dtype, nbytes_of(place[1], dtype)) for place, dtype in places if place[0] != NO_BUFFER]
     reads += [writes[e.index] for e in old]
-    picked = picked_by(step)
+    picked = gathered_operands(step)
     if is_idle:
         reads, picked = [], []
     whole = [x._replace(nbytes=nbytes_of(x.layout, x.dtype)) for x in picked]
-    read = min(together(reads, same) + sum(x.nbytes for x in picked), together([*reads, *whole], same))
-    nbytes = read + together(writes, same) + 2 * scratch
+    read = min(union_bytes(reads, same) + sum(x.nbytes for x in picked), union_bytes([*reads, *whole], same))
+    nbytes = read + union_bytes(writes, same) + 2 * scratch
     return Traffic([*reads, *picked], writes, nbytes, scratch, launches, flops)
 
 
-def picked_by(step: Step) -> list[Operand]:
+def gathered_operands(step: Step) -> list[OperandTraffic]:
     """What a step reads by index: of each array as many elements as there are points that pick one, and at most all."""
-    if not isinstance(step, Launch):
+    if not isinstance(step, KernelLaunch):
         return []
     along: dict[Expression, set[int]] = {}  # the dims along which a value varies
-    counts = [0] * len(step.raws)
+    counts = [0] * len(step.indexed_operands)
     for e in step.kernel.expressions():
-        along[e] = {d for x in e.inputs for d in along[x]} - {d for d in step.dims if isinstance(e, Fold)}
+        along[e] = {d for x in e.inputs for d in along[x]} - {d for d in step.dims if isinstance(e, ReduceExpr)}
         if isinstance(e, Load):
             along[e] = {d for d, s in enumerate(step.inputs[e.index][1].strides) if s}
-        elif isinstance(e, Old):
+        elif isinstance(e, ReadOutput):
             along[e] = set(range(len(step.shape)))
-        elif isinstance(e, Access):
+        elif isinstance(e, IndexedAccess):
             counts[e.index] += prod(step.shape[d] for d in along[e])
     found = []
-    for (slot, layout), dtype, count in zip(step.raws, step.kernel.raws(), counts, strict=True):
-        found.append(Operand(slot, layout, dtype, min(count * dtype.itemsize, nbytes_of(layout, dtype))))
+    for (slot, layout), dtype, count in zip(step.indexed_operands, step.kernel.indexed_dtypes(), counts, strict=True):
+        found.append(OperandTraffic(slot, layout, dtype, min(count * dtype.itemsize, nbytes_of(layout, dtype))))
     return found
 
 
-def stored(step: Step, k: int, layout: Layout) -> Layout:
+def stored_layout(step: Step, k: int, layout: Layout) -> Layout:
     """The layout of output k, of which what is stored once a row has one element a row, even if the row has none."""
-    if isinstance(step, Launch) and k >= len(step.kernel.elements):
+    if isinstance(step, KernelLaunch) and k >= len(step.kernel.pointwise_outputs):
         rows = tuple(1 if d in step.dims else n for d, n in enumerate(step.shape))
         return Layout(rows, layout.strides, layout.offset)
     return layout
@@ -108,18 +110,18 @@ def stored(step: Step, k: int, layout: Layout) -> Layout:
 
 def nbytes_of(layout: Layout, dtype: DType) -> int:
     """Bytes of the distinct elements of a layout."""
-    return distinct([layout]) * dtype.itemsize
+    return count_distinct([layout]) * dtype.itemsize
 
 
-def together(operands: Sequence[Operand], same: Mapping[int, int] | None = None) -> int:
+def union_bytes(operands: Sequence[OperandTraffic], same: Mapping[int, int] | None = None) -> int:
     """Bytes of the distinct elements of several operands."""
     slots: dict[tuple[int, DType], list[Layout]] = {}
     for x in operands:
         slots.setdefault(((same or {}).get(x.slot, x.slot), x.dtype), []).append(x.layout)
-    return sum(distinct(layouts) * dtype.itemsize for (_, dtype), layouts in slots.items())
+    return sum(count_distinct(layouts) * dtype.itemsize for (_, dtype), layouts in slots.items())
 
 
-def distinct(layouts: Sequence[Layout]) -> int:
+def count_distinct(layouts: Sequence[Layout]) -> int:
     """How many positions some layouts touch.
 
     Notes
@@ -138,7 +140,7 @@ def distinct(layouts: Sequence[Layout]) -> int:
     >>> distinct([Layout((5, 3), (1, 1), 0)])
     7
     """
-    sets = list(dict.fromkeys(found for layout in layouts if (found := positions(layout)) is not None))
+    sets = list(dict.fromkeys(found for layout in layouts if (found := position_set(layout)) is not None))
     if not sets:
         return 0
     if len(sets) == 1 and sets[0].is_exact:
@@ -148,7 +150,7 @@ def distinct(layouts: Sequence[Layout]) -> int:
     if is_apart and all(x.is_exact for x in sets):
         return sum(x.size for x in sets)
     most = sum(x.size for x in sets)
-    if most <= COUNTED and not all(x.is_exact and x.size == x.high - x.low for x in sets):
+    if most <= MAX_COUNTED_POSITIONS and not all(x.is_exact and x.size == x.high - x.low for x in sets):
         return len(np.unique(np.concatenate([x.all() for x in sets])))
     covered, end = 0, ranges[0][0]
     for low, high in ranges:
@@ -157,7 +159,7 @@ def distinct(layouts: Sequence[Layout]) -> int:
     return min(covered, most)
 
 
-class Positions(NamedTuple):
+class PositionSet(NamedTuple):
     """A set of positions: the lowest, then steps as (stride, size), the smallest first."""
 
     low: int
@@ -191,7 +193,7 @@ class Positions(NamedTuple):
         return found
 
 
-def positions(layout: Layout) -> Positions | None:
+def position_set(layout: Layout) -> PositionSet | None:
     """The positions of a layout's elements, whatever their order; None where it has no elements."""
     if layout.size == 0:
         return None
@@ -201,4 +203,4 @@ def positions(layout: Layout) -> Positions | None:
             steps[-1] = steps[-1][0], steps[-1][1] * n
         else:
             steps.append((stride, n))
-    return Positions(layout.span()[0], tuple(steps))
+    return PositionSet(layout.span()[0], tuple(steps))

@@ -15,26 +15,26 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..backends.base import Backend
-from ..core.autograd import FREED, interceptor, mode
-from ..core.dtypes import DType, as_number, bool_, weak
+from ..core.autograd import FREED_GRAPH, active_hook, mode
+from ..core.dtypes import DType, as_number, bool_, weak_type_of
 from ..core.errors import BackendError, DTypeError, FuseError, GradientError, OverlapError, ShapeError
 from ..core.interning import Interned
 from ..core.layout import Layout
 from ..core.operators import add
-from ..ir.array_functions import Composite, Full
+from ..ir.array_functions import BoundFunction, Full
 from ..ir.array_methods import Array
-from ..ir.graph import Argument, Node, Number, lifting, literal
+from ..ir.graph import Argument, Node, Number, literal, use_wrapper
 from ..ir.vjp import Backward
-from ..runtime.kernel_cache import NotThere, Wanted, cache
-from ..runtime.memory_pool import writes
+from ..runtime.kernel_cache import KernelNotCompiled, MissingKernel, cache
+from ..runtime.memory_pool import write_clock
 from ..runtime.plan_cache import PlanTable
 from .host_program import HostProgram
-from .pipeline import arranged
-from .plan_size import size_of
-from .pretty_print import header
+from .pipeline import schedule_plan
+from .plan_size import plan_nbytes
+from .pretty_print import kernel_comment
 
 
-class Spec(metaclass=Interned):
+class TensorMeta(metaclass=Interned):
     """All of a tensor but its data. The layout starts at the tensor's address: its offset is 0."""
 
     __slots__ = ("__weakref__", "backend", "dtype", "layout", "requires_grad")
@@ -43,13 +43,13 @@ class Spec(metaclass=Interned):
         self.layout, self.dtype, self.backend, self.requires_grad = layout, dtype, backend, requires_grad
 
 
-OWN = (Array, np.float64)  # operands that need no conversion: NumPy's float64 is a Python float
+NATIVE_TYPES = (Array, np.float64)  # operands that need no conversion: NumPy's float64 is a Python float
 
 plans: PlanTable["Plan"] = PlanTable()  # by key
-runs = plans.quick  # key -> its host program, which is all that a repeated call needs; some plans are in `plans` alone
+runs = plans.fast_path  # key -> its host program, which is all that a repeated call needs; some plans are in `plans` alone
 
 
-def key_of(function: Any, inputs: Sequence[Any]) -> tuple[Any, ...]:
+def plan_key(function: Any, inputs: Sequence[Any]) -> tuple[Any, ...]:
     """What a plan depends on."""
     return (function, mode.is_recording, *[getattr(x, "spec", None) or type(x) for x in inputs])
 
@@ -63,63 +63,66 @@ def call(function: Any, *inputs: Any) -> Any:
     elif len(inputs) == 1:
         key = function, mode.is_recording, getattr(inputs[0], "spec", None) or type(inputs[0])
     else:
-        key = key_of(function, inputs)
+        key = plan_key(function, inputs)
     run = runs.get(key)
-    return first_call(function, inputs) if run is None else run(*inputs)
+    return compile_and_run(function, inputs) if run is None else run(*inputs)
 
 
-def operands(inputs: Sequence[Any]) -> list[Any]:
+def unwrap_scalars(inputs: Sequence[Any]) -> list[Any]:
     """Return the inputs of a call with Python numbers in the place of other libraries' scalars."""
-    return [x if isinstance(x, OWN) else as_number(x) for x in inputs]
+    return [x if isinstance(x, NATIVE_TYPES) else as_number(x) for x in inputs]
 
 
-def first_call(function: Any, inputs: Sequence[Any]) -> Any:
+def compile_and_run(function: Any, inputs: Sequence[Any]) -> Any:
     """Plan the call, remember the plan, and run it; or hand it to whoever takes calls."""
-    known = operands(inputs)
+    known = unwrap_scalars(inputs)
     if any(map(is_not, known, inputs)):
         return call(function, *known)
-    if (by := interceptor()) is not None:
+    if (by := active_hook()) is not None:
         return by.call(function, inputs)
     for x in inputs:
         if isinstance(x, Node):  # a function that is captured by itself refers to a tensor
             return x.apply(function, *inputs)
-    plan, inputs = planned(function, inputs)
+    plan, inputs = get_plan(function, inputs)
     return plan.run(*inputs)
 
 
-def planned(function: Any, inputs: Sequence[Any]) -> "tuple[Plan, Sequence[Any]]":
+def get_plan(function: Any, inputs: Sequence[Any]) -> "tuple[Plan, Sequence[Any]]":
     """The plan of a call, found or made, and its inputs, in which NumPy's arrays are tensors."""
     example = next(x for x in inputs if isinstance(x, Array))
-    lifted = [x if isinstance(x, OWN) or not hasattr(x, "ndim") else example.like(x) for x in operands(inputs)]
-    key = key_of(function, lifted)
-    return remembered(key, lambda: Plan(function, lifted)), lifted
+    lifted = [
+        x if isinstance(x, NATIVE_TYPES) or not hasattr(x, "ndim") else example.asarray_like(x)
+        for x in unwrap_scalars(inputs)
+    ]
+    key = plan_key(function, lifted)
+    return get_or_make_plan(key, lambda: Plan(function, lifted)), lifted
 
 
-def remembered(key: Any, make: "Callable[[], Plan]") -> "Plan":
+def get_or_make_plan(key: Any, make: "Callable[[], Plan]") -> "Plan":
     """Return the plan of a key, found or made; the next call with this key finds its host program at once."""
     plan = plans.get(key)
     if plan is None:
         plan = make()
         plan.run  # noqa: B018  # binds what it launches: a plan that cannot run is not remembered
-        plans.put(key, plan, size_of(plan))
+        plans.put(key, plan, plan_nbytes(plan))
     runs[key] = plan.run
     return plan
 
 
-def changing(function: Any, targets: tuple[int, ...], same: tuple[int, ...], inputs: Sequence[Any]) -> "Plan":
+def get_inplace_plan(function: Any, targets: tuple[int, ...], same: tuple[int, ...], inputs: Sequence[Any]) -> "Plan":
     """The plan of an operation in place, found or made: its results are stored in the inputs that `targets` names.
 
     `same` names for each input the first one that is the very same elements; otherwise targets overlap nothing.
     """
 
     def make() -> Plan:
-        refuse_changes([x.spec for x in inputs if isinstance(x, Array)], [inputs[k].spec for k in targets])
+        check_inplace([x.spec for x in inputs if isinstance(x, Array)], [inputs[k].spec for k in targets])
         return Plan(function, inputs, targets, same)
 
-    return remembered((targets, same, *key_of(function, inputs)), make)
+    return get_or_make_plan((targets, same, *plan_key(function, inputs)), make)
 
 
-def refuse_changes(specs: Sequence[Spec], targets: Sequence[Spec]) -> None:
+def check_inplace(specs: Sequence[TensorMeta], targets: Sequence[TensorMeta]) -> None:
     """Raise where a change in place would make a gradient or a value wrong."""
     for spec in specs:
         if spec.requires_grad and mode.is_recording:
@@ -129,33 +132,33 @@ def refuse_changes(specs: Sequence[Spec], targets: Sequence[Spec]) -> None:
             )
     for spec in targets:
         shape, strides = spec.layout.shape, spec.layout.strides
-        if spec.layout.overlaps_itself:
+        if spec.layout.has_internal_overlap:
             raise OverlapError(
                 f"in-place write to shape {shape} with strides {strides}: several elements share one place, since "
                 "the tensor is expanded, or shows windows that overlap; write to a clone()"
             )
 
 
-def name_of(function: Any) -> str:
+def function_name(function: Any) -> str:
     """What messages call a function."""
     return getattr(function, "__name__", None) or repr(function)
 
 
-def title_of(function: Any) -> str:
+def display_name(function: Any) -> str:
     """What tables call a function: of one that is made of others, the name of its body."""
-    return function.body.__name__.strip("_") if isinstance(function, Composite) else name_of(function)
+    return function.body.__name__.strip("_") if isinstance(function, BoundFunction) else function_name(function)
 
 
 def backend_of(function: Any, inputs: Sequence[Any]) -> Backend:
     """The backend of the tensors among the inputs."""
     example = next((x for x in inputs if isinstance(x, Array)), None)
     if example is None:
-        raise FuseError(f"{name_of(function)}: got no tensor; pass at least one, since it says which backend computes")
+        raise FuseError(f"{function_name(function)}: got no tensor; pass at least one, since it says which backend computes")
     found: Backend = example.spec.backend
     return found
 
 
-def fit(name: str, node: Any, target: Any) -> Node:
+def cast_to_target(name: str, node: Any, target: Any) -> Node:
     """A result as what its target holds."""
     if not isinstance(node, Node):
         node = literal(node)
@@ -173,53 +176,54 @@ def fit(name: str, node: Any, target: Any) -> Node:
     return fitted
 
 
-class Call:
+class PlanBackward:
     """One recorded run of a plan, for backpropagation."""
 
     __slots__ = ("clock", "count", "edges", "kept", "plan")
 
     def __init__(self, plan: "Plan", edges: tuple[Any, ...], kept: tuple[Any, ...]) -> None:
         self.plan, self.edges, self.kept = plan, edges, kept
-        self.count, self.clock = plan.count, writes.clock
+        self.count, self.clock = plan.count, write_clock.clock
 
     def backward(self, gradients: Sequence[Any]) -> Sequence[Any]:
         """Gradients of the inputs."""
         kept = self.kept
         if kept is None:
-            raise GradientError(FREED)
+            raise GradientError(FREED_GRAPH)
         for x in kept:
             if isinstance(x, Array) and x.buffer.version.last_write > self.clock:
-                raise changed_since(f"a tensor of shape {x.shape}", self.plan.function)
+                raise modified_error(f"a tensor of shape {x.shape}", self.plan.function)
         return self.plan.gradients(self, gradients)
 
-    def release(self) -> None:
+    def free_saved(self) -> None:
         """Let go of what was kept."""
         self.edges, self.kept = (), None  # type: ignore[assignment]
 
 
-def changed_since(what: str, function: Any) -> GradientError:
+def modified_error(what: str, function: Any) -> GradientError:
     """The error of a gradient that needs what is no longer there."""
     return GradientError(
-        f"backward: {what} that the gradient of {name_of(function)} needs was changed in place after it was used; change a "
+        f"backward: {what} that the gradient of {function_name(function)} needs was changed in place after it was "
+        f"used; change a "
         "clone(), or compute the value again"
     )
 
 
-class Program(NamedTuple):
+class TracedGraph(NamedTuple):
     """What a capture found: the graph of a call."""
 
     arguments: list[Node]
     """Tensors and numbers: those that are given, then those that the function refers to."""
     hidden: list[Any]
-    """What stands behind the last of them: tensors, or how each call makes them (`Made`)."""
+    """What stands behind the last of them: tensors, or how each call makes them (`PerCallInput`)."""
     outputs: list[Node]
     """What the call gives."""
     stores: list[tuple[Node, Node]]
     """(argument, what is stored in its memory): changes in place."""
     is_tuple: bool = True
-    windows: Mapping[Node, tuple[int, Layout]] = MappingProxyType({})
+    aliases: Mapping[Node, tuple[int, Layout]] = MappingProxyType({})
     """Nodes that stand for memory around an argument, or in it: the argument, and their layout from its address."""
-    cut: Collection[int] = ()
+    nondifferentiable: Collection[int] = ()
     """Outputs that carry no gradient, though they are computed from what has one."""
     layouts: Mapping[Node, Layout] = MappingProxyType({})
     """How outputs are to lie."""
@@ -230,14 +234,14 @@ class Program(NamedTuple):
     copies: Collection[int] = ()
     """Arguments that are copies of memory which the call changes after it read them."""
 
-    def changed(self) -> list[Node]:
+    def changed_arguments(self) -> list[Node]:
         """The arguments that are changed in place, or copied since they will be, and all that stand for memory of those."""
         found = [*[argument for argument, _ in self.stores], *[self.arguments[k] for k in self.copies]]
-        shared = {self.windows[node][0] for node in found if node in self.windows}
-        return found + [node for node, (index, _) in self.windows.items() if index in shared]
+        shared = {self.aliases[node][0] for node in found if node in self.aliases}
+        return found + [node for node, (index, _) in self.aliases.items() if index in shared]
 
 
-class Made(NamedTuple):
+class PerCallInput(NamedTuple):
     """A hidden input that each call makes anew: an expression of the inputs x0, x1, ..., and the names in it."""
 
     text: str
@@ -284,22 +288,22 @@ class Plan:
         inputs: Sequence[Any],
         targets: tuple[int, ...] = (),
         same: Sequence[int] = (),
-        program: Program | None = None,
+        program: TracedGraph | None = None,
         recompute: str = "auto",
         backend: Backend | None = None,
         names: Sequence[str] = (),
     ) -> None:
         self.function, self.recompute, self.names = function, recompute, names
         self.backend = backend or backend_of(function, inputs)
-        self.program = program or self.captured(inputs, targets, same)
-        self.arguments, self.hidden, self.outputs = self.program.arguments, self.program.hidden, self.program.outputs
-        self.is_tuple, self.count = self.program.is_tuple, len(self.program.outputs)
-        given = [*inputs, *[x.value if isinstance(x, Made) else x for x in self.hidden]]
+        self.graph = program or self.trace(inputs, targets, same)
+        self.arguments, self.hidden, self.outputs = self.graph.arguments, self.graph.hidden, self.graph.outputs
+        self.is_tuple, self.count = self.graph.is_tuple, len(self.graph.outputs)
+        given = [*inputs, *[x.value if isinstance(x, PerCallInput) else x for x in self.hidden]]
         specs = [getattr(x, "spec", None) for x in given]
         self.backward = self.backward_pass(specs) if self.outputs else None
         self.schedule([spec and spec.layout for spec in specs])
 
-    def captured(self, inputs: Sequence[Any], targets: tuple[int, ...], same: Sequence[int]) -> Program:
+    def trace(self, inputs: Sequence[Any], targets: tuple[int, ...], same: Sequence[int]) -> TracedGraph:
         """Call the function with nodes; tensors that it refers to become hidden arguments."""
         arguments = [self.argument(k, x) for k, x in enumerate(inputs)]
         hidden, known = list[Any](), dict[int, Node]()
@@ -312,52 +316,55 @@ class Plan:
                 hidden.append(x)
             return known[id(x)]
 
-        with lifting(lift):
+        with use_wrapper(lift):
             result = self.function(*([arguments[k] for k in same] or arguments))
         results = result if isinstance(result, tuple) else (result,)
         for x in results:
             if not isinstance(x, Node) and not (targets and isinstance(x, bool | int | float)):
-                raise FuseError(f"{name_of(self.function)}: the function gave {type(x).__name__}, expected a tensor")
+                raise FuseError(f"{function_name(self.function)}: the function gave {type(x).__name__}, expected a tensor")
         if not targets:
-            return Program(arguments, hidden, list(results), [], isinstance(result, tuple))
-        fitted = [fit(name_of(self.function), x, inputs[k]) for x, k in zip(results, targets, strict=True)]
-        return Program(arguments, hidden, [], [(arguments[k], x) for x, k in zip(fitted, targets, strict=True)])
+            return TracedGraph(arguments, hidden, list(results), [], isinstance(result, tuple))
+        fitted = [cast_to_target(function_name(self.function), x, inputs[k]) for x, k in zip(results, targets, strict=True)]
+        return TracedGraph(arguments, hidden, [], [(arguments[k], x) for x, k in zip(fitted, targets, strict=True)])
 
     def backward_pass(self, specs: Sequence[Any]) -> Backward | None:
         """The backward pass, where calls are recorded and a gradient flows to an input that wants one."""
         arguments = zip(self.arguments, specs, strict=True)
         wanted = [x for x, spec in arguments if spec and spec.requires_grad and mode.is_recording]
-        program = self.program
+        program = self.graph
         backward = None
         if wanted:
-            how = program.cut, self.recompute, program.leaves, program.changed()
+            how = program.nondifferentiable, self.recompute, program.leaves, program.changed_arguments()
             backward = Backward(self.arguments, self.outputs, wanted, *how)
-        if backward is None or not backward.receivers:
+        if backward is None or not backward.arguments_with_grad:
             return None
-        backward.function.of = backward.differentiable.of = title_of(self.function)
+        backward.function.of = backward.differentiable.of = display_name(self.function)
         return backward
 
     def argument(self, k: int, x: Any) -> Node:
         """The node that stands for input k."""
         if not isinstance(x, Array):
-            return Node(Number(k), (), (), weak(x))
+            return Node(Number(k), (), (), weak_type_of(x))
         if x.spec.backend is not self.backend:
             raise BackendError(
-                f"{name_of(self.function)}: operands are on two backends, {self.backend.name} and {x.spec.backend.name}; "
+                f"{function_name(self.function)}: operands are on two backends, {self.backend.name} and "
+                f"{x.spec.backend.name}; "
                 f'move one with x.to("{self.backend.name}")'
             )
         return Node(Argument(k), (), x.shape, x.dtype)
 
     def schedule(self, layouts: list[Layout | None]) -> None:
         """Find the kernels, and write the host program that runs them."""
-        found = arranged(self, layouts)
+        found = schedule_plan(self, layouts)
         specs = []
-        for k, (node, (_, layout)) in enumerate(zip(found.given, found.places, strict=True)):
-            requires_grad = self.backward is not None and k < self.count and self.outputs[k] in self.backward.matters
-            requires_grad = requires_grad and k not in self.program.cut
-            specs.append(Spec(layout.from_zero(), node.dtype, self.backend, requires_grad))
+        for k, (node, (_, layout)) in enumerate(zip(found.outputs_and_saved, found.places, strict=True)):
+            requires_grad = (
+                self.backward is not None and k < self.count and self.outputs[k] in self.backward.differentiable_nodes
+            )
+            requires_grad = requires_grad and k not in self.graph.nondifferentiable
+            specs.append(TensorMeta(layout.without_offset(), node.dtype, self.backend, requires_grad))
         self.specs, self.steps, self.refusals = specs, found.schedule.steps, list(found.schedule.refusals)
-        self.host = HostProgram(self, found.schedule, found.places, specs, Call, self.names)
+        self.host = HostProgram(self, found.schedule, found.places, specs, PlanBackward, self.names)
         self.text = self.host.text
 
     @cached_property
@@ -365,35 +372,36 @@ class Plan:
         """The host program."""
         return self.host.function()
 
-    def wanted(self) -> dict[str, Wanted]:
+    def kernels_to_compile(self) -> dict[str, MissingKernel]:
         """The kernels that would have to be compiled, by name; of a launch that needs several, the first one."""
-        with cache.asking() as found:
+        with cache.collect_missing() as found:
             for step in self.steps:
-                with suppress(NotThere):
+                with suppress(KernelNotCompiled):
                     step.bind(self.backend)
         return found
 
-    def gradients(self, call_: Call, arrived: Sequence[Any]) -> Sequence[Any]:
+    def gradients(self, call_: PlanBackward, arrived: Sequence[Any]) -> Sequence[Any]:
         """What the inputs of one run receive."""
         backward = self.backward
         assert backward is not None
         arrived = [self.zeros(y) if g is None else g for y, g in zip(self.outputs, arrived, strict=True)]
-        if backward.is_gone:
-            raise changed_since("an argument", self.function)
+        if backward.needs_overwritten_value:
+            raise modified_error("an argument", self.function)
         count = len(backward.inputs)
         kept, saved = call_.kept[:count], call_.kept[count:]
         if not mode.is_recording:
             found: Sequence[Any] = call(backward.function, *kept, *arrived, *saved)
             return found
-        if backward.is_changed:
+        if backward.double_needs_overwritten_value:
             raise GradientError(
-                f"backward: create_graph through {name_of(self.function)}, which changes in place what its gradient needs; "
+                f"backward: create_graph through {function_name(self.function)}, which changes in place what its "
+                f"gradient needs; "
                 "make the change outside, or in a clone()"
             )
         remembering = []
-        for k, n in backward.outputs_among_saved:
+        for k, n in backward.saved_outputs:
             y = self.tensor(saved[k].buffer, saved[k].address, self.specs[n])
-            y.history = call_, n
+            y.grad_fn = call_, n
             remembering.append(y.reshape(saved[k].shape))
         found = call(backward.differentiable, *kept, *arrived, *remembering)
         return found
@@ -406,6 +414,6 @@ class Plan:
         """The host program and every kernel, as they run; where the user's names are known, with what each computes."""
         parts = [self.text]
         for k, step in enumerate(self.steps):
-            head = header(f"launch{k}", step, self.host.memory) if self.names else f"# launch{k}\n"
+            head = kernel_comment(f"launch{k}", step, self.host.memory) if self.names else f"# launch{k}\n"
             parts.append(head + step.source(self.backend))
         return "\n".join(parts)

@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from ..core.errors import MinifuseError
 from ..core.layout import Layout, row_major
 from ..ir.array_functions import View
-from ..ir.graph import merged
+from ..ir.graph import merge_views
 
-RESHAPED = "a reshape of what is computed cannot be a matter of strides"
+RESHAPE_NEEDS_COPY = "a reshape of what is computed cannot be a matter of strides"
 
 Shape = tuple[int, ...]
 Views = tuple[View, ...]  # in the order in which they are applied
 
 
-class Chains:
+class ViewChains:
     """The shortest known chain of views for each reindexing of arrays of a shape."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Chains:
 
     def shorter(self, shape: Shape, views: Views) -> Views:
         """Return the first chain of its reindexing, or one that is shorter: this one."""
-        layout = layout_of(shape, views)
+        layout = layout_of_views(shape, views)
         if layout is None:
             return views
         if layout is row_major(shape):
@@ -53,19 +53,19 @@ class Chains:
         if found is None:
             both = [*first]
             for view in second:
-                one = merged(both[-1], view)
+                one = merge_views(both[-1], view)
                 both[-1:] = [both[-1], view] if one is None else [one]
             chain = self.shortest(shape, tuple(both))
             found = self.pairs[key] = tuple(both) if chain is None else chain
         return found
 
 
-def layout_of(shape: Shape, views: Views) -> Layout | None:
+def layout_of_views(shape: Shape, views: Views) -> Layout | None:
     """Return the layout of views of a row-major array; None where positions there do not tell which element is meant."""
     layout = row_major(shape)
     try:
         for view in views:
-            if view.method == "strided":
+            if view.method == "as_strided":
                 return None
             layout = view.layout(layout)
     except MinifuseError:
@@ -78,15 +78,15 @@ def is_computable(shape: Shape, views: Views) -> bool:
     for view in views if any(view.method == "reshape" for view in views) else ():
         # Each view is applied to a row-major array of the shape before it: only its new shape matters here.
         old, shape = shape, view.layout(row_major(shape)).shape
-        if view.method == "reshape" and not is_split(old, shape):
+        if view.method == "reshape" and not is_unflatten(old, shape):
             return False
     return True
 
 
-def is_split(old: Sequence[int], new: Sequence[int]) -> bool:
+def is_unflatten(old: Sequence[int], new: Sequence[int]) -> bool:
     """Return whether a reshape only splits dims, and adds or drops dims of size 1: a view of any layout."""
-    rest = without_ones(new)
-    for size in without_ones(old):
+    rest = drop_ones(new)
+    for size in drop_ones(old):
         found = 1
         while rest and found < size:
             found *= rest.pop(0)
@@ -95,6 +95,6 @@ def is_split(old: Sequence[int], new: Sequence[int]) -> bool:
     return not rest
 
 
-def without_ones(shape: Sequence[int]) -> list[int]:
+def drop_ones(shape: Sequence[int]) -> list[int]:
     """Return the sizes of a shape other than 1."""
     return [n for n in shape if n != 1]

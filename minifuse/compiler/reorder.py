@@ -9,10 +9,10 @@ fills. All others stay in their order, and so do changes of arguments, which may
 from collections import Counter, defaultdict
 from collections.abc import Container, Mapping, Sequence
 
-from ..ir.steps import NOWHERE, Step
+from ..ir.steps import NO_BUFFER, Step
 
 
-def early(steps: Sequence[Step], sizes: Mapping[int, int], results: Container[int]) -> list[int]:
+def reorder_for_memory(steps: Sequence[Step], sizes: Mapping[int, int], results: Container[int]) -> list[int]:
     """The order in which steps run, as indices.
 
     Parameters
@@ -25,8 +25,8 @@ def early(steps: Sequence[Step], sizes: Mapping[int, int], results: Container[in
     """
     if len(steps) < 2:
         return [*range(len(steps))]
-    slots = [{slot for slot, _ in step.places() if slot != NOWHERE} for step in steps]
-    links = linked(steps, slots)
+    slots = [{slot for slot, _ in step.buffer_views() if slot != NO_BUFFER} for step in steps]
+    links = dependencies(steps, slots)
     waits = Counter(later for found in links for later in found)
     uses, users = Counter[int](), Counter[int]()  # of each slot by what is left: how many, and the sum of their indices
     for k, found in enumerate(slots):
@@ -63,7 +63,7 @@ def early(steps: Sequence[Step], sizes: Mapping[int, int], results: Container[in
     return order
 
 
-def linked(steps: Sequence[Step], slots: Sequence[set[int]]) -> list[set[int]]:
+def dependencies(steps: Sequence[Step], slots: Sequence[set[int]]) -> list[set[int]]:
     """For each step those that must come after it: one of the two stores where the other reads or stores."""
     found: list[set[int]] = [set() for _ in steps]
     writer, readers = dict[int, int](), defaultdict[int, list[int]](list)  # of each slot: the last one, and those since

@@ -8,7 +8,7 @@ from ..ir.graph import Node
 MAX_VISITED = 500  # nodes for each group: values that have no array in common so near are told apart
 
 
-def in_common(
+def shared_input_masks(
     groups: Sequence[Sequence[Node]],
     rank: Callable[[Node], float],
     reads: Callable[[Node], bool],
@@ -55,7 +55,7 @@ def in_common(
             known.add(mask)
             if mask == everybody:
                 return [everybody] * len(groups)
-            for k in bits(mask):
+            for k in set_bits(mask):
                 found[k] |= mask
         if node not in place:
             for x in node.inputs:
@@ -63,12 +63,12 @@ def in_common(
     return found
 
 
-def bits(mask: int) -> list[int]:
+def set_bits(mask: int) -> list[int]:
     """The positions of the ones, the lowest first."""
     return [k for k, digit in enumerate(bin(mask)[:1:-1]) if digit == "1"]
 
 
-def connected(masks: Sequence[int]) -> list[list[int]]:
+def connected_components(masks: Sequence[int]) -> list[list[int]]:
     """Groups that are linked by what they have in common, in the order of the last of each."""
     done, found = 0, list[list[int]]()
     for k in range(len(masks)):
@@ -78,9 +78,9 @@ def connected(masks: Sequence[int]) -> list[list[int]]:
         while front:
             linked |= front
             reached = 0
-            for j in bits(front):
+            for j in set_bits(front):
                 reached |= masks[j]
             front = reached & ~linked
         done |= linked
-        found.append(bits(linked))
+        found.append(set_bits(linked))
     return sorted(found, key=lambda members: members[-1])

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..ir.graph import Node
-from .plan import Program
+from .plan import TracedGraph
 
 BACKWARD = "backward"  # noted in the place of a function, with the call whose result is differentiated
 
 
-class Noted(NamedTuple):
+class CallRecord(NamedTuple):
     """A call that the function would have made by itself."""
 
     function: Any
@@ -25,7 +25,7 @@ class Noted(NamedTuple):
     """How many of the first inputs it changes in place."""
 
 
-class Effects(NamedTuple):
+class InputEffects(NamedTuple):
     """The inputs of a captured function, by their numbers, that are changed in place, and how the others are used then."""
 
     stored: frozenset[int]
@@ -38,28 +38,28 @@ class Effects(NamedTuple):
     """Tensors that the function found by itself, which are no inputs of the call."""
 
 
-class Found(NamedTuple):
+class TraceResult(NamedTuple):
     """A captured function: its graph, and what becomes of the results of a run."""
 
-    program: Program
+    program: TracedGraph
     tree: Any
-    """What the function gave, with a place (`Result` or `Input`) for each tensor."""
-    grads: "list[tuple[int, Result | Input | None]]"
+    """What the function gave, with a place (`OutputRef` or `InputRef`) for each tensor."""
+    grads: "list[tuple[int, OutputRef | InputRef | None]]"
     """(input, the tensor that is its gradient from now on; None for none)."""
-    written: list[int]
+    modified_inputs: list[int]
     """Inputs whose memory is changed."""
-    calls: list[Noted]
+    calls: list[CallRecord]
     """Each call that the function would have made by itself, in order."""
-    gives: frozenset[int]
+    returned_calls: frozenset[int]
     """The calls whose results the function gives."""
     lines: dict[Node, str]
     """The line of the user's code, file:line, that a node comes from."""
-    effects: Effects
+    effects: InputEffects
     """How inputs are changed and used."""
 
 
 @dataclass(frozen=True)
-class Result:
+class OutputRef:
     """Output `index` of the run."""
 
     index: int
@@ -69,12 +69,12 @@ class Result:
     """Whether it requires a gradient by itself, since the function said so."""
     depends_on_leaves: bool = False
     """Whether it was computed from leaves that the function made, and keeps to itself."""
-    grad: "Result | Input | None" = None
+    grad: "OutputRef | InputRef | None" = None
     """The gradient that it has."""
 
 
 @dataclass(frozen=True)
-class Input:
+class InputRef:
     """Input `index` of the call, the very object."""
 
     index: int

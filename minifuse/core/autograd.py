@@ -14,10 +14,10 @@ from typing import Any, Protocol
 
 from .dtypes import HIGHEST
 from .errors import GradientError
-from .interning import Interned, topological
+from .interning import Interned, toposort
 
 
-class Call(Protocol):
+class TapeNode(Protocol):
     """One recorded computation."""
 
     @property
@@ -31,28 +31,28 @@ class Call(Protocol):
     def backward(self, gradients: Sequence[Any]) -> Sequence[Any]:
         """Gradients of the inputs from those of the outputs."""
 
-    def release(self) -> None:
+    def free_saved(self) -> None:
         """Let go of what was kept for `backward`."""
 
 
-class Interceptor:
+class DispatchHook:
     """Who stands between a call and its run: a capture, which only takes note of calls, or a profile, which measures them.
 
     It is found through `mode.is_recording`, which is a part of the key of every call: while there is one, no call finds the
     plan that it would run by itself, and a call costs nothing more while there is none.
     """
 
-    captures = False  # whether nothing runs: then tensors have no elements either
+    is_capture = False  # whether nothing runs: then tensors have no elements either
 
     def call(self, function: Any, inputs: Sequence[Any]) -> Any:
         """What a call gives instead of running."""
         raise NotImplementedError
 
-    def changing(self, function: Any, targets: tuple[int, ...], same: tuple[int, ...], inputs: Sequence[Any]) -> Any:
+    def call_inplace(self, function: Any, targets: tuple[int, ...], same: tuple[int, ...], inputs: Sequence[Any]) -> Any:
         """What runs in the place of an operation in place. A capture takes those before they come here."""
         raise NotImplementedError
 
-    def raw(self, plan: Any, launch: Any) -> Any:
+    def launch_custom_kernel(self, plan: Any, launch: Any) -> Any:
         """What launches a kernel of the user's own in the place of `launch`. A capture refuses those."""
         raise NotImplementedError
 
@@ -82,7 +82,7 @@ class Precise(metaclass=Interned):
         return self.flag
 
 
-class Mode(local):
+class DispatchMode(local):
     """Whether calls are recorded, for each thread: a bool, `Precise` or `Intercepted`. A part of the key of every call."""
 
     start: Any = True  # of threads that compute for the first time
@@ -91,26 +91,26 @@ class Mode(local):
         self.is_recording = self.start
 
 
-mode = Mode()
+mode = DispatchMode()
 
 
-def interceptor() -> Any:
+def active_hook() -> Any:
     """Who takes the calls of this thread; None if nobody does."""
     return getattr(mode.is_recording, "by", None)
 
 
-def precision() -> str:
+def matmul_precision() -> str:
     """The precision of float32 products in this thread; see `minifuse.core.precision`."""
     return getattr(mode.is_recording, "precision", HIGHEST)
 
 
-def capture_under_way() -> Any:
+def active_capture() -> Any:
     """The capture that takes the calls of this thread; None if there is none."""
-    by = interceptor()
-    return by if by is not None and by.captures else None
+    by = active_hook()
+    return by if by is not None and by.is_capture else None
 
 
-def state(flag: bool, by: Any, precise: str) -> Any:
+def make_state(flag: bool, by: Any, precise: str) -> Any:
     """A mode that records or does not, with an interceptor or none, and a precision."""
     if by is not None:
         return Intercepted(by, flag, precise)
@@ -118,31 +118,31 @@ def state(flag: bool, by: Any, precise: str) -> Any:
 
 
 @contextmanager
-def intercepted(by: Interceptor | None) -> Iterator[None]:
+def use_dispatch_hook(by: DispatchHook | None) -> Iterator[None]:
     """Hand calls to an interceptor in a block of code; to nobody, if None."""
     before = mode.is_recording
-    mode.is_recording = state(bool(before), by, precision())
+    mode.is_recording = make_state(bool(before), by, matmul_precision())
     try:
         yield
     finally:
         mode.is_recording = before
 
 
-def switched(flag: bool) -> Any:
+def with_flag(flag: bool) -> Any:
     """The mode of this thread with recording on or off, and the same interceptor and precision."""
-    return state(flag, interceptor(), precision())
+    return make_state(flag, active_hook(), matmul_precision())
 
 
-FREED = (
+FREED_GRAPH = (
     "backward: this part of the graph was used before, and what it kept was freed then; "
     "call backward(retain_graph=True) the first time, or compute the value again"
 )
 
 
 @contextmanager
-def recording(flag: bool) -> Iterator[None]:
+def grad_recording(flag: bool) -> Iterator[None]:
     """Record calls, or do not, in a block of code."""
-    before, mode.is_recording = mode.is_recording, switched(flag)
+    before, mode.is_recording = mode.is_recording, with_flag(flag)
     try:
         yield
     finally:
@@ -166,7 +166,7 @@ class no_grad:  # noqa: N801  # PyTorch's name
 
     def __enter__(self) -> None:
         self.before.append(mode.is_recording)
-        mode.is_recording = switched(False)
+        mode.is_recording = with_flag(False)
 
     def __exit__(self, *error: object) -> None:
         mode.is_recording = self.before.pop()
@@ -176,18 +176,18 @@ class no_grad:  # noqa: N801  # PyTorch's name
 
         @wraps(function)
         def run(*inputs: Any, **named: Any) -> Any:
-            with recording(False):
+            with grad_recording(False):
                 return function(*inputs, **named)
 
         return run
 
 
-def edge(x: Any) -> Any:
+def grad_edge(x: Any) -> Any:
     """Where the gradient of a value goes: to the call that made it, or to the value, a leaf."""
-    return x.history or x
+    return x.grad_fn or x
 
 
-def gradients(
+def run_backward(
     root: Any, gradient: Any, *, create_graph: bool = False, retain_graph: bool = False, at: Sequence[Any] = ()
 ) -> dict[Any, Any]:
     """The gradient of `root`, times `gradient`, for every leaf below it.
@@ -215,13 +215,13 @@ def gradients(
         raise GradientError(
             "backward: this value does not depend on anything that requires a gradient; set requires_grad=True"
         )
-    received: dict[Any, Any] = {edge(root): gradient}
+    received: dict[Any, Any] = {grad_edge(root): gradient}
     found: dict[Any, Any] = {}
-    order = topological(
-        [root.history[0]] if root.history else [],
+    order = toposort(
+        [root.grad_fn[0]] if root.grad_fn else [],
         lambda call: [e[0] for e in call.edges if type(e) is tuple],
     )
-    with recording(create_graph):
+    with grad_recording(create_graph):
         for call in reversed(order):
             arrived = [received.pop((call, k), None) for k in range(call.count)]
             if at:
@@ -232,5 +232,5 @@ def gradients(
                     if e is not None and g is not None:
                         received[e] = received[e] + g if e in received else g
             if not retain_graph:
-                call.release()
+                call.free_saved()
     return received | found

@@ -45,14 +45,14 @@ BY_NUMPY = {dtype.numpy: dtype for dtype in DTYPES}
 BY_NAME = {dtype.name: dtype for dtype in DTYPES}
 BY_PYTHON: dict[type, DType] = {float: float32, int: int64, bool: bool_}
 
-PYTHON_OF: dict[type, type] = {np.bool_: bool, np.int32: int, np.int64: int, np.float32: float, np.float64: float}
+PYTHON_TYPE_OF: dict[type, type] = {np.bool_: bool, np.int32: int, np.int64: int, np.float32: float, np.float64: float}
 
-NO_NUMBERS: tuple[type, ...] = (np.timedelta64,)  # which NumPy counts among the integers
+NOT_NUMBERS: tuple[type, ...] = (np.timedelta64,)  # which NumPy counts among the integers
 
 HIGHEST, HIGH, MEDIUM = PRECISIONS = ("highest", "high", "medium")  # of float32 products: 24, 11, and 8 bits of operands
 
 Number = bool | int | float
-Weak = type[bool] | type[int] | type[float]  # the dtype of a Python number until it meets an array
+WeakType = type[bool] | type[int] | type[float]  # the dtype of a Python number until it meets an array
 
 
 def as_dtype(x: DType | str | type | npt.DTypeLike) -> DType:
@@ -93,27 +93,27 @@ def as_number(x: Any) -> Any:
     kind = type(x)  # not `isinstance`: a number whose value is not known yet has the class of its value
     if kind is bool or kind is int or kind is float:
         return x
-    if kind in PYTHON_OF:
-        return PYTHON_OF[kind](x)
+    if kind in PYTHON_TYPE_OF:
+        return PYTHON_TYPE_OF[kind](x)
     if kind is np.ndarray:
         return as_number(x[()]) if x.ndim == 0 else x
-    if not issubclass(kind, Real) or issubclass(kind, NO_NUMBERS):
+    if not issubclass(kind, Real) or issubclass(kind, NOT_NUMBERS):
         return x
     return int(x) if issubclass(kind, Integral) else float(x)
 
 
-def weak(x: Any) -> Weak:
+def weak_type_of(x: Any) -> WeakType:
     """The Python type that a number stands for: bool, int or float; NumPy's scalars are as weak as Python's."""
     if isinstance(x, bool | np.bool_):
         return bool
-    if isinstance(x, Real) and not isinstance(x, NO_NUMBERS):
+    if isinstance(x, Real) and not isinstance(x, NOT_NUMBERS):
         return int if isinstance(x, Integral) else float
     raise DTypeError(
         f"expected a tensor or a real number, got {type(x).__name__} ({x!r:.60}); wrap arrays and lists in mf.tensor"
     )
 
 
-def promote(*operands: DType | Weak) -> DType:
+def promote(*operands: DType | WeakType) -> DType:
     """The common type of dtypes and of Python number types; bool, int and float are weak, as in NumPy 2.
 
     Examples

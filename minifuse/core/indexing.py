@@ -72,7 +72,7 @@ def parse_index(shape: Shape, index: Index) -> tuple[tuple[Range, ...], Shape]:
     return tuple(ranges), tuple(after)
 
 
-def ravel(index: Sequence[int], shape: Shape) -> int:
+def ravel_index(index: Sequence[int], shape: Shape) -> int:
     """The position of an index in the row-major order of a shape. IndexingError outside the shape: here -1 is not the last.
 
     Examples
@@ -88,7 +88,7 @@ def ravel(index: Sequence[int], shape: Shape) -> int:
     return position
 
 
-def unravel(position: int, shape: Shape) -> tuple[int, ...]:
+def unravel_index(position: int, shape: Shape) -> tuple[int, ...]:
     """The index at a position in the row-major order of a shape. IndexingError where there is none.
 
     Examples
@@ -105,13 +105,13 @@ def unravel(position: int, shape: Shape) -> tuple[int, ...]:
     return tuple(reversed(index))
 
 
-def ends(start: int, step: int, size: int) -> tuple[int, int]:
+def range_bounds(start: int, step: int, size: int) -> tuple[int, int]:
     """The lowest and the highest position of a range."""
     last = start + step * (size - 1)
     return min(start, last), max(start, last)
 
 
-def overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:
+def has_overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:
     """Whether two ranges, by their ends, share a position."""
     return a[0] <= b[1] and b[0] <= a[1]
 
@@ -119,9 +119,9 @@ def overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:
 def _range_of(entry: slice, size: int, dim: int) -> Range:
     """The (start, step, size) of a slice."""
     for part in (entry.start, entry.stop, entry.step):
-        if part is not None and _integer(part) is None:
-            raise IndexingError(f"slice of dim {dim}: bounds and step are integers or None, got {_shown(part)}")
-    if entry.step is not None and _integer(entry.step) == 0:
+        if part is not None and _as_integer(part) is None:
+            raise IndexingError(f"slice of dim {dim}: bounds and step are integers or None, got {_format_value(part)}")
+    if entry.step is not None and _as_integer(entry.step) == 0:
         raise IndexingError(f"slice of dim {dim}: the step is 0, so it would never end; use a positive or a negative step")
     chosen = range(size)[entry]
     if len(chosen) < 2:  # a step without a second element means nothing, and may be huge
@@ -131,10 +131,10 @@ def _range_of(entry: slice, size: int, dim: int) -> Range:
 
 def _position_of(entry: object, size: int, dim: int) -> int:
     """The position along a dimension that an integer names."""
-    i = _integer(entry)
+    i = _as_integer(entry)
     if i is None:
         raise IndexingError(
-            f"index {_shown(entry)} for dim {dim}: only integers, slices, None and ... select; {_advice(entry)}"
+            f"index {_format_value(entry)} for dim {dim}: only integers, slices, None and ... select; {_index_advice(entry)}"
         )
     if not -size <= i < size:
         valid = f"valid are {-size} to {size - 1}" if size else "it has no elements"
@@ -142,7 +142,7 @@ def _position_of(entry: object, size: int, dim: int) -> int:
     return i % size
 
 
-def _advice(entry: object) -> str:
+def _index_advice(entry: object) -> str:
     """What to do instead of indexing with something that does not select."""
     if isinstance(entry, bool):
         return "for a mask use where(mask, x, y)"
@@ -166,9 +166,9 @@ def normalize_dim(dim: int, ndim: int) -> int:
     >>> normalize_dim(-1, 3)
     2
     """
-    d = _integer(dim)
+    d = _as_integer(dim)
     if d is None:
-        raise ShapeError(f"a dim is an integer, got {_shown(dim)}")
+        raise ShapeError(f"a dim is an integer, got {_format_value(dim)}")
     if not -ndim <= d < ndim:
         valid = f"valid are {-ndim} to {ndim - 1}" if ndim else "it has none to choose"
         raise ShapeError(f"dim {d} is out of range for a tensor of {ndim} dims; {valid}")
@@ -190,7 +190,7 @@ def normalize_dims(dims: int | Iterable[int] | None, ndim: int) -> tuple[int, ..
     """
     if dims is None:
         return tuple(range(ndim))
-    given = _items(dims)
+    given = _unpack_varargs(dims)
     normal = tuple(normalize_dim(d, ndim) for d in given)
     for k, d in enumerate(normal):
         if d in normal[:k]:
@@ -207,10 +207,10 @@ def sizes_of(sizes: int | Iterable[Any]) -> tuple[int, ...]:
     ((2, -1), (2, -1))
     """
     found = []
-    for size in _items(sizes):
-        n = _integer(size)
+    for size in _unpack_varargs(sizes):
+        n = _as_integer(size)
         if n is None:
-            raise ShapeError(f"sizes are integers, got {_shown(size)}; write a shape as 2, 3 or as (2, 3)")
+            raise ShapeError(f"sizes are integers, got {_format_value(size)}; write a shape as 2, 3 or as (2, 3)")
         found.append(n)
     return tuple(found)
 
@@ -264,7 +264,7 @@ def infer_shape(size: int, shape: Iterable[Any]) -> Shape:
     return tuple(size // known if n == -1 else n for n in shape)
 
 
-def _integer(x: object) -> int | None:
+def _as_integer(x: object) -> int | None:
     """The exact int that x stands for, or None."""
     if isinstance(x, bool | np.bool_):  # NumPy before 2.3 takes its own for indices, with a warning
         return None
@@ -276,15 +276,15 @@ def _integer(x: object) -> int | None:
         return None
 
 
-def _items(x: Any) -> tuple[Any, ...]:
+def _unpack_varargs(x: Any) -> tuple[Any, ...]:
     """What the arguments of `f(2, 3)`, of `f((2, 3))` or of `f(2)` hold; a 0-d NumPy array is one integer."""
-    if not isinstance(x, Iterable) or isinstance(x, str) or _integer(x) is not None:
+    if not isinstance(x, Iterable) or isinstance(x, str) or _as_integer(x) is not None:
         return (x,)
     items = tuple(x)
-    return _items(items[0]) if len(items) == 1 else items
+    return _unpack_varargs(items[0]) if len(items) == 1 else items
 
 
-def _shown(x: object) -> str:
+def _format_value(x: object) -> str:
     """A value with its type, for messages."""
     text = " ".join(repr(x).split())  # arrays come in lines
     return f"{text if len(text) <= 40 else text[:37] + '...'} ({type(x).__name__})"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-RECENT = 256  # objects of a class that are kept though nobody uses them
+MAX_KEPT_ALIVE = 256  # objects of a class that are kept though nobody uses them
 
 N = TypeVar("N", bound=Hashable)
 R = TypeVar("R")
@@ -25,24 +25,24 @@ class Interned(type):
     last few alive, so that what is made again and again is found.
     """
 
-    known: WeakValueDictionary[tuple[Any, ...], Any]
+    instances: WeakValueDictionary[tuple[Any, ...], Any]
     recent: deque[Any]
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
         super().__init__(name, bases, namespace)
-        cls.known = WeakValueDictionary()
-        cls.recent = deque(maxlen=RECENT)
+        cls.instances = WeakValueDictionary()
+        cls.recent = deque(maxlen=MAX_KEPT_ALIVE)
 
     def __call__(cls, *parts: Any) -> Any:
         """Find the object made of these parts, or make it."""
-        found = cls.known.get(parts)
+        found = cls.instances.get(parts)
         if found is None:
-            found = cls.known.setdefault(parts, super().__call__(*parts))
+            found = cls.instances.setdefault(parts, super().__call__(*parts))
             cls.recent.append(found)
         return found
 
 
-def topological(roots: Iterable[N], inputs_of: Callable[[N], Iterable[N]]) -> list[N]:
+def toposort(roots: Iterable[N], inputs_of: Callable[[N], Iterable[N]]) -> list[N]:
     """Everything that the roots need, inputs before users; iterative, so a graph may be any number of nodes deep."""
     order: list[N] = []
     done: set[N] = set()
@@ -64,7 +64,7 @@ def topological(roots: Iterable[N], inputs_of: Callable[[N], Iterable[N]]) -> li
     return order
 
 
-def finished(task: Task[R]) -> R:
+def run_trampolined(task: Task[R]) -> R:
     """What a task gives, which yields each task that it waits for and is sent what that gave; on a stack of our own.
 
     Written like functions that call each other, tasks may wait for one another any number of tasks deep.

@@ -81,7 +81,7 @@ class Layout(metaclass=Interned):
         low, high = self.span()
         moving = sorted((d for d, s in enumerate(self.strides) if s != 0), key=lambda d: abs(self.strides[d]))
         found = []
-        for steps in _walks(position - low, [(abs(self.strides[d]), self.shape[d]) for d in moving]):
+        for steps in _solve_index(position - low, [(abs(self.strides[d]), self.shape[d]) for d in moving]):
             index = [0] * self.ndim
             for d, step in zip(moving, steps, strict=True):
                 index[d] = step if self.strides[d] > 0 else self.shape[d] - 1 - step
@@ -107,7 +107,7 @@ class Layout(metaclass=Interned):
     @property
     def is_contiguous(self) -> bool:
         """Whether the elements lie one after the other in row-major order; the offset does not matter."""
-        return self.from_zero().walks_like(row_major(self.shape))
+        return self.without_offset().same_traversal(row_major(self.shape))
 
     @property
     def is_dense(self) -> bool:
@@ -120,7 +120,7 @@ class Layout(metaclass=Interned):
         return True
 
     @property
-    def overlaps_itself(self) -> bool:
+    def has_internal_overlap(self) -> bool:
         """Whether several indices share one position, so that a write to this layout would depend on its order.
 
         Exact for all that views make of a dense layout, where none is a `shear` and no `windows` overlap: a stride is 0, or
@@ -139,14 +139,14 @@ class Layout(metaclass=Interned):
         steps = zip(self.strides, self.shape, strict=True)
         return sorted((abs(stride), n) for stride, n in steps if n > 1) if self.size else []
 
-    def walks_like(self, other: "Layout") -> bool:
+    def same_traversal(self, other: "Layout") -> bool:
         """Whether both have one shape and visit the same positions in the same order."""
         if self.shape != other.shape or self.size == 0:
             return self.shape == other.shape
         steps = zip(self.shape, self.strides, other.strides, strict=True)
         return self.offset == other.offset and all(a == b for n, a, b in steps if n != 1)
 
-    def from_zero(self) -> "Layout":
+    def without_offset(self) -> "Layout":
         """The same layout as seen from the address of its own first element."""
         return Layout(self.shape, self.strides, 0)
 
@@ -223,17 +223,17 @@ class Layout(metaclass=Interned):
             self.position(start for start, _, _ in ranges),
         )
 
-    def strided(self, shape: Shape, strides: tuple[int, ...], offset: int) -> "Layout":
+    def as_strided(self, shape: Shape, strides: tuple[int, ...], offset: int) -> "Layout":
         """Any layout of the elements of a contiguous one: its strides and its offset count in the positions of this one.
 
         Examples
         --------
-        >>> row_major((24,)).strided((2, 3), (12, 1), 5).position((1, 2))
+        >>> row_major((24,)).as_strided((2, 3), (12, 1), 5).position((1, 2))
         19
         """
         return Layout(shape, strides, self.offset + offset)
 
-    def windows(self, dim: int, size: int, step: int, dilation: int = 1) -> "Layout":
+    def sliding_windows(self, dim: int, size: int, step: int, dilation: int = 1) -> "Layout":
         """All windows of `size` elements along a dim: window p holds the elements p * step + j * dilation, j = 0, 1, ...
 
         The dim becomes the number of windows, and a new last dim runs along a window. Elements that would not fill one more
@@ -246,9 +246,9 @@ class Layout(metaclass=Interned):
 
         Examples
         --------
-        >>> row_major((4, 6)).windows(1, 3, 1)
+        >>> row_major((4, 6)).sliding_windows(1, 3, 1)
         Layout((4, 4, 3), (6, 1, 1), 0)
-        >>> row_major((4, 6)).windows(0, 2, 2).windows(1, 2, 2)
+        >>> row_major((4, 6)).sliding_windows(0, 2, 2).sliding_windows(1, 2, 2)
         Layout((2, 3, 2, 2), (12, 2, 6, 1), 0)
         """
         d = normalize_dim(dim, self.ndim)
@@ -264,7 +264,7 @@ class Layout(metaclass=Interned):
         sizes = (*self.shape[:d], count, *self.shape[d + 1 :], size)
         return Layout(sizes, (*self.strides[:d], stride * step, *self.strides[d + 1 :], stride * dilation), self.offset)
 
-    def shear(self, dim: int, along: int, slope: int, start: int, size: int) -> "Layout":
+    def skew(self, dim: int, along: int, slope: int, start: int, size: int) -> "Layout":
         """Each line along `dim` from a place of its own: element i of line j is what was element start + i + slope * j.
 
         j is the index along another dim, `along`. Each line has `size` elements; what is a row now was a diagonal.
@@ -276,7 +276,7 @@ class Layout(metaclass=Interned):
 
         Examples
         --------
-        >>> x = row_major((4, 2)).shear(0, 1, 1, 0, 3)  # 0 1      0 3
+        >>> x = row_major((4, 2)).skew(0, 1, 1, 0, 3)  # 0 1      0 3
         >>> x                                           # 2 3  ->  2 5
         Layout((3, 2), (2, 3), 0)
         """
@@ -329,12 +329,12 @@ class Layout(metaclass=Interned):
             if size > 1 and left == 1:
                 left, (stride,) = runs.pop()
             if left % size:
-                raise ViewError(self._obstacle(sizes, len(runs) - 1))
+                raise ViewError(self._view_error(sizes, len(runs) - 1))
             strides.append(stride)
             left, stride = left // size, stride * size
         return Layout(sizes, tuple(reversed(strides)), self.offset)
 
-    def _obstacle(self, shape: Shape, run: int) -> str:
+    def _view_error(self, shape: Shape, run: int) -> str:
         """Why this is no view of a shape: a new dim crosses from one run of evenly spaced elements to the next."""
         dims = [d for d, n in enumerate(self.shape) if n != 1]
         seams = [(a, b) for a, b in pairwise(dims) if self.strides[a] != self.shape[b] * self.strides[b]]
@@ -345,11 +345,11 @@ class Layout(metaclass=Interned):
             "reshape of a tensor copies here, and view works after contiguous()"
         )
 
-    def split(self, dim: int, pieces: int) -> "Layout":
+    def unflatten(self, dim: int, pieces: int) -> "Layout":
         """A dim as two: n -> (pieces, n / pieces). Unlike other reshapes, possible for any strides."""
         n = self.shape[dim]
         if pieces < 1 or n % pieces:
-            raise ShapeError(f"split: dim {dim} of {self.shape} does not consist of {pieces} equal pieces")
+            raise ShapeError(f"unflatten: dim {dim} of {self.shape} does not consist of {pieces} equal pieces")
         return self.reshape(*self.shape[:dim], pieces, n // pieces, *self.shape[dim + 1 :])
 
 
@@ -439,7 +439,7 @@ def collapse(shape: Sequence[int], operands: Iterable[Sequence[int]]) -> list[tu
     return [(0, axes[-1][1])] if 0 in shape else axes
 
 
-def _walks(rest: int, axes: list[tuple[int, int]]) -> Iterator[tuple[int, ...]]:
+def _solve_index(rest: int, axes: list[tuple[int, int]]) -> Iterator[tuple[int, ...]]:
     """All ways to go up `rest` positions: the steps along each axis (stride, size); strides positive, smallest first."""
     if not axes:
         yield from [()] if rest == 0 else []
@@ -447,4 +447,4 @@ def _walks(rest: int, axes: list[tuple[int, int]]) -> Iterator[tuple[int, ...]]:
     *inner, (stride, size) = axes
     reach = sum(s * (n - 1) for s, n in inner)
     for step in range(max(0, -((reach - rest) // stride)), min(size - 1, rest // stride) + 1):
-        yield from ((*steps, step) for steps in _walks(rest - step * stride, inner))
+        yield from ((*steps, step) for steps in _solve_index(rest - step * stride, inner))

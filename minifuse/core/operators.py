@@ -24,51 +24,51 @@ from typing import Any
 
 import numpy as np
 
-from .operator_entry import TABLE, Operator, folding_names, operator, primitive
+from .operator_entry import TABLE, Operator, operator, primitive, reducible_names
 
-__all__ = ["TABLE", "Operator", "folding_names"]  # besides the entries
+__all__ = ["TABLE", "Operator", "reducible_names"]  # besides the entries
 
 
 # Comparisons and logic. No gradient flows through them.
 
 
-@primitive(None, "==", "", gives="bool")
+@primitive(None, "==", "", result="bool")
 def eq(a, b):
     """a == b."""
     return a == b
 
 
-@primitive(None, "!=", "", gives="bool")
+@primitive(None, "!=", "", result="bool")
 def ne(a, b):
     """a != b."""
     return a != b
 
 
-@primitive(None, "<", "__lt__", gives="bool")
+@primitive(None, "<", "__lt__", result="bool")
 def lt(a, b):
     """a < b."""
     return a < b
 
 
-@primitive(None, ">", "__gt__", gives="bool")
+@primitive(None, ">", "__gt__", result="bool")
 def gt(a, b):
     """a > b."""
     return a > b
 
 
-@primitive(None, "<=", "__le__", gives="bool")
+@primitive(None, "<=", "__le__", result="bool")
 def le(a, b):
     """a <= b."""
     return a <= b
 
 
-@primitive(None, ">=", "__ge__", gives="bool")
+@primitive(None, ">=", "__ge__", result="bool")
 def ge(a, b):
     """a >= b."""
     return a >= b
 
 
-@operator(None, gives="bool")
+@operator(None, result="bool")
 def isnan(x):
     """Whether x is not a number: only NaN differs from itself."""
     return ne(x, x)
@@ -124,7 +124,7 @@ def where(c, a, b):
     "+",
     "__add__ __radd__",
     identity=0,
-    fold_vjp=lambda g, y, x, fold: g,
+    reduce_vjp=lambda g, y, x, fold: g,
     on_bools=or_,
 )
 def add(a, b):
@@ -138,7 +138,7 @@ def sub(a, b):
     return a - b
 
 
-def _product_of_the_others(g, y, x, fold):
+def _prod_reduce_vjp(g, y, x, fold):
     """The gradient of a product: y / x where no factor is 0, and right, with its own gradient, where one or two are."""
     is_zero = eq(x, 0)
     rest = where(is_zero, 1, x)
@@ -154,7 +154,7 @@ def _product_of_the_others(g, y, x, fold):
     "*",
     "__mul__ __rmul__",
     identity=1,
-    fold_vjp=_product_of_the_others,
+    reduce_vjp=_prod_reduce_vjp,
     on_bools=and_,
 )
 def mul(a, b):
@@ -162,7 +162,7 @@ def mul(a, b):
     return a * b
 
 
-@primitive(lambda g, y, a, b: (g / b, -g * y / b), "/", "__truediv__ __rtruediv__", gives="float", cost=4)
+@primitive(lambda g, y, a, b: (g / b, -g * y / b), "/", "__truediv__ __rtruediv__", result="float", cost=4)
 def div(a, b):
     """a / b; of integers a float64."""
     return a / b
@@ -215,7 +215,7 @@ def abs(x):  # noqa: A001
     return np.abs(x)
 
 
-def _winner(wins):
+def _select_vjp(wins):
     """Return the rule of maximum and minimum: the chosen input receives all, equal ones a half each, beside NaN both all."""
     return lambda g, y, a, b: (
         where(wins(b, a), 0, where(eq(a, b), g / 2, g)),
@@ -223,19 +223,19 @@ def _winner(wins):
     )
 
 
-def _share_of_ties(g, y, x, fold):
+def _split_ties_vjp(g, y, x, fold):
     """Return equal shares of the gradient for equal extremes, or for all that are NaN where one is."""
     is_extreme = eq(x, y) | ne(x, x)
     return where(is_extreme, g, 0) / fold(add, where(is_extreme, 1.0, 0.0))
 
 
-@primitive(_winner(gt), identity=-math.inf, fold_vjp=_share_of_ties, selects=True, on_bools=or_)
+@primitive(_select_vjp(gt), identity=-math.inf, reduce_vjp=_split_ties_vjp, is_selection=True, on_bools=or_)
 def maximum(a, b):
     """The larger one; NaN where either is."""
     return a if a > b or a != a else b
 
 
-@primitive(_winner(lt), identity=math.inf, fold_vjp=_share_of_ties, selects=True, on_bools=and_)
+@primitive(_select_vjp(lt), identity=math.inf, reduce_vjp=_split_ties_vjp, is_selection=True, on_bools=and_)
 def minimum(a, b):
     """The smaller one; NaN where either is."""
     return a if a < b or a != a else b
@@ -258,61 +258,61 @@ def clip(x, low, high):
 # Functions.
 
 
-@primitive(lambda g, y, x: (g * y,), gives="float", cost=12)
+@primitive(lambda g, y, x: (g * y,), result="float", cost=12)
 def exp(x):
     """e ** x."""
     return np.exp(x)
 
 
-@primitive(lambda g, y, x: (g / x,), gives="float", cost=12)
+@primitive(lambda g, y, x: (g / x,), result="float", cost=12)
 def log(x):
     """The natural logarithm."""
     return np.log(x)
 
 
-@primitive(lambda g, y, x: (g / (1 + x),), gives="float", cost=16)
+@primitive(lambda g, y, x: (g / (1 + x),), result="float", cost=16)
 def log1p(x):
     """log(1 + x), right for small x too."""
     return np.log1p(x)
 
 
-@primitive(lambda g, y, x: (g / (2 * y),), gives="float", cost=4)
+@primitive(lambda g, y, x: (g / (2 * y),), result="float", cost=4)
 def sqrt(x):
     """The square root."""
     return np.sqrt(x)
 
 
-@operator(lambda g, y, x: (-0.5 * g * (y * y * y),), gives="float")
+@operator(lambda g, y, x: (-0.5 * g * (y * y * y),), result="float")
 def rsqrt(x):
     """1 / sqrt(x)."""
     return 1 / sqrt(x)
 
 
-@primitive(lambda g, y, x: (g * cos(x),), gives="float", cost=40)
+@primitive(lambda g, y, x: (g * cos(x),), result="float", cost=40)
 def sin(x):
     """The sine of x radians."""
     return np.sin(x)
 
 
-@primitive(lambda g, y, x: (-g * sin(x),), gives="float", cost=40)
+@primitive(lambda g, y, x: (-g * sin(x),), result="float", cost=40)
 def cos(x):
     """The cosine of x radians."""
     return np.cos(x)
 
 
-@primitive(lambda g, y, x: (g * (1 - y * y),), gives="float", cost=16)
+@primitive(lambda g, y, x: (g * (1 - y * y),), result="float", cost=16)
 def tanh(x):
     """The hyperbolic tangent."""
     return np.tanh(x)
 
 
-@primitive(lambda g, y, x: (g * (2 / math.sqrt(math.pi)) * exp(-x * x),), gives="float", cost=24)
+@primitive(lambda g, y, x: (g * (2 / math.sqrt(math.pi)) * exp(-x * x),), result="float", cost=24)
 def erf(x):
     """The error function."""
     return math.erf(x)
 
 
-@operator(lambda g, y, x: (g * y * (1 - y),), gives="float")
+@operator(lambda g, y, x: (g * y * (1 - y),), result="float")
 def sigmoid(x):
     """1 / (1 + exp(-x))."""
     return 1 / (1 + exp(-x))
@@ -324,7 +324,7 @@ def relu(x):
     return maximum(x, 0)
 
 
-@operator(gives="float")
+@operator(result="float")
 def gelu(x):
     """x times the probability that a standard normal variable lies below x (the exact form, with erf)."""
     return x * 0.5 * (1 + erf(x * math.sqrt(0.5)))

@@ -8,12 +8,12 @@ backend: `backends.cuda.product`.
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from .autograd import Mode, interceptor, mode, precision, state
+from .autograd import DispatchMode, active_hook, make_state, matmul_precision, mode
 from .dtypes import PRECISIONS
 from .errors import DTypeError
 
 
-def checked(name: str, value: str) -> str:
+def require_precision(name: str, value: str) -> str:
     """One of PRECISIONS, or an error that says which there are."""
     if value not in PRECISIONS:
         raise DTypeError(f'{name}: got {value!r}, expected "highest", "high" (tf32) or "medium" (bf16)')
@@ -48,9 +48,9 @@ def set_float32_matmul_precision(precision: str) -> None:
     'high'
     >>> mf.set_float32_matmul_precision("highest")
     """
-    value = checked("set_float32_matmul_precision", precision)
-    Mode.start = state(True, None, value)
-    mode.is_recording = state(bool(mode.is_recording), interceptor(), value)
+    value = require_precision("set_float32_matmul_precision", precision)
+    DispatchMode.start = make_state(True, None, value)
+    mode.is_recording = make_state(bool(mode.is_recording), active_hook(), value)
 
 
 def get_float32_matmul_precision() -> str:
@@ -62,7 +62,7 @@ def get_float32_matmul_precision() -> str:
     >>> mf.get_float32_matmul_precision()
     'highest'
     """
-    return precision()
+    return matmul_precision()
 
 
 @contextmanager
@@ -88,9 +88,9 @@ def use_float32_matmul_precision(precision: str) -> Iterator[None]:
     >>> mf.get_float32_matmul_precision()
     'highest'
     """
-    value, before = checked("use_float32_matmul_precision", precision), get_float32_matmul_precision()
-    mode.is_recording = state(bool(mode.is_recording), interceptor(), value)
+    value, before = require_precision("use_float32_matmul_precision", precision), get_float32_matmul_precision()
+    mode.is_recording = make_state(bool(mode.is_recording), active_hook(), value)
     try:
         yield
     finally:
-        mode.is_recording = state(bool(mode.is_recording), interceptor(), before)
+        mode.is_recording = make_state(bool(mode.is_recording), active_hook(), before)

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 
-class Live(dict[str, Any]):
+class DynamicDict(dict[str, Any]):
     """A dict whose numbers are read anew by each call, such as the settings of an optimizer: they are no part of a key."""
 
 
-def mapped(tree: Any, change: Callable[[Any], Any]) -> Any:
+def tree_map(tree: Any, change: Callable[[Any], Any]) -> Any:
     """The same nest with each leaf changed.
 
     Examples
@@ -17,16 +17,16 @@ def mapped(tree: Any, change: Callable[[Any], Any]) -> Any:
     {'a': (2, 3), 'b': [4]}
     """
     if isinstance(tree, tuple):
-        parts = [mapped(x, change) for x in tree]
+        parts = [tree_map(x, change) for x in tree]
         return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
     if isinstance(tree, list):
-        return [mapped(x, change) for x in tree]
+        return [tree_map(x, change) for x in tree]
     if isinstance(tree, dict):
-        return {key: mapped(x, change) for key, x in tree.items()}
+        return {key: tree_map(x, change) for key, x in tree.items()}
     return change(tree)
 
 
-def leaves_of(tree: Any) -> Iterator[Any]:
+def tree_leaves(tree: Any) -> Iterator[Any]:
     """The leaves, in order.
 
     Examples
@@ -36,6 +36,6 @@ def leaves_of(tree: Any) -> Iterator[Any]:
     """
     if isinstance(tree, tuple | list | dict):
         for x in tree.values() if isinstance(tree, dict) else tree:
-            yield from leaves_of(x)
+            yield from tree_leaves(x)
     else:
         yield tree

@@ -10,10 +10,10 @@ from . import autograd
 from .dtypes import as_number
 from .errors import DTypeError, GradientError
 from .operators import Operator, eq, ne
-from .traceable import Value
+from .traceable import Traceable
 
 
-class ScalarCall:
+class ScalarBackward:
     """One operator applied to numbers."""
 
     __slots__ = ("edges", "inputs", "operator", "output")
@@ -21,25 +21,25 @@ class ScalarCall:
 
     def __init__(self, operator: Operator, inputs: tuple[Any, ...], output: "Scalar") -> None:
         self.operator, self.inputs, self.output = operator, inputs, output
-        self.edges: tuple[Any, ...] = tuple(autograd.edge(x) if requires_grad(x) else None for x in inputs)
+        self.edges: tuple[Any, ...] = tuple(autograd.grad_edge(x) if requires_grad(x) else None for x in inputs)
 
     def backward(self, gradients: Sequence[Any]) -> Sequence[Any]:
         """What each input receives, by the rule of the table."""
         if self.inputs is None:
-            raise GradientError(autograd.FREED)
+            raise GradientError(autograd.FREED_GRAPH)
         y: Any = self.output
         xs: Sequence[Any] = self.inputs
         if not autograd.mode.is_recording:
-            y, *xs = [np.float64(number(x)) for x in (y, *xs)]  # NumPy's, since Python's do not divide by 0
+            y, *xs = [np.float64(to_number(x)) for x in (y, *xs)]  # NumPy's, since Python's do not divide by 0
         with np.errstate(all="ignore"):
             return self.operator.vjp(*gradients, y, *xs) if self.operator.vjp else [None] * len(xs)
 
-    def release(self) -> None:
+    def free_saved(self) -> None:
         """Let go of the inputs and of the output, which refers to this call."""
         self.inputs = self.output = None  # type: ignore[assignment]
 
 
-class Scalar(Value):
+class Scalar(Traceable):
     """A number that knows how it was computed.
 
     Parameters
@@ -58,14 +58,14 @@ class Scalar(Value):
     (2.7726, -0.1137, 1.0)
     """
 
-    __slots__ = ("__weakref__", "data", "grad", "history", "requires_grad")
+    __slots__ = ("__weakref__", "data", "grad", "grad_fn", "requires_grad")
 
     __hash__ = object.__hash__  # `==` compares values, but a Scalar is a key by identity, as a tensor is
 
     def __init__(self, data: float, requires_grad: bool = True) -> None:
-        self.data, self.requires_grad = float(number(data)), requires_grad
+        self.data, self.requires_grad = float(to_number(data)), requires_grad
         self.grad: Any = None
-        self.history: tuple[ScalarCall, int] | None = None
+        self.grad_fn: tuple[ScalarBackward, int] | None = None
 
     def __eq__(self, other: object) -> Any:
         """Return a Scalar, 1 if the values are equal and 0 if not; anything but a real number is never equal."""
@@ -78,20 +78,20 @@ class Scalar(Value):
     def apply(self, operator: Operator, *inputs: Any) -> "Scalar":
         """The operator on numbers, remembered."""
         for x in inputs:
-            if isinstance(x, Value) and not isinstance(x, Scalar):
+            if isinstance(x, Traceable) and not isinstance(x, Scalar):
                 raise DTypeError(
                     f"{operator}: got a Scalar beside a {type(x).__name__}; make the Scalar a tensor with mf.tensor"
                 )
-        if not operator.takes_floats:
-            wanted = "integers and bools" if operator.takes_bools else "integers"
+        if not operator.accepts_floats:
+            wanted = "integers and bools" if operator.accepts_bools else "integers"
             raise DTypeError(f"{operator}: got float64, expected {wanted}; Scalars are floats")
         if not operator.is_primitive and operator.vjp is None:
             y: Scalar = operator.body(*inputs)
             return y
         with np.errstate(all="ignore"):
-            y = Scalar(operator(*[np.float64(number(x)) for x in inputs]), False)
+            y = Scalar(operator(*[np.float64(to_number(x)) for x in inputs]), False)
         if autograd.mode.is_recording and operator.vjp and any(map(requires_grad, inputs)):
-            y.requires_grad, y.history = True, (ScalarCall(operator, inputs, y), 0)
+            y.requires_grad, y.grad_fn = True, (ScalarBackward(operator, inputs, y), 0)
         return y
 
     def backward(self, create_graph: bool = False, retain_graph: bool | None = None) -> None:
@@ -111,8 +111,8 @@ class Scalar(Value):
         """
         retain = create_graph if retain_graph is None else retain_graph
         start: Any = Scalar(1.0, False) if create_graph else 1.0
-        for leaf, g in autograd.gradients(self, start, create_graph=create_graph, retain_graph=retain).items():
-            g = g if create_graph else float(number(g))
+        for leaf, g in autograd.run_backward(self, start, create_graph=create_graph, retain_graph=retain).items():
+            g = g if create_graph else float(to_number(g))
             leaf.grad = g if leaf.grad is None else leaf.grad + g
 
     def item(self) -> float:
@@ -131,10 +131,10 @@ class Scalar(Value):
 
 def is_comparable(x: Any) -> bool:
     """Return whether `==` compares x by value; a Value of another kind then raises the error of `apply`."""
-    return isinstance(x, Value | Real | np.bool_)
+    return isinstance(x, Traceable | Real | np.bool_)
 
 
-def number(x: Any) -> Any:
+def to_number(x: Any) -> Any:
     """The number in a Scalar, or the number itself; anything else is an error that says so."""
     if isinstance(x, Scalar):
         return x.data

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 
-class Value:
+class Traceable:
     """Anything that operators work on: a Scalar, a Tensor, a node of a graph, an expression in a kernel.
 
     A subclass says what applying an operator means. Python's arithmetic, and the methods named in the operator table,

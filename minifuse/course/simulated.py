@@ -159,10 +159,10 @@ class Launch:
 
     def on_gpu(self, expected: np.ndarray[Any, Any]) -> bool:
         """Whether a GPU writes the same."""
-        from ..backends.cuda.compiler import numba_cuda, rebound
+        from ..backends.cuda.compiler import numba_cuda, rebind_for_numba
 
         cuda = numba_cuda()
-        kernel = cuda.jit(rebound(self.make()))
+        kernel = cuda.jit(rebind_for_numba(self.make()))
         given = [on_device(x) for x in self.arguments]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Numba's, that so few blocks leave most of a GPU idle
@@ -186,7 +186,7 @@ def note_of_gpu(launches: Sequence[tuple[Launch, np.ndarray[Any, Any]]]) -> str:
     from ..backends.cuda import compiler
     from ..backends.cuda.device import driver
 
-    if not driver.look().gpus:
+    if not driver.query_driver().gpus:
         return ""
     try:
         name = compiler.numba_cuda().get_current_device().name

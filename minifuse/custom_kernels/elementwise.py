@@ -19,26 +19,26 @@ from ..core.dtypes import as_number
 from ..core.errors import FuseError
 from ..core.interning import Interned
 from ..core.layout import broadcast
-from ..core.traceable import Value
+from ..core.traceable import Traceable
 from ..ir.array_functions import Full, View
 from ..ir.array_methods import Array
 from ..ir.graph import Argument, Node, literal
-from ..jit.guards import Outside
+from ..jit.guards import ClosureGuard
 from ..tensors.tensor import Tensor
-from .indexed import Raw, RawPlan
-from .scalar_tracer import Element, traced_over, tracing
+from .indexed import IndexedOperand, IndexedPlan
+from .scalar_tracer import ScalarTracer, trace_over, tracing
 
-MANY = 1_000  # kinds of calls of one kernel that are remembered
+MAX_CACHED_RUNS = 1_000  # kinds of calls of one kernel that are remembered
 
 
-class Slot(metaclass=Interned):
+class TracedArgument(metaclass=Interned):
     """An argument that is traced: number `index` among the inputs of the call."""
 
     def __init__(self, index: int) -> None:
         self.index = index
 
 
-class Given(metaclass=Interned):
+class StaticArgument(metaclass=Interned):
     """An argument that is neither array nor number, such as a dtype or None: a part of the function.
 
     Its type and its text tell apart what is equal: (1,) and (True,).
@@ -48,7 +48,7 @@ class Given(metaclass=Interned):
         self.value = value
 
 
-class Form(metaclass=Interned):
+class ElementwiseCall(metaclass=Interned):
     """A function of elements as one call uses it: what it reads from outside, and how the call passes its arguments.
 
     Called on nodes it gives nodes. It is what a plan is made for, and a part of its key.
@@ -60,11 +60,11 @@ class Form(metaclass=Interned):
         self, function: Callable[..., Any], outside: Any, arguments: tuple[Any, ...], names: tuple[str, ...]
     ) -> None:
         self.function, self.arguments, self.names = function, arguments, names
-        self.__name__ = name_of(function)
+        self.__name__ = function_name(function)
 
     def call(self, inputs: Sequence[Any]) -> Any:
         """The user's function on values in the place of the inputs."""
-        values = [inputs[a.index] if isinstance(a, Slot) else a.value for a in self.arguments]
+        values = [inputs[a.index] if isinstance(a, TracedArgument) else a.value for a in self.arguments]
         count = len(values) - len(self.names)
         return self.function(*values[:count], **dict(zip(self.names, values[count:], strict=True)))
 
@@ -79,21 +79,21 @@ class Form(metaclass=Interned):
             found: Node = steps.reshape(-1, *[1] * (len(shape) - d - 1)).expand(*shape)
             return found
 
-        with traced_over(shape, index_along):
-            result = self.call([Element(x) for x in nodes])
+        with trace_over(shape, index_along):
+            result = self.call([ScalarTracer(x) for x in nodes])
         nodes = [self.result(x, shape) for x in (result if isinstance(result, tuple) else (result,))]
         return tuple(nodes) if isinstance(result, tuple) else nodes[0]
 
     def result(self, x: Any, shape: tuple[int, ...]) -> Node:
         """A result as a node of a shape, in memory of its own."""
-        node = x.value if isinstance(x, Element) else literal(x) if isinstance(x, Real | np.bool_) else None
+        node = x.value if isinstance(x, ScalarTracer) else literal(x) if isinstance(x, Real | np.bool_) else None
         if node is None:
             got = "nothing" if x is None else f"a {type(x).__name__}"
             raise FuseError(
-                f"{line_of(self.function)}: {self.__name__} returns {got}; expected elements, or a tuple of them"
+                f"{function_location(self.function)}: {self.__name__} returns {got}; expected elements, or a tuple of them"
             )
         if node.is_number:
-            dtype = Element(node).dtype
+            dtype = ScalarTracer(node).dtype
             filled: Node = Full(shape, dtype)(Node(node.function, (), (), dtype))
             return filled
         found: Node = node.expand(*shape)
@@ -111,8 +111,8 @@ class Elementwise:
 
     def __init__(self, function: Callable[..., Any], raw: Sequence[str] = ()) -> None:
         update_wrapper(self, function)
-        self.__name__ = name_of(function)
-        self.function, self.outside = function, Outside(function)
+        self.__name__ = function_name(function)
+        self.function, self.guard = function, ClosureGuard(function)
         self.signature = inspect.signature(function)
         kinds = [p.kind for p in self.signature.parameters.values()]
         self.names = tuple(self.signature.parameters)
@@ -134,56 +134,56 @@ class Elementwise:
         shape = named.pop("shape", None) if self.raw else None
         shape = tuple(shape) if isinstance(shape, list) else shape
         if named or tracing.stack:
-            return self.first_call(None, inputs, named, shape)
-        key = (self.outside.look(), mode.is_recording, shape, *[getattr(x, "spec", None) or type(x) for x in inputs])
+            return self.compile_and_run(None, inputs, named, shape)
+        key = (self.guard.fingerprint(), mode.is_recording, shape, *[getattr(x, "spec", None) or type(x) for x in inputs])
         run = self.runs.get(key)
-        return self.first_call(key, inputs, named, shape) if run is None else run(*inputs)
+        return self.compile_and_run(key, inputs, named, shape) if run is None else run(*inputs)
 
-    def first_call(self, key: Any, inputs: Sequence[Any], named: dict[str, Any], shape: Any) -> Any:
+    def compile_and_run(self, key: Any, inputs: Sequence[Any], named: dict[str, Any], shape: Any) -> Any:
         """Find what runs, remember it where the key says all, and run it."""
         form, values, names = self.form(inputs, named)
-        if any(isinstance(x, Element | Raw) for x in values):
+        if any(isinstance(x, ScalarTracer | IndexedOperand) for x in values):
             return form.call(values)  # inside another function of elements
         example = next((x for x in values if isinstance(x, Array)), None)
         if example is None:
             return form.call(values)  # of numbers alone
         if any(isinstance(x, np.ndarray) for x in values):
-            values, key = [example.like(x) if isinstance(x, np.ndarray) else x for x in values], None
+            values, key = [example.asarray_like(x) if isinstance(x, np.ndarray) else x for x in values], None
         if self.raw:
-            run: Any = RawPlan(form, values, names, self.raw, shape).run
+            run: Any = IndexedPlan(form, values, names, self.raw, shape).run
         else:
             result = plan.call(form, *values)
-            run = plan.runs.get(plan.key_of(form, values))
+            run = plan.runs.get(plan.plan_key(form, values))
         if key is not None and run is not None and len(values) == len(inputs):
-            if len(self.runs) >= MANY:
+            if len(self.runs) >= MAX_CACHED_RUNS:
                 self.runs.clear()
             self.runs[key] = run
         return run(*values) if self.raw else result
 
-    def form(self, inputs: Sequence[Any], named: dict[str, Any]) -> tuple[Form, list[Any], Sequence[str]]:
+    def form(self, inputs: Sequence[Any], named: dict[str, Any]) -> tuple[ElementwiseCall, list[Any], Sequence[str]]:
         """The function as this call uses it, the inputs of the call, and which arguments of the function they are."""
         names: Sequence[str] = self.names
         keywords: tuple[str, ...] = ()
         if named or len(inputs) != self.count:
             bound = self.signature.bind(*inputs, **named)
             inputs, keywords = [*bound.args, *bound.kwargs.values()], tuple(bound.kwargs)
-            names = [name for name, x in bound.arguments.items() for _ in self.spread(name, x)]
+            names = [name for name, x in bound.arguments.items() for _ in self.values_of_argument(name, x)]
         values, arguments, which = list[Any](), list[Any](), list[str]()
         for x, name in zip(map(as_number, inputs), names, strict=True):
-            if isinstance(x, Value | Real | Raw) or hasattr(x, "__array_interface__"):
-                arguments.append(Slot(len(values)))
+            if isinstance(x, Traceable | Real | IndexedOperand) or hasattr(x, "__array_interface__"):
+                arguments.append(TracedArgument(len(values)))
                 values.append(x)
                 which.append(name)
             else:
-                arguments.append(self.given(name, x))
-        return Form(self.function, self.look(), tuple(arguments), keywords), values, which
+                arguments.append(self.static_argument(name, x))
+        return ElementwiseCall(self.function, self.fingerprint(), tuple(arguments), keywords), values, which
 
-    def look(self) -> Any:
+    def fingerprint(self) -> Any:
         """A key of all that the function reads from outside, which must not be arrays."""
-        key = self.outside.look()
-        if self.outside.tensors:
+        key = self.guard.fingerprint()
+        if self.guard.tensors:
             advice = "reads an array from outside, which is no element; pass it as an argument, or as a raw one to index it"
-            raise FuseError(f"{line_of(self.function)}: {self.__name__} {advice}")
+            raise FuseError(f"{function_location(self.function)}: {self.__name__} {advice}")
         return key
 
     @property
@@ -191,15 +191,15 @@ class Elementwise:
         """What stands for it where a function reads it from outside."""
         return self.function
 
-    def spread(self, name: str, x: Any) -> Any:
+    def values_of_argument(self, name: str, x: Any) -> Any:
         """What an argument holds: of *arguments and **arguments several values, of others one."""
         several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
         return x if self.signature.parameters[name].kind in several else (x,)
 
-    def given(self, name: str, x: Any) -> Given:
+    def static_argument(self, name: str, x: Any) -> StaticArgument:
         """An argument that is neither array nor number."""
         try:
-            return Given(x, type(x), repr(x))
+            return StaticArgument(x, type(x), repr(x))
         except TypeError:
             advice = "expected an array, a number, or what can be a key of a dict; make lists tensors with mf.tensor"
             raise FuseError(f"{self.__name__}: {name} is a {type(x).__name__}; {advice}") from None
@@ -210,22 +210,22 @@ class Elementwise:
         form, values, names = self.form(inputs, named)
         if backend is not None:
             values = [x.detach().to(backend) if isinstance(x, Tensor) else x for x in values]
-        return RawPlan(form, values, names, self.raw, shape).source() if self.raw else plan.Plan(form, values).source()
+        return IndexedPlan(form, values, names, self.raw, shape).source() if self.raw else plan.Plan(form, values).source()
 
     def __repr__(self) -> str:
         return f"<elementwise {self.__name__}{self.signature}>"
 
 
-def name_of(function: Callable[..., Any]) -> str:
+def function_name(function: Callable[..., Any]) -> str:
     """What messages call a function."""
     found: str = getattr(function, "__name__", None) or getattr(function, "name", None) or type(function).__name__
     return found
 
 
-def line_of(function: Callable[..., Any]) -> str:
+def function_location(function: Callable[..., Any]) -> str:
     """Where a function is written, as file:line."""
     code = getattr(inspect.unwrap(function), "__code__", None)
-    return f"{code.co_filename}:{code.co_firstlineno}" if code else name_of(function)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else function_name(function)
 
 
 def elementwise(function: Any = None, *, raw: str | Sequence[str] = ()) -> Any:

@@ -12,48 +12,48 @@ from typing import Any
 import numpy as np
 
 from ..backends.base import Backend
-from ..compiler.kernel_builder import IN_TEXT
-from ..compiler.plan import Spec, refuse_changes
-from ..core.autograd import capture_under_way, interceptor, mode
-from ..core.dtypes import BY_PYTHON, DType, bool_, int64, weak
+from ..compiler.kernel_builder import INLINE_LITERALS
+from ..compiler.plan import TensorMeta, check_inplace
+from ..core.autograd import active_capture, active_hook, mode
+from ..core.dtypes import BY_PYTHON, DType, bool_, int64, weak_type_of
 from ..core.errors import BackendError, DTypeError, FuseError, GradientError, IndexingError, OverlapError, ShapeError
 from ..core.indexing import shape_of
-from ..core.interning import topological
+from ..core.interning import toposort
 from ..core.layout import Layout, broadcast, dense_like
 from ..ir.array_methods import Array
 from ..ir.kernel_ir import (
-    Access,
-    Apply,
     AtomicAdd,
     Constant,
     Expression,
+    IndexedAccess,
+    IndexedLoad,
+    IndexedStore,
+    IndexValue,
     Kernel,
     Load,
+    Op,
     Parameter,
-    Position,
-    RawLoad,
-    Store,
     constant,
 )
-from ..runtime.memory_pool import binned, writes
-from ..tensors.mutation import overlap
+from ..runtime.memory_pool import round_to_size_class, write_clock
+from ..tensors.mutation import shares_memory
 from ..tensors.tensor import Tensor
-from .scalar_tracer import Element, refusal, settled, stands_for, traced_over
+from .scalar_tracer import ScalarTracer, resolve_weak_dtype, trace_over, unsupported, unwrap
 
 
-class Trace:
+class IndexedTrace:
     """What a function of elements does to its raw arguments, in order."""
 
     def __init__(self, inputs: int) -> None:
-        self.inputs, self.effects = inputs, list[Access]()
-        self.positions: dict[int, Position] = {}  # along a dim
+        self.inputs, self.effects = inputs, list[IndexedAccess]()
+        self.positions: dict[int, IndexValue] = {}  # along a dim
 
-    def index_along(self, d: int) -> Position:
+    def index_along(self, d: int) -> IndexValue:
         """The index of the element that is computed: an input without memory, after those that have some."""
-        return self.positions.setdefault(d, Position(self.inputs + len(self.positions), int64))
+        return self.positions.setdefault(d, IndexValue(self.inputs + len(self.positions), int64))
 
 
-class Raw:
+class IndexedOperand:
     """A raw argument: a tensor that the function indexes freely, with a number for each dim.
 
     An index is an integer element, or a Python integer, of which negative ones count from the end. An element is taken as it
@@ -64,7 +64,7 @@ class Raw:
     __slots__ = ("argument", "dtype", "shape", "trace")
     __hash__ = object.__hash__
 
-    def __init__(self, trace: Trace, argument: int, shape: tuple[int, ...], dtype: DType) -> None:
+    def __init__(self, trace: IndexedTrace, argument: int, shape: tuple[int, ...], dtype: DType) -> None:
         self.trace, self.argument, self.shape, self.dtype = trace, argument, shape, dtype
 
     @property
@@ -80,15 +80,15 @@ class Raw:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, index: Any) -> Element:
-        return Element(RawLoad(self.argument, len(self.trace.effects), self.position(index), self.dtype))
+    def __getitem__(self, index: Any) -> ScalarTracer:
+        return ScalarTracer(IndexedLoad(self.argument, len(self.trace.effects), self.position(index), self.dtype))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self.change(Store, index, value)
+        self.record_effect(IndexedStore, index, value)
 
-    def change(self, kind: type[Access], index: Any, value: Any) -> None:
+    def record_effect(self, kind: type[IndexedAccess], index: Any, value: Any) -> None:
         """One effect more."""
-        inputs = *self.position(index), self.fitted(value)
+        inputs = *self.position(index), self.converted_value(value)
         self.trace.effects.append(kind(self.argument, len(self.trace.effects), inputs, self.dtype))
 
     def position(self, index: Any) -> tuple[Expression, ...]:
@@ -96,53 +96,57 @@ class Raw:
         entries = index if isinstance(index, tuple) else (index,)
         if len(entries) != self.ndim:
             got = f"got {len(entries)} for shape {self.shape}"
-            raise refusal("a raw argument", f"it is indexed with one integer for each dim, {got}", IndexingError)
-        return tuple(self.along(x, d, n) for d, (x, n) in enumerate(zip(entries, self.shape, strict=True)))
+            raise unsupported("a raw argument", f"it is indexed with one integer for each dim, {got}", IndexingError)
+        return tuple(self.index_along_dim(x, d, n) for d, (x, n) in enumerate(zip(entries, self.shape, strict=True)))
 
-    def along(self, x: Any, d: int, n: int) -> Expression:
+    def index_along_dim(self, x: Any, d: int, n: int) -> Expression:
         """The index along one dim."""
-        if isinstance(x, Element):
+        if isinstance(x, ScalarTracer):
             if not x.dtype.is_integer:
-                raise refusal(f"an index of {x.dtype}", "expected integers; convert it with .to(mf.int64)", IndexingError)
-            return settled(x.value, int64)
+                raise unsupported(
+                    f"an index of {x.dtype}", "expected integers; convert it with .to(mf.int64)", IndexingError
+                )
+            return resolve_weak_dtype(x.value, int64)
         try:
             k = as_index(x) if not isinstance(x, bool | np.bool_) else None
         except TypeError:
             k = None
         if k is None:
-            raise refusal(f"an index {x!r:.40}", "a raw argument is indexed with one integer for each dim", IndexingError)
+            raise unsupported(
+                f"an index {x!r:.40}", "a raw argument is indexed with one integer for each dim", IndexingError
+            )
         if not -n <= k < n:
-            raise refusal(f"index {k} along dim {d}", f"the raw argument has shape {self.shape}", IndexingError)
+            raise unsupported(f"index {k} along dim {d}", f"the raw argument has shape {self.shape}", IndexingError)
         return constant(k % n, int64)
 
-    def fitted(self, value: Any) -> Expression:
+    def converted_value(self, value: Any) -> Expression:
         """A value as what the argument holds."""
-        x = stands_for(value)
-        dtype: Any = x.dtype if isinstance(x, Expression) else weak(x)
+        x = unwrap(value)
+        dtype: Any = x.dtype if isinstance(x, Expression) else weak_type_of(x)
         is_float = dtype is float or getattr(dtype, "is_float", False)
         if (is_float and not self.dtype.is_float) or (self.dtype is bool_ and dtype not in (bool, bool_)):
             name = dtype.__name__ if isinstance(dtype, type) else dtype
-            raise refusal(f"{name} into a raw argument of {self.dtype}", "convert it first, with .to(...)", DTypeError)
-        return settled(x, self.dtype) if isinstance(x, Expression) else constant(x, self.dtype)
+            raise unsupported(f"{name} into a raw argument of {self.dtype}", "convert it first, with .to(...)", DTypeError)
+        return resolve_weak_dtype(x, self.dtype) if isinstance(x, Expression) else constant(x, self.dtype)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         advice = "it is indexed, x[i], and has shape, ndim, size and dtype; compute all else before the call"
-        raise refusal(f".{name} of a raw argument", advice)
+        raise unsupported(f".{name} of a raw argument", advice)
 
     def __repr__(self) -> str:
         return f"raw argument of {self.dtype}, shape {self.shape}"
 
 
-def no_operator(self: Raw, *others: Any) -> Any:
+def refuse_operator(self: IndexedOperand, *others: Any) -> Any:
     """What operators say of a raw argument."""
-    raise refusal("an operator on a raw argument", "index it, as in x[i] + 1, or do not name it in raw=(...)")
+    raise unsupported("an operator on a raw argument", "index it, as in x[i] + 1, or do not name it in raw=(...)")
 
 
 _BINARY = "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "matmul"
 for _name in (*_BINARY, *[f"r{_name}" for _name in _BINARY], "lt", "gt", "le", "ge", "eq", "ne", "neg", "abs", "bool"):
-    setattr(Raw, f"__{_name}__", no_operator)
+    setattr(IndexedOperand, f"__{_name}__", refuse_operator)
 
 
 def atomic_add(array: Any, index: Any, value: Any) -> None:
@@ -181,15 +185,15 @@ def atomic_add(array: Any, index: Any, value: Any) -> None:
     >>> bins
     tensor([2, 0, 3])
     """
-    if not isinstance(array, Raw):
+    if not isinstance(array, IndexedOperand):
         advice = f"got {type(array).__name__}, expected a raw argument of a function of mf.elementwise; name it in raw=(...)"
-        raise refusal("atomic_add", advice)
+        raise unsupported("atomic_add", advice)
     if array.dtype is bool_:
-        raise refusal("atomic_add", "bools do not add up; use integers", DTypeError)
-    array.change(AtomicAdd, index, value)
+        raise unsupported("atomic_add", "bools do not add up; use integers", DTypeError)
+    array.record_effect(AtomicAdd, index, value)
 
 
-class RawPlan:
+class IndexedPlan:
     """One kernel with raw arguments, traced and bound for inputs of given kinds: `run` launches it.
 
     Parameters
@@ -208,21 +212,23 @@ class RawPlan:
 
     def __init__(self, form: Any, inputs: Sequence[Any], names: Sequence[str], raw: frozenset[str], shape: Any) -> None:
         self.form, self.names, self.name = form, names, form.__name__
-        self.is_raw = [name in raw for name in names]
-        self.inputs = [self.checked(x, name, is_raw) for x, name, is_raw in zip(inputs, names, self.is_raw, strict=True)]
+        self.is_indexed = [name in raw for name in names]
+        self.inputs = [
+            self.check_input(x, name, is_raw) for x, name, is_raw in zip(inputs, names, self.is_indexed, strict=True)
+        ]
         self.specs: list[Any] = [getattr(x, "spec", None) for x in self.inputs]
         self.backend = self.find_backend()
         self.shape = self.find_shape(shape)
-        self.trace = Trace(len(inputs))
+        self.trace = IndexedTrace(len(inputs))
         results, self.is_tuple = self.call_function()
         self.bind(results)
 
     # What is given.
 
-    def checked(self, x: Any, name: str, is_raw: bool) -> Any:
+    def check_input(self, x: Any, name: str, is_raw: bool) -> Any:
         """An input, which is a tensor or a number."""
-        if capture_under_way() is not None or (isinstance(x, Array) and not isinstance(x, Tensor)):
-            raise refusal(
+        if active_capture() is not None or (isinstance(x, Array) and not isinstance(x, Tensor)):
+            raise unsupported(
                 f"{self.name} inside a function that is captured",
                 "a kernel with raw arguments may read and change anything, so it is not fused; call it before or after",
             )
@@ -247,7 +253,7 @@ class RawPlan:
     def find_shape(self, shape: Any) -> tuple[int, ...]:
         """What the kernel runs over."""
         shapes = [
-            x.shape for x, is_raw in zip(self.inputs, self.is_raw, strict=True) if isinstance(x, Tensor) and not is_raw
+            x.shape for x, is_raw in zip(self.inputs, self.is_indexed, strict=True) if isinstance(x, Tensor) and not is_raw
         ]
         if shape is None:
             if not shapes:
@@ -268,8 +274,8 @@ class RawPlan:
 
     def call_function(self) -> tuple[list[Expression], bool]:
         """The results of the function, as expressions; its effects are in the trace."""
-        with traced_over(self.shape, self.trace.index_along):
-            result = self.form.call([self.stand_in(k, x) for k, x in enumerate(self.inputs)])
+        with trace_over(self.shape, self.trace.index_along):
+            result = self.form.call([self.trace_input(k, x) for k, x in enumerate(self.inputs)])
         if result is None:
             if not self.trace.effects:
                 raise FuseError(
@@ -278,44 +284,44 @@ class RawPlan:
             return [], True
         results = []
         for x in result if isinstance(result, tuple) else (result,):
-            if not isinstance(x, Element | Real | np.bool_):
+            if not isinstance(x, ScalarTracer | Real | np.bool_):
                 raise FuseError(f"{self.name} returns a {type(x).__name__}; expected elements, or a tuple of them")
-            if isinstance(x, Element):
-                results.append(settled(x.value, x.dtype))
+            if isinstance(x, ScalarTracer):
+                results.append(resolve_weak_dtype(x.value, x.dtype))
             else:
-                results.append(constant(x, BY_PYTHON[weak(x)]))
+                results.append(constant(x, BY_PYTHON[weak_type_of(x)]))
         return results, isinstance(result, tuple)
 
-    def stand_in(self, k: int, x: Any) -> Any:
+    def trace_input(self, k: int, x: Any) -> Any:
         """What the function is called with in the place of an input."""
-        if self.is_raw[k]:
-            return Raw(self.trace, k, x.shape, x.dtype)
-        return Element(Load(k, x.dtype) if isinstance(x, Tensor) else Parameter(k, weak(x)))  # type: ignore[arg-type]
+        if self.is_indexed[k]:
+            return IndexedOperand(self.trace, k, x.shape, x.dtype)
+        return ScalarTracer(Load(k, x.dtype) if isinstance(x, Tensor) else Parameter(k, weak_type_of(x)))  # type: ignore[arg-type]
 
     def bind(self, results: Sequence[Expression]) -> None:
         """Number what is used, and bind the kernel to the layouts."""
-        found = Numbering([*results, *self.trace.effects])
+        found = OperandNumbering([*results, *self.trace.effects])
         changed = {e.index for e in self.trace.effects}
         count = len(self.inputs)
         along = {e.index: d for d, e in self.trace.positions.items()}
         self.loads, self.raws, self.numbers = found.loads, found.raws, found.numbers
         self.changed = sorted(changed)
         self.addresses = [k for k in self.loads if k < count]
-        self.firsts = [0] * (len(self.loads) - len(self.addresses))  # every index starts at 0
+        self.index_starts = [0] * (len(self.loads) - len(self.addresses))  # every index starts at 0
         specs = self.specs
-        refuse_changes([], [specs[k] for k in self.changed])
-        inputs = [specs[k].layout.expand(*self.shape) if k < count else self.steps(along[k]) for k in self.loads]
+        check_inplace([], [specs[k] for k in self.changed])
+        inputs = [specs[k].layout.expand(*self.shape) if k < count else self.index_layout(along[k]) for k in self.loads]
         read = [layout for k, layout in zip(self.loads, inputs, strict=True) if k < count]
         outputs = [dense_like(read, self.shape)] * len(results)
-        self.outputs = [Spec(x, e.dtype, self.backend, False) for x, e in zip(outputs, results, strict=True)]
-        self.sizes = [binned(spec.layout.size * spec.dtype.itemsize) for spec in self.outputs]
+        self.outputs = [TensorMeta(x, e.dtype, self.backend, False) for x, e in zip(outputs, results, strict=True)]
+        self.sizes = [round_to_size_class(spec.layout.size * spec.dtype.itemsize) for spec in self.outputs]
         elements, effects = found.expressions[: len(results)], tuple(found.expressions[len(results) :])
         kernel = Kernel(tuple(elements), (), effects) if effects else Kernel(tuple(elements), ())  # type: ignore[arg-type]
         self.bound = kernel, self.shape, (), outputs, inputs, [specs[k].layout for k in self.raws]
-        launch, by = self.backend.bind(*self.bound), interceptor()
+        launch, by = self.backend.bind(*self.bound), active_hook()
         self.launch = launch if by is None else by.raw(self, launch)
 
-    def steps(self, d: int) -> Layout:
+    def index_layout(self, d: int) -> Layout:
         """The layout of the index along a dim."""
         return Layout(self.shape, tuple(int(k == d) for k in range(len(self.shape))), 0)
 
@@ -324,18 +330,18 @@ class RawPlan:
     def run(self, *inputs: Any) -> Any:
         """Launch the kernel on inputs of these kinds; its results as tensors."""
         if self.changed:
-            inputs = self.kept_apart(inputs)
+            inputs = self.copy_overlapping(inputs)
         buffers = [self.backend.allocate(nbytes) for nbytes in self.sizes]
         values = [buffer.address for buffer in buffers]
-        values += [inputs[k].address for k in self.addresses] + self.firsts + [inputs[k].address for k in self.raws]
+        values += [inputs[k].address for k in self.addresses] + self.index_starts + [inputs[k].address for k in self.raws]
         values += [inputs[x] if type(x) is int else x.value for x in self.numbers]
         for k in self.changed:
-            writes.mark(inputs[k].buffer)  # before the launch, which a signal may end midway
+            write_clock.mark(inputs[k].buffer)  # before the launch, which a signal may end midway
         self.launch(*values)
         results = tuple(Tensor(b, b.address, spec) for b, spec in zip(buffers, self.outputs, strict=True))
         return None if not results else results if self.is_tuple else results[0]
 
-    def kept_apart(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    def copy_overlapping(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """The inputs, where elements that are read and changed at once are read from a copy."""
         for k in self.changed:
             target = inputs[k]
@@ -345,8 +351,8 @@ class RawPlan:
             start, end = target.buffer.address, target.buffer.address + target.buffer.nbytes
             for j in self.addresses:
                 x = inputs[j]
-                if x.buffer.address < end and start < x.buffer.address + x.buffer.nbytes and overlap(x, target):
-                    inputs = (*inputs[:j], copied(x), *inputs[j + 1 :])
+                if x.buffer.address < end and start < x.buffer.address + x.buffer.nbytes and shares_memory(x, target):
+                    inputs = (*inputs[:j], copy_with_layout(x), *inputs[j + 1 :])
         return inputs
 
     def source(self) -> str:
@@ -357,17 +363,19 @@ class RawPlan:
         return f"# {self.name}: {', '.join(named)}\n{self.backend.source(*self.bound)}"
 
 
-def copied(x: Tensor) -> Tensor:
+def copy_with_layout(x: Tensor) -> Tensor:
     """A copy in the same layout, with all that lies between the elements."""
     low, high = x.spec.layout.span()
     whole = Tensor(
-        x.buffer, x.address + low * x.dtype.itemsize, Spec(Layout((high - low,), (1,), 0), x.dtype, x.spec.backend, False)
+        x.buffer,
+        x.address + low * x.dtype.itemsize,
+        TensorMeta(Layout((high - low,), (1,), 0), x.dtype, x.spec.backend, False),
     )
     y = whole.clone()
     return Tensor(y.buffer, y.address - low * x.dtype.itemsize, x.spec)
 
 
-class Numbering:
+class OperandNumbering:
     """Expressions whose loads, raw operands and numbers are counted from 0, and what they are.
 
     Literals become numbers that travel with the launch, but the few that every kernel may hold: sizes are among them, and a
@@ -375,27 +383,27 @@ class Numbering:
     """
 
     def __init__(self, roots: Sequence[Expression]) -> None:
-        order = topological(roots, lambda e: e.inputs)
+        order = toposort(roots, lambda e: e.inputs)
         self.loads = sorted({e.index for e in order if isinstance(e, Load)})
-        self.raws = sorted({e.index for e in order if isinstance(e, Access)})
+        self.raws = sorted({e.index for e in order if isinstance(e, IndexedAccess)})
         self.numbers: list[Any] = []  # which input, or a literal
         self.known: dict[Any, Parameter] = {}
         new: dict[Expression, Expression] = {}
         for e in order:
-            new[e] = self.moved(e, tuple(new[x] for x in e.inputs))
+            new[e] = self.renumber(e, tuple(new[x] for x in e.inputs))
         self.expressions = [new[e] for e in roots]
 
-    def moved(self, e: Expression, inputs: tuple[Expression, ...]) -> Expression:
+    def renumber(self, e: Expression, inputs: tuple[Expression, ...]) -> Expression:
         """An expression over these inputs."""
         if isinstance(e, Load):
             return type(e)(self.loads.index(e.index), e.dtype)
-        if isinstance(e, Access):
-            return type(e)(self.raws.index(e.index), e.time, inputs, e.dtype)
+        if isinstance(e, IndexedAccess):
+            return type(e)(self.raws.index(e.index), e.stores_before, inputs, e.dtype)
         if isinstance(e, Parameter):
             return self.number(e.index, e.dtype)
         if isinstance(e, Constant):
-            return e if e.text in IN_TEXT or e.dtype is bool_ else self.number(e, e.dtype)
-        return Apply(e.operator, inputs, e.dtype) if isinstance(e, Apply) else e
+            return e if e.text in INLINE_LITERALS or e.dtype is bool_ else self.number(e, e.dtype)
+        return Op(e.operator, inputs, e.dtype) if isinstance(e, Op) else e
 
     def number(self, source: Any, dtype: DType) -> Parameter:
         """A number of the launch."""

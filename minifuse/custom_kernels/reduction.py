@@ -18,20 +18,20 @@ from ..core.indexing import normalize_dims
 from ..core.interning import Interned
 from ..core.layout import broadcast
 from ..core.operators import TABLE, Operator
-from ..ir.array_functions import Fold
+from ..ir.array_functions import Reduce
 from ..ir.array_methods import Array
 from ..ir.graph import Node, literal
-from ..ir.kernel_ir import Apply, Combiner, Expression, Load, constant
-from ..jit.guards import Outside
+from ..ir.kernel_ir import CustomReduceOp, Expression, Load, Op, constant
+from ..jit.guards import ClosureGuard
 from ..tensors.tensor import Tensor
-from .elementwise import line_of, name_of
-from .scalar_tracer import Element, settled, traced_over
+from .elementwise import function_location, function_name
+from .scalar_tracer import ScalarTracer, resolve_weak_dtype, trace_over
 
-PROBES = (0.5, 1.0, 3.0)  # values that the promises of `combine` are checked with
-DIFFERENTIABLE = "a + b, a * b, mf.maximum and mf.minimum"
+PROBE_VALUES = (0.5, 1.0, 3.0)  # values that the promises of `combine` are checked with
+DIFFERENTIABLE_COMBINES = "a + b, a * b, mf.maximum and mf.minimum"
 
 
-class Form(metaclass=Interned):
+class ReductionCall(metaclass=Interned):
     """A reduction as one call uses it: what it reads from outside, its dims. Called on nodes it gives a node."""
 
     __slots__ = ("__name__", "__weakref__", "dims", "keepdim", "reduction")
@@ -45,9 +45,9 @@ class Form(metaclass=Interned):
         nodes = [x if isinstance(x, Node) else literal(x) for x in inputs]
         shape = broadcast(*[x.shape for x in nodes])
         reduction, dims = self.reduction, tuple(sorted(normalize_dims(self.dims, len(shape))))
-        x = traced(reduction.map, nodes, shape, "map") if reduction.map else nodes[0]
-        y = Fold(reduction.operator(x.dtype), dims)(x) if dims else x.clone()
-        y = traced(reduction.finish, [y], y.shape, "finish") if reduction.finish else y
+        x = trace_over_nodes(reduction.map, nodes, shape, "map") if reduction.map else nodes[0]
+        y = Reduce(reduction.operator(x.dtype), dims)(x) if dims else x.clone()
+        y = trace_over_nodes(reduction.finish, [y], y.shape, "finish") if reduction.finish else y
         found: Node = y if self.keepdim else y.reshape(tuple(n for d, n in enumerate(y.shape) if d not in dims))
         return found
 
@@ -69,31 +69,31 @@ class Reduction:
         self.map, self.combine, self.finish, self.identity = map, combine, finish, identity
         self.__name__ = name
         self.__doc__ = f"{name}(*tensors, dim=None, keepdim=False): a reduction made with mf.reduction."
-        self.outside, self.outside_of_combine = Outside((map, combine, finish)), Outside(combine)
+        self.guard, self.combine_guard = ClosureGuard((map, combine, finish)), ClosureGuard(combine)
         self.operators: dict[Any, Operator] = {}
 
     def __call__(self, *inputs: Any, dim: Any = None, keepdim: bool = False) -> Any:
         """Fold what the tensors broadcast to along some dims; along all if none are named."""
         return plan.call(self.form(inputs, dim, keepdim), *inputs)
 
-    def form(self, inputs: Sequence[Any], dim: Any, keepdim: bool) -> Form:
+    def form(self, inputs: Sequence[Any], dim: Any, keepdim: bool) -> ReductionCall:
         """The reduction as this call uses it."""
         if not any(isinstance(x, Array) for x in inputs):
             got = ", ".join(type(x).__name__ for x in inputs) or "no arguments"
             raise FuseError(f"{self.__name__}: got {got}, expected at least one tensor; use mf.tensor")
         if self.map is None and len(inputs) > 1:
             raise FuseError(f"{self.__name__}: got {len(inputs)} arguments; without map= it takes one")
-        outside = self.outside.look()
-        if self.outside.tensors:
+        outside = self.guard.fingerprint()
+        if self.guard.tensors:
             raise FuseError(
                 f"{self.__name__} reads an array from outside, which is no element; pass it as an argument of map"
             )
         dims = tuple(map(as_number, dim)) if isinstance(dim, list | tuple) else as_number(dim)
-        return Form(self, outside, dims, bool(keepdim))
+        return ReductionCall(self, outside, dims, bool(keepdim))
 
     def operator(self, dtype: DType) -> Operator:
         """The operator that folds values of an element type; the same one as long as `combine` means the same."""
-        key = dtype, self.outside_of_combine.look()
+        key = dtype, self.combine_guard.fingerprint()
         if key not in self.operators:
             self.operators[key] = self.find_operator(dtype)
         return self.operators[key]
@@ -108,57 +108,61 @@ class Reduction:
             raise DTypeError(
                 f"{self.__name__}: identity {self.identity} is no {dtype}; map to a float type, or give another"
             )
-        own = Combiner(self.combine, self.identity, self.refuse_gradient, self.expression)
+        own = CustomReduceOp(self.combine, self.identity, self.refuse_gradient, self.expression)
         e = own.expression(dtype)
-        if isinstance(e, Apply) and e.operator is not None and {*e.inputs} == {Load(0, dtype), Load(1, dtype)}:
+        if isinstance(e, Op) and e.operator is not None and {*e.inputs} == {Load(0, dtype), Load(1, dtype)}:
             entry = TABLE.get(e.operator.name)
-            if entry is e.operator and entry.identity is not None and entry.identity_in(dtype) == own.identity_in(dtype):
+            if entry is e.operator and entry.identity is not None and entry.identity_for(dtype) == own.identity_for(dtype):
                 return entry
-        self.check_promises(own.identity_in(dtype), dtype)
+        self.check_monoid(own.identity_for(dtype), dtype)
         return own
 
     def expression(self, dtype: DType) -> Expression:
         """What `combine` computes of two values of an element type."""
-        with traced_over((), lambda d: None):  # where two values come from is not known
-            result = self.combine(Element(Load(0, dtype)), Element(Load(1, dtype)))
-        if isinstance(result, Element):
+        with trace_over((), lambda d: None):  # where two values come from is not known
+            result = self.combine(ScalarTracer(Load(0, dtype)), ScalarTracer(Load(1, dtype)))
+        if isinstance(result, ScalarTracer):
             if result.dtype is not dtype:
                 advice = "convert the result, or map to that type first"
                 got = f"combine gives {result.dtype} for two values of {dtype}"
-                raise FuseError(f"{line_of(self.combine)}: {self.__name__}: {got}; {advice}")
-            return settled(result.value, dtype)
+                raise FuseError(f"{function_location(self.combine)}: {self.__name__}: {got}; {advice}")
+            return resolve_weak_dtype(result.value, dtype)
         if not isinstance(result, bool | int | float):
             got = "nothing" if result is None else f"a {type(result).__name__}"
-            raise FuseError(f"{line_of(self.combine)}: {self.__name__}: combine returns {got}, expected one element")
+            raise FuseError(
+                f"{function_location(self.combine)}: {self.__name__}: combine returns {got}, expected one element"
+            )
         return constant(result, dtype)
 
-    def check_promises(self, identity: Any, dtype: DType) -> None:
+    def check_monoid(self, identity: Any, dtype: DType) -> None:
         """Try with a few numbers whether `combine` has this identity, and may be done in any order."""
         kind, combine = dtype.numpy.type, self.combine
         none, low = kind(identity), kind(-2) if dtype is not bool_ else kind(True)
-        a, b, c = (kind(x) for x in ((True, False, True) if dtype is bool_ else (1, 2, 3) if dtype.is_integer else PROBES))
+        a, b, c = (
+            kind(x) for x in ((True, False, True) if dtype is bool_ else (1, 2, 3) if dtype.is_integer else PROBE_VALUES)
+        )
         with np.errstate(all="ignore"):
             for x, y, expected in ((none, none, none), (none, b, b), (c, none, c), (low, none, low), (none, low, low)):
                 got = combine(x, y)
                 is_lost = expected is not low or got == none  # combine may be for positive numbers only
                 if is_lost and not is_near(got, expected, dtype):
                     rule = f"so {identity} is not its identity; threads start with it, and it must change nothing"
-                    raise self.broken(f"combine({x}, {y}) gives {got}, {rule}")
+                    raise self.monoid_error(f"combine({x}, {y}) gives {got}, {rule}")
             if not is_near(combine(a, b), combine(b, a), dtype):
                 pair = f"combine({a}, {b}) gives {combine(a, b)}, and combine({b}, {a}) {combine(b, a)}"
-                raise self.broken(f"{pair}; threads combine in any order")
+                raise self.monoid_error(f"{pair}; threads combine in any order")
             if not is_near(combine(combine(a, b), c), combine(a, combine(b, c)), dtype):
                 left = f"combine(combine({a}, {b}), {c}) gives {combine(combine(a, b), c)}"
                 right = f"combine({a}, combine({b}, {c})) {combine(a, combine(b, c))}"
-                raise self.broken(f"{left}, and {right}; threads combine in any order")
+                raise self.monoid_error(f"{left}, and {right}; threads combine in any order")
 
-    def broken(self, what: str) -> FuseError:
+    def monoid_error(self, what: str) -> FuseError:
         """The error of a promise that `combine` does not keep."""
-        return FuseError(f"{line_of(self.combine)}: {self.__name__}: {what}")
+        return FuseError(f"{function_location(self.combine)}: {self.__name__}: {what}")
 
     def refuse_gradient(self, *values: Any) -> Any:
         """The rule of a combine that has none."""
-        advice = f"those that have one are {DIFFERENTIABLE}, each with its own identity"
+        advice = f"those that have one are {DIFFERENTIABLE_COMBINES}, each with its own identity"
         raise GradientError(
             f"{self.__name__}: no gradient flows through its combine; {advice}. Pass x.detach(), or call it in mf.no_grad()"
         )
@@ -184,7 +188,7 @@ def is_near(a: Any, b: Any, dtype: DType) -> bool:
     return bool(np.isclose(float(a), float(b), rtol=tolerance, atol=0))
 
 
-def traced(function: Callable[..., Any], nodes: Sequence[Node], shape: tuple[int, ...], part: str) -> Node:
+def trace_over_nodes(function: Callable[..., Any], nodes: Sequence[Node], shape: tuple[int, ...], part: str) -> Node:
     """What a function of elements gives for nodes, over a shape."""
     like = nodes[0]
 
@@ -192,11 +196,13 @@ def traced(function: Callable[..., Any], nodes: Sequence[Node], shape: tuple[int
         found: Node = like.positions(shape[d]).reshape(-1, *[1] * (len(shape) - d - 1)).expand(*shape)
         return found
 
-    with traced_over(shape, index_along):
-        result = function(*[Element(x) for x in nodes])
-    if not isinstance(result, Element) or result.value.is_number:
+    with trace_over(shape, index_along):
+        result = function(*[ScalarTracer(x) for x in nodes])
+    if not isinstance(result, ScalarTracer) or result.value.is_number:
         got = "nothing" if result is None else f"a {type(result).__name__}"
-        raise FuseError(f"{line_of(function)}: {part} gives {got}; expected one element, computed from its arguments")
+        raise FuseError(
+            f"{function_location(function)}: {part} gives {got}; expected one element, computed from its arguments"
+        )
     found: Node = result.value.expand(*shape)
     return found
 
@@ -263,5 +269,5 @@ def reduction(
         if function is not None and not callable(function):
             raise FuseError(f"reduction: {part} is a {type(function).__name__}, expected a function of elements")
     if name is None:
-        name = name_of(combine).replace("<lambda>", "reduction")
+        name = function_name(combine).replace("<lambda>", "reduction")
     return Reduction(map, combine, finish, identity, name)

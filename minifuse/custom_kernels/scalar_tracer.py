@@ -9,21 +9,34 @@ from contextlib import contextmanager
 from threading import local
 from typing import Any
 
-from ..core.dtypes import BY_PYTHON, DType, as_dtype, as_number, bool_, weak
+from ..core.dtypes import BY_PYTHON, DType, as_dtype, as_number, bool_, weak_type_of
 from ..core.errors import FuseError, MinifuseError, users_line
 from ..core.indexing import normalize_dim
 from ..core.operators import Operator
-from ..core.traceable import Value
+from ..core.traceable import Traceable
 from ..ir.array_functions import Function
 from ..ir.array_methods import Array
 from ..ir.graph import Node
 from ..ir.kernel_ir import Expression, Parameter, cast
 
-FOLDS = {"sum", "prod", "mean", "var", "std", "any", "all", "argmax", "argmin", "softmax", "log_softmax", "logsumexp"}
-SHAPES = {"shape", "ndim", "size", "strides", "T", "mT"}
+REDUCTION_NAMES = {
+    "sum",
+    "prod",
+    "mean",
+    "var",
+    "std",
+    "any",
+    "all",
+    "argmax",
+    "argmin",
+    "softmax",
+    "log_softmax",
+    "logsumexp",
+}
+SHAPE_ATTRIBUTES = {"shape", "ndim", "size", "strides", "T", "mT"}
 
 
-class Element(Value):
+class ScalarTracer(Traceable):
     """One element of an argument, or what became of it, while the function that it is given to is traced.
 
     It has the operators of arrays, `dtype` and `to(dtype)`, and no value. A number among the arguments is an element too,
@@ -52,103 +65,107 @@ class Element(Value):
         """An operator on what the elements stand for; a function of operators is called with them."""
         if not isinstance(function, Operator):
             if isinstance(function, Function):
-                raise refusal(f"{function}", "it works on whole arrays; compute it before the call, and pass the result")
+                raise unsupported(f"{function}", "it works on whole arrays; compute it before the call, and pass the result")
             return function(*inputs)
-        return Element(apply(function, [stands_for(x) for x in inputs]))
+        return ScalarTracer(apply_operator(function, [unwrap(x) for x in inputs]))
 
-    def to(self, dtype: DType | str) -> "Element":
+    def to(self, dtype: DType | str) -> "ScalarTracer":
         """The same value as another element type."""
         wanted = as_dtype(dtype)
-        return Element(self.value.to(wanted) if isinstance(self.value, Node) else settled(self.value, wanted))
+        return ScalarTracer(
+            self.value.to(wanted) if isinstance(self.value, Node) else resolve_weak_dtype(self.value, wanted)
+        )
 
     def __bool__(self) -> bool:
-        raise refusal(
+        raise unsupported(
             "a branch on the value of an element", "while the function is traced there are no values; use mf.where(c, a, b)"
         )
 
     def __float__(self) -> float:
-        raise refusal(
+        raise unsupported(
             "the value of an element", "there are none while the function is traced; use operators, and mf.exp for math.exp"
         )
 
     def __index__(self) -> int:
         advice = "there are none while the function is traced; a number that counts must come from outside the function"
-        raise refusal("the value of an element", advice)
+        raise unsupported("the value of an element", advice)
 
     __int__ = __index__
 
     def __getitem__(self, index: Any) -> Any:
-        raise refusal("an index", 'the argument is a single element here; name the argument in raw=("...",) to index it')
+        raise unsupported("an index", 'the argument is a single element here; name the argument in raw=("...",) to index it')
 
     __setitem__ = __getitem__
 
     def __iter__(self) -> Iterator[Any]:
-        raise refusal("a loop over an element", "it is a single number")
+        raise unsupported("a loop over an element", "it is a single number")
 
     def __matmul__(self, other: Any) -> Any:
-        raise refusal("matmul", "it works on whole arrays; compute it before the call, and pass the result")
+        raise unsupported("matmul", "it works on whole arrays; compute it before the call, and pass the result")
 
     __rmatmul__ = __matmul__
 
     def __getattr__(self, name: str) -> Any:
         if name == "spec":  # what a tensor asks of what stands beside it
-            raise refusal("a tensor beside an element", "pass the tensor as an argument, or as a raw one to index it")
-        if name.startswith("__") or not (name in FOLDS | SHAPES or hasattr(Array, name)):
+            raise unsupported("a tensor beside an element", "pass the tensor as an argument, or as a raw one to index it")
+        if name.startswith("__") or not (name in REDUCTION_NAMES | SHAPE_ATTRIBUTES or hasattr(Array, name)):
             raise AttributeError(f"an element has no {name!r}; it has operators, dtype and to()")
         advice = "compute it before the call, and pass the result"
-        if name in FOLDS or name in ("max", "min"):
+        if name in REDUCTION_NAMES or name in ("max", "min"):
             advice = "mf.maximum and mf.minimum compare two" if name in ("max", "min") else f"{advice}, or see mf.reduction"
-        raise refusal(f".{name}", f"a function of elements sees one element of each argument; {advice}")
+        raise unsupported(f".{name}", f"a function of elements sees one element of each argument; {advice}")
 
     def __repr__(self) -> str:
         return f"element of {self.dtype}"
 
 
-def refusal(what: str, advice: str, kind: type[MinifuseError] = FuseError) -> MinifuseError:
+def unsupported(what: str, advice: str, kind: type[MinifuseError] = FuseError) -> MinifuseError:
     """The error of something that elements cannot do, with the user's line."""
     return kind(f"{users_line()}: {what}: {advice}")
 
 
-def stands_for(x: Any) -> Any:
+def unwrap(x: Any) -> Any:
     """The node or expression of an element; a number as it is."""
-    if isinstance(x, Element):
+    if isinstance(x, ScalarTracer):
         return x.value
     x = as_number(x)
     if isinstance(x, Array) or hasattr(x, "__array_interface__"):
-        raise refusal("an array beside an element", "pass it as an argument, or as a raw one to index it")
-    weak(x)  # anything but a number is an error that says so
+        raise unsupported("an array beside an element", "pass it as an argument, or as a raw one to index it")
+    weak_type_of(x)  # anything but a number is an error that says so
     return x
 
 
-def apply(operator: Operator, inputs: Sequence[Any]) -> Any:
+def apply_operator(operator: Operator, inputs: Sequence[Any]) -> Any:
     """An operator on nodes, or on expressions, of which those that are numbers take the type of the others."""
     first = next(x for x in inputs if isinstance(x, Node | Expression))
     if isinstance(first, Expression):
-        dtype, _ = operator.result_dtype(*[x.dtype if isinstance(x, Expression) else weak(x) for x in inputs])
+        dtype, _ = operator.result_dtype(*[x.dtype if isinstance(x, Expression) else weak_type_of(x) for x in inputs])
         kinds = [bool_ if operator.name == "where" and k == 0 else dtype for k in range(len(inputs))]
-        inputs = [settled(x, kind) if isinstance(x, Parameter) else x for x, kind in zip(inputs, kinds, strict=True)]
+        inputs = [
+            resolve_weak_dtype(x, kind) if isinstance(x, Parameter) else x for x, kind in zip(inputs, kinds, strict=True)
+        ]
         first = next(x for x in inputs if isinstance(x, Expression))
     return first.apply(operator, *inputs)
 
 
-def settled(x: Expression, dtype: DType) -> Expression:
+def resolve_weak_dtype(x: Expression, dtype: DType) -> Expression:
     """An expression as an element type; a number that has none yet is of that type, without a conversion."""
     is_weak = isinstance(x, Parameter) and isinstance(x.dtype, type)
     return Parameter(x.index, dtype) if is_weak else cast(x, dtype)
 
 
-class Tracing(local):
+class TraceStack(local):
     """The functions that are being traced in this thread: of each its shape, and what gives the index along a dim."""
 
     def __init__(self) -> None:
         self.stack: list[tuple[tuple[int, ...], Callable[[int], Any]]] = []
 
 
-tracing = Tracing()
+tracing = TraceStack()
 
 
 @contextmanager
-def traced_over(shape: tuple[int, ...], index_along: Callable[[int], Any]) -> Iterator[None]:
+def trace_over(shape: tuple[int, ...], index_along: Callable[[int], Any]) -> Iterator[None]:
     """Trace a function over the elements of a shape, in a block of code."""
     tracing.stack.append((shape, index_along))
     try:
@@ -192,4 +209,4 @@ def index(dim: int = -1) -> Any:
     if not tracing.stack:
         raise FuseError("index: there is no element here; call it inside a function of mf.elementwise, or use mf.arange")
     shape, index_along = tracing.stack[-1]
-    return Element(index_along(normalize_dim(dim, len(shape))))
+    return ScalarTracer(index_along(normalize_dim(dim, len(shape))))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ..backends.registry import backend_named
+from ..backends.registry import get_backend
 from ..core.errors import CheckpointError, DTypeError, ShapeError
 from ..tensors.tensor import Tensor
 from .split import Indices, common_length, gather
@@ -98,7 +98,7 @@ class Loader:
         self.length = common_length("Loader", tensors)
         self.tensors, self.batch_size, self.shuffle, self.seed = tensors, batch_size, shuffle, seed
         self.drop_last, self.prefetch, self.transform = drop_last, prefetch, transform
-        self.backend = None if backend is None else backend_named(backend)
+        self.backend = None if backend is None else get_backend(backend)
         self.epoch = 0
 
     @property

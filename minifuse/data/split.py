@@ -8,7 +8,7 @@ import numpy.typing as npt
 from ..core.dtypes import BY_NUMPY
 from ..core.errors import DTypeError, ShapeError
 from ..core.layout import row_major
-from ..runtime.memory_pool import allocate, as_array, binned
+from ..runtime.memory_pool import allocate, as_array, round_to_size_class
 from ..tensors.tensor import Tensor
 
 Indices = npt.NDArray[np.int64]
@@ -118,7 +118,7 @@ def standardize(train: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
 def gather(array: npt.NDArray[Any], rows: Indices) -> npt.NDArray[Any]:
     """Rows of an array, copied one after another into memory of the pool."""
     layout = row_major((len(rows), *array.shape[1:]))
-    buffer = allocate(binned(layout.size * array.dtype.itemsize))
+    buffer = allocate(round_to_size_class(layout.size * array.dtype.itemsize))
     result = as_array(buffer, buffer.address, BY_NUMPY[array.dtype], layout)
     if array.flags.c_contiguous:
         array.take(rows, 0, result, "clip")  # all are in range, and "clip" needs no buffer in between

@@ -16,11 +16,11 @@ from typing import Any
 
 from ..ir.array_methods import Array
 
-MOST = 1000  # tensors of one object that are looked at
-DEPTH = 3  # levels of objects that hold others
+MAX_TENSORS_PER_OBJECT = 1000  # tensors of one object that are looked at
+MAX_OBJECT_DEPTH = 3  # levels of objects that hold others
 
 
-def labels_of(function: Callable[..., Any], tree: Any, leaf: type, values: Sequence[Any]) -> list[str]:
+def name_inputs(function: Callable[..., Any], tree: Any, leaf: type, values: Sequence[Any]) -> list[str]:
     """A name for each input of a call.
 
     Parameters
@@ -35,18 +35,18 @@ def labels_of(function: Callable[..., Any], tree: Any, leaf: type, values: Seque
     inputs, named = tree
     found: dict[int, str] = {}
     objects: dict[int, str] = {}
-    for name, x in bound(function, inputs, named):
-        for path, part in parts(name, x, leaf):
+    for name, x in bind_parameters(function, inputs, named):
+        for path, part in iter_leaves(name, x, leaf):
             if isinstance(part, leaf):
                 found[part.index] = path  # type: ignore[attr-defined]
             else:
-                note(path, part, objects)
-    for name, x in sorted(outside(function), key=lambda item: not hasattr(item[1], "named_parameters")):
-        note(name, x, objects)  # modules first: an optimizer calls parameters params_0
+                name_object(path, part, objects)
+    for name, x in sorted(iter_closure(function), key=lambda item: not hasattr(item[1], "named_parameters")):
+        name_object(name, x, objects)  # modules first: an optimizer calls parameters params_0
     return [found.get(k) or objects.get(id(x), "") for k, x in enumerate(values)]
 
 
-def bound(function: Callable[..., Any], inputs: Sequence[Any], named: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def bind_parameters(function: Callable[..., Any], inputs: Sequence[Any], named: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """The arguments by the names of the parameters."""
     try:
         arguments = inspect.signature(function).bind(*inputs, **named).arguments
@@ -59,17 +59,17 @@ def bound(function: Callable[..., Any], inputs: Sequence[Any], named: dict[str, 
             yield from x.items()
 
 
-def parts(name: str, x: Any, leaf: type) -> Iterator[tuple[str, Any]]:
+def iter_leaves(name: str, x: Any, leaf: type) -> Iterator[tuple[str, Any]]:
     """What a nested argument is made of, each with its path as a name."""
     if isinstance(x, tuple | list | dict):
         fields = getattr(x, "_fields", range(len(x)))
         for key, part in x.items() if isinstance(x, dict) else zip(fields, x, strict=True):
-            yield from parts(f"{name}_{key}", part, leaf)
+            yield from iter_leaves(f"{name}_{key}", part, leaf)
     else:
-        yield identifier(name), x
+        yield to_identifier(name), x
 
 
-def outside(function: Any) -> Iterator[tuple[str, Any]]:
+def iter_closure(function: Any) -> Iterator[tuple[str, Any]]:
     """What a function reads from outside, by name: closures, globals, the object of a method."""
     if isinstance(function, partial):
         yield from function.keywords.items()
@@ -92,30 +92,32 @@ def outside(function: Any) -> Iterator[tuple[str, Any]]:
             yield name, function.__globals__[name]
 
 
-def note(name: str, x: Any, known: dict[int, str], depth: int = DEPTH) -> None:
+def name_object(name: str, x: Any, known: dict[int, str], depth: int = MAX_OBJECT_DEPTH) -> None:
     """Name an object, and what it holds: parameters of a module, entries of a container, attributes."""
-    known.setdefault(id(x), identifier(name))
+    known.setdefault(id(x), to_identifier(name))
     is_plain = type(x).__module__.split(".")[0] in ("builtins", "numpy") and not isinstance(x, dict | tuple | list)
     if is_plain or isinstance(x, FunctionType | Array) or not depth:
         return
     if hasattr(x, "named_parameters"):
         found = dict(x.named_parameters()).items()
     else:
-        found = (dict(enumerate(x)) if isinstance(x, tuple | list) else x if isinstance(x, dict) else vars_of(x)).items()
-    for key, part in islice(found, MOST):
+        found = (
+            dict(enumerate(x)) if isinstance(x, tuple | list) else x if isinstance(x, dict) else attributes_of(x)
+        ).items()
+    for key, part in islice(found, MAX_TENSORS_PER_OBJECT):
         if isinstance(key, Array):  # what an optimizer keeps for a parameter
-            note(known.get(id(key), name), part, known, depth - 1)
+            name_object(known.get(id(key), name), part, known, depth - 1)
         elif isinstance(key, str | int):
-            note(f"{name}_{key}", part, known, depth - 1)
+            name_object(f"{name}_{key}", part, known, depth - 1)
 
 
-def vars_of(x: Any) -> dict[str, Any]:
+def attributes_of(x: Any) -> dict[str, Any]:
     """The attributes of an object."""
     found: dict[str, Any] = getattr(x, "__dict__", {})
     return found
 
 
-def identifier(name: str) -> str:
+def to_identifier(name: str) -> str:
     """A path as one name.
 
     Examples

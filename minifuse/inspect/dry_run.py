@@ -9,30 +9,30 @@ from typing import Any
 
 from ..backends.cuda.backend import CudaBackend
 from ..backends.cuda.device.simulated_device import SimulatedDevice
-from ..backends.cuda.geometry import Geometry
+from ..backends.cuda.geometry import LaunchGeometry
 from ..backends.cuda.launch_plan import LaunchPlan
 from ..compiler.plan import Plan
 from ..ir.array_methods import Array
-from ..runtime.memory_pool import Buffer, Pool
+from ..runtime.memory_pool import MemoryBuffer, Pool
 from ..simt import Pointer
 from ..tensors.tensor import Tensor
 
 
-class NotingDevice(SimulatedDevice):
+class RecordingDevice(SimulatedDevice):
     """A GPU that takes note of launches in `plans`, and does none of them."""
 
     def __init__(self) -> None:
         super().__init__(0)
         self.plans: list[LaunchPlan] = []
-        self.memory: list[Buffer] = []  # all that was asked for: nothing is used twice, so the launches can run later
+        self.memory: list[MemoryBuffer] = []  # all that was asked for: nothing is used twice, so the launches can run later
         self.pool = Pool(self.keep)
 
-    def keep(self, nbytes: int) -> Buffer:
+    def keep(self, nbytes: int) -> MemoryBuffer:
         """New memory that lives as long as any launch."""
-        self.memory.append(Buffer(nbytes))
+        self.memory.append(MemoryBuffer(nbytes))
         return self.memory[-1]
 
-    def prepare(self, kernel: Any, geometry: Geometry, shared: int = 0) -> Callable[..., None]:
+    def prepare(self, kernel: Any, geometry: LaunchGeometry, shared: int = 0) -> Callable[..., None]:
         """A launch that is noted."""
 
         def note(*arguments: Any) -> None:
@@ -44,10 +44,10 @@ class NotingDevice(SimulatedDevice):
         return note
 
 
-class NotingBackend(CudaBackend):
+class RecordingBackend(CudaBackend):
     """The cuda backend over a device that takes note."""
 
-    def __init__(self, device: NotingDevice) -> None:
+    def __init__(self, device: RecordingDevice) -> None:
         self.name, self.device, self.allocate = "cuda", device, device.pool.allocate
 
 
@@ -76,14 +76,14 @@ def launches_of(function: Callable[..., Any], *inputs: Any) -> list[LaunchPlan]:
     >>> simt.trace(plan).outputs["out0"][:2]
     array([3., 3.], dtype=float32)
     """
-    device = NotingDevice()
-    backend = NotingBackend(device)
-    placed = [placed_on(backend, x) for x in inputs]
+    device = RecordingDevice()
+    backend = RecordingBackend(device)
+    placed = [copy_to_backend(backend, x) for x in inputs]
     Plan(function, placed).run(*placed)
     return device.plans
 
 
-def placed_on(backend: CudaBackend, x: Any) -> Any:
+def copy_to_backend(backend: CudaBackend, x: Any) -> Any:
     """A copy of an array or tensor on a backend, in the same layout; numbers as they are."""
     if isinstance(x, Array) or (hasattr(x, "ndim") and x.ndim):
         return Tensor.from_numpy(x.numpy() if isinstance(x, Array) else x, backend)

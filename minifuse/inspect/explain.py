@@ -13,24 +13,24 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..compiler import pretty_print
-from ..compiler.fusion_log import Refusal, recorded
-from ..compiler.memory_traffic import Operand, traffic
-from ..compiler.pipeline import rewritten
-from ..compiler.plan import Made, Plan, Spec, name_of
-from ..compiler.trace_result import BACKWARD, Found
-from ..core.autograd import intercepted, recording
-from ..core.interning import topological
+from ..compiler.fusion_log import Refusal, record_fusion
+from ..compiler.memory_traffic import OperandTraffic, step_traffic
+from ..compiler.pipeline import rewrite_graph
+from ..compiler.plan import PerCallInput, Plan, TensorMeta, function_name
+from ..compiler.trace_result import BACKWARD, TraceResult
+from ..core.autograd import grad_recording, use_dispatch_hook
+from ..core.interning import toposort
 from ..core.layout import row_major
 from ..ir.array_methods import Array
-from ..ir.graph import Argument, Literal, Node, base, inputs_of
-from ..ir.steps import NOWHERE
+from ..ir.graph import Argument, Literal, Node, inputs_of, strip_views
+from ..ir.steps import NO_BUFFER
 from ..tensors.tensor import Tensor
-from .explain_text import page
-from .fusion_log_text import StepFacts, steps_of
+from .explain_text import format_page
+from .fusion_log_text import StepFacts, describe_steps
 
-ALLOCATED = re.compile(r"(\w+) = allocate\((\d+)\)")
-LAUNCHED = re.compile(r"launch(\d+)\(")
-DEPTH = 3  # operations inside each other, in the words for a node that has no number
+ALLOCATE_PATTERN = re.compile(r"(\w+) = allocate\((\d+)\)")
+LAUNCH_PATTERN = re.compile(r"launch(\d+)\(")
+MAX_FORMULA_DEPTH = 3  # operations inside each other, in the words for a node that has no number
 
 
 @dataclass(frozen=True)
@@ -145,81 +145,81 @@ class Explanation:
         return {**asdict(self), "ratio": self.ratio}
 
     def __str__(self) -> str:
-        return "\n".join(page(self))
+        return "\n".join(format_page(self))
 
 
-def explained(entry: Any, flat: Sequence[Any]) -> Explanation:
+def explain_call(entry: Any, flat: Sequence[Any]) -> Explanation:
     """The facts of a captured function, called with these inputs."""
     plan, found = entry.plan, entry.found
-    with intercepted(None):
-        graph = Graph(plan, found)
-        unfused = Unfused(found, plan)
+    with use_dispatch_hook(None):
+        graph = NumberedGraph(plan, found)
+        unfused = UnfusedCalls(found, plan)
         return Explanation(
-            name_of(plan.function),
+            function_name(plan.function),
             str(plan.backend),
             graph.facts(),
-            pass_of(plan, same=same_among(flat)),
+            pass_facts(plan, same=find_aliases(flat)),
             unfused.forward(),
-            backward_of(plan, [*flat, *plan.hidden], unfused, graph),
+            backward_facts(plan, [*flat, *plan.hidden], unfused, graph),
             graph.refusals(),
             graph.steps(flat),
         )
 
 
-def same_among(inputs: Sequence[Any]) -> dict[int, int]:
+def find_aliases(inputs: Sequence[Any]) -> dict[int, int]:
     """Inputs that are the very memory of others."""
     first: dict[Any, int] = {}
     places = [(x.address, x.dtype) if isinstance(x, Tensor) else k for k, x in enumerate(inputs)]
     return {k: first.setdefault(place, k) for k, place in enumerate(places)}
 
 
-def pass_of(plan: Plan, names: Sequence[str] = (), same: Mapping[int, int] | None = None) -> PassFacts:
+def pass_facts(plan: Plan, names: Sequence[str] = (), same: Mapping[int, int] | None = None) -> PassFacts:
     """The kernels of a plan; `same` has inputs that are the very memory of others, and which."""
     names = names or plan.host.memory
-    kernels = tuple(kernel_of(step, names, plan, same) for step in plan.steps)
-    peak = peak_of(plan.text, [kernel.scratch for kernel in kernels])
+    kernels = tuple(kernel_facts(step, names, plan, same) for step in plan.steps)
+    peak = peak_bytes(plan.text, [kernel.scratch for kernel in kernels])
     return PassFacts(kernels, sum(x.nbytes for x in kernels), sum(x.launches for x in kernels), peak)
 
 
-def kernel_of(step: Any, names: Sequence[str], plan: Plan, same: Mapping[int, int] | None = None) -> KernelFacts:
+def kernel_facts(step: Any, names: Sequence[str], plan: Plan, same: Mapping[int, int] | None = None) -> KernelFacts:
     """One kernel."""
-    moved = traffic(step, plan.backend, same)
+    moved = step_traffic(step, plan.backend, same)
 
-    def facts(operands: Sequence[Operand], known: Sequence[str]) -> tuple[OperandFacts, ...]:
+    def facts(operands: Sequence[OperandTraffic], known: Sequence[str]) -> tuple[OperandFacts, ...]:
         found = []
         for k, (slot, of, dtype, nbytes) in enumerate(operands):
             name = known[k] if k < len(known) else names[slot]
             found.append(OperandFacts(name, of.shape, of.strides, dtype.name, nbytes))
         return tuple(found)
 
-    formula, form = pretty_print.formula(step, names), pretty_print.form(step)
+    formula, form = pretty_print.format_step(step, names), pretty_print.describe_kernel(step)
     written, read = pretty_print.operand_names(step, names)
-    read = [name for name, (slot, _) in zip(read, step.inputs, strict=True) if slot != NOWHERE]
+    read = [name for name, (slot, _) in zip(read, step.inputs, strict=True) if slot != NO_BUFFER]
     reads, writes = facts(moved.reads, read), facts(moved.writes, written)
     return KernelFacts(formula, form, reads, writes, moved.nbytes, moved.scratch, moved.launches, moved.flops)
 
 
-def peak_of(text: str, scratch: Sequence[int]) -> int:
+def peak_bytes(text: str, scratch: Sequence[int]) -> int:
     """The most bytes that a host program holds at once, with what its launches hand on to each other."""
     peak = 0
-    for line, live in states(text):
-        launched = LAUNCHED.match(line)
+    for line, live in iter_allocations(text):
+        launched = LAUNCH_PATTERN.match(line)
         own = scratch[int(launched[1])] if launched else sum(scratch) if line.startswith("launches(") else 0
         peak = max(peak, sum(live.values()) + own)
     return peak
 
 
-def live_after(text: str) -> dict[str, int]:
+def live_buffers(text: str) -> dict[str, int]:
     """What a host program leaves allocated, in bytes."""
-    *_, (_, live) = states(text)
+    *_, (_, live) = iter_allocations(text)
     return live
 
 
-def states(text: str) -> Iterator[tuple[str, dict[str, int]]]:
+def iter_allocations(text: str) -> Iterator[tuple[str, dict[str, int]]]:
     """Each line of a host program, and what is allocated after it, in bytes."""
     live: dict[str, int] = {}
     for line in map(str.strip, text.splitlines()):
-        if allocated := ALLOCATED.fullmatch(line):
+        if allocated := ALLOCATE_PATTERN.fullmatch(line):
             live[allocated[1]] = int(allocated[2])
         elif line.startswith("del "):
             for name in line.removeprefix("del ").split(", "):
@@ -227,35 +227,37 @@ def states(text: str) -> Iterator[tuple[str, dict[str, int]]]:
         yield line, live
 
 
-class Graph:
+class NumberedGraph:
     """The nodes of a call, numbered, inputs first."""
 
-    def __init__(self, plan: Plan, found: Found) -> None:
+    def __init__(self, plan: Plan, found: TraceResult) -> None:
         self.plan = plan
-        written = [value for _, value in plan.program.stores]
-        before = topological([*plan.outputs, *written], inputs_of)
-        after = dict(zip(before, rewritten(before, plan.backend), strict=True))
-        self.lines = {new: found.lines.get(base(old), "") for old, new in after.items()}
+        written = [value for _, value in plan.graph.stores]
+        before = toposort([*plan.outputs, *written], inputs_of)
+        after = dict(zip(before, rewrite_graph(before, plan.backend), strict=True))
+        self.lines = {new: found.lines.get(strip_views(old), "") for old, new in after.items()}
         values = [after[node] for node in dict.fromkeys([*plan.outputs, *written]) if not after[node].is_number]
-        inputs = [x for x in topological(values, inputs_of) if isinstance(x.function, Argument)]
-        self.order = list(dict.fromkeys([*sorted(inputs, key=lambda x: x.function.index), *topological(values, inputs_of)]))
+        inputs = [x for x in toposort(values, inputs_of) if isinstance(x.function, Argument)]
+        self.order = list(dict.fromkeys([*sorted(inputs, key=lambda x: x.function.index), *toposort(values, inputs_of)]))
         self.order = [x for x in self.order if not isinstance(x.function, Literal)]
         self.numbers = {node: k for k, node in enumerate(self.order)}
         for node in reversed(self.order):  # what an operation is made of comes from its line
             for x in node.inputs:
                 self.lines[x] = self.lines.get(x) or self.lines.get(node, "")
 
-    def name(self, node: Node, depth: int = DEPTH) -> str:
+    def name(self, node: Node, depth: int = MAX_FORMULA_DEPTH) -> str:
         """How the operation of another node refers to it: its number, or what one does that the schedule made."""
         if node in self.numbers:
             return f"%{self.numbers[node]}"
-        return pretty_print.operation(node, lambda x: self.name(x, depth - 1)) if depth else "..."
+        return pretty_print.format_node(node, lambda x: self.name(x, depth - 1)) if depth else "..."
 
-    def say(self, node: Node) -> str:
+    def describe(self, node: Node) -> str:
         """A node, with what it does; an input by its name."""
         if isinstance(node.function, Argument):
             return self.plan.host.memory[node.function.index]
-        return f"{self.name(node)} = {pretty_print.operation(node, self.name)}" if node in self.numbers else self.name(node)
+        return (
+            f"{self.name(node)} = {pretty_print.format_node(node, self.name)}" if node in self.numbers else self.name(node)
+        )
 
     def line(self, node: Node) -> str:
         """The line of the user's code that a node comes from."""
@@ -265,23 +267,23 @@ class Graph:
         """Each merge that did not happen, with the first reason."""
         found: dict[tuple[Node, Node], Refusal] = {}
         for refusal in self.plan.refusals:
-            if refusal.producer is not base(refusal.consumer):
-                found.setdefault((refusal.producer, base(refusal.consumer)), refusal)
+            if refusal.producer is not strip_views(refusal.consumer):
+                found.setdefault((refusal.producer, strip_views(refusal.consumer)), refusal)
         return [*found.values()]
 
     def refusals(self) -> tuple[RefusalFacts, ...]:
         """The same in words."""
         return tuple(
-            RefusalFacts(self.say(producer), self.say(consumer), reason, self.line(producer))
+            RefusalFacts(self.describe(producer), self.describe(consumer), reason, self.line(producer))
             for producer, consumer, reason in self.refused()
         )
 
     def steps(self, inputs: Sequence[Any]) -> tuple[StepFacts, ...]:
         """The decisions of the schedule, in words: the call is planned once more, as nobody listened the first time."""
         plan = self.plan
-        with recorded() as record:
-            Plan(plan.function, inputs, (), (), plan.program, plan.recompute, plan.backend, plan.names)
-        return tuple(steps_of(record, {*self.refused()}, self.say, self.numbers))
+        with record_fusion() as record:
+            Plan(plan.function, inputs, (), (), plan.graph, plan.recompute, plan.backend, plan.names)
+        return tuple(describe_steps(record, {*self.refused()}, self.describe, self.numbers))
 
     def facts(self) -> tuple[NodeFacts, ...]:
         """All of them."""
@@ -289,75 +291,80 @@ class Graph:
         for k, node in enumerate(self.order):
             is_input = isinstance(node.function, Argument)
             name = self.plan.host.memory[node.function.index] if is_input else ""
-            text = ("number" if node.is_number else "input") if is_input else pretty_print.operation(node, self.name)
+            text = ("number" if node.is_number else "input") if is_input else pretty_print.format_node(node, self.name)
             dtype = str(getattr(node.dtype, "__name__", node.dtype))  # of a number it is Python's own
             found.append(NodeFacts(k, text, name, node.shape, dtype, "" if is_input else self.line(node)))
         return tuple(found)
 
 
-def stand_in(x: Any, backend: Any) -> Any:
+def empty_tensor_like(x: Any, backend: Any) -> Any:
     """A tensor of a spec that has no memory; other inputs as they are."""
-    if isinstance(x, Spec):
+    if isinstance(x, TensorMeta):
         return Tensor(None, 0, x)  # type: ignore[arg-type]
     return Tensor.from_numpy(x, backend) if hasattr(x, "ndim") and x.ndim and not isinstance(x, Array) else x
 
 
-def spec_of(node: Any, backend: Any) -> Spec:
+def dense_meta(node: Any, backend: Any) -> TensorMeta:
     """The spec of a value like a node."""
-    return Spec(row_major(node.shape), node.dtype, backend, False)
+    return TensorMeta(row_major(node.shape), node.dtype, backend, False)
 
 
-def backward_plan(plan: Plan, given: Sequence[Any]) -> Plan | None:
+def plan_backward(plan: Plan, given: Sequence[Any]) -> Plan | None:
     """The plan of the backward pass of a plan, whose inputs were given."""
     backward = plan.backward
     if backward is None:
         return None
-    inputs = [given[k].value if isinstance(given[k], Made) else given[k] for k in backward.inputs]
-    arrived = [spec_of(y, plan.backend) for y in plan.outputs]
-    kept = [stand_in(getattr(x, "spec", x), plan.backend) for x in (*inputs, *arrived, *plan.specs[plan.count :])]
-    with recording(False):
+    inputs = [given[k].value if isinstance(given[k], PerCallInput) else given[k] for k in backward.inputs]
+    arrived = [dense_meta(y, plan.backend) for y in plan.outputs]
+    kept = [empty_tensor_like(getattr(x, "spec", x), plan.backend) for x in (*inputs, *arrived, *plan.specs[plan.count :])]
+    with grad_recording(False):
         return Plan(backward.function, kept)
 
 
-def backward_of(plan: Plan, given: Sequence[Any], unfused: "Unfused", graph: Graph) -> BackwardFacts | None:
+def backward_facts(plan: Plan, given: Sequence[Any], unfused: "UnfusedCalls", graph: NumberedGraph) -> BackwardFacts | None:
     """The backward pass: what it runs, and what it finds again."""
-    found, backward = backward_plan(plan, given), plan.backward
+    found, backward = plan_backward(plan, given), plan.backward
     if found is None or backward is None:
         return None
     saved = list(zip(backward.saved, plan.specs[plan.count :], strict=True))
     given_names = [plan.host.memory[k] for k in backward.inputs] + [f"d{k}" for k in range(plan.count)]
     names = given_names + [graph.name(x) for x, _ in saved]
     memory = [*names, *found.host.memory[len(names) :]]
-    outputs = {base(y) for y in plan.outputs}
-    forward = {x for x in topological(plan.outputs, inputs_of) if x.inputs and x.is_elementwise}
+    outputs = {strip_views(y) for y in plan.outputs}
+    forward = {x for x in toposort(plan.outputs, inputs_of) if x.inputs and x.is_elementwise}
     kept = {*backward.saved}
-    needed = topological(backward.function.outputs, lambda x: () if x in kept else x.inputs)
+    needed = toposort(backward.function.outputs, lambda x: () if x in kept else x.inputs)
     return BackwardFacts(
-        pass_of(found, memory),
+        pass_facts(found, memory),
         unfused.backward(),
-        tuple([plan.host.memory[k] for k in backward.inputs] + [graph.say(x) for x, _ in saved if base(x) in outputs]),
-        tuple((graph.say(x), spec.layout.size * spec.dtype.itemsize) for x, spec in saved if base(x) not in outputs),
-        tuple(graph.say(x) for x in needed if x in forward and x not in kept),
+        tuple(
+            [plan.host.memory[k] for k in backward.inputs]
+            + [graph.describe(x) for x, _ in saved if strip_views(x) in outputs]
+        ),
+        tuple(
+            (graph.describe(x), spec.layout.size * spec.dtype.itemsize) for x, spec in saved if strip_views(x) not in outputs
+        ),
+        tuple(graph.describe(x) for x in needed if x in forward and x not in kept),
     )
 
 
-class Unfused:
+class UnfusedCalls:
     """The calls that a function would have made by itself, each planned."""
 
-    def __init__(self, found: Found, plan: Plan) -> None:
+    def __init__(self, found: TraceResult, plan: Plan) -> None:
         self.found, self.plans = found, list[Plan | None]()
         self.steps: list[tuple[int, PassFacts]] = []  # (which call, its kernels), backward passes inside the function too
         for k, noted in enumerate(found.calls):
-            inputs = [stand_in(x, plan.backend) for x in noted.inputs]
+            inputs = [empty_tensor_like(x, plan.backend) for x in noted.inputs]
             if noted.function is BACKWARD:
                 self.plans.append(None)
-                self.steps += [(j, facts) for j in self.reached(noted.reads) if (facts := self.gradient(j))]
+                self.steps += [(j, facts) for j in self.reachable_calls(noted.reads) if (facts := self.gradient(j))]
             else:
                 eager = Plan(noted.function, inputs, tuple(range(noted.targets)))
                 self.plans.append(eager)
-                self.steps.append((k, pass_of(eager, same=dict(enumerate(noted.same)))))
+                self.steps.append((k, pass_facts(eager, same=dict(enumerate(noted.same)))))
 
-    def reached(self, calls: Sequence[int]) -> list[int]:
+    def reachable_calls(self, calls: Sequence[int]) -> list[int]:
         """The calls that some calls come from, the last first."""
         found, front = set[int](), [k for k in calls if k >= 0]
         while front:
@@ -370,24 +377,24 @@ class Unfused:
     def gradient(self, k: int) -> PassFacts | None:
         """The kernels of the backward pass of a call."""
         plan = self.plans[k]
-        found = backward_plan(plan, [*self.found.calls[k].inputs, *plan.hidden]) if plan else None
-        return pass_of(found) if found else None
+        found = plan_backward(plan, [*self.found.calls[k].inputs, *plan.hidden]) if plan else None
+        return pass_facts(found) if found else None
 
     def forward(self) -> PassFacts:
         """All that the function does."""
-        return total([facts for _, facts in self.steps], self.peak())
+        return sum_passes([facts for _, facts in self.steps], self.peak())
 
     def backward(self) -> PassFacts:
         """The backward passes of all calls whose results the function gives."""
-        found = [facts for k in self.reached(sorted(self.found.gives)) if (facts := self.gradient(k))]
-        return total(found, max((facts.peak for facts in found), default=0))
+        found = [facts for k in self.reachable_calls(sorted(self.found.returned_calls)) if (facts := self.gradient(k))]
+        return sum_passes(found, max((facts.peak for facts in found), default=0))
 
     def peak(self) -> int:
         """The most bytes that live at once, each result until its last use."""
         calls = self.found.calls
         last = {j: k for k, (n, _) in enumerate(self.steps) for j in (n, *calls[n].reads) if j >= 0}
-        kept = {*self.found.gives}
-        done = {k for noted in calls if noted.function is BACKWARD for k in self.reached(noted.reads)}
+        kept = {*self.found.returned_calls}
+        done = {k for noted in calls if noted.function is BACKWARD for k in self.reachable_calls(noted.reads)}
         for k, plan in enumerate(self.plans):  # a recorded call holds what its gradient needs
             if plan is not None and plan.backward is not None and k not in done:
                 kept |= {k} if plan.backward.saved else set()
@@ -398,12 +405,12 @@ class Unfused:
             peak = max(peak, sum(live.values()) + facts.peak)
             plan = self.plans[n]
             if n not in live and plan is not None and plan.outputs and last[n] > k:
-                live[n] = sum(live_after(plan.text).values())
+                live[n] = sum(live_buffers(plan.text).values())
             live = {j: nbytes for j, nbytes in live.items() if last.get(j, -1) > k or j in kept}
         return peak
 
 
-def total(passes: Sequence[PassFacts], peak: int) -> PassFacts:
+def sum_passes(passes: Sequence[PassFacts], peak: int) -> PassFacts:
     """Several passes as one."""
     kernels = tuple(kernel for facts in passes for kernel in facts.kernels)
     return PassFacts(kernels, sum(x.nbytes for x in passes), sum(x.launches for x in passes), peak)

@@ -3,12 +3,24 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..compiler.fusion_log import AGAIN, BEGUN, HELD, IN_PLACE, JOINED, MADE, REFUSED, TAKEN, Decision, Record, Refusal
+from ..compiler.fusion_log import (
+    EMITTED,
+    GROUPED,
+    IN_PLACE,
+    INLINED,
+    REDUCTION_FUSED,
+    REFUSED,
+    RESTARTED,
+    STARTED,
+    Decision,
+    FusionLog,
+    Refusal,
+)
 from ..core.operators import detach
-from ..ir.array_functions import Full, Matmul, Same
+from ..ir.array_functions import Full, Identity, Matmul
 from ..ir.graph import Node
 
-MOST = 3  # values that a sentence names
+MAX_LISTED_VALUES = 3  # values that a sentence names
 
 
 @dataclass(frozen=True)
@@ -27,68 +39,68 @@ class StepFacts:
     """The same in words."""
 
 
-def steps_of(
-    record: Record, listed: Collection[Refusal], say: Callable[[Node], str], numbers: Mapping[Node, int]
+def describe_steps(
+    record: FusionLog, listed: Collection[Refusal], say: Callable[[Node], str], numbers: Mapping[Node, int]
 ) -> Iterator[StepFacts]:
     """Decisions in words; of refusals those that are listed, and nothing of what is no operation."""
-    launches = {kernel: record.order[k] if record.order else k for k, kernel in enumerate(record.made)}
+    launches = {kernel: record.order[k] if record.order else k for k, kernel in enumerate(record.emitted)}
     wanted: dict[int, frozenset[Node]] = {}
     products = set[int]()
     for kind, kernel, nodes, reason in record.decisions:
         if kind == REFUSED and Refusal(nodes[0], nodes[1], reason) not in listed:
             continue
-        if kind in (TAKEN, HELD):
-            nodes = tuple(x for x in nodes if not (isinstance(x.function, Full | Same) or x.function is detach))
+        if kind in (INLINED, REDUCTION_FUSED):
+            nodes = tuple(x for x in nodes if not (isinstance(x.function, Full | Identity) or x.function is detach))
         elif kind != REFUSED:
-            nodes = tuple(map(operation, nodes))
+            nodes = tuple(map(strip_detach, nodes))
         if not nodes:
             continue
-        if kind == BEGUN:
+        if kind == STARTED:
             wanted[kernel] = frozenset(nodes)
         launch = launches.get(kernel)
         name = "This kernel" if launch is None else f"launch{launch}"
-        if kind == HELD and isinstance(nodes[0].function, Matmul):
+        if kind == REDUCTION_FUSED and isinstance(nodes[0].function, Matmul):
             products.add(kernel)
-        if kind == TAKEN and not reason:
+        if kind == INLINED and not reason:
             is_target = not wanted[kernel].isdisjoint(nodes)
             reason = "in its epilogue" if kernel in products else "on the way" * (not is_target)
-        text = said(Decision(kind, kernel, nodes, reason), name, [say(x) for x in nodes])
+        text = format_decision(Decision(kind, kernel, nodes, reason), name, [say(x) for x in nodes])
         values = tuple(numbers[x] for x in nodes if x in numbers)
         yield StepFacts(kind, kernel if kernel >= 0 else None, launch, values, text)
 
 
-def operation(node: Node) -> Node:
+def strip_detach(node: Node) -> Node:
     """What is computed for a node: nothing, for a mark that is there for gradients alone."""
     while node.function is detach:
         (node,) = node.inputs
     return node
 
 
-def said(decision: Decision, name: str, values: Sequence[str]) -> str:
+def format_decision(decision: Decision, name: str, values: Sequence[str]) -> str:
     """A decision about values, and about the kernel of a name."""
     kind, _, nodes, reason = decision
-    what = listing(values)
-    if kind == JOINED:
+    what = format_list(values)
+    if kind == GROUPED:
         return f"{values[0]} will share a kernel with {values[1]}: both read one array, over {reason}."
-    if kind == BEGUN:
+    if kind == STARTED:
         begun, together = name.replace("This", "A"), " together" * (len(nodes) > 1)
         return f"{begun} is begun over {reason}, for {what}{together}."
-    if kind == TAKEN:
+    if kind == INLINED:
         return f"{name} computes {what}{f' {reason}' * bool(reason)}."
-    if kind == HELD:
+    if kind == REDUCTION_FUSED:
         return f"{name} {'makes the sums of' if isinstance(nodes[0].function, Matmul) else 'folds its own rows:'} {what}."
     if kind == REFUSED:
         return f"{values[0]} is not merged into {values[1]}: {reason}."
-    if kind == AGAIN:
+    if kind == RESTARTED:
         return f"{name} is given up{f': {reason}' * bool(reason)}. It is begun anew when {what} can be found in memory."
-    if kind == MADE:
+    if kind == EMITTED:
         return f"{name} is made, and stores {what}."
     if kind == IN_PLACE:
         return f"{name} stores {values[0]} where {values[1]} lies, and needs no other memory for it."
     return f"{name} stores {what}, {reason}."
 
 
-def listing(texts: Sequence[str]) -> str:
+def format_list(texts: Sequence[str]) -> str:
     """Texts as a part of a sentence.
 
     Examples
@@ -96,5 +108,9 @@ def listing(texts: Sequence[str]) -> str:
     >>> listing(["a"]), listing(["a", "b"]), listing(["a", "b", "c", "d", "e"])
     ('a', 'a and b', 'a, b, c and 2 more')
     """
-    shown = [*texts[:MOST], f"{len(texts) - MOST} more"] if len(texts) > MOST else [*texts]
+    shown = (
+        [*texts[:MAX_LISTED_VALUES], f"{len(texts) - MAX_LISTED_VALUES} more"]
+        if len(texts) > MAX_LISTED_VALUES
+        else [*texts]
+    )
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)

@@ -18,21 +18,30 @@ from typing import Any, NamedTuple
 
 from ..backends.base import Backend
 from ..compiler import pretty_print
-from ..compiler.memory_traffic import traffic
-from ..compiler.plan import Plan, changing, planned, title_of
-from ..core.autograd import Intercepted, Interceptor, capture_under_way, intercepted, interceptor
+from ..compiler.memory_traffic import step_traffic
+from ..compiler.plan import Plan, display_name, get_inplace_plan, get_plan
+from ..core.autograd import DispatchHook, Intercepted, active_capture, active_hook, use_dispatch_hook
 from ..core.errors import FuseError
 from ..ir.graph import Node
 from ..ir.steps import Step
 from ..runtime.atomic_files import replacement
-from ..tensors.tensor import views
-from .explain_text import counted
-from .timeline import CallEvent, LaunchEvent, Row, Work, flat, rows_of, table, trace_events
+from ..tensors.tensor import view_cache
+from .explain_text import format_count
+from .timeline import (
+    CallEvent,
+    LaunchEvent,
+    LaunchWork,
+    ProfileRow,
+    chrome_trace_events,
+    flatten_record,
+    format_rows,
+    group_launches,
+)
 
-LONGEST = 200  # characters of a formula that are kept
+MAX_FORMULA_LENGTH = 200  # characters of a formula that are kept
 
 
-class Timeline(NamedTuple):
+class BackendTimeline(NamedTuple):
     """The clock of a backend."""
 
     clock: Any
@@ -40,11 +49,11 @@ class Timeline(NamedTuple):
     """A mark of it."""
     began: int
     """The time of that mark on the host, in ns."""
-    launches: list[tuple[Work, Any, Any]]
+    launches: list[tuple[LaunchWork, Any, Any]]
     """Each with its marks."""
 
 
-class Profile(Interceptor):
+class Profile(DispatchHook):
     """What `mf.profile()` gives: after its block, `print` shows it.
 
     Attributes
@@ -62,7 +71,7 @@ class Profile(Interceptor):
         self.calls: list[CallEvent] = []
         self.wall_us = 0.0
         self.runs: dict[Plan, Callable[..., Any]] = {}
-        self.timelines: dict[Backend, Timeline] = {}
+        self.timelines: dict[Backend, BackendTimeline] = {}
         self.outer: Profile | None = None
         self.depth = self.planning = self.began = 0
         self._context: Any = None
@@ -70,14 +79,14 @@ class Profile(Interceptor):
     # The block.
 
     def __enter__(self) -> "Profile":
-        if capture_under_way() is not None:
+        if active_capture() is not None:
             raise FuseError(
                 "profile: a function is being captured, so nothing runs; put its call in the block, not the block inside it"
             )
         if self._context is not None:
             raise FuseError("profile: this profile has begun already; call mf.profile() for another")
-        self.outer = interceptor()
-        self._context = intercepted(self)
+        self.outer = active_hook()
+        self._context = use_dispatch_hook(self)
         self.began = perf_counter_ns()
         self._context.__enter__()
         return self
@@ -87,15 +96,15 @@ class Profile(Interceptor):
         for clock, first, began, launches in self.timelines.values():
             times = clock.read([first, *[mark for _, start, end in launches for mark in (start, end)]])[1:]
             for (work, _, _), start, end in zip(launches, times[::2], times[1::2], strict=True):
-                self.events.append(LaunchEvent(work, self.since(began) + start, end - start))
-        self.wall_us = self.since(perf_counter_ns())
+                self.events.append(LaunchEvent(work, self.microseconds_since_start(began) + start, end - start))
+        self.wall_us = self.microseconds_since_start(perf_counter_ns())
         self.events.sort(key=lambda event: event.start_us)
         self.timelines.clear()
         self.runs.clear()
-        for key in [key for key in list(views) if isinstance(key[2], Intercepted) and key[2].by is self]:
-            views.pop(key, None)
+        for key in [key for key in list(view_cache) if isinstance(key[2], Intercepted) and key[2].by is self]:
+            view_cache.pop(key, None)
 
-    def since(self, time: int) -> float:
+    def microseconds_since_start(self, time: int) -> float:
         """Microseconds since the profile began."""
         return (time - self.began) / 1e3
 
@@ -106,41 +115,41 @@ class Profile(Interceptor):
         for x in inputs:
             if isinstance(x, Node):
                 return x.apply(function, *inputs)
-        with self.timed(title_of(function)):
-            with self.plan_time():
-                plan, inputs = planned(function, inputs)
-                run = self.instrumented(plan)
+        with self.record_call(display_name(function)):
+            with self.record_planning():
+                plan, inputs = get_plan(function, inputs)
+                run = self.timed_run(plan)
             return run(*inputs)
 
-    def changing(self, function: Any, targets: tuple[int, ...], same: tuple[int, ...], inputs: Sequence[Any]) -> Any:
+    def call_inplace(self, function: Any, targets: tuple[int, ...], same: tuple[int, ...], inputs: Sequence[Any]) -> Any:
         """An operation in place."""
 
         def run(*values: Any) -> Any:
-            with self.timed(title_of(function)):
-                with self.plan_time():
-                    run = self.instrumented(changing(function, targets, same, inputs))
+            with self.record_call(display_name(function)):
+                with self.record_planning():
+                    run = self.timed_run(get_inplace_plan(function, targets, same, inputs))
                 return run(*values)
 
         return run
 
     def inlined(self, fused: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """A call of a fused function."""
-        with self.timed(title_of(fused.function)):
-            with self.plan_time():
+        with self.record_call(display_name(fused.function)):
+            with self.record_planning():
                 entry, flat = fused.entry(inputs, named)
-                run = self.instrumented(entry.plan)
+                run = self.timed_run(entry.plan)
             entry.mark(flat)
-            return entry.finished(run(*entry.given(flat)), flat)
+            return entry.apply_effects(run(*entry.plan_inputs(flat)), flat)
 
-    def raw(self, plan: Any, launch: Any) -> Any:
+    def launch_custom_kernel(self, plan: Any, launch: Any) -> Any:
         """A kernel of the user's own with raw arguments."""
         kernel = plan.bound[0]
         dtype = next((e.dtype.name for e in (*kernel.outputs, *kernel.effects)), "")
-        work = Work(plan.name, plan.name, f"pointwise over {plan.shape}, raw", plan.backend, None, 0, dtype)
-        return self.measured(launch, work, plan.backend)
+        work = LaunchWork(plan.name, plan.name, f"pointwise over {plan.shape}, raw", plan.backend, None, 0, dtype)
+        return self.timed_launch(launch, work, plan.backend)
 
     @contextmanager
-    def timed(self, function: str) -> Iterator[None]:
+    def record_call(self, function: str) -> Iterator[None]:
         """A call of the host; one inside another is a part of it."""
         if self.depth:
             yield
@@ -151,31 +160,31 @@ class Profile(Interceptor):
         finally:
             self.depth = 0
             duration, planning = (perf_counter_ns() - start) / 1e3, self.planning / 1e3
-            for profile in self.chain():
-                profile.calls.append(CallEvent(function, profile.since(start), duration, planning))
+            for profile in self.enclosing_profiles():
+                profile.calls.append(CallEvent(function, profile.microseconds_since_start(start), duration, planning))
 
     @contextmanager
-    def plan_time(self) -> Iterator[None]:
+    def record_planning(self) -> Iterator[None]:
         """Whatever is planned or captured is planned as if there were no profile."""
         start = perf_counter_ns()
-        with intercepted(None):
+        with use_dispatch_hook(None):
             yield
         self.planning += perf_counter_ns() - start
 
     # Launches.
 
-    def instrumented(self, plan: Plan) -> Callable[..., Any]:
+    def timed_run(self, plan: Plan) -> Callable[..., Any]:
         """The host program of a plan, with its launches timed."""
         run = self.runs.get(plan)
         if run is None:
-            works = [work_of(plan, step) for step in plan.steps]
-            run = plan.host.function(lambda k, launch: self.measured(launch, works[k], plan.backend))
+            works = [launch_work(plan, step) for step in plan.steps]
+            run = plan.host.function(lambda k, launch: self.timed_launch(launch, works[k], plan.backend))
             self.runs[plan] = run
         return run
 
-    def measured(self, launch: Callable[..., None], work: Work, backend: Backend) -> Callable[..., None]:
+    def timed_launch(self, launch: Callable[..., None], work: LaunchWork, backend: Backend) -> Callable[..., None]:
         """A launch that is noted with its time, here and in the profiles around this one."""
-        mark, noted = self.timeline(backend).clock.mark, [x.timeline(backend).launches for x in self.chain()]
+        mark, noted = self.timeline(backend).clock.mark, [x.timeline(backend).launches for x in self.enclosing_profiles()]
 
         def run(*values: Any) -> None:
             start = mark()
@@ -186,14 +195,14 @@ class Profile(Interceptor):
 
         return run
 
-    def timeline(self, backend: Backend) -> Timeline:
+    def timeline(self, backend: Backend) -> BackendTimeline:
         """The clock of a backend, and the launches on it."""
         if backend not in self.timelines:
             clock = backend.clock()
-            self.timelines[backend] = Timeline(clock, clock.mark(), perf_counter_ns(), [])
+            self.timelines[backend] = BackendTimeline(clock, clock.mark(), perf_counter_ns(), [])
         return self.timelines[backend]
 
-    def chain(self) -> "Iterator[Profile]":
+    def enclosing_profiles(self) -> "Iterator[Profile]":
         """This profile, and those around it."""
         profile: Profile | None = self
         while profile is not None:
@@ -210,7 +219,7 @@ class Profile(Interceptor):
     @property
     def host_us(self) -> float:
         """The time of all calls, less that of planning and, where a launch returns when it is done, that of launches."""
-        waited = sum(event.duration_us for event in self.events if event.work.is_waited_for)
+        waited = sum(event.duration_us for event in self.events if event.work.is_synchronous)
         return sum(call.duration_us - call.planning_us for call in self.calls) - waited
 
     @property
@@ -219,9 +228,9 @@ class Profile(Interceptor):
         return sum(call.planning_us for call in self.calls)
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ProfileRow]:
         """A row for each kernel, the longest in all first."""
-        return rows_of(self.events)
+        return group_launches(self.events)
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as dicts, lists, texts and numbers."""
@@ -230,8 +239,8 @@ class Profile(Interceptor):
             "kernels_us": self.kernels_us,
             "host_us": self.host_us,
             "planning_us": self.planning_us,
-            "rows": [flat(row) for row in self.rows],
-            "events": [flat(event) for event in self.events],
+            "rows": [flatten_record(row) for row in self.rows],
+            "events": [flatten_record(event) for event in self.events],
             "calls": [asdict(call) for call in self.calls],
             "limits": self.limits(),
         }
@@ -252,26 +261,39 @@ class Profile(Interceptor):
         """
         with replacement(path, is_durable=False) as file:
             text = TextIOWrapper(file, encoding="utf-8")
-            json.dump({"traceEvents": list(trace_events(self.events, self.calls)), "displayTimeUnit": "ns"}, text)
+            json.dump({"traceEvents": list(chrome_trace_events(self.events, self.calls)), "displayTimeUnit": "ns"}, text)
             text.detach()
 
     def __str__(self) -> str:
         rows = self.rows
-        launches = f"{counted(len(self.events), 'launch', 'launches')} of {counted(len(rows), 'kernel')}"
-        calls = counted(len(self.calls), "call")
+        launches = f"{format_count(len(self.events), 'launch', 'launches')} of {format_count(len(rows), 'kernel')}"
+        calls = format_count(len(self.calls), "call")
         around = f"{self.host_us:,.1f} us of the host around them, {self.planning_us:,.1f} us of planning"
-        lines = [*table(rows), "", f"{launches}: {self.kernels_us:,.1f} us of {self.wall_us:,.1f} us", f"{calls}: {around}"]
+        lines = [
+            *format_rows(rows),
+            "",
+            f"{launches}: {self.kernels_us:,.1f} us of {self.wall_us:,.1f} us",
+            f"{calls}: {around}",
+        ]
         limits = {str(event.work.backend): event.work.limits() for event in self.events}
         simulated = "times are those of the host, and say nothing about hardware"
         return "\n".join([*lines, *[f"{name}: {found or simulated}" for name, found in limits.items()]])
 
 
-def work_of(plan: Plan, step: Step) -> Work:
+def launch_work(plan: Plan, step: Step) -> LaunchWork:
     """What a step of a plan does."""
-    moved, formula = traffic(step, plan.backend), pretty_print.formula(step, plan.host.memory)
-    short = formula if len(formula) <= LONGEST else f"{formula[:LONGEST]}..."
+    moved, formula = step_traffic(step, plan.backend), pretty_print.format_step(step, plan.host.memory)
+    short = formula if len(formula) <= MAX_FORMULA_LENGTH else f"{formula[:MAX_FORMULA_LENGTH]}..."
     dtype = step.kernel.outputs[0].dtype.name
-    return Work(title_of(plan.function), short, pretty_print.form(step), plan.backend, moved.nbytes, moved.flops, dtype)
+    return LaunchWork(
+        display_name(plan.function),
+        short,
+        pretty_print.describe_kernel(step),
+        plan.backend,
+        moved.nbytes,
+        moved.flops,
+        dtype,
+    )
 
 
 def profile() -> Profile:

@@ -12,15 +12,15 @@ from ..backends.base import Backend
 from ..core.dtypes import BY_NAME, DType, float32
 from ..core.layout import row_major
 from ..ir.kernel_ir import Kernel, Load
-from ..runtime.memory_pool import binned
+from ..runtime.memory_pool import round_to_size_class
 
-REPEATS = 5  # the fastest counts
-MANY = 1 << 24  # elements that are copied, four times as many on a GPU: far more than caches hold
-SIZE = 1024  # of the square matrices that are multiplied, four times as large on a GPU
+TIMED_LAUNCHES = 5  # the fastest counts
+COPY_ELEMENTS = 1 << 24  # elements that are copied, four times as many on a GPU: far more than caches hold
+MATMUL_SIZE = 1024  # of the square matrices that are multiplied, four times as large on a GPU
 
 
 @dataclass(frozen=True)
-class Limits:
+class MachineLimits:
     """What was measured of one backend."""
 
     gbytes_per_s: float
@@ -32,7 +32,7 @@ class Limits:
     def peak(self, dtype: str) -> float | None:
         """Of products of an element type; None of integers."""
         if dtype not in self.gflops and BY_NAME[dtype].is_float:
-            self.gflops[dtype] = products_of(self.backend, BY_NAME[dtype])
+            self.gflops[dtype] = measure_matmul(self.backend, BY_NAME[dtype])
         return self.gflops.get(dtype)
 
     def __str__(self) -> str:
@@ -41,37 +41,37 @@ class Limits:
 
 
 @cache
-def limits_of(backend: Backend) -> Limits:
+def machine_limits(backend: Backend) -> MachineLimits:
     """The limits of a backend."""
-    return Limits(copies_of(backend), {}, backend)
+    return MachineLimits(measure_copy(backend), {}, backend)
 
 
-def copies_of(backend: Backend) -> float:
+def measure_copy(backend: Backend) -> float:
     """GB/s of a copy."""
-    layout = row_major((MANY if backend.is_host else 4 * MANY,))
+    layout = row_major((COPY_ELEMENTS if backend.is_host else 4 * COPY_ELEMENTS,))
     launch = backend.bind(Kernel((Load(0, float32),), ()), layout.shape, (), [layout], [layout])
     nbytes = layout.size * float32.itemsize
-    return 2 * nbytes / fastest(backend, launch, [nbytes] * 2) / 1e3
+    return 2 * nbytes / time_launch(backend, launch, [nbytes] * 2) / 1e3
 
 
-def products_of(backend: Backend, dtype: DType) -> float:
+def measure_matmul(backend: Backend, dtype: DType) -> float:
     """GFLOP/s of a product."""
-    size = SIZE if backend.is_host else 4 * SIZE
+    size = MATMUL_SIZE if backend.is_host else 4 * MATMUL_SIZE
     layout = row_major((size, size))
     launch = backend.bind_matmul(dtype, layout, layout, layout)
-    return 2 * size**3 / fastest(backend, launch, [layout.size * dtype.itemsize] * 3) / 1e3
+    return 2 * size**3 / time_launch(backend, launch, [layout.size * dtype.itemsize] * 3) / 1e3
 
 
-def fastest(backend: Backend, launch: Any, sizes: list[int]) -> float:
+def time_launch(backend: Backend, launch: Any, sizes: list[int]) -> float:
     """Microseconds of a launch over new memory, filled with zeros."""
-    buffers = [backend.allocate(binned(nbytes)) for nbytes in sizes]
+    buffers = [backend.allocate(round_to_size_class(nbytes)) for nbytes in sizes]
     layouts = [row_major((nbytes // float32.itemsize,)) for nbytes in sizes]
     for buffer, layout in zip(buffers, layouts, strict=True):
         backend.fill(buffer, buffer.address, float32, layout, 0)
     addresses, clock = [buffer.address for buffer in buffers], backend.clock()
     launch(*addresses)
     marks = [clock.mark()]
-    for _ in range(REPEATS):
+    for _ in range(TIMED_LAUNCHES):
         launch(*addresses)
         marks.append(clock.mark())
     times = clock.read(marks)

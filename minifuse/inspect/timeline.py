@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .roofline import Limits, limits_of
+from .roofline import MachineLimits, machine_limits
 
-WIDTH = 100  # columns
+TABLE_WIDTH = 100  # columns
 
 
 @dataclass(frozen=True)
-class Work:
+class LaunchWork:
     """What one launch does, as far as its plan knows."""
 
     function: str
@@ -28,20 +28,20 @@ class Work:
     """Of what it computes first."""
 
     @property
-    def is_waited_for(self) -> bool:
+    def is_synchronous(self) -> bool:
         """Whether a launch returns when it is done."""
-        return bool(self.backend.is_host or not self.backend.has_limits)
+        return bool(self.backend.is_host or not self.backend.has_roofline)
 
-    def limits(self) -> Limits | None:
+    def limits(self) -> MachineLimits | None:
         """What the machine can do at most."""
-        return limits_of(self.backend) if self.backend.has_limits else None
+        return machine_limits(self.backend) if self.backend.has_roofline else None
 
 
 @dataclass(frozen=True)
 class LaunchEvent:
     """One launch."""
 
-    work: Work
+    work: LaunchWork
     start_us: float
     """Since the profile began."""
     duration_us: float
@@ -64,10 +64,10 @@ class CallEvent:
 
 
 @dataclass(frozen=True)
-class Row:
+class ProfileRow:
     """All launches of one kernel by one function."""
 
-    work: Work
+    work: LaunchWork
     count: int
     total_us: float
     share: float
@@ -80,23 +80,23 @@ class Row:
     came from a cache."""
 
 
-def flat(record: Row | LaunchEvent) -> dict[str, Any]:
+def flatten_record(record: ProfileRow | LaunchEvent) -> dict[str, Any]:
     """A record as one dict."""
     work = {**vars(record.work), "backend": str(record.work.backend)}
     return {**work, **{name: value for name, value in vars(record).items() if name != "work"}}
 
 
-def rows_of(events: Sequence[LaunchEvent]) -> list[Row]:
+def group_launches(events: Sequence[LaunchEvent]) -> list[ProfileRow]:
     """A row for each kernel, the longest in all first."""
-    groups: dict[Work, list[LaunchEvent]] = {}
+    groups: dict[LaunchWork, list[LaunchEvent]] = {}
     for event in events:
         groups.setdefault(event.work, []).append(event)
     everything = max(sum(event.duration_us for event in events), 1e-9)
-    rows = [row_of(work, len(found), sum(e.duration_us for e in found), everything) for work, found in groups.items()]
+    rows = [make_row(work, len(found), sum(e.duration_us for e in found), everything) for work, found in groups.items()]
     return sorted(rows, key=lambda row: -row.total_us)
 
 
-def row_of(work: Work, count: int, total_us: float, everything: float) -> Row:
+def make_row(work: LaunchWork, count: int, total_us: float, everything: float) -> ProfileRow:
     """The launches of one kernel in a row of the table."""
     each_us, limits = total_us / count, work.limits()
     speed = work.nbytes / each_us / 1e3 if work.nbytes is not None and each_us else None
@@ -107,10 +107,10 @@ def row_of(work: Work, count: int, total_us: float, everything: float) -> Row:
         peak = limits.peak(work.dtype) if work.flops else None
         least_us = max(least_us, work.flops / peak / 1e3) if peak else least_us
         roofline = least_us / each_us
-    return Row(work, count, total_us, total_us / everything, speed, gflops, roofline)
+    return ProfileRow(work, count, total_us, total_us / everything, speed, gflops, roofline)
 
 
-def table(rows: Sequence[Row]) -> Iterator[str]:
+def format_rows(rows: Sequence[ProfileRow]) -> Iterator[str]:
     """The rows in columns of text."""
     cells = [["kernel", "count", "total us", "share", "GB/s", "GFLOP/s", "roofline"]]
     cells += [
@@ -119,25 +119,25 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
             f"{row.count:,}",
             f"{row.total_us:,.1f}",
             f"{row.share:.1%}",
-            shown(row.gbytes_per_s, ",.1f"),
-            shown(row.gflops, ",.1f"),
-            shown(row.roofline, ".0%"),
+            format_number(row.gbytes_per_s, ",.1f"),
+            format_number(row.gflops, ",.1f"),
+            format_number(row.roofline, ".0%"),
         ]
         for row in rows
     ]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    first = max(20, min(widths[0], WIDTH - sum(widths[1:]) - 2 * len(widths[1:])))
+    first = max(20, min(widths[0], TABLE_WIDTH - sum(widths[1:]) - 2 * len(widths[1:])))
     for name, *others in cells:
         short = name if len(name) <= first else f"{name[: first - 3]}..."
         yield f"{short:{first}}" + "".join(f"  {text:>{n}}" for text, n in zip(others, widths[1:], strict=True))
 
 
-def shown(number: float | None, style: str) -> str:
+def format_number(number: float | None, style: str) -> str:
     """A number, or a dash for none."""
     return "-" if number is None else format(number, style)
 
 
-def trace_events(events: Sequence[LaunchEvent], calls: Sequence[CallEvent]) -> Iterator[dict[str, Any]]:
+def chrome_trace_events(events: Sequence[LaunchEvent], calls: Sequence[CallEvent]) -> Iterator[dict[str, Any]]:
     """The events of Chrome's trace format: a line of calls, and a line of kernels for each backend. Times are in us."""
     backends = sorted({str(event.work.backend) for event in events})
     lines = {"host": 0} | {f"kernels on {name}": k for k, name in enumerate(backends, start=1)}

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-from ..core.autograd import precision
+from ..core.autograd import matmul_precision
 from ..core.dtypes import HIGHEST, DType, float32, int64
 from ..core.errors import GradientError, ShapeError
 from ..core.interning import Interned
@@ -17,7 +17,7 @@ from ..core.layout import Layout, broadcast, row_major
 from ..core.operators import Operator, add, eq, minimum, ne, where
 
 Shape = tuple[int, ...]
-Inferred = tuple[Shape, DType]
+ShapeDtype = tuple[Shape, DType]
 
 
 class Function(metaclass=Interned):
@@ -25,7 +25,7 @@ class Function(metaclass=Interned):
 
     __slots__ = ("__weakref__",)
 
-    def infer(self, *inputs: Any) -> Inferred:
+    def infer(self, *inputs: Any) -> ShapeDtype:
         """Shape and dtype of the result."""
         raise NotImplementedError
 
@@ -51,37 +51,37 @@ class View(Function):
         view: Layout = getattr(layout, self.method)(*self.parameters)
         return view
 
-    def infer(self, x: Any) -> Inferred:
+    def infer(self, x: Any) -> ShapeDtype:
         """The shape of the new layout."""
         return self.layout(row_major(x.shape)).shape, x.dtype
 
     def __call__(self, x: Any) -> Any:
         """See x through this view."""
-        return x.through(self)
+        return x.apply_view(self)
 
     def vjp(self, g: Any, y: Any, x: Any) -> tuple[Any, ...]:
         """The view backwards: repeated elements add up, elements left out receive 0."""
         if self.method == "permute":
             return (g.permute(*sorted(range(x.ndim), key=self.parameters.__getitem__)),)
         if self.method == "slice":
-            return (Embed(x.shape, self.parameters)(g),)
-        if self.method == "windows":
-            return (Composite(add_windows, (x.shape, *self.parameters))(g),)
-        if self.method == "shear":
-            return (Composite(_shear_back, (x.shape[self.parameters[0]], *self.parameters[:-1]))(g),)
-        if self.method == "strided":
+            return (PadSlice(x.shape, self.parameters)(g),)
+        if self.method == "sliding_windows":
+            return (BoundFunction(overlap_add, (x.shape, *self.parameters))(g),)
+        if self.method == "skew":
+            return (BoundFunction(_skew_vjp, (x.shape[self.parameters[0]], *self.parameters[:-1]))(g),)
+        if self.method == "as_strided":
             raise GradientError("a gradient through overlapping memory that was changed in place; change a clone()")
         if self.method == "expand":
             new = g.ndim - x.ndim
             dims = tuple(d for d in range(g.ndim) if d < new or x.shape[d - new] != g.shape[d])
-            g = Fold(add, dims)(g) if dims else g
+            g = Reduce(add, dims)(g) if dims else g
         return (g.reshape(x.shape),)
 
     def __repr__(self) -> str:
         return f"{self.method}{self.parameters}"
 
 
-class Embed(Function):
+class PadSlice(Function):
     """Zeros of a shape, with the input in the place of a slice: the gradient of slicing."""
 
     __slots__ = ("ranges", "shape")
@@ -89,7 +89,7 @@ class Embed(Function):
     def __init__(self, shape: Shape, ranges: tuple[Any, ...]) -> None:
         self.shape, self.ranges = shape, ranges
 
-    def infer(self, x: Any) -> Inferred:
+    def infer(self, x: Any) -> ShapeDtype:
         """The shape that was sliced."""
         return self.shape, x.dtype
 
@@ -97,7 +97,7 @@ class Embed(Function):
         """The slice; where that was put into zeros of its own, what it was before."""
         return g.inputs if getattr(g, "function", None) is self else (View("slice", self.ranges)(g),)
 
-    def part(self, layout: Layout) -> Layout:
+    def region_layout(self, layout: Layout) -> Layout:
         """The layout of the slice in something that lies in `layout`."""
         return layout.slice(*self.ranges)
 
@@ -105,7 +105,7 @@ class Embed(Function):
         return f"embed in {self.shape}"
 
 
-class Insert(Function):
+class SliceUpdate(Function):
     """The first input, with the second in the place of a view of it: what a change in place of that view makes.
 
     The second has the shape of the view, or is a number.
@@ -116,13 +116,13 @@ class Insert(Function):
     def __init__(self, views: tuple[View, ...]) -> None:
         self.views = views
 
-    def part(self, layout: Layout) -> Layout:
+    def region_layout(self, layout: Layout) -> Layout:
         """The layout of the place in something that lies in `layout`."""
         for view in self.views:
             layout = view.layout(layout)
         return layout
 
-    def infer(self, old: Any, new: Any) -> Inferred:
+    def infer(self, old: Any, new: Any) -> ShapeDtype:
         """As before."""
         return old.shape, old.dtype
 
@@ -137,15 +137,15 @@ class Insert(Function):
         return f"insert at {' '.join(map(repr, self.views))}"
 
 
-class Same(Function):
+class Identity(Function):
     """The input itself, as a value of its own: `mark` tells it from others, for gradients and for memory."""
 
-    __slots__ = ("mark",)
+    __slots__ = ("tag",)
 
     def __init__(self, mark: Any) -> None:
-        self.mark = mark
+        self.tag = mark
 
-    def infer(self, x: Any) -> Inferred:
+    def infer(self, x: Any) -> ShapeDtype:
         """The same."""
         return x.shape, x.dtype
 
@@ -157,7 +157,7 @@ class Same(Function):
         return "same"
 
 
-class Ruled(Function):
+class CustomVJP(Function):
     """The first input, as a function of the others: a gradient flows to those, by a rule that may read the value itself.
 
     What the first input is computed from stays in sight. So a backward pass finds the value where it lies in memory anyway,
@@ -166,12 +166,12 @@ class Ruled(Function):
 
     __slots__ = ()
 
-    def infer(self, value: Any, *inputs: Any) -> Inferred:
+    def infer(self, value: Any, *inputs: Any) -> ShapeDtype:
         """As the value."""
         return value.shape, value.dtype
 
 
-class Fold(Function):
+class Reduce(Function):
     """Fold dims to size 1 with an operator that has an identity."""
 
     __slots__ = ("dims", "operator")
@@ -179,26 +179,26 @@ class Fold(Function):
     def __init__(self, operator: Operator, dims: tuple[int, ...]) -> None:
         self.operator, self.dims = operator, dims
 
-    def infer(self, x: Any) -> Inferred:
+    def infer(self, x: Any) -> ShapeDtype:
         """The shape with size 1 in the folded dims; the operator's identity must exist."""
-        self.operator.identity_in(x.dtype)
+        self.operator.identity_for(x.dtype)
         return tuple(1 if d in self.dims else n for d, n in enumerate(x.shape)), x.dtype
 
     def vjp(self, g: Any, y: Any, x: Any) -> tuple[Any, ...]:
         """The rule of the operator, which may fold along the same dims."""
 
         def fold(operator: Operator, v: Any) -> Any:
-            return Fold(operator, self.dims)(v).expand(*x.shape)
+            return Reduce(operator, self.dims)(v).expand(*x.shape)
 
-        if self.operator.fold_vjp is None:
+        if self.operator.reduce_vjp is None:
             return (None,)
-        return (self.operator.fold_vjp(g.expand(*x.shape), y.expand(*x.shape), x, fold),)
+        return (self.operator.reduce_vjp(g.expand(*x.shape), y.expand(*x.shape), x, fold),)
 
     def __repr__(self) -> str:
         return f"fold {self.operator} over {self.dims}"
 
 
-class FoldToFirst(Fold):
+class ReduceFirst(Reduce):
     """A fold that selects. Of the elements that it may have selected, the first in row-major order receives the gradient."""
 
     __slots__ = ()
@@ -207,7 +207,7 @@ class FoldToFirst(Fold):
         """The first one is found again by comparing; only NaN differs from itself."""
         sizes = tuple(n if d in self.dims else 1 for d, n in enumerate(x.shape))
         place = x.positions(prod(sizes)).reshape(sizes)
-        first = Fold(minimum, self.dims)(where(eq(x, y) | ne(x, x), place, prod(sizes)))
+        first = Reduce(minimum, self.dims)(where(eq(x, y) | ne(x, x), place, prod(sizes)))
         return (where(eq(place, first), g, 0),)
 
 
@@ -219,7 +219,7 @@ class Matmul(Function):
     def __init__(self, precision: str = HIGHEST) -> None:
         self.precision = precision
 
-    def infer(self, a: Any, b: Any) -> Inferred:
+    def infer(self, a: Any, b: Any) -> ShapeDtype:
         """Rows of a, columns of b."""
         return (*a.shape[:-1], b.shape[-1]), a.dtype
 
@@ -243,7 +243,7 @@ class Cast(Function):
     def __init__(self, dtype: DType) -> None:
         self.dtype = dtype
 
-    def infer(self, x: Any) -> Inferred:
+    def infer(self, x: Any) -> ShapeDtype:
         """The same shape."""
         return x.shape, self.dtype
 
@@ -260,7 +260,7 @@ class Copy(Function):
 
     __slots__ = ()
 
-    def infer(self, x: Any) -> Inferred:
+    def infer(self, x: Any) -> ShapeDtype:
         """The same."""
         return x.shape, x.dtype
 
@@ -280,7 +280,7 @@ class Full(Function):
     def __init__(self, shape: Shape, dtype: DType) -> None:
         self.shape, self.dtype = shape, dtype
 
-    def infer(self, number: Any) -> Inferred:
+    def infer(self, number: Any) -> ShapeDtype:
         """What was asked for."""
         return self.shape, self.dtype
 
@@ -292,7 +292,7 @@ class Full(Function):
         return f"full {self.shape}"
 
 
-class Range(Function):
+class Iota(Function):
     """The numbers 0, 1, ... below a size, which lie nowhere: kernels know where they are."""
 
     __slots__ = ("size",)
@@ -300,7 +300,7 @@ class Range(Function):
     def __init__(self, size: int) -> None:
         self.size = size
 
-    def infer(self) -> Inferred:
+    def infer(self) -> ShapeDtype:
         """As many int64."""
         return (self.size,), int64
 
@@ -308,7 +308,7 @@ class Range(Function):
         return f"range {self.size}"
 
 
-class Composite(metaclass=Interned):
+class BoundFunction(metaclass=Interned):
     """A function made of others, with its parameters. On nodes its body runs; on tensors it is one captured call."""
 
     __slots__ = ("__weakref__", "body", "parameters")
@@ -324,7 +324,7 @@ class Composite(metaclass=Interned):
         return f"{self.body.__name__}{self.parameters}"
 
 
-class Defined(metaclass=Interned):
+class CompositeOp(metaclass=Interned):
     """A function with a definition, made of others, which a backend may know as a whole.
 
     On nodes it has one of its own for each output, and a gradient rule of its own, if it wants one. Before kernels are
@@ -341,14 +341,14 @@ class Defined(metaclass=Interned):
 
     __slots__ = ("__weakref__",)
     names: tuple[str, ...] = ()
-    lie_like: tuple[int | None, ...] = ()
+    output_layout_like: tuple[int | None, ...] = ()
 
     @property
     def parameters(self) -> tuple[Any, ...]:
         """What a backend is told beside the name."""
         return ()
 
-    def infer(self, *inputs: Any) -> tuple[Inferred, ...]:
+    def infer(self, *inputs: Any) -> tuple[ShapeDtype, ...]:
         """Shape and dtype of each output."""
         raise NotImplementedError
 
@@ -362,27 +362,27 @@ class Defined(metaclass=Interned):
 
     def outputs(self, *inputs: Any) -> tuple[Any, ...]:
         """Each output as a function of its own."""
-        return tuple(Output(self, k)(*inputs) for k in range(len(self.names)))
+        return tuple(CompositeOutput(self, k)(*inputs) for k in range(len(self.names)))
 
     def __call__(self, *inputs: Any) -> Any:
         """Do what `apply` of the inputs says."""
         return inputs[0].apply(self, *inputs)
 
 
-class Output(Function):
+class CompositeOutput(Function):
     """One output of a defined function."""
 
-    __slots__ = ("index", "of")
+    __slots__ = ("index", "op")
 
-    def __init__(self, of: Defined, index: int) -> None:
-        self.of, self.index = of, index
+    def __init__(self, of: CompositeOp, index: int) -> None:
+        self.op, self.index = of, index
 
-    def infer(self, *inputs: Any) -> Inferred:
+    def infer(self, *inputs: Any) -> ShapeDtype:
         """As the function says."""
-        return self.of.infer(*inputs)[self.index]
+        return self.op.infer(*inputs)[self.index]
 
     def __repr__(self) -> str:
-        return self.of.names[self.index]
+        return self.op.names[self.index]
 
 
 def matmul(a: Any, b: Any) -> Any:
@@ -400,14 +400,14 @@ def matmul(a: Any, b: Any) -> Any:
         shapes = f"batch shapes {rows.shape[:-2]} and {columns.shape[:-2]} do not broadcast (shapes {a.shape} and {b.shape})"
         raise ShapeError(f"matmul: {shapes}; sizes must be equal or 1") from None
     rows, columns = [x.to(dtype).expand(*batch, *x.shape[-2:]) for x in (rows, columns)]
-    y = Matmul(precision())(rows, columns)
+    y = Matmul(matmul_precision())(rows, columns)
     return y.reshape(batch + rows.shape[-2:-1] * (a.ndim > 1) + columns.shape[-1:] * (b.ndim > 1))
 
 
 # The bodies of gradients that take more than one function.
 
 
-def add_windows(g: Any, shape: Shape, dim: int, size: int, step: int, dilation: int) -> Any:
+def overlap_add(g: Any, shape: Shape, dim: int, size: int, step: int, dilation: int) -> Any:
     """What each element of a dim receives: the sum of what it receives as a part of windows.
 
     Windows that lie beside each other are a reshape. Where they overlap, element i is element j of the window that starts
@@ -420,21 +420,21 @@ def add_windows(g: Any, shape: Shape, dim: int, size: int, step: int, dilation: 
     if count == 1 or size == 1 or (step == size and dilation == 1):
         y = g.permute(*others[: dim + 1], last, *others[dim + 1 :]).reshape(*shape[:dim], count * size, *shape[dim + 1 :])
         apart = dilation if count == 1 else step if size == 1 else 1
-        return y if count * size == n else Embed(shape, _only(shape, dim, (0, apart, count * size)))(y)
+        return y if count * size == n else PadSlice(shape, _slice_along(shape, dim, (0, apart, count * size)))(y)
     room = (size, *shape[:dim], n + reach, *shape[dim + 1 :])
-    started = Embed(room, _only(room, dim + 1, (reach, step, count)))(g.permute(last, *others))
-    return Fold(add, (0,))(View("shear", (dim + 1, 0, -dilation, reach, n))(started)).reshape(shape)
+    started = PadSlice(room, _slice_along(room, dim + 1, (reach, step, count)))(g.permute(last, *others))
+    return Reduce(add, (0,))(View("skew", (dim + 1, 0, -dilation, reach, n))(started)).reshape(shape)
 
 
-def _shear_back(g: Any, n: int, dim: int, along: int, slope: int, start: int) -> Any:
+def _skew_vjp(g: Any, n: int, dim: int, along: int, slope: int, start: int) -> Any:
     """The gradient of `Layout.shear`: sheared the other way, out of zeros, to the `n` elements that were there."""
     slide = slope * (g.shape[along] - 1)
     before, after = max(0, start + max(0, slide)), max(0, n - g.shape[dim] - start - min(0, slide))
     room = (*g.shape[:dim], before + g.shape[dim] + after, *g.shape[dim + 1 :])
-    wide = Embed(room, _only(room, dim, (before, 1, g.shape[dim])))(g) if before or after else g
-    return View("shear", (dim, along, -slope, before - start, n))(wide)
+    wide = PadSlice(room, _slice_along(room, dim, (before, 1, g.shape[dim])))(g) if before or after else g
+    return View("skew", (dim, along, -slope, before - start, n))(wide)
 
 
-def _only(shape: Shape, dim: int, chosen: tuple[int, int, int]) -> tuple[tuple[int, int, int], ...]:
+def _slice_along(shape: Shape, dim: int, chosen: tuple[int, int, int]) -> tuple[tuple[int, int, int], ...]:
     """Ranges that are whole but for one dim."""
     return tuple(chosen if d == dim else (0, 1, n) for d, n in enumerate(shape))

@@ -33,21 +33,21 @@ from ..core.operators import (
     pow,  # noqa: A004
     where,
 )
-from ..core.traceable import Value
-from .array_functions import Cast, Composite, Fold, Shape, View, matmul
+from ..core.traceable import Traceable
+from .array_functions import BoundFunction, Cast, Reduce, Shape, View, matmul
 from .gather import take
 from .numpy_api import on_function, on_ufunc
-from .pytorch_differences import refuse_pair, size_of
+from .pytorch_differences import forbid_pair_unpacking, size_of
 from .root import root
 from .softmax import softmax
 
-NO_ENDS = "clip: got neither low nor high; give at least one of them"
-MANY = 10_000  # ways to call a method that are remembered
-PLAIN = {int, type(None)}  # what a slice is made of that may be a key
+NO_CLIP_BOUNDS = "clip: got neither low nor high; give at least one of them"
+MAX_CACHED_CALLS = 10_000  # ways to call a method that are remembered
+HASHABLE_INDEX = {int, type(None)}  # what a slice is made of that may be a key
 Dims = int | tuple[int, ...] | list[int] | None
 
 
-class Array(Value):
+class Array(Traceable):
     """A strided array of numbers: `shape` and `dtype`, operators, views, folds and products."""
 
     __slots__ = ()
@@ -55,7 +55,7 @@ class Array(Value):
     dtype: DType
     __hash__ = object.__hash__  # `==` compares elements, but an array is a key by identity
 
-    def through(self, view: View) -> Any:
+    def apply_view(self, view: View) -> Any:
         """See the elements through a view."""
         raise NotImplementedError
 
@@ -120,10 +120,10 @@ class Array(Value):
     def __getitem__(self, index: Any) -> Any:
         """A view of part of the elements: integers, slices with any step, None for a new dim, Ellipsis."""
         key = index_key(index)
-        views = views_of(self.shape, index) if key is None else known_views(self.shape, key)
+        views = index_views(self.shape, index) if key is None else cached_views(self.shape, key)
         y: Any = self
         for view in views:
-            y = y.through(view)
+            y = y.apply_view(view)
         return y
 
     def permute(self, *order: Any) -> Any:
@@ -133,19 +133,19 @@ class Array(Value):
             raise ShapeError(
                 f"permute: got {len(dims)} dims {dims} for shape {self.shape}; name each of the {self.ndim} dims once"
             )
-        return self.through(View("permute", normalize_dims(dims, self.ndim)))
+        return self.apply_view(View("permute", normalize_dims(dims, self.ndim)))
 
     def transpose(self, dim0: int, dim1: int) -> Any:
         """Two dims swapped, as a view."""
         a, b = normalize_dim(dim0, self.ndim), normalize_dim(dim1, self.ndim)
         order = list(range(self.ndim))
         order[a], order[b] = b, a
-        return self.through(View("permute", tuple(order)))
+        return self.apply_view(View("permute", tuple(order)))
 
     @property
     def T(self) -> Any:  # noqa: N802
         """All dims in reverse order, as a view: the transpose of a matrix."""
-        return self.through(View("permute", tuple(reversed(range(self.ndim)))))
+        return self.apply_view(View("permute", tuple(reversed(range(self.ndim)))))
 
     @property
     def mT(self) -> Any:  # noqa: N802
@@ -157,16 +157,16 @@ class Array(Value):
         sizes = sizes_of(shape)
         new = len(sizes) - self.ndim
         sizes = tuple(self.shape[d - new] if n == -1 and d >= new else n for d, n in enumerate(sizes))
-        return self if sizes == self.shape else self.through(View("expand", sizes))
+        return self if sizes == self.shape else self.apply_view(View("expand", sizes))
 
     def reshape(self, *shape: Any) -> Any:
         """The same elements in the same order under another shape; a view where strides allow it, else a copy."""
         sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
         try:
-            view = reshaping(self.shape, *sizes)
+            view = reshape_view(self.shape, *sizes)
         except TypeError:  # a size that is no key: NumPy's array of one integer, or a mistake
-            view = reshaping.__wrapped__(self.shape, *sizes)
-        return self if view is None else self.through(view)
+            view = reshape_view.__wrapped__(self.shape, *sizes)
+        return self if view is None else self.apply_view(view)
 
     def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Any:
         """The dims from start to end, both included, as one."""
@@ -191,24 +191,24 @@ class Array(Value):
         """Some dims in reverse order, as a view (the stride changes its sign)."""
         chosen = normalize_dims(dims[0] if len(dims) == 1 else dims, self.ndim)
         ranges = tuple((n - 1, -1, n) if d in chosen and n else (0, 1, n) for d, n in enumerate(self.shape))
-        return self.through(View("slice", ranges))
+        return self.apply_view(View("slice", ranges))
 
     def unfold(self, dimension: int, size: int, step: int) -> Any:
         """The windows of `size` elements along a dim, one every `step`, as a view: window p starts at element p * step.
 
         The dim becomes the number of windows, (n - size) // step + 1, and a new last dim runs along a window.
         """
-        return self.through(View("windows", (normalize_dim(dimension, self.ndim), *sizes_of((size, step)), 1)))
+        return self.apply_view(View("sliding_windows", (normalize_dim(dimension, self.ndim), *sizes_of((size, step)), 1)))
 
     # Folds.
 
     def sum(self, dim: Dims = None, keepdim: bool = False) -> Any:
         """The sum along dims; of integers and bools as int64."""
-        return self._fold(add, dim, keepdim)
+        return self._reduce(add, dim, keepdim)
 
     def prod(self, dim: Dims = None, keepdim: bool = False) -> Any:
         """The product along dims; of integers and bools as int64."""
-        return self._fold(mul, dim, keepdim)
+        return self._reduce(mul, dim, keepdim)
 
     def max(self, dim: Dims = None, keepdim: bool = False) -> Any:
         """The largest element along dims (the values only); NaN where there is one. Ties share the gradient equally.
@@ -216,54 +216,54 @@ class Array(Value):
         `values, indices = x.max(dim)`, as PyTorch has it, is a ShapeError: the indices are `x.argmax(dim)`.
         """
         if dim is not None:
-            refuse_pair("max")
-        return self._fold(maximum, dim, keepdim, "max")
+            forbid_pair_unpacking("max")
+        return self._reduce(maximum, dim, keepdim, "max")
 
     def min(self, dim: Dims = None, keepdim: bool = False) -> Any:
         """The smallest element along dims (the values only); NaN where there is one. Ties share the gradient equally."""
         if dim is not None:
-            refuse_pair("min")
-        return self._fold(minimum, dim, keepdim, "min")
+            forbid_pair_unpacking("min")
+        return self._reduce(minimum, dim, keepdim, "min")
 
     def any(self, dim: Dims = None, keepdim: bool = False) -> Any:
         """Whether any element along dims is not 0."""
-        return self._fold(or_, dim, keepdim)
+        return self._reduce(or_, dim, keepdim)
 
     def all(self, dim: Dims = None, keepdim: bool = False) -> Any:
         """Whether all elements along dims are not 0."""
-        return self._fold(and_, dim, keepdim)
+        return self._reduce(and_, dim, keepdim)
 
     def mean(self, dim: Dims = None, keepdim: bool = False) -> Any:
         """The mean along dims; of integers a float64; NaN of no elements."""
-        return self.apply(folding(_mean, len(self.shape), bool(keepdim), (), *each(dim)), self)
+        return self.apply(reduction(_mean, len(self.shape), bool(keepdim), (), *as_dims(dim)), self)
 
     def var(self, dim: Dims = None, correction: int = 1, keepdim: bool = False) -> Any:
         """The variance along dims: squared distances from the mean over (number - correction)."""
-        return self.apply(folding(_var, len(self.shape), bool(keepdim), (as_number(correction),), *each(dim)), self)
+        return self.apply(reduction(_var, len(self.shape), bool(keepdim), (as_number(correction),), *as_dims(dim)), self)
 
     def std(self, dim: Dims = None, correction: int = 1, keepdim: bool = False) -> Any:
         """The standard deviation along dims: the root of `var`."""
-        return self.apply(folding(_std, len(self.shape), bool(keepdim), (as_number(correction),), *each(dim)), self)
+        return self.apply(reduction(_std, len(self.shape), bool(keepdim), (as_number(correction),), *as_dims(dim)), self)
 
     def argmax(self, dim: int | None = None, keepdim: bool = False) -> Any:
         """The index of the largest element along a dim, or in the flattened array: the first one, or the first NaN."""
-        return self._position(maximum, dim, keepdim, "argmax")
+        return self._arg_position(maximum, dim, keepdim, "argmax")
 
     def argmin(self, dim: int | None = None, keepdim: bool = False) -> Any:
         """The index of the smallest element along a dim, or in the flattened array: the first one, or the first NaN."""
-        return self._position(minimum, dim, keepdim, "argmin")
+        return self._arg_position(minimum, dim, keepdim, "argmin")
 
     def softmax(self, dim: int) -> Any:
         """exp(x) over its sum along a dim, computed without overflow."""
-        return self.apply(folding(_softmax, len(self.shape), True, (), *each(dim)), self)
+        return self.apply(reduction(_softmax, len(self.shape), True, (), *as_dims(dim)), self)
 
     def log_softmax(self, dim: int) -> Any:
         """The logarithm of softmax, right where softmax itself would be 0."""
-        return self.apply(folding(_log_softmax, len(self.shape), True, (), *each(dim)), self)
+        return self.apply(reduction(_log_softmax, len(self.shape), True, (), *as_dims(dim)), self)
 
     def logsumexp(self, dim: Dims = None, keepdim: bool = False) -> Any:
         """The logarithm of the sum of exp(x) along dims, computed without overflow."""
-        return self.apply(folding(_logsumexp, len(self.shape), bool(keepdim), (), *each(dim)), self)
+        return self.apply(reduction(_logsumexp, len(self.shape), bool(keepdim), (), *as_dims(dim)), self)
 
     # Others.
 
@@ -282,7 +282,7 @@ class Array(Value):
     def clip(self, low: Any = None, high: Any = None) -> Any:
         """The elements, not below `low` and not above `high`; either may be left out, or be an array."""
         if low is None and high is None:
-            raise DTypeError(NO_ENDS)
+            raise DTypeError(NO_CLIP_BOUNDS)
         if high is None:
             return self.apply(clamp_min, self, low)
         if low is None:
@@ -294,20 +294,20 @@ class Array(Value):
         dtype = as_dtype(dtype)
         return self if dtype is self.dtype else self.apply(Cast(dtype), self)
 
-    def _fold(self, operator: Operator, dim: Dims, keepdim: bool, needs_elements: str = "") -> Any:
+    def _reduce(self, operator: Operator, dim: Dims, keepdim: bool, needs_elements: str = "") -> Any:
         shape = self.shape
         if needs_elements and 0 in shape and 0 in [shape[d] for d in normalize_dims(dim, len(shape))]:
             raise ShapeError(f"{needs_elements}: shape {shape} has no elements along dim {dim}, and there is no identity")
-        return self.apply(folding(fold, len(shape), bool(keepdim), (operator,), *each(dim)), self)
+        return self.apply(reduction(fold, len(shape), bool(keepdim), (operator,), *as_dims(dim)), self)
 
-    def _position(self, operator: Operator, dim: int | None, keepdim: bool, name: str) -> Any:
+    def _arg_position(self, operator: Operator, dim: int | None, keepdim: bool, name: str) -> Any:
         d = None if dim is None else normalize_dim(dim, self.ndim)
         if (self.size if d is None else self.shape[d]) == 0:
             raise ShapeError(f"{name}: shape {self.shape} has no elements to choose from")
-        return self.apply(Composite(_argument, (operator, d, bool(keepdim))), self)
+        return self.apply(BoundFunction(_argreduce, (operator, d, bool(keepdim))), self)
 
 
-def each(dim: Dims) -> tuple[Any, ...]:
+def as_dims(dim: Dims) -> tuple[Any, ...]:
     """Dims as a user wrote them, one by one; (None,) for all."""
     if dim is None or type(dim) is int:  # the usual ones, first
         return (dim,)
@@ -320,7 +320,7 @@ def index_key(index: Any) -> Any:
     for entry in index if type(index) is tuple else (index,):
         if type(entry) is slice:
             start, stop, step = entry.start, entry.stop, entry.step
-            if type(start) not in PLAIN or type(stop) not in PLAIN or type(step) not in PLAIN:
+            if type(start) not in HASHABLE_INDEX or type(stop) not in HASHABLE_INDEX or type(step) not in HASHABLE_INDEX:
                 return None
             key.append((start, stop, step))
         elif type(entry) is int or entry is None or entry is Ellipsis:
@@ -330,13 +330,13 @@ def index_key(index: Any) -> Any:
     return tuple(key)
 
 
-@lru_cache(MANY)
-def known_views(shape: Shape, key: tuple[Any, ...]) -> tuple[View, ...]:
+@lru_cache(MAX_CACHED_CALLS)
+def cached_views(shape: Shape, key: tuple[Any, ...]) -> tuple[View, ...]:
     """The views that a plain index stands for."""
-    return views_of(shape, tuple(slice(*entry) if type(entry) is tuple else entry for entry in key))
+    return index_views(shape, tuple(slice(*entry) if type(entry) is tuple else entry for entry in key))
 
 
-def views_of(shape: Shape, index: Any) -> tuple[View, ...]:
+def index_views(shape: Shape, index: Any) -> tuple[View, ...]:
     """The views that an index stands for: a slice, then a reshape where dims come or go."""
     ranges, after = parse_index(shape, index)
     sliced = tuple(size for _, _, size in ranges)
@@ -344,15 +344,15 @@ def views_of(shape: Shape, index: Any) -> tuple[View, ...]:
     return (View("slice", ranges),) * (not is_whole) + (View("reshape", after),) * (after != sliced)
 
 
-@lru_cache(MANY, typed=True)
-def folding(body: Callable[..., Any], ndim: int, keepdim: bool, parameters: tuple[Any, ...], *dims: Any) -> Composite:
+@lru_cache(MAX_CACHED_CALLS, typed=True)
+def reduction(body: Callable[..., Any], ndim: int, keepdim: bool, parameters: tuple[Any, ...], *dims: Any) -> BoundFunction:
     """The composite for dims as a user wrote them."""
     chosen = normalize_dims(None if dims == (None,) else dims, ndim)
-    return Composite(body, (tuple(sorted(chosen)), bool(keepdim), *parameters))
+    return BoundFunction(body, (tuple(sorted(chosen)), bool(keepdim), *parameters))
 
 
-@lru_cache(MANY, typed=True)
-def reshaping(old: Shape, *new: Any) -> View | None:
+@lru_cache(MAX_CACHED_CALLS, typed=True)
+def reshape_view(old: Shape, *new: Any) -> View | None:
     """The view for a shape as a user wrote it; None where it is the shape that there is."""
     shape = infer_shape(math.prod(old), new)
     return None if shape == old else View("reshape", shape)
@@ -370,7 +370,7 @@ def clip(x: Any, low: Any = None, high: Any = None) -> Any:
     if isinstance(x, Array):
         return x.clip(low, high)
     if low is None and high is None:
-        raise DTypeError(NO_ENDS)
+        raise DTypeError(NO_CLIP_BOUNDS)
     x = x if low is None else clamp_min(x, low)
     return x if high is None else clamp_max(x, high)
 
@@ -384,25 +384,25 @@ def fold(x: Any, dims: tuple[int, ...], keepdim: bool, operator: Operator) -> An
         x = x.to(int64)
     elif operator in (and_, or_):
         x = ne(x, 0).to(bool_)
-    y = Fold(operator, dims)(x) if dims else x.clone()
-    return y if keepdim else _without(y, dims)
+    y = Reduce(operator, dims)(x) if dims else x.clone()
+    return y if keepdim else _drop_dims(y, dims)
 
 
-def _without(y: Any, dims: tuple[int, ...]) -> Any:
+def _drop_dims(y: Any, dims: tuple[int, ...]) -> Any:
     return y.reshape(tuple(n for d, n in enumerate(y.shape) if d not in dims))
 
 
-def _count(x: Any, dims: tuple[int, ...]) -> int:
+def _reduced_size(x: Any, dims: tuple[int, ...]) -> int:
     return math.prod(x.shape[d] for d in dims)
 
 
 def _mean(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
-    return fold(x, dims, keepdim, add) / _count(x, dims)
+    return fold(x, dims, keepdim, add) / _reduced_size(x, dims)
 
 
 def _var(x: Any, dims: tuple[int, ...], keepdim: bool, correction: int) -> Any:
     d = x - _mean(x, dims, True)
-    return fold(d * d, dims, keepdim, add) / max(0, _count(x, dims) - correction)
+    return fold(d * d, dims, keepdim, add) / max(0, _reduced_size(x, dims) - correction)
 
 
 def _std(x: Any, dims: tuple[int, ...], keepdim: bool, correction: int) -> Any:
@@ -429,10 +429,10 @@ def _log_softmax(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
 def _logsumexp(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
     shift = _shift(x, dims)
     y = log(fold(exp(x - shift), dims, True, add)) + shift
-    return y if keepdim else _without(y, dims)
+    return y if keepdim else _drop_dims(y, dims)
 
 
-def _argument(x: Any, operator: Operator, dim: int | None, keepdim: bool) -> Any:
+def _argreduce(x: Any, operator: Operator, dim: int | None, keepdim: bool) -> Any:
     """The smallest index at which the extreme stands; only NaN differs from itself."""
     along = x.reshape(x.size) if dim is None else x
     d = dim or 0
@@ -442,4 +442,4 @@ def _argument(x: Any, operator: Operator, dim: int | None, keepdim: bool) -> Any
     y = fold(where(eq(along, extreme) | ne(along, along), index, n), (d,), True, minimum)
     if dim is None:
         return y.reshape((1,) * x.ndim if keepdim else ())
-    return y if keepdim else _without(y, (d,))
+    return y if keepdim else _drop_dims(y, (d,))

@@ -14,11 +14,11 @@ import math
 from typing import Any
 
 from ..core.operators import add, exp, log, maximum, where
-from .array_functions import Defined, Fold, Inferred, Matmul
+from .array_functions import CompositeOp, Matmul, Reduce, ShapeDtype
 from .array_methods import fold
 
 
-class OverScores(Defined):
+class AttentionOp(CompositeOp):
     """What the functions of this file have in common: their parameters, and the scores.
 
     Parameters
@@ -52,7 +52,7 @@ class OverScores(Defined):
         return exp(self.scores(q, k) - sums.reshape(*sums.shape, 1))
 
 
-class Attention(OverScores):
+class Attention(AttentionOp):
     """softmax(scale * q @ k.T) @ v, and log(sum(exp(scale * q @ k.T))) of each row, by which its gradient finds the weights.
 
     Batch dims are equal already. Of a row that sees nothing (N = 0) both are what sums of nothing are: 0 and -inf.
@@ -60,9 +60,9 @@ class Attention(OverScores):
 
     __slots__ = ()
     names = ("attention", "attention_sums")
-    lie_like = (0, None)
+    output_layout_like = (0, None)
 
-    def infer(self, q: Any, k: Any, v: Any) -> tuple[Inferred, ...]:
+    def infer(self, q: Any, k: Any, v: Any) -> tuple[ShapeDtype, ...]:
         """(..., M, E) and (..., M)."""
         return ((*q.shape[:-1], v.shape[-1]), q.dtype), (q.shape[:-1], q.dtype)
 
@@ -80,19 +80,19 @@ class Attention(OverScores):
         if index:
             return None
         y, sums = self.outputs(q, k, v)
-        delta = Fold(add, (y.ndim - 1,))(g * y).reshape(sums.shape)
+        delta = Reduce(add, (y.ndim - 1,))(g * y).reshape(sums.shape)
         inputs = q, k, v, g, sums, delta
-        return *QueryGradient(*self.parameters).outputs(*inputs), *KeyGradient(*self.parameters).outputs(*inputs)
+        return *QueryGradient(*self.parameters).outputs(*inputs), *KeyValueGradient(*self.parameters).outputs(*inputs)
 
 
-class QueryGradient(OverScores):
+class QueryGradient(AttentionOp):
     """What q receives when the output of Attention receives g; `delta` is the sum of g times the output, of each row."""
 
     __slots__ = ()
     names = ("query_gradient",)
-    lie_like = (0,)
+    output_layout_like = (0,)
 
-    def infer(self, q: Any, k: Any, v: Any, g: Any, sums: Any, delta: Any) -> tuple[Inferred, ...]:
+    def infer(self, q: Any, k: Any, v: Any, g: Any, sums: Any, delta: Any) -> tuple[ShapeDtype, ...]:
         """As q."""
         return ((q.shape, q.dtype),)
 
@@ -102,14 +102,14 @@ class QueryGradient(OverScores):
         return (Matmul()(given, k) * self.scale,)
 
 
-class KeyGradient(OverScores):
+class KeyValueGradient(AttentionOp):
     """What k and v receive when the output of Attention receives g."""
 
     __slots__ = ()
     names = ("key_gradient", "value_gradient")
-    lie_like = (1, 2)
+    output_layout_like = (1, 2)
 
-    def infer(self, q: Any, k: Any, v: Any, g: Any, sums: Any, delta: Any) -> tuple[Inferred, ...]:
+    def infer(self, q: Any, k: Any, v: Any, g: Any, sums: Any, delta: Any) -> tuple[ShapeDtype, ...]:
         """As k, and as v."""
         return (k.shape, k.dtype), (v.shape, v.dtype)
 

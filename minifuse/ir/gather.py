@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..core.autograd import capture_under_way
+from ..core.autograd import active_capture
 from ..core.errors import DTypeError, IndexingError
 from ..core.indexing import normalize_dim
-from .array_functions import Function, Inferred
+from .array_functions import Function, ShapeDtype
 
 
-class Take(Function):
+class Gather(Function):
     """Parts of the first input along a dim, at the positions that the second input has: int64 or int32, of any shape.
 
     The shape of the index comes in the place of the dim. What the index names outside of the dim is NaN, of integers 0.
@@ -24,19 +24,19 @@ class Take(Function):
     def __init__(self, dim: int) -> None:
         self.dim = dim
 
-    def infer(self, x: Any, index: Any) -> Inferred:
+    def infer(self, x: Any, index: Any) -> ShapeDtype:
         """The shape with that of the index in the place of the dim."""
         return (*x.shape[: self.dim], *index.shape, *x.shape[self.dim + 1 :]), x.dtype
 
     def vjp(self, g: Any, y: Any, x: Any, index: Any) -> tuple[Any, ...]:
         """What was taken several times receives the sum."""
-        return Put(self.dim, x.shape[self.dim])(g, index), None
+        return ScatterAdd(self.dim, x.shape[self.dim])(g, index), None
 
     def __repr__(self) -> str:
         return f"take along {self.dim}"
 
 
-class Put(Function):
+class ScatterAdd(Function):
     """Zeros, to which the first input is added along a dim, at the positions that the second input has: Take backwards.
 
     What shares a position adds up, in an order that is always the same; what is put outside the `size` of the dim is lost.
@@ -47,19 +47,19 @@ class Put(Function):
     def __init__(self, dim: int, size: int) -> None:
         self.dim, self.size = dim, size
 
-    def infer(self, x: Any, index: Any) -> Inferred:
+    def infer(self, x: Any, index: Any) -> ShapeDtype:
         """The shape with the dim in the place of those of the index."""
         return (*x.shape[: self.dim], self.size, *x.shape[self.dim + index.ndim :]), x.dtype
 
     def vjp(self, g: Any, y: Any, x: Any, index: Any) -> tuple[Any, ...]:
         """What arrived at the positions."""
-        return Take(self.dim)(g, index), None
+        return Gather(self.dim)(g, index), None
 
     def __repr__(self) -> str:
         return f"put along {self.dim} of {self.size}"
 
 
-class At(Function):
+class GatherND(Function):
     """Elements of the first input, at an index along each of its dims; that along `dim` may lie outside.
 
     What Take is to a kernel: point by point, so that views of it are views of the indices.
@@ -70,7 +70,7 @@ class At(Function):
     def __init__(self, dim: int) -> None:
         self.dim = dim
 
-    def infer(self, x: Any, *indices: Any) -> Inferred:
+    def infer(self, x: Any, *indices: Any) -> ShapeDtype:
         """The shape that the indices have."""
         return indices[0].shape, x.dtype
 
@@ -94,12 +94,12 @@ def take(name: str, x: Any, dim: int, index: Any) -> Any:
         captured such a part is NaN, of integers 0, and receives no gradient. Nothing outside of x is ever read.
     """
     d = normalize_dim(dim, len(x.shape))
-    refuse_other_than_integers(name, index)
-    refuse_outside(name, index, x.shape[d], d)
-    return x.apply(Take(d), x, index)
+    require_integer_index(name, index)
+    require_in_range(name, index, x.shape[d], d)
+    return x.apply(Gather(d), x, index)
 
 
-def refuse_other_than_integers(name: str, index: Any) -> None:
+def require_integer_index(name: str, index: Any) -> None:
     """Raise if an index is no tensor of integers."""
     dtype = getattr(index, "dtype", None)
     if not getattr(dtype, "is_integer", False):
@@ -109,10 +109,10 @@ def refuse_other_than_integers(name: str, index: Any) -> None:
         )
 
 
-def refuse_outside(name: str, index: Any, size: int, dim: int, low: int = 0) -> None:
+def require_in_range(name: str, index: Any, size: int, dim: int, low: int = 0) -> None:
     """Raise if a position is outside of a dim, from `low` on; where there are no values to look at, do nothing."""
     if hasattr(index, "numpy"):
-        if capture_under_way() is not None or not hasattr(index, "spec"):
+        if active_capture() is not None or not hasattr(index, "spec"):
             return
         index = index.numpy()
     if not index.size or (index.min() >= low and index.max() < size):

@@ -11,14 +11,14 @@ from threading import local
 from types import UnionType
 from typing import Any
 
-from ..core.dtypes import BY_PYTHON, DType, as_dtype, as_number, bool_, float64, int64, weak
+from ..core.dtypes import BY_PYTHON, DType, as_dtype, as_number, bool_, float64, int64, weak_type_of
 from ..core.errors import FuseError, users_line
-from ..core.interning import Interned, topological
+from ..core.interning import Interned, toposort
 from ..core.layout import broadcast, row_major
 from ..core.operators import Operator
-from .array_functions import Cast, Copy, Defined, Full, Function, Range, Same, View
+from .array_functions import Cast, CompositeOp, Copy, Full, Function, Identity, Iota, View
 from .array_methods import Array
-from .gather import At, Take
+from .gather import Gather, GatherND
 from .kernel_ir import constant
 
 
@@ -40,11 +40,11 @@ class Literal(metaclass=Interned):
         self.text = text
 
 
-BY_WEAK: dict[Any, DType] = {float: float64, int: int64}  # what Python computes in
-WEAK = {dtype: kind for kind, dtype in BY_WEAK.items()}
-NUMBERS = (Number, Literal)  # tuples, which isinstance takes four times as fast as unions
-ELEMENTWISE = (Operator, Cast, Copy, Full, Same)
-POINTWISE = (*ELEMENTWISE, Take, At)
+DTYPE_OF_WEAK: dict[Any, DType] = {float: float64, int: int64}  # what Python computes in
+WEAK_OF_DTYPE = {dtype: kind for kind, dtype in DTYPE_OF_WEAK.items()}
+NUMBER_FUNCTIONS = (Number, Literal)  # tuples, which isinstance takes four times as fast as unions
+ELEMENTWISE = (Operator, Cast, Copy, Full, Identity)
+POINTWISE = (*ELEMENTWISE, Gather, GatherND)
 
 
 class Node(Array, metaclass=Interned):
@@ -58,7 +58,7 @@ class Node(Array, metaclass=Interned):
     @property
     def is_number(self) -> bool:
         """Whether it stands for a Python number."""
-        return isinstance(self.function, NUMBERS)
+        return isinstance(self.function, NUMBER_FUNCTIONS)
 
     @property
     def is_elementwise(self) -> bool:
@@ -72,39 +72,39 @@ class Node(Array, metaclass=Interned):
 
     def apply(self, function: Any, *inputs: Any) -> Any:
         """A node that stands for the function; composites and Python functions are inlined."""
-        nodes = tuple(lift(x) for x in inputs)
+        nodes = tuple(wrap(x) for x in inputs)
         if isinstance(function, Operator):
             return elementwise(function, nodes)
         if isinstance(function, Function):
             wanted = function.dtype if isinstance(function, Full) else None
             nodes = tuple(x if isinstance(x, Node) else literal(x, wanted) for x in nodes)
             return Node(function, nodes, *function.infer(*nodes))
-        if isinstance(function, Defined):
+        if isinstance(function, CompositeOp):
             return function.outputs(*nodes)
         return function(*nodes)
 
-    def through(self, view: View) -> "Node":
+    def apply_view(self, view: View) -> "Node":
         """A node that stands for the view, or this one where nothing changes."""
-        if isinstance(self.function, View) and (both := merged(self.function, view)) is not None:
-            return self.inputs[0].through(both)
-        shape, is_same = seen(view, self.shape)
+        if isinstance(self.function, View) and (both := merge_views(self.function, view)) is not None:
+            return self.inputs[0].apply_view(both)
+        shape, is_same = view_shape(view, self.shape)
         return self if is_same else Node(view, (self,), shape, self.dtype)
 
     def positions(self, size: int) -> "Node":
         """The numbers 0, 1, ... below a size."""
-        return Node(Range(size), (), (size,), int64)
+        return Node(Iota(size), (), (size,), int64)
 
     def constant(self, array: Any) -> "Node":
         """A NumPy array as a hidden input of the graph that is being captured."""
-        return captures.lifts[-1](array)
+        return wrapper_stack.wrappers[-1](array)
 
     def to(self, dtype: Any) -> "Node":
         """The same values as another element type."""
         dtype = as_dtype(dtype)
         if self.is_number:
             is_literal = isinstance(self.function, Literal) and dtype is bool_
-            return Node(truth(self.function.text) if is_literal else self.function, (), (), dtype)
-        computed_in = BY_WEAK.get(self.dtype)
+            return Node(bool_literal(self.function.text) if is_literal else self.function, (), (), dtype)
+        computed_in = DTYPE_OF_WEAK.get(self.dtype)
         if computed_in is not None:  # from numbers alone
             return Node(self.function, self.inputs, (), computed_in).to(dtype)
         return self if dtype is self.dtype else Node(Cast(dtype), (self,), self.shape, dtype)
@@ -122,13 +122,13 @@ class Node(Array, metaclass=Interned):
         return Node(Copy(), (self,), self.shape, self.dtype)
 
     def __bool__(self) -> bool:
-        raise self._has_no_value("a branch on the value")
+        raise self._no_value_error("a branch on the value")
 
     def __float__(self) -> float:
-        raise self._has_no_value("the value")
+        raise self._no_value_error("the value")
 
     def __index__(self) -> int:
-        raise self._has_no_value("the value")
+        raise self._no_value_error("the value")
 
     item = tolist = numpy = __array__ = __int__ = __float__
 
@@ -142,7 +142,7 @@ class Node(Array, metaclass=Interned):
     __iand__ = __ior__ = __ixor__ = __ilshift__ = __irshift__ = _change
     copy_ = fill_ = _change
 
-    def _has_no_value(self, what: str) -> FuseError:
+    def _no_value_error(self, what: str) -> FuseError:
         return FuseError(
             f"{users_line()}: {what} of an array of shape {self.shape}; while a function is captured there are no values: "
             "use where(condition, a, b)"
@@ -150,14 +150,14 @@ class Node(Array, metaclass=Interned):
 
 
 @lru_cache(4096)
-def seen(view: View, shape: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
+def view_shape(view: View, shape: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
     """The shape of a view of an array of some shape, and whether it shows just that array."""
     whole = row_major(shape)
     layout = view.layout(whole)
-    return layout.shape, layout.walks_like(whole)
+    return layout.shape, layout.same_traversal(whole)
 
 
-def merged(first: View, second: View) -> View | None:
+def merge_views(first: View, second: View) -> View | None:
     """A view of a view as one, where they are of one kind; so a long chain of views is one.
 
     Not reshapes: one that no strides allow puts elements in order, and convolutions ask for just that.
@@ -172,34 +172,34 @@ def merged(first: View, second: View) -> View | None:
     return second if first.method == "expand" else None
 
 
-class Captures(local):
+class WrapperStack(local):
     """What gives a concrete array as a node, for each thread: the last one belongs to the capture under way."""
 
     def __init__(self) -> None:
-        self.lifts: list[Callable[[Any], Node]] = []
+        self.wrappers: list[Callable[[Any], Node]] = []
 
 
-captures = Captures()
+wrapper_stack = WrapperStack()
 
 
 @contextmanager
-def lifting(lift: Callable[[Any], Node]) -> Iterator[None]:
+def use_wrapper(lift: Callable[[Any], Node]) -> Iterator[None]:
     """Give concrete arrays as nodes by this function, in a block of code."""
-    captures.lifts.append(lift)
+    wrapper_stack.wrappers.append(lift)
     try:
         yield
     finally:
-        captures.lifts.pop()
+        wrapper_stack.wrappers.pop()
 
 
-def lift(x: Any) -> Any:
+def wrap(x: Any) -> Any:
     """A concrete array as a hidden input of the capture under way; nodes and numbers as they are."""
     if isinstance(x, Node):
         return x
     x = as_number(x)
     if isinstance(x, Array) or hasattr(x, "__array_interface__"):
-        return captures.lifts[-1](x)
-    weak(x)  # anything but a number is an error that says so
+        return wrapper_stack.wrappers[-1](x)
+    weak_type_of(x)  # anything but a number is an error that says so
     return x
 
 
@@ -208,7 +208,7 @@ def elementwise(operator: Operator, inputs: tuple[Any, ...]) -> Any:
 
     The result of numbers alone is a number too: it is computed in 64 bits and is weak, as the result of Python would be.
     """
-    dtypes = [x.dtype if isinstance(x, Node) else weak(x) for x in inputs]
+    dtypes = [x.dtype if isinstance(x, Node) else weak_type_of(x) for x in inputs]
     dtype, gives = operator.result_dtype(*dtypes)
     if operator.vjp is None and not operator.is_primitive:
         return operator.body(*inputs)
@@ -227,15 +227,15 @@ def elementwise(operator: Operator, inputs: tuple[Any, ...]) -> Any:
         return y if y.shape == shape else y.expand(*shape)
 
     fitted = tuple(fit(k, x) for k, x in enumerate(inputs))
-    return Node(operator, fitted, shape, WEAK.get(gives, gives) if is_number else gives)
+    return Node(operator, fitted, shape, WEAK_OF_DTYPE.get(gives, gives) if is_number else gives)
 
 
 def literal(x: Any, dtype: DType | None = None) -> Node:
     """A Python number as a node, weak unless a dtype is given."""
-    return Node(Literal(constant(x, dtype or BY_PYTHON[weak(x)]).text), (), (), dtype or weak(x))
+    return Node(Literal(constant(x, dtype or BY_PYTHON[weak_type_of(x)]).text), (), (), dtype or weak_type_of(x))
 
 
-def truth(text: str) -> Literal:
+def bool_literal(text: str) -> Literal:
     """A literal as a bool."""
     return Literal(text if text in ("True", "False") else str(float(text) != 0))
 
@@ -245,7 +245,7 @@ def inputs_of(node: Node) -> tuple[Node, ...]:
     return node.inputs
 
 
-def base(node: Node) -> Node:
+def strip_views(node: Node) -> Node:
     """The node under any views."""
     while isinstance(node.function, View):
         (node,) = node.inputs
@@ -256,19 +256,19 @@ def substitute(outputs: list[Node], replacement: dict[Node, Node]) -> list[Node]
     """The same graph with some nodes replaced by others; a number that is replaced keeps the dtype that it has taken."""
     new = dict(replacement)
     numbers = {old.function: fresh.function for old, fresh in replacement.items() if isinstance(old.function, Number)}
-    for node in topological(outputs, lambda node: () if node in replacement else node.inputs):
+    for node in toposort(outputs, lambda node: () if node in replacement else node.inputs):
         if node not in new:
             function = numbers.get(node.function, node.function)
             new[node] = Node(function, tuple(new[x] for x in node.inputs), node.shape, node.dtype)
     return [new[node] for node in outputs]
 
 
-def rebuilt(outputs: list[Node], kinds: type | UnionType, change: Callable[[Node], Node]) -> list[Node]:
+def rewrite(outputs: list[Node], kinds: type | UnionType, change: Callable[[Node], Node]) -> list[Node]:
     """The same graph with each node changed, inputs first: `change` sees a node whose inputs are changed already.
 
     Changes begin at functions of these kinds: a graph that has none of them stays as it is.
     """
-    order = topological(outputs, inputs_of)
+    order = toposort(outputs, inputs_of)
     if not any(isinstance(node.function, kinds) for node in order):
         return outputs
     new: dict[Node, Node] = {}

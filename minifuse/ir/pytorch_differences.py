@@ -12,8 +12,8 @@ from typing import Any
 
 from ..core.errors import ShapeError, users_line
 
-CACHE, UNPACK = opmap["CACHE"], opmap["UNPACK_SEQUENCE"]
-MAX_SHAPES = 10_000  # shapes whose number of elements is remembered
+CACHE_OPCODE, UNPACK_OPCODE = opmap["CACHE"], opmap["UNPACK_SEQUENCE"]
+MAX_CACHED_SHAPES = 10_000  # shapes whose number of elements is remembered
 
 
 class Size(int):
@@ -30,13 +30,13 @@ class Size(int):
         return int, (int(self),)
 
 
-@lru_cache(MAX_SHAPES)
+@lru_cache(MAX_CACHED_SHAPES)
 def size_of(shape: tuple[int, ...]) -> Size:
     """Return the number of elements of a shape; each time the same object, so that it can be part of a key."""
     return Size(prod(shape))
 
 
-def refuse_pair(name: str) -> None:
+def forbid_pair_unpacking(name: str) -> None:
     """Raise where the method that calls this was called as `values, indices = x.max(dim)`.
 
     The bytecode of the caller says so: the instruction after the call unpacks its result into two names. Any other use
@@ -44,9 +44,9 @@ def refuse_pair(name: str) -> None:
     """
     frame = sys._getframe(2)
     code, k = frame.f_code.co_code, frame.f_lasti + 2
-    while code[k] == CACHE:
+    while code[k] == CACHE_OPCODE:
         k += 2
-    if code[k] == UNPACK and code[k + 1] == 2:
+    if code[k] == UNPACK_OPCODE and code[k + 1] == 2:
         raise ShapeError(
             f"{users_line()}: values, indices = x.{name}(dim): {name} returns the values alone; the indices are "
             f"x.arg{name}(dim). For two rows, write a, b = x.{name}(dim).tolist(), or give the result a name first"

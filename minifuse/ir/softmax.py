@@ -13,10 +13,10 @@ Stands on functions; knows no kernels. The face for users is the method `softmax
 from typing import Any
 
 from ..core.operators import add, exp, maximum
-from .array_functions import Fold, Ruled
+from .array_functions import CustomVJP, Reduce
 
 
-class Softmax(Ruled):
+class SoftmaxVJP(CustomVJP):
     """A value that is exp(x) over its sum along dims, as a function of x."""
 
     __slots__ = ("dims",)
@@ -26,7 +26,7 @@ class Softmax(Ruled):
 
     def vjp(self, g: Any, y: Any, value: Any, x: Any) -> tuple[Any, ...]:
         """From y alone."""
-        return None, y * (g - Fold(add, self.dims)(g * y))
+        return None, y * (g - Reduce(add, self.dims)(g * y))
 
     def __repr__(self) -> str:
         return f"softmax over {self.dims}"
@@ -34,5 +34,5 @@ class Softmax(Ruled):
 
 def softmax(x: Any, dims: tuple[int, ...]) -> Any:
     """exp(x) over its sum along dims, of floats, computed without overflow."""
-    e = exp(x - Fold(maximum, dims)(x).detach())
-    return Softmax(dims)(e / Fold(add, dims)(e), x)
+    e = exp(x - Reduce(maximum, dims)(x).detach())
+    return SoftmaxVJP(dims)(e / Reduce(add, dims)(e), x)

@@ -3,16 +3,16 @@
 from collections.abc import Collection, Container, Mapping, Sequence
 from types import MappingProxyType
 
-from ..core.interning import topological
+from ..core.interning import toposort
 from ..core.operators import Operator, detach
-from .array_functions import Embed, Fold, Matmul, Output, View
-from .graph import Argument, Node, base, inputs_of, substitute
+from .array_functions import CompositeOutput, Matmul, PadSlice, Reduce, View
+from .graph import Argument, Node, inputs_of, strip_views, substitute
 
 
 def differentiate(outputs: Sequence[Node], gradients: Sequence[Node], wanted: Sequence[Node]) -> list[Node | None]:
     """Gradients of the arguments `wanted`, given those of the outputs; None where nothing flows."""
-    order = topological(outputs, inputs_of)
-    matters = depending(order, wanted)
+    order = toposort(outputs, inputs_of)
+    matters = dependents_of(order, wanted)
     received: dict[Node, Node] = {}
 
     def receive(node: Node, g: Node | None) -> None:
@@ -23,27 +23,27 @@ def differentiate(outputs: Sequence[Node], gradients: Sequence[Node], wanted: Se
         receive(node, g)
     for node in reversed(order):
         if node in received and node.inputs and node.function.vjp is not None:
-            for x, part in zip(node.inputs, received_by_inputs(node, received[node]), strict=True):
+            for x, part in zip(node.inputs, input_gradients(node, received[node]), strict=True):
                 receive(x, part)
     return [received.get(node) for node in wanted]
 
 
-def received_by_inputs(node: Node, g: Node) -> Sequence[Node | None]:
+def input_gradients(node: Node, g: Node) -> Sequence[Node | None]:
     """What each input of a node receives when it receives g; of a function without a rule, by its definition."""
     function, inputs = node.function, node.inputs
-    if not isinstance(function, Output):
+    if not isinstance(function, CompositeOutput):
         found: Sequence[Node | None] = function.vjp(g, node, *inputs)
         return found
-    ruled: Sequence[Node | None] | None = function.of.vjp(function.index, g, *inputs)
+    ruled: Sequence[Node | None] | None = function.op.vjp(function.index, g, *inputs)
     if ruled is not None:
         return ruled
     *places, arrives = [Node(Argument(k), (), x.shape, x.dtype) for k, x in enumerate((*inputs, g))]
-    derived = differentiate([function.of.body(*places)[function.index]], [arrives], places)
+    derived = differentiate([function.op.body(*places)[function.index]], [arrives], places)
     flowing = substitute([x for x in derived if x is not None], dict(zip([*places, arrives], [*inputs, g], strict=True)))
     return [None if x is None else flowing.pop(0) for x in derived]
 
 
-def depending(order: Sequence[Node], wanted: Sequence[Node]) -> set[Node]:
+def dependents_of(order: Sequence[Node], wanted: Sequence[Node]) -> set[Node]:
     """The floating nodes that depend on those wanted; `order` has inputs first."""
     found = set(wanted)
     for node in order:
@@ -53,7 +53,7 @@ def depending(order: Sequence[Node], wanted: Sequence[Node]) -> set[Node]:
     return found
 
 
-class Gradient:
+class GradientFunction:
     """A backward pass as a function of nodes, so that it is called, fused and differentiated like any other function."""
 
     def __init__(self, sources: list[Node], outputs: list[Node]) -> None:
@@ -113,43 +113,45 @@ class Backward:
             if (g := found[leaf]) is not None:
                 before = found[leaves[leaf]]
                 found[leaves[leaf]] = g if before is None else before + g
-        self.receivers = [k for k, x in enumerate(arguments) if found.get(x) is not None]
-        gradients = [g for k in self.receivers if (g := found[arguments[k]]) is not None]
-        order = topological(outputs, inputs_of)
-        receiving = {arguments[k] for k in self.receivers}
-        self.matters = depending(order, [*receiving, *[leaf for leaf in asked[len(wanted) :] if leaves[leaf] in receiving]])
+        self.arguments_with_grad = [k for k, x in enumerate(arguments) if found.get(x) is not None]
+        gradients = [g for k in self.arguments_with_grad if (g := found[arguments[k]]) is not None]
+        order = toposort(outputs, inputs_of)
+        receiving = {arguments[k] for k in self.arguments_with_grad}
+        self.differentiable_nodes = dependents_of(
+            order, [*receiving, *[leaf for leaf in asked[len(wanted) :] if leaves[leaf] in receiving]]
+        )
         forward = [x for x in order if x.inputs]
-        self.selected = {base(*x.inputs) for x in forward if is_selection(x)}
+        self.selection_inputs = {strip_views(*x.inputs) for x in forward if is_selection(x)}
         lost = set(changed)
         once = self._kept(forward, outputs, recompute, lost) | set(asked[len(wanted) :])
-        again = {x: k for k, y in enumerate(outputs) if k not in cut and not is_selection(x := under_reshapes(y))}
+        again = {x: k for k, y in enumerate(outputs) if k not in cut and not is_selection(x := strip_reshapes(y))}
         used_once, used_again = frontier(gradients, once), frontier(gradients, {*again, *asked[len(wanted) :]})
         is_lost = bool(lost.intersection(used_again).difference(used_once))
-        self.is_gone = any(x in lost for x in topological(gradients, lambda x: () if x in once else x.inputs))
+        self.needs_overwritten_value = any(x in lost for x in toposort(gradients, lambda x: () if x in once else x.inputs))
         needed = dict.fromkeys(used_once if is_lost else used_once + used_again)
         read = {x.function for x in needed}  # a number may have taken a dtype since it was given
         self.inputs = [k for k, x in enumerate(arguments) if x.function in read]
         self.saved = [x for x in needed if x.inputs]
-        self.is_changed = is_lost or any(leaf in set(self.saved) for leaf in asked[len(wanted) :])
-        self.outputs_among_saved = [(k, again[x]) for k, x in enumerate(self.saved) if x in again]
+        self.double_needs_overwritten_value = is_lost or any(leaf in set(self.saved) for leaf in asked[len(wanted) :])
+        self.saved_outputs = [(k, again[x]) for k, x in enumerate(self.saved) if x in again]
         given = [*[arguments[k] for k in self.inputs], *arrived]
-        self.function = Gradient([*given, *self.saved], gradients)
-        self.differentiable = Gradient([*given, *[self.saved[k] for k, _ in self.outputs_among_saved]], gradients)
+        self.function = GradientFunction([*given, *self.saved], gradients)
+        self.differentiable = GradientFunction([*given, *[self.saved[k] for k, _ in self.saved_outputs]], gradients)
 
     def _kept(self, forward: Sequence[Node], outputs: Sequence[Node], recompute: str, lost: set[Node]) -> set[Node]:
-        in_memory = [base(y) for y in outputs]
-        in_memory += [base(x) for y in forward if isinstance(y.function, Matmul | Output) for x in y.inputs]
-        dear = [x for x in forward if isinstance(x.function, Fold | Matmul | Embed)]
-        dear += [y for x in forward if isinstance(x.function, Output) for y in x.function.of.outputs(*x.inputs)]
+        in_memory = [strip_views(y) for y in outputs]
+        in_memory += [strip_views(x) for y in forward if isinstance(y.function, Matmul | CompositeOutput) for x in y.inputs]
+        dear = [x for x in forward if isinstance(x.function, Reduce | Matmul | PadSlice)]
+        dear += [y for x in forward if isinstance(x.function, CompositeOutput) for y in x.function.op.outputs(*x.inputs)]
         if recompute == "none":
             dear += [x for x in forward if isinstance(x.function, Operator)]
-        once = [x for x in forward if base(x) is x and any(base(y) in lost for y in x.inputs)] if lost else []
-        return {x for x in (*self.selected, *in_memory, *dear, *once) if x.inputs}
+        once = [x for x in forward if strip_views(x) is x and any(strip_views(y) in lost for y in x.inputs)] if lost else []
+        return {x for x in (*self.selection_inputs, *in_memory, *dear, *once) if x.inputs}
 
 
 def frontier(roots: Sequence[Node], kept: Container[Node]) -> list[Node]:
     """The arguments and kept nodes that the roots are computed from, looking no further than those."""
-    found = topological(roots, lambda x: () if x in kept else x.inputs)
+    found = toposort(roots, lambda x: () if x in kept else x.inputs)
     return [x for x in found if x in kept or isinstance(x.function, Argument)]
 
 
@@ -158,10 +160,10 @@ def is_selection(node: Node) -> bool:
 
     Differentiated again, both are computed again in one plan. The element from the first run could have other last bits.
     """
-    return isinstance(node.function, Fold) and bool(node.function.operator.selects)
+    return isinstance(node.function, Reduce) and bool(node.function.operator.is_selection)
 
 
-def under_reshapes(node: Node) -> Node:
+def strip_reshapes(node: Node) -> Node:
     """The node that was only reshaped."""
     while isinstance(node.function, View) and node.function.method == "reshape":
         (node,) = node.inputs

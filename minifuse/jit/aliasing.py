@@ -5,7 +5,7 @@ where the function changes one of them in place. Where the other is only read, a
 copy of it, and it does not matter where the two overlap. Otherwise the distance of the two is a part of the key.
 
 Inputs that share bytes as elements of two dtypes cannot be windows of one memory. There a copy is needed, and where none
-helps, the call is refused. This is decided by what its own capture found, not by what others did: see `read_from_copies`.
+helps, the call is refused. This is decided by what its own capture found, not by what others did: see `inputs_to_copy`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,12 +14,12 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
-from ..compiler.trace_result import Effects
+from ..compiler.trace_result import InputEffects
 from ..core.errors import OverlapError
-from ..tensors.mutation import are_windows_of_one, overlap, overlapping_groups
+from ..tensors.mutation import are_views_of_one_array, overlapping_groups, shares_memory
 from ..tensors.tensor import Tensor
 
-ADDRESS = attrgetter("address")
+get_address = attrgetter("address")
 MAX_ADDRESSES = 4096  # combinations of addresses that are remembered for one kind of call
 
 
@@ -45,7 +45,7 @@ class AliasAnalysis:
         self.exposed = set[int]()  # inputs that results share memory with, or that receive gradients
         self.hidden: WeakValueDictionary[int, Tensor] = WeakValueDictionary()  # by id: what captures found by themselves
 
-    def learn(self, effects: Effects) -> None:
+    def learn(self, effects: InputEffects) -> None:
         """Add what a capture found."""
         self.stored |= effects.stored
         self.read_after |= effects.read_after
@@ -70,14 +70,14 @@ class AliasAnalysis:
             A tensor that is no input, and an input that is changed in place, share elements.
         """
         tensors = [x for x in flat if isinstance(x, Tensor)]
-        same = first_of_each([*tensors, *grads])
+        same = first_occurrences([*tensors, *grads])
         hidden = tuple((k, id(x)) for k, x in enumerate(flat) if id(x) in self.hidden) if self.hidden else ()
         if not self.stored:
             return Aliasing(same, hidden)
-        self.refuse_hidden(flat)
+        self.check_hidden(flat)
         if not (groups := overlapping_groups(flat)):
             return Aliasing(same, hidden)
-        facts = self.of_first_inputs(flat) if same else self
+        facts = self.merge_same_inputs(flat) if same else self
         groups = [group for group in groups if not facts.stored.isdisjoint(group)]
         copies = frozenset[int]() if is_recorded else frozenset(k for group in groups for k in facts.copies(flat, group))
         rest = [None if k in copies else x for k, x in enumerate(flat)]
@@ -85,7 +85,7 @@ class AliasAnalysis:
         distances = tuple((group[0], k, flat[k].address - flat[group[0]].address) for group in groups for k in group[1:])
         return Aliasing(same, hidden, copies, distances)
 
-    def of_first_inputs(self, flat: Sequence[Any]) -> "AliasAnalysis":
+    def merge_same_inputs(self, flat: Sequence[Any]) -> "AliasAnalysis":
         """Return these facts for a call in which some inputs are one tensor, as facts about the first of those."""
         ids = [*map(id, flat)]
         first = {k: ids.index(x) for k, x in enumerate(ids)}
@@ -100,23 +100,23 @@ class AliasAnalysis:
         for k in group:
             if k in self.stored or k in self.exposed or flat[k].spec.requires_grad:
                 continue
-            near = [j for j in group if j in self.stored and overlap(flat[j], flat[k])]
+            near = [j for j in group if j in self.stored and shares_memory(flat[j], flat[k])]
             is_read_before = not any((j, k) in self.read_after for j in near)
             if is_read_before and not all(are_equal_views(flat[j], flat[k]) for j in near):
                 yield k
 
-    def refuse_hidden(self, flat: Sequence[Any]) -> None:
+    def check_hidden(self, flat: Sequence[Any]) -> None:
         """Raise where a change in place would be seen by a tensor that is no input of the call."""
         given = {id(x) for x in flat}
         for x in [x for key, x in self.hidden.items() if key not in given]:
-            if any(overlap(flat[k], x) for k in self.stored if k < len(flat) and isinstance(flat[k], Tensor)):
+            if any(shares_memory(flat[k], x) for k in self.stored if k < len(flat) and isinstance(flat[k], Tensor)):
                 raise OverlapError(
                     f"a tensor of shape {x.shape}, which a fused function finds by itself, shares memory with an argument "
                     "that it changes in place; pass both as arguments"
                 )
 
 
-class RunsByAddress:
+class AddressDispatch:
     """The quick path of a function that changes inputs in place: what runs, by the addresses of the inputs.
 
     Layouts and dtypes are the same for all calls that come here, so which elements are shared depends on addresses alone.
@@ -130,14 +130,14 @@ class RunsByAddress:
     """
 
     def __init__(self, find: Callable[[tuple[Any, ...]], Callable[..., Any]], outside: Any) -> None:
-        self.find, self.outside = find, outside
+        self.find, self.guard = find, outside
         self.runs: dict[tuple[Any, ...], Callable[..., Any]] = {}
 
     def __call__(self, *inputs: Any) -> Any:
         """Run a call."""
-        flat = (*inputs, *self.outside.tensors) if self.outside.tensors else inputs
+        flat = (*inputs, *self.guard.tensors) if self.guard.tensors else inputs
         try:
-            addresses = tuple(map(ADDRESS, flat))
+            addresses = tuple(map(get_address, flat))
         except AttributeError:  # there are numbers among them
             addresses = tuple([getattr(x, "address", None) for x in flat])
         run = self.runs.get(addresses)
@@ -149,7 +149,7 @@ class RunsByAddress:
         return run(*flat)
 
 
-def read_from_copies(name: str, labels: Sequence[str], flat: Sequence[Any], effects: Effects) -> frozenset[int]:
+def inputs_to_copy(name: str, labels: Sequence[str], flat: Sequence[Any], effects: InputEffects) -> frozenset[int]:
     """Return the inputs that must be read from copies, since bytes of theirs are changed as elements of another dtype.
 
     Parameters
@@ -168,12 +168,12 @@ def read_from_copies(name: str, labels: Sequence[str], flat: Sequence[Any], effe
     """
     analysis = AliasAnalysis()
     analysis.learn(effects)
-    facts, found = analysis.of_first_inputs(flat), set[int]()
+    facts, found = analysis.merge_same_inputs(flat), set[int]()
     for group in overlapping_groups(flat) if facts.stored else ():
         copies = {*facts.copies(flat, group)}
         for j, k in product(group, group):
             x, y = flat[j], flat[k]
-            if j not in facts.stored or are_windows_of_one(x, y) or not overlap(x, y):
+            if j not in facts.stored or are_views_of_one_array(x, y) or not shares_memory(x, y):
                 continue
             if k not in copies:
                 first, second = (labels[i] or f"input {i}" for i in (j, k))
@@ -192,7 +192,7 @@ def read_from_copies(name: str, labels: Sequence[str], flat: Sequence[Any], effe
     return frozenset(found)
 
 
-def first_of_each(tensors: Sequence[Any]) -> tuple[int, ...]:
+def first_occurrences(tensors: Sequence[Any]) -> tuple[int, ...]:
     """Return for each tensor the position of the first one that is the same object; nothing if all differ."""
     ids = [*map(id, tensors)]
     return () if len({*ids}) == len(ids) else tuple(map(ids.index, ids))

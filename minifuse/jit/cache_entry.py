@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 
 from ..backends.base import Backend
-from ..compiler.plan import Made, Plan, Spec
-from ..compiler.trace_result import Found, Input, Result
-from ..core.autograd import FREED, mode
+from ..compiler.plan import PerCallInput, Plan, TensorMeta
+from ..compiler.trace_result import InputRef, OutputRef, TraceResult
+from ..core.autograd import FREED_GRAPH, mode
 from ..core.errors import GradientError
-from ..core.pytree import mapped
-from ..runtime.memory_pool import writes
-from ..tensors.mutation import refuse_read_only
+from ..core.pytree import tree_map
+from ..runtime.memory_pool import write_clock
+from ..tensors.mutation import check_writable
 from ..tensors.tensor import Tensor
 
 
-def replaced(flat: Sequence[Any], chosen: Collection[int], make: Callable[[Any], Any]) -> list[Any]:
+def replace_inputs(flat: Sequence[Any], chosen: Collection[int], make: Callable[[Any], Any]) -> list[Any]:
     """Return the inputs, with something new in the place of the chosen ones, wherever they occur."""
     new = {id(flat[k]): make(flat[k]) for k in chosen}
     return [new.get(id(x), x) for x in flat]
@@ -32,7 +32,7 @@ class CacheEntry:
     def __init__(
         self,
         function: Callable[..., Any],
-        found: Found,
+        found: TraceResult,
         flat: Sequence[Any],
         names: Sequence[str],
         backend: Backend,
@@ -40,12 +40,12 @@ class CacheEntry:
         copies: Collection[int] = (),
     ) -> None:
         self.found, self.count, self.copies = found, len(flat), copies
-        tree, results = found.tree, [Result(k) for k in range(len(found.program.outputs))]
-        is_single = isinstance(tree, Result) and len(results) == 1
+        tree, results = found.tree, [OutputRef(k) for k in range(len(found.program.outputs))]
+        is_single = isinstance(tree, OutputRef) and len(results) == 1
         is_direct = (is_single and tree == results[0]) or (type(tree) is tuple and list(tree) == results and bool(results))
         program = found.program._replace(is_tuple=not is_single, copies=copies)
         self.plan = Plan(function, flat, program=program, recompute=recompute, names=names, backend=backend)
-        self.is_direct = is_direct and not (found.grads or found.written)
+        self.is_direct = is_direct and not (found.grads or found.modified_inputs)
         self.key: Any = None
 
     @cached_property
@@ -54,32 +54,32 @@ class CacheEntry:
         if self.is_direct:
             return self.plan.run
         returns_nothing = self.found.tree is None and not self.found.grads
-        is_short = returns_nothing and not self.copies and max(self.found.written, default=0) < self.count
-        return self.storing() if is_short else self.finishing
+        is_short = returns_nothing and not self.copies and max(self.found.modified_inputs, default=0) < self.count
+        return self.store_only_run() if is_short else self.run_with_effects
 
-    def storing(self) -> Callable[..., Any]:
+    def store_only_run(self) -> Callable[..., Any]:
         """Return a short run for a function that changes inputs in place and returns nothing."""
-        run, mark, written = self.plan.run, writes.mark, tuple(self.found.written)
+        run, mark, written = self.plan.run, write_clock.mark, tuple(self.found.modified_inputs)
         stored = tuple(sorted(self.found.effects.stored))
 
         def store(*flat: Any) -> None:
             for k in stored:
                 if not flat[k].buffer.is_writable:
-                    refuse_read_only(flat[k])
+                    check_writable(flat[k])
             for k in written:
                 mark(flat[k].buffer)
             run(*flat)
 
         return store
 
-    def finishing(self, *flat: Any) -> Any:
+    def run_with_effects(self, *flat: Any) -> Any:
         """Run, and do what is left before and after."""
         self.mark(flat)
-        return self.finished(self.plan.run(*self.given(flat)), flat)
+        return self.apply_effects(self.plan.run(*self.plan_inputs(flat)), flat)
 
-    def given(self, flat: Sequence[Any]) -> Sequence[Any]:
+    def plan_inputs(self, flat: Sequence[Any]) -> Sequence[Any]:
         """Return the inputs of the plan: copies of those that overlap what it changes, and are read before that."""
-        return replaced(flat, self.copies, Tensor.clone) if self.copies else flat
+        return replace_inputs(flat, self.copies, Tensor.clone) if self.copies else flat
 
     def mark(self, flat: Sequence[Any]) -> None:
         """Before a run: record what it changes. What the run then keeps for gradients is newer than that.
@@ -87,11 +87,11 @@ class CacheEntry:
         Inputs that only overlap a changed one may be read-only, such as those that `np.broadcast_to` returns.
         """
         for k in self.found.effects.stored:
-            refuse_read_only(self.input(k, flat))
-        for k in self.found.written:
-            writes.mark(self.input(k, flat).buffer)
+            check_writable(self.input(k, flat))
+        for k in self.found.modified_inputs:
+            write_clock.mark(self.input(k, flat).buffer)
 
-    def finished(self, results: Any, flat: Sequence[Any]) -> Any:
+    def apply_effects(self, results: Any, flat: Sequence[Any]) -> Any:
         """After a run: set gradients, put results in their places."""
         if self.is_direct:
             return results
@@ -99,15 +99,15 @@ class CacheEntry:
         changed = [(self.input(k, flat), place) for k, place in self.found.grads]
 
         def put(x: Any) -> Any:
-            if isinstance(x, Input):
+            if isinstance(x, InputRef):
                 return self.input(x.index, flat)
-            if not isinstance(x, Result):
+            if not isinstance(x, OutputRef):
                 return x.copy() if isinstance(x, np.ndarray) else x  # the user may change it
             y = results[x.index]
             if x.is_spent:
-                remember(y, DeadEnd(is_freed=True))
+                set_opaque_history(y, OpaqueBackward(is_freed=True))
             elif x.depends_on_leaves and not y.requires_grad:
-                remember(y, DeadEnd())
+                set_opaque_history(y, OpaqueBackward())
             elif x.is_leaf:
                 y.requires_grad = True
             if x.grad is not None:
@@ -117,22 +117,22 @@ class CacheEntry:
         given = [put(x) for _, x in changed]
         for (x, _), grad in zip(changed, given, strict=True):  # each is found before one is replaced
             x.grad = grad
-        return mapped(self.found.tree, put)
+        return tree_map(self.found.tree, put)
 
     def input(self, k: int, flat: Sequence[Any]) -> Any:
         """Input k of a run, hidden ones too."""
         if k < self.count:
             return flat[k]
         hidden = self.plan.hidden[k - self.count]
-        return hidden.get(flat) if isinstance(hidden, Made) and hidden.get else hidden
+        return hidden.get(flat) if isinstance(hidden, PerCallInput) and hidden.get else hidden
 
 
-def remember(y: Tensor, call: "DeadEnd") -> None:
+def set_opaque_history(y: Tensor, call: "OpaqueBackward") -> None:
     """Let a tensor require a gradient that goes no further than the call."""
-    y.spec, y.history = Spec(y.spec.layout, y.dtype, y.spec.backend, bool(mode.is_recording)), (call, 0)
+    y.spec, y.grad_fn = TensorMeta(y.spec.layout, y.dtype, y.spec.backend, bool(mode.is_recording)), (call, 0)
 
 
-class DeadEnd:
+class OpaqueBackward:
     """A recorded call inside a fused function, whose inputs nobody can see: a gradient that arrives here is dropped.
 
     `is_freed`, if the graph was used inside the function.
@@ -147,9 +147,9 @@ class DeadEnd:
     def backward(self, gradients: Sequence[Any]) -> Sequence[Any]:
         """Return no gradients, since there are no inputs; an error where the graph was used before."""
         if self.is_freed:
-            raise GradientError(FREED)
+            raise GradientError(FREED_GRAPH)
         return ()
 
-    def release(self) -> None:
+    def free_saved(self) -> None:
         """Let the graph be used no more."""
         self.is_freed = True

@@ -7,17 +7,17 @@ soon as the capture has found how they are used (`aliasing.read_from_copies`).
 from collections.abc import Sequence
 from typing import Any
 
-from ..compiler.plan import fit, name_of, refuse_changes
+from ..compiler.plan import cast_to_target, check_inplace, function_name
 from ..core.errors import OverlapError
 from ..core.layout import Layout
-from ..ir.array_functions import Same, View
-from ..ir.graph import Argument, Node, base
-from ..tensors.mutation import extent, groups_of_windows, refuse_read_only
+from ..ir.array_functions import Identity, View
+from ..ir.graph import Argument, Node, strip_views
+from ..tensors.mutation import address_range, check_writable, overlapping_groups_by_dtype
 from ..tensors.tensor import Tensor
-from .traced_tensor import Captured, Memory, are_apart
+from .traced_tensor import TracedStorage, TracedTensor, are_disjoint_slices
 
 
-class Changes:
+class Functionalizer:
     """What a captured function changes in place.
 
     Attributes
@@ -34,10 +34,10 @@ class Changes:
 
     def __init__(self, capture: Any) -> None:
         self.capture = capture
-        self.written: list[Memory] = []
+        self.written: list[TracedStorage] = []
         self.windows: dict[Node, tuple[int, Layout]] = {}
         self.stored, self.read_after = set[int](), set[tuple[int, int]]()
-        self.groups = groups_of_windows(capture.inputs)
+        self.groups = overlapping_groups_by_dtype(capture.inputs)
 
     def store(self, function: Any, targets: Sequence[Any], inputs: Sequence[Any]) -> None:
         """Results of a function become the values of targets."""
@@ -46,11 +46,11 @@ class Changes:
         captured = xs[: len(targets)]
         for x in captured:
             if x.memory.tensor is not None:
-                refuse_read_only(x.memory.tensor)
-        refuse_changes([x.spec for x in xs if isinstance(x, Tensor)], [x.spec for x in captured])
+                check_writable(x.memory.tensor)
+        check_inplace([x.spec for x in xs if isinstance(x, Tensor)], [x.spec for x in captured])
         for k, x in enumerate(captured):
             for y in captured[:k]:
-                if x.memory is y.memory and may_meet(x, y):
+                if x.memory is y.memory and may_overlap(x, y):
                     raise OverlapError(
                         f"in-place writes to two tensors that overlap, shapes {x.shape} and {y.shape}; "
                         "write to one at a time"
@@ -58,61 +58,61 @@ class Changes:
         capture.note(function, xs, len(targets))
         results = function(*[capture.node_of(x) for x in xs])
         results = results if isinstance(results, tuple) else (results,)
-        values = [fit(name_of(function), y, x) for x, y in zip(captured, results, strict=True)]
+        values = [cast_to_target(function_name(function), y, x) for x, y in zip(captured, results, strict=True)]
         for x, value in zip(captured, values, strict=True):
             self.write(x, value)
 
-    def write(self, x: Captured, value: Node) -> None:
+    def write(self, x: TracedTensor, value: Node) -> None:
         """Change what a captured tensor shows."""
         memory = x.memory
         if memory.tensor is not None:
             self.note_use(memory)
             self.stored.add(self.index_of(memory))
             if memory not in self.written:
-                self.joined(memory)
+                self.merge_overlapping(memory)
         value = value.detach() if value.dtype.is_float else value
-        is_of_others = isinstance(value.function, View) or isinstance(base(value).function, Argument)
+        is_of_others = isinstance(value.function, View) or isinstance(strip_views(value).function, Argument)
         value = value.clone() if is_of_others else value  # memory of its own
         memory.changed(x.views, value)
         if memory.tensor is not None and memory.tensor.requires_grad:  # it is a leaf with its new values too
-            memory.value = Same(len(memory.leaves))(memory.value.detach())
+            memory.value = Identity(len(memory.leaves))(memory.value.detach())
             memory.leaves.append(memory.value)
 
-    def note_use(self, memory: Memory) -> None:
+    def note_use(self, memory: TracedStorage) -> None:
         """Record that an input is read or stored in, after changes of other ones."""
         if self.stored and memory.tensor is not None:
             index = self.index_of(memory)
             self.read_after |= {(k, index) for k in self.stored if k != index}
 
-    def index_of(self, memory: Memory) -> int:
+    def index_of(self, memory: TracedStorage) -> int:
         """Return the number of the input that memory belongs to."""
         return next(k for k, x in enumerate(self.capture.inputs) if x is memory.tensor)
 
-    def joined(self, memory: Memory) -> None:
+    def merge_overlapping(self, memory: TracedStorage) -> None:
         """Before memory of an input is changed for the first time: inputs that overlap it become views of one memory."""
         index = self.index_of(memory)
         self.written.append(memory)
         group = next((group for group in self.groups if index in group), [])
-        if not group and self.capture.inputs[index].spec.layout.overlaps_itself:
+        if not group and self.capture.inputs[index].spec.layout.has_internal_overlap:
             group = [index]  # a write to a part of it is seen in its other elements
         if group:
             self.join([self.capture.known[id(self.capture.inputs[k])].memory for k in group], group)
 
-    def join(self, memories: Sequence[Memory], indices: Sequence[int]) -> None:
+    def join(self, memories: Sequence[TracedStorage], indices: Sequence[int]) -> None:
         """Let inputs be windows of one memory, elements of which several of them, or several of their elements, share."""
         tensors = [self.capture.inputs[k] for k in indices]
-        low, high = min(extent(x)[0] for x in tensors), max(extent(x)[1] for x in tensors)
+        low, high = min(address_range(x)[0] for x in tensors), max(address_range(x)[1] for x in tensors)
         itemsize = tensors[0].dtype.itemsize
         layout = Layout(((high - low) // itemsize,), (1,), (low - tensors[0].address) // itemsize)
-        node = Node(Same(("window", indices[0])), (), layout.shape, tensors[0].dtype)
+        node = Node(Identity(("window", indices[0])), (), layout.shape, tensors[0].dtype)
         self.windows[node] = indices[0], layout
-        whole = Memory(node, layout, node)
+        whole = TracedStorage(node, layout, node)
         for x, memory in zip(tensors, memories, strict=True):
             of, start = x.spec.layout, (x.address - tensors[0].address) // itemsize
             assert memory.argument is not None
             self.windows[memory.argument] = indices[0], Layout(of.shape, of.strides, start)
             memory.whole = whole
-            memory.window = (View("strided", (of.shape, of.strides, (x.address - low) // itemsize)),)
+            memory.window = (View("as_strided", (of.shape, of.strides, (x.address - low) // itemsize)),)
             if memory not in self.written:
                 self.written.append(memory)
 
@@ -124,13 +124,13 @@ class Changes:
         for memory in dict.fromkeys(m.whole or m for m in self.written):
             assert memory.argument is not None
             value = memory.value
-            while isinstance(value.function, Same):
+            while isinstance(value.function, Identity):
                 (value,) = value.inputs
             if value is not memory.argument:
                 stores.append((memory.argument, value))
         return stores, written
 
 
-def may_meet(a: Captured, b: Captured) -> bool:
+def may_overlap(a: TracedTensor, b: TracedTensor) -> bool:
     """Whether two looks at one memory may show the same elements."""
-    return not (a.views and b.views and are_apart(a.views, b.views))
+    return not (a.views and b.views and are_disjoint_slices(a.views, b.views))

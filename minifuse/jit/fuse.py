@@ -18,34 +18,39 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from ..backends.registry import backend_named
-from ..compiler.plan import Plan, name_of
-from ..compiler.plan_size import size_of
-from ..core.autograd import interceptor, mode
+from ..backends.registry import get_backend
+from ..compiler.plan import Plan, function_name
+from ..compiler.plan_size import plan_nbytes
+from ..core.autograd import active_hook, mode
 from ..core.errors import FuseError
-from ..core.pytree import leaves_of, mapped
-from ..inspect.argument_names import labels_of
-from ..inspect.explain import Explanation, explained
+from ..core.pytree import tree_leaves, tree_map
+from ..inspect.argument_names import name_inputs
+from ..inspect.explain import Explanation, explain_call
 from ..ir.graph import Node
 from ..ir.pytorch_differences import Size
-from ..runtime.compile_workers import build_all
+from ..runtime.compile_workers import compile_all
 from ..runtime.kernel_cache import cache
 from ..runtime.plan_cache import PlanTable
 from ..tensors.tensor import Tensor
-from .aliasing import AliasAnalysis, Aliasing, RunsByAddress, read_from_copies
-from .cache_entry import CacheEntry, replaced
-from .guards import Outside, Same
-from .traced_scalar import LiveNumber
-from .tracer import Capture
+from .aliasing import AddressDispatch, AliasAnalysis, Aliasing, inputs_to_copy
+from .cache_entry import CacheEntry, replace_inputs
+from .guards import ClosureGuard, IdentityKey
+from .traced_scalar import DynamicAttr
+from .tracer import Tracer
 
-SPEC = attrgetter("spec")
-NUMBERS = {int, float, Size, *[np.dtype(code).type for code in "bBhHiIlLqQefdg"]}  # whose values a capture leaves open
+get_spec = attrgetter("spec")
+DYNAMIC_NUMBER_TYPES = {
+    int,
+    float,
+    Size,
+    *[np.dtype(code).type for code in "bBhHiIlLqQefdg"],
+}  # whose values a capture leaves open
 ENTRY_NBYTES = 7_000  # of a capture, besides its plan: what it found, and its key
-WATCHED = 64  # objects among the arguments whose attributes are remembered
+MAX_GUARDED_OBJECTS = 64  # objects among the arguments whose attributes are remembered
 
 
 @dataclass(frozen=True)
-class Leaf:
+class Placeholder:
     """The place of a tensor or a number in nested arguments."""
 
     index: int
@@ -80,15 +85,15 @@ class Fused:
             raise FuseError(f'fuse: recompute is {recompute!r}, expected "auto" or "none"')
         update_wrapper(self, function)
         self.function, self.recompute = function, recompute
-        self.outside = Outside(function)
-        self.look = self.outside.look
+        self.guard = ClosureGuard(function)
+        self.fingerprint = self.guard.fingerprint
         self.entries: PlanTable[CacheEntry] = PlanTable()
-        self.runs = self.entries.quick  # of plain calls: no names, nothing learned
-        self.watched: dict[int, Outside] = {}
-        self.baked: frozenset[Any] = frozenset()
+        self.runs = self.entries.fast_path  # of plain calls: no names, nothing learned
+        self.object_guards: dict[int, ClosureGuard] = {}
+        self.specialized_on: frozenset[Any] = frozenset()
         self.aliases = AliasAnalysis()
         self.reads_grads = False
-        self.last: CacheEntry | None = None
+        self.last_entry: CacheEntry | None = None
         self.captures = 0
 
     @property
@@ -105,39 +110,41 @@ class Fused:
         if not named:
             tensors: Sequence[Any] = inputs
             try:
-                run = self.runs.get((mode.is_recording, self.look(), *map(SPEC, inputs)))
+                run = self.runs.get((mode.is_recording, self.fingerprint(), *map(get_spec, inputs)))
             except AttributeError:  # there are numbers among them
-                run = self.runs.get((mode.is_recording, self.look(), *[getattr(x, "spec", None) or type(x) for x in inputs]))
+                run = self.runs.get(
+                    (mode.is_recording, self.fingerprint(), *[getattr(x, "spec", None) or type(x) for x in inputs])
+                )
                 tensors = [x for x in inputs if isinstance(x, Tensor)]
-            if self.outside.tensors:
-                tensors = (*tensors, *self.outside.tensors)
+            if self.guard.tensors:
+                tensors = (*tensors, *self.guard.tensors)
             if run is not None and len({*tensors}) == len(tensors):  # all of them differ
                 return run(*inputs)
-        return self.general(inputs, named)
+        return self.slow_path(inputs, named)
 
-    def general(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def slow_path(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """A call of any kind."""
-        by = interceptor()
+        by = active_hook()
         if by is not None:
             return by.inlined(self, inputs, named)
         if any(isinstance(x, Node) for x in inputs):
             return self.function(*inputs, **named)
         entry, flat = self.entry(inputs, named)
-        if entry.key is not None and entry.key not in self.runs and not (self.baked or self.reads_grads):
-            self.runs[entry.key] = self.quick_run(entry.run)
+        if entry.key is not None and entry.key not in self.runs and not (self.specialized_on or self.reads_grads):
+            self.runs[entry.key] = self.bind_closure_tensors(entry.run)
         return entry.run(*flat)
 
     def entry(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[CacheEntry, list[Any]]:
         """The capture for a call, found or made, and the inputs of its run."""
-        leaves, tree, key = self.taken_apart(inputs, named)
-        outside = [self.outside, *[self.watching(x) for x in objects_in(tree)]]
-        looks = tuple(x.look() for x in outside)
+        leaves, tree, key = self.flatten_args(inputs, named)
+        outside = [self.guard, *[self.guard_for(x) for x in find_objects(tree)]]
+        looks = tuple(x.fingerprint() for x in outside)
         flat = [*leaves, *[x for found in outside for x in found.tensors]]
-        arrays = tuple(x.contents() for x in outside)
+        arrays = tuple(x.array_digests() for x in outside)
         aliasing = self.aliasing(flat)
         copies = aliasing.copies
         while True:
-            known = self.entries.get((mode.is_recording, looks, arrays, key, aliasing, self.more(flat)))
+            known = self.entries.get((mode.is_recording, looks, arrays, key, aliasing, self.dynamic_guards(flat)))
             if known is not None:
                 return known, flat
             found = self.capture(flat, tree, copies)
@@ -145,27 +152,27 @@ class Fused:
             expected, aliasing = aliasing.copies, self.aliasing(flat)
             needed = aliasing.copies
             if expected <= needed:  # else it must be captured anew, since it changed a copy
-                needed |= read_from_copies(name_of(self.function), found.plan.names, flat, found.found.effects)
+                needed |= inputs_to_copy(function_name(self.function), found.plan.names, flat, found.found.effects)
             if needed == copies:
                 break
             copies = needed  # the capture has found that it must read other inputs from copies
-        self.last = found
-        whole_key = (mode.is_recording, looks, arrays, key, aliasing, self.more(flat))
-        self.entries.put(whole_key, found, size_of(found.plan) + ENTRY_NBYTES)
-        is_quick = not (named or any(arrays) or self.baked or self.reads_grads or len(outside) > 1)
-        if is_quick and not aliasing.same and all(isinstance(x, Tensor) or type(x) in NUMBERS for x in inputs):
+        self.last_entry = found
+        whole_key = (mode.is_recording, looks, arrays, key, aliasing, self.dynamic_guards(flat))
+        self.entries.put(whole_key, found, plan_nbytes(found.plan) + ENTRY_NBYTES)
+        is_quick = not (named or any(arrays) or self.specialized_on or self.reads_grads or len(outside) > 1)
+        if is_quick and not aliasing.same and all(isinstance(x, Tensor) or type(x) in DYNAMIC_NUMBER_TYPES for x in inputs):
             kinds = [x.spec if isinstance(x, Tensor) else type(x) for x in inputs]
             found.key = (mode.is_recording, looks[0], *kinds)
         elif not is_quick:
             self.runs.clear()
         return found, flat
 
-    def refuse_changes_outside(self, outside: Sequence[Outside], looks: Sequence[Any], arrays: Sequence[Any]) -> None:
+    def refuse_changes_outside(self, outside: Sequence[ClosureGuard], looks: Sequence[Any], arrays: Sequence[Any]) -> None:
         """Raise where a capture changed what the function reads from outside."""
         before = zip(outside, looks, arrays, strict=True)
-        if any(x.look() != look or x.contents() != content for x, look, content in before):
+        if any(x.fingerprint() != look or x.array_digests() != content for x, look, content in before):
             raise FuseError(
-                f"{name_of(self.function)}: the function changed something outside while it was captured, such as a "
+                f"{function_name(self.function)}: the function changed something outside while it was captured, such as a "
                 "global, an attribute, a list or an array; that would not happen again in later calls. Return it, or "
                 "keep it in a tensor that is changed in place"
             )
@@ -176,34 +183,34 @@ class Fused:
         grads = [x.grad for x in flat if isinstance(x, Tensor) and x.grad is not None] if self.reads_grads else ()
         return self.aliases.aliasing(flat, is_recorded, grads)
 
-    def quick_run(self, run: Callable[..., Any]) -> Callable[..., Any]:
+    def bind_closure_tensors(self, run: Callable[..., Any]) -> Callable[..., Any]:
         """A run that takes the arguments alone, all different tensors; those from outside are those of the last look."""
-        outside = self.outside
+        outside = self.guard
         if self.aliases.stored:
-            return RunsByAddress(lambda inputs: self.entry(inputs, {})[0].run, outside)
+            return AddressDispatch(lambda inputs: self.entry(inputs, {})[0].run, outside)
         return (lambda *inputs: run(*inputs, *outside.tensors)) if outside.tensors else run
 
-    def more(self, flat: Sequence[Any]) -> Any:
+    def dynamic_guards(self, flat: Sequence[Any]) -> Any:
         """What a call depends on besides, as far as captures have found out."""
-        known = [x.value if isinstance(x, LiveNumber) else flat[x] if x < len(flat) else None for x in self.baked]
+        known = [x.value if isinstance(x, DynamicAttr) else flat[x] if x < len(flat) else None for x in self.specialized_on]
         values = tuple((type(x), repr(x)) for x in known)
         grads = tuple(x.grad.spec if x.grad is not None else None for x in flat if isinstance(x, Tensor)) * self.reads_grads
-        backend = None if any(isinstance(x, Tensor) for x in flat) else backend_named(None)
+        backend = None if any(isinstance(x, Tensor) for x in flat) else get_backend(None)
         return values, grads, backend
 
     def capture(self, original: list[Any], tree: Any, copies: Collection[int]) -> CacheEntry:
         """Capture the function for these inputs, of which it reads some from copies."""
         example = next((x for x in original if isinstance(x, Tensor)), None)
-        backend = example.spec.backend if example is not None else backend_named(None)
-        flat = replaced(original, copies, lambda x: Tensor.empty(x.shape, x.dtype, backend))
-        capture = Capture(name_of(self.function), flat, backend, original)
+        backend = example.spec.backend if example is not None else get_backend(None)
+        flat = replace_inputs(original, copies, lambda x: Tensor.empty(x.shape, x.dtype, backend))
+        capture = Tracer(function_name(self.function), flat, backend, original)
 
         def rebuild(given: list[Any]) -> Any:
-            return mapped(tree, lambda x: given[x.index] if isinstance(x, Leaf) else x)
+            return tree_map(tree, lambda x: given[x.index] if isinstance(x, Placeholder) else x)
 
         found = capture.run(lambda arguments: self.function(*arguments[0], **arguments[1]), rebuild)
-        labels = labels_of(self.function, tree, Leaf, [*original, *capture.hidden])
-        self.baked |= capture.baked
+        labels = name_inputs(self.function, tree, Placeholder, [*original, *capture.hidden])
+        self.specialized_on |= capture.specialized_on
         if found.effects.stored and not self.aliases.stored:
             self.runs.clear()
         self.aliases.learn(found.effects)
@@ -211,8 +218,9 @@ class Fused:
         self.captures += 1
         return CacheEntry(self.function, found, flat, labels, backend, self.recompute, copies)
 
-    def taken_apart(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[Any], Any, Any]:
-        """Tensors and numbers among nested arguments; the rest with a `Leaf` in the place of each; a key of all of it."""
+    def flatten_args(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[Any], Any, Any]:
+        """Tensors and numbers among nested arguments; the rest with a `Placeholder` in the place of each; a key of all of
+        it."""
         leaves: list[Any] = []
         key: list[Any] = []
         arrays: dict[int, Tensor] = {}
@@ -222,7 +230,7 @@ class Fused:
                 x = self.as_input(x, arrays)
             if isinstance(x, Tensor):
                 key.append(x.spec)
-            elif type(x) in NUMBERS:
+            elif type(x) in DYNAMIC_NUMBER_TYPES:
                 key.append(type(x))
             elif isinstance(x, tuple | list | dict):
                 key.append((type(x), tuple(x) if isinstance(x, dict) else len(x)))
@@ -231,10 +239,10 @@ class Fused:
                     return type(x)(*parts) if hasattr(x, "_fields") else tuple(parts)
                 return [take(y) for y in x] if isinstance(x, list) else {name: take(y) for name, y in x.items()}
             else:
-                key.append((type(x), repr(x)) if isinstance(x, PLAIN) else Same(x))
+                key.append((type(x), repr(x)) if isinstance(x, STATIC_TYPES) else IdentityKey(x))
                 return x
             leaves.append(x)
-            return Leaf(len(leaves) - 1)
+            return Placeholder(len(leaves) - 1)
 
         return leaves, (take(inputs), take(named)), tuple(key)
 
@@ -243,16 +251,16 @@ class Fused:
         if not array.ndim:
             return array[()]
         if id(array) not in known:
-            known[id(array)] = Tensor.from_numpy(array, backend_named(None))
+            known[id(array)] = Tensor.from_numpy(array, get_backend(None))
         return known[id(array)]
 
-    def watching(self, x: Any) -> Outside:
+    def guard_for(self, x: Any) -> ClosureGuard:
         """What can be reached from an object among the arguments."""
-        found = self.watched.get(id(x))
+        found = self.object_guards.get(id(x))
         if found is None:
-            while len(self.watched) >= WATCHED:
-                self.watched.pop(next(iter(self.watched)))
-            found = self.watched[id(x)] = Outside(x)
+            while len(self.object_guards) >= MAX_GUARDED_OBJECTS:
+                self.object_guards.pop(next(iter(self.object_guards)))
+            found = self.object_guards[id(x)] = ClosureGuard(x)
         return found
 
     # Seeing it.
@@ -294,7 +302,7 @@ class Fused:
         True
         """
         plan, before = self.plan(*inputs, **named), cache.stats().compiled
-        built = build_all(plan.wanted, processes) if processes > 1 else 0
+        built = compile_all(plan.kernels_to_compile, processes) if processes > 1 else 0
         plan.run  # noqa: B018  # binds what it launches
         return built + cache.stats().compiled - before
 
@@ -313,7 +321,7 @@ class Fused:
             Show the kernels of another backend.
         """
         if backend is not None:
-            inputs, named = mapped((inputs, named), lambda x: x.to(backend=backend) if isinstance(x, Tensor) else x)
+            inputs, named = tree_map((inputs, named), lambda x: x.to(backend=backend) if isinstance(x, Tensor) else x)
         return self.plan(*inputs, **named).source()
 
     def explain(self, *inputs: Any, **named: Any) -> Explanation:
@@ -337,11 +345,11 @@ class Fused:
         >>> len(found.forward.kernels), found.forward.nbytes, found.unfused.launches > 3
         (1, 8000, True)
         """
-        return explained(*self.entry(inputs, named))
+        return explain_call(*self.entry(inputs, named))
 
     def stats(self) -> FuseStats:
         """How often the function was captured, and what the last capture launches."""
-        return FuseStats(self.captures, len(self.entries), len(self.last.plan.steps) if self.last else 0)
+        return FuseStats(self.captures, len(self.entries), len(self.last_entry.plan.steps) if self.last_entry else 0)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Fused":
         """Copy like the function: a Python function is its own copy, a module or a bound method is copied."""
@@ -356,15 +364,15 @@ class Fused:
         return name if is_named and attrgetter(name)(module) is self else (Fused, (self.function, self.recompute))
 
     def __repr__(self) -> str:
-        return f"<fused {name_of(self.function)}>"
+        return f"<fused {function_name(self.function)}>"
 
 
-PLAIN = bool | str | bytes | np.generic | None
+STATIC_TYPES = bool | str | bytes | np.generic | None
 
 
-def objects_in(tree: Any) -> list[Any]:
+def find_objects(tree: Any) -> list[Any]:
     """Objects among nested arguments that have attributes: modules, functions, and whatever a user defines."""
-    return [x for x in leaves_of(tree) if not isinstance(x, Leaf) and not isinstance(x, PLAIN)]
+    return [x for x in tree_leaves(tree) if not isinstance(x, Placeholder) and not isinstance(x, STATIC_TYPES)]
 
 
 @overload

@@ -23,23 +23,29 @@ import numpy as np
 
 from ..core.dtypes import BY_NUMPY
 from ..core.errors import FuseError
-from ..core.pytree import Live
+from ..core.pytree import DynamicDict
 from ..tensors.tensor import Tensor
 
-PLAIN = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice, np.generic)
-MOST = 100_000  # places that are looked at
+VALUE_TYPES = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice, np.generic)
+MAX_GUARDS = 100_000  # places that are looked at
 MAX_DIGESTED_ELEMENTS = 1 << 16  # of a NumPy array, in each call: some 0.3 ms
-OURS = ("minifuse", "numpy", "builtins", *sys.stdlib_module_names)
+LIBRARY_MODULES = ("minifuse", "numpy", "builtins", *sys.stdlib_module_names)
 
-SETTINGS = ("types", "argparse", "collections", "configparser", "_thread")  # whose objects hold what a user puts there
-CONTENTS = attrgetter("cell_contents")
-DEFAULTS = attrgetter("__defaults__"), attrgetter("__kwdefaults__")
-METHOD = (FunctionType, staticmethod, classmethod, property)
+TRANSPARENT_MODULES = (
+    "types",
+    "argparse",
+    "collections",
+    "configparser",
+    "_thread",
+)  # whose objects hold what a user puts there
+get_cell_contents = attrgetter("cell_contents")
+DEFAULT_GETTERS = attrgetter("__defaults__"), attrgetter("__kwdefaults__")
+METHOD_TYPES = (FunctionType, staticmethod, classmethod, property)
 
-Place = tuple[Callable[[Any], Any], Any]  # how to read, and what of it
+GuardSite = tuple[Callable[[Any], Any], Any]  # how to read, and what of it
 
 
-class Same:
+class IdentityKey:
     """An object as part of a key: equal to nothing but itself, however the object compares."""
 
     __slots__ = ("thing",)
@@ -48,13 +54,13 @@ class Same:
         self.thing = thing
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and other.thing is self.thing
+        return isinstance(other, IdentityKey) and other.thing is self.thing
 
     def __hash__(self) -> int:
         return id(self.thing)
 
 
-class Key:
+class Fingerprint:
     """What a search has found, as one object: a lookup compares addresses."""
 
     __slots__ = ("found",)
@@ -63,7 +69,7 @@ class Key:
         self.found = found
 
 
-class Outside:
+class ClosureGuard:
     """What can be reached from some functions and objects.
 
     Attributes
@@ -77,46 +83,46 @@ class Outside:
         self.key: Any = None
         self.keys: dict[Any, Any] = {}  # what was found, as a key -> the one object that stands for it
         self.tensors: list[Any] = []
-        self._places: list[tuple[Callable[[Any], Any], Any, Any]] = []
+        self._guard_sites: list[tuple[Callable[[Any], Any], Any, Any]] = []
         self._sizes: list[tuple[Any, int]] = []
-        self._tensors: list[Place] = []
-        self._arrays: list[Place] = []
+        self._tensors: list[GuardSite] = []
+        self._arrays: list[GuardSite] = []
         self._is_known = False
 
-    def contents(self) -> tuple[Any, ...]:
+    def array_digests(self) -> tuple[Any, ...]:
         """Return NumPy's arrays among the objects that the last look found, with digests of their elements, for a key.
 
         A function computes with them while it is captured, so a capture is valid for these elements only.
         """
         arrays = [get(name) for get, name in self._arrays]
-        return tuple((Same(x), digest_of(x)) for x in arrays)
+        return tuple((IdentityKey(x), array_digest(x)) for x in arrays)
 
-    def look(self) -> Any:
+    def fingerprint(self) -> Any:
         """A key of all but the data of the tensors: the last one, as long as the same objects lie in the same places."""
         if self._is_known:
             try:
-                for get, name, value in self._places:
+                for get, name, value in self._guard_sites:
                     if get(name) is not value:
-                        return self.search()
+                        return self.rebuild()
                 for container, size in self._sizes:
                     if len(container) != size:
-                        return self.search()
+                        return self.rebuild()
                 if not self._tensors:
                     return self.key
                 self.tensors = [as_tensor(get(name)) for get, name in self._tensors]
                 return (self.key, *[x.spec for x in self.tensors])
             except (AttributeError, IndexError, ValueError):  # something is gone, or is no tensor any more
                 pass
-        return self.search()
+        return self.rebuild()
 
-    def search(self) -> Any:
+    def rebuild(self) -> Any:
         """Look everywhere."""
-        search = Search(self.roots)
+        search = GuardBuilder(self.roots)
         found = tuple(search.key)
-        self.key = self.keys.setdefault(found, Key(found))
+        self.key = self.keys.setdefault(found, Fingerprint(found))
         if len(self.keys) > 1000:
             self.keys = {found: self.key}
-        self._places, self._sizes, self._tensors = search.places, search.sizes, search.tensors
+        self._guard_sites, self._sizes, self._tensors = search.guard_sites, search.sizes, search.tensors
         self._arrays = search.arrays
         self._is_known = True
         if not self._tensors:
@@ -126,16 +132,16 @@ class Outside:
         return (self.key, *[x.spec for x in self.tensors])
 
 
-class Search:
+class GuardBuilder:
     """One walk over all that is reached: what was found, as a key, and where."""
 
     def __init__(self, roots: Sequence[Any]) -> None:
         self.todo = deque[tuple[Any, frozenset[str]]]()  # a chain of any length is no recursion
         self.key: list[Any] = []
-        self.places: list[tuple[Callable[[Any], Any], Any, Any]] = []
+        self.guard_sites: list[tuple[Callable[[Any], Any], Any, Any]] = []
         self.sizes: list[tuple[Any, int]] = []
-        self.tensors: list[Place] = []
-        self.arrays: list[Place] = []
+        self.tensors: list[GuardSite] = []
+        self.arrays: list[GuardSite] = []
         self.known: dict[int, tuple[int, Any]] = {}  # id -> number in the order of finding, and the object, so that it lives
         for root in roots:
             self.visit(root)
@@ -152,18 +158,19 @@ class Search:
             self.arrays.append((get, name))
         if isinstance(x, Tensor) or (isinstance(x, np.ndarray) and x.dtype in BY_NUMPY):
             if id(x) in self.known:
-                self.places.append((get, name, x))
+                self.guard_sites.append((get, name, x))
                 self.key.append(self.known[id(x)][0])
             else:
                 self.note(x)
                 self.tensors.append((get, name))
                 self.key.append(Tensor)
             return
-        if len(self.places) > MOST:
+        if len(self.guard_sites) > MAX_GUARDS:
             raise FuseError(
-                f"a fused function refers to more than {MOST:,} things outside; pass what it needs as arguments instead"
+                f"a fused function refers to more than {MAX_GUARDS:,} things outside; pass what it needs as arguments "
+                f"instead"
             )
-        self.places.append((get, name, x))
+        self.guard_sites.append((get, name, x))
         self.visit(x, names)
 
     def note(self, x: Any) -> None:
@@ -176,7 +183,7 @@ class Search:
 
     def look_into(self, x: Any, names: frozenset[str]) -> None:
         """What is reached from an object in one step; `names` are those that the code mentions which found it."""
-        if isinstance(x, PLAIN):
+        if isinstance(x, VALUE_TYPES):
             self.key += [type(x), repr(x)]
             return
         if id(x) in self.known:
@@ -187,8 +194,8 @@ class Search:
             self.container(x)
         elif isinstance(x, FunctionType):
             self.function(x)
-        elif isinstance(x, METHOD):
-            for function in functions_in(x):
+        elif isinstance(x, METHOD_TYPES):
+            for function in method_functions(x):
                 self.visit(function)
         elif isinstance(x, MethodType):
             self.visit(x.__func__)
@@ -212,7 +219,7 @@ class Search:
         if not isinstance(x, tuple | frozenset):
             self.sizes.append((x, len(x)))
         if isinstance(x, dict):
-            is_live = isinstance(x, Live)
+            is_live = isinstance(x, DynamicDict)
             for name, value in list(x.items()):
                 self.visit(name)
                 if not (is_live and type(value) in (int, float)):
@@ -226,45 +233,45 @@ class Search:
 
     def function(self, function: FunctionType) -> None:
         """The cells, defaults and globals of a Python function; of a library's, what it is, and what it was made to call."""
-        self.key.append(Same(function.__code__))
-        if is_ours(function.__module__):
-            self.key.append(Same(function))
+        self.key.append(IdentityKey(function.__code__))
+        if is_library_module(function.__module__):
+            self.key.append(IdentityKey(function))
             for cell in function.__closure__ or ():
                 if callable(getattr(cell, "cell_contents", None)):  # as in `mf.grad(f)`, and in what a decorator makes
-                    self.found(CONTENTS, cell)
+                    self.found(get_cell_contents, cell)
             return
         for cell in function.__closure__ or ():
-            self.found(CONTENTS, cell)
-        for part in DEFAULTS:
+            self.found(get_cell_contents, cell)
+        for part in DEFAULT_GETTERS:
             self.found(part, function)
-        names = frozenset(names_in(function.__code__))
+        names = frozenset(code_names(function.__code__))
         for name in sorted(names):
             if name in function.__globals__:
                 self.found(function.__globals__.get, name, names)
 
     def module(self, module: ModuleType, names: frozenset[str]) -> None:
         """What the code mentions of a module that is not a library's."""
-        self.key.append(Same(module))
-        if not is_ours(module.__name__):
+        self.key.append(IdentityKey(module))
+        if not is_library_module(module.__name__):
             for name in sorted(names & vars(module).keys()):
                 self.found(vars(module).get, name, names)
 
     def of_class(self, cls: type, names: frozenset[str]) -> None:
         """Methods and other attributes of a class that the code may use."""
-        self.key.append(Same(cls))
+        self.key.append(IdentityKey(cls))
         for parent in cls.__mro__:
-            if not is_ours(parent.__module__):
+            if not is_library_module(parent.__module__):
                 for name, value in list(vars(parent).items()):
-                    if isinstance(value, METHOD) or not name.startswith("__"):
+                    if isinstance(value, METHOD_TYPES) or not name.startswith("__"):
                         self.found(vars(parent).get, name, names)
 
     def instance(self, x: Any) -> None:
         """The attributes of an object, and its class."""
         cls = type(x)
-        self.key.append(Same(x) if is_opaque(cls) else Same(cls))
+        self.key.append(IdentityKey(x) if is_opaque(cls) else IdentityKey(cls))
         if is_opaque(cls):
             return
-        if not is_ours(cls.__module__):
+        if not is_library_module(cls.__module__):
             self.visit(cls)
         attributes = getattr(x, "__dict__", None)
         if attributes is not None:
@@ -279,24 +286,24 @@ class Search:
                     self.found(partial(getattr, x), name)
 
 
-def names_in(code: CodeType) -> Iterator[str]:
+def code_names(code: CodeType) -> Iterator[str]:
     """Names that code mentions, in nested functions and comprehensions too."""
     yield from code.co_names
     for x in code.co_consts:
         if isinstance(x, CodeType):
-            yield from names_in(x)
+            yield from code_names(x)
 
 
-def functions_in(x: Any) -> list[FunctionType]:
+def method_functions(x: Any) -> list[FunctionType]:
     """The Python functions of a method in any form."""
     parts = (x.fget, x.fset) if isinstance(x, property) else (getattr(x, "__func__", x),)
     return [part for part in parts if isinstance(part, FunctionType)]
 
 
-def is_ours(module: str | None) -> bool:
+def is_library_module(module: str | None) -> bool:
     """Whether a module is a library's, of minifuse, NumPy, Python or an installed one: what it holds does not change."""
     name = (module or "").partition(".")[0]
-    return name in OURS or (name != "__main__" and is_installed(name))
+    return name in LIBRARY_MODULES or (name != "__main__" and is_installed(name))
 
 
 @cache
@@ -310,22 +317,22 @@ def is_opaque(cls: type) -> bool:
     """Whether objects of a class count as what they are: builtins, and those of NumPy and of minifuse."""
     name = cls.__module__ or ""
     is_learned = name.startswith(("minifuse.nn", "minifuse.optim"))
-    return is_ours(name) and not is_learned and name not in SETTINGS
+    return is_library_module(name) and not is_learned and name not in TRANSPARENT_MODULES
 
 
 def as_tensor(x: Any) -> Any:
     """A tensor as it is; an array as a tensor over the same memory, the same one each time."""
     if isinstance(x, np.ndarray):
-        found = _arrays.get(id(x))
+        found = _array_tensors.get(id(x))
         if found is None or found[0] is not x:
-            while len(_arrays) > 100:
-                _arrays.pop(next(iter(_arrays)), None)
-            found = _arrays[id(x)] = x, Tensor.from_numpy(x, _host())
+            while len(_array_tensors) > 100:
+                _array_tensors.pop(next(iter(_array_tensors)), None)
+            found = _array_tensors[id(x)] = x, Tensor.from_numpy(x, _default_backend())
         return found[1]
     return x
 
 
-def digest_of(array: Any) -> bytes:
+def array_digest(array: Any) -> bytes:
     """Return a digest of the elements of an array; of a large one, of elements at equal distances."""
     if array.dtype.hasobject:
         return b""  # objects count by identity
@@ -333,16 +340,16 @@ def digest_of(array: Any) -> bytes:
     return blake2b(sample.tobytes()).digest()
 
 
-def known_tensor(array: Any) -> Tensor | None:
+def tensor_over(array: Any) -> Tensor | None:
     """Return the tensor over the memory of an array that a search has found; None for any other array."""
-    found = _arrays.get(id(array))
+    found = _array_tensors.get(id(array))
     return found[1] if found is not None and found[0] is array else None
 
 
-_arrays: dict[int, tuple[Any, Tensor]] = {}
+_array_tensors: dict[int, tuple[Any, Tensor]] = {}
 
 
-def _host() -> Any:
-    from ..backends.registry import backend_named
+def _default_backend() -> Any:
+    from ..backends.registry import get_backend
 
-    return backend_named(None)
+    return get_backend(None)

@@ -5,20 +5,20 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.kernel_builder import seen_through
-from ..compiler.trace_result import Input, Result
+from ..compiler.kernel_builder import layout_through_views
+from ..compiler.trace_result import InputRef, OutputRef
 from ..core.errors import FuseError, ViewError
-from ..core.interning import topological
+from ..core.interning import toposort
 from ..core.layout import Layout, dense_like, row_major
 from ..ir.array_functions import Copy, Matmul, View
-from ..ir.gather import Put, Take
-from ..ir.graph import Node, base
+from ..ir.gather import Gather, ScatterAdd
+from ..ir.graph import Node, strip_views
 from ..tensors.tensor import Tensor
-from .traced_scalar import Symbol
-from .traced_tensor import Captured, Leaf, Memory
+from .traced_scalar import TracedScalar
+from .traced_tensor import TracedLeaf, TracedStorage, TracedTensor
 
 
-class Results:
+class OutputBuilder:
     """The outputs of a captured function.
 
     Attributes
@@ -40,17 +40,20 @@ class Results:
         self.outputs: list[Node] = []
         self.cut, self.layouts, self.gives = set[int](), dict[Node, Layout](), set[int]()
         self.aliases: dict[int, int] = {}  # output -> the input that it is a view of
-        self.owners: dict[Node, Memory] = {}
-        self.values: dict[Memory, Node] = {}  # where they are not those of the memory
-        self.known: dict[int, Result | Input] = {}  # by the captured tensor's id
-        self.leaves, self.dependent = list[Leaf](), list[Node]()  # leaves that the function made, and what depends on such
+        self.owners: dict[Node, TracedStorage] = {}
+        self.values: dict[TracedStorage, Node] = {}  # where they are not those of the memory
+        self.known: dict[int, OutputRef | InputRef] = {}  # by the captured tensor's id
+        self.leaves, self.dependent = (
+            list[TracedLeaf](),
+            list[Node](),
+        )  # leaves that the function made, and what depends on such
 
     def place(self, x: Any) -> Any:
         """What a run gives in the place of something that the function gave."""
-        if type(x) is Symbol:
+        if type(x) is TracedScalar:
             return x.known()
         if not isinstance(x, Tensor):
-            if isinstance(x, Node | set | frozenset | Iterator | Coroutine) or holds_captured(x):
+            if isinstance(x, Node | set | frozenset | Iterator | Coroutine) or contains_tracer(x):
                 if isinstance(x, Coroutine):
                     x.close()
                 kind = f"the function gave a {type(x).__name__}"
@@ -61,27 +64,27 @@ class Results:
             self.known[id(x)] = self.place_of(x)
         return self.known[id(x)]
 
-    def place_of(self, x: Captured) -> Result | Input:
+    def place_of(self, x: TracedTensor) -> OutputRef | InputRef:
         """The same for a captured tensor that was not given before."""
         memory = x.memory
         self.gives.add(memory.made)
         if memory.argument is not None and memory.tensor is not None:
             index = self.capture.changes.index_of(memory)
             if not x.views and not x.cut:
-                return Input(index)
+                return InputRef(index)
             self.aliases[len(self.outputs)] = index
             node = memory.argument
             for view in x.views:
                 node = view(node)
         else:
             node = self.values.get(memory, memory.value)
-            owned = node if memory.is_copy and isinstance(node.function, View) else base(node)
+            owned = node if memory.is_copy and isinstance(node.function, View) else strip_views(node)
             while self.owners.setdefault(owned, memory) is not memory:  # equal values in memory of another's
                 owned = node = self.values[memory] = node.clone()
             for view in x.views:  # as they are: results may share memory
                 node = view(node)
-            under = base(node)
-            if (layout := lying(under.shape, memory.layout)) is not None:
+            under = strip_views(node)
+            if (layout := match_shape(under.shape, memory.layout)) is not None:
                 self.layouts[under] = layout
         gradients = self.capture.gradients
         is_spent, leaf = x.requires_grad and gradients.is_spent(x), x.leaf if x.requires_grad and x.is_own_leaf else None
@@ -97,7 +100,7 @@ class Results:
             leaves = [y.leaf for y, _ in gradients.leaves if y.leaf is not None]
             depends = gradients.depends_on_leaves(x.node, leaves)
             self.dependent += [x.node] * depends
-        return Result(index, is_spent, leaf is not None, depends, grad)
+        return OutputRef(index, is_spent, leaf is not None, depends, grad)
 
     def refuse_graphs_of_given_leaves(self) -> None:
         """Raise where a result would have to remember how it was made of another one, which became a leaf inside."""
@@ -109,31 +112,31 @@ class Results:
             )
 
 
-def holds_captured(x: Any) -> bool:
+def contains_tracer(x: Any) -> bool:
     """Return whether an object has a captured tensor, or a number without a value, among its attributes or elements."""
     is_array = isinstance(x, np.ndarray) and x.dtype == object
     values = x.flat if is_array else getattr(x, "__dict__", {}).values()
-    return any(isinstance(y, Captured) or type(y) is Symbol for y in values)
+    return any(isinstance(y, TracedTensor) or type(y) is TracedScalar for y in values)
 
 
-def laid_out(result: Node, inputs: Sequence[Captured]) -> Layout:
+def output_layout(result: Node, inputs: Sequence[TracedTensor]) -> Layout:
     """How a result would lie if the call ran by itself: elementwise like what it reads, all else in row-major order."""
-    under = base(result)
+    under = strip_views(result)
     is_point_by_point = under.is_elementwise or any(x.shape == under.shape for x in under.inputs)
-    is_plain = not is_point_by_point or isinstance(under.function, Copy | Matmul | Put | Take)
+    is_plain = not is_point_by_point or isinstance(under.function, Copy | Matmul | ScatterAdd | Gather)
     if is_plain or all(x.spec.layout.is_contiguous for x in inputs):
         return row_major(result.shape)
     given = {x.node for x in inputs}
-    read = set(topological([under], lambda x: () if isinstance(x.function, Matmul) or x in given else x.inputs))
-    layouts = [x.spec.layout for x in inputs if x.node in read and is_repeated(x.shape, under.shape)]
+    read = set(toposort([under], lambda x: () if isinstance(x.function, Matmul) or x in given else x.inputs))
+    layouts = [x.spec.layout for x in inputs if x.node in read and is_broadcast(x.shape, under.shape)]
     layout = dense_like([x.expand(*under.shape) for x in layouts], under.shape)
     try:
-        return seen_through(result, layout).from_zero()
+        return layout_through_views(result, layout).without_offset()
     except ViewError:
         return row_major(result.shape)
 
 
-def lying(shape: tuple[int, ...], layout: Layout) -> Layout | None:
+def match_shape(shape: tuple[int, ...], layout: Layout) -> Layout | None:
     """A layout as one of a shape that differs in dims of size 1 at most; None where more is between them."""
     if shape == layout.shape:
         return layout
@@ -141,7 +144,7 @@ def lying(shape: tuple[int, ...], layout: Layout) -> Layout | None:
     return layout.reshape(*shape) if is_same and layout.size else None
 
 
-def is_repeated(shape: tuple[int, ...], result: tuple[int, ...]) -> bool:
+def is_broadcast(shape: tuple[int, ...], result: tuple[int, ...]) -> bool:
     """Whether a shape is broadcast to a result."""
     new = len(result) - len(shape)
     return new >= 0 and all(n in (1, m) for n, m in zip(shape, result[new:], strict=True))

@@ -3,20 +3,20 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..compiler.plan import Spec
-from ..compiler.trace_result import BACKWARD, Noted
-from ..core.autograd import FREED, mode, recording
+from ..compiler.plan import TensorMeta
+from ..compiler.trace_result import BACKWARD, CallRecord
+from ..core.autograd import FREED_GRAPH, grad_recording, mode
 from ..core.errors import FuseError, GradientError, users_line
-from ..core.interning import topological
+from ..core.interning import toposort
 from ..core.layout import row_major
-from ..ir.array_functions import Full, Same
+from ..ir.array_functions import Full, Identity
 from ..ir.graph import Node, inputs_of, literal
-from ..ir.vjp import depending, differentiate
-from ..tensors.tensor import Tensor, refuse_other_than_floats
-from .traced_tensor import Captured, Leaf, Memory
+from ..ir.vjp import dependents_of, differentiate
+from ..tensors.tensor import Tensor, check_float_argument
+from .traced_tensor import TracedLeaf, TracedStorage, TracedTensor
 
 
-class Gradients:
+class TracedBackward:
     """The leaves of a captured function, and what `backward` gives them.
 
     Attributes
@@ -31,29 +31,29 @@ class Gradients:
 
     def __init__(self, capture: Any) -> None:
         self.capture = capture
-        self.leaves: list[tuple[Captured, list[Node]]] = []
+        self.leaves: list[tuple[TracedTensor, list[Node]]] = []
         self.sources: dict[int, list[int]] = {}
         self.spent: set[int] = set()
 
-    def is_spent(self, x: Captured) -> bool:
+    def is_spent(self, x: TracedTensor) -> bool:
         """Whether something that a tensor was computed from is gone."""
         return x.requires_grad and bool(self.history(x) & self.spent)
 
-    def make_leaf(self, x: Captured) -> None:
+    def make_leaf(self, x: TracedTensor) -> None:
         """Compute a gradient for a tensor from now on, and for nothing that it was made of."""
-        x.leaf, x.cut = Leaf(x, ("leaf", len(self.leaves))), True
+        x.leaf, x.cut = TracedLeaf(x, ("leaf", len(self.leaves))), True
         self.leaves.append((x, x.leaf.nodes))
 
-    def note_call(self, k: int, inputs: Sequence[Captured | None]) -> None:
+    def note_call(self, k: int, inputs: Sequence[TracedTensor | None]) -> None:
         """Record where a gradient goes on to from a call."""
         self.sources[k] = [x.memory.made for x in inputs if x is not None and x.requires_grad and not x.cut]
 
-    def depends_on_leaves(self, node: Node, leaves: Sequence[Leaf]) -> bool:
+    def depends_on_leaves(self, node: Node, leaves: Sequence[TracedLeaf]) -> bool:
         """Return whether a gradient flows from a node to leaves that the function made."""
         nodes = [x for leaf in leaves for x in leaf.nodes]
-        return bool(nodes) and node in depending(topological([node], inputs_of), nodes)
+        return bool(nodes) and node in dependents_of(toposort([node], inputs_of), nodes)
 
-    def backward(self, root: Captured, gradient: Any, create_graph: bool, retain_graph: bool) -> None:
+    def backward(self, root: TracedTensor, gradient: Any, create_graph: bool, retain_graph: bool) -> None:
         """Gradients of all leaves that the root was computed from."""
         if gradient is None:
             if root.size != 1:
@@ -69,9 +69,9 @@ class Gradients:
         nodes = [node for _, leaves in self.leaves for node in leaves]
         used = self.history(root)
         if used & self.spent:
-            raise GradientError(FREED)
+            raise GradientError(FREED_GRAPH)
         found = dict(zip(nodes, self.through(start, gradient, nodes), strict=True))
-        self.capture.calls.append(Noted(BACKWARD, (), users_line(), (root.memory.made,)))
+        self.capture.calls.append(CallRecord(BACKWARD, (), users_line(), (root.memory.made,)))
         if not any(g is not None for g in found.values()):
             raise GradientError(
                 "backward: this value does not depend on anything that requires a gradient; set requires_grad=True"
@@ -81,25 +81,25 @@ class Gradients:
         for x, leaves in self.leaves:
             parts = [g for node in leaves if (g := found[node]) is not None]
             if parts:
-                self.receive(x, parts, create_graph)
+                self.accumulate_grad(x, parts, create_graph)
 
-    def history(self, root: Captured) -> set[int]:
+    def history(self, root: TracedTensor) -> set[int]:
         """The calls, by their numbers, through which a gradient of the root goes."""
         found, front = set[int](), [] if root.cut else [root.memory.made]
         while front:
             k = front.pop()
-            if k in self.capture.recorded and k not in found and self.is_learning(k):
+            if k in self.capture.recorded and k not in found and self.has_grad_input(k):
                 found.add(k)
                 front += self.sources[k]
         return found
 
-    def is_learning(self, k: int) -> bool:
+    def has_grad_input(self, k: int) -> bool:
         """Return whether an input of a call requires a gradient."""
         return any(getattr(x, "requires_grad", False) for x in self.capture.calls[k].inputs)
 
-    def receive(self, x: Captured, parts: Sequence[Node], create_graph: bool) -> None:
+    def accumulate_grad(self, x: TracedTensor, parts: Sequence[Node], create_graph: bool) -> None:
         """Add a gradient to what a leaf has."""
-        if x.owner is not None and x.owner.history is not None:
+        if x.owner is not None and x.owner.grad_fn is not None:
             raise FuseError(
                 f"{users_line()}: backward reaches what was computed before {self.capture.name} was called; compute it "
                 "inside, or pass x.detach().requires_grad_()"
@@ -107,27 +107,27 @@ class Gradients:
         g = parts[0]
         for part in parts[1:]:
             g = g + part
-        with recording(create_graph):
+        with grad_recording(create_graph):
             old = x.grad
-            new = self.capture.wrapped(g, [], create_graph)
+            new = self.capture.wrap_result(g, [], create_graph)
             x.grad = new if old is None else old + new
 
     def through(self, start: Node, gradient: Any, wanted: Sequence[Node]) -> list[Node | None]:
         """Gradients of nodes, as nodes."""
         return differentiate([start], [self.capture.node_of(gradient)], wanted)
 
-    def gradient_of(self, function: Callable[..., Any], inputs: Sequence[Any], chosen: Sequence[int]) -> list[Captured]:
+    def gradient_of(self, function: Callable[..., Any], inputs: Sequence[Any], chosen: Sequence[int]) -> list[TracedTensor]:
         """What `mf.grad` gives: the function is called on values of their own, which are differentiated."""
         capture = self.capture
         is_inside = bool(mode.is_recording) and any(isinstance(x, Tensor) and x.requires_grad for x in inputs)
-        with recording(True):
+        with grad_recording(True):
             variables = list(inputs)
             for k in chosen:
-                refuse_other_than_floats(inputs[k], k)
+                check_float_argument(inputs[k], k)
                 x = capture.lift(inputs[k])
-                node = Same(("variable", len(capture.calls), k))(x.node)
-                spec = Spec(row_major(x.shape), x.dtype, capture.backend, True)
-                variables[k] = Captured(capture, Memory(node, spec.layout), spec)
+                node = Identity(("variable", len(capture.calls), k))(x.node)
+                spec = TensorMeta(row_major(x.shape), x.dtype, capture.backend, True)
+                variables[k] = TracedTensor(capture, TracedStorage(node, spec.layout), spec)
             nodes = [variables[k].node for k in chosen]
             y = function(*variables)
             if not isinstance(y, Tensor) or y.size != 1:
@@ -136,7 +136,7 @@ class Gradients:
                 raise GradientError(f"grad: the function gave {got}, {advice}")
             y = capture.lift(y)
             found = self.through(y.node, capture.full(y.shape, 1, y.dtype), nodes)
-            capture.calls.append(Noted(BACKWARD, (), users_line(), (y.memory.made,)))
+            capture.calls.append(CallRecord(BACKWARD, (), users_line(), (y.memory.made,)))
             zeros = [Full(x.shape, x.dtype)(literal(0, x.dtype)) for x in nodes]
-            results = [capture.wrapped(zero if g is None else g, [], True) for g, zero in zip(found, zeros, strict=True)]
+            results = [capture.wrap_result(zero if g is None else g, [], True) for g, zero in zip(found, zeros, strict=True)]
         return results if is_inside else [g.detach() for g in results]

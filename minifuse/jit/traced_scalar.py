@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..core.pytree import mapped
+from ..core.pytree import tree_map
 from ..ir.numpy_api import on_function
 from ..tensors.tensor import Tensor
 
 
 @dataclass(frozen=True, eq=False)
-class LiveNumber:
+class DynamicAttr:
     """A number of a dict that each call reads anew."""
 
     settings: Any
@@ -30,10 +30,10 @@ class LiveNumber:
         return hash((id(self.settings), self.name))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, LiveNumber) and other.settings is self.settings and other.name == self.name
+        return isinstance(other, DynamicAttr) and other.settings is self.settings and other.name == self.name
 
 
-class Watched(LiveNumber):
+class DynamicGuard(DynamicAttr):
     """What somebody outside answers before each call: `settings` is the question, `name` tells it from others."""
 
     @property
@@ -45,10 +45,10 @@ class Watched(LiveNumber):
         return hash(self.name)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Watched) and other.name == self.name
+        return isinstance(other, DynamicGuard) and other.name == self.name
 
 
-class Symbol:
+class TracedScalar:
     """A Python number among the inputs, or computed from some: what it is worth is known when the call runs.
 
     `text` says so in Python, of inputs x0, x1, ...; `value` is what it is worth now. Where its value is asked for (a branch,
@@ -66,17 +66,17 @@ class Symbol:
 
     def known(self) -> Any:
         """Its value, which the capture then depends on."""
-        self.capture.bake(self.sources)
+        self.capture.specialize_on(self.sources)
         return self.value
 
     def item(self) -> Any:
         """Return a NumPy scalar as a Python number."""
-        return Symbol(self.capture, self.value.item(), f"{self.text}.item()", self.sources)
+        return TracedScalar(self.capture, self.value.item(), f"{self.text}.item()", self.sources)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
         if any(isinstance(x, Tensor) for x in inputs):
             return NotImplemented
-        return getattr(ufunc, method)(*[x.known() if type(x) is Symbol else x for x in inputs], **named)
+        return getattr(ufunc, method)(*[x.known() if type(x) is TracedScalar else x for x in inputs], **named)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """Return the value as an array of 0 dims: NumPy stores no symbols in its arrays."""
@@ -85,8 +85,8 @@ class Symbol:
     def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, named: Any) -> Any:
         """Call a function of NumPy: beside tensors it is theirs, and among numbers it computes with the values."""
         if any(issubclass(t, Tensor) for t in types):
-            return on_function(function, [t for t in types if t is not Symbol], args, named)
-        args, named = mapped((args, named), _plain)
+            return on_function(function, [t for t in types if t is not TracedScalar], args, named)
+        args, named = tree_map((args, named), _concretize)
         return function(*args, **named)
 
     def __format__(self, spec: str) -> str:
@@ -98,71 +98,73 @@ class Symbol:
         return getattr(self.known(), name)
 
 
-def _plain(x: Any) -> Any:
-    return x.known() if type(x) is Symbol else x
+def _concretize(x: Any) -> Any:
+    return x.known() if type(x) is TracedScalar else x
 
 
-def _arithmetic(name: str, symbol: str) -> None:
+def _add_arithmetic(name: str, symbol: str) -> None:
     compute = getattr(operator, name)
 
-    def method(a: Symbol, b: Any) -> Any:
+    def method(a: TracedScalar, b: Any) -> Any:
         if name == "pow" and type(a.value) is int and isinstance(b, int):  # whether it is an integer depends on the values
-            return compute(a.known(), _plain(b))
-        if type(b) is Symbol:
-            return Symbol(a.capture, compute(a.value, b.value), f"({a.text} {symbol} {b.text})", a.sources | b.sources)
+            return compute(a.known(), _concretize(b))
+        if type(b) is TracedScalar:
+            return TracedScalar(a.capture, compute(a.value, b.value), f"({a.text} {symbol} {b.text})", a.sources | b.sources)
         if type(b) in (bool, int, float) or isinstance(b, np.generic):
-            return Symbol(a.capture, compute(a.value, b), f"({a.text} {symbol} {b!r})", a.sources)
+            return TracedScalar(a.capture, compute(a.value, b), f"({a.text} {symbol} {b!r})", a.sources)
         return NotImplemented
 
-    def swapped(a: Symbol, b: Any) -> Any:
+    def swapped(a: TracedScalar, b: Any) -> Any:
         if name == "pow" and type(a.value) is int and isinstance(b, int):
             return compute(b, a.known())
         if type(b) in (bool, int, float):
-            return Symbol(a.capture, compute(b, a.value), f"({b!r} {symbol} {a.text})", a.sources)
+            return TracedScalar(a.capture, compute(b, a.value), f"({b!r} {symbol} {a.text})", a.sources)
         return NotImplemented
 
-    setattr(Symbol, f"__{name}__", method)
-    setattr(Symbol, f"__r{name}__", swapped)
+    setattr(TracedScalar, f"__{name}__", method)
+    setattr(TracedScalar, f"__r{name}__", swapped)
 
 
-def _sign(name: str, symbol: str) -> None:
+def _add_sign(name: str, symbol: str) -> None:
     compute = getattr(operator, name)
-    setattr(Symbol, f"__{name}__", lambda a: Symbol(a.capture, compute(a.value), f"({symbol}{a.text})", a.sources))
+    setattr(
+        TracedScalar, f"__{name}__", lambda a: TracedScalar(a.capture, compute(a.value), f"({symbol}{a.text})", a.sources)
+    )
 
 
-def _known(name: str, function: Callable[..., Any]) -> None:
-    setattr(Symbol, f"__{name}__", lambda a, *more: function(a.known(), *map(_plain, more)))
+def _add_concrete_method(name: str, function: Callable[..., Any]) -> None:
+    setattr(TracedScalar, f"__{name}__", lambda a, *more: function(a.known(), *map(_concretize, more)))
 
 
-def _comparison(name: str) -> None:
+def _add_comparison(name: str) -> None:
     compare = getattr(operator, name)
 
-    def method(a: Symbol, b: Any) -> Any:
-        return NotImplemented if isinstance(b, Tensor) else compare(a.known(), _plain(b))
+    def method(a: TracedScalar, b: Any) -> Any:
+        return NotImplemented if isinstance(b, Tensor) else compare(a.known(), _concretize(b))
 
-    setattr(Symbol, f"__{name}__", method)
+    setattr(TracedScalar, f"__{name}__", method)
 
 
-def _by_value(compute: Callable[[Any, Any], Any]) -> None:
+def _add_binary_by_value(compute: Callable[[Any, Any], Any]) -> None:
     name = compute.__name__.rstrip("_")
 
-    def method(a: Symbol, b: Any) -> Any:
-        return NotImplemented if isinstance(b, Tensor) else compute(a.known(), _plain(b))
+    def method(a: TracedScalar, b: Any) -> Any:
+        return NotImplemented if isinstance(b, Tensor) else compute(a.known(), _concretize(b))
 
-    setattr(Symbol, f"__{name}__", method)
-    setattr(Symbol, f"__r{name}__", lambda a, b: compute(_plain(b), a.known()))
+    setattr(TracedScalar, f"__{name}__", method)
+    setattr(TracedScalar, f"__r{name}__", lambda a, b: compute(_concretize(b), a.known()))
 
 
 for _name, _symbol in {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
 }.items():  # fmt: skip
-    _arithmetic(_name, _symbol)
+    _add_arithmetic(_name, _symbol)
 for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
-    _comparison(_name)
-VALUED = (float, int, bool, hash, repr, str, round, abs, math.trunc, math.floor, math.ceil)
-for _function in (*VALUED, operator.index, operator.invert):
-    _known(_function.__name__, _function)
+    _add_comparison(_name)
+CONCRETE_FUNCTIONS = (float, int, bool, hash, repr, str, round, abs, math.trunc, math.floor, math.ceil)
+for _function in (*CONCRETE_FUNCTIONS, operator.index, operator.invert):
+    _add_concrete_method(_function.__name__, _function)
 for _compute in (operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift, divmod):
-    _by_value(_compute)
+    _add_binary_by_value(_compute)
 for _name, _symbol in {"neg": "-", "pos": "+"}.items():
-    _sign(_name, _symbol)
+    _add_sign(_name, _symbol)

@@ -9,19 +9,19 @@ Stands on tensors; what becomes of the graph is the business of `capture`.
 
 from typing import Any
 
-from ..compiler.plan import Spec
+from ..compiler.plan import TensorMeta
 from ..core.autograd import mode
 from ..core.errors import FuseError, ViewError, users_line
-from ..core.indexing import ends, overlap
+from ..core.indexing import has_overlap, range_bounds
 from ..core.layout import Layout, row_major
-from ..ir.array_functions import Insert, Same, View
+from ..ir.array_functions import Identity, SliceUpdate, View
 from ..ir.graph import Node
-from ..tensors.tensor import Tensor, has_no_gradient, is_computed
+from ..tensors.tensor import Tensor, no_gradient_error, non_leaf_error
 
 USE_WHERE = "use where(condition, a, b), which takes a choice element by element"
 
 
-class Memory:
+class TracedStorage:
     """The elements that some captured tensors share.
 
     `value` is what they are by now, `layout` how they would lie if nothing were captured, `made` the number of the call that
@@ -38,19 +38,19 @@ class Memory:
         self.value, self.layout, self.argument, self.tensor, self.made = value, layout, argument, tensor, made
         self.is_copy = False  # whether it is what a view became that strides do not allow
         self.leaves = [value]
-        self.whole: Memory | None = None
+        self.whole: TracedStorage | None = None
         self.window: tuple[View, ...] = ()
 
     def seen(self, views: tuple[View, ...]) -> Node:
         """What lies there now, through some views."""
         if self.whole is None:
-            return look(self.value, views)
+            return view_chain(self.value, views)
         if self.tensor is None or not self.tensor.requires_grad:
             return self.whole.seen((*self.window, *views))
-        leaf = Same("leaf")(self.whole.seen(self.window).detach())  # it is one with its new values too
+        leaf = Identity("leaf")(self.whole.seen(self.window).detach())  # it is one with its new values too
         if all(leaf is not known for known in self.leaves):
             self.leaves.append(leaf)
-        return look(leaf, views)
+        return view_chain(leaf, views)
 
     def changed(self, views: tuple[View, ...], node: Node) -> None:
         """Put a node where the views show."""
@@ -58,20 +58,20 @@ class Memory:
             self.whole.changed((*self.window, *views), node)
         elif views:
             old = self.value
-            if isinstance(old.function, Insert) and old.function.views == views:  # nobody will see what was put there
+            if isinstance(old.function, SliceUpdate) and old.function.views == views:  # nobody will see what was put there
                 (old, _) = old.inputs
-            self.value = Insert(views)(old, node)
+            self.value = SliceUpdate(views)(old, node)
         else:
             self.value = node
 
 
-def look(value: Node, views: tuple[View, ...]) -> Node:
+def view_chain(value: Node, views: tuple[View, ...]) -> Node:
     """A node through views; what was put in just that place, or beside it, is found without going through memory."""
-    while views and isinstance(value.function, Insert):
+    while views and isinstance(value.function, SliceUpdate):
         old, new = value.inputs
         if value.function.views == views:
             return new
-        if not are_apart(value.function.views, views):
+        if not are_disjoint_slices(value.function.views, views):
             break
         value = old
     for view in views:
@@ -79,15 +79,17 @@ def look(value: Node, views: tuple[View, ...]) -> Node:
     return value
 
 
-def are_apart(a: tuple[View, ...], b: tuple[View, ...]) -> bool:
+def are_disjoint_slices(a: tuple[View, ...], b: tuple[View, ...]) -> bool:
     """Whether two chains of views surely show different elements: slices of disjoint ranges along some dim."""
     if a[0].method != "slice" or b[0].method != "slice":
         return False
-    return any(not overlap(ends(*p), ends(*q)) for p, q in zip(a[0].parameters, b[0].parameters, strict=True))
+    return any(
+        not has_overlap(range_bounds(*p), range_bounds(*q)) for p, q in zip(a[0].parameters, b[0].parameters, strict=True)
+    )
 
 
-class Leaf:
-    """A tensor that became a leaf while the function is captured; views of it that are made later share the `Leaf`.
+class TracedLeaf:
+    """A tensor that became a leaf while the function is captured; views of it that are made later share the `TracedLeaf`.
 
     It belongs to the tensor, not to the memory, which others see without this leaf. `nodes` stand for it, in the order of
     its values: one more after each change in place. `mark` tells them from those of other leaves.
@@ -95,19 +97,19 @@ class Leaf:
 
     __slots__ = ("mark", "nodes", "tensor")
 
-    def __init__(self, tensor: "Captured", mark: Any) -> None:
+    def __init__(self, tensor: "TracedTensor", mark: Any) -> None:
         self.tensor, self.mark, self.nodes = tensor, mark, list[Node]()
 
     def seen(self, views: tuple[View, ...]) -> Node:
         """Return the node of the leaf through views that begin with its own."""
         own = self.tensor.views
-        node = Same(self.mark)(self.tensor.memory.seen(own).detach())
+        node = Identity(self.mark)(self.tensor.memory.seen(own).detach())
         if all(node is not known for known in self.nodes):
             self.nodes.append(node)
-        return look(node, views[len(own) :])
+        return view_chain(node, views[len(own) :])
 
 
-class Captured(Tensor):
+class TracedTensor(Tensor):
     """A tensor while a function is captured: a look at memory that is not there yet.
 
     One that is `cut` has no gradient of what its memory was computed from. `leaf` is the leaf that it is, or is a view of.
@@ -115,11 +117,13 @@ class Captured(Tensor):
 
     __slots__ = ("_grad", "capture", "cut", "leaf", "memory", "views")
 
-    def __init__(self, capture: Any, memory: Memory, spec: Spec, views: tuple[View, ...] = (), cut: bool = False) -> None:
+    def __init__(
+        self, capture: Any, memory: TracedStorage, spec: TensorMeta, views: tuple[View, ...] = (), cut: bool = False
+    ) -> None:
         self.capture, self.memory, self.spec, self.views, self.cut = capture, memory, spec, views, cut
         self._grad: Any = None
-        self.leaf: Leaf | None = None
-        self.history = None
+        self.leaf: TracedLeaf | None = None
+        self.grad_fn = None
 
     @property
     def node(self) -> Node:
@@ -164,29 +168,29 @@ class Captured(Tensor):
         else:
             owner.grad = value
 
-    def through(self, view: View) -> "Captured":
+    def apply_view(self, view: View) -> "TracedTensor":
         """The same memory in another layout; where there is none, a copy."""
         requires_grad = self.requires_grad and bool(mode.is_recording)
         try:
-            layout = view.layout(self.spec.layout).from_zero()
+            layout = view.layout(self.spec.layout).without_offset()
         except ViewError:
             node = view(self.node)
             made = self.capture.note(view, [self])
             if requires_grad:
                 self.capture.recorded.add(made)
-            spec = Spec(row_major(node.shape), self.dtype, self.spec.backend, requires_grad)
-            memory = Memory(node, spec.layout, made=made)
+            spec = TensorMeta(row_major(node.shape), self.dtype, self.spec.backend, requires_grad)
+            memory = TracedStorage(node, spec.layout, made=made)
             memory.is_copy = True
-            return Captured(self.capture, memory, spec)
-        spec = Spec(layout, self.dtype, self.spec.backend, requires_grad)
-        seen = Captured(self.capture, self.memory, spec, (*self.views, view), self.cut or not mode.is_recording)
+            return TracedTensor(self.capture, memory, spec)
+        spec = TensorMeta(layout, self.dtype, self.spec.backend, requires_grad)
+        seen = TracedTensor(self.capture, self.memory, spec, (*self.views, view), self.cut or not mode.is_recording)
         seen.leaf = self.leaf if requires_grad else None
         return seen
 
-    def detach(self) -> "Captured":
+    def detach(self) -> "TracedTensor":
         """The same memory; no gradient flows."""
-        spec = Spec(self.spec.layout, self.dtype, self.spec.backend, False)
-        return Captured(self.capture, self.memory, spec, self.views, cut=True)
+        spec = TensorMeta(self.spec.layout, self.dtype, self.spec.backend, False)
+        return TracedTensor(self.capture, self.memory, spec, self.views, cut=True)
 
     def backward(self, gradient: Any = None, create_graph: bool = False, retain_graph: bool | None = None) -> None:
         """Add the gradient to `grad` of every leaf, when the call runs."""
@@ -200,11 +204,11 @@ class Captured(Tensor):
     @requires_grad.setter
     def requires_grad(self, flag: bool) -> None:
         if flag and not self.dtype.is_float:
-            raise has_no_gradient(self.dtype)
+            raise no_gradient_error(self.dtype)
         if bool(flag) == self.requires_grad:
             return
         if not self.is_leaf:
-            raise is_computed()
+            raise non_leaf_error()
         if self.owner is not None:
             where = f"{users_line()}: requires_grad of an argument, or a tensor from outside, was set to {bool(flag)}"
             advice = "x.clone().requires_grad_()" if flag else "x.detach()"
@@ -214,7 +218,7 @@ class Captured(Tensor):
             )
         if self.leaf is None:
             self.capture.gradients.make_leaf(self)
-        self.spec = Spec(self.spec.layout, self.dtype, self.spec.backend, bool(flag))
+        self.spec = TensorMeta(self.spec.layout, self.dtype, self.spec.backend, bool(flag))
 
     def _fetch(self) -> Any:
         raise self.capture.has_no_value("the elements of a tensor", "return the tensor, and look at it after the call")
@@ -242,8 +246,8 @@ class Captured(Tensor):
     def __reduce__(self) -> Any:
         return self._fetch()
 
-    def __copy__(self) -> "Captured":
-        y = Captured(self.capture, self.memory, self.spec, self.views, self.cut)
+    def __copy__(self) -> "TracedTensor":
+        y = TracedTensor(self.capture, self.memory, self.spec, self.views, self.cut)
         y.leaf = self.leaf
         if self.is_own_leaf:
             self.capture.gradients.make_leaf(y)
@@ -253,4 +257,4 @@ class Captured(Tensor):
         return f"captured({self.dtype}, shape={self.shape})"
 
 
-Captured.__name__ = "Tensor"  # in messages of Python's own
+TracedTensor.__name__ = "Tensor"  # in messages of Python's own

@@ -15,7 +15,7 @@ from typing import Any
 from ..core.dtypes import float32
 from ..core.errors import DTypeError, ShapeError
 from ..core.layout import broadcast
-from ..ir.array_functions import Composite
+from ..ir.array_functions import BoundFunction
 from ..ir.attention import Attention
 from ..tensors.creation import DTypeLike, full, generator, tensor
 from .layers import Linear, apply, linear
@@ -72,7 +72,7 @@ def scaled_dot_product_attention(
     tensor([[1., 2.],
             [2., 3.]])
     """
-    return apply(Composite(_attention, (bool(is_causal), None if scale is None else float(scale))), query, key, value)
+    return apply(BoundFunction(_attention, (bool(is_causal), None if scale is None else float(scale))), query, key, value)
 
 
 def _attention(q: Any, k: Any, v: Any, is_causal: bool, scale: float | None) -> Any:
@@ -196,7 +196,7 @@ class MultiheadAttention(Module):
         if self.in_proj_bias is not None:
             weights += [self.in_proj_bias, self.out_proj.bias]
         kinds = tuple(x is not None for x in (key, value))
-        return apply(Composite(_multihead_attention, (self.num_heads, causal, *kinds)), query, *others, *weights)
+        return apply(BoundFunction(_multihead_attention, (self.num_heads, causal, *kinds)), query, *others, *weights)
 
     def extra_repr(self) -> str:
         """The sizes."""

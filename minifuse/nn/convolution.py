@@ -15,10 +15,10 @@ import math
 from functools import lru_cache
 from typing import Any, Literal
 
-from ..core.autograd import precision
+from ..core.autograd import matmul_precision
 from ..core.dtypes import as_number, float32
 from ..core.errors import DTypeError, ShapeError
-from ..ir.array_functions import Composite, Embed, Matmul, Shape
+from ..ir.array_functions import BoundFunction, Matmul, PadSlice, Shape
 from ..ir.array_methods import Array
 from ..tensors.creation import DTypeLike, generator, tensor
 from .im2col import MANY, Geometry, Sizes, WindowProduct, check_windows, listed, patches_of, per_dim, room
@@ -176,7 +176,7 @@ def convolve(
 @lru_cache(MANY, typed=True)
 def convolution(
     name: str, dims: int, shapes: tuple[Shape, ...], stride: Any, padding: Any, dilation: Any, groups: Any
-) -> Composite:
+) -> BoundFunction:
     """A convolution of x, weight and bias, or none, of these shapes, after these have been checked."""
     x, weight, *bias = shapes
     if len(weight) != dims + 2 or 0 in weight:
@@ -195,7 +195,7 @@ def convolution(
     if bias not in ([], [(outputs,)]):
         raise ShapeError(f"{name}: got bias of shape {bias[0]}, expected ({outputs},), one for each output channel")
     check_windows(name, x[2:], kernel, geometry)
-    return Composite(_convolve, (geometry,))
+    return BoundFunction(_convolve, (geometry,))
 
 
 def geometry_of(
@@ -230,7 +230,7 @@ def _convolve(x: Any, weight: Any, *rest: Any) -> Any:
     outputs, size = weight.shape[0], weight.shape[2:]
     z = batch_last(x, size, of)  # (C, ..., N)
     places = patches_of(z, size, of.stride, of.dilation).shape[1 + len(size) : -1]
-    product = WindowProduct(size, of.stride, of.dilation, x.dtype, Matmul(precision()))
+    product = WindowProduct(size, of.stride, of.dilation, x.dtype, Matmul(matmul_precision()))
     (y,) = product(weight.reshape(of.groups, outputs // of.groups, -1), z, *bias)  # (groups, O / groups, places * N)
     n = x.shape[0]
     return y.reshape(outputs, *places, n).permute(len(size) + 1, *range(len(size) + 1))
@@ -240,7 +240,7 @@ def batch_last(x: Any, size: tuple[int, ...], of: Geometry) -> Any:
     """(N, C, ...) -> (C, ..., N), with zeros around, in memory in this order where windows will read an element often."""
     z = x.permute(*range(1, x.ndim), 0)
     if any(map(any, of.padding)):
-        return Embed(*room(z, of.padding))(z)
+        return PadSlice(*room(z, of.padding))(z)
     is_read_often = math.prod(size) > math.prod(of.stride) and z.shape[1:-1] != tuple(size)
     return z.reshape(z.size).reshape(z.shape) if is_read_often else z  # a copy only where it lies in another order
 

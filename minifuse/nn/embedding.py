@@ -5,8 +5,8 @@ from typing import Any
 from ..core.dtypes import float32
 from ..core.errors import IndexingError, ShapeError
 from ..core.operators import detach, where
-from ..ir.array_functions import Composite
-from ..ir.gather import Take, refuse_other_than_integers, refuse_outside
+from ..ir.array_functions import BoundFunction
+from ..ir.gather import Gather, require_in_range, require_integer_index
 from ..tensors.creation import DTypeLike, generator, tensor
 from .layers import apply
 from .module import Module, Parameter
@@ -65,16 +65,16 @@ def embedding(index: Any, weight: Any, padding_idx: int | None = None) -> Any:
         raise ShapeError(
             f"embedding: got a weight of shape {got}, expected (V, D), a row of D numbers for each of V indices"
         )
-    refuse_other_than_integers("embedding", index)
-    refuse_outside("embedding", index, weight.shape[0], 0)
+    require_integer_index("embedding", index)
+    require_in_range("embedding", index, weight.shape[0], 0)
     if padding_idx is None:
-        return apply(Take(0), weight, index)
+        return apply(Gather(0), weight, index)
     padding = padding_of(padding_idx, weight.shape[0])
-    return apply(Composite(_padded, (padding,)), weight, index)
+    return apply(BoundFunction(_padded, (padding,)), weight, index)
 
 
 def _padded(weight: Any, index: Any, padding: int) -> Any:
-    y = Take(0)(weight, index)
+    y = Gather(0)(weight, index)
     is_padding = (index == padding).reshape(*index.shape, 1)
     return where(is_padding, detach(y), y)
 

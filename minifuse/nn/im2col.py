@@ -13,8 +13,8 @@ from ..core.errors import ShapeError
 from ..core.indexing import Range
 from ..core.layout import Layout
 from ..core.operators import add
-from ..ir.array_functions import Defined, Embed, Fold, Inferred, Matmul, View, add_windows
-from ..ir.vjp import under_reshapes
+from ..ir.array_functions import CompositeOp, Matmul, PadSlice, Reduce, ShapeDtype, View, overlap_add
+from ..ir.vjp import strip_reshapes
 
 Sizes = int | Sequence[int]
 NEAR = 4  # times as many elements may be copied, where a convolution takes the place of sums over windows
@@ -71,7 +71,7 @@ def patches_of(z: Any, size: Sequence[int], step: tuple[int, ...], dilation: tup
     return Patches("patches", (tuple(size), step, dilation))(z)
 
 
-class OverWindows(Defined):
+class OverWindows(CompositeOp):
     """What products of windows have in common: their parameters, and the matrix of all windows.
 
     Parameters
@@ -85,7 +85,7 @@ class OverWindows(Defined):
     """
 
     __slots__ = ("dilation", "dtype", "product", "size", "step")
-    lie_like = (None,)
+    output_layout_like = (None,)
 
     def __init__(
         self, size: tuple[int, ...], step: tuple[int, ...], dilation: tuple[int, ...], dtype: DType, product: Matmul
@@ -97,7 +97,7 @@ class OverWindows(Defined):
         """Without the precision, which is the definition's."""
         return self.size, self.step, self.dilation, self.dtype
 
-    def infer(self, *inputs: Any) -> tuple[Inferred, ...]:
+    def infer(self, *inputs: Any) -> tuple[ShapeDtype, ...]:
         """As the definition."""
         (y,) = self.body(*inputs)
         return ((y.shape, y.dtype),)
@@ -133,7 +133,7 @@ class WindowProduct(OverWindows):
         patches = self.patches(z)
         (given,) = patches.function.vjp(self.product(weight.mT, g).reshape(*patches.shape), patches, z)
         (learned,) = WindowGradient(self.size, self.step, self.dilation, self.dtype, self.product)(g, z)
-        return learned, given, *[Fold(add, (2,))(g).reshape(b.size) for b in bias]
+        return learned, given, *[Reduce(add, (2,))(g).reshape(b.size) for b in bias]
 
 
 class WindowGradient(OverWindows):
@@ -158,7 +158,7 @@ class Patches(View):
     def layout(self, layout: Layout) -> Layout:
         """The strides of windows, those inside of a window first."""
         for d, numbers in enumerate(zip(*self.parameters, strict=True)):
-            layout = layout.windows(1 + d, *numbers)
+            layout = layout.sliding_windows(1 + d, *numbers)
         n = len(self.parameters[0])
         return layout.permute(0, *range(n + 2, 2 * n + 2), *range(1, n + 2))
 
@@ -172,7 +172,7 @@ class Patches(View):
         for d, numbers in reversed([*enumerate(zip(*self.parameters, strict=True))]):
             inside, place = 1 + d, 1 + 2 * d  # where the index in a window is now, and that of windows without it
             g = g.permute(*(k for k in range(g.ndim) if k != inside), inside)
-            g = add_windows(g, (*g.shape[:place], x.shape[1 + d], *g.shape[place + 1 : -1]), place, *numbers)
+            g = overlap_add(g, (*g.shape[:place], x.shape[1 + d], *g.shape[place + 1 : -1]), place, *numbers)
         return (g,)
 
     def laid_out(self, g: Any, shape: Sequence[int]) -> Any:
@@ -182,7 +182,7 @@ class Patches(View):
         sizes = [g.shape[1 + dims + k] * g.shape[1 + k] for k in range(dims)]
         y = g.permute(0, *order, 2 * dims + 1).reshape(g.shape[0], *sizes, g.shape[-1])
         rest = [(0, n - size) for n, size in zip(shape[1:-1], sizes, strict=True)]
-        return Embed(*room(y, rest))(y) if any(map(any, rest)) else y
+        return PadSlice(*room(y, rest))(y) if any(map(any, rest)) else y
 
     def convolved(self, g: Any, x: Any) -> Any:
         """The same, where g is the product of a transposed kernel and b: the convolution of b with the flipped kernel.
@@ -190,7 +190,7 @@ class Patches(View):
         None where it is not, or where that would copy far more. Zeros around x, which nobody asks about, are left out.
         """
         size, step, dilation = self.parameters
-        product, places, n = under_reshapes(g), g.shape[1 + len(size) : -1], g.shape[-1]
+        product, places, n = strip_reshapes(g), g.shape[1 + len(size) : -1], g.shape[-1]
         is_product = isinstance(product.function, Matmul) and product.ndim == 3 and g.shape[0] % product.shape[0] == 0
         if not is_product or product.shape[2] != math.prod(places) * n:
             return None
@@ -209,7 +209,7 @@ class Patches(View):
             return None
         z = b.reshape(groups * m, *places, n)
         if any(before) or any(behind):
-            z = Embed(*room(z, [*zip(before, behind, strict=True)]))(z)
+            z = PadSlice(*room(z, [*zip(before, behind, strict=True)]))(z)
         inside = range(2, 2 + len(size))
         kernel = a.reshape(groups, -1, *size, m).flip(*inside).permute(0, 1, 2 + len(size), *inside)
         multiply = WindowProduct(size, step, dilation, z.dtype, product.function)
@@ -226,7 +226,7 @@ class Patches(View):
 def padding_of(x: Any) -> Any:
     """The function that has put zeros around each dim of (C, ..., N) between; None where nothing was put there."""
     function = x.function
-    if not isinstance(function, Embed):
+    if not isinstance(function, PadSlice):
         return None
     (inner,) = x.inputs
     is_padding = inner.shape[0] == x.shape[0] and inner.shape[-1] == x.shape[-1]

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ..core.autograd import capture_under_way, no_grad
+from ..core.autograd import active_capture, no_grad
 from ..core.errors import DTypeError, ShapeError
 from ..tensors.creation import generator
 from ..tensors.tensor import Tensor
@@ -312,7 +312,7 @@ def filled(tensor: Tensor, draw: Callable[[tuple[int, ...]], Array]) -> Tensor:
     def drawn() -> npt.NDArray[Any]:
         return np.asarray(draw(shape), dtype.numpy)
 
-    by = capture_under_way()
+    by = active_capture()
     with no_grad():
         return tensor.copy_(drawn() if by is None else by.draw(drawn, shape, dtype))
 

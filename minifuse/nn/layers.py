@@ -6,7 +6,7 @@ First values come from the generator of `mf.manual_seed`.
 import math
 from typing import Any
 
-from ..core.autograd import precision
+from ..core.autograd import matmul_precision
 from ..core.dtypes import float32
 from ..core.errors import DTypeError, ShapeError
 from ..ir.array_functions import Matmul
@@ -138,7 +138,7 @@ def _linear(x: Any, weight: Any, bias: Any = None) -> Any:
                 f"Linear: got {name} of {other.dtype}, expected {weight.dtype} like the weight; "
                 f"convert one, x.to(mf.{weight.dtype}) or module.to(...)"
             )
-    y = ProductByTransposed(precision())(x.reshape(x.size // k, k), weight.T)  # (rows, K) @ (K, N)
+    y = ProductByTransposed(matmul_precision())(x.reshape(x.size // k, k), weight.T)  # (rows, K) @ (K, N)
     return (y if bias is None else y + bias).reshape(*x.shape[:-1], n)
 
 

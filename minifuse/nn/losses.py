@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.autograd import capture_under_way
+from ..core.autograd import active_capture
 from ..core.errors import DTypeError, IndexingError, ShapeError
 from ..core.operators import add, eq, exp, log, log1p, maximum, ne, where
-from ..ir.array_functions import Composite
+from ..ir.array_functions import BoundFunction
 from ..ir.array_methods import fold
 from ..tensors.tensor import Tensor
 from .layers import apply, refuse_other_than_tensors
@@ -89,7 +89,7 @@ def cross_entropy(
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy: label_smoothing is {label_smoothing}, expected 0 to 1")
     smoothing = (label_smoothing,) if label_smoothing else ()
-    loss = apply(Composite(_cross_entropy, (reduction,)), logits, targets, ignore_index, *smoothing)
+    loss = apply(BoundFunction(_cross_entropy, (reduction,)), logits, targets, ignore_index, *smoothing)
     return checked("cross_entropy", loss, targets, logits.shape[1], ignore_index)
 
 
@@ -105,13 +105,13 @@ def nll_loss(log_probabilities: Any, targets: Any, *, ignore_index: int = IGNORE
     >>> mf.nn.nll_loss(x, mf.tensor([0, 1]), reduction="none").exp()
     tensor([2.    , 1.3333])
     """
-    loss = apply(Composite(_nll_loss, (reduction,)), log_probabilities, targets, ignore_index)
+    loss = apply(BoundFunction(_nll_loss, (reduction,)), log_probabilities, targets, ignore_index)
     return checked("nll_loss", loss, targets, log_probabilities.shape[1], ignore_index)
 
 
 def checked(name: str, loss: Any, targets: Any, classes: int, ignored: int) -> Any:
     """The loss itself; an error if a target is no class, as far as targets have values."""
-    if isinstance(targets, Tensor) and capture_under_way() is None:
+    if isinstance(targets, Tensor) and active_capture() is None:
         refuse_out_of_range(name, targets, classes, ignored)
     return loss
 
@@ -224,7 +224,7 @@ def binary_cross_entropy_with_logits(
     weights = () if pos_weight is None else (pos_weight,)
     for weight in weights:
         refuse_other_than_tensors("binary_cross_entropy_with_logits: pos_weight", weight)
-    return apply(Composite(_binary_cross_entropy, (reduction,)), logits, targets, *weights)
+    return apply(BoundFunction(_binary_cross_entropy, (reduction,)), logits, targets, *weights)
 
 
 def _binary_cross_entropy(x: Any, t: Any, *more: Any) -> Any:

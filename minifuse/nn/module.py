@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..compiler.plan import Spec
+from ..compiler.plan import TensorMeta
 from ..core.autograd import no_grad
 from ..core.errors import DTypeError, ShapeError
-from ..runtime.memory_pool import writes
+from ..runtime.memory_pool import write_clock
 from ..tensors.tensor import Tensor
 
 H = TypeVar("H")
@@ -261,10 +261,10 @@ class Module:
         for p, x in zip(kept, moved, strict=True):
             if x.spec.dtype is not p.spec.dtype or x.spec.backend is not p.spec.backend:
                 p.buffer, p.address = x.buffer, x.address
-                p.spec = Spec(x.spec.layout, x.spec.dtype, x.spec.backend, p.requires_grad)
+                p.spec = TensorMeta(x.spec.layout, x.spec.dtype, x.spec.backend, p.requires_grad)
                 if p.grad is not None:
                     p.grad = p.grad.detach().to(*wanted, dtype=dtype, backend=backend)
-                writes.mark(p.buffer)  # what was recorded with the old memory must not be differentiated with the new
+                write_clock.mark(p.buffer)  # what was recorded with the old memory must not be differentiated with the new
         return self
 
     # Its state.

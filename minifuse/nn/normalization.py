@@ -15,7 +15,7 @@ from ..core.dtypes import as_number
 from ..core.errors import DTypeError, ShapeError
 from ..core.indexing import sizes_of
 from ..core.operators import add, rsqrt
-from ..ir.array_functions import Composite
+from ..ir.array_functions import BoundFunction
 from ..ir.array_methods import fold
 from ..tensors.creation import DTypeLike, ones, tensor, zeros
 from ..tensors.mutation import store
@@ -155,9 +155,9 @@ def unbiasing(x: Any) -> float:
     return float(count / (count - 1))
 
 
-def affine(body: Any, weight: Any, bias: Any) -> Composite:
+def affine(body: Any, weight: Any, bias: Any) -> BoundFunction:
     """The captured function for a scale and a shift that may be missing."""
-    return Composite(body, (weight is not None, bias is not None))
+    return BoundFunction(body, (weight is not None, bias is not None))
 
 
 def given(*parameters: Any) -> list[Any]:
@@ -365,7 +365,7 @@ def layer_norm(x: Any, normalized_shape: Sequence[int], weight: Any = None, bias
     for name, p in ("weight", weight), ("bias", bias):
         if p is not None:
             check_like("layer_norm", x, name, p, shape)
-    body = Composite(_layer_norm, (len(shape), weight is not None, bias is not None))
+    body = BoundFunction(_layer_norm, (len(shape), weight is not None, bias is not None))
     return apply(body, x, eps, *given(weight, bias))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..core.errors import DTypeError, ShapeError
 from ..core.operators import add, maximum, minimum, where
-from ..ir.array_functions import Composite, Embed, Fold, FoldToFirst, Full, Insert, Shape, View, matmul
+from ..ir.array_functions import BoundFunction, Full, PadSlice, Reduce, ReduceFirst, Shape, SliceUpdate, View, matmul
 from ..ir.array_methods import Array
 from .im2col import MANY, Geometry, Sizes, check_windows, listed, patches_of, per_dim, room
 from .layers import apply
@@ -96,7 +96,7 @@ def pool_max(
 ) -> Any:
     """The largest elements of windows of the last dims, as one captured call, after all has been checked."""
     size, of = windows_of(name, dims, x, kernel_size, stride, padding, dilation, ceil_mode)
-    return apply(Composite(_pool_max, (size, of)), x)
+    return apply(BoundFunction(_pool_max, (size, of)), x)
 
 
 def avg_pool1d(
@@ -159,7 +159,7 @@ def pool_mean(
     """The means of windows of the last dims, as one captured call, after all has been checked."""
     size, of = windows_of(name, dims, x, kernel_size, stride, padding, 1, False)
     check_floats(name, x)
-    return apply(Composite(_pool_mean, (size, of, bool(count_include_pad))), x)
+    return apply(BoundFunction(_pool_mean, (size, of, bool(count_include_pad))), x)
 
 
 def adaptive_avg_pool1d(x: Any, output_size: int | None) -> Any:
@@ -220,7 +220,7 @@ def pool_adaptively(name: str, dims: int, x: Any, output_size: Any) -> Any:
         raise ShapeError(f"{name}: got x of shape {x.shape}, expected at least 1 element along each of its last {dims} dims")
     given = tuple(output_size) if isinstance(output_size, tuple | list) else (output_size,) * dims
     sizes = [image[d] if size is None and d < dims else size for d, size in enumerate(given)]
-    return apply(Composite(_pool_adaptively, (per_dim(name, "output_size", sizes, dims, 1),)), x)
+    return apply(BoundFunction(_pool_adaptively, (per_dim(name, "output_size", sizes, dims, 1),)), x)
 
 
 # What is checked.
@@ -287,16 +287,16 @@ def _pool_max(x: Any, size: tuple[int, ...], of: Geometry) -> Any:
     z = x.permute(*range(1, x.ndim), 0)
     if any(map(any, of.padding)):
         shape, place = room(z, of.padding)
-        lowest = z.apply(Full(shape, z.dtype), maximum.identity_in(z.dtype))
-        z = Insert((View("slice", place),))(lowest, z)
+        lowest = z.apply(Full(shape, z.dtype), maximum.identity_for(z.dtype))
+        z = SliceUpdate((View("slice", place),))(lowest, z)
     z = patches_of(z, size, of.stride, of.dilation)
-    return batch_first(FoldToFirst(maximum, tuple(range(1, len(size) + 1)))(z), len(size))
+    return batch_first(ReduceFirst(maximum, tuple(range(1, len(size) + 1)))(z), len(size))
 
 
 def _pool_mean(x: Any, size: tuple[int, ...], of: Geometry, counts_padding: bool) -> Any:
     z = x.permute(*range(1, x.ndim), 0)
     if any(map(any, of.padding)):
-        z = Embed(*room(z, of.padding))(z)
+        z = PadSlice(*room(z, of.padding))(z)
     y = sums(z, size, of.stride)
     if counts_padding:
         return batch_first(y / math.prod(size), len(size))
@@ -309,7 +309,7 @@ def _pool_mean(x: Any, size: tuple[int, ...], of: Geometry, counts_padding: bool
 
 def sums(z: Any, size: tuple[int, ...], step: tuple[int, ...]) -> Any:
     """(C, ..., N) -> (C, 1, ..., *places, N): the sums of all windows."""
-    return Fold(add, tuple(range(1, len(size) + 1)))(patches_of(z, size, step, (1,) * len(size)))
+    return Reduce(add, tuple(range(1, len(size) + 1)))(patches_of(z, size, step, (1,) * len(size)))
 
 
 def batch_first(y: Any, dims: int) -> Any:

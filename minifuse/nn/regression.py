@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from ..core.errors import DTypeError, ShapeError
 from ..core.operators import abs, where  # noqa: A004  # the name in the table
-from ..ir.array_functions import Composite
+from ..ir.array_functions import BoundFunction
 from .layers import apply
 from .module import Module
 
@@ -40,7 +40,7 @@ def mse_loss(x: Any, y: Any, *, reduction: Reduction = "mean") -> Any:
     >>> mf.nn.mse_loss(mf.tensor([1.0, 2.0]), mf.tensor([1.0, 5.0]))
     tensor(4.5)
     """
-    return apply(Composite(_mse_loss, (reduction,)), x, y)
+    return apply(BoundFunction(_mse_loss, (reduction,)), x, y)
 
 
 def _mse_loss(x: Any, y: Any, reduction: Reduction) -> Any:
@@ -58,7 +58,7 @@ def l1_loss(x: Any, y: Any, *, reduction: Reduction = "mean") -> Any:
     >>> mf.nn.l1_loss(mf.tensor([1.0, 2.0]), mf.tensor([1.0, 5.0]))
     tensor(1.5)
     """
-    return apply(Composite(_l1_loss, (reduction,)), x, y)
+    return apply(BoundFunction(_l1_loss, (reduction,)), x, y)
 
 
 def _l1_loss(x: Any, y: Any, reduction: Reduction) -> Any:
@@ -84,7 +84,7 @@ def huber_loss(x: Any, y: Any, *, reduction: Reduction = "mean", delta: float = 
     """
     if not delta > 0:
         raise ValueError(f"huber_loss: delta is {delta}, expected above 0")
-    return apply(Composite(_huber_loss, (reduction,)), x, y, delta)
+    return apply(BoundFunction(_huber_loss, (reduction,)), x, y, delta)
 
 
 def smooth_l1_loss(x: Any, y: Any, *, reduction: Reduction = "mean", beta: float = 1.0) -> Any:
@@ -100,7 +100,7 @@ def smooth_l1_loss(x: Any, y: Any, *, reduction: Reduction = "mean", beta: float
         raise ValueError(f"smooth_l1_loss: beta is {beta}, expected at least 0")
     if beta == 0:
         return l1_loss(x, y, reduction=reduction)
-    return apply(Composite(_smooth_l1_loss, (reduction,)), x, y, beta)
+    return apply(BoundFunction(_smooth_l1_loss, (reduction,)), x, y, beta)
 
 
 def _huber_loss(x: Any, y: Any, delta: Any, reduction: Reduction) -> Any:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from ..core.autograd import no_grad
 from ..core.dtypes import float32
 from ..core.errors import DTypeError
-from ..core.pytree import leaves_of
-from ..inspect.explain_text import size
+from ..core.pytree import tree_leaves
+from ..inspect.explain_text import format_bytes
 from ..tensors.creation import zeros
 from ..tensors.tensor import Tensor
 from .hooks import watched
@@ -75,7 +75,7 @@ class Summary(NamedTuple):
             lines.append("  ".join([*left, count.strip().rjust(widths[3])]).rstrip())
         rule = "-" * max(map(len, lines))
         total = f"{self.parameters:,} parameters, {self.learned:,} of them learned"
-        memory = f"{size(self.nbytes)} of parameters and buffers, {size(self.output_nbytes)} of outputs"
+        memory = f"{format_bytes(self.nbytes)} of parameters and buffers, {format_bytes(self.output_nbytes)} of outputs"
         return "\n".join([lines[0], rule, *lines[1:], rule, total, memory])
 
 
@@ -154,7 +154,7 @@ def noted(model: Module) -> Iterator[dict[int, Calls]]:
     modes = [vars(module).get("training") for module in modules]
 
     def note(name: str, module: Module, y: Any) -> None:
-        found = [Output(x.shape, x.size * x.dtype.itemsize) for x in leaves_of(y) if isinstance(x, Tensor)]
+        found = [Output(x.shape, x.size * x.dtype.itemsize) for x in tree_leaves(y) if isinstance(x, Tensor)]
         calls[id(module)].append(found)  # the tensors themselves are let go
 
     model.eval()

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from ..core.autograd import capture_under_way
+from ..core.autograd import active_capture
 from ..core.operators import sqrt
 from ..tensors.tensor import Tensor
 from .optimizer import FIXED, Optimizer, change
@@ -96,11 +96,11 @@ class Adam(Optimizer):
         groups: dict[int, list[Tensor]] = {}
         for p in params:
             groups.setdefault(self.steps_of(p) + 1, []).append(p)
-        by = capture_under_way()
+        by = active_capture()
         if by is None:
             return [(self.count(chosen), chosen) for chosen in groups.values()]
-        by.watch((id(self), *map(id, params)), partial(self.pattern, params))
-        return [(by.counted(partial(self.count, chosen), t), chosen) for t, chosen in groups.items()]
+        by.add_guard((id(self), *map(id, params)), partial(self.pattern, params))
+        return [(by.call_counter(partial(self.count, chosen), t), chosen) for t, chosen in groups.items()]
 
     def steps_of(self, p: Tensor) -> int:
         """How many steps a parameter has taken."""

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.autograd import capture_under_way, no_grad
+from ..core.autograd import active_capture, no_grad
 from ..core.errors import DTypeError, GradientError, ShapeError
-from ..core.pytree import Live
+from ..core.pytree import DynamicDict
 from ..tensors.creation import tensor, zeros_like
 from ..tensors.mutation import store
 from ..tensors.tensor import Tensor
@@ -44,7 +44,7 @@ class Optimizer:
     fixed: Mapping[str, Any] = FIXED
 
     def __init__(self, params: Iterable[Any], **settings: Any) -> None:
-        self.defaults, self.param_groups = settings, list[Live]()
+        self.defaults, self.param_groups = settings, list[DynamicDict]()
         self.state: dict[Tensor, dict[str, Any]] = {}
         if isinstance(params, Tensor):
             raise DTypeError(f"{self._name}: expected a list of parameters, got a tensor; write [x], or model.parameters()")
@@ -84,7 +84,7 @@ class Optimizer:
         for k, p in enumerate(params):
             self._refuse(p, k, known)
             known.add(id(p))
-        settings = Live({**self.defaults, **group, "params": params})
+        settings = DynamicDict({**self.defaults, **group, "params": params})
         self.check(settings)
         self.param_groups.append(settings)
 
@@ -132,19 +132,19 @@ class Optimizer:
 
     def number(self, settings: Mapping[str, Any], name: str) -> Any:
         """A setting as a float; inside a fused function one that each call reads anew."""
-        by = capture_under_way()
-        return float(settings[name]) if by is None else by.live(settings, name)
+        by = active_capture()
+        return float(settings[name]) if by is None else by.dynamic_attr(settings, name)
 
     def remembered(self, params: Sequence[Tensor], name: str) -> list[Tensor]:
         """What is remembered of parameters under a name: a tensor like each, of zeros at first."""
-        by = capture_under_way()
+        by = active_capture()
         if by is None:
             return [self.found(p, name) for p in params]
         found = []
         for p in params:  # found, or made, by each call
             known = self.state.get(p, {}).get(name)
             example = Tensor.empty(p.shape, p.dtype, p.spec.backend) if known is None else known
-            found.append(by.provided((id(self), id(p), name), partial(self.found, p, name), example))
+            found.append(by.external_tensor((id(self), id(p), name), partial(self.found, p, name), example))
         return found
 
     def found(self, p: Tensor, name: str) -> Tensor:

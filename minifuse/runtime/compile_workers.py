@@ -17,14 +17,16 @@ from threading import Event
 from typing import Any
 
 from ..core.errors import MinifuseError
-from .kernel_cache import Wanted, cache
+from .kernel_cache import MissingKernel, cache
 
-FEW = 4  # kernels, below which no process is worth its start
-SERVE = "import sys; sys.path[:] = {path!r}; from minifuse.runtime.compile_workers import serve; serve()"
+MIN_KERNELS_FOR_WORKERS = 4  # kernels, below which no process is worth its start
+WORKER_SCRIPT = "import sys; sys.path[:] = {path!r}; from minifuse.runtime.compile_workers import serve; serve()"
 
 
-def build_all(
-    wanted: Callable[[], Mapping[str, Wanted]], processes: int, tell: Callable[[int, int], None] = lambda done, total: None
+def compile_all(
+    wanted: Callable[[], Mapping[str, MissingKernel]],
+    processes: int,
+    tell: Callable[[int, int], None] = lambda done, total: None,
 ) -> int:
     """Compile what is wanted, in processes, until nothing is wanted any more that they can compile.
 
@@ -49,23 +51,23 @@ def build_all(
     """
     done, failed = 0, set[str]()
     while True:
-        jobs = [job for name, job in wanted().items() if name not in failed and place_of(job) is not None]
-        if len(jobs) < FEW:
+        jobs = [job for name, job in wanted().items() if name not in failed and import_path(job) is not None]
+        if len(jobs) < MIN_KERNELS_FOR_WORKERS:
             return done
         failed |= {job.name for job in jobs}
         before = done
-        for _ in in_processes(jobs, processes):
+        for _ in compile_in_processes(jobs, processes):
             done += 1
             tell(done, before + len(jobs))
 
 
-def place_of(job: Wanted) -> str | None:
+def import_path(job: MissingKernel) -> str | None:
     """Where another process finds the function that compiles a kernel; None of one that only this process has."""
     module, name = getattr(job.build, "__module__", ""), getattr(job.build, "__qualname__", "<>")
     return f"{module}:{name}" if name.isidentifier() and getattr(sys.modules.get(module), name, None) is job.build else None
 
 
-def in_processes(jobs: list[Wanted], processes: int) -> Iterator[str]:
+def compile_in_processes(jobs: list[MissingKernel], processes: int) -> Iterator[str]:
     """Compile kernels, and give the name of each when it lies on disk. Each process takes the next when it is done with one.
 
     When it is left early, by Ctrl-C too, each process ends after the kernel that it compiles: none is half written.
@@ -73,12 +75,12 @@ def in_processes(jobs: list[Wanted], processes: int) -> Iterator[str]:
     waiting, stop = list(reversed(jobs)), Event()
 
     def work(told: Callable[[str], None]) -> None:
-        with started() as process:
+        with start_worker() as process:
             assert process.stdin is not None
             assert process.stdout is not None
             while waiting and not stop.is_set():
                 job = waiting.pop()
-                process.stdin.write(json.dumps([job.name, job.text, place_of(job)]) + "\n")
+                process.stdin.write(json.dumps([job.name, job.text, import_path(job)]) + "\n")
                 process.stdin.flush()
                 answer = process.stdout.readline()
                 if not answer:
@@ -106,9 +108,9 @@ def in_processes(jobs: list[Wanted], processes: int) -> Iterator[str]:
             stop.set()
 
 
-def started() -> "subprocess.Popen[str]":
+def start_worker() -> "subprocess.Popen[str]":
     """A process that compiles what it is sent. It finds modules where this one does."""
-    command = [sys.executable, "-c", SERVE.format(path=sys.path)]
+    command = [sys.executable, "-c", WORKER_SCRIPT.format(path=sys.path)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ)
 
 

@@ -32,9 +32,9 @@ T = TypeVar("T")
 MAGIC = b"minifuse kernel 1\n"
 DIGEST_SIZE = 32  # bytes of a sha256
 DEFAULT_LIMIT_MB = 512
-ROOM_AFTER_EVICTION = 0.75  # of the limit, so that evictions are rare
+KEPT_FRACTION = 0.75  # of the limit, so that evictions are rare
 WRITES_PER_CHECK = 32  # adding up the folder takes about a millisecond for a thousand kernels
-RECENT = 3600  # seconds: a use is noted no more often, and an abandoned temporary file is left alone as long
+RECENT_SECONDS = 3600  # seconds: a use is noted no more often, and an abandoned temporary file is left alone as long
 FILE_NAME = re.compile(r"k_[0-9a-f]{24}\.(py|bin|[0-9a-f]{16}\.tmp)")  # all else in the folder is not ours
 
 
@@ -71,7 +71,7 @@ class CachedKernel(NamedTuple):
     text: str
 
 
-class Wanted(NamedTuple):
+class MissingKernel(NamedTuple):
     """A kernel that is neither in memory nor on disk: its name, its source, and the function of both that compiles it."""
 
     name: str
@@ -79,7 +79,7 @@ class Wanted(NamedTuple):
     build: Callable[[str, str], bytes]
 
 
-class NotThere(Exception):  # noqa: N818  # no error: it leaves a launch that somebody only asks about
+class KernelNotCompiled(Exception):  # noqa: N818  # no error: it leaves a launch that somebody only asks about
     """A kernel would have to be compiled, while somebody asks which."""
 
 
@@ -107,10 +107,10 @@ class KernelCache:
     def __init__(self) -> None:
         self._kernels: dict[str, _Entry] = {}  # by name
         self._lock = Lock()
-        self._turns: dict[str, Lock] = {}  # name -> held while that kernel is looked for on disk or compiled
+        self._kernel_locks: dict[str, Lock] = {}  # name -> held while that kernel is looked for on disk or compiled
         self._writes = 0
         self._seconds = 0.0
-        self._asked = _Asked()
+        self._asked = _Collecting()
 
     def find(self, text: str, flavour: str, build: Callable[[str, str], bytes], load: Callable[[str, bytes], T]) -> T:
         """The compiled kernel of a source.
@@ -139,21 +139,22 @@ class KernelCache:
         name = "k_" + sha256(f"{flavour}\n{text}".encode()).hexdigest()[:24]
         if name not in self._kernels:
             if self._asked.wanted is not None and _read(name) is None:
-                self._asked.wanted[name] = Wanted(name, text.replace("def kernel(", f"def {name}(", 1), build)
-                raise NotThere(name)
+                self._asked.wanted[name] = MissingKernel(name, text.replace("def kernel(", f"def {name}(", 1), build)
+                raise KernelNotCompiled(name)
             with self._lock:
-                turn = self._turns.setdefault(name, Lock())
+                turn = self._kernel_locks.setdefault(name, Lock())
             with turn:
                 if name not in self._kernels:
                     source = text.replace("def kernel(", f"def {name}(", 1)
                     self._kernels[name] = self._load_or_build(name, source, build, load)
-            self._turns.pop(name, None)
+            self._kernel_locks.pop(name, None)
         value: T = self._kernels[name].value
         return value
 
     @contextmanager
-    def asking(self) -> Iterator[dict[str, Wanted]]:
-        """In a block of code, compile nothing: `find` of what is not there raises `NotThere`, and it is noted by name."""
+    def collect_missing(self) -> Iterator[dict[str, MissingKernel]]:
+        """In a block of code, compile nothing: `find` of what is not there raises `KernelNotCompiled`, and it is noted by
+        name."""
         before, self._asked.wanted = self._asked.wanted, {}
         try:
             yield self._asked.wanted
@@ -182,7 +183,7 @@ class KernelCache:
             if not file_trust.distrust(folder):
                 file_trust.make_private(folder)
             if reason := file_trust.distrust(folder):
-                raise MinifuseError(_memory_only(reason))
+                raise MinifuseError(_memory_only_message(reason))
             _replace(folder / f"{name}.py", source)
             _replace(folder / f"{name}.bin", data)
         except OSError as error:
@@ -265,9 +266,9 @@ class KernelCache:
         """
         plan_cache.set_limit(megabytes)
 
-    def forget_turns(self) -> None:
+    def reset_locks(self) -> None:
         """After a fork: the threads that held a lock do not exist here."""
-        self._lock, self._turns = Lock(), {}
+        self._lock, self._kernel_locks = Lock(), {}
 
     def _load_or_build(
         self, name: str, text: str, build: Callable[[str, str], bytes], load: Callable[[str, bytes], T]
@@ -285,10 +286,10 @@ class KernelCache:
         return entry
 
 
-class _Asked(local):
+class _Collecting(local):
     """What a thread only asks for, if it does."""
 
-    wanted: dict[str, Wanted] | None = None
+    wanted: dict[str, MissingKernel] | None = None
 
 
 class _Entry(NamedTuple):
@@ -344,13 +345,13 @@ def _read(name: str) -> bytes | None:
     if folder is None or not limit_nbytes():
         return None
     if reason := file_trust.distrust(folder):
-        _warn_once(_memory_only(reason))
+        _warn_once(_memory_only_message(reason))
         return None
     path = folder / f"{name}.bin"
     try:
         data = file_trust.read(path)
         with suppress(OSError):  # of a cache that this process may only read
-            if time.time() - path.stat().st_mtime > RECENT:
+            if time.time() - path.stat().st_mtime > RECENT_SECONDS:
                 os.utime(path)  # the time of last use
     except OSError:
         return None
@@ -359,7 +360,7 @@ def _read(name: str) -> bytes | None:
     return payload if data[:start] == MAGIC + _digest(name, payload) else None
 
 
-def _memory_only(reason: str) -> str:
+def _memory_only_message(reason: str) -> str:
     return f"kernels are kept in memory only, since {reason}; set MINIFUSE_CACHE to a folder that is this user's alone"
 
 
@@ -406,14 +407,14 @@ def _evict(limit: int) -> None:
     """Remove the least recently used kernels if the folder is above its limit, and temporary files that were abandoned."""
     files = dict(_files())
     for file in [file for file in files if file.suffix == ".tmp"]:
-        if time.time() - files.pop(file).st_mtime > RECENT:
+        if time.time() - files.pop(file).st_mtime > RECENT_SECONDS:
             _remove(file)
     size = sum(status.st_size for status in files.values())
     if size <= limit:
         return
     last_use = {file.stem: status.st_mtime for file, status in files.items() if file.suffix == ".bin"}
     for file in sorted(files, key=lambda file: (last_use.get(file.stem, 0), file.stem)):  # a source alone goes first
-        if size <= ROOM_AFTER_EVICTION * limit:
+        if size <= KEPT_FRACTION * limit:
             return
         _remove(file)
         size -= files[file].st_size
@@ -421,4 +422,4 @@ def _evict(limit: int) -> None:
 
 cache = KernelCache()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=cache.forget_turns)
+    os.register_at_fork(after_in_child=cache.reset_locks)

@@ -21,12 +21,12 @@ from numpy.lib.array_utils import byte_bounds
 from ..core.dtypes import DType
 from ..core.layout import Layout
 
-PROBES = range(4)  # buffers looked at
-ROUNDS = range(2)  # and as many again, before new memory is asked for
+PROBES_PER_ROUND = range(4)  # buffers looked at
+PROBE_ROUNDS = range(2)  # and as many again, before new memory is asked for
 # Bytes. When the pool has grown past this, or past twice what was in use at the last look, unused buffers go back.
-KEEP = 1 << 30
+TRIM_THRESHOLD = 1 << 30
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
-SMALLEST = 64  # bytes
+MIN_SIZE_CLASS = 64  # bytes
 
 
 class VersionCounter:
@@ -38,7 +38,7 @@ class VersionCounter:
         self.last_write = 0
 
 
-class Buffer:
+class MemoryBuffer:
     """`nbytes` of memory at `address`; `owner` keeps it alive, and `version` counts in-place writes to it."""
 
     __slots__ = ("__weakref__", "address", "is_writable", "nbytes", "owner", "version")
@@ -49,7 +49,7 @@ class Buffer:
         self.nbytes, self.version, self.is_writable = nbytes, VersionCounter(), True
 
     @classmethod
-    def around(cls, array: npt.NDArray[Any]) -> "Buffer":
+    def around(cls, array: npt.NDArray[Any]) -> "MemoryBuffer":
         """Wrap the memory of a NumPy array without a copy. Views of one array share their version counter."""
         self = cls.__new__(cls)
         low, high = byte_bounds(array)
@@ -80,7 +80,7 @@ def version_of(array: npt.NDArray[Any]) -> VersionCounter:
     owner: Any = array
     while (base := base_of(owner)) is not None:
         owner = base
-    if isinstance(owner, Buffer):  # memory of ours, which was handed out as an array
+    if isinstance(owner, MemoryBuffer):  # memory of ours, which was handed out as an array
         return owner.version
     found = _versions.get(id(owner))
     if found is None:
@@ -101,7 +101,7 @@ def base_of(owner: Any) -> Any:
     return base if isinstance(base, np.ndarray) else None
 
 
-class Writes:
+class WriteClock:
     """The clock of writes in place: what was recorded before a write must not be differentiated after it."""
 
     __slots__ = ("clock",)
@@ -109,13 +109,13 @@ class Writes:
     def __init__(self) -> None:
         self.clock = 0
 
-    def mark(self, buffer: Buffer) -> None:
+    def mark(self, buffer: MemoryBuffer) -> None:
         """Record that elements of a buffer have changed."""
         self.clock += 1
         buffer.version.last_write = self.clock
 
 
-writes = Writes()
+write_clock = WriteClock()
 
 
 @dataclass(frozen=True)
@@ -136,13 +136,13 @@ class Pool:
     Sizes come in bins an eighth of a power of two apart, so that a buffer serves near sizes too.
     """
 
-    def __init__(self, make: Callable[[int], Buffer] = Buffer, keep: int = KEEP) -> None:
-        self.bins: defaultdict[int, deque[Buffer]] = defaultdict(deque)
-        self.held = self.peak = self.new = 0
+    def __init__(self, make: Callable[[int], MemoryBuffer] = MemoryBuffer, keep: int = TRIM_THRESHOLD) -> None:
+        self.bins: defaultdict[int, deque[MemoryBuffer]] = defaultdict(deque)
+        self.reserved = self.peak = self.new = 0
         self.make, self.keep, self.limit = make, keep, keep
 
-    def allocate(self, nbytes: int) -> Buffer:
-        """A buffer of this size, one of `binned`: the last used that has come free, or a new one.
+    def allocate(self, nbytes: int) -> MemoryBuffer:
+        """A buffer of this size, one of `round_to_size_class`: the last used that has come free, or a new one.
 
         It comes first afterwards. So a loop that holds what it made in the round before gets the same buffers in turn,
         however many there are. Where all of the first are held, as those of parameters are, they go to the end.
@@ -152,12 +152,12 @@ class Pool:
             buffer = buffers[0]
             if getrefcount(buffer) == 3:  # the pool's, this function's and getrefcount's
                 return buffer
-        return self.found(buffers) or self.grow(nbytes)
+        return self.find_free(buffers) or self.grow(nbytes)
 
-    def found(self, buffers: deque[Buffer]) -> Buffer | None:
+    def find_free(self, buffers: deque[MemoryBuffer]) -> MemoryBuffer | None:
         """One that has come free, among the next ones of a bin."""
-        for _ in ROUNDS:
-            for k in PROBES:
+        for _ in PROBE_ROUNDS:
+            for k in PROBES_PER_ROUND:
                 try:
                     buffer = buffers[k]
                 except IndexError:
@@ -166,22 +166,22 @@ class Pool:
                     buffers.remove(buffer)
                     buffers.appendleft(buffer)
                     return buffer
-            buffers.rotate(-len(PROBES))
+            buffers.rotate(-len(PROBES_PER_ROUND))
         return None
 
-    def grow(self, nbytes: int) -> Buffer:
+    def grow(self, nbytes: int) -> MemoryBuffer:
         """A new buffer; unused ones go back first when the pool has become large or the system has no more."""
-        if self.held + nbytes > self.limit:
+        if self.reserved + nbytes > self.limit:
             self.trim()
-            self.limit = max(self.keep, 2 * self.held)
+            self.limit = max(self.keep, 2 * self.reserved)
         try:
             buffer = self.make(nbytes)
         except MemoryError:
             self.trim()
             buffer = self.make(nbytes)
         self.new += 1
-        self.held += nbytes
-        self.peak = max(self.peak, self.held)
+        self.reserved += nbytes
+        self.peak = max(self.peak, self.reserved)
         self.bins[nbytes].appendleft(buffer)
         return buffer
 
@@ -193,15 +193,15 @@ class Pool:
         int
             Bytes given back.
         """
-        before = self.held
+        before = self.reserved
         for nbytes, buffers in list(self.bins.items()):
             for _ in range(len(buffers)):
                 buffer = buffers.popleft()
                 if getrefcount(buffer) == 2:
-                    self.held -= nbytes
+                    self.reserved -= nbytes
                 else:
                     buffers.append(buffer)
-        return before - self.held
+        return before - self.reserved
 
     def stats(self) -> MemoryStats:
         """What the pool holds now.
@@ -215,28 +215,28 @@ class Pool:
         for nbytes, buffers in list(self.bins.items()):
             for k in range(len(buffers)):
                 free += nbytes * (getrefcount(buffers[k]) == 2)
-        return MemoryStats(self.held - free, free, self.peak, sum(map(len, self.bins.values())), self.new)
+        return MemoryStats(self.reserved - free, free, self.peak, sum(map(len, self.bins.values())), self.new)
 
 
-def binned(nbytes: int) -> int:
+def round_to_size_class(nbytes: int) -> int:
     """The size of the bin that holds `nbytes`: eight sizes to each power of two, never below a cache line.
 
     Examples
     --------
-    >>> binned(0), binned(64), binned(4096), binned(4097), binned(1_000_000)
-    (64, 64, 4096, 4608, 1048576)
+    >>> round_to_size_class(0), round_to_size_class(64), round_to_size_class(4096), round_to_size_class(4097),
+    round_to_size_class(1_000_000) (64, 64, 4096, 4608, 1048576)
     """
-    if nbytes <= SMALLEST:
-        return SMALLEST
-    step = max(SMALLEST, 1 << ((nbytes - 1).bit_length() - 4))
+    if nbytes <= MIN_SIZE_CLASS:
+        return MIN_SIZE_CLASS
+    step = max(MIN_SIZE_CLASS, 1 << ((nbytes - 1).bit_length() - 4))
     return -(-nbytes // step) * step
 
 
-memory = Pool()
-allocate = memory.allocate
+host_pool = Pool()
+allocate = host_pool.allocate
 
 
-def as_array(buffer: Buffer, address: int, dtype: DType, layout: Layout) -> npt.NDArray[Any]:
+def as_array(buffer: MemoryBuffer, address: int, dtype: DType, layout: Layout) -> npt.NDArray[Any]:
     """The elements at an address of a buffer, in a layout, as a NumPy array over the same memory."""
     if layout.size == 0:  # strides and offset mean nothing, and may point anywhere
         return np.empty(layout.shape, dtype.numpy)

@@ -17,9 +17,13 @@ from weakref import WeakSet
 from ..core.errors import MinifuseError
 
 DEFAULT_LIMIT_MB = 256
-SWEEPS = 8  # of the quick dictionaries, while as many bytes are added as the limit allows; there is no check between them
-MAX_PART = 1 - 1 / SWEEPS  # of the limit, that may be taken after a check: the rest is for what is added until the next one
-KEPT_PART = 3 / 4  # of the limit, that remains where entries are evicted
+CLEARS_PER_LIMIT = (
+    8  # of the quick dictionaries, while as many bytes are added as the limit allows; there is no check between them
+)
+MAX_FRACTION = (
+    1 - 1 / CLEARS_PER_LIMIT
+)  # of the limit, that may be taken after a check: the rest is for what is added until the next one
+KEPT_FRACTION = 3 / 4  # of the limit, that remains where entries are evicted
 
 V = TypeVar("V")
 
@@ -33,7 +37,7 @@ class PlanStats(NamedTuple):
     """Bytes that all plans together may take."""
 
 
-class Entry(Generic[V]):
+class PlanEntry(Generic[V]):
     """A value, its size in bytes, and when it was last used."""
 
     __slots__ = ("nbytes", "used", "value")
@@ -50,8 +54,8 @@ class PlanTable(Mapping[Any, V]):
 
     def __init__(self, cache: "PlanCache | None" = None) -> None:
         self.cache = cache or plan_cache
-        self.entries: dict[Any, Entry[V]] = {}
-        self.quick: dict[Any, Callable[..., Any]] = {}
+        self.entries: dict[Any, PlanEntry[V]] = {}
+        self.fast_path: dict[Any, Callable[..., Any]] = {}
         self.cache.tables.add(self)
 
     def __len__(self) -> int:
@@ -67,13 +71,13 @@ class PlanTable(Mapping[Any, V]):
 
     def put(self, key: Any, value: V, nbytes: int) -> None:
         """Remember a value of about so many bytes; other values are evicted where all take more than the limit."""
-        self.entries[key] = Entry(value, nbytes, next(self.cache.clock))
-        self.cache.make_room(nbytes)
+        self.entries[key] = PlanEntry(value, nbytes, next(self.cache.clock))
+        self.cache.evict(nbytes)
 
     def clear(self) -> None:
         """Evict all values."""
         self.entries.clear()
-        self.quick.clear()
+        self.fast_path.clear()
 
 
 class PlanCache:
@@ -82,7 +86,7 @@ class PlanCache:
     def __init__(self) -> None:
         self.tables: WeakSet[PlanTable[Any]] = WeakSet()
         self.clock = count()
-        self.chosen: int | None = None
+        self.own_limit: int | None = None
         self.added = 0  # bytes, since the quick dictionaries were emptied
 
     @property
@@ -94,11 +98,11 @@ class PlanCache:
         MinifuseError
             MINIFUSE_PLAN_LIMIT_MB is not a number, or negative.
         """
-        if self.chosen is not None:
-            return self.chosen
+        if self.own_limit is not None:
+            return self.own_limit
         text = os.environ.get("MINIFUSE_PLAN_LIMIT_MB") or str(DEFAULT_LIMIT_MB)
         try:
-            return checked(float(text))
+            return to_nbytes(float(text))
         except (ValueError, OverflowError):
             raise MinifuseError(
                 f"MINIFUSE_PLAN_LIMIT_MB is {text!r}, expected a number of megabytes; write {DEFAULT_LIMIT_MB}"
@@ -107,38 +111,38 @@ class PlanCache:
     def set_limit(self, megabytes: float | None) -> None:
         """Set the limit for this process; None for that of the environment. Plans beyond it are evicted now."""
         try:
-            self.chosen = None if megabytes is None else checked(megabytes)
+            self.own_limit = None if megabytes is None else to_nbytes(megabytes)
         except (ValueError, OverflowError, TypeError):
             raise MinifuseError(
                 f"set_plan_limit: got {megabytes!r}, expected a number of megabytes from 0 on; write {DEFAULT_LIMIT_MB}"
             ) from None
-        self.make_room(self.limit)
+        self.evict(self.limit)
 
     def stats(self) -> PlanStats:
         """Count the plans of all tables, and their bytes."""
         entries = [entry for table in list(self.tables) for entry in list(table.entries.values())]
         return PlanStats(len(entries), sum(entry.nbytes for entry in entries), self.limit)
 
-    def make_room(self, nbytes: int) -> None:
+    def evict(self, nbytes: int) -> None:
         """Empty the quick dictionaries when it is time; evict what was not used for longest. The newest entry stays."""
         limit = self.limit
         self.added += nbytes
-        if self.added * SWEEPS < limit:
+        if self.added * CLEARS_PER_LIMIT < limit:
             return
         self.added = 0
         held = [(entry.used, key, entry, table) for table in list(self.tables) for key, entry in list(table.entries.items())]
         total = sum(entry.nbytes for _, _, entry, _ in held)
-        if total > limit * MAX_PART:
+        if total > limit * MAX_FRACTION:
             for _, key, entry, table in sorted(held, key=lambda found: found[0])[:-1]:
-                if total <= limit * KEPT_PART:
+                if total <= limit * KEPT_FRACTION:
                     break
                 total -= entry.nbytes
                 table.entries.pop(key, None)
         for table in list(self.tables):
-            table.quick.clear()
+            table.fast_path.clear()
 
 
-def checked(megabytes: float) -> int:
+def to_nbytes(megabytes: float) -> int:
     """Return megabytes as bytes.
 
     Raises

@@ -1,6 +1,6 @@
 """Augmented assignments of tensors, and plain ones: `x += y` and `x[...] = y` change the memory of x.
 
-Stands below Tensor, which takes its methods from `AUGMENTED`.
+Stands below Tensor, which takes its methods from `AUGMENTED_METHODS`.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from ..core.errors import ShapeError
 from ..core.operators import TABLE
 from .mutation import store_in
 
-OPERATORS = {
+INPLACE_OPERATORS = {
     "__iadd__": "add", "__isub__": "sub", "__imul__": "mul", "__itruediv__": "div", "__ifloordiv__": "floordiv",
     "__imod__": "mod", "__ipow__": "pow", "__iand__": "and_", "__ior__": "or_", "__ixor__": "xor",
     "__ilshift__": "lshift", "__irshift__": "rshift",
@@ -25,21 +25,21 @@ def assign(target: Any, value: Any) -> Any:
     return value
 
 
-def operand(x: Any) -> Any:
+def as_operand(x: Any) -> Any:
     """Return an array of 0 dims as its number, which is as weak as any other; all else as it is."""
     return as_number(x) if type(x) is np.ndarray else x
 
 
-def assignable(value: Any, ndim: int) -> Any:
+def drop_leading_ones(value: Any, ndim: int) -> Any:
     """Return a value without the leading dims of size 1 that its target of `ndim` dims lacks, as NumPy assigns it."""
     extra = len(getattr(value, "shape", ())) - ndim
     return value.reshape(value.shape[extra:]) if extra > 0 and value.shape[:extra] == (1,) * extra else value
 
 
-def method_of(name: str) -> Callable[[Any, Any], Any]:
+def inplace_method(name: str) -> Callable[[Any, Any], Any]:
     """Return the method that stores the result of an operator in its first operand."""
     entry = TABLE[name]
-    return lambda self, other: store_in(entry, self, operand(other))
+    return lambda self, other: store_in(entry, self, as_operand(other))
 
 
 def matmul_in_place(self: Any, other: Any) -> Any:
@@ -50,4 +50,6 @@ def matmul_in_place(self: Any, other: Any) -> Any:
     return store_in(assign, self, product)
 
 
-AUGMENTED = {method: method_of(name) for method, name in OPERATORS.items()} | {"__imatmul__": matmul_in_place}
+AUGMENTED_METHODS = {method: inplace_method(name) for method, name in INPLACE_OPERATORS.items()} | {
+    "__imatmul__": matmul_in_place
+}

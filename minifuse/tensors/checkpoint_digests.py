@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-DIGEST = "minifuse.digest"  # the name of the metadata entry
-DIGEST_MARK = "minifuse-sha256"  # its text begins with this; the digests of the elements and of the header follow
+DIGEST_KEY = "minifuse.digest"  # the name of the metadata entry
+DIGEST_PREFIX = "minifuse-sha256"  # its text begins with this; the digests of the elements and of the header follow
 
-Specs = Mapping[str, tuple[str, list[int]]]  # element type, in the words of the format, and shape, by name
+TensorHeaders = Mapping[str, tuple[str, list[int]]]  # element type, in the words of the format, and shape, by name
 
 
 def contents_digest(arrays: Mapping[str, npt.NDArray[Any]]) -> str:
@@ -27,12 +27,12 @@ def contents_digest(arrays: Mapping[str, npt.NDArray[Any]]) -> str:
     return found.hexdigest()
 
 
-def header_digest(specs: Specs, texts: Mapping[str, str], contents: str) -> str:
+def header_digest(specs: TensorHeaders, texts: Mapping[str, str], contents: str) -> str:
     """Return the SHA-256 of the content of a header: element types and shapes by name, metadata, the first digest."""
     return sha256(json.dumps([specs, texts, contents], sort_keys=True).encode()).hexdigest()
 
 
-def digest(arrays: Mapping[str, npt.NDArray[Any]], specs: Specs, texts: Mapping[str, str]) -> str:
+def digest_entry(arrays: Mapping[str, npt.NDArray[Any]], specs: TensorHeaders, texts: Mapping[str, str]) -> str:
     """Return the metadata entry by which damage is recognized."""
     contents = contents_digest(arrays)
-    return f"{DIGEST_MARK} {contents} {header_digest(specs, texts, contents)}"
+    return f"{DIGEST_PREFIX} {contents} {header_digest(specs, texts, contents)}"

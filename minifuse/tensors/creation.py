@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..backends.registry import backend_named
-from ..compiler.plan import Spec
-from ..core.autograd import capture_under_way
-from ..core.dtypes import BY_NUMPY, BY_PYTHON, DType, as_dtype, as_number, bool_, float32, int64, weak
+from ..backends.registry import get_backend
+from ..compiler.plan import TensorMeta
+from ..core.autograd import active_capture
+from ..core.dtypes import BY_NUMPY, BY_PYTHON, DType, as_dtype, as_number, bool_, float32, int64, weak_type_of
 from ..core.errors import DTypeError, ShapeError
 from ..core.indexing import shape_of
-from .tensor import Tensor, array_of
+from .tensor import Tensor, to_array
 
-BY_KIND = {"f": float32, "i": int64, "b": bool_}  # what Python's numbers become
+DTYPE_OF_KIND = {"f": float32, "i": int64, "b": bool_}  # what Python's numbers become
 DTypeLike = DType | str | type | None
-GPU = 2  # as DLPack counts kinds of devices
+DLPACK_CUDA = 2  # as DLPack counts kinds of devices
 
 
 def tensor(data: Any, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
@@ -55,21 +55,21 @@ def tensor(data: Any, dtype: DTypeLike = None, backend: str | None = None, requi
     tensor([[ 7., 10.],
             [15., 22.]])
     """
-    if isinstance(data, Tensor) and capture_under_way() is not None:
+    if isinstance(data, Tensor) and active_capture() is not None:
         found: Tensor = data.detach().clone() if dtype is None else data.detach().to(dtype).clone()
         return found.requires_grad_() if requires_grad else found
-    array = array_of(data)
+    array = to_array(data)
     if array.dtype.kind not in "biuf":
-        raise unsupported(array)
+        raise unsupported_data(array)
     is_array = isinstance(data, np.ndarray | np.generic | Tensor)
-    natural = BY_NUMPY.get(array.dtype) if is_array else BY_KIND.get(array.dtype.kind)
+    natural = BY_NUMPY.get(array.dtype) if is_array else DTYPE_OF_KIND.get(array.dtype.kind)
     wanted = natural if dtype is None else as_dtype(dtype)
     if wanted is None:
-        raise unsupported(array)
-    return finished(converted(array, wanted), backend, requires_grad)
+        raise unsupported_data(array)
+    return wrap_array(convert_array(array, wanted), backend, requires_grad)
 
 
-def converted(array: npt.NDArray[Any], dtype: DType) -> npt.NDArray[Any]:
+def convert_array(array: npt.NDArray[Any], dtype: DType) -> npt.NDArray[Any]:
     """A contiguous copy as an element type; an error for numbers that it does not have."""
     if dtype.is_integer and array.dtype.kind in "iuf" and array.dtype != dtype.numpy:
         limits = np.iinfo(dtype.numpy)
@@ -80,7 +80,7 @@ def converted(array: npt.NDArray[Any], dtype: DType) -> npt.NDArray[Any]:
     return array.astype(dtype.numpy, order="C")
 
 
-def unsupported(array: npt.NDArray[Any]) -> DTypeError:
+def unsupported_data(array: npt.NDArray[Any]) -> DTypeError:
     """The error of data that are no numbers of ours."""
     if array.dtype == object and any(isinstance(x, int) and abs(x) >> 63 for x in array.flat):
         return DTypeError("tensor: an integer does not fit int64; use floats")
@@ -89,20 +89,20 @@ def unsupported(array: npt.NDArray[Any]) -> DTypeError:
     return DTypeError(f"tensor: data of NumPy dtype {array.dtype} (shape {array.shape}) is not supported; {advice}")
 
 
-def capturing(backend: str | None) -> Any:
+def active_tracer(backend: str | None) -> Any:
     """The capture that takes what is made now; None if there is none. Without a name, its backend is the default."""
-    by = capture_under_way()
+    by = active_capture()
     if by is not None:
-        by.check_backend(None if backend is None else backend_named(backend))
+        by.check_backend(None if backend is None else get_backend(backend))
     return by
 
 
-def finished(array: npt.NDArray[Any], backend: str | None, requires_grad: bool) -> Tensor:
+def wrap_array(array: npt.NDArray[Any], backend: str | None, requires_grad: bool) -> Tensor:
     """A tensor around a new array."""
-    if (by := capturing(backend)) is not None:
+    if (by := active_tracer(backend)) is not None:
         captured: Tensor = by.constant(array)
         return captured.detach().requires_grad_() if requires_grad else captured
-    result = Tensor.from_numpy(array, backend_named(backend))
+    result = Tensor.from_numpy(array, get_backend(backend))
     return result.requires_grad_() if requires_grad else result
 
 
@@ -127,7 +127,7 @@ def from_numpy(array: npt.NDArray[Any], backend: str | None = None, requires_gra
     """
     if not isinstance(array, np.ndarray):
         raise DTypeError(f"from_numpy: expected a NumPy array, got {type(array).__name__}; use mf.tensor")
-    return finished(array, backend, requires_grad)
+    return wrap_array(array, backend, requires_grad)
 
 
 def from_dlpack(source: Any, backend: str | None = None) -> Tensor:
@@ -142,17 +142,17 @@ def from_dlpack(source: Any, backend: str | None = None) -> Tensor:
     >>> mf.from_dlpack(np.arange(3))
     tensor([0, 1, 2])
     """
-    is_on_gpu = hasattr(source, "__dlpack_device__") and source.__dlpack_device__()[0] == GPU
+    is_on_gpu = hasattr(source, "__dlpack_device__") and source.__dlpack_device__()[0] == DLPACK_CUDA
     if is_on_gpu or hasattr(source, "__cuda_array_interface__"):
-        from ..backends.cuda.device.dlpack import taken
+        from ..backends.cuda.device.dlpack import import_array
 
-        buffer, dtype, layout, index = taken(source)
-        found = backend_named(f"cuda:{index}")
-        y = Tensor(buffer, buffer.address - layout.span()[0] * dtype.itemsize, Spec(layout, dtype, found, False))
+        buffer, dtype, layout, index = import_array(source)
+        found = get_backend(f"cuda:{index}")
+        y = Tensor(buffer, buffer.address - layout.span()[0] * dtype.itemsize, TensorMeta(layout, dtype, found, False))
         return y if backend is None else y.to(backend=backend)
     if not hasattr(source, "__dlpack__"):
         raise DTypeError(f"from_dlpack: expected an object that knows DLPack, got {type(source).__name__}; use mf.tensor")
-    return finished(np.from_dlpack(source), backend, False)
+    return wrap_array(np.from_dlpack(source), backend, False)
 
 
 def full(
@@ -168,12 +168,12 @@ def full(
             [7, 7]])
     """
     own = value.dtype if isinstance(value, np.generic | np.ndarray) else None
-    (value,) = numbers_of("full", value)
-    wanted = as_dtype(dtype if dtype is not None else own if own is not None else BY_PYTHON[weak(value)])
-    if (by := capturing(backend)) is not None:
+    (value,) = as_numbers("full", value)
+    wanted = as_dtype(dtype if dtype is not None else own if own is not None else BY_PYTHON[weak_type_of(value)])
+    if (by := active_tracer(backend)) is not None:
         result: Tensor = by.full(shape_of(shape), value, wanted)
     else:
-        result = Tensor.full(shape_of(shape), value, wanted, backend_named(backend))
+        result = Tensor.full(shape_of(shape), value, wanted, get_backend(backend))
     return result.requires_grad_() if requires_grad else result
 
 
@@ -202,7 +202,7 @@ def ones(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requi
     return full(shape_of(shape), 1, dtype or float32, backend, requires_grad)
 
 
-def numbers_of(name: str, *values: Any) -> list[Any]:
+def as_numbers(name: str, *values: Any) -> list[Any]:
     """Return values as Python numbers; raise for anything but real numbers."""
     found = [as_number(x) for x in values]
     for x in found:
@@ -211,15 +211,15 @@ def numbers_of(name: str, *values: Any) -> list[Any]:
     return found
 
 
-def refuse_other_than_tensors(x: Any) -> None:
+def check_tensor(x: Any) -> None:
     """Raise for anything but a tensor."""
     if not isinstance(x, Tensor):
         raise DTypeError(f"expected a tensor, got {type(x).__name__}; use mf.tensor")
 
 
-def like(x: Tensor, value: float, dtype: DTypeLike, backend: str | None, requires_grad: bool) -> Tensor:
+def full_like(x: Tensor, value: float, dtype: DTypeLike, backend: str | None, requires_grad: bool) -> Tensor:
     """One number in the shape of another tensor, on its backend and of its dtype if no others are named."""
-    refuse_other_than_tensors(x)
+    check_tensor(x)
     return full(x.shape, value, dtype or x.dtype, backend or x.backend, requires_grad)
 
 
@@ -232,7 +232,7 @@ def zeros_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, r
     >>> mf.zeros_like(mf.tensor([1, 2]))
     tensor([0, 0])
     """
-    return like(x, 0, dtype, backend, requires_grad)
+    return full_like(x, 0, dtype, backend, requires_grad)
 
 
 def ones_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
@@ -244,7 +244,7 @@ def ones_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, re
     >>> mf.ones_like(mf.tensor([1.5, 2.5]))
     tensor([1., 1.])
     """
-    return like(x, 1, dtype, backend, requires_grad)
+    return full_like(x, 1, dtype, backend, requires_grad)
 
 
 def empty_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
@@ -256,10 +256,10 @@ def empty_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, r
     >>> mf.empty_like(mf.zeros(2, 3)).shape
     (2, 3)
     """
-    refuse_other_than_tensors(x)
-    if capture_under_way() is not None:  # what is not set may as well be 0
+    check_tensor(x)
+    if active_capture() is not None:  # what is not set may as well be 0
         return zeros_like(x, dtype, backend, requires_grad)
-    result = Tensor.empty(x.shape, as_dtype(dtype or x.dtype), backend_named(backend or x.backend))
+    result = Tensor.empty(x.shape, as_dtype(dtype or x.dtype), get_backend(backend or x.backend))
     return result.requires_grad_() if requires_grad else result
 
 
@@ -275,11 +275,11 @@ def arange(
     (tensor([0, 1, 2]), tensor([0.  , 0.25, 0.5 , 0.75]))
     """
     start, stop = (0, start) if stop is None else (start, stop)
-    start, stop, step = numbers_of("arange", start, stop, step)
+    start, stop, step = as_numbers("arange", start, stop, step)
     if step == 0 or not all(map(math.isfinite, (start, stop, step))):
         raise ShapeError(f"arange: start {start}, stop {stop}, step {step} give no finite number of elements")
     natural = float32 if any(isinstance(x, float) for x in (start, stop, step)) else int64
-    if (by := capturing(backend)) is not None:
+    if (by := active_tracer(backend)) is not None:
         captured: Tensor = by.arange(start, stop, step, as_dtype(dtype or natural))
         return captured
     return tensor(np.arange(start, stop, step), dtype or natural, backend)
@@ -331,7 +331,7 @@ def get_rng_state() -> dict[str, Any]:
     >>> bool((mf.rand(3) == x).all())
     True
     """
-    state: dict[str, Any] = plain(generator().bit_generator.state)
+    state: dict[str, Any] = to_plain(generator().bit_generator.state)
     return state
 
 
@@ -358,7 +358,7 @@ def set_rng_state(state: Mapping[str, Any]) -> None:
     bits: Any = np.random.PCG64(0)
     try:
         bits.state = state
-        is_state = plain(bits.state) == plain(state)  # NumPy takes more than it understands
+        is_state = to_plain(bits.state) == to_plain(state)  # NumPy takes more than it understands
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
         is_state = False
     if not is_state:
@@ -366,14 +366,14 @@ def set_rng_state(state: Mapping[str, Any]) -> None:
     _random = np.random.Generator(bits)
 
 
-def plain(state: Any) -> Any:
+def to_plain(state: Any) -> Any:
     """A state as dicts, texts and Python's own integers."""
     if isinstance(state, Mapping):
-        return {name: plain(x) for name, x in state.items()}
+        return {name: to_plain(x) for name, x in state.items()}
     return int(state) if isinstance(state, np.integer) else state
 
 
-def _drawn(draw: str, shape: Any, dtype: DTypeLike, backend: str | None, requires_grad: bool) -> Tensor:
+def _draw(draw: str, shape: Any, dtype: DTypeLike, backend: str | None, requires_grad: bool) -> Tensor:
     wanted = as_dtype(dtype or float32)
     if not wanted.is_float:
         raise DTypeError(f"random numbers are floats, got dtype {wanted}; use float32 or float64")
@@ -382,10 +382,10 @@ def _drawn(draw: str, shape: Any, dtype: DTypeLike, backend: str | None, require
     def drawn() -> npt.NDArray[Any]:
         return np.asarray(getattr(generator(), draw)(sizes, dtype=wanted.numpy.type))
 
-    if (by := capturing(backend)) is not None:
+    if (by := active_tracer(backend)) is not None:
         captured: Tensor = by.draw(drawn, sizes, wanted)
         return captured.requires_grad_() if requires_grad else captured
-    return finished(drawn(), backend, requires_grad)
+    return wrap_array(drawn(), backend, requires_grad)
 
 
 def rand(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
@@ -398,7 +398,7 @@ def rand(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requi
     >>> bool(((x >= 0) & (x < 1)).all())
     True
     """
-    return _drawn("random", shape, dtype, backend, requires_grad)
+    return _draw("random", shape, dtype, backend, requires_grad)
 
 
 def randn(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
@@ -410,4 +410,4 @@ def randn(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requ
     >>> mf.randn(2, 3).shape
     (2, 3)
     """
-    return _drawn("standard_normal", shape, dtype, backend, requires_grad)
+    return _draw("standard_normal", shape, dtype, backend, requires_grad)

@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.plan import changing, key_of, runs
-from ..core.autograd import capture_under_way, interceptor, mode
+from ..compiler.plan import get_inplace_plan, plan_key, runs
+from ..core.autograd import active_capture, active_hook, mode
 from ..core.dtypes import DType
 from ..core.errors import OverlapError
 from ..core.layout import Layout
 from ..ir.array_methods import Array
-from ..runtime.memory_pool import writes
+from ..runtime.memory_pool import write_clock
 
 MAX_COMPARED_LAYOUTS = 10_000  # pairs whose answer is remembered
 MAX_OVERLAP_WORK = 10_000  # candidate solutions that NumPy tries before two layouts count as overlapping
-MIDDLE = 1 << 46  # an address with room on both sides
-TARGET, APART = (0,), (0, 1)  # of a target and one input: the first is changed, and they are not the same
+BASE_ADDRESS = 1 << 46  # an address with room on both sides
+ONE_TARGET, DISTINCT_INPUTS = (0,), (0, 1)  # of a target and one input: the first is changed, and they are not the same
 
 
 def store(function: Callable[..., Any], targets: Sequence[Any], *inputs: Any) -> None:
@@ -35,41 +35,45 @@ def store(function: Callable[..., Any], targets: Sequence[Any], *inputs: Any) ->
     OverlapError
         Several elements of a target share one place, two targets overlap, or a target's memory is read-only.
     """
-    if (by := capture_under_way()) is not None:
+    if (by := active_capture()) is not None:
         by.store(function, targets, inputs)
         return
     xs, same = [*targets, *inputs], list(range(len(targets) + len(inputs)))
     for target in targets:
-        refuse_read_only(target)
-    for group in neighbours(xs):
+        check_writable(target)
+    for group in groups_sharing_buffers(xs):
         for k, j in product(group, group):
             if k < len(targets) and j != k:
                 x, target = xs[j], xs[k]
                 is_same = x.address == target.address and x.spec.layout is target.spec.layout and x.dtype is target.dtype
-                if j < len(targets) and (is_same or overlap(target, x)):
+                if j < len(targets) and (is_same or shares_memory(target, x)):
                     shapes = f"shapes {target.shape} and {x.shape}"
                     raise OverlapError(f"in-place writes to two tensors that overlap, {shapes}; write to one at a time")
                 if is_same:
                     same[j] = k
-                elif overlap(target, x):
+                elif shares_memory(target, x):
                     xs[j] = x.clone()
-    update(function, tuple(range(len(targets))), tuple(same), *xs)
+    run_inplace_plan(function, tuple(range(len(targets))), tuple(same), *xs)
 
 
-def refuse_read_only(target: Any) -> None:
+def check_writable(target: Any) -> None:
     """Raise where memory that may not be written is to be changed."""
     if not target.buffer.is_writable:
         raise OverlapError(f"in-place write to read-only memory (shape {target.shape}); write to a clone()")
 
 
-def update(function: Any, targets: tuple[int, ...], same: tuple[int, ...], *inputs: Any) -> None:
-    """Run the plan of a change: see `changing`."""
-    run = runs.get((targets, same, *key_of(function, inputs)))
+def run_inplace_plan(function: Any, targets: tuple[int, ...], same: tuple[int, ...], *inputs: Any) -> None:
+    """Run the plan of a change: see `get_inplace_plan`."""
+    run = runs.get((targets, same, *plan_key(function, inputs)))
     if run is None:
-        by = interceptor()
-        run = changing(function, targets, same, inputs).run if by is None else by.changing(function, targets, same, inputs)
+        by = active_hook()
+        run = (
+            get_inplace_plan(function, targets, same, inputs).run
+            if by is None
+            else by.call_inplace(function, targets, same, inputs)
+        )
     for k in targets:
-        writes.mark(inputs[k].buffer)  # before the run, which a signal may end midway
+        write_clock.mark(inputs[k].buffer)  # before the run, which a signal may end midway
     run(*inputs)
 
 
@@ -80,28 +84,28 @@ def store_in(function: Any, target: Any, value: Any) -> Any:
     capture has a mode of its own, for which nothing is remembered.
     """
     spec = getattr(value, "spec", None)
-    run = runs.get((TARGET, APART, function, mode.is_recording, target.spec, spec or type(value)))
+    run = runs.get((ONE_TARGET, DISTINCT_INPUTS, function, mode.is_recording, target.spec, spec or type(value)))
     if run is not None and (memory := target.buffer).is_writable:
         other = memory if spec is None else value.buffer
         if spec is None or other.address + other.nbytes <= memory.address or memory.address + memory.nbytes <= other.address:
-            writes.mark(memory)
+            write_clock.mark(memory)
             run(target, value)
             return target
     if not isinstance(value, Array | bool | int | float):
-        value = value.item() if isinstance(value, np.generic) else target.like(value)
+        value = value.item() if isinstance(value, np.generic) else target.asarray_like(value)
     store(function, [target], value)
     return target
 
 
-def neighbours(xs: Sequence[Any]) -> list[list[int]]:
+def groups_sharing_buffers(xs: Sequence[Any]) -> list[list[int]]:
     """Groups of tensors, by their indices, whose buffers share memory; few have any."""
-    if are_apart([x.buffer for x in xs if isinstance(x, Array)]):
+    if are_disjoint([x.buffer for x in xs if isinstance(x, Array)]):
         return []
     ranges = ((x.buffer.address, x.buffer.address + x.buffer.nbytes, k) for k, x in enumerate(xs) if isinstance(x, Array))
-    return [group for group in linked(ranges) if len(group) > 1]
+    return [group for group in group_ranges(ranges) if len(group) > 1]
 
 
-def linked(ranges: Iterable[tuple[int, int, int]]) -> list[list[int]]:
+def group_ranges(ranges: Iterable[tuple[int, int, int]]) -> list[list[int]]:
     """Return groups of indices, from (start, end, index), that are linked by ranges of addresses that meet."""
     groups: list[list[int]] = []
     end = 0
@@ -114,20 +118,22 @@ def linked(ranges: Iterable[tuple[int, int, int]]) -> list[list[int]]:
     return [sorted(group) for group in groups]
 
 
-def are_apart(buffers: Sequence[Any]) -> bool:
+def are_disjoint(buffers: Sequence[Any]) -> bool:
     """Whether no two buffers share memory: as many end as begin before each next one begins."""
     starts, ends = sorted([x.address for x in buffers]), sorted([x.address + x.nbytes for x in buffers])
     return all(map(le, ends, starts[1:]))
 
 
-def overlap(x: Any, y: Any) -> bool:
+def shares_memory(x: Any, y: Any) -> bool:
     """Return whether two tensors share bytes: exactly, except for layouts where that is too hard to decide (then True)."""
-    return interleave(x, y) and share_bytes(x.spec.layout, x.dtype, y.spec.layout, y.dtype, y.address - x.address)
+    return ranges_intersect(x, y) and layouts_share_bytes(
+        x.spec.layout, x.dtype, y.spec.layout, y.dtype, y.address - x.address
+    )
 
 
-def interleave(x: Any, y: Any) -> bool:
+def ranges_intersect(x: Any, y: Any) -> bool:
     """Return whether the ranges of addresses of two tensors meet, such as those of two columns of a matrix."""
-    (a, b), (c, d) = extent(x), extent(y)
+    (a, b), (c, d) = address_range(x), address_range(y)
     return a < d and c < b
 
 
@@ -137,29 +143,29 @@ def overlapping_groups(xs: Sequence[Any]) -> list[list[int]]:
     A tensor that occurs several times is named once.
     """
     found = []
-    for near in neighbours(xs):
+    for near in groups_sharing_buffers(xs):
         firsts = {id(xs[k]): k for k in reversed(near)}.values()
         found += [
             group
-            for group in linked((*extent(xs[k]), k) for k in firsts)
-            if any(overlap(xs[j], xs[k]) for j, k in combinations(group, 2))
+            for group in group_ranges((*address_range(xs[k]), k) for k in firsts)
+            if any(shares_memory(xs[j], xs[k]) for j, k in combinations(group, 2))
         ]
     return found
 
 
-def are_windows_of_one(x: Any, y: Any) -> bool:
+def are_views_of_one_array(x: Any, y: Any) -> bool:
     """Return whether the elements of two tensors can be elements of one array: of one dtype, and none across two."""
     return x.dtype is y.dtype and (x.address - y.address) % x.dtype.itemsize == 0
 
 
-def groups_of_windows(xs: Sequence[Any]) -> list[list[int]]:
+def overlapping_groups_by_dtype(xs: Sequence[Any]) -> list[list[int]]:
     """Return the groups of overlapping tensors, by their indices, each of windows of one array."""
     kinds = [(x.dtype, x.address % x.dtype.itemsize) if isinstance(x, Array) else None for x in xs]
     each = [[x if kind == wanted else None for x, kind in zip(xs, kinds, strict=True)] for wanted in dict.fromkeys(kinds)]
     return [group for some in each for group in overlapping_groups(some)]
 
 
-class Strided:
+class StridedInterface:
     """A layout at an address, for NumPy, which reads no memory when it compares addresses."""
 
     def __init__(self, layout: Layout, dtype: DType, address: int) -> None:
@@ -173,7 +179,7 @@ class Strided:
 
 
 @lru_cache(MAX_COMPARED_LAYOUTS)
-def share_bytes(a: Layout, a_dtype: DType, b: Layout, b_dtype: DType, distance: int) -> bool:
+def layouts_share_bytes(a: Layout, a_dtype: DType, b: Layout, b_dtype: DType, distance: int) -> bool:
     """Return whether two layouts share bytes, where the second begins `distance` bytes after the first.
 
     Examples
@@ -185,14 +191,14 @@ def share_bytes(a: Layout, a_dtype: DType, b: Layout, b_dtype: DType, distance: 
     >>> share_bytes(column, float32, column, float32, 4), share_bytes(column, float32, row, float32, 32)
     (False, True)
     """
-    first, second = Strided(a, a_dtype, MIDDLE), Strided(b, b_dtype, MIDDLE + distance)
+    first, second = StridedInterface(a, a_dtype, BASE_ADDRESS), StridedInterface(b, b_dtype, BASE_ADDRESS + distance)
     try:
         return np.shares_memory(np.asarray(first), np.asarray(second), max_work=MAX_OVERLAP_WORK)  # type: ignore[arg-type]  # NumPy's stubs know -1 and 0
     except np.exceptions.TooHardError:
         return True
 
 
-def extent(x: Any) -> tuple[int, int]:
+def address_range(x: Any) -> tuple[int, int]:
     """The addresses between which a tensor lies."""
     low, high = x.spec.layout.span()
     return x.address + low * x.dtype.itemsize, x.address + high * x.dtype.itemsize

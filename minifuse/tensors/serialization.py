@@ -2,7 +2,7 @@
 
 The format is safetensors [1]_: a header of JSON that says where each tensor lies, then the elements. A file is written
 beside its place, forced to the disk, and then moved there in one step: whoever dies in between, or finds the disk full,
-leaves the old file as it was. The package `safetensors` reads and writes the format; nothing of it is done here.
+leaves the old file as it was. The package `import_safetensors` reads and writes the format; nothing of it is done here.
 
 The metadata of a file has a SHA-256 digest, which finds accidental damage when the file is loaded. It is no signature.
 
@@ -26,17 +26,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..backends.registry import backend_named
+from ..backends.registry import get_backend
 from ..core.dtypes import BY_NAME
 from ..core.errors import CheckpointError, DTypeError, MissingPartError
 from ..runtime.atomic_files import reason, remedy, replace_content
-from .checkpoint_digests import DIGEST, DIGEST_MARK, contents_digest, digest, header_digest
+from .checkpoint_digests import DIGEST_KEY, DIGEST_PREFIX, contents_digest, digest_entry, header_digest
 from .tensor import Tensor
 
 PathLike = str | os.PathLike[str]
 
-DTYPES = {"F32": "float32", "F64": "float64", "I32": "int32", "I64": "int64", "BOOL": "bool"}  # the format's names
-STATE = "minifuse.state"  # the metadata that says how tensors and numbers belong together
+DTYPE_NAMES = {"F32": "float32", "F64": "float64", "I32": "int32", "I64": "int64", "BOOL": "bool"}  # the format's names
+STATE_KEY = "minifuse.state"  # the metadata that says how tensors and numbers belong together
 
 
 def save(tensors: Mapping[str, Tensor], path: PathLike, metadata: Mapping[str, str] | None = None) -> None:
@@ -79,8 +79,8 @@ def save(tensors: Mapping[str, Tensor], path: PathLike, metadata: Mapping[str, s
     ((2, 3), tensor(7), {'epoch': '3'})
     """
     texts, arrays = dict(metadata or {}), dict[str, npt.NDArray[Any]]()
-    if DIGEST in texts:
-        raise DTypeError(f"save: {DIGEST!r} in the metadata is reserved for the digest; leave it out, it is added")
+    if DIGEST_KEY in texts:
+        raise DTypeError(f"save: {DIGEST_KEY!r} in the metadata is reserved for the digest; leave it out, it is added")
     for name, text in texts.items():
         if not (is_text(name) and is_text(text)):
             raise DTypeError(f"save: metadata {name!r} is {text!r:.40}, expected str by str; use json.dumps for all else")
@@ -91,9 +91,9 @@ def save(tensors: Mapping[str, Tensor], path: PathLike, metadata: Mapping[str, s
             raise DTypeError(f"save: {name!r} is {type(x).__name__}, expected a tensor; wrap it in mf.tensor")
         array = x.detach().numpy()
         arrays[name] = array if array.flags.c_contiguous else array.copy(order="C")  # of one that is 0-d, it stays so
-    names = {dtype: name for name, dtype in DTYPES.items()}
+    names = {dtype: name for name, dtype in DTYPE_NAMES.items()}
     specs = {name: (names[array.dtype.name], list(array.shape)) for name, array in arrays.items()}
-    write(safetensors().numpy.save(arrays, {**texts, DIGEST: digest(arrays, specs, texts)}), path)
+    write_file(import_safetensors().numpy.save(arrays, {**texts, DIGEST_KEY: digest_entry(arrays, specs, texts)}), path)
 
 
 def is_text(x: object) -> bool:
@@ -133,15 +133,15 @@ def load(path: PathLike, backend: str | None = None) -> dict[str, Tensor]:
     >>> other.load_state_dict(mf.load(path))
     LoadResult(missing_keys=[], unexpected_keys=[])
     """
-    return loaded("load", path, backend)[0]
+    return read_tensors("load", path, backend)[0]
 
 
-def loaded(call: str, path: PathLike, backend: str | None) -> tuple[dict[str, Tensor], dict[str, str]]:
+def read_tensors(call: str, path: PathLike, backend: str | None) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Read the tensors of a file by name, and its metadata."""
-    on = backend_named(backend)
-    with opened(call, path) as file:
+    on = get_backend(backend)
+    with open_checkpoint(call, path) as file:
         for name, (dtype, _) in file.specs.items():
-            if dtype not in DTYPES:
+            if dtype not in DTYPE_NAMES:
                 raise CheckpointError(
                     f"{call}: {name!r} in {path} is {dtype}, and minifuse has {', '.join(BY_NAME)}; convert it where it was "
                     "written, in PyTorch with x.float() or x.long(), and save it again. Nothing was loaded"
@@ -166,7 +166,7 @@ def load_metadata(path: PathLike) -> dict[str, str]:
     >>> mf.load_metadata(path)
     {'written by': 'minifuse'}
     """
-    with opened("load_metadata", path) as file:
+    with open_checkpoint("load_metadata", path) as file:
         return file.texts
 
 
@@ -197,7 +197,7 @@ def save_state(state: Any, path: PathLike) -> None:
     (3, (0.1, 0.05), {0: tensor([1., 1.])}, ['momenta.0'])
     """
     try:
-        tensors, texts = flattened(state)
+        tensors, texts = flatten_state(state)
     except RecursionError:
         raise DTypeError("save_state: the state is nested too deeply, or contains itself; make it flatter") from None
     save(tensors, path, texts)
@@ -228,11 +228,11 @@ def load_state(path: PathLike, backend: str | None = None) -> Any:
     >>> mf.load_state(path)
     {'step': 3, 'momenta': [tensor([1., 1.])]}
     """
-    tensors, texts = loaded("load_state", path, backend)
-    if STATE not in texts:
+    tensors, texts = read_tensors("load_state", path, backend)
+    if STATE_KEY not in texts:
         raise CheckpointError(f"load_state: {path} holds tensors, and not how they belong together; use mf.load")
     try:
-        return unflattened(tensors, texts)
+        return unflatten_state(tensors, texts)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise CheckpointError(f"load_state: {path} says of its tensors what cannot be: {error!r}") from error
 
@@ -240,8 +240,8 @@ def load_state(path: PathLike, backend: str | None = None) -> Any:
 # Nests as tensors by name, and a text that says how they belong together.
 
 
-def flattened(tree: Any) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors of a nest by name, and metadata from which `unflattened` makes it again.
+def flatten_state(tree: Any) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors of a nest by name, and metadata from which `unflatten_state` makes it again.
 
     In the text a tensor is {"tensor": name}, a tuple {"tuple": [...]}, a dict {"dict": [[key, value], ...]}; lists, numbers
     and texts are themselves.
@@ -267,11 +267,11 @@ def flattened(tree: Any) -> tuple[dict[str, Tensor], dict[str, str]]:
             "dicts, lists and tuples of them; wrap arrays in mf.tensor"
         )
 
-    return tensors, {STATE: json.dumps(flat(tree, ()))}
+    return tensors, {STATE_KEY: json.dumps(flat(tree, ()))}
 
 
-def unflattened(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> Any:
-    """The nest that `flattened` was given."""
+def unflatten_state(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> Any:
+    """The nest that `flatten_state` was given."""
 
     def nested(x: Any) -> Any:
         if isinstance(x, list):
@@ -287,13 +287,13 @@ def unflattened(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> A
             return {nested(key): nested(y) for key, y in parts}
         raise ValueError(kind)
 
-    return nested(json.loads(metadata[STATE]))
+    return nested(json.loads(metadata[STATE_KEY]))
 
 
 # Files.
 
 
-class Opened:
+class CheckpointFile:
     """An open safetensors file whose header is verified.
 
     Parameters
@@ -323,15 +323,15 @@ class Opened:
         self.specs = {name: (str(part.get_dtype()), list(part.get_shape())) for name, part in slices.items()}
         self.texts: dict[str, str] = dict(file.metadata() or {})
         signed = [
-            text for text in self.texts.values() if text.startswith(DIGEST_MARK)
+            text for text in self.texts.values() if text.startswith(DIGEST_PREFIX)
         ]  # under any name: that may be damaged
-        found = self.texts.pop(DIGEST, None)
+        found = self.texts.pop(DIGEST_KEY, None)
         self._contents: str | None = None
         if found is None and not signed:
             return  # an older file, or one of another library
         mark, _, digests = (found or "").partition(" ")
         self._contents, _, header = digests.partition(" ")
-        if mark != DIGEST_MARK or header != header_digest(self.specs, self.texts, self._contents):
+        if mark != DIGEST_PREFIX or header != header_digest(self.specs, self.texts, self._contents):
             raise self._damaged("its header is not the one that was written")
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -350,11 +350,11 @@ class Opened:
     def _damaged(self, what: str) -> CheckpointError:
         return CheckpointError(
             f"{self._call}: {self._path} is damaged: {what}, since its SHA-256 digest differs; use another copy. If a "
-            f"program changed it on purpose, it must remove {DIGEST!r} from the metadata. Nothing was loaded"
+            f"program changed it on purpose, it must remove {DIGEST_KEY!r} from the metadata. Nothing was loaded"
         )
 
 
-def write(data: bytes, path: PathLike) -> None:
+def write_file(data: bytes, path: PathLike) -> None:
     """Replace the content of a file in one step.
 
     Raises
@@ -373,7 +373,7 @@ def write(data: bytes, path: PathLike) -> None:
 
 
 @contextmanager
-def opened(call: str, path: PathLike) -> Iterator[Opened]:
+def open_checkpoint(call: str, path: PathLike) -> Iterator[CheckpointFile]:
     """Open a safetensors file for reading.
 
     Raises
@@ -381,11 +381,11 @@ def opened(call: str, path: PathLike) -> Iterator[Opened]:
     CheckpointError
         The file cannot be read, or is damaged.
     """
-    part = safetensors()
+    part = import_safetensors()
     try:
-        size = size_of(path)
+        size = file_size(path)
         with part.safe_open(path, framework="numpy") as file:
-            yield Opened(call, path, file)
+            yield CheckpointFile(call, path, file)
     except part.SafetensorError as error:
         said = str(error).removeprefix("Error while deserializing header: ")
         raise CheckpointError(
@@ -398,7 +398,7 @@ def opened(call: str, path: PathLike) -> Iterator[Opened]:
         raise CheckpointError(f"{call}: {path} cannot be read: {reason(error)}") from error
 
 
-def size_of(path: PathLike) -> int:
+def file_size(path: PathLike) -> int:
     """Return the size of a regular file in bytes.
 
     Raises
@@ -416,7 +416,7 @@ def size_of(path: PathLike) -> int:
         return status.st_size
 
 
-def safetensors() -> Any:
+def import_safetensors() -> Any:
     """The package, imported when it is first needed."""
     try:
         import safetensors

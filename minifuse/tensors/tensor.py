@@ -11,23 +11,25 @@ import numpy as np
 import numpy.typing as npt
 
 from ..backends.base import Backend
-from ..backends.registry import backend_named, backends
-from ..compiler.plan import Plan, Spec, call
+from ..backends.registry import backends, get_backend
+from ..compiler.plan import Plan, TensorMeta, call
 from ..core import autograd
-from ..core.dtypes import BY_NAME, BY_NUMPY, DType, as_dtype, weak
+from ..core.dtypes import BY_NAME, BY_NUMPY, DType, as_dtype, weak_type_of
 from ..core.errors import BackendError, DTypeError, GradientError, IndexingError, ShapeError, ViewError
 from ..core.indexing import infer_shape
 from ..core.layout import Layout, row_major
 from ..ir.array_functions import Copy, View
 from ..ir.array_methods import Array
-from ..runtime.memory_pool import Buffer, binned
-from .augmented_assignment import AUGMENTED, assign, assignable, operand
+from ..runtime.memory_pool import MemoryBuffer, round_to_size_class
+from .augmented_assignment import AUGMENTED_METHODS, as_operand, assign, drop_leading_ones
 from .mutation import store_in
-from .tape_nodes import MoveCall, ViewCall
+from .tape_nodes import ToBackward, ViewBackward
 
-MANY = 10_000  # views that are remembered
+MAX_CACHED_VIEWS = 10_000  # views that are remembered
 
-views: dict[Any, tuple[Spec, int]] = {}  # (view, spec, recording) -> spec of what is seen, and where it starts, in bytes
+view_cache: dict[
+    Any, tuple[TensorMeta, int]
+] = {}  # (view, spec, recording) -> spec of what is seen, and where it starts, in bytes
 
 
 class Tensor(Array):
@@ -52,12 +54,12 @@ class Tensor(Array):
         The sum of the gradients that it has received.
     """
 
-    __slots__ = ("__weakref__", "address", "buffer", "grad", "history", "spec")
+    __slots__ = ("__weakref__", "address", "buffer", "grad", "grad_fn", "spec")
 
-    def __init__(self, buffer: Buffer, address: int, spec: Spec) -> None:
+    def __init__(self, buffer: MemoryBuffer, address: int, spec: TensorMeta) -> None:
         self.buffer, self.address, self.spec = buffer, address, spec
         self.grad: Tensor | None = None
-        self.history: Any = None
+        self.grad_fn: Any = None
 
     apply = staticmethod(call)  # type: ignore[assignment]  # the fastest way to the plan
 
@@ -72,15 +74,15 @@ class Tensor(Array):
             )
         if any(s % dtype.itemsize for s in array.strides) or not array.flags.aligned:
             raise ViewError(f"strides {array.strides} (bytes) are not whole elements of {dtype}; pass array.copy()")
-        buffer, address, layout = backend.place(array)
-        return cls(buffer, address, Spec(layout, dtype, backend, False))
+        buffer, address, layout = backend.from_numpy(array)
+        return cls(buffer, address, TensorMeta(layout, dtype, backend, False))
 
     @classmethod
     def empty(cls, shape: tuple[int, ...], dtype: DType, backend: Backend) -> "Tensor":
         """A tensor whose elements are not set."""
         layout = row_major(shape)
-        buffer = backend.allocate(binned(layout.size * dtype.itemsize))
-        return cls(buffer, buffer.address, Spec(layout, dtype, backend, False))
+        buffer = backend.allocate(round_to_size_class(layout.size * dtype.itemsize))
+        return cls(buffer, buffer.address, TensorMeta(layout, dtype, backend, False))
 
     @classmethod
     def full(cls, shape: tuple[int, ...], value: Any, dtype: DType, backend: Backend) -> "Tensor":
@@ -89,11 +91,11 @@ class Tensor(Array):
         backend.fill(result.buffer, result.address, dtype, result.spec.layout, value)
         return result
 
-    def like(self, data: Any) -> "Tensor":
+    def asarray_like(self, data: Any) -> "Tensor":
         """An array, or nested lists of numbers, as a tensor on the same backend."""
-        array = array_of(data)
+        array = to_array(data)
         if array.dtype.kind not in "biuf" and array.ndim == 0:
-            weak(data)  # says what it is
+            weak_type_of(data)  # says what it is
         return Tensor.from_numpy(array, self.spec.backend)
 
     @property
@@ -124,7 +126,7 @@ class Tensor(Array):
     @property
     def is_leaf(self) -> bool:
         """Whether it was made by the user, not computed from something that requires a gradient."""
-        return self.history is None
+        return self.grad_fn is None
 
     @property
     def requires_grad(self) -> bool:
@@ -134,12 +136,12 @@ class Tensor(Array):
     @requires_grad.setter
     def requires_grad(self, flag: bool) -> None:
         if flag and not self.dtype.is_float:
-            raise has_no_gradient(self.dtype)
-        if self.history is not None and not flag:
-            raise is_computed()
-        if bool(flag) != self.requires_grad and (by := autograd.capture_under_way()) is not None:
+            raise no_gradient_error(self.dtype)
+        if self.grad_fn is not None and not flag:
+            raise non_leaf_error()
+        if bool(flag) != self.requires_grad and (by := autograd.active_capture()) is not None:
             by.lift(self).requires_grad = flag  # which says that nothing outside can be set
-        self.spec = Spec(self.spec.layout, self.dtype, self.spec.backend, bool(flag))
+        self.spec = TensorMeta(self.spec.layout, self.dtype, self.spec.backend, bool(flag))
 
     def requires_grad_(self, flag: bool = True) -> "Tensor":
         """Set `requires_grad`, and give the tensor itself."""
@@ -148,33 +150,33 @@ class Tensor(Array):
 
     # Views: the same memory.
 
-    def through(self, view: View) -> Any:
+    def apply_view(self, view: View) -> Any:
         """The same memory in another layout. No kernel and no plan, so that a thousand different slices are cheap."""
         key = view, self.spec, autograd.mode.is_recording
-        found = views.get(key)
+        found = view_cache.get(key)
         if found is None:
-            if (by := autograd.capture_under_way()) is not None:
+            if (by := autograd.active_capture()) is not None:
                 return by.view(view, self)
             try:
                 layout = view.layout(self.spec.layout)
             except ViewError:
                 return call(view, self)  # a copy, by a kernel
-            if len(views) > MANY:
-                views.clear()
+            if len(view_cache) > MAX_CACHED_VIEWS:
+                view_cache.clear()
             requires_grad = self.requires_grad and autograd.mode.is_recording
-            spec = Spec(layout.from_zero(), self.dtype, self.spec.backend, requires_grad)
-            found = views[key] = spec, layout.offset * self.dtype.itemsize
+            spec = TensorMeta(layout.without_offset(), self.dtype, self.spec.backend, requires_grad)
+            found = view_cache[key] = spec, layout.offset * self.dtype.itemsize
         spec, offset = found
         y = Tensor(self.buffer, self.address + offset, spec)
         if spec.requires_grad:
-            y.history = ViewCall(view, self), 0
+            y.grad_fn = ViewBackward(view, self), 0
         return y
 
     def view(self, *shape: Any) -> "Tensor":
         """The same elements under another shape, over the same memory; an error where strides do not allow it."""
         view = View("reshape", infer_shape(self.size, shape))
         view.layout(self.spec.layout)  # says why, where it is none
-        y: Tensor = self.through(view)
+        y: Tensor = self.apply_view(view)
         return y
 
     def is_contiguous(self) -> bool:
@@ -192,9 +194,9 @@ class Tensor(Array):
 
     def detach(self) -> "Tensor":
         """The same memory, without history: no gradient flows."""
-        if (by := autograd.capture_under_way()) is not None:
-            return by.detached(self)  # type: ignore[no-any-return]
-        return Tensor(self.buffer, self.address, Spec(self.spec.layout, self.dtype, self.spec.backend, False))
+        if (by := autograd.active_capture()) is not None:
+            return by.detach_tensor(self)  # type: ignore[no-any-return]
+        return Tensor(self.buffer, self.address, TensorMeta(self.spec.layout, self.dtype, self.spec.backend, False))
 
     def to(self, *wanted: Any, dtype: Any = None, backend: str | None = None) -> Any:
         """The tensor as another element type, on another backend, or both: x.to(mf.float64), x.to("python").
@@ -218,14 +220,14 @@ class Tensor(Array):
             else:
                 dtype = x
         y = self if dtype is None else super().to(as_dtype(dtype))
-        target = self.spec.backend if backend is None else backend_named(backend)
+        target = self.spec.backend if backend is None else get_backend(backend)
         if target is self.spec.backend:
             return y
         requires_grad = y.requires_grad and autograd.mode.is_recording
         array = y._fetch()
         moved = Tensor.from_numpy(array.copy() if y.spec.backend.is_host and target.is_host else array, target)
         if requires_grad:
-            moved.requires_grad, moved.history = True, (MoveCall(y), 0)
+            moved.requires_grad, moved.grad_fn = True, (ToBackward(y), 0)
         return moved
 
     # Out to Python, NumPy and others.
@@ -241,16 +243,16 @@ class Tensor(Array):
         return array
 
     def _fetch(self) -> npt.NDArray[Any]:
-        if (by := autograd.capture_under_way()) is not None:
+        if (by := autograd.active_capture()) is not None:
             by.read(self)
-        return self.spec.backend.fetch(self.buffer, self.address, self.dtype, self.spec.layout)
+        return self.spec.backend.to_numpy(self.buffer, self.address, self.dtype, self.spec.layout)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
     def __dlpack__(self, **options: Any) -> Any:
         """The memory for any library that knows DLPack, without a copy."""
-        return self.spec.backend.capsule(self, **options)
+        return self.spec.backend.to_dlpack(self, **options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.spec.backend.dlpack_device
@@ -258,7 +260,7 @@ class Tensor(Array):
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """The memory of a GPU for CuPy, torch, Numba and others, without a copy."""
-        return self.spec.backend.cuda_interface(self)
+        return self.spec.backend.cuda_array_interface(self)
 
     def item(self) -> Any:
         """The only element, as a Python number."""
@@ -275,12 +277,12 @@ class Tensor(Array):
     def __copy__(self) -> "Tensor":
         """The same memory, and the same history."""
         y = Tensor(self.buffer, self.address, self.spec)
-        y.history = self.history
+        y.grad_fn = self.grad_fn
         return y
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles hold the elements, not the history."""
-        return rebuilt, (self.numpy(), self.backend, self.requires_grad)
+        return rebuild_tensor, (self.numpy(), self.backend, self.requires_grad)
 
     def __bool__(self) -> bool:
         if self.size != 1:
@@ -315,12 +317,12 @@ class Tensor(Array):
 
     def copy_(self, value: Any) -> "Tensor":
         """Store values in this memory: a tensor that broadcasts to the shape, an array, or a number."""
-        store_in(assign, self, operand(value))
+        store_in(assign, self, as_operand(value))
         return self
 
     def fill_(self, value: float) -> "Tensor":
         """Store one number everywhere."""
-        store_in(assign, self, operand(value))
+        store_in(assign, self, as_operand(value))
         return self
 
     def zero_(self) -> "Tensor":
@@ -333,8 +335,8 @@ class Tensor(Array):
             target = self[index]
         if self.requires_grad:
             target.requires_grad = True
-        value = array_of(value) if isinstance(value, list | tuple) else operand(value)
-        store_in(assign, target, assignable(value, len(target.shape)))
+        value = to_array(value) if isinstance(value, list | tuple) else as_operand(value)
+        store_in(assign, target, drop_leading_ones(value, len(target.shape)))
 
     # Gradients.
 
@@ -362,7 +364,7 @@ class Tensor(Array):
                     f"backward: shape {self.shape} has {self.size} elements, and only a single number has a gradient by "
                     "itself; call sum() or mean() first, or pass gradient="
                 )
-            gradient = one(self.spec)
+            gradient = ones_like_meta(self.spec)
         elif not isinstance(gradient, Tensor) or gradient.shape != self.shape or gradient.dtype is not self.dtype:
             got = f"{gradient.dtype} {gradient.shape}" if isinstance(gradient, Tensor) else type(gradient).__name__
             raise GradientError(f"backward: gradient is {got}, expected a tensor like this one, {self.dtype} {self.shape}")
@@ -371,14 +373,14 @@ class Tensor(Array):
                 f"backward: gradient is on {gradient.backend}, this tensor on {self.backend}; move it with to()"
             )
         retain = create_graph if retain_graph is None else retain_graph
-        found = autograd.gradients(self, gradient, create_graph=create_graph, retain_graph=retain)
+        found = autograd.run_backward(self, gradient, create_graph=create_graph, retain_graph=retain)
         taken = {id(gradient.buffer)}
         for leaf, g in found.items():
             if leaf.grad is not None:
-                with autograd.recording(create_graph):
+                with autograd.grad_recording(create_graph):
                     g = leaf.grad + g
             elif id(g.buffer) in taken or not is_dense(g.spec.layout):  # two leaves never share the memory of a gradient
-                with autograd.recording(create_graph):
+                with autograd.grad_recording(create_graph):
                     g = g.clone()
             taken.add(id(g.buffer))
             leaf.grad = g
@@ -387,42 +389,42 @@ class Tensor(Array):
 Plan.tensor = Tensor
 
 
-@lru_cache(MANY)
-def one(spec: Spec) -> Tensor:
+@lru_cache(MAX_CACHED_VIEWS)
+def ones_like_meta(spec: TensorMeta) -> Tensor:
     """What the result of a computation receives; never changed, and never given to a user."""
     return Tensor.full(spec.layout.shape, 1, spec.dtype, spec.backend)
 
 
-@lru_cache(MANY)
+@lru_cache(MAX_CACHED_VIEWS)
 def is_dense(layout: Layout) -> bool:
     """Whether the elements of a layout fill their memory."""
     return layout.is_dense
 
 
-def is_computed() -> GradientError:
+def non_leaf_error() -> GradientError:
     """The error of a tensor that is to require no gradient, though it was computed from others that do."""
     return GradientError("requires_grad: this tensor was computed from others; use x.detach() to cut it off")
 
 
-def has_no_gradient(dtype: DType) -> DTypeError:
+def no_gradient_error(dtype: DType) -> DTypeError:
     """The error of a gradient that is asked for where there is none."""
     return DTypeError(f"requires_grad: only floats have gradients, this is {dtype}; convert it with x.to(mf.float32)")
 
 
-def refuse_other_than_floats(x: Any, k: int) -> None:
+def check_float_argument(x: Any, k: int) -> None:
     """Raise where `grad` is to differentiate something that has no gradient."""
     if not isinstance(x, Tensor) or not x.dtype.is_float:
         got = f"a tensor of {x.dtype}" if isinstance(x, Tensor) else type(x).__name__
         raise DTypeError(f"grad: argument {k} is {got}, expected a tensor of floats; choose others with argnums")
 
 
-def rebuilt(array: npt.NDArray[Any], backend: str, requires_grad: bool) -> Tensor:
+def rebuild_tensor(array: npt.NDArray[Any], backend: str, requires_grad: bool) -> Tensor:
     """A tensor from its parts."""
-    y = Tensor.from_numpy(array.copy(), backend_named(backend))
+    y = Tensor.from_numpy(array.copy(), get_backend(backend))
     return y.requires_grad_() if requires_grad else y
 
 
-def array_of(data: Any) -> npt.NDArray[Any]:
+def to_array(data: Any) -> npt.NDArray[Any]:
     """Data as a NumPy array; a ShapeError where it has no shape."""
     try:
         return np.asarray(data)
@@ -430,5 +432,5 @@ def array_of(data: Any) -> npt.NDArray[Any]:
         raise ShapeError(f"lists of different lengths have no shape; pad them, or make one tensor each ({error})") from None
 
 
-for _method, _function in AUGMENTED.items():
+for _method, _function in AUGMENTED_METHODS.items():
     setattr(Tensor, _method, _function)

@@ -8,8 +8,8 @@ from ..compiler import plan
 from ..core import autograd
 from ..core.errors import GradientError, IndexingError
 from ..ir.array_functions import View
-from .tape_nodes import ViewCall
-from .tensor import Tensor, refuse_other_than_floats
+from .tape_nodes import ViewBackward
+from .tensor import Tensor, check_float_argument
 
 
 def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
@@ -47,22 +47,22 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Call
     """
 
     def gradient(*inputs: Any, **named: Any) -> Any:
-        chosen = [position(k, len(inputs)) for k in ((argnums,) if isinstance(argnums, int) else argnums)]
-        if (by := autograd.capture_under_way()) is not None:
+        chosen = [normalize_argnum(k, len(inputs)) for k in ((argnums,) if isinstance(argnums, int) else argnums)]
+        if (by := autograd.active_capture()) is not None:
             found = by.gradients.gradient_of(partial(function, **named), inputs, chosen)
             return found[0] if isinstance(argnums, int) else tuple(found)
         is_inside = autograd.mode.is_recording and any(isinstance(x, Tensor) and x.requires_grad for x in inputs)
-        with autograd.recording(True):
-            variables = [variable(x, k) if k in chosen else x for k, x in enumerate(inputs)]
+        with autograd.grad_recording(True):
+            variables = [wrap_variable(x, k) if k in chosen else x for k, x in enumerate(inputs)]
             y = function(*variables, **named)
             if not isinstance(y, Tensor) or y.size != 1:
                 got = f"shape {y.shape}" if isinstance(y, Tensor) else type(y).__name__
                 advice = "expected a tensor of one element; end it with sum() or mean()"
                 raise GradientError(f"grad: the function gave {got}, {advice}")
-            wanted = [autograd.edge(variables[k]) for k in chosen]
+            wanted = [autograd.grad_edge(variables[k]) for k in chosen]
             if y.requires_grad:
                 one = Tensor.full(y.shape, 1, y.dtype, y.spec.backend)
-                found = autograd.gradients(y, one, create_graph=True, retain_graph=True, at=wanted)
+                found = autograd.run_backward(y, one, create_graph=True, retain_graph=True, at=wanted)
             else:
                 found = {}
         zeros = [Tensor.full(inputs[k].shape, 0, inputs[k].dtype, inputs[k].spec.backend) for k in chosen]
@@ -73,7 +73,7 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Call
     return gradient
 
 
-def position(k: int, count: int) -> int:
+def normalize_argnum(k: int, count: int) -> int:
     """The index of an argument, counted from the front."""
     if not -count <= k < count:
         raise IndexingError(
@@ -82,13 +82,13 @@ def position(k: int, count: int) -> int:
     return k % count
 
 
-def variable(x: Any, k: int) -> Tensor:
+def wrap_variable(x: Any, k: int) -> Tensor:
     """The same elements as a value of its own, so that its gradient can be told from that of what it was computed from."""
-    refuse_other_than_floats(x, k)
+    check_float_argument(x, k)
     y: Tensor = x.detach()
     y.requires_grad = True
     if x.requires_grad:
-        y.history = ViewCall(View("expand", x.shape), x), 0
+        y.grad_fn = ViewBackward(View("expand", x.shape), x), 0
     return y
 
 

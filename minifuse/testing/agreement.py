@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..backends.base import Operand
-from ..backends.registry import backend_named, backends, use_backend
+from ..backends.registry import backends, get_backend, use_backend
 from ..core.dtypes import BY_NUMPY, DType, as_dtype
 from ..core.errors import DTypeError
 from ..tensors.tensor import Tensor
@@ -173,7 +173,7 @@ def assert_close(
 
 def names_of(chosen: Sequence[str] | None) -> tuple[str, ...]:
     """The backends that were asked for; a BackendError for one that does not exist."""
-    return tuple(backend_named(name).name for name in (backends() if chosen is None else chosen))
+    return tuple(get_backend(name).name for name in (backends() if chosen is None else chosen))
 
 
 def whole(array: Array) -> Array:
@@ -208,7 +208,7 @@ def run(fn: Callable[..., Any], arrays: Sequence[Array], backend: str, wants_gra
 def over(array: Array, backend: str, requires_grad: bool) -> Tensor:
     """A tensor over a copy of an array, in the same layout."""
     flat, layout = Operand.of(array)
-    x = Tensor.from_numpy(Operand(flat.copy(), layout).array(), backend_named(backend))
+    x = Tensor.from_numpy(Operand(flat.copy(), layout).array(), get_backend(backend))
     x.requires_grad = requires_grad and x.dtype.is_float
     return x
 
@@ -227,7 +227,7 @@ def weighted(outputs: Sequence[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
     for k, y in enumerate(outputs):
         if y.dtype.is_float:
             weights = np.random.default_rng(k).uniform(0.5, 1.5, y.shape).astype(np.float32)
-            yield y, y.like(weights.astype(y.dtype.numpy))
+            yield y, y.asarray_like(weights.astype(y.dtype.numpy))
 
 
 def as_arrays(expected: Any) -> list[Array]:

@@ -113,9 +113,9 @@ def gradients_of(outputs: Outputs, leaves: Sequence[Tensor], create_graph: bool)
     total: dict[Any, Tensor] = {}
     for y, weight in weighted(outputs(leaves)):
         if y.requires_grad:
-            for x, g in autograd.gradients(y, weight, create_graph=create_graph, retain_graph=True).items():
+            for x, g in autograd.run_backward(y, weight, create_graph=create_graph, retain_graph=True).items():
                 total[x] = total[x] + g if x in total else g
-    return [total[x] if x in total else x.like(np.zeros(x.shape)) for x in leaves]
+    return [total[x] if x in total else x.asarray_like(np.zeros(x.shape)) for x in leaves]
 
 
 def differences(outputs: Outputs, leaves: Sequence[Tensor], k: int, eps: float) -> tuple[Array, float]:
@@ -138,5 +138,5 @@ def differences(outputs: Outputs, leaves: Sequence[Tensor], k: int, eps: float) 
 
 def numbers(outputs: Outputs, leaves: Sequence[Tensor], arrays: Sequence[Array]) -> list[tuple[Array, Array]]:
     """The floating outputs, with their weights, for other elements of the leaves."""
-    xs = [x.like(array.copy()).requires_grad_() for x, array in zip(leaves, arrays, strict=True)]
+    xs = [x.asarray_like(array.copy()).requires_grad_() for x, array in zip(leaves, arrays, strict=True)]
     return [(y.numpy(), w.numpy()) for y, w in weighted(outputs(xs))]

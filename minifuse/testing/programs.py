@@ -33,7 +33,7 @@ class Words(NamedTuple):
     minimum: Callable[..., Any]
     where: Callable[..., Any]
     cast: Callable[..., Any]  # (x, dtype by name)
-    like: Callable[..., Any]  # (x, y): x as the dtype of y
+    asarray_like: Callable[..., Any]  # (x, y): x as the dtype of y
     fold: Callable[..., Any]  # (name, x, dim, keepdim)
     array: Callable[..., Any]  # what a step gave, as an array
 
@@ -77,7 +77,7 @@ TENSORS = Words(
     minimum=operators.minimum,
     where=operators.where,
     cast=lambda x, dtype: x.to(as_dtype(dtype)),
-    like=lambda x, y: x.to(y.dtype),
+    asarray_like=lambda x, y: x.to(y.dtype),
     fold=_fold_of_tensor,
     array=lambda x: x,
 )
@@ -94,7 +94,7 @@ NUMPY = Words(
     minimum=np.minimum,
     where=np.where,
     cast=lambda x, dtype: x.astype(dtype).astype(np.float64),
-    like=lambda x, y: x.astype(y.dtype),
+    asarray_like=lambda x, y: x.astype(y.dtype),
     fold=lambda name, x, dim, keepdim: FOLDS[name](x, dim, keepdim),
     array=np.asarray,
 )
@@ -121,7 +121,7 @@ UNARY = {
     "inverse": Operation("1 / ({0} * {0} + 1)", lambda w, x: 1 / (x * x + 1)),
     "complement": Operation("2.0 - {0}", lambda w, x: 2.0 - x),
     "relu": Operation("mf.maximum({0}, 0)", lambda w, x: w.maximum(x, 0)),
-    "mask": Operation("({0} > 0.13).to({0}.dtype)", lambda w, x: w.like(x > 0.13, x)),
+    "mask": Operation("({0} > 0.13).to({0}.dtype)", lambda w, x: w.asarray_like(x > 0.13, x)),
 }
 BINARY = {
     "add": Operation("{0} + {1}", lambda w, x, y: x + y),

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..backends.registry import backend_named
+from ..backends.registry import get_backend
 from ..core.errors import TrainingError
 from ..data import Loader
 from ..nn import Module
@@ -83,7 +83,7 @@ class Settings:
                 raise TrainingError(f"{name} is {getattr(found, name)}; expected at least {least}")
         if not 0 < found.rate < float("inf"):
             raise TrainingError(f"rate is {found.rate}; expected a number above 0")
-        backend_named(found.backend)
+        get_backend(found.backend)
         return found
 
     def as_dict(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from itertools import islice
 from time import perf_counter
 from typing import Any
 
-from ..backends.registry import backend_named
+from ..backends.registry import get_backend
 from ..core.errors import CheckpointError, MinifuseError, ShapeError, TrainingError
 from ..jit.fuse import fuse
 from ..nn import Module
@@ -79,7 +79,7 @@ class Trainer:
             self.optimizer, self.schedule = recipe.optimizer(settings, self.model, self.steps)
         step = step_of(recipe, self.model, self.optimizer)
         self.step: Callable[..., Tensor] = fuse(step) if settings.fuse else step
-        is_host = backend_named(settings.backend).is_host
+        is_host = get_backend(settings.backend).is_host
         self.at_once = 1 if is_host else AT_ONCE
         self.between = min(len(self.loader), max(self.steps // LOOKS, 1))
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import minifuse as mf
-from minifuse.backends.registry import backend_named
+from minifuse.backends.registry import get_backend
 from minifuse.core.errors import MinifuseError
 
 from .peers import advice, library
@@ -47,11 +47,11 @@ def absence() -> str:
     """Why nothing can be measured here; empty where there is a GPU and all that drives it."""
     from minifuse.backends.cuda.device import driver
 
-    found = driver.look()
+    found = driver.query_driver()
     if found.reason:
         return found.reason
     try:
-        driver.require(found)
+        driver.require_cuda_packages(found)
     except MinifuseError as error:
         return str(error)
     return ""
@@ -89,7 +89,7 @@ def describe(device: Any) -> dict[str, Any]:
     """The device and what drives it."""
     from minifuse.backends.cuda.device import driver
 
-    version = driver.look().version
+    version = driver.query_driver().version
     found = {
         "name": device.name,
         "compute_capability": ".".join(map(str, device.capability)),
@@ -122,7 +122,7 @@ class GpuBench(Bench):
     @property
     def device(self) -> Any:
         """The device of the backend."""
-        return backend_named(BACKEND).device  # type: ignore[attr-defined]
+        return get_backend(BACKEND).device  # type: ignore[attr-defined]
 
     @cached_property
     def clock(self) -> "Events":

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from minifuse.backends.registry import backend_named
-from minifuse.inspect.roofline import limits_of
+from minifuse.backends.registry import get_backend
+from minifuse.inspect.roofline import machine_limits
 
 MULTIPLIED, MULTIPLIERS = 3, 4  # vectors: their products are added to twelve sums
 ROUNDS = 1 << 20
@@ -23,11 +23,11 @@ Roofs = dict[str, float]
 
 def measured(is_on_gpu: bool) -> Roofs:
     """GB/s of a copy, read and written, and GFLOP/s of float32."""
-    backend: Any = backend_named("cuda" if is_on_gpu else "parallel")
+    backend: Any = get_backend("cuda" if is_on_gpu else "parallel")
     if is_on_gpu and backend.device.is_simulated:
         return {}
     gflops = of_gpu(backend.device) if is_on_gpu else of_processor()
-    return {"copy_gb_per_s": limits_of(backend).gbytes_per_s, "fma_gflop_per_s": gflops}
+    return {"copy_gb_per_s": machine_limits(backend).gbytes_per_s, "fma_gflop_per_s": gflops}
 
 
 def of_processor() -> float:
@@ -35,20 +35,20 @@ def of_processor() -> float:
     from numba import njit, types
 
     from minifuse.backends.parallel import driver
-    from minifuse.backends.parallel.micro_kernel import Vectors, instructions, number, pointer
+    from minifuse.backends.parallel.micro_kernel import VectorEmitter, const_i64, emitted_function, pointer
 
     lanes = list[int]()
 
-    @instructions
-    def multiply_add(v: Vectors, numbers: Any, rounds: Any) -> None:
+    @emitted_function
+    def multiply_add(v: VectorEmitter, numbers: Any, rounds: Any) -> None:
         """Products of vectors, added to sums that stay in registers; a product of each, and its sum, in each round."""
         lanes[:] = [v.lanes]
-        vectors = [v.load(v.builder.gep(numbers, [number(k * v.lanes)])) for k in range(MULTIPLIED + MULTIPLIERS)]
+        vectors = [v.load(v.builder.gep(numbers, [const_i64(k * v.lanes)])) for k in range(MULTIPLIED + MULTIPLIERS)]
         xs, ys = vectors[:MULTIPLIED], vectors[MULTIPLIED:]
         zeros = [v.zeros] * (MULTIPLIED * MULTIPLIERS)
-        _, totals = v.loop(number(0), rounds, number(1), zeros, lambda k, sums: v.add_products(sums, xs, ys))
+        _, totals = v.loop(const_i64(0), rounds, const_i64(1), zeros, lambda k, sums: v.add_products(sums, xs, ys))
         for k, total in enumerate(totals):
-            v.store(total, v.builder.gep(numbers, [number(k * v.lanes)]))
+            v.store(total, v.builder.gep(numbers, [const_i64(k * v.lanes)]))
 
     @njit("void(int64, int64)", nogil=True)
     def kernel(address: int, rounds: int) -> None:

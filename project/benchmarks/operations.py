@@ -9,8 +9,8 @@ from math import prod
 from typing import Any
 
 from minifuse.compiler.plan import Plan
-from minifuse.ir.kernel_ir import Apply, Expression, Fold, Load
-from minifuse.ir.steps import Launch, Product
+from minifuse.ir.kernel_ir import Expression, Load, Op, ReduceExpr
+from minifuse.ir.steps import KernelLaunch, MatmulLaunch
 
 
 def operations_of(plan: Plan) -> int:
@@ -30,25 +30,25 @@ def operations_of(plan: Plan) -> int:
 
 def operations_in(step: Any) -> int:
     """Those of a step."""
-    points = prod(step.shape) if isinstance(step, Launch | Product) else 0
-    if isinstance(step, Product):
+    points = prod(step.shape) if isinstance(step, KernelLaunch | MatmulLaunch) else 0
+    if isinstance(step, MatmulLaunch):
         depth = step.inputs[0][1].shape[-1]
-        return 2 * points * depth + points * sum(isinstance(e, Apply) for e in expressions_of(step))
-    if not isinstance(step, Launch):
+        return 2 * points * depth + points * sum(isinstance(e, Op) for e in expressions_of(step))
+    if not isinstance(step, KernelLaunch):
         return 0
     rows, total, of_rows = points // max(prod(step.shape[d] for d in step.dims), 1), 0, dict[Expression, bool]()
     for e in step.kernel.expressions():
-        of_rows[e] = isinstance(e, Fold) or (not isinstance(e, Load) and all(of_rows[x] for x in e.inputs))
-        if isinstance(e, Apply):
+        of_rows[e] = isinstance(e, ReduceExpr) or (not isinstance(e, Load) and all(of_rows[x] for x in e.inputs))
+        if isinstance(e, Op):
             total += rows if of_rows[e] else points
-        elif isinstance(e, Fold):
+        elif isinstance(e, ReduceExpr):
             total += points
     return total
 
 
-def expressions_of(step: Product) -> list[Expression]:
+def expressions_of(step: MatmulLaunch) -> list[Expression]:
     """What is done to the sums of a product."""
-    found, rest = list[Expression](), list[Expression](step.kernel.elements)
+    found, rest = list[Expression](), list[Expression](step.kernel.pointwise_outputs)
     while rest:
         e = rest.pop()
         if e not in found:

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 import minifuse as mf
-from minifuse.compiler.plan import title_of
-from minifuse.compiler.pretty_print import FOLDS
-from minifuse.core.autograd import recording
-from minifuse.core.interning import topological
+from minifuse.compiler.plan import display_name
+from minifuse.compiler.pretty_print import REDUCTION_NAMES
+from minifuse.core.autograd import grad_recording
+from minifuse.core.interning import toposort
 from minifuse.core.operators import add
-from minifuse.ir.array_functions import Fold, View
+from minifuse.ir.array_functions import Reduce, View
 from minifuse.ir.graph import inputs_of
 
 from .facts import DERIVED, Fact
@@ -89,17 +89,17 @@ def walked(example: Example, size: int) -> Walked:
     """Run a function, and walk its history backward."""
     arrays = example.arrays(size, "float64")
     leaves, loss = loss_of(example, arrays)
-    calls = topological([loss.history[0]], lambda call: [e[0] for e in call.edges if type(e) is tuple])
+    calls = toposort([loss.grad_fn[0]], lambda call: [e[0] for e in call.edges if type(e) is tuple])
     places = {id(leaf): k for k, leaf in enumerate(leaves)} | {id(call): len(leaves) + k for k, call in enumerate(calls)}
 
     def place(e: Any) -> int:
         return places[id(e[0] if type(e) is tuple else e)]
 
     received: list[list[Arrival]] = [[] for _ in places]
-    received[place(loss.history)].append(Arrival(-1, np.ones(()), ()))
+    received[place(loss.grad_fn)].append(Arrival(-1, np.ones(()), ()))
     order = []
-    total: dict[int, Any] = {place(loss.history): loss.like(np.ones(()))}
-    with recording(False):
+    total: dict[int, Any] = {place(loss.grad_fn): loss.like(np.ones(()))}
+    with grad_recording(False):
         for call in reversed(calls):
             here = places[id(call)]
             order.append(here)
@@ -128,22 +128,22 @@ def name_of(call: Any) -> str:
     """What a recorded call is called."""
     if hasattr(call, "view"):
         return str(call.view.method)
-    folds = [x.function for x in topological(call.plan.outputs, inputs_of) if isinstance(x.function, Fold)]
-    title = title_of(call.plan.function)
-    return FOLDS.get(folds[0].operator.name, title) if title == "fold" and len(folds) == 1 else title
+    folds = [x.function for x in toposort(call.plan.outputs, inputs_of) if isinstance(x.function, Reduce)]
+    title = display_name(call.plan.function)
+    return REDUCTION_NAMES.get(folds[0].operator.name, title) if title == "fold" and len(folds) == 1 else title
 
 
 def sums_of(call: Any, k: int) -> tuple[tuple[int, ...], ...]:
     """The dims that the gradient of input k is summed along at last, as the graph of the call's backward pass has it."""
     backward = getattr(getattr(call, "plan", None), "backward", None)
-    if backward is None or k not in backward.receivers:
+    if backward is None or k not in backward.arguments_with_grad:
         return ()
-    root = backward.function.outputs[backward.receivers.index(k)]
+    root = backward.function.outputs[backward.arguments_with_grad.index(k)]
     found = list[tuple[int, ...]]()
-    while isinstance(root.function, View | Fold) and not (
-        isinstance(root.function, Fold) and root.function.operator is not add
+    while isinstance(root.function, View | Reduce) and not (
+        isinstance(root.function, Reduce) and root.function.operator is not add
     ):
-        if isinstance(root.function, Fold):
+        if isinstance(root.function, Reduce):
             found.append(root.function.dims)
         (root,) = root.inputs
     return tuple(found)
@@ -157,7 +157,7 @@ def differences(example: Example, arrays: Sequence[Array], k: int) -> Array:
         for step in (STEP, -STEP):
             moved = [array.copy() for array in arrays]
             moved[k][index] += step
-            with recording(False):
+            with grad_recording(False):
                 ends.append(float(loss_of(example, moved)[1].item()))
         found[index] = (ends[0] - ends[1]) / (2 * STEP)
     return found

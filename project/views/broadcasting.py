@@ -8,9 +8,9 @@ from typing import Any
 
 import minifuse as mf
 from minifuse.core.errors import MinifuseError, ShapeError
-from minifuse.core.interning import topological
+from minifuse.core.interning import toposort
 from minifuse.core.layout import Layout, broadcast, row_major
-from minifuse.ir.array_functions import Fold
+from minifuse.ir.array_functions import Reduce
 from minifuse.ir.graph import inputs_of
 
 from .facts import DERIVED, Fact
@@ -60,8 +60,8 @@ def broadcasted(operation: str, x: Sequence[int], y: Sequence[int]) -> Broadcast
     numbers = tuple(tuple(float(step * (k + 1)) for k in range(prod(s))) for s, step in zip(shapes, (1, 10), strict=True))
     a, b = (tensor(values, s) for values, s in zip(numbers, shapes, strict=True))
     out = a * b if operation == "*" else a + b
-    plan = out.history[0].plan
-    folded = dict(zip(plan.backward.receivers, map(folded_dims, plan.backward.function.outputs), strict=True))
+    plan = out.grad_fn[0].plan
+    folded = dict(zip(plan.backward.arguments_with_grad, map(folded_dims, plan.backward.function.outputs), strict=True))
     out.backward(tensor([1.0] * prod(shape), shape, False))
     return Broadcasted(
         operation,
@@ -92,7 +92,7 @@ def flat(x: Any) -> tuple[float, ...]:
 
 def folded_dims(gradient: Any) -> tuple[int, ...]:
     """The dims that the graph of a gradient sums."""
-    folds = [node.function for node in topological([gradient], inputs_of) if isinstance(node.function, Fold)]
+    folds = [node.function for node in toposort([gradient], inputs_of) if isinstance(node.function, Reduce)]
     return tuple(sorted({d for fold in folds for d in fold.dims}))
 
 

@@ -16,7 +16,18 @@ from minifuse.cli.cells import CAVEAT, POOL, few, memory_of
 from minifuse.cli.subjects import folding
 from minifuse.core.errors import MinifuseError
 from minifuse.core.operators import TABLE
-from minifuse.inspect.provenance import BACKENDS, CellRead, Origin, Part, Stage, Tree, all_stages, given, origin_of, stored
+from minifuse.inspect.provenance import (
+    BACKENDS,
+    CellProvenance,
+    CellRead,
+    ProvenanceNode,
+    ProvenanceStage,
+    ProvenanceTree,
+    all_stages,
+    compute_cell,
+    earlier_results,
+    trace_cell,
+)
 
 from .facts import DERIVED, TRACED, Fact, Line
 from .picture import CHOSEN, LOAD, OTHER, SHARED, STORE, Cell, Frame, Grid, Picture, ribbon
@@ -69,7 +80,7 @@ class Folded:
 
     subject: str
     shape: Shape
-    origin: Origin
+    origin: CellProvenance
     arrays: dict[str, Any]
     """The memory of the inputs."""
     values: tuple[float, ...]
@@ -104,12 +115,12 @@ class Folded:
     @cached_property
     def pieces(self) -> int:
         """How many results of earlier launches the last one combines."""
-        return len(given(self.origin.tree))
+        return len(earlier_results(self.origin.tree))
 
     @cached_property
     def reads(self) -> tuple[CellRead, ...]:
         """What is read, in order; where the fold is in pieces, for the chosen one."""
-        tree, pieces = self.origin.tree, given(self.origin.tree)
+        tree, pieces = self.origin.tree, earlier_results(self.origin.tree)
         if not pieces:
             return self.origin.reads
         wanted = {pieces[self.piece]}
@@ -128,7 +139,7 @@ class Folded:
         return found
 
     @cached_property
-    def stages(self) -> list[Stage]:
+    def stages(self) -> list[ProvenanceStage]:
         """The steps of the tree."""
         return all_stages(self.origin.tree, self.piece)
 
@@ -155,12 +166,22 @@ def folded(subject: str, shape: Shape, backend: str, cell: int = 0, piece: int =
     expected = expected_of(about, arrays)
     memory = memory_of(arrays)
     if not expected.size:
-        return Folded(subject, shape, Origin(backend, 0, Tree((Part(),)), (), ()), memory, (0.0,), None, 0.0, 0, 0)
+        return Folded(
+            subject,
+            shape,
+            CellProvenance(backend, 0, ProvenanceTree((ProvenanceNode(),)), (), ()),
+            memory,
+            (0.0,),
+            None,
+            0.0,
+            0,
+            0,
+        )
     cell, function = max(0, min(cell, expected.size - 1)), about.of(shape)
-    origin = origin_of(function, arrays, backend, cell)
+    origin = trace_cell(function, arrays, backend, cell)
     values = tuple(float(value) for value in origin.tree.values(memory))
-    piece = max(0, min(piece, len(given(origin.tree)) - 1))
-    found = stored(function, arrays, backend, cell)
+    piece = max(0, min(piece, len(earlier_results(origin.tree)) - 1))
+    found = compute_cell(function, arrays, backend, cell)
     return Folded(subject, shape, origin, memory, values, found, float(expected.reshape(-1)[cell]), piece, expected.size)
 
 
@@ -188,7 +209,9 @@ def command(seen: Folded) -> str:
 def source(seen: Folded) -> list[Line]:
     """What ran: the kernel of each launch, or the loop of the python backend, with the reads for this cell at each line."""
     found, counts = dict[tuple[tuple[int, str], ...], None](), dict[tuple[tuple[int, str], ...], dict[int, dict[str, int]]]()
-    working = [ran for ran in seen.origin.ran if any(map(ran.ledger.join_of, ran.below))] or seen.origin.ran  # not copies
+    working = [
+        ran for ran in seen.origin.launches if any(map(ran.log.op_of, ran.ancestors))
+    ] or seen.origin.launches  # not copies
     for k, ran in enumerate(working, start=1):
         kind, now = f"launch {k}" if len(working) > 1 else "reads", dict[int, int]()
         for read in ran.reads:
@@ -229,8 +252,8 @@ def has_stages(seen: Folded) -> bool:
 def who(seen: Folded, read: CellRead) -> str:
     """Who reads, in words."""
     if seen.backend == "cuda":
-        several = len(seen.origin.ran[0].chosen) > 1
-        return f"thread {read.who[1]}" + f" of block {read.who[0]}" * several
+        several = len(seen.origin.launches[0].chosen) > 1
+        return f"thread {read.thread[1]}" + f" of block {read.thread[0]}" * several
     return "the loop"
 
 
@@ -243,8 +266,8 @@ def read_cell(seen: Folded, name: str, element: int, reads: list[tuple[int, Cell
         return Cell(0, 0, "", f"{where}: not read for this cell", "", (f"{name}.{element}",))
     order, read = reads[0]
     words = f"read by {who(seen, read)}, its turn {read.turn + 1}" if seen.backend == "cuda" else f"read number {order}"
-    text = str(read.who[1]) if seen.backend == "cuda" else str(order)
-    return Cell(0, 0, text, f"{where}: {words}", LOAD, (f"{name}.{element}", f"t{read.who[0]}.{read.who[1]}"))
+    text = str(read.thread[1]) if seen.backend == "cuda" else str(order)
+    return Cell(0, 0, text, f"{where}: {words}", LOAD, (f"{name}.{element}", f"t{read.thread[0]}.{read.thread[1]}"))
 
 
 def says(seen: Folded) -> str:
@@ -269,14 +292,14 @@ def drawn_part(seen: Folded) -> Grid:
     return ribbon("in0", title, cells, 8)
 
 
-def stage_grid(seen: Folded, k: int, stage: Stage) -> Grid:
+def stage_grid(seen: Folded, k: int, stage: ProvenanceStage) -> Grid:
     """One stage of the tree, 8 numbers a row; 16 where there are many."""
     kind, cells = SHARED if stage.is_shared else OTHER if k else "", list[Cell]()
     for n, at in enumerate(stage.parts[:MOST_STAGE]):
         part = seen.origin.tree.parts[at]
-        maker = f", of thread {part.who[1]} of block {part.who[0]}" if part.operator and seen.backend == "cuda" else ""
+        maker = f", of thread {part.thread[1]} of block {part.thread[0]}" if part.operator and seen.backend == "cuda" else ""
         label = f"{stage.title}: number {n}{maker}, {seen.values[at]:g}"
-        links = (f"s{k}.{n}", f"t{part.who[0]}.{part.who[1]}") if maker and k == 0 else (f"s{k}.{n}",)
+        links = (f"s{k}.{n}", f"t{part.thread[0]}.{part.thread[1]}") if maker and k == 0 else (f"s{k}.{n}",)
         cells.append(Cell(0, 0, f"{seen.values[at]:g}", label, kind, links))
     where = f"launch {stage.launch + 1}, " if seen.pieces else ""
     of = f", the first {MOST_STAGE} of {len(stage.parts)}" if len(stage.parts) > MOST_STAGE else ""
@@ -293,7 +316,7 @@ def frames(seen: Folded) -> list[Frame]:
     for turn in range(0, turns, max(at_once, 1)):
         now = [read for read in reads if turn <= read.turn < turn + at_once]
         names = ", ".join(f"{read.array}[{read.element}]" for read in now[:6]) + (" and more" if len(now) > 6 else "")
-        count = len({read.who for read in now})
+        count = len({read.thread for read in now})
         by = f"{count} thread{'s read' if count > 1 else ' reads'}" if seen.backend == "cuda" else "the loop reads"
         lit = {f"{r.array}.{r.element}": LOAD for r in now if (r.array, r.element) in drawn}
         found.append(Frame(f"{turn_named(turn, min(turn + at_once, turns))}: {by} {names}.", tuple((quiet | lit).items())))
@@ -319,7 +342,7 @@ def sentence(seen: Folded) -> str:
     count = len({(read.array, read.element) for read in reads})
     if not count:
         return f"For cell {seen.cell} of the output nothing is read: it is {seen.result:g}, what no elements add up to."
-    readers = len({(read.launch, read.who) for read in reads})
+    readers = len({(read.launch, read.thread) for read in reads})
     by = f"by {readers:,} thread{'s' * (readers != 1)}" if seen.backend == "cuda" else "by a loop, one after the other"
     steps = len(seen.stages) - 1
     tail = f", and {steps} steps make one number of them" if steps and not seen.pieces else ""
@@ -346,7 +369,7 @@ def facts(seen: Folded) -> list[Fact]:
     if seen.backend == "cuda":
         known += on_cuda(seen)
     if seen.backend == "parallel":
-        known += [Fact("chunks", ", ".join(f"{few(r.chosen)} of {r.total}" for r in origin.ran), DERIVED, POOL)]
+        known += [Fact("chunks", ", ".join(f"{few(r.chosen)} of {r.total}" for r in origin.launches), DERIVED, POOL)]
         known += [Fact("the text ran", "as Python", TRACED, CAVEAT)]
     if seen.pieces:
         known.append(Fact("pieces", seen.pieces, TRACED, f"the picture has piece {seen.piece}, and the second stage"))
@@ -359,16 +382,16 @@ def facts(seen: Folded) -> list[Fact]:
 def on_cuda(seen: Folded) -> list[Fact]:
     """What only a GPU has."""
     origin = seen.origin
-    makers = {(r.launch, r.who[0]) for r in origin.reads}
-    launches = [(k, ran.trace) for k, ran in enumerate(origin.ran) if ran.trace is not None]
+    makers = {(r.launch, r.thread[0]) for r in origin.reads}
+    launches = [(k, ran.trace) for k, ran in enumerate(origin.launches) if ran.trace is not None]
     shuffles = sum(c.kind.startswith("shfl") and (k, c.block) in makers for k, trace in launches for c in trace.collectives)
     barriers = sum((k, b.block) in makers for k, trace in launches for b in trace.barriers)
     found = [
-        Fact("threads that read", len({(r.launch, r.who) for r in origin.reads}), TRACED),
+        Fact("threads that read", len({(r.launch, r.thread) for r in origin.reads}), TRACED),
         Fact("shuffles", shuffles, TRACED, "of all warps of the blocks that read"),
         Fact("barriers", barriers, TRACED, "of these blocks"),
     ]
-    for k, ran in enumerate(origin.ran, start=1):
+    for k, ran in enumerate(origin.launches, start=1):
         if ran.total > 1:
             found.append(Fact(f"blocks of launch {k}", f"{few(ran.chosen)} of {ran.total}", TRACED, "that ran"))
     return found

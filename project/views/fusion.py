@@ -15,16 +15,16 @@ import numpy as np
 
 import minifuse as mf
 from minifuse.backends.base import Backend
-from minifuse.backends.registry import backend_named
-from minifuse.compiler.pretty_print import FOLDS, Formula
+from minifuse.backends.registry import get_backend
+from minifuse.compiler.pretty_print import REDUCTION_NAMES, Formula
 from minifuse.core.operators import Operator
-from minifuse.inspect.dry_run import NotingBackend, NotingDevice
-from minifuse.inspect.explain import Explanation, Graph, KernelFacts
-from minifuse.inspect.explain_text import counted, size
+from minifuse.inspect.dry_run import RecordingBackend, RecordingDevice
+from minifuse.inspect.explain import Explanation, KernelFacts, NumberedGraph
+from minifuse.inspect.explain_text import format_bytes, format_count
 from minifuse.ir import array_functions as kinds
 from minifuse.ir.graph import Argument, Node
-from minifuse.ir.kernel_ir import Apply, Constant, Dot, Expression, Fold, Load, Old, Parameter
-from minifuse.ir.steps import NOWHERE, Product
+from minifuse.ir.kernel_ir import Accumulator, Constant, Expression, Load, Op, Parameter, ReadOutput, ReduceExpr
+from minifuse.ir.steps import NO_BUFFER, MatmulLaunch
 
 from . import fusion_steps
 from .facts import DERIVED, Fact, Line
@@ -47,7 +47,7 @@ MOST_TEXT = 90  # characters of a formula in a label
 
 def planning(name: str) -> Backend:
     """The backend of a name, for calls that are planned and never run."""
-    return NotingBackend(NotingDevice()) if name == "cuda" else backend_named(name)
+    return RecordingBackend(RecordingDevice()) if name == "cuda" else get_backend(name)
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def taken_apart(example: Example, rows: int, backend: str) -> Taken:
     placed = [mf.Tensor.from_numpy(np.zeros(shape, np.float32), on) for shape in example.shapes(rows)]
     fused = mf.fuse(example.function)
     entry, _ = fused.entry(tuple(placed), {})
-    explained, graph = fused.explain(*placed), Graph(entry.plan, entry.found)
+    explained, graph = fused.explain(*placed), NumberedGraph(entry.plan, entry.found)
     held = held_by_steps(entry.plan, graph)
     order = range(len(graph.order))
     return Taken(
@@ -119,31 +119,31 @@ def taken_apart(example: Example, rows: int, backend: str) -> Taken:
     )
 
 
-def parts_of(step: Any, plan: Any, graph: Graph, held: dict[Expression, list[Node]]) -> tuple[Part, ...]:
+def parts_of(step: Any, plan: Any, graph: NumberedGraph, held: dict[Expression, list[Node]]) -> tuple[Part, ...]:
     """What a kernel does: loads, operations, stores."""
     names = plan.host.memory
     formula = Formula(step, names)
     order = [e for e in expressions_of(step) if not isinstance(e, Constant | Parameter)]
     index = {e: k for k, e in enumerate(order)}
-    product = {step.kernel.a, step.kernel.b} if isinstance(step, Product) else set[Expression]()
+    product = {step.kernel.a, step.kernel.b} if isinstance(step, MatmulLaunch) else set[Expression]()
     found = []
     for e in order:
-        below = [*product] if isinstance(e, Dot) else list(e.inputs)
+        below = [*product] if isinstance(e, Accumulator) else list(e.inputs)
         reads = tuple(dict.fromkeys(index[x] for x in below if x in index))
         nodes = tuple(sorted(graph.numbers[node] for node in held.get(e, ()) if node in graph.numbers))
-        if isinstance(e, Load | Old):
-            places = step.outputs if isinstance(e, Old) else step.inputs
+        if isinstance(e, Load | ReadOutput):
+            places = step.outputs if isinstance(e, ReadOutput) else step.inputs
             slot = places[e.index][0]
-            memory = "" if slot == NOWHERE else names[slot]
+            memory = "" if slot == NO_BUFFER else names[slot]
             what = f"loads {memory}" if memory else "is the index of the point, which lies nowhere"
             found.append(Part(memory or "index", what, LOAD if memory else "", (), memory))
         else:
-            name = symbol(e.operator, e.dtype.name) if isinstance(e, Apply | Fold) else "@"
-            word = FOLDS.get(name, name) if isinstance(e, Fold) else name
-            text = {"+": "sum", "*": "prod"}.get(word, word) if isinstance(e, Fold) else word
+            name = symbol(e.operator, e.dtype.name) if isinstance(e, Op | ReduceExpr) else "@"
+            word = REDUCTION_NAMES.get(name, name) if isinstance(e, ReduceExpr) else name
+            text = {"+": "sum", "*": "prod"}.get(word, word) if isinstance(e, ReduceExpr) else word
             said = formula.part(e)[0]
             said = f"computes {cut_short(f'{said} = {formula.shared[said]}' if said in formula.shared else said)}"
-            found.append(Part(text, said, OTHER if isinstance(e, Fold | Dot) else "", reads, "", nodes))
+            found.append(Part(text, said, OTHER if isinstance(e, ReduceExpr | Accumulator) else "", reads, "", nodes))
     for e, (slot, _) in zip(roots_of(step), step.outputs, strict=True):
         reads = (index[e],) if e in index else ()
         found.append(Part(names[slot], f"stores {names[slot]}", STORE, reads, names[slot]))
@@ -167,8 +167,8 @@ def glyph(node: Node, name: str) -> str:
         return name
     if isinstance(function, Operator):
         return symbol(function, "")
-    if isinstance(function, kinds.Fold):
-        return FOLDS.get(function.operator.name, function.operator.name)
+    if isinstance(function, kinds.Reduce):
+        return REDUCTION_NAMES.get(function.operator.name, function.operator.name)
     if isinstance(function, kinds.View):
         return str(function.method)
     return (
@@ -266,12 +266,12 @@ def kernel_grid(found: Taken, k: int) -> Grid:
     used, cells = readers(reads), list[Cell]()
     sizes = {x.name: x.nbytes for x in (*facts.reads, *facts.writes)}
     for j, part in enumerate(parts):
-        moved = f", {size(sizes[part.memory])}" if part.memory in sizes else ""
+        moved = f", {format_bytes(sizes[part.memory])}" if part.memory in sizes else ""
         nodes = f": {', '.join(f'%{n}' for n in part.nodes)} of the graph" if part.nodes else ""
         links = (f"k{k}.{j}", *[f"n{n}" for n in part.nodes], *edges(f"k{k}.", j, reads, used))
         links += (f"m {part.memory}",) if part.memory else ()
         cells.append(Cell(0, 0, part.text, f"launch{k} {part.says}{moved}{nodes}", part.kind, links))
-    title = f"launch{k}: {facts.form}; {counted(facts.launches, 'launch', 'launches')}, {size(facts.nbytes)}"
+    title = f"launch{k}: {facts.form}; {format_count(facts.launches, 'launch', 'launches')}, {format_bytes(facts.nbytes)}"
     return grid_of(f"kernel{k}", title, layers(reads), cells)
 
 
@@ -302,7 +302,7 @@ def frames(found: Taken) -> list[Frame]:
 
 def said(k: int, facts: KernelFacts) -> str:
     """A kernel in a sentence."""
-    reads, writes = ([f"{x.name} ({size(x.nbytes)})" for x in xs] for xs in (facts.reads, facts.writes))
+    reads, writes = ([f"{x.name} ({format_bytes(x.nbytes)})" for x in xs] for xs in (facts.reads, facts.writes))
     return f"launch{k} reads {', '.join(reads) or 'nothing'}, computes {facts.formula}, and writes {', '.join(writes)}."
 
 
@@ -310,8 +310,8 @@ def sentence(found: Taken) -> str:
     """What is to be seen."""
     x = found.explained
     now, before = x.forward, x.unfused
-    text = f"{x.function} on {found.backend}: {counted(len(now.kernels), 'kernel')} instead of {len(before.kernels)}"
-    text += f", {size(now.nbytes)} moved instead of {size(before.nbytes)}"
+    text = f"{x.function} on {found.backend}: {format_count(len(now.kernels), 'kernel')} instead of {len(before.kernels)}"
+    text += f", {format_bytes(now.nbytes)} moved instead of {format_bytes(before.nbytes)}"
     return f"{text}. {found.example.shows}"
 
 
@@ -328,12 +328,17 @@ def facts(found: Taken, chosen: str | None = None) -> list[Fact]:
         *chosen_facts(found, chosen),
         Fact("kernels", f"{len(before.kernels)} before, {len(now.kernels)} after", DERIVED, rule),
         Fact("launches", f"{before.launches} before, {now.launches} after", DERIVED, "what the backend starts"),
-        Fact("bytes moved", f"{size(before.nbytes)} before, {size(now.nbytes)} after", DERIVED, bytes_rule),
+        Fact("bytes moved", f"{format_bytes(before.nbytes)} before, {format_bytes(now.nbytes)} after", DERIVED, bytes_rule),
         Fact("times fewer bytes", f"{x.ratio:.3g}", DERIVED),
-        Fact("peak memory", f"{size(before.peak)} before, {size(now.peak)} after", DERIVED, "temporaries and results"),
+        Fact(
+            "peak memory",
+            f"{format_bytes(before.peak)} before, {format_bytes(now.peak)} after",
+            DERIVED,
+            "temporaries and results",
+        ),
     ]
     known += [
-        Fact(f"launch{k}", kernel.formula, DERIVED, f"{kernel.form}; {size(kernel.nbytes)}")
+        Fact(f"launch{k}", kernel.formula, DERIVED, f"{kernel.form}; {format_bytes(kernel.nbytes)}")
         for k, kernel in enumerate(now.kernels)
     ]
     consumers: dict[tuple[str, str], list[str]] = {}

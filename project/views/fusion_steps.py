@@ -7,7 +7,7 @@ leaves what the plan has: tests compare the two.
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from minifuse.inspect.explain_text import counted, size
+from minifuse.inspect.explain_text import format_bytes, format_count
 from minifuse.inspect.fusion_log_text import StepFacts
 
 from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, Frame
@@ -54,10 +54,9 @@ def frames(found: "Taken") -> Iterator[Frame]:
     """The captured graph, what was decided, and the kernels."""
     x, now, launches = found.explained, Progress(), dict[int | None, int]()
     count = sum(k not in found.free | found.inputs for k in range(len(x.nodes)))
-    begin = (
-        f"The graph as it was captured: {counted(count, 'operation')}, none of them in a kernel yet. Without fusion, the "
-    )
-    begin += f"calls of {x.function} are {counted(len(x.unfused.kernels), 'kernel')}, and move {size(x.unfused.nbytes)}."
+    begin = f"The graph as it was captured: {format_count(count, 'operation')}, none of them in a kernel yet. "
+    begin += f"Without fusion, the calls of {x.function} are {format_count(len(x.unfused.kernels), 'kernel')}, "
+    begin += f"and move {format_bytes(x.unfused.nbytes)}."
     yield Frame(begin, looks(found, now, {}, {}))
     for step in x.steps:
         inside = now.take(step)
@@ -66,7 +65,8 @@ def frames(found: "Taken") -> Iterator[Frame]:
         shown = dict.fromkeys((*inside, *step.values), OTHER if step.kind == "refused" else CHOSEN)
         yield Frame(sentence(found, step), looks(found, now, shown, launches, step.launch))
     yield Frame(
-        f"That is all: {counted(len(x.forward.kernels), 'kernel')}, and {size(x.forward.nbytes)} moved. Only what is orange "
+        f"That is all: {format_count(len(x.forward.kernels), 'kernel')}, and {format_bytes(x.forward.nbytes)} moved. "
+        "Only what is orange "
         "is written to memory."
     )
 
@@ -88,7 +88,7 @@ def sentence(found: "Taken", step: StepFacts) -> str:
     """A decision in words; of a kernel that is made, also what it moves."""
     if step.kind not in ("made", "copied") or step.launch is None:
         return step.text
-    return f"{step.text} It moves {size(found.explained.forward.kernels[step.launch].nbytes)}."
+    return f"{step.text} It moves {format_bytes(found.explained.forward.kernels[step.launch].nbytes)}."
 
 
 def looks(

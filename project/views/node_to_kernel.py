@@ -11,18 +11,31 @@ from itertools import product as combinations
 from typing import Any
 
 from minifuse.core.operators import Operator, detach
-from minifuse.inspect.explain import Graph
+from minifuse.inspect.explain import NumberedGraph
 from minifuse.ir import array_functions as kinds
 from minifuse.ir.graph import Argument, Literal, Node
-from minifuse.ir.kernel_ir import Apply, Constant, Dot, Expression, Fold, Kernel, Load, Old, Parameter, Part, cast, fold
-from minifuse.ir.steps import NOWHERE, Launch, Product
+from minifuse.ir.kernel_ir import (
+    Accumulator,
+    Constant,
+    Expression,
+    Kernel,
+    Load,
+    Op,
+    OpaqueOutput,
+    Parameter,
+    ReadOutput,
+    ReduceExpr,
+    cast,
+    reduce_expr,
+)
+from minifuse.ir.steps import NO_BUFFER, KernelLaunch, MatmulLaunch
 
 MOST_WAYS = 64  # of writing one node as an expression, which a kernel is searched for
 
 
 def is_free(node: Node) -> bool:
     """Whether a node is no operation of a kernel: a view, a number that is repeated, or a mark for gradients alone."""
-    return isinstance(node.function, kinds.View | kinds.Full | kinds.Same | kinds.Range) or node.function is detach
+    return isinstance(node.function, kinds.View | kinds.Full | kinds.Identity | kinds.Iota) or node.function is detach
 
 
 def roots_of(step: Any) -> tuple[Expression, ...]:
@@ -33,11 +46,11 @@ def roots_of(step: Any) -> tuple[Expression, ...]:
 
 def expressions_of(step: Any) -> tuple[Expression, ...]:
     """All expressions of a step, inputs first."""
-    before = (step.kernel.a, step.kernel.b) if isinstance(step, Product) else ()
+    before = (step.kernel.a, step.kernel.b) if isinstance(step, MatmulLaunch) else ()
     return Kernel((*before, *roots_of(step)), ()).expressions()
 
 
-def held_by_steps(plan: Any, graph: Graph) -> list[dict[Expression, list[Node]]]:
+def held_by_steps(plan: Any, graph: NumberedGraph) -> list[dict[Expression, list[Node]]]:
     """For each step, the nodes that its expressions compute: a node written with what the kernel loads is one of those."""
     lies: dict[int, set[Node]] = {}
     for node in graph.order:
@@ -48,7 +61,7 @@ def held_by_steps(plan: Any, graph: Graph) -> list[dict[Expression, list[Node]]]
         of, ways = dict[Expression, list[Node]](), written_in(step, graph, lies)
         for node, known in ways.items():
             for e in known:
-                if isinstance(e, Apply | Fold | Dot | Part) and not is_free(node):
+                if isinstance(e, Op | ReduceExpr | Accumulator | OpaqueOutput) and not is_free(node):
                     of.setdefault(e, []).append(node)
         for e, (slot, _) in zip(roots_of(step), step.outputs, strict=True):
             lies.setdefault(slot, set()).update(node for node, known in ways.items() if e in known)
@@ -56,13 +69,13 @@ def held_by_steps(plan: Any, graph: Graph) -> list[dict[Expression, list[Node]]]
     return found
 
 
-def written_in(step: Any, graph: Graph, lies: dict[int, set[Node]]) -> dict[Node, set[Expression]]:
+def written_in(step: Any, graph: NumberedGraph, lies: dict[int, set[Node]]) -> dict[Node, set[Expression]]:
     """The expressions of a kernel that each node may be."""
     known = set(expressions_of(step))
     slots: dict[int, set[Expression]] = {}
     for e in known:
-        if isinstance(e, Load | Old):
-            slots.setdefault((step.outputs if isinstance(e, Old) else step.inputs)[e.index][0], set()).add(e)
+        if isinstance(e, Load | ReadOutput):
+            slots.setdefault((step.outputs if isinstance(e, ReadOutput) else step.inputs)[e.index][0], set()).add(e)
     ways: dict[Node, set[Expression]] = {}
 
     def of(node: Node) -> set[Expression]:
@@ -76,22 +89,22 @@ def written_in(step: Any, graph: Graph, lies: dict[int, set[Node]]) -> dict[Node
                 or (isinstance(e, Constant) and isinstance(function, Literal) and e.text == function.text)
             }
         found = {e for slot, loads in slots.items() if node in lies.get(slot, ()) for e in loads}
-        if isinstance(function, kinds.View | kinds.Copy | kinds.Full | kinds.Same):
+        if isinstance(function, kinds.View | kinds.Copy | kinds.Full | kinds.Identity):
             return found | ways[node.inputs[0]]
-        if isinstance(function, kinds.Range):
-            return found | slots.get(NOWHERE, set())
-        if isinstance(function, kinds.Matmul) and isinstance(step, Product):
+        if isinstance(function, kinds.Iota):
+            return found | slots.get(NO_BUFFER, set())
+        if isinstance(function, kinds.Matmul) and isinstance(step, MatmulLaunch):
             is_ours = all(e in ways[x] for e, x in zip((step.kernel.a, step.kernel.b), node.inputs, strict=True))
-            return found | {e for e in known if isinstance(e, Dot) and is_ours}
-        if isinstance(function, kinds.Output):
-            return found | {e for e in known if isinstance(e, Part) and e.name == repr(function)}
+            return found | {e for e in known if isinstance(e, Accumulator) and is_ours}
+        if isinstance(function, kinds.CompositeOutput):
+            return found | {e for e in known if isinstance(e, OpaqueOutput) and e.name == repr(function)}
         for xs in islice(combinations(*[ways[x] for x in node.inputs]), MOST_WAYS):
             if isinstance(function, Operator):
                 found.add(function(*xs))
             elif isinstance(function, kinds.Cast):
                 found.add(cast(xs[0], node.dtype))
-            elif isinstance(function, kinds.Fold) and is_row_of(step, node):
-                found.add(fold(function.operator, xs[0]))
+            elif isinstance(function, kinds.Reduce) and is_row_of(step, node):
+                found.add(reduce_expr(function.operator, xs[0]))
         return found & known
 
     for node in with_numbers(graph):
@@ -101,9 +114,9 @@ def written_in(step: Any, graph: Graph, lies: dict[int, set[Node]]) -> dict[Node
 
 def is_row_of(step: Any, node: Node) -> bool:
     """Whether a fold is one of the rows of a kernel: its expression does not say along which dims."""
-    return isinstance(step, Launch) and (step.shape, step.dims) == (node.inputs[0].shape, node.function.dims)
+    return isinstance(step, KernelLaunch) and (step.shape, step.dims) == (node.inputs[0].shape, node.function.dims)
 
 
-def with_numbers(graph: Graph) -> list[Node]:
+def with_numbers(graph: NumberedGraph) -> list[Node]:
     """The nodes of a graph, inputs first, and the numbers in it before those who use them."""
     return list(dict.fromkeys(x for node in graph.order for x in (*node.inputs, node)))

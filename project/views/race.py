@@ -22,9 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 import minifuse as mf
-from minifuse.backends.registry import backend_named
+from minifuse.backends.registry import get_backend
 from minifuse.core.errors import MinifuseError
-from minifuse.inspect.roofline import Limits, limits_of
+from minifuse.inspect.roofline import MachineLimits, machine_limits
 
 from ..benchmarks import (
     formatting,
@@ -45,7 +45,7 @@ TOLERANCE = 1e-4  # of float32, where sums are taken in another order
 COLUMNS_OF_ROWS = 256  # of what softmax is taken of
 
 Array = npt.NDArray[np.float32]
-Roofs = dict[str, Limits]  # by backend: "parallel" for all that run on the host
+Roofs = dict[str, MachineLimits]  # by backend: "parallel" for all that run on the host
 
 
 @dataclass(frozen=True)
@@ -127,12 +127,12 @@ def players() -> tuple[str, ...]:
 
 def measures(name: str) -> str:
     """The backend whose limits a player runs into: a GPU has its own, all others share those of the host."""
-    return name if name != NUMPY and not backend_named(name).is_host else "parallel"
+    return name if name != NUMPY and not get_backend(name).is_host else "parallel"
 
 
 def roofs_of(who: Sequence[str]) -> Roofs:
     """What the machine can do at most, for these players; it takes about a second for each device, once."""
-    found = {name: limits_of(backend_named(name)) for name in dict.fromkeys(map(measures, who))}
+    found = {name: machine_limits(get_backend(name)) for name in dict.fromkeys(map(measures, who))}
     for limits in found.values():
         limits.peak("float32")
     return found
@@ -140,8 +140,8 @@ def roofs_of(who: Sequence[str]) -> Roofs:
 
 def is_fast(name: str) -> bool:
     """Whether a backend is more than the interpreter."""
-    backend: Any = backend_named(name)
-    return bool(backend.is_host or backend.has_limits)
+    backend: Any = get_backend(name)
+    return bool(backend.is_host or backend.has_roofline)
 
 
 def race(operation: str, who: Sequence[str], budget_s: float = BUDGET_S) -> Race:
@@ -181,8 +181,8 @@ def race(operation: str, who: Sequence[str], budget_s: float = BUDGET_S) -> Race
 
 def gpu_of(name: str) -> str:
     """What the GPU of a player calls itself; empty for one that runs on none."""
-    backend: Any = None if name == NUMPY else backend_named(name)
-    return "" if backend is None or backend.is_host or not backend.has_limits else str(backend.device.name)
+    backend: Any = None if name == NUMPY else get_backend(name)
+    return "" if backend is None or backend.is_host or not backend.has_roofline else str(backend.device.name)
 
 
 def heat_of(operation: Operation, left: dict[str, float]) -> list[Point]:
@@ -244,7 +244,7 @@ def prepared(operation: Operation, name: str, elements: int) -> Callable[[], Any
     if name == NUMPY:
         return lambda: operation.numpys(*arrays)
     tensors = [mf.tensor(x, backend=name) for x in arrays]
-    if backend_named(name).is_host:
+    if get_backend(name).is_host:
         return lambda: operation.ours(*tensors)
 
     def wait() -> Any:
@@ -272,7 +272,7 @@ def check(operation: Operation, name: str) -> None:
 # What is shown.
 
 
-def roof(operation: str, elements: int, limits: Limits) -> float:
+def roof(operation: str, elements: int, limits: MachineLimits) -> float:
     """Seconds that a machine needs at least: for its bytes, or for the arithmetic of a product."""
     chosen = OPERATIONS[operation]
     of_bytes = chosen.floats(elements) * 4 / limits.gbytes_per_s / 1e9

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 import minifuse as mf
-from minifuse.backends.registry import backend_named
+from minifuse.backends.registry import get_backend
 from minifuse.core.errors import MinifuseError
 from minifuse.runtime.kernel_cache import cache_folder
 
@@ -149,8 +149,8 @@ def refuse(settings: Settings) -> None:
 
 def is_slow(backend: str) -> bool:
     """Whether kernels run lane by lane in the interpreter."""
-    found: Any = backend_named(backend)
-    return not found.is_host and not found.has_limits
+    found: Any = get_backend(backend)
+    return not found.is_host and not found.has_roofline
 
 
 def batch_of(settings: Settings) -> int:
@@ -408,7 +408,7 @@ def facts(run: Run) -> list[Fact]:
     """What is known of a run."""
     numbers = sum(p.size for p in run.model.parameters())
     batch, name = batch_of(run.settings), run.settings.backend
-    where = ", ".join(filter(None, (repr(backend_named(name)), gpu_of(name))))
+    where = ", ".join(filter(None, (repr(get_backend(name)), gpu_of(name))))
     cut = f"asked were {run.settings.batch}: each backend gets a step that ends soon" if batch < run.settings.batch else ""
     known = [
         Fact("backend", where, DERIVED, "what runs the steps; pictures ask the same weights on the CPU"),

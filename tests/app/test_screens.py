@@ -260,7 +260,7 @@ def test_some_pages_ask_for_text():
 def test_a_gpu_changes_nothing_that_is_traced(page, monkeypatch):
     """The pages ask the interpreter; they start nothing on a GPU, so a driver that says there is one is not asked more."""
     without = facts(opened(page))
-    monkeypatch.setattr(driver, "look", lambda: driver.Found(1, 13000, ""))
+    monkeypatch.setattr(driver, "query_driver", lambda: driver.DriverInfo(1, 13000, ""))
     app = opened(page)
     assert not app.error
     if page.path and page.module not in ("race", "train"):  # those measure

@@ -84,7 +84,7 @@ def test_wide_rows_go_by_shuffles_and_shared_memory():
     grids = {grid.name: grid for grid in folds.picture(seen).grids}
     assert [grids[f"stage{k}"].title[-2:].strip() for k in range(1, 6)] == ["16", "8", "4", "2", "1"]
     assert "shared memory" in grids["stage6"].title
-    trace = seen.origin.ran[0].trace
+    trace = seen.origin.launches[0].trace
     shared = next(k for k, info in enumerate(trace.arrays) if info.space == "shared")
     assert len(grids["stage6"].cells) == sum((trace.events.array == shared) & (trace.events.kind == 1))
     assert values_of(seen)["barriers"] == len(trace.barriers) == 1

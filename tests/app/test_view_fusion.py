@@ -281,7 +281,7 @@ def test_frames_say_what_is_in_the_making():
         CHOSEN
     ) == 2  # the product scaled, its max
     assert not any(link.startswith("k0.") for link in folded), "which is made"
-    moved = fusion.size(found.explained.forward.kernels[0].nbytes)
+    moved = fusion.format_bytes(found.explained.forward.kernels[0].nbytes)
     assert f"launch0 is made, and stores %3 = %0 @ %2. It moves {moved}." in looks
 
 

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minifuse.core.errors import MinifuseError
-from minifuse.inspect.roofline import Limits
+from minifuse.inspect.roofline import MachineLimits
 from project import measure_app
 from project.benchmarks import report
 from project.views import curves, race
 from project.views.facts import MEASURED
 from project.views.picture import IDLE, LOAD
 
-LIMITS = Limits(100.0, {"float32": 1000.0}, None)
+LIMITS = MachineLimits(100.0, {"float32": 1000.0}, None)
 POINTS = (
     race.Point("NumPy", 256, 2e-6, 1e-6, 3e-6),
     race.Point("parallel", 256, 4e-6, 3e-6, 9e-6),
@@ -145,8 +145,8 @@ def test_a_folder_without_results_is_no_mistake(tmp_path):
 @pytest.fixture
 def gpu(monkeypatch):
     """The simulated backend, taken for a GPU: what runs is the interpreter, at the smallest size."""
-    backend = race.backend_named("cuda")
-    monkeypatch.setattr(backend, "has_limits", True)
+    backend = race.get_backend("cuda")
+    monkeypatch.setattr(backend, "has_roofline", True)
     monkeypatch.setattr(backend.device, "name", "a GPU", raising=False)
     return backend
 
@@ -156,7 +156,7 @@ def test_a_gpu_is_named_and_has_a_roof_of_its_own(gpu):
     found = race.race("a + b", ["NumPy", "cuda"], budget_s=0)
     assert found.place.endswith(", a GPU")
     times = {p.who: p.seconds for p in found.points}
-    roofs = {"parallel": LIMITS, "cuda": Limits(4000.0, {"float32": 50_000.0}, None)}
+    roofs = {"parallel": LIMITS, "cuda": MachineLimits(4000.0, {"float32": 50_000.0}, None)}
     facts = {fact.name: fact.value for fact in race.facts(found, roofs)}
     for who, speed in (("NumPy", 100e9), ("cuda", 4000e9)):
         assert facts[f"{who}: share of the roof"] == f"{12 * 256 / speed / times[who]:.0%}"
@@ -169,7 +169,7 @@ def test_a_gpu_is_named_and_has_a_roof_of_its_own(gpu):
 
 
 def test_the_roof_of_who_takes_part_is_measured(gpu, monkeypatch):
-    monkeypatch.setattr(race, "limits_of", lambda backend: Limits(1.0, {"float32": 2.0}, backend.name))
+    monkeypatch.setattr(race, "machine_limits", lambda backend: MachineLimits(1.0, {"float32": 2.0}, backend.name))
     assert {name: found.backend for name, found in race.roofs_of(["NumPy", "python", "cuda"]).items()} == {
         "parallel": "parallel",
         "cuda": "cuda",

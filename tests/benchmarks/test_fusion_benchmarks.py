@@ -21,7 +21,7 @@ from tests.sources import ROOT
 
 FUSION_ROWS, GPU_FUSION_ROWS = rows_of(False, "fusion"), rows_of(True, "fusion")
 GROUPS = {"fusion-host", "fusion-large", "fusion-matmul", "fusion-training"}
-needs_no_gpu = pytest.mark.skipif(not driver.look().reason, reason="a GPU takes the interpreter's place")
+needs_no_gpu = pytest.mark.skipif(not driver.query_driver().reason, reason="a GPU takes the interpreter's place")
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ ROWS, GPU_ROWS = rows_of(), rows_of(True)
 ABSENCE = gpu.absence()
 GROUPS = {"gpu-host", "gpu-memory", "gpu-sums", "gpu-softmax", "gpu-matmul", "gpu-ladder", "gpu-compile", "gpu-tensor-cores"}
 SLOW = {"strips", "squares", "vector_loads"}  # rungs whose tiles take the interpreter seconds
-needs_no_gpu = pytest.mark.skipif(not driver.look().reason, reason="a GPU takes the interpreter's place")
+needs_no_gpu = pytest.mark.skipif(not driver.query_driver().reason, reason="a GPU takes the interpreter's place")
 
 
 class FakeEvents:

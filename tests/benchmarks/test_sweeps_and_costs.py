@@ -13,7 +13,7 @@ from project.benchmarks.rows.start import python
 from project.benchmarks.run import measure
 from tests.benchmarks.test_fusion_benchmarks import CUPY
 
-needs_no_gpu = pytest.mark.skipif(not driver.look().reason, reason="a GPU takes the interpreter's place")
+needs_no_gpu = pytest.mark.skipif(not driver.query_driver().reason, reason="a GPU takes the interpreter's place")
 
 
 def bench(tmp_path, **modules):

@@ -304,7 +304,9 @@ def test_kernels_compile_for_a_gpu(student):
         if launch.slot not in seen:
             seen.add(launch.slot)
             with compiler.compiling_for((9, 0)):
-                ptx, _ = compile_ptx(compiler.rebound(launch.make()), tuple(typeof(x) for x in launch.arguments), cc=(9, 0))
+                ptx, _ = compile_ptx(
+                    compiler.rebind_for_numba(launch.make()), tuple(typeof(x) for x in launch.arguments), cc=(9, 0)
+                )
             assert ".visible .entry" in ptx
             assert ("bar.sync" in ptx) == (launch.slot not in ("cuda_map", "cuda_zip"))
     assert len(seen) == 6
@@ -312,16 +314,16 @@ def test_kernels_compile_for_a_gpu(student):
 
 @pytest.mark.gpu
 def test_kernels_give_the_same_on_a_gpu(student):
-    if not driver.look().gpus:
-        pytest.skip(driver.look().reason)
+    if not driver.query_driver().gpus:
+        pytest.skip(driver.query_driver().reason)
     for launch, expected in launches(student):
         assert launch.on_gpu(expected), launch.slot
         assert not launch.on_gpu(expected + 1), launch.slot
 
 
 def test_a_gpu_that_does_not_start_fails_nobody(monkeypatch):
-    assert simulated.note_of_gpu([]) == "" or driver.look().gpus
-    monkeypatch.setattr(driver, "look", lambda: driver.Found(1, 13000, ""))
+    assert simulated.note_of_gpu([]) == "" or driver.query_driver().gpus
+    monkeypatch.setattr(driver, "query_driver", lambda: driver.DriverInfo(1, 13000, ""))
 
     def broken():
         raise RuntimeError("the driver is asleep\nand more")

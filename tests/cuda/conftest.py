@@ -11,7 +11,7 @@ from minifuse.backends.cuda.device import driver
 
 def pytest_collection_modifyitems(items):
     """Without a GPU, what needs one is skipped: a line for each file, with the reason."""
-    found = driver.look()
+    found = driver.query_driver()
     if not found.gpus:
         why = pytest.mark.skip(reason=f"{found.reason}; make test-gpu tests hardware on a machine that has a GPU")
         for item in items:
@@ -39,7 +39,7 @@ def on_gpu(gpu):
 
 
 def pytest_report_header():
-    found = driver.look()
+    found = driver.query_driver()
     return f"GPUs: {found.gpus or found.reason}"
 
 

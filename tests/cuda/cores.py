@@ -2,7 +2,7 @@
 
 from minifuse.backends.cuda.matmul import launches as planning
 from minifuse.backends.cuda.matmul.mma import MMA_LARGE, MMA_SMALL
-from minifuse.backends.cuda.matmul.tensor_core_heuristics import KIND, TensorWay, mma_ways, wgmma_ways
+from minifuse.backends.cuda.matmul.tensor_core_heuristics import OPERAND_KIND, WgmmaConfig, mma_configs, wgmma_configs
 
 WGMMA = {
     "along k": lambda way: (way.a, way.b) == ("k", "k"),
@@ -20,20 +20,20 @@ def take(monkeypatch, name, parts=1, right=None):
     def fits(way):
         if way.parts != parts:
             return False
-        if isinstance(way, TensorWay):
+        if isinstance(way, WgmmaConfig):
             return WGMMA[name](way) and right in (None, way.right)
         return name in MMA and way.shape is MMA[name]
 
     def way_of(precision, p, gpu, cores):
-        found, kind = [], KIND.get(precision, "bf16")
+        found, kind = [], OPERAND_KIND.get(precision, "bf16")
         multiprocessors, aligned, most_shared = gpu
         for product, places in ((p, aligned), (p.swapped(), (aligned[0], aligned[2], aligned[1]))):
             if name in MMA:
-                found += mma_ways(kind, product, multiprocessors, places, most_shared)
+                found += mma_configs(kind, product, multiprocessors, places, most_shared)
             else:
-                found += wgmma_ways(kind, product, multiprocessors, places)
+                found += wgmma_configs(kind, product, multiprocessors, places)
         known = [way for way in found if fits(way)]
         assert known, f"{name} does not compute {p}"
         return min(known, key=lambda way: way.cycles)
 
-    monkeypatch.setattr(planning, "way_of", way_of)
+    monkeypatch.setattr(planning, "choose_rounded_config", way_of)

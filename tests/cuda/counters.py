@@ -159,10 +159,10 @@ def derived(case: Case) -> dict[str, int]:
 
 def launch() -> None:
     """Run each kernel once on the GPU, and check what it computes."""
-    from minifuse.backends.cuda.geometry import Geometry
-    from minifuse.backends.registry import backend_named
+    from minifuse.backends.cuda.geometry import LaunchGeometry
+    from minifuse.backends.registry import get_backend
 
-    device = backend_named("cuda").device
+    device = get_backend("cuda").device
     if device.is_simulated:
         sys.exit("there is no GPU to count on")
     for case in cases():
@@ -173,7 +173,7 @@ def launch() -> None:
         for buffer, array in zip(buffers, case.arrays, strict=True):
             device.copy_in(array, buffer.address)
         grid, block = [(*sizes, 1, 1)[:3] for sizes in (case.grid, case.block)]
-        device.prepare(loaded, Geometry(grid, block))(*[buffer.address for buffer in buffers], *case.numbers)
+        device.prepare(loaded, LaunchGeometry(grid, block))(*[buffer.address for buffer in buffers], *case.numbers)
         out = np.empty_like(case.arrays[0])
         device.copy_out(buffers[0].address, out)
         np.testing.assert_array_equal(out, case.expected, err_msg=case.name)
@@ -257,10 +257,10 @@ def device_name() -> str:
     """The GPU, and the versions that decide its machine code."""
     from minifuse.backends.cuda.compiler import version_of
     from minifuse.backends.cuda.device import driver
-    from minifuse.backends.registry import backend_named
+    from minifuse.backends.registry import get_backend
 
-    version = driver.look().version
-    name = backend_named("cuda").device.name
+    version = driver.query_driver().version
+    name = get_backend("cuda").device.name
     return f"{name}, driver for CUDA {version // 1000}.{version % 1000 // 10}, numba-cuda {version_of('numba-cuda')}"
 
 

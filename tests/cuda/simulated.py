@@ -12,5 +12,5 @@ def simulated(index: int = 0) -> CudaBackend:
     backend = CudaBackend.__new__(CudaBackend)
     backend.name = f"cuda:{index}" if index else "cuda"
     backend.device = SimulatedDevice(index)
-    backend.allocate, backend.has_precisions = backend.device.pool.allocate, True
+    backend.allocate, backend.has_reduced_precision = backend.device.pool.allocate, True
     return backend

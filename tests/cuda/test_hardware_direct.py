@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.backends.cuda.launcher import BoundProduct
+from minifuse.backends.cuda.launcher import CudaMatmulLauncher
 from minifuse.backends.cuda.matmul.operands import plain
 from minifuse.core.dtypes import BY_NUMPY, HIGH, MEDIUM, float32
 from minifuse.core.layout import Layout, row_major
 from minifuse.core.operators import relu
-from minifuse.ir.kernel_ir import Dot, Load, Parameter, ProductKernel
+from minifuse.ir.kernel_ir import Accumulator, Load, MatmulKernel, Parameter
 
 from .conftest import bits
 
@@ -83,20 +83,25 @@ class Product:
         self.first, self.inputs, layouts = first, [], []
         for k, x in enumerate(arrays):
             base = np.concatenate([np.zeros(first, x.dtype), np.ravel(x, "K")])
-            buffer, address, _ = backend.place(base)
+            buffer, address, _ = backend.from_numpy(base)
             self.kept.append(buffer)
             self.inputs.append(address + first * x.itemsize)
             strides = [step // x.itemsize if n > 1 else 0 for n, step in zip(x.shape, x.strides, strict=True)]
             shape = (*batch, *x.shape[-2:]) if k < 2 else self.shape
             layouts.append(Layout(x.shape, tuple(strides), 0).expand(*shape))
-        self.bound = BoundProduct(backend.device, kernel, [row_major(self.shape)] * len(kernel.elements), layouts)
+        self.bound = CudaMatmulLauncher(
+            backend.device, kernel, [row_major(self.shape)] * len(kernel.pointwise_outputs), layouts
+        )
 
     def run(self, launch, *numbers):
         """What a launch stores, over memory that held something else."""
-        outs = [self.backend.place(np.full(np.prod(self.shape) + self.first, 77, self.dtype)) for _ in self.kernel.elements]
+        outs = [
+            self.backend.from_numpy(np.full(np.prod(self.shape) + self.first, 77, self.dtype))
+            for _ in self.kernel.pointwise_outputs
+        ]
         launch(*[address + self.first * self.dtype.itemsize for _, address, _ in outs], *self.inputs, *numbers)
         dtype = BY_NUMPY[self.dtype]
-        fetched = [self.backend.fetch(buffer, address, dtype, layout) for buffer, address, layout in outs]
+        fetched = [self.backend.to_numpy(buffer, address, dtype, layout) for buffer, address, layout in outs]
         return [x[self.first :].reshape(self.shape) for x in fetched]
 
 
@@ -106,7 +111,7 @@ def check(product, expected, monkeypatch, *numbers, scale=64.0):
     short = product.bound.direct()
     assert short is not product.bound
     with monkeypatch.context() as patched:
-        patched.setattr(BoundProduct, "__call__", lambda *_: pytest.fail("took the long way"))
+        patched.setattr(CudaMatmulLauncher, "__call__", lambda *_: pytest.fail("took the long way"))
         for _ in range(3):
             found = product.run(short, *numbers)
             assert [x.tobytes() for x in found] == [x.tobytes() for x in long]
@@ -156,7 +161,7 @@ def test_products_of_float64(name, on_gpu, monkeypatch):
 @pytest.mark.parametrize(("precision", "scale"), [(HIGH, 2e3), (MEDIUM, 1e4)])
 @pytest.mark.parametrize("name", ["tiles", "K is cut", "an operand is turned over"])
 def test_products_on_tensor_cores(name, precision, scale, first, on_gpu, monkeypatch):
-    kernel = ProductKernel(Load(0, float32), Load(1, float32), (Dot(float32),), precision)
+    kernel = MatmulKernel(Load(0, float32), Load(1, float32), (Accumulator(float32),), precision)
     for seed in range(3):  # other addresses, other maps
         a, b = operands(name)
         a = a + np.float32(seed)
@@ -167,7 +172,9 @@ def test_products_on_tensor_cores(name, precision, scale, first, on_gpu, monkeyp
 @pytest.mark.parametrize("name", ["tiles", "K is cut", "a row", "a batch", "a batch in pieces"])
 def test_prologue_and_epilogue(name, first, on_gpu, monkeypatch):
     x, number, other = Load(2, float32), Parameter(0, float32), Parameter(1, float32)
-    kernel = ProductKernel(Load(0, float32) * number, Load(1, float32), (relu(Dot(float32) * other + x), Dot(float32)))
+    kernel = MatmulKernel(
+        Load(0, float32) * number, Load(1, float32), (relu(Accumulator(float32) * other + x), Accumulator(float32))
+    )
     a, b = operands(name)
     bias = sample(1, b.shape[-1], seed=2)
     sums = np.float32(0.5) * a.astype(float) @ b
@@ -179,7 +186,7 @@ def test_prologue_and_epilogue(name, first, on_gpu, monkeypatch):
 def test_an_operator_takes_the_short_way(name):
     a, b = map(mf.tensor, operands(name))
     matmul = mf.fuse(lambda a, b: a @ b)
-    assert not isinstance(matmul.plan(a, b).run.__globals__["launch0"], BoundProduct)
+    assert not isinstance(matmul.plan(a, b).run.__globals__["launch0"], CudaMatmulLauncher)
     assert bits(matmul(a, b)) == bits(a @ b)
     with pytest.raises((TypeError, ValueError, IndexError)):
         matmul.plan(a, b).run.__globals__["launch0"]("one", a.address, b.address)

@@ -9,8 +9,8 @@ import minifuse as mf
 from minifuse.core.dtypes import float32
 from minifuse.core.layout import row_major
 from minifuse.core.operators import TABLE, add
-from minifuse.ir.kernel_ir import Kernel, Load, Parameter, fold
-from minifuse.runtime.memory_pool import binned
+from minifuse.ir.kernel_ir import Kernel, Load, Parameter, reduce_expr
+from minifuse.runtime.memory_pool import round_to_size_class
 
 from .conftest import bits
 
@@ -26,7 +26,7 @@ def launches(backend):
     square, rows = row_major((N, N)), row_major((N, 1)).expand(N, N)
     scaled = Kernel((x.apply(TABLE["mul"], x, number),), ())
     moved = Kernel((x.apply(add, x.apply(TABLE["exp"], x), other),), ())
-    summed = Kernel((), (fold(add, x),))
+    summed = Kernel((), (reduce_expr(add, x),))
     return [
         backend.bind(scaled, (N, N), (), [square], [square]),
         backend.bind(moved, (N, N), (), [square], [square, square]),
@@ -41,7 +41,7 @@ class Memory:
     def __init__(self, backend, seed, first=0):
         self.backend, self.size = backend, N * N
         self.x = np.random.default_rng(seed).uniform(-1, 1, (N, N)).astype("f4")
-        self.buffers = [backend.allocate(binned(4 * N * N + 64)) for _ in range(5)]
+        self.buffers = [backend.allocate(round_to_size_class(4 * N * N + 64)) for _ in range(5)]
         self.addresses = [buffer.address + first for buffer in self.buffers]
         backend.device.copy_in(self.x, self.addresses[0])
 
@@ -127,7 +127,7 @@ def test_more_memory_than_replays(gpu, parts, sequence):
 
 def test_a_graph_is_changed_while_its_last_launch_runs(gpu, parts, sequence):
     """Calls follow each other without a wait; each writes to a place of its own."""
-    memory, outs = Memory(gpu, 5), [gpu.allocate(binned(4 * N * N)) for _ in range(40)]
+    memory, outs = Memory(gpu, 5), [gpu.allocate(round_to_size_class(4 * N * N)) for _ in range(40)]
     x, y, z, s, _ = memory.addresses
     for step, out in enumerate(outs):
         number = 0.5 + step / 64

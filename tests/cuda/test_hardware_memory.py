@@ -235,7 +235,7 @@ def test_what_runs_on_is_waited_for(gpu):
 
 @pytest.fixture
 def second(gpu):
-    found = driver.look().gpus
+    found = driver.query_driver().gpus
     if found < 2:
         pytest.skip("there is one GPU; this needs two")
     return mf.ones(1, backend="cuda:1").spec.backend
@@ -271,6 +271,6 @@ def test_threads_on_two_gpus(second):
 
 
 def test_a_gpu_that_does_not_exist():
-    count = driver.look().gpus
+    count = driver.query_driver().gpus
     with pytest.raises(mf.BackendError, match=rf"cuda:{count} does not exist"):
         mf.ones(1, backend=f"cuda:{count}")

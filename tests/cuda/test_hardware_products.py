@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.backends.cuda.launcher import BoundProduct
+from minifuse.backends.cuda.launcher import CudaMatmulLauncher
 from minifuse.core.layout import Layout
 from minifuse.core.operators import exp, gelu, log, relu, tanh
-from minifuse.ir.kernel_ir import Old
+from minifuse.ir.kernel_ir import ReadOutput
 from minifuse.testing import assert_close, gradcheck
 
 from ..equivalence import test_matmul as products
@@ -118,12 +118,12 @@ def test_the_interpreter_agrees(dtype):
 def launched(case, backend):
     """Launch a case's product on the GPU as one kernel, whether that pays or not, and give the outputs back to the case."""
     outputs, inputs = case.layouts()
-    placed = [backend.place(x) for x in (*case.outs, *case.inputs)]
+    placed = [backend.from_numpy(x) for x in (*case.outs, *case.inputs)]
     layouts = [Layout(x.shape, layout.strides, 0) for x, (_, _, layout) in zip((*outputs, *inputs), placed, strict=True)]
-    bound = BoundProduct(backend.device, case.kernel, layouts[: len(outputs)], layouts[len(outputs) :])
+    bound = CudaMatmulLauncher(backend.device, case.kernel, layouts[: len(outputs)], layouts[len(outputs) :])
     bound(*[address for _, address, _ in placed], *case.numbers)
-    found = zip(placed, case.kernel.elements, strict=False)
-    case.outs = [backend.fetch(buffer, address, e.dtype, layout) for (buffer, address, layout), e in found]
+    found = zip(placed, case.kernel.pointwise_outputs, strict=False)
+    case.outs = [backend.to_numpy(buffer, address, e.dtype, layout) for (buffer, address, layout), e in found]
     return [launch.kernel.name for runs, _ in bound.ready.values() for _, launch in runs]
 
 
@@ -203,7 +203,7 @@ def test_a_residual_is_added_in_place(on_gpu):
         a, b, start = floats(4, (M, K), (K, N), (M, N))
         found = []
         for _ in range(2):
-            case = Case(lambda a, b, x, p: (a[0], b[0], (Old(0, DOT.dtype) + DOT,)), [a], [b], outs=[start.copy()])
+            case = Case(lambda a, b, x, p: (a[0], b[0], (ReadOutput(0, DOT.dtype) + DOT,)), [a], [b], outs=[start.copy()])
             assert names <= set(launched(case, on_gpu))
             case.check(case.expected(), scale=16.0)
             found.append(case.outs[0].tobytes())

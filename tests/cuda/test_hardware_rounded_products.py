@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.backends.cuda.matmul.wgmma import RIGHTS
+from minifuse.backends.cuda.matmul.wgmma import RIGHT_ROWS
 from minifuse.core.dtypes import HIGH, MEDIUM, float32, int32
 from minifuse.core.operators import gelu, gt, relu, where
-from minifuse.ir.kernel_ir import Dot, cast
+from minifuse.ir.kernel_ir import Accumulator, cast
 from minifuse.testing import gradcheck
 
 from ..equivalence import test_matmul as products
@@ -20,7 +20,7 @@ from .test_hardware_products import launched
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("on_gpu")]
 
-DOT = Dot(float32)
+DOT = Accumulator(float32)
 LAYOUTS = {  # of a and b, so that a kernel can take them
     "along k": ("plain", "turned"),
     "crosswise": ("turned", "turned"),
@@ -47,7 +47,7 @@ def kernels():
 
 def tiles():
     """The kernels, each in all its tiles."""
-    return [(*found, tile) for found in kernels() for tile in ((None,) if found[0] in ("large", "small") else RIGHTS)]
+    return [(*found, tile) for found in kernels() for tile in ((None,) if found[0] in ("large", "small") else RIGHT_ROWS)]
 
 
 def layouts_of(name, precision):
@@ -129,7 +129,7 @@ def test_operands_are_rounded_to_nearest(name, precision, tile, on_gpu, monkeypa
     assert abs(error.mean()) < 0.05 * unit + 3e-6, "rounded to one side"
 
 
-@pytest.mark.parametrize("tile", RIGHTS)
+@pytest.mark.parametrize("tile", RIGHT_ROWS)
 def test_the_same_bits_however_operands_lie(tile, on_gpu, monkeypatch):
     """Rounded alike and added in the same order: fragments that are loaded too early would show here."""
     a, b = floats(14, (520, 4100), (4100, 776))

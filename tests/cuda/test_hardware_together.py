@@ -7,7 +7,7 @@ import pytest
 
 import minifuse as mf
 from minifuse.backends.cuda.backend import CudaBackend
-from minifuse.backends.cuda.multi_tensor import KEPT, BoundTogether
+from minifuse.backends.cuda.multi_tensor import MAX_CACHED_TABLES, CudaMultiTensorLauncher
 from minifuse.compiler.plan import plans, runs
 
 from .conftest import bits
@@ -30,8 +30,8 @@ def scaled(xs, a, b):
 def both_ways(monkeypatch, run):
     """What `run()` gives with tables, and without."""
     found = []
-    for has_tables in (True, False):
-        monkeypatch.setattr(CudaBackend, "has_tables", has_tables)
+    for has_multi_tensor in (True, False):
+        monkeypatch.setattr(CudaBackend, "has_multi_tensor", has_multi_tensor)
         plans.clear()
         runs.clear()
         found.append(run())
@@ -117,7 +117,7 @@ def launch_over(gpu, sizes):
     xs = tensors(sizes)
     (step,) = mf.fuse(lambda xs: [x * 2.5 for x in xs]).plan(xs).steps
     bound = step.bind(gpu)
-    assert isinstance(bound, BoundTogether)
+    assert isinstance(bound, CudaMultiTensorLauncher)
     return bound, bound.direct(), xs
 
 
@@ -129,7 +129,7 @@ def test_other_addresses_in_each_call_without_a_wait(gpu):
     """Tables follow each other in the stream: each launch reads its own."""
     sizes = 70_001, 4096, 129, 1
     _, launch, xs = launch_over(gpu, sizes)
-    outs = [[mf.full(n, np.nan) for n in sizes] for _ in range(4 * KEPT)]
+    outs = [[mf.full(n, np.nan) for n in sizes] for _ in range(4 * MAX_CACHED_TABLES)]
     for turn in outs:
         launch(*values(turn, xs))
     for turn in outs:
@@ -148,7 +148,7 @@ def test_a_graph_keeps_its_table(gpu):
     for _ in range(3):
         sequence(*values(outs, xs), *values(more, xs))
     assert len(sequence.replays) == 1
-    for _ in range(2 * KEPT):
+    for _ in range(2 * MAX_CACHED_TABLES):
         launch(*values([mf.zeros(n) for n in sizes], xs))
     for x in xs:
         x += 1

@@ -7,22 +7,22 @@ import pytest
 
 from docs.make_numpy import BEGIN, END, PAGE, SECTIONS, entries, names, page, row
 from minifuse.core.operators import Operator
-from minifuse.ir.numpy_api import FUNCTIONS, UFUNCS, folds
-from minifuse.ir.numpy_api.table import stands_for
+from minifuse.ir.numpy_api import FUNCTIONS, UFUNCS, reductions
+from minifuse.ir.numpy_api.table import implements
 
 
 @pytest.fixture
 def median():
     """An entry that is in the table as long as the test runs."""
 
-    @stands_for(np.median)
+    @implements(np.median)
     def median(a, axis=None):
         """The one | in the middle."""
 
-    median.__module__ = folds.__name__
-    folds.median = median
+    median.__module__ = reductions.__name__
+    reductions.median = median
     yield median
-    del FUNCTIONS[np.median], folds.median
+    del FUNCTIONS[np.median], reductions.median
 
 
 def test_the_page_shows_the_tables_as_they_are():

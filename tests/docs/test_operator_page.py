@@ -7,7 +7,7 @@ import pytest
 
 from docs.make_operators import BEGIN, END, PAGE, RULES, Symbol, made_of, page, printed, row, rule, symbols, ways
 from minifuse.core.operators import TABLE, exp, operator
-from minifuse.core.traceable import Value
+from minifuse.core.traceable import Traceable
 from tests.docs.pages import parse
 
 POINTS = [(0.75, 2.5, 1.25), (-0.75, 0.5, 2.0), (2.0, 2.0, -3.0)]
@@ -17,14 +17,14 @@ POINTS = [(0.75, 2.5, 1.25), (-0.75, 0.5, 2.0), (2.0, 2.0, -3.0)]
 def softplus():
     """An operator that is in the table as long as the test runs."""
 
-    @operator(lambda g, y, x: (g * (1 - exp(-y)),), gives="float")
+    @operator(lambda g, y, x: (g * (1 - exp(-y)),), result="float")
     def softplus(x):
         """log(1 + exp(x))."""
         return TABLE["log1p"](exp(x))
 
     yield softplus
     del TABLE["softplus"]
-    del Value.softplus
+    del Traceable.softplus
 
 
 def evaluated(text, entry, values, **more):

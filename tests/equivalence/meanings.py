@@ -144,7 +144,7 @@ def numpy_dtype(name, *arrays):
 def refuses(entry, *dtypes):
     """Whether an operator is not made for operands of these NumPy dtypes, as its entry says."""
     kinds = {np.dtype(dtype).kind for dtype in dtypes}
-    return (not entry.takes_bools and kinds == {"b"}) or (not entry.takes_floats and "f" in kinds)
+    return (not entry.accepts_bools and kinds == {"b"}) or (not entry.accepts_floats and "f" in kinds)
 
 
 def is_condition(name, k):
@@ -177,7 +177,7 @@ def collected(places, received, shape):
 
 def accepted(entry):
     """The floating dtype that most tests of an operator use, or int64 where it takes no floats."""
-    return "float32" if entry.takes_floats else "int64"
+    return "float32" if entry.accepts_floats else "int64"
 
 
 OPERATORS = list(TABLE.values())

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from minifuse.backends.base import Backend, identity_of
+from minifuse.backends.base import Backend, identity_for
 from minifuse.core.dtypes import BY_NUMPY
 from minifuse.core.operators import Operator
 
@@ -42,7 +42,7 @@ class Stranger(Backend):
         """out[i] = the fold of a[i] along dims."""
         fold = getattr(np, NAMES.get(op.name, op.name))
         with np.errstate(all="ignore"):
-            start = identity_of(op, BY_NUMPY[a.data.dtype])
+            start = identity_for(op, BY_NUMPY[a.data.dtype])
             out.array()[...] = fold.reduce(a.array(), axis=tuple(dims), keepdims=True, initial=start)
 
     def matmul(self, a, b, out):

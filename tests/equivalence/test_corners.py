@@ -13,7 +13,7 @@ from .meanings import EITHER_ZERO, OPERATORS, is_condition, judge, numpy_dtype
 FLOATS = ["float32", "float64"]
 CORNERS = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, -1e-3, 3e-40, -1e-30, np.inf, -np.inf, np.nan]
 FEW = [0.0, -0.0, 1.5, -np.inf, np.nan]  # for operators of three operands
-ON_FLOATS = [entry for entry in OPERATORS if entry.takes_floats]
+ON_FLOATS = [entry for entry in OPERATORS if entry.accepts_floats]
 IS_ONE_OF_TWO = {np.fmax, np.fmin, np.maximum, np.minimum}  # of equal zeros either
 ROUNDINGS = {
     "round": np.round,

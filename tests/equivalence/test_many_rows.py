@@ -23,15 +23,15 @@ SHAPES = [(9, 256), (70, 5), (6, 1001)]
 
 @pytest.fixture(autouse=True)
 def _few_are_many(monkeypatch):
-    monkeypatch.setattr(geometry, "MANY", 2)
-    monkeypatch.setattr(heuristics, "LARGE_WORK", 1)
+    monkeypatch.setattr(geometry, "MIN_BUSY_BLOCKS", 2)
+    monkeypatch.setattr(heuristics, "MIN_TRANSPOSE_WORK", 1)
 
 
 @pytest.fixture
 def _nothing_waits(monkeypatch):
     """Rows too long for registers and shared memory: each sweep reads memory again."""
-    monkeypatch.setattr(select, "share_of", lambda kernel, nest, raws: None)
-    monkeypatch.setattr(geometry, "PARTS", 1 << 20)
+    monkeypatch.setattr(select, "row_partition_of", lambda kernel, nest, raws: None)
+    monkeypatch.setattr(geometry, "REDUCTION_BYTES", 1 << 20)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

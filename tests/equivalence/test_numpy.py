@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.backends.registry import backend_named
+from minifuse.backends.registry import get_backend
 from minifuse.core.dtypes import BY_NUMPY, DTYPES
 from minifuse.core.operators import TABLE, Operator
 from minifuse.ir.numpy_api import UFUNCS
@@ -108,6 +108,6 @@ def test_arrays_are_made_without_warnings_and_on_the_host_without_a_copy(backend
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         a = np.asarray(x.T)
-    assert np.shares_memory(a, x.numpy()) == backend_named(backend).is_host  # of a device it is a copy
+    assert np.shares_memory(a, x.numpy()) == get_backend(backend).is_host  # of a device it is a copy
     np.testing.assert_array_equal(a, np.arange(6).reshape(2, 3).T)
     assert np.asarray(x, dtype=np.float32).dtype == np.float32

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import minifuse as mf
-from minifuse.core.pytree import leaves_of, mapped
+from minifuse.core.pytree import tree_leaves, tree_map
 from minifuse.testing import assert_close
 
 from .judge import NEAR, Judge, Judged
@@ -59,7 +59,7 @@ class Subject:
         with mf.use_backend(self.backend):
             try:
                 found.tree = self.function(*arguments, *program.numbers)
-                results = [x for x in leaves_of(found.tree) if isinstance(x, mf.Tensor)]
+                results = [x for x in tree_leaves(found.tree) if isinstance(x, mf.Tensor)]
                 found.tensors = [*arguments, *results]
                 if gradients:
                     self.differentiate(found, arguments, results, gradients)
@@ -119,7 +119,7 @@ def shape_of_tree(tree, laid_out=True):
         strides = tuple(s for s, n in zip(x.strides, x.shape, strict=True) if n > 1) if x.size and laid_out else ()
         return x.dtype.name, x.shape, strides, x.requires_grad
 
-    return mapped(tree, seen)
+    return tree_map(tree, seen)
 
 
 def sharing(tensors):
@@ -198,7 +198,7 @@ def nature(program, seed):
         (tree, bases, judge), (_, bases32, judge32) = judged(program, seed), judged(program, seed, np.float32)
     except (ValueError, TypeError, IndexError):  # NumPy refuses what tensors allow, such as to write to expanded size 1
         return Nature()
-    results = [x.a for x in leaves_of(tree) if isinstance(x, Judged)]
+    results = [x.a for x in tree_leaves(tree) if isinstance(x, Judged)]
     pairs = [*zip(judge.steps_taken, judge32.steps_taken, strict=True), *zip(bases, bases32, strict=True)]
     is_exact = all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs)
     seen = [a for a in (*results, *bases) if a.dtype.kind == "f"]
@@ -211,7 +211,7 @@ def nature(program, seed):
 def against_numpy(outcome, about):
     """The values of a call against NumPy's."""
     if about.is_known:
-        got = [x.numpy() for x in leaves_of(outcome.tree) if isinstance(x, mf.Tensor)]
+        got = [x.numpy() for x in tree_leaves(outcome.tree) if isinstance(x, mf.Tensor)]
         for kind, found, right in (("result", got, about.results), ("base", outcome.bases, about.bases)):
             for k, (x, y) in enumerate(zip(found, right, strict=True)):
                 close(x, y, f"{kind} {k} against NumPy")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.core.pytree import leaves_of
+from minifuse.core.pytree import tree_leaves
 
 BACKENDS = ["python", "parallel"]
 
@@ -418,7 +418,7 @@ def outcome(function, backend, k, requires_grad):
     found = []
     with mf.use_backend(backend):
         try:
-            results = leaves_of(function(x, y))
+            results = tree_leaves(function(x, y))
             found += [seen(z) for z in (*results, x, y)]
             found.append([a is b for a in results for b in results])
             arrays = [z.detach().numpy() for z in (*results, x, y) if isinstance(z, mf.Tensor)]

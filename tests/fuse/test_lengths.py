@@ -33,7 +33,7 @@ def test_ten_times_the_operators_cost_at_most_twelve_times_as_much(kind):
     planned(kind, 20)  # what is done once
     (short, _), (long, plan) = planned(kind, 60), planned(kind, 600)
     assert long <= 12 * short
-    steps = [step.places() for step in plan.steps]
+    steps = [step.buffer_views() for step in plan.steps]
     assert max(map(len, steps)) <= 12 or kind.__name__ in ("apart", "results", "gradient", "training")
 
 

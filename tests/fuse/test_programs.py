@@ -6,7 +6,7 @@ from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 import minifuse as mf
-from minifuse.core.pytree import leaves_of
+from minifuse.core.pytree import tree_leaves
 from minifuse.testing import assert_close
 
 from .agreement import Nature, Subject, against_numpy, compare, identities, nature, sharing, weighted
@@ -100,7 +100,7 @@ def stepping(program, names):
     count = len(program.arguments)
 
     def step(*inputs):
-        results = [x for x in leaves_of(function(*inputs)) if isinstance(x, mf.Tensor)]
+        results = [x for x in tree_leaves(function(*inputs)) if isinstance(x, mf.Tensor)]
         total = weighted(results)
         total.backward()
         return [total, [x.grad for x in inputs[:count]]]
@@ -113,7 +113,7 @@ def derivative(program, names):
     function = program.function(names)
 
     def loss(*inputs):
-        return weighted([x for x in leaves_of(function(*inputs)) if isinstance(x, mf.Tensor)])
+        return weighted([x for x in tree_leaves(function(*inputs)) if isinstance(x, mf.Tensor)])
 
     return mf.grad(loss)
 
@@ -173,7 +173,7 @@ def both(function, *inputs, backend="python"):
         xs = [mf.tensor(x, backend=backend) if isinstance(x, np.ndarray) else x for x in inputs]
         with mf.use_backend(backend):
             tree = f(*xs)
-        found.append([*xs, *[x for x in leaves_of(tree) if isinstance(x, mf.Tensor)]])
+        found.append([*xs, *[x for x in tree_leaves(tree) if isinstance(x, mf.Tensor)]])
     return found
 
 

@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.backends.cuda.codegen.base import MOST
-from minifuse.backends.cuda.codegen.select import printed
-from minifuse.backends.cuda.compiler import compile_ptx, cubin_of, flavour
-from minifuse.backends.cuda.launcher import function_for
-from minifuse.core.pytree import leaves_of
-from minifuse.ir.kernel_ir import Nest
+from minifuse.backends.cuda.codegen.base import MAX_COLUMN_THREADS
+from minifuse.backends.cuda.codegen.select import generate_kernel
+from minifuse.backends.cuda.compiler import compile_ptx, compiler_fingerprint, link_cubin
+from minifuse.backends.cuda.launcher import python_kernel
+from minifuse.core.pytree import tree_leaves
+from minifuse.ir.kernel_ir import LoopNest
 from minifuse.runtime.kernel_cache import KernelCache
 
 from .functions import Counter
@@ -50,7 +50,7 @@ def agree(function, expected, *inputs, kernels=None, **named):
     f = function if hasattr(function, "plan") else mf.fuse(function)
     got, plain = f(*inputs, **named), f.function(*inputs, **named)
     right = expected if isinstance(expected, tuple) else (expected,)
-    for x, y, z in zip(leaves_of(got), leaves_of(plain), right, strict=True):
+    for x, y, z in zip(tree_leaves(got), tree_leaves(plain), right, strict=True):
         if isinstance(x, mf.Tensor):
             assert (x.dtype, x.shape) == (y.dtype, y.shape)
             np.testing.assert_allclose(x.numpy(), z, rtol=2e-5, atol=2e-5)
@@ -318,7 +318,7 @@ def test_dtypes_mix_numbers_are_weak_and_results_come_in_any_nest(backend):
     x, y, z = on(backend, a, k, d)
     right = (np.where(a > k, a, d), a * np.float32(2), None, k + 1, a >= 0, a.clip(-0.5, 0.5), 3, d / k)
     f = agree(f, right, x, y, z)
-    found = [t.dtype.name for t in leaves_of(f(x, y, z)) if isinstance(t, mf.Tensor)]
+    found = [t.dtype.name for t in tree_leaves(f(x, y, z)) if isinstance(t, mf.Tensor)]
     assert found == ["float64", "float32", "int64", "bool", "float32", "float64"]
     assert mf.fuse(lambda x: None)(x) is None
 
@@ -561,14 +561,18 @@ def test_a_gpus_kernel_is_kept_as_machine_code(tmp_path, monkeypatch):
     f = mf.fuse(lambda x: (mf.exp(x) * 0.5).softmax(1))
     (step,) = f.plan(mf.ones(33, 65)).steps
     outputs, inputs = step.layouts()
-    text = printed(step.kernel, Nest(step.shape, step.dims, [*outputs, *inputs]))
+    text = generate_kernel(step.kernel, LoopNest(step.shape, step.dims, [*outputs, *inputs]))
     built = Counter()
 
     def build(name, source):
         built.count()
-        return cubin_of(compile_ptx(function_for(text), [kind for _, kind in text.parameters], MOST), (9, 0))
+        return link_cubin(
+            compile_ptx(python_kernel(text), [kind for _, kind in text.parameters], MAX_COLUMN_THREADS), (9, 0)
+        )
 
-    payloads = [KernelCache().find(text.text, flavour((9, 0)), build, lambda name, payload: payload) for _ in range(2)]
+    payloads = [
+        KernelCache().find(text.text, compiler_fingerprint((9, 0)), build, lambda name, payload: payload) for _ in range(2)
+    ]
     assert built.total == 1
     assert payloads[0] == payloads[1]
     assert payloads[0].partition(b"\n")[2].startswith(b"\x7fELF"), "machine code, no PTX"

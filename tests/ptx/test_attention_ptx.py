@@ -5,13 +5,17 @@ from functools import cache
 
 import pytest
 
-from minifuse.backends.cuda.attention.forward import ACROSS, DOWN, TOGETHER, WIDTHS
-from minifuse.backends.cuda.attention.launches import KNOWN
+from minifuse.backends.cuda.attention.forward import LANES_ACROSS, LANES_DOWN, UNROLLED_STEPS, WIDTHS
+from minifuse.backends.cuda.attention.launches import ATTENTION_KERNELS
 from minifuse.backends.cuda.compiler import compile_ptx
 
 REGISTERS = 65536  # of a multiprocessor
-CASES = {f"{name} {width}": (known, known.tiles[width], width, "x4") for name, known in KNOWN.items() for width in WIDTHS}
-CASES |= {f"{name} short": (known, known.short, 64, "x") for name, known in KNOWN.items()}
+CASES = {
+    f"{name} {width}": (known, known.tiles[width], width, "x4")
+    for name, known in ATTENTION_KERNELS.items()
+    for width in WIDTHS
+}
+CASES |= {f"{name} short": (known, known.short, 64, "x") for name, known in ATTENTION_KERNELS.items()}
 KERNELS = {name: known.make(tile, width, along) for name, (known, tile, width, along) in CASES.items()}
 on_each = pytest.mark.parametrize("name", KERNELS)
 
@@ -53,11 +57,11 @@ def test_the_assembler_finds_enough_registers(name):
 def test_products_are_outer_products_of_16_byte_loads(name):
     """A step of a product loads groups of four from shared memory, and has an fma for each pair of them."""
     known, tile, width, _ = CASES[name]
-    ptx, rows, columns, ahead = ptx_of(name), tile.rows // DOWN, tile.columns // ACROSS, width // ACROSS
+    ptx, rows, columns, ahead = ptx_of(name), tile.rows // LANES_DOWN, tile.columns // LANES_ACROSS, width // LANES_ACROSS
     scores, others = (1, 1) if known.products == 2 else (2, known.products - 2)
-    loads = TOGETHER * (scores * (rows + columns) + others * (rows + ahead)) // 4
+    loads = UNROLLED_STEPS * (scores * (rows + columns) + others * (rows + ahead)) // 4
     assert loads <= count(r"ld\.shared\.v4\.[fb]32", ptx) <= loads + 2 * columns // 4
-    fmas = TOGETHER * rows * (scores * columns + others * ahead)
+    fmas = UNROLLED_STEPS * rows * (scores * columns + others * ahead)
     assert fmas <= count(r"fma\.rn\.f32", ptx) <= fmas + rows * (columns + 16)  # one an exponential, and a logarithm a row
     assert count(r"ex2\.approx", ptx) in (rows * columns, rows * columns + rows)
 
@@ -69,9 +73,12 @@ def test_memory_is_reached_past_the_registers_and_in_16_bytes(name):
     assert {int(n) for n in re.findall(r"cp\.async\.c[ag]\.shared\.global \[%r\d+\], \[%rd\d+\], (\d+)", ptx)} == (
         {4, 16} if along == "x4" else {4}
     )
-    assert count(r"st\.global\.v4\.[fb]32", ptx) == matrices * (tile.rows // DOWN) * (width // ACROSS) // 4
+    assert count(r"st\.global\.v4\.[fb]32", ptx) == matrices * (tile.rows // LANES_DOWN) * (width // LANES_ACROSS) // 4
     handed_over = 2 if known.products == 4 else 1
-    assert count(r"st\.shared\.v4\.[fb]32", ptx) == handed_over * (tile.rows // DOWN) * (tile.columns // ACROSS) // 4
+    assert (
+        count(r"st\.shared\.v4\.[fb]32", ptx)
+        == handed_over * (tile.rows // LANES_DOWN) * (tile.columns // LANES_ACROSS) // 4
+    )
 
 
 def test_gpus_without_asynchronous_copies():

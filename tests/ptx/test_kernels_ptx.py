@@ -12,15 +12,15 @@ from typing import NamedTuple
 import pytest
 
 import minifuse as mf
-from minifuse.backends.cuda.codegen.base import MOST, MOST_OF_ROW
-from minifuse.backends.cuda.codegen.select import Printed, printed
+from minifuse.backends.cuda.codegen.base import MAX_COLUMN_THREADS, MAX_ROW_THREADS
+from minifuse.backends.cuda.codegen.select import GeneratedKernel, generate_kernel
 from minifuse.backends.cuda.compiler import compile_ptx
-from minifuse.backends.cuda.launcher import function_for
+from minifuse.backends.cuda.launcher import python_kernel
 from minifuse.compiler.plan import Plan
 from minifuse.core.dtypes import BY_NAME, bool_, float64
 from minifuse.core.layout import row_major
 from minifuse.core.operators import TABLE
-from minifuse.ir.kernel_ir import Kernel, Load, Nest
+from minifuse.ir.kernel_ir import Kernel, Load, LoopNest
 
 NEW, OLD = (9, 0), (7, 5)
 # What one load or store of four elements becomes, by the type of an element in memory.
@@ -51,7 +51,7 @@ def of(dtype, *shape):
 
 def accepts(entry, dtype):
     """Whether an operator is made for an element type."""
-    return entry.takes_bools if dtype is bool_ else entry.takes_floats or not dtype.is_float
+    return entry.accepts_bools if dtype is bool_ else entry.accepts_floats or not dtype.is_float
 
 
 def operator_cases():
@@ -160,20 +160,20 @@ def kernels(case):
     """The kernels of a case, each with its text."""
     for step in Plan(case.function, case.inputs, case.targets).steps:
         outputs, inputs = step.layouts()
-        nest = Nest(step.shape, step.dims, [*outputs, *inputs])
-        yield step.kernel, printed(step.kernel, nest)
+        nest = LoopNest(step.shape, step.dims, [*outputs, *inputs])
+        yield step.kernel, generate_kernel(step.kernel, nest)
 
 
 @cache
-def ptx_of(text: Printed, cc: tuple[int, int]) -> str:
+def ptx_of(text: GeneratedKernel, cc: tuple[int, int]) -> str:
     """Of two cases with the same text only one is compiled."""
-    threads = MOST_OF_ROW if text.form == "rows" else MOST
-    return compile_ptx(function_for(text), [kind for _, kind in text.parameters], threads, cc=cc).ptx
+    threads = MAX_ROW_THREADS if text.form == "rows" else MAX_COLUMN_THREADS
+    return compile_ptx(python_kernel(text), [kind for _, kind in text.parameters], threads, cc=cc).ptx
 
 
-def vectors(kernel: Kernel, text: Printed, instruction: str) -> list[str]:
+def vectors(kernel: Kernel, text: GeneratedKernel, instruction: str) -> list[str]:
     """The types in memory of what the text loads, or stores, four at a time, as often as it does."""
-    dtypes = [e.dtype for e in (*kernel.outputs, *kernel.each(Load))]
+    dtypes = [e.dtype for e in (*kernel.outputs, *kernel.find_all(Load))]
     names = [name for name, _ in text.parameters[: len(dtypes)]]
     rows = dict(re.findall(r"(\w+) = hold_\w+\((\w+),", text.text))  # which operand waits there
     rows |= {kept: rows[row] for kept, row in re.findall(r"(kept\d+) = (row\d+)", text.text)}  # of the same element type
@@ -183,7 +183,7 @@ def vectors(kernel: Kernel, text: Printed, instruction: str) -> list[str]:
     return ["u8" if dtypes[names.index(name)] is bool_ else dtypes[names.index(name)].short for name in found]
 
 
-def faults(kernel: Kernel, text: Printed, ptx: str) -> list[str]:
+def faults(kernel: Kernel, text: GeneratedKernel, ptx: str) -> list[str]:
     """What a kernel promises and does not hold."""
     found = []
     for instruction, word in (("ld", "load4"), ("st", "store4")):
@@ -237,7 +237,11 @@ def test_an_integer_that_overflows_is_compared_as_it_is():
 
 
 def test_the_size_of_a_block_bounds_the_registers():
-    for name, most in (("neighbours of float32", MOST), ("sum along rows", MOST_OF_ROW), ("sum along columns", MOST)):
+    for name, most in (
+        ("neighbours of float32", MAX_COLUMN_THREADS),
+        ("sum along rows", MAX_ROW_THREADS),
+        ("sum along columns", MAX_COLUMN_THREADS),
+    ):
         assert re.search(rf"\.maxntid {most}\b", only(name)[1])
 
 
@@ -253,7 +257,7 @@ def test_a_row_waits_in_registers():
     assert "cuda.local.array(" in text.text
     assert not re.search(r"\.local\b|st\.shared\.v4|cp\.async", ptx)
     assert ptx.rindex("ld.global") < ptx.index("shfl.sync")
-    assert len(re.findall(r"ld\.global(?:\.nc)?\.v4", ptx)) == text.share.groups
+    assert len(re.findall(r"ld\.global(?:\.nc)?\.v4", ptx)) == text.row_partition.groups
     assert not re.search(r"ld\.global", ptx[ptx.index("shfl.sync") :])
 
 
@@ -269,7 +273,7 @@ def long_rows(function=lambda x: x.softmax(1), length=20_000, cc=NEW):
     x = mf.zeros(1).expand(2, length)
     (step,) = Plan(function, (x,)).steps
     out = row_major(step.outputs[0][1].shape)
-    return ptx_of(printed(step.kernel, Nest(step.shape, step.dims, [out, row_major((2, length))])), cc)
+    return ptx_of(generate_kernel(step.kernel, LoopNest(step.shape, step.dims, [out, row_major((2, length))])), cc)
 
 
 def test_a_long_row_is_copied_past_the_registers_where_the_processor_can():

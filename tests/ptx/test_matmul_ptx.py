@@ -6,28 +6,32 @@ from functools import cache
 import pytest
 
 from minifuse.backends.cuda.compiler import compile_ptx
-from minifuse.backends.cuda.matmul.element_types import make_adder, short
-from minifuse.backends.cuda.matmul.epilogue import hooks_of, sides_of
-from minifuse.backends.cuda.matmul.float64 import make_double
-from minifuse.backends.cuda.matmul.gemv import make_dots, make_rows
-from minifuse.backends.cuda.matmul.ladder import LADDER, SIDE, make
-from minifuse.backends.cuda.matmul.transpose_operand import make_turn
+from minifuse.backends.cuda.matmul.element_types import element_name, make_sum_parts
+from minifuse.backends.cuda.matmul.epilogue import build_hooks, hook_expressions
+from minifuse.backends.cuda.matmul.float64 import make_float64
+from minifuse.backends.cuda.matmul.gemv import make_gemv_dots, make_gemv_rows
+from minifuse.backends.cuda.matmul.ladder import LADDER, SIDE, make_matmul
+from minifuse.backends.cuda.matmul.transpose_operand import make_transpose
 from minifuse.backends.cuda.tile_shapes import LARGE, MIDDLE, NARROW, SLIM, SMALL, WIDE
 from minifuse.core.dtypes import bool_, float32, float64, int32, int64
 from minifuse.core.operators import exp, gelu, gt, relu, tanh
-from minifuse.ir.kernel_ir import Dot, Load, Parameter, ProductKernel, cast
+from minifuse.ir.kernel_ir import Accumulator, Load, MatmulKernel, Parameter, cast
 
 NEW, OLD = (9, 0), (7, 5)
 REGISTERS = 65536  # of a multiprocessor
 SHAPES = {"LARGE": LARGE, "SMALL": SMALL, "MIDDLE": MIDDLE, "NARROW": NARROW}
 MODES = {"LARGE": ("k x4", "x4 k", "x x", "x4 x4"), "MIDDLE": ("k x4",)}
 MODES |= {"SMALL": ("k x4", "k k", "x x"), "NARROW": ("k x4", "x4 x", "x x")}
-TILES = {f"{name} {modes}": make(SHAPES[name], *modes.split()) for name, found in MODES.items() for modes in found}
-TILES |= {f"{name} guarded": make(SHAPES[name], "k", "x4", True) for name in ("SMALL", "NARROW")}
+TILES = {f"{name} {modes}": make_matmul(SHAPES[name], *modes.split()) for name, found in MODES.items() for modes in found}
+TILES |= {f"{name} guarded": make_matmul(SHAPES[name], "k", "x4", True) for name in ("SMALL", "NARROW")}
 EACH = ((float64, WIDE), (float64, SLIM), (int32, LARGE), (int64, WIDE), (bool_, SMALL))
-OTHERS = {f"{dtype} {k}": make(shape, "k", "x4", element=short(dtype)) for k, (dtype, shape) in enumerate(EACH)}
-OTHERS |= {f"add parts of {dtype}, {tall}": make_adder(dtype, tall) for dtype in (float32, bool_) for tall in (False, True)}
-OTHERS |= {f"add parts of {int64}": make_adder(int64), f"turn {float32}": make_turn(float32)}
+OTHERS = {
+    f"{dtype} {k}": make_matmul(shape, "k", "x4", element=element_name(dtype)) for k, (dtype, shape) in enumerate(EACH)
+}
+OTHERS |= {
+    f"add parts of {dtype}, {tall}": make_sum_parts(dtype, tall) for dtype in (float32, bool_) for tall in (False, True)
+}
+OTHERS |= {f"add parts of {int64}": make_sum_parts(int64), f"turn {float32}": make_transpose(float32)}
 FLAT = (
     (float32, True, 8),
     (float32, True, 1),
@@ -36,14 +40,14 @@ FLAT = (
     (float64, True, 1),
     (bool_, False, 1),
 )
-OTHERS |= {f"rows of {dtype}, {wide}, {most}": make_rows(dtype, wide, most, 8) for dtype, wide, most in FLAT}
-OTHERS |= {f"rows of {float32} along a warp": make_rows(float32, True, 8, 32)}
-OTHERS |= {f"dots of {dtype}, {wide}, {most}": make_dots(dtype, wide, most, 8) for dtype, wide, most in FLAT}
-OTHERS |= {f"dots of {float32} in a warp": make_dots(float32, True, 8, 1)}
-DOUBLES = {f"float64, {a} {b}": make_double(a, b) for a, b in (("k4", "x4"), ("x4", "k4"), ("k", "x"))}
+OTHERS |= {f"rows of {dtype}, {wide}, {most}": make_gemv_rows(dtype, wide, most, 8) for dtype, wide, most in FLAT}
+OTHERS |= {f"rows of {float32} along a warp": make_gemv_rows(float32, True, 8, 32)}
+OTHERS |= {f"dots of {dtype}, {wide}, {most}": make_gemv_dots(dtype, wide, most, 8) for dtype, wide, most in FLAT}
+OTHERS |= {f"dots of {float32} in a warp": make_gemv_dots(float32, True, 8, 1)}
+DOUBLES = {f"float64, {a} {b}": make_float64(a, b) for a, b in (("k4", "x4"), ("x4", "k4"), ("k", "x"))}
 OTHERS |= DOUBLES
 RUNGS = {name: LADDER[name].kernel(64, 64, 64) for name in LADDER if name != "in_use"}
-A, B, X, Y, DOT, P = *[Load(k, float32) for k in range(4)], Dot(float32), Parameter(0, float32)
+A, B, X, Y, DOT, P = *[Load(k, float32) for k in range(4)], Accumulator(float32), Parameter(0, float32)
 ROW, COLUMN, MATRIX, BATCHES = "00010", "00s00", "00s10", "sss10"  # classes along two axes of a batch, rows, columns and K
 EPILOGUES = {
     "bias, relu": ((relu(DOT + X),), (("in2", ROW),), "LARGE SMALL"),
@@ -66,19 +70,22 @@ PROLOGUES = {
 
 def with_hooks(name, kernel, classes, kinds):
     """The kernels of some kinds with a prologue and epilogue."""
-    hooks = hooks_of(sides_of(kernel, (0, 1), False), classes)
-    makers = {size: lambda size=size: make(SHAPES[size], "k", "x4", hooks=hooks) for size in SHAPES}
-    makers |= {"guarded": lambda: make(NARROW, "x4", "k", True, hooks=hooks)}
-    makers |= {"parts": lambda: make_adder(float32, False, hooks)}
-    makers |= {"rows": lambda: make_rows(float32, True, 8, 8, hooks), "dots": lambda: make_dots(float32, True, 8, 8, hooks)}
+    hooks = build_hooks(hook_expressions(kernel, (0, 1), False), classes)
+    makers = {size: lambda size=size: make_matmul(SHAPES[size], "k", "x4", hooks=hooks) for size in SHAPES}
+    makers |= {"guarded": lambda: make_matmul(NARROW, "x4", "k", True, hooks=hooks)}
+    makers |= {"parts": lambda: make_sum_parts(float32, False, hooks)}
+    makers |= {
+        "rows": lambda: make_gemv_rows(float32, True, 8, 8, hooks),
+        "dots": lambda: make_gemv_dots(float32, True, 8, 8, hooks),
+    }
     return {f"{kind}: {name}": makers[kind]() for kind in kinds.split()}
 
 
 WITH_EPILOGUE, WITH_PROLOGUE = {}, {}
 for name, (elements, *more) in EPILOGUES.items():
-    WITH_EPILOGUE |= with_hooks(name, ProductKernel(A, B, elements), *more)
+    WITH_EPILOGUE |= with_hooks(name, MatmulKernel(A, B, elements), *more)
 for name, (a, b, *more) in PROLOGUES.items():
-    WITH_PROLOGUE |= with_hooks(name, ProductKernel(a, b, (DOT,)), *more)
+    WITH_PROLOGUE |= with_hooks(name, MatmulKernel(a, b, (DOT,)), *more)
 SPILLED = 128  # bytes of a thread, at most, where a prologue shares its registers with the sums: some addresses
 KERNELS = RUNGS | TILES | OTHERS | WITH_EPILOGUE | WITH_PROLOGUE
 

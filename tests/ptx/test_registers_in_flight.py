@@ -10,17 +10,17 @@ from shutil import which
 
 import pytest
 
-from minifuse.backends.cuda.compiler import whole_cubin
-from minifuse.backends.cuda.matmul.wgmma import RIGHTS, make_wgmma
+from minifuse.backends.cuda.compiler import compile_lto_cubin
+from minifuse.backends.cuda.matmul.wgmma import RIGHT_ROWS, make_wgmma
 
 from .test_tensor_cores_ptx import BIAS
 
 KERNELS = {
     f"{tile}{', turned' if is_turned else ''}": make_wgmma("tf32", True, is_turned, tile)
-    for tile in RIGHTS
+    for tile in RIGHT_ROWS
     for is_turned in (True, False)
 }
-KERNELS |= {f"{tile}, turned, with an epilogue": make_wgmma("tf32", True, True, tile, BIAS) for tile in RIGHTS}
+KERNELS |= {f"{tile}, turned, with an epilogue": make_wgmma("tf32", True, True, tile, BIAS) for tile in RIGHT_ROWS}
 LINE = re.compile(r"(?P<label>\.L_x_\d+):|\s+/\*[0-9a-f]+\*/\s+(?:@!?U?P\d+ )?\s*(?P<code>\S.*?) ?;")
 WIDTHS = {"64": 2, "128": 4, "WIDE": 2}  # registers that an instruction writes, by a part of its name
 NO_TARGET = ("ST", "RED", "SYNCS", "BAR", "CALL", "RET", "HGMMA")  # their first registers are not written, or are sums
@@ -84,7 +84,7 @@ def overwritten(code, labels):
 @pytest.mark.parametrize("name", KERNELS)
 def test_no_register_is_written_that_a_product_reads(name, tmp_path):
     kernel = KERNELS[name]
-    whole = whole_cubin(kernel.function, kernel.signature, kernel.threads, kernel.blocks, (9, 0))
+    whole = compile_lto_cubin(kernel.function, kernel.signature, kernel.threads, kernel.blocks, (9, 0))
     code, labels = disassembled(whole.partition(b"\n")[2], tmp_path)
     assert sum(instruction.startswith("HGMMA") for instruction, _ in code) in (4, 12)
     assert not overwritten(code, labels)

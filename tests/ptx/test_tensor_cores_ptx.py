@@ -5,18 +5,18 @@ from functools import cache
 
 import pytest
 
-from minifuse.backends.cuda.compiler import TEXT, compile_ptx, whole_cubin
-from minifuse.backends.cuda.matmul.epilogue import hooks_of, sides_of
+from minifuse.backends.cuda.compiler import CUBIN_SECTION, compile_lto_cubin, compile_ptx
+from minifuse.backends.cuda.matmul.epilogue import build_hooks, hook_expressions
 from minifuse.backends.cuda.matmul.mma import MMA_LARGE, MMA_SMALL, make_mma
-from minifuse.backends.cuda.matmul.pack_operands import make_copier
-from minifuse.backends.cuda.matmul.wgmma import make_wgmma, shared_of
+from minifuse.backends.cuda.matmul.pack_operands import make_pack
+from minifuse.backends.cuda.matmul.wgmma import make_wgmma, pipeline_sizes
 from minifuse.core.dtypes import float32
 from minifuse.core.operators import gelu, relu
-from minifuse.ir.kernel_ir import Dot, Load, ProductKernel
+from minifuse.ir.kernel_ir import Accumulator, Load, MatmulKernel
 
-A, B, X, DOT = *[Load(k, float32) for k in range(3)], Dot(float32)
-BIAS = hooks_of(sides_of(ProductKernel(A, B, (gelu(DOT + X),)), (0, 1), False), (("in2", "00010"),))
-CHANGE = hooks_of(sides_of(ProductKernel(relu(A), B, (DOT,)), (0, 1), False), ())
+A, B, X, DOT = *[Load(k, float32) for k in range(3)], Accumulator(float32)
+BIAS = build_hooks(hook_expressions(MatmulKernel(A, B, (gelu(DOT + X),)), (0, 1), False), (("in2", "00010"),))
+CHANGE = build_hooks(hook_expressions(MatmulKernel(relu(A), B, (DOT,)), (0, 1), False), ())
 WGMMA = {
     "tf32": make_wgmma("tf32"),
     "tf32 crosswise": make_wgmma("tf32", True),
@@ -40,7 +40,7 @@ MMA = {
 }
 MMA |= {"small guarded": make_mma(MMA_SMALL, "k", "x4", True), "small changed": make_mma(MMA_SMALL, "x4", "k", hooks=CHANGE)}
 MMA |= {"large with an epilogue": make_mma(MMA_LARGE, "k", "x4", hooks=BIAS)}
-COPIERS = {f"{kind} {along}": make_copier(kind, along) for kind in ("tf32", "bf16") for along in (True, False)}
+COPIERS = {f"{kind} {along}": make_pack(kind, along) for kind in ("tf32", "bf16") for along in (True, False)}
 NEW = (9, 0)
 
 
@@ -64,7 +64,7 @@ def test_wgmma(name):
     assert products == count(r"wgmma\.mma_async", ptx)
     assert products in (4, 12), "the loop is unrolled"
     assert "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes" in ptx
-    assert count(r"mbarrier\.init", ptx) == 2 * shared_of(right)[0]
+    assert count(r"mbarrier\.init", ptx) == 2 * pipeline_sizes(right)[0]
     assert count(r"setmaxnreg\.(inc|dec)", ptx) == 2
     assert not re.search(r"(?m)^\s*cp\.async\.c[ag]|fma\.rn\.f32.*acc|ld\.global\.v4\.f32.*left", ptx)
     assert count(r"ld\.shared\.v2\.b32", ptx) == (2 * products if "crosswise" in name else 0)
@@ -76,10 +76,10 @@ def test_wgmma(name):
 @pytest.mark.parametrize("name", WGMMA)
 def test_wgmma_linked_as_a_whole_keeps_its_registers_and_runs_ahead(name):
     core = pytest.importorskip("cuda.core", reason='cuda.core is not installed: pip install "minifuse[cuda13]"')
-    from minifuse.backends.cuda.compiler import compiled
+    from minifuse.backends.cuda.compiler import compile_with_numba
 
     kernel = WGMMA[name]
-    code = compiled(kernel.function, kernel.signature, kernel.threads, kernel.blocks, (*NEW, "a"), "ltoir")
+    code = compile_with_numba(kernel.function, kernel.signature, kernel.threads, kernel.blocks, (*NEW, "a"), "ltoir")
     options = core.LinkerOptions(arch="sm_90a", link_time_optimization=True, ptxas_options=["-v"])
     linker = core.Linker(core.ObjectCode.from_ltoir(code), options=options)
     linker.link("cubin")
@@ -90,9 +90,11 @@ def test_wgmma_linked_as_a_whole_keeps_its_registers_and_runs_ahead(name):
 
 def test_the_name_of_a_whole_cubin():
     kernel = WGMMA["tf32"]
-    name, _, cubin = whole_cubin(kernel.function, kernel.signature, kernel.threads, kernel.blocks, NEW).partition(b"\n")
+    name, _, cubin = compile_lto_cubin(kernel.function, kernel.signature, kernel.threads, kernel.blocks, NEW).partition(
+        b"\n"
+    )
     assert b"matmul_wgmma" in name
-    assert set(TEXT.findall(cubin)) == {name}
+    assert set(CUBIN_SECTION.findall(cubin)) == {name}
 
 
 @pytest.mark.parametrize("cc", [(8, 0), NEW])

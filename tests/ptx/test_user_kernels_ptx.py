@@ -3,29 +3,29 @@
 import pytest
 
 import minifuse as mf
-from minifuse.backends.cuda.codegen.base import MOST
-from minifuse.backends.cuda.codegen.select import printed
+from minifuse.backends.cuda.codegen.base import MAX_COLUMN_THREADS
+from minifuse.backends.cuda.codegen.select import generate_kernel
 from minifuse.backends.cuda.compiler import compile_ptx
-from minifuse.backends.cuda.launcher import function_for
+from minifuse.backends.cuda.launcher import python_kernel
 from minifuse.compiler.plan import Plan
 from minifuse.core.dtypes import BY_NAME, bool_
 from minifuse.core.layout import Layout, row_major
-from minifuse.custom_kernels.indexed import RawPlan
-from minifuse.ir.kernel_ir import Kernel, Nest, Position, cast, stride_classes
+from minifuse.custom_kernels.indexed import IndexedPlan
+from minifuse.ir.kernel_ir import IndexValue, Kernel, LoopNest, cast, stride_kinds_of
 
 NEW, OLD = (9, 0), (7, 5)
 ATOMICS = {"int32": "u32", "int64": "u64", "float32": "f32", "float64": "f64"}
 
 
 def ptx_of(text, cc):
-    return compile_ptx(function_for(text), [kind for _, kind in text.parameters], MOST, cc=cc).ptx
+    return compile_ptx(python_kernel(text), [kind for _, kind in text.parameters], MAX_COLUMN_THREADS, cc=cc).ptx
 
 
 def of_raw(kernel, *inputs, shape=None):
     """The text of a kernel with raw arguments."""
     form, values, names = kernel.form(inputs, {})
-    kernel, shape, dims, outputs, inputs, raws = RawPlan(form, values, names, kernel.raw, shape).bound
-    return printed(kernel, Nest(shape, dims, [*outputs, *inputs]), stride_classes(raws))
+    kernel, shape, dims, outputs, inputs, raws = IndexedPlan(form, values, names, kernel.raw, shape).bound
+    return generate_kernel(kernel, LoopNest(shape, dims, [*outputs, *inputs]), stride_kinds_of(raws))
 
 
 @pytest.mark.parametrize("cc", [NEW, OLD])
@@ -64,7 +64,7 @@ def test_a_combine_of_ones_own_is_a_part_of_the_kernel(dtype, dim):
     x = mf.zeros(6, 8, dtype=dtype)
     (step,) = Plan(own.form((x,), dim, False), (x,)).steps
     outputs, inputs = step.layouts()
-    ptx = ptx_of(printed(step.kernel, Nest(step.shape, step.dims, [*outputs, *inputs])), NEW)
+    ptx = ptx_of(generate_kernel(step.kernel, LoopNest(step.shape, step.dims, [*outputs, *inputs])), NEW)
     assert "shfl.sync" in ptx if dim else "bar.sync" in ptx
     assert ".func" not in ptx
     assert ".local" not in ptx
@@ -73,6 +73,6 @@ def test_a_combine_of_ones_own_is_a_part_of_the_kernel(dtype, dim):
 @pytest.mark.parametrize("strides", [(1, 0), (0, 1), (7, 3)])
 def test_positions_take_no_memory(strides):
     shape = (64, 100)
-    kernel = Kernel((cast(Position(0, mf.int64), mf.float32),), ())
-    text = printed(kernel, Nest(shape, (), [row_major(shape), Layout(shape, strides, 0)]))
+    kernel = Kernel((cast(IndexValue(0, mf.int64), mf.float32),), ())
+    text = generate_kernel(kernel, LoopNest(shape, (), [row_major(shape), Layout(shape, strides, 0)]))
     assert "ld.global" not in ptx_of(text, NEW)

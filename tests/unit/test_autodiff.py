@@ -68,7 +68,7 @@ def test_no_grad_records_nothing():
     x = leaf(1, 2)
     with mf.no_grad():
         for y in (x * 2, x[0], x.T, x.sum(), x.softmax(0), x.to(mf.float32), x.clone()):
-            assert (y.requires_grad, y.history) == (False, None)
+            assert (y.requires_grad, y.grad_fn) == (False, None)
     assert (x * 2).requires_grad
 
 
@@ -101,7 +101,7 @@ def test_no_grad_is_a_decorator():
 
 def test_no_grad_may_be_left_inside_by_recording():
     x = leaf(1)
-    with mf.no_grad(), autograd.recording(True):
+    with mf.no_grad(), autograd.grad_recording(True):
         assert (x * 2).requires_grad
 
 
@@ -476,7 +476,7 @@ def test_no_grad_keeps_nothing():
     with mf.no_grad():
         nbytes, y = in_use(lambda: repeat(lambda y: (y * y).exp(), x, 5))
     assert nbytes <= MANY_BYTES
-    assert y.history is None
+    assert y.grad_fn is None
 
 
 def test_a_training_step_needs_the_same_memory_each_time():
@@ -574,7 +574,7 @@ def test_a_gradient_penalty():
 def test_without_create_graph_a_gradient_has_no_history():
     x = leaf(1, 2)
     (x * x).sum().backward()
-    assert (x.grad.requires_grad, x.grad.history) == (False, None)
+    assert (x.grad.requires_grad, x.grad.grad_fn) == (False, None)
 
 
 # The protocol, without tensors
@@ -586,18 +586,18 @@ class Halver:
     count = 1
 
     def __init__(self, *inputs):
-        self.edges, self.released = [autograd.edge(x) if x.requires_grad else None for x in inputs], 0
+        self.edges, self.released = [autograd.grad_edge(x) if x.requires_grad else None for x in inputs], 0
 
     def backward(self, gradients):
         return [gradients[0] / 2] * 2
 
-    def release(self):
+    def free_saved(self):
         self.released += 1
 
 
 class Thing:
     def __init__(self, history=None, requires_grad=True):
-        self.history, self.requires_grad = history, requires_grad
+        self.grad_fn, self.requires_grad = history, requires_grad
 
 
 def test_it_knows_the_protocol_not_tensors():
@@ -606,9 +606,9 @@ def test_it_knows_the_protocol_not_tensors():
     middle = Thing((first, 0))
     second = Halver(middle, constant)
     root = Thing((second, 0))
-    assert autograd.gradients(root, 8.0) == {a: 2.0, b: 2.0}
+    assert autograd.run_backward(root, 8.0) == {a: 2.0, b: 2.0}
     assert (first.released, second.released) == (1, 1)
-    found = autograd.gradients(root, 8.0, retain_graph=True, at=[(first, 0)])
+    found = autograd.run_backward(root, 8.0, retain_graph=True, at=[(first, 0)])
     assert found == {a: 2.0, b: 2.0, (first, 0): 4.0}
     assert (first.released, second.released) == (1, 1)
 

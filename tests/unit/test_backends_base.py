@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.backends.base import Backend, Decomposed, Operand, identity_of
+from minifuse.backends.base import Backend, FallbackKernel, Operand, identity_for
 from minifuse.backends.python import PythonBackend
-from minifuse.backends.registry import backend_named
+from minifuse.backends.registry import get_backend
 from minifuse.compiler.plan import Plan
 from minifuse.core import operators as op
 from minifuse.core.dtypes import DTYPES, bool_, float32, float64, int32, int64
 from minifuse.core.errors import DTypeError
 from minifuse.core.layout import Layout, row_major
-from minifuse.ir.kernel_ir import Kernel, Load, Old, Parameter, fold
+from minifuse.ir.kernel_ir import Kernel, Load, Parameter, ReadOutput, reduce_expr
 
 BASE = np.random.default_rng(0).uniform(0.5, 2, (5, 4, 6))
 
@@ -38,7 +38,7 @@ ZOO = {
 
 @pytest.fixture(params=["python", "parallel"])
 def backend(request):
-    return backend_named(request.param)
+    return get_backend(request.param)
 
 
 @pytest.fixture(params=ZOO)
@@ -327,7 +327,7 @@ FUSED = {
 @pytest.mark.parametrize("name", FUSED)
 def test_four_methods_run_a_fused_function(name):
     results = []
-    for backend in (Four(), backend_named("parallel")):
+    for backend in (Four(), get_backend("parallel")):
         x = mf.Tensor.from_numpy(BASE, backend)
         plan = Plan(FUSED[name], [x])
         y = plan.run(x)
@@ -348,11 +348,11 @@ def test_where_needs_no_method_of_three_operands():
 
 def test_decomposed_stores_rows_and_elements():
     x, layout = Load(0, float64), row_major((2, 3))
-    total = fold(op.add, x)
+    total = reduce_expr(op.add, x)
     kernel = Kernel((x / total * Parameter(0, float64),), (total,))
     out, row, data = np.zeros((2, 3)), np.zeros((2, 1)), np.arange(6.0).reshape(2, 3) + 1
     layouts = [layout, row_major((2, 1)).expand(2, 3)]
-    launch = Decomposed(PythonBackend(), kernel, (2, 3), (1,), layouts, [layout]).launch
+    launch = FallbackKernel(PythonBackend(), kernel, (2, 3), (1,), layouts, [layout]).launch
     launch(out.ctypes.data, row.ctypes.data, data.ctypes.data, 10.0)
     np.testing.assert_allclose(out, data / data.sum(1, keepdims=True) * 10)
     np.testing.assert_array_equal(row, data.sum(1, keepdims=True))
@@ -360,17 +360,17 @@ def test_decomposed_stores_rows_and_elements():
 
 def test_decomposed_in_place_reads_before_it_writes():
     x, layout = np.arange(4.0), row_major((4,))
-    kernel = Kernel((Old(0, float64) * 2 + Old(1, float64), Old(0, float64)), ())
+    kernel = Kernel((ReadOutput(0, float64) * 2 + ReadOutput(1, float64), ReadOutput(0, float64)), ())
     y = np.ones(4)
-    Decomposed(PythonBackend(), kernel, (4,), (), [layout, layout], []).launch(x.ctypes.data, y.ctypes.data)
+    FallbackKernel(PythonBackend(), kernel, (4,), (), [layout, layout], []).launch(x.ctypes.data, y.ctypes.data)
     assert x.tolist() == [1, 3, 5, 7]
     assert y.tolist() == [0, 1, 2, 3]
 
 
 def test_a_fold_of_no_elements_writes_its_identity():
-    launch = Decomposed(
+    launch = FallbackKernel(
         PythonBackend(),
-        Kernel((), (fold(op.maximum, Load(0, float32)),)),
+        Kernel((), (reduce_expr(op.maximum, Load(0, float32)),)),
         (3, 0),
         (1,),
         [row_major((3, 1)).expand(3, 0)],
@@ -382,9 +382,9 @@ def test_a_fold_of_no_elements_writes_its_identity():
 
 
 def test_where_a_fold_starts():
-    assert identity_of(op.add, float32) == 0
-    assert identity_of(product, float32) == 1
-    assert identity_of(larger, float32) is None
+    assert identity_for(op.add, float32) == 0
+    assert identity_for(product, float32) == 1
+    assert identity_for(larger, float32) is None
 
 
 def test_a_backend_without_methods_says_nothing_else():

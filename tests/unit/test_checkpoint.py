@@ -483,13 +483,13 @@ def test_a_state_that_contains_itself_is_told(tmp_path):
 
 def test_a_state_is_read_from_one_file_while_another_replaces_it(tmp_path, monkeypatch):
     save_state({"step": 1, "w": mf.ones(2)}, tmp_path / "a")
-    unflattened = serialization.unflattened
+    unflattened = serialization.unflatten_state
 
     def replaced(*found):
         save_state({"step": 2, "v": mf.zeros(1)}, tmp_path / "a")
         return unflattened(*found)
 
-    monkeypatch.setattr(serialization, "unflattened", replaced)
+    monkeypatch.setattr(serialization, "unflatten_state", replaced)
     assert repr(load_state(tmp_path / "a")) == repr({"step": 1, "w": mf.ones(2)})
 
 
@@ -553,7 +553,7 @@ def test_what_is_no_state(tmp_path, state, words):
     ],
 )
 def test_a_state_that_does_not_fit_its_tensors(tmp_path, text):
-    mf.save({"x": mf.ones(1)}, tmp_path / "a", {serialization.STATE: text})
+    mf.save({"x": mf.ones(1)}, tmp_path / "a", {serialization.STATE_KEY: text})
     with pytest.raises(CheckpointError, match="says of its tensors what cannot be"):
         load_state(tmp_path / "a")
 

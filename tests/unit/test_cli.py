@@ -119,7 +119,7 @@ def look(monkeypatch, gpus, version, reason="", *missing):
             raise doctor.metadata.PackageNotFoundError(name)
         return installed(name)
 
-    monkeypatch.setattr(driver, "look", lambda: driver.Found(gpus, version, reason))
+    monkeypatch.setattr(driver, "query_driver", lambda: driver.DriverInfo(gpus, version, reason))
     monkeypatch.setattr(doctor.metadata, "version", version_of)
     monkeypatch.setattr(doctor, "name_of", lambda index: f"GPU of number {index}, compute capability 9.0")
     monkeypatch.setattr(doctor, "compilation", lambda: doctor.Finding("to PTX", "compiled"))
@@ -220,9 +220,9 @@ def test_an_error_in_one_cell_ends_no_comparison(few, monkeypatch):
 
 
 def test_equivalence_shows_what_does_not(few, monkeypatch):
-    from minifuse.backends.registry import backend_named
+    from minifuse.backends.registry import get_backend
 
-    backend = backend_named("parallel")
+    backend = get_backend("parallel")
 
     def off_by_one(x):
         return mf.relu(x) + (1 if x.backend == backend.name else 0)

@@ -156,7 +156,7 @@ def new_numpy(monkeypatch):
 @pytest.mark.parametrize(("version", "fits"), [("2.0.0", True), ("2.4.9", True), ("2.5.0", False), ("3.0.0", False)])
 def test_numba_cuda_fits_versions_of_numpy_before_2_5(monkeypatch, version, fits):
     monkeypatch.setattr(np, "__version__", version)
-    assert driver.fits_numpy() is fits
+    assert driver.is_numpy_supported() is fits
 
 
 @pytest.mark.usefixtures("new_numpy")
@@ -172,13 +172,13 @@ def test_compiling_for_cuda_with_a_numpy_too_new_names_the_remedy():
 def test_a_gpu_with_a_numpy_too_new_names_the_remedy(monkeypatch):
     monkeypatch.setattr(driver, "import_module", lambda name: None)
     with pytest.raises(MissingPartError, match=r'pip install "numpy<2\.5", or set MINIFUSE_CUDA=simulated'):
-        driver.require(driver.Found(1, 13000, ""))
+        driver.require_cuda_packages(driver.DriverInfo(1, 13000, ""))
 
 
 @pytest.mark.usefixtures("new_numpy")
 @pytest.mark.parametrize("gpus", [0, 1])
 def test_doctor_names_a_numpy_too_new_for_cuda(monkeypatch, gpus):
-    monkeypatch.setattr(driver, "look", lambda: driver.Found(gpus, 13000, ""))
+    monkeypatch.setattr(driver, "query_driver", lambda: driver.DriverInfo(gpus, 13000, ""))
     monkeypatch.setattr(doctor.metadata, "version", lambda name: "1.0")
     monkeypatch.setattr(doctor, "name_of", lambda index: "a GPU")
     monkeypatch.setattr(doctor, "cuda_kernel", lambda found: doctor.Finding("a CUDA kernel", "run"))

@@ -15,9 +15,9 @@ from minifuse.cli.commands import app
 from minifuse.cli.subjects import folding
 from minifuse.core.errors import MinifuseError
 from minifuse.core.operators import TABLE
-from minifuse.inspect.provenance import BACKENDS, origin_of, stored
-from minifuse.inspect.provenance import given as given_to
-from minifuse.inspect.provenance.traced_values import END, FIRST, Ledger, all_stages, read, stages
+from minifuse.inspect.provenance import BACKENDS, compute_cell, trace_cell
+from minifuse.inspect.provenance import earlier_results as given_to
+from minifuse.inspect.provenance.traced_values import FIRST_ID, ID_LIMIT, ProvenanceLog, all_stages, decode_id, split_stages
 
 FOLDS = ("sum", "prod", "max", "min")
 bounded = settings(derandomize=True, max_examples=120, deadline=None)
@@ -61,10 +61,10 @@ def test_launches_over_several_arrays_are_followed_one_by_one(backend):
         return (x.T.exp().reshape(3, 4) * y.T.exp().reshape(3, 4)).sum(0)
 
     arrays = [np.random.default_rng(k).uniform(1, 2, (3, 4)).astype(np.float32) for k in range(2)]
-    origin = origin_of(both, arrays, backend, 2)
+    origin = trace_cell(both, arrays, backend, 2)
     flat = {f"in{k}": x.ravel() for k, x in enumerate(arrays)}
     assert len(origin.tree.elements()) == 6
-    assert origin.tree.values(flat, np.float32)[-1] == pytest.approx(stored(both, arrays, backend, 2), rel=1e-6)
+    assert origin.tree.values(flat, np.float32)[-1] == pytest.approx(compute_cell(both, arrays, backend, 2), rel=1e-6)
 
 
 @bounded
@@ -76,10 +76,10 @@ def test_the_order_gives_what_the_backend_stores(question):
     kept = prod(n for d, n in enumerate(x.shape) if d not in (dims or range(x.ndim)))
     if kept == 0 or (is_empty and name in ("max", "min")):
         with pytest.raises(MinifuseError):
-            origin_of(function, [x], backend, cell)
+            trace_cell(function, [x], backend, cell)
         return
-    origin = origin_of(function, [x], backend, cell)
-    value = stored(function, [x], backend, cell)
+    origin = trace_cell(function, [x], backend, cell)
+    value = compute_cell(function, [x], backend, cell)
     flat = {"in0": x.reshape(-1)}
     wide, narrow = (origin.tree.values(flat, kind)[-1] for kind in (np.float64, np.float32))
     elements = [element for _, element in origin.tree.elements()]
@@ -96,7 +96,7 @@ def test_another_order_gives_another_number():
     """What the test above relies on."""
     x = np.random.default_rng(0).uniform(0, 10, 512).astype(np.float32)
     values = {
-        backend: origin_of(folded("sum", None), [x], backend, 0).tree.values({"in0": x}, np.float32)[-1]
+        backend: trace_cell(folded("sum", None), [x], backend, 0).tree.values({"in0": x}, np.float32)[-1]
         for backend in BACKENDS
     }
     assert values["cuda"] != values["python"] == values["parallel"]
@@ -110,15 +110,15 @@ def test_another_order_gives_another_number():
     ],
 )
 def test_a_loop_reads_one_after_the_other(backend, text):
-    origin = origin_of(folded("sum", 1), [np.ones((3, 6), np.float32)], backend, 1)
+    origin = trace_cell(folded("sum", 1), [np.ones((3, 6), np.float32)], backend, 1)
     assert f"({origin.tree.text(len(origin.tree.parts) - 1)})" == text
     assert [read.turn for read in origin.reads] == list(range(6))
     assert [read.element for read in origin.reads] == list(range(6, 12))
 
 
 def test_threads_fold_what_they_have_and_then_meet():
-    origin = origin_of(folded("sum", 1), [np.ones((4, 12), np.float32)], "cuda", 1)
-    partials, first, last = stages(origin.tree)
+    origin = trace_cell(folded("sum", 1), [np.ones((4, 12), np.float32)], "cuda", 1)
+    partials, first, last = split_stages(origin.tree)
     assert [origin.tree.text(k) for k in partials.parts] == [
         "0 + ((in0[12] + in0[13]) + (in0[14] + in0[15]))",
         "0 + ((in0[16] + in0[17]) + (in0[18] + in0[19]))",
@@ -130,14 +130,14 @@ def test_threads_fold_what_they_have_and_then_meet():
 
 
 def test_columns_meet_in_shared_memory():
-    origin = origin_of(folded("max", 0), [np.ones((40, 3), np.float32)], "cuda", 1)
-    first, *rest = stages(origin.tree)
+    origin = trace_cell(folded("max", 0), [np.ones((40, 3), np.float32)], "cuda", 1)
+    first, *rest = split_stages(origin.tree)
     assert first.is_shared
     assert [stage.title for stage in rest] == [f"after the thread at y = {k}" for k in range(1, len(first.parts))]
 
 
 def test_several_warps_meet_by_way_of_shared_memory():
-    found = stages(origin_of(folded("sum", None), [np.ones((16, 32), np.float32)], "cuda", 0).tree)
+    found = split_stages(trace_cell(folded("sum", None), [np.ones((16, 32), np.float32)], "cuda", 0).tree)
     assert [len(stage.parts) for stage in found] == [64, 32, 16, 8, 4, 2, 2, 1]
     assert [stage.is_shared for stage in found] == [False] * 6 + [True, False]
 
@@ -145,7 +145,7 @@ def test_several_warps_meet_by_way_of_shared_memory():
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_long_rows_are_folded_in_pieces(backend):
     x = np.random.default_rng(0).uniform(0, 1, (2, 65536)).astype(np.float32)
-    origin = origin_of(folded("sum", 1), [x], backend, 1)
+    origin = trace_cell(folded("sum", 1), [x], backend, 1)
     assert sorted(read.element for read in origin.reads) == list(range(65536, 131072))
     assert len(given_to(origin.tree)) == 4
     np.testing.assert_allclose(origin.tree.values({"in0": x.reshape(-1)})[-1], x[1].sum(dtype=np.float64), rtol=1e-12)
@@ -154,14 +154,14 @@ def test_long_rows_are_folded_in_pieces(backend):
 
 def test_only_the_blocks_that_make_the_cell_run():
     x = np.ones((1024, 256), np.float32)
-    origin = origin_of(folded("sum", 0), [x], "cuda", 77)
-    assert [(ran.chosen, ran.total) for ran in origin.ran] == [(tuple(range(2, 128, 8)), 128), (tuple(range(8)), 8)]
+    origin = trace_cell(folded("sum", 0), [x], "cuda", 77)
+    assert [(ran.chosen, ran.total) for ran in origin.launches] == [(tuple(range(2, 128, 8)), 128), (tuple(range(8)), 8)]
     assert [read.element for read in sorted(origin.reads, key=lambda r: r.element)] == list(range(77, 1024 * 256, 256))
 
 
 def test_what_is_left_over_is_added_last():
     x = np.ones((1028, 256), np.float32)
-    origin = origin_of(folded("sum", 0), [x], "cuda", 5)
+    origin = trace_cell(folded("sum", 0), [x], "cuda", 5)
     assert len(origin.reads) == 1028
     assert all_stages(origin.tree)[-1].title == "with what else the launch is given"
 
@@ -169,11 +169,11 @@ def test_what_is_left_over_is_added_last():
 def test_chunks_are_those_of_the_driver(monkeypatch):
     monkeypatch.setattr(driver, "THREADS", 2)
     x = np.ones((4096, 160), np.float32)  # more than 2^20 additions and loads
-    origin = origin_of(folded("sum", 1), [x], "parallel", 4095)
-    assert [(ran.chosen, ran.total) for ran in origin.ran] == [((7,), 8)]
-    assert {read.who for read in origin.reads} == {(7, 0)}
+    origin = trace_cell(folded("sum", 1), [x], "parallel", 4095)
+    assert [(ran.chosen, ran.total) for ran in origin.launches] == [((7,), 8)]
+    assert {read.thread for read in origin.reads} == {(7, 0)}
     monkeypatch.setattr(driver, "THREADS", 1)
-    assert origin_of(folded("sum", 1), [x], "parallel", 1024).ran[0].chosen == (1,)
+    assert trace_cell(folded("sum", 1), [x], "parallel", 1024).launches[0].chosen == (1,)
 
 
 def test_every_name_is_followed_to_its_value():
@@ -185,12 +185,14 @@ def test_every_name_is_followed_to_its_value():
         arrays = [random.uniform(0.3, 0.9, (3, 37)).astype(np.float32) for _ in range(entry.arity if entry else 1)]
         for backend in BACKENDS:
             try:
-                origin = origin_of(function, arrays, backend, 2)
+                origin = trace_cell(function, arrays, backend, 2)
             except MinifuseError:
                 refused.append((name, backend))
                 continue
             found = origin.tree.values(cells.memory_of(arrays))[-1]
-            np.testing.assert_allclose(found, stored(function, arrays, backend, 2), rtol=1e-5, err_msg=f"{name} {backend}")
+            np.testing.assert_allclose(
+                found, compute_cell(function, arrays, backend, 2), rtol=1e-5, err_msg=f"{name} {backend}"
+            )
     assert {name for name, _ in refused} <= {"where", "clip"}
 
 
@@ -199,22 +201,22 @@ def test_what_lay_in_shared_memory_goes_on_by_its_name():
     x, y = np.arange(12, dtype=np.float32).reshape(3, 4), np.arange(40, 52, dtype=np.float32).reshape(3, 4)
     for function, expected in ((lambda x, y: x.sum(0) + y.sum(0), x.sum(0) + y.sum(0)), (lambda x, y: -x.sum(0), -x.sum(0))):
         for cell in range(4):
-            origin = origin_of(function, [x, y], "cuda", cell)
+            origin = trace_cell(function, [x, y], "cuda", cell)
             assert origin.tree.values(cells.memory_of([x, y]))[-1] == expected[cell]
             assert {element for _, element in origin.tree.elements()} == {cell, cell + 4, cell + 8}
 
 
 def test_names_are_no_numbers():
-    assert [read(x) for x in (0.0, 1.0, -1.0, np.inf, 512.0)] == [(0.0,), (1.0,), (-1.0,), (np.inf,), (512.0,)]
-    ledger = Ledger(lambda: (0, 0))
+    assert [decode_id(x) for x in (0.0, 1.0, -1.0, np.inf, 512.0)] == [(0.0,), (1.0,), (-1.0,), (np.inf,), (512.0,)]
+    ledger = ProvenanceLog(lambda: (0, 0))
     one, two = ledger.load(400), ledger.load(404)
-    assert [read(x) for x in (one, two)] == [FIRST, FIRST + 1]
+    assert [decode_id(x) for x in (one, two)] == [FIRST_ID, FIRST_ID + 1]
     total = 1.0 + one * two
-    assert ledger.join_of(read(total)).parts == ((1.0,), FIRST + 2)
+    assert ledger.op_of(decode_id(total)).parts == ((1.0,), FIRST_ID + 2)
     with pytest.raises(MinifuseError, match="decides by the value"):
         bool(one > two)
     with pytest.raises(MinifuseError, match="ask for a smaller shape"):
-        Ledger(lambda: (0, 0)).memory(0, END)
+        ProvenanceLog(lambda: (0, 0)).memory(0, ID_LIMIT)
 
 
 # The command.

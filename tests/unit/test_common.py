@@ -1,8 +1,8 @@
 """What reads arrays in common, and how far back one must look to know it."""
 
-from minifuse.compiler.shared_inputs import bits, connected, in_common
+from minifuse.compiler.shared_inputs import connected_components, set_bits, shared_input_masks
 from minifuse.core.dtypes import float32
-from minifuse.core.interning import topological
+from minifuse.core.interning import toposort
 from minifuse.ir.graph import Argument, Node, inputs_of
 
 A, B, C = (Node(Argument(k), (), (8,), float32) for k in range(3))
@@ -10,7 +10,7 @@ A, B, C = (Node(Argument(k), (), (8,), float32) for k in range(3))
 
 def masks(*groups):
     """The masks, and how many nodes were looked at."""
-    order = topological([x for group in groups for x in group], inputs_of)
+    order = toposort([x for group in groups for x in group], inputs_of)
     rank = {node: k for k, node in enumerate(order)}
     asked = []
 
@@ -19,12 +19,12 @@ def masks(*groups):
         return rank[node]
 
     arrays = {A, B, C}
-    return in_common(groups, ranked, lambda x: bool(arrays & set(topological([x], inputs_of))), arrays), len(asked)
+    return shared_input_masks(groups, ranked, lambda x: bool(arrays & set(toposort([x], inputs_of))), arrays), len(asked)
 
 
 def test_groups_share_what_they_read():
     found, _ = masks([A + 1], [A * B], [B * 2], [C + 1])
-    assert list(map(bits, found)) == [[0, 1], [0, 1, 2], [1, 2], [3]]
+    assert list(map(set_bits, found)) == [[0, 1], [0, 1, 2], [1, 2], [3]]
 
 
 def test_a_number_is_nothing_in_common():
@@ -45,5 +45,5 @@ def test_it_looks_no_further_back_than_to_what_all_share():
 
 
 def test_links_reach_from_group_to_group():
-    assert connected([0b011, 0b111, 0b110, 0b1000]) == [[0, 1, 2], [3]]
-    assert connected([0b101, 0b010, 0b101]) == [[1], [0, 2]]  # in the order of the last of each
+    assert connected_components([0b011, 0b111, 0b110, 0b1000]) == [[0, 1, 2], [3]]
+    assert connected_components([0b101, 0b010, 0b101]) == [[1], [0, 2]]  # in the order of the last of each

@@ -16,7 +16,13 @@ import pytest
 from minifuse.backends.llvm_linker import VECTOR_BYTES
 from minifuse.backends.object_file import needed_symbols
 from minifuse.backends.parallel import compiler
-from minifuse.backends.parallel.compiler import build_object, compile_kernel_text, complete, flavour, link_object
+from minifuse.backends.parallel.compiler import (
+    build_object,
+    compile_kernel_text,
+    compiler_fingerprint,
+    complete_source,
+    link_object,
+)
 from minifuse.core.errors import CompileError
 from minifuse.runtime.kernel_cache import KernelCache
 
@@ -95,7 +101,7 @@ def test_integer_powers_and_divisions_by_zero(cache):
 
 
 def test_the_text_imports_what_it_reads_and_nothing_else():
-    source = complete(
+    source = complete_source(
         text("x0[i] = where(x1[i] > f64(0), math.sin(x1[i]), y)", imports="import math\nfrom numpy import pi as y")
     )
     imports = [ast.unparse(node) for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom)]
@@ -105,7 +111,7 @@ def test_the_text_imports_what_it_reads_and_nothing_else():
         "import math",
         "from numpy import pi as y",
     ]
-    plain = complete("def kernel(start, stop, args):\n    for i in range(start, stop):\n        args[i] = i\n")
+    plain = complete_source("def kernel(start, stop, args):\n    for i in range(start, stop):\n        args[i] = i\n")
     assert "vector_math" not in plain
 
 
@@ -240,23 +246,23 @@ def test_the_flavour_holds_all_that_decides(cache, monkeypatch, tmp_path):
     import numba
 
     monkeypatch.setattr(compiler, "__file__", str(tmp_path / "compiler.py"))
-    usual = flavour.__wrapped__()
+    usual = compiler_fingerprint.__wrapped__()
     for part in ("cpu", *compiler.host_processor(), f"numba {numba.__version__}", f"llvmlite {llvmlite.__version__}"):
         assert part in usual.split("\n")
     monkeypatch.setenv("NUMBA_LOOP_VECTORIZE", "0")
-    assert flavour.__wrapped__() != usual
+    assert compiler_fingerprint.__wrapped__() != usual
     monkeypatch.delenv("NUMBA_LOOP_VECTORIZE")
-    assert flavour.__wrapped__() == usual
+    assert compiler_fingerprint.__wrapped__() == usual
     monkeypatch.setattr(compiler, "host_processor", lambda: ("another", "+avx"))
-    assert flavour.__wrapped__() != usual
+    assert compiler_fingerprint.__wrapped__() != usual
 
 
 def test_the_flavour_changes_with_the_vocabulary(monkeypatch, tmp_path):
     (tmp_path / "vector_math.py").write_text("a = 1")
     monkeypatch.setattr(compiler, "__file__", str(tmp_path / "compiler.py"))
-    first = flavour.__wrapped__()
+    first = compiler_fingerprint.__wrapped__()
     (tmp_path / "vector_math.py").write_text("a = 2")
-    assert flavour.__wrapped__() != first
+    assert compiler_fingerprint.__wrapped__() != first
 
 
 # From the disk
@@ -269,7 +275,7 @@ def test_bytes_that_are_no_object_file_are_an_error(payload):
 
 
 def test_a_function_that_is_not_there_is_an_error(cache):
-    code = build_object("k_1", complete(text("x0[i] = 1.0")).replace("def kernel(", "def k_1("))
+    code = build_object("k_1", complete_source(text("x0[i] = 1.0")).replace("def kernel(", "def k_1("))
     with pytest.raises(RuntimeError):
         link_object("k_2", code)
     assert link_object("k_1", code)
@@ -278,8 +284,8 @@ def test_a_function_that_is_not_there_is_an_error(cache):
 def test_a_damaged_object_with_a_right_checksum_is_compiled_again(cache):
     source = text("x0[i] = x1[i]")
     with pytest.raises(RuntimeError):
-        cache.find(complete(source), flavour(), lambda name, text: b"\nnothing", link_object)
-    cache.find(complete(source), flavour(), lambda name, text: b"\nnothing", lambda name, payload: 0)
+        cache.find(complete_source(source), compiler_fingerprint(), lambda name, text: b"\nnothing", link_object)
+    cache.find(complete_source(source), compiler_fingerprint(), lambda name, text: b"\nnothing", lambda name, payload: 0)
     (path,) = cache.stats().folder.glob("*.bin")
     damaged = path.read_bytes()
     cache._kernels.clear()
@@ -293,7 +299,7 @@ def test_a_damaged_object_with_a_right_checksum_is_compiled_again(cache):
 def test_vectors_fill_the_registers():
     """LLVM would take half of each on most processors that have AVX-512."""
     code = build_object(
-        "k_wide", complete(text("x0[i] = x1[i] + x2[i]", pointers="f32 f32 f32")).replace("kernel", "k_wide")
+        "k_wide", complete_source(text("x0[i] = x1[i] + x2[i]", pointers="f32 f32 f32")).replace("kernel", "k_wide")
     )
     add_of_512_bits = re.compile(rb"\x62[\x00-\xff]{2}[\x40-\x5f]\x58")  # an EVEX prefix of that length, vaddps
     assert add_of_512_bits.search(code)

@@ -7,17 +7,24 @@ import pytest
 
 from minifuse import simt
 from minifuse.backends.cuda.attention import backward, forward
-from minifuse.backends.cuda.attention.forward import TILES, WIDTHS, Tile
-from minifuse.backends.cuda.attention.launches import KNOWN, BoundAttention, cost_of, knows, pieces, plan_attention
-from minifuse.backends.cuda.backend import device_of
+from minifuse.backends.cuda.attention.forward import TILES, WIDTHS, AttentionTile
+from minifuse.backends.cuda.attention.launches import (
+    ATTENTION_KERNELS,
+    CudaAttentionLauncher,
+    attention_cost,
+    plan_attention,
+    split_batch,
+    supports,
+)
+from minifuse.backends.cuda.backend import get_device
 from minifuse.backends.cuda.device.simulated_device import SimulatedDevice
 from minifuse.backends.operand import Operand
 from minifuse.core.dtypes import float32, float64
 from minifuse.core.layout import row_major
-from minifuse.ir.attention import Attention, KeyGradient, QueryGradient
+from minifuse.ir.attention import Attention, KeyValueGradient, QueryGradient
 
 LOAD, STORE = 0, 1
-SMALL = Tile(2, 16, 32, 1)  # a warp more, and fewer rows of each, than `short` has
+SMALL = AttentionTile(2, 16, 32, 1)  # a warp more, and fewer rows of each, than `short` has
 
 
 def sample(batch, M, N, D, is_causal, scale=0.3):
@@ -41,7 +48,7 @@ def sample(batch, M, N, D, is_causal, scale=0.3):
 PASSES = {
     Attention: (("y", "sums"), ("q", "k", "v")),
     QueryGradient: (("dq",), ("q", "k", "v", "g", "sums", "delta")),
-    KeyGradient: (("dk", "dv"), ("q", "k", "v", "g", "sums", "delta")),
+    KeyValueGradient: (("dk", "dv"), ("q", "k", "v", "g", "sums", "delta")),
 }
 on_each = pytest.mark.parametrize("kind", PASSES, ids=lambda kind: kind.names[0])
 
@@ -51,8 +58,8 @@ def ran(kind, given, exact, is_causal, seen=lambda x: x, scale=0.3, run=None):
     names, reads = PASSES[kind]
     outputs = [seen(np.full(exact[name].shape, np.nan, np.float32)) for name in names]
     operands = [Operand.of(x) for x in (*outputs, *[seen(given[name]) for name in reads])]
-    layouts = [x.layout.from_zero() for x in operands]
-    bound = BoundAttention(device_of(0), kind(is_causal, scale), layouts[: len(names)], layouts[len(names) :])
+    layouts = [x.layout.without_offset() for x in operands]
+    bound = CudaAttentionLauncher(get_device(0), kind(is_causal, scale), layouts[: len(names)], layouts[len(names) :])
     addresses = [x.address for x in operands]
     found = bound(*addresses) if run is None else [run(plan) for plan in bound.plans(*addresses)]
     for name, got in zip(names, outputs, strict=True):
@@ -63,8 +70,10 @@ def ran(kind, given, exact, is_causal, seen=lambda x: x, scale=0.3, run=None):
 @pytest.fixture(autouse=True)
 def small_tiles(monkeypatch):
     """Blocks of two small warps, so that few rows are several tiles; `as_they_are` has the tiles in use."""
-    for name, known in KNOWN.items():
-        monkeypatch.setitem(KNOWN, name, known._replace(tiles=dict.fromkeys(WIDTHS, SMALL), short=Tile(1, 0, 32, 1)))
+    for name, known in ATTENTION_KERNELS.items():
+        monkeypatch.setitem(
+            ATTENTION_KERNELS, name, known._replace(tiles=dict.fromkeys(WIDTHS, SMALL), short=AttentionTile(1, 0, 32, 1))
+        )
 
 
 @on_each
@@ -126,8 +135,8 @@ def test_keys_that_all_heads_share(kind):
 def test_the_tiles_in_use(kind, monkeypatch):
     """Of the width that networks use, with a row past the edge of a block."""
     monkeypatch.undo()
-    rows = KNOWN[kind.names[0]].tiles[64].height + 1
-    M, N = (rows, 3) if kind is not KeyGradient else (3, rows)
+    rows = ATTENTION_KERNELS[kind.names[0]].tiles[64].height + 1
+    M, N = (rows, 3) if kind is not KeyValueGradient else (3, rows)
     ran(kind, *sample((), M, N, 64, False), False)
 
 
@@ -135,7 +144,7 @@ def test_the_tiles_in_use(kind, monkeypatch):
 @on_each
 def test_shapes_of_tiles_fit_together(kind, width, monkeypatch):
     monkeypatch.undo()
-    known = KNOWN[kind.names[0]]
+    known = ATTENTION_KERNELS[kind.names[0]]
     for tile in (known.tiles[width], *[known.short] * (width < WIDTHS[-1])):
         for along in ("x4", "x"):
             kernel = known.make(tile, width, along)
@@ -180,7 +189,7 @@ def test_causal_blocks_load_only_what_their_rows_see():
     """Three blocks of 32 rows see one, two and three tiles of 32 columns."""
     found = counts(Attention, 96, 96, 32, True)
     assert found["k", LOAD] == found["v", LOAD] == (1 + 2 + 3) * 32 * 4 * 32
-    found = counts(KeyGradient, 96, 96, 32, True)
+    found = counts(KeyValueGradient, 96, 96, 32, True)
     assert found["q", LOAD] == found["g", LOAD] == 2 * (3 + 2 + 1) * 32 * 4 * 32  # turned over, and as they are
 
 
@@ -197,13 +206,13 @@ def test_which_functions_are_known():
     shape = 2, 5, 16
     for kind, (_, reads) in PASSES.items():
         shapes = [shape[:-1] if name in ("sums", "delta") else shape for name in reads]
-        assert knows(kind(True, 1.0), shapes, [float32] * len(shapes))
-        assert not knows(kind(True, 1.0), shapes, [float64] * len(shapes))
+        assert supports(kind(True, 1.0), shapes, [float32] * len(shapes))
+        assert not supports(kind(True, 1.0), shapes, [float64] * len(shapes))
     of = Attention(False, 1.0)
     for D, is_known in ((15, False), (16, True), (128, True), (129, False)):
-        assert knows(of, [(3, D)] * 3, [float32] * 3) == is_known
-    assert not knows(of, [(3, 16), (4, 16), (4, 20)], [float32] * 3)
-    assert not knows(of, [(3, 16), (0, 16), (0, 16)], [float32] * 3)
+        assert supports(of, [(3, D)] * 3, [float32] * 3) == is_known
+    assert not supports(of, [(3, 16), (4, 16), (4, 20)], [float32] * 3)
+    assert not supports(of, [(3, 16), (0, 16), (0, 16)], [float32] * 3)
 
 
 def launches(batch, M=40, D=64, is_aligned=True):
@@ -224,7 +233,7 @@ def test_pieces_cover_a_batch_once():
     sizes, strides = [3, 70_000, 2], [(140_000,), (2,), (1,)]
     seen = np.concatenate([
         (start + np.add.outer(np.arange(n[0]) * s[0][0], np.arange(n[1]) * s[1][0] if len(n) > 1 else [0])).ravel()
-        for n, s, (start,) in pieces(sizes, strides, (0,))
+        for n, s, (start,) in split_batch(sizes, strides, (0,))
     ])  # fmt: skip
     np.testing.assert_array_equal(np.sort(seen), np.arange(420_000))
 
@@ -237,17 +246,17 @@ def test_copies_of_16_bytes_where_layouts_allow_it():
 
 def test_the_kernel_for_few_rows(monkeypatch):
     monkeypatch.undo()
-    assert launches((), 32)[0].kernel.constants[:4] == forward.SHORT
+    assert launches((), 32)[0].kernel.constants[:4] == forward.SHORT_TILE
     assert launches((), 33)[0].kernel.constants[:4] == TILES[64]
     assert launches((), 32, 128)[0].kernel.constants[:4] == TILES[128]
-    assert backward.SHORT.threads == 32
+    assert backward.SHORT_TILE.threads == 32
 
 
 def test_what_it_costs():
     """A product of M * N * D for each of two; of causal ones what is seen."""
     of = row_major((2, 3, 4))
-    assert cost_of(Attention(False, 1.0), [of, row_major((2, 3))], [of] * 3) == (1, 2 * 2 * 2 * 3 * 3 * 4)
-    assert cost_of(Attention(True, 1.0), [of, row_major((2, 3))], [of] * 3) == (1, 2 * 2 * 2 * 6 * 4)
+    assert attention_cost(Attention(False, 1.0), [of, row_major((2, 3))], [of] * 3) == (1, 2 * 2 * 2 * 3 * 3 * 4)
+    assert attention_cost(Attention(True, 1.0), [of, row_major((2, 3))], [of] * 3) == (1, 2 * 2 * 2 * 6 * 4)
 
 
 def test_a_launch_that_fails_says_so():
@@ -259,6 +268,6 @@ def test_a_launch_that_fails_says_so():
             return run
 
     of = row_major((3, 16))
-    bound = BoundAttention(Broken(0), Attention(True, 1.0), [of, row_major((3,))], [of] * 3)
+    bound = CudaAttentionLauncher(Broken(0), Attention(True, 1.0), [of, row_major((3,))], [of] * 3)
     with pytest.raises(RuntimeError, match="no more"):
         bound(*[np.zeros(48, np.float32).ctypes.data] * 5)

@@ -8,8 +8,8 @@ import pytest
 
 import minifuse as mf
 from minifuse.backends.base import Operand
-from minifuse.backends.cuda.launcher import number_as
-from minifuse.backends.registry import backend_named
+from minifuse.backends.cuda.launcher import to_kernel_number
+from minifuse.backends.registry import get_backend
 from minifuse.compiler.plan import Plan
 from minifuse.core import operators as op
 from minifuse.core.dtypes import BY_NUMPY, DTYPES, bool_, float32, float64, int32, int64
@@ -46,7 +46,7 @@ def array_of(view):
 @every_view
 def test_an_array_is_placed_as_it_lies_and_fetched_again(view):
     array = array_of(view)
-    buffer, address, layout = BACKEND.place(array)
+    buffer, address, layout = BACKEND.from_numpy(array)
     assert layout.shape == array.shape
     assert layout.offset == 0
     if array.size:
@@ -54,14 +54,14 @@ def test_an_array_is_placed_as_it_lies_and_fetched_again(view):
         low, high = layout.span()
         assert buffer.address <= address + low * 8
         assert address + high * 8 <= buffer.address + buffer.nbytes
-    found = BACKEND.fetch(buffer, address, float64, layout)
+    found = BACKEND.to_numpy(buffer, address, float64, layout)
     np.testing.assert_array_equal(found, array)
     assert not np.shares_memory(found, array)
 
 
 def test_a_few_elements_of_a_large_array_are_placed_close_together():
     array = np.arange(100_000.0)[::1000]
-    buffer, _, layout = BACKEND.place(array)
+    buffer, _, layout = BACKEND.from_numpy(array)
     assert buffer.nbytes < 16 * 100 * 8
     assert layout.strides == (1,)
 
@@ -92,7 +92,7 @@ def test_every_dtype_there_and_back(dtype):
 def test_filling(dtype, value):
     buffer = BACKEND.allocate(512)
     BACKEND.fill(buffer, buffer.address, dtype, row_major((3, 5)), value)
-    found = BACKEND.fetch(buffer, buffer.address, dtype, row_major((3, 5)))
+    found = BACKEND.to_numpy(buffer, buffer.address, dtype, row_major((3, 5)))
     np.testing.assert_array_equal(found, np.full((3, 5), value, dtype.numpy))
 
 
@@ -142,11 +142,11 @@ def test_a_tensor_says_that_it_is_simulated():
 @pytest.mark.parametrize("name", ["cuda:x", "cuda:-1", "cuda:1.5"])
 def test_names_of_gpus_are_numbers(name):
     with pytest.raises(BackendError, match="GPUs are counted from 0"):
-        backend_named(name)
+        get_backend(name)
 
 
 def test_the_first_gpu_has_two_names():
-    assert backend_named("cuda:0") is backend_named("cuda")
+    assert get_backend("cuda:0") is get_backend("cuda")
 
 
 def test_operands_of_two_gpus_do_not_mix():
@@ -316,7 +316,9 @@ def test_no_launch_has_a_hazard(name, seed):
     bound = step.bind(BACKEND)
     out = mf.zeros(*expected.shape, dtype=expected.dtype, backend=BACKEND)
     slots = [x, *plan.hidden, out]
-    addresses = [slots[slot].address + offset if slot >= 0 else offset for slot, offset in step.operands()]  # or positions
+    addresses = [
+        slots[slot].address + offset if slot >= 0 else offset for slot, offset in step.address_offsets()
+    ]  # or positions
     trace = mf.simt.trace(bound.plan(*addresses, *[float(n) for n in step.numbers]), seed=seed)
     assert trace.is_complete
     assert trace.hazards() == []
@@ -363,16 +365,16 @@ def test_a_plan_is_what_a_launch_runs():
 
 
 def test_numbers_take_the_type_of_the_kernel():
-    assert type(number_as(0.1, float32)) is np.float32
-    assert type(number_as(3, int32)) is np.int32
-    assert type(number_as(True, bool_)) is np.uint8
-    assert number_as(2**63 - 1, int64) == 2**63 - 1
+    assert type(to_kernel_number(0.1, float32)) is np.float32
+    assert type(to_kernel_number(3, int32)) is np.int32
+    assert type(to_kernel_number(True, bool_)) is np.uint8
+    assert to_kernel_number(2**63 - 1, int64) == 2**63 - 1
 
 
 @pytest.mark.parametrize(("number", "dtype"), [(2**31, int32), (-(2**31) - 1, int32), (2**63, int64)])
 def test_numbers_that_do_not_fit(number, dtype):
     with pytest.raises(DTypeError, match=f"{number} does not fit {dtype}"):
-        number_as(number, dtype)
+        to_kernel_number(number, dtype)
     with pytest.raises(DTypeError, match="does not fit"):
         mf.ones(3, dtype=dtype, backend=BACKEND) + number
 

@@ -7,7 +7,7 @@ import minifuse as mf
 from minifuse import simt
 from minifuse.backends.cuda.codegen import segment_sum_blocked, select
 from minifuse.compiler.plan import Plan
-from minifuse.ir.gather import Put
+from minifuse.ir.gather import ScatterAdd
 
 from ..cuda.simulated import simulated
 
@@ -19,11 +19,11 @@ LEAST, ROWS = 40, 69  # the last band is not whole
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Bands for fewer rows: the interpreter takes long for thousands."""
-    monkeypatch.setattr(segment_sum_blocked, "LEAST", LEAST)
+    monkeypatch.setattr(segment_sum_blocked, "MIN_BLOCKED_ROWS", LEAST)
 
 
 def put(g, index):
-    return g.apply(Put(0, ROWS), g, index)
+    return g.apply(ScatterAdd(0, ROWS), g, index)
 
 
 def given(count, columns, dtype="float32", kind="int64"):
@@ -62,13 +62,13 @@ def test_values_are_added_in_the_order_of_keys(count, columns, dtype, kind):
 
 def test_where_notes_are_full_the_rest_is_added_later(monkeypatch):
     monkeypatch.setattr(segment_sum_blocked, "NOTES", 256)
-    select._printed.cache_clear()
+    select._generate_kernel.cache_clear()
     g, index = given(1500, 35)
     index[100:1400] = 7
     a, i = mf.tensor(g, backend=BACKEND), mf.tensor(index, backend=BACKEND)
     assert "notes = cuda.shared.array(256" in bound(a, i).text.text
     assert np.allclose(put(a, i).numpy(), sums(g.astype("f8"), index), atol=1e-3)
-    select._printed.cache_clear()
+    select._generate_kernel.cache_clear()
 
 
 def test_there_is_no_hazard():
@@ -84,5 +84,5 @@ def test_there_is_no_hazard():
 
 def test_few_rows_look_for_themselves():
     g, index = mf.tensor(np.ones((9, 40), "f4"), backend=BACKEND), mf.tensor(np.arange(9), backend=BACKEND)
-    (step,) = Plan(lambda g, i: g.apply(Put(0, LEAST - 1), g, i), (g, index)).steps
+    (step,) = Plan(lambda g, i: g.apply(ScatterAdd(0, LEAST - 1), g, i), (g, index)).steps
     assert step.bind(BACKEND).text.form == "columns"

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from minifuse.backends.cuda import compiler
-from minifuse.backends.cuda.compiler import compile_ptx, function_of, numba_type, rebound, target
+from minifuse.backends.cuda.compiler import compile_ptx, compile_target, kernel_from_text, numba_type, rebind_for_numba
 from minifuse.backends.cuda.intrinsics import base
-from minifuse.backends.cuda.intrinsics.base import Word, device, f32
+from minifuse.backends.cuda.intrinsics.base import Intrinsic, device, f32
 from minifuse.core.errors import MissingPartError
 from minifuse.simt import cuda
 
 needs_numba = pytest.mark.usefixtures("numba_cuda")
-TWICE = Word(lambda x: x + x, lambda: "numba's twice")
+TWICE = Intrinsic(lambda x: x + x, lambda: "numba's twice")
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_words_of_the_module_are_numbas(named):
     def kernel(out, x):
         out[cuda.threadIdx.x] = TWICE(x) + math.sqrt(x)
 
-    found = rebound(kernel)
+    found = rebind_for_numba(kernel)
     assert found.__globals__["cuda"] == "numba.cuda"
     assert found.__globals__["TWICE"] == "numba's twice"
     assert found.__globals__["math"] is math
@@ -63,7 +63,7 @@ def test_only_what_is_named_is_taken_along(named):
     def kernel(out):
         out[0] = 1
 
-    assert set(rebound(kernel).__globals__) == {"__builtins__", "__name__"}
+    assert set(rebind_for_numba(kernel).__globals__) == {"__builtins__", "__name__"}
 
 
 def test_closures_are_rebound(named):
@@ -72,7 +72,7 @@ def test_closures_are_rebound(named):
     def kernel(out, x):
         out[0] = word(x) + number
 
-    cells = dict(zip(rebound(kernel).__code__.co_freevars, rebound(kernel).__closure__, strict=True))
+    cells = dict(zip(rebind_for_numba(kernel).__code__.co_freevars, rebind_for_numba(kernel).__closure__, strict=True))
     assert cells["word"].cell_contents == "numba's twice"
     assert cells["number"].cell_contents == 3
 
@@ -81,7 +81,7 @@ def test_functions_that_a_kernel_calls_are_rebound_once(named):
     def kernel(out, x):
         out[0] = sum_of_squares(x, x) + square(x)
 
-    names = rebound(kernel).__globals__
+    names = rebind_for_numba(kernel).__globals__
     kind, called = names["sum_of_squares"]
     assert kind == "device"
     assert called.__globals__["square"] is names["square"]  # one object, though two name it
@@ -92,21 +92,21 @@ def test_names_inside_inner_functions_are_found(named):
     def kernel(out, x):
         out[0] = max([TWICE(y) for y in (x, x)])
 
-    assert rebound(kernel).__globals__["TWICE"] == "numba's twice"
+    assert rebind_for_numba(kernel).__globals__["TWICE"] == "numba's twice"
 
 
 def test_defaults_stay(named):
     def kernel(out, x, scale=2):
         out[0] = x * scale
 
-    assert rebound(kernel).__defaults__ == (2,)
+    assert rebind_for_numba(kernel).__defaults__ == (2,)
 
 
 # Text
 
 
 def test_a_text_becomes_a_function_over_the_words():
-    kernel = function_of("def kernel(out, x):\n    out[0] = own(f32(x))\n", own=lambda x: x + 1)
+    kernel = kernel_from_text("def kernel(out, x):\n    out[0] = own(f32(x))\n", own=lambda x: x + 1)
     out = [0]
     kernel(out, 2.5)
     assert out == [np.float32(3.5)]
@@ -114,13 +114,13 @@ def test_a_text_becomes_a_function_over_the_words():
 
 
 def test_messages_can_show_the_lines_of_a_text():
-    kernel = function_of("def kernel(out):\n    out[0] = 77  # this line\n")
+    kernel = kernel_from_text("def kernel(out):\n    out[0] = 77  # this line\n")
     assert "this line" in linecache.getline(kernel.__code__.co_filename, 2)
 
 
 def test_two_texts_have_two_files():
     """So that a line number in a message is that of its own kernel."""
-    first, second = function_of("def kernel(a):\n    a[0] = 1\n"), function_of("def kernel(a):\n    a[0] = 2\n")
+    first, second = kernel_from_text("def kernel(a):\n    a[0] = 1\n"), kernel_from_text("def kernel(a):\n    a[0] = 2\n")
     assert first.__code__.co_filename != second.__code__.co_filename
     assert "1" in linecache.getline(first.__code__.co_filename, 2)
 
@@ -130,18 +130,20 @@ def test_two_texts_have_two_files():
 
 @needs_numba
 def test_a_kernel_is_compiled_for_the_processor_that_is_named():
-    kernel = function_of("def kernel(out, x):\n    i = cuda.threadIdx.x\n    out[i] = x[i] * f32(2)\n")
+    kernel = kernel_from_text("def kernel(out, x):\n    i = cuda.threadIdx.x\n    out[i] = x[i] * f32(2)\n")
     for cc, name in (((9, 0), "sm_90"), ((7, 5), "sm_75")):
         found = compile_ptx(kernel, ["*f32", "*f32"], threads=128, cc=cc)
         assert f".target {name}" in found.ptx
         assert f".entry {found.entry}(" in found.ptx
         assert ".maxntid 128" in found.ptx
-    assert target.get() == (9, 0)
+    assert compile_target.get() == (9, 0)
 
 
 @needs_numba
 def test_a_literal_does_not_widen_a_float32():
-    kernel = function_of("def kernel(out, x):\n    i = cuda.threadIdx.x\n    out[i] = x[i] * like(x[i], 0.1) + f32(2.5)\n")
+    kernel = kernel_from_text(
+        "def kernel(out, x):\n    i = cuda.threadIdx.x\n    out[i] = x[i] * like(x[i], 0.1) + f32(2.5)\n"
+    )
     assert ".f64" not in compile_ptx(kernel, ["*f32", "*f32"]).ptx
 
 
@@ -157,7 +159,7 @@ def test_functions_are_compiled_into_their_callers():
 def test_words_are_compiled_once_for_many_kernels(monkeypatch):
     made, real = [], compiler.device_function
     monkeypatch.setattr(compiler, "device_function", lambda function: made.append(function.__name__) or real(function))
-    monkeypatch.setattr(compiler, "_words", {})
+    monkeypatch.setattr(compiler, "_device_functions", {})
     found = []
     for factor in (2, 3):
         text = f"""
@@ -168,8 +170,8 @@ def point(x):
 def kernel(out, x):
     out[0] = point(x[0]) + square(x[1])
 """
-        found.append(compile_ptx(function_of(text, square=square), ["*f32", "*f32"]).ptx)
-        found.append(compile_ptx(function_of(text, square=square), ["*f32", "*f32"], cc=(7, 5)).ptx)
+        found.append(compile_ptx(kernel_from_text(text, square=square), ["*f32", "*f32"]).ptx)
+        found.append(compile_ptx(kernel_from_text(text, square=square), ["*f32", "*f32"], cc=(7, 5)).ptx)
     assert sorted(made) == ["point"] * 4 + ["square"] * 2  # a word for each processor, the kernel's own each time
     assert [ptx.count(".entry") for ptx in found] == [1] * 4
     assert ["0f40400000" in ptx for ptx in found] == [False, False, True, True]  # 3 as a float32
@@ -199,10 +201,10 @@ def test_without_numba_the_error_names_the_extra(monkeypatch):
 
 
 def test_a_flavour_names_the_processor_and_all_that_compiles():
-    text = compiler.flavour((9, 0))
+    text = compiler.compiler_fingerprint((9, 0))
     assert "sm_90" in text
     for package in ("numba-cuda", "cuda-core", "nvidia-nvvm", "nvidia-nvjitlink"):
         assert f"{package} " in text
-    assert text != compiler.flavour((7, 5))
+    assert text != compiler.compiler_fingerprint((7, 5))
     assert compiler.version_of("numpy") == np.__version__
     assert compiler.version_of("no-such-package") == "-"

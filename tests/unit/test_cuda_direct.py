@@ -11,21 +11,21 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from minifuse.backends.cuda.attention.launches import BoundAttention
-from minifuse.backends.cuda.launcher import BoundProduct
+from minifuse.backends.cuda.attention.launches import CudaAttentionLauncher
+from minifuse.backends.cuda.launcher import CudaMatmulLauncher
 from minifuse.backends.cuda.matmul.operands import plain
-from minifuse.backends.fast_call import FORMATS, Launch, direct_launch
+from minifuse.backends.fast_call import SLOT_FORMATS, FastLaunch, make_fast_launch
 from minifuse.core.dtypes import HIGH, MEDIUM, float32, float64, int32, int64
 from minifuse.core.errors import DTypeError
 from minifuse.core.layout import Layout, row_major
 from minifuse.core.operators import relu
-from minifuse.ir.attention import Attention, KeyGradient, QueryGradient
-from minifuse.ir.kernel_ir import Dot, Load, Old, Parameter, Position, ProductKernel, cast
-from minifuse.runtime.memory_pool import Buffer, Pool
+from minifuse.ir.attention import Attention, KeyValueGradient, QueryGradient
+from minifuse.ir.kernel_ir import Accumulator, IndexValue, Load, MatmulKernel, Parameter, ReadOutput, cast
+from minifuse.runtime.memory_pool import MemoryBuffer, Pool
 
 from .test_direct import FakeDriver
 
-A, B, DOT = Load(0, float32), Load(1, float32), Dot(float32)
+A, B, DOT = Load(0, float32), Load(1, float32), Accumulator(float32)
 FIRST = 1 << 20  # the address of the first operand; the others lie one STEP apart
 STEP = 1 << 30
 
@@ -49,7 +49,7 @@ class FakeDevice:
     multiprocessors, most_shared = 132, 227 * 1024
 
     def __init__(self, tensor_cores=""):
-        self.tensor_cores, self.pool, self.prepared, self.long = tensor_cores, Pool(Buffer), [], []
+        self.tensor_cores, self.pool, self.prepared, self.long = tensor_cores, Pool(MemoryBuffer), [], []
         self.slots, self.maps, self.tensor_maps = {}, {}, self
         self.fake = FakeDriver(self.slots)
 
@@ -63,9 +63,9 @@ class FakeDevice:
 
     def direct(self, runs, kinds, long_way, wide=(), whole=None):
         launches = [
-            Launch(run.number, arguments, run.geometry.grid, run.geometry.block, run.shared) for run, arguments in runs
+            FastLaunch(run.number, arguments, run.geometry.grid, run.geometry.block, run.shared) for run, arguments in runs
         ]
-        return direct_launch(self.fake.driver, kinds, launches, long_way, wide, whole)
+        return make_fast_launch(self.fake.driver, kinds, launches, long_way, wide, whole)
 
     def find(self, box, address):
         assert address % 16 == 0
@@ -79,7 +79,7 @@ def asked_for(ready):
     """What the driver would be asked for by launches that are ready."""
     found = []
     for launch in ready:
-        words = [struct.pack("=" + FORMATS.get(k, "Q"), x) for k, x in zip(launch.kinds, launch.arguments, strict=True)]
+        words = [struct.pack("=" + SLOT_FORMATS.get(k, "Q"), x) for k, x in zip(launch.kinds, launch.arguments, strict=True)]
         run = launch.run
         found.append((run.number, (*run.geometry.grid,), (*run.geometry.block,), run.shared, 7, words, None))
     return found
@@ -90,7 +90,7 @@ def bound_product(kernel, a, b, cores="", others=(), outputs=1, out=None):
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     shape = (*batch, a.shape[-2], b.shape[-1])
     inputs = [a.expand(*batch, *a.shape[-2:]), b.expand(*batch, *b.shape[-2:]), *[x.expand(*shape) for x in others]]
-    bound = BoundProduct(FakeDevice(cores), kernel, [out or row_major(shape)] * outputs, inputs)
+    bound = CudaMatmulLauncher(FakeDevice(cores), kernel, [out or row_major(shape)] * outputs, inputs)
     return bound, [FIRST + k * STEP for k in range(outputs + len(inputs))]
 
 
@@ -148,7 +148,7 @@ def test_other_element_types(dtype):
 def test_tensor_cores(name, precision):
     """What the copy engine knows of an operand follows from its address, that of the workspace too."""
     a, b, _ = PRODUCTS[name]
-    bound, addresses = bound_product(ProductKernel(A, B, (DOT,), precision), a, b, "wgmma")
+    bound, addresses = bound_product(MatmulKernel(A, B, (DOT,), precision), a, b, "wgmma")
     check(bound, addresses)
     assert bool(bound.device.maps) == (name == "an operand is turned over")
     check(bound, [x + 4096 for x in addresses])
@@ -160,7 +160,7 @@ def test_tensor_cores(name, precision):
 def test_addresses_that_are_no_multiples_of_16(name, moved, precision):
     """They take other kernels, by a short way too."""
     a, b, _ = PRODUCTS[name]
-    kernel = ProductKernel(A, B, (DOT,), precision) if precision else plain(float32)
+    kernel = MatmulKernel(A, B, (DOT,), precision) if precision else plain(float32)
     bound, addresses = bound_product(kernel, a, b, "wgmma")
     aligned, others = check(bound, addresses), [x + step for x, step in zip(addresses, moved, strict=True)]
     assert check(bound, others) != aligned
@@ -170,7 +170,7 @@ def test_addresses_that_are_no_multiples_of_16(name, moved, precision):
 def scaled():
     """relu(dot * other + x) where a is multiplied by a number on its way in, and the sums as they are."""
     x, number, other = Load(2, float32), Parameter(0, float32), Parameter(1, float32)
-    return ProductKernel(A * number, B, (relu(DOT * other + x), DOT))
+    return MatmulKernel(A * number, B, (relu(DOT * other + x), DOT))
 
 
 @pytest.mark.parametrize("name", ["tiles", "K is cut", "a row", "a batch", "a batch in pieces"])
@@ -189,7 +189,7 @@ def test_positions_are_no_addresses():
     """They count in ones, and need be multiples of nothing."""
     a, b, _ = PRODUCTS["a batch in pieces"]
     index = Layout((70_000, 2, 4), (8, 4, 1), 0)
-    kernel = ProductKernel(A, B, (DOT + cast(Position(2, int64), float32),))
+    kernel = MatmulKernel(A, B, (DOT + cast(IndexValue(2, int64), float32),))
     bound, addresses = bound_product(kernel, a, b, others=[index])
     first, second = check(bound, (*addresses[:3], 3))
     moved = {struct.unpack("=q", y)[0] - struct.unpack("=q", x)[0] for x, y in zip(first[5], second[5], strict=True)}
@@ -198,7 +198,7 @@ def test_positions_are_no_addresses():
 
 
 def test_numbers_that_must_be_checked_have_no_short_way():
-    kernel = ProductKernel(A, B, (cast(DOT, int32) + Parameter(0, int32),))
+    kernel = MatmulKernel(A, B, (cast(DOT, int32) + Parameter(0, int32),))
     bound, addresses = bound_product(kernel, row_major((64, 64)), row_major((64, 64)))
     assert bound.direct() is bound
     with pytest.raises(DTypeError, match="does not fit int32"):
@@ -209,7 +209,7 @@ def test_numbers_that_must_be_checked_have_no_short_way():
 def test_what_is_changed_in_place_is_not_launched_twice(name, is_short):
     """After a second launch that fails, the first one would be done again."""
     a, b, _ = PRODUCTS[name]
-    bound, addresses = bound_product(ProductKernel(A, B, (Old(0, float32) + DOT,)), a, b)
+    bound, addresses = bound_product(MatmulKernel(A, B, (ReadOutput(0, float32) + DOT,)), a, b)
     assert (bound.direct() is not bound) == is_short
     if is_short:
         check(bound, addresses)
@@ -219,7 +219,7 @@ def test_what_is_changed_in_place_is_not_launched_twice(name, is_short):
 @pytest.mark.parametrize("precision", ["", HIGH])
 def test_an_error_of_the_driver_takes_the_long_way(name, precision):
     a, b, _ = PRODUCTS[name]
-    bound, addresses = bound_product(ProductKernel(A, B, (DOT,), precision) if precision else plain(float32), a, b, "wgmma")
+    bound, addresses = bound_product(MatmulKernel(A, B, (DOT,), precision) if precision else plain(float32), a, b, "wgmma")
     short = bound.direct()
     bound.device.fake.status = 719
     for moved in (0, 4):
@@ -234,7 +234,7 @@ def test_an_error_of_the_driver_takes_the_long_way(name, precision):
 
 @pytest.mark.parametrize("name", ["tiles", "K is cut", "an operand is turned over"])
 def test_odd_values_take_the_long_way_and_are_refused(name):
-    bound, addresses = bound_product(ProductKernel(A, B, (DOT,), HIGH), *PRODUCTS[name][:2], "wgmma")
+    bound, addresses = bound_product(MatmulKernel(A, B, (DOT,), HIGH), *PRODUCTS[name][:2], "wgmma")
     short = bound.direct()
     for values in ((), addresses[:2], ("one", *addresses[1:]), (*addresses[:2], None)):
         with pytest.raises((TypeError, IndexError)):
@@ -275,13 +275,13 @@ def test_threads_have_workspaces_of_their_own():
     assert len({slots[0] for _, kernel, slots in events if kernel == 1}) > 1
 
 
-@pytest.mark.parametrize("kind", [Attention, QueryGradient, KeyGradient], ids=lambda kind: kind.names[0])
+@pytest.mark.parametrize("kind", [Attention, QueryGradient, KeyValueGradient], ids=lambda kind: kind.names[0])
 @pytest.mark.parametrize("batch", [(3,), (70_000,)], ids=str)
 def test_attention(kind, batch):
     q, vector = row_major((*batch, 20, 32)), row_major((*batch, 20))
-    outputs = {Attention: [q, vector], QueryGradient: [q], KeyGradient: [q, q]}[kind]
+    outputs = {Attention: [q, vector], QueryGradient: [q], KeyValueGradient: [q, q]}[kind]
     inputs = [q] * 3 if kind is Attention else [q] * 4 + [vector] * 2
-    bound = BoundAttention(FakeDevice(), kind(True, 0.3), outputs, inputs)
+    bound = CudaAttentionLauncher(FakeDevice(), kind(True, 0.3), outputs, inputs)
     addresses = [FIRST + k * STEP for k in range(len(outputs) + len(inputs))]
     check(bound, addresses, launches=1 + (batch[0] > 65535))
     addresses[1] += 4  # by the long way

@@ -9,15 +9,15 @@ import pytest
 import minifuse as mf
 from minifuse.backends.cuda import backend as backend_module
 from minifuse.backends.cuda.device import driver
-from minifuse.backends.cuda.device.driver import Found
-from minifuse.backends.cuda.device.gpu import Device
+from minifuse.backends.cuda.device.driver import DriverInfo
+from minifuse.backends.cuda.device.gpu import GpuDevice
 from minifuse.backends.cuda.device.simulated_device import SimulatedDevice
 from minifuse.core.errors import BackendError, CudaError, MissingPartError, OutOfMemoryError
 from minifuse.runtime.memory_pool import Pool
 
 
 class Library:
-    """NVIDIA's driver, as far as `look` asks."""
+    """NVIDIA's driver, as far as `query_driver` asks."""
 
     def __init__(self, count=1, version=13000, init=0, failing=""):
         self.count, self.version, self.init, self.failing = count, version, init, failing
@@ -36,7 +36,7 @@ class Library:
 
 @pytest.fixture
 def look(monkeypatch):
-    """`look` at a library, or at none."""
+    """`query_driver` at a library, or at none."""
 
     def at(library, forced=""):
         def load(name):
@@ -45,9 +45,9 @@ def look(monkeypatch):
                 raise OSError(name)
             return library
 
-        monkeypatch.setenv(driver.FORCED, forced)
+        monkeypatch.setenv(driver.SIMULATE_VARIABLE, forced)
         monkeypatch.setattr(ctypes, "CDLL", load)
-        return driver.look.__wrapped__()
+        return driver.query_driver.__wrapped__()
 
     return at
 
@@ -56,7 +56,7 @@ def look(monkeypatch):
 
 
 def test_gpus_are_counted(look):
-    assert look(Library(count=3, version=12080)) == Found(3, 12080, "")
+    assert look(Library(count=3, version=12080)) == DriverInfo(3, 12080, "")
 
 
 @pytest.mark.parametrize(
@@ -78,12 +78,12 @@ def test_why_there_is_none(look, library, reason):
 
 @pytest.mark.parametrize("forced", ["simulated", "Simulated"])
 def test_the_interpreter_can_be_asked_for(look, forced):
-    assert look(Library(), forced) == Found(0, 0, "MINIFUSE_CUDA=simulated is set")
+    assert look(Library(), forced) == DriverInfo(0, 0, "MINIFUSE_CUDA=simulated is set")
 
 
 @pytest.mark.parametrize(("version", "extra"), [(13020, "cuda13"), (12040, "cuda12"), (14000, "cuda13"), (0, "cuda13")])
 def test_the_extra_that_fits_the_driver(version, extra):
-    assert Found(1, version, "").extra == extra
+    assert DriverInfo(1, version, "").extra == extra
 
 
 # What is missing
@@ -91,7 +91,7 @@ def test_the_extra_that_fits_the_driver(version, extra):
 
 def test_a_driver_that_is_too_old():
     with pytest.raises(CudaError, match=r"for CUDA 11\.4, expected 12\.0 or newer; update the driver, or set MINIFUSE_CUDA"):
-        driver.require(Found(1, 11040, ""))
+        driver.require_cuda_packages(DriverInfo(1, 11040, ""))
 
 
 @pytest.mark.parametrize("missing", ["numba_cuda", "cuda.core", "cuda.bindings"])
@@ -105,13 +105,13 @@ def test_a_package_that_is_missing(monkeypatch, missing, version, extra):
     with pytest.raises(
         MissingPartError, match=rf'there is a GPU.*{missing}.*pip install "minifuse\[{extra}\]", or set MINIFUSE'
     ):
-        driver.require(Found(1, version, ""))
+        driver.require_cuda_packages(DriverInfo(1, version, ""))
 
 
 def test_nothing_is_missing(monkeypatch):
     asked = []
     monkeypatch.setattr(driver, "import_module", asked.append)
-    driver.require(Found(1, 12000, ""))
+    driver.require_cuda_packages(DriverInfo(1, 12000, ""))
     assert asked == ["cuda.bindings.driver", "cuda.core", "numba_cuda"]
 
 
@@ -120,30 +120,30 @@ def test_nothing_is_missing(monkeypatch):
 
 @pytest.fixture
 def device_of(monkeypatch):
-    """`device_of` on a machine on which `look` finds something."""
+    """`get_device` on a machine on which `query_driver` finds something."""
 
     def on(found, index=0):
-        monkeypatch.setattr(driver, "look", lambda: found)
-        return backend_module.device_of.__wrapped__(index)
+        monkeypatch.setattr(driver, "query_driver", lambda: found)
+        return backend_module.get_device.__wrapped__(index)
 
     return on
 
 
 def test_without_a_gpu_any_number_of_them_is_simulated(device_of):
     for index in (0, 3):
-        device = device_of(Found(0, 0, "no NVIDIA driver is installed"), index)
+        device = device_of(DriverInfo(0, 0, "no NVIDIA driver is installed"), index)
         assert isinstance(device, SimulatedDevice)
         assert device.index == index
 
 
 def test_a_gpu_that_does_not_exist(device_of):
     with pytest.raises(BackendError, match=r"cuda:2 does not exist; this machine has cuda:0, cuda:1"):
-        device_of(Found(2, 13000, ""), 2)
+        device_of(DriverInfo(2, 13000, ""), 2)
 
 
 def test_a_gpu_with_an_old_driver_is_not_simulated_silently(device_of):
     with pytest.raises(CudaError, match="expected 12"):
-        device_of(Found(1, 11080, ""))
+        device_of(DriverInfo(1, 11080, ""))
 
 
 # Errors in words
@@ -162,13 +162,13 @@ def test_a_call_gives_its_values_or_an_error():
 
 @pytest.mark.parametrize("name", driver.ADVICE)
 def test_errors_that_say_what_to_do(name):
-    error = driver.translated(RuntimeError(f"{name}: while a kernel ran"))
+    error = driver.translate_error(RuntimeError(f"{name}: while a kernel ran"))
     assert type(error) is CudaError
     assert str(error) == f"{name}: while a kernel ran; {driver.ADVICE[name]}"
 
 
 def test_out_of_memory_is_a_memory_error():
-    error = driver.translated(RuntimeError("CUDA_ERROR_OUT_OF_MEMORY: the API call failed"))
+    error = driver.translate_error(RuntimeError("CUDA_ERROR_OUT_OF_MEMORY: the API call failed"))
     assert isinstance(error, OutOfMemoryError)
     assert isinstance(error, MemoryError)  # so that the pool trims and tries once more
     assert issubclass(OutOfMemoryError, CudaError)
@@ -205,7 +205,7 @@ class Gpu:
 
 
 def device_with(gpu):
-    device = Device.__new__(Device)
+    device = GpuDevice.__new__(GpuDevice)
     device.index, device.count, device.core, device.bindings, device.stream = 0, 1, gpu, gpu, None
     device.pool = Pool(device.allocate, keep=1 << 19)
     return device
@@ -217,7 +217,7 @@ def test_unused_memory_is_given_back_before_an_error():
     assert device.core.room == 10_000 - 2 * 4096
     del buffers
     assert device.pool.allocate(1 << 13).nbytes == 1 << 13
-    assert device.pool.held == 1 << 13
+    assert device.pool.reserved == 1 << 13
 
 
 def test_an_allocation_that_does_not_fit_says_how_much_there_is():
@@ -239,7 +239,7 @@ def test_another_error_of_an_allocation_stays_what_it_is():
 
 
 def test_an_error_without_details():
-    assert str(driver.translated(ValueError("CUDA_ERROR_UNKNOWN"))) == "CUDA_ERROR_UNKNOWN: ValueError"
+    assert str(driver.translate_error(ValueError("CUDA_ERROR_UNKNOWN"))) == "CUDA_ERROR_UNKNOWN: ValueError"
 
 
 def test_the_errors_are_public():
@@ -269,6 +269,6 @@ def test_a_gpu_that_does_not_start_says_why(monkeypatch, reason, error, words):
             raise RuntimeError(reason)
 
     monkeypatch.setattr(core, "Device", Full)
-    monkeypatch.setattr(driver, "look", lambda: Found(2, 13000, ""))
+    monkeypatch.setattr(driver, "query_driver", lambda: DriverInfo(2, 13000, ""))
     with pytest.raises(error, match=words):
-        Device(1)
+        GpuDevice(1)

@@ -7,11 +7,11 @@ import minifuse as mf
 from minifuse import simt
 from minifuse.backends.cuda.codegen import select
 from minifuse.backends.cuda.codegen.online_exp_sum import sums_of_exponentials
-from minifuse.backends.cuda.codegen.select import printed
-from minifuse.backends.cuda.geometry import Share
+from minifuse.backends.cuda.codegen.select import generate_kernel
+from minifuse.backends.cuda.geometry import RowPartition
 from minifuse.compiler.plan import Plan
 from minifuse.core.layout import row_major
-from minifuse.ir.kernel_ir import Nest
+from minifuse.ir.kernel_ir import LoopNest
 
 from ..cuda.simulated import simulated
 from .test_cuda_emit_rows import expected, operands, reads
@@ -55,9 +55,9 @@ CASES = {
 @pytest.fixture(autouse=True)
 def short_rows_are_long(monkeypatch):
     """All rows are too long for registers and for shared memory, and 64 threads share one."""
-    monkeypatch.setattr(select, "share_of", lambda kernel, nest, raws: None)
-    chunks = {True: Share(64, 2, 4), False: Share(64, 8, 1)}
-    monkeypatch.setattr(select, "share_of_long_row", lambda count, last, is_wide, *_: chunks[is_wide])
+    monkeypatch.setattr(select, "row_partition_of", lambda kernel, nest, raws: None)
+    chunks = {True: RowPartition(64, 2, 4), False: RowPartition(64, 8, 1)}
+    monkeypatch.setattr(select, "partition_long_row", lambda count, last, is_wide, *_: chunks[is_wide])
 
 
 def step_of(function, *arrays):
@@ -88,7 +88,7 @@ def test_a_row_is_read_once_for_both_folds(function, times, length):
     trace = simt.trace(bound.plan(out.ctypes.data, x.ctypes.data, *map(float, step.numbers)), limit=None)
     assert trace.hazards() == []
     assert set(reads(trace, "in0").tolist()) == {times}
-    assert bound.text.share == (Share(64, 2, 4) if length % 4 == 0 else Share(64, 8, 1))
+    assert bound.text.row_partition == (RowPartition(64, 2, 4) if length % 4 == 0 else RowPartition(64, 8, 1))
 
 
 def test_infinities_and_nan_mean_what_they_mean_in_two_sweeps():
@@ -149,8 +149,8 @@ def test_short_rows_wait_instead(monkeypatch):
         for function, is_online in ((lambda x: x.logsumexp(1), once), (softmax, twice), (entropy, twice)):
             (step,) = Plan(function, (x.expand(2000, length),)).steps
             layout = row_major((2000, length))
-            nest = Nest(step.shape, step.dims, [row_major(step.outputs[0][1].shape), layout])
-            assert ("moved_sum" in printed(step.kernel, nest).text) == is_online, (length, function)
+            nest = LoopNest(step.shape, step.dims, [row_major(step.outputs[0][1].shape), layout])
+            assert ("moved_sum" in generate_kernel(step.kernel, nest).text) == is_online, (length, function)
 
 
 # Picked elements
@@ -165,7 +165,7 @@ def test_an_element_is_picked_and_not_looked_for(rows, monkeypatch):
     if rows != "online":
         monkeypatch.undo()
     if rows == "shared memory":
-        monkeypatch.setattr(select, "share_of", lambda kernel, nest, raws: None)
+        monkeypatch.setattr(select, "row_partition_of", lambda kernel, nest, raws: None)
     x, target = operands("x", (6, 300))[0], np.array([0, 299, 7, 64, 128, 255])
     step = step_of(cross_entropy, x, target)
     text = step.bind(BACKEND).text.text

@@ -9,7 +9,7 @@ import pytest
 import minifuse as mf
 from minifuse import simt
 from minifuse.backends.cuda.codegen import select
-from minifuse.backends.cuda.geometry import ALONE, held_of_row, of_rows
+from minifuse.backends.cuda.geometry import EXCLUSIVE_ROW_BYTES, cached_row_pitch, row_geometry
 from minifuse.compiler.plan import Plan
 from minifuse.simt.occupancy import occupancy
 
@@ -39,7 +39,7 @@ CASES = {softmax: "x", softmax_backward: "xx", layer_norm: "xww", lambda x: x.lo
 def waiting(request, monkeypatch):
     """Where rows wait."""
     if request.param == "shared memory":
-        monkeypatch.setattr(select, "share_of", lambda kernel, nest, raws: None)
+        monkeypatch.setattr(select, "row_partition_of", lambda kernel, nest, raws: None)
     return request.param
 
 
@@ -105,7 +105,7 @@ def test_the_order_of_threads_does_not_matter(function, waiting):
 def test_a_row_that_does_not_fit_is_read_where_it_is(monkeypatch):
     """Each pass reads it; the exponentials wait where the result will stand."""
     arrays = operands("x", (2, 1030))
-    monkeypatch.setattr(select, "share_of", lambda kernel, nest, raws: None)
+    monkeypatch.setattr(select, "row_partition_of", lambda kernel, nest, raws: None)
     monkeypatch.setattr(BACKEND.device, "most_shared", 8 * 1024)
     trace, out = trace_of(softmax, arrays)
     assert trace.hazards() == []
@@ -155,12 +155,12 @@ def test_addresses_that_are_no_multiples_of_16_bytes(waiting):
 @pytest.mark.parametrize("last", [64, 256, 1000, 4096, 8192, 65536 // 4])
 def test_rows_that_wait_leave_room_for_many_threads(last, nbytes):
     """Of a multiprocessor of 228 KB: 1,024 threads are at work on rows of float32, 512 on long ones of two operands."""
-    _, block = of_rows(100_000, last, True, nbytes)
-    held = held_of_row(nbytes, last, block[1], 227 * 1024)
+    _, block = row_geometry(100_000, last, True, nbytes)
+    held = cached_row_pitch(nbytes, last, block[1], 227 * 1024)
     assert held == (last if last * nbytes < 219 * 1024 else 0)
     found = occupancy(block[0] * block[1], shared=held * nbytes * block[1])
     assert found.blocks * block[0] * block[1] >= (1024 if nbytes * last <= 32 * 1024 else 512)
-    assert block[1] == 1 or held * nbytes * block[1] <= ALONE
+    assert block[1] == 1 or held * nbytes * block[1] <= EXCLUSIVE_ROW_BYTES
 
 
 def test_many_short_rows_of_many_operands():
@@ -172,12 +172,12 @@ def test_many_short_rows_of_many_operands():
         return layer_norm(x + y + u + v.exp() + x * y, w, b)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(select, "share_of", lambda kernel, nest, raws: None)
+        patch.setattr(select, "row_partition_of", lambda kernel, nest, raws: None)
         out = Plan(function, tensors).run(*tensors).numpy()
     np.testing.assert_allclose(out, expected(function, arrays), rtol=1e-4, atol=1e-4)
 
 
 def test_rows_begin_at_multiples_of_four_or_do_not_wait():
-    assert held_of_row(4, 1001, 8, 227 * 1024) == 1004
-    assert held_of_row(4, 60_000, 1, 227 * 1024) == 0
-    assert held_of_row(4, 16_000, 1, 64 * 1024) == 0
+    assert cached_row_pitch(4, 1001, 8, 227 * 1024) == 1004
+    assert cached_row_pitch(4, 60_000, 1, 227 * 1024) == 0
+    assert cached_row_pitch(4, 16_000, 1, 64 * 1024) == 0

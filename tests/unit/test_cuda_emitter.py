@@ -6,9 +6,9 @@ import pytest
 
 import minifuse as mf
 from minifuse.backends.cuda.codegen import select
-from minifuse.backends.cuda.codegen.select import printed
+from minifuse.backends.cuda.codegen.select import generate_kernel
 from minifuse.compiler.plan import Plan
-from minifuse.ir.kernel_ir import Nest
+from minifuse.ir.kernel_ir import LoopNest
 
 from ..cuda.simulated import simulated
 
@@ -20,8 +20,8 @@ def kernels(function, *inputs, targets=()):
     found = []
     for step in Plan(function, inputs, targets).steps:
         outputs, operands = step.layouts()
-        nest = Nest(step.shape, step.dims, [*outputs, *operands])
-        found.append(printed(step.kernel, nest))
+        nest = LoopNest(step.shape, step.dims, [*outputs, *operands])
+        found.append(generate_kernel(step.kernel, nest))
     return found
 
 
@@ -34,7 +34,7 @@ def text(function, *inputs, **more):
 @pytest.fixture
 def in_shared_memory(monkeypatch):
     """No row waits in registers."""
-    monkeypatch.setattr(select, "share_of", lambda kernel, nest, raws: None)
+    monkeypatch.setattr(select, "row_partition_of", lambda kernel, nest, raws: None)
 
 
 def lines(source):

@@ -9,7 +9,7 @@ import pytest
 
 import minifuse as mf
 from minifuse.backends.cuda.device import dlpack
-from minifuse.backends.cuda.device.dlpack import capsule_of, interface_of
+from minifuse.backends.cuda.device.dlpack import array_interface, export_capsule
 from minifuse.core.dtypes import BY_NUMPY, DTYPES, bool_, float32
 from minifuse.core.layout import Layout, row_major
 
@@ -41,7 +41,7 @@ class Exporter:
 def export(array, owner=None):
     """A capsule of a NumPy array."""
     layout = Layout(array.shape, tuple(s // array.itemsize for s in array.strides), 0)
-    return capsule_of(owner or array, array.ctypes.data, BY_NUMPY[array.dtype], layout, 0, CPU)
+    return export_capsule(owner or array, array.ctypes.data, BY_NUMPY[array.dtype], layout, 0, CPU)
 
 
 @pytest.mark.parametrize("dtype", [dtype.name for dtype in DTYPES])
@@ -62,7 +62,7 @@ def test_numpy_reads_a_capsule(see, dtype):
 
 
 def test_what_is_lent_lives_until_it_is_given_back():
-    before = len(dlpack.lent)
+    before = len(dlpack.exported_capsules)
     owner = Owner(np.arange(5.0))
     alive = weakref.ref(owner)
     found = np.from_dlpack(Exporter(export(owner.array, owner)))
@@ -74,7 +74,7 @@ def test_what_is_lent_lives_until_it_is_given_back():
     del view
     gc.collect()
     assert alive() is None
-    assert len(dlpack.lent) == before
+    assert len(dlpack.exported_capsules) == before
 
 
 def test_a_capsule_that_nobody_takes_is_forgotten():
@@ -85,10 +85,10 @@ def test_a_capsule_that_nobody_takes_is_forgotten():
     del owner
     gc.collect()
     assert alive() is not None
-    dlpack.forget_what_nobody_took()  # as the next capsule does; this one somebody still has
+    dlpack.release_unclaimed()  # as the next capsule does; this one somebody still has
     assert alive() is not None
     del capsule
-    dlpack.forget_what_nobody_took()
+    dlpack.release_unclaimed()
     gc.collect()
     assert alive() is None
 
@@ -103,11 +103,11 @@ def test_a_capsule_is_taken_once():
 
 def test_the_struct_says_where_the_memory_is():
     array = np.zeros((3, 4), bool)
-    capsule = capsule_of(array, array.ctypes.data, bool_, row_major((3, 4)), 2)
+    capsule = export_capsule(array, array.ctypes.data, bool_, row_major((3, 4)), 2)
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    found = dlpack.Managed.from_address(get(capsule, b"dltensor"))
-    assert (found.device.kind, found.device.index) == (dlpack.GPU, 2)
+    found = dlpack.DLManagedTensor.from_address(get(capsule, b"dltensor"))
+    assert (found.device.kind, found.device.index) == (dlpack.DLPACK_CUDA, 2)
     assert (found.dtype.code, found.dtype.bits, found.dtype.lanes) == (6, 8, 1)
     assert (found.ndim, found.shape[:2], found.strides[:2], found.byte_offset) == (2, [3, 4], [4, 1], 0)
     assert found.data == array.ctypes.data
@@ -122,7 +122,7 @@ def test_the_struct_says_where_the_memory_is():
     ids=[dtype.name for dtype in DTYPES],
 )
 def test_the_interface_of_an_array(dtype, text):
-    found = interface_of(4096, dtype, Layout((3, 5), (-10, 2), 0), is_writable=True)
+    found = array_interface(4096, dtype, Layout((3, 5), (-10, 2), 0), is_writable=True)
     size = dtype.itemsize
     assert found["shape"] == (3, 5)
     assert found["strides"] == (-10 * size, 2 * size)
@@ -133,11 +133,11 @@ def test_the_interface_of_an_array(dtype, text):
 
 
 def test_the_interface_of_nothing_and_of_what_cannot_be_written():
-    assert interface_of(4096, float32, row_major((0, 3)), is_writable=True)["data"] == (
+    assert array_interface(4096, float32, row_major((0, 3)), is_writable=True)["data"] == (
         4096,
         False,
     )  # CuPy asks which GPU it is
-    assert interface_of(4096, float32, row_major((3,)), is_writable=False)["data"] == (4096, True)
+    assert array_interface(4096, float32, row_major((3,)), is_writable=False)["data"] == (4096, True)
 
 
 # Tensors of the interpreter, whose memory is no GPU's

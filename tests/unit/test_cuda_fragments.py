@@ -8,17 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minifuse import simt
-from minifuse.backends.cuda.intrinsics.mma import bits_of_bf16, rounded_to_tf32, tile_columns, tile_rows
-from minifuse.backends.cuda.matmul.mma import MMA_LARGE, MMA_SHAPES, MMA_SMALL, make_mma, nbytes
+from minifuse.backends.cuda.intrinsics.mma import bf16_bits, lane_columns, lane_rows, round_to_tf32
+from minifuse.backends.cuda.matmul.mma import MMA_LARGE, MMA_SHAPES, MMA_SMALL, make_mma, mma_shared_bytes
 from minifuse.core.dtypes import HIGH, MEDIUM, float32, int32
 from minifuse.core.operators import gt, relu, where
-from minifuse.ir.kernel_ir import Dot, cast
+from minifuse.ir.kernel_ir import Accumulator, cast
 
 from ..cuda.cores import take
 from .test_cuda_hooks import Case, floats, whole
 from .test_cuda_product import BATCHES, VIEWS
 
-DOT = Dot(float32)
+DOT = Accumulator(float32)
 PRECISIONS = {HIGH: 2.0**-11, MEDIUM: 2.0**-8}  # half of the last place
 on_each_precision = pytest.mark.parametrize("precision", PRECISIONS)
 SIZES = [(1, 1, 1), (7, 5, 33), (64, 64, 32), (65, 68, 31), (66, 66, 34)]
@@ -35,7 +35,7 @@ def product(a, b, precision):
 @given(st.integers(0, 2**32 - 1))
 def test_rounding_is_to_the_nearest(bits):
     x = np.uint32(bits).view(np.float32)
-    y, z = rounded_to_tf32(x), np.uint32(bits_of_bf16(x) << 16).view(np.float32)
+    y, z = round_to_tf32(x), np.uint32(bf16_bits(x) << 16).view(np.float32)
     if not np.isfinite(x):
         assert str(y) == str(x)
         assert str(z) == str(x)
@@ -52,10 +52,10 @@ def test_rounding_is_to_the_nearest(bits):
 def test_ties():
     """tf32 away from zero, as cvt.rna; bf16 to even, as cvt.rn."""
     for sign in (1, -1):
-        assert rounded_to_tf32(sign * (1 + 2.0**-11)) == sign * (1 + 2.0**-10)
-        assert rounded_to_tf32(sign * (1 + 3 * 2.0**-11)) == sign * (1 + 2.0**-9)
-    assert bits_of_bf16(1 + 2.0**-8) == bits_of_bf16(1.0)
-    assert bits_of_bf16(1 + 3 * 2.0**-8) == bits_of_bf16(1 + 2.0**-6)
+        assert round_to_tf32(sign * (1 + 2.0**-11)) == sign * (1 + 2.0**-10)
+        assert round_to_tf32(sign * (1 + 3 * 2.0**-11)) == sign * (1 + 2.0**-9)
+    assert bf16_bits(1 + 2.0**-8) == bf16_bits(1.0)
+    assert bf16_bits(1 + 3 * 2.0**-8) == bf16_bits(1 + 2.0**-6)
 
 
 # The kernel.
@@ -163,7 +163,7 @@ def test_no_hazards_and_no_bank_conflicts(precision):
 
 def test_shapes_fit():
     for shape in MMA_SHAPES:
-        assert nbytes(shape) == make_mma(shape).shared <= 227 * 1024 // shape.blocks
-    assert tile_rows(64) == (0, 1, 16, 17, 32, 33, 48, 49)
-    assert tile_columns(32) == (0, 1, 2, 3, 16, 17, 18, 19)
+        assert mma_shared_bytes(shape) == make_mma(shape).shared <= 227 * 1024 // shape.blocks
+    assert lane_rows(64) == (0, 1, 16, 17, 32, 33, 48, 49)
+    assert lane_columns(32) == (0, 1, 2, 3, 16, 17, 18, 19)
     assert MMA_LARGE.threads == MMA_SMALL.threads == 128

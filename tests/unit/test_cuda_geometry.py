@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import minifuse as mf
-from minifuse.backends.cuda.codegen.base import MOST, MOST_OF_ROW, WARP
+from minifuse.backends.cuda.codegen.base import MAX_COLUMN_THREADS, MAX_ROW_THREADS, WARP
 from minifuse.backends.cuda.geometry import (
-    LARGEST_GRID,
+    MAX_GRID_YZ,
     THREADS,
-    Share,
+    RowPartition,
     ceil_div,
     clamp,
     geometry_of,
+    partition_long_row,
     power_of_two,
-    share_of_long_row,
 )
 from minifuse.compiler.plan import Plan
 from minifuse.simt import Pointer
@@ -245,10 +245,10 @@ def test_no_grid_is_larger_than_the_hardware_allows(form, counted, last, each):
     geometry = geometry_of(form, shape, len(shape) - 1, len(counted), each)
     (gx, gy, gz), (x, y, z) = geometry
     assert min(*geometry.grid, *geometry.block) >= 1
-    assert x * y <= (MOST_OF_ROW if form == "rows" else min(THREADS, MOST)) <= MOST_THREADS
+    assert x * y <= (MAX_ROW_THREADS if form == "rows" else min(THREADS, MAX_COLUMN_THREADS)) <= MOST_THREADS
     assert z == 1
     assert gx <= MOST_X
-    assert max(gy, gz) <= LARGEST_GRID
+    assert max(gy, gz) <= MAX_GRID_YZ
     assert x == power_of_two(x)
     assert y == power_of_two(y)
     assert x * y % WARP == 0  # all lanes of a warp take part in shuffles
@@ -279,7 +279,7 @@ def test_where_rows_are_few_more_threads_share_one():
 
 def test_more_rows_than_blocks_along_y_go_on_along_z():
     grid, block = geometry_of("points", [10_000_000, 300], 1, 1, 4)
-    assert grid[1] == LARGEST_GRID
+    assert grid[1] == MAX_GRID_YZ
     assert grid[2] > 1
     assert block[0] * block[1] == THREADS
 
@@ -294,7 +294,7 @@ def test_tiles_of_many_matrices_fill_two_axes_of_the_grid():
     assert geometry_of("tiles", [65, 7, 130], 2, 0, 1, 0) == ((3, 14, 1), (8, 32, 1))
     assert geometry_of("tiles", [7, 65, 130], 2, 0, 1, 1) == ((3, 14, 1), (8, 32, 1))
     grid, _ = geometry_of("tiles", [10_000_000, 64], 1, 0, 1, 0)
-    assert grid[1] <= LARGEST_GRID >= grid[2]
+    assert grid[1] <= MAX_GRID_YZ >= grid[2]
     assert grid[1] * grid[2] * 64 >= 10_000_000
 
 
@@ -311,15 +311,15 @@ def test_bounds_and_steps():
 def test_long_rows_are_walked_in_chunks_unless_they_are_better_off_in_shared_memory():
     """(rows, elements, whole, bytes an element, read twice) -> the share."""
     for case, share in {
-        (4096, 50_257, False, 4, False): Share(256, 8, 1),
-        (4096, 50_260, True, 4, False): Share(256, 2, 4),
-        (1000, 50_260, True, 4, False): Share(1024, 2, 4),  # few rows
-        (4096, 50_257, False, 8, False): Share(256, 4, 1),
-        (4096, 50_257, False, 64, False): Share(256, 1, 1),
-        (4096, 50_257, False, 4, True): Share(1024, 16, 1),
-        (4096, 25_601, False, 4, True): Share(1024, 16, 1),
+        (4096, 50_257, False, 4, False): RowPartition(256, 8, 1),
+        (4096, 50_260, True, 4, False): RowPartition(256, 2, 4),
+        (1000, 50_260, True, 4, False): RowPartition(1024, 2, 4),  # few rows
+        (4096, 50_257, False, 8, False): RowPartition(256, 4, 1),
+        (4096, 50_257, False, 64, False): RowPartition(256, 1, 1),
+        (4096, 50_257, False, 4, True): RowPartition(1024, 16, 1),
+        (4096, 25_601, False, 4, True): RowPartition(1024, 16, 1),
         (4096, 25_600, False, 4, True): None,  # two such rows share a multiprocessor
         (4096, 56_064, True, 4, True): None,  # just fits
-        (4096, 56_068, True, 4, True): Share(1024, 4, 4),
+        (4096, 56_068, True, 4, True): RowPartition(1024, 4, 4),
     }.items():
-        assert share_of_long_row(*case) == share, case
+        assert partition_long_row(*case) == share, case

@@ -12,8 +12,8 @@ import pytest
 import minifuse as mf
 from minifuse.backends.base import Backend
 from minifuse.backends.cuda.device import cuda_graphs
-from minifuse.backends.cuda.device.cuda_graphs import KEPT, PATIENCE, replayed
-from minifuse.backends.cuda.geometry import Geometry
+from minifuse.backends.cuda.device.cuda_graphs import MAX_CACHED_REPLAYS, MAX_MISSES, graph_launcher
+from minifuse.backends.cuda.geometry import LaunchGeometry
 from minifuse.backends.cuda.launch_plan import ReadyLaunch
 from minifuse.compiler.plan import Plan
 from minifuse.core.errors import CudaError
@@ -98,7 +98,10 @@ class Launch:
         """What `device.prepare` gives: the same object for the same kernel."""
         kernel = SimpleNamespace(name=f"{self.name}{k}", kinds=(*self.kinds, "i64"), grid=(k + 1, 2, 3))
         made = SimpleNamespace(
-            kernel=SimpleNamespace(handle=kernel), geometry=Geometry(kernel.grid, (32, 2, 1)), shared=64, name=kernel.name
+            kernel=SimpleNamespace(handle=kernel),
+            geometry=LaunchGeometry(kernel.grid, (32, 2, 1)),
+            shared=64,
+            name=kernel.name,
         )
         return self.runs.setdefault(k, made)
 
@@ -148,7 +151,7 @@ def launches(device):
 
 @pytest.fixture
 def launcher(device, launches):
-    return replayed(device, launches, COUNTS)
+    return graph_launcher(device, launches, COUNTS)
 
 
 def changed(values, *changes):
@@ -197,7 +200,7 @@ def test_one_by_one_each_goes_the_shortest_way(device, launches):
     short = []
     for launch in launches[1:]:
         launch.direct = lambda launch=launch: lambda *values: short.append((launch.name, values))
-    launcher = replayed(device, launches, COUNTS)
+    launcher = graph_launcher(device, launches, COUNTS)
     launcher(*VALUES)
     assert [launch.called for launch in launches] == [1, 0, 0, 0]
     assert short == [("b", (1024, -3)), ("c", (2048, 1, 0.25)), ("d", (4096, -7))]
@@ -211,8 +214,8 @@ def test_arguments_arrive_as_their_types(device, launcher):
 
 
 def test_one_launch_needs_no_graph_and_what_is_more_than_kernels_has_none(device, launches):
-    assert replayed(device, launches[:1], COUNTS[:1]) is None
-    assert replayed(device, [*launches[:1], lambda *values: None], COUNTS[:2]) is None
+    assert graph_launcher(device, launches[:1], COUNTS[:1]) is None
+    assert graph_launcher(device, [*launches[:1], lambda *values: None], COUNTS[:2]) is None
 
 
 def test_the_interpreter_and_other_backends_have_none():
@@ -287,10 +290,10 @@ def test_turns_with_a_number_that_changes(device, launches, launcher):
 
 
 def test_values_that_never_come_back_cost_nothing_after_a_while(device, launches, launcher):
-    for step in range(PATIENCE + 9):
+    for step in range(MAX_MISSES + 9):
         values = changed(VALUES, *[(k, 16 * step + 65536 * (k + 1)) for k in (0, 3, 5, 8)])
         assert run(device, launcher, values) == expected(launches, values)
-    assert launcher.misses == PATIENCE + 9
+    assert launcher.misses == MAX_MISSES + 9
     for values in TWICE:
         launcher(*values)
     assert counts(device)["made"] == 0
@@ -324,12 +327,12 @@ def test_there_are_a_few_replays_and_the_least_used_goes(device, launches, launc
     def far(k):
         return changed(VALUES, *[(at, 65536 * (k + 1) + 16 * at) for at in (0, 3, 5, 8)])
 
-    for k in range(KEPT + 2):
+    for k in range(MAX_CACHED_REPLAYS + 2):
         for _ in range(2):
             assert run(device, launcher, far(k)) == expected(launches, far(k))
-    assert len(launcher.replays) == KEPT
+    assert len(launcher.replays) == MAX_CACHED_REPLAYS
     assert counts(device)["destroyed"] == 2
-    assert counts(device)["made"] == KEPT + 2
+    assert counts(device)["made"] == MAX_CACHED_REPLAYS + 2
 
 
 def test_a_workspace_lives_as_long_as_its_replay(device, launches, launcher):
@@ -346,7 +349,7 @@ def test_a_workspace_lives_as_long_as_its_replay(device, launches, launcher):
 
 
 def test_graphs_go_with_their_launcher(device, launches):
-    launcher = replayed(device, launches, COUNTS)
+    launcher = graph_launcher(device, launches, COUNTS)
     for values in TWICE:
         launcher(*values)
     del launcher
@@ -369,7 +372,7 @@ def test_threads_take_turns(device, launches, request):
     """Between the change of a graph and its launch nobody comes."""
     request.addfinalizer(partial(sys.setswitchinterval, sys.getswitchinterval()))
     sys.setswitchinterval(1e-6)
-    launcher = replayed(device, launches, COUNTS)
+    launcher = graph_launcher(device, launches, COUNTS)
     for values in TWICE:
         launcher(*values)
     start, turns = len(device.bindings.done), threading.Barrier(2)
@@ -392,5 +395,5 @@ def test_threads_take_turns(device, launches, request):
 
 
 def test_formats_fill_a_slot_each():
-    for kind in cuda_graphs.FORMATS.values():
-        assert cuda_graphs.struct.calcsize("=" + kind) == cuda_graphs.SLOT
+    for kind in cuda_graphs.SLOT_FORMATS.values():
+        assert cuda_graphs.struct.calcsize("=" + kind) == cuda_graphs.SLOT_BYTES

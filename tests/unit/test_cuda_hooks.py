@@ -8,18 +8,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minifuse import simt
-from minifuse.backends.base import DecomposedProduct
-from minifuse.backends.cuda.launcher import BoundProduct
+from minifuse.backends.base import FallbackMatmul
+from minifuse.backends.cuda.launcher import CudaMatmulLauncher
 from minifuse.backends.cuda.matmul import launches as planning
-from minifuse.backends.cuda.matmul.epilogue import hooks_of, sides_of
-from minifuse.backends.cuda.matmul.launches import plan_product
+from minifuse.backends.cuda.matmul.epilogue import build_hooks, hook_expressions
+from minifuse.backends.cuda.matmul.launches import plan_matmul
 from minifuse.backends.cuda.tile_shapes import LARGE, NARROW, SLIM
-from minifuse.backends.registry import backend_named
+from minifuse.backends.registry import get_backend
 from minifuse.core.dtypes import BY_NUMPY, HIGHEST, bool_, float32, float64, int32, int64
 from minifuse.core.layout import Layout, row_major
 from minifuse.core.operators import abs as absolute
 from minifuse.core.operators import div, exp, ge, gelu, gt, log, maximum, relu, tanh, where
-from minifuse.ir.kernel_ir import Constant, Dot, Load, Old, Parameter, Position, ProductKernel, cast, constant
+from minifuse.ir.kernel_ir import (
+    Accumulator,
+    Constant,
+    IndexValue,
+    Load,
+    MatmulKernel,
+    Parameter,
+    ReadOutput,
+    cast,
+    constant,
+)
 
 from ..cuda.simulated import simulated
 from .test_cuda_product import BATCHES, VIEWS, address_of, force, layout_of, sample
@@ -44,12 +54,12 @@ class Case:
         self.inputs = [np.broadcast_to(x, s) for x, s in zip((*of_a, *of_b, *others), spaces, strict=True)]
         self.ranges = {k for k, x in enumerate((*of_a, *of_b, *others)) if any(x is y for y in ranges)}
         kinds = [BY_NUMPY[x.dtype] for x in self.inputs]
-        loads = [(Position if k in self.ranges else Load)(k, dtype) for k, dtype in enumerate(kinds)]
+        loads = [(IndexValue if k in self.ranges else Load)(k, dtype) for k, dtype in enumerate(kinds)]
         self.numbers = numbers
         p = [Parameter(k, float32 if isinstance(x, float) else int64) for k, x in enumerate(numbers)]
         na, nb = len(of_a), len(of_a) + len(of_b)
         a, b, elements = make(loads[:na], loads[na:nb], loads[nb:], p)
-        self.kernel = ProductKernel(a, b, elements, precision)
+        self.kernel = MatmulKernel(a, b, elements, precision)
         self.outs = outs or [np.full((*batch, M, N), 77).astype(e.dtype.numpy) for e in elements]
         self.old = [out.copy() for out in self.outs]
 
@@ -58,9 +68,9 @@ class Case:
         if isinstance(e, Load):
             x = self.inputs[e.index]
             return x.astype(float) if x.dtype.kind == "f" else x
-        if isinstance(e, Old):
+        if isinstance(e, ReadOutput):
             return self.old[e.index]
-        if isinstance(e, Dot):
+        if isinstance(e, Accumulator):
             return dot
         if isinstance(e, Parameter):
             return self.numbers[e.index]
@@ -75,7 +85,7 @@ class Case:
         """What each output should hold."""
         with np.errstate(all="ignore"):
             a, b = self.exact(self.kernel.a), self.exact(self.kernel.b)
-            return [self.exact(e, a @ b) for e in self.kernel.elements]
+            return [self.exact(e, a @ b) for e in self.kernel.pointwise_outputs]
 
     def layouts(self):
         return [layout_of(x) for x in self.outs], [layout_of(x) for x in self.inputs]
@@ -93,7 +103,7 @@ class Case:
             x = self.inputs[k]
             steps = [int(x.take(1, d).flat[0] - x.flat[0]) if n > 1 else 0 for d, n in enumerate(x.shape)]
             inputs[k] = Layout(x.shape, tuple(steps), 0)
-        return BoundProduct(simulated().device, self.kernel, outputs, inputs)
+        return CudaMatmulLauncher(simulated().device, self.kernel, outputs, inputs)
 
     def run(self):
         """Launch, and compare. Gives the names of the kernels."""
@@ -122,7 +132,7 @@ def whole(seed, *shapes):
     return [random.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
 
 
-DOT = Dot(float32)
+DOT = Accumulator(float32)
 
 
 KERNELS = {
@@ -218,7 +228,7 @@ def test_an_epilogue_in_place(kernel, monkeypatch):
     """What an output holds is read before it is stored: the first one's, and another's."""
     a, b = prepared(kernel, monkeypatch)
     outs = floats(5, (a.shape[0], b.shape[1]), (a.shape[0], b.shape[1]))
-    old = Old(0, float32), Old(1, float32)
+    old = ReadOutput(0, float32), ReadOutput(1, float32)
     Case(lambda a, b, x, p: (a[0], b[0], (old[0] + DOT, old[1] * 0.5 + DOT * old[0])), [a], [b], outs=outs).run()
 
 
@@ -338,8 +348,8 @@ def test_a_swapped_prologue(monkeypatch):
 
 def test_pieces_of_a_product_have_their_own_part_of_all_operands(monkeypatch):
     """A grid that holds few blocks: batches and rows go in several launches."""
-    monkeypatch.setattr(planning, "MOST_BLOCKS", 2)
-    monkeypatch.setattr(planning, "MOST_ROWS", 4)
+    monkeypatch.setattr(planning, "MAX_GRID_BLOCKS", 2)
+    monkeypatch.setattr(planning, "MAX_LAUNCH_ROWS", 4)
     a, b, depth, bias, residual = floats(12, (3, 5, 6), (3, 6, 7), (3, 6, 1), (7,), (3, 5, 7))
     rows, columns = np.arange(2, 7)[:, None], np.arange(3, 10)
 
@@ -359,7 +369,7 @@ def test_other_element_types(dtype, kernel, parts, monkeypatch):
     """To the bit what the parts do one after the other."""
     shape = {float64: SLIM, int32: NARROW, bool_: NARROW}[dtype] if kernel == "matmul" else None
     force(monkeypatch, kernel, shape, parts)
-    random, dot = np.random.default_rng(12), Dot(dtype)
+    random, dot = np.random.default_rng(12), Accumulator(dtype)
     a, b, c = [sample(random, size, dtype.numpy) for size in ((7, 70), (70, 12), (7, 12))]
     b = VIEWS["turned"](b) if kernel == "matmul_dots" else b
     if dtype is bool_:
@@ -370,7 +380,7 @@ def test_other_element_types(dtype, kernel, parts, monkeypatch):
     case = Case(lambda a, b, x, p: (change(a[0]), b[0], elements(x[0])), [a], [b], [c])
     case.bound()(*case.values())
     found = [out.copy() for out in case.outs]
-    DecomposedProduct(backend_named("python"), case.kernel, *case.layouts()).launch(*case.values())
+    FallbackMatmul(get_backend("python"), case.kernel, *case.layouts()).launch(*case.values())
     for got, other in zip(found, case.outs, strict=True):
         assert np.array_equal(got, other) if dtype is not float64 else np.allclose(got, other, rtol=1e-12, atol=1e-12)
 
@@ -389,7 +399,7 @@ def test_sums_of_nothing_have_an_epilogue(sizes):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_no_hazards(kernel, seed, monkeypatch):
     a, b = prepared(kernel, monkeypatch)
-    old = Old(0, float32)
+    old = ReadOutput(0, float32)
     rows = floats(14, (a.shape[0], 1))[0]
 
     def make(a, b, x, p):
@@ -404,9 +414,9 @@ def test_no_hazards(kernel, seed, monkeypatch):
 
 def kernels_of(elements, M, N, K, a=None, **more):
     """The kernels of a product with a bias or a residual."""
-    kernel = ProductKernel(a or Load(0, float32), Load(1, float32), elements)
+    kernel = MatmulKernel(a or Load(0, float32), Load(1, float32), elements)
     layouts = [row_major((M, K)), row_major((K, N)), row_major((N,)).expand(M, N), row_major((M, N))]
-    plan = plan_product(kernel, [row_major((M, N))], layouts[: 2 + len(kernel.loads()[2])], **more)
+    plan = plan_matmul(kernel, [row_major((M, N))], layouts[: 2 + len(kernel.loads()[2])], **more)
     return [launch.kernel for launch in plan.launches]
 
 
@@ -445,10 +455,10 @@ def test_another_epilogue_is_another_key():
 
 def test_the_text_knows_classes_not_strides():
     a, b, x = (Load(k, float32) for k in range(3))
-    sides = sides_of(ProductKernel(a, b, (DOT * x,)), (0, 1), False)
-    assert "in2[outer * in2_outer + row * in2_row + col]" in hooks_of(sides, (("in2", "s0s10"),)).text
-    assert "in2[0]" in hooks_of(sides, (("in2", "00000"),)).text
-    strided = hooks_of(sides, (("in2", "00ss0"),))
+    sides = hook_expressions(MatmulKernel(a, b, (DOT * x,)), (0, 1), False)
+    assert "in2[outer * in2_outer + row * in2_row + col]" in build_hooks(sides, (("in2", "s0s10"),)).text
+    assert "in2[0]" in build_hooks(sides, (("in2", "00000"),)).text
+    strided = build_hooks(sides, (("in2", "00ss0"),))
     assert "in2[row * in2_row + (col + 3) * in2_col]" in strided.text
     assert strided.extra == ("in2", "in2_row", "in2_col")
     assert strided.types == ("*f32", "i64", "i64")
@@ -460,8 +470,8 @@ def test_a_long_epilogue_is_read_from_top_to_bottom():
     value = DOT + x
     for _ in range(40):
         value = value * value + x
-    text = hooks_of(
-        sides_of(ProductKernel(Load(0, float32), Load(1, float32), (value,)), (0, 1), False), (("in2", "00010"),)
+    text = build_hooks(
+        hook_expressions(MatmulKernel(Load(0, float32), Load(1, float32), (value,)), (0, 1), False), (("in2", "00010"),)
     ).text
     assert max(map(len, text.splitlines())) < 100
     assert text.count("t0") >= 2

@@ -12,10 +12,10 @@ import pytest
 
 from minifuse import simt
 from minifuse.backends.cuda.intrinsics.base import device, f32
-from minifuse.backends.cuda.matmul.epilogue import PLAIN
-from minifuse.backends.cuda.matmul.ladder import LADDER, SIDE, SQUARE, STRIP, STRIP_K, TILE, make
-from minifuse.backends.cuda.matmul.tile_copies import lanes_along_k, spot_of
-from minifuse.backends.cuda.tile_shapes import BY_ITEMSIZE, ITEMSIZE, SMALL, Shape
+from minifuse.backends.cuda.matmul.epilogue import NO_HOOKS
+from minifuse.backends.cuda.matmul.ladder import LADDER, SIDE, SQUARE, STRIP, STRIP_K, TILE, make_matmul
+from minifuse.backends.cuda.matmul.tile_copies import lanes_along_k, swizzled_offset
+from minifuse.backends.cuda.tile_shapes import ITEMSIZE, SHAPES_BY_ITEMSIZE, SMALL, TileShape
 from minifuse.core.errors import ShapeError
 
 LOAD, STORE = 0, 1
@@ -196,7 +196,7 @@ def test_the_kernel_in_use_loads_its_sums_operands_without_bank_conflicts():
 def test_a_tile_turned_over_meets_each_bank_once():
     """32 neighbours along k of a row: rows k, k + 8, ... begin in one bank, and `mixed` parts them."""
     for is_mixed, banks in ((True, 32), (False, 8)):
-        spot = spot_of(132, is_mixed)
+        spot = swizzled_offset(132, is_mixed)
         for x in (0, 5, 127):
             places = [spot(x, k) for k in range(32)]
             assert len({place % 32 for place in places}) == banks
@@ -208,7 +208,7 @@ def test_a_tile_turned_over_meets_each_bank_once():
 
 @pytest.mark.parametrize("element", ITEMSIZE)
 def test_shapes_of_tiles_fit_together(element):
-    for shape in BY_ITEMSIZE[ITEMSIZE[element]]:
+    for shape in SHAPES_BY_ITEMSIZE[ITEMSIZE[element]]:
         (BM, BN, BK), (WM, WN), (LM, LN) = shape.tile, shape.warp, shape.lanes
         assert LM * LN == 32
         assert (BM % WM, BN % WN, WM % (4 * LM), WN % (4 * LN), BK % 16) == (0, 0, 0, 0, 0)
@@ -227,9 +227,9 @@ def test_shapes_of_tiles_fit_together(element):
 @pytest.mark.parametrize("modes", [("k", "x4"), ("x4", "k"), ("x", "x")], ids=str)
 def test_a_kernel_of_another_shape(stages, modes):
     """A tile of 16 x 32 in a warp: many steps and stages in little time."""
-    shape = Shape((16, 32, 16), stages, (16, 32), (4, 8), 1)
+    shape = TileShape((16, 32, 16), stages, (16, 32), (4, 8), 1)
     M, N, K = 20, 44, 70
-    kernel = make(shape, *modes)
+    kernel = make_matmul(shape, *modes)
     out, a, b = operands(M, N, K)
     a_stored = a.T.copy() if modes[0] == "x4" else a
     b_stored = b.T.copy() if modes[1] == "k" else b
@@ -247,10 +247,10 @@ def test_an_epilogue_sees_each_element_once():
         _, _, (bias,) = at
         return max(value + bias[col] + f32(row), f32(0))
 
-    hooks = PLAIN._replace(finish=add_bias_and_clip, text="add_bias_and_clip", types=("*f32",))
-    shape = Shape((16, 32, 16), 2, (16, 32), (4, 8), 1)
+    hooks = NO_HOOKS._replace(finish=add_bias_and_clip, text="add_bias_and_clip", types=("*f32",))
+    shape = TileShape((16, 32, 16), 2, (16, 32), (4, 8), 1)
     for guarded, (M, N, K) in ((False, (17, 33, 20)), (True, (5, 7, 3))):
-        kernel = make(shape, "k", "x", guarded, hooks=hooks)
+        kernel = make_matmul(shape, "k", "x", guarded, hooks=hooks)
         out, a, b = operands(M, N, K)
         bias = np.linspace(-9, 9, N).astype(np.float32)
         flat = [x.reshape(-1) for x in (out, a, b)]
@@ -261,4 +261,4 @@ def test_an_epilogue_sees_each_element_once():
         assert (trace.events.kind[trace.events.array == 0] == STORE).sum() == M * N
         exact = np.maximum(2 * (a.astype(float) @ b) + bias + np.arange(M)[:, None], 0)
         np.testing.assert_allclose(out, exact, rtol=1e-5, atol=2e-5)
-        assert kernel.source != make(shape, "k", "x", guarded).source
+        assert kernel.source != make_matmul(shape, "k", "x", guarded).source

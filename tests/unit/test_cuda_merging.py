@@ -5,19 +5,19 @@ import re
 import numpy as np
 import pytest
 
-from minifuse.backends.base import DecomposedProduct
-from minifuse.backends.cuda.launcher import BoundProduct
-from minifuse.backends.cuda.matmul.fusion_cost import MOST_COST, MOST_OPERANDS, refusal
+from minifuse.backends.base import FallbackMatmul
+from minifuse.backends.cuda.launcher import CudaMatmulLauncher
+from minifuse.backends.cuda.matmul.fusion_cost import MAX_EPILOGUE_ARRAYS, MAX_EPILOGUE_COST, why_not_fused_matmul
 from minifuse.core.dtypes import float32, float64, int64
 from minifuse.core.layout import row_major
 from minifuse.core.operators import abs as absolute
 from minifuse.core.operators import exp, gelu, log, relu, sin
-from minifuse.ir.kernel_ir import Dot, Load, Parameter, Position, ProductKernel, cast
+from minifuse.ir.kernel_ir import Accumulator, IndexValue, Load, MatmulKernel, Parameter, cast
 
 from ..cuda.simulated import simulated
 from .test_cuda_product import address_of, layout_of
 
-DOT, A, B = Dot(float32), Load(0, float32), Load(1, float32)
+DOT, A, B = Accumulator(float32), Load(0, float32), Load(1, float32)
 
 
 def refused(kernel, M, N, K, **vectors):
@@ -25,7 +25,9 @@ def refused(kernel, M, N, K, **vectors):
     (of_a, of_b, others), inputs = kernel.loads(), {}
     for loads, shape in ((of_a, (M, K)), (of_b, (K, N)), (others, (M, N))):
         inputs |= {x.index: vectors.get(f"x{x.index}", row_major(shape)) for x in loads}
-    return refusal(kernel, [row_major((M, N))] * len(kernel.elements), [inputs[k] for k in sorted(inputs)])
+    return why_not_fused_matmul(
+        kernel, [row_major((M, N))] * len(kernel.pointwise_outputs), [inputs[k] for k in sorted(inputs)]
+    )
 
 
 EPILOGUES = [DOT, relu(DOT), gelu(DOT + Load(2, float32)), DOT * Parameter(0, float32) + Load(2, float32), exp(DOT) / DOT]
@@ -34,14 +36,16 @@ EPILOGUES = [DOT, relu(DOT), gelu(DOT + Load(2, float32)), DOT * Parameter(0, fl
 @pytest.mark.parametrize("sizes", [(4096, 4096, 4096), (1, 4096, 4096), (64, 64, 8192), (0, 5, 7), (5, 7, 0)], ids=str)
 def test_epilogues_are_part_of_the_product(sizes):
     for e in EPILOGUES:
-        assert refused(ProductKernel(A, B, (e,)), *sizes) == ""
+        assert refused(MatmulKernel(A, B, (e,)), *sizes) == ""
 
 
 def test_an_epilogue_that_reads_too_much():
-    loads = [Load(k, float32) for k in range(2, 2 + MOST_OPERANDS)]
-    assert refused(ProductKernel(A, B, (sum(loads[:-1], DOT),)), 512, 512, 512) == ""
-    found = refused(ProductKernel(A, B, (sum(loads, DOT),)), 512, 512, 512)
-    assert re.search(rf"epilogue reads and stores {MOST_OPERANDS + 1} arrays; more than {MOST_OPERANDS} leave", found)
+    loads = [Load(k, float32) for k in range(2, 2 + MAX_EPILOGUE_ARRAYS)]
+    assert refused(MatmulKernel(A, B, (sum(loads[:-1], DOT),)), 512, 512, 512) == ""
+    found = refused(MatmulKernel(A, B, (sum(loads, DOT),)), 512, 512, 512)
+    assert re.search(
+        rf"epilogue reads and stores {MAX_EPILOGUE_ARRAYS + 1} arrays; more than {MAX_EPILOGUE_ARRAYS} leave", found
+    )
 
 
 def test_an_epilogue_that_computes_too_much():
@@ -49,22 +53,22 @@ def test_an_epilogue_that_computes_too_much():
     for _ in range(4):
         e = sin(e) + 1.0
     assert re.search(
-        f"epilogue costs [0-9]+ additions a sum; above {MOST_COST} ", refused(ProductKernel(A, B, (e,)), 64, 64, 64)
+        f"epilogue costs [0-9]+ additions a sum; above {MAX_EPILOGUE_COST} ", refused(MatmulKernel(A, B, (e,)), 64, 64, 64)
     )
 
 
 def test_a_prologue_pays_where_few_blocks_read_an_element():
-    few = ProductKernel(relu(A), B, (DOT,))
+    few = MatmulKernel(relu(A), B, (DOT,))
     assert refused(few, 4096, 64, 4096) == refused(few, 256, 256, 256) == refused(few, 1, 4096, 4096) == ""
     assert "prologue of a would be computed again" in refused(few, 4096, 4096, 4096)
-    assert "prologue of b would be computed again" in refused(ProductKernel(A, relu(B), (DOT,)), 4096, 4096, 4096)
-    assert refused(ProductKernel(A, relu(B), (DOT,)), 4, 4096, 4096) == ""  # b is read once
+    assert "prologue of b would be computed again" in refused(MatmulKernel(A, relu(B), (DOT,)), 4096, 4096, 4096)
+    assert refused(MatmulKernel(A, relu(B), (DOT,)), 4, 4096, 4096) == ""  # b is read once
 
 
 def test_a_dearer_prologue_pays_less():
     values = [A * 2.0, exp(A), gelu(exp(A)), sin(sin(sin(exp(A))))]
     for sizes in ((4096, 64, 1024), (1024, 256, 1024), (4, 4096, 4096)):
-        found = [not refused(ProductKernel(e, B, (DOT,)), *sizes) for e in values]
+        found = [not refused(MatmulKernel(e, B, (DOT,)), *sizes) for e in values]
         assert found == sorted(found, reverse=True)
         assert found[0] > found[-1]
 
@@ -72,32 +76,32 @@ def test_a_dearer_prologue_pays_less():
 def test_a_prologue_of_one_array_and_vectors():
     x, y = Load(1, float32), Load(2, float32)
     rows, depth = row_major((300, 1)).expand(300, 40), row_major((40,)).expand(300, 40)
-    kernel = ProductKernel((A - x) * y + Parameter(0, float32), Load(3, float32), (DOT,))
+    kernel = MatmulKernel((A - x) * y + Parameter(0, float32), Load(3, float32), (DOT,))
     assert refused(kernel, 300, 50, 40, x1=rows, x2=depth) == ""
     assert refused(kernel, 300, 50, 40, x1=rows).startswith(
         "the prologue of a reads 2 arrays; a tile is copied past the registers"
     )
-    swapped = ProductKernel(A, Load(1, float32) * Load(2, float32), (DOT,))
+    swapped = MatmulKernel(A, Load(1, float32) * Load(2, float32), (DOT,))
     assert refused(swapped, 300, 50, 40).startswith("the prologue of b reads 2 arrays")
 
 
 def test_a_prologue_that_converts():
-    wide = ProductKernel(cast(A, float64), Load(1, float64), (Dot(float64),))
+    wide = MatmulKernel(cast(A, float64), Load(1, float64), (Accumulator(float64),))
     assert refused(wide, 30, 30, 30) == "the prologue of a makes float64 of float32; a tile is copied as it is multiplied"
-    assert refused(ProductKernel(A, cast(cast(B, int64), float32), (DOT,)), 30, 30, 30) == ""  # to where it came from
+    assert refused(MatmulKernel(A, cast(cast(B, int64), float32), (DOT,)), 30, 30, 30) == ""  # to where it came from
 
 
 def test_what_lies_in_no_memory_is_not_copied():
-    index = Position(0, int64)
-    assert refused(ProductKernel(cast(index, float32), B, (DOT,)), 9, 9, 9).startswith("a reads no array")
-    assert refused(ProductKernel(index, Load(1, int64), (Dot(int64),)), 9, 9, 9).startswith("a reads no array")
-    ranges = ProductKernel(A + cast(Position(1, int64), float32), Load(2, float32), (DOT,))
+    index = IndexValue(0, int64)
+    assert refused(MatmulKernel(cast(index, float32), B, (DOT,)), 9, 9, 9).startswith("a reads no array")
+    assert refused(MatmulKernel(index, Load(1, int64), (Accumulator(int64),)), 9, 9, 9).startswith("a reads no array")
+    ranges = MatmulKernel(A + cast(IndexValue(1, int64), float32), Load(2, float32), (DOT,))
     assert refused(ranges, 9, 9, 9) == ""
 
 
 def run(backend, kernel, out, *inputs):
     """Bind and launch a product."""
-    launch = backend.bind_product(kernel, [layout_of(out)], [layout_of(x) for x in inputs])
+    launch = backend.bind_fused_matmul(kernel, [layout_of(out)], [layout_of(x) for x in inputs])
     launch(*[address_of(x) for x in (out, *inputs)])
     return launch
 
@@ -106,22 +110,22 @@ def test_a_product_that_is_refused_is_computed_all_the_same():
     backend, random = simulated(), np.random.default_rng(0)
     a, b, mask = [random.standard_normal(shape).astype(np.float32) for shape in ((5, 6), (6, 7), (5, 6))]
     out = np.full((5, 7), np.nan, np.float32)
-    kernel = ProductKernel(Load(0, float32) * Load(1, float32), log(absolute(Load(2, float32)) + 1.0), (relu(DOT),))
+    kernel = MatmulKernel(Load(0, float32) * Load(1, float32), log(absolute(Load(2, float32)) + 1.0), (relu(DOT),))
     launch = run(backend, kernel, out, a, mask, b)
-    assert isinstance(launch.__self__, DecomposedProduct)
+    assert isinstance(launch.__self__, FallbackMatmul)
     exact = np.maximum((a * mask).astype(float) @ np.log(np.abs(b.astype(float)) + 1), 0)
     np.testing.assert_allclose(out, exact, rtol=1e-5, atol=1e-5)
 
 
 def test_what_a_backend_says_of_a_product():
     backend, layouts = simulated(), [row_major((512, 8192)), row_major((8192, 512)), row_major((512, 512))]
-    kernel = ProductKernel(A, B, (relu(DOT + Load(2, float32)),))
-    assert backend.refused_product(kernel, layouts[2:], layouts) == ""
-    assert isinstance(backend.bind_product(kernel, layouts[2:], layouts), BoundProduct)
-    product, adder = backend.product_source(kernel, layouts[2:], layouts).split("# add_parts")
+    kernel = MatmulKernel(A, B, (relu(DOT + Load(2, float32)),))
+    assert backend.why_not_fused(kernel, layouts[2:], layouts) == ""
+    assert isinstance(backend.bind_fused_matmul(kernel, layouts[2:], layouts), CudaMatmulLauncher)
+    product, adder = backend.fused_matmul_source(kernel, layouts[2:], layouts).split("# add_parts")
     assert product.startswith("# matmul ")
     assert "def" not in product
     assert "maximum((total + x2), f32(0.0))" in adder
-    assert backend.product_source(
-        ProductKernel(relu(A), B, (DOT,)), [row_major((4096, 4096))], [row_major((4096, 4096))] * 2
+    assert backend.fused_matmul_source(
+        MatmulKernel(relu(A), B, (DOT,)), [row_major((4096, 4096))], [row_major((4096, 4096))] * 2
     )

@@ -9,26 +9,34 @@ from hypothesis import strategies as st
 
 from minifuse import simt
 from minifuse.backends.cuda.matmul import launches as planning
-from minifuse.backends.cuda.matmul.element_types import TALL
-from minifuse.backends.cuda.matmul.gemv import dots_of, most_rows, rows_of
+from minifuse.backends.cuda.matmul.element_types import MIN_TALL_PARTS
+from minifuse.backends.cuda.matmul.gemv import dot_tile, max_rows, row_tile
 from minifuse.backends.cuda.matmul.heuristics import (
-    MOST_BLOCKS,
-    Axis,
-    Beside,
-    Product,
-    Way,
-    best_way,
-    dense_mode,
-    is_wide_at_sums,
-    kernels,
-    product_of,
-    steps,
-    time_of,
-    turned_ways,
-    ways,
+    MAX_GRID_BLOCKS,
+    BatchAxis,
+    FusedOperand,
+    GpuGemmConfig,
+    GpuGemmProblem,
+    can_store_vectors,
+    candidate_configs,
+    candidate_kernels,
+    ceil_div,
+    choose_config,
+    estimate_cycles,
+    operand_mode,
+    problem_of,
+    transposed_configs,
 )
-from minifuse.backends.cuda.matmul.launches import OUT, WORKSPACE, Place, ProductPlan, pieces, plain, plan_product
-from minifuse.backends.cuda.tile_shapes import BY_ITEMSIZE, LARGE, MIDDLE, NARROW, SLIM, SMALL, TENSOR, WIDE
+from minifuse.backends.cuda.matmul.launches import (
+    OUT,
+    WORKSPACE,
+    GpuGemmPlan,
+    OperandAddress,
+    plain,
+    plan_matmul,
+    split_for_grid,
+)
+from minifuse.backends.cuda.tile_shapes import FLOAT64_MMA, LARGE, MIDDLE, NARROW, SHAPES_BY_ITEMSIZE, SLIM, SMALL, WIDE
 from minifuse.core.dtypes import BY_NUMPY, DTYPES, float32, float64
 from minifuse.core.layout import Layout, row_major
 
@@ -66,7 +74,7 @@ def pointers_to(operands):
 
 def plan_of(out, a, b, multiprocessors=4):
     aligned = tuple(address_of(x) % 16 == 0 for x in (out, a, b))
-    return plan_product(plain(BY_NUMPY[out.dtype]), [layout_of(out)], [layout_of(a), layout_of(b)], multiprocessors, aligned)
+    return plan_matmul(plain(BY_NUMPY[out.dtype]), [layout_of(out)], [layout_of(a), layout_of(b)], multiprocessors, aligned)
 
 
 def traces(plan, out, a, b, is_traced=False):
@@ -107,14 +115,14 @@ def force(monkeypatch, name, shape=None, parts=1, is_swapped=False):
     def chosen(dtype, p, multiprocessors, aligned, most_shared):
         if is_swapped:
             p, aligned = p.swapped(), (aligned[0], aligned[2], aligned[1])
-        for found, _, kernel in kernels(dtype, p, aligned, most_shared):
+        for found, _, kernel in candidate_kernels(dtype, p, aligned, most_shared):
             if kernel().name == name and shape in (None, found):
                 BK = found.tile[2]
-                part_K = steps(p.K, parts * BK) * BK if parts > 1 else p.K
-                return Way(0, p, found, parts, part_K, is_wide_at_sums(p, aligned[0]), kernel)
+                part_K = ceil_div(p.K, parts * BK) * BK if parts > 1 else p.K
+                return GpuGemmConfig(0, p, found, parts, part_K, can_store_vectors(p, aligned[0]), kernel)
         raise AssertionError(f"{name} does not compute {p}")
 
-    monkeypatch.setattr(planning, "best_way", chosen)
+    monkeypatch.setattr(planning, "choose_config", chosen)
 
 
 # Products.
@@ -194,7 +202,7 @@ def test_outputs_of_every_layout(kind, monkeypatch):
 @pytest.mark.parametrize(("left", "right"), [("plain", "sliced"), ("turned", "plain")])
 def test_other_element_types(dtype, left, right, monkeypatch):
     """Integers come from the whole range of their type, so that they wrap around."""
-    force(monkeypatch, "matmul", BY_ITEMSIZE[dtype.itemsize][-1])
+    force(monkeypatch, "matmul", SHAPES_BY_ITEMSIZE[dtype.itemsize][-1])
     random = np.random.default_rng(4)
     a, b = VIEWS[left](sample(random, (65, 19), dtype.numpy)), VIEWS[right](sample(random, (19, 9), dtype.numpy))
     out = empty_for(a, b)
@@ -218,8 +226,8 @@ FEW_ROWS += [("matmul_dots", 8, "turned", sizes) for sizes in ((1, 5, 3), (1, 36
 @pytest.mark.parametrize(("kernel", "shared", "right", "sizes"), FEW_ROWS, ids=str)
 def test_few_rows(dtype, kernel, shared, right, sizes, monkeypatch):
     """Of a kernel for one row and of that for some: `shared` is how many lanes lie along rows, or share out k."""
-    most = 1 if sizes[0] == 1 else most_rows(dtype)
-    force(monkeypatch, kernel, (rows_of if kernel == "matmul_rows" else dots_of)(most, shared))
+    most = 1 if sizes[0] == 1 else max_rows(dtype)
+    force(monkeypatch, kernel, (row_tile if kernel == "matmul_rows" else dot_tile)(most, shared))
     (M, N, K), random = sizes, np.random.default_rng(5)
     a, b = sample(random, (M, K), dtype.numpy), VIEWS[right](sample(random, (K, N), dtype.numpy))
     out = empty_for(a, b)
@@ -237,7 +245,7 @@ FLOAT64 = [("plain", "plain", 20), ("turned", "turned", 20), ("plain", "unaligne
 def test_float64_by_tensor_cores(left, right, K, parts, monkeypatch):
     """A tile and a bit more of it, of operands that come 16 bytes at a time, and of others."""
     force(monkeypatch, "matmul_double", parts=parts)
-    random, (BM, BN, BK) = np.random.default_rng(12), TENSOR.tile
+    random, (BM, BN, BK) = np.random.default_rng(12), FLOAT64_MMA.tile
     K += BK * (parts - 1)
     a, b = VIEWS[left](sample(random, (BM + 4, K), "float64")), VIEWS[right](sample(random, (K, BN + 4), "float64"))
     out = empty_for(a, b)
@@ -254,8 +262,13 @@ PARTS = {
     ("matmul", "int64"): [((3, 8, 33), 2)],
     ("matmul_rows", "float64"): [((3, 6, 70), 3)],
     ("matmul_dots", "bool"): [((3, 10, 200), 2)],
-    ("matmul", "float32"): [((5, 65, 50), 3), ((5, 8, 33), 2), ((5, 134, 310), TALL + 4), ((3, 8, 16 * TALL), TALL)],
-    ("matmul", "bool"): [((2, 9, 310), TALL + 4)],
+    ("matmul", "float32"): [
+        ((5, 65, 50), 3),
+        ((5, 8, 33), 2),
+        ((5, 134, 310), MIN_TALL_PARTS + 4),
+        ((3, 8, 16 * MIN_TALL_PARTS), MIN_TALL_PARTS),
+    ],
+    ("matmul", "bool"): [((2, 9, 310), MIN_TALL_PARTS + 4)],
 }
 
 
@@ -264,7 +277,7 @@ PARTS = {
     ("name", "dtype", "sizes", "parts"), [(*key, *case) for key, cases in PARTS.items() for case in cases], ids=str
 )
 def test_parts_of_k_are_added(batch, name, dtype, sizes, parts, monkeypatch):
-    shape = BY_ITEMSIZE[np.dtype(dtype).itemsize][-1]
+    shape = SHAPES_BY_ITEMSIZE[np.dtype(dtype).itemsize][-1]
     force(monkeypatch, name, shape if name == "matmul" else None, parts)
     (M, N, K), (left, right), random = sizes, BATCHES[batch], np.random.default_rng(6)
     a, b = sample(random, (*left, M, K), dtype), sample(random, (*right, K, N), dtype)
@@ -293,10 +306,10 @@ def force_turns(monkeypatch, sides):
     """Let plans turn operands over that they would take as they are for such small sizes."""
 
     def chosen(dtype, p, *more):
-        found = [way for way in turned_ways(dtype, p, *more) if way.shape == NARROW and way.parts == 1]
+        found = [way for way in transposed_configs(dtype, p, *more) if way.shape == NARROW and way.parts == 1]
         return next(way for way in found if "".join("ab"[turn.is_b] for turn in way.turns) == sides)
 
-    monkeypatch.setattr(planning, "best_way", chosen)
+    monkeypatch.setattr(planning, "choose_config", chosen)
 
 
 @pytest.mark.parametrize("batch", ["none", "one", "b repeated", "across"])
@@ -323,7 +336,7 @@ def test_operands_are_turned_over(batch, sides, K, monkeypatch):
 def test_large_products_turn_over_what_lies_along_k():
     def turns(n, *views):
         layouts = [row_major((n, n)).transpose(0, 1) if view == "T" else row_major((n, n)) for view in views]
-        way = best_way(float32, product_of(row_major((n, n)), *layouts), **H200)
+        way = choose_config(float32, problem_of(row_major((n, n)), *layouts), **H200)
         return "".join("ab"[turn.is_b] for turn in way.turns), way.product.is_swapped
 
     assert turns(4096, "N", "N") == ("a", False)
@@ -344,8 +357,8 @@ def test_sums_of_nothing_are_zero(dtype):
 def test_an_empty_output_takes_no_launch():
     for M, N in ((0, 5), (5, 0), (0, 0)):
         inputs = [row_major((M, 3)), row_major((3, N))]
-        assert plan_product(plain(float32), [row_major((M, N))], inputs) == ProductPlan((), 0)
-    assert plan_product(plain(float32), [row_major((0, 2, 2))], [row_major((0, 2, 3)), row_major((3, 2))]).launches == ()
+        assert plan_matmul(plain(float32), [row_major((M, N))], inputs) == GpuGemmPlan((), 0)
+    assert plan_matmul(plain(float32), [row_major((0, 2, 2))], [row_major((0, 2, 3)), row_major((3, 2))]).launches == ()
 
 
 def test_nan_and_infinity_stay_where_they_are(monkeypatch):
@@ -423,15 +436,15 @@ def test_any_product(found):
 
 
 def best(M, N, K, dtype=float32, batch=(), **more):
-    p = product_of(row_major((*batch, M, N)), row_major((*batch, M, K)), row_major((*batch, K, N)))
-    return best_way(dtype, p, **(H200 | more))
+    p = problem_of(row_major((*batch, M, N)), row_major((*batch, M, K)), row_major((*batch, K, N)))
+    return choose_config(dtype, p, **(H200 | more))
 
 
 def test_shapes_of_tiles_by_size():
     assert best(4096, 4096, 4096).shape == LARGE
     assert best(1152, 1152, 1152).shape == SMALL
     assert best(256, 64, 64).shape == NARROW
-    assert best(4096, 4096, 4096, float64).shape == TENSOR
+    assert best(4096, 4096, 4096, float64).shape == FLOAT64_MMA
     assert best(60, 100, 4096, float64).shape in (WIDE, SLIM)  # smaller than its tile, either way round
     assert best(4096, 4096, 4096, most_shared=48 * 1024).shape == SMALL
     assert [best(n, n, n).parts for n in (2048, 4096, 8192)] == [1, 1, 1]
@@ -446,33 +459,33 @@ def test_few_rows_come_in_one_pass():
     assert column.kernel().name == "matmul_dots"
     assert column.kernel().constants[1] is True  # 16 bytes at a time, though the vector has no rows that lie apart
     assert column.parts == 1
-    turned = product_of(row_major((1, 512)), row_major((1, 512)), row_major((512, 512)).transpose(0, 1))
-    assert best_way(float32, turned, **H200).kernel().name == "matmul_dots"
+    turned = problem_of(row_major((1, 512)), row_major((1, 512)), row_major((512, 512)).transpose(0, 1))
+    assert choose_config(float32, turned, **H200).kernel().name == "matmul_dots"
     assert best(1, 4096, 4096, float64).kernel().name == "matmul_rows"
 
 
 def test_parts_cover_k():
     for M, N, K in ((64, 64, 65536), (256, 256, 1000), (1, 4096, 4096), (40, 40, 130)):
-        p = product_of(row_major((M, N)), row_major((M, K)), row_major((K, N)))
-        for way in ways(float32, p, **H200):
+        p = problem_of(row_major((M, N)), row_major((M, K)), row_major((K, N)))
+        for way in candidate_configs(float32, p, **H200):
             assert (way.parts - 1) * way.part_K < K <= way.parts * way.part_K
             assert way.parts == 1 or way.part_K % way.shape.tile[2] == 0  # so that rows of parts stay aligned
 
 
 def test_a_model_of_time():
-    p = product_of(row_major((1024, 1024)), row_major((1024, 1024)), row_major((1024, 1024)))
-    few, many = (time_of(SMALL, (0.5, 0.6), p, n, 1, 1024) for n in (132, 16))
+    p = problem_of(row_major((1024, 1024)), row_major((1024, 1024)), row_major((1024, 1024)))
+    few, many = (estimate_cycles(SMALL, (0.5, 0.6), p, n, 1, 1024) for n in (132, 16))
     assert few < many
-    assert time_of(SMALL, (0.5, 0.6), p, 132, 4, 256) > time_of(SMALL, (0.5, 0.6), p, 528, 1, 256)
+    assert estimate_cycles(SMALL, (0.5, 0.6), p, 132, 4, 256) > estimate_cycles(SMALL, (0.5, 0.6), p, 528, 1, 256)
 
 
 def test_rows_of_a_batch_are_rows_of_one_product():
-    p = product_of(row_major((8, 32, 10)), row_major((8, 32, 64)), row_major((64, 10)))
+    p = problem_of(row_major((8, 32, 10)), row_major((8, 32, 64)), row_major((64, 10)))
     assert p[:3] == (256, 10, 64)
     assert p.batch == ()
-    p = product_of(row_major((8, 32, 10)), row_major((8, 32, 64)), row_major((8, 64, 10)))
+    p = problem_of(row_major((8, 32, 10)), row_major((8, 32, 64)), row_major((8, 64, 10)))
     assert p[:3] == (32, 10, 64)
-    assert p.batch == (Axis(8, 320, 2048, 640),)
+    assert p.batch == (BatchAxis(8, 320, 2048, 640),)
 
 
 @pytest.mark.parametrize(
@@ -489,31 +502,31 @@ def test_rows_of_a_batch_are_rows_of_one_product():
     ],
 )
 def test_modes_of_operands(shape, strides, aligned, mode):
-    assert dense_mode(shape[0], *strides, [], aligned) == mode
-    assert dense_mode(shape[0], *strides, [4, 8], aligned) == mode
+    assert operand_mode(shape[0], *strides, [], aligned) == mode
+    assert operand_mode(shape[0], *strides, [4, 8], aligned) == mode
     if mode == "x4":
-        assert dense_mode(shape[0], *strides, [4, 6], aligned) == "x"
+        assert operand_mode(shape[0], *strides, [4, 6], aligned) == "x"
 
 
 @pytest.mark.parametrize(
     "product",
     [
-        Product(10, 10, 3, 10, 1, 3, 1, 10, 1, (Axis(100_000, 100, 30, 30),)),
-        Product(10, 10, 3, 10, 1, 3, 1, 10, 1, (Axis(300, 30_000, 9_000, 0), Axis(300, 100, 30, 30))),
-        Product(2, 2, 3, 2, 1, 3, 1, 2, 1, (Axis(2, 60, 90, 1), Axis(3, 20, 30, 1), Axis(5, 4, 6, 0))),
-        Product(1_000_000, 7, 3, 7, 1, 3, 1, 7, 1),
-        Product(7, 1_000_000, 3, 1_000_000, 1, 3, 1, 1_000_000, 1),
+        GpuGemmProblem(10, 10, 3, 10, 1, 3, 1, 10, 1, (BatchAxis(100_000, 100, 30, 30),)),
+        GpuGemmProblem(10, 10, 3, 10, 1, 3, 1, 10, 1, (BatchAxis(300, 30_000, 9_000, 0), BatchAxis(300, 100, 30, 30))),
+        GpuGemmProblem(2, 2, 3, 2, 1, 3, 1, 2, 1, (BatchAxis(2, 60, 90, 1), BatchAxis(3, 20, 30, 1), BatchAxis(5, 4, 6, 0))),
+        GpuGemmProblem(1_000_000, 7, 3, 7, 1, 3, 1, 7, 1),
+        GpuGemmProblem(7, 1_000_000, 3, 1_000_000, 1, 3, 1, 1_000_000, 1),
     ],
     ids=["many matrices", "many in two axes", "three axes", "many rows", "many columns"],
 )
 def test_pieces_fit_a_grid_and_cover_the_product(product):
-    found = list(pieces(product))
+    found = list(split_for_grid(product))
     assert len(found) > 1
     for p in found:
         for shape, (M, N) in choices((LARGE, SMALL, NARROW), ((p.M, p.N), (p.N, p.M))):
-            assert max(steps(M, shape.tile[0]), p.matrices) <= MOST_BLOCKS, N
+            assert max(ceil_div(M, shape.tile[0]), p.matrices) <= MAX_GRID_BLOCKS, N
         assert len(p.batch) <= 2
-        assert steps(max(p.M, p.N), 4) <= MOST_BLOCKS
+        assert ceil_div(max(p.M, p.N), 4) <= MAX_GRID_BLOCKS
     assert sum(p.matrices * p.M * p.N for p in found) == product.matrices * product.M * product.N
     assert len({p.start for p in found}) == len(found)
     last = max(
@@ -526,41 +539,43 @@ def test_pieces_fit_a_grid_and_cover_the_product(product):
 
 def test_what_lies_beside_moves_with_the_pieces():
     """A bias of columns, one of rows of b, and an operand of the epilogue in a batch, each by its own strides."""
-    beside = (Beside(3, 0, 1, 0, "out"), Beside(4, 0, 2, 7, "b"), Beside(5, 11, 1, 0, "out"))
-    rows = Product(300_000, 300_000, 3, 7, 1, 3, 1, 7, 1, beside=beside)
-    for p in pieces(rows):
+    beside = (FusedOperand(3, 0, 1, 0, "out"), FusedOperand(4, 0, 2, 7, "b"), FusedOperand(5, 11, 1, 0, "out"))
+    rows = GpuGemmProblem(300_000, 300_000, 3, 7, 1, 3, 1, 7, 1, beside=beside)
+    for p in split_for_grid(rows):
         j = p.start[2]
         i = (p.start[0] - j) // 7
         assert p.start[1] == 3 * i
         assert [x.start for x in p.beside] == [j, 2 * j, 11 * i + j]
-    many = Product(5, 5, 3, 5, 1, 3, 1, 5, 1, (Axis(100_000, 25, 15, 0, (0, 21, 55)),), beside=beside)
-    for p in pieces(many):
+    many = GpuGemmProblem(5, 5, 3, 5, 1, 3, 1, 5, 1, (BatchAxis(100_000, 25, 15, 0, (0, 21, 55)),), beside=beside)
+    for p in split_for_grid(many):
         k = p.start[0] // 25
         assert [x.start for x in p.beside] == [0, 21 * k, 55 * k]
-    assert len(list(pieces(rows))) == 4
-    assert len(list(pieces(many))) == 2
+    assert len(list(split_for_grid(rows))) == 4
+    assert len(list(split_for_grid(many))) == 2
 
 
 def test_a_swapped_product_is_its_transpose():
-    p = Product(2, 3, 5, 30, 1, 50, 1, 7, 2, (Axis(4, 100, 200, 300),), (1, 2, 3))
+    p = GpuGemmProblem(2, 3, 5, 30, 1, 50, 1, 7, 2, (BatchAxis(4, 100, 200, 300),), (1, 2, 3))
     q = p.swapped()
-    assert q == Product(3, 2, 5, 1, 30, 2, 7, 1, 50, (Axis(4, 100, 300, 200),), (1, 3, 2), True)
+    assert q == GpuGemmProblem(3, 2, 5, 1, 30, 2, 7, 1, 50, (BatchAxis(4, 100, 300, 200),), (1, 3, 2), True)
     assert q.swapped() == p
 
 
 def test_arguments_have_the_types_of_the_signature():
     for dtype in DTYPES:
         for M, N, K in ((33, 65, 20), (1, 4096, 4096), (512, 512, 2048), (4096, 1, 64)):
-            plan = plan_product(plain(dtype), [row_major((M, N))], [row_major((M, K)), row_major((K, N))])
+            plan = plan_matmul(plain(dtype), [row_major((M, N))], [row_major((M, K)), row_major((K, N))])
             for launch in plan.launches:
                 for kind, x in zip(launch.kernel.signature, launch.arguments, strict=True):
-                    assert isinstance(x, Place if kind[0] == "*" else {"i64": int, "f32": float, "f64": float}[kind])
+                    assert isinstance(
+                        x, OperandAddress if kind[0] == "*" else {"i64": int, "f32": float, "f64": float}[kind]
+                    )
                 assert launch.block[0] * launch.block[1] * launch.block[2] == launch.kernel.threads
                 assert len(launch.kernel.signature) == launch.kernel.function.__code__.co_argcount
             names = [launch.kernel.name for launch in plan.launches]
             assert (names[-1] == "add_parts") == (plan.workspace > 0)
-            assert plan.launches[-1].arguments[0] == Place(OUT)
-            assert (Place(WORKSPACE) in plan.launches[0].arguments) == (plan.workspace > 0)
+            assert plan.launches[-1].arguments[0] == OperandAddress(OUT)
+            assert (OperandAddress(WORKSPACE) in plan.launches[0].arguments) == (plan.workspace > 0)
 
 
 def argument(launch, name):
@@ -571,9 +586,9 @@ def test_parts_are_stored_four_at_once_where_the_output_is_not():
     strided, odd = Layout((64, 64), (128, 2), 0), row_major((63, 63))
     for out, wide in ((row_major((64, 64)), [1, 1]), (strided, [1, 0]), (odd, [0, 0])):
         n = out.shape[0]
-        plan = plan_product(plain(float32), [out], [row_major((n, 4096)), row_major((4096, n))])
+        plan = plan_matmul(plain(float32), [out], [row_major((n, 4096)), row_major((4096, n))])
         assert [argument(launch, "wide") for launch in plan.launches] == wide
-    [alone] = plan_product(plain(float32), [strided], [row_major((64, 64))] * 2).launches
+    [alone] = plan_matmul(plain(float32), [strided], [row_major((64, 64))] * 2).launches
     assert argument(alone, "wide") == 0
 
 
@@ -587,7 +602,7 @@ def test_few_kernels_serve_all_products():
             Layout(shape, (int(s), shape[0] * int(s)) if t else (shape[1] * int(s), int(s)), 0)
             for shape, s, t in zip(((M, N), (M, K), (K, N)), (1, *step), turned, strict=True)
         ]
-        plan = plan_product(plain(float32), layouts[:1], layouts[1:], int(random.choice([20, 132])), aligned)
+        plan = plan_matmul(plain(float32), layouts[:1], layouts[1:], int(random.choice([20, 132])), aligned)
         seen |= {(launch.kernel.name, launch.kernel.constants) for launch in plan.launches}
     assert 30 < len(seen) <= 80
     assert {name for name, _ in seen} == {"matmul", "matmul_rows", "matmul_dots", "add_parts", "turn"}

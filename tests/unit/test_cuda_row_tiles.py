@@ -4,7 +4,7 @@ import numpy as np
 
 from minifuse import simt
 from minifuse.backends.cuda.intrinsics.base import cuda, f32
-from minifuse.backends.cuda.intrinsics.gemm import outer_products, places, zeros
+from minifuse.backends.cuda.intrinsics.gemm import lane_indices, outer_products, zeros
 from minifuse.backends.cuda.intrinsics.rows import (
     add_rows,
     exp2,
@@ -17,7 +17,7 @@ from minifuse.backends.cuda.intrinsics.rows import (
 )
 
 R, C = 4, 8
-ROWS, COLUMNS = places(R, 1), places(C, 1)
+ROWS, COLUMNS = lane_indices(R, 1), lane_indices(C, 1)
 X = (np.arange(R * C, dtype=np.float32).reshape(R, C) % 7 - 3) / 2
 
 

@@ -5,16 +5,16 @@ import pytest
 
 from minifuse import simt
 from minifuse.backends.cuda.intrinsics.base import cuda, device, f32
-from minifuse.backends.cuda.intrinsics.gemm import commit, copy_async, outer_products, places, store_tile, wait, zeros
+from minifuse.backends.cuda.intrinsics.gemm import commit, copy_async, lane_indices, outer_products, store_tile, wait, zeros
 from minifuse.core.errors import OutOfBoundsError, RaceError, UninitializedReadError
 
-ROWS, COLUMNS = places(4, 2), places(8, 2)  # a lane of four, two by two
+ROWS, COLUMNS = lane_indices(4, 2), lane_indices(8, 2)  # a lane of four, two by two
 
 
 def test_places_lie_in_groups_of_four():
-    assert places(4, 8) == (0, 1, 2, 3)
-    assert places(8, 8) == (0, 1, 2, 3, 32, 33, 34, 35)
-    taken = [place + 4 * lane for lane in range(8) for place in places(8, 8)]
+    assert lane_indices(4, 8) == (0, 1, 2, 3)
+    assert lane_indices(8, 8) == (0, 1, 2, 3, 32, 33, 34, 35)
+    taken = [place + 4 * lane for lane in range(8) for place in lane_indices(8, 8)]
     assert sorted(taken) == list(range(64))
 
 
@@ -98,7 +98,7 @@ def test_four_elements_lie_at_a_multiple_of_16_bytes():
 def test_products_wait_for_the_copy_that_overwrites_their_tile():
     """And sums that were handed on are what they were."""
     copy, wait_for, zero = copy_async(4), wait(0), zeros(4, 4)
-    multiply = outer_products(places(4, 1), places(4, 1), 1, 4, 4)
+    multiply = outer_products(lane_indices(4, 1), lane_indices(4, 1), 1, 4, 4)
 
     def kernel(out, source, is_patient):
         tile = cuda.shared.array(4, f32, 16)

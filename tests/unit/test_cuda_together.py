@@ -8,8 +8,8 @@ import pytest
 import minifuse as mf
 from minifuse import simt
 from minifuse.backends.cuda.backend import CudaBackend
-from minifuse.backends.cuda.multi_tensor import KEPT, BoundTogether
-from minifuse.compiler.batch_launches import Together
+from minifuse.backends.cuda.multi_tensor import MAX_CACHED_TABLES, CudaMultiTensorLauncher
+from minifuse.compiler.batch_launches import BatchedLaunch
 from minifuse.compiler.plan import Plan, plans, runs
 from minifuse.core.dtypes import float32
 from minifuse.core.errors import DTypeError, OutOfBoundsError
@@ -56,8 +56,8 @@ def launches(function, *inputs):
 def both_ways(monkeypatch, run):
     """What `run()` gives with tables, and without."""
     found = []
-    for has_tables in (True, False):
-        monkeypatch.setattr(CudaBackend, "has_tables", has_tables)
+    for has_multi_tensor in (True, False):
+        monkeypatch.setattr(CudaBackend, "has_multi_tensor", has_multi_tensor)
         plans.clear()
         runs.clear()
         found.append(run())
@@ -69,7 +69,7 @@ def bound_step(function, *inputs, targets=()):
     """The only step of a plan, bound, and the tensors of its slots."""
     plan = Plan(function, inputs, targets)
     (step,) = plan.steps
-    assert isinstance(step, Together)
+    assert isinstance(step, BatchedLaunch)
     return plan, step, step.bind(BACKEND)
 
 
@@ -132,8 +132,8 @@ def test_a_step_of_an_optimizer_is_one_launch(monkeypatch, kind):
                 p.grad = p.detach() * 0.5 + step
             before = set(plans)
             optimizer.step()
-            made = [plan for key, plan in plans.items() if key not in before and plan.program.stores]
-            assert [len(plan.steps) for plan in made] in ([], [1 if CudaBackend.has_tables else 4])
+            made = [plan for key, plan in plans.items() if key not in before and plan.graph.stores]
+            assert [len(plan.steps) for plan in made] in ([], [1 if CudaBackend.has_multi_tensor else 4])
         return bits([p.detach() for p in params])
 
     together, apart = both_ways(monkeypatch, run)
@@ -160,7 +160,9 @@ def test_no_hazard(seed):
     expected = plan.run(*xs)
     outs = [mf.zeros(x.size, backend=BACKEND) for x in xs]
     slots = [*xs, *outs]
-    trace = simt.trace(bound.plan(*[slots[slot].address + offset for slot, offset in step.operands()], 0.5, 2.5), seed=seed)
+    trace = simt.trace(
+        bound.plan(*[slots[slot].address + offset for slot, offset in step.address_offsets()], 0.5, 2.5), seed=seed
+    )
     assert trace.is_complete
     assert trace.hazards() == []
     assert bits(outs) == bits(expected)
@@ -173,8 +175,8 @@ def bound_doubling(sizes):
     kernel = Kernel((Load(0, float32) * Parameter(0, float32),), ())
     layouts = [([row_major((n,))], [row_major((n,))]) for n in sizes]
     outs = [mf.zeros(n, backend=BACKEND) for n in sizes]
-    bound = BACKEND.bind_together(kernel, [(n,) for n in sizes], layouts)
-    assert isinstance(bound, BoundTogether)
+    bound = BACKEND.bind_multi_tensor(kernel, [(n,) for n in sizes], layouts)
+    assert isinstance(bound, CudaMultiTensorLauncher)
     return bound, xs, outs, tuple(x.address for pair in zip(outs, xs, strict=True) for x in pair)
 
 
@@ -222,20 +224,20 @@ def test_tables_of_other_addresses_are_others_and_none_is_changed():
     first = bound.table_of(addresses)
     assert ready.owner is first
     before = memory(first)
-    for _ in range(KEPT):
+    for _ in range(MAX_CACHED_TABLES):
         outs = [mf.zeros(n, backend=BACKEND) for n in (5, 70)]
         bound(*[x.address for pair in zip(outs, xs, strict=True) for x in pair], 2.0)
         for x, out in zip(xs, outs, strict=True):
             np.testing.assert_array_equal(out.numpy(), x.numpy() * 2)
     kept = outs  # so that the next ones lie elsewhere
-    assert len(bound.tables) <= KEPT
+    assert len(bound.tables) <= MAX_CACHED_TABLES
     assert memory(first) == before
     assert kept
 
 
 def test_no_more_tables_are_kept_than_that():
     bound, _, _, addresses = bound_doubling((5, 70))
-    asked = [tuple(a + 64 * k for a in addresses) for k in range(KEPT + 3)]
+    asked = [tuple(a + 64 * k for a in addresses) for k in range(MAX_CACHED_TABLES + 3)]
     for other in asked:
         bound.table_of(other)
     assert list(bound.tables) == asked[3:]

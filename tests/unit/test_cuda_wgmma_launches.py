@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 
 from minifuse import simt
-from minifuse.backends.cuda.matmul.heuristics import product_of
-from minifuse.backends.cuda.matmul.launches import LARGEST_SHARED, plan_product
-from minifuse.backends.cuda.matmul.operands import WORKSPACE, Map
-from minifuse.backends.cuda.matmul.tensor_core_heuristics import how_it_lies, wgmma_ways
-from minifuse.backends.cuda.matmul.wgmma import LEFT, RIGHTS, STRIP, shared_of, work_of
+from minifuse.backends.cuda.matmul.heuristics import problem_of
+from minifuse.backends.cuda.matmul.launches import MAX_SHARED_BYTES, plan_matmul
+from minifuse.backends.cuda.matmul.operands import WORKSPACE, TensorMapArgument
+from minifuse.backends.cuda.matmul.tensor_core_heuristics import wgmma_configs, wgmma_operand_mode
+from minifuse.backends.cuda.matmul.wgmma import LEFT_ROWS, RIGHT_ROWS, STRIP_TILES, pipeline_sizes, tile_work
 from minifuse.core.dtypes import HIGH, MEDIUM, float32, float64, int32
 from minifuse.core.layout import row_major
-from minifuse.ir.kernel_ir import Dot, Load, ProductKernel
+from minifuse.ir.kernel_ir import Accumulator, Load, MatmulKernel
 
 from ..cuda.cores import take
 from .test_cuda_hooks import whole
 from .test_cuda_product import BATCHES, VIEWS, address_of, layout_of, pointers_to
 
-A, B, DOT = Load(0, float32), Load(1, float32), Dot(float32)
+A, B, DOT = Load(0, float32), Load(1, float32), Accumulator(float32)
 WAYS = {  # views of a and of b, and the names of the launches
     "along k": ("plain", "turned", ()),
     "crosswise": ("turned", "turned", ()),
@@ -53,15 +53,15 @@ def read_by(box, array, offset):
 def play(launch, memory):
     """The kernel's work, by NumPy."""
     out, left, right, *numbers = launch.arguments
-    assert isinstance(left, Map)
-    assert isinstance(right, Map)
+    assert isinstance(left, TensorMapArgument)
+    assert isinstance(right, TensorMapArgument)
     M, N, K, out_row, out_col, parts, part_K, out_part, matrices, inner, out_inner, out_outer, *flags = numbers[:16]
     down, across, wide = numbers[16:19]
     _, is_crosswise, is_turned, tile, _ = launch.kernel.constants
     x, y = [read_by(m.box, memory[m.place.operand], m.place.offset) for m in (left, right)]
-    assert left.box.box[1] == (32 if is_crosswise else LEFT)
+    assert left.box.box[1] == (32 if is_crosswise else LEFT_ROWS)
     assert right.box.box[1] == tile
-    BM, BN = (tile, LEFT) if is_turned else (LEFT, tile)
+    BM, BN = (tile, LEFT_ROWS) if is_turned else (LEFT_ROWS, tile)
     assert (down, across) == (-(-M // BM), -(-N // BN))
     target = memory[out.operand].reshape(-1)
     rows, columns = np.arange(M)[:, None] * out_row, np.arange(N) * out_col
@@ -84,7 +84,7 @@ def multiplied(kernel, a, b, out=None, multiprocessors=4):
     out = np.full((*batch, a.shape[-2], b.shape[-1]), 77, np.float32) if out is None else out
     a, b = [np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b)]
     aligned = tuple(address_of(x) % 16 == 0 for x in (out, a, b))
-    plan = plan_product(kernel, [layout_of(out)], [layout_of(a), layout_of(b)], multiprocessors, aligned, cores="wgmma")
+    plan = plan_matmul(kernel, [layout_of(out)], [layout_of(a), layout_of(b)], multiprocessors, aligned, cores="wgmma")
     room = np.full(plan.workspace // 4 + 4, np.nan, np.float32)
     room = room[-address_of(room) % 16 // 4 :][: plan.workspace // 4]
     memory, bases = {WORKSPACE: room}, [out, a, b]
@@ -94,7 +94,7 @@ def multiplied(kernel, a, b, out=None, multiprocessors=4):
         memory[k] = np.lib.stride_tricks.as_strided(x, (high,), (4,))
     for launch in plan.launches:
         if launch.kernel.name == "matmul_wgmma":
-            assert launch.kernel.shared == shared_of(launch.kernel.constants[3])[2] <= LARGEST_SHARED
+            assert launch.kernel.shared == pipeline_sizes(launch.kernel.constants[3])[2] <= MAX_SHARED_BYTES
             play(launch, memory)
         else:
             is_half = launch.kernel.signature[0] == "*i32"  # two bf16 in 32 bits
@@ -103,12 +103,12 @@ def multiplied(kernel, a, b, out=None, multiprocessors=4):
 
 
 def plain_in(precision):
-    return ProductKernel(A, B, (DOT,), precision)
+    return MatmulKernel(A, B, (DOT,), precision)
 
 
 @pytest.mark.parametrize("name", WAYS)
 @pytest.mark.parametrize("parts", [1, 3])
-@pytest.mark.parametrize("tile", RIGHTS)
+@pytest.mark.parametrize("tile", RIGHT_ROWS)
 def test_every_way(name, parts, tile, monkeypatch):
     left, right, before = WAYS[name]
     for k, (M, N, K) in enumerate(((12, 20, 168), (132, 260, 200))):
@@ -164,9 +164,9 @@ def test_copies_are_rounded_to_bf16(monkeypatch):
 
 
 def names_of(precision, M, N, K, cores="wgmma", dtype=float32):
-    kernel = ProductKernel(Load(0, dtype), Load(1, dtype), (Dot(dtype),), precision)
+    kernel = MatmulKernel(Load(0, dtype), Load(1, dtype), (Accumulator(dtype),), precision)
     shapes = [row_major((M, N))], [row_major((M, K)), row_major((K, N))]
-    return [launch.kernel.name for launch in plan_product(kernel, *shapes, cores=cores).launches]
+    return [launch.kernel.name for launch in plan_matmul(kernel, *shapes, cores=cores).launches]
 
 
 def test_large_products_go_to_the_tensor_cores():
@@ -198,15 +198,15 @@ def test_how_an_operand_lies():
         ("ready", 36, 1, [0], True, 2),
         ("ready", 72, 2, [0], True, 0),
     ):
-        assert how_it_lies("tf32", 9, x, k, moves, is_aligned, change) == want
-    assert how_it_lies("bf16", 9, 36, 1, [0], True, 0) == "ready"
+        assert wgmma_operand_mode("tf32", 9, x, k, moves, is_aligned, change) == want
+    assert wgmma_operand_mode("bf16", 9, 36, 1, [0], True, 0) == "ready"
 
 
 def test_a_model_of_time_that_prefers_fewer_steps():
     """A cut of K for few tiles; none where there are enough."""
     for (M, N, K), is_cut in (((256, 256, 65536), True), ((8192, 8192, 512), False)):
-        product = product_of(row_major((M, N)), row_major((M, K)), row_major((K, N)))
-        found = wgmma_ways("tf32", product, 132, (True, True, True))
+        product = problem_of(row_major((M, N)), row_major((M, K)), row_major((K, N)))
+        found = wgmma_configs("tf32", product, 132, (True, True, True))
         assert (min(found, key=lambda way: way.cycles).parts > 1) == is_cut
 
 
@@ -214,7 +214,7 @@ def test_a_model_of_time_that_prefers_fewer_steps():
     ("across", "down", "parts", "outer", "inner"), [(1, 1, 1, 1, 1), (9, 3, 2, 2, 3), (16, 5, 1, 1, 1), (7, 2, 3, 1, 2)]
 )
 def test_each_tile_is_somebodys_work(across, down, parts, outer, inner):
-    found = [tuple(map(int, work_of(t, across, down, parts, inner))) for t in range(across * down * parts * outer * inner)]
+    found = [tuple(map(int, tile_work(t, across, down, parts, inner))) for t in range(across * down * parts * outer * inner)]
     assert sorted(found) == [*np.ndindex(down, across, parts, inner, outer)]
-    strip = min(STRIP, across)
+    strip = min(STRIP_TILES, across)
     assert {col for _, col, *_ in found[: strip * down]} == set(range(strip)), "tiles beside each other come together"

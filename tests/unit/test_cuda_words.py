@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from minifuse import simt
-from minifuse.backends.cuda.compiler import function_of
+from minifuse.backends.cuda.compiler import kernel_from_text
 from minifuse.backends.cuda.intrinsics import base
 from minifuse.core.errors import OutOfBoundsError
 
@@ -29,7 +29,7 @@ def compute(expression, a, b, dtype=None):
     """An expression of a and b for each pair of elements, in a kernel."""
     a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
     out = np.zeros(a.shape, dtype or a.dtype)
-    simt.run(function_of(MAP.format(expression)), -(-a.size // 32), 32, out, a, b, a.size)
+    simt.run(kernel_from_text(MAP.format(expression)), -(-a.size // 32), 32, out, a, b, a.size)
     return out
 
 
@@ -124,12 +124,12 @@ def test_words_of_folds_are_the_operators(name):
 
 @pytest.mark.parametrize(("nbytes", "expected"), [(1, 4), (4, 16), (8, 16)])
 def test_four_elements_need_no_more_than_sixteen_bytes(nbytes, expected):
-    assert base.alignment(nbytes) == expected
+    assert base.vector_alignment(nbytes) == expected
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint8"])
 def test_four_neighbours_at_once(dtype):
-    kernel = function_of("def kernel(out, a):\n    x, y, z, w = load4(a, 4)\n    store4(out, 0, (w, z, y, x))\n")
+    kernel = kernel_from_text("def kernel(out, a):\n    x, y, z, w = load4(a, 4)\n    store4(out, 0, (w, z, y, x))\n")
     a, out = np.arange(8).astype(dtype), np.zeros(4, dtype)
     trace = simt.trace(kernel, 1, 1, out, a)
     assert out.tolist() == [7, 6, 5, 4]
@@ -139,13 +139,13 @@ def test_four_neighbours_at_once(dtype):
 
 
 def test_four_neighbours_that_are_not_aligned_are_an_error():
-    kernel = function_of("def kernel(out, a):\n    x = load4(a, 1)\n    out[0] = x[0]\n")
+    kernel = kernel_from_text("def kernel(out, a):\n    x = load4(a, 1)\n    out[0] = x[0]\n")
     with pytest.raises(OutOfBoundsError, match="16"):
         simt.run(kernel, 1, 1, np.zeros(1, "f4"), np.arange(8, dtype="f4"))
 
 
 def test_four_neighbours_past_the_end_are_an_error():
-    kernel = function_of("def kernel(out, a):\n    store4(out, 4, load4(a, 0))\n")
+    kernel = kernel_from_text("def kernel(out, a):\n    store4(out, 4, load4(a, 0))\n")
     with pytest.raises(OutOfBoundsError, match="outside"):
         simt.run(kernel, 1, 1, np.zeros(6, "f4"), np.arange(8, dtype="f4"))
 
@@ -167,7 +167,7 @@ def test_threads_of_a_row_fold_together(x, y, op):
     """Every thread gets the fold of its row; only rows of more than a warp meet in shared memory, and have a block each."""
     a = np.random.default_rng(x).uniform(-1, 1, (y, x))
     out = np.zeros_like(a).reshape(-1)
-    trace = simt.trace(function_of(FOLD.format(count=32, way="x", op=op)), 1, (x, y), out, a.reshape(-1))
+    trace = simt.trace(kernel_from_text(FOLD.format(count=32, way="x", op=op)), 1, (x, y), out, a.reshape(-1))
     assert not trace.hazards()
     expected = a.sum(1) if op == "add" else a.max(1)
     np.testing.assert_allclose(out.reshape(y, x), np.repeat(expected[:, None], x, 1), rtol=1e-12)
@@ -178,14 +178,14 @@ def test_threads_of_a_row_fold_together(x, y, op):
 def test_threads_of_a_column_fold_in_their_order(x, y):
     a = np.random.default_rng(y).uniform(-1, 1, (y, x)).astype(np.float64)
     out = np.zeros_like(a).reshape(-1)
-    trace = simt.trace(function_of(FOLD.format(count=256, way="y", op="add")), 1, (x, y), out, a.reshape(-1))
+    trace = simt.trace(kernel_from_text(FOLD.format(count=256, way="y", op="add")), 1, (x, y), out, a.reshape(-1))
     assert not trace.hazards()
     expected = reduce(np.add, a)  # bit by bit
     np.testing.assert_array_equal(out.reshape(y, x), np.repeat(expected[None], y, 0))
 
 
 def test_the_order_of_lanes_does_not_change_a_fold():
-    kernel = function_of(FOLD.format(count=32, way="x", op="add"))
+    kernel = kernel_from_text(FOLD.format(count=32, way="x", op="add"))
     a, found = np.random.default_rng(0).uniform(-1, 1, 256), []
     for seed in (0, 1, 2):
         out = np.zeros(256)
@@ -201,7 +201,7 @@ def test_the_order_of_lanes_does_not_change_a_fold():
 def test_a_word_has_a_name_and_says_what_it_does():
     for name in ("load4", "store4", "like", "floor"):
         word = getattr(base, name)
-        assert isinstance(word, base.Word)
+        assert isinstance(word, base.Intrinsic)
         assert word.__name__ == name
         assert word.__doc__
     assert base.f32.meaning is np.float32
@@ -209,7 +209,7 @@ def test_a_word_has_a_name_and_says_what_it_does():
 
 def test_a_word_is_built_once_and_late():
     built = []
-    word = base.Word(abs, lambda: built.append(1) or "numba's")
+    word = base.Intrinsic(abs, lambda: built.append(1) or "numba's")
     assert not built
     assert (word.compiled, word.compiled) == ("numba's", "numba's")
     assert len(built) == 1

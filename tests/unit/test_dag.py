@@ -3,7 +3,7 @@
 import gc
 from threading import Barrier, Thread
 
-from minifuse.core.interning import RECENT, Interned, topological
+from minifuse.core.interning import MAX_KEPT_ALIVE, Interned, toposort
 
 
 class Pair(metaclass=Interned):
@@ -29,14 +29,14 @@ def test_classes_do_not_mix():
 
 def test_only_the_last_few_are_kept_alive():
     pair, kept = Pair("only", "here"), Pair("kept", "here")
-    for k in range(RECENT):
+    for k in range(MAX_KEPT_ALIVE):
         Pair("another", k)
-    assert ("only", "here") in Pair.known
+    assert ("only", "here") in Pair.instances
     del pair
     gc.collect()
-    assert ("only", "here") not in Pair.known
+    assert ("only", "here") not in Pair.instances
     assert Pair("kept", "here") is kept
-    assert len(Pair.recent) == RECENT
+    assert len(Pair.recent) == MAX_KEPT_ALIVE
 
 
 def test_threads_get_the_same_object():
@@ -60,23 +60,23 @@ GRAPH = {"a": [], "b": [], "sum": ["a", "b"], "square": ["sum", "sum"], "root": 
 
 
 def test_inputs_come_before_users_and_each_once():
-    assert topological(["root"], GRAPH.__getitem__) == ["a", "b", "sum", "square", "root"]
+    assert toposort(["root"], GRAPH.__getitem__) == ["a", "b", "sum", "square", "root"]
 
 
 def test_several_roots_share_what_they_need():
-    assert topological(["stray", "sum", "stray"], GRAPH.__getitem__) == ["a", "stray", "b", "sum"]
-    assert topological([], GRAPH.__getitem__) == []
+    assert toposort(["stray", "sum", "stray"], GRAPH.__getitem__) == ["a", "stray", "b", "sum"]
+    assert toposort([], GRAPH.__getitem__) == []
 
 
 def test_it_looks_no_further_than_the_inputs_that_it_is_told():
-    assert topological(["root"], lambda x: GRAPH[x] if x != "square" else []) == ["square", "a", "root"]
+    assert toposort(["root"], lambda x: GRAPH[x] if x != "square" else []) == ["square", "a", "root"]
 
 
 def test_a_graph_may_be_any_number_of_nodes_deep():
     depth = 100_000
-    assert topological([0], lambda n: [n + 1] if n < depth else []) == list(range(depth, -1, -1))
+    assert toposort([0], lambda n: [n + 1] if n < depth else []) == list(range(depth, -1, -1))
 
 
 def test_a_graph_of_many_paths_is_walked_once():
     """Each node uses the next one twice: 2 ** 60 paths, 61 nodes."""
-    assert len(topological([0], lambda n: [n + 1, n + 1] if n < 60 else [])) == 61
+    assert len(toposort([0], lambda n: [n + 1, n + 1] if n < 60 else [])) == 61

@@ -6,23 +6,23 @@ import pytest
 import minifuse as mf
 from minifuse.backends.operand import Operand
 from minifuse.backends.python import PythonBackend
-from minifuse.compiler.decompositions import with_definitions
-from minifuse.compiler.plan import changing
+from minifuse.compiler.decompositions import decompose_composites
+from minifuse.compiler.plan import get_inplace_plan
 from minifuse.core.dtypes import float32
 from minifuse.core.operators import add
-from minifuse.ir.array_functions import Composite, Defined, Output
+from minifuse.ir.array_functions import BoundFunction, CompositeOp, CompositeOutput
 from minifuse.ir.array_methods import fold
 from minifuse.ir.graph import Argument, Node
-from minifuse.ir.steps import Launch, Whole
+from minifuse.ir.steps import KernelLaunch, LibraryCall
 from minifuse.testing import gradcheck
 
 
-class Scaled(Defined):
+class Scaled(CompositeOp):
     """x * by, and its sum along the last dim; the second output has no rule of its own."""
 
     __slots__ = ("by",)
     names = ("scaled", "summed")
-    lie_like = (0, None)
+    output_layout_like = (0, None)
 
     def __init__(self, by):
         self.by = by
@@ -50,10 +50,10 @@ class Knowing(PythonBackend):
     def __init__(self):
         self.bound, self.calls = 0, 0
 
-    def knows(self, function, shapes, dtypes):
+    def supports(self, function, shapes, dtypes):
         return function.names[0] == "scaled" and dtypes == [float32]
 
-    def bind_defined(self, function, outputs, inputs):
+    def bind_composite(self, function, outputs, inputs):
         self.bound += 1
         (by,) = function.parameters
 
@@ -73,7 +73,7 @@ def tripled(x):
 
 def both(x):
     """Both outputs, as one captured call."""
-    return x.apply(Composite(tripled, ()), x)
+    return x.apply(BoundFunction(tripled, ()), x)
 
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4) - 5
@@ -102,11 +102,11 @@ def test_elsewhere_and_of_other_types_its_definition_runs(knowing):
 def test_definitions_take_the_place_of_nodes(knowing):
     x = Node(Argument(0), (), (3, 4), float32)
     twice = Scaled(2.0).outputs(Scaled(3.0).outputs(x)[0])
-    assert [node.function for node in twice] == [Output(Scaled(2.0), 0), Output(Scaled(2.0), 1)]
-    assert with_definitions(list(twice), knowing)[0] is twice[0]
-    opened = with_definitions(list(twice), PythonBackend())
+    assert [node.function for node in twice] == [CompositeOutput(Scaled(2.0), 0), CompositeOutput(Scaled(2.0), 1)]
+    assert decompose_composites(list(twice), knowing)[0] is twice[0]
+    opened = decompose_composites(list(twice), PythonBackend())
     assert opened[0] is x * 3.0 * 2.0
-    assert with_definitions([x], PythonBackend())[0] is x
+    assert decompose_composites([x], PythonBackend())[0] is x
 
 
 def test_outputs_are_laid_out_like_what_is_read(knowing):
@@ -139,12 +139,12 @@ def test_results_are_stored_where_arguments_lie(knowing):
         return tripled(x)[0]
 
     x, t = mf.tensor(X, backend=knowing), mf.zeros(3, 4, backend=knowing)
-    plan = changing(first, (0,), (0, 1), (t, x))
-    assert [type(step) for step in plan.steps] == [Whole]
+    plan = get_inplace_plan(first, (0,), (0, 1), (t, x))
+    assert [type(step) for step in plan.steps] == [LibraryCall]
     plan.run(t, x)
     np.testing.assert_array_equal(t.numpy(), 3 * X)
-    plan = changing(first, (0,), (0, 0), (t, t))
-    assert [type(step) for step in plan.steps] == [Whole, Launch]
+    plan = get_inplace_plan(first, (0,), (0, 0), (t, t))
+    assert [type(step) for step in plan.steps] == [LibraryCall, KernelLaunch]
     plan.run(t, t)
     np.testing.assert_array_equal(t.numpy(), 9 * X)
 

@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.backends.fast_call import CHOSEN, FORMATS, Driver, FromCall, Launch, direct_launch, direct_run, word_of
+from minifuse.backends.fast_call import (
+    IF_ALIGNED,
+    SLOT_FORMATS,
+    CallValue,
+    Driver,
+    FastLaunch,
+    encode_argument,
+    make_fast_launch,
+    make_fast_run,
+)
 
 ADDRESS, UINT = ctypes.c_void_p, ctypes.c_uint
 SLOTS = ctypes.POINTER(ADDRESS)
@@ -42,11 +51,11 @@ class FakeDriver:
 
     def launch(self, kinds, constants=(), wide=(), whole=None, long_way=long):
         """A direct launch of kernel 5 over all values, constants, and, where addresses count, what they choose."""
-        arguments = [*map(FromCall, range(len(kinds))), *constants, *[CHOSEN] * (whole is not None)]
-        return self.sequence(kinds, [Launch(5, arguments, (1, 2, 3), (4, 5, 6), 70)], wide, whole, long_way)
+        arguments = [*map(CallValue, range(len(kinds))), *constants, *[IF_ALIGNED] * (whole is not None)]
+        return self.sequence(kinds, [FastLaunch(5, arguments, (1, 2, 3), (4, 5, 6), 70)], wide, whole, long_way)
 
     def sequence(self, kinds, launches, wide=(), whole=None, long_way=long):
-        return direct_launch(self.driver, kinds, launches, long_way, wide, whole)
+        return make_fast_launch(self.driver, kinds, launches, long_way, wide, whole)
 
 
 def i64(x):
@@ -132,8 +141,16 @@ def test_any_number_of_values_may_count():
 
 def test_arguments_in_any_order_and_moved_on():
     fake = FakeDriver(slots=7)
-    arguments = [FromCall(2), -3, FromCall(0, 40), FromCall(0, -24), FromCall(1), word_of("f32", 1.5), FromCall(0)]
-    assert fake.sequence(("*f32", "f32", "i64"), [Launch(5, arguments)])(4096, 0.1, 2**40) is None
+    arguments = [
+        CallValue(2),
+        -3,
+        CallValue(0, 40),
+        CallValue(0, -24),
+        CallValue(1),
+        encode_argument("f32", 1.5),
+        CallValue(0),
+    ]
+    assert fake.sequence(("*f32", "f32", "i64"), [FastLaunch(5, arguments)])(4096, 0.1, 2**40) is None
     number = np.float32(0.1).tobytes() + bytes(4)
     half = np.float32(1.5).tobytes() + bytes(4)
     assert fake.asked[0][5] == [i64(2**40), i64(-3), i64(4136), i64(4072), number, half, i64(4096)]
@@ -144,17 +161,17 @@ def test_arguments_in_any_order_and_moved_on():
 )
 def test_a_constant_fills_its_slot(kind, number):
     numpy = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64, "u8": np.uint8}[kind]
-    assert set(FORMATS) == {"f32", "f64", "i32", "i64", "u8"}
-    bytes_of = i64(word_of(kind, number))
+    assert set(SLOT_FORMATS) == {"f32", "f64", "i32", "i64", "u8"}
+    bytes_of = i64(encode_argument(kind, number))
     assert bytes_of == numpy(number).tobytes().ljust(8, b"\0")
 
 
 def test_launches_come_in_their_order_with_grids_of_their_own():
     fake = FakeDriver(slots={5: 3, 6: 0, 8: 5})
     launches = [
-        Launch(8, [FromCall(0), 1, 2, 3, FromCall(1)], (7, 1, 1), (32, 8, 1)),
-        Launch(6, [], (1, 9, 1), (64, 1, 1), 1000),
-        Launch(5, [9, FromCall(1, 16), 8], (2, 3, 4), (5, 6, 7), 48),
+        FastLaunch(8, [CallValue(0), 1, 2, 3, CallValue(1)], (7, 1, 1), (32, 8, 1)),
+        FastLaunch(6, [], (1, 9, 1), (64, 1, 1), 1000),
+        FastLaunch(5, [9, CallValue(1, 16), 8], (2, 3, 4), (5, 6, 7), 48),
     ]
     assert fake.sequence(("*f32", "*f32"), launches)(64, 128) is None
     assert fake.asked == [
@@ -168,7 +185,7 @@ def test_launches_come_in_their_order_with_grids_of_their_own():
 def test_after_a_launch_that_fails_none_follows(failing):
     fake = FakeDriver(slots={5: 1, 6: 0, 8: 1}, several=True)
     fake.status = {8: 0, 6: 0, 5: 0, failing: 719}
-    launches = [Launch(8, [FromCall(0)]), Launch(6, []), Launch(5, [FromCall(0)])]
+    launches = [FastLaunch(8, [CallValue(0)]), FastLaunch(6, []), FastLaunch(5, [CallValue(0)])]
     assert fake.sequence(("*f32",), launches)(64) == ("long", (64,))
     assert [kernel for kernel, *_ in fake.asked] == [8, 6, 5][: [8, 6, 5].index(failing) + 1]
     assert fake.used == [99]
@@ -230,7 +247,7 @@ def noting_kernel(seen, slots):
 def test_a_kernel_of_the_cpu_runs_over_all_points():
     seen = []
     function, address = noting_kernel(seen, slots=5)
-    run = direct_run(address, 1000, ["i64", "f64", "i64"], [-3, 2**40], lambda *values: ("long", values))
+    run = make_fast_run(address, 1000, ["i64", "f64", "i64"], [-3, 2**40], lambda *values: ("long", values))
     assert run(64, -0.1, -9) is None
     assert seen == [(0, 1000, [i64(64), np.float64(-0.1).tobytes(), i64(-9), i64(-3), i64(2**40)])]
     del function
@@ -239,7 +256,7 @@ def test_a_kernel_of_the_cpu_runs_over_all_points():
 def test_arguments_may_come_before_the_values():
     seen = []
     function, address = noting_kernel(seen, slots=6)
-    run = direct_run(address, 7, ["i64", "f64"], [-3], lambda *values: ("long", values), header=[5, 2**40, -6])
+    run = make_fast_run(address, 7, ["i64", "f64"], [-3], lambda *values: ("long", values), header=[5, 2**40, -6])
     assert run(64, -0.1) is None
     assert seen == [(0, 7, [i64(5), i64(2**40), i64(-6), i64(64), np.float64(-0.1).tobytes(), i64(-3)])]
     assert run(64, "x") == ("long", (64, "x"))
@@ -250,7 +267,7 @@ def test_arguments_may_come_before_the_values():
 def test_odd_values_never_reach_a_kernel_of_the_cpu(values):
     seen = []
     function, address = noting_kernel(seen, slots=2)
-    run = direct_run(address, 8, ["i64", "f64"], [], lambda *values: ("long", values))
+    run = make_fast_run(address, 8, ["i64", "f64"], [], lambda *values: ("long", values))
     assert run(*values) == ("long", values)
     assert seen == []
     del function

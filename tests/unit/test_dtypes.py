@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.core.dtypes import BY_NAME, BY_NUMPY, DTYPES, as_dtype, promote, weak
+from minifuse.core.dtypes import BY_NAME, BY_NUMPY, DTYPES, as_dtype, promote, weak_type_of
 from minifuse.core.errors import DTypeError
 
 
@@ -72,13 +72,13 @@ def test_three_operands_promote_together():
     ],
 )
 def test_what_counts_as_a_number(x, kind):
-    assert weak(x) is kind
+    assert weak_type_of(x) is kind
 
 
 @pytest.mark.parametrize("x", [1j, "1", None, [1], np.ones(2), object()])
 def test_what_does_not_is_named(x):
     with pytest.raises(DTypeError, match=f"expected a tensor or a real number, got {type(x).__name__}"):
-        weak(x)
+        weak_type_of(x)
 
 
 def test_tables_are_of_the_same_dtypes():

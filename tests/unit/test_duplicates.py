@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.compiler.lower_gather import FROM_MEMORY
-from minifuse.compiler.materialize import kept
-from minifuse.compiler.materialize_reindexed import AT_MANY_INDICES, FREE_COPIES, MAX_RECOMPUTED, duplicated
-from minifuse.compiler.reindexing import RESHAPED
+from minifuse.compiler.lower_gather import GATHER_NEEDS_MEMORY
+from minifuse.compiler.materialize import choose_materialized
+from minifuse.compiler.materialize_reindexed import FREE_COPIES, MAX_RECOMPUTED, TOO_MANY_REINDEXINGS, reindexed_too_often
+from minifuse.compiler.reindexing import RESHAPE_NEEDS_COPY
 from minifuse.core.dtypes import float32, int64
-from minifuse.core.interning import topological
+from minifuse.core.interning import toposort
 from minifuse.ir.array_functions import View
 from minifuse.ir.graph import Argument, Node, inputs_of
 
@@ -18,7 +18,7 @@ X = Node(Argument(0), (), (SIZE, SIZE), float32)
 
 
 def stored(*outputs):
-    return kept(topological(outputs, inputs_of), set(outputs))
+    return choose_materialized(toposort(outputs, inputs_of), set(outputs))
 
 
 def steps(function, count, x=X):
@@ -41,7 +41,7 @@ def test_two_copies_of_a_value_cost_less_than_storing_it(step):
 
 def test_of_more_copies_some_values_are_stored():
     found = stored(steps(lambda x, k: x + x[k % SIZE], 40)[-1])
-    assert set(found.values()) == {AT_MANY_INDICES}
+    assert set(found.values()) == {TOO_MANY_REINDEXINGS}
     assert 1 <= len(found) <= 10
 
 
@@ -56,13 +56,13 @@ def test_a_long_value_is_stored_where_it_ends():
     for _ in range(MAX_RECOMPUTED // 4):
         x = x * 0.5
     parts = [x[i : i + 30] for i in range(8)]
-    assert stored(sum(parts[1:], parts[0])) == {x: AT_MANY_INDICES}
+    assert stored(sum(parts[1:], parts[0])) == {x: TOO_MANY_REINDEXINGS}
 
 
 def test_what_is_picked_from_by_index_is_stored():
     index = Node(Argument(1), (), (SIZE,), int64)
     x = X + 1
-    assert stored(x + x.index_select(0, index)) == {x: FROM_MEMORY}
+    assert stored(x + x.index_select(0, index)) == {x: GATHER_NEEDS_MEMORY}
 
 
 def test_nothing_is_picked_from_an_empty_array():
@@ -73,7 +73,7 @@ def test_nothing_is_picked_from_an_empty_array():
 
 def test_what_is_reshaped_and_no_view_of_memory_is_stored():
     x = X + 1
-    assert stored(x + x.T.reshape(SIZE * SIZE).reshape(SIZE, SIZE)) == {x: RESHAPED}
+    assert stored(x + x.T.reshape(SIZE * SIZE).reshape(SIZE, SIZE)) == {x: RESHAPE_NEEDS_COPY}
 
 
 def test_results_are_stored_first_where_many_others_read_them():
@@ -91,8 +91,8 @@ def test_a_mark_is_never_stored():
 
 def test_numbers_and_constants_are_no_reason():
     y = X * 0 + 1
-    order = [x for x in topological([y], inputs_of) if not x.is_number and not isinstance(x.function, View)]
-    assert duplicated(order, {y}, set(), dict.fromkeys(order, (0, None))) == {}
+    order = [x for x in toposort([y], inputs_of) if not x.is_number and not isinstance(x.function, View)]
+    assert reindexed_too_often(order, {y}, set(), dict.fromkeys(order, (0, None))) == {}
 
 
 def test_a_stored_value_and_those_that_read_views_of_it_are_asked_for_together():

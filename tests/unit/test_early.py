@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
-from minifuse.compiler import arranged
-from minifuse.compiler.reorder import early
-from minifuse.ir.steps import NOWHERE
+from minifuse.compiler import pipeline
+from minifuse.compiler.reorder import reorder_for_memory
+from minifuse.ir.steps import NO_BUFFER
 
 ARGUMENTS, BUFFERS = 2, 6  # the first slots are arguments of the call: nothing lets go of them
 WHOLE = None  # a layout, of which the order knows nothing
@@ -18,7 +18,7 @@ WHOLE = None  # a layout, of which the order knows nothing
 
 def step(outputs, inputs):
     stored, read = [(slot, WHOLE) for slot in outputs], [(slot, WHOLE) for slot in inputs]
-    return SimpleNamespace(outputs=stored, places=lambda: [*stored, *read])
+    return SimpleNamespace(outputs=stored, buffer_views=lambda: [*stored, *read])
 
 
 slots = st.sets(st.integers(0, ARGUMENTS + BUFFERS - 1), max_size=3)
@@ -36,7 +36,7 @@ def program(pairs):
 
 
 def touched(of):
-    return {slot for slot, _ in of.places()}
+    return {slot for slot, _ in of.buffer_views()}
 
 
 def stored(of):
@@ -57,7 +57,7 @@ def frees(k, rest, held, steps, sizes, results):
 @given(st.builds(program, pairs), bytes_of, slots)
 def test_steps_that_have_to_do_with_one_another_stay_in_order_and_none_that_frees_memory_waits(steps, nbytes, results):
     sizes = dict(enumerate(nbytes, ARGUMENTS))
-    order = early(steps, sizes, results)
+    order = reorder_for_memory(steps, sizes, results)
     assert sorted(order) == [*range(len(steps))]
     place = {k: n for n, k in enumerate(order)}
     for a, b in combinations(range(len(steps)), 2):
@@ -73,12 +73,14 @@ def test_steps_that_have_to_do_with_one_another_stay_in_order_and_none_that_free
 
 
 def test_positions_lie_nowhere_and_hold_nothing_up():
-    assert early([step([3], [NOWHERE]), step([4], [NOWHERE, 3]), step([5], [NOWHERE])], {3: 8, 4: 8, 5: 8}, ()) == [0, 1, 2]
+    assert reorder_for_memory(
+        [step([3], [NO_BUFFER]), step([4], [NO_BUFFER, 3]), step([5], [NO_BUFFER])], {3: 8, 4: 8, 5: 8}, ()
+    ) == [0, 1, 2]
 
 
 def test_changes_of_arguments_stay_where_they_are():
     steps = [step([2], [0]), step([3], [0]), step([1], [2]), step([4], [3])]
-    assert early(steps, {2: 8, 3: 8, 4: 4}, {4}) == [0, 1, 3, 2]
+    assert reorder_for_memory(steps, {2: 8, 3: 8, 4: 4}, {4}) == [0, 1, 3, 2]
 
 
 def layers(x, *weights):
@@ -97,7 +99,7 @@ def test_the_gradient_of_a_weight_comes_when_what_it_is_made_of_is_there(monkeyp
     weights = [mf.tensor(random.standard_normal((16, 16)), requires_grad=True) for _ in range(6)]
     now = mf.fuse(layers)
     peak, found = now.explain(x, *weights).forward.peak, now(x, *weights)
-    monkeypatch.setattr(arranged, "early", lambda steps, sizes, results: [*range(len(steps))])
+    monkeypatch.setattr(pipeline, "reorder_for_memory", lambda steps, sizes, results: [*range(len(steps))])
     before = mf.fuse(lambda *given: layers(*given))
     assert peak < before.explain(x, *weights).forward.peak - 2 * 8 * x.size
     for a, b in zip(found, before(x, *weights), strict=True):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.backends.registry import backend_named
+from minifuse.backends.registry import get_backend
 from minifuse.compiler.plan import Plan
 from minifuse.core.dtypes import float32, int32, int64
 
@@ -283,7 +283,7 @@ def test_a_backend_without_text_says_what_it_does():
 
 
 def test_dtypes_have_names_in_the_text():
-    parallel = backend_named("parallel")
+    parallel = get_backend("parallel")
     plan = Plan(lambda x: x.to(float32) * 1.5, [mf.ones(3, dtype=int32)])
     assert "f32(in0[i0])" in plan.steps[0].source(parallel)
     plan = Plan(lambda x: x.to(mf.bool_).to(int64), [mf.ones(3)])

@@ -7,7 +7,7 @@ import minifuse as mf
 from minifuse.core import operators as op
 from minifuse.core.dtypes import bool_, float32, float64, int64
 from minifuse.core.errors import DTypeError, ShapeError
-from minifuse.ir.array_functions import Cast, Composite, Copy, Embed, Fold, Full, Function, Matmul, View, matmul
+from minifuse.ir.array_functions import BoundFunction, Cast, Copy, Full, Function, Matmul, PadSlice, Reduce, View, matmul
 from minifuse.ir.graph import Argument, Node
 
 
@@ -16,10 +16,10 @@ def array(*shape, dtype=float32, index=0):
 
 
 def test_equal_functions_are_one_object():
-    assert Fold(op.add, (0, 1)) is Fold(op.add, (0, 1))
-    assert Fold(op.add, (0,)) is not Fold(op.mul, (0,))
+    assert Reduce(op.add, (0, 1)) is Reduce(op.add, (0, 1))
+    assert Reduce(op.add, (0,)) is not Reduce(op.mul, (0,))
     assert View("permute", (1, 0)) is View("permute", (1, 0))
-    assert Composite(len, (1, True)) is Composite(len, (1, True))
+    assert BoundFunction(len, (1, True)) is BoundFunction(len, (1, True))
     assert Matmul() is Matmul()
     assert Cast(float32) is Cast(float32)
 
@@ -31,9 +31,9 @@ def test_equal_functions_are_one_object():
         (View("reshape", (6,)), [array(2, 3)], ((6,), float32)),
         (View("slice", ((1, 1, 1), (0, 2, 2))), [array(2, 3)], ((1, 2), float32)),
         (View("expand", (4, 2, 3)), [array(2, 3)], ((4, 2, 3), float32)),
-        (Embed((5, 6), ((1, 1, 2), (0, 2, 3))), [array(2, 3)], ((5, 6), float32)),
-        (Fold(op.add, (1,)), [array(2, 3)], ((2, 1), float32)),
-        (Fold(op.maximum, (0, 1)), [array(2, 3, dtype=int64)], ((1, 1), int64)),
+        (PadSlice((5, 6), ((1, 1, 2), (0, 2, 3))), [array(2, 3)], ((5, 6), float32)),
+        (Reduce(op.add, (1,)), [array(2, 3)], ((2, 1), float32)),
+        (Reduce(op.maximum, (0, 1)), [array(2, 3, dtype=int64)], ((1, 1), int64)),
         (Matmul(), [array(7, 2, 3), array(7, 3, 5)], ((7, 2, 5), float32)),
         (Cast(bool_), [array(2, 3)], ((2, 3), bool_)),
         (Copy(), [array(2, 3)], ((2, 3), float32)),
@@ -47,12 +47,13 @@ def test_shapes_and_dtypes(function, inputs, expected):
 
 def test_only_operators_with_an_identity_fold():
     with pytest.raises(DTypeError, match="sub has no identity"):
-        Fold(op.sub, (0,)).infer(array(2, 3))
+        Reduce(op.sub, (0,)).infer(array(2, 3))
 
 
 def test_functions_say_what_they_are():
     assert [
-        repr(f) for f in (View("permute", (1, 0)), Fold(op.add, (0,)), Matmul(), Cast(float64), Copy(), Full((2,), float32))
+        repr(f)
+        for f in (View("permute", (1, 0)), Reduce(op.add, (0,)), Matmul(), Cast(float64), Copy(), Full((2,), float32))
     ] == [
         "permute(1, 0)",
         "fold add over (0,)",
@@ -61,8 +62,8 @@ def test_functions_say_what_they_are():
         "copy",
         "full (2,)",
     ]
-    assert repr(Embed((4,), ((0, 1, 2),))) == "embed in (4,)"
-    assert repr(Composite(test_functions_say_what_they_are, (1,))) == "test_functions_say_what_they_are(1,)"
+    assert repr(PadSlice((4,), ((0, 1, 2),))) == "embed in (4,)"
+    assert repr(BoundFunction(test_functions_say_what_they_are, (1,))) == "test_functions_say_what_they_are(1,)"
 
 
 # Gradients: <function(x), g> differentiated by x, for a linear function, is its transpose applied to g
@@ -75,8 +76,8 @@ LINEAR = {
     "slice of nothing": (View("slice", ((0, 1, 0), (0, 1, 4))), (3, 4)),
     "expand": (View("expand", (2, 3, 6, 5)), (3, 1, 5)),
     "reshape": (View("reshape", (5, 12)), (3, 4, 5)),
-    "embed": (Embed((5, 9), ((4, -2, 2), (1, 2, 4))), (2, 4)),
-    "sum": (Fold(op.add, (0, 2)), (3, 4, 5)),
+    "embed": (PadSlice((5, 9), ((4, -2, 2), (1, 2, 4))), (2, 4)),
+    "sum": (Reduce(op.add, (0, 2)), (3, 4, 5)),
     "cast": (Cast(float64), (3, 4)),
     "copy": (Copy(), (3, 4)),
 }
@@ -103,7 +104,7 @@ def test_embedding_undoes_slicing():
     x = mf.arange(24, dtype="float32").reshape(4, 6)
     ranges = ((3, -1, 2), (0, 2, 3))
     part = View("slice", ranges)(x)
-    whole = Embed((4, 6), ranges)(part)
+    whole = PadSlice((4, 6), ranges)(part)
     expected = np.zeros((4, 6))
     expected[3:1:-1, ::2] = x.numpy()[3:1:-1, ::2]
     assert whole.tolist() == expected.tolist()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minifuse.backends.parallel.gemm import NAMES, bind_matmul, plan_matmul, source
+from minifuse.backends.parallel.gemm import ARGUMENT_NAMES, bind_matmul, gemm_text, plan_matmul
 from minifuse.backends.parallel.gemm_config import (
     BLOCK_BYTES,
     BLOCK_M,
@@ -146,7 +146,7 @@ def test_each_way_to_compute_a_product_is_taken_where_it_is_meant_to_be(way):
     rng = np.random.default_rng(1)
     a = np.asarray(random(rng, (rows, depth), float32), order=a_order)
     b = np.asarray(random(rng, (depth, columns), float32), order=b_order)
-    found = plan_of(output_of(a, b), a, b).way
+    found = plan_of(output_of(a, b), a, b).config
     assert (found.kind, found.packs_a, found.packs_b) == (kind, "a" in packed, "b" in packed)
     check(multiply(output_of(a, b), a, b), a, b)
 
@@ -155,7 +155,7 @@ def test_rows_past_the_last_whole_panel_of_a_packed_block():
     rng = np.random.default_rng(6)
     a = np.asarray(random(rng, (SET_BYTES // 4, 65), float32), order="F")[: 2 * BLOCK_M + ROWS + 3]
     b = random(rng, (65, 200), float32)
-    assert plan_of(output_of(a, b), a, b).way.packs_a
+    assert plan_of(output_of(a, b), a, b).config.packs_a
     check(multiply(output_of(a, b), a, b), a, b)
 
 
@@ -194,7 +194,7 @@ def test_the_bits_depend_neither_on_the_number_of_threads_nor_on_the_run(case, d
     a = random(rng, (*batch, rows, depth), dtype)
     b = np.asarray(random(rng, (depth, columns), dtype), order=b_order) + np.zeros((*batch, 1, 1), dtype.numpy)
     plans = [plan_of(output_of(a, b), a, b, threads) for threads in (1, 2, 7)]
-    assert [plan.way.kind for plan in plans] == [kind] * 3
+    assert [plan.config.kind for plan in plans] == [kind] * 3
     assert plans[0].chunks == 1
     assert len({plan.tiles for plan in plans}) > 1
     results = [multiply(output_of(a, b), a, b, threads).tobytes() for threads in (1, 1, 2, 7)]
@@ -227,9 +227,9 @@ def test_an_empty_output_needs_no_launch(shapes):
 def test_batch_dims_along_which_b_does_not_move_are_rows():
     out, a, b = row_major((4, 5, 6, 2)), row_major((4, 5, 6, 3)), row_major((3, 2))
     assert plan_matmul(float32, out, a, b).batch == ()
-    assert plan_matmul(float32, out, a, b).way.product[:3] == (120, 2, 3)
+    assert plan_matmul(float32, out, a, b).config.product[:3] == (120, 2, 3)
     sliced = a.slice((0, 1, 4), (0, 1, 5), (0, 2, 3), (0, 1, 3))
-    assert plan_matmul(float32, row_major((4, 5, 3, 2)), sliced, b).way.product[:3] == (60, 2, 3)
+    assert plan_matmul(float32, row_major((4, 5, 3, 2)), sliced, b).config.product[:3] == (60, 2, 3)
     own = row_major((5, 3, 2))
     assert plan_matmul(float32, out, a, own).batch == ((5, 12, 18, 6), (4, 60, 90, 0))
 
@@ -243,9 +243,9 @@ def test_out_that_is_stored_by_columns_swaps_the_operands():
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_loops_know_each_number_of_a_plan_by_name(dtype):
     plan = plan_matmul(dtype, row_major((3, 2, 2)), row_major((3, 2, 2)), row_major((3, 2, 2)))
-    assert len(plan.numbers()) == len(NAMES) + 4 * len(plan.batch)
-    assert all(f"{name} = args[" in source(dtype) for name in NAMES)
-    assert "{" not in source(dtype)
+    assert len(plan.numbers()) == len(ARGUMENT_NAMES) + 4 * len(plan.batch)
+    assert all(f"{name} = args[" in gemm_text(dtype) for name in ARGUMENT_NAMES)
+    assert "{" not in gemm_text(dtype)
 
 
 def run(program, *arguments):

@@ -12,18 +12,18 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.compiler import node as node_module
 from minifuse.compiler import plan as plan_module
-from minifuse.compiler.kernel_builder import Space
-from minifuse.compiler.plan import Plan, Spec, call, key_of, plans, runs
-from minifuse.compiler.split_reductions import PIECE
+from minifuse.compiler.kernel_builder import IterationSpace
+from minifuse.compiler.plan import Plan, TensorMeta, call, plan_key, plans, runs
+from minifuse.compiler.split_reductions import CHUNK_SIZE
 from minifuse.core import operators as op
 from minifuse.core.dtypes import float32, float64, int64
 from minifuse.core.errors import FuseError
 from minifuse.core.layout import row_major
-from minifuse.ir.array_functions import Fold, View
-from minifuse.ir.graph import Argument, Literal, Node, Number, base, literal
-from minifuse.ir.steps import Launch, Product
+from minifuse.ir import graph as graph_module
+from minifuse.ir.array_functions import Reduce, View
+from minifuse.ir.graph import Argument, Literal, Node, Number, literal, strip_views
+from minifuse.ir.steps import KernelLaunch, MatmulLaunch
 from minifuse.ir.vjp import Backward, differentiate
 from minifuse.runtime.plan_cache import PlanCache, PlanTable
 
@@ -64,7 +64,7 @@ def test_dtypes_and_shapes_meet_as_nodes():
     assert (e.shape, e.dtype) == ((2, 3), float64)
     assert [n.shape for n in e.inputs] == [(2, 3), (2, 3)]
     assert all(n.dtype is float64 for n in e.inputs)
-    assert base(e.inputs[1]).inputs[0] is b
+    assert strip_views(e.inputs[1]).inputs[0] is b
 
 
 def test_views_that_change_nothing_are_no_nodes():
@@ -250,11 +250,11 @@ def test_a_long_chain_is_one_kernel():
 
 
 def test_a_fold_of_what_is_made_of_a_fold_goes_in_pieces_as_well():
-    for shape, dim in (((8 * PIECE,), 0), ((PIECE, 128), 0)):
+    for shape, dim in (((8 * CHUNK_SIZE,), 0), ((CHUNK_SIZE, 128), 0)):
         plan = Plan(lambda x, dim=dim: ((x - x.mean(dim)) ** 2).sum(dim), [mf.zeros(*shape)])
         longest = [max(step.shape[d] for d in step.dims) for step in plan.steps]
         assert len(longest) == 4
-        assert max(longest) <= PIECE
+        assert max(longest) <= CHUNK_SIZE
         assert all(step.shape != shape for step in plan.steps)
 
 
@@ -273,12 +273,12 @@ def test_pieces_of_columns_lie_in_memory_as_one(shape, nests):
     np.testing.assert_allclose(plan.run(x), a.sum((0, 1)), rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("n", [1, 31, PIECE, 4 * PIECE - 1, 4 * PIECE, 4 * PIECE + 5, 10 * PIECE])
+@pytest.mark.parametrize("n", [1, 31, CHUNK_SIZE, 4 * CHUNK_SIZE - 1, 4 * CHUNK_SIZE, 4 * CHUNK_SIZE + 5, 10 * CHUNK_SIZE])
 def test_folds_of_many_go_in_pieces(n):
     array = np.random.default_rng(0).standard_normal(n)
     x = mf.tensor(array, requires_grad=True)
     plan = Plan(lambda x: (x * x).sum(), [x.detach()])
-    assert len(plan.steps) == (1 if n < 4 * PIECE else 2 + bool(n % PIECE))
+    assert len(plan.steps) == (1 if n < 4 * CHUNK_SIZE else 2 + bool(n % CHUNK_SIZE))
     y = (x * x).sum() + x.max()
     assert y.item() == pytest.approx((array * array).sum() + array.max())
     y.backward()
@@ -286,26 +286,26 @@ def test_folds_of_many_go_in_pieces(n):
 
 
 def test_a_kernel_holds_the_folds_of_its_own_rows_only():
-    space = Space((4, 6), (1,))
+    space = IterationSpace((4, 6), (1,))
     x = array(4, 6)
-    own = Fold(op.add, (1,))(x)
+    own = Reduce(op.add, (1,))(x)
     assert space.rows == (4, 1)
     assert space.has((4, 6))
     assert space.has((4,))
     assert not space.has((6,))
-    assert space.folds(own.expand(4, 6), space.sees((4, 6)))
-    assert space.folds(own.reshape(4), space.sees((4,)))
-    assert not space.folds(Fold(op.add, (0,))(x).expand(4, 6), space.sees((4, 6)))
-    assert not space.folds(own.flip(0).expand(4, 6), space.sees((4, 6)))
-    assert not space.folds(x, space.sees((4, 6)))
+    assert space.is_own_reduction(own.expand(4, 6), space.sees((4, 6)))
+    assert space.is_own_reduction(own.reshape(4), space.sees((4,)))
+    assert not space.is_own_reduction(Reduce(op.add, (0,))(x).expand(4, 6), space.sees((4, 6)))
+    assert not space.is_own_reduction(own.flip(0).expand(4, 6), space.sees((4, 6)))
+    assert not space.is_own_reduction(x, space.sees((4, 6)))
 
 
 def test_steps_know_what_they_read_and_write():
     plan = Plan(lambda x: mf.relu(x[:, 1:] @ x[:, 1:].T).sum(0) * 1.5, [mf.tensor(X)])
     product, launch = plan.steps
-    assert isinstance(product, Product)
-    assert isinstance(launch, Launch)
-    assert [offset for _, offset in product.operands()] == [0, 8, 8]
+    assert isinstance(product, MatmulLaunch)
+    assert isinstance(launch, KernelLaunch)
+    assert [offset for _, offset in product.address_offsets()] == [0, 8, 8]
     assert launch.inputs == product.outputs
     assert launch.numbers == ["1.5"]
     assert "(16, 39)" in product.source(plan.backend)
@@ -349,7 +349,7 @@ def test_a_softmax_keeps_its_output_alone():
 def test_the_input_of_a_fold_that_selects_is_kept_with_its_bits():
     x = array(3, 4)
     hidden = mf.exp(x * 1.1)
-    backward = Backward([x], [Fold(op.maximum, (1,))(hidden)], [x])
+    backward = Backward([x], [Reduce(op.maximum, (1,))(hidden)], [x])
     assert hidden in backward.saved
 
 
@@ -373,7 +373,7 @@ def test_each_input_gets_what_it_asked_for_and_no_more():
     y.requires_grad = True
     z = call(lambda x, y: x * y, x, y)
     backward = plans[key_of_last(z)].backward
-    assert backward.receivers == [1]
+    assert backward.arguments_with_grad == [1]
     assert backward.inputs == [0]
     z.sum().backward()
     assert x.grad is None
@@ -381,7 +381,7 @@ def test_each_input_gets_what_it_asked_for_and_no_more():
 
 
 def key_of_last(z):
-    return next(key for key, plan in reversed(list(plans.items())) if plan is z.history[0].plan)
+    return next(key for key, plan in reversed(list(plans.items())) if plan is z.grad_fn[0].plan)
 
 
 # Host program
@@ -437,8 +437,8 @@ def test_numbers_pass_through():
 def test_a_call_is_recorded_where_a_gradient_is_wanted():
     x = mf.ones(3, requires_grad=True)
     lines = host(lambda x: mf.exp(x), x).splitlines()
-    assert "    call = Call(plan, (x0.history or x0, ), (y1, ))" in lines
-    assert "    y0.history = call, 0" in lines
+    assert "    call = Call(plan, (x0.grad_fn or x0, ), (y1, ))" in lines
+    assert "    y0.grad_fn = call, 0" in lines
     assert "Call" not in host(lambda x: mf.exp(x), mf.ones(3))
     with mf.no_grad():
         assert "Call" not in host(lambda x: mf.exp(x), x)
@@ -456,17 +456,17 @@ def test_a_spec_is_all_of_a_tensor_but_its_data():
     assert mf.zeros(3, 4).spec is x.spec
     assert x[1:].spec is mf.ones(2, 4).spec  # where it starts is its address
     assert len({x.spec, x.T.spec, x.to(float64).spec, mf.ones(3, 4, requires_grad=True).spec, x.to("python").spec}) == 5
-    assert Spec(row_major((3, 4)), float32, x.spec.backend, False) is x.spec
+    assert TensorMeta(row_major((3, 4)), float32, x.spec.backend, False) is x.spec
 
 
 def test_a_key_holds_what_a_plan_depends_on():
     x = mf.ones(3)
-    keys = [key_of(op.add, v) for v in ([x, x], [x, 1], [x, 1.0], [x, True], [1, x])]
-    keys += [key_of(op.mul, [x, x])]
+    keys = [plan_key(op.add, v) for v in ([x, x], [x, 1], [x, 1.0], [x, True], [1, x])]
+    keys += [plan_key(op.mul, [x, x])]
     with mf.no_grad():
-        keys.append(key_of(op.add, [x, x]))
+        keys.append(plan_key(op.add, [x, x]))
     assert len(set(keys)) == 7
-    assert key_of(op.add, [x, 2.5]) == key_of(op.add, [mf.zeros(3), -1.5])
+    assert plan_key(op.add, [x, 2.5]) == plan_key(op.add, [mf.zeros(3), -1.5])
 
 
 def test_a_call_that_is_repeated_is_planned_once():
@@ -484,7 +484,7 @@ def test_operations_whose_plans_were_evicted_are_planned_again(monkeypatch):
     cache = PlanCache()
     table = PlanTable(cache)
     monkeypatch.setattr(plan_module, "plans", table)
-    monkeypatch.setattr(plan_module, "runs", table.quick)
+    monkeypatch.setattr(plan_module, "runs", table.fast_path)
     x = mf.ones(100, backend="python")
     cache.set_limit(0.2)
     for n in range(1, 100):
@@ -521,7 +521,7 @@ def test_a_failed_plan_leaves_nothing_behind():
         with pytest.raises(LookupError):
             call(fails, x)
     assert len(plans) == before
-    assert node_module.captures.lifts == []
+    assert graph_module.wrapper_stack.wrappers == []
     assert (x + 1).tolist() == [2, 2, 2]
 
 
@@ -546,6 +546,6 @@ def test_a_view_of_a_computed_value_is_computed_once():
 
 def test_view_nodes_know_their_base():
     x = array(4, 6)
-    assert base(x.T[1:].reshape(20)) is x
-    assert base(x + 1) is x + 1
+    assert strip_views(x.T[1:].reshape(20)) is x
+    assert strip_views(x + 1) is x + 1
     assert x.T.function is View("permute", (1, 0))

@@ -10,10 +10,11 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="this platform s
 
 PROGRAM = """
 import ctypes, os, signal, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts jobs with & ignores SIGINT in them
 import numpy as np
 import minifuse as mf
 from minifuse.backends.parallel import driver as driver_module
-from minifuse.backends.parallel.launcher import BoundKernel
+from minifuse.backends.parallel.launcher import CpuKernelLauncher
 from minifuse.backends.parallel.compiler import compile_kernel_text
 from minifuse.backends.parallel.driver import driver
 
@@ -196,11 +197,11 @@ def note(kernel, count, chunks, args):
     calls.append(chunks)
     drive(kernel, count, chunks, args)
     calls.append("finished")
-bound = BoundKernel.__init__
+bound = CpuKernelLauncher.__init__
 def init(self, *args, **options):
     bound(self, *args, **options)
     self.drive = note
-BoundKernel.__init__ = init
+CpuKernelLauncher.__init__ = init
 
 def line(n):
     return mf.tensor(np.linspace(0.5, 1.5, n))

@@ -3,11 +3,11 @@
 import numpy as np
 
 import minifuse as mf
-from minifuse.compiler.materialize import kept
+from minifuse.compiler.materialize import choose_materialized
 from minifuse.core.dtypes import float32
-from minifuse.core.interning import topological
+from minifuse.core.interning import toposort
 from minifuse.core.operators import add
-from minifuse.ir.array_functions import Fold, Matmul
+from minifuse.ir.array_functions import Matmul, Reduce
 from minifuse.ir.graph import Argument, Node, inputs_of
 
 SHAPE = (16, 16)
@@ -15,7 +15,7 @@ A, B, C, W = (Node(Argument(k), (), SHAPE, float32) for k in range(4))
 
 
 def kept_of(*outputs):
-    return set(kept(topological(outputs, inputs_of), set(outputs)))
+    return set(choose_materialized(toposort(outputs, inputs_of), set(outputs)))
 
 
 def product(x, y=W):
@@ -23,7 +23,7 @@ def product(x, y=W):
 
 
 def total(x, dim=1):
-    return Fold(add, (dim,))(x)
+    return Reduce(add, (dim,))(x)
 
 
 def test_a_sum_of_arrays_that_several_kernels_read_is_stored():

@@ -11,8 +11,8 @@ import pytest
 import minifuse as mf
 from minifuse.core.errors import MinifuseError
 from minifuse.runtime import compile_workers, kernel_cache
-from minifuse.runtime.compile_workers import FEW, build_all, in_processes, place_of
-from minifuse.runtime.kernel_cache import KernelCache, NotThere, Wanted
+from minifuse.runtime.compile_workers import MIN_KERNELS_FOR_WORKERS, compile_all, compile_in_processes, import_path
+from minifuse.runtime.kernel_cache import KernelCache, KernelNotCompiled, MissingKernel
 
 
 def build(name, text):
@@ -23,7 +23,7 @@ def build(name, text):
 
 
 def jobs(*texts):
-    return {f"k_{k:024x}": Wanted(f"k_{k:024x}", text, build) for k, text in enumerate(texts)}
+    return {f"k_{k:024x}": MissingKernel(f"k_{k:024x}", text, build) for k, text in enumerate(texts)}
 
 
 @pytest.fixture
@@ -38,44 +38,44 @@ def missing(wanted):
 
 
 def test_kernels_come_to_disk_and_are_counted(folder):
-    wanted, told = jobs(*[f"text {k}" for k in range(FEW + 3)]), []
-    assert build_all(missing(wanted), 2, lambda done, total: told.append((done, total))) == FEW + 3
-    assert told == [(k, FEW + 3) for k in range(1, FEW + 4)]
+    wanted, told = jobs(*[f"text {k}" for k in range(MIN_KERNELS_FOR_WORKERS + 3)]), []
+    assert compile_all(missing(wanted), 2, lambda done, total: told.append((done, total))) == MIN_KERNELS_FOR_WORKERS + 3
+    assert told == [(k, MIN_KERNELS_FOR_WORKERS + 3) for k in range(1, MIN_KERNELS_FOR_WORKERS + 4)]
     assert {name: kernel_cache._read(name) for name in wanted} == {name: job.text.encode() for name, job in wanted.items()}
-    assert build_all(missing(wanted), 2) == 0
+    assert compile_all(missing(wanted), 2) == 0
 
 
 def test_few_kernels_start_no_process(folder, monkeypatch):
-    monkeypatch.setattr(compile_workers, "started", None)
-    assert build_all(missing(jobs(*"abc")), 8) == 0
+    monkeypatch.setattr(compile_workers, "start_worker", None)
+    assert compile_all(missing(jobs(*"abc")), 8) == 0
 
 
 def test_a_compiler_that_only_this_process_has_is_not_handed_over():
-    assert place_of(Wanted("k", "", build)) == f"{__name__}:build"
+    assert import_path(MissingKernel("k", "", build)) == f"{__name__}:build"
     for other in (lambda name, text: b"", build.__call__, KernelCache().find):
-        assert place_of(Wanted("k", "", other)) is None
+        assert import_path(MissingKernel("k", "", other)) is None
 
 
 def test_what_a_compiler_raises_is_told(folder):
     with pytest.raises(MinifuseError, match="ValueError: it is broken"):
-        build_all(missing(jobs("a", "b", "broken", "c", "d")), 2)
+        compile_all(missing(jobs("a", "b", "broken", "c", "d")), 2)
 
 
 def test_a_process_that_dies_is_told(folder, monkeypatch):
-    monkeypatch.setattr(compile_workers, "SERVE", "raise SystemExit(3)  # {path!r}")
+    monkeypatch.setattr(compile_workers, "WORKER_SCRIPT", "raise SystemExit(3)  # {path!r}")
     with pytest.raises(MinifuseError, match=r"has ended|Broken pipe"):
-        build_all(missing(jobs(*"abcd")), 1)
+        compile_all(missing(jobs(*"abcd")), 1)
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("MINIFUSE_CACHE", str(tmp_path / "file"))
     with pytest.raises(MinifuseError, match=r"no kernel can be kept in .*MINIFUSE_CACHE"):
-        build_all(lambda: jobs(*"abcd"), 1)
+        compile_all(lambda: jobs(*"abcd"), 1)
 
 
 def test_who_stops_early_finds_whole_kernels(folder):
-    names = in_processes(list(jobs(*[f"text {k}" for k in range(40)]).values()), 2)
+    names = compile_in_processes(list(jobs(*[f"text {k}" for k in range(40)]).values()), 2)
     first = next(names)
     names.close()
     assert kernel_cache._read(first) is not None
@@ -87,7 +87,7 @@ def test_who_stops_early_finds_whole_kernels(folder):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
 def test_a_process_that_compiles_leaves_ctrl_c_to_its_starter():
-    with compile_workers.started() as process:
+    with compile_workers.start_worker() as process:
         process.stdin.write('["k", "text", "nowhere:build"]\n')
         process.stdin.flush()
         assert "ModuleNotFoundError" in process.stdout.readline()  # by now it listens
@@ -100,13 +100,13 @@ def test_a_process_that_compiles_leaves_ctrl_c_to_its_starter():
 
 def test_to_ask_compiles_nothing(folder):
     cache, text = KernelCache(), "def kernel():\n    pass\n"
-    with cache.asking() as wanted, pytest.raises(NotThere):
+    with cache.collect_missing() as wanted, pytest.raises(KernelNotCompiled):
         cache.find(text, "flavour", build, lambda name, payload: payload)
     ((name, job),) = wanted.items()
     assert job.text == f"def {name}():\n    pass\n"
     assert cache.stats()[:4] == (0, 0, 0, 0)
     assert cache.find(text, "flavour", build, lambda name, payload: payload) == job.text.encode()
-    with cache.asking() as wanted:
+    with cache.collect_missing() as wanted:
         cache.find(text, "flavour", build, lambda name, payload: payload)
         KernelCache().find(text, "flavour", build, lambda name, payload: payload)
     assert wanted == {}

@@ -9,18 +9,18 @@ from minifuse.core.dtypes import bool_, float32, float64, int32, int64
 from minifuse.core.errors import FuseError
 from minifuse.core.layout import Layout, row_major
 from minifuse.ir.kernel_ir import (
-    Apply,
     Constant,
-    Fold,
     Kernel,
     Load,
-    Nest,
-    Old,
+    LoopNest,
+    Op,
     Parameter,
+    ReadOutput,
+    ReduceExpr,
     cast,
     constant,
-    fold,
-    stride_class,
+    reduce_expr,
+    stride_kind,
     trace,
 )
 
@@ -62,7 +62,7 @@ def test_operands_meet_in_one_dtype():
 
 def test_a_body_of_operators_is_expanded():
     assert op.relu(x) is op.maximum(x, 0)
-    names = [e.operator.name for e in Kernel((op.sigmoid(x),), ()).each(Apply)]
+    names = [e.operator.name for e in Kernel((op.sigmoid(x),), ()).find_all(Op)]
     assert names == ["neg", "exp", "add", "div"]
     assert op.detach(x) is x
 
@@ -71,8 +71,8 @@ def test_bools_have_operators_of_their_own():
     a, b = Load(0, bool_), Load(1, bool_)
     assert (a + b) is (a | b)
     assert (a * b) is (a & b)
-    assert fold(op.maximum, a) is Fold(op.or_, (a,), bool_)
-    assert fold(op.maximum, x) is Fold(op.maximum, (x,), float32)
+    assert reduce_expr(op.maximum, a) is ReduceExpr(op.or_, (a,), bool_)
+    assert reduce_expr(op.maximum, x) is ReduceExpr(op.maximum, (x,), float32)
 
 
 def test_an_element_has_no_truth_while_it_is_traced():
@@ -105,13 +105,13 @@ def test_what_cannot_be_traced_says_why():
 
 
 def test_inputs_come_before_users_and_parts_have_their_index():
-    total = fold(op.add, Load(1, float32) * Parameter(0, float32))
-    kernel = Kernel((x / total, Old(1, float32)), (total,))
+    total = reduce_expr(op.add, Load(1, float32) * Parameter(0, float32))
+    kernel = Kernel((x / total, ReadOutput(1, float32)), (total,))
     order = kernel.expressions()
     assert all(order.index(a) < order.index(e) for e in order for a in e.inputs)
-    assert kernel.each(Load) == [Load(0, float32), Load(1, float32)]
-    assert kernel.each(Fold) == [total]
-    assert kernel.outputs == (x / total, Old(1, float32), total)
+    assert kernel.find_all(Load) == [Load(0, float32), Load(1, float32)]
+    assert kernel.find_all(ReduceExpr) == [total]
+    assert kernel.outputs == (x / total, ReadOutput(1, float32), total)
 
 
 def test_the_cost_counts_shared_parts_once():
@@ -119,7 +119,7 @@ def test_the_cost_counts_shared_parts_once():
     assert Kernel((x,), ()).cost() == 1
     assert Kernel((e,), ()).cost() == 1 + op.exp.cost
     assert Kernel((e * e,), ()).cost() == 1 + op.exp.cost + 1
-    assert Kernel((), (fold(op.add, e),)).cost() == 1 + op.exp.cost + 1
+    assert Kernel((), (reduce_expr(op.add, e),)).cost() == 1 + op.exp.cost + 1
     assert Kernel((x + constant(1, float32),), ()).cost() == 3
 
 
@@ -127,47 +127,47 @@ def test_the_cost_counts_shared_parts_once():
 
 
 def nest(shape, dims, *layouts):
-    return Nest(shape, dims, layouts)
+    return LoopNest(shape, dims, layouts)
 
 
 def test_contiguous_operands_are_one_axis():
     layout = row_major((4, 6, 5))
     n = nest((4, 6, 5), (), layout, layout)
-    assert (n.sizes, n.classes, n.rows, n.points) == ([120], ("1", "1"), 0, 120)
+    assert (n.sizes, n.stride_kinds, n.row_axes, n.points) == ([120], ("1", "1"), 0, 120)
     assert n.runtime_strides() == []
 
 
 def test_the_order_of_memory_counts_not_that_of_dims():
     transposed = row_major((6, 4)).permute(1, 0)
     n = nest((4, 6), (), transposed, transposed)
-    assert (n.sizes, n.classes) == ([24], ("1", "1"))
+    assert (n.sizes, n.stride_kinds) == ([24], ("1", "1"))
 
 
 def test_a_repeated_operand_keeps_its_axis():
     n = nest((4, 6), (), row_major((4, 6)), row_major((6,)).expand(4, 6), row_major((4, 1)).expand(4, 6))
-    assert (n.sizes, n.classes, n.rows) == ([4, 6], ("s1", "01", "10"), 1)
+    assert (n.sizes, n.stride_kinds, n.row_axes) == ([4, 6], ("s1", "01", "10"), 1)
     assert n.runtime_strides() == [6]
 
 
 def test_a_slice_and_a_flip_are_other_strides():
     base = row_major((8, 10))
     n = nest((8, 5), (), row_major((8, 5)), base.slice((0, 1, 8), (0, 2, 5)), base.slice((7, -1, 8), (0, 1, 5)))
-    assert (n.sizes, n.classes) == ([8, 5], ("s1", "ss", "s1"))
+    assert (n.sizes, n.stride_kinds) == ([8, 5], ("s1", "ss", "s1"))
     assert n.runtime_strides() == [5, 10, 2, -10]
 
 
 def test_folded_axes_come_last():
     out, layout = row_major((1, 6, 1)).expand(4, 6, 5), row_major((4, 6, 5))
     n = nest((4, 6, 5), (0, 2), out, layout)
-    assert (n.sizes, n.classes, n.rows) == ([6, 4, 5], ("100", "ss1"), 1)
+    assert (n.sizes, n.stride_kinds, n.row_axes) == ([6, 4, 5], ("100", "ss1"), 1)
     everything = nest((4, 6, 5), (0, 1, 2), row_major((1, 1, 1)).expand(4, 6, 5), layout)
-    assert (everything.sizes, everything.classes, everything.rows) == ([1, 120], ("00", "01"), 1)
+    assert (everything.sizes, everything.stride_kinds, everything.row_axes) == ([1, 120], ("00", "01"), 1)
 
 
 def test_sizes_do_not_reach_the_classes():
     first, second = [nest((n, m), (1,), row_major((n, 1)).expand(n, m), row_major((n, m))) for n, m in ((4, 6), (33, 1025))]
-    assert first.classes == second.classes
-    assert first.rows == second.rows
+    assert first.stride_kinds == second.stride_kinds
+    assert first.row_axes == second.row_axes
     assert first.runtime_strides() == [6]
     assert second.runtime_strides() == [1025]
 
@@ -179,21 +179,21 @@ def test_nothing_and_one_element():
     assert not of_nothing.is_empty  # five rows, each the fold of nothing
     assert of_nothing.sizes == [5, 0]
     assert of_nothing.points == 0
-    assert of_nothing.classes == ("10", "11")  # the input moves along the row, so nobody reads it before the row begins
-    assert nest((0, 1), (0, 1), row_major((1, 1)).expand(0, 1), row_major((0, 1))).classes == ("00", "01")
+    assert of_nothing.stride_kinds == ("10", "11")  # the input moves along the row, so nobody reads it before the row begins
+    assert nest((0, 1), (0, 1), row_major((1, 1)).expand(0, 1), row_major((0, 1))).stride_kinds == ("00", "01")
     assert nest((5, 4, 0), (1, 2), row_major((5, 1, 1)).expand(5, 4, 0), row_major((5, 4, 0))).sizes == [5, 0]
 
 
 def test_there_are_three_classes_of_strides():
-    assert [stride_class(s) for s in (0, 1, 2, -1, 1000)] == ["0", "1", "s", "s", "s"]
+    assert [stride_kind(s) for s in (0, 1, 2, -1, 1000)] == ["0", "1", "s", "s", "s"]
 
 
 def test_the_offset_is_not_seen():
     a, b = Layout((4,), (2,), 0), Layout((4,), (2,), 7)
-    assert nest((4,), (), a).classes == nest((4,), (), b).classes == ("s",)
+    assert nest((4,), (), a).stride_kinds == nest((4,), (), b).stride_kinds == ("s",)
 
 
 def test_parts_have_their_dtype():
     assert Parameter(0, float64).dtype is float64
     assert isinstance(constant(1, float32), Constant)
-    assert fold(op.add, Load(0, int64)).dtype is int64
+    assert reduce_expr(op.add, Load(0, int64)).dtype is int64

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from minifuse.core import layout as layout_module
 from minifuse.core.errors import IndexingError, MinifuseError, ShapeError, ViewError
-from minifuse.core.indexing import parse_index, ravel, unravel
+from minifuse.core.indexing import parse_index, ravel_index, unravel_index
 from minifuse.core.layout import Layout, broadcast, collapse, dense_like, row_major
 
 MOST = 200  # elements of a layout, so that every one of them can be visited
@@ -161,7 +161,7 @@ def test_what_a_view_says_of_itself(case):
     low, high = (min(visited), max(visited) + 1) if visited else (layout.offset, layout.offset)
     assert layout.span() == (low, high)
     assert layout.is_contiguous == array.flags.c_contiguous
-    assert layout.overlaps_itself == (len(set(visited)) < len(visited))  # exact, since views made it
+    assert layout.has_internal_overlap == (len(set(visited)) < len(visited))  # exact, since views made it
     assert layout.is_dense == (sorted(visited) == list(range(low, high)))
     check_every_index(layout)
 
@@ -173,21 +173,21 @@ def test_what_any_strides_say_of_themselves(layout):
     low, high = (min(visited), max(visited) + 1) if visited else (layout.offset, layout.offset)
     assert layout.span() == (low, high)
     assert layout.is_dense == (sorted(visited) == list(range(low, high)))
-    assert layout.overlaps_itself or len(set(visited)) == len(visited)
+    assert layout.has_internal_overlap or len(set(visited)) == len(visited)
     check_every_index(layout)
 
 
 def test_interleaved_elements_are_found_though_called_an_overlap():
     layout = Layout((2, 3), (3, 2), 0)  # positions 0 2 4 / 3 5 7
-    assert layout.overlaps_itself
+    assert layout.has_internal_overlap
     assert [layout.index(p) for p in (0, 2, 3, 4, 5, 7)] == [(0, 0), (0, 1), (1, 0), (0, 2), (1, 1), (1, 2)]
     assert Layout((4, 4), (1, 1), 0).index(3) == (0, 3)
 
 
 def test_the_index_in_a_view_is_computed_not_searched(monkeypatch):
     calls = []
-    walk_axes = layout_module._walks
-    monkeypatch.setattr(layout_module, "_walks", lambda *args: calls.append(args) or walk_axes(*args))
+    walk_axes = layout_module._solve_index
+    monkeypatch.setattr(layout_module, "_solve_index", lambda *args: calls.append(args) or walk_axes(*args))
     layout = (
         row_major((10, 11, 12, 13, 14)).permute(3, 0, 4, 1, 2).flip(0, 2).slice(*[(8, -2, 4)] * 5).expand(7, 4, 4, 4, 4, 4)
     )
@@ -201,12 +201,12 @@ def test_the_index_in_a_view_is_computed_not_searched(monkeypatch):
 def test_layouts_walk_alike_where_they_visit_the_same_positions(one, other):
     (a, _), (b, _) = one[1][-1], other[1][-1]
     for x, y in [(a, b), (a, a), (b, b), (a, row_major(a.shape)), (a, a.flip(*range(a.ndim)))]:
-        assert x.walks_like(y) == (x.shape == y.shape and positions(x) == positions(y))
+        assert x.same_traversal(y) == (x.shape == y.shape and positions(x) == positions(y))
 
 
 def test_the_stride_of_a_single_element_means_nothing():
-    assert Layout((2, 1), (1, 7), 3).walks_like(Layout((2, 1), (1, -2), 3))
-    assert not Layout((2, 1), (1, 1), 3).walks_like(Layout((2, 1), (1, 1), 2))
+    assert Layout((2, 1), (1, 7), 3).same_traversal(Layout((2, 1), (1, -2), 3))
+    assert not Layout((2, 1), (1, 1), 3).same_traversal(Layout((2, 1), (1, 1), 2))
     assert Layout((2, 1, 3), (3, -8, 1), 5).is_contiguous
     assert Layout((2, 0), (5, 5), 1).is_contiguous
     assert not Layout((2, 2), (1, 2), 0).is_contiguous
@@ -246,17 +246,17 @@ def test_reshaping_what_is_contiguous_gives_the_one_row_major_layout():
 def test_a_vector_splits_whatever_its_stride(stride):
     x = Layout((12,), (stride,), 30)
     for pieces in (1, 3, 4, 12):
-        rows = x.split(0, pieces)
+        rows = x.unflatten(0, pieces)
         assert rows.shape == (pieces, 12 // pieces)
         assert positions(rows) == positions(x)
-    assert row_major((0,)).split(0, 3).shape == (3, 0)
-    assert row_major((2, 12, 5)).permute(2, 1, 0).split(1, 4) is Layout((5, 4, 3, 2), (1, 15, 5, 60), 0)
+    assert row_major((0,)).unflatten(0, 3).shape == (3, 0)
+    assert row_major((2, 12, 5)).permute(2, 1, 0).unflatten(1, 4) is Layout((5, 4, 3, 2), (1, 15, 5, 60), 0)
 
 
 def test_equal_layouts_are_one_object_through_copies_too():
     x = row_major((4, 6)).flip(0)
     assert x is Layout((4, 6), (-6, 1), 18)
-    assert x.from_zero() is Layout((4, 6), (-6, 1), 0)
+    assert x.without_offset() is Layout((4, 6), (-6, 1), 0)
     assert copy.deepcopy(x) is x
     assert pickle.loads(pickle.dumps(x)) is x
     assert eval(repr(x)) is x
@@ -275,10 +275,10 @@ def test_ravel_and_unravel_are_numpys(shape, position):
         index = tuple(map(int, np.unravel_index(position, shape)))
     except ValueError:
         with pytest.raises(IndexingError, match="is not in shape"):
-            unravel(position, shape)
+            unravel_index(position, shape)
         return
-    assert unravel(position, shape) == row_major(shape).index(position) == index
-    assert ravel(index, shape) == row_major(shape).position(index) == position
+    assert unravel_index(position, shape) == row_major(shape).index(position) == index
+    assert ravel_index(index, shape) == row_major(shape).position(index) == position
 
 
 @bounded(300)
@@ -444,12 +444,12 @@ Layout((2, 3, 4), (50, 10, 1), 0).reshape(6, 4)
 Layout((4, 9), (50, 1), 0).reshape(2, 3, 2, 3)
     ViewError: reshape: (4, 9) with strides (50, 1) to (2, 3, 2, 3) is not a view: dims 0 and 1 would have to merge,
     but stride 50 != 9 * 1, size and stride of dim 1; reshape of a tensor copies here, and view works after contiguous()
-row_major((2, 3)).split(1, 2)
-    ShapeError: split: dim 1 of (2, 3) does not consist of 2 equal pieces
-row_major((6,)).split(0, 4)
-    ShapeError: split: dim 0 of (6,) does not consist of 4 equal pieces
-row_major((0,)).split(0, 0)
-    ShapeError: split: dim 0 of (0,) does not consist of 0 equal pieces
+row_major((2, 3)).unflatten(1, 2)
+    ShapeError: unflatten: dim 1 of (2, 3) does not consist of 2 equal pieces
+row_major((6,)).unflatten(0, 4)
+    ShapeError: unflatten: dim 0 of (6,) does not consist of 4 equal pieces
+row_major((0,)).unflatten(0, 0)
+    ShapeError: unflatten: dim 0 of (0,) does not consist of 0 equal pieces
 broadcast((2, 3), (4,), ())
     ShapeError: shapes (2, 3) and (4,) and () do not broadcast: dim -1 has sizes 3 and 4; sizes must be equal or 1
 broadcast((2, 0), (2, 1), (5, 1, 3))
@@ -458,13 +458,13 @@ row_major((4, 6)).slice((0, 2, 2), (0, 1, 6)).index(7)
     IndexingError: no element of Layout((2, 6), (12, 1), 0) lies at position 7; elements lie in positions 0 to 17
 row_major((4, 0)).index(0)
     IndexingError: no element of Layout((4, 0), (1, 1), 0) lies at position 0; it has no elements
-ravel((1, 6), (4, 6))
+ravel_index((1, 6), (4, 6))
     IndexingError: index (1, 6) is not in shape (4, 6); each must be at least 0 and less than its size
-ravel((-1, 0), (4, 6))
+ravel_index((-1, 0), (4, 6))
     IndexingError: index (-1, 0) is not in shape (4, 6); each must be at least 0 and less than its size
-ravel((1,), (4, 6))
+ravel_index((1,), (4, 6))
     IndexingError: index (1,) is not in shape (4, 6); each must be at least 0 and less than its size
-unravel(24, (4, 6))
+unravel_index(24, (4, 6))
     IndexingError: position 24 is not in shape (4, 6), which has 24 elements, counted from 0
 """
 

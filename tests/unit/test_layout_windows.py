@@ -64,12 +64,12 @@ def test_windows_are_numpys(data):
     for _ in range(data.draw(st.integers(1, 2))):  # windows of windows too
         dim = data.draw(st.integers(0, array.ndim - 1))
         numbers = data.draw(windows(array.shape[dim]))
-        layout = layout.windows(dim - array.ndim * data.draw(st.booleans()), *numbers)
+        layout = layout.sliding_windows(dim - array.ndim * data.draw(st.booleans()), *numbers)
         array = sliding(array, dim, *numbers)
         assert layout.shape == array.shape
         assert positions(layout) == array.ravel().tolist()
         visited = set(positions(layout))
-        assert layout.overlaps_itself or len(visited) == layout.size
+        assert layout.has_internal_overlap or len(visited) == layout.size
         assert layout.span() == (min(visited), max(visited) + 1)
         for position in visited:
             assert layout.position(layout.index(position)) == position
@@ -78,10 +78,10 @@ def test_windows_are_numpys(data):
 @given(st.integers(1, 30).flatmap(lambda n: st.tuples(st.just(n), windows(n))))
 def test_whether_windows_overlap_is_known_exactly(case):
     n, (size, step, dilation) = case
-    layout = row_major((n,)).windows(0, size, step, dilation)
+    layout = row_major((n,)).sliding_windows(0, size, step, dilation)
     if dilation == 1 or step > dilation * (size - 1):
-        assert layout.overlaps_itself == (len(set(positions(layout))) < layout.size)
-    assert layout.overlaps_itself or len(set(positions(layout))) == layout.size
+        assert layout.has_internal_overlap == (len(set(positions(layout))) < layout.size)
+    assert layout.has_internal_overlap or len(set(positions(layout))) == layout.size
 
 
 @given(st.data())
@@ -93,17 +93,17 @@ def test_lines_of_a_sheared_view_start_where_they_should(data):
     slide = slope * (lines - 1)
     start = data.draw(st.integers(max(0, -slide), n - 1 - max(0, slide)))
     numbers = slope, start, data.draw(st.integers(0, n - start - max(0, slide)))
-    found, wanted = layout.shear(dim, along, *numbers), sheared(array, dim, along, *numbers)
+    found, wanted = layout.skew(dim, along, *numbers), sheared(array, dim, along, *numbers)
     assert found.shape == wanted.shape
     assert positions(found) == wanted.ravel().tolist()
-    assert found.overlaps_itself or len(set(positions(found))) == found.size
+    assert found.has_internal_overlap or len(set(positions(found))) == found.size
 
 
 def test_windows_beside_each_other_are_a_reshape():
-    layout = row_major((3, 12)).windows(1, 4, 4)
+    layout = row_major((3, 12)).sliding_windows(1, 4, 4)
     assert layout is row_major((3, 12)).reshape(3, 3, 4)
     assert layout.is_contiguous
-    assert not row_major((3, 13)).windows(1, 4, 4).overlaps_itself
+    assert not row_major((3, 13)).sliding_windows(1, 4, 4).has_internal_overlap
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_windows_beside_each_other_are_a_reshape():
 )
 def test_windows_that_are_none_are_refused(arguments, message):
     with pytest.raises(ShapeError, match=message):
-        row_major((4, 6)).windows(*arguments)
+        row_major((4, 6)).sliding_windows(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,8 @@ def test_windows_that_are_none_are_refused(arguments, message):
 )
 def test_lines_that_leave_their_dim_are_refused(arguments):
     with pytest.raises(IndexingError, match=r"shear: .* leave dim \d of \(4, 6\)"):
-        row_major((4, 6)).shear(*arguments)
-    assert row_major((4, 0)).shear(0, 1, 9, 7, 3).shape == (3, 0)  # no line, no end
+        row_major((4, 6)).skew(*arguments)
+    assert row_major((4, 0)).skew(0, 1, 9, 7, 3).shape == (3, 0)  # no line, no end
 
 
 # Arrays
@@ -194,7 +194,7 @@ def test_what_overlaps_adds_up(backend, numbers):
     for p, j in np.ndindex(count.shape):
         wanted[:, count[p, j]] += g[:, p, :, j]
     x = mf.tensor(np.ones((2, 7, 3)), backend=backend, requires_grad=True)
-    view, weights = View("windows", (1, *numbers)), mf.tensor(g, backend=backend)
+    view, weights = View("sliding_windows", (1, *numbers)), mf.tensor(g, backend=backend)
     for do in (lambda x: (view(x) * weights).sum(), mf.fuse(lambda x: (view(x) * weights).sum())):
         x.grad = None
         do(x).backward()
@@ -208,14 +208,14 @@ def test_what_overlaps_adds_up(backend, numbers):
 @pytest.mark.parametrize(
     "view",
     [
-        View("windows", (0, 3, 1, 1)),
-        View("windows", (0, 2, 2, 2)),
-        View("windows", (1, 2, 2, 1)),
-        View("windows", (0, 5, 1, 1)),
-        View("shear", (0, 1, 1, 1, 2)),
-        View("shear", (0, 1, -2, 4, 1)),
-        View("shear", (0, 1, 0, 1, 3)),
-        View("shear", (1, 0, 0, 0, 3)),
+        View("sliding_windows", (0, 3, 1, 1)),
+        View("sliding_windows", (0, 2, 2, 2)),
+        View("sliding_windows", (1, 2, 2, 1)),
+        View("sliding_windows", (0, 5, 1, 1)),
+        View("skew", (0, 1, 1, 1, 2)),
+        View("skew", (0, 1, -2, 4, 1)),
+        View("skew", (0, 1, 0, 1, 3)),
+        View("skew", (1, 0, 0, 0, 3)),
     ],
     ids=repr,
 )
@@ -237,4 +237,4 @@ def test_what_is_folded_or_computed_of_windows_is_one_kernel():
 
 
 def test_layouts_are_interned():
-    assert row_major((4, 6)).windows(1, 2, 1) is Layout((4, 5, 2), (6, 1, 1), 0)
+    assert row_major((4, 6)).sliding_windows(1, 2, 1) is Layout((4, 5, 2), (6, 1, 1), 0)

@@ -5,65 +5,65 @@ from itertools import pairwise
 import pytest
 
 import minifuse as mf
-from minifuse.compiler.kernel_limits import MOST_PARTS, MOST_SWEEPS, TOO_LONG, TOO_OFTEN, cuts
+from minifuse.compiler.kernel_limits import MAX_OPS, MAX_PASSES, TOO_MANY_OPS, TOO_MANY_PASSES, split_points
 from minifuse.core.dtypes import float32
-from minifuse.core.interning import topological
+from minifuse.core.interning import toposort
 from minifuse.core.operators import add
-from minifuse.ir.array_functions import Fold
+from minifuse.ir.array_functions import Reduce
 from minifuse.ir.graph import Argument, Node, inputs_of
 
 
 def order_of(*outputs):
-    return [x for x in topological(outputs, inputs_of) if not x.is_number]
+    return [x for x in toposort(outputs, inputs_of) if not x.is_number]
 
 
 X = Node(Argument(0), (), (4, 4), float32)
 
 
-@pytest.mark.parametrize("count", [1, MOST_PARTS - 1])
+@pytest.mark.parametrize("count", [1, MAX_OPS - 1])
 def test_what_fits_is_not_cut(count):
     y = X
     for _ in range(count):
         y = y + 1
-    assert cuts(order_of(y), inputs_of, [y]) == []
+    assert split_points(order_of(y), inputs_of, [y]) == []
 
 
 def test_each_piece_is_short_and_stores_one_value_of_a_chain():
     y = X
-    for _ in range(3 * MOST_PARTS):
+    for _ in range(3 * MAX_OPS):
         y = y + 1
     order = order_of(y)
-    found = cuts(order, inputs_of, [y])
+    found = split_points(order, inputs_of, [y])
     index = {node: k for k, node in enumerate(order)}
     places = [0, *[index[node] + 1 for cut in found for node in cut.stored], len(order)]
     assert all(len(cut.stored) == 1 for cut in found)
-    assert {cut.reason for cut in found} == {TOO_LONG}
-    assert all(0 < b - a <= MOST_PARTS for a, b in pairwise(places))
+    assert {cut.reason for cut in found} == {TOO_MANY_OPS}
+    assert all(0 < b - a <= MAX_OPS for a, b in pairwise(places))
 
 
 def test_the_cut_is_where_the_least_lives():
     y = X
-    for _ in range(MOST_PARTS):  # up to three values live on inside of each round, one between two
+    for _ in range(MAX_OPS):  # up to three values live on inside of each round, one between two
         y = mf.maximum(mf.maximum(y + 1, y * 2), y * 3) - 3
-    found = cuts(order_of(y), inputs_of, [y])
+    found = split_points(order_of(y), inputs_of, [y])
     assert found
     assert all(len(cut.stored) == 1 for cut in found)
 
 
 def test_what_is_asked_for_is_stored_by_the_piece_that_computes_it():
     y, asked = X, []
-    for _ in range(2 * MOST_PARTS):
+    for _ in range(2 * MAX_OPS):
         y = y + 1
         asked.append(y)
-    stored = [id(node) for cut in cuts(order_of(y), inputs_of, asked) for node in cut.stored]
-    assert len(stored) >= MOST_PARTS
+    stored = [id(node) for cut in split_points(order_of(y), inputs_of, asked) for node in cut.stored]
+    assert len(stored) >= MAX_OPS
     assert set(stored) < set(map(id, asked))
 
 
 def test_rows_are_walked_a_few_times():
     y = X
-    for _ in range(2 * MOST_SWEEPS + 1):
-        y = y - Fold(add, (1,))(y).expand(4, 4)
-    found = cuts(order_of(y), inputs_of, [y])
+    for _ in range(2 * MAX_PASSES + 1):
+        y = y - Reduce(add, (1,))(y).expand(4, 4)
+    found = split_points(order_of(y), inputs_of, [y])
     assert len(found) >= 2
-    assert {cut.reason for cut in found} == {TOO_OFTEN}
+    assert {cut.reason for cut in found} == {TOO_MANY_PASSES}

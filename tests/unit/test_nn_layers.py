@@ -45,7 +45,7 @@ def test_linear_is_one_call_of_one_kernel():
     plan = Plan(_linear, (mf.ones(3, 5), layer.weight, layer.bias))
     assert [type(step).__name__ for step in plan.steps] == ["Product"]
     y = layer(mf.ones(3, 5))
-    assert y.history[0].plan.function is _linear
+    assert y.grad_fn[0].plan.function is _linear
 
 
 def test_linear_differentiates_twice():

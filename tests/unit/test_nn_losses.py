@@ -11,7 +11,7 @@ import minifuse as mf
 from minifuse import nn
 from minifuse.compiler.plan import call
 from minifuse.core.errors import DTypeError, IndexingError, ShapeError
-from minifuse.ir.array_functions import Composite
+from minifuse.ir.array_functions import BoundFunction
 from minifuse.testing import gradcheck
 from tests.nn.agreement import BACKENDS, near, smooth, ways
 from tests.nn.cases import CLASSES, NUMBERS
@@ -151,7 +151,7 @@ def test_a_target_that_is_no_class_is_an_error(loss, wrong, integer):
 
 
 def test_inside_a_captured_function_a_target_that_is_no_class_gives_nan():
-    loss = Composite(lambda x, y: nn.cross_entropy(x, y, reduction="none") * 2, ())
+    loss = BoundFunction(lambda x, y: nn.cross_entropy(x, y, reduction="none") * 2, ())
     got = call(loss, mf.zeros(4, 4), mf.tensor([1, 4, -1, -100])).tolist()
     assert got[0] == pytest.approx(2 * math.log(4))
     assert np.isnan(got[1:3]).all()

@@ -13,7 +13,7 @@ from minifuse.compiler import plan
 from minifuse.core.dtypes import BY_NUMPY
 from minifuse.core.errors import DTypeError, FuseError, GradientError, ShapeError
 from minifuse.core.operators import Operator
-from minifuse.ir.array_functions import Composite
+from minifuse.ir.array_functions import BoundFunction
 from minifuse.ir.numpy_api import FUNCTIONS, UFUNCS
 from minifuse.testing import assert_close, gradcheck
 from minifuse.testing.strategies import arrays, layouts, shapes
@@ -739,4 +739,4 @@ def test_parameters_of_entries_are_numpys():
             continue
         ours = set(inspect.signature(entry).parameters) - {"newshape", "min", "max"}
         assert ours <= theirs.keys(), function
-    assert not any(isinstance(entry, Composite) for entry in UFUNCS.values())
+    assert not any(isinstance(entry, BoundFunction) for entry in UFUNCS.values())

@@ -94,7 +94,7 @@ def test_augmented_assignments_take_scalars(name, dtype):
 def test_functions_of_the_table_take_scalars(name, number, scalar):
     entry, x = TABLE[name], of(mf.int64)
     if entry.arity == 1:
-        accepted = entry.takes_floats or not isinstance(number, float)
+        accepted = entry.accepts_floats or not isinstance(number, float)
         if accepted and not isinstance(scalar, np.float32 | np.float16):  # of which NumPy's functions are coarser
             assert float(entry(scalar)) == pytest.approx(float(entry(number)), rel=1e-6)
         return

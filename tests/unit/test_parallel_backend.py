@@ -15,14 +15,14 @@ from minifuse.backends.base import Operand
 from minifuse.backends.parallel import backend as backend_module
 from minifuse.backends.parallel import numba_fallback
 from minifuse.backends.parallel.driver import CHUNKS_PER_THREAD, PARALLEL_WORK, THREADS, count_chunks
-from minifuse.backends.registry import backend_named
+from minifuse.backends.registry import get_backend
 from minifuse.compiler.plan import Plan
 from minifuse.core import operators as op
 from minifuse.core.dtypes import float32, float64, int64
 from minifuse.core.layout import row_major
-from minifuse.ir.kernel_ir import Kernel, Load, fold
+from minifuse.ir.kernel_ir import Kernel, Load, reduce_expr
 
-backend = backend_named("parallel")
+backend = get_backend("parallel")
 
 
 def kernels_of(function):
@@ -36,8 +36,8 @@ def kernels_of(function):
 def compiled(monkeypatch):
     """Names of the functions that were compiled as they are."""
     names = []
-    original = numba_fallback.compiled
-    monkeypatch.setattr(numba_fallback, "compiled", lambda f: names.append(f.__name__) or original(f))
+    original = numba_fallback.compile_function
+    monkeypatch.setattr(numba_fallback, "compile_function", lambda f: names.append(f.__name__) or original(f))
     return names
 
 
@@ -157,7 +157,7 @@ def test_work_is_points_times_cost(monkeypatch):
     kernel = Kernel((op.exp(x),), ())
     backend.bind(kernel, shape, (), [row_major(shape)], [row_major(shape)])
     assert asked.pop() == (300, 300 * kernel.cost())
-    kernel = Kernel((), (fold(op.add, x),))
+    kernel = Kernel((), (reduce_expr(op.add, x),))
     backend.bind(kernel, shape, (1,), [row_major((6, 1)).expand(*shape)], [row_major(shape)])
     assert asked.pop() == (6, 300 * kernel.cost())
 

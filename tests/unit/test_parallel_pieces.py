@@ -6,7 +6,7 @@ import pytest
 import minifuse as mf
 from minifuse.backends.base import Operand
 from minifuse.backends.parallel import numba_fallback, split_launches
-from minifuse.backends.registry import backend_named
+from minifuse.backends.registry import get_backend
 
 pytestmark = pytest.mark.usefixtures("_short_pieces")
 
@@ -14,8 +14,8 @@ pytestmark = pytest.mark.usefixtures("_short_pieces")
 @pytest.fixture
 def _short_pieces(monkeypatch):
     """Cut after the least work; count the launches in pieces."""
-    monkeypatch.setattr(split_launches, "LONG_CHUNKS", 1e-6)
-    monkeypatch.setattr(numba_fallback, "PIECE", 4)
+    monkeypatch.setattr(split_launches, "MAX_CHUNKS_PER_ROW", 1e-6)
+    monkeypatch.setattr(numba_fallback, "ELEMENTS_PER_CALL", 4)
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def larger(a, b):
 
 @pytest.mark.parametrize("length", [1, 3, 4, 5, 9])
 def test_functions_that_branch_run_in_pieces(length):
-    backend, n = backend_named("parallel"), np.arange(1, length + 1)
+    backend, n = get_backend("parallel"), np.arange(1, length + 1)
     out = Operand.of(np.empty(length, np.int64))
     backend.map(collatz, Operand.of(n), out)
     assert out.array().tolist() == [collatz(k) for k in n.tolist()]
@@ -87,5 +87,5 @@ def test_functions_that_branch_run_in_pieces(length):
 def test_folds_of_functions_that_branch_run_in_pieces(shape):
     rows = np.random.default_rng(0).permutation(shape[0] * shape[1]).reshape(shape)
     out = Operand.of(np.empty((shape[0], 1), np.int64))
-    backend_named("parallel").reduce(larger, Operand.of(rows), out, [1])
+    get_backend("parallel").reduce(larger, Operand.of(rows), out, [1])
     assert out.array()[:, 0].tolist() == rows.max(1).tolist()

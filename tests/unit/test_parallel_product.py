@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minifuse.backends.parallel.backend import ParallelBackend
-from minifuse.backends.parallel.fused_gemm import LOCAL, StagedProduct
+from minifuse.backends.parallel.fused_gemm import THREAD_LOCAL, FusedMatmul
 from minifuse.backends.parallel.gemm_config import (
     BLOCK_BYTES,
     BLOCK_M,
@@ -22,10 +22,10 @@ from minifuse.backends.parallel.gemm_config import (
     ROWS,
     SET_BYTES,
     SUMS_BYTES,
-    Product,
-    rows_kept,
-    steps,
-    ways,
+    GemmProblem,
+    candidate_configs,
+    ceil_div,
+    max_accumulated_rows,
 )
 from minifuse.backends.python import PythonBackend
 from minifuse.core.dtypes import BY_NUMPY, bool_, float32, float64, int32, int64
@@ -33,14 +33,14 @@ from minifuse.core.errors import DTypeError
 from minifuse.core.layout import Layout
 from minifuse.core.operators import TABLE
 from minifuse.ir.kernel_ir import (
+    Accumulator,
     Constant,
-    Dot,
     Expression,
+    IndexValue,
     Load,
-    Old,
+    MatmulKernel,
     Parameter,
-    Position,
-    ProductKernel,
+    ReadOutput,
     cast,
     constant,
     replace,
@@ -86,12 +86,12 @@ def masked(g, x):
 
 def value(e, operands, outputs, numbers, dot):
     """An expression in NumPy, floats in float64; `dot` are the sums."""
-    if isinstance(e, Position):
+    if isinstance(e, IndexValue):
         first, layout = operands[e.index]
         return first + sum(i * s for i, s in zip(np.indices(layout.shape), layout.strides, strict=True))
-    if isinstance(e, Dot):
+    if isinstance(e, Accumulator):
         return dot
-    if isinstance(e, Load | Old):
+    if isinstance(e, Load | ReadOutput):
         return wide(operands[e.index] if isinstance(e, Load) else outputs[e.index])
     if isinstance(e, Parameter | Constant):
         return np.asarray(numbers[e.index] if isinstance(e, Parameter) else e.value, wide_type(e.dtype))
@@ -112,7 +112,7 @@ def expected(kernel, outputs, operands, numbers=()):
     """What a launch should store."""
     a, b = (value(e, operands, outputs, numbers, None) for e in (kernel.a, kernel.b))
     shape = outputs[0].shape
-    found = [np.broadcast_to(value(e, operands, outputs, numbers, a @ b), shape) for e in kernel.elements]
+    found = [np.broadcast_to(value(e, operands, outputs, numbers, a @ b), shape) for e in kernel.pointwise_outputs]
     return [x.astype(out.dtype) for x, out in zip(found, outputs, strict=True)]
 
 
@@ -129,13 +129,13 @@ def addresses(operands):
 
 
 def launch(kernel, outputs, operands, numbers=(), backend=BACKEND):
-    bound = backend.bind_product(kernel, layouts(outputs), layouts(operands))
+    bound = backend.bind_fused_matmul(kernel, layouts(outputs), layouts(operands))
     bound(*addresses(outputs), *addresses(operands), *numbers)
     return outputs
 
 
 def product_of(kernel, outputs, operands, threads=1):
-    return StagedProduct(kernel, layouts(outputs), layouts(operands), threads)
+    return FusedMatmul(kernel, layouts(outputs), layouts(operands), threads)
 
 
 def check(kernel, outputs, operands, numbers=()):
@@ -177,21 +177,27 @@ A_SIDES = {
 
 
 def biased(t):
-    return apply("add", Dot(t), Load(0, t))
+    return apply("add", Accumulator(t), Load(0, t))
 
 
 EPILOGUES = {  # elements, the types of their loads
-    "sums": lambda t: ((Dot(t),), []),
-    "relu": lambda t: ((relu(Dot(t)),), []),
+    "sums": lambda t: ((Accumulator(t),), []),
+    "relu": lambda t: ((relu(Accumulator(t)),), []),
     "bias and relu": lambda t: ((relu(biased(t)),), [t]),
     "mask alone": lambda t: ((apply("gt", biased(t), 0),), [t]),
-    "scaled": lambda t: ((apply("add", apply("mul", Dot(t), Parameter(0, t)), Load(0, t)),), [t]),
-    "sums and relu": lambda t: ((relu(biased(t)), Dot(t)), [t]),
+    "scaled": lambda t: ((apply("add", apply("mul", Accumulator(t), Parameter(0, t)), Load(0, t)),), [t]),
+    "sums and relu": lambda t: ((relu(biased(t)), Accumulator(t)), [t]),
     "relu and mask": lambda t: ((relu(biased(t)), apply("gt", biased(t), 0)), [t]),
-    "in place": lambda t: ((apply("add", Old(0, t), Dot(t)),), []),
-    "in place and apart": lambda t: ((apply("sub", Old(0, t), Dot(t)), apply("add", Dot(t), Old(0, t))), []),
-    "two in place": lambda t: ((apply("add", Old(1, t), Dot(t)), apply("sub", Old(0, t), Old(1, t))), []),
-    "another type": lambda t: ((cast(apply("gt", Dot(t), 1), int64), cast(Dot(t), float64)), []),
+    "in place": lambda t: ((apply("add", ReadOutput(0, t), Accumulator(t)),), []),
+    "in place and apart": lambda t: (
+        (apply("sub", ReadOutput(0, t), Accumulator(t)), apply("add", Accumulator(t), ReadOutput(0, t))),
+        [],
+    ),
+    "two in place": lambda t: (
+        (apply("add", ReadOutput(1, t), Accumulator(t)), apply("sub", ReadOutput(0, t), ReadOutput(1, t))),
+        [],
+    ),
+    "another type": lambda t: ((cast(apply("gt", Accumulator(t), 1), int64), cast(Accumulator(t), float64)), []),
 }
 
 
@@ -206,7 +212,7 @@ def kernel_of(dtype, a="a", b="a", epilogue="sums"):
     right, of_right = A_SIDES[b](dtype, len(of_left))
     elements, others = EPILOGUES[epilogue](dtype)
     elements = tuple(shifted(e, len(of_left) + len(of_right)) for e in elements)
-    return ProductKernel(left, right, elements), of_left, of_right, others
+    return MatmulKernel(left, right, elements), of_left, of_right, others
 
 
 def spaces_of(sizes, batch=()):
@@ -238,7 +244,7 @@ def products(draw):
 
     spaces = zip(types, spaces_of((rows, columns, depth), batch), strict=True)
     operands = [operand(shape, t)[0] for of, shape in spaces for t in of]
-    outputs = [operand((*batch, rows, columns), e.dtype, may_repeat=False) for e in kernel.elements]
+    outputs = [operand((*batch, rows, columns), e.dtype, may_repeat=False) for e in kernel.pointwise_outputs]
     return kernel, [view for view, _ in outputs], [memory for _, memory in outputs], operands
 
 
@@ -278,7 +284,7 @@ def test_epilogues_at_the_edges_of_panels_strips_and_blocks(epilogue, orders):
     kernel, *types = kernel_of(float32, epilogue=epilogue)
     for sizes in EDGES:
         operands = operands_of(rng, float32, types, sizes, orders)
-        outputs = [np.asarray(like(sizes[:2], e.dtype), order=orders[2]) for e in kernel.elements]
+        outputs = [np.asarray(like(sizes[:2], e.dtype), order=orders[2]) for e in kernel.pointwise_outputs]
         check(kernel, outputs, operands)
 
 
@@ -310,8 +316,8 @@ def test_each_micro_kernel_has_stages(way, epilogue):
     sizes, orders, a, b, kind = WAYS[way]
     kernel, *types = kernel_of(float32, a, b, epilogue)
     operands = operands_of(np.random.default_rng(2), float32, types, sizes, orders + "C")
-    outputs = [like(sizes[:2], e.dtype) for e in kernel.elements]
-    assert product_of(kernel, outputs, operands).plan.way.kind == kind
+    outputs = [like(sizes[:2], e.dtype) for e in kernel.pointwise_outputs]
+    assert product_of(kernel, outputs, operands).plan.config.kind == kind
     check(kernel, outputs, operands)
 
 
@@ -320,20 +326,20 @@ def test_where_sums_wait():
     waiting = {}
     for epilogue in EPILOGUES:
         kernel, *types = kernel_of(float32, epilogue=epilogue)
-        outputs = [like((5, 6), e.dtype) for e in kernel.elements]
+        outputs = [like((5, 6), e.dtype) for e in kernel.pointwise_outputs]
         waiting[epilogue] = product_of(kernel, outputs, operands_of(rng, float32, types, (5, 6, 7))).sums
     assert waiting == {
         "sums": 0,
         "relu": 0,
         "bias and relu": 0,
-        "mask alone": LOCAL,  # a bool holds no sum
+        "mask alone": THREAD_LOCAL,  # a bool holds no sum
         "scaled": 0,
         "sums and relu": 1,  # which need not be stored again
         "relu and mask": 0,
-        "in place": LOCAL,  # what the output holds is still needed
+        "in place": THREAD_LOCAL,  # what the output holds is still needed
         "in place and apart": 1,
-        "two in place": LOCAL,
-        "another type": LOCAL,
+        "two in place": THREAD_LOCAL,
+        "another type": THREAD_LOCAL,
     }
 
 
@@ -343,14 +349,14 @@ def test_element_types(dtype):
     for a, b, epilogue in [("masked", "relu", "relu and mask"), ("scaled", "a", "scaled"), ("a", "cast", "in place")]:
         kernel, *types = kernel_of(dtype, a, b, epilogue)
         operands = operands_of(rng, dtype, types, (33, 65, 31))
-        check(kernel, [like((33, 65), e.dtype) for e in kernel.elements], operands, numbers_of(kernel))
+        check(kernel, [like((33, 65), e.dtype) for e in kernel.pointwise_outputs], operands, numbers_of(kernel))
 
 
 def test_bools():
     rng = np.random.default_rng(5)
     a, b, c = (small(rng, shape, bool_) for shape in [(33, 20), (20, 65), (33, 65)])
     flipped = apply("invert", Load(0, bool_))
-    kernel = ProductKernel(flipped, Load(1, bool_), (apply("and_", Dot(bool_), Load(2, bool_)), Dot(bool_)))
+    kernel = MatmulKernel(flipped, Load(1, bool_), (apply("and_", Accumulator(bool_), Load(2, bool_)), Accumulator(bool_)))
     check(kernel, [like((33, 65), bool_), like((33, 65), bool_)], [a, b, c])
 
 
@@ -368,8 +374,10 @@ def test_batches_that_merge_with_the_rows_and_those_that_do_not():
 
 
 def test_indices_of_points():
-    below = apply("gt", Position(3, int64), Position(2, int64))
-    kernel = ProductKernel(Load(0, float32), Load(1, float32), (apply("where", below, Dot(float32), constant(-9, float32)),))
+    below = apply("gt", IndexValue(3, int64), IndexValue(2, int64))
+    kernel = MatmulKernel(
+        Load(0, float32), Load(1, float32), (apply("where", below, Accumulator(float32), constant(-9, float32)),)
+    )
     rng = np.random.default_rng(7)
     shape = 2, 70, BLOCK_N + 8
     a, b = small(rng, (2, 70, 5), float32), small(rng, (2, 5, BLOCK_N + 8), float32)
@@ -380,7 +388,7 @@ def test_indices_of_points():
 def test_numbers_reach_the_stage_that_asks_for_them():
     first, second, third = (Parameter(k, float32) for k in range(3))
     scaled = apply("sub", apply("mul", Load(0, float32), second), third)
-    kernel = ProductKernel(scaled, Load(1, float32), (apply("sub", apply("mul", Dot(float32), third), first),))
+    kernel = MatmulKernel(scaled, Load(1, float32), (apply("sub", apply("mul", Accumulator(float32), third), first),))
     operands = operands_of(np.random.default_rng(20), float32, ([float32], [float32], []), (9, 33, 5))
     check(kernel, [like((9, 33), float32)], operands, [2.0, 3.0, 5.0])
 
@@ -391,7 +399,7 @@ def test_stages_walk_along_memory():
         operands = operands_of(np.random.default_rng(21), float32, types, (64, 10, 32), orders)
         operands[len(types[0]) + 1 :] = [np.broadcast_to(x[0], x.shape) for x in operands[len(types[0]) + 1 :]]
         outputs = [np.asarray(like((64, 10), float32), order=orders[2])]
-        found = product_of(kernel, outputs, operands).walks()
+        found = product_of(kernel, outputs, operands).traversals()
         return [(walk.is_turned, walk.is_flat) for walk in found if walk]
 
     assert walks("relu", "relu", "CCC") == [(False, True), (False, True)]  # one row each
@@ -403,7 +411,7 @@ def test_the_python_backend_takes_the_product_apart_and_agrees(epilogue):
     rng = np.random.default_rng(8)
     kernel, *types = kernel_of(float32, "masked", "scaled", epilogue)
     operands = operands_of(rng, float32, types, (3, 4, 5))
-    found, wanted = ([like((3, 4), e.dtype) for e in kernel.elements] for _ in range(2))
+    found, wanted = ([like((3, 4), e.dtype) for e in kernel.pointwise_outputs] for _ in range(2))
     launch(kernel, found, operands, numbers_of(kernel))
     launch(kernel, wanted, operands, numbers_of(kernel), PythonBackend())
     for one, other in zip(found, wanted, strict=True):
@@ -414,7 +422,7 @@ def test_the_python_backend_takes_the_product_apart_and_agrees(epilogue):
 def test_functions_that_round(dtype):
     rng = np.random.default_rng(9)
     x, w, bias = (rng.standard_normal(shape).astype(dtype.numpy) for shape in [(100, 300), (300, 200), (1, 200)])
-    kernel = ProductKernel(gelu(Load(0, dtype)), Load(1, dtype), (gelu(apply("add", Dot(dtype), Load(2, dtype))),))
+    kernel = MatmulKernel(gelu(Load(0, dtype)), Load(1, dtype), (gelu(apply("add", Accumulator(dtype), Load(2, dtype))),))
     operands, out = [x, w, np.broadcast_to(bias, (100, 200))], like((100, 200), dtype)
     (wanted,) = expected(kernel, [out.astype(np.float64)], operands)
     scale = float((np.abs(x.astype(np.float64)) @ np.abs(w)).max())
@@ -429,7 +437,7 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(side, monkeypatch):
     operands = [rng.standard_normal(shape).astype(np.float32) for shape in [(205, 301), (301, 390), (205, 390)]]
     found = set()
     for threads in (1, 2, 7):
-        monkeypatch.setattr(StagedProduct.__init__, "__defaults__", (threads,))
+        monkeypatch.setattr(FusedMatmul.__init__, "__defaults__", (threads,))
         outputs = launch(kernel, [like((205, 390), float32) for _ in range(2)], operands)
         found.add(b"".join(out.tobytes() for out in outputs))
     assert len(found) == 1
@@ -441,9 +449,9 @@ def test_an_empty_output_needs_no_launch(shapes):
     a, b = (np.ones(shape, np.float32) for shape in shapes)
     out = np.ones((*a.shape[:-1], b.shape[-1]), np.float32)
     assert launch(kernel, [out], [a, b]) == [out]
-    assert BACKEND.product_cost(kernel, layouts([out]), layouts([a, b])) == (0, 0)
-    assert not BACKEND.refused_product(kernel, layouts([out]), layouts([a, b]))
-    assert "matmul" in BACKEND.product_source(kernel, layouts([out]), layouts([a, b]))
+    assert BACKEND.fused_matmul_cost(kernel, layouts([out]), layouts([a, b])) == (0, 0)
+    assert not BACKEND.why_not_fused(kernel, layouts([out]), layouts([a, b]))
+    assert "matmul" in BACKEND.fused_matmul_source(kernel, layouts([out]), layouts([a, b]))
 
 
 def test_a_number_that_does_not_fit_is_an_error_that_says_so():
@@ -459,7 +467,7 @@ def test_a_new_size_compiles_nothing():
 
     def count(sizes):
         operands = operands_of(rng, float32, types, sizes)
-        check(kernel, [like(sizes[:2], e.dtype) for e in kernel.elements], operands)
+        check(kernel, [like(sizes[:2], e.dtype) for e in kernel.pointwise_outputs], operands)
         return cache.stats().in_memory
 
     assert len({count(sizes) for sizes in [(20, 30, 40), (64, 300, 513), (300, 70, 9), (1025, 3, 33)]}) == 1
@@ -473,14 +481,14 @@ def test_blocks_fit_the_memory_that_is_kept_for_them(sizes, dtype, choices):
     rows, columns, depth = [max(n, least) for n, least in zip(sizes, (1, 1, 0), strict=True)]
     a_turned, b_turned, evaluates_a, evaluates_b, keeps_sums = choices
     a, b = ((1, 2) if turned else (2, 1) for turned in (a_turned, b_turned))
-    product = Product(rows, columns, depth, columns, 1, *a, *b, keeps_sums, evaluates_a * 1.0, evaluates_b * 1.0, 1.0)
-    for way in ways(product, dtype):
+    product = GemmProblem(rows, columns, depth, columns, 1, *a, *b, keeps_sums, evaluates_a * 1.0, evaluates_b * 1.0, 1.0)
+    for way in candidate_configs(product, dtype):
         p, n = way.product, dtype.itemsize
         block_n, block_k = min(way.block_n, columns), min(way.block_k, depth)
         assert way.block_m >= rows or way.block_m % way.panel_m == 0
         assert way.block_n >= columns or way.block_n % way.panel_n == 0
         if way.packs_b:
-            assert steps(block_n, way.panel_n) * way.panel_n * block_k * n <= PACKED_B_BYTES
+            assert ceil_div(block_n, way.panel_n) * way.panel_n * block_k * n <= PACKED_B_BYTES
         if evaluates_a:
             last = (min(way.block_m, rows) - 1) * p.a_m + (block_k - 1) * p.a_k
             assert (last + 1) * n <= PACKED_A_BYTES
@@ -488,7 +496,7 @@ def test_blocks_fit_the_memory_that_is_kept_for_them(sizes, dtype, choices):
             last = (min(way.stage_k, block_k) - 1) * p.b_k + (block_n - 1) * p.b_n
             assert (last + 1) * n <= PACKED_A_BYTES
         if keeps_sums:
-            kept = rows_kept(way, dtype)
+            kept = max_accumulated_rows(way, dtype)
             assert kept >= way.panel_m
             assert kept * p.out_m * n <= SUMS_BYTES
 
@@ -499,7 +507,7 @@ def test_blocks_fit_the_memory_that_is_kept_for_them(sizes, dtype, choices):
 def test_the_source_shows_each_stage():
     kernel, *types = kernel_of(float32, "relu", "a", "bias and relu")
     operands = operands_of(np.random.default_rng(13), float32, types, (20, 30, 40))
-    text = BACKEND.product_source(kernel, layouts([like((20, 30), float32)]), layouts(operands))
+    text = BACKEND.fused_matmul_source(kernel, layouts([like((20, 30), float32)]), layouts(operands))
     assert text.count("def kernel(start, stop, args):") == 2
     assert text.index("a block of a") < text.index("finished")
     assert "out0[i0 * out0_0 + i1] + in0" in text  # the sums are changed in place
@@ -521,7 +529,7 @@ def test_a_prologue_is_refused_where_a_launch_of_its_own_is_faster(case, monkeyp
     monkeypatch.setitem(A_SIDES, "gelu", lambda t, k: (gelu(Load(k, t)), [t]))
     kernel, *types = kernel_of(float32, a, b, "bias and relu")
     operands = operands_of(np.random.default_rng(14), float32, types, sizes)
-    reason = StagedProduct(kernel, layouts([like(sizes[:2], float32)]), layouts(operands), threads=2).refusal()
+    reason = FusedMatmul(kernel, layouts([like(sizes[:2], float32)]), layouts(operands), threads=2).why_not_fused()
     assert bool(reason) == is_refused, reason
 
 
@@ -529,25 +537,25 @@ def test_an_epilogue_is_not_refused_for_its_cost():
     kernel, *types = kernel_of(float32, epilogue="mask alone")
     for sizes in EDGES:
         operands = operands_of(np.random.default_rng(15), float32, types, sizes)
-        assert not BACKEND.refused_product(kernel, layouts([like(sizes[:2], bool_)]), layouts(operands))
+        assert not BACKEND.why_not_fused(kernel, layouts([like(sizes[:2], bool_)]), layouts(operands))
 
 
 def test_more_arguments_than_fit_are_launches_apart():
-    total = Dot(float32)
+    total = Accumulator(float32)
     for k in range(100):
         total = apply("add", total, Load(k + 2, float32))
-    kernel = ProductKernel(Load(0, float32), Load(1, float32), (total,))
+    kernel = MatmulKernel(Load(0, float32), Load(1, float32), (total,))
     operands = operands_of(np.random.default_rng(16), float32, ([float32], [float32], [float32] * 100), (3, 4, 5))
     out = like((3, 4), float32)
-    assert "304 arguments" in BACKEND.refused_product(kernel, layouts([out]), layouts(operands))
-    assert BACKEND.product_cost(kernel, layouts([out]), layouts(operands)) == (2, 48)
+    assert "304 arguments" in BACKEND.why_not_fused(kernel, layouts([out]), layouts(operands))
+    assert BACKEND.fused_matmul_cost(kernel, layouts([out]), layouts(operands)) == (2, 48)
     check(kernel, [out], operands)
 
 
 def test_what_a_product_costs():
     kernel, *types = kernel_of(float32, "relu", "relu", "mask alone")
     operands = operands_of(np.random.default_rng(17), float32, types, (3, 4, 5))
-    assert BACKEND.product_cost(kernel, layouts([like((3, 4), bool_)]), layouts(operands)) == (1, 0)
+    assert BACKEND.fused_matmul_cost(kernel, layouts([like((3, 4), bool_)]), layouts(operands)) == (1, 0)
 
 
 # In processes of their own.

@@ -6,7 +6,7 @@ import pytest
 import minifuse as mf
 from minifuse.backends.parallel import transpose_copy
 from minifuse.core.layout import row_major
-from minifuse.ir.kernel_ir import Kernel, Load, Nest
+from minifuse.ir.kernel_ir import Kernel, Load, LoopNest
 
 DTYPES = ("float32", "float64", "int32", "int64")
 
@@ -47,7 +47,7 @@ def test_bits_are_moved_as_they_are():
 
 def nest_of(x, out, dtype=mf.float32):
     kernel = Kernel((Load(0, dtype),), ())
-    return transpose_copy.turned(kernel, Nest(x.shape, (), [out, x]))
+    return transpose_copy.transposed_axes(kernel, LoopNest(x.shape, (), [out, x]))
 
 
 def test_what_is_such_a_copy():

@@ -6,7 +6,7 @@ import pytest
 import minifuse as mf
 from minifuse.backends.parallel import conv_weight_grad
 from minifuse.backends.parallel.backend import ParallelBackend
-from minifuse.ir.array_functions import Composite, Matmul
+from minifuse.ir.array_functions import BoundFunction, Matmul
 from minifuse.nn.im2col import WindowGradient
 
 # (groups, M, channels of a group, image, N, size, step, dilation)
@@ -53,14 +53,14 @@ def both(given, z, function):
 
 
 def gradient(case, given, z):
-    return given.apply(Composite(both, (function_of(case, given.dtype),)), given, z)
+    return given.apply(BoundFunction(both, (function_of(case, given.dtype),)), given, z)
 
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_values(case, dtype):
     given, z, wanted = parts(case, dtype)
-    assert ParallelBackend().knows(function_of(case, getattr(mf, dtype)), [given.shape, z.shape], [])
+    assert ParallelBackend().supports(function_of(case, getattr(mf, dtype)), [given.shape, z.shape], [])
     found = gradient(case, mf.tensor(given), mf.tensor(z)).numpy()
     np.testing.assert_allclose(found, wanted, atol=(1e-5 if dtype == "float32" else 1e-13) * np.abs(wanted).max())
 
@@ -77,8 +77,8 @@ def test_operands_in_any_layout(case):
 def test_short_runs_are_left_to_copies():
     shapes = [(1, 4, 6 * 24 * 4), (2, 8, 24, 4)]
     for size, step, is_worth in (((3, 1), (1, 1), False), ((3, 1), (1, 2), False)):
-        assert conv_weight_grad.is_worth((size, step, (1, 1), mf.float32), shapes) == is_worth
-    assert conv_weight_grad.is_worth(((3, 1), (1, 1), (1, 1), mf.float32), [shapes[0], (2, 8, 32, 4)])
+        assert conv_weight_grad.is_profitable((size, step, (1, 1), mf.float32), shapes) == is_worth
+    assert conv_weight_grad.is_profitable(((3, 1), (1, 1), (1, 1), mf.float32), [shapes[0], (2, 8, 32, 4)])
 
 
 def test_the_gradient_of_a_convolution_copies_no_windows():

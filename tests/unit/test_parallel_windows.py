@@ -10,7 +10,7 @@ import pytest
 import minifuse as mf
 from minifuse.backends.parallel import implicit_gemm_conv
 from minifuse.backends.parallel.backend import ParallelBackend
-from minifuse.ir.array_functions import Composite, Matmul
+from minifuse.ir.array_functions import BoundFunction, Matmul
 from minifuse.nn.im2col import WindowProduct
 
 ROOT = Path(__file__).parents[2]
@@ -63,7 +63,7 @@ def function_of(case, dtype):
 
 
 def multiplied(case, *tensors):
-    found = Composite(product, (function_of(case, tensors[0].dtype),))
+    found = BoundFunction(product, (function_of(case, tensors[0].dtype),))
     return tensors[0].apply(found, *tensors)
 
 
@@ -72,7 +72,7 @@ def multiplied(case, *tensors):
 def test_values_with_and_without_a_bias(case, dtype):
     given = operands(case, dtype)
     for some in (given[:2], given):
-        assert ParallelBackend().knows(function_of(case, getattr(mf, dtype)), [x.shape for x in some], [])
+        assert ParallelBackend().supports(function_of(case, getattr(mf, dtype)), [x.shape for x in some], [])
         found = multiplied(case, *[mf.tensor(x) for x in some]).numpy()
         wanted = exact(case, *some)
         np.testing.assert_allclose(found, wanted, atol=(1e-5 if dtype == "float32" else 1e-13) * np.abs(wanted).max())
@@ -127,7 +127,7 @@ def test_results_are_stored_where_they_belong():
     ],
 )
 def test_what_is_left_to_copies(shape, parameters, is_worth):
-    assert implicit_gemm_conv.is_worth(parameters, [(1, 4, 18), shape]) == is_worth
+    assert implicit_gemm_conv.is_profitable(parameters, [(1, 4, 18), shape]) == is_worth
 
 
 def test_it_is_told_like_any_other_kernel():

@@ -8,7 +8,7 @@ import pytest
 
 import minifuse as mf
 from minifuse.compiler.plan import Plan
-from minifuse.compiler.plan_size import size_of
+from minifuse.compiler.plan_size import plan_nbytes
 from minifuse.core.errors import MinifuseError
 from minifuse.core.operators import TABLE
 from minifuse.runtime.plan_cache import DEFAULT_LIMIT_MB, PlanCache, PlanTable, plan_cache
@@ -54,9 +54,9 @@ def test_what_runs_at_once_is_looked_up_from_time_to_time_and_stays(cache):
     table.put("used", "value", 10_000)
     for k in range(1000):
         table.put(k, str(k), 10_000)
-        if "used" not in table.quick:  # as a call does that finds nothing there
+        if "used" not in table.fast_path:  # as a call does that finds nothing there
             lookups += 1
-            table.quick["used"] = lambda: None
+            table.fast_path["used"] = lambda: None
             assert table.get("used") == "value"
     assert lookups <= 1000 * 10_000 * 8 / MB + 1
 
@@ -181,5 +181,5 @@ def test_estimates_are_right_within_a_factor_of_two(name):
         measured = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-    estimated = sum(size_of(plan) for _, plan in found)
+    estimated = sum(plan_nbytes(plan) for _, plan in found)
     assert measured / 2 <= estimated <= measured * 2

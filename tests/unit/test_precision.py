@@ -7,7 +7,7 @@ import pytest
 
 import minifuse as mf
 from minifuse.backends.cuda.matmul import launches as planning
-from minifuse.backends.cuda.matmul.tensor_core_heuristics import best_tensor_way
+from minifuse.backends.cuda.matmul.tensor_core_heuristics import choose_tensor_core_config
 from minifuse.core.autograd import mode
 from minifuse.core.dtypes import PRECISIONS
 from minifuse.ir.array_functions import Matmul
@@ -19,7 +19,11 @@ UNITS = {"high": 2.0**-11, "medium": 2.0**-8}
 @pytest.fixture(autouse=True)
 def _highest(monkeypatch):
     """However small products are here, tensor cores take them."""
-    monkeypatch.setattr(planning, "way_of", lambda precision, p, gpu, cores: best_tensor_way(precision, p, *gpu, cores))
+    monkeypatch.setattr(
+        planning,
+        "choose_rounded_config",
+        lambda precision, p, gpu, cores: choose_tensor_core_config(precision, p, *gpu, cores),
+    )
     yield
     mf.set_float32_matmul_precision("highest")
 

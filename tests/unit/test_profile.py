@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.backends.registry import backend_named
+from minifuse.backends.registry import get_backend
 from minifuse.core.errors import FuseError
-from minifuse.inspect.roofline import Limits, limits_of
-from minifuse.inspect.timeline import LaunchEvent, Work, row_of, rows_of, table
+from minifuse.inspect.roofline import MachineLimits, machine_limits
+from minifuse.inspect.timeline import LaunchEvent, LaunchWork, format_rows, group_launches, make_row
 
 X = np.random.default_rng(3).standard_normal((40, 33)).astype(np.float32)
 
@@ -221,10 +221,10 @@ def test_times_add_up():
 
 
 def test_a_row_is_what_its_launches_say():
-    backend = backend_named("python")
-    work = Work("f", "x @ y", "product", backend, 6000, 4_000_000, "float32")
+    backend = get_backend("python")
+    work = LaunchWork("f", "x @ y", "product", backend, 6000, 4_000_000, "float32")
     events = [LaunchEvent(work, 0.0, 2.0), LaunchEvent(work, 5.0, 4.0)]
-    (row,) = rows_of(events)
+    (row,) = group_launches(events)
     assert (row.count, row.total_us, row.share) == (2, 6.0, 1.0)
     assert row.gbytes_per_s == pytest.approx(6000 / 3 / 1e3)
     assert row.gflops == pytest.approx(4_000_000 / 3 / 1e3)
@@ -232,37 +232,37 @@ def test_a_row_is_what_its_launches_say():
 
 
 def test_the_roofline_is_the_slower_of_memory_and_arithmetic(monkeypatch):
-    parallel = backend_named("parallel")
-    limits = Limits(10.0, {"float32": 100.0}, parallel)  # 10,000 bytes and 100,000 operations a microsecond
-    monkeypatch.setattr("minifuse.inspect.timeline.limits_of", lambda backend: limits)
-    pointwise = Work("f", "x + y", "pointwise", parallel, 20_000, 0, "float32")
-    assert row_of(pointwise, 2, 8.0, 8.0).roofline == pytest.approx(2 / 4)
-    product = Work("f", "x @ y", "product", parallel, 20_000, 300_000, "float32")
-    assert row_of(product, 1, 4.0, 8.0).roofline == pytest.approx(3 / 4)
-    integers = Work("f", "x @ y", "product", parallel, 20_000, 300_000, "int64")
-    assert row_of(integers, 1, 4.0, 8.0).roofline == pytest.approx(2 / 4)
+    parallel = get_backend("parallel")
+    limits = MachineLimits(10.0, {"float32": 100.0}, parallel)  # 10,000 bytes and 100,000 operations a microsecond
+    monkeypatch.setattr("minifuse.inspect.timeline.machine_limits", lambda backend: limits)
+    pointwise = LaunchWork("f", "x + y", "pointwise", parallel, 20_000, 0, "float32")
+    assert make_row(pointwise, 2, 8.0, 8.0).roofline == pytest.approx(2 / 4)
+    product = LaunchWork("f", "x @ y", "product", parallel, 20_000, 300_000, "float32")
+    assert make_row(product, 1, 4.0, 8.0).roofline == pytest.approx(3 / 4)
+    integers = LaunchWork("f", "x @ y", "product", parallel, 20_000, 300_000, "int64")
+    assert make_row(integers, 1, 4.0, 8.0).roofline == pytest.approx(2 / 4)
 
 
 def test_limits_are_measured_once(monkeypatch):
-    monkeypatch.setattr("minifuse.inspect.roofline.MANY", 1 << 12)
-    monkeypatch.setattr("minifuse.inspect.roofline.SIZE", 32)
-    limits_of.cache_clear()
+    monkeypatch.setattr("minifuse.inspect.roofline.COPY_ELEMENTS", 1 << 12)
+    monkeypatch.setattr("minifuse.inspect.roofline.MATMUL_SIZE", 32)
+    machine_limits.cache_clear()
     try:
-        limits = limits_of(backend_named("parallel"))
+        limits = machine_limits(get_backend("parallel"))
         assert limits.gbytes_per_s > 0
         assert limits.peak("float64") > 0
         assert limits.peak("int64") is None
-        assert limits_of(backend_named("parallel")) is limits
+        assert machine_limits(get_backend("parallel")) is limits
         assert set(limits.gflops) == {"float64"}
     finally:
-        limits_of.cache_clear()
+        machine_limits.cache_clear()
 
 
 @pytest.fixture
 def small(monkeypatch):
     """Limits without measuring for long."""
-    limits = Limits(10.0, {"float32": 100.0}, None)
-    monkeypatch.setattr("minifuse.inspect.timeline.limits_of", lambda backend: limits)
+    limits = MachineLimits(10.0, {"float32": 100.0}, None)
+    monkeypatch.setattr("minifuse.inspect.timeline.machine_limits", lambda backend: limits)
 
 
 def test_it_is_text_and_data(small):
@@ -280,7 +280,7 @@ def test_it_is_text_and_data(small):
     product = next(row for row in facts["rows"] if row["flops"])
     assert (product["flops"], product["backend"]) == (2 * 40 * 33 * 20, "parallel")
     assert facts["limits"] == {"parallel": {"gbytes_per_s": 10.0, "gflops": {"float32": 100.0}}}
-    assert list(table([])) == ["kernel" + " " * 14 + "  count  total us  share  GB/s  GFLOP/s  roofline"]
+    assert list(format_rows([])) == ["kernel" + " " * 14 + "  count  total us  share  GB/s  GFLOP/s  roofline"]
 
 
 def test_the_chrome_trace_has_every_launch_and_call(tmp_path):

@@ -7,16 +7,16 @@ import pytest
 
 import minifuse as mf
 from minifuse.backends.base import Operand
-from minifuse.backends.python import PythonBackend, indices
+from minifuse.backends.python import PythonBackend, iter_indices
 from minifuse.core.dtypes import bool_, float32, int32, int64
 
 backend = PythonBackend()
 
 
 def test_indices_run_with_the_last_dim_fastest():
-    assert list(indices((2, 3))) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
-    assert list(indices(())) == [()]
-    assert list(indices((2, 0))) == []
+    assert list(iter_indices((2, 3))) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
+    assert list(iter_indices(())) == [()]
+    assert list(iter_indices((2, 0))) == []
 
 
 def test_a_function_sees_numpys_scalars_and_any_python_runs():

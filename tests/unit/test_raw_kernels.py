@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import minifuse as mf
-from minifuse.backends.parallel.compiler import complete
+from minifuse.backends.parallel.compiler import complete_source
 from minifuse.core.errors import BackendError, DTypeError, FuseError, GradientError, IndexingError, OverlapError, ShapeError
 from minifuse.runtime.kernel_cache import cache
 
@@ -64,7 +64,7 @@ def test_an_addition_is_atomic_in_machine_code(dtype):
     add = mf.elementwise(lambda k, t: mf.atomic_add(t, k, 1), raw="t")
     text = add.source(mf.tensor([0, 1]), mf.zeros(2, dtype=dtype), backend="parallel")
     namespace = {}
-    exec(compile(complete(text), "kernel.py", "exec"), namespace)
+    exec(compile(complete_source(text), "kernel.py", "exec"), namespace)
     found = namespace["kernel"].inspect_llvm()
     assert ("cmpxchg ptr" if dtype.is_float else "atomicrmw add ptr") in found  # floats: tried until nobody came between
 
@@ -322,12 +322,12 @@ def test_values_that_do_not_fit_are_refused():
     ("function", "words"),
     [
         (lambda i, x: x + i, "an operator on a raw argument: index it, as in"),
-        (lambda i, x: mf.exp(x), "expected a tensor or a real number, got Raw"),
+        (lambda i, x: mf.exp(x), "expected a tensor or a real number, got IndexedOperand"),
         (lambda i, x: x.sum(), ".sum of a raw argument: it is indexed"),
         (lambda i, x: i[0], 'an index: the argument is a single element here; name the argument in raw=("...",)'),
-        (lambda i, x: mf.atomic_add(i, 0, 1), "atomic_add: got Element, expected a raw argument"),
+        (lambda i, x: mf.atomic_add(i, 0, 1), "atomic_add: got ScalarTracer, expected a raw argument"),
         (lambda i, x: None, "returns nothing and changes nothing"),
-        (lambda i, x: x, "returns a Raw; expected elements"),
+        (lambda i, x: x, "returns a IndexedOperand; expected elements"),
         (lambda i, x: x[i] if i > 0 else 0, "a branch on the value of an element"),
     ],
 )

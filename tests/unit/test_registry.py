@@ -8,7 +8,7 @@ import pytest
 
 import minifuse as mf
 from minifuse.backends.python import PythonBackend
-from minifuse.backends.registry import Registry, backend_named, registry
+from minifuse.backends.registry import Registry, get_backend, registry
 from minifuse.core.errors import BackendError
 
 
@@ -33,20 +33,20 @@ def test_a_backend_is_made_once_when_first_asked_for():
     registry.makers["counted"] = lambda: count.append(1) or Another()
     assert fresh.made == {}
     assert count == []
-    assert backend_named("counted") is backend_named("counted")
+    assert get_backend("counted") is get_backend("counted")
     assert count == [1]
 
 
 def test_a_backend_names_itself():
     backend = Another()
-    assert backend_named(backend) is backend
+    assert get_backend(backend) is backend
     assert repr(backend) == "another"
 
 
 def test_none_is_the_default():
-    assert backend_named(None).name == backend_named().name == "parallel"
+    assert get_backend(None).name == get_backend().name == "parallel"
     mf.set_default_backend("python")
-    assert backend_named().name == "python"
+    assert get_backend().name == "python"
     assert mf.tensor([1.0]).backend == mf.rand(2).backend == mf.arange(3).backend == "python"
 
 
@@ -95,19 +95,19 @@ def test_a_taken_name_is_refused_and_the_same_backend_may_come_again():
     mf.register_backend(backend)
     with pytest.raises(BackendError, match="backend 'another' exists already; give yours another name"):
         mf.register_backend(Another())
-    assert backend_named("another") is backend
+    assert get_backend("another") is backend
 
 
 def test_a_backend_of_a_thread_is_made_once():
     registry.makers["slow"] = Another
     found = []
-    threads = [threading.Thread(target=lambda: found.append(backend_named("slow"))) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: found.append(get_backend("slow"))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert len(found) == 8
-    assert backend_named("slow") in found
+    assert get_backend("slow") in found
 
 
 def test_importing_and_the_python_backend_load_no_compiler():
@@ -129,7 +129,7 @@ def test_threads_that_come_at_once_get_one_backend():
         return Another()
 
     registry.makers["another"] = make
-    threads = [threading.Thread(target=lambda: found.append(backend_named("another"))) for _ in range(2)]
+    threads = [threading.Thread(target=lambda: found.append(get_backend("another"))) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:

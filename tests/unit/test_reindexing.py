@@ -1,6 +1,6 @@
 """Chains of views: which show the same elements in the same order, and which a kernel can compute."""
 
-from minifuse.compiler.reindexing import Chains, is_computable, layout_of
+from minifuse.compiler.reindexing import ViewChains, is_computable, layout_of_views
 from minifuse.core.layout import row_major
 from minifuse.ir.array_functions import View
 
@@ -9,7 +9,7 @@ FIRST, REPEAT = View("slice", ((0, 1, 1), (0, 1, 4))), View("expand", (4, 4))
 
 
 def test_the_shortest_chain_stands_for_all_of_its_elements():
-    chains = Chains()
+    chains = ViewChains()
     assert chains.shortest((4, 4), (FIRST, REPEAT)) == (FIRST, REPEAT)
     assert chains.shortest((4, 4), (FIRST, REPEAT, FIRST, REPEAT)) == (FIRST, REPEAT)
     assert chains.shortest((4, 4), (TURN, TURN, FLIP)) == (TURN, TURN, FLIP)
@@ -18,13 +18,13 @@ def test_the_shortest_chain_stands_for_all_of_its_elements():
 
 
 def test_chains_of_other_elements_stay_apart():
-    chains = Chains()
+    chains = ViewChains()
     found = {chains.shortest((4, 4), views) for views in [(), (TURN,), (FLIP,), (TURN, FLIP), (FLIP, TURN)]}
     assert len(found) == 5
 
 
 def test_equal_chains_for_arrays_of_other_shapes_stay_apart():
-    chains = Chains()
+    chains = ViewChains()
     whole = View("slice", ((0, 1, 4), (0, 1, 4)))
     assert chains.shortest((4, 4), ()) == ()
     assert chains.shortest((4, 4), (whole,)) == ()
@@ -35,12 +35,12 @@ def test_a_kernel_computes_reshapes_that_split_dims_and_no_others():
     assert is_computable((6, 4), (View("reshape", (2, 3, 4)),))
     assert not is_computable((6, 4), (View("reshape", (24,)),))
     assert not is_computable((6, 4), (View("reshape", (2, 3, 4)), TURN_OF_THREE, View("reshape", (6, 4))))
-    assert Chains().shortest((6, 4), (View("reshape", (24,)),)) is None
+    assert ViewChains().shortest((6, 4), (View("reshape", (24,)),)) is None
 
 
 TURN_OF_THREE = View("permute", (1, 0, 2))
 
 
 def test_positions_in_memory_do_not_tell_elements_of_overlapping_strides():
-    assert layout_of((4, 4), (View("strided", ((2,), (1,), 0)),)) is None
-    assert layout_of((4, 4), (TURN,)) == row_major((4, 4)).permute(1, 0)
+    assert layout_of_views((4, 4), (View("as_strided", ((2,), (1,), 0)),)) is None
+    assert layout_of_views((4, 4), (TURN,)) == row_major((4, 4)).permute(1, 0)

@@ -10,7 +10,7 @@ from numba.core.registry import cpu_target
 from numba.core.types.functions import BaseFunction
 from numba.extending import overload
 
-from minifuse.backends.numba_type_cache import remembered_types
+from minifuse.backends.numba_type_cache import cached_operator_types
 
 PAIRS = (
     (types.int64, types.int64),
@@ -54,7 +54,7 @@ def test_answers_are_numbas():
     for function in FUNCTIONS:
         for pair in PAIRS:
             expected = answer_of(function, *pair)
-            with remembered_types():
+            with cached_operator_types():
                 assert [answer_of(function, *pair) for _ in range(2)] == [expected] * 2
     assert answer_of(max, *PAIRS[0]) is not TypingError
 
@@ -62,7 +62,7 @@ def test_answers_are_numbas():
 def test_it_is_asked_once_for_each_function_and_each_pair(asked):
     pairs = [(types.uint16, types.uint32), (types.uint32, types.uint16)]
     for _ in range(3):
-        with remembered_types():
+        with cached_operator_types():
             for function in (operator.add, operator.sub):
                 for pair in pairs:
                     signature_of(function, *pair)
@@ -72,7 +72,7 @@ def test_it_is_asked_once_for_each_function_and_each_pair(asked):
 
 def test_what_is_no_number_is_asked_for_every_time(asked):
     array = types.Array(types.float32, 1, "C")
-    with remembered_types():
+    with cached_operator_types():
         for _ in range(3):
             signature_of(operator.add, array, array)
     assert asked.count((operator.add, (array, array))) == 3
@@ -85,7 +85,7 @@ def test_functions_that_others_wrote_are_asked_for_every_time(asked):
         raise NotImplementedError
 
     overload(doubled)(lambda x: lambda x: x + x)
-    with remembered_types():
+    with cached_operator_types():
         assert [signature_of(doubled, types.int64).return_type for _ in range(3)] == [types.int64] * 3
     assert asked.count((doubled, (types.int64,))) >= 3
 
@@ -95,7 +95,7 @@ def test_functions_compile_in_such_a_block_and_after_it():
         return max(a * b + 2, a // b) - (a < b)
 
     cases = [(7, 2), (2.5, 4.0), (9, 0.5), (True, 3)]
-    with remembered_types():
+    with cached_operator_types():
         inside = njit(mixed)
         found = [inside(*case) for case in cases]
     after = njit(mixed)
@@ -104,9 +104,9 @@ def test_functions_compile_in_such_a_block_and_after_it():
 
 def test_numba_is_left_as_it_was_after_an_error_too():
     before = BaseFunction.get_call_type
-    with remembered_types(), remembered_types():
+    with cached_operator_types(), cached_operator_types():
         assert BaseFunction.get_call_type is not before
     assert BaseFunction.get_call_type is before
-    with pytest.raises(ZeroDivisionError), remembered_types():
+    with pytest.raises(ZeroDivisionError), cached_operator_types():
         1 // 0  # noqa: B018
     assert BaseFunction.get_call_type is before

@@ -10,17 +10,29 @@ from hypothesis import strategies as st
 
 import minifuse as mf
 from minifuse.backends.parallel.backend import ParallelBackend
-from minifuse.compiler.batch_launches import Together
-from minifuse.compiler.form_kernels import Schedule
-from minifuse.compiler.fusion_log import AGAIN, BEGUN, COPIED, HELD, IN_PLACE, JOINED, MADE, REFUSED, TAKEN, Record, recorded
-from minifuse.compiler.horizontal_fusion import MOST_ARRAYS
-from minifuse.compiler.kernel_builder import Space
-from minifuse.compiler.kernel_limits import MOST_PARTS, MOST_SWEEPS
+from minifuse.compiler.batch_launches import BatchedLaunch
+from minifuse.compiler.form_kernels import KernelScheduler
+from minifuse.compiler.fusion_log import (
+    COPIED,
+    EMITTED,
+    GROUPED,
+    IN_PLACE,
+    INLINED,
+    REDUCTION_FUSED,
+    REFUSED,
+    RESTARTED,
+    STARTED,
+    FusionLog,
+    record_fusion,
+)
+from minifuse.compiler.horizontal_fusion import MAX_KERNEL_ARRAYS
+from minifuse.compiler.kernel_builder import IterationSpace
+from minifuse.compiler.kernel_limits import MAX_OPS, MAX_PASSES
 from minifuse.compiler.plan import Plan
-from minifuse.compiler.reindexing import is_split
-from minifuse.ir.array_functions import Range
-from minifuse.ir.graph import base
-from minifuse.ir.steps import Launch, Product
+from minifuse.compiler.reindexing import is_unflatten
+from minifuse.ir.array_functions import Iota
+from minifuse.ir.graph import strip_views
+from minifuse.ir.steps import KernelLaunch, MatmulLaunch
 
 X = np.random.default_rng(0).normal(size=(6, 5))
 W = np.random.default_rng(1).normal(size=(5, 4))
@@ -40,16 +52,16 @@ def reasons(plan):
     [((6,), (2, 3), True), ((6, 1), (6,), True), ((2, 3), (6,), False), ((2, 3), (3, 2), False), ((4, 6), (4, 2, 3), True)],
 )
 def test_a_split_is_a_view_of_any_layout(old, new, expected):
-    assert is_split(old, new) is expected
+    assert is_unflatten(old, new) is expected
     if expected:
         permuted = np.empty(old[::-1]).T
         assert np.shares_memory(permuted.reshape(new), permuted)
 
 
 def test_a_space_says_what_it_is():
-    assert str(Space((2, 3), ())) == "the points of (2, 3)"
-    assert str(Space((2, 3), (1,))) == "(2, 3) along dim 1"
-    assert str(Space((2, 3), (0, 1))) == "(2, 3) along dims 0, 1"
+    assert str(IterationSpace((2, 3), ())) == "the points of (2, 3)"
+    assert str(IterationSpace((2, 3), (1,))) == "(2, 3) along dim 1"
+    assert str(IterationSpace((2, 3), (0, 1))) == "(2, 3) along dims 0, 1"
 
 
 def test_what_a_kernel_refuses_that_was_only_looked_at_is_not_noted():
@@ -62,7 +74,7 @@ def test_what_a_kernel_refuses_that_was_only_looked_at_is_not_noted():
 def test_a_product_finishes_its_sums():
     plan = plan_of(lambda x, w, b: mf.relu(x @ w + b) * 0.5, X, W, B)
     (step,) = plan.steps
-    assert isinstance(step, Product)
+    assert isinstance(step, MatmulLaunch)
     np.testing.assert_allclose(plan.run(*map(mf.tensor, (X, W, B))), np.maximum(X @ W + B, 0) * 0.5)
 
 
@@ -92,7 +104,7 @@ def test_a_product_is_stored_once_though_its_operand_was_computed_on_the_way():
 
 def test_an_operand_that_nobody_else_needs_is_computed_on_its_way_in():
     (step,) = plan_of(lambda x, w: mf.exp(x) @ w, X.astype("f4")[:2], W.astype("f4")).steps
-    assert isinstance(step, Product)
+    assert isinstance(step, MatmulLaunch)
     assert not step.kernel.is_plain
 
 
@@ -104,7 +116,7 @@ def test_two_products_are_two_kernels_and_say_why():
 
 def test_a_fold_of_a_product_says_why_it_is_apart():
     plan = plan_of(lambda x, w: (x @ w).sum(1), X, W)
-    assert [type(step) for step in plan.steps] == [Product, Launch]
+    assert [type(step) for step in plan.steps] == [MatmulLaunch, KernelLaunch]
     assert any("a tile holds parts of many" in reason for reason in reasons(plan))
 
 
@@ -145,22 +157,22 @@ def test_a_value_that_is_kept_for_many_is_stored_by_the_kernel_that_folds_its_ro
 
 def test_a_row_is_walked_a_few_times_at_most():
     def deep(x):
-        for _ in range(3 * MOST_SWEEPS):
+        for _ in range(3 * MAX_PASSES):
             x = x - x.mean(1, keepdim=True) * 0.5
         return x
 
     plan = plan_of(deep, X)
-    assert 1 < len(plan.steps) < 3 * MOST_SWEEPS
+    assert 1 < len(plan.steps) < 3 * MAX_PASSES
     assert any("walked more than" in reason for reason in reasons(plan))
     expected = X
-    for _ in range(3 * MOST_SWEEPS):
+    for _ in range(3 * MAX_PASSES):
         expected = expected - expected.mean(1, keepdims=True) * 0.5
     np.testing.assert_allclose(plan.run(mf.tensor(X)), expected)
 
 
 def test_a_kernel_has_an_end():
     def long(x):
-        for _ in range(MOST_PARTS):
+        for _ in range(MAX_OPS):
             x = x * 0.5 + 0.25
         return x
 
@@ -220,7 +232,7 @@ def test_launches_that_a_backend_joins_give_the_same(monkeypatch):
     xs = [mf.tensor(a) for a in (X, W, B)]
     apart = mf.fuse(f)
     expected = apart(*xs)
-    monkeypatch.setattr(ParallelBackend, "joins_launches", True)
+    monkeypatch.setattr(ParallelBackend, "can_join_launches", True)
     joined = mf.fuse(f)
     assert "launches(" in joined.plan(*xs).text
     assert "launches(" not in apart.plan(*xs).text
@@ -233,7 +245,7 @@ def test_launches_that_a_backend_joins_give_the_same(monkeypatch):
 
 def decisions_of(function, *arrays):
     """A plan, and what was decided on the way to it, with the names of functions in the place of nodes."""
-    with recorded() as record:
+    with record_fusion() as record:
         plan = plan_of(function, *arrays)
     return plan, [(d.kind, d.kernel, [type(x.function).__name__ for x in d.nodes], d.reason) for d in record.decisions]
 
@@ -241,18 +253,18 @@ def decisions_of(function, *arrays):
 def test_decisions_are_in_the_order_in_which_they_are_made():
     _, found = decisions_of(lambda x: mf.exp(x * 2).sum(1), X)
     assert found == [
-        (BEGUN, 0, ["Fold"], "the rows of (6, 5) along dim 1"),
-        (TAKEN, 0, ["Operator"], ""),
-        (TAKEN, 0, ["Operator"], ""),
-        (HELD, 0, ["Fold"], ""),
-        (MADE, 0, ["Fold"], ""),
+        (STARTED, 0, ["Reduce"], "the rows of (6, 5) along dim 1"),
+        (INLINED, 0, ["Operator"], ""),
+        (INLINED, 0, ["Operator"], ""),
+        (REDUCTION_FUSED, 0, ["Reduce"], ""),
+        (EMITTED, 0, ["Reduce"], ""),
     ]
 
 
 def test_a_kernel_is_begun_anew_when_something_must_lie_in_memory_first():
     plan, found = decisions_of(lambda x: x / x.sum(0) / x.sum(1, keepdim=True), X)
-    kinds = [(kind, kernel) for kind, kernel, _, _ in found if kind in (BEGUN, AGAIN, MADE)]
-    assert kinds == [(BEGUN, 0), (AGAIN, 0), (BEGUN, 1), (MADE, 1), (BEGUN, 2), (MADE, 2)]
+    kinds = [(kind, kernel) for kind, kernel, _, _ in found if kind in (STARTED, RESTARTED, EMITTED)]
+    assert kinds == [(STARTED, 0), (RESTARTED, 0), (STARTED, 1), (EMITTED, 1), (STARTED, 2), (EMITTED, 2)]
     assert [reason for kind, _, _, reason in found if kind == REFUSED] == reasons(plan)
 
 
@@ -262,9 +274,11 @@ def test_a_kernel_is_begun_anew_to_store_what_another_needs():
         return scaled.max(1), (x - scaled.max(0)).sum()
 
     _, found = decisions_of(function, X)
-    again = next(k for k, (kind, _, _, reason) in enumerate(found) if kind == AGAIN and "another kernel needs it" in reason)
-    assert found[again][2] == ["Fold"]
-    assert found[again + 1][2] == ["Fold", "Fold"], "the same kernel, and the sums"
+    again = next(
+        k for k, (kind, _, _, reason) in enumerate(found) if kind == RESTARTED and "another kernel needs it" in reason
+    )
+    assert found[again][2] == ["Reduce"]
+    assert found[again + 1][2] == ["Reduce", "Reduce"], "the same kernel, and the sums"
 
 
 def test_folds_that_another_kernel_would_miss_are_folded_with_those_over_the_same_rows():
@@ -276,9 +290,9 @@ def test_folds_that_another_kernel_would_miss_are_folded_with_those_over_the_sam
 
     plan, found = decisions_of(function, X)
     assert len(plan.steps) == 2
-    begun = [(nodes, over) for kind, _, nodes, over in found if kind == BEGUN]
-    assert begun[0] == (["Fold", "Fold"], "the rows of (6, 5) along dim 1")
-    assert not [kind for kind, _, _, _ in found if kind == AGAIN]
+    begun = [(nodes, over) for kind, _, nodes, over in found if kind == STARTED]
+    assert begun[0] == (["Reduce", "Reduce"], "the rows of (6, 5) along dim 1")
+    assert not [kind for kind, _, _, _ in found if kind == RESTARTED]
 
 
 def test_sums_share_a_kernel_as_long_as_they_read_few_arrays():
@@ -287,7 +301,7 @@ def test_sums_share_a_kernel_as_long_as_they_read_few_arrays():
     def function(*xs):
         return tuple((a * b).sum(1) for a, b in pairwise(xs))
 
-    for rows, most in ((64, 40), (1 << 12, MOST_ARRAYS)):
+    for rows, most in ((64, 40), (1 << 12, MAX_KERNEL_ARRAYS)):
         plan = Plan(function, tuple(mf.zeros(rows, 20) for _ in range(40)))
         assert max(len(step.inputs) for step in plan.steps) == most
         assert sum(len(step.outputs) for step in plan.steps) == 39
@@ -296,19 +310,19 @@ def test_sums_share_a_kernel_as_long_as_they_read_few_arrays():
 
 def test_values_that_share_a_kernel_over_one_space_are_joined():
     _, found = decisions_of(lambda x: (x * 2, (x * 2).sum(1)), X)
-    assert found[0][0] == JOINED
-    assert found[1] == (BEGUN, 0, ["Fold", "Operator"], "the rows of (6, 5) along dim 1")
+    assert found[0][0] == GROUPED
+    assert found[1] == (STARTED, 0, ["Reduce", "Operator"], "the rows of (6, 5) along dim 1")
 
 
 def test_a_product_takes_its_epilogue_and_its_prologue():
     _, found = decisions_of(lambda x, w, b: mf.relu(mf.exp(x) @ w + b), X.astype("f4")[:2], W.astype("f4"), B.astype("f4"))
     assert [(kind, nodes) for kind, _, nodes, _ in found] == [
-        (BEGUN, ["Operator"]),
-        (HELD, ["Matmul"]),
-        (TAKEN, ["Operator"]),
-        (TAKEN, ["Operator"]),
-        (TAKEN, ["Operator"]),
-        (MADE, ["Operator"]),
+        (STARTED, ["Operator"]),
+        (REDUCTION_FUSED, ["Matmul"]),
+        (INLINED, ["Operator"]),
+        (INLINED, ["Operator"]),
+        (INLINED, ["Operator"]),
+        (EMITTED, ["Operator"]),
     ]
     assert found[4][3] == "in its prologue"
 
@@ -317,10 +331,10 @@ def test_an_epilogue_that_a_backend_refuses_is_given_up(monkeypatch):
     def refused(self, kernel, outputs, inputs):
         return "" if kernel.is_plain else "no epilogues here"
 
-    monkeypatch.setattr(ParallelBackend, "refused_product", refused)
+    monkeypatch.setattr(ParallelBackend, "why_not_fused", refused)
     plan, found = decisions_of(lambda x, w, b: x @ w + b, X, W, B)
-    assert [type(step) for step in plan.steps] == [Product, Launch]
-    assert (AGAIN, 0, ["Matmul"], "no epilogues here") in found
+    assert [type(step) for step in plan.steps] == [MatmulLaunch, KernelLaunch]
+    assert (RESTARTED, 0, ["Matmul"], "no epilogues here") in found
 
 
 def test_a_change_in_place_says_what_lies_where():
@@ -329,11 +343,11 @@ def test_a_change_in_place_says_what_lies_where():
         x += y
         return x[::2] + 0
 
-    with recorded() as record:
+    with record_fusion() as record:
         plan = f.plan(mf.tensor(X), mf.tensor(X))
     (place,) = [decision for decision in record.decisions if decision.kind == IN_PLACE]
     assert place.nodes[1] is plan.arguments[0]
-    assert record.made[0] == place.kernel
+    assert record.emitted[0] == place.kernel
 
 
 def test_a_copy_is_a_kernel_too():
@@ -374,26 +388,26 @@ TABLES = st.lists(st.tuples(STEPS, st.integers(0, 9), st.integers(0, 9)), min_si
 def test_the_record_alone_says_what_each_kernel_computes_and_stores(steps, has_gradients):
     """Replayed, it has the steps of the plan: each computes from what it holds and from what lies in memory by then."""
     given_ = [mf.ones(6, 6, requires_grad=has_gradients) for _ in range(3)]
-    with recorded() as record:
+    with record_fusion() as record:
         plan = Plan(table_of(steps), given_)
-    parts = [iter(step.parts if isinstance(step, Together) else [step]) for step in plan.steps]
+    parts = [iter(step.parts if isinstance(step, BatchedLaunch) else [step]) for step in plan.steps]
     lies, begun, left = set(plan.arguments), {}, (next(parts[k]) for k in record.order)
     for kind, kernel, nodes, _ in record.decisions:
-        if kind == BEGUN:
+        if kind == STARTED:
             begun[kernel] = set()
-        elif kind in (TAKEN, HELD):
+        elif kind in (INLINED, REDUCTION_FUSED):
             begun[kernel] |= set(nodes)
-        elif kind == AGAIN:
+        elif kind == RESTARTED:
             del begun[kernel]
         elif kind == COPIED:
             next(left)
             lies |= set(nodes)
-        elif kind == MADE:
+        elif kind == EMITTED:
             step, inside = next(left), begun.pop(kernel)
             assert len(step.outputs) == len(nodes)
-            assert {base(x) for x in nodes} <= inside
-            for x in (base(x) for node in inside for x in node.inputs):
-                assert x.is_number or x in inside or x in lies or isinstance(x.function, Range)
+            assert {strip_views(x) for x in nodes} <= inside
+            for x in (strip_views(x) for node in inside for x in node.inputs):
+                assert x.is_number or x in inside or x in lies or isinstance(x.function, Iota)
             lies |= set(nodes)
     assert not begun
     assert next(left, None) is None
@@ -424,9 +438,9 @@ def test_nothing_is_noted_when_nobody_asks(monkeypatch):
             sys.setprofile(before)
         return count
 
-    with recorded() as record:
+    with record_fusion() as record:
         plan = plan_of(long, X)
     assert len(record.decisions) > 400
-    assert calls(Schedule.note.__code__) + calls(Schedule.begin.__code__) <= 4 * len(plan.steps)
-    monkeypatch.setattr(Record, "note", None)  # whoever notes something fails
+    assert calls(KernelScheduler.note.__code__) + calls(KernelScheduler.begin.__code__) <= 4 * len(plan.steps)
+    monkeypatch.setattr(FusionLog, "note", None)  # whoever notes something fails
     assert len(plan_of(long, X).steps) == len(plan.steps)

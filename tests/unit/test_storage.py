@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import minifuse as mf
 from minifuse.core.dtypes import float32
 from minifuse.core.layout import Layout, row_major
-from minifuse.runtime.memory_pool import ALIGNMENT, Buffer, Pool, as_array, binned
+from minifuse.runtime.memory_pool import ALIGNMENT, MemoryBuffer, Pool, as_array, round_to_size_class
 
 
 @pytest.fixture
@@ -26,15 +26,15 @@ def pool():
 
 @given(st.integers(0, 1 << 45))
 def test_a_bin_holds_its_size_and_wastes_less_than_an_eighth(nbytes):
-    size = binned(nbytes)
+    size = round_to_size_class(nbytes)
     assert size >= nbytes
     assert size % 64 == 0
     assert size - nbytes <= max(64, nbytes / 8)
-    assert binned(size) == size
+    assert round_to_size_class(size) == size
 
 
 def test_there_are_eight_bins_to_a_power_of_two():
-    assert len({binned(n) for n in range((1 << 12) + 1, (1 << 13) + 1)}) == 8
+    assert len({round_to_size_class(n) for n in range((1 << 12) + 1, (1 << 13) + 1)}) == 8
 
 
 # Buffers
@@ -42,7 +42,7 @@ def test_there_are_eight_bins_to_a_power_of_two():
 
 @pytest.mark.parametrize("nbytes", [64, 448, 4096, 1 << 20])
 def test_memory_starts_at_a_cache_line(nbytes):
-    buffers = [Buffer(nbytes) for _ in range(5)]
+    buffers = [MemoryBuffer(nbytes) for _ in range(5)]
     assert all(b.address % ALIGNMENT == 0 for b in buffers)
     for k, b in enumerate(buffers):
         np.asarray(b)[:] = k  # all of it is there
@@ -51,16 +51,16 @@ def test_memory_starts_at_a_cache_line(nbytes):
 
 def test_a_buffer_around_an_array_is_its_memory():
     array = np.arange(6, dtype=np.float32)
-    buffer = Buffer.around(array[::-1][1:4])
+    buffer = MemoryBuffer.around(array[::-1][1:4])
     assert (buffer.address, buffer.nbytes) == (array.ctypes.data + 8, 12)
     np.asarray(buffer)[:4] = np.frombuffer(np.float32(9).tobytes(), np.uint8)
     assert array.tolist() == [0, 1, 9, 3, 4, 5]
     array.flags.writeable = False
-    assert not Buffer.around(array).is_writable
+    assert not MemoryBuffer.around(array).is_writable
 
 
 def test_an_array_is_a_layout_over_a_buffer():
-    buffer = Buffer(binned(24))
+    buffer = MemoryBuffer(round_to_size_class(24))
     np.asarray(buffer)[:24].view(np.float32)[:] = range(6)
     assert as_array(buffer, buffer.address, float32, row_major((2, 3))).tolist() == [[0, 1, 2], [3, 4, 5]]
     assert as_array(buffer, buffer.address + 4, float32, Layout((2, 2), (-1, 2), 1)).tolist() == [[2, 4], [1, 3]]
@@ -148,9 +148,9 @@ def test_threads_never_share_what_is_in_use():
 
     def work(seed):
         random = Random(seed)
-        held: list[tuple[Buffer, int]] = []
+        held: list[tuple[MemoryBuffer, int]] = []
         for step in range(2000):
-            buffer = pool.allocate(binned(64 * random.randint(1, 3)))
+            buffer = pool.allocate(round_to_size_class(64 * random.randint(1, 3)))
             mark = (seed * 31 + step) % 251
             np.asarray(buffer)[:] = mark
             held.append((buffer, mark))
@@ -218,8 +218,8 @@ def test_the_pool_does_not_grow_without_end(pool):
     """Sizes that are never asked for again go back when the pool has grown past its limit."""
     pool.limit = pool.keep = 1 << 16
     for n in range(1, 400):
-        pool.allocate(binned(64 * n))
-    assert pool.held <= 2 * (1 << 16)
+        pool.allocate(round_to_size_class(64 * n))
+    assert pool.reserved <= 2 * (1 << 16)
     assert pool.peak <= 2 * (1 << 16)
 
 
@@ -230,7 +230,7 @@ def test_the_limit_follows_what_is_in_use(pool):
     del held
     pool.allocate(1 << 10)
     pool.trim()
-    assert pool.held == 0
+    assert pool.reserved == 0
 
 
 def test_when_the_system_has_no_more_unused_memory_goes_back_first(pool):
@@ -238,10 +238,10 @@ def test_when_the_system_has_no_more_unused_memory_goes_back_first(pool):
     del unused
     asked = []
 
-    class Scarce(Buffer):
+    class Scarce(MemoryBuffer):
         def __init__(self, nbytes):
-            asked.append((nbytes, pool.held))
-            if pool.held > 1 << 12:
+            asked.append((nbytes, pool.reserved))
+            if pool.reserved > 1 << 12:
                 raise MemoryError
             super().__init__(nbytes)
 
@@ -250,7 +250,7 @@ def test_when_the_system_has_no_more_unused_memory_goes_back_first(pool):
     assert asked == [(1 << 14, (1 << 12) + (1 << 13)), (1 << 14, 1 << 12)]
     with pytest.raises(MemoryError):  # there is nothing left to give back
         pool.allocate(1 << 15)
-    assert pool.held == used.nbytes + new.nbytes
+    assert pool.reserved == used.nbytes + new.nbytes
 
 
 def test_a_result_too_large_for_the_machine_is_a_memory_error():

@@ -11,16 +11,16 @@ import minifuse as mf
 from minifuse.backends.parallel import backend as backend_module
 from minifuse.backends.parallel import nontemporal_stores
 from minifuse.backends.parallel.compiler import compile_kernel_text
-from minifuse.backends.registry import backend_named
+from minifuse.backends.registry import get_backend
 from minifuse.core import operators as op
 from minifuse.core.dtypes import bool_, float32
 from minifuse.core.layout import Layout, row_major
-from minifuse.ir.kernel_ir import Apply, Kernel, Load, Nest, Old, fold
+from minifuse.ir.kernel_ir import Kernel, Load, LoopNest, Op, ReadOutput, reduce_expr
 
-backend = backend_named("parallel")
+backend = get_backend("parallel")
 KINDS = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "bool_": np.uint8}
 A, B = Load(0, float32), Load(1, float32)
-SHIFTED = Apply(op.sub, (A, fold(op.maximum, A)), float32)
+SHIFTED = Op(op.sub, (A, reduce_expr(op.maximum, A)), float32)
 
 
 def plus_one(word):
@@ -46,7 +46,7 @@ def test_the_elements_of_a_range_are_stored_and_no_others(word, start, size, off
     x, out = np.arange(4000).astype(kind), np.full(4000, 77, kind)
     address = out.ctypes.data + offset * out.itemsize
     args = [plus_one(word), 2, 1, points, out.itemsize, address, x.ctypes.data]
-    stream = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_char_p)(nontemporal_stores.stream())
+    stream = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_char_p)(nontemporal_stores.stream_kernel())
     stream(start, start + size, np.array(args, np.int64).tobytes())
     expected = np.full(4000, 77, kind)
     expected[offset + start : offset + start + size] = (x + kind(1))[start : start + size]
@@ -59,7 +59,7 @@ def run(kernel, shape, dims, arrays, dtypes, limit, monkeypatch):
         patch.setattr(nontemporal_stores, "STREAM_BYTES", limit)
         patch.setattr(backend_module, "count_chunks", lambda count, work: min(count, 5))
         rows = [1 if d in dims else size for d, size in enumerate(shape)]
-        outs = [np.zeros(shape if k < len(kernel.elements) else rows, dtype) for k, dtype in enumerate(dtypes)]
+        outs = [np.zeros(shape if k < len(kernel.pointwise_outputs) else rows, dtype) for k, dtype in enumerate(dtypes)]
         layouts = [row_major(x.shape).expand(*shape) for x in (*outs, *arrays)]
         launch = backend.bind(kernel, shape, dims, layouts[: len(outs)], layouts[len(outs) :])
         launch(*[x.ctypes.data for x in (*outs, *arrays)])
@@ -69,15 +69,15 @@ def run(kernel, shape, dims, arrays, dtypes, limit, monkeypatch):
 @pytest.mark.parametrize(
     ("kernel", "shape", "dims", "dtypes"),
     [
-        (Kernel((Apply(op.add, (A, B), float32),), ()), (100_003,), (), ["f4"]),
-        (Kernel((Apply(op.lt, (A, B), bool_), Apply(op.mul, (A, B), float32)), ()), (7001,), (), ["?", "f4"]),
-        (Kernel((Apply(op.add, (A, B), float32),), ()), (301, 1, 77), (), ["f4"]),
-        (Kernel((SHIFTED,), (fold(op.maximum, A),)), (203, 65), (1,), ["f4", "f4"]),  # the row is stored as ever
+        (Kernel((Op(op.add, (A, B), float32),), ()), (100_003,), (), ["f4"]),
+        (Kernel((Op(op.lt, (A, B), bool_), Op(op.mul, (A, B), float32)), ()), (7001,), (), ["?", "f4"]),
+        (Kernel((Op(op.add, (A, B), float32),), ()), (301, 1, 77), (), ["f4"]),
+        (Kernel((SHIFTED,), (reduce_expr(op.maximum, A),)), (203, 65), (1,), ["f4", "f4"]),  # the row is stored as ever
     ],
 )
 def test_every_result_is_that_of_ordinary_stores(kernel, shape, dims, dtypes, monkeypatch):
     rng = np.random.default_rng(1)
-    count = len(kernel.each(Load))
+    count = len(kernel.find_all(Load))
     arrays = [rng.standard_normal(shape).astype(np.float32) for _ in range(count)]
     if shape[1:2] == (1,):
         arrays[1] = arrays[1][:, :, :1].copy()  # broadcast, so that the loops do not merge
@@ -91,13 +91,13 @@ def test_every_result_is_that_of_ordinary_stores(kernel, shape, dims, dtypes, mo
 
 
 def header(kernel, shape, layouts, dims=()):
-    """What `stream` would be told."""
-    return nontemporal_stores.header(kernel, Nest(shape, dims, layouts), address=5, words=9)
+    """What `stream_kernel` would be told."""
+    return nontemporal_stores.stream_arguments(kernel, LoopNest(shape, dims, layouts), address=5, words=9)
 
 
 def test_what_is_streamed():
     n = nontemporal_stores.STREAM_BYTES // 4
-    add = Kernel((Apply(op.add, (A, B), float32),), ())
+    add = Kernel((Op(op.add, (A, B), float32),), ())
     dense = row_major((n,))
     assert header(add, (n,), [dense] * 3) == [5, 9, 1, nontemporal_stores.BUFFER_BYTES // 4, 4]
     assert header(add, (n - 1,), [row_major((n - 1,))] * 3) == []  # a cache may keep it
@@ -108,14 +108,14 @@ def test_what_is_streamed():
     rows = n // 12 + 1
     narrow = row_major((rows, 12))
     assert header(add, (rows, 12), [narrow, narrow, Layout((rows, 12), (1, 0), 0)]) == [5, 9, 1, 32, 48]
-    in_place = Kernel((Apply(op.add, (Old(0, float32), A), float32),), ())
+    in_place = Kernel((Op(op.add, (ReadOutput(0, float32), A), float32),), ())
     assert header(in_place, (n,), [dense] * 2) == []
-    folded = Kernel((), (fold(op.add, A),))
+    folded = Kernel((), (reduce_expr(op.add, A),))
     assert header(folded, (n, 2), [Layout((n, 2), (1, 0), 0), row_major((n, 2))], dims=(1,)) == []
 
 
 def test_a_size_that_is_streamed_compiles_nothing(monkeypatch):
-    add = Kernel((Apply(op.add, (A, B), float32),), ())
+    add = Kernel((Op(op.add, (A, B), float32),), ())
     arrays = [np.ones(5000, np.float32)] * 2
     run(add, (5000,), (), arrays, ["f4"], 1 << 60, monkeypatch)
     before = mf.cache.stats()[:3]  # of this process: others write into the same folder

@@ -7,17 +7,17 @@ from hypothesis import strategies as st
 
 import minifuse as mf
 from minifuse import simt
-from minifuse.backends.cuda.codegen.base import MOST, MOST_OF_ROW
-from minifuse.backends.cuda.codegen.select import printed
+from minifuse.backends.cuda.codegen.base import MAX_COLUMN_THREADS, MAX_ROW_THREADS
+from minifuse.backends.cuda.codegen.select import generate_kernel
 from minifuse.backends.cuda.compiler import compile_ptx
-from minifuse.backends.cuda.launcher import function_for
+from minifuse.backends.cuda.launcher import python_kernel
 from minifuse.backends.parallel import segment_sum
-from minifuse.compiler.lower_gather import APART, FROM_MEMORY, NOT_IN_PRODUCT
+from minifuse.compiler.lower_gather import GATHER_NEEDS_MEMORY, GATHER_NOT_IN_MATMUL, SCATTER_ADD_ENDS_KERNEL
 from minifuse.compiler.plan import Plan
 from minifuse.core.errors import DTypeError, FuseError, IndexingError, OverlapError, ShapeError
 from minifuse.inspect.dry_run import launches_of
-from minifuse.ir.gather import Put, Take
-from minifuse.ir.kernel_ir import Nest, stride_classes
+from minifuse.ir.gather import Gather, ScatterAdd
+from minifuse.ir.kernel_ir import LoopNest, stride_kinds_of
 from minifuse.testing import gradcheck
 
 RANDOM = np.random.default_rng(0)
@@ -39,11 +39,11 @@ def sums(g, index, dim, size):
 
 
 def take(x, index, dim=0):
-    return x.apply(Take(dim), x, index)
+    return x.apply(Gather(dim), x, index)
 
 
 def put(x, index, size, dim=0):
-    return x.apply(Put(dim, size), x, index)
+    return x.apply(ScatterAdd(dim, size), x, index)
 
 
 def launched(function, *inputs):
@@ -130,9 +130,9 @@ def test_sums_are_the_same_in_every_run(backend):
 @pytest.mark.backends("parallel")
 def test_many_threads_add_up_in_the_order_of_one():
     g, index = numbers(2000, 640, dtype=np.float32), RANDOM.integers(0, 65, 2000)
-    (step,) = Plan(Put(0, 65), [mf.tensor(g), mf.tensor(index)]).steps
+    (step,) = Plan(ScatterAdd(0, 65), [mf.tensor(g), mf.tensor(index)]).steps
     outputs, inputs = step.layouts()
-    walk = segment_sum.walk(step.kernel, Nest(step.shape, step.dims, [*outputs, *inputs]), ())
+    walk = segment_sum.plan_segment_sum(step.kernel, LoopNest(step.shape, step.dims, [*outputs, *inputs]), ())
     assert walk is not None
     assert walk.count == 640
     assert walk.chunks > 1
@@ -256,12 +256,12 @@ def test_what_must_lie_in_memory_first_says_so():
     table, index, b = mf.tensor(numbers(6, 4)), mf.tensor([0, 3, 5]), mf.tensor(numbers(4, 4))
     computed = lambda x, i: (x * 2).index_select(0, i)  # noqa: E731
     assert len(launched(computed, table, index)) == 2
-    assert FROM_MEMORY in reasons(computed, table, index)
+    assert GATHER_NEEDS_MEMORY in reasons(computed, table, index)
     product = lambda x, i, b: (x.index_select(0, i) * 2) @ b + x.index_select(0, i)  # noqa: E731
-    assert NOT_IN_PRODUCT in reasons(product, table, index, b)
+    assert GATHER_NOT_IN_MATMUL in reasons(product, table, index, b)
     added = lambda g, i: put(g, i, 3) * 2  # noqa: E731
     assert len(launched(added, b, mf.tensor([0, 2, 2, 1]))) == 2
-    assert APART in reasons(added, b, mf.tensor([0, 2, 2, 1]))
+    assert SCATTER_ADD_ENDS_KERNEL in reasons(added, b, mf.tensor([0, 2, 2, 1]))
 
 
 def test_products_of_what_is_picked(backend):
@@ -395,10 +395,10 @@ def test_kernels_compile_for_a_gpu(function, inputs):
     pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
     for step in Plan(function, inputs).steps:
         outputs, read, *raws = step.operand_layouts()
-        nest = Nest(step.shape, step.dims, [*outputs, *read])
-        text = printed(step.kernel, nest, stride_classes(*raws) if raws else ())
-        threads = MOST_OF_ROW if text.form == "rows" else MOST
-        ptx = compile_ptx(function_for(text), [kind for _, kind in text.parameters], threads, cc=(9, 0)).ptx
+        nest = LoopNest(step.shape, step.dims, [*outputs, *read])
+        text = generate_kernel(step.kernel, nest, stride_kinds_of(*raws) if raws else ())
+        threads = MAX_ROW_THREADS if text.form == "rows" else MAX_COLUMN_THREADS
+        ptx = compile_ptx(python_kernel(text), [kind for _, kind in text.parameters], threads, cc=(9, 0)).ptx
         assert ".local" not in ptx
         assert ".f64" not in ptx or inputs[0].dtype is mf.float64
 

@@ -12,8 +12,8 @@ import minifuse as mf
 from minifuse.compiler.plan import plans
 from minifuse.core.dtypes import DTYPES
 from minifuse.core.errors import GradientError, OverlapError, ShapeError, ViewError
-from minifuse.tensors.mutation import extent, overlap, store
-from minifuse.tensors.tensor import views
+from minifuse.tensors.mutation import address_range, shares_memory, store
+from minifuse.tensors.tensor import view_cache
 
 
 @pytest.fixture(params=["python", "parallel"])
@@ -561,14 +561,14 @@ def test_two_targets_must_not_overlap():
 
 def test_overlap_is_about_addresses():
     x = mf.zeros(4, 6)
-    assert extent(x[1, ::-2]) == (x.address + 4 * 7, x.address + 4 * 12)
-    assert overlap(x[:2], x[1:])
-    assert not overlap(x[:2], x[2:])
-    assert not overlap(x[0:0], x)
-    assert not overlap(x, mf.zeros(4, 6))
+    assert address_range(x[1, ::-2]) == (x.address + 4 * 7, x.address + 4 * 12)
+    assert shares_memory(x[:2], x[1:])
+    assert not shares_memory(x[:2], x[2:])
+    assert not shares_memory(x[0:0], x)
+    assert not shares_memory(x, mf.zeros(4, 6))
     array = np.zeros(6)
     a, b = mf.from_numpy(array[:4]), mf.from_numpy(array[2:])  # two buffers, one memory
-    assert overlap(a, b)
+    assert shares_memory(a, b)
     a += mf.arange(4)
     b[...] = a
     assert array.tolist() == [0, 1, 0, 1, 2, 3]
@@ -617,11 +617,11 @@ def test_an_expanded_target_is_refused_unless_it_repeats_nothing():
 
 
 def test_views_are_remembered_and_bounded(monkeypatch):
-    monkeypatch.setattr(sys.modules["minifuse.tensors.tensor"], "MANY", 50)
+    monkeypatch.setattr(sys.modules["minifuse.tensors.tensor"], "MAX_CACHED_VIEWS", 50)
     x = mf.arange(1000)
     for k in range(300):
         assert x[k : k + 3].tolist() == [k, k + 1, k + 2]
-    assert len(views) <= 52
+    assert len(view_cache) <= 52
 
 
 def test_many_slices_make_no_plans():

@@ -8,15 +8,15 @@ import pytest
 import minifuse as mf
 from minifuse import float32
 from minifuse.backends.parallel import multi_tensor as tables
-from minifuse.backends.parallel.launcher import BoundKernel
-from minifuse.backends.registry import backend_named
-from minifuse.compiler import together
-from minifuse.compiler.batch_launches import Together, joined
-from minifuse.compiler.memory_traffic import traffic
+from minifuse.backends.parallel.launcher import CpuKernelLauncher
+from minifuse.backends.registry import get_backend
+from minifuse.compiler import batch_launches
+from minifuse.compiler.batch_launches import BatchedLaunch, batch_steps
+from minifuse.compiler.memory_traffic import step_traffic
 from minifuse.compiler.plan import plans, runs
 from minifuse.core.layout import Layout
 from minifuse.ir.kernel_ir import Kernel, Load
-from minifuse.ir.steps import Launch
+from minifuse.ir.steps import KernelLaunch
 
 SIZES = 1, 31, 32, 33, 1023, 1025
 LARGE = 65537, 7, 131_073
@@ -32,7 +32,7 @@ def steps_of(function, *inputs):
 
 def kinds(function, *inputs):
     """How many launches each step has."""
-    return [len(step.parts) if isinstance(step, Together) else 1 for step in steps_of(function, *inputs)]
+    return [len(step.parts) if isinstance(step, BatchedLaunch) else 1 for step in steps_of(function, *inputs)]
 
 
 def halves(xs):
@@ -63,8 +63,8 @@ def test_a_step_of_an_optimizer_is_one_launch_and_as_before(monkeypatch, kind):
     """Bit by bit what a launch for each parameter gives."""
     shapes = [(n,) for n in SIZES] + [(3, 5), (), (300, 301)]
     found = []
-    for has_tables in (True, False):
-        monkeypatch.setattr(backend_named("parallel"), "has_tables", has_tables)
+    for has_multi_tensor in (True, False):
+        monkeypatch.setattr(get_backend("parallel"), "has_multi_tensor", has_multi_tensor)
         plans.clear()
         runs.clear()
         params = [x.requires_grad_() for x in arrays(shapes)]
@@ -74,8 +74,8 @@ def test_a_step_of_an_optimizer_is_one_launch_and_as_before(monkeypatch, kind):
                 p.grad = p.detach() * (k + 1)
             before = set(plans)
             optimizer.step()
-            made = [plan for key, plan in plans.items() if key not in before and plan.program.stores]
-            assert [len(plan.steps) for plan in made] in ([], [1 if has_tables else len(shapes)])
+            made = [plan for key, plan in plans.items() if key not in before and plan.graph.stores]
+            assert [len(plan.steps) for plan in made] in ([], [1 if has_multi_tensor else len(shapes)])
         found.append([p.detach().numpy() for p in params])
     for x, y in zip(*found, strict=True):
         np.testing.assert_array_equal(x, y)
@@ -117,7 +117,7 @@ DOUBLE = Kernel((Load(0, float32) + Load(0, float32),), ())
 
 def doubling(target, source, start=0, n=5):
     """A step that doubles what lies in a slot, from a place in it."""
-    return Launch(DOUBLE, (n,), (), [(target, Layout((n,), (1,), start))], [(source, Layout((n,), (1,), start))])
+    return KernelLaunch(DOUBLE, (n,), (), [(target, Layout((n,), (1,), start))], [(source, Layout((n,), (1,), start))])
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def doubling(target, source, start=0, n=5):
     ],
 )
 def test_the_order_of_steps_that_depend_on_each_other(steps, order):
-    found, became = joined(steps)
+    found, became = batch_steps(steps)
     assert became == order
     assert len(found) == 1 + max(order)
     for k, step in enumerate(found):
@@ -190,7 +190,7 @@ def test_nothing_without_elements_is_joined():
 
 
 def test_large_new_arrays_stay_apart_and_changes_in_place_do_not(monkeypatch):
-    monkeypatch.setattr(together, "LARGE", 40)
+    monkeypatch.setattr(batch_launches, "MAX_BATCHED_POINTS", 40)
     xs = arrays([(40,), (41,), (5,)])
     assert kinds(halves, xs) == [2, 1]
 
@@ -224,8 +224,8 @@ def test_bytes_launches_and_words():
     fused = mf.fuse(halves)
     plan = fused.plan(xs)
     (step,) = plan.steps
-    apart = [Launch(p.kernel, p.shape, p.dims, p.outputs, p.inputs, p.numbers) for p in step.parts]
-    moved, alone = traffic(step, plan.backend), [traffic(part, plan.backend) for part in apart]
+    apart = [KernelLaunch(p.kernel, p.shape, p.dims, p.outputs, p.inputs, p.numbers) for p in step.parts]
+    moved, alone = step_traffic(step, plan.backend), [step_traffic(part, plan.backend) for part in apart]
     assert moved.launches == 1
     assert moved.nbytes == sum(x.nbytes for x in alone) == 8 * 110
     assert [len(moved.reads), len(moved.writes)] == [3, 3]
@@ -260,8 +260,8 @@ def test_the_decisions_name_the_launch():
 def test_one_launch_on_one_thread_is_one_c_call():
     """The table goes before the addresses."""
     xs = arrays([(3,), (4,)])
-    launch = mf.fuse(halves).plan(xs).steps[0].bind(backend_named("parallel"))
-    assert isinstance(launch, BoundKernel)
+    launch = mf.fuse(halves).plan(xs).steps[0].bind(get_backend("parallel"))
+    assert isinstance(launch, CpuKernelLauncher)
     assert launch.header
     assert launch.direct() is not launch
     for x, y in zip(xs, mf.fuse(halves)(xs), strict=True):
@@ -304,5 +304,5 @@ def test_random_programs_are_as_if_nothing_were_joined(backend):
         wanted, fused = function(*xs), mf.fuse(function)
         for x, y in zip([*xs, *wanted], [*ys, *fused(*ys)], strict=True):
             np.testing.assert_allclose(y.numpy(), x.numpy(), rtol=1e-4, atol=1e-5, err_msg=str(seed))
-        found += sum(isinstance(step, Together) for step in fused.plan(*ys).steps)
+        found += sum(isinstance(step, BatchedLaunch) for step in fused.plan(*ys).steps)
     assert found > 5

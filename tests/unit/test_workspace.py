@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import minifuse as mf
 from minifuse.backends.base import Backend
-from minifuse.compiler.buffer_assignment import ALIGNMENT, Workspace
+from minifuse.compiler.buffer_assignment import ALIGNMENT, Arena
 from minifuse.compiler.plan import Plan
 
 SIZES = st.integers(0, 3000)
@@ -19,7 +19,7 @@ SIZES = st.integers(0, 3000)
 @given(st.lists(st.tuples(SIZES, st.integers(0, 5)), max_size=60))
 @settings(max_examples=300, deadline=None)
 def test_what_is_in_use_never_meets(requests):
-    workspace, used = Workspace(), []
+    workspace, used = Arena(), []
     most = in_use = 0
     for nbytes, given_back in requests:
         start = workspace.take(nbytes)
@@ -39,7 +39,7 @@ def test_what_is_in_use_never_meets(requests):
 
 
 def test_the_smallest_gap_that_is_large_enough_is_taken():
-    workspace = Workspace()
+    workspace = Arena()
     places = {n: workspace.take(n * ALIGNMENT) for n in (4, 1, 2, 1, 3, 1)}
     for n in (4, 2, 3):
         workspace.give(places[n], n * ALIGNMENT)
@@ -53,7 +53,7 @@ def test_the_smallest_gap_that_is_large_enough_is_taken():
 @pytest.fixture
 def joining(monkeypatch):
     """The default backend, as if it gained from launches that are handed over together."""
-    monkeypatch.setattr(Backend, "joins_launches", True)
+    monkeypatch.setattr(Backend, "can_join_launches", True)
 
 
 def layers(x, *weights):

@@ -18,36 +18,36 @@ from ...core.errors import BackendError, FuseError
 from ...core.layout import Layout, row_major
 from ...core.operators import Operator
 from ...ir.kernel_ir import (
-    Apply,
     Expression,
-    Fold,
     Kernel,
     Load,
-    Nest,
+    LoopNest,
+    MatmulKernel,
+    Op,
     Parameter,
-    ProductKernel,
+    ReduceExpr,
     Shape,
     cast,
     constant,
-    fold,
-    numbered,
-    raws_numbered,
+    reduce_expr,
+    renumber_indexed_operands,
+    renumber_operands,
     replace,
-    stride_classes,
+    stride_kinds_of,
     trace,
 )
-from ...runtime.memory_pool import Buffer, binned
-from ..base import Backend, Launcher, Operand, ScalarFunction, identity_of, load, needs_an_element
+from ...runtime.memory_pool import MemoryBuffer, round_to_size_class
+from ..base import Backend, Launcher, Operand, ScalarFunction, as_load, empty_reduction_error, identity_for
 from .attention import launches as attention_launches
-from .codegen.multi_tensor import printed_table
-from .codegen.select import printed
+from .codegen.multi_tensor import generate_multi_tensor_kernel
+from .codegen.select import generate_kernel
 from .device import driver
 from .device.simulated_device import SimulatedDevice
-from .launcher import BoundKernel, BoundProduct, fold_from_first
-from .matmul.fusion_cost import refusal
-from .matmul.launches import plan_product
-from .matmul.operands import ProductPlan, plain
-from .multi_tensor import BoundTogether
+from .launcher import CudaKernelLauncher, CudaMatmulLauncher, reduce_without_identity
+from .matmul.fusion_cost import why_not_fused_matmul
+from .matmul.launches import plan_matmul
+from .matmul.operands import GpuGemmPlan, plain
+from .multi_tensor import CudaMultiTensorLauncher
 
 
 class CudaBackend(Backend):
@@ -57,10 +57,10 @@ class CudaBackend(Backend):
 
     def __init__(self, index: int = 0) -> None:
         self.name = f"cuda:{index}" if index else "cuda"
-        self.device = device_of(index)
+        self.device = get_device(index)
         self.pool = self.device.pool
-        self.has_limits = not self.device.is_simulated
-        self.has_precisions = self.device.tensor_cores != ""
+        self.has_roofline = not self.device.is_simulated
+        self.has_reduced_precision = self.device.tensor_cores != ""
         self.allocate = self.pool.allocate
 
     def __repr__(self) -> str:
@@ -89,23 +89,23 @@ class CudaBackend(Backend):
         raws: Sequence[Layout] = (),
         **functions: Any,
     ) -> Launcher:
-        nest = Nest(shape, dims, layouts)
-        if nest.is_empty or not (nest.points or kernel.rows):
+        nest = LoopNest(shape, dims, layouts)
+        if nest.is_empty or not (nest.points or kernel.row_outputs):
             return do_nothing
         rows = tuple(1 if d in dims else n for d, n in enumerate(shape))
         if not nest.points:
             return self._bind_folds_of_nothing(kernel, rows, layouts, raws)
-        return BoundKernel(self.device, kernel, nest, layouts, rows, functions, raws)
+        return CudaKernelLauncher(self.device, kernel, nest, layouts, rows, functions, raws)
 
     def _bind_folds_of_nothing(
         self, kernel: Kernel, rows: Shape, layouts: Sequence[Layout], raws: Sequence[Layout]
     ) -> Launcher:
         """Rows without elements: each fold is its identity, and what is left is computed at each row."""
-        new, loads = numbered([replace(e, Fold, identity_of_fold) for e in kernel.rows])
-        moved, picked = raws_numbered(Kernel(new, ()))
-        first, count = len(kernel.elements), len(kernel.outputs)
+        new, loads = renumber_operands([replace(e, ReduceExpr, identity_of_reduction) for e in kernel.row_outputs])
+        moved, picked = renumber_indexed_operands(Kernel(new, ()))
+        first, count = len(kernel.pointwise_outputs), len(kernel.outputs)
         operands = [*range(first, count), *[count + k for k in loads]]
-        numbers = [len(layouts) + len(raws) + kernel.each(Parameter).index(p) for p in moved.each(Parameter)]
+        numbers = [len(layouts) + len(raws) + kernel.find_all(Parameter).index(p) for p in moved.find_all(Parameter)]
         placed = [Layout(rows, layouts[k].strides, 0) for k in operands]
         launch = self.bind(moved, rows, (), placed[: count - first], placed[count - first :], [raws[k] for k in picked])
         whole = [len(layouts) + k for k in picked]
@@ -121,81 +121,83 @@ class CudaBackend(Backend):
         raws: Sequence[Layout] = (),
     ) -> str:
         """The text that is compiled."""
-        nest = Nest(shape, dims, [*outputs, *inputs])
-        return printed(kernel, nest, stride_classes(raws)).text
+        nest = LoopNest(shape, dims, [*outputs, *inputs])
+        return generate_kernel(kernel, nest, stride_kinds_of(raws)).text
 
-    has_tables = True
+    has_multi_tensor = True
 
-    def bind_together(
+    def bind_multi_tensor(
         self, kernel: Kernel, shapes: Sequence[Shape], layouts: Sequence[tuple[Sequence[Layout], Sequence[Layout]]]
     ) -> Launcher:
         """A launch over several arrays, whose blocks find theirs in a table."""
-        return BoundTogether(self.device, kernel, shapes, layouts)
+        return CudaMultiTensorLauncher(self.device, kernel, shapes, layouts)
 
-    def together_source(
+    def multi_tensor_source(
         self, kernel: Kernel, shapes: Sequence[Shape], layouts: Sequence[tuple[Sequence[Layout], Sequence[Layout]]]
     ) -> str:
         """The text that is compiled."""
         outputs, inputs = layouts[0]
-        return printed_table(kernel, Nest(shapes[0], (), [*outputs, *inputs]).classes).text
+        return generate_multi_tensor_kernel(kernel, LoopNest(shapes[0], (), [*outputs, *inputs]).stride_kinds).text
 
     def bind_matmul(self, dtype: DType, out: Layout, a: Layout, b: Layout) -> Launcher:
         """A launch of a product: launch(address of out, of a, of b)."""
-        return BoundProduct(self.device, plain(dtype), [out], [a, b])
+        return CudaMatmulLauncher(self.device, plain(dtype), [out], [a, b])
 
-    def bind_product(self, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
+    def bind_fused_matmul(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
         """A launch of a product with its prologue and epilogue; of one that is refused, one part after the other."""
-        if self.refused_product(kernel, outputs, inputs):
-            return super().bind_product(kernel, outputs, inputs)
-        return BoundProduct(self.device, kernel, outputs, inputs)
+        if self.why_not_fused(kernel, outputs, inputs):
+            return super().bind_fused_matmul(kernel, outputs, inputs)
+        return CudaMatmulLauncher(self.device, kernel, outputs, inputs)
 
-    def refused_product(self, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
+    def why_not_fused(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
         """Why this product should not be one kernel, in words; empty if it should."""
-        return refusal(kernel, outputs, inputs, self.device.multiprocessors, self.device.most_shared)
+        return why_not_fused_matmul(kernel, outputs, inputs, self.device.multiprocessors, self.device.most_shared)
 
     def count_launches(self, kernel: Kernel, shape: Shape, dims: tuple[int, ...]) -> int:
         """How many kernels are started: none for an empty space, unless it has rows."""
-        return super().count_launches(kernel, shape, dims) * bool(prod(shape) or kernel.rows)
+        return super().count_launches(kernel, shape, dims) * bool(prod(shape) or kernel.row_outputs)
 
-    def product_cost(self, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
+    def fused_matmul_cost(
+        self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]
+    ) -> tuple[int, int]:
         """(how many kernels are started for a product, bytes of the parts that K is cut in)."""
-        if self.refused_product(kernel, outputs, inputs):
-            return super().product_cost(kernel, outputs, inputs)
+        if self.why_not_fused(kernel, outputs, inputs):
+            return super().fused_matmul_cost(kernel, outputs, inputs)
         plan = self.product_plan(kernel, outputs, inputs)
         return len(plan.launches), plan.workspace
 
-    def product_plan(self, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> ProductPlan:
+    def product_plan(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> GpuGemmPlan:
         """What is launched for a product whose addresses are multiples of 16 bytes."""
         device = self.device
         limits = {"most_shared": device.most_shared, "cores": device.tensor_cores}
-        return plan_product(kernel, outputs, inputs, device.multiprocessors, **limits)
+        return plan_matmul(kernel, outputs, inputs, device.multiprocessors, **limits)
 
-    def product_source(self, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
+    def fused_matmul_source(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
         """What was generated of each kernel, under its name; the kernels themselves are in `matmul` and beside it."""
-        if self.refused_product(kernel, outputs, inputs):
-            return super().product_source(kernel, outputs, inputs)
+        if self.why_not_fused(kernel, outputs, inputs):
+            return super().fused_matmul_source(kernel, outputs, inputs)
         plan = self.product_plan(kernel, outputs, inputs)
         return "\n\n".join(launch.kernel.source for launch in plan.launches)
 
-    def knows(self, function: Any, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
+    def supports(self, function: Any, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
         """Whether there are kernels for a function as a whole: for attention and its gradient, of float32."""
-        return attention_launches.knows(function, shapes, dtypes)
+        return attention_launches.supports(function, shapes, dtypes)
 
-    def bind_defined(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
+    def bind_composite(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
         """A launch of such a function."""
-        return attention_launches.BoundAttention(self.device, function, outputs, inputs)
+        return attention_launches.CudaAttentionLauncher(self.device, function, outputs, inputs)
 
-    def defined_cost(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
+    def composite_cost(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
         """(how many kernels are started, operations of products)."""
-        return attention_launches.cost_of(function, outputs, inputs)
+        return attention_launches.attention_cost(function, outputs, inputs)
 
-    def defined_source(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
+    def composite_source(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
         """Which kernels run; they are in `attention` and `attention_backward`."""
         launches = attention_launches.plan_attention(function, outputs, inputs)
         return "\n\n".join(launch.kernel.source for launch in launches)
 
     @property
-    def joins_launches(self) -> bool:  # type: ignore[override]
+    def can_join_launches(self) -> bool:  # type: ignore[override]
         """A GPU replays them as one graph."""
         return not self.device.is_simulated
 
@@ -203,27 +205,27 @@ class CudaBackend(Backend):
         """All launches as one CUDA graph; None in the interpreter, and where a launch is more than kernels."""
         if self.device.is_simulated:
             return None
-        from .device.cuda_graphs import replayed
+        from .device.cuda_graphs import graph_launcher
 
-        return replayed(self.device, launches, counts)
+        return graph_launcher(self.device, launches, counts)
 
     # Memory.
 
-    def place(self, array: npt.NDArray[Any]) -> tuple[Buffer, int, Layout]:
+    def from_numpy(self, array: npt.NDArray[Any]) -> tuple[MemoryBuffer, int, Layout]:
         """A copy of an array on the device, in the same layout, unless that would copy far more than its elements."""
         operand = Operand.of(array)
         if operand.data.size > 16 * max(array.size, 64):
             operand = Operand.of(np.ascontiguousarray(array))
         flat = np.ascontiguousarray(operand.data)
-        buffer: Buffer = self.allocate(binned(flat.nbytes))
+        buffer: MemoryBuffer = self.allocate(round_to_size_class(flat.nbytes))
         self.device.copy_in(flat, buffer.address)
-        return buffer, buffer.address + operand.layout.offset * array.itemsize, operand.layout.from_zero()
+        return buffer, buffer.address + operand.layout.offset * array.itemsize, operand.layout.without_offset()
 
-    def fetch(self, buffer: Buffer, address: int, dtype: DType, layout: Layout) -> npt.NDArray[Any]:
+    def to_numpy(self, buffer: MemoryBuffer, address: int, dtype: DType, layout: Layout) -> npt.NDArray[Any]:
         """A copy of elements in the memory of the host."""
         if layout.size and not layout.is_dense:  # gathered on the device first
             target = row_major(layout.shape)
-            buffer = self.allocate(binned(layout.size * dtype.itemsize))
+            buffer = self.allocate(round_to_size_class(layout.size * dtype.itemsize))
             copy = self.bind(Kernel((Load(0, dtype),), ()), layout.shape, (), [target], [layout])
             copy(buffer.address, address)
             address, layout = buffer.address, target
@@ -232,7 +234,7 @@ class CudaBackend(Backend):
         self.device.copy_out(address + low * dtype.itemsize, flat)
         return Operand(flat, Layout(layout.shape, layout.strides, -low)).array()
 
-    def fill(self, buffer: Buffer, address: int, dtype: DType, layout: Layout, value: Any) -> None:
+    def fill(self, buffer: MemoryBuffer, address: int, dtype: DType, layout: Layout, value: Any) -> None:
         """Set all elements of a dense layout to a number."""
         number = dtype.numpy.type(value)
         if not self.device.fill(address, layout.size, number):
@@ -244,23 +246,23 @@ class CudaBackend(Backend):
         """The kind of the device, as DLPack counts, and its number."""
         return (1, 0) if self.device.is_simulated else (2, self.device.index)
 
-    def capsule(self, x: Any, **options: Any) -> Any:
+    def to_dlpack(self, x: Any, **options: Any) -> Any:
         """The memory of a tensor for libraries that know DLPack; of the interpreter a copy, since it is no GPU's."""
         if self.device.is_simulated:
             return x.numpy().copy().__dlpack__(**options)
-        from .device.dlpack import capsule_of, refuse_copies
+        from .device.dlpack import export_capsule, require_no_copy
 
-        refuse_copies(self.name, self.dlpack_device, **options)
+        require_no_copy(self.name, self.dlpack_device, **options)
         self.device.let_wait(options.get("stream"))
-        return capsule_of(x.buffer, x.address, x.dtype, x.spec.layout, self.device.index)
+        return export_capsule(x.buffer, x.address, x.dtype, x.spec.layout, self.device.index)
 
-    def cuda_interface(self, x: Any) -> dict[str, Any]:
+    def cuda_array_interface(self, x: Any) -> dict[str, Any]:
         """The memory of a tensor for CuPy, torch and others."""
         if self.device.is_simulated:
-            return super().cuda_interface(x)
-        from .device.dlpack import interface_of
+            return super().cuda_array_interface(x)
+        from .device.dlpack import array_interface
 
-        return interface_of(x.address, x.dtype, x.spec.layout, x.buffer.is_writable)
+        return array_interface(x.address, x.dtype, x.spec.layout, x.buffer.is_writable)
 
     def synchronize(self) -> None:
         """Wait until the device has done all that it was asked for."""
@@ -289,32 +291,34 @@ class CudaBackend(Backend):
         functions: dict[str, Any] = {}
         if not isinstance(op, Operator):
             dtype = BY_NUMPY[a.data.dtype]
-            identity = identity_of(op, dtype)
+            identity = identity_for(op, dtype)
             if identity is None:
                 self._reduce_from_first(op, a, out, dims)
                 return
-            op = operator_of(op, 2, identity)
+            op = as_operator(op, 2, identity)
             functions[op.name] = op.body
-        self._run(fold(op, load(0, a)), a.layout.shape, tuple(dims), out, [a], functions)
+        self._run(reduce_expr(op, as_load(0, a)), a.layout.shape, tuple(dims), out, [a], functions)
 
     def _reduce_from_first(self, op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int]) -> None:
         """A fold that starts with the first element: without an identity, only one thread can walk a row."""
         moved = np.moveaxis(a.array(), tuple(dims), range(-len(dims), 0))
         count, length = out.layout.size, prod(a.layout.shape[d] for d in dims)
         if not length:
-            raise needs_an_element(op, a.layout.shape)
+            raise empty_reduction_error(op, a.layout.shape)
         rows, totals = (
             Operand.of(np.ascontiguousarray(moved).reshape(count, length)),
             Operand.of(np.empty(count, out.data.dtype)),
         )
         with self._lent([rows], totals) as addresses:
-            fold_from_first(self.device, op, count, length, [BY_NUMPY[x.data.dtype] for x in (totals, rows)], addresses)
+            reduce_without_identity(
+                self.device, op, count, length, [BY_NUMPY[x.data.dtype] for x in (totals, rows)], addresses
+            )
         out.array()[...] = totals.array().reshape(out.layout.shape)
 
     def matmul(self, a: Operand, b: Operand, out: Operand) -> None:
         """out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]."""
         with self._lent([a, b], out) as addresses:
-            layouts = [x.layout.from_zero() for x in (out, a, b)]
+            layouts = [x.layout.without_offset() for x in (out, a, b)]
             self.bind_matmul(BY_NUMPY[out.data.dtype], *layouts)(*addresses)
 
     def _elementwise(self, op: ScalarFunction, xs: Sequence[Operand], out: Operand) -> None:
@@ -322,10 +326,10 @@ class CudaBackend(Backend):
         try:
             expression = trace(op, dtypes)
         except (FuseError, TypeError, AttributeError):  # it branches on values, or uses what only numbers have
-            own = operator_of(op, len(xs))
+            own = as_operator(op, len(xs))
             functions[own.name] = own.body
             loads = tuple(Load(k, dtype) for k, dtype in enumerate(dtypes))
-            expression = Apply(own, loads, BY_NUMPY[out.data.dtype])
+            expression = Op(own, loads, BY_NUMPY[out.data.dtype])
         self._run(expression, out.layout.shape, (), out, xs, functions)
 
     def _run(
@@ -338,11 +342,11 @@ class CudaBackend(Backend):
         functions: dict[str, Any],
     ) -> None:
         """One kernel over operands."""
-        (e,), used = numbered([cast(e, BY_NUMPY[out.data.dtype])])  # not all, of a function such as lambda a, b: b
+        (e,), used = renumber_operands([cast(e, BY_NUMPY[out.data.dtype])])  # not all, of a function such as lambda a, b: b
         inputs = [inputs[k] for k in used]
         kernel = Kernel((), (e,)) if dims else Kernel((e,), ())
         with self._lent(inputs, out) as addresses:
-            layouts = [x.layout.from_zero().expand(*shape) for x in (out, *inputs)]
+            layouts = [x.layout.without_offset().expand(*shape) for x in (out, *inputs)]
             self._bind(kernel, shape, dims, layouts, **functions)(*addresses)
 
     @contextmanager
@@ -353,7 +357,7 @@ class CudaBackend(Backend):
             return
         buffers, addresses = [], []
         for x in (out, *inputs):
-            buffers.append(self.allocate(binned(x.data.nbytes)))
+            buffers.append(self.allocate(round_to_size_class(x.data.nbytes)))
             self.device.copy_in(np.ascontiguousarray(x.data), buffers[-1].address)
             addresses.append(buffers[-1].address + x.layout.offset * x.data.itemsize)
         yield addresses
@@ -362,7 +366,7 @@ class CudaBackend(Backend):
         out.data[...] = flat
 
 
-def operator_of(function: ScalarFunction, arity: int, identity: Any = None) -> Operator:
+def as_operator(function: ScalarFunction, arity: int, identity: Any = None) -> Operator:
     """A Python function as an operator that a kernel calls by its name."""
 
     def own_function(a: Any) -> Any:
@@ -376,23 +380,23 @@ def operator_of(function: ScalarFunction, arity: int, identity: Any = None) -> O
 
 
 @cache
-def device_of(index: int) -> Any:
+def get_device(index: int) -> Any:
     """GPU number `index`, or the interpreter where there is no GPU."""
-    found = driver.look()
+    found = driver.query_driver()
     if not found.gpus:
         return SimulatedDevice(index)
     if index >= found.gpus:
         names = ", ".join(f"cuda:{k}" for k in range(found.gpus))
         raise BackendError(f"cuda:{index} does not exist; this machine has {names}")
-    driver.require(found)
-    from .device.gpu import Device
+    driver.require_cuda_packages(found)
+    from .device.gpu import GpuDevice
 
-    return Device(index)
+    return GpuDevice(index)
 
 
-def identity_of_fold(e: Fold) -> Expression:
+def identity_of_reduction(e: ReduceExpr) -> Expression:
     """A fold that had nothing to fold."""
-    return constant(e.operator.identity_in(e.dtype), e.dtype)
+    return constant(e.operator.identity_for(e.dtype), e.dtype)
 
 
 def do_nothing(*values: Any) -> None:

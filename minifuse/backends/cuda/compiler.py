@@ -20,21 +20,21 @@ from typing import Any, NamedTuple
 
 from ...core.errors import MissingPartError
 from ...simt import cuda as simulated_cuda
-from ..numba_type_cache import remembered_types
+from ..numba_type_cache import cached_operator_types
 from .device.driver import require_numpy
 from .intrinsics import base
-from .intrinsics.base import Word
-from .intrinsics.integers import INTEGERS
+from .intrinsics.base import Intrinsic
+from .intrinsics.integers import INTEGER_FUNCTIONS
 
-ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\(")
-TEXT = re.compile(rb"\0\.text\.([\w$]+)\0")  # the section of a kernel in a cubin
-INSTALL = 'pip install "minifuse[cuda13]", or "minifuse[cuda12]" for drivers before 580'
-target: ContextVar[tuple[Any, ...]] = ContextVar("target", default=(9, 0))  # what is being compiled for
-_turn = RLock()  # Numba's compiler is not reentrant
-_words: dict[tuple[Any, ...], dict[FunctionType, Any]] = {}  # device functions, by what they are compiled for
+PTX_ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\(")
+CUBIN_SECTION = re.compile(rb"\0\.text\.([\w$]+)\0")  # the section of a kernel in a cubin
+INSTALL_COMMAND = 'pip install "minifuse[cuda13]", or "minifuse[cuda12]" for drivers before 580'
+compile_target: ContextVar[tuple[Any, ...]] = ContextVar("target", default=(9, 0))  # what is being compiled for
+_compile_lock = RLock()  # Numba's compiler is not reentrant
+_device_functions: dict[tuple[Any, ...], dict[FunctionType, Any]] = {}  # device functions, by what they are compiled for
 
 
-class Compiled(NamedTuple):
+class PtxKernel(NamedTuple):
     """PTX, and the name of the kernel in it."""
 
     ptx: str
@@ -48,14 +48,14 @@ def numba_cuda() -> Any:
         import numba_cuda  # noqa: F401  # the package, not the module of the same name in old Numbas
         from numba import cuda
     except ImportError as error:
-        raise MissingPartError(f"numba-cuda is not installed ({error}); {INSTALL}") from None
+        raise MissingPartError(f"numba-cuda is not installed ({error}); {INSTALL_COMMAND}") from None
     require_numpy()
     return cuda
 
 
 def compile_ptx(
     kernel: Callable[..., Any], signature: Sequence[str], threads: int = 0, blocks: int = 0, cc: tuple[int, int] = (9, 0)
-) -> Compiled:
+) -> PtxKernel:
     """The PTX of a kernel.
 
     Parameters
@@ -70,34 +70,36 @@ def compile_ptx(
     cc : (int, int)
         The compute capability.
     """
-    ptx = compiled(kernel, signature, threads, blocks, cc, "ptx")
-    found = ENTRY.search(ptx)
+    ptx = compile_with_numba(kernel, signature, threads, blocks, cc, "ptx")
+    found = PTX_ENTRY.search(ptx)
     assert found is not None
-    return Compiled(ptx, found.group(1))
+    return PtxKernel(ptx, found.group(1))
 
 
-def compiled(
+def compile_with_numba(
     kernel: Callable[..., Any], signature: Sequence[str], threads: int, blocks: int, cc: tuple[Any, ...], output: str
 ) -> Any:
     """What Numba makes of a kernel: text, as "ptx", or what the linker makes one whole of, as "ltoir"."""
     cuda = numba_cuda()
     assert isinstance(kernel, FunctionType)
-    with _turn, compiling_for(cc), remembered_types():
+    with _compile_lock, compiling_for(cc), cached_operator_types():
         types = [numba_type(name) for name in signature]
         bounds = {"launch_bounds": (threads, blocks) if blocks else threads} if threads else {}
         if kernel.__code__.co_flags & CO_VARARGS:
             named = kernel.__code__.co_argcount
             types[named:] = [cuda.types.StarArgTuple.from_types(types[named:])]
-        kinds, known = cuda.types.void(*types), dict(_words.get(cc, {}))
+        kinds, known = cuda.types.void(*types), dict(_device_functions.get(cc, {}))
         try:
-            found, _ = cuda.compile(rebound(kernel, known), kinds, device=False, abi="numba", output=output, cc=cc, **bounds)
-        except (ImportError, OSError, not_found()) as error:  # of a library of the toolkit, or of libdevice
-            raise MissingPartError(f"a part of the CUDA toolkit is missing ({error}); {INSTALL}") from error
-        _words[cc] = {function: made for function, made in known.items() if hasattr(function, "is_device")}
+            found, _ = cuda.compile(
+                rebind_for_numba(kernel, known), kinds, device=False, abi="numba", output=output, cc=cc, **bounds
+            )
+        except (ImportError, OSError, missing_library_error()) as error:  # of a library of the toolkit, or of libdevice
+            raise MissingPartError(f"a part of the CUDA toolkit is missing ({error}); {INSTALL_COMMAND}") from error
+        _device_functions[cc] = {function: made for function, made in known.items() if hasattr(function, "is_device")}
     return found
 
 
-def not_found() -> type[Exception]:
+def missing_library_error() -> type[Exception]:
     """What is raised where a library of the CUDA toolkit is not found."""
     from cuda.pathfinder import DynamicLibNotFoundError
 
@@ -117,56 +119,56 @@ def compiling_for(cc: tuple[Any, ...]) -> Any:
     from numba.cuda import dispatcher as module
 
     dispatcher: Any = module
-    before, token = dispatcher.get_current_device, target.set(cc)
+    before, token = dispatcher.get_current_device, compile_target.set(cc)
     dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=cc)
     try:
         yield
     finally:
         dispatcher.get_current_device = before
-        target.reset(token)
+        compile_target.reset(token)
 
 
-def function_of(text: str, **more: Any) -> FunctionType:
+def kernel_from_text(text: str, **more: Any) -> FunctionType:
     """A generated kernel as a Python function over `words`, and over what else it may call."""
-    kernel: FunctionType = functions_of(text, **more)["kernel"]
+    kernel: FunctionType = functions_from_text(text, **more)["kernel"]
     return kernel
 
 
-def functions_of(text: str, **more: Any) -> dict[str, Any]:
+def functions_from_text(text: str, **more: Any) -> dict[str, Any]:
     """The functions of a generated text by name, among the words that they may call."""
     filename = f"kernel_{sha256(text.encode()).hexdigest()[:8]}.py"
     linecache.cache[filename] = len(text), None, text.splitlines(True), filename  # for messages and pictures
-    namespace: dict[str, Any] = {**vars(base), **INTEGERS, **more, "__name__": "minifuse.kernel"}
+    namespace: dict[str, Any] = {**vars(base), **INTEGER_FUNCTIONS, **more, "__name__": "minifuse.kernel"}
     exec(compile(text, filename, "exec"), namespace)  # our own text, of names and integers
     return namespace
 
 
-def rebound(function: FunctionType, known: dict[FunctionType, Any] | None = None) -> FunctionType:
+def rebind_for_numba(function: FunctionType, known: dict[FunctionType, Any] | None = None) -> FunctionType:
     """The same function, whose words are Numba's, and so are those of the functions that it calls."""
     known = {} if known is None else known
     names = {"__builtins__": __builtins__, "__name__": function.__module__}
-    cells = tuple(CellType(_bound(cell.cell_contents, known)) for cell in function.__closure__ or ())
-    for name in _names(function.__code__) & function.__globals__.keys():
-        names[name] = _bound(function.__globals__[name], known)
+    cells = tuple(CellType(_numba_object(cell.cell_contents, known)) for cell in function.__closure__ or ())
+    for name in _global_names(function.__code__) & function.__globals__.keys():
+        names[name] = _numba_object(function.__globals__[name], known)
     new = FunctionType(function.__code__, names, function.__name__, function.__defaults__, cells or None)
     new.__module__ = function.__module__
     return new
 
 
-def _names(code: CodeType) -> set[str]:
+def _global_names(code: CodeType) -> set[str]:
     """The names that a function may read from its module, those of functions inside it too."""
-    return set(code.co_names).union(*[_names(c) for c in code.co_consts if isinstance(c, CodeType)])
+    return set(code.co_names).union(*[_global_names(c) for c in code.co_consts if isinstance(c, CodeType)])
 
 
-def _bound(value: Any, known: dict[FunctionType, Any]) -> Any:
+def _numba_object(value: Any, known: dict[FunctionType, Any]) -> Any:
     """What Numba understands in the place of a value; `known` holds the functions that were met before."""
     if value is simulated_cuda:
         return numba_cuda()
-    if isinstance(value, Word):
+    if isinstance(value, Intrinsic):
         return value.compiled
     if isinstance(value, FunctionType):
         if value not in known:
-            known[value] = device_function(rebound(value, known))
+            known[value] = device_function(rebind_for_numba(value, known))
         return known[value]
     return value
 
@@ -176,7 +178,7 @@ def device_function(function: FunctionType) -> Any:
     return numba_cuda().jit(function, device=True)
 
 
-def cubin_of(compiled: Compiled, cc: tuple[int, int]) -> bytes:
+def link_cubin(compiled: PtxKernel, cc: tuple[int, int]) -> bytes:
     """The machine code of PTX: the entry's name, a line end, the cubin."""
     from cuda.core import Linker, LinkerOptions, ObjectCode
 
@@ -185,26 +187,26 @@ def cubin_of(compiled: Compiled, cc: tuple[int, int]) -> bytes:
     return compiled.entry.encode() + b"\n" + bytes(Linker(code, options=with_arch).link("cubin").code)
 
 
-def whole_cubin(
+def compile_lto_cubin(
     kernel: Callable[..., Any], signature: Sequence[str], threads: int, blocks: int, cc: tuple[int, int]
 ) -> bytes:
-    """The machine code of a kernel for one kind of GPU alone, such as sm_90a, in the form of `cubin_of`.
+    """The machine code of a kernel for one kind of GPU alone, such as sm_90a, in the form of `link_cubin`.
 
     Linked from PTX, code must be ready to be called by other code: the assembler then ignores `setmaxnreg`, and lets no
     `wgmma` run ahead that has too few registers. What is optimised while it is linked is known to be a whole.
     """
     from cuda.core import Linker, LinkerOptions, ObjectCode
 
-    code = ObjectCode.from_ltoir(compiled(kernel, signature, threads, blocks, (*cc, "a"), "ltoir"))
+    code = ObjectCode.from_ltoir(compile_with_numba(kernel, signature, threads, blocks, (*cc, "a"), "ltoir"))
     options = LinkerOptions(arch=f"sm_{cc[0]}{cc[1]}a", link_time_optimization=True)
     cubin = bytes(Linker(code, options=options).link("cubin").code)
-    found = TEXT.search(cubin)
+    found = CUBIN_SECTION.search(cubin)
     assert found is not None
     return found.group(1) + b"\n" + cubin
 
 
 @cache
-def flavour(cc: tuple[int, int]) -> str:
+def compiler_fingerprint(cc: tuple[int, int]) -> str:
     """All that decides the machine code besides the text of the kernel."""
     sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))
     packages = ("numba-cuda", "llvmlite", "cuda-core", "cuda-bindings", "nvidia-nvvm", "nvidia-nvjitlink")

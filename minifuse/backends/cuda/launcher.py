@@ -12,71 +12,81 @@ import numpy as np
 
 from ...core.dtypes import DType, bool_
 from ...core.layout import Layout
-from ...ir.kernel_ir import Kernel, Load, Nest, Old, Parameter, Position, ProductKernel, stride_classes
-from ...runtime.memory_pool import binned
+from ...ir.kernel_ir import IndexValue, Kernel, Load, LoopNest, MatmulKernel, Parameter, ReadOutput, stride_kinds_of
+from ...runtime.memory_pool import round_to_size_class
 from ...simt import Pointer
 from ..base import check_fits
-from ..fast_call import CHOSEN, FromCall, word_of
-from .codegen.base import MOST, MOST_OF_ROW, storage_of
-from .codegen.intrinsics import WORDS
-from .codegen.select import Printed, printed
-from .compiler import function_of
+from ..fast_call import IF_ALIGNED, CallValue, encode_argument
+from .codegen.base import MAX_COLUMN_THREADS, MAX_ROW_THREADS, storage_of
+from .codegen.intrinsics import DEVICE_FUNCTIONS
+from .codegen.select import GeneratedKernel, generate_kernel
+from .compiler import kernel_from_text
 from .geometry import (
-    ALONE,
-    MOST_OF_LONG_ROW,
+    EXCLUSIVE_ROW_BYTES,
+    LONG_ROW_THREADS,
     THREADS,
-    Geometry,
+    LaunchGeometry,
+    cached_row_pitch,
     geometry_of,
-    held_of_row,
-    of_four_columns,
-    of_line,
-    of_share,
+    line_geometry,
+    partitioned_row_geometry,
+    vec4_column_geometry,
 )
 from .launch_plan import LaunchPlan, ReadyLaunch
-from .matmul.launches import plan_product
-from .matmul.operands import OUT, WORKSPACE, Launch, Map, Number, Place, operands_of
+from .matmul.launches import plan_matmul
+from .matmul.operands import (
+    OUT,
+    WORKSPACE,
+    GpuGemmLaunch,
+    NumberArgument,
+    OperandAddress,
+    TensorMapArgument,
+    matmul_operands,
+)
 
-ALIGNED = 15  # bits of an address that are 0 where four elements can be taken at once
+ALIGNMENT_MASK = 15  # bits of an address that are 0 where four elements can be taken at once
 
-Aligned = tuple[bool, bool, bool]  # whether addresses of a product are multiples of 16 bytes: of outputs, of a, of b
+AlignmentFlags = tuple[bool, bool, bool]  # whether addresses of a product are multiples of 16 bytes: of outputs, of a, of b
 ALL_ALIGNED = True, True, True
 
 
-class BoundKernel:
+class CudaKernelLauncher:
     """A kernel with all that its launch passes: what does not change is computed once."""
 
     def __init__(
         self,
         device: Any,
         kernel: Kernel,
-        nest: Nest,
+        nest: LoopNest,
         layouts: Sequence[Layout],
         rows: tuple[int, ...],
         functions: dict[str, Any] | None = None,
         raws: Sequence[Layout] = (),
     ) -> None:
-        self.text = text = printed(kernel, nest, stride_classes(raws))
+        self.text = text = generate_kernel(kernel, nest, stride_kinds_of(raws))
         self.geometry = geometry_for(text, nest)
-        self.dtypes = [*[e.dtype for e in (*kernel.outputs, *kernel.each(Load))], *kernel.raws()]
-        self.positions = {len(kernel.outputs) + e.index for e in kernel.each(Position)}  # operands that are no addresses
-        stored = range(len(kernel.elements), len(kernel.outputs))  # once a row: there may be rows, but no elements
+        self.dtypes = [*[e.dtype for e in (*kernel.outputs, *kernel.find_all(Load))], *kernel.indexed_dtypes()]
+        self.positions = {
+            len(kernel.outputs) + e.index for e in kernel.find_all(IndexValue)
+        }  # operands that are no addresses
+        stored = range(len(kernel.pointwise_outputs), len(kernel.outputs))  # once a row: there may be rows, but no elements
         self.spans = [Layout(rows if k in stored else x.shape, x.strides, 0).span() for k, x in enumerate(layouts)]
         self.spans += [x.span() for x in raws]
-        self.numbers = [p.dtype for p in kernel.each(Parameter)]
+        self.numbers = [p.dtype for p in kernel.find_all(Parameter)]
         self.device, self.is_simulated = device, device.is_simulated
         names = [name for name, _ in text.parameters]
-        known = facts_of(text, nest, names[: len(layouts)], raws)
-        known["held"] = held_of_row(text.held, nest.sizes[-1], self.geometry.block[1], device.most_shared)
+        known = sizes_and_strides(text, nest, names[: len(layouts)], raws)
+        known["held"] = cached_row_pitch(text.held, nest.sizes[-1], self.geometry.block[1], device.most_shared)
         self.shared = known["held"] * text.held * self.geometry.block[1]
-        if self.shared > ALONE:  # of one row: short ones that share a block leave room for others
-            self.geometry = Geometry(self.geometry.grid, (MOST_OF_LONG_ROW, 1, 1))
+        if self.shared > EXCLUSIVE_ROW_BYTES:  # of one row: short ones that share a block leave room for others
+            self.geometry = LaunchGeometry(self.geometry.grid, (LONG_ROW_THREADS, 1, 1))
         self.wide = [names.index(name) for name in text.wide]
         self.whole = known[names[-1]] if text.wide else 0  # the last number, where addresses allow it
         self.constants = [known[name] for name in names[len(self.spans) + len(self.numbers) : -1 if text.wide else None]]
-        self.kernel = function_for(text, **functions or {})
-        threads = {"points": THREADS, "rows": MOST_OF_ROW}.get(text.form, MOST)
-        if text.share:
-            threads = max(text.share.threads, THREADS)
+        self.kernel = python_kernel(text, **functions or {})
+        threads = {"points": THREADS, "rows": MAX_ROW_THREADS}.get(text.form, MAX_COLUMN_THREADS)
+        if text.row_partition:
+            threads = max(text.row_partition.threads, THREADS)
         threads = max(threads, self.geometry.block[0])
         self.kinds = tuple(kind for _, kind in text.parameters)
         loaded = device.load(text.text, lambda: self.kernel, self.kinds, threads, is_kept=not functions)
@@ -93,7 +103,7 @@ class BoundKernel:
     def direct(self) -> Callable[..., Any]:
         """The same by the shortest way; what goes wrong on it comes here."""
         kinds = self.kinds[: len(self.spans) + len(self.numbers)]
-        arguments = [*map(FromCall, range(len(kinds))), *self.constants, *[CHOSEN] * bool(self.wide)]
+        arguments = [*map(CallValue, range(len(kinds))), *self.constants, *[IF_ALIGNED] * bool(self.wide)]
         found = self.device.direct([(self.run, arguments)], kinds, self, self.wide, self.whole)
         return self if found is None else found
 
@@ -109,13 +119,13 @@ class BoundKernel:
         """All that the kernel takes."""
         count = len(self.spans)
         found = self.pointers(values) if self.is_simulated else list(values[:count])
-        found += [number_as(value, dtype) for value, dtype in zip(values[count:], self.numbers, strict=True)]
+        found += [to_kernel_number(value, dtype) for value, dtype in zip(values[count:], self.numbers, strict=True)]
         found += self.constants
         if self.wide:
             bits = 0
             for k in self.wide:
                 bits |= values[k]
-            found.append(0 if bits & ALIGNED else self.whole)
+            found.append(0 if bits & ALIGNMENT_MASK else self.whole)
         return found
 
     def pointers(self, values: Sequence[Any]) -> list[Any]:
@@ -124,16 +134,18 @@ class BoundKernel:
         return [x if k in self.positions else Pointer(x, low, high, d.numpy) for k, (x, (low, high), d) in places]
 
 
-def geometry_for(text: Printed, nest: Nest) -> Geometry:
+def geometry_for(text: GeneratedKernel, nest: LoopNest) -> LaunchGeometry:
     """The grid of a printed kernel over a nest."""
     if text.column is not None:
-        return of_four_columns(prod(nest.sizes[: text.counted]), nest.sizes[text.column])
-    if text.share:
-        return of_share(prod(nest.sizes[: nest.rows]), text.share.threads)
-    return geometry_of(text.form, nest.sizes, nest.rows, text.counted, text.each, text.across, text.held)
+        return vec4_column_geometry(prod(nest.sizes[: text.counted]), nest.sizes[text.column])
+    if text.row_partition:
+        return partitioned_row_geometry(prod(nest.sizes[: nest.row_axes]), text.row_partition.threads)
+    return geometry_of(text.form, nest.sizes, nest.row_axes, text.counted, text.each, text.across, text.held)
 
 
-def facts_of(text: Printed, nest: Nest, operands: Sequence[str], raws: Sequence[Layout] = ()) -> dict[str, int]:
+def sizes_and_strides(
+    text: GeneratedKernel, nest: LoopNest, operands: Sequence[str], raws: Sequence[Layout] = ()
+) -> dict[str, int]:
     """The sizes and strides that a kernel may ask for, by name."""
     raw = {f"raw{k}": x for k, x in enumerate(raws)}
     found = {f"n{axis}": size for axis, size in enumerate(nest.sizes)}
@@ -154,12 +166,12 @@ def facts_of(text: Printed, nest: Nest, operands: Sequence[str], raws: Sequence[
 
 
 @lru_cache(1024)
-def function_for(text: Printed, **functions: Any) -> Callable[..., Any]:
+def python_kernel(text: GeneratedKernel, **functions: Any) -> Callable[..., Any]:
     """The kernel as a Python function."""
-    return function_of(text.text, **WORDS, **functions)
+    return kernel_from_text(text.text, **DEVICE_FUNCTIONS, **functions)
 
 
-def number_as(value: Any, dtype: DType) -> Any:
+def to_kernel_number(value: Any, dtype: DType) -> Any:
     """A number as an element type; Python's own where a kernel takes an int64."""
     if dtype.is_float:
         return dtype.numpy.type(value)
@@ -167,31 +179,31 @@ def number_as(value: Any, dtype: DType) -> Any:
     return int(value) if dtype.itemsize == 8 else np.uint8(value) if dtype is bool_ else dtype.numpy.type(value)
 
 
-class BoundProduct:
+class CudaMatmulLauncher:
     """A matrix product with its prologue and epilogue.
 
     Which kernels it takes also depends on whether addresses lie at multiples of 16 bytes.
     """
 
-    def __init__(self, device: Any, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> None:
+    def __init__(self, device: Any, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> None:
         self.device, self.kernel, self.outputs, self.inputs = device, kernel, outputs, inputs
-        layouts, dtypes = [*outputs, *inputs], [e.dtype for e in kernel.elements]
+        layouts, dtypes = [*outputs, *inputs], [e.dtype for e in kernel.pointwise_outputs]
         dtypes += [e.dtype for loads in kernel.loads() for e in loads]
         self.dtypes, self.spans = [*dtypes, kernel.a.dtype], [layout.span() for layout in layouts]  # the last: a workspace
         self.numbers = [p.dtype for p in kernel.parameters()]
-        operands = operands_of(kernel, outputs, inputs)
+        operands = matmul_operands(kernel, outputs, inputs)
         self.positions = {k for k, _, in_memory, _ in operands.beside if not in_memory}  # operands that are no addresses
         beside = [k for k, space, in_memory, x in operands.beside if space == "out" and in_memory and 1 in x.strides[-2:]]
         self.places = (OUT, *beside), (operands.a,), (operands.b,)
-        self.ready: dict[Aligned, tuple[list[tuple[Any, Launch]], int]] = {}
-        self.ways: dict[Aligned, Callable[..., Any]] = {}  # the shortest, by which addresses are aligned
+        self.ready: dict[AlignmentFlags, tuple[list[tuple[Any, GpuGemmLaunch]], int]] = {}
+        self.ways: dict[AlignmentFlags, Callable[..., Any]] = {}  # the shortest, by which addresses are aligned
         self.prepare(ALL_ALIGNED)
 
-    def prepare(self, aligned: Aligned) -> None:
+    def prepare(self, aligned: AlignmentFlags) -> None:
         """Compile and fix what is launched for such addresses."""
         device = self.device
         gpu = device.multiprocessors, aligned, device.most_shared, device.tensor_cores
-        plan = plan_product(self.kernel, self.outputs, self.inputs, *gpu)
+        plan = plan_matmul(self.kernel, self.outputs, self.inputs, *gpu)
         runs = []
         for launch in plan.launches:
             kernel = launch.kernel
@@ -199,7 +211,7 @@ class BoundProduct:
             loaded = device.load(
                 kernel.source, lambda k=kernel: k.function, kernel.signature, *bounds, is_whole=kernel.is_whole
             )
-            geometry = Geometry(launch.grid, launch.block)
+            geometry = LaunchGeometry(launch.grid, launch.block)
             runs.append((device.prepare(loaded, geometry, kernel.shared), launch))
         self.ready[aligned] = runs, plan.workspace
 
@@ -215,8 +227,10 @@ class BoundProduct:
         """The same by the shortest way; launches that must not be done twice have none."""
         runs, _ = self.ready[ALL_ALIGNED]
         outputs = range(len(self.outputs))
-        writers = [run for run, x in runs if any(isinstance(y, Place) and y.operand in outputs for y in x.arguments)]
-        if len(writers) > 1 and Kernel(self.kernel.elements, ()).each(Old):
+        writers = [
+            run for run, x in runs if any(isinstance(y, OperandAddress) and y.operand in outputs for y in x.arguments)
+        ]
+        if len(writers) > 1 and Kernel(self.kernel.pointwise_outputs, ()).find_all(ReadOutput):
             return self
         return self.way(ALL_ALIGNED, self.by_alignment)
 
@@ -231,21 +245,21 @@ class BoundProduct:
             way = self.ways[aligned] = self.way(aligned, self)
         way(*values)
 
-    def way(self, aligned: Aligned, long_way: Callable[..., Any]) -> Callable[..., Any]:
+    def way(self, aligned: AlignmentFlags, long_way: Callable[..., Any]) -> Callable[..., Any]:
         """The shortest way at such addresses; behind the values of a call it passes a workspace and tensor maps."""
         if aligned not in self.ready:
             self.prepare(aligned)
         runs, workspace = self.ready[aligned]
-        maps = list(dict.fromkeys(x for _, launch in runs for x in launch.arguments if isinstance(x, Map)))
+        maps = list(dict.fromkeys(x for _, launch in runs for x in launch.arguments if isinstance(x, TensorMapArgument)))
         addresses, given = len(self.spans), len(self.spans) + len(self.numbers)
         kinds = ["i64"] * addresses + [storage_of(dtype) for dtype in self.numbers]
 
-        def argument_of(x: Any, kind: str) -> FromCall | int:
-            if isinstance(x, Place):
-                return FromCall(given if x.operand == WORKSPACE else x.operand, self.nbytes_to(x))
-            if isinstance(x, Number):
-                return FromCall(addresses + x.position)
-            return FromCall(given + 1 + maps.index(x)) if isinstance(x, Map) else word_of(kind, x)
+        def argument_of(x: Any, kind: str) -> CallValue | int:
+            if isinstance(x, OperandAddress):
+                return CallValue(given if x.operand == WORKSPACE else x.operand, self.nbytes_to(x))
+            if isinstance(x, NumberArgument):
+                return CallValue(addresses + x.position)
+            return CallValue(given + 1 + maps.index(x)) if isinstance(x, TensorMapArgument) else encode_argument(kind, x)
 
         def long_way_of(*values: Any) -> None:
             long_way(*values[:given])
@@ -257,14 +271,14 @@ class BoundProduct:
         launch = self.device.direct(launches, [*kinds, *["i64"] * (1 + len(maps))], long_way_of)
         if launch is None:
             return self
-        allocate, nbytes = self.device.pool.allocate, binned(workspace)
+        allocate, nbytes = self.device.pool.allocate, round_to_size_class(workspace)
         places = [(x.box, x.place.operand, self.nbytes_to(x.place)) for x in maps]
 
         def launch_over(*values: Any) -> None:
             bits = 0
             for k in wide:
                 bits |= values[k]
-            if bits & ALIGNED:
+            if bits & ALIGNMENT_MASK:
                 long_way(*values)
                 return
             buffer = allocate(nbytes)  # in the order of the stream nobody else has it before the last launch has ended
@@ -278,12 +292,12 @@ class BoundProduct:
         """The launches, ready to become parts of a graph."""
         numbers, found = self.typed_numbers(values), []
         for run, launch, pointer, owner in self.launches(values):
-            kinds, maps = launch.kernel.signature, dict[Map, Any]()
+            kinds, maps = launch.kernel.signature, dict[TensorMapArgument, Any]()
             for x in launch.arguments:
-                if isinstance(x, Map):
+                if isinstance(x, TensorMapArgument):
                     maps[x] = self.device.tensor_maps.find(x.box, pointer(x.place))
-            given = [maps[x].address if isinstance(x, Map) else x for x in launch.arguments]
-            arguments = [argument(x, kind, pointer, numbers) for x, kind in zip(given, kinds, strict=True)]
+            given = [maps[x].address if isinstance(x, TensorMapArgument) else x for x in launch.arguments]
+            arguments = [launch_argument(x, kind, pointer, numbers) for x, kind in zip(given, kinds, strict=True)]
             found.append(ReadyLaunch(run, kinds, arguments, (owner, *maps.values()) if maps else owner))
         return found
 
@@ -294,22 +308,24 @@ class BoundProduct:
 
     def typed_numbers(self, values: Sequence[Any]) -> list[Any]:
         """The numbers that travel with a launch, as their types."""
-        return [number_as(x, dtype) for x, dtype in zip(values[len(self.spans) :], self.numbers, strict=True)]
+        return [to_kernel_number(x, dtype) for x, dtype in zip(values[len(self.spans) :], self.numbers, strict=True)]
 
-    def launches(self, values: Sequence[Any]) -> list[tuple[Callable[..., None], Launch, Callable[[Place], Any], Any]]:
+    def launches(
+        self, values: Sequence[Any]
+    ) -> list[tuple[Callable[..., None], GpuGemmLaunch, Callable[[OperandAddress], Any], Any]]:
         """Each launch, how its places become pointers, and the workspace that they lie in."""
         aligned = self.alignment(values)
         if aligned not in self.ready:
             self.prepare(aligned)
         runs, workspace = self.ready[aligned]
-        buffer = self.device.pool.allocate(binned(workspace)) if workspace else None
+        buffer = self.device.pool.allocate(round_to_size_class(workspace)) if workspace else None
         bases, dtypes = [*values[: len(self.spans)], buffer.address if buffer else 0], self.dtypes
         spans = [*self.spans, (0, workspace // dtypes[WORKSPACE].itemsize)]
 
-        def address_of(place: Place) -> Any:
+        def address_of(place: OperandAddress) -> Any:
             return bases[place.operand] + self.nbytes_to(place)
 
-        def pointer_of(place: Place) -> Any:
+        def pointer_of(place: OperandAddress) -> Any:
             if place.operand in self.positions:
                 return address_of(place)
             low, high = spans[place.operand]
@@ -319,24 +335,24 @@ class BoundProduct:
         pointer = pointer_of if self.device.is_simulated else address_of
         return [(run, launch, pointer, buffer) for run, launch in runs]
 
-    def alignment(self, values: Sequence[Any]) -> Aligned:
+    def alignment(self, values: Sequence[Any]) -> AlignmentFlags:
         """Whether addresses are multiples of 16: those of outputs and of what the epilogue reads, of a, and of b."""
-        out, a, b = (not any(values[k] & ALIGNED for k in places) for places in self.places)
+        out, a, b = (not any(values[k] & ALIGNMENT_MASK for k in places) for places in self.places)
         return out, a, b
 
-    def nbytes_to(self, place: Place) -> int:
+    def nbytes_to(self, place: OperandAddress) -> int:
         """How far a place lies behind its operand; of positions, which are counted, how many."""
         return place.offset * (1 if place.operand in self.positions else self.dtypes[place.operand].itemsize)
 
 
-def argument(x: Any, kind: str, pointer: Callable[[Place], Any], numbers: Sequence[Any]) -> Any:
+def launch_argument(x: Any, kind: str, pointer: Callable[[OperandAddress], Any], numbers: Sequence[Any]) -> Any:
     """An argument as the launch takes it."""
-    if isinstance(x, Place):
+    if isinstance(x, OperandAddress):
         return pointer(x)
-    return numbers[x.position] if isinstance(x, Number) else np.float32(x) if kind == "f32" else x
+    return numbers[x.position] if isinstance(x, NumberArgument) else np.float32(x) if kind == "f32" else x
 
 
-FROM_FIRST = """
+REDUCE_WITHOUT_IDENTITY = """
 def kernel(out, rows, count, length):
     row = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
     if row < count:
@@ -347,13 +363,15 @@ def kernel(out, rows, count, length):
 """
 
 
-def fold_from_first(
+def reduce_without_identity(
     device: Any, op: Callable[..., Any], count: int, length: int, dtypes: Sequence[DType], addresses: Sequence[int]
 ) -> None:
     """Fold rows with a function of numbers that has no identity: a thread a row, from its first element."""
-    kernel = function_of(FROM_FIRST, own_function=op)
+    kernel = kernel_from_text(REDUCE_WITHOUT_IDENTITY, own_function=op)
     signature = *[f"*{storage_of(dtype)}" for dtype in dtypes], "i64", "i64"
-    run = device.prepare(device.load(FROM_FIRST, lambda: kernel, signature, THREADS, is_kept=False), of_line(count, 1))
+    run = device.prepare(
+        device.load(REDUCE_WITHOUT_IDENTITY, lambda: kernel, signature, THREADS, is_kept=False), line_geometry(count, 1)
+    )
     pointers: Sequence[Any] = addresses
     if device.is_simulated:
         sizes = count, count * length

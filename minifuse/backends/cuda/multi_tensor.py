@@ -17,22 +17,22 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.layout import Layout
-from ...ir.kernel_ir import Kernel, Load, Nest, Parameter, Shape
-from ...runtime.memory_pool import Buffer, binned
+from ...ir.kernel_ir import Kernel, Load, LoopNest, Parameter, Shape
+from ...runtime.memory_pool import MemoryBuffer, round_to_size_class
 from ...simt import Pointer, Table
-from ..fast_call import FromCall
-from .codegen.multi_tensor import printed_table
-from .compiler import function_of
-from .geometry import GROUP, THREADS, Geometry, of_line
-from .intrinsics.pointer_table import WORDS
+from ..fast_call import CallValue
+from .codegen.multi_tensor import generate_multi_tensor_kernel
+from .compiler import kernel_from_text
+from .geometry import THREADS, VECTOR_WIDTH, LaunchGeometry, line_geometry
+from .intrinsics.pointer_table import DEVICE_FUNCTIONS
 from .launch_plan import LaunchPlan, ReadyLaunch
-from .launcher import ALIGNED, number_as
+from .launcher import ALIGNMENT_MASK, to_kernel_number
 
-KEPT = 8  # tables, each for other addresses
-FOURS = 1  # the place among an array's sizes of how many elements are taken four at a time
+MAX_CACHED_TABLES = 8  # tables, each for other addresses
+VECTORIZED_COUNT = 1  # the place among an array's sizes of how many elements are taken four at a time
 
 
-class BoundTogether:
+class CudaMultiTensorLauncher:
     """A pointwise kernel over several arrays, the largest first, with all but their addresses and numbers."""
 
     def __init__(
@@ -42,24 +42,24 @@ class BoundTogether:
         shapes: Sequence[Shape],
         layouts: Sequence[tuple[Sequence[Layout], Sequence[Layout]]],
     ) -> None:
-        nests = [Nest(shape, (), [*outputs, *inputs]) for shape, (outputs, inputs) in zip(shapes, layouts, strict=True)]
-        self.text = text = printed_table(kernel, nests[0].classes)
-        self.device, self.kernel = device, function_of(text.text, **WORDS)
-        self.dtypes = [e.dtype for e in (*kernel.outputs, *kernel.each(Load))]
-        self.numbers = [p.dtype for p in kernel.each(Parameter)]
+        nests = [LoopNest(shape, (), [*outputs, *inputs]) for shape, (outputs, inputs) in zip(shapes, layouts, strict=True)]
+        self.text = text = generate_multi_tensor_kernel(kernel, nests[0].stride_kinds)
+        self.device, self.kernel = device, kernel_from_text(text.text, **DEVICE_FUNCTIONS)
+        self.dtypes = [e.dtype for e in (*kernel.outputs, *kernel.find_all(Load))]
+        self.numbers = [p.dtype for p in kernel.find_all(Parameter)]
         self.spans = [layout.span() for outputs, inputs in layouts for layout in (*outputs, *inputs)]
-        self.names = [f"out{k}" for k in range(len(kernel.outputs))] + [f"in{k}" for k in range(len(kernel.each(Load)))]
+        self.names = [f"out{k}" for k in range(len(kernel.outputs))] + [f"in{k}" for k in range(len(kernel.find_all(Load)))]
         self.wide = [self.names.index(name) for name in text.wide]
         sizes = np.array([nest.points for nest in nests])
-        x = of_line(nests[0].points, text.each).block[0]
+        x = line_geometry(nests[0].points, text.each).block[0]
         blocks = -(-sizes // (x * text.each))
-        fours = [sizes // GROUP * GROUP] * bool(self.wide)  # where addresses allow it
+        fours = [sizes // VECTOR_WIDTH * VECTOR_WIDTH] * bool(self.wide)  # where addresses allow it
         self.facts = np.stack([sizes, *fours, np.cumsum(blocks) - blocks], axis=1)
         self.arrays = self.sent(np.repeat(np.arange(len(nests), dtype=np.int32), blocks))
-        self.geometry = Geometry((int(blocks.sum()), 1, 1), (x, 1, 1))
+        self.geometry = LaunchGeometry((int(blocks.sum()), 1, 1), (x, 1, 1))
         self.kinds = tuple(kind for _, kind in text.parameters)
         self.run = device.prepare(device.load(text.text, lambda: self.kernel, self.kinds, THREADS), self.geometry)
-        self.tables: dict[tuple[int, ...], Buffer] = {}  # the one last used comes last
+        self.tables: dict[tuple[int, ...], MemoryBuffer] = {}  # the one last used comes last
         self.lock = Lock()
 
     def __call__(self, *values: Any) -> None:
@@ -79,7 +79,7 @@ class BoundTogether:
         def long_way(arrays: int, table: int, *numbers: Any) -> None:
             self.launch([arrays, table, *self.typed(numbers)])
 
-        arguments, count = list(map(FromCall, range(len(self.kinds)))), len(self.spans)
+        arguments, count = list(map(CallValue, range(len(self.kinds)))), len(self.spans)
         launch = self.device.direct([(self.run, arguments)], self.kinds, long_way)
         if launch is None:
             return self
@@ -107,7 +107,7 @@ class BoundTogether:
 
     def typed(self, numbers: Sequence[Any]) -> list[Any]:
         """Numbers as the kernel takes them."""
-        return [number_as(x, dtype) for x, dtype in zip(numbers, self.numbers, strict=True)]
+        return [to_kernel_number(x, dtype) for x, dtype in zip(numbers, self.numbers, strict=True)]
 
     # The table.
 
@@ -116,12 +116,12 @@ class BoundTogether:
         """How many numbers it has of each array."""
         return len(self.names) + int(self.facts.shape[1])
 
-    def table_of(self, addresses: tuple[int, ...]) -> Buffer:
+    def table_of(self, addresses: tuple[int, ...]) -> MemoryBuffer:
         """The table of these addresses, on the GPU."""
         with self.lock:
             found = self.tables.pop(addresses, None)
             if found is None:
-                if len(self.tables) >= KEPT:
+                if len(self.tables) >= MAX_CACHED_TABLES:
                     self.tables.pop(next(iter(self.tables)))
                 found = self.sent(self.written(addresses))
             self.tables[addresses] = found
@@ -134,13 +134,13 @@ class BoundTogether:
         rows[:, len(self.names) :] = self.facts
         if self.wide:
             bits = np.bitwise_or.reduce(rows[:, self.wide], axis=1)
-            rows[bits & ALIGNED != 0, len(self.names) + FOURS] = 0
+            rows[bits & ALIGNMENT_MASK != 0, len(self.names) + VECTORIZED_COUNT] = 0
         return rows
 
-    def sent(self, flat: npt.NDArray[Any]) -> Buffer:
+    def sent(self, flat: npt.NDArray[Any]) -> MemoryBuffer:
         """A copy of an array on the GPU."""
-        buffer: Buffer = self.device.pool.allocate(binned(flat.nbytes))
-        self.device.send(flat, buffer.address)
+        buffer: MemoryBuffer = self.device.pool.allocate(round_to_size_class(flat.nbytes))
+        self.device.copy_in_async(flat, buffer.address)
         return buffer
 
     def behind(self, addresses: Sequence[int]) -> dict[int, tuple[str, Pointer]]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from .intrinsics.base import device
 
 ITEMSIZE = {"f32": 4, "f64": 8, "i32": 4, "i64": 8, "u8": 1}  # bytes; bools are bytes
-STEP = {"tf32": 8, "bf16": 16}  # k of one `mma.sync`
+MMA_DEPTH = {"tf32": 8, "bf16": 16}  # k of one `mma.sync`
 
 
 class GpuKernel(NamedTuple):
@@ -28,7 +28,7 @@ class GpuKernel(NamedTuple):
         return f"# {self.name} {self.constants}\n{self.text}"
 
 
-class Shape(NamedTuple):
+class TileShape(NamedTuple):
     """How a product is cut: a block makes one `tile`, a warp a part of it, `lanes` lie so in a warp."""
 
     tile: tuple[int, int, int]  # along M, along N, and the step along K
@@ -56,17 +56,21 @@ class Shape(NamedTuple):
         return self.stages * self.tile[2] * (self.tile[0] + self.tile[1] + 2 * self.pad(element)) * ITEMSIZE[element]
 
 
-LARGE = Shape((128, 128, 32), 2, (64, 32), (8, 4), 2)
-SMALL = Shape((64, 128, 16), 3, (32, 64), (4, 8), 4)
-MIDDLE = Shape((64, 64, 32), 2, (32, 32), (4, 8), 4)
-NARROW = Shape((32, 64, 16), 4, (16, 32), (4, 8), 6)
-WIDE = Shape((64, 64, 16), 2, (32, 32), (8, 4), 3)
-SLIM = Shape((32, 64, 16), 3, (16, 32), (4, 8), 4)
-TENSOR = Shape((128, 64, 16), 3, (64, 32), (8, 4), 2)  # of float64, by tensor cores
-BY_ITEMSIZE = {4: (LARGE, SMALL, MIDDLE, NARROW), 1: (SMALL, NARROW), 8: (WIDE, SLIM)}  # so that sums stay in registers
+LARGE = TileShape((128, 128, 32), 2, (64, 32), (8, 4), 2)
+SMALL = TileShape((64, 128, 16), 3, (32, 64), (4, 8), 4)
+MIDDLE = TileShape((64, 64, 32), 2, (32, 32), (4, 8), 4)
+NARROW = TileShape((32, 64, 16), 4, (16, 32), (4, 8), 6)
+WIDE = TileShape((64, 64, 16), 2, (32, 32), (8, 4), 3)
+SLIM = TileShape((32, 64, 16), 3, (16, 32), (4, 8), 4)
+FLOAT64_MMA = TileShape((128, 64, 16), 3, (64, 32), (8, 4), 2)  # of float64, by tensor cores
+SHAPES_BY_ITEMSIZE = {
+    4: (LARGE, SMALL, MIDDLE, NARROW),
+    1: (SMALL, NARROW),
+    8: (WIDE, SLIM),
+}  # so that sums stay in registers
 
 
 @device
-def mixed(k: Any) -> Any:
+def swizzle(k: Any) -> Any:
     """What the place of an element within its group of four is combined with (`^`) in row k of a mixed tile."""
     return k // 8 % 4

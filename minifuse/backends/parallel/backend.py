@@ -14,18 +14,18 @@ from ...core.operators import Operator
 from ...ir.kernel_ir import (
     Expression,
     Kernel,
-    Nest,
+    LoopNest,
+    MatmulKernel,
     Parameter,
-    ProductKernel,
     Shape,
     cast,
-    fold,
-    numbered,
-    stride_class,
-    stride_classes,
+    reduce_expr,
+    renumber_operands,
+    stride_kind,
+    stride_kinds_of,
     trace,
 )
-from ..base import Backend, Launcher, Operand, ScalarFunction, identity_of, load, needs_an_element
+from ..base import Backend, Launcher, Operand, ScalarFunction, as_load, empty_reduction_error, identity_for
 from . import (
     conv_weight_grad,
     implicit_gemm_conv,
@@ -36,14 +36,14 @@ from . import (
     transpose_copy,
 )
 from .compiler import compile_kernel_text
-from .cpu_codegen import source
+from .cpu_codegen import kernel_text
 from .driver import count_chunks
-from .fused_gemm import StagedProduct
+from .fused_gemm import FusedMatmul
 from .gemm import bind_matmul
-from .launcher import BoundKernel
-from .multi_tensor import job_of
+from .launcher import CpuKernelLauncher
+from .multi_tensor import make_job
 
-WHOLE: dict[str, Any] = {
+COMPOSITES: dict[str, Any] = {
     module.NAME: module for module in (implicit_gemm_conv, conv_weight_grad)
 }  # what is computed as a whole
 
@@ -52,7 +52,7 @@ class ParallelBackend(Backend):
     """Numba on CPU threads."""
 
     name = "parallel"
-    has_limits = True
+    has_roofline = True
 
     def bind(
         self,
@@ -64,39 +64,41 @@ class ParallelBackend(Backend):
         raws: Sequence[Layout] = (),
     ) -> Launcher:
         """A launch of machine code that is specialised on the classes of all strides."""
-        nest = Nest(shape, dims, [*outputs, *inputs])
+        nest = LoopNest(shape, dims, [*outputs, *inputs])
         if nest.is_empty:
             return lambda *values: None
-        strides = [*nest.runtime_strides(), *[s for x in raws for s in x.strides if stride_class(s) == "s"]]
-        if (by_key := segment_sum.walk(kernel, nest, stride_classes(raws))) is not None:
+        strides = [*nest.runtime_strides(), *[s for x in raws for s in x.strides if stride_kind(s) == "s"]]
+        if (by_key := segment_sum.plan_segment_sum(kernel, nest, stride_kinds_of(raws))) is not None:
             address, addresses = compile_kernel_text(by_key.source), len(outputs) + len(inputs) + len(raws)
             constants = [*by_key.sizes, *strides]
-            return BoundKernel(address, by_key.count, by_key.chunks, addresses, kernel.each(Parameter), constants)
-        if (across := transpose_copy.turned(kernel, nest)) is not None:
-            return transpose_copy.bind_turned(kernel, nest, *across)
+            return CpuKernelLauncher(address, by_key.count, by_key.chunks, addresses, kernel.find_all(Parameter), constants)
+        if (across := transpose_copy.transposed_axes(kernel, nest)) is not None:
+            return transpose_copy.bind_transpose(kernel, nest, *across)
         if (count := split_launches.count_pieces(kernel, nest, dims)) > 1:
             return split_launches.bind_pieces(self.bind, kernel, shape, outputs, inputs, raws, count)
-        address = compile_kernel_text(source(kernel, nest.rows, nest.classes, stride_classes(raws)))
+        address = compile_kernel_text(kernel_text(kernel, nest.row_axes, nest.stride_kinds, stride_kinds_of(raws)))
         chunks = count_chunks(nest.sizes[0], nest.points * kernel.cost())
-        addresses, numbers = len(outputs) + len(inputs) + len(raws), kernel.each(Parameter)
+        addresses, numbers = len(outputs) + len(inputs) + len(raws), kernel.find_all(Parameter)
         constants = [*nest.sizes[1:], *strides]
         header = (
-            nontemporal_stores.header(kernel, nest, address, addresses + len(numbers) + len(constants)) if chunks > 1 else []
+            nontemporal_stores.stream_arguments(kernel, nest, address, addresses + len(numbers) + len(constants))
+            if chunks > 1
+            else []
         )
-        address = nontemporal_stores.stream() if header else address
-        return BoundKernel(address, nest.sizes[0], chunks, addresses, numbers, constants, header)
+        address = nontemporal_stores.stream_kernel() if header else address
+        return CpuKernelLauncher(address, nest.sizes[0], chunks, addresses, numbers, constants, header)
 
-    has_tables = True
+    has_multi_tensor = True
 
-    def bind_together(
+    def bind_multi_tensor(
         self, kernel: Kernel, shapes: Sequence[Shape], layouts: Sequence[tuple[Sequence[Layout], Sequence[Layout]]]
     ) -> Launcher:
         """A launch over several arrays, whose points are shared out among the threads as if they were those of one."""
-        nests = [Nest(shape, (), [*outputs, *inputs]) for shape, (outputs, inputs) in zip(shapes, layouts, strict=True)]
-        compiled = compile_kernel_text(source(kernel, nests[0].rows, nests[0].classes, ()))
-        width, numbers = len(nests[0].classes), kernel.each(Parameter)
-        address, count, chunks, header = job_of(compiled, [nest.points for nest in nests], width, numbers, kernel.cost())
-        return BoundKernel(address, count, chunks, width * len(nests), numbers, [], header)
+        nests = [LoopNest(shape, (), [*outputs, *inputs]) for shape, (outputs, inputs) in zip(shapes, layouts, strict=True)]
+        compiled = compile_kernel_text(kernel_text(kernel, nests[0].row_axes, nests[0].stride_kinds, ()))
+        width, numbers = len(nests[0].stride_kinds), kernel.find_all(Parameter)
+        address, count, chunks, header = make_job(compiled, [nest.points for nest in nests], width, numbers, kernel.cost())
+        return CpuKernelLauncher(address, count, chunks, width * len(nests), numbers, [], header)
 
     def source(
         self,
@@ -108,64 +110,66 @@ class ParallelBackend(Backend):
         raws: Sequence[Layout] = (),
     ) -> str:
         """The text that is compiled."""
-        nest = Nest(shape, dims, [*outputs, *inputs])
-        if not nest.is_empty and (by_key := segment_sum.walk(kernel, nest, stride_classes(raws))) is not None:
+        nest = LoopNest(shape, dims, [*outputs, *inputs])
+        if not nest.is_empty and (by_key := segment_sum.plan_segment_sum(kernel, nest, stride_kinds_of(raws))) is not None:
             return by_key.source
-        if transpose_copy.turned(kernel, nest) is not None:
+        if transpose_copy.transposed_axes(kernel, nest) is not None:
             return transpose_copy.source(kernel)
-        return source(kernel, nest.rows, nest.classes, stride_classes(raws))
+        return kernel_text(kernel, nest.row_axes, nest.stride_kinds, stride_kinds_of(raws))
 
     def bind_matmul(self, dtype: DType, out: Layout, a: Layout, b: Layout) -> Launcher:
         """A launch of the product."""
         return bind_matmul(dtype, out, a, b)
 
-    def bind_product(self, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
+    def bind_fused_matmul(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
         """A launch of the product, with its prologue and its epilogue inside."""
         if kernel.is_plain:
             return self.bind_matmul(kernel.a.dtype, outputs[0], *inputs)
         if outputs[0].size == 0:
             return lambda *values: None
-        product = StagedProduct(kernel, outputs, inputs)
-        if product.overflow():
-            return super().bind_product(kernel, outputs, inputs)
+        product = FusedMatmul(kernel, outputs, inputs)
+        if product.why_too_many_arguments():
+            return super().bind_fused_matmul(kernel, outputs, inputs)
         return product.bind()
 
-    def refused_product(self, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
+    def why_not_fused(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
         """Why a prologue should be a launch of its own."""
         is_simple = kernel.is_plain or outputs[0].size == 0
-        return "" if is_simple else StagedProduct(kernel, outputs, inputs).refusal()
+        return "" if is_simple else FusedMatmul(kernel, outputs, inputs).why_not_fused()
 
-    def product_cost(self, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
+    def fused_matmul_cost(
+        self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]
+    ) -> tuple[int, int]:
         """(how many kernels are started, bytes of memory that they hand on): what is inside needs none."""
-        if outputs[0].size and not kernel.is_plain and StagedProduct(kernel, outputs, inputs).overflow():
-            return super().product_cost(kernel, outputs, inputs)
+        if outputs[0].size and not kernel.is_plain and FusedMatmul(kernel, outputs, inputs).why_too_many_arguments():
+            return super().fused_matmul_cost(kernel, outputs, inputs)
         return int(outputs[0].size > 0), 0
 
-    def product_source(self, kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
+    def fused_matmul_source(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
         """The kernels inside of the product, as they are compiled."""
         is_simple = kernel.is_plain or outputs[0].size == 0
-        product = None if is_simple else StagedProduct(kernel, outputs, inputs)
-        if product is None or product.overflow():
-            return super().product_source(kernel, outputs, inputs)
+        product = None if is_simple else FusedMatmul(kernel, outputs, inputs)
+        if product is None or product.why_too_many_arguments():
+            return super().fused_matmul_source(kernel, outputs, inputs)
         return product.source()
 
-    def knows(self, function: Any, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
+    def supports(self, function: Any, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
         """Products of windows and their gradient, where windows have long runs in memory."""
-        found = WHOLE.get(function.names[0])
-        return found is not None and bool(found.is_worth(function.parameters, shapes))
+        found = COMPOSITES.get(function.names[0])
+        return found is not None and bool(found.is_profitable(function.parameters, shapes))
 
-    def bind_defined(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
+    def bind_composite(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
         """A launch of one of these."""
-        launch: Launcher = WHOLE[function.names[0]].bind(function.parameters, outputs, inputs, self.bind)
+        launch: Launcher = COMPOSITES[function.names[0]].bind(function.parameters, outputs, inputs, self.bind)
         return launch
 
-    def defined_cost(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
+    def composite_cost(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
         """One kernel, and a multiplication and an addition for each element of each window and each row of the weight."""
         return 1, 2 * outputs[0].size * inputs[0].shape[-1]
 
-    def defined_source(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
+    def composite_source(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
         """Their loops."""
-        text: str = WHOLE[function.names[0]].source(function.parameters[-1])
+        text: str = COMPOSITES[function.names[0]].source(function.parameters[-1])
         return text
 
     def map(self, op: ScalarFunction, a: Operand, out: Operand) -> None:
@@ -179,16 +183,16 @@ class ParallelBackend(Backend):
     def reduce(self, op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int]) -> None:
         """out[i] = op(... op(op(identity, a[i, 0]), a[i, 1]) ...) along dims."""
         if isinstance(op, Operator):
-            self._run(fold(op, load(0, a)), a.layout.shape, tuple(dims), out, [a])
+            self._run(reduce_expr(op, as_load(0, a)), a.layout.shape, tuple(dims), out, [a])
             return
-        identity = identity_of(op, BY_NUMPY[a.data.dtype])
+        identity = identity_for(op, BY_NUMPY[a.data.dtype])
         if identity is None and 0 in [a.layout.shape[d] for d in dims]:
-            raise needs_an_element(op, a.layout.shape)
-        numba_fallback.fold(op, a, out, dims, identity)
+            raise empty_reduction_error(op, a.layout.shape)
+        numba_fallback.reduce(op, a, out, dims, identity)
 
     def matmul(self, a: Operand, b: Operand, out: Operand) -> None:
         """out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]."""
-        out_layout, a_layout, b_layout = (x.layout.from_zero() for x in (out, a, b))
+        out_layout, a_layout, b_layout = (x.layout.without_offset() for x in (out, a, b))
         bind_matmul(BY_NUMPY[out.data.dtype], out_layout, a_layout, b_layout)(out.address, a.address, b.address)
 
     def _elementwise(self, op: ScalarFunction, xs: Sequence[Operand], out: Operand) -> None:
@@ -201,8 +205,8 @@ class ParallelBackend(Backend):
 
     def _run(self, e: Expression, shape: Shape, dims: tuple[int, ...], out: Operand, inputs: Sequence[Operand]) -> None:
         """One kernel over operands."""
-        (e,), used = numbered([cast(e, BY_NUMPY[out.data.dtype])])  # not all, of a function such as lambda a, b: b
+        (e,), used = renumber_operands([cast(e, BY_NUMPY[out.data.dtype])])  # not all, of a function such as lambda a, b: b
         inputs = [inputs[k] for k in used]
         kernel = Kernel((), (e,)) if dims else Kernel((e,), ())
-        layouts = [x.layout.from_zero().expand(*shape) for x in (out, *inputs)]
+        layouts = [x.layout.without_offset().expand(*shape) for x in (out, *inputs)]
         self.bind(kernel, shape, dims, layouts[:1], layouts[1:])(*[x.address for x in (out, *inputs)])

@@ -22,7 +22,7 @@ import llvmlite.binding as llvm
 from ...core.errors import CompileError
 from ...runtime.kernel_cache import cache as kernel_cache
 from ..llvm_linker import VECTOR_BYTES, host_processor, link
-from ..numba_type_cache import remembered_types
+from ..numba_type_cache import cached_operator_types
 from ..object_file import needed_symbols
 
 SIGNATURE = "void(int64, int64, CPointer(int64))"  # start, stop, args
@@ -31,8 +31,8 @@ DECORATOR = f"""
 @cfunc("{SIGNATURE}", error_model="numpy",
        fastmath={{"reassoc", "contract", "arcp", "afn"}})
 """
-VOCABULARY = "minifuse.backends.parallel.vector_math"
-PYTHON_WORDS = {"range", "len", "min", "max", "int", "float", "bool"}  # what Numba compiles as Python means it
+VOCABULARY_MODULE = "minifuse.backends.parallel.vector_math"
+BUILTIN_NAMES = {"range", "len", "min", "max", "int", "float", "bool"}  # what Numba compiles as Python means it
 NUMBA_SETTINGS = """NUMBA_CPU_NAME NUMBA_CPU_FEATURES NUMBA_OPT NUMBA_LOOP_VECTORIZE NUMBA_SLP_VECTORIZE NUMBA_ENABLE_AVX
 NUMBA_DISABLE_INTEL_SVML NUMBA_BOUNDSCHECK"""  # environment variables that change the machine code
 
@@ -66,25 +66,25 @@ def compile_kernel_text(text: str) -> int:
     ...         args[i] = 2 * i
     ... ''')
     """
-    return kernel_cache.find(complete(text), flavour(), build_object, link_object)
+    return kernel_cache.find(complete_source(text), compiler_fingerprint(), build_object, link_object)
 
 
 @lru_cache(1024)
-def complete(text: str) -> str:
+def complete_source(text: str) -> str:
     """The text as a whole Python file: imports, the decorator, the function."""
     module = symtable(text, "kernel", "exec")
     function = {table.get_name(): table for table in module.get_children()}["kernel"]
     imported = {symbol.get_name() for symbol in module.get_symbols() if symbol.is_imported()}
     tables = [function, *function.get_children()]
     read = {symbol.get_name() for table in tables for symbol in table.get_symbols() if symbol.is_global()}
-    names = sorted(read - imported - PYTHON_WORDS)
-    imports = IMPORT + (f"\nfrom {VOCABULARY} import {', '.join(names)}\n" if names else "")
+    names = sorted(read - imported - BUILTIN_NAMES)
+    imports = IMPORT + (f"\nfrom {VOCABULARY_MODULE} import {', '.join(names)}\n" if names else "")
     before, definition, body = text.partition("def kernel(")
     return imports + before.lstrip("\n") + DECORATOR + definition + body
 
 
 @cache
-def flavour() -> str:
+def compiler_fingerprint() -> str:
     """All that decides the machine code besides the text of the kernel."""
     sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))
     versions = [f"{package} {metadata.version(package)}" for package in ("numba", "llvmlite")]
@@ -125,7 +125,7 @@ def _compile(function: FunctionType, name: str, signature: str, options: dict[st
     flags = core.compiler.Flags()
     target.options.parse_as_flags(flags, {**options, "nopython": True})
     flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
-    with core.compiler_lock.global_compiler_lock, remembered_types():
+    with core.compiler_lock.global_compiler_lock, cached_operator_types():
         library = _object_library()(context.codegen(), name)
         compile_extra = core.compiler.compile_extra
         compiled = compile_extra(target.typing_context, context, function, arguments, result, flags, {}, library)
@@ -143,7 +143,7 @@ def _compile(function: FunctionType, name: str, signature: str, options: dict[st
         library.get_function(inner.llvm_func_name).linkage = "internal"  # inlined, it need not be compiled by itself
         code: bytes = library.emit_native_object()
     names = needed_symbols(code, library.get_llvm_str())
-    addresses_of(names)
+    resolve_symbols(names)
     return " ".join(names).encode() + b"\n" + code
 
 
@@ -176,12 +176,12 @@ def link_object(name: str, payload: bytes) -> int:
     """
     names, _, code = payload.partition(b"\n")
     library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
-    for external, address in addresses_of(names.decode().split()).items():
+    for external, address in resolve_symbols(names.decode().split()).items():
         library.import_symbol(external, address)
     return link(library, [name])[name]
 
 
-def addresses_of(names: Sequence[str]) -> dict[str, int]:
+def resolve_symbols(names: Sequence[str]) -> dict[str, int]:
     """Return the address in this process of each function that machine code calls.
 
     Raises

@@ -6,7 +6,7 @@ Both factors of a sum are neighbours along a run, so vectors lie along it. One r
 of a row of `given` and a row of windows, which for one run stay in the L2 cache. Of the axes of windows one is walked by its
 stride (channels, or where they are few, elements of a window), the others by a table of offsets, in z and in the result.
 
-Not here: short runs, for which to add up the lanes would cost more than the products (`is_worth`).
+Not here: short runs, for which to add up the lanes would cost more than the products (`is_profitable`).
 """
 
 import itertools
@@ -22,11 +22,11 @@ from .compiler import compile_kernel_text
 from .driver import THREADS, address_of_stop_check
 from .gemm import ELEMENTS, LONG_COST, PARALLEL_COST
 from .gemm_config import DOT_COLUMNS, lanes_of
-from .launcher import BoundKernel
+from .launcher import CpuKernelLauncher
 
 NAME = "window_gradient"
-BLOCK = 1024  # elements of a run that are added up at once
-LEAST = 8  # vectors of a run: fewer cost more for adding up lanes
+ELEMENTS_PER_BLOCK = 1024  # elements of a run that are added up at once
+MIN_VECTORS_PER_RUN = 8  # vectors of a run: fewer cost more for adding up lanes
 
 LOOPS = """
 from numba.core.types import {element} as element
@@ -68,12 +68,12 @@ NAMES = (  # of the first numbers of the kernel, in LOOPS
 )
 
 
-def is_worth(parameters: Sequence[Any], shapes: Sequence[Sequence[int]]) -> bool:
+def is_profitable(parameters: Sequence[Any], shapes: Sequence[Sequence[int]]) -> bool:
     """Whether it is computed here: products of such windows are, and runs are long."""
     _, step, _, dtype = parameters
-    places = implicit_gemm_conv.places_of(row_major(shapes[1]), parameters).shape
+    places = implicit_gemm_conv.window_origins(row_major(shapes[1]), parameters).shape
     run = shapes[1][-1] * (places[-1] if step[-1] == 1 else 1)
-    return implicit_gemm_conv.is_worth(parameters, shapes) and run >= LEAST * lanes_of(dtype)
+    return implicit_gemm_conv.is_profitable(parameters, shapes) and run >= MIN_VECTORS_PER_RUN * lanes_of(dtype)
 
 
 def bind(
@@ -99,9 +99,9 @@ def bind(
     (out,), (x, z) = outputs, inputs
     for k, layout in enumerate(inputs):
         if layout.strides[-1] != 1 and layout.shape[-1] > 1:
-            return implicit_gemm_conv.in_order(bind, k, parameters, outputs, inputs, copied)
+            return implicit_gemm_conv.bind_with_copy(bind, k, parameters, outputs, inputs, copied)
     size, _, dilation, dtype = parameters
-    (groups, rows, _), places, channels = x.shape, implicit_gemm_conv.places_of(z, parameters), z.shape[0] // x.shape[0]
+    (groups, rows, _), places, channels = x.shape, implicit_gemm_conv.window_origins(z, parameters), z.shape[0] // x.shape[0]
     columns = row_major((*places.shape, z.shape[-1]))
     *outer, (run, _) = collapse(columns.shape, [columns.strides, (*places.strides, z.strides[-1])])
     walks = [(n, *strides) for n, strides in reversed(outer)]
@@ -123,7 +123,7 @@ def bind(
     chunks = max(items if threads > 1 else 1, 2 if cycles > LONG_COST else 1)
     numbers += [offsets_at + 2 * entries, address_of_stop_check() if chunks > 1 else 0]
     numbers += [*itertools.chain(*walks), *itertools.chain(*table)]
-    return BoundKernel(compile_gradient(dtype), items, chunks, 3, header=numbers)
+    return CpuKernelLauncher(compile_gradient(dtype), items, chunks, 3, header=numbers)
 
 
 def offsets(axes: Sequence[tuple[int, int]]) -> list[int]:
@@ -140,4 +140,4 @@ def compile_gradient(dtype: DType) -> int:
 def source(dtype: DType) -> str:
     """The loops for an element type, as they are compiled."""
     unpack = "\n    ".join(f"{name} = args[{k}]" for k, name in enumerate(NAMES))
-    return LOOPS.format(element=ELEMENTS[dtype], unpack=unpack, block=BLOCK, first_axis=len(NAMES))
+    return LOOPS.format(element=ELEMENTS[dtype], unpack=unpack, block=ELEMENTS_PER_BLOCK, first_axis=len(NAMES))

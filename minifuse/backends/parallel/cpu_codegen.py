@@ -8,17 +8,17 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from ...core.dtypes import DType, bool_
-from ...ir.kernel_ir import Kernel, Load, Parameter, Position
-from ..codegen.loop_emitter import Dialect, Source, name_of
+from ...ir.kernel_ir import IndexValue, Kernel, Load, Parameter
+from ..codegen.loop_emitter import Dialect, LoopEmitter, operand_name
 
 
 class SerialLoops(Dialect):
     """The first axis runs over the range that the driver asks for."""
 
-    folds_columns = True
+    reduces_columns = True
     has_tiles = True
 
-    def loop(self, axis: int, is_row: bool, source: Source) -> list[str]:
+    def loop(self, axis: int, is_row: bool, source: LoopEmitter) -> list[str]:
         """A plain loop."""
         return [f"for i{axis} in range({'start, stop' if axis == 0 else f'n{axis}'}):"]
 
@@ -28,20 +28,20 @@ class SerialLoops(Dialect):
 
 
 @lru_cache(1024)
-def source(kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str] = ()) -> str:
+def kernel_text(kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str] = ()) -> str:
     """The text of a kernel: its functions, what it unpacks of the arguments, then the loops."""
-    body = Source(kernel, rows, classes, SerialLoops(), raws)
-    return begun(body, range(1, body.axes)) + body.emit()
+    body = LoopEmitter(kernel, rows, classes, SerialLoops(), raws)
+    return begin_kernel(body, range(1, body.axes)) + body.emit()
 
 
-def begun(body: Source, sizes: Iterable[int]) -> str:
+def begin_kernel(body: LoopEmitter, sizes: Iterable[int]) -> str:
     """The first line of a kernel; its functions, and what it unpacks, become the first lines of the body.
 
     Of the axes those are named whose `sizes` are passed.
     """
     kernel = body.kernel
-    dtypes = [*[e.dtype for e in (*kernel.outputs, *kernel.each(Load))], *kernel.raws()]
-    numbers, positions = kernel.each(Parameter), {name_of(e) for e in kernel.each(Position)}
+    dtypes = [*[e.dtype for e in (*kernel.outputs, *kernel.find_all(Load))], *kernel.indexed_dtypes()]
+    numbers, positions = kernel.find_all(Parameter), {operand_name(e) for e in kernel.find_all(IndexValue)}
     operands = zip([*body.classes, *body.raws], dtypes, strict=True)
     unpack = [(name, "args[{}]" if name in positions else f"pointer_{dtype.short}(args[{{}}])") for name, dtype in operands]
     unpack += [(f"p{p.index}", f"{p.dtype.short}({'numbers' if p.dtype.is_float else 'args'}[{{}}])") for p in numbers]

@@ -24,8 +24,8 @@ from ...core.dtypes import DType, bool_, float32, float64, int32, int64
 from ...core.layout import Layout, collapse
 from .compiler import compile_kernel_text
 from .driver import CHUNKS_PER_THREAD, THREADS, address_of_stop_check
-from .gemm_config import Product, Way, best_way, lanes_of, rows_kept, steps, tile_of
-from .launcher import BoundKernel
+from .gemm_config import GemmConfig, GemmProblem, ceil_div, choose_config, choose_tile, lanes_of, max_accumulated_rows
+from .launcher import CpuKernelLauncher
 
 Strides = Sequence[int]
 Launch = Callable[[int, int, int], None]  # of the addresses of out, a and b
@@ -125,7 +125,7 @@ def kernel(start, stop, args):
 """
 
 
-class Matrices(NamedTuple):
+class BatchedMatrices(NamedTuple):
     """All operands of a product as batches of matrices; strides in elements, operand by operand."""
 
     rows: int
@@ -135,14 +135,14 @@ class Matrices(NamedTuple):
     matrix: tuple[tuple[int, int], ...]  # the strides of a matrix: (m, n) of what lies as the output, (m, k), (k, n)
 
 
-class Plan(NamedTuple):
+class GemmPlan(NamedTuple):
     """How a matrix product is computed: all that `LOOPS` and the driver are told but addresses.
 
     The output is cut into independent `tiles` of `tile_m` by `tile_n` elements; the driver gives them to threads in `chunks`
     ranges. No sum is cut, so the bits of the result do not depend on the tiles.
     """
 
-    way: Way
+    config: GemmConfig
     is_swapped: bool  # computed as out.T = b.T @ a.T: the way's a is b
     tile_m: int
     tile_n: int
@@ -157,23 +157,23 @@ class Plan(NamedTuple):
         that evaluate the way's a and b, and of the epilogue; no words where there is none.
         """
         axes = [n for axis in self.batch for n in axis]
-        *starts, values = accumulate(map(len, stages), initial=len(NAMES) + len(axes))
+        *starts, values = accumulate(map(len, stages), initial=len(ARGUMENT_NAMES) + len(axes))
         begins = [start if words else 0 for start, words in zip(starts, stages, strict=True)]
-        product, way = self.way.product[:PRODUCT_NUMBERS], self.way[2:]
+        product, way = self.config.product[:PRODUCT_NUMBERS], self.config[2:]
         check = address_of_stop_check() if self.chunks > 1 else 0
         sizes = self.tile_m, self.tile_n, len(self.batch)
         named: tuple[Any, ...] = (*product, *way, *sizes, *begins, values, *places, check)
         return (*named, *axes, *chain.from_iterable(stages))
 
 
-PRODUCT_NUMBERS = Product._fields.index("cost_a")  # those before are known to the loops
-NAMES = (  # of the first of these numbers, in LOOPS
-    *(*Product._fields[:PRODUCT_NUMBERS], *Way._fields[2:], "tile_m", "tile_n", "batch_axes"),
+PRODUCT_NUMBERS = GemmProblem._fields.index("cost_a")  # those before are known to the loops
+ARGUMENT_NAMES = (  # of the first of these numbers, in LOOPS
+    *(*GemmProblem._fields[:PRODUCT_NUMBERS], *GemmConfig._fields[2:], "tile_m", "tile_n", "batch_axes"),
     *("a_stage", "b_stage", "epilogue", "values_at", "out_at", "a_at", "b_at", "stop_check"),
 )
 
 
-def plan_matmul(dtype: DType, out: Layout, a: Layout, b: Layout, threads: int = THREADS) -> Plan:
+def plan_matmul(dtype: DType, out: Layout, a: Layout, b: Layout, threads: int = THREADS) -> GemmPlan:
     """Plan out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n], for an output that is not empty.
 
     Axes of the batch along which b does not move are rows of one larger product, where strides allow it: (8, 32, 64) @
@@ -183,24 +183,24 @@ def plan_matmul(dtype: DType, out: Layout, a: Layout, b: Layout, threads: int = 
     --------
     >>> from minifuse.core.layout import row_major
     >>> plan = plan_matmul(float32, row_major((8, 32, 10)), row_major((8, 32, 64)), row_major((64, 10)))
-    >>> plan.way.product[:3], plan.batch, plan.is_swapped
+    >>> plan.config.product[:3], plan.batch, plan.is_swapped
     ((256, 10, 64), (), False)
     """
     *batch, rows, columns = out.shape
     depth = a.shape[-1]
     a, b = a.expand(*batch, rows, depth), b.expand(*batch, depth, columns)
-    matrices = matrices_of([*batch, rows], columns, depth, [out.strides], [a.strides], [b.strides])
-    return plan_product(dtype, matrices, product_of(matrices, *matrices.matrix), (0, 1, 2), threads)
+    matrices = batch_matrices([*batch, rows], columns, depth, [out.strides], [a.strides], [b.strides])
+    return plan_gemm(dtype, matrices, make_problem(matrices, *matrices.matrix), (0, 1, 2), threads)
 
 
-def matrices_of(
+def batch_matrices(
     shape: Sequence[int],
     columns: int,
     depth: int,
     outs: Sequence[Strides],
     lefts: Sequence[Strides],
     rights: Sequence[Strides],
-) -> Matrices:
+) -> BatchedMatrices:
     """The operands over (*shape, columns), over (*shape, depth) and over (*shape[:-1], depth, columns)."""
     walks = [*[s[:-1] for s in (*outs, *lefts)], *[(*s[:-2], 0) for s in rights]]
     axes = collapse(shape, walks)
@@ -208,33 +208,35 @@ def matrices_of(
     is_moving = not axes or any(axes[-1][1][count:])
     rows, down = (1, (0,) * len(walks)) if is_moving else axes.pop()
     matrix = [(down[k], s[-1]) for k, s in enumerate((*outs, *lefts))] + [(s[-2], s[-1]) for s in rights]
-    return Matrices(rows, columns, depth, tuple(reversed(axes)), tuple(matrix))
+    return BatchedMatrices(rows, columns, depth, tuple(reversed(axes)), tuple(matrix))
 
 
-def product_of(of: Matrices, out: tuple[int, int], a: tuple[int, int], b: tuple[int, int], *more: Any) -> Product:
+def make_problem(
+    of: BatchedMatrices, out: tuple[int, int], a: tuple[int, int], b: tuple[int, int], *more: Any
+) -> GemmProblem:
     """The product of one matrix each, given by its strides. A stride along an axis of one element is 1."""
     rows, columns, depth = of.rows, of.columns, of.depth
     sizes = rows, columns, rows, depth, depth, columns
     strides: list[Any] = [stride if size > 1 else 1 for stride, size in zip((*out, *a, *b), sizes, strict=True)]
-    return Product(rows, columns, depth, *strides, *more)
+    return GemmProblem(rows, columns, depth, *strides, *more)
 
 
-def plan_product(
-    dtype: DType, of: Matrices, product: Product, which: tuple[int, int, int] = (0, 1, 2), threads: int = THREADS
-) -> Plan:
+def plan_gemm(
+    dtype: DType, of: BatchedMatrices, product: GemmProblem, which: tuple[int, int, int] = (0, 1, 2), threads: int = THREADS
+) -> GemmPlan:
     """Plan a product of matrices; `which` of the operands the loops walk as output, as a and as b."""
-    way, is_swapped = best_way(product, dtype)
+    way, is_swapped = choose_config(product, dtype)
     batches = prod(size for size, _ in of.batch)
     threads = threads if way.cost * batches > PARALLEL_COST else 1
-    tile_m, tile_n = tile_of(way, batches, threads, lanes_of(dtype))
+    tile_m, tile_n = choose_tile(way, batches, threads, lanes_of(dtype))
     if way.product.keeps_sums:
-        tile_m = min(tile_m, rows_kept(way, dtype))
-    tiles = batches * steps(way.product.M, tile_m) * steps(way.product.N, tile_n)
+        tile_m = min(tile_m, max_accumulated_rows(way, dtype))
+    tiles = batches * ceil_div(way.product.M, tile_m) * ceil_div(way.product.N, tile_n)
     chunks = min(tiles, threads * CHUNKS_PER_THREAD) if threads > 1 else 1
     chunks = max(chunks, 2) if way.cost * batches > LONG_COST else chunks  # of one tile, an empty one and the whole
     out, a, b = (which[0], which[2], which[1]) if is_swapped else which
     batch = tuple((size, strides[out], strides[a], strides[b]) for size, strides in of.batch)
-    return Plan(way, is_swapped, tile_m, tile_n, batch, tiles, chunks)
+    return GemmPlan(way, is_swapped, tile_m, tile_n, batch, tiles, chunks)
 
 
 def bind_matmul(dtype: DType, out: Layout, a: Layout, b: Layout, threads: int = THREADS) -> Launch:
@@ -278,16 +280,16 @@ def bind_matmul(dtype: DType, out: Layout, a: Layout, b: Layout, threads: int = 
         return lambda out_address, a_address, b_address: None
     plan = plan_matmul(dtype, out, a, b, threads)
     numbers = plan.numbers((0, 2, 1) if plan.is_swapped else (0, 1, 2))
-    return BoundKernel(compile_loops(dtype), plan.tiles, plan.chunks, 3, header=numbers)
+    return CpuKernelLauncher(compile_loops(dtype), plan.tiles, plan.chunks, 3, header=numbers)
 
 
 @cache
 def compile_loops(dtype: DType) -> int:
     """The address of the compiled loops: 0.9 s for each element type, once on a machine."""
-    return compile_kernel_text(source(dtype))
+    return compile_kernel_text(gemm_text(dtype))
 
 
-def source(dtype: DType) -> str:
+def gemm_text(dtype: DType) -> str:
     """The loops for an element type, as they are compiled."""
-    unpack = "\n    ".join(f"{name} = args[{k}]" for k, name in enumerate(NAMES))
-    return LOOPS.format(element=ELEMENTS[dtype], lanes=lanes_of(dtype), unpack=unpack, first_axis=len(NAMES))
+    unpack = "\n    ".join(f"{name} = args[{k}]" for k, name in enumerate(ARGUMENT_NAMES))
+    return LOOPS.format(element=ELEMENTS[dtype], lanes=lanes_of(dtype), unpack=unpack, first_axis=len(ARGUMENT_NAMES))

@@ -7,7 +7,7 @@ and element t is z itself, seen from another element on: that of c, and of t, wh
 sums are computed as those of any product, from rows of z that lie in the caches already, since all elements of a window read
 nearly the same. A run of columns is as long as neighbours of a row are neighbours in z.
 
-Not here: runs that are shorter than a vector (`is_worth`), whose matrix is made, and multiplied as any.
+Not here: runs that are shorter than a vector (`is_profitable`), whose matrix is made, and multiplied as any.
 """
 
 import itertools
@@ -25,11 +25,11 @@ from .compiler import compile_kernel_text
 from .driver import PARALLEL_WORK, count_chunks
 from .gemm import ELEMENTS, PARALLEL_COST
 from .gemm_config import ROWS, VECTORS, lanes_of
-from .launcher import BoundKernel
-from .micro_kernel import Vectors, instructions, number
+from .launcher import CpuKernelLauncher
+from .micro_kernel import VectorEmitter, const_i64, emitted_function
 
 NAME = "window_product"
-PANELS = 4  # that one item of the driver walks, for all rows of the weight
+PANELS_PER_ITEM = 4  # that one item of the driver walks, for all rows of the weight
 
 LOOPS = """
 from numba.core.types import {element} as element
@@ -76,20 +76,20 @@ NAMES = (  # of the first numbers of the kernel, in LOOPS
 )
 
 
-def is_worth(parameters: Sequence[Any], shapes: Sequence[Sequence[int]]) -> bool:
+def is_profitable(parameters: Sequence[Any], shapes: Sequence[Sequence[int]]) -> bool:
     """Whether windows are multiplied here, rather than copied: they have several elements and places, and long runs."""
     size, step, _, dtype = parameters
-    places = places_of(row_major(shapes[1]), parameters).shape
+    places = window_origins(row_major(shapes[1]), parameters).shape
     run = shapes[1][-1] * (places[-1] if step[-1] == 1 else 1)
     is_long = dtype in (float32, float64) and run >= lanes_of(dtype)
     return is_long and prod(size) > 1 and prod(places) > 1 and 0 not in shapes[0]
 
 
-def places_of(z: Layout, parameters: Sequence[Any]) -> Layout:
+def window_origins(z: Layout, parameters: Sequence[Any]) -> Layout:
     """Where the first elements of all windows lie, of one channel and one example: (*places)."""
     view = z
     for d, numbers in enumerate(zip(*parameters[:3], strict=True)):
-        view = view.windows(1 + d, *numbers)
+        view = view.sliding_windows(1 + d, *numbers)
     dims = len(parameters[0])
     return Layout(view.shape[1 : 1 + dims], view.strides[1 : 1 + dims], 0)
 
@@ -116,9 +116,9 @@ def bind(
     """
     (out,), (w, z, *bias) = outputs, inputs
     if z.strides[-1] != 1 and z.shape[-1] > 1:
-        return in_order(bind, 1, parameters, outputs, inputs, copied)
+        return bind_with_copy(bind, 1, parameters, outputs, inputs, copied)
     size, _, dilation, dtype = parameters
-    (groups, rows, depth), places, examples = w.shape, places_of(z, parameters), z.shape[-1]
+    (groups, rows, depth), places, examples = w.shape, window_origins(z, parameters), z.shape[-1]
     columns = row_major((*places.shape, examples))
     walks = [[s * out.strides[2] for s in columns.strides], (*places.strides, z.strides[-1])]
     *outer, (run, (out_n, _)) = collapse(columns.shape, walks)
@@ -128,17 +128,17 @@ def bind(
         axes.append((groups, out.strides[0], w.strides[0], z.shape[0] // groups * z.strides[0], rows * bias_m))
     reach = [range(0, n * gap * stride, gap * stride) for n, gap, stride in zip(size, dilation, z.strides[1:], strict=False)]
     taps = [sum(offsets) for offsets in itertools.product(*reach)]
-    strip = PANELS * VECTORS * lanes_of(dtype)
+    strip = PANELS_PER_ITEM * VECTORS * lanes_of(dtype)
     items = -(-run // strip) * prod(axis[0] for axis in axes)
     cycles = groups * rows * depth * columns.size / (2 * lanes_of(dtype))
     chunks = count_chunks(items, cycles * PARALLEL_WORK / PARALLEL_COST)
     taps_at = len(NAMES) + 5 * len(axes)
     numbers = [rows, run, depth, len(taps), out.strides[1], out_n, w.strides[1], w.strides[2], z.strides[0], bias_m]
     numbers += [len(bias), len(axes), taps_at, taps_at + len(taps), *itertools.chain(*axes), *taps]
-    return BoundKernel(compile_windows(dtype), items, chunks, 3 + len(bias), header=numbers)
+    return CpuKernelLauncher(compile_conv(dtype), items, chunks, 3 + len(bias), header=numbers)
 
 
-def in_order(
+def bind_with_copy(
     bind: Callable[..., Callable[..., None]],
     k: int,
     parameters: Sequence[Any],
@@ -161,7 +161,7 @@ def in_order(
 
 
 @cache
-def compile_windows(dtype: DType) -> int:
+def compile_conv(dtype: DType) -> int:
     """The address of the compiled loops: 1.5 s for each element type, once on a machine."""
     return compile_kernel_text(source(dtype))
 
@@ -169,13 +169,13 @@ def compile_windows(dtype: DType) -> int:
 def source(dtype: DType) -> str:
     """The loops for an element type, as they are compiled."""
     unpack = "\n    ".join(f"{name} = args[{k}]" for k, name in enumerate(NAMES))
-    numbers = {"lanes": lanes_of(dtype), "panels": PANELS, "first_axis": len(NAMES)}
+    numbers = {"lanes": lanes_of(dtype), "panels": PANELS_PER_ITEM, "first_axis": len(NAMES)}
     return LOOPS.format(element=ELEMENTS[dtype], unpack=unpack, **numbers)
 
 
-@instructions
+@emitted_function
 def multiply_windows(
-    v: Vectors,
+    v: VectorEmitter,
     vectors: Any,
     to: Any,
     step: Any,
@@ -201,7 +201,7 @@ def multiply_windows(
 
     def multiply(most: int, width: int) -> None:
         row_of_x, begins = v.lines(x, x_m, rows, most), v.lines(bias, bias_m, rows, most)
-        places = [number(j * v.lanes) for j in range(width)]
+        places = [const_i64(j * v.lanes) for j in range(width)]
         masks = [None] * (width - 1) + [v.first(b.sub(columns, places[-1]))]
 
         def add_channel(k: Any, totals: list[Any]) -> list[Any]:
@@ -213,15 +213,15 @@ def multiply_windows(
                 xs = [v.repeat(b.load(v.at(line, (b.add(k, t), x_k)))) for line in row_of_x]
                 return v.add_products(totals, xs, ys)
 
-            return v.loop(number(0), window, number(1), totals, add_element)[1]
+            return v.loop(const_i64(0), window, const_i64(1), totals, add_element)[1]
 
         totals = [v.repeat(b.load(begin)) for begin in begins for _ in places]
-        _, totals = v.loop(number(0), depth, window, totals, add_channel)
+        _, totals = v.loop(const_i64(0), depth, window, totals, add_channel)
         for n, total in enumerate(totals):
-            v.store(total, b.gep(v.at(to, (number(n // width), step)), [places[n % width]]))
+            v.store(total, b.gep(v.at(to, (const_i64(n // width), step)), [places[n % width]]))
 
     for most in (ROWS, 1):
-        fits = b.icmp_signed(">" if most > 1 else "==", rows, number(1))
+        fits = b.icmp_signed(">" if most > 1 else "==", rows, const_i64(1))
         for width in range(VECTORS, 0, -1):
-            with b.if_then(b.and_(fits, b.icmp_signed("==", vectors, number(width)))):
+            with b.if_then(b.and_(fits, b.icmp_signed("==", vectors, const_i64(width)))):
                 multiply(most, width)

@@ -12,12 +12,12 @@ import numpy as np
 
 from ...core.dtypes import DType, int32
 from ...ir.kernel_ir import Parameter
-from ..fast_call import direct_run
+from ..fast_call import make_fast_run
 from ..operand import check_fits
 from .driver import driver
 
 
-class BoundKernel:
+class CpuKernelLauncher:
     """A launch(*addresses, *numbers) of the kernel at an address, over `count` points in so many chunks."""
 
     def __init__(
@@ -41,7 +41,7 @@ class BoundKernel:
         try:
             self.drive(self.address, self.count, self.chunks, self.before + self.pack(*values) + self.behind)
         except struct.error:
-            refuse(values[self.addresses :], [p.dtype for p in self.numbers])
+            check_numbers(values[self.addresses :], [p.dtype for p in self.numbers])
             raise
 
     def direct(self) -> Callable[..., Any]:
@@ -49,7 +49,7 @@ class BoundKernel:
         if self.chunks > 1 or any(p.dtype is int32 for p in self.numbers):
             return self
         kinds = ["i64"] * self.addresses + ["f64" if p.dtype.is_float else "i64" for p in self.numbers]
-        return direct_run(self.address, self.count, kinds, self.constants, self, self.header)
+        return make_fast_run(self.address, self.count, kinds, self.constants, self, self.header)
 
 
 def packer(addresses: int, numbers: Sequence[Parameter]) -> Callable[..., bytes]:
@@ -58,7 +58,7 @@ def packer(addresses: int, numbers: Sequence[Parameter]) -> Callable[..., bytes]
     return struct.Struct(f"={addresses}q{letters}").pack
 
 
-def refuse(values: Sequence[Any], dtypes: Sequence[DType]) -> None:
+def check_numbers(values: Sequence[Any], dtypes: Sequence[DType]) -> None:
     """Raise for the first number that its element type does not hold."""
     for value, dtype in zip(values, dtypes, strict=True):
         check_fits(value, dtype)

@@ -1,7 +1,7 @@
 """Python arithmetic that emits LLVM instructions: the language in which the vocabulary of CPU kernels is written.
 
-A function of the vocabulary is plain Python over `Register`s, and becomes a Numba intrinsic: calling it in a kernel puts its
-instructions there. That takes a millisecond, where Numba needs fifty to compile a function of its own, and each
+A function of the vocabulary is plain Python over `LlvmValue`s, and becomes a Numba intrinsic: calling it in a kernel puts
+its instructions there. That takes a millisecond, where Numba needs fifty to compile a function of its own, and each
 instruction has the flags that it should have. Nothing here knows a formula.
 
 Sums and products made here are never regrouped. The kernel around them may be, by its fast-math flags, and that undoes
@@ -22,16 +22,16 @@ from numba.core.types import int32 as i32
 from numba.core.types import int64 as i64
 from numba.extending import intrinsic
 
-from ..codegen.loop_emitter import BLOCK
+from ..codegen.loop_emitter import COLUMNS_PER_BLOCK
 
-Body = Callable[..., "Register"]
-Operand = Union["Register", float]  # Python's numbers take the type of the register beside them
+Body = Callable[..., "LlvmValue"]
+LlvmOperand = Union["LlvmValue", float]  # Python's numbers take the type of the register beside them
 
-LLVM = {f32: ir.FloatType(), f64: ir.DoubleType(), i32: ir.IntType(32), i64: ir.IntType(64), bool_: ir.IntType(1)}
-OWN_FLAGS = ("afn",)  # allows nothing on a sum, a product or a comparison, but is a flag
+LLVM_TYPES = {f32: ir.FloatType(), f64: ir.DoubleType(), i32: ir.IntType(32), i64: ir.IntType(64), bool_: ir.IntType(1)}
+STRICT_FLAGS = ("afn",)  # allows nothing on a sum, a product or a comparison, but is a flag
 
 
-class Format(NamedTuple):
+class FloatFormat(NamedTuple):
     """How a floating type lies in its bits: a sign, an exponent, a fraction."""
 
     integer: Any  # the integer type of the same width
@@ -47,8 +47,8 @@ class Format(NamedTuple):
 
 
 FORMATS = {
-    f32: Format(i32, 23, 0x7F << 23, -1 << 31, 2.0**-126),
-    f64: Format(i64, 52, 0x3FF << 52, -1 << 63, 2.0**-1022),
+    f32: FloatFormat(i32, 23, 0x7F << 23, -1 << 31, 2.0**-126),
+    f64: FloatFormat(i64, 52, 0x3FF << 52, -1 << 63, 2.0**-1022),
 }
 
 
@@ -59,7 +59,7 @@ class NoFastMath(FastMathFlags):  # type: ignore[misc]
         """Ignore a flag of the kernel."""
 
 
-class Register:
+class LlvmValue:
     """A value in the kernel under compilation; Python's operators on it emit instructions.
 
     `>>` keeps the sign, `/` and `%` of integers cut towards zero, and comparisons with NaN are false, except for `!=`.
@@ -77,24 +77,24 @@ class Register:
         return self.type in FORMATS
 
     @property
-    def format(self) -> Format:
+    def format(self) -> FloatFormat:
         """The bits of its floating type."""
         return FORMATS[self.type]
 
-    def number(self, x: Operand) -> "Register":
+    def number(self, x: LlvmOperand) -> "LlvmValue":
         """A Python number as a constant of this type; a register as it is."""
-        return x if isinstance(x, Register) else Register(self.builder, self.type, ir.Constant(LLVM[self.type], x))
+        return x if isinstance(x, LlvmValue) else LlvmValue(self.builder, self.type, ir.Constant(LLVM_TYPES[self.type], x))
 
-    def call(self, name: str, *others: Operand, flags: Sequence[str] = ()) -> "Register":
+    def call(self, name: str, *others: LlvmOperand, flags: Sequence[str] = ()) -> "LlvmValue":
         """Return the result of an LLVM intrinsic over one type, with fast-math flags beside those of the kernel.
 
         An intrinsic that is one machine instruction, such as `llvm.floor`, is vectorized.
         """
-        kind, values = LLVM[self.type], [self.value, *[self.number(x).value for x in others]]
+        kind, values = LLVM_TYPES[self.type], [self.value, *[self.number(x).value for x in others]]
         function = self.builder.module.declare_intrinsic(name, [kind], ir.FunctionType(kind, [kind] * len(values)))
-        return Register(self.builder, self.type, self.builder.call(function, values, fastmath=flags))
+        return LlvmValue(self.builder, self.type, self.builder.call(function, values, fastmath=flags))
 
-    def libm(self, name: str, *others: Operand) -> "Register":
+    def libm(self, name: str, *others: LlvmOperand) -> "LlvmValue":
         """Call an LLVM intrinsic that becomes a call of libm, without the fast-math flags of the kernel.
 
         With them LLVM may call another function, such as `__powidf2` for a power with a converted integer. It belongs to
@@ -104,7 +104,7 @@ class Register:
         result.value.fastmath = NoFastMath()
         return result
 
-    def convert(self, kind: Any) -> "Register":
+    def convert(self, kind: Any) -> "LlvmValue":
         """The same number, no bool, in another type; a float becomes an integer by cutting towards zero."""
         if kind is self.type:
             return self
@@ -112,101 +112,101 @@ class Register:
             name = ("fpext" if kind is f64 else "fptrunc") if kind in FORMATS else "fptosi"
         else:
             name = "sitofp" if kind in FORMATS else "sext" if kind is i64 else "trunc"
-        return Register(self.builder, kind, getattr(self.builder, name)(self.value, LLVM[kind]))
+        return LlvmValue(self.builder, kind, getattr(self.builder, name)(self.value, LLVM_TYPES[kind]))
 
-    def binary(self, of_floats: str, of_integers: str, a: Operand, b: Operand) -> "Register":
+    def binary(self, of_floats: str, of_integers: str, a: LlvmOperand, b: LlvmOperand) -> "LlvmValue":
         """An instruction of two operands of this type."""
         emit = getattr(self.builder, of_floats if self.is_float else of_integers)
-        value = emit(self.number(a).value, self.number(b).value, flags=OWN_FLAGS * self.is_float)
-        return Register(self.builder, self.type, value)
+        value = emit(self.number(a).value, self.number(b).value, flags=STRICT_FLAGS * self.is_float)
+        return LlvmValue(self.builder, self.type, value)
 
-    def compare(self, symbol: str, other: Any) -> "Register":
+    def compare(self, symbol: str, other: Any) -> "LlvmValue":
         """A bool."""
         a, b = self.value, self.number(other).value
         if self.is_float:
             emit = self.builder.fcmp_unordered if symbol == "!=" else self.builder.fcmp_ordered
-            return Register(self.builder, bool_, emit(symbol, a, b, flags=OWN_FLAGS))
+            return LlvmValue(self.builder, bool_, emit(symbol, a, b, flags=STRICT_FLAGS))
         emit = self.builder.icmp_unsigned if self.type is bool_ else self.builder.icmp_signed
-        return Register(self.builder, bool_, emit(symbol, a, b))
+        return LlvmValue(self.builder, bool_, emit(symbol, a, b))
 
-    def __add__(self, other: Operand) -> "Register":
+    def __add__(self, other: LlvmOperand) -> "LlvmValue":
         return self.binary("fadd", "add", self, other)
 
-    def __radd__(self, other: float) -> "Register":
+    def __radd__(self, other: float) -> "LlvmValue":
         return self.binary("fadd", "add", other, self)
 
-    def __sub__(self, other: Operand) -> "Register":
+    def __sub__(self, other: LlvmOperand) -> "LlvmValue":
         return self.binary("fsub", "sub", self, other)
 
-    def __rsub__(self, other: float) -> "Register":
+    def __rsub__(self, other: float) -> "LlvmValue":
         return self.binary("fsub", "sub", other, self)
 
-    def __mul__(self, other: Operand) -> "Register":
+    def __mul__(self, other: LlvmOperand) -> "LlvmValue":
         return self.binary("fmul", "mul", self, other)
 
-    def __rmul__(self, other: float) -> "Register":
+    def __rmul__(self, other: float) -> "LlvmValue":
         return self.binary("fmul", "mul", other, self)
 
-    def __truediv__(self, other: Operand) -> "Register":
+    def __truediv__(self, other: LlvmOperand) -> "LlvmValue":
         return self.binary("fdiv", "sdiv", self, other)
 
-    def __rtruediv__(self, other: float) -> "Register":
+    def __rtruediv__(self, other: float) -> "LlvmValue":
         return self.binary("fdiv", "sdiv", other, self)
 
-    def __mod__(self, other: Operand) -> "Register":
+    def __mod__(self, other: LlvmOperand) -> "LlvmValue":
         return self.binary("frem", "srem", self, other)
 
-    def __and__(self, other: Operand) -> "Register":
+    def __and__(self, other: LlvmOperand) -> "LlvmValue":
         return self.binary("", "and_", self, other)
 
-    def __or__(self, other: Operand) -> "Register":
+    def __or__(self, other: LlvmOperand) -> "LlvmValue":
         return self.binary("", "or_", self, other)
 
-    def __xor__(self, other: Operand) -> "Register":
+    def __xor__(self, other: LlvmOperand) -> "LlvmValue":
         return self.binary("", "xor", self, other)
 
-    def __lshift__(self, other: Operand) -> "Register":
+    def __lshift__(self, other: LlvmOperand) -> "LlvmValue":
         return self.binary("", "shl", self, other)
 
-    def __rshift__(self, other: Operand) -> "Register":
+    def __rshift__(self, other: LlvmOperand) -> "LlvmValue":
         return self.binary("", "ashr", self, other)
 
-    def __invert__(self) -> "Register":
+    def __invert__(self) -> "LlvmValue":
         return self ^ -1
 
-    def __neg__(self) -> "Register":
-        return Register(self.builder, self.type, self.builder.fneg(self.value)) if self.is_float else 0 - self
+    def __neg__(self) -> "LlvmValue":
+        return LlvmValue(self.builder, self.type, self.builder.fneg(self.value)) if self.is_float else 0 - self
 
-    def __lt__(self, other: Operand) -> "Register":
+    def __lt__(self, other: LlvmOperand) -> "LlvmValue":
         return self.compare("<", other)
 
-    def __le__(self, other: Operand) -> "Register":
+    def __le__(self, other: LlvmOperand) -> "LlvmValue":
         return self.compare("<=", other)
 
-    def __gt__(self, other: Operand) -> "Register":
+    def __gt__(self, other: LlvmOperand) -> "LlvmValue":
         return self.compare(">", other)
 
-    def __ge__(self, other: Operand) -> "Register":
+    def __ge__(self, other: LlvmOperand) -> "LlvmValue":
         return self.compare(">=", other)
 
-    def __eq__(self, other: object) -> "Register":  # type: ignore[override]
+    def __eq__(self, other: object) -> "LlvmValue":  # type: ignore[override]
         return self.compare("==", other)
 
-    def __ne__(self, other: object) -> "Register":  # type: ignore[override]
+    def __ne__(self, other: object) -> "LlvmValue":  # type: ignore[override]
         return self.compare("!=", other)
 
 
-def select(condition: Register, a: Operand, b: Register) -> Register:
+def select(condition: LlvmValue, a: LlvmOperand, b: LlvmValue) -> LlvmValue:
     """a if condition else b, without a branch."""
-    return Register(b.builder, b.type, b.builder.select(condition.value, b.number(a).value, b.value))
+    return LlvmValue(b.builder, b.type, b.builder.select(condition.value, b.number(a).value, b.value))
 
 
-def fma(a: Register, b: Operand, c: Operand) -> Register:
+def fma(a: LlvmValue, b: LlvmOperand, c: LlvmOperand) -> LlvmValue:
     """a * b + c, rounded once on processors that can."""
     return a.call("llvm.fmuladd", b, c)
 
 
-def horner(x: Register, coefficients: Sequence[float]) -> Register:
+def horner(x: LlvmValue, coefficients: Sequence[float]) -> LlvmValue:
     """The polynomial in x with these coefficients, that of the highest power first."""
     p = x.number(coefficients[0])
     for c in coefficients[1:]:
@@ -214,25 +214,25 @@ def horner(x: Register, coefficients: Sequence[float]) -> Register:
     return p
 
 
-def bits(x: Register) -> Register:
+def bits(x: LlvmValue) -> LlvmValue:
     """The bits of a float, as an integer of the same width."""
     kind = x.format.integer
-    return Register(x.builder, kind, x.builder.bitcast(x.value, LLVM[kind]))
+    return LlvmValue(x.builder, kind, x.builder.bitcast(x.value, LLVM_TYPES[kind]))
 
 
-def from_bits(n: Register) -> Register:
+def from_bits(n: LlvmValue) -> LlvmValue:
     """The float that has the bits of this integer."""
     kind = f32 if n.type is i32 else f64
-    return Register(n.builder, kind, n.builder.bitcast(n.value, LLVM[kind]))
+    return LlvmValue(n.builder, kind, n.builder.bitcast(n.value, LLVM_TYPES[kind]))
 
 
 def common_type(typing: Any, arguments: Sequence[Any], floats: bool = False) -> Any:
     """The type in which these arguments meet, a floating one if asked for; None where they do not."""
     kind = typing.unify_types(*arguments)
-    return f64 if floats and isinstance(kind, types.Integer | types.Boolean) else kind if kind in LLVM else None
+    return f64 if floats and isinstance(kind, types.Integer | types.Boolean) else kind if kind in LLVM_TYPES else None
 
 
-def word(*, floats: bool = False, gives: Any = None) -> Callable[[Body], Any]:
+def kernel_function(*, floats: bool = False, gives: Any = None) -> Callable[[Body], Any]:
     """Make a function of registers one that kernels can call.
 
     The arguments meet in one type, as NumPy's do; in float64 where `floats` is asked for and all are integers. That is
@@ -247,7 +247,7 @@ def word(*, floats: bool = False, gives: Any = None) -> Callable[[Body], Any]:
             kind = common_type(typing, [t for t, b in zip(arguments, is_bool, strict=True) if not b], floats)
 
             def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-                return body(*map(Register, [builder] * len(values), signature.args, values)).value
+                return body(*map(LlvmValue, [builder] * len(values), signature.args, values)).value
 
             return kind and ((gives or kind)(*[bool_ if b else kind for b in is_bool]), emit)
 
@@ -272,7 +272,7 @@ def pointer_to(element: Any) -> Any:
     return intrinsic(pointer)
 
 
-def block_of(element: Any, length: int = BLOCK) -> Any:
+def block_of(element: Any, length: int = COLUMNS_PER_BLOCK) -> Any:
     """A word that reserves elements of this type on the stack, once a call of the kernel, and does not fill them."""
 
     def block(typing: Any) -> Any:

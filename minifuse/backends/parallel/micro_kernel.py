@@ -26,16 +26,18 @@ from ..llvm_linker import VECTOR_BYTES
 from .gemm_config import DOT_COLUMNS, DOT_ROWS, ROW_STEP, ROWS, VECTORS
 
 I64, I32 = ir.IntType(64), ir.IntType(32)
-SIDE = 16  # of the largest square that is transposed in registers
-AHEAD = 16  # vectors: how far ahead a matrix is asked for that meets one vector; the processor's own asking ends with a page
+MAX_SQUARE = 16  # of the largest square that is transposed in registers
+PREFETCH_VECTORS = (
+    16  # vectors: how far ahead a matrix is asked for that meets one vector; the processor's own asking ends with a page
+)
 
 
-def number(n: int) -> Any:
+def const_i64(n: int) -> Any:
     """An int64 constant."""
     return ir.Constant(I64, n)
 
 
-class Vectors:
+class VectorEmitter:
     """Emits instructions on vectors of what a pointer leads to. A vector fills a register, and may lie anywhere."""
 
     def __init__(self, builder: Any, pointer: Any) -> None:
@@ -112,8 +114,8 @@ class Vectors:
 
     def lines(self, base: Any, stride: Any, count: Any, most: int) -> list[Any]:
         """Pointers to `most` rows or columns; past `count` the last one again, so that edges need no code of their own."""
-        last = self.builder.sub(count, number(1))
-        return [self.at(base, (self.smaller(number(i), last), stride)) for i in range(most)]
+        last = self.builder.sub(count, const_i64(1))
+        return [self.at(base, (self.smaller(const_i64(i), last), stride)) for i in range(most)]
 
     def smaller(self, x: Any, y: Any) -> Any:
         """The smaller of two int64."""
@@ -173,17 +175,17 @@ class Vectors:
 
     def cover(self, stop: Any, step: Any, body: Callable[[Any], object]) -> None:
         """`for k in range(0, stop, step): body(k)`: the last step may be less than whole."""
-        self.each(number(0), self.builder.sub(self.builder.add(stop, step), number(1)), step, body)
+        self.each(const_i64(0), self.builder.sub(self.builder.add(stop, step), const_i64(1)), step, body)
 
     def each_vector(self, stop: Any, body: Callable[[Any, Any], object]) -> None:
         """body(j, None) for each j from which a whole vector fits, then body(j, mask) for the rest if there is one."""
         builder = self.builder
-        j = self.each(number(0), stop, number(self.lanes), lambda j: body(j, None))
+        j = self.each(const_i64(0), stop, const_i64(self.lanes), lambda j: body(j, None))
         with builder.if_then(builder.icmp_signed("<", j, stop)):
             body(j, self.first(builder.sub(stop, j)))
 
 
-def instructions(body: Callable[..., None]) -> Any:
+def emitted_function(body: Callable[..., None]) -> Any:
     """A function that emits instructions, as a Numba intrinsic that returns nothing.
 
     The function gets Vectors for the first pointer among the arguments, then the arguments.
@@ -193,7 +195,7 @@ def instructions(body: Callable[..., None]) -> Any:
         first = next(i for i, t in enumerate(args) if isinstance(t, types.CPointer))
 
         def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            body(Vectors(builder, values[first]), *values)
+            body(VectorEmitter(builder, values[first]), *values)
             return context.get_dummy_value()
 
         return types.void(*args), emit
@@ -233,9 +235,9 @@ def scratch(typingctx: Any, like: Any, nbytes: Any) -> Any:
     return like(like, nbytes), emit
 
 
-@instructions
+@emitted_function
 def multiply_outer(
-    v: Vectors, vectors: Any, to: Any, step: Any, x: Any, x_m: Any, x_k: Any, rows: Any, y: Any, y_k: Any, depth: Any
+    v: VectorEmitter, vectors: Any, to: Any, step: Any, x: Any, x_m: Any, x_k: Any, rows: Any, y: Any, y_k: Any, depth: Any
 ) -> None:
     """to[i * step + j] = sum over k of x[i, k] * y[k, j], for ROWS rows and 1 to VECTORS vectors of columns.
 
@@ -245,7 +247,7 @@ def multiply_outer(
     b = v.builder
 
     def multiply(width: int) -> None:
-        row_of_x, columns = v.lines(x, x_m, rows, ROWS), [number(j * v.lanes) for j in range(width)]
+        row_of_x, columns = v.lines(x, x_m, rows, ROWS), [const_i64(j * v.lanes) for j in range(width)]
 
         def add_outer_product(k: Any, totals: list[Any]) -> list[Any]:
             row_of_y = v.at(y, (k, y_k))
@@ -253,18 +255,18 @@ def multiply_outer(
             xs = [v.repeat(b.load(v.at(row, (k, x_k)))) for row in row_of_x]
             return v.add_products(totals, xs, ys)
 
-        _, totals = v.loop(number(0), depth, number(1), [v.zeros] * (ROWS * width), add_outer_product)
+        _, totals = v.loop(const_i64(0), depth, const_i64(1), [v.zeros] * (ROWS * width), add_outer_product)
         for n, total in enumerate(totals):
-            v.store(total, b.gep(v.at(to, (number(n // width), step)), [columns[n % width]]))
+            v.store(total, b.gep(v.at(to, (const_i64(n // width), step)), [columns[n % width]]))
 
     for width in range(VECTORS, 0, -1):
-        with b.if_then(b.icmp_signed("==", vectors, number(width))):
+        with b.if_then(b.icmp_signed("==", vectors, const_i64(width))):
             multiply(width)
 
 
-@instructions
+@emitted_function
 def multiply_dot(
-    v: Vectors, to: Any, step: Any, x: Any, x_m: Any, rows: Any, y: Any, y_n: Any, columns: Any, depth: Any
+    v: VectorEmitter, to: Any, step: Any, x: Any, x_m: Any, rows: Any, y: Any, y_n: Any, columns: Any, depth: Any
 ) -> None:
     """The same where x and y have unit stride along k, for 1 or DOT_ROWS rows and DOT_COLUMNS columns.
 
@@ -279,27 +281,27 @@ def multiply_dot(
             xs, ys = ([v.load(b.gep(line, [k]), mask) for line in lines] for lines in (row_of_x, column_of_y))
             if most == 1 and mask is None:  # each element of y is read once, from memory
                 for line in column_of_y:
-                    v.prefetch(b.gep(line, [b.add(k, number(AHEAD * v.lanes))]))
+                    v.prefetch(b.gep(line, [b.add(k, const_i64(PREFETCH_VECTORS * v.lanes))]))
             return v.add_products(totals, xs, ys)
 
-        k, totals = v.loop(number(0), depth, number(v.lanes), [v.zeros] * (most * DOT_COLUMNS), add_products)
+        k, totals = v.loop(const_i64(0), depth, const_i64(v.lanes), [v.zeros] * (most * DOT_COLUMNS), add_products)
         for n, total in enumerate(v.sums(add_products(k, totals, v.first(b.sub(depth, k))))):
-            b.store(total, b.gep(v.at(to, (number(n // DOT_COLUMNS), step)), [number(n % DOT_COLUMNS)]))
+            b.store(total, b.gep(v.at(to, (const_i64(n // DOT_COLUMNS), step)), [const_i64(n % DOT_COLUMNS)]))
 
-    with b.if_else(b.icmp_signed("==", rows, number(1))) as (is_single, otherwise):
+    with b.if_else(b.icmp_signed("==", rows, const_i64(1))) as (is_single, otherwise):
         with is_single:
             multiply(1)
         with otherwise:
             multiply(DOT_ROWS)
 
 
-@instructions
-def multiply_row(v: Vectors, to: Any, x: Any, x_k: Any, y: Any, y_k: Any, columns: Any, depth: Any) -> None:
+@emitted_function
+def multiply_row(v: VectorEmitter, to: Any, x: Any, x_k: Any, y: Any, y_k: Any, columns: Any, depth: Any) -> None:
     """The same for one row: y, of unit stride along n, is read once from front to back, ROW_STEP rows at a time."""
     b = v.builder
 
     def add_rows(k: Any, count: int) -> None:
-        ks = [b.add(k, number(i)) for i in range(count)]
+        ks = [b.add(k, const_i64(i)) for i in range(count)]
         factors, rows = [v.repeat(b.load(v.at(x, (i, x_k)))) for i in ks], [v.at(y, (i, y_k)) for i in ks]
 
         def add_vector(j: Any, mask: Any) -> None:
@@ -311,17 +313,17 @@ def multiply_row(v: Vectors, to: Any, x: Any, x_k: Any, y: Any, y_k: Any, column
         v.each_vector(columns, add_vector)
 
     v.each_vector(columns, lambda j, mask: v.store(v.zeros, b.gep(to, [j]), mask))
-    k = v.each(number(0), depth, number(ROW_STEP), lambda k: add_rows(k, ROW_STEP))
-    v.each(k, depth, number(1), lambda k: add_rows(k, 1))
+    k = v.each(const_i64(0), depth, const_i64(ROW_STEP), lambda k: add_rows(k, ROW_STEP))
+    v.each(k, depth, const_i64(1), lambda k: add_rows(k, 1))
 
 
-@instructions
-def pack(v: Vectors, to: Any, width: Any, y: Any, y_k: Any, y_n: Any, columns: Any, depth: Any, height: Any) -> None:
+@emitted_function
+def pack(v: VectorEmitter, to: Any, width: Any, y: Any, y_k: Any, y_n: Any, columns: Any, depth: Any, height: Any) -> None:
     """y, of any strides, as panels of `width` columns one after the other, of which each has `height` rows; `depth` of them.
 
     The last vector of a row that is not full ends in zeros, or in copies of the last column.
     """
-    b, side, last = v.builder, min(v.lanes, SIDE), v.builder.sub(columns, number(1))
+    b, side, last = v.builder, min(v.lanes, MAX_SQUARE), v.builder.sub(columns, const_i64(1))
 
     def copy_row(k: Any) -> None:
         def copy_panel(p: Any) -> None:
@@ -330,7 +332,7 @@ def pack(v: Vectors, to: Any, width: Any, y: Any, y_k: Any, y_n: Any, columns: A
             def copy_vector(j: Any) -> None:
                 v.store(v.load(b.gep(source, [j]), v.first(b.sub(rest, j))), b.gep(row, [j]))
 
-            v.cover(v.smaller(rest, width), number(v.lanes), copy_vector)
+            v.cover(v.smaller(rest, width), const_i64(v.lanes), copy_vector)
 
         v.cover(columns, width, copy_panel)
 
@@ -339,28 +341,28 @@ def pack(v: Vectors, to: Any, width: Any, y: Any, y_k: Any, y_n: Any, columns: A
         panel = b.gep(v.at(to, (b.sub(j, inside), height)), [inside])
 
         def copy_square(k: Any) -> None:
-            columns_of_y = [v.load(b.gep(v.at(y, (b.add(j, number(i)), y_n)), [k]), lanes=side) for i in range(side)]
+            columns_of_y = [v.load(b.gep(v.at(y, (b.add(j, const_i64(i)), y_n)), [k]), lanes=side) for i in range(side)]
             for i, row in enumerate(v.transpose(columns_of_y)):
-                v.store(row, v.at(panel, (b.add(k, number(i)), width)))
+                v.store(row, v.at(panel, (b.add(k, const_i64(i)), width)))
 
         def copy_elements(k: Any) -> None:
             for i in range(side):
-                column = v.smaller(b.add(j, number(i)), last)
-                b.store(b.load(v.at(y, (k, y_k), (column, y_n))), b.gep(v.at(panel, (k, width)), [number(i)]))
+                column = v.smaller(b.add(j, const_i64(i)), last)
+                b.store(b.load(v.at(y, (k, y_k), (column, y_n))), b.gep(v.at(panel, (k, width)), [const_i64(i)]))
 
-        is_square = b.and_(b.icmp_signed("==", y_k, number(1)), b.icmp_signed("<=", b.add(j, number(side)), columns))
-        k = v.each(number(0), b.select(is_square, depth, number(0)), number(side), copy_square)
-        v.each(k, depth, number(1), copy_elements)
+        is_square = b.and_(b.icmp_signed("==", y_k, const_i64(1)), b.icmp_signed("<=", b.add(j, const_i64(side)), columns))
+        k = v.each(const_i64(0), b.select(is_square, depth, const_i64(0)), const_i64(side), copy_square)
+        v.each(k, depth, const_i64(1), copy_elements)
 
-    with b.if_else(b.icmp_signed("==", y_n, number(1))) as (is_unit, otherwise):
+    with b.if_else(b.icmp_signed("==", y_n, const_i64(1))) as (is_unit, otherwise):
         with is_unit:
-            v.cover(depth, number(1), copy_row)
+            v.cover(depth, const_i64(1), copy_row)
         with otherwise:
-            v.cover(columns, number(side), copy_columns)
+            v.cover(columns, const_i64(side), copy_columns)
 
 
-@instructions
-def pack_rows(v: Vectors, to: Any, x: Any, x_k: Any, rows: Any, depth: Any) -> None:
+@emitted_function
+def pack_rows(v: VectorEmitter, to: Any, x: Any, x_k: Any, rows: Any, depth: Any) -> None:
     """x, of unit stride along m, as panels of ROWS rows one after the other, each column by column.
 
     Rows that fill no panel are left out.
@@ -369,38 +371,40 @@ def pack_rows(v: Vectors, to: Any, x: Any, x_k: Any, rows: Any, depth: Any) -> N
 
     def copy_column(k: Any) -> None:
         def copy_panel(i: Any) -> None:
-            v.store(v.load(b.gep(v.at(x, (k, x_k)), [i]), lanes=ROWS), v.at(to, (i, depth), (k, number(ROWS))))
+            v.store(v.load(b.gep(v.at(x, (k, x_k)), [i]), lanes=ROWS), v.at(to, (i, depth), (k, const_i64(ROWS))))
 
-        v.each(number(0), rows, number(ROWS), copy_panel)
+        v.each(const_i64(0), rows, const_i64(ROWS), copy_panel)
 
-    v.cover(depth, number(1), copy_column)
+    v.cover(depth, const_i64(1), copy_column)
 
 
-@instructions
-def gather(v: Vectors, to: Any, x: Any, x_m: Any, x_k: Any, rows: Any, depth: Any) -> None:
+@emitted_function
+def gather(v: VectorEmitter, to: Any, x: Any, x_m: Any, x_k: Any, rows: Any, depth: Any) -> None:
     """Rows of any strides, one after the other: to[i * depth + k] = x[i, k]."""
     b = v.builder
 
     def copy_row(i: Any) -> None:
         row, source = v.at(to, (i, depth)), v.at(x, (i, x_m))
-        v.cover(depth, number(1), lambda k: b.store(b.load(v.at(source, (k, x_k))), b.gep(row, [k])))
+        v.cover(depth, const_i64(1), lambda k: b.store(b.load(v.at(source, (k, x_k))), b.gep(row, [k])))
 
-    v.cover(rows, number(1), copy_row)
+    v.cover(rows, const_i64(1), copy_row)
 
 
-@instructions
-def prefetch(v: Vectors, out: Any, out_m: Any, rows: Any, columns: Any) -> None:
+@emitted_function
+def prefetch(v: VectorEmitter, out: Any, out_m: Any, rows: Any, columns: Any) -> None:
     """Ask for the cache lines of a panel of unit stride along n that will be written."""
 
     def prefetch_row(i: Any) -> None:
         row = v.at(out, (i, out_m))
-        v.cover(columns, number(v.lanes), lambda j: v.prefetch(v.builder.gep(row, [j]), is_written=True))
+        v.cover(columns, const_i64(v.lanes), lambda j: v.prefetch(v.builder.gep(row, [j]), is_written=True))
 
-    v.cover(rows, number(1), prefetch_row)
+    v.cover(rows, const_i64(1), prefetch_row)
 
 
-@instructions
-def store(v: Vectors, out: Any, out_m: Any, out_n: Any, tile: Any, step: Any, rows: Any, columns: Any, adds: Any) -> None:
+@emitted_function
+def store(
+    v: VectorEmitter, out: Any, out_m: Any, out_n: Any, tile: Any, step: Any, rows: Any, columns: Any, adds: Any
+) -> None:
     """out[i, j] = tile[i * step + j], or += where it `adds`; nothing past the rows and columns is touched."""
     b = v.builder
 
@@ -425,10 +429,10 @@ def store(v: Vectors, out: Any, out_m: Any, out_n: Any, tile: Any, step: Any, ro
             x, place = b.load(b.gep(v.at(tile, (i, step)), [j])), v.at(out, (i, out_m), (j, out_n))
             write(x, place, b.load, b.store)
 
-        v.cover(rows, number(1), store_element)
+        v.cover(rows, const_i64(1), store_element)
 
-    with b.if_else(b.icmp_signed("==", out_n, number(1))) as (is_unit, otherwise):
+    with b.if_else(b.icmp_signed("==", out_n, const_i64(1))) as (is_unit, otherwise):
         with is_unit:
-            v.cover(rows, number(1), store_row)
+            v.cover(rows, const_i64(1), store_row)
         with otherwise:
-            v.cover(columns, number(1), store_column)
+            v.cover(columns, const_i64(1), store_column)

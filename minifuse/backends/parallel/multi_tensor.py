@@ -85,12 +85,12 @@ return:
 
 
 @cache
-def over_all() -> int:
+def multi_tensor_kernel() -> int:
     """The address of the kernel that runs another one so; linked at first use."""
     return link_text(TEXT, ["over_all"])["over_all"]
 
 
-def job_of(
+def make_job(
     kernel: int, points: list[int], width: int, numbers: list[Parameter], cost: float
 ) -> tuple[int, int, int, list[int]]:
     """What `BoundKernel` takes for a compiled kernel over arrays of so many points, with so many addresses each.
@@ -101,4 +101,9 @@ def job_of(
         Of the kernel that runs the other one, and what comes before the values of a call.
     """
     ends = list(accumulate(points))
-    return over_all(), ends[-1], count_chunks(ends[-1], ends[-1] * cost), [kernel, len(points), width, len(numbers), *ends]
+    return (
+        multi_tensor_kernel(),
+        ends[-1],
+        count_chunks(ends[-1], ends[-1] * cost),
+        [kernel, len(points), width, len(numbers), *ends],
+    )

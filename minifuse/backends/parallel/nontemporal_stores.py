@@ -9,7 +9,7 @@ nothing of it: only the addresses of its outputs are others. So it is a choice o
 from functools import cache
 from math import prod
 
-from ...ir.kernel_ir import Kernel, Nest, Old
+from ...ir.kernel_ir import Kernel, LoopNest, ReadOutput
 from ..llvm_linker import link_text
 
 STREAM_BYTES = 1 << 25  # outputs as large as this are gone from the cache before anybody reads them
@@ -158,15 +158,16 @@ return:
 """
 
 
-def header(kernel: Kernel, nest: Nest, address: int, words: int) -> list[int]:
-    """What `stream` is told of a kernel, before that kernel's own arguments; nothing where its outputs are not streamed.
+def stream_arguments(kernel: Kernel, nest: LoopNest, address: int, words: int) -> list[int]:
+    """What `stream_kernel` is told of a kernel, before that kernel's own arguments; nothing where its outputs are not
+    streamed.
 
     Streamed are elements that lie one behind the other as the loops go, so many that no cache would keep them. What is
     changed in place is not: its lines are in the cache already.
     """
-    elements = kernel.elements
+    elements = kernel.pointwise_outputs
     nbytes = [nest.points * e.dtype.itemsize for e in elements]
-    if sum(nbytes) < STREAM_BYTES or len(elements) > MAX_OUTPUTS or kernel.each(Old):
+    if sum(nbytes) < STREAM_BYTES or len(elements) > MAX_OUTPUTS or kernel.find_all(ReadOutput):
         return []
     dense = tuple(prod(nest.sizes[axis + 1 :]) for axis in range(len(nest.sizes)))
     if any(strides != dense for strides in nest.strides[: len(elements)]):
@@ -177,6 +178,6 @@ def header(kernel: Kernel, nest: Nest, address: int, words: int) -> list[int]:
 
 
 @cache
-def stream() -> int:
+def stream_kernel() -> int:
     """The address of the kernel that runs another one so; linked at first use."""
     return link_text(TEXT.replace("BUFFER_BYTES", str(BUFFER_BYTES)), ["stream"])["stream"]

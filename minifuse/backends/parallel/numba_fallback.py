@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from ..base import Operand, ScalarFunction
 
-PIECE = 1 << 16  # elements that a loop runs over before Python may handle a signal
+ELEMENTS_PER_CALL = 1 << 16  # elements that a loop runs over before Python may handle a signal
 
 
-class Loops(NamedTuple):
+class CompiledLoops(NamedTuple):
     """Compiled loops that call a compiled function."""
 
     map: Any
@@ -27,7 +27,7 @@ class Loops(NamedTuple):
 
 
 @cache
-def loops() -> Loops:
+def loops() -> CompiledLoops:
     """The three loops, compiled for the types that they meet."""
     from numba import njit
 
@@ -48,11 +48,11 @@ def loops() -> Loops:
             for j in range(rows.shape[1]):
                 out[i] = op(out[i], rows[i, j])
 
-    return Loops(map_, zip_, fold)
+    return CompiledLoops(map_, zip_, fold)
 
 
 @lru_cache(256)
-def compiled(op: ScalarFunction) -> Any:
+def compile_function(op: ScalarFunction) -> Any:
     """A function that Numba compiles when it is called."""
     from numba import njit
 
@@ -64,12 +64,12 @@ def elementwise(op: ScalarFunction, xs: Sequence[Operand], out: Operand) -> None
     flat = np.empty(out.layout.size, out.data.dtype)
     run = loops().map if len(xs) == 1 else loops().zip
     arrays = [*[x.array().reshape(-1) for x in xs], flat]
-    for start in range(0, flat.size, PIECE):
-        run(compiled(op), *[array[start : start + PIECE] for array in arrays])
+    for start in range(0, flat.size, ELEMENTS_PER_CALL):
+        run(compile_function(op), *[array[start : start + ELEMENTS_PER_CALL] for array in arrays])
     out.array()[...] = flat.reshape(out.layout.shape)
 
 
-def fold(op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int], identity: Any) -> None:
+def reduce(op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int], identity: Any) -> None:
     """Fold along dims, from the identity, or from the first element where there is none."""
     array: npt.NDArray[Any] = np.moveaxis(a.array(), tuple(dims), range(-len(dims), 0))
     rows = array.reshape(out.layout.size, prod(a.layout.shape[d] for d in dims))
@@ -77,8 +77,10 @@ def fold(op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int], iden
         flat, rows = rows[:, 0].astype(out.data.dtype), np.ascontiguousarray(rows[:, 1:])
     else:
         flat, rows = np.full(out.layout.size, identity, out.data.dtype), np.ascontiguousarray(rows)
-    side = max(PIECE // max(rows.shape[1], 1), 1)  # rows of a piece
+    side = max(ELEMENTS_PER_CALL // max(rows.shape[1], 1), 1)  # rows of a piece
     for top in range(0, flat.size, side):
-        for left in range(0, rows.shape[1], PIECE):
-            loops().fold(compiled(op), rows[top : top + side, left : left + PIECE], flat[top : top + side])
+        for left in range(0, rows.shape[1], ELEMENTS_PER_CALL):
+            loops().fold(
+                compile_function(op), rows[top : top + side, left : left + ELEMENTS_PER_CALL], flat[top : top + side]
+            )
     out.array()[...] = flat.reshape(out.layout.shape)

@@ -21,7 +21,7 @@ from math import inf, nan
 from numba.core.types import float32 as f32
 from numba.core.types import float64 as f64
 
-from .llvm_values import Format, Register, bits, fma, from_bits, horner, select
+from .llvm_values import FloatFormat, LlvmValue, bits, fma, from_bits, horner, select
 
 LOG2_E = 1.44269504088896341
 LN2 = {  # in two parts, of which the first times any exponent is exact
@@ -63,22 +63,22 @@ SINE = (  # sin(pi f) / f, |f| <= 1/2, in powers of f ** 2; exact enough for flo
 # fmt: on
 
 
-def magnitude(x: Register) -> Register:
+def magnitude(x: LlvmValue) -> LlvmValue:
     """|x|, of floats."""
     return x.call("llvm.fabs")
 
 
-def with_sign(x: Register, y: Register) -> Register:
+def with_sign(x: LlvmValue, y: LlvmValue) -> LlvmValue:
     """x >= 0 with the sign of y, by bits: fast-math may forget which zero it has."""
     return from_bits(bits(x) | (bits(y) & x.format.sign))
 
 
-def power_of_two(n: Register, form: Format) -> Register:
+def power_of_two(n: LlvmValue, form: FloatFormat) -> LlvmValue:
     """2 ** n, where it is a normal number; of n only the lowest bits count."""
     return from_bits((n << form.fraction) + form.one)
 
 
-def exponent_and_remainder(x: Register) -> tuple[Register, Register]:
+def exponent_and_remainder(x: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
     """(an integer that ends in the bits of n, r), where x = n ln 2 + r and |r| <= ln 2 / 2."""
     first, second = LN2[x.type]
     shifted = fma(x, LOG2_E, x.format.rounder)
@@ -86,7 +86,7 @@ def exponent_and_remainder(x: Register) -> tuple[Register, Register]:
     return bits(shifted), fma(n, -second, fma(n, -first, x))
 
 
-def exponential(x: Register, largest: float | None = None) -> Register:
+def exponential(x: LlvmValue, largest: float | None = None) -> LlvmValue:
     """e ** x, or e ** largest if x is above; in two factors, since 2 ** n may lie outside the normal numbers."""
     low, high = (-105.0, 89.0) if x.type is f32 else (-746.0, 710.0)  # beyond, all is 0 or inf
     high = largest or high
@@ -96,14 +96,14 @@ def exponential(x: Register, largest: float | None = None) -> Register:
     return horner(r, (*EXPM1[x.type], 1.0, 1.0)) * power_of_two(half, x.format) * power_of_two(n - half, x.format)
 
 
-def exponential_less_one(x: Register) -> Register:
+def exponential_less_one(x: LlvmValue) -> LlvmValue:
     """e ** x - 1 with all digits near 0, where 2 ** n is a normal number."""
     n, r = exponent_and_remainder(x)
     scale = power_of_two(n, x.format)
     return fma(scale, fma(horner(r, EXPM1[x.type]), r * r, r), scale - 1.0)
 
 
-def hyperbolic_tangent(x: Register) -> Register:
+def hyperbolic_tangent(x: LlvmValue) -> LlvmValue:
     """e / (e + 2), where e is e ** 2|x| - 1."""
     end = 10.0 if x.type is f32 else 20.0  # beyond, all is 1
     a = magnitude(x)
@@ -111,7 +111,7 @@ def hyperbolic_tangent(x: Register) -> Register:
     return with_sign(e / (e + 2.0), x)
 
 
-def error_function(x: Register) -> Register:
+def error_function(x: LlvmValue) -> LlvmValue:
     """1 - e ** -y, where y is a polynomial in |x|."""
     *rest, slope = ERF[x.type]
     end = 4.0 if x.type is f32 else 6.0  # beyond, all is 1
@@ -120,13 +120,13 @@ def error_function(x: Register) -> Register:
     return with_sign(magnitude(exponential_less_one(-fma(a, slope, a * horner(a, rest)))), x)
 
 
-def exponent_and_fraction(x: Register) -> tuple[Register, Register]:
+def exponent_and_fraction(x: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
     """(n, m), where x = m 2 ** n and sqrt(1/2) <= m < sqrt(2); for normal x > 0."""
     n = (bits(x) - SQRT_HALF[x.type]) >> x.format.fraction
     return n, from_bits(bits(x) - (n << x.format.fraction))
 
 
-def scaled_logarithm(n: Register, f: Register) -> Register:
+def scaled_logarithm(n: LlvmValue, f: LlvmValue) -> LlvmValue:
     """n ln 2 + log(1 + f), for sqrt(1/2) <= 1 + f <= sqrt(2)."""
     first, second = LN2[f.type]
     n, square = n.convert(f.type), f * f
@@ -138,7 +138,7 @@ def scaled_logarithm(n: Register, f: Register) -> Register:
     return fma(n, first, f - (h - fma(s, fma(horner(z, LOG[f64]), z, h), n * second)))
 
 
-def logarithm(x: Register) -> Register:
+def logarithm(x: LlvmValue) -> LlvmValue:
     """log(x), also of x below the normal numbers."""
     is_tiny = x < x.format.smallest
     n, m = exponent_and_fraction(select(is_tiny, x * 2.0**64, x))
@@ -146,7 +146,7 @@ def logarithm(x: Register) -> Register:
     return select(x > 0.0, select(x < inf, y, x), select(x == 0.0, -inf, x.number(nan)))
 
 
-def logarithm_of_one_plus(x: Register) -> Register:
+def logarithm_of_one_plus(x: LlvmValue) -> LlvmValue:
     """log(1 + x): what 1 + x loses is given back to its fraction."""
     u = x + 1.0
     n, m = exponent_and_fraction(u)
@@ -165,7 +165,7 @@ def reciprocal_pi(dropped: int) -> list[float]:
     return parts
 
 
-def sine(x: Register, quarters: int) -> Register:
+def sine(x: LlvmValue, quarters: int) -> LlvmValue:
     """sin(x + quarters pi / 2) of a float32 of any size, computed in float64.
 
     x / pi counts only modulo 2, so the larger x is, the more leading bits of 1 / pi play no part. Without these, products
@@ -185,7 +185,7 @@ def sine(x: Register, quarters: int) -> Register:
     return from_bits(bits(y) ^ (bits(shifted) << 63)).convert(f32)  # negative in odd half turns
 
 
-def power(x: Register, y: Register) -> Register:
+def power(x: LlvmValue, y: LlvmValue) -> LlvmValue:
     """x ** y of float32, as e ** (y log |x|) in float64, with the special cases of C."""
     size = magnitude(x)
     half = 0.5 * y

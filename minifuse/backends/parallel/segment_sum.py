@@ -8,44 +8,47 @@ and walks all keys in order, so no two threads add to one sum, and each sum has 
 from collections.abc import Sequence
 from functools import lru_cache
 
-from ...core.interning import topological
-from ...ir.kernel_ir import Expression, Fold, Kernel, Load, Nest
-from ...ir.segment_sum import Keyed, keyed
-from ..codegen.loop_emitter import Source, literal, name_of
-from .cpu_codegen import SerialLoops, begun
+from ...core.interning import toposort
+from ...ir.kernel_ir import Expression, Kernel, Load, LoopNest, ReduceExpr
+from ...ir.segment_sum import SegmentSum, match_segment_sum
+from ..codegen.loop_emitter import LoopEmitter, literal, operand_name
+from .cpu_codegen import SerialLoops, begin_kernel
 from .driver import count_chunks
 
-LEAST = 64  # columns of a thread: fewer cost more for looking at the keys than for adding
+MIN_COLUMNS_PER_THREAD = 64  # columns of a thread: fewer cost more for looking at the keys than for adding
 
 
-class Walk:
-    """How a kernel that adds up by key runs over its nest: `source` is its text, `sizes` those that it is passed."""
+class SegmentSumLaunch:
+    """How a kernel that adds up by key runs over its nest: `segment_sum_text` is its text, `sizes` those that it is
+    passed."""
 
-    def __init__(self, kernel: Kernel, nest: Nest, found: Keyed, axis: int, raws: Sequence[str]) -> None:
-        columns = [a for a in range(nest.rows) if a != axis]
-        beside = [a for a in columns if nest.classes[0][a] == "1"]
+    def __init__(self, kernel: Kernel, nest: LoopNest, found: SegmentSum, axis: int, raws: Sequence[str]) -> None:
+        columns = [a for a in range(nest.row_axes) if a != axis]
+        beside = [a for a in columns if nest.stride_kinds[0][a] == "1"]
         shared = (beside or sorted(columns, key=lambda a: nest.sizes[a])[-1:] or [-1])[0]
-        self.source = source(kernel, nest.rows, nest.classes, tuple(raws), found, axis, shared)
+        self.source = segment_sum_text(kernel, nest.row_axes, nest.stride_kinds, tuple(raws), found, axis, shared)
         self.count = nest.sizes[shared] if columns else 1
         self.sizes = [n for a, n in enumerate(nest.sizes) if a != shared or not columns]
         work = (nest.points // nest.sizes[axis]) * kernel.cost()
-        self.chunks = max(min(count_chunks(self.count, work), self.count // LEAST if beside else self.count), 1)
+        self.chunks = max(
+            min(count_chunks(self.count, work), self.count // MIN_COLUMNS_PER_THREAD if beside else self.count), 1
+        )
 
 
-def walk(kernel: Kernel, nest: Nest, raws: Sequence[str]) -> Walk | None:
+def plan_segment_sum(kernel: Kernel, nest: LoopNest, raws: Sequence[str]) -> SegmentSumLaunch | None:
     """How a kernel is walked by key; None of a kernel that does not add up by key."""
-    found = keyed(kernel, nest.rows, nest.classes)
-    return None if found is None else Walk(kernel, nest, *found, raws)
+    found = match_segment_sum(kernel, nest.row_axes, nest.stride_kinds)
+    return None if found is None else SegmentSumLaunch(kernel, nest, *found, raws)
 
 
 @lru_cache(1024)
-def source(
-    kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str], found: Keyed, axis: int, shared: int
+def segment_sum_text(
+    kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str], found: SegmentSum, axis: int, shared: int
 ) -> str:
     """The text: zeros, then each value to where its key says. Threads share out the axis `shared`; -1 if there is none."""
-    body = Source(kernel, rows, classes, SerialLoops(), raws)
-    head = begun(body, [a for a in range(body.axes) if a != shared])
-    (fold,) = kernel.each(Fold)
+    body = LoopEmitter(kernel, rows, classes, SerialLoops(), raws)
+    head = begin_kernel(body, [a for a in range(body.axes) if a != shared])
+    (fold,) = kernel.find_all(ReduceExpr)
 
     def loops(axes: Sequence[int]) -> list[str]:
         return [f"for i{a} in range({'start, stop' if a == shared else f'n{a}'}):" for a in axes]
@@ -55,9 +58,9 @@ def source(
         with body.block(*loops([axis, *columns])):
             body.line(f"{body.place('out0')} = {literal(0.0 if fold.dtype.is_float else 0, fold.dtype)}")
         with body.block(*loops(range(rows, body.axes))):
-            body.line(f"i{axis} = {body.bare(found.key)} - {name_of(found.position)}")
+            body.line(f"i{axis} = {body.bare(found.key)} - {operand_name(found.position)}")
             with body.block(f"if i{axis} >= 0 and i{axis} < n{axis}:"):
-                same = same_along(shared, body, found.value)
+                same = invariant_along(shared, body, found.value)
                 body.define(same, always=same)
                 with body.block(*loops(columns)):
                     body.define([found.value])
@@ -65,11 +68,11 @@ def source(
     return head + "\n".join(body.lines) + "\n"
 
 
-def same_along(axis: int, body: Source, value: Expression) -> list[Expression]:
+def invariant_along(axis: int, body: LoopEmitter, value: Expression) -> list[Expression]:
     """The parts of a value that are the same along an axis."""
     varies: dict[Expression, bool] = {}
-    order = topological([value], lambda e: e.inputs)
+    order = toposort([value], lambda e: e.inputs)
     for e in order:
-        own = isinstance(e, Load) and body.classes[name_of(e)][axis] != "0"
+        own = isinstance(e, Load) and body.classes[operand_name(e)][axis] != "0"
         varies[e] = axis >= 0 and (own or any(varies[x] for x in e.inputs))
     return [e for e in order if e.inputs and not varies[e]] if axis >= 0 else []

@@ -8,18 +8,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...core.layout import Layout
-from ...ir.kernel_ir import Kernel, Load, Nest, Position, Shape
+from ...ir.kernel_ir import IndexValue, Kernel, Load, LoopNest, Shape
 from .driver import CHUNK_WORK
 
-LONG_CHUNKS = 2  # times CHUNK_WORK: a chunk with more work is cut
+MAX_CHUNKS_PER_ROW = 2  # times CHUNK_WORK: a chunk with more work is cut
 
 Launch = Callable[..., None]
 
 
-def count_pieces(kernel: Kernel, nest: Nest, dims: Sequence[int]) -> int:
+def count_pieces(kernel: Kernel, nest: LoopNest, dims: Sequence[int]) -> int:
     """Return into how many pieces to cut a kernel: 1 if it folds, or if the driver's chunks are short enough."""
     work = nest.points * kernel.cost() / nest.sizes[0]
-    return 1 if dims or len(nest.sizes) == 1 else 1 + int(work / (LONG_CHUNKS * CHUNK_WORK))
+    return 1 if dims or len(nest.sizes) == 1 else 1 + int(work / (MAX_CHUNKS_PER_ROW * CHUNK_WORK))
 
 
 def bind_pieces(
@@ -43,9 +43,9 @@ def bind_pieces(
         At most so many.
     """
     d = max(range(len(shape)), key=shape.__getitem__)
-    loads = kernel.each(Load)
+    loads = kernel.find_all(Load)
     units = [e.dtype.itemsize for e in kernel.outputs]
-    units += [1 if isinstance(e, Position) else e.dtype.itemsize for e in loads]
+    units += [1 if isinstance(e, IndexValue) else e.dtype.itemsize for e in loads]
     steps = [layout.strides[d] * unit for layout, unit in zip([*outputs, *inputs], units, strict=True)]
     length = -(-shape[d] // pieces)
 

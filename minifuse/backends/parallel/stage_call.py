@@ -9,20 +9,29 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from .micro_kernel import I64, Vectors, instructions, number
+from .micro_kernel import I64, VectorEmitter, const_i64, emitted_function
 
 
-@instructions
-def call_kernel(v: Vectors, args: Any, kernel: Any, count: Any) -> None:
+@emitted_function
+def call_kernel(v: VectorEmitter, args: Any, kernel: Any, count: Any) -> None:
     """kernel(0, count, args), of a compiled kernel at an address."""
     b = v.builder
     kind = ir.FunctionType(ir.VoidType(), [I64, I64, args.type])
-    b.call(b.inttoptr(kernel, kind.as_pointer()), [number(0), count, args])
+    b.call(b.inttoptr(kernel, kind.as_pointer()), [const_i64(0), count, args])
 
 
-@instructions
+@emitted_function
 def call_stage(
-    v: Vectors, part: Any, values: Any, words: Any, place: Any, matrix: Any, row: Any, column: Any, rows: Any, columns: Any
+    v: VectorEmitter,
+    part: Any,
+    values: Any,
+    words: Any,
+    place: Any,
+    matrix: Any,
+    row: Any,
+    column: Any,
+    rows: Any,
+    columns: Any,
 ) -> None:
     """Run a stage on `rows` by `columns` points of a matrix of the batch, from (row, column) on.
 
@@ -32,9 +41,9 @@ def call_stage(
     b = v.builder
     addresses = [b.ptrtoint(x, I64) for x in (values, words, place)]
     for k, value in enumerate((*addresses, matrix, row, column, rows, columns)):
-        b.store(value, b.gep(part, [number(k)]))
+        b.store(value, b.gep(part, [const_i64(k)]))
     kind = ir.FunctionType(ir.VoidType(), [I64, I64, part.type])
-    b.call(b.inttoptr(b.load(words), kind.as_pointer()), [number(0), number(1), part])
+    b.call(b.inttoptr(b.load(words), kind.as_pointer()), [const_i64(0), const_i64(1), part])
 
 
 @intrinsic

@@ -13,16 +13,16 @@ from math import prod
 from typing import Any
 
 from ...core.dtypes import float32, float64
-from ...ir.kernel_ir import Kernel, Load, Nest
+from ...ir.kernel_ir import Kernel, Load, LoopNest
 from .compiler import compile_kernel_text
 from .driver import count_chunks
 from .gemm import ELEMENTS
 from .gemm_config import lanes_of
-from .launcher import BoundKernel
-from .micro_kernel import Vectors, instructions
+from .launcher import CpuKernelLauncher
+from .micro_kernel import VectorEmitter, emitted_function
 
-LEAST = 4  # along both axes: squares would be nearly empty
-BITS = {4: float32, 8: float64}  # what elements of so many bytes are moved as
+MIN_SIDE = 4  # along both axes: squares would be nearly empty
+DTYPE_BY_SIZE = {4: float32, 8: float64}  # what elements of so many bytes are moved as
 
 LOOPS = """
 from numba.core.types import {element} as element
@@ -47,44 +47,44 @@ def kernel(start, stop, args):
 NAMES = ("A", "B", "out_a", "x_b", "axes", "values_at")  # of the first numbers of the kernel, in LOOPS
 
 
-def turned(kernel: Kernel, nest: Nest) -> tuple[int, int] | None:
+def transposed_axes(kernel: Kernel, nest: LoopNest) -> tuple[int, int] | None:
     """The axes along which the source and the copy have their neighbours; None of what is no such copy."""
-    if len(kernel.elements) != 1 or len(kernel.outputs) != 1 or kernel.effects or len(nest.strides) != 2:
+    if len(kernel.pointwise_outputs) != 1 or len(kernel.outputs) != 1 or kernel.effects or len(nest.strides) != 2:
         return None
-    (e,), (out, x) = kernel.elements, nest.strides
-    if type(e) is not Load or e.dtype.itemsize not in BITS:
+    (e,), (out, x) = kernel.pointwise_outputs, nest.strides
+    if type(e) is not Load or e.dtype.itemsize not in DTYPE_BY_SIZE:
         return None
     if 1 not in out or 1 not in x or (a := x.index(1)) == (b := out.index(1)) or x[b] == 0:
         return None
-    return (a, b) if min(nest.sizes[a], nest.sizes[b]) >= LEAST else None
+    return (a, b) if min(nest.sizes[a], nest.sizes[b]) >= MIN_SIDE else None
 
 
-def bind_turned(kernel: Kernel, nest: Nest, a: int, b: int) -> BoundKernel:
+def bind_transpose(kernel: Kernel, nest: LoopNest, a: int, b: int) -> CpuKernelLauncher:
     """A launch of such a copy."""
-    dtype, (out, x) = BITS[kernel.elements[0].dtype.itemsize], nest.strides
+    dtype, (out, x) = DTYPE_BY_SIZE[kernel.pointwise_outputs[0].dtype.itemsize], nest.strides
     axes = [(n, out[d], x[d]) for d, n in enumerate(nest.sizes) if d not in (a, b)]
     strips = -(-nest.sizes[a] // lanes_of(dtype))
     numbers = [nest.sizes[a], nest.sizes[b], out[a], x[b], len(axes), len(NAMES) + 3 * len(axes)]
     items = strips * prod(n for n, _, _ in axes)
     header = [*numbers, *itertools.chain(*reversed(axes))]
-    return BoundKernel(compile_kernel_text(source(kernel)), items, count_chunks(items, nest.points), 2, header=header)
+    return CpuKernelLauncher(compile_kernel_text(source(kernel)), items, count_chunks(items, nest.points), 2, header=header)
 
 
 def source(kernel: Kernel) -> str:
     """The loops for elements of the size of the kernel's, as they are compiled."""
-    return loops(kernel.elements[0].dtype.itemsize)
+    return transpose_text(kernel.pointwise_outputs[0].dtype.itemsize)
 
 
 @cache
-def loops(nbytes: int) -> str:
+def transpose_text(nbytes: int) -> str:
     """The same for elements of so many bytes."""
     unpack = "\n    ".join(f"{name} = args[{k}]" for k, name in enumerate(NAMES))
-    dtype = BITS[nbytes]
+    dtype = DTYPE_BY_SIZE[nbytes]
     return LOOPS.format(element=ELEMENTS[dtype], side=lanes_of(dtype), unpack=unpack, first_axis=len(NAMES))
 
 
-@instructions
-def turn(v: Vectors, to: Any, step: Any, x: Any, x_step: Any, rows: Any, columns: Any) -> None:
+@emitted_function
+def turn(v: VectorEmitter, to: Any, step: Any, x: Any, x_step: Any, rows: Any, columns: Any) -> None:
     """to[i * step + j] = x[j * x_step + i], for up to as many rows i and columns j as a vector has lanes.
 
     Lanes past the last element are not touched. Rows past the last one are stored in its place, before it is.

@@ -20,7 +20,7 @@ from numba.core.types import int64 as i64
 from numba.extending import intrinsic
 
 from . import polynomials
-from .llvm_values import FORMATS, Register, block_of, common_type, pointer_to, select, word
+from .llvm_values import FORMATS, LlvmValue, block_of, common_type, kernel_function, pointer_to, select
 
 # fmt: off
 __all__ = [  # noqa: RUF022  # by subject
@@ -53,89 +53,89 @@ block_of_f32, block_of_f64, block_of_i32, block_of_i64 = map(block_of, (f32, f64
 pointer_bool_, block_of_bool_ = pointer_to(types.uint8), block_of(types.uint8)  # in memory a bool is a byte
 
 
-@word()
-def where(condition: Register, a: Register, b: Register) -> Register:
+@kernel_function()
+def where(condition: LlvmValue, a: LlvmValue, b: LlvmValue) -> LlvmValue:
     """One of two values of any type: a if the condition holds, else b."""
     return select(condition, a, b)
 
 
-@word()
-def maximum(a: Register, b: Register) -> Register:
+@kernel_function()
+def maximum(a: LlvmValue, b: LlvmValue) -> LlvmValue:
     """The larger one; NaN where either is."""
     return a.call("llvm.maximum", b, flags=EITHER_ZERO) if a.is_float else select(a > b, a, b)
 
 
-@word()
-def minimum(a: Register, b: Register) -> Register:
+@kernel_function()
+def minimum(a: LlvmValue, b: LlvmValue) -> LlvmValue:
     """The smaller one; NaN where either is."""
     return a.call("llvm.minimum", b, flags=EITHER_ZERO) if a.is_float else select(a < b, a, b)
 
 
-@word(gives=bool_)
-def isnan(x: Register) -> Register:
+@kernel_function(gives=bool_)
+def isnan(x: LlvmValue) -> LlvmValue:
     """Whether x is not a number, since only NaN differs from itself; of integers none does."""
     return x != x
 
 
-@word()
-def add(a: Register, b: Register) -> Register:
+@kernel_function()
+def add(a: LlvmValue, b: LlvmValue) -> LlvmValue:
     """a + b; an integer that its type does not hold wraps around, as in NumPy."""
     return a + b
 
 
-@word()
-def sub(a: Register, b: Register) -> Register:
+@kernel_function()
+def sub(a: LlvmValue, b: LlvmValue) -> LlvmValue:
     """a - b; an integer that its type does not hold wraps around, as in NumPy."""
     return a - b
 
 
-@word()
-def mul(a: Register, b: Register) -> Register:
+@kernel_function()
+def mul(a: LlvmValue, b: LlvmValue) -> LlvmValue:
     """a * b; an integer that its type does not hold wraps around, as in NumPy."""
     return a * b
 
 
-@word()
-def invert(x: Register) -> Register:
+@kernel_function()
+def invert(x: LlvmValue) -> LlvmValue:
     """Every bit of an integer flipped; of a bool, "not"."""
     return ~x
 
 
-def width(x: Register) -> int:
+def width(x: LlvmValue) -> int:
     """Return the bits of an integer type."""
     return 32 if x.type is i32 else 64
 
 
-@word()
-def lshift(a: Register, b: Register) -> Register:
+@kernel_function()
+def lshift(a: LlvmValue, b: LlvmValue) -> LlvmValue:
     """a << b; 0 where b is negative or not below the width of the type, of which LLVM says nothing."""
     highest = width(a) - 1
     return select((b & highest) == b, a << (b & highest), a.number(0))
 
 
-@word()
-def rshift(a: Register, b: Register) -> Register:
+@kernel_function()
+def rshift(a: LlvmValue, b: LlvmValue) -> LlvmValue:
     """a >> b, which keeps the sign; 0 or -1 where b is negative or not below the width of the type."""
     highest = width(a) - 1
     return a >> select((b & highest) == b, b, b.number(highest))
 
 
-@word()
-def abs(x: Register) -> Register:  # noqa: A001  # NumPy's name
+@kernel_function()
+def abs(x: LlvmValue) -> LlvmValue:  # noqa: A001  # NumPy's name
     """The absolute value; the smallest integer has none and stays."""
     if x.is_float:
         return polynomials.magnitude(x)
     return x if x.type is bool_ else select(x < 0, -x, x)
 
 
-@word()
-def floor(x: Register) -> Register:
+@kernel_function()
+def floor(x: LlvmValue) -> LlvmValue:
     """The nearest integer that is not above x, in the type of x."""
     return x.call("llvm.floor") if x.is_float else x
 
 
-@word(floats=True)
-def sqrt(x: Register) -> Register:
+@kernel_function(floats=True)
+def sqrt(x: LlvmValue) -> LlvmValue:
     """The square root, rounded once; NaN below 0.
 
     Notes
@@ -147,13 +147,13 @@ def sqrt(x: Register) -> Register:
     return select((x == 0.0) | (x == inf), x, x.call("llvm.sqrt"))
 
 
-@word(floats=True)
-def rsqrt(x: Register) -> Register:
+@kernel_function(floats=True)
+def rsqrt(x: LlvmValue) -> LlvmValue:
     """1 / sqrt(x); inf at 0, NaN below. Error at most 1.5 ULP in float32, 1.5 ULP in float64."""
     return 1.0 / x.call("llvm.sqrt")
 
 
-def divide_integers(a: Register, b: Register) -> tuple[Register, Register]:
+def divide_integers(a: LlvmValue, b: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
     """(a // b, a % b), rounded down; (0, 0) where b is 0. The smallest integer divided by -1 is itself."""
     divisor = select((b == 0) | (b == -1), 1, b)  # the processor traps on both
     if a.type is i32:  # float64 holds it, has vector instructions, and rounds no quotient up to an integer
@@ -166,7 +166,7 @@ def divide_integers(a: Register, b: Register) -> tuple[Register, Register]:
     return quotient, select(b == 0, 0, a - quotient * b)
 
 
-def divide_floats(a: Register, b: Register) -> tuple[Register, Register]:
+def divide_floats(a: LlvmValue, b: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
     """(a // b, a % b) as NumPy's `divmod`: the remainder is exact and has the sign of b."""
     zero, ratio = a.number(0.0), a / b
     rest = (a.convert(f64) % b.convert(f64)).convert(a.type)  # exact, and faster than fmod in float32
@@ -180,14 +180,14 @@ def divide_floats(a: Register, b: Register) -> tuple[Register, Register]:
     return select(b == 0.0, ratio, whole), rest
 
 
-@word()
-def floordiv(a: Register, b: Register) -> Register:
+@kernel_function()
+def floordiv(a: LlvmValue, b: LlvmValue) -> LlvmValue:
     """a // b as `np.floor_divide`, rounded down; by 0 an integer gives 0, a float inf or NaN."""
     return (divide_floats if a.is_float else divide_integers)(a, b)[0]
 
 
-@word()
-def mod(a: Register, b: Register) -> Register:
+@kernel_function()
+def mod(a: LlvmValue, b: LlvmValue) -> LlvmValue:
     """a % b as `np.remainder`, with the sign of b; modulo 0 an integer gives 0, a float NaN."""
     return (divide_floats if a.is_float else divide_integers)(a, b)[1]
 
@@ -206,51 +206,51 @@ def atomic_add(typing: Any, target: Any, position: Any, value: Any) -> Any:
     return element in (f32, f64, i32, i64) and (types.void(target, position, value), emit)
 
 
-@word(floats=True)
-def exp(x: Register) -> Register:
+@kernel_function(floats=True)
+def exp(x: LlvmValue) -> LlvmValue:
     """e ** x. Error at most 0.95 ULP in float32, 0.95 ULP in float64."""
     return polynomials.exponential(x)
 
 
-@word(floats=True)
-def log(x: Register) -> Register:
+@kernel_function(floats=True)
+def log(x: LlvmValue) -> LlvmValue:
     """The natural logarithm; -inf at 0, NaN below. Error at most 0.85 ULP in float32, 0.85 ULP in float64."""
     return polynomials.logarithm(x)
 
 
-@word(floats=True)
-def log1p(x: Register) -> Register:
+@kernel_function(floats=True)
+def log1p(x: LlvmValue) -> LlvmValue:
     """log(1 + x); -inf at -1, NaN below. Error at most 1.45 ULP in float32, 1.45 ULP in float64."""
     return polynomials.logarithm_of_one_plus(x)
 
 
-@word(floats=True)
-def tanh(x: Register) -> Register:
+@kernel_function(floats=True)
+def tanh(x: LlvmValue) -> LlvmValue:
     """The hyperbolic tangent. Error at most 2.6 ULP in float32, 2.6 ULP in float64."""
     return polynomials.hyperbolic_tangent(x)
 
 
-@word(floats=True)
-def sigmoid(x: Register) -> Register:
+@kernel_function(floats=True)
+def sigmoid(x: LlvmValue) -> LlvmValue:
     """1 / (1 + e ** -x). Error at most 2.45 ULP in float32, 2.45 ULP in float64."""
     e = polynomials.exponential(x, largest=40.0)  # above, all is 1
     return e / (e + 1.0)
 
 
-@word(floats=True)
-def erf(x: Register) -> Register:
+@kernel_function(floats=True)
+def erf(x: LlvmValue) -> LlvmValue:
     """The error function. Error at most 1.9 ULP in float32, 1.9 ULP in float64."""
     return polynomials.error_function(x)
 
 
-@word(floats=True)
-def sin(x: Register) -> Register:
+@kernel_function(floats=True)
+def sin(x: LlvmValue) -> LlvmValue:
     """The sine of x radians. Error at most 0.51 ULP in float32; in float64 libm's."""
     return x.libm("llvm.sin") if x.type is f64 else select(x == 0.0, x, polynomials.sine(x, quarters=0))
 
 
-@word(floats=True)
-def cos(x: Register) -> Register:
+@kernel_function(floats=True)
+def cos(x: LlvmValue) -> LlvmValue:
     """The cosine of x radians. Error at most 0.51 ULP in float32; in float64 libm's."""
     return x.libm("llvm.cos") if x.type is f64 else polynomials.sine(x, quarters=1)
 
@@ -274,11 +274,11 @@ def pow(typing: Any, base: Any, exponent: Any) -> Any:  # noqa: A001  # NumPy's 
     kind = common_type(typing, (base, exponent))
 
     def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        x, y = [Register(builder, kind, value) for value in values]
+        x, y = [LlvmValue(builder, kind, value) for value in values]
         if kind in FORMATS:
             return (polynomials.power(x, y) if kind is f32 else x.libm("llvm.pow", y)).value
         wide = [x.convert(i64).value, y.convert(i64).value]
         result = context.compile_internal(builder, integer_power, i64(i64, i64), wide)
-        return Register(builder, i64, result).convert(kind).value
+        return LlvmValue(builder, i64, result).convert(kind).value
 
     return kind and (kind(kind, kind), emit)

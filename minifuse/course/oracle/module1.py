@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.autograd import gradients
-from ...core.interning import topological
+from ...core.autograd import run_backward
+from ...core.interning import toposort
 from . import answers
 
 
@@ -82,7 +82,7 @@ def chain_rule(call: Any, d: Any) -> list[tuple[Any, Any]]:
 
 def users_first(root: Any) -> list[Any]:
     """The library's order, from its other end."""
-    return [] if root.is_constant else topological([root], lambda x: inputs_of(x.history) if x.history else ())[::-1]
+    return [] if root.is_constant else toposort([root], lambda x: inputs_of(x.history) if x.history else ())[::-1]
 
 
 @answers
@@ -112,7 +112,7 @@ class LibraryCall:
         """Derivatives of the inputs."""
         return [d for _, d in self.known.chain(self.made_by, arrived[0])]
 
-    def release(self) -> None:
+    def free_saved(self) -> None:
         """Nothing is kept."""
 
 
@@ -123,7 +123,7 @@ class Known(dict[Any, Any]):
 
     def __init__(self, root: Any, chain: Chain) -> None:
         super().__init__()
-        self.chain, self.history = chain, self[root]
+        self.chain, self.grad_fn = chain, self[root]
 
     def __missing__(self, variable: Any) -> Any:
         call = variable.history
@@ -140,7 +140,7 @@ def backpropagate(
     if root.is_constant:
         return
     known = Known(root, chain_rule)
-    for leaf, gradient in (gradients(known, d) if root.history else {root: d}).items():
+    for leaf, gradient in (run_backward(known, d) if root.history else {root: d}).items():
         leaf.accumulate(gradient)
     known.clear()  # which breaks a cycle, so that nothing waits for the collector
 

@@ -7,7 +7,18 @@
 For looking, by the visualizer and the command line; nothing that computes knows of it.
 """
 
-from .cell import BACKENDS, CellRead, Origin, origin_of, stored
-from .traced_values import Part, Stage, Tree, all_stages, given
+from .cell import BACKENDS, CellProvenance, CellRead, compute_cell, trace_cell
+from .traced_values import ProvenanceNode, ProvenanceStage, ProvenanceTree, all_stages, earlier_results
 
-__all__ = ["BACKENDS", "CellRead", "Origin", "Part", "Stage", "Tree", "all_stages", "given", "origin_of", "stored"]
+__all__ = [
+    "BACKENDS",
+    "CellProvenance",
+    "CellRead",
+    "ProvenanceNode",
+    "ProvenanceStage",
+    "ProvenanceTree",
+    "all_stages",
+    "compute_cell",
+    "earlier_results",
+    "trace_cell",
+]

@@ -16,18 +16,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import simt
-from ...backends.registry import backend_named
+from ...backends.registry import get_backend
 from ...compiler.plan import Plan
 from ...core.errors import MinifuseError
 from ...tensors.tensor import Tensor
-from .on_cpu import NotingParallel, NotingPython
-from .on_cuda import NotingCuda
-from .recorded_launches import ITEM, Launch, Ran, Stretch, stretch
-from .traced_values import Name, Part, Tree, Who
+from .on_cpu import RecordingParallelBackend, RecordingPythonBackend
+from .on_cuda import RecordingCudaBackend
+from .recorded_launches import ITEMSIZE, AddressRange, LaunchTrace, RecordedLaunch, address_range
+from .traced_values import ProvenanceNode, ProvenanceTree, ThreadId, ValueId
 
-NOTING: dict[str, Any] = {"cuda": NotingCuda, "parallel": NotingParallel, "python": NotingPython}
-BACKENDS = tuple(NOTING)
-MOST_RUN = 1 << 13  # elements of a call that the interpreter or the python backend runs whole
+RECORDING_BACKENDS: dict[str, Any] = {
+    "cuda": RecordingCudaBackend,
+    "parallel": RecordingParallelBackend,
+    "python": RecordingPythonBackend,
+}
+BACKENDS = tuple(RECORDING_BACKENDS)
+MAX_INTERPRETED_ELEMENTS = 1 << 13  # elements of a call that the interpreter or the python backend runs whole
 
 
 class CellRead(NamedTuple):
@@ -36,24 +40,24 @@ class CellRead(NamedTuple):
     array: str
     element: int
     launch: int
-    who: Who
+    thread: ThreadId
     turn: int
 
 
 @dataclass(frozen=True)
-class Origin:
+class CellProvenance:
     """What one cell of an output is made of."""
 
     backend: str
     cell: int
-    tree: Tree
-    ran: tuple[Ran, ...]
+    tree: ProvenanceTree
+    launches: tuple[LaunchTrace, ...]
     """The launches, in order; of each what was wanted."""
     reads: tuple[CellRead, ...]
     """In order; threads of a GPU read at the same time."""
 
 
-def origin_of(function: Callable[..., Any], arrays: Sequence[Any], backend: str, cell: int) -> Origin:
+def trace_cell(function: Callable[..., Any], arrays: Sequence[Any], backend: str, cell: int) -> CellProvenance:
     """What a cell of a function's output is made of.
 
     Parameters
@@ -79,13 +83,13 @@ def origin_of(function: Callable[..., Any], arrays: Sequence[Any], backend: str,
     >>> found.tree.text(len(found.tree.parts) - 1)
     '((0 + in0[0]) + in0[1]) + in0[2]'
     """
-    call = Captured(function, arrays, backend, cell)
-    with uncollected():
-        return followed(call.noting.launches(), call.inputs, call.place, backend, cell)
+    call = RecordedCall(function, arrays, backend, cell)
+    with gc_disabled():
+        return trace_back(call.noting.launches(), call.inputs, call.place, backend, cell)
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def gc_disabled() -> Iterator[None]:
     """No search for cycles meanwhile: there are none, and it would walk a hundred thousand parts again and again."""
     was_enabled = gc.isenabled()
     gc.disable()
@@ -96,13 +100,13 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-class Captured:
+class RecordedCall:
     """A call whose launches were taken note of, and where it would store one cell."""
 
     def __init__(self, function: Callable[..., Any], arrays: Sequence[Any], backend: str, cell: int) -> None:
         if any(array.dtype != np.float32 for array in arrays):
             raise MinifuseError(f"cells are followed in float32; got {', '.join(str(array.dtype) for array in arrays)}")
-        self.noting = NOTING[backend]()
+        self.noting = RECORDING_BACKENDS[backend]()
         placed = [Tensor.from_numpy(array, self.noting) for array in arrays]
         self.result = Plan(function, placed).run(*placed)
         layout = self.result.spec.layout
@@ -110,34 +114,36 @@ class Captured:
             cells = f"cells 0 to {layout.size - 1:,}" if layout.size else "no cells"
             raise MinifuseError(f"cell {cell} does not exist: the output has shape {layout.shape}, so {cells}")
         index = np.unravel_index(cell, layout.shape) if layout.shape else ()
-        self.place = self.result.address + ITEM * layout.position(int(i) for i in index)
-        self.inputs = {f"in{k}": stretch(x.address, x.spec.layout) for k, x in enumerate(placed)}
+        self.place = self.result.address + ITEMSIZE * layout.position(int(i) for i in index)
+        self.inputs = {f"in{k}": address_range(x.address, x.spec.layout) for k, x in enumerate(placed)}
         self.kept = placed  # whose memory the launches read
 
 
-def stored(function: Callable[..., Any], arrays: Sequence[Any], backend: str, cell: int) -> float | None:
+def compute_cell(function: Callable[..., Any], arrays: Sequence[Any], backend: str, cell: int) -> float | None:
     """What the backend itself stores in a cell; None where finding that out would take too long.
 
     The kernels of cuda run in the interpreter, those of the parallel backend as machine code.
     """
-    if backend != "parallel" and sum(array.size for array in arrays) > MOST_RUN:
+    if backend != "parallel" and sum(array.size for array in arrays) > MAX_INTERPRETED_ELEMENTS:
         return None
     if backend == "cuda":
-        call = Captured(function, arrays, backend, cell)
+        call = RecordedCall(function, arrays, backend, cell)
         for plan in call.noting.device.plans:
             simt.run(plan, loop_limit=None)
         return c_float.from_address(call.place).value
-    result = function(*[Tensor.from_numpy(array, backend_named(backend)) for array in arrays])
+    result = function(*[Tensor.from_numpy(array, get_backend(backend)) for array in arrays])
     return float(np.reshape(result.numpy(), -1)[cell])
 
 
-def followed(launches: Sequence[Launch], inputs: dict[str, Stretch], place: int, backend: str, cell: int) -> Origin:
+def trace_back(
+    launches: Sequence[RecordedLaunch], inputs: dict[str, AddressRange], place: int, backend: str, cell: int
+) -> CellProvenance:
     """Run launches from the last to the first, each for what later ones read, and put together what they made."""
 
     def writer(address: int, before: int) -> int | None:
-        return next((k for k in range(before - 1, -1, -1) if launches[k].makes(address)), None)
+        return next((k for k in range(before - 1, -1, -1) if launches[k].writes_to(address)), None)
 
-    wanted, ran, top = [set[int]() for _ in launches], dict[int, Ran](), writer(place, len(launches))
+    wanted, ran, top = [set[int]() for _ in launches], dict[int, LaunchTrace](), writer(place, len(launches))
     if top is not None:
         wanted[top].add(place)
     for k in range(len(launches) - 1, -1, -1):
@@ -147,11 +153,11 @@ def followed(launches: Sequence[Launch], inputs: dict[str, Stretch], place: int,
                 if (maker := writer(read.address, k)) is not None:
                     wanted[maker].add(read.address)
 
-    parts, done, reads = list[Part](), dict[tuple[int, int], int](), list[CellRead]()
+    parts, done, reads = list[ProvenanceNode](), dict[tuple[int, int], int](), list[CellRead]()
 
     def named(address: int) -> tuple[str, int]:
         """The input that an address lies in, and which of its elements that is; "" for a number that the host put there."""
-        found = ((name, (address - low) // ITEM) for name, (low, end) in inputs.items() if low <= address < end)
+        found = ((name, (address - low) // ITEMSIZE) for name, (low, end) in inputs.items() if low <= address < end)
         return next(found, ("", 0))
 
     def element(address: int, before: int) -> int:
@@ -160,27 +166,33 @@ def followed(launches: Sequence[Launch], inputs: dict[str, Stretch], place: int,
             return done[maker, address]
         array, which = named(address)
         number = 0.0 if array else c_float.from_address(address).value
-        parts.append(Part(array=array, element=which, number=number, launch=before))
+        parts.append(ProvenanceNode(array=array, element=which, number=number, launch=before))
         return len(parts) - 1
 
     for k in sorted(ran):
-        ledger, known = ran[k].ledger, dict[Name, int]()
-        for name in ran[k].below:
-            join = ledger.join_of(name)
+        ledger, known = ran[k].log, dict[ValueId, int]()
+        for name in ran[k].ancestors:
+            join = ledger.op_of(name)
             if join is None and (at := ledger.address_of(name)) is not None:
                 known[name] = element(at, k)
                 continue
-            part = Part(number=0.0 if isinstance(name, int) else name[0], launch=k)
+            part = ProvenanceNode(number=0.0 if isinstance(name, int) else name[0], launch=k)
             if join is not None:
-                part = Part(join.operator, tuple([known[p] for p in join.parts]), launch=k, who=join.who, way=join.way)
+                part = ProvenanceNode(
+                    join.operator,
+                    tuple([known[p] for p in join.parts]),
+                    launch=k,
+                    thread=join.thread,
+                    exchange=join.exchange,
+                )
             known[name] = len(parts)
             parts.append(part)
         done |= {(k, address): known[name] for address, name in ran[k].names.items()}
         for read in ran[k].reads:
             array, which = named(read.address)
             if array and writer(read.address, k) is None:
-                reads.append(CellRead(array, which, k, read.who, read.turn))
+                reads.append(CellRead(array, which, k, read.thread, read.turn))
     root = done[top, place] if top is not None else element(place, 0)
     if root != len(parts) - 1:
         parts.append(parts[root])
-    return Origin(backend, cell, Tree(tuple(parts)), tuple(ran[k] for k in sorted(ran)), tuple(reads))
+    return CellProvenance(backend, cell, ProvenanceTree(tuple(parts)), tuple(ran[k] for k in sorted(ran)), tuple(reads))

@@ -13,50 +13,58 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.codegen.loop_emitter import BLOCK
+from ...backends.codegen.loop_emitter import COLUMNS_PER_BLOCK
 from ...backends.operand import Operand, ScalarFunction
 from ...backends.parallel.backend import ParallelBackend
 from ...backends.parallel.driver import count_chunks
 from ...backends.python import PythonBackend
 from ...core.layout import Layout
 from ...core.operators import Operator
-from ...ir.kernel_ir import Kernel, Nest, Shape
-from ...runtime.memory_pool import Buffer, Pool
-from .recorded_launches import ITEM, Launch, Ran, Stretch, for_cell, keep, stretch
-from .traced_values import Ledger, Name, read
+from ...ir.kernel_ir import Kernel, LoopNest, Shape
+from ...runtime.memory_pool import MemoryBuffer, Pool
+from .recorded_launches import (
+    ITEMSIZE,
+    AddressRange,
+    LaunchTrace,
+    RecordedLaunch,
+    address_range,
+    allocate_forever,
+    make_launch_trace,
+)
+from .traced_values import ProvenanceLog, ValueId, decode_id
 
 
-class Memory:
+class TracedMemory:
     """Memory of floats whose elements are names; what is stored is kept by address."""
 
-    def __init__(self, ledger: Ledger, address: int, within: Stretch, stored: dict[int, Name]) -> None:
-        self.ledger, self.address, self.within, self.stored = ledger, address, within, stored
+    def __init__(self, ledger: ProvenanceLog, address: int, within: AddressRange, stored: dict[int, ValueId]) -> None:
+        self.log, self.address, self.within, self.stored = ledger, address, within, stored
         self.dtype = np.dtype(np.float32)
 
     def __getitem__(self, k: int) -> Any:
-        at = self.address + ITEM * int(k)
+        at = self.address + ITEMSIZE * int(k)
         if not self.within[0] <= at < self.within[1]:
             return np.float32(nan)  # of an input without elements, that a kernel reads ahead and does not use
-        return self.ledger.load(at, sys._getframe(1).f_lineno)
+        return self.log.load(at, sys._getframe(1).f_lineno)
 
     def __setitem__(self, k: int, value: Any) -> None:
-        self.stored[self.address + ITEM * int(k)] = read(value)
+        self.stored[self.address + ITEMSIZE * int(k)] = decode_id(value)
 
 
-class Noting:
+class LaunchRecorder:
     """What a backend needs that takes note of its launches: a list of them, and memory of its own."""
 
     def __init__(self) -> None:
-        self.known: list[Launch] = []
-        self.kept: list[Buffer] = []
-        self.allocate = Pool(partial(keep, self.kept)).allocate
+        self.known: list[RecordedLaunch] = []
+        self.kept: list[MemoryBuffer] = []
+        self.allocate = Pool(partial(allocate_forever, self.kept)).allocate
 
-    def launches(self) -> list[Launch]:
+    def launches(self) -> list[RecordedLaunch]:
         """What was asked for, in order."""
         return self.known
 
 
-class NotingPython(Noting, PythonBackend):
+class RecordingPythonBackend(LaunchRecorder, PythonBackend):
     """The python backend, which takes note of its loops."""
 
     def map(self, op: ScalarFunction, a: Operand, out: Operand) -> None:
@@ -73,47 +81,49 @@ class NotingPython(Noting, PythonBackend):
 
     def note(self, loop: Any, op: ScalarFunction, xs: list[Operand], out: Operand, dims: tuple[int, ...]) -> None:
         """One loop."""
-        place, origin = out.layout.from_zero(), out.address
+        place, origin = out.layout.without_offset(), out.address
 
-        def run(wanted: set[int]) -> Ran:
-            ledger, stored = Ledger(lambda: (0, 0)), dict[int, Name]()
+        def run(wanted: set[int]) -> LaunchTrace:
+            ledger, stored = ProvenanceLog(lambda: (0, 0)), dict[int, ValueId]()
             for address in sorted(wanted):
-                index = place.index((address - origin) // ITEM)
-                operands = [narrowed(ledger, x, index, dims, stored) for x in (*xs, out)]
+                index = place.index((address - origin) // ITEMSIZE)
+                operands = [operand_of_element(ledger, x, index, dims, stored) for x in (*xs, out)]
                 more = (dims,) if dims else ()
-                loop(PythonBackend(), telling(ledger, op), *operands, *more)
-            return for_cell(ledger, {at: stored[at] for at in sorted(wanted)}, {}, total=place.size, chosen=())
+                loop(PythonBackend(), traced_operator(ledger, op), *operands, *more)
+            return make_launch_trace(ledger, {at: stored[at] for at in sorted(wanted)}, {}, total=place.size, chosen=())
 
-        self.known.append(Launch((stretch(out.address, out.layout.from_zero()),), run))
+        self.known.append(RecordedLaunch((address_range(out.address, out.layout.without_offset()),), run))
 
 
-def telling(ledger: Ledger, op: ScalarFunction) -> ScalarFunction:
+def traced_operator(ledger: ProvenanceLog, op: ScalarFunction) -> ScalarFunction:
     """An operator that is taken down; other functions, which only move a value, as they are."""
     if not isinstance(op, Operator):
         return op
     found = copy.copy(op)
-    found.body = ledger.word(op.name)
+    found.body = ledger.traced_operator(op.name)
     return found
 
 
-def narrowed(ledger: Ledger, x: Operand, index: Sequence[int], dims: tuple[int, ...], stored: dict[int, Name]) -> Operand:
+def operand_of_element(
+    ledger: ProvenanceLog, x: Operand, index: Sequence[int], dims: tuple[int, ...], stored: dict[int, ValueId]
+) -> Operand:
     """Of an operand what belongs to one element of the output."""
     layout = x.layout
     shape = tuple(n if d in dims else 1 for d, n in enumerate(layout.shape))
     offset = layout.offset + sum(i * s for i, s in zip(index, layout.strides, strict=True))
-    first = x.address - ITEM * layout.offset
-    memory: Any = Memory(ledger, first, stretch(first, layout), stored)
+    first = x.address - ITEMSIZE * layout.offset
+    memory: Any = TracedMemory(ledger, first, address_range(first, layout), stored)
     return Operand(memory, Layout(shape, layout.strides, offset))
 
 
-class NotingParallel(Noting, ParallelBackend):
+class RecordingParallelBackend(LaunchRecorder, ParallelBackend):
     """The parallel backend, which takes note of its kernels: of each array on its own, since a cell belongs to one."""
 
-    has_tables = False
+    has_multi_tensor = False
 
     def bind(self, kernel: Kernel, shape: Shape, dims: tuple[int, ...], outputs: Any, inputs: Any, raws: Any = ()) -> Any:
         """A launch that is noted, with the text that would be compiled."""
-        nest = Nest(shape, dims, [*outputs, *inputs])
+        nest = LoopNest(shape, dims, [*outputs, *inputs])
         if nest.is_empty:
             return lambda *values: None
 
@@ -124,23 +134,31 @@ class NotingParallel(Noting, ParallelBackend):
         chunks = count_chunks(nest.sizes[0], nest.points * kernel.cost())
 
         def note(*values: Any) -> None:
-            places = [stretch(at, layout) for at, layout in zip(values, [*map(unfolded, outputs), *inputs], strict=False)]
-            run = partial(run_text, text, nest, chunks, values, places, len(outputs))
-            self.known.append(Launch(tuple(places[: len(outputs)]), run))
+            places = [
+                address_range(at, layout) for at, layout in zip(values, [*map(unfolded, outputs), *inputs], strict=False)
+            ]
+            run = partial(run_kernel_text, text, nest, chunks, values, places, len(outputs))
+            self.known.append(RecordedLaunch(tuple(places[: len(outputs)]), run))
 
         return note
 
 
-def run_text(
-    text: str, nest: Nest, chunks: int, values: Sequence[Any], places: Sequence[Stretch], outputs: int, wanted: set[int]
-) -> Ran:
+def run_kernel_text(
+    text: str,
+    nest: LoopNest,
+    chunks: int,
+    values: Sequence[Any],
+    places: Sequence[AddressRange],
+    outputs: int,
+    wanted: set[int],
+) -> LaunchTrace:
     """Run the text of a CPU kernel as Python, in the chunks that the driver would cut."""
-    chunk, stored = [0], dict[int, Name]()
-    ledger = Ledger(lambda: (chunk[0], 0))
+    chunk, stored = [0], dict[int, ValueId]()
+    ledger = ProvenanceLog(lambda: (chunk[0], 0))
     memory = dict(zip(values, places, strict=False))
 
-    def pointer(address: int) -> Memory:
-        return Memory(ledger, address, memory[address], stored)
+    def pointer(address: int) -> TracedMemory:
+        return TracedMemory(ledger, address, memory[address], stored)
 
     def number(x: float) -> Any:
         kind: Any = ledger.number
@@ -150,11 +168,11 @@ def run_text(
         "f32": number,
         "pointer_f32": pointer,
         "pointer_f64": list,
-        "block_of_f32": lambda: [None] * BLOCK,
+        "block_of_f32": lambda: [None] * COLUMNS_PER_BLOCK,
         "inf": inf,
         "nan": nan,
     }
-    names: dict[str, Any] = {**ledger.words(), **words}
+    names: dict[str, Any] = {**ledger.traced_operators(), **words}
     exec(compile(text, "<kernel>", "exec"), names)  # text of our own making
     arguments, count = [*values, *nest.sizes[1:], *nest.runtime_strides()], nest.sizes[0]
     step = nest.strides[0][0]
@@ -162,10 +180,10 @@ def run_text(
     chosen = list[int]()
     for k in range(chunks):
         start, stop = count * k // chunks, count * (k + 1) // chunks
-        low, high = values[0] + ITEM * step * start, values[0] + ITEM * (step * (stop - 1) + reach)
+        low, high = values[0] + ITEMSIZE * step * start, values[0] + ITEMSIZE * (step * (stop - 1) + reach)
         if chunks == 1 or any(low <= at <= high for at in wanted):
             chunk[0] = k
             chosen.append(k)
             names["kernel"](start, stop, arguments)
     lines = dict(enumerate(text.splitlines(), start=1))
-    return for_cell(ledger, {at: stored[at] for at in sorted(wanted)}, lines, total=chunks, chosen=tuple(chosen))
+    return make_launch_trace(ledger, {at: stored[at] for at in sorted(wanted)}, lines, total=chunks, chosen=tuple(chosen))

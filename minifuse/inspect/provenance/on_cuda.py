@@ -16,52 +16,52 @@ from ...simt import Pointer
 from ...simt.lanes import getcurrent
 from ...simt.rebind import python_function
 from ...simt.record import LOAD, STORE
-from ..dry_run import NotingBackend, NotingDevice
-from .recorded_launches import ITEM, Launch, Ran, Read, Stretch
-from .traced_values import Ledger, Name, Who, read
+from ..dry_run import RecordingBackend, RecordingDevice
+from .recorded_launches import ITEMSIZE, AddressRange, ElementRead, LaunchTrace, RecordedLaunch
+from .traced_values import ProvenanceLog, ThreadId, ValueId, decode_id
 
-LIMIT = 250_000  # accesses to memory that a trace of one launch may have
-FEW_LANES = 1 << 13  # a launch of no more runs whole, with no search for the blocks that are wanted
+MAX_TRACED_ACCESSES = 250_000  # accesses to memory that a trace of one launch may have
+MAX_LANES_RUN_WHOLE = 1 << 13  # a launch of no more runs whole, with no search for the blocks that are wanted
 
 
-class NotingCuda(NotingBackend):
+class RecordingCudaBackend(RecordingBackend):
     """The cuda backend, which takes note of its launches: of each array on its own, since a cell belongs to one."""
 
-    has_tables = False
+    has_multi_tensor = False
 
     def __init__(self) -> None:
-        super().__init__(NotingDevice())
+        super().__init__(RecordingDevice())
 
-    def launches(self) -> list[Launch]:
+    def launches(self) -> list[RecordedLaunch]:
         """What was asked for, in order."""
-        return [Launch(written(plan), partial(run_plan, plan)) for plan in self.device.plans]
+        return [RecordedLaunch(output_ranges(plan), partial(run_launch, plan)) for plan in self.device.plans]
 
 
-def pointers(plan: LaunchPlan) -> list[tuple[str, Pointer]]:
+def named_pointers(plan: LaunchPlan) -> list[tuple[str, Pointer]]:
     """The memory among the arguments of a launch, with the names of the kernel."""
-    names = function_of(plan).__code__.co_varnames
+    names = python_kernel(plan).__code__.co_varnames
     return [(name, x) for name, x in zip(names, plan.arguments, strict=False) if isinstance(x, Pointer)]
 
 
-def function_of(plan: LaunchPlan) -> FunctionType:
+def python_kernel(plan: LaunchPlan) -> FunctionType:
     """The kernel of a plan as Python's function."""
     found = python_function(plan.kernel)
     assert found is not None
     return found
 
 
-def written(plan: LaunchPlan) -> tuple[Stretch, ...]:
+def output_ranges(plan: LaunchPlan) -> tuple[AddressRange, ...]:
     """The memory that a launch writes: the library's kernels call it out0, out1, ..."""
-    return tuple(memory_of(x) for name, x in pointers(plan) if name.startswith("out"))
+    return tuple(pointer_range(x) for name, x in named_pointers(plan) if name.startswith("out"))
 
 
-def memory_of(pointer: Pointer) -> Stretch:
+def pointer_range(pointer: Pointer) -> AddressRange:
     """The memory of a pointer."""
     first = pointer.data.__array_interface__["data"][0]
     return first, first + pointer.data.nbytes
 
 
-class Named(np.ndarray):
+class TracedArray(np.ndarray):
     """Memory of an interpreted kernel, whose elements come out as names of a ledger."""
 
     number: Any = None
@@ -74,7 +74,7 @@ class Named(np.ndarray):
         return self.number(found) if isinstance(found, np.float32) else found
 
 
-class NamedMemory:
+class TracedSharedMemory:
     """`cuda.shared` of such a kernel: what comes out of shared memory is a name, too."""
 
     def __init__(self, number: Any) -> None:
@@ -83,29 +83,29 @@ class NamedMemory:
     def array(self, *given: Any) -> Any:
         """An array of the block."""
         found = simt.cuda.shared.array(*given)
-        if found.dtype == np.float32 and not isinstance(found.data, Named):
-            data: Any = found.data.view(Named)
+        if found.dtype == np.float32 and not isinstance(found.data, TracedArray):
+            data: Any = found.data.view(TracedArray)
             data.number, found.data = self.number, data
         return found
 
 
-class NamedWords:
+class TracedCudaModule:
     """`cuda` of such a kernel."""
 
     is_word = True
 
     def __init__(self, number: Any) -> None:
-        self.shared = NamedMemory(number)
+        self.shared = TracedSharedMemory(number)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(simt.cuda, name)
 
 
-def run_plan(plan: LaunchPlan, wanted: set[int]) -> Ran:
+def run_launch(plan: LaunchPlan, wanted: set[int]) -> LaunchTrace:
     """Run the blocks of a launch that make some elements."""
-    total, places = prod(plan.grid), written(plan)
+    total, places = prod(plan.grid), output_ranges(plan)
     every = set(range(total))
-    if total * prod(plan.block) > FEW_LANES:
+    if total * prod(plan.block) > MAX_LANES_RUN_WHOLE:
         sizes = [(low, high) for at in wanted for low, high in places if low <= at < high]
         likely = {(at - low) * total // (high - low) for at, (low, high) in zip(wanted, sizes, strict=True)}
         found = run_blocks(plan, likely, wanted)
@@ -116,55 +116,55 @@ def run_plan(plan: LaunchPlan, wanted: set[int]) -> Ran:
     return found
 
 
-def run_blocks(plan: LaunchPlan, blocks: set[int], wanted: set[int]) -> Ran | None:
+def run_blocks(plan: LaunchPlan, blocks: set[int], wanted: set[int]) -> LaunchTrace | None:
     """Run some blocks; None where they do not make all that is wanted."""
-    ledger, function, total = Ledger(lane_now), function_of(plan), prod(plan.grid)
+    ledger, function, total = ProvenanceLog(current_lane), python_kernel(plan), prod(plan.grid)
     arguments, places = list(plan.arguments), dict[int, tuple[int, Any]]()
     for k, argument in enumerate(plan.arguments):
         if isinstance(argument, Pointer):
-            low, _ = memory_of(argument)
+            low, _ = pointer_range(argument)
             if argument.data.dtype != np.float32:
                 raise MinifuseError(f"cells are followed in float32; a launch has memory of {argument.data.dtype}")
             first = ledger.memory(low, argument.data.size)
-            data = np.arange(first, first + argument.data.size, dtype=np.int32).view(np.float32).view(Named)
+            data = np.arange(first, first + argument.data.size, dtype=np.int32).view(np.float32).view(TracedArray)
             data.number = ledger.number
             arguments[k] = Pointer(data, argument.low)
             places[len(places)] = low, data
-    kernel = over(ledger, function)
+    kernel = rebind_operators(ledger, function)
     trace = simt.trace(
-        kernel if len(blocks) == total else only(kernel, blocks),
+        kernel if len(blocks) == total else restrict_to_blocks(kernel, blocks),
         plan.grid,
         plan.block,
         *arguments,
-        limit=LIMIT,
+        limit=MAX_TRACED_ACCESSES,
         shared=plan.shared,
     )
     if not trace.is_complete:
         raise MinifuseError(f"{trace.findings[-1]}; ask for a smaller shape")
     events = trace.events
     rows = [row for row, info in enumerate(trace.arrays) if info.space == "global"]
-    names, storers = dict[int, Name](), set[Who]()
+    names, storers = dict[int, ValueId](), set[ThreadId]()
     for k in np.flatnonzero(np.isin(events.array, rows) & (events.kind == STORE)).tolist():
         low, data = places[rows.index(events.array[k])]
-        first = (int(events.address[k]) - trace.arrays[events.array[k]].base) // ITEM
-        for n in range(first, first + int(events.nbytes[k]) // ITEM):
-            if low + ITEM * n in wanted:
-                names[low + ITEM * n] = read(data.item(n))
+        first = (int(events.address[k]) - trace.arrays[events.array[k]].base) // ITEMSIZE
+        for n in range(first, first + int(events.nbytes[k]) // ITEMSIZE):
+            if low + ITEMSIZE * n in wanted:
+                names[low + ITEMSIZE * n] = decode_id(data.item(n))
                 storers.add((int(events.block[k]), int(events.thread[k])))
     names = dict(sorted(names.items()))
     if set(names) != wanted:
         return None
-    below = ledger.below(*names.values())
-    makers = storers | {join.who for name in below if (join := ledger.join_of(name)) is not None}
-    reads = list(loads_of(trace, rows, [low for low, _ in places.values()], {ledger.address_of(n) for n in below}, makers))
+    below = ledger.ancestors(*names.values())
+    makers = storers | {join.thread for name in below if (join := ledger.op_of(name)) is not None}
+    reads = list(iter_loads(trace, rows, [low for low, _ in places.values()], {ledger.address_of(n) for n in below}, makers))
     lines = dict(enumerate(linecache.getlines(function.__code__.co_filename), start=1))
     text = {number: line.rstrip("\n") for number, line in lines.items()}
-    return Ran(ledger, names, below, reads, text, total, tuple(sorted(blocks)), trace)
+    return LaunchTrace(ledger, names, below, reads, text, total, tuple(sorted(blocks)), trace)
 
 
-def over(ledger: Ledger, function: FunctionType) -> FunctionType:
+def rebind_operators(ledger: ProvenanceLog, function: FunctionType) -> FunctionType:
     """A kernel, with the functions that stand above it, over operators that are taken down."""
-    names, words = function.__globals__, {**ledger.words(), "cuda": NamedWords(ledger.number)}
+    names, words = function.__globals__, {**ledger.traced_operators(), "cuda": TracedCudaModule(ledger.number)}
     told = {name: words.get(name, value) for name, value in names.items()}
 
     def moved(function: FunctionType) -> FunctionType:
@@ -177,32 +177,32 @@ def over(ledger: Ledger, function: FunctionType) -> FunctionType:
     return moved(function)
 
 
-def loads_of(
-    trace: simt.Trace, rows: list[int], lows: list[int], wanted: set[int | None], makers: set[Who]
-) -> Iterator[Read]:
+def iter_loads(
+    trace: simt.Trace, rows: list[int], lows: list[int], wanted: set[int | None], makers: set[ThreadId]
+) -> Iterator[ElementRead]:
     """The loads of elements at wanted addresses, by threads that had a part in what is made of them."""
-    events, turns = trace.events, dict[Who, int]()
+    events, turns = trace.events, dict[ThreadId, int]()
     for k in np.flatnonzero(np.isin(events.array, rows) & (events.kind == LOAD)).tolist():
         who, row = (int(events.block[k]), int(events.thread[k])), events.array[k]
         first = lows[rows.index(row)] + int(events.address[k]) - trace.arrays[row].base
-        found = [at for at in range(first, first + int(events.nbytes[k]), ITEM) if at in wanted]
+        found = [at for at in range(first, first + int(events.nbytes[k]), ITEMSIZE) if at in wanted]
         if who in makers and found:
             line = trace.instructions[events.instruction[k]].line
-            yield from (Read(at, who, turns.get(who, 0), line) for at in found)
+            yield from (ElementRead(at, who, turns.get(who, 0), line) for at in found)
             turns[who] = turns.get(who, 0) + 1
 
 
-def lane_now() -> Who:
+def current_lane() -> ThreadId:
     """Block and thread of the lane that runs."""
     lane = getcurrent().lane
     return lane.block, lane.thread
 
 
-def only(kernel: FunctionType, blocks: set[int]) -> FunctionType:
+def restrict_to_blocks(kernel: FunctionType, blocks: set[int]) -> FunctionType:
     """A kernel whose other blocks end at once."""
 
     def is_chosen() -> bool:
-        return lane_now()[0] in blocks
+        return current_lane()[0] in blocks
 
     is_chosen.is_word = True  # type: ignore[attr-defined]
 

@@ -6,18 +6,18 @@ from typing import Any, NamedTuple
 
 from ... import simt
 from ...core.layout import Layout
-from ...runtime.memory_pool import Buffer
-from .traced_values import Ledger, Load, Name, Who
+from ...runtime.memory_pool import MemoryBuffer
+from .traced_values import LoadRecord, ProvenanceLog, ThreadId, ValueId
 
-ITEM = 4  # bytes of an element: a float32
-Stretch = tuple[int, int]  # of memory: the first address, and the one behind the last
+ITEMSIZE = 4  # bytes of an element: a float32
+AddressRange = tuple[int, int]  # of memory: the first address, and the one behind the last
 
 
-class Read(NamedTuple):
+class ElementRead(NamedTuple):
     """An element that a launch read for the cell."""
 
     address: int
-    who: Who
+    thread: ThreadId
     turn: int
     """How often its thread had read before for this cell; a vector load is one turn."""
     line: int
@@ -25,15 +25,15 @@ class Read(NamedTuple):
 
 
 @dataclass
-class Ran:
+class LaunchTrace:
     """One launch that ran on names, for some elements of its output."""
 
-    ledger: Ledger
-    names: dict[int, Name]
+    log: ProvenanceLog
+    names: dict[int, ValueId]
     """By the address of an element of the output: what was stored there."""
-    below: list[Name]
+    ancestors: list[ValueId]
     """All that these are made of, parts before what is made of them."""
-    reads: list[Read]
+    reads: list[ElementRead]
     text: dict[int, str]
     """Lines of the kernel, by number."""
     total: int
@@ -43,40 +43,40 @@ class Ran:
     trace: simt.Trace | None = None
 
 
-class Launch(NamedTuple):
+class RecordedLaunch(NamedTuple):
     """A launch that was taken note of."""
 
     writes: tuple[tuple[int, int], ...]
     """First address and the address behind the last, of each output."""
-    run: Callable[[set[int]], Ran]
+    run: Callable[[set[int]], LaunchTrace]
     """Runs it for the elements at some addresses."""
 
-    def makes(self, address: int) -> bool:
+    def writes_to(self, address: int) -> bool:
         """Whether it writes an element."""
         return any(low <= address < high for low, high in self.writes)
 
 
-def stretch(address: int, layout: Layout) -> Stretch:
+def address_range(address: int, layout: Layout) -> AddressRange:
     """The memory of a layout: its first address, and the one behind the last."""
     low, high = layout.span()
-    return address + ITEM * low, address + ITEM * high
+    return address + ITEMSIZE * low, address + ITEMSIZE * high
 
 
-def for_cell(ledger: Ledger, names: dict[int, Name], text: dict[int, str], **more: Any) -> Ran:
+def make_launch_trace(ledger: ProvenanceLog, names: dict[int, ValueId], text: dict[int, str], **more: Any) -> LaunchTrace:
     """What ran, with the loads that the wanted elements are made of."""
-    below = ledger.below(*names.values())
-    made, first = ledger.made, ledger.next
-    loads = sorted(name for name in below if type(name) is int and name >= first and type(made[name - first]) is Load)
-    turns, reads = dict[Who, int](), list[Read]()
+    below = ledger.ancestors(*names.values())
+    made, first = ledger.records, ledger.next
+    loads = sorted(name for name in below if type(name) is int and name >= first and type(made[name - first]) is LoadRecord)
+    turns, reads = dict[ThreadId, int](), list[ElementRead]()
     for name in loads:
         load = made[name - first]
-        assert isinstance(load, Load)
-        reads.append(Read(load.address, load.who, turns.get(load.who, 0), load.line))
-        turns[load.who] = turns.get(load.who, 0) + 1
-    return Ran(ledger, names, below, reads, text, **more)
+        assert isinstance(load, LoadRecord)
+        reads.append(ElementRead(load.address, load.thread, turns.get(load.thread, 0), load.line))
+        turns[load.thread] = turns.get(load.thread, 0) + 1
+    return LaunchTrace(ledger, names, below, reads, text, **more)
 
 
-def keep(kept: list[Buffer], nbytes: int) -> Buffer:
+def allocate_forever(kept: list[MemoryBuffer], nbytes: int) -> MemoryBuffer:
     """New memory that lives as long as a list: no address is used twice."""
-    kept.append(Buffer(nbytes))
+    kept.append(MemoryBuffer(nbytes))
     return kept[-1]

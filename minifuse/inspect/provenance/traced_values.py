@@ -16,77 +16,77 @@ from ...core.errors import MinifuseError
 from ...core.operators import TABLE
 from ...simt.columnar import WARP
 
-FIRST, END = 1, 1 << 23  # of names: what is below the normal float32 numbers
-STEP = 2.0**-149  # the float32 with the bits 1
-SYMBOLS = {  # of operators: how Python calls them
+FIRST_ID, ID_LIMIT = 1, 1 << 23  # of names: what is below the normal float32 numbers
+ID_UNIT = 2.0**-149  # the float32 with the bits 1
+PYTHON_METHODS = {  # of operators: how Python calls them
     **{"add": "add", "sub": "sub", "mul": "mul", "div": "truediv", "floordiv": "floordiv", "mod": "mod", "pow": "pow"},
     **{"neg": "neg", "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"},
 }
-SWAPPED = ("add", "sub", "mul", "div", "floordiv", "mod", "pow")
-Name = int | tuple[float]  # or a plain number, which a dict must not take for a name
-Who = tuple[int, int]  # block and thread; of backends without threads: chunk and 0
+REFLECTED = ("add", "sub", "mul", "div", "floordiv", "mod", "pow")
+ValueId = int | tuple[float]  # or a plain number, which a dict must not take for a name
+ThreadId = tuple[int, int]  # block and thread; of backends without threads: chunk and 0
 
 
-class Load(NamedTuple):
+class LoadRecord(NamedTuple):
     """An element that was read."""
 
     address: int
-    who: Who
+    thread: ThreadId
     line: int
     """Of the kernel's text; 0 where it has none."""
 
 
-class Join(NamedTuple):
+class OpRecord(NamedTuple):
     """An operator that ran."""
 
     operator: str
-    parts: tuple[Name, ...]
+    parts: tuple[ValueId, ...]
     """Names, or numbers such as an identity."""
-    who: Who
-    way: str
+    thread: ThreadId
+    exchange: str
     """How the parts of others came: "shuffle 16", "shared", or "" where a thread works alone."""
 
 
-class Ledger:
+class ProvenanceLog:
     """What every name of one launch stands for: an element of memory, or the result of an operator."""
 
-    def __init__(self, who: Callable[[], Who]) -> None:
-        self.who = who
-        self.made: list[Join | Load] = []
-        self.stretches: list[tuple[int, int, int]] = []  # first name, address of its element, elements
-        self.next = FIRST
-        self.number = told_by(self)
+    def __init__(self, who: Callable[[], ThreadId]) -> None:
+        self.thread = who
+        self.records: list[OpRecord | LoadRecord] = []
+        self.ranges: list[tuple[int, int, int]] = []  # first name, address of its element, elements
+        self.next = FIRST_ID
+        self.number = traced_float_type(self)
 
     def memory(self, address: int, count: int) -> int:
         """Name the elements of memory; gives the first name. No operator must have run yet."""
         first, self.next = self.next, self.next + count
-        self.stretches.append((first, address, count))
-        if self.next > END:
-            raise too_many()
+        self.ranges.append((first, address, count))
+        if self.next > ID_LIMIT:
+            raise too_many_ids()
         return first
 
     def load(self, address: int, line: int = 0) -> Any:
         """An element, under a name that is new each time."""
-        return self.enter(Load(address, self.who(), line))
+        return self.append(LoadRecord(address, self.thread(), line))
 
     def join(self, operator: str, *parts: Any) -> Any:
         """The result of an operator."""
         frame = sys._getframe(2)
-        return self.enter(Join(operator, tuple(map(read, parts)), self.who(), way_of(frame)))
+        return self.append(OpRecord(operator, tuple(map(decode_id, parts)), self.thread(), exchange_of(frame)))
 
-    def enter(self, made: Join | Load) -> Any:
+    def append(self, made: OpRecord | LoadRecord) -> Any:
         """A new name for what was made."""
-        self.made.append(made)
-        name = self.next + len(self.made) - 1
-        if name >= END:
-            raise too_many()
-        return self.number(STEP * name)
+        self.records.append(made)
+        name = self.next + len(self.records) - 1
+        if name >= ID_LIMIT:
+            raise too_many_ids()
+        return self.number(ID_UNIT * name)
 
-    def words(self) -> dict[str, Callable[..., Any]]:
+    def traced_operators(self) -> dict[str, Callable[..., Any]]:
         """The operators of the table, as functions that are taken down."""
-        return {name: self.word(name) for name in TABLE}
+        return {name: self.traced_operator(name) for name in TABLE}
 
-    def word(self, name: str) -> Callable[..., Any]:
+    def traced_operator(self, name: str) -> Callable[..., Any]:
         """One operator that is taken down; the interpreter takes it as a word of its own."""
 
         def tell(*parts: Any) -> Any:
@@ -95,27 +95,27 @@ class Ledger:
         tell.__name__, tell.is_word = name, True  # type: ignore[attr-defined]
         return tell
 
-    def join_of(self, name: Name) -> Join | None:
+    def op_of(self, name: ValueId) -> OpRecord | None:
         """The operator behind a name; None of an element or a plain number."""
-        made = self.made[name - self.next] if isinstance(name, int) and name >= self.next else None
-        return made if isinstance(made, Join) else None
+        made = self.records[name - self.next] if isinstance(name, int) and name >= self.next else None
+        return made if isinstance(made, OpRecord) else None
 
-    def address_of(self, name: Name) -> int | None:
+    def address_of(self, name: ValueId) -> int | None:
         """Where the element of a name lies; None where it is no element."""
         if not isinstance(name, int):
             return None
         if name >= self.next:
-            made = self.made[name - self.next]
-            return made.address if isinstance(made, Load) else None
-        return next(at + 4 * (name - first) for first, at, count in self.stretches if first <= name < first + count)
+            made = self.records[name - self.next]
+            return made.address if isinstance(made, LoadRecord) else None
+        return next(at + 4 * (name - first) for first, at, count in self.ranges if first <= name < first + count)
 
-    def below(self, *names: Name) -> list[Name]:
+    def ancestors(self, *names: ValueId) -> list[ValueId]:
         """All that some names are made of, and they themselves; parts before what is made of them."""
-        found, waiting, made, first = dict[Name, None](), list(reversed(names)), self.made, self.next
+        found, waiting, made, first = dict[ValueId, None](), list(reversed(names)), self.records, self.next
         while waiting:
             one = waiting[-1]
             join = made[one - first] if type(one) is int and one >= first else None
-            missing = [part for part in join.parts if part not in found] if type(join) is Join else None
+            missing = [part for part in join.parts if part not in found] if type(join) is OpRecord else None
             if missing:
                 waiting += reversed(missing)
             else:
@@ -123,25 +123,25 @@ class Ledger:
         return list(found)
 
 
-def too_many() -> MinifuseError:
+def too_many_ids() -> MinifuseError:
     """The error of more names than float32 tells apart."""
-    return MinifuseError(f"more than {END:,} elements and operators; ask for a smaller shape")
+    return MinifuseError(f"more than {ID_LIMIT:,} elements and operators; ask for a smaller shape")
 
 
-def read(number: Any) -> Name:
+def decode_id(number: Any) -> ValueId:
     """The name that a number is, or the number itself."""
     found = float(number)
-    return int(found / STEP) if 0 < found < END * STEP else (found,)
+    return int(found / ID_UNIT) if 0 < found < ID_LIMIT * ID_UNIT else (found,)
 
 
-def way_of(frame: Any) -> str:
+def exchange_of(frame: Any) -> str:
     """How the numbers of other threads come to an operator, by the word of the library that calls it."""
     word = frame.f_code.co_name
     is_shared = word in ("fold_along_y", "fold_of_column")
     return f"shuffle {frame.f_locals['step']}" if word == "fold_among" else "shared" * is_shared
 
 
-def told_by(ledger: Ledger) -> type[np.float32]:
+def traced_float_type(ledger: ProvenanceLog) -> type[np.float32]:
     """The type of the names of a ledger: what is written with signs is taken down too."""
 
     class Told(np.float32):
@@ -159,10 +159,10 @@ def told_by(ledger: Ledger) -> type[np.float32]:
             return ledger.join(name, b, a)
 
         setattr(Told, f"__{method}__", forward)
-        if name in SWAPPED:
+        if name in REFLECTED:
             setattr(Told, f"__r{method}__", backward)
 
-    for name, method in SYMBOLS.items():
+    for name, method in PYTHON_METHODS.items():
         sign(name, method)
     return Told
 
@@ -170,7 +170,7 @@ def told_by(ledger: Ledger) -> type[np.float32]:
 # What a cell is made of, over all launches.
 
 
-class Part(NamedTuple):
+class ProvenanceNode(NamedTuple):
     """An element, a number, or an operator of some parts."""
 
     operator: str = ""
@@ -182,8 +182,8 @@ class Part(NamedTuple):
     """Its place in the memory of that input."""
     number: float = 0
     launch: int = 0
-    who: Who = (0, 0)
-    way: str = ""
+    thread: ThreadId = (0, 0)
+    exchange: str = ""
 
     @property
     def is_element(self) -> bool:
@@ -192,10 +192,10 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Tree:
+class ProvenanceTree:
     """What one cell is made of: the last part is the cell."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[ProvenanceNode, ...]
 
     def values(self, inputs: dict[str, Any], dtype: Any = np.float64) -> list[Any]:
         """The value of each part, computed in the order of the tree; inputs are flat."""
@@ -253,7 +253,7 @@ class Tree:
         return inside if is_outer else ["(", *inside, ")"]
 
 
-class Stage(NamedTuple):
+class ProvenanceStage(NamedTuple):
     """One step of a tree: what was done, and the parts that there are then."""
 
     title: str
@@ -262,42 +262,44 @@ class Stage(NamedTuple):
     is_shared: bool = False
 
 
-def stages(tree: Tree, root: int | None = None) -> list[Stage]:
+def split_stages(tree: ProvenanceTree, root: int | None = None) -> list[ProvenanceStage]:
     """The tree of a part in steps, within the launch that made it: what each thread has, then what they do together."""
     root = len(tree.parts) - 1 if root is None else root
-    launch, level, inside = tree.parts[root].launch, dict[int, int](), list(within(tree, root))
-    joins = [k for k in inside if tree.parts[k].way and tree.parts[k].launch == launch]
+    launch, level, inside = tree.parts[root].launch, dict[int, int](), list(nodes_of_launch(tree, root))
+    joins = [k for k in inside if tree.parts[k].exchange and tree.parts[k].launch == launch]
     meets = set(joins)
     for k in inside:
         level[k] = max((level.get(p, 0) for p in tree.parts[k].parts), default=0) + (k in meets)
     if not joins:
-        return [Stage("what it has in the end", (root,), launch)]
+        return [ProvenanceStage("what it has in the end", (root,), launch)]
     own = [p for k in joins for p in tree.parts[k].parts if p not in meets]
-    is_column = tree.parts[joins[0]].way == "shared"
+    is_column = tree.parts[joins[0]].exchange == "shared"
     title = "in shared memory: what each thread has" if is_column else "what each thread has"
-    found = [Stage(title, by_thread(tree, own), launch, is_column)]
+    found = [ProvenanceStage(title, sort_by_thread(tree, own), launch, is_column)]
     for step in range(1, level[root] + 1):
-        now = by_thread(tree, [k for k in joins if level[k] == step])
+        now = sort_by_thread(tree, [k for k in joins if level[k] == step])
         first = tree.parts[now[0]]
-        if first.way != "shared" and crosses(tree, now[0]) and not crosses(tree, first.parts[0]):
-            warps = by_thread(tree, [p for k in now for p in tree.parts[k].parts])
-            found.append(Stage("in shared memory: what each warp has", warps, launch, True))
+        if first.exchange != "shared" and crosses_warps(tree, now[0]) and not crosses_warps(tree, first.parts[0]):
+            warps = sort_by_thread(tree, [p for k in now for p in tree.parts[k].parts])
+            found.append(ProvenanceStage("in shared memory: what each warp has", warps, launch, True))
         does = "adds" if first.operator == "add" else f"takes the {first.operator} with"
         meeting = (
-            f"after the thread at y = {step}" if is_column else f"shuffle: each lane {does} that of lane ^ {first.way[8:]}"
+            f"after the thread at y = {step}"
+            if is_column
+            else f"shuffle: each lane {does} that of lane ^ {first.exchange[8:]}"
         )
-        found.append(Stage(meeting, now, launch))
+        found.append(ProvenanceStage(meeting, now, launch))
     if root not in meets:
-        found.append(Stage("with what else the launch is given", (root,), launch))
+        found.append(ProvenanceStage("with what else the launch is given", (root,), launch))
     return found
 
 
-def by_thread(tree: Tree, parts: Sequence[int]) -> tuple[int, ...]:
+def sort_by_thread(tree: ProvenanceTree, parts: Sequence[int]) -> tuple[int, ...]:
     """Parts in the order of the threads that made them; those that nobody made, such as an identity, last."""
-    return tuple(sorted(parts, key=lambda k: (not tree.parts[k].operator, tree.parts[k].who)))
+    return tuple(sorted(parts, key=lambda k: (not tree.parts[k].operator, tree.parts[k].thread)))
 
 
-def within(tree: Tree, root: int) -> Iterator[int]:
+def nodes_of_launch(tree: ProvenanceTree, root: int) -> Iterator[int]:
     """The parts below a part that were made by the same launch, or given to it; parts before what is made of them."""
     launch, wanted = tree.parts[root].launch, {root}
     for k in range(root, -1, -1):
@@ -306,24 +308,24 @@ def within(tree: Tree, root: int) -> Iterator[int]:
     yield from sorted(wanted)
 
 
-def crosses(tree: Tree, k: int) -> bool:
+def crosses_warps(tree: ProvenanceTree, k: int) -> bool:
     """Whether a part was made of what other warps made."""
     part = tree.parts[k]
     makers = [tree.parts[p] for p in part.parts if tree.parts[p].operator and tree.parts[p].launch == part.launch]
-    return bool(part.way) and any(maker.who[1] // WARP != part.who[1] // WARP for maker in makers)
+    return bool(part.exchange) and any(maker.thread[1] // WARP != part.thread[1] // WARP for maker in makers)
 
 
-def given(tree: Tree) -> Sequence[int]:
+def earlier_results(tree: ProvenanceTree) -> Sequence[int]:
     """The parts that earlier launches handed to the last: its second stage; none where there is one launch."""
     last = len(tree.parts) - 1
     launch = tree.parts[last].launch
-    return [k for k in within(tree, last) if tree.parts[k].operator and tree.parts[k].launch != launch]
+    return [k for k in nodes_of_launch(tree, last) if tree.parts[k].operator and tree.parts[k].launch != launch]
 
 
-def all_stages(tree: Tree, piece: int = 0) -> list[Stage]:
+def all_stages(tree: ProvenanceTree, piece: int = 0) -> list[ProvenanceStage]:
     """The steps of a whole tree: those of one piece, where earlier launches made pieces, then those of the last launch."""
-    pieces, last = given(tree), stages(tree)
+    pieces, last = earlier_results(tree), split_stages(tree)
     if not pieces:
         return last
     chosen, launch = pieces[min(piece, len(pieces) - 1)], last[-1].launch
-    return [*stages(tree, chosen), Stage("second stage: what the pieces gave", tuple(pieces), launch), *last]
+    return [*split_stages(tree, chosen), ProvenanceStage("second stage: what the pieces gave", tuple(pieces), launch), *last]

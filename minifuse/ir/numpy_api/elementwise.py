@@ -9,38 +9,42 @@ from ...core.dtypes import bool_
 from ...core.errors import ShapeError
 from ...core.indexing import normalize_dim, normalize_dims
 from ...core.operators import TABLE, abs, eq, isnan, maximum, minimum, mul, ne, where  # noqa: A004
-from ...core.traceable import Value
+from ...core.traceable import Traceable
 from ..array_functions import matmul
-from .table import at_once, floats, is_array, ndim_of, operand, stands_for
+from .table import as_operand, call_once, implements, is_array, ndim_of, promote_to_float
 from .ufuncs import isfinite, rint
 
 
-@stands_for(np.where)
+@implements(np.where)
 def where_(condition: Any, x: Any = None, y: Any = None) -> Any:
     """`mf.where(condition != 0, x, y)`; with one argument, only NumPy's own."""
-    return NotImplemented if x is None or y is None else at_once(_where, condition, x, y)
+    return NotImplemented if x is None or y is None else call_once(_where, condition, x, y)
 
 
 def _where(condition: Any, x: Any, y: Any) -> Any:
-    is_bool = condition.dtype in (bool_, bool) if isinstance(condition, Value) else isinstance(condition, bool | np.bool_)
+    is_bool = (
+        condition.dtype in (bool_, bool) if isinstance(condition, Traceable) else isinstance(condition, bool | np.bool_)
+    )
     return where(condition if is_bool else ne(condition, 0), x, y)
 
 
-@stands_for(np.clip)
+@implements(np.clip)
 def clip(a: Any, a_min: Any = None, a_max: Any = None, min: Any = None, max: Any = None) -> Any:  # noqa: A002
     """`a.clip(low, high)`; the ends are a_min and a_max, or min and max."""
     low, high = a_min if min is None else min, a_max if max is None else max
-    if isinstance(a, Value):
-        return a.clone() if low is None and high is None else a.clip(operand(low), operand(high))
+    if isinstance(a, Traceable):
+        return a.clone() if low is None and high is None else a.clip(as_operand(low), as_operand(high))
     if low is None or high is None:
-        return at_once(maximum, a, low) if high is None else at_once(minimum, a, high)
-    return at_once(TABLE["clip"], a, low, high)
+        return call_once(maximum, a, low) if high is None else call_once(minimum, a, high)
+    return call_once(TABLE["clip"], a, low, high)
 
 
-@stands_for(np.round, np.around)
+@implements(np.round, np.around)
 def round_(a: Any, decimals: int = 0) -> Any:
     """The nearest number of so many decimals; of two the even one."""
-    return at_once(_round, a, parameters=(decimals,)) if a.dtype.is_float else NotImplemented if decimals < 0 else a.clone()
+    return (
+        call_once(_round, a, parameters=(decimals,)) if a.dtype.is_float else NotImplemented if decimals < 0 else a.clone()
+    )
 
 
 def _round(x: Any, decimals: int) -> Any:
@@ -48,28 +52,28 @@ def _round(x: Any, decimals: int) -> Any:
     return rint(x) if decimals == 0 else rint(x * scale) / scale if decimals > 0 else rint(x / scale) * scale
 
 
-@stands_for(np.isclose)
+@implements(np.isclose)
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
     """Whether |a - b| <= atol + rtol * |b|, or a = b."""
-    return at_once(_isclose, a, b, rtol, atol, parameters=(bool(equal_nan),))
+    return call_once(_isclose, a, b, rtol, atol, parameters=(bool(equal_nan),))
 
 
-@stands_for(np.allclose)
+@implements(np.allclose)
 def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
     """Whether all are close, as an array of one bool."""
-    return at_once(_allclose, a, b, rtol, atol, parameters=(bool(equal_nan),))
+    return call_once(_allclose, a, b, rtol, atol, parameters=(bool(equal_nan),))
 
 
-@stands_for(np.array_equal)
+@implements(np.array_equal)
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Whether shapes and elements are equal, as an array of one bool; False at once where the shapes differ."""
     if np.shape(a1) != np.shape(a2):
         return False
-    return at_once(_array_equal, a1, a2, parameters=(bool(equal_nan),))
+    return call_once(_array_equal, a1, a2, parameters=(bool(equal_nan),))
 
 
 def _isclose(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
-    a, b = floats(a, b)
+    a, b = promote_to_float(a, b)
     found = ((abs(a - b) <= atol + rtol * abs(b)) & isfinite(b)) | eq(a, b)
     return found | (isnan(a) & isnan(b)) if equal_nan else found
 
@@ -83,30 +87,30 @@ def _array_equal(a: Any, b: Any, equal_nan: bool) -> Any:
     return (found | (isnan(a) & isnan(b)) if equal_nan else found).all()
 
 
-@stands_for(np.nan_to_num)
+@implements(np.nan_to_num)
 def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """x with numbers for NaN and the infinities: 0, the largest, the smallest."""
     if not x.dtype.is_float:
         return x.clone()
     limits = np.finfo(x.dtype.numpy)
     high, low = float(limits.max) if posinf is None else posinf, float(limits.min) if neginf is None else neginf
-    return at_once(_nan_to_num, x, nan, high, low)
+    return call_once(_nan_to_num, x, nan, high, low)
 
 
 def _nan_to_num(x: Any, nan: Any, high: Any, low: Any) -> Any:
     return where(isnan(x), nan, where(eq(x, math.inf), high, where(eq(x, -math.inf), low, x)))
 
 
-@stands_for(np.triu)
+@implements(np.triu)
 def triu(m: Any, k: int = 0) -> Any:
     """The part above diagonal k, itself included; 0 elsewhere."""
-    return at_once(_triangle, m, parameters=(True, int(k)))
+    return call_once(_triangle, m, parameters=(True, int(k)))
 
 
-@stands_for(np.tril)
+@implements(np.tril)
 def tril(m: Any, k: int = 0) -> Any:
     """The part below diagonal k, itself included; 0 elsewhere."""
-    return at_once(_triangle, m, parameters=(False, int(k)))
+    return call_once(_triangle, m, parameters=(False, int(k)))
 
 
 def _triangle(x: Any, is_upper: bool, k: int) -> Any:
@@ -117,12 +121,12 @@ def _triangle(x: Any, is_upper: bool, k: int) -> Any:
     return where(distance >= k if is_upper else distance <= k, x, False)  # of any dtype
 
 
-@stands_for(np.diff)
+@implements(np.diff)
 def diff(a: Any, n: int = 1, axis: int = -1) -> Any:
     """Differences of neighbours, n times; of bools whether they differ."""
     if n < 0:
         raise ShapeError(f"np.diff: n is {n}; expected 0 or more")
-    return at_once(_diff, a, parameters=(int(n), normalize_dim(axis, a.ndim))) if n else a
+    return call_once(_diff, a, parameters=(int(n), normalize_dim(axis, a.ndim))) if n else a
 
 
 def _diff(x: Any, n: int, dim: int) -> Any:
@@ -136,54 +140,54 @@ def _diff(x: Any, n: int, dim: int) -> Any:
 # Products.
 
 
-@stands_for(np.dot)
+@implements(np.dot)
 def dot(a: Any, b: Any) -> Any:
     """`a @ b`, or `a * b` where one is a number; of arrays with more dims, the last of a with the last but one of b."""
-    a, b = operand(a), operand(b)
+    a, b = as_operand(a), as_operand(b)
     if not ndim_of(a) or not ndim_of(b):
-        return at_once(mul, a, b)
+        return call_once(mul, a, b)
     if 1 in (ndim_of(a), ndim_of(b)) or ndim_of(a) == ndim_of(b) == 2:
-        return at_once(matmul, a, b)
+        return call_once(matmul, a, b)
     return tensordot(a, b, (ndim_of(a) - 1, ndim_of(b) - 2))
 
 
-@stands_for(np.inner)
+@implements(np.inner)
 def inner(a: Any, b: Any) -> Any:
     """The sum of products along the last dims of both."""
-    a, b = operand(a), operand(b)
-    return tensordot(a, b, (-1, -1)) if ndim_of(a) and ndim_of(b) else at_once(mul, a, b)
+    a, b = as_operand(a), as_operand(b)
+    return tensordot(a, b, (-1, -1)) if ndim_of(a) and ndim_of(b) else call_once(mul, a, b)
 
 
-@stands_for(np.vdot)
+@implements(np.vdot)
 def vdot(a: Any, b: Any) -> Any:
     """The sum of products of all elements."""
-    return at_once(_vdot, a, b)
+    return call_once(_vdot, a, b)
 
 
 def _vdot(a: Any, b: Any) -> Any:
     return a.reshape(-1) @ b.reshape(-1)
 
 
-@stands_for(np.outer)
+@implements(np.outer)
 def outer(a: Any, b: Any) -> Any:
     """Each element of a times each element of b, as a matrix."""
-    return at_once(_outer, a, b)
+    return call_once(_outer, a, b)
 
 
 def _outer(a: Any, b: Any) -> Any:
     return (a.reshape(-1, 1) if is_array(a) else a) * (b.reshape(1, -1) if is_array(b) else b)
 
 
-@stands_for(np.tensordot)
+@implements(np.tensordot)
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     """The sum of products along some dims of a and as many of b, as a product of matrices."""
-    a, b = operand(a), operand(b)
+    a, b = as_operand(a), as_operand(b)
     left, right = (range(-axes, 0), range(axes)) if isinstance(axes, int) else axes
     dims = normalize_dims(left, ndim_of(a)), normalize_dims(right, ndim_of(b))
     sizes = tuple(a.shape[d] for d in dims[0]), tuple(b.shape[d] for d in dims[1])
     if sizes[0] != sizes[1]:
         raise ShapeError(f"np.tensordot: dims {dims[0]} of {a.shape} and {dims[1]} of {b.shape} differ in size")
-    return at_once(_tensordot, a, b, parameters=dims)
+    return call_once(_tensordot, a, b, parameters=dims)
 
 
 def _tensordot(a: Any, b: Any, left: tuple[int, ...], right: tuple[int, ...]) -> Any:

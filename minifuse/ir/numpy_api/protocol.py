@@ -16,12 +16,12 @@ import numpy as np
 from ...core.dtypes import as_number
 from ...core.errors import DTypeError, FuseError, users_line
 from ...core.operators import eq, mod, ne
-from ...core.traceable import Value
-from ..array_functions import Composite
-from .reductions import folded
-from .table import FUNCTIONS, UFUNCS, at_once, axes_key, dtype_of, is_array, operand
+from ...core.traceable import Traceable
+from ..array_functions import BoundFunction
+from .reductions import reduce_by_method
+from .table import FUNCTIONS, UFUNCS, as_operand, axes_key, call_once, dtype_from_numpy, is_array
 
-FOLDS: dict[Any, str] = {
+REDUCTIONS: dict[Any, str] = {
     np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min", np.logical_and: "all", np.logical_or: "any",
 }  # fmt: skip
 IN_PLACE: dict[Any, Callable[[Any, Any], Any]] = {
@@ -31,12 +31,12 @@ IN_PLACE: dict[Any, Callable[[Any, Any], Any]] = {
     np.left_shift: operator.ilshift, np.right_shift: operator.irshift,
 }  # fmt: skip
 
-IDLE: dict[str, tuple[Any, ...]] = {  # values of parameters that change nothing
+NEUTRAL_VALUES: dict[str, tuple[Any, ...]] = {  # values of parameters that change nothing
     "where": (True,), "order": ("C", "K", "A"), "casting": ("same_kind",), "subok": (True, False), "copy": (True,),
     "device": ("cpu",), "returned": (False,),
 }  # fmt: skip
-JOINING = "joining arrays is not an operation of minifuse; store the parts in x[...] of an array that is there"
-ADVICE = {  # for parameters: what to do without
+NO_CONCATENATION = "joining arrays is not an operation of minifuse; store the parts in x[...] of an array that is there"
+PARAMETER_ADVICE = {  # for parameters: what to do without
     "out": "pass a tensor, or write y[...] = {name}(...)",
     "where": "choose with np.where(mask, x, 0), or another neutral element, before",
     "initial": "combine the result with it afterwards",
@@ -45,20 +45,24 @@ ADVICE = {  # for parameters: what to do without
     "weights": "write np.sum(x * w) / np.sum(w)",
     "mean": "leave it out: it costs nothing, since it is computed in the same kernel",
     "copy": "the result has memory of its own; write x[...] = {name}(x)",
-    "prepend": JOINING,
-    "append": JOINING,
+    "prepend": NO_CONCATENATION,
+    "append": NO_CONCATENATION,
     "axes": "permute the dims",
 }
-RUNNING = "a running sum is not an operation of minifuse; x @ np.triu(np.ones((n, n), x.dtype.numpy)) is one, in n * n"
-CHOOSING = "the shape of the result would depend on values; use np.where(condition, a, b)"
-INSTEAD = {  # for functions: what to write in a captured function
-    **dict.fromkeys(("concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "block", "append"), JOINING),
-    **dict.fromkeys(("cumsum", "cumprod", "cumulative_sum", "add.accumulate"), RUNNING),
-    **dict.fromkeys(("nonzero", "where", "argwhere", "flatnonzero", "extract", "compress", "unique"), CHOOSING),
+NO_RUNNING_SUM = (
+    "a running sum is not an operation of minifuse; x @ np.triu(np.ones((n, n), x.dtype.numpy)) is one, in n * n"
+)
+NO_DYNAMIC_SHAPE = "the shape of the result would depend on values; use np.where(condition, a, b)"
+ALTERNATIVES = {  # for functions: what to write in a captured function
+    **dict.fromkeys(
+        ("concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "block", "append"), NO_CONCATENATION
+    ),
+    **dict.fromkeys(("cumsum", "cumprod", "cumulative_sum", "add.accumulate"), NO_RUNNING_SUM),
+    **dict.fromkeys(("nonzero", "where", "argwhere", "flatnonzero", "extract", "compress", "unique"), NO_DYNAMIC_SHAPE),
     "einsum": "write it with np.transpose, np.matmul and np.sum",
 }
-ARRAYS = (Value, np.ndarray)
-OUTSIDE = "write it with the functions in docs/guide/numpy.md, or call it outside and pass the result in"
+ARRAYS = (Traceable, np.ndarray)
+DEFAULT_ALTERNATIVE = "write it with the functions in docs/guide/numpy.md, or call it outside and pass the result in"
 
 
 # Ufuncs.
@@ -68,48 +72,48 @@ def on_ufunc(x: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], named:
     """What a ufunc, or a method of one, does, where the array x is an input or the place for the result."""
     entry = UFUNCS.get(ufunc)
     if entry is not None and method == "__call__" and not named:
-        return x.apply(entry, *[operand(i) for i in inputs])
+        return x.apply(entry, *[as_operand(i) for i in inputs])
     name = ufunc.__name__ + (f".{method}" if method != "__call__" else "")
     outs = named.pop("out", (None,))
     if any(out is not None for out in outs):
-        return stored_by_ufunc(name, ufunc, method, inputs, outs, named)
-    given = {key: value for key, value in named.items() if key == "axis" or not is_idle(key, value)}
-    if method == "reduce" and (ufunc in FOLDS or ufunc is np.logical_xor):
-        return reduced(name, ufunc, x, **given)
+        return store_ufunc_result(name, ufunc, method, inputs, outs, named)
+    given = {key: value for key, value in named.items() if key == "axis" or not is_neutral(key, value)}
+    if method == "reduce" and (ufunc in REDUCTIONS or ufunc is np.logical_xor):
+        return reduce_ufunc(name, ufunc, x, **given)
     if entry is None or method not in ("__call__", "outer"):
-        plain(name, inputs)  # says so, where they are captured
+        to_numpy_arguments(name, inputs)  # says so, where they are captured
         raise DTypeError(f"np.{name} has no operator in minifuse; use a method of the tensor, or np.asarray(x) for NumPy's")
     dtype = given.pop("dtype", None)
-    refuse_parameters(name, given)
-    call = entry if dtype is None else Composite(in_dtype, (entry, dtype_of(dtype), name))
-    return x.apply(Composite(outer, (call,)) if method == "outer" else call, *[operand(i) for i in inputs])
+    reject_parameters(name, given)
+    call = entry if dtype is None else BoundFunction(convert_then_call, (entry, dtype_from_numpy(dtype), name))
+    return x.apply(BoundFunction(outer, (call,)) if method == "outer" else call, *[as_operand(i) for i in inputs])
 
 
-def stored_by_ufunc(
+def store_ufunc_result(
     name: str, ufunc: np.ufunc, method: str, inputs: Sequence[Any], outs: Sequence[Any], named: dict[str, Any]
 ) -> Any:
     """The result of a ufunc, stored in the memory of tensors that are there already."""
     for out in outs:
-        refuse_out(name, out)
+        reject_out(name, out)
     if method == "__call__" and ufunc in IN_PLACE and not named and outs[0] is inputs[0]:
-        return IN_PLACE[ufunc](inputs[0], operand(inputs[1]))
+        return IN_PLACE[ufunc](inputs[0], as_operand(inputs[1]))
     results = getattr(ufunc, method)(*inputs, **named)
     for out, result in zip(outs, results if isinstance(results, tuple) else (results,), strict=True):
         out.copy_(result)
     return outs[0] if len(outs) == 1 else tuple(outs)
 
 
-def reduced(
+def reduce_ufunc(
     name: str, ufunc: np.ufunc, x: Any, axis: Any = 0, dtype: Any = None, keepdims: bool = False, **others: Any
 ) -> Any:
     """A fold, along dim 0 if no other is named."""
-    refuse_parameters(name, others)
+    reject_parameters(name, others)
     if ufunc is np.logical_xor:
-        return at_once(is_odd, x, parameters=(axes_key(axis), bool(keepdims)))
-    return folded(x, FOLDS[ufunc], axis, dtype, keepdims)
+        return call_once(is_odd, x, parameters=(axes_key(axis), bool(keepdims)))
+    return reduce_by_method(x, REDUCTIONS[ufunc], axis, dtype, keepdims)
 
 
-def in_dtype(*inputs: Any) -> Any:
+def convert_then_call(*inputs: Any) -> Any:
     """The body of a ufunc whose inputs are converted first."""
     *operands, entry, dtype, name = inputs
     if any(x.dtype.is_float and not dtype.is_float for x in operands if is_array(x)):
@@ -145,22 +149,22 @@ def on_function(function: Callable[..., Any], types: Iterable[type], args: Seque
         given = {names[0]: args, **named} if is_sequence else dict(zip(names, args, strict=False)) | named
         if not given.keys() <= known:
             if given.get("out") is not None:
-                return stored_by_function(function, given)
-            given = {key: value for key, value in given.items() if key in known or not is_idle(key, value)}
-            refuse_parameters(name_of(function), given.keys() - known)
+                return store_function_result(function, given)
+            given = {key: value for key, value in given.items() if key in known or not is_neutral(key, value)}
+            reject_parameters(name_of(function), given.keys() - known)
         found = entry(**{key: as_number(value) for key, value in given.items() if value is not np._NoValue})
         if found is not NotImplemented:
             return found
     elif named.get("out") is not None:
         raise DTypeError(f"np.{name_of(function)}(..., out=): NumPy computes this, of arrays; write y[...] = the result")
-    args, named = plain(name_of(function), (args, named))
+    args, named = to_numpy_arguments(name_of(function), (args, named))
     return function(*args, **named)
 
 
-def stored_by_function(function: Callable[..., Any], given: dict[str, Any]) -> Any:
+def store_function_result(function: Callable[..., Any], given: dict[str, Any]) -> Any:
     """The result of a function that has an entry, stored in the memory of a tensor that is there already."""
     out = given.pop("out")
-    refuse_out(name_of(function), out)
+    reject_out(name_of(function), out)
     out.copy_(function(**given))
     return out
 
@@ -177,24 +181,24 @@ def parameters_of(function: Callable[..., Any], entry: Callable[..., Any]) -> tu
     return tuple(names), frozenset(known), is_sequence
 
 
-def plain(name: str, arguments: Any) -> Any:
+def to_numpy_arguments(name: str, arguments: Any) -> Any:
     """Arguments with plain arrays in place of tensors; an error while a function is captured, when there are no elements."""
     try:
-        return converted(arguments)
+        return to_numpy(arguments)
     except FuseError:
-        advice = INSTEAD.get(name, OUTSIDE)
+        advice = ALTERNATIVES.get(name, DEFAULT_ALTERNATIVE)
         raise FuseError(f"{users_line()}: np.{name} cannot be captured; {advice}") from None
 
 
-def converted(x: Any) -> Any:
+def to_numpy(x: Any) -> Any:
     """Arguments with arrays that cannot be written in place of tensors."""
-    if isinstance(x, Value):
+    if isinstance(x, Traceable):
         array = x.numpy().view()
         array.flags.writeable = False
         return array
     if isinstance(x, dict):
-        return {key: converted(value) for key, value in x.items()}
-    return type(x)(map(converted, x)) if type(x) in (list, tuple) else x
+        return {key: to_numpy(value) for key, value in x.items()}
+    return type(x)(map(to_numpy, x)) if type(x) in (list, tuple) else x
 
 
 # What is refused.
@@ -206,21 +210,22 @@ def name_of(function: Any) -> str:
     return f"{module}.{function.__name__}" if module and not module.startswith("_") else function.__name__
 
 
-def is_idle(key: str, value: Any) -> bool:
+def is_neutral(key: str, value: Any) -> bool:
     """Whether a parameter has a value that changes nothing."""
-    return value is None or value is np._NoValue or (isinstance(value, bool | str) and value in IDLE.get(key, ()))
+    return value is None or value is np._NoValue or (isinstance(value, bool | str) and value in NEUTRAL_VALUES.get(key, ()))
 
 
-def refuse_parameters(name: str, given: Iterable[str]) -> None:
+def reject_parameters(name: str, given: Iterable[str]) -> None:
     """Raise for parameters of NumPy's that there are none of here."""
     for key in given:
-        advice = ADVICE.get(key, "leave it out").format(name=f"np.{name}")
+        advice = PARAMETER_ADVICE.get(key, "leave it out").format(name=f"np.{name}")
         raise DTypeError(f"np.{name}(..., {key}=) is not in minifuse; {advice}")
 
 
-def refuse_out(name: str, out: Any) -> None:
+def reject_out(name: str, out: Any) -> None:
     """Raise where the place for a result is not an array of ours."""
-    if not isinstance(out, Value):
+    if not isinstance(out, Traceable):
         raise DTypeError(
-            f"np.{name}(..., out=): got {type(out).__name__}, expected a tensor; " + ADVICE["out"].format(name=f"np.{name}")
+            f"np.{name}(..., out=): got {type(out).__name__}, expected a tensor; "
+            + PARAMETER_ADVICE["out"].format(name=f"np.{name}")
         )

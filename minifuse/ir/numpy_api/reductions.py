@@ -10,146 +10,148 @@ from ...core.errors import ShapeError
 from ...core.indexing import normalize_dims
 from ...core.operators import abs, ne  # noqa: A004
 from ..root import root
-from .table import Axes, at_once, axes_key, dtype_of, floats, stands_for
+from .table import Axes, axes_key, call_once, dtype_from_numpy, implements, promote_to_float
 
 
-def folded(x: Any, method: str, axis: Any, dtype: Any, keepdims: Any) -> Any:
+def reduce_by_method(x: Any, method: str, axis: Any, dtype: Any, keepdims: Any) -> Any:
     """A fold by a method of arrays; where a dtype is given, computed in it."""
     if dtype is None:
         return getattr(x, method)(axis, keepdim=bool(keepdims))
-    return at_once(_folded_in, x, parameters=(method, axes_key(axis), bool(keepdims), dtype_of(dtype)))
+    return call_once(_reduce_in_dtype, x, parameters=(method, axes_key(axis), bool(keepdims), dtype_from_numpy(dtype)))
 
 
-def _folded_in(x: Any, method: str, axis: Any, keepdims: bool, dtype: DType) -> Any:
+def _reduce_in_dtype(x: Any, method: str, axis: Any, keepdims: bool, dtype: DType) -> Any:
     return getattr(x.to(dtype), method)(axis, keepdim=keepdims).to(dtype)  # the sum of small integers is an int64 first
 
 
-@stands_for(np.sum)
+@implements(np.sum)
 def sum_(a: Any, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """`a.sum(axis, keepdims)`; of integers and bools an int64."""
-    return folded(a, "sum", axis, dtype, keepdims)
+    return reduce_by_method(a, "sum", axis, dtype, keepdims)
 
 
-@stands_for(np.prod)
+@implements(np.prod)
 def prod(a: Any, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """`a.prod(axis, keepdims)`; of integers and bools an int64."""
-    return folded(a, "prod", axis, dtype, keepdims)
+    return reduce_by_method(a, "prod", axis, dtype, keepdims)
 
 
-@stands_for(np.mean)
+@implements(np.mean)
 def mean(a: Any, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """`a.mean(axis, keepdims)`; of integers and bools a float64."""
-    return folded(a, "mean", axis, dtype, keepdims)
+    return reduce_by_method(a, "mean", axis, dtype, keepdims)
 
 
-@stands_for(np.average)
+@implements(np.average)
 def average(a: Any, axis: Axes = None, keepdims: bool = False) -> Any:
     """The mean, without weights."""
-    return folded(a, "mean", axis, None, keepdims)
+    return reduce_by_method(a, "mean", axis, None, keepdims)
 
 
-@stands_for(np.max, np.amax)
+@implements(np.max, np.amax)
 def max_(a: Any, axis: Axes = None, keepdims: bool = False) -> Any:
     """`a.max(axis, keepdims)`; NaN where there is one."""
-    return folded(a, "max", axis, None, keepdims)
+    return reduce_by_method(a, "max", axis, None, keepdims)
 
 
-@stands_for(np.min, np.amin)
+@implements(np.min, np.amin)
 def min_(a: Any, axis: Axes = None, keepdims: bool = False) -> Any:
     """`a.min(axis, keepdims)`; NaN where there is one."""
-    return folded(a, "min", axis, None, keepdims)
+    return reduce_by_method(a, "min", axis, None, keepdims)
 
 
-@stands_for(np.any)
+@implements(np.any)
 def any_(a: Any, axis: Axes = None, keepdims: bool = False) -> Any:
     """`a.any(axis, keepdims)`."""
-    return folded(a, "any", axis, None, keepdims)
+    return reduce_by_method(a, "any", axis, None, keepdims)
 
 
-@stands_for(np.all)
+@implements(np.all)
 def all_(a: Any, axis: Axes = None, keepdims: bool = False) -> Any:
     """`a.all(axis, keepdims)`."""
-    return folded(a, "all", axis, None, keepdims)
+    return reduce_by_method(a, "all", axis, None, keepdims)
 
 
-@stands_for(np.var)
+@implements(np.var)
 def var(
     a: Any, axis: Axes = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, correction: Any = None
 ) -> Any:
     """`a.var(axis, ddof, keepdims)`: divided by the number of elements, less ddof."""
-    return _spread("var", a, axis, dtype, ddof, keepdims, correction)
+    return _var_or_std("var", a, axis, dtype, ddof, keepdims, correction)
 
 
-@stands_for(np.std)
+@implements(np.std)
 def std(
     a: Any, axis: Axes = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, correction: Any = None
 ) -> Any:
     """`a.std(axis, ddof, keepdims)`: the root of the variance."""
-    return _spread("std", a, axis, dtype, ddof, keepdims, correction)
+    return _var_or_std("std", a, axis, dtype, ddof, keepdims, correction)
 
 
-def _spread(method: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, correction: Any) -> Any:
+def _var_or_std(method: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, correction: Any) -> Any:
     count = ddof if correction is None else correction
     if dtype is None:
         return getattr(a, method)(axis, count, bool(keepdims))
-    return at_once(_spread_in, a, parameters=(method, axes_key(axis), count, bool(keepdims), dtype_of(dtype)))
+    return call_once(
+        _var_or_std_in_dtype, a, parameters=(method, axes_key(axis), count, bool(keepdims), dtype_from_numpy(dtype))
+    )
 
 
-def _spread_in(x: Any, method: str, axis: Any, correction: Any, keepdims: bool, dtype: DType) -> Any:
+def _var_or_std_in_dtype(x: Any, method: str, axis: Any, correction: Any, keepdims: bool, dtype: DType) -> Any:
     return getattr(x.to(dtype), method)(axis, correction, keepdims).to(dtype)
 
 
-@stands_for(np.argmax)
+@implements(np.argmax)
 def argmax(a: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     """`a.argmax(axis, keepdims)`: the first of the largest, or the first NaN."""
     return a.argmax(axis, bool(keepdims))
 
 
-@stands_for(np.argmin)
+@implements(np.argmin)
 def argmin(a: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     """`a.argmin(axis, keepdims)`: the first of the smallest, or the first NaN."""
     return a.argmin(axis, bool(keepdims))
 
 
-@stands_for(np.count_nonzero)
+@implements(np.count_nonzero)
 def count_nonzero(a: Any, axis: Axes = None, keepdims: bool = False) -> Any:
     """How many elements are not 0."""
-    return at_once(_count_nonzero, a, parameters=(axes_key(axis), bool(keepdims)))
+    return call_once(_count_nonzero, a, parameters=(axes_key(axis), bool(keepdims)))
 
 
 def _count_nonzero(x: Any, axis: Any, keepdims: bool) -> Any:
     return ne(x, 0).sum(axis, keepdim=keepdims)
 
 
-@stands_for(np.ptp)
+@implements(np.ptp)
 def ptp(a: Any, axis: Axes = None, keepdims: bool = False) -> Any:
     """The largest less the smallest."""
-    return at_once(_ptp, a, parameters=(axes_key(axis), bool(keepdims)))
+    return call_once(_ptp, a, parameters=(axes_key(axis), bool(keepdims)))
 
 
 def _ptp(x: Any, axis: Any, keepdims: bool) -> Any:
     return x.max(axis, keepdim=keepdims) - x.min(axis, keepdim=keepdims)
 
 
-@stands_for(np.linalg.norm)
+@implements(np.linalg.norm)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A002
     """The norm of vectors (any order) or of matrices (Frobenius, 1, infinity)."""
     dims = normalize_dims(axes_key(axis), x.ndim)
     if axis is None and (ord is None or (ord in ("f", "fro") and x.ndim == 2) or (ord == 2 and x.ndim == 1)):
-        return at_once(_norm, x, parameters=(2, dims, bool(keepdims)))
+        return call_once(_norm, x, parameters=(2, dims, bool(keepdims)))
     if len(dims) == 1 and (ord is None or isinstance(ord, int | float)):
-        return at_once(_norm, x, parameters=(2 if ord is None else ord, dims, bool(keepdims)))
+        return call_once(_norm, x, parameters=(2 if ord is None else ord, dims, bool(keepdims)))
     if len(dims) == 2 and ord in (None, "f", "fro"):
-        return at_once(_norm, x, parameters=(2, dims, bool(keepdims)))
+        return call_once(_norm, x, parameters=(2, dims, bool(keepdims)))
     if len(dims) == 2 and ord in (1, -1, math.inf, -math.inf):
-        return at_once(_matrix_norm, x, parameters=(ord, dims, bool(keepdims)))
+        return call_once(_matrix_norm, x, parameters=(ord, dims, bool(keepdims)))
     if len(dims) == 2 and ord in (2, -2, "nuc"):
         return NotImplemented  # singular values
     raise ShapeError(f"np.linalg.norm: order {ord!r} along dims {dims} of shape {x.shape}; a vector has 1 dim, a matrix 2")
 
 
 def _norm(x: Any, order: float, dims: tuple[int, ...], keepdims: bool) -> Any:
-    (x,) = floats(x)
+    (x,) = promote_to_float(x)
     if order == 2:
         squares = (x * x).sum(dims, keepdim=keepdims)
         return root(squares, 2, squares)
@@ -164,7 +166,7 @@ def _norm(x: Any, order: float, dims: tuple[int, ...], keepdims: bool) -> Any:
 
 
 def _matrix_norm(x: Any, order: float, dims: tuple[int, ...], keepdims: bool) -> Any:
-    (x,) = floats(x)
+    (x,) = promote_to_float(x)
     rows, columns = dims if order in (1, -1) else dims[::-1]
     sums = abs(x).sum(rows, keepdim=True)
     y = sums.max(columns, keepdim=True) if order > 0 else sums.min(columns, keepdim=True)

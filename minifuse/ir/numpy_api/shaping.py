@@ -11,28 +11,28 @@ from ...core.errors import ShapeError
 from ...core.indexing import normalize_dim, normalize_dims, shape_of
 from ...core.layout import broadcast
 from ...core.operators import where
-from ...core.traceable import Value
+from ...core.traceable import Traceable
 from ..array_functions import Full
-from ..gather import Take, refuse_outside
-from .table import Axes, at_once, axes_key, dtype_of, stands_for
+from ..gather import Gather, require_in_range
+from .table import Axes, axes_key, call_once, dtype_from_numpy, implements
 
 # Views: the same memory. A reshape copies where it must.
 
 
-@stands_for(np.shape)
+@implements(np.shape)
 def shape(a: Any) -> tuple[int, ...]:
     """`a.shape`."""
     found: tuple[int, ...] = a.shape
     return found
 
 
-@stands_for(np.ndim)
+@implements(np.ndim)
 def ndim(a: Any) -> int:
     """`a.ndim`."""
     return len(a.shape)
 
 
-@stands_for(np.size)
+@implements(np.size)
 def size(a: Any, axis: Axes = None) -> int:
     """`a.size`, or the number of elements along dims."""
     count = 1
@@ -41,25 +41,25 @@ def size(a: Any, axis: Axes = None) -> int:
     return count
 
 
-@stands_for(np.transpose)
+@implements(np.transpose)
 def transpose(a: Any, axes: Any = None) -> Any:
     """`a.permute(axes)`; all dims in reverse order if none are named."""
     return a.T if axes is None else a.permute(tuple(axes))
 
 
-@stands_for(getattr(np, "matrix_transpose", None), getattr(np.linalg, "matrix_transpose", None))
+@implements(getattr(np, "matrix_transpose", None), getattr(np.linalg, "matrix_transpose", None))
 def matrix_transpose(x: Any) -> Any:
     """`x.mT`: the last two dims swapped."""
     return x.mT
 
 
-@stands_for(np.swapaxes)
+@implements(np.swapaxes)
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     """`a.transpose(axis1, axis2)`."""
     return a.transpose(axis1, axis2)
 
 
-@stands_for(np.moveaxis)
+@implements(np.moveaxis)
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     """Some dims at other places, the others in their order."""
     old, new = normalize_dims(source, a.ndim), normalize_dims(destination, a.ndim)
@@ -71,20 +71,20 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     return a.permute(tuple(order))
 
 
-@stands_for(np.reshape)
+@implements(np.reshape)
 def reshape(a: Any, shape: Any = None, newshape: Any = None) -> Any:
     """`a.reshape(shape)`; one size may be -1."""
     sizes = newshape if shape is None else shape
     return a.reshape(sizes if isinstance(sizes, int) else tuple(sizes))
 
 
-@stands_for(np.ravel)
+@implements(np.ravel)
 def ravel(a: Any) -> Any:
     """`a.reshape(-1)`."""
     return a.reshape(a.size)
 
 
-@stands_for(np.squeeze)
+@implements(np.squeeze)
 def squeeze(a: Any, axis: Axes = None) -> Any:
     """`a.squeeze(axis)`; dims that are named must have size 1."""
     if axis is not None and any(a.shape[d] != 1 for d in normalize_dims(axes_key(axis), a.ndim)):
@@ -92,7 +92,7 @@ def squeeze(a: Any, axis: Axes = None) -> Any:
     return a.squeeze(axes_key(axis))
 
 
-@stands_for(np.expand_dims)
+@implements(np.expand_dims)
 def expand_dims(a: Any, axis: Any) -> Any:
     """New dims of size 1, at these places of the result."""
     count = len(axis) if isinstance(axis, tuple | list) else 1
@@ -101,50 +101,50 @@ def expand_dims(a: Any, axis: Any) -> Any:
     return a.reshape(tuple(1 if d in new else next(sizes) for d in range(a.ndim + count)))
 
 
-@stands_for(np.broadcast_to)
+@implements(np.broadcast_to)
 def broadcast_to(array: Any, shape: Any) -> Any:
     """`array.expand(shape)`: repeated without a copy."""
     return array.expand(shape_of(shape))
 
 
-@stands_for(np.broadcast_arrays)
+@implements(np.broadcast_arrays)
 def broadcast_arrays(args: Sequence[Any]) -> tuple[Any, ...]:
     """All expanded to their common shape."""
     common = broadcast(*map(np.shape, args))
-    return tuple(x.expand(common) if isinstance(x, Value) else np.broadcast_to(x, common) for x in args)
+    return tuple(x.expand(common) if isinstance(x, Traceable) else np.broadcast_to(x, common) for x in args)
 
 
-@stands_for(np.flip)
+@implements(np.flip)
 def flip(m: Any, axis: Axes = None) -> Any:
     """`m.flip(axis)`; all dims if none are named."""
     return m.flip(normalize_dims(axes_key(axis), m.ndim))
 
 
-@stands_for(np.fliplr)
+@implements(np.fliplr)
 def fliplr(m: Any) -> Any:
     """`m.flip(1)`."""
     return m.flip(1)
 
 
-@stands_for(np.flipud)
+@implements(np.flipud)
 def flipud(m: Any) -> Any:
     """`m.flip(0)`."""
     return m.flip(0)
 
 
-@stands_for(np.atleast_1d)
+@implements(np.atleast_1d)
 def atleast_1d(arys: Sequence[Any]) -> Any:
     """With a dim of size 1 where there is none."""
     return _each(arys, np.atleast_1d, lambda x: x.reshape(1) if x.ndim == 0 else x)
 
 
-@stands_for(np.atleast_2d)
+@implements(np.atleast_2d)
 def atleast_2d(arys: Sequence[Any]) -> Any:
     """With dims of size 1 in front, where there are fewer than two."""
     return _each(arys, np.atleast_2d, lambda x: x.reshape((1,) * (2 - x.ndim) + x.shape) if x.ndim < 2 else x)
 
 
-@stands_for(np.atleast_3d)
+@implements(np.atleast_3d)
 def atleast_3d(arys: Sequence[Any]) -> Any:
     """With dims of size 1 around, where there are fewer than three."""
 
@@ -155,11 +155,11 @@ def atleast_3d(arys: Sequence[Any]) -> Any:
 
 
 def _each(arrays: Sequence[Any], numpys: Any, ours: Any) -> Any:
-    found = tuple(ours(x) if isinstance(x, Value) else numpys(x) for x in arrays)
+    found = tuple(ours(x) if isinstance(x, Traceable) else numpys(x) for x in arrays)
     return found[0] if len(found) == 1 else found
 
 
-@stands_for(np.split)
+@implements(np.split)
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """Parts along a dim, as views: so many of one size, or cut at these places."""
     n = ary.shape[normalize_dim(axis, ary.ndim)]
@@ -171,7 +171,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     return parts
 
 
-@stands_for(np.array_split)
+@implements(np.array_split)
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """Parts along a dim, as views: the first may be longer by one."""
     dim = normalize_dim(axis, ary.ndim)
@@ -190,86 +190,86 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 # Copies, and new arrays.
 
 
-@stands_for(np.take)
+@implements(np.take)
 def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> Any:
     """Parts at some positions along a dim, or of the flattened array; negative positions count from the end."""
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError(f'np.take: mode is {mode!r}, expected "raise", "wrap" or "clip"')
-    if not isinstance(a, Value):
+    if not isinstance(a, Traceable):
         return NotImplemented
-    dim, index = normalize_dim(axis or 0, max(a.ndim, 1)), indices if isinstance(indices, Value) else np.asarray(indices)
+    dim, index = normalize_dim(axis or 0, max(a.ndim, 1)), indices if isinstance(indices, Traceable) else np.asarray(indices)
     size = a.size if axis is None else a.shape[dim]
     if mode == "raise" or not size:
-        refuse_outside("np.take", index, size, dim, low=-size)
-    return at_once(_taken, a, index.reshape(-1), parameters=(None if axis is None else dim, mode, index.shape))
+        require_in_range("np.take", index, size, dim, low=-size)
+    return call_once(_taken, a, index.reshape(-1), parameters=(None if axis is None else dim, mode, index.shape))
 
 
 def _taken(x: Any, index: Any, dim: int | None, mode: str, shape: tuple[int, ...]) -> Any:
     x, dim = (x.reshape(x.size), 0) if dim is None else (x, dim)
     size = x.shape[dim]
     inside = {"wrap": lambda: index % size, "clip": lambda: index.clip(0, size - 1)}
-    y = Take(dim)(x, inside.get(mode, lambda: where(index < 0, index + size, index))())
+    y = Gather(dim)(x, inside.get(mode, lambda: where(index < 0, index + size, index))())
     return y.reshape(*x.shape[:dim], *shape, *x.shape[dim + 1 :])
 
 
-@stands_for(np.copy)
+@implements(np.copy)
 def copy(a: Any) -> Any:
     """`a.clone()`."""
     return a.clone()
 
 
-@stands_for(getattr(np, "astype", None))
+@implements(getattr(np, "astype", None))
 def astype(x: Any, dtype: Any, copy: bool = True) -> Any:
     """`x.to(dtype)`; a copy, unless copy=False and nothing changes."""
-    wanted = dtype_of(dtype)
+    wanted = dtype_from_numpy(dtype)
     return x.clone() if copy and wanted is x.dtype else x.to(wanted)
 
 
-@stands_for(np.copyto)
+@implements(np.copyto)
 def copyto(dst: Any, src: Any) -> Any:
     """`dst[...] = src`."""
-    if not isinstance(dst, Value):
+    if not isinstance(dst, Traceable):
         return NotImplemented
     dst.copy_(src)
     return None
 
 
-@stands_for(np.zeros_like)
+@implements(np.zeros_like)
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
     """Zeros, of the shape and dtype of a if no others are given."""
-    return at_once(_filled, a, 0, parameters=_kind(a, dtype, shape))
+    return call_once(_filled, a, 0, parameters=_kind(a, dtype, shape))
 
 
-@stands_for(np.empty_like)
+@implements(np.empty_like)
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Any:
     """Zeros: elements that are not set would have to be remembered."""
     return zeros_like(prototype, dtype, shape)
 
 
-@stands_for(np.ones_like)
+@implements(np.ones_like)
 def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
     """Ones, of the shape and dtype of a if no others are given."""
-    return at_once(_filled, a, 1, parameters=_kind(a, dtype, shape))
+    return call_once(_filled, a, 1, parameters=_kind(a, dtype, shape))
 
 
-@stands_for(np.full_like)
+@implements(np.full_like)
 def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
     """One number, in the shape and dtype of a if no others are given."""
     sizes, wanted = _kind(a, dtype, shape)
     if isinstance(fill_value, float) and not wanted.is_float:
         fill_value = wanted.numpy.type(fill_value).item()  # without its fraction
-    return at_once(_filled, a, fill_value, parameters=(sizes, wanted))
+    return call_once(_filled, a, fill_value, parameters=(sizes, wanted))
 
 
 def _kind(a: Any, dtype: Any, shape: Any) -> tuple[Any, DType]:
-    return a.shape if shape is None else shape_of(shape), a.dtype if dtype is None else dtype_of(dtype)
+    return a.shape if shape is None else shape_of(shape), a.dtype if dtype is None else dtype_from_numpy(dtype)
 
 
 def _filled(x: Any, number: Any, shape: tuple[int, ...], dtype: DType) -> Any:
-    return x.apply(Full(shape, dtype), number.to(dtype) if isinstance(number, Value) else number)
+    return x.apply(Full(shape, dtype), number.to(dtype) if isinstance(number, Traceable) else number)
 
 
-@stands_for(np.result_type)
+@implements(np.result_type)
 def result_type(arrays_and_dtypes: Sequence[Any]) -> Any:
     """The dtype that these have together, as one of NumPy's."""
-    return np.result_type(*[x.dtype.numpy if isinstance(x, Value) else as_number(x) for x in arrays_and_dtypes])
+    return np.result_type(*[x.dtype.numpy if isinstance(x, Traceable) else as_number(x) for x in arrays_and_dtypes])

@@ -2,7 +2,7 @@
 
 An entry is a function with NumPy's names for its parameters, those of them that there are here. It is written with methods
 of arrays and operators only, so it serves tensors, captured tensors and nodes of a graph alike, and has its gradient; what
-takes several operations is one call on tensors (`at_once`). An entry gives NotImplemented where it does not know a case.
+takes several operations is one call on tensors (`call_once`). An entry gives NotImplemented where it does not know a case.
 """
 
 from collections.abc import Callable
@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtypes import DType, as_dtype, as_number, weak
+from ...core.dtypes import DType, as_dtype, as_number, weak_type_of
 from ...core.operators import Operator, add, div
-from ...core.traceable import Value
-from ..array_functions import Composite, Full
+from ...core.traceable import Traceable
+from ..array_functions import BoundFunction, Full
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}  # NumPy's function -> what it is here; ufuncs have a table of their own
 UFUNCS: dict[Any, Any] = {}  # NumPy's ufunc -> the operator, or a function of arrays
 Axes = int | tuple[int, ...] | None
 
 
-def stands_for(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def implements(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter a function as what these functions of NumPy are; None stands for one that this NumPy does not have."""
 
     def enter(entry: Callable[..., Any]) -> Callable[..., Any]:
@@ -32,22 +32,22 @@ def stands_for(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., 
     return enter
 
 
-def at_once(body: Callable[..., Any], *inputs: Any, parameters: tuple[Any, ...] = ()) -> Any:
+def call_once(body: Callable[..., Any], *inputs: Any, parameters: tuple[Any, ...] = ()) -> Any:
     """Apply a function of arrays and parameters as one call."""
-    operands = [operand(x) for x in inputs]
-    first = next(x for x in operands if isinstance(x, Value))
-    return first.apply(Composite(body, parameters) if parameters else body, *operands)
+    operands = [as_operand(x) for x in inputs]
+    first = next(x for x in operands if isinstance(x, Traceable))
+    return first.apply(BoundFunction(body, parameters) if parameters else body, *operands)
 
 
 # What may be given.
 
 
-def operand(x: Any) -> Any:
+def as_operand(x: Any) -> Any:
     """An operand as arrays know them: lists are arrays; NumPy's scalars and arrays of no dims are Python's numbers."""
     return as_number(np.asarray(x) if isinstance(x, list | tuple) else x)
 
 
-def dtype_of(dtype: Any) -> DType:
+def dtype_from_numpy(dtype: Any) -> DType:
     """The element type that NumPy means: float is float64 there."""
     return as_dtype(np.dtype(dtype) if isinstance(dtype, type) else dtype)
 
@@ -67,16 +67,16 @@ def axes_key(axis: Any) -> Any:
 
 def is_array(x: Any) -> bool:
     """Whether x is an array, not a number or a node that stands for one."""
-    return isinstance(x, Value) and isinstance(getattr(x, "dtype", None), DType)
+    return isinstance(x, Traceable) and isinstance(getattr(x, "dtype", None), DType)
 
 
-def together(*xs: Any, by: Operator = add) -> list[Any]:
+def promote_operands(*xs: Any, by: Operator = add) -> list[Any]:
     """Operands of an entry, numbers too, as arrays of the type that an operator computes in."""
-    dtype = by.result_dtype(*[x.dtype if isinstance(x, Value) else weak(x) for x in xs])[0]
+    dtype = by.result_dtype(*[x.dtype if isinstance(x, Traceable) else weak_type_of(x) for x in xs])[0]
     array = next(x for x in xs if is_array(x))
-    return [x.to(dtype) if isinstance(x, Value) else array.apply(Full((), dtype), x) for x in xs]
+    return [x.to(dtype) if isinstance(x, Traceable) else array.apply(Full((), dtype), x) for x in xs]
 
 
-def floats(*xs: Any) -> list[Any]:
+def promote_to_float(*xs: Any) -> list[Any]:
     """Operands as floats of one type; integers and bools as float64."""
-    return together(*xs, by=div)
+    return promote_operands(*xs, by=div)

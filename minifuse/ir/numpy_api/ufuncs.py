@@ -31,63 +31,63 @@ from ...core.operators import (
     where,
 )
 from ..array_functions import matmul
-from .table import UFUNCS, floats, is_array, stands_for
+from .table import UFUNCS, implements, is_array, promote_to_float
 
-NAMES = {"sub": "subtract", "mul": "multiply", "div": "divide", "floordiv": "floor_divide", "mod": "remainder"} | {
+NUMPY_NAMES = {"sub": "subtract", "mul": "multiply", "div": "divide", "floordiv": "floor_divide", "mod": "remainder"} | {
     "pow": "power", "neg": "negative", "abs": "absolute", "eq": "equal", "ne": "not_equal", "lt": "less", "gt": "greater",
     "le": "less_equal", "ge": "greater_equal", "and_": "bitwise_and", "or_": "bitwise_or", "xor": "bitwise_xor",
     "lshift": "left_shift", "rshift": "right_shift", "pos": "positive",
 }  # fmt: skip
-OPERATORS = {getattr(np, NAMES.get(name, name), None): entry for name, entry in TABLE.items()}
+OPERATORS = {getattr(np, NUMPY_NAMES.get(name, name), None): entry for name, entry in TABLE.items()}
 UFUNCS |= {f: entry for f, entry in OPERATORS.items() if isinstance(f, np.ufunc)} | {np.matmul: matmul}
 
 # Compositions. Where a branch is not chosen, its inputs are put right first: 0 * inf would spoil the gradient.
 
 
-@stands_for(np.square)
+@implements(np.square)
 def square(x: Any) -> Any:
     """x * x."""
     return x * x
 
 
-@stands_for(np.reciprocal)
+@implements(np.reciprocal)
 def reciprocal(x: Any) -> Any:
     """1 / x; of integers without the fraction, and 0 of 0."""
     return 1 / x if x.dtype.is_float else where(eq(abs(x), 1), x, 0)
 
 
-@stands_for(np.fabs)
+@implements(np.fabs)
 def fabs(x: Any) -> Any:
     """The absolute value, as a float."""
-    return abs(*floats(x))
+    return abs(*promote_to_float(x))
 
 
-@stands_for(np.sign)
+@implements(np.sign)
 def sign(x: Any) -> Any:
     """Return 1, 0 or -1, or NaN; 0.0 for both zeros."""
     return where(x > 0, 1, where(x < 0, -1, where(eq(x, 0), 0, x.detach())))
 
 
-@stands_for(np.heaviside)
+@implements(np.heaviside)
 def heaviside(x: Any, at_zero: Any) -> Any:
     """0 below 0, 1 above, `at_zero` at 0."""
-    x, at_zero = floats(x, at_zero)
+    x, at_zero = promote_to_float(x, at_zero)
     return where(eq(x, 0), at_zero, where(x > 0, 1, where(x < 0, 0, x.detach())))
 
 
-@stands_for(np.isfinite)
+@implements(np.isfinite)
 def isfinite(x: Any) -> Any:
     """Whether x is neither NaN nor infinite."""
     return abs(x) < math.inf
 
 
-@stands_for(np.isinf)
+@implements(np.isinf)
 def isinf(x: Any) -> Any:
     """Whether x is infinite."""
     return eq(abs(x), math.inf)
 
 
-def limits(x: Any) -> tuple[float, float]:
+def float_limits(x: Any) -> tuple[float, float]:
     """Of the floats of an array: the spacing at 1, and the smallest with all digits."""
     info = np.finfo(x.dtype.numpy)
     return float(info.eps), float(info.tiny)
@@ -96,28 +96,28 @@ def limits(x: Any) -> tuple[float, float]:
 # Whole numbers. No gradient flows through them.
 
 
-@stands_for(np.floor)
+@implements(np.floor)
 def floor(x: Any) -> Any:
     """The largest whole number that is not above x."""
     return where(isfinite(x), floordiv(x, 1), x.detach()) if x.dtype.is_float else x.clone()
 
 
-@stands_for(np.ceil)
+@implements(np.ceil)
 def ceil(x: Any) -> Any:
     """The smallest whole number that is not below x."""
     return -floor(-x) if x.dtype.is_float else x.clone()
 
 
-@stands_for(np.trunc)
+@implements(np.trunc)
 def trunc(x: Any) -> Any:
     """x without its fraction."""
     return where(x < 0, ceil(x), floor(x)) if x.dtype.is_float else x.clone()
 
 
-@stands_for(np.rint)
+@implements(np.rint)
 def rint(x: Any) -> Any:
     """Return the nearest whole number; of two the even one. A zero has the sign of x."""
-    (x,) = floats(x)
+    (x,) = promote_to_float(x)
     x = x.detach()
     low = floor(x)
     fraction = x - low
@@ -125,7 +125,7 @@ def rint(x: Any) -> Any:
     return where(isfinite(x), where(eq(nearest, 0), x * 0, nearest), x)
 
 
-@stands_for(np.divmod)
+@implements(np.divmod)
 def quotient_and_rest(a: Any, b: Any) -> tuple[Any, Any]:
     """(a // b, a % b)."""
     return floordiv(a, b), mod(a, b)
@@ -134,25 +134,25 @@ def quotient_and_rest(a: Any, b: Any) -> tuple[Any, Any]:
 # Logic of anything: what is not 0 is true.
 
 
-@stands_for(np.logical_and)
+@implements(np.logical_and)
 def logical_and(a: Any, b: Any) -> Any:
     """Whether both are not 0."""
     return ne(a, 0) & ne(b, 0)
 
 
-@stands_for(np.logical_or)
+@implements(np.logical_or)
 def logical_or(a: Any, b: Any) -> Any:
     """Whether one is not 0."""
     return ne(a, 0) | ne(b, 0)
 
 
-@stands_for(np.logical_xor)
+@implements(np.logical_xor)
 def logical_xor(a: Any, b: Any) -> Any:
     """Whether just one is not 0."""
     return ne(ne(a, 0), ne(b, 0))
 
 
-@stands_for(np.logical_not)
+@implements(np.logical_not)
 def logical_not(x: Any) -> Any:
     """Whether x is 0."""
     return eq(x, 0)
@@ -161,19 +161,19 @@ def logical_not(x: Any) -> Any:
 # Powers, exponentials and logarithms.
 
 
-@stands_for(np.float_power)
+@implements(np.float_power)
 def float_power(a: Any, b: Any) -> Any:
     """a ** b in float64."""
     return pow(*[x.to(float64) if is_array(x) else x for x in (a, b)])
 
 
-@stands_for(np.exp2)
+@implements(np.exp2)
 def exp2(x: Any) -> Any:
     """2 ** x, by the power: the exponential of x * log(2) would lose digits of large x."""
-    return pow(2.0, *floats(x))
+    return pow(2.0, *promote_to_float(x))
 
 
-@stands_for(np.expm1)
+@implements(np.expm1)
 def expm1(x: Any) -> Any:
     """exp(x) - 1: near 0, where that cancels, 2 t / (1 - t) with t = tanh(x / 2)."""
     is_near = abs(x) < 0.5
@@ -181,29 +181,29 @@ def expm1(x: Any) -> Any:
     return where(is_near, 2 * t / (1 - t), exp(x) - 1)
 
 
-@stands_for(np.log2)
+@implements(np.log2)
 def log2(x: Any) -> Any:
     """log(x) / log(2), and the whole number where that is nearest: of powers of 2 it is exact."""
-    return snapped(log(x) * (1 / math.log(2)))
+    return snap_to_integer(log(x) * (1 / math.log(2)))
 
 
-@stands_for(np.log10)
+@implements(np.log10)
 def log10(x: Any) -> Any:
     """log(x) / log(10), and the whole number where that is nearest: of powers of 10 it is exact."""
-    return snapped(log(x) * (1 / math.log(10)))
+    return snap_to_integer(log(x) * (1 / math.log(10)))
 
 
-def snapped(y: Any) -> Any:
+def snap_to_integer(y: Any) -> Any:
     """y, or the whole number next to it that rounding errors may have kept it from: up to 4 units in the last place away."""
     distance = floordiv(y + 0.5, 1) - y
-    is_next = abs(distance) <= 2 * limits(y)[0] * abs(y)
+    is_next = abs(distance) <= 2 * float_limits(y)[0] * abs(y)
     return y + where(is_next, distance, 0).detach()
 
 
-@stands_for(np.cbrt)
+@implements(np.cbrt)
 def cbrt(x: Any) -> Any:
     """The cube root: a power, and a step of Newton's method, since 1/3 is not a float."""
-    (x,) = floats(x)
+    (x,) = promote_to_float(x)
     guess = pow(abs(x), 1 / 3).detach()
     guess = where(x < 0, -guess, guess)
     is_plain = ne(guess, 0) & isfinite(guess)
@@ -211,60 +211,60 @@ def cbrt(x: Any) -> Any:
     return where(is_plain, y - (y - where(is_plain, x, 1) / (y * y)) / 3, x)
 
 
-@stands_for(np.logaddexp)
+@implements(np.logaddexp)
 def logaddexp(a: Any, b: Any) -> Any:
     """log(exp(a) + exp(b)), without overflow."""
-    a, b = floats(a, b)
+    a, b = promote_to_float(a, b)
     distance = where(eq(a, b), 0, a - b)  # infinities of one sign have none
     return maximum(a, b) + log1p(exp(-abs(distance)))
 
 
-@stands_for(np.logaddexp2)
+@implements(np.logaddexp2)
 def logaddexp2(a: Any, b: Any) -> Any:
     """log2(2 ** a + 2 ** b), without overflow."""
-    a, b = floats(a, b)
+    a, b = promote_to_float(a, b)
     distance = where(eq(a, b), 0, a - b)
-    return maximum(a, b) + snapped(log1p(exp2(-abs(distance))) * (1 / math.log(2)))
+    return maximum(a, b) + snap_to_integer(log1p(exp2(-abs(distance))) * (1 / math.log(2)))
 
 
 # Geometry.
 
 
-@stands_for(np.hypot)
+@implements(np.hypot)
 def hypot(a: Any, b: Any) -> Any:
     """sqrt(a * a + b * b), without overflow; infinite where one is, even beside NaN."""
-    a, b = floats(a, b)
+    a, b = promote_to_float(a, b)
     scale = maximum(abs(a), abs(b)).detach()
-    scale = where(isfinite(scale), maximum(scale, limits(scale)[1]), 1)  # its reciprocal is finite
+    scale = where(isfinite(scale), maximum(scale, float_limits(scale)[1]), 1)  # its reciprocal is finite
     p, q = a / scale, b / scale
     return where(isinf(a) | isinf(b), math.inf, scale * sqrt(p * p + q * q))
 
 
-@stands_for(np.deg2rad, np.radians)
+@implements(np.deg2rad, np.radians)
 def radians(x: Any) -> Any:
     """Degrees as radians."""
     return x * (math.pi / 180)
 
 
-@stands_for(np.rad2deg, np.degrees)
+@implements(np.rad2deg, np.degrees)
 def degrees(x: Any) -> Any:
     """Radians as degrees."""
     return x * (180 / math.pi)
 
 
-@stands_for(np.tan)
+@implements(np.tan)
 def tan(x: Any) -> Any:
     """sin(x) / cos(x)."""
     return sin(x) / cos(x)
 
 
-@stands_for(np.sinh)
+@implements(np.sinh)
 def sinh(x: Any) -> Any:
     """(exp(x) - exp(-x)) / 2, right near 0 too."""
     return (expm1(x) - expm1(-x)) * 0.5
 
 
-@stands_for(np.cosh)
+@implements(np.cosh)
 def cosh(x: Any) -> Any:
     """(exp(x) + exp(-x)) / 2."""
     return (exp(x) + exp(-x)) * 0.5
@@ -273,13 +273,13 @@ def cosh(x: Any) -> Any:
 # Of two, that which is a number.
 
 
-@stands_for(np.fmax)
+@implements(np.fmax)
 def fmax(a: Any, b: Any) -> Any:
     """Return the larger one, where one is NaN the other, of equal ones a."""
     return where(isnan(b) | (a >= b), a, b)
 
 
-@stands_for(np.fmin)
+@implements(np.fmin)
 def fmin(a: Any, b: Any) -> Any:
     """Return the smaller one, where one is NaN the other, of equal ones a."""
     return where(isnan(b) | (a <= b), a, b)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import minifuse as mf
-from minifuse.backends.cuda.geometry import Geometry
+from minifuse.backends.cuda.geometry import LaunchGeometry
 from minifuse.backends.cuda.matmul.ladder import LADDER, RUNGS, Rung
 from minifuse.simt import Pointer
 
@@ -74,7 +74,7 @@ def launch_of(rung: Rung, device: Any, out: Any, a: Any, b: Any) -> Callable[[],
     loaded = device.load(text, lambda: kernel.function, kernel.signature, kernel.threads, kernel.blocks)
     across, down = rung.grid(rows, columns)
     block_x, block_y = (*rung.block, 1)[:2]
-    run = device.prepare(loaded, Geometry((across, down, 1), (block_x, block_y, 1)), kernel.shared)
+    run = device.prepare(loaded, LaunchGeometry((across, down, 1), (block_x, block_y, 1)), kernel.shared)
     addresses = [Pointer(x.address, 0, x.size, np.float32) if device.is_simulated else x.address for x in (out, a, b)]
     values = zip(rung.arguments(*addresses, rows, columns, depth), kernel.signature, strict=True)
     arguments = [NUMBERS.get(kind, lambda x: x)(x) for x, kind in values]

@@ -18,27 +18,35 @@ The plan of their loops is that of `attention`.
 from functools import cache
 
 from ..intrinsics.base import cuda, f32, i32, load4, u32
-from ..intrinsics.gemm import commit, copy_async, outer_products, places, store_tile, wait, zeros
+from ..intrinsics.gemm import commit, copy_async, lane_indices, outer_products, store_tile, wait, zeros
 from ..intrinsics.rows import LOG2E, exponentials, softmax_gradients, turn, within
-from ..matmul.epilogue import keep, keep_four
+from ..matmul.epilogue import identity_epilogue, identity_epilogue4
 from ..matmul.tile_copies import tile_copier
 from ..tile_shapes import GpuKernel
-from .forward import ACROSS, DOWN, FAR, PAD, TOGETHER, Tile, signature_of
+from .forward import LANES_ACROSS, LANES_DOWN, NO_LIMIT, PAD, UNROLLED_STEPS, AttentionTile, signature_of
 
-SHORT = Tile(1, 16, 32, 4)  # for few rows
-OF_QUERIES = {32: Tile(4, 32, 32, 2), 64: Tile(4, 16, 64, 2), 128: Tile(4, 16, 32, 1)}  # by the width of a row
-OF_KEYS = {32: Tile(8, 16, 64, 1), 64: Tile(8, 16, 64, 1), 128: Tile(4, 16, 32, 1)}
+SHORT_TILE = AttentionTile(1, 16, 32, 4)  # for few rows
+QUERY_TILES = {
+    32: AttentionTile(4, 32, 32, 2),
+    64: AttentionTile(4, 16, 64, 2),
+    128: AttentionTile(4, 16, 32, 1),
+}  # by the width of a row
+KEY_TILES = {32: AttentionTile(8, 16, 64, 1), 64: AttentionTile(8, 16, 64, 1), 128: AttentionTile(4, 16, 32, 1)}
 
 
 @cache
-def make_queries(tile: Tile, width: int, along: str = "x4") -> GpuKernel:
+def make_query_gradient(tile: AttentionTile, width: int, along: str = "x4") -> GpuKernel:
     """dq = scale * ds @ k: a block takes rows of q and g, and walks over k and v; parameters are those of `attention.make`.
 
     Shared memory holds q, g, k and v turned over, k as it is too, and ds turned over.
     """
     _, WM, BN, blocks = tile
     BM, threads = tile.height, tile.threads
-    rows, columns, ahead = places(WM // DOWN, DOWN), places(BN // ACROSS, ACROSS), places(width // ACROSS, ACROSS)
+    rows, columns, ahead = (
+        lane_indices(WM // LANES_DOWN, LANES_DOWN),
+        lane_indices(BN // LANES_ACROSS, LANES_ACROSS),
+        lane_indices(width // LANES_ACROSS, LANES_ACROSS),
+    )
     R, C, H = len(rows), len(columns), len(ahead)
     pitch_m, pitch_n = BM + PAD, BN + PAD  # of what is turned over: queries, and keys
     start_g = width * pitch_m
@@ -51,8 +59,8 @@ def make_queries(tile: Tile, width: int, along: str = "x4") -> GpuKernel:
     place_n, copy_n = tile_copier(BN, width, pitch_n, threads, "k", True, "f32")
     place_w, copy_w = tile_copier(width, BN, width, threads, along, True, "f32")
     no_scores, nothing, arrive = zeros(R, C), zeros(R, H), wait(0)
-    multiply_rows = outer_products(rows, columns, TOGETHER, pitch_m, pitch_n)
-    multiply_k = outer_products(rows, ahead, TOGETHER, pitch_m, width)
+    multiply_rows = outer_products(rows, columns, UNROLLED_STEPS, pitch_m, pitch_n)
+    multiply_k = outer_products(rows, ahead, UNROLLED_STEPS, pitch_m, width)
     mask, weights_of, gradients_of = within(rows, columns), exponentials(R, C), softmax_gradients(R, C)
     hand_over, store = turn(rows, columns, pitch_m), store_tile(rows, ahead, True)
 
@@ -83,8 +91,8 @@ def make_queries(tile: Tile, width: int, along: str = "x4") -> GpuKernel:
         gw = gk + xw * k_col + kw * k_row
         gk += xn * k_row + kn * k_col
         gv = i * v_inner + o * v_outer + xn * v_row + kn * v_col
-        m = t // 32 * WM + t % DOWN * 4  # where the lane's rows begin in the tile, and its columns
-        n = t % 32 // DOWN * 4
+        m = t // 32 * WM + t % LANES_DOWN * 4  # where the lane's rows begin in the tile, and its columns
+        n = t % 32 // LANES_DOWN * 4
         first = row0 + t // 32 * WM  # rows of the warp
         last = first + WM - 1
         scale2 = scale * f32(LOG2E)
@@ -111,12 +119,12 @@ def make_queries(tile: Tile, width: int, along: str = "x4") -> GpuKernel:
             commit()
             if is_seen:
                 weights, gradients = no_scores(), no_scores()
-                for d in range(0, width, TOGETHER):
+                for d in range(0, width, UNROLLED_STEPS):
                     weights = multiply_rows(weights, S, m + d * pitch_m, S, start_k + n + d * pitch_n)
-                for d in range(0, width, TOGETHER):
+                for d in range(0, width, UNROLLED_STEPS):
                     gradients = multiply_rows(gradients, S, start_g + m + d * pitch_m, S, start_v + n + d * pitch_n)
                 if col0 + BN > N or col0 + BN - 1 > first + reach:
-                    weights = mask(weights, row0 + m, col0 + n, N, -FAR, reach)
+                    weights = mask(weights, row0 + m, col0 + n, N, -NO_LIMIT, reach)
                 weights = weights_of(weights, scale2, shift)
                 hand_over(S, start_s + m + n * pitch_m, gradients_of(weights, gradients, mean))
             arrive()
@@ -128,17 +136,34 @@ def make_queries(tile: Tile, width: int, along: str = "x4") -> GpuKernel:
                 copy_n(S, start_v + sn, v, gv, v_row, v_col, xn, kn, N - col0 - BN, D, False)
             commit()
             if is_seen:
-                for c in range(0, BN, TOGETHER):
+                for c in range(0, BN, UNROLLED_STEPS):
                     acc = multiply_k(acc, S, start_s + m + c * pitch_m, S, start_n + n + c * width)
         start = i * dq_inner + o * dq_outer
-        store(dq, start, row0 + m, n, 0, 0, M, D, dq_row, dq_col, wide != 0, acc, scale, keep, keep_four, 0)
+        store(
+            dq,
+            start,
+            row0 + m,
+            n,
+            0,
+            0,
+            M,
+            D,
+            dq_row,
+            dq_col,
+            wide != 0,
+            acc,
+            scale,
+            identity_epilogue,
+            identity_epilogue4,
+            0,
+        )
 
     constants = (*tile, width, along)
     return GpuKernel("query_gradient", constants, query_gradient, signature_of(5, 2), threads, blocks, shared)
 
 
 @cache
-def make_keys(tile: Tile, width: int, along: str = "x4") -> GpuKernel:
+def make_key_gradient(tile: AttentionTile, width: int, along: str = "x4") -> GpuKernel:
     """dk = scale * ds.T @ q and dv = p.T @ g: a block takes rows of k and v, and walks over q and g.
 
     All is turned over here: rows are keys, columns queries. Shared memory holds k, v, q and g turned over, q and g as they
@@ -146,7 +171,11 @@ def make_keys(tile: Tile, width: int, along: str = "x4") -> GpuKernel:
     """
     _, WM, BN, blocks = tile
     BM, threads = tile.height, tile.threads
-    rows, columns, ahead = places(WM // DOWN, DOWN), places(BN // ACROSS, ACROSS), places(width // ACROSS, ACROSS)
+    rows, columns, ahead = (
+        lane_indices(WM // LANES_DOWN, LANES_DOWN),
+        lane_indices(BN // LANES_ACROSS, LANES_ACROSS),
+        lane_indices(width // LANES_ACROSS, LANES_ACROSS),
+    )
     R, C, H = len(rows), len(columns), len(ahead)
     pitch_m, pitch_n = BM + PAD, BN + PAD  # of what is turned over: keys, and queries
     start_v = width * pitch_m
@@ -161,8 +190,8 @@ def make_keys(tile: Tile, width: int, along: str = "x4") -> GpuKernel:
     place_n, copy_n = tile_copier(BN, width, pitch_n, threads, "k", True, "f32")
     place_w, copy_w = tile_copier(width, BN, width, threads, along, True, "f32")
     no_scores, nothing, arrive, copy_one = zeros(R, C), zeros(R, H), wait(0), copy_async(1)
-    multiply_rows = outer_products(rows, columns, TOGETHER, pitch_m, pitch_n)
-    multiply_down = outer_products(rows, ahead, TOGETHER, pitch_m, width)
+    multiply_rows = outer_products(rows, columns, UNROLLED_STEPS, pitch_m, pitch_n)
+    multiply_down = outer_products(rows, ahead, UNROLLED_STEPS, pitch_m, width)
     mask, weights_of, gradients_of = within(rows, columns), exponentials(R, C, "column"), softmax_gradients(R, C, "column")
     hand_over, store = turn(rows, columns, pitch_m), store_tile(rows, ahead, True)
 
@@ -196,8 +225,8 @@ def make_keys(tile: Tile, width: int, along: str = "x4") -> GpuKernel:
         gg += xn * g_row + kn * g_col
         gs = i * sums_inner + o * sums_outer + begin * sums_row
         gd = i * delta_inner + o * delta_outer + begin * delta_row
-        m = t // 32 * WM + t % DOWN * 4  # where the lane's rows begin in the tile, and its columns
-        n = t % 32 // DOWN * 4
+        m = t // 32 * WM + t % LANES_DOWN * 4  # where the lane's rows begin in the tile, and its columns
+        n = t % 32 // LANES_DOWN * 4
         first = row0 + t // 32 * WM  # rows of the warp
         last = first + WM - 1
         scale2 = scale * f32(LOG2E)
@@ -222,9 +251,9 @@ def make_keys(tile: Tile, width: int, along: str = "x4") -> GpuKernel:
             commit()
             weights, gradients = no_scores(), no_scores()
             if is_seen:
-                for d in range(0, width, TOGETHER):
+                for d in range(0, width, UNROLLED_STEPS):
                     weights = multiply_rows(weights, S, m + d * pitch_m, S, start_q + n + d * pitch_n)
-                for d in range(0, width, TOGETHER):
+                for d in range(0, width, UNROLLED_STEPS):
                     gradients = multiply_rows(gradients, S, start_v + m + d * pitch_m, S, start_g + n + d * pitch_n)
                 for c in range(0, C, 4):
                     a, b = load4(S, start_sums + n + columns[c]), load4(S, start_sums + BN + n + columns[c])
@@ -232,7 +261,7 @@ def make_keys(tile: Tile, width: int, along: str = "x4") -> GpuKernel:
                         shift[c + e] = a[e] * f32(LOG2E)
                         mean[c + e] = b[e]
                 if col0 + reach < last:
-                    weights = mask(weights, row0 + m, col0 + n, M, -reach, FAR)
+                    weights = mask(weights, row0 + m, col0 + n, M, -reach, NO_LIMIT)
                 weights = weights_of(weights, scale2, shift)
                 gradients = gradients_of(weights, gradients, mean)
                 hand_over(S, start_p + m + n * pitch_m, weights)
@@ -250,17 +279,51 @@ def make_keys(tile: Tile, width: int, along: str = "x4") -> GpuKernel:
                     copy_one(S, start_sums + BN + e, delta, gd + e * delta_row, BN + e < rest)
             commit()
             if is_seen:
-                for c in range(0, BN, TOGETHER):
+                for c in range(0, BN, UNROLLED_STEPS):
                     value_sums = multiply_down(value_sums, S, start_p + m + c * pitch_m, S, start_ng + n + c * width)
                 cuda.syncwarp()
                 hand_over(S, start_p + m + n * pitch_m, gradients)
                 cuda.syncwarp()
-                for c in range(0, BN, TOGETHER):
+                for c in range(0, BN, UNROLLED_STEPS):
                     key_sums = multiply_down(key_sums, S, start_p + m + c * pitch_m, S, start_nq + n + c * width)
         row = row0 + m
         to_k, to_v = i * dk_inner + o * dk_outer, i * dv_inner + o * dv_outer
-        store(dk, to_k, row, n, 0, 0, N, D, dk_row, dk_col, wide != 0, key_sums, scale, keep, keep_four, 0)
-        store(dv, to_v, row, n, 0, 0, N, D, dv_row, dv_col, wide != 0, value_sums, f32(1), keep, keep_four, 0)
+        store(
+            dk,
+            to_k,
+            row,
+            n,
+            0,
+            0,
+            N,
+            D,
+            dk_row,
+            dk_col,
+            wide != 0,
+            key_sums,
+            scale,
+            identity_epilogue,
+            identity_epilogue4,
+            0,
+        )
+        store(
+            dv,
+            to_v,
+            row,
+            n,
+            0,
+            0,
+            N,
+            D,
+            dv_row,
+            dv_col,
+            wide != 0,
+            value_sums,
+            f32(1),
+            identity_epilogue,
+            identity_epilogue4,
+            0,
+        )
 
     constants = (*tile, width, along)
     return GpuKernel("key_gradient", constants, key_gradient, signature_of(6, 2), threads, blocks, shared)

@@ -22,19 +22,19 @@ from functools import cache
 from typing import NamedTuple
 
 from ..intrinsics.base import ALL_LANES, add, cuda, device, f32, i32, inf, log, maximum, u32
-from ..intrinsics.gemm import commit, outer_products, places, store_tile, wait, zeros
+from ..intrinsics.gemm import commit, lane_indices, outer_products, store_tile, wait, zeros
 from ..intrinsics.rows import LOG2E, add_rows, exp2, exponentials, raise_to_rows, scaled_rows, turn, within
-from ..matmul.epilogue import keep, keep_four
+from ..matmul.epilogue import identity_epilogue, identity_epilogue4
 from ..matmul.tile_copies import tile_copier
 from ..tile_shapes import GpuKernel
 
-DOWN, ACROSS = 4, 8  # lanes of a warp, along rows and columns of its tile
+LANES_DOWN, LANES_ACROSS = 4, 8  # lanes of a warp, along rows and columns of its tile
 PAD = 4  # floats behind each row of a tile, so that rows begin in other banks
-TOGETHER = 16  # steps of a product that are written out; a loop runs over the rest
-FAR = 1 << 30  # columns: farther than any
+UNROLLED_STEPS = 16  # steps of a product that are written out; a loop runs over the rest
+NO_LIMIT = 1 << 30  # columns: farther than any
 
 
-class Tile(NamedTuple):
+class AttentionTile(NamedTuple):
     """How a kernel is cut: a block has `warps` of `rows` each, and meets `columns` at a time."""
 
     warps: int
@@ -53,13 +53,17 @@ class Tile(NamedTuple):
         return self.warps * self.rows
 
 
-SHORT = Tile(1, 32, 32, 6)  # for few rows
-TILES = {32: Tile(4, 32, 64, 2), 64: Tile(4, 16, 64, 3), 128: Tile(4, 16, 32, 2)}  # by the width of a row
+SHORT_TILE = AttentionTile(1, 32, 32, 6)  # for few rows
+TILES = {
+    32: AttentionTile(4, 32, 64, 2),
+    64: AttentionTile(4, 16, 64, 3),
+    128: AttentionTile(4, 16, 32, 2),
+}  # by the width of a row
 WIDTHS = tuple(TILES)
 
 
 @device
-def fold_row(op, x):
+def reduce_row(op, x):
     """The fold over the lanes that share a row, for each of them."""
     for distance in (16, 8, 4):
         x = op(x, cuda.shfl_xor_sync(ALL_LANES, x, distance))
@@ -77,7 +81,7 @@ def signature_of(matrices: int, vectors: int) -> tuple[str, ...]:
 
 
 @cache
-def make(tile: Tile, width: int, along: str = "x4") -> GpuKernel:
+def make_attention(tile: AttentionTile, width: int, along: str = "x4") -> GpuKernel:
     """out = softmax(scale * q @ k.T) @ v, and `sums`, the logarithm of the sum of each row's exponentials.
 
     Rows of q, k and v have D <= `width` elements; what is missing counts as 0. `along` says how v is copied: "x4" 16 bytes
@@ -91,7 +95,11 @@ def make(tile: Tile, width: int, along: str = "x4") -> GpuKernel:
     """
     _, WM, BN, blocks = tile
     BM, threads = tile.height, tile.threads
-    rows, columns, ahead = places(WM // DOWN, DOWN), places(BN // ACROSS, ACROSS), places(width // ACROSS, ACROSS)
+    rows, columns, ahead = (
+        lane_indices(WM // LANES_DOWN, LANES_DOWN),
+        lane_indices(BN // LANES_ACROSS, LANES_ACROSS),
+        lane_indices(width // LANES_ACROSS, LANES_ACROSS),
+    )
     R, C, H = len(rows), len(columns), len(ahead)
     pitch_q, pitch_k, pitch_p = BM + PAD, BN + PAD, BM + PAD
     start_k = width * pitch_q
@@ -102,8 +110,8 @@ def make(tile: Tile, width: int, along: str = "x4") -> GpuKernel:
     place_k, copy_k = tile_copier(BN, width, pitch_k, threads, "k", True, "f32")
     place_v, copy_v = tile_copier(width, BN, width, threads, along, True, "f32")
     no_scores, nothing, arrive = zeros(R, C), zeros(R, H), wait(0)
-    multiply_qk = outer_products(rows, columns, TOGETHER, pitch_q, pitch_k)
-    multiply_pv = outer_products(rows, ahead, TOGETHER, pitch_p, width)
+    multiply_qk = outer_products(rows, columns, UNROLLED_STEPS, pitch_q, pitch_k)
+    multiply_pv = outer_products(rows, ahead, UNROLLED_STEPS, pitch_p, width)
     mask, raise_to, weights_of = within(rows, columns), raise_to_rows(R, C), exponentials(R, C)
     add_up, scaled, hand_over = add_rows(R, C), scaled_rows(R, H), turn(rows, columns, pitch_p)
     store = store_tile(rows, ahead, True)
@@ -132,8 +140,8 @@ def make(tile: Tile, width: int, along: str = "x4") -> GpuKernel:
         gq = i * q_inner + o * q_outer + (row0 + xq) * q_row + kq * q_col
         gk = i * k_inner + o * k_outer + xk * k_row + kk * k_col
         gv = i * v_inner + o * v_outer + xv * v_col + kv * v_row
-        m = t // 32 * WM + t % DOWN * 4  # where the lane's rows begin in the tile, and its columns
-        n = t % 32 // DOWN * 4
+        m = t // 32 * WM + t % LANES_DOWN * 4  # where the lane's rows begin in the tile, and its columns
+        n = t % 32 // LANES_DOWN * 4
         first = row0 + t // 32 * WM  # rows of the warp
         last = first + WM - 1
         scale2 = scale * f32(LOG2E)
@@ -154,15 +162,15 @@ def make(tile: Tile, width: int, along: str = "x4") -> GpuKernel:
             commit()
             if is_seen:
                 scores = no_scores()
-                for d in range(0, width, TOGETHER):
+                for d in range(0, width, UNROLLED_STEPS):
                     scores = multiply_qk(scores, S, m + d * pitch_q, S, start_k + n + d * pitch_k)
                 if col0 + BN > N or col0 + BN - 1 > first + reach:
-                    scores = mask(scores, row0 + m, col0 + n, N, -FAR, reach)
+                    scores = mask(scores, row0 + m, col0 + n, N, -NO_LIMIT, reach)
                 for r in range(R):
                     factor[r] = largest[r]
                 raise_to(largest, scores)
                 for r in range(R):
-                    largest[r] = fold_row(maximum, largest[r])
+                    largest[r] = reduce_row(maximum, largest[r])
                     factor[r] = exp2((factor[r] - largest[r]) * scale2)
                     total[r] *= factor[r]
                     shift[r] = largest[r] * scale2
@@ -177,18 +185,35 @@ def make(tile: Tile, width: int, along: str = "x4") -> GpuKernel:
                 copy_k(S, sk, k, gk, k_row, k_col, xk, kk, N - col0 - BN, D, False)
             commit()
             if is_seen:
-                for c in range(0, BN, TOGETHER):
+                for c in range(0, BN, UNROLLED_STEPS):
                     acc = multiply_pv(acc, S, start_p + m + c * pitch_p, S, start_v + n + c * width)
         sums_start = i * sums_inner + o * sums_outer
         for r in range(R):
-            total[r] = fold_row(add, total[r])
+            total[r] = reduce_row(add, total[r])
             factor[r] = f32(1) / total[r]
             row = row0 + m + rows[r]
             if n == 0 and row < M:
                 sums[sums_start + row * sums_row] = largest[r] * scale + log(total[r])
         acc = scaled(acc, factor)
         start = i * out_inner + o * out_outer
-        store(out, start, row0 + m, n, 0, 0, M, D, out_row, out_col, wide != 0, acc, f32(1), keep, keep_four, 0)
+        store(
+            out,
+            start,
+            row0 + m,
+            n,
+            0,
+            0,
+            M,
+            D,
+            out_row,
+            out_col,
+            wide != 0,
+            acc,
+            f32(1),
+            identity_epilogue,
+            identity_epilogue4,
+            0,
+        )
 
     constants = (*tile, width, along)
     return GpuKernel("attention", constants, attention, signature_of(4, 1), threads, blocks, shared)

@@ -11,42 +11,44 @@ import numpy as np
 
 from ....core.dtypes import DType, float32
 from ....core.layout import Layout
-from ....ir.kernel_ir import Nest, Shape
+from ....ir.kernel_ir import LoopNest, Shape
 from ....simt import Pointer
-from ...fast_call import FromCall, word_of
-from ..geometry import Geometry
+from ...fast_call import CallValue, encode_argument
+from ..geometry import LaunchGeometry
 from ..launch_plan import LaunchPlan, ReadyLaunch
-from ..launcher import ALIGNED
-from ..matmul.heuristics import MOST_BLOCKS, steps
+from ..launcher import ALIGNMENT_MASK
+from ..matmul.heuristics import MAX_GRID_BLOCKS, ceil_div
 from ..tile_shapes import GpuKernel
 from . import backward, forward
-from .forward import FAR, WIDTHS, Tile
+from .forward import NO_LIMIT, WIDTHS, AttentionTile
 
-NARROWEST, WIDEST = 16, 128  # elements of a row
+MIN_WIDTH, MAX_WIDTH = 16, 128  # elements of a row
 ITEMSIZE = 4  # of float32
-AXES = 2  # of a batch, that one launch walks
+MAX_BATCH_AXES = 2  # of a batch, that one launch walks
 
 
-class Known(NamedTuple):
+class AttentionKernel(NamedTuple):
     """A function that is computed as a whole: its kernel, the tiles of that, and what its operands are."""
 
     make: Callable[..., GpuKernel]
-    tiles: dict[int, Tile]  # by width
-    short: Tile
+    tiles: dict[int, AttentionTile]  # by width
+    short: AttentionTile
     outputs: int
     rows: int  # the operand whose rows blocks share out
     whole: tuple[int, ...]  # operands that are copied as they are, 16 bytes at once where their layout allows it
     products: int
 
 
-KNOWN = {
-    "attention": Known(forward.make, forward.TILES, forward.SHORT, 2, 2, (4,), 2),
-    "query_gradient": Known(backward.make_queries, backward.OF_QUERIES, backward.SHORT, 1, 1, (2,), 3),
-    "key_gradient": Known(backward.make_keys, backward.OF_KEYS, backward.SHORT, 2, 3, (2, 5), 4),
+ATTENTION_KERNELS = {
+    "attention": AttentionKernel(forward.make_attention, forward.TILES, forward.SHORT_TILE, 2, 2, (4,), 2),
+    "query_gradient": AttentionKernel(
+        backward.make_query_gradient, backward.QUERY_TILES, backward.SHORT_TILE, 1, 1, (2,), 3
+    ),
+    "key_gradient": AttentionKernel(backward.make_key_gradient, backward.KEY_TILES, backward.SHORT_TILE, 2, 3, (2, 5), 4),
 }
 
 
-class Launch(NamedTuple):
+class AttentionLaunch(NamedTuple):
     """One launch over operands whose addresses are still open."""
 
     kernel: GpuKernel
@@ -60,46 +62,58 @@ class Launch(NamedTuple):
         return self.kernel.threads, 1, 1
 
 
-def knows(function: Any, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
+def supports(function: Any, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
     """Whether there is a kernel for a function: float32, rows of one width that fits, and at least one of all."""
-    if function.names[0] not in KNOWN or any(dtype is not float32 for dtype in dtypes):
+    if function.names[0] not in ATTENTION_KERNELS or any(dtype is not float32 for dtype in dtypes):
         return False
     q, _, v = shapes[:3]
-    return NARROWEST <= q[-1] <= WIDEST and q[-1] == v[-1] and all(map(prod, shapes))
+    return MIN_WIDTH <= q[-1] <= MAX_WIDTH and q[-1] == v[-1] and all(map(prod, shapes))
 
 
 def plan_attention(
     function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout], is_aligned: bool = True
-) -> tuple[Launch, ...]:
+) -> tuple[AttentionLaunch, ...]:
     """The launches of a function that is known, over layouts with offset 0; several where a batch has more than two axes.
 
     `is_aligned` says whether all addresses are multiples of 16 bytes.
     """
-    known, operands = KNOWN[function.names[0]], (*outputs, *inputs)
+    known, operands = ATTENTION_KERNELS[function.names[0]], (*outputs, *inputs)
     is_causal, scale = function.parameters
     q, k = inputs[:2]
     (M, D), N = q.shape[-2:], k.shape[-2]
     matrices = [x for x in operands if len(x.shape) == len(q.shape)]  # others have one number a row
     batch = q.shape[:-2]
-    nest = Nest(batch, (), [Layout(batch, x.strides[: len(batch)], 0) for x in operands])
+    nest = LoopNest(batch, (), [Layout(batch, x.strides[: len(batch)], 0) for x in operands])
     width = min(width for width in WIDTHS if width >= D)
     rows = operands[known.rows].shape[-2]
-    is_short = rows <= known.short.height and width < WIDEST
+    is_short = rows <= known.short.height and width < MAX_WIDTH
     tile = known.short if is_short else known.tiles[width]
-    can_four = [is_aligned and D % 4 == 0 and in_fours(x, nest, e) for e, x in enumerate(operands)]
+    can_four = [is_aligned and D % 4 == 0 and has_vec4_rows(x, nest, e) for e, x in enumerate(operands)]
     kernel = known.make(tile, width, "x4" if all(can_four[e] for e in known.whole) else "x")
     wide = all(can_four[e] for e, x in enumerate(outputs) if len(x.shape) == len(q.shape))
     down = [x.strides[len(batch)] for x in operands]
     across = [x.strides[-1] for x in matrices]
     launches = []
-    for sizes, strides, starts in pieces(nest.sizes, list(zip(*nest.strides, strict=True)), (0,) * len(operands)):
-        outer, inner = [(0,) * len(operands)] * (AXES - len(sizes)) + strides
-        numbers = M, N, D, 0 if is_causal else FAR, np.float32(scale), sizes[-1], int(wide), *down, *across, *inner, *outer
-        launches.append(Launch(kernel, (steps(rows, tile.height), prod(sizes), 1), starts, numbers))
+    for sizes, strides, starts in split_batch(nest.sizes, list(zip(*nest.strides, strict=True)), (0,) * len(operands)):
+        outer, inner = [(0,) * len(operands)] * (MAX_BATCH_AXES - len(sizes)) + strides
+        numbers = (
+            M,
+            N,
+            D,
+            0 if is_causal else NO_LIMIT,
+            np.float32(scale),
+            sizes[-1],
+            int(wide),
+            *down,
+            *across,
+            *inner,
+            *outer,
+        )
+        launches.append(AttentionLaunch(kernel, (ceil_div(rows, tile.height), prod(sizes), 1), starts, numbers))
     return tuple(launches)
 
 
-def in_fours(layout: Layout, nest: Nest, operand: int) -> bool:
+def has_vec4_rows(layout: Layout, nest: LoopNest, operand: int) -> bool:
     """Whether rows are contiguous, and each begins at a multiple of four elements."""
     *others, last = layout.strides
     return last == 1 and all(stride % 4 == 0 for stride in (*others, *nest.strides[operand]))
@@ -108,25 +122,25 @@ def in_fours(layout: Layout, nest: Nest, operand: int) -> bool:
 Strides = tuple[int, ...]  # of all operands, along one axis
 
 
-def pieces(
+def split_batch(
     sizes: Sequence[int], strides: Sequence[Strides], starts: Strides
 ) -> Iterator[tuple[list[int], list[Strides], Strides]]:
     """The axes of a batch in pieces that one grid can hold: (sizes, strides, where each operand starts)."""
-    if len(sizes) <= AXES and prod(sizes) <= MOST_BLOCKS:
+    if len(sizes) <= MAX_BATCH_AXES and prod(sizes) <= MAX_GRID_BLOCKS:
         yield list(sizes), list(strides), starts
         return
     inside = prod(sizes[1:])
-    step = max(1, MOST_BLOCKS // inside) if len(sizes) <= AXES else 1
+    step = max(1, MAX_GRID_BLOCKS // inside) if len(sizes) <= MAX_BATCH_AXES else 1
     for i in range(0, sizes[0], step):
         size = min(step, sizes[0] - i)
         moved = tuple(start + i * stride for start, stride in zip(starts, strides[0], strict=True))
         first = 1 if size == 1 and len(sizes) > 1 else 0
-        yield from pieces([size, *sizes[1:]][first:], strides[first:], moved)
+        yield from split_batch([size, *sizes[1:]][first:], strides[first:], moved)
 
 
-def cost_of(function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
+def attention_cost(function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
     """(kernels that are started, operations of products: of causal ones those of pairs that see each other)."""
-    known, (is_causal, _) = KNOWN[function.names[0]], function.parameters
+    known, (is_causal, _) = ATTENTION_KERNELS[function.names[0]], function.parameters
     q, k = inputs[:2]
     M, N = q.shape[-2], k.shape[-2]
     pairs = sum(min(i + 1, N) for i in range(M)) if is_causal else M * N
@@ -134,13 +148,13 @@ def cost_of(function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) 
     return len(plan_attention(function, outputs, inputs)), flops
 
 
-class BoundAttention:
+class CudaAttentionLauncher:
     """A function that is known, with all that its launches pass. Which kernel also depends on the addresses."""
 
     def __init__(self, device: Any, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> None:
         self.device, self.function, self.outputs, self.inputs = device, function, outputs, inputs
         self.spans = [layout.span() for layout in (*outputs, *inputs)]
-        self.ready: dict[bool, list[tuple[Callable[..., None], Launch]]] = {}
+        self.ready: dict[bool, list[tuple[Callable[..., None], AttentionLaunch]]] = {}
         self.prepare(True)
 
     def prepare(self, is_aligned: bool) -> None:
@@ -151,7 +165,7 @@ class BoundAttention:
             loaded = self.device.load(
                 kernel.source, lambda k=kernel: k.function, kernel.signature, kernel.threads, kernel.blocks
             )
-            runs.append((self.device.prepare(loaded, Geometry(launch.grid, launch.block), kernel.shared), launch))
+            runs.append((self.device.prepare(loaded, LaunchGeometry(launch.grid, launch.block), kernel.shared), launch))
         self.ready[is_aligned] = runs
 
     def __call__(self, *addresses: int) -> None:
@@ -166,8 +180,8 @@ class BoundAttention:
         """The same by the shortest way, where all addresses are multiples of 16."""
         count, runs = len(self.spans), []
         for run, launch in self.ready[True]:
-            places = [FromCall(k, ITEMSIZE * start) for k, start in enumerate(launch.starts)]
-            runs.append((run, [*places, *map(word_of, launch.kernel.signature[count:], launch.numbers)]))
+            places = [CallValue(k, ITEMSIZE * start) for k, start in enumerate(launch.starts)]
+            runs.append((run, [*places, *map(encode_argument, launch.kernel.signature[count:], launch.numbers)]))
         return self.device.direct(runs, ["i64"] * count, self, range(count)) or self
 
     def ready_launches(self, *addresses: int) -> list[ReadyLaunch]:
@@ -182,14 +196,14 @@ class BoundAttention:
             for _, x in self.runs(addresses)
         ]
 
-    def runs(self, addresses: Sequence[int]) -> list[tuple[Callable[..., None], Launch]]:
+    def runs(self, addresses: Sequence[int]) -> list[tuple[Callable[..., None], AttentionLaunch]]:
         """What is launched at such addresses."""
-        is_aligned = not any(address & ALIGNED for address in addresses)
+        is_aligned = not any(address & ALIGNMENT_MASK for address in addresses)
         if is_aligned not in self.ready:
             self.prepare(is_aligned)
         return self.ready[is_aligned]
 
-    def arguments(self, launch: Launch, addresses: Sequence[int]) -> list[Any]:
+    def arguments(self, launch: AttentionLaunch, addresses: Sequence[int]) -> list[Any]:
         """All that a kernel takes: addresses in the order of operands, and numbers."""
         places = list(zip(addresses, launch.starts, self.spans, strict=True))
         if self.device.is_simulated:

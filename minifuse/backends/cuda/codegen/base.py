@@ -17,31 +17,31 @@ are taken so: a multiple of four, or 0 where an address does not allow it, which
 from collections.abc import Sequence
 
 from ....core.dtypes import DType, bool_, int32, int64
-from ....core.interning import topological
-from ....ir.kernel_ir import Apply, Expression, Fold, Kernel, Load, Old, Parameter, Position, RawLoad
-from ....ir.segment_sum import Keyed
-from ...codegen.loop_emitter import WRAPPING, Dialect, Source, literal, moved, name_of
+from ....core.interning import toposort
+from ....ir.kernel_ir import Expression, IndexedLoad, IndexValue, Kernel, Load, Op, Parameter, ReadOutput, ReduceExpr
+from ....ir.segment_sum import SegmentSum
+from ...codegen.loop_emitter import WRAPPING_OPS, Dialect, LoopEmitter, literal, operand_name, replace_index
 from .point_function import Point
 
 WARP = 32
 WIDTH = 125  # of a line
-LONG = 80  # of four values in a line
-MOST = 256  # threads of a block that fold columns together
-MOST_OF_ROW = 512  # threads that share a row
+MAX_INLINE_WIDTH = 80  # of four values in a line
+MAX_COLUMN_THREADS = 256  # threads of a block that fold columns together
+MAX_ROW_THREADS = 512  # threads that share a row
 IN_FLIGHT = 32  # bytes that a thread should have on their way from memory at once
-CHEAP = 64  # additions; a dearer point is printed once for four neighbours only, since its text is long
+MAX_REPEATED_COST = 64  # additions; a dearer point is printed once for four neighbours only, since its text is long
 BY_KIND = {"pow", "floordiv", "mod", "lshift", "rshift"}  # words that have another name, and meaning, for integers
 
 
 class Threads(Dialect):
     """Folds may run across memory; a bool is a byte."""
 
-    folds_columns = True
+    reduces_columns = True
     wrapping = frozenset({int64})  # sums and products of int32 have room in Numba's 64 bits
 
     def word(self, name: str, dtype: DType) -> str:
         """Words of integers have names of their own."""
-        is_own = dtype.is_integer and (name in BY_KIND or (name in WRAPPING and dtype in self.wrapping))
+        is_own = dtype.is_integer and (name in BY_KIND or (name in WRAPPING_OPS and dtype in self.wrapping))
         return f"integer_{name}" if is_own else name
 
     def load(self, place: str, dtype: DType) -> str:
@@ -49,7 +49,7 @@ class Threads(Dialect):
         return f"({place} != 0)" if dtype is bool_ else place
 
 
-class CudaSource(Source):
+class CudaSource(LoopEmitter):
     """The text of one kernel, and what its launch must pass: `parameters`, (name, type) each, pointers marked with *."""
 
     def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str] = ()) -> None:
@@ -57,21 +57,25 @@ class CudaSource(Source):
         self.form = "points" if not self.folds else "columns" if self.is_columns else "rows"
         self.is_columns = False  # each thread has one column, and walks none
         last = {c[-1] for name, c in self.classes.items() if not name.startswith("base")}
-        last |= set(map(self.step_of, kernel.each(RawLoad)))
+        last |= set(map(self.step_of, kernel.find_all(IndexedLoad)))
         self.is_wide = self.form != "columns" and "1" in last and "s" not in last
         self.points: list[str] = []  # the functions of what one point becomes
         self.groups = self.groups_of_four()
         self.kept: dict[Expression, str] = {}  # what an earlier sweep has computed, and where it waits
         self.held: dict[Expression, str] = {}  # what is loaded once for all sweeps, and where it waits
-        self.picks: dict[Fold, Keyed] = {}  # folds that are one element of their row, which needs no sweep
+        self.picks: dict[ReduceExpr, SegmentSum] = {}  # folds that are one element of their row, which needs no sweep
 
     def groups_of_four(self) -> int:
         """How many fours a thread takes along the last axis: two where one is too little to wait for."""
-        if self.form != "points" or not self.is_wide or self.kernel.cost() > CHEAP:
+        if self.form != "points" or not self.is_wide or self.kernel.cost() > MAX_REPEATED_COST:
             return int(self.is_wide)
-        leaves = {self.operand(e): e.dtype for e in self.order if isinstance(e, Load | Old) and not isinstance(e, Position)}
+        leaves = {
+            self.operand(e): e.dtype
+            for e in self.order
+            if isinstance(e, Load | ReadOutput) and not isinstance(e, IndexValue)
+        }
         nbytes = sum(4 * dtype.itemsize for name, dtype in leaves.items() if "0" not in self.classes[name])
-        nbytes += sum(4 * e.dtype.itemsize for e in self.kernel.each(RawLoad) if self.step_of(e) == "1")
+        nbytes += sum(4 * e.dtype.itemsize for e in self.kernel.find_all(IndexedLoad) if self.step_of(e) == "1")
         return 1 + (0 < nbytes < IN_FLIGHT)
 
     # The head.
@@ -79,10 +83,12 @@ class CudaSource(Source):
     def parameters(self) -> list[tuple[str, str]]:
         """Names and types, in the order of the launch: operands, numbers, sizes, strides, raw operands last."""
         kinds = [f"*{storage_of(e.dtype)}" for e in self.kernel.outputs]
-        kinds += ["i64" if isinstance(e, Position) else f"*{storage_of(e.dtype)}" for e in self.kernel.each(Load)]
+        kinds += ["i64" if isinstance(e, IndexValue) else f"*{storage_of(e.dtype)}" for e in self.kernel.find_all(Load)]
         operands = list(zip(self.classes, kinds, strict=True))
-        operands += [(name, f"*{storage_of(dtype)}") for name, dtype in zip(self.raws, self.kernel.raws(), strict=True)]
-        numbers = [(f"p{p.index}", storage_of(p.dtype)) for p in self.kernel.each(Parameter)]
+        operands += [
+            (name, f"*{storage_of(dtype)}") for name, dtype in zip(self.raws, self.kernel.indexed_dtypes(), strict=True)
+        ]
+        numbers = [(f"p{p.index}", storage_of(p.dtype)) for p in self.kernel.find_all(Parameter)]
         strides = [f"{name}_{d}" for name, c in self.raws.items() for d, letter in enumerate(c) if letter == "s"]
         integers = self.integers()
         end = len(integers) - self.is_wide  # what only the address tells is the last
@@ -120,7 +126,7 @@ class CudaSource(Source):
 
     def room(self) -> int:
         """Elements of shared memory for what the threads of a block have folded."""
-        return WARP if self.form == "rows" else MOST
+        return WARP if self.form == "rows" else MAX_COLUMN_THREADS
 
     def head(self) -> list[str]:
         """Which row and which column the thread has; the last line may open a loop."""
@@ -191,8 +197,8 @@ class CudaSource(Source):
         rest = [f"{i} = max(first, fours) + {x}", f"while {i} < end:  # one at a time"]
         return [*found, ([end, "if fours < end:", *rest], "")]
 
-    def sweep(
-        self, folds: Sequence[Fold], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
+    def emit_pass(
+        self, folds: Sequence[ReduceExpr], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
     ) -> None:
         """Once along the row: accumulate folds, and store elements."""
         roots = [e.inputs[0] for e in folds] + [e for _, e in elements]
@@ -222,10 +228,14 @@ class CudaSource(Source):
 
     def point(self, roots: Sequence[Expression]) -> Point:
         """What one point of the row becomes, as a function of its own; of what is only loaded there is none."""
-        inside = topological(roots, self.inputs_of)
-        leaves = [e for e in inside if (isinstance(e, Load | Old | RawLoad) or e in self.kept) and e not in self.names]
+        inside = toposort(roots, self.inputs_of)
+        leaves = [
+            e for e in inside if (isinstance(e, Load | ReadOutput | IndexedLoad) or e in self.kept) and e not in self.names
+        ]
         same = [e for e in inside if e in self.names]
-        swaps = len(roots) > 1 and any(isinstance(e, Old) for e in leaves)  # then all is read before anything is stored
+        swaps = len(roots) > 1 and any(
+            isinstance(e, ReadOutput) for e in leaves
+        )  # then all is read before anything is stored
         if all(e in leaves or e in self.names for e in roots) and not swaps:
             return Point("", leaves, same, [leaves.index(e) if e in leaves else self.names[e] for e in roots], roots)
         name = f"point{len(self.points) or ''}"
@@ -241,13 +251,13 @@ class CudaSource(Source):
 
     def inputs_of(self, e: Expression) -> tuple[Expression, ...]:
         """What must be computed or loaded for a value; of an element that is picked by index, nothing but itself."""
-        return () if e in self.names or e in self.kept or isinstance(e, RawLoad) else e.inputs
+        return () if e in self.names or e in self.kept or isinstance(e, IndexedLoad) else e.inputs
 
     def parameter(self, e: Expression) -> str:
         """What a point's function calls a value that it is given."""
-        if isinstance(e, Load | Old | RawLoad):
+        if isinstance(e, Load | ReadOutput | IndexedLoad):
             return self.names.get(e) or self.leaf_name(e)
-        return f"fold{self.folds.index(e)}" if isinstance(e, Fold) else self.names[e]
+        return f"fold{self.folds.index(e)}" if isinstance(e, ReduceExpr) else self.names[e]
 
     def results(self, point: Point, values: Sequence[str], suffix: str) -> list[str]:
         """The roots of a point whose leaves have these values; several results are named once."""
@@ -263,15 +273,15 @@ class CudaSource(Source):
     def one(
         self,
         point: Point,
-        folds: Sequence[Fold],
+        folds: Sequence[ReduceExpr],
         elements: Sequence[tuple[int, Expression]],
         parked: dict[int, Expression],
     ) -> None:
         """Load a point, compute, fold and store."""
         known = dict(self.names)
-        picked = [e for e in point.leaves if isinstance(e, RawLoad) and e not in self.held]
-        self.define(picked, always=[x for e in picked for x in e.inputs if isinstance(x, Apply)])
-        found = self.results(point, [self.bare(e) if isinstance(e, Position) else self.text(e) for e in point.leaves], "")
+        picked = [e for e in point.leaves if isinstance(e, IndexedLoad) and e not in self.held]
+        self.define(picked, always=[x for e in picked for x in e.inputs if isinstance(x, Op)])
+        found = self.results(point, [self.bare(e) if isinstance(e, IndexValue) else self.text(e) for e in point.leaves], "")
         for e in parked.values():
             k = point.values.index(e)
             found[k] = self.keep(e, [found[k]], "")[0]
@@ -284,7 +294,7 @@ class CudaSource(Source):
     def fours(
         self,
         point: Point,
-        folds: Sequence[Fold],
+        folds: Sequence[ReduceExpr],
         elements: Sequence[tuple[int, Expression]],
         letters: str,
         parked: dict[int, Expression],
@@ -299,7 +309,7 @@ class CudaSource(Source):
                 k = point.values.index(e)
                 each[k] = self.keep(e, each[k], letter)
             for e, texts in zip(folds, each, strict=False):
-                self.accumulate(e, self.folded(e, self.named(texts) if sum(map(len, texts)) > LONG else texts))
+                self.accumulate(e, self.folded(e, self.named(texts) if sum(map(len, texts)) > MAX_INLINE_WIDTH else texts))
             for (k, _), texts in zip(elements, each[len(folds) :], strict=False):
                 (self.store_below if self.form == "columns" else self.store_beside)(f"out{k}", texts, letter)
 
@@ -310,14 +320,14 @@ class CudaSource(Source):
     def load_beside(self, e: Expression, letter: str) -> list[str]:
         """Four neighbours of a row, in one load where they lie side by side."""
         name = self.leaf_name(e)
-        if isinstance(e, Position):
+        if isinstance(e, IndexValue):
             return self.count_beside(e, name, letter)
         if self.step_of(e) != "1":
             if letter == "i":  # another group has the same
-                self.line(f"{name} = {self.place_of(e)}")
+                self.line(f"{name} = {self.element_read(e)}")
             return [name] * 4
         name += f"_{letter}" * (letter != "i")
-        self.line(f"{name} = {self.loaded(self.place_of(e), letter)}")
+        self.line(f"{name} = {self.loaded(self.element_read(e), letter)}")
         return [f"{name}[{k}]" for k in range(4)]
 
     def loaded(self, place: str, letter: str = "i") -> str:
@@ -328,22 +338,22 @@ class CudaSource(Source):
         """How the store of four neighbours begins."""
         return f"store4({self.address(place, letter)}"
 
-    def count_beside(self, e: Position, name: str, letter: str) -> list[str]:
+    def count_beside(self, e: IndexValue, name: str, letter: str) -> list[str]:
         """Four positions beside each other, which lie in no memory."""
-        last, operand = self.axes - 1, name_of(e)
+        last, operand = self.axes - 1, operand_name(e)
         kind = self.classes[operand][-1]
         if kind == "0":
             if letter == "i":
                 self.line(f"{name} = {self.bare(e)}")
             return [name] * 4
         name += f"_{letter}" * (letter != "i")
-        self.line(f"{name} = {moved(self.bare(e), f'i{last}', f'{letter}{last}')}")
+        self.line(f"{name} = {replace_index(self.bare(e), f'i{last}', f'{letter}{last}')}")
         step = f" * {operand}_{last}" * (kind == "s")
         return [f"({name} + {k}{step})" if k else name for k in range(4)]
 
     def load_below(self, e: Expression, letter: str) -> list[str]:
         """Four neighbours of a column: four loads on their way at once."""
-        return self.below(self.text(e) if isinstance(e, Position) else self.place_of(e))
+        return self.below(self.text(e) if isinstance(e, IndexValue) else self.element_read(e))
 
     def store_beside(self, name: str, texts: Sequence[str], letter: str) -> None:
         """Four neighbours of a row, in one store."""
@@ -363,7 +373,7 @@ class CudaSource(Source):
     def below(self, place: str) -> list[str]:
         """The places of four neighbours of a column, from that of the first."""
         i = f"i{self.axes - 1}"
-        return [moved(place, i, f"({i} + {k})" if k else i) for k in range(4)]
+        return [replace_index(place, i, f"({i} + {k})" if k else i) for k in range(4)]
 
     def named(self, texts: Sequence[str]) -> list[str]:
         """Names for long expressions."""
@@ -371,13 +381,13 @@ class CudaSource(Source):
             self.line(f"y_{k} = {text}")
         return [f"y_{k}" for k in range(len(texts))]
 
-    def folded(self, fold: Fold, texts: Sequence[str]) -> str:
+    def folded(self, fold: ReduceExpr, texts: Sequence[str]) -> str:
         """Four values as one, in pairs."""
         a, b, c, d = [f"i32({text})" if fold.dtype is bool_ else text for text in texts]
         symbol, name = self.symbol(fold), self.operator_name(fold)
         return f"({a} {symbol} {b}) {symbol} ({c} {symbol} {d})" if symbol else f"{name}({name}({a}, {b}), {name}({c}, {d}))"
 
-    def accumulate(self, fold: Fold, x: str, suffix: str = "") -> None:
+    def accumulate(self, fold: ReduceExpr, x: str, suffix: str = "") -> None:
         """One more value of a fold."""
         name, symbol = f"fold{self.folds.index(fold)}{suffix}", self.symbol(fold)
         if symbol is None:
@@ -387,16 +397,16 @@ class CudaSource(Source):
         else:
             self.line(f"{name} {symbol}= {x}")
 
-    def start_of(self, fold: Fold) -> str:
+    def start_of(self, fold: ReduceExpr) -> str:
         """The identity of a fold, as its accumulator holds it."""
-        value = fold.operator.identity_in(fold.dtype)
+        value = fold.operator.identity_for(fold.dtype)
         return f"i32({int(value)})" if fold.dtype is bool_ else literal(value, fold.dtype)
 
     def store_rows(self) -> list[str]:
         """The first of the threads that share a row stores what it folds to."""
         return [f"if is_row and cuda.threadIdx.{'x' if self.form == 'rows' else 'y'} == 0:"] if self.folds else []
 
-    def park(self, sweep: int, folds: Sequence[Fold]) -> dict[int, Expression]:
+    def spill(self, sweep: int, folds: Sequence[ReduceExpr]) -> dict[int, Expression]:
         """Nothing waits in memory: arithmetic is cheaper than memory here."""
         return {}
 
@@ -404,30 +414,30 @@ class CudaSource(Source):
 
     def leaf_name(self, e: Expression) -> str:
         """What a leaf is called once it is loaded."""
-        if isinstance(e, RawLoad):
-            return f"r{self.kernel.each(RawLoad).index(e)}"
-        assert isinstance(e, Load | Old)
+        if isinstance(e, IndexedLoad):
+            return f"r{self.kernel.find_all(IndexedLoad).index(e)}"
+        assert isinstance(e, Load | ReadOutput)
         return f"{'x' if isinstance(e, Load) else 'old'}{e.index}"
 
     def address(self, place: str, letter: str = "i") -> str:
         """A place as two arguments: the operand, and the position in it, along the last axis by the index of that letter."""
         last = self.axes - 1
-        return moved(place[:-1].replace("[", ", ", 1), f"i{last}", f"{letter}{last}")
+        return replace_index(place[:-1].replace("[", ", ", 1), f"i{last}", f"{letter}{last}")
 
     def operands_of_combiner(self, dtype: DType) -> dict[Expression, str]:
         """Its two operands; bools come as integers."""
         found = super().operands_of_combiner(dtype)
         return {e: f"({name} != 0)" for e, name in found.items()} if dtype is bool_ else found
 
-    def combined(self, e: Expression) -> str:
+    def combiner_result(self, e: Expression) -> str:
         """What it gives."""
-        return f"i32({self.bare(e)})" if e.dtype is bool_ else super().combined(e)
+        return f"i32({self.bare(e)})" if e.dtype is bool_ else super().combiner_result(e)
 
     def text(self, e: Expression) -> str:
         """An expression in the words of the kernel."""
         if e in self.names:
             return self.names[e]
-        if isinstance(e, Apply) and e.operator is not None:
+        if isinstance(e, Op) and e.operator is not None:
             inputs, name = [self.text(x) for x in e.inputs], e.operator.name
             if e.dtype is bool_ and name in ("invert", "abs"):
                 return f"(not {inputs[0]})" if name == "invert" else inputs[0]

@@ -8,15 +8,15 @@ that fold and store nothing before the end have this form; for all others there 
 from collections.abc import Sequence
 
 from ....core.dtypes import bool_
-from ....ir.kernel_ir import Expression, Fold, Kernel, Load, Nest, Old, Position
-from ...codegen.loop_emitter import moved
-from ..geometry import GROUP
-from .base import CHEAP, MOST, CudaSource
+from ....ir.kernel_ir import Expression, IndexValue, Kernel, Load, LoopNest, ReadOutput, ReduceExpr
+from ...codegen.loop_emitter import replace_index
+from ..geometry import VECTOR_WIDTH
+from .base import MAX_COLUMN_THREADS, MAX_REPEATED_COST, CudaSource
 from .point_function import Point
 
 IN_FLIGHT = 4  # loads of four elements that a thread has on their way
 SHARED = 40 * 1024  # bytes for what the threads of a column tell each other
-LEAST = 32  # elements of a column
+MIN_COLUMN_LENGTH = 32  # elements of a column
 
 
 class ColumnSource(CudaSource):
@@ -27,23 +27,25 @@ class ColumnSource(CudaSource):
         self.is_wide = True
 
     @staticmethod
-    def fits(kernel: Kernel, nest: Nest) -> bool:
+    def fits(kernel: Kernel, nest: LoopNest) -> bool:
         """Whether a kernel over a nest has this form; what is loaded once the threads have met may lie in any way."""
-        column, last = nest.rows - 1, len(nest.sizes) - 1
-        if kernel.elements or kernel.raws() or last != nest.rows:
+        column, last = nest.row_axes - 1, len(nest.sizes) - 1
+        if kernel.pointwise_outputs or kernel.indexed_dtypes() or last != nest.row_axes:
             return False
-        source = CudaSource(kernel, nest.rows, nest.classes)
+        source = CudaSource(kernel, nest.row_axes, nest.stride_kinds)
         if source.form != "columns":
             return False
-        if any(isinstance(e, Position | Old) for e in kernel.expressions()) or any(e.dtype is bool_ for e in source.folds):
+        if any(isinstance(e, IndexValue | ReadOutput) for e in kernel.expressions()) or any(
+            e.dtype is bool_ for e in source.folds
+        ):
             return False
-        loads = [len(kernel.outputs) + e.index for e in Kernel(tuple(e.inputs[0] for e in source.folds), ()).each(Load)]
-        found = [(nest.classes[k], nest.strides[k]) for k in loads]
+        loads = [len(kernel.outputs) + e.index for e in Kernel(tuple(e.inputs[0] for e in source.folds), ()).find_all(Load)]
+        found = [(nest.stride_kinds[k], nest.strides[k]) for k in loads]
         is_beside = all(c[column] != "s" and (c[column] == "0" or c[last] != "0") for c, _ in found)
         steps = [x for c, strides in found if c[column] == "1" for a, x in enumerate(strides) if a != column]
-        is_whole = all(x % GROUP == 0 for x in [*steps, nest.sizes[column]]) and nest.sizes[last] >= LEAST
-        is_one_sweep = max(source.after[e.inputs[0]] for e in source.folds) == 0
-        has_room = sum(e.dtype.itemsize for e in source.folds) * GROUP * MOST <= SHARED
+        is_whole = all(x % VECTOR_WIDTH == 0 for x in [*steps, nest.sizes[column]]) and nest.sizes[last] >= MIN_COLUMN_LENGTH
+        is_one_sweep = max(source.pass_index[e.inputs[0]] for e in source.folds) == 0
+        has_room = sum(e.dtype.itemsize for e in source.folds) * VECTOR_WIDTH * MAX_COLUMN_THREADS <= SHARED
         return is_beside and is_whole and is_one_sweep and has_room
 
     def integers(self) -> list[str]:
@@ -52,7 +54,7 @@ class ColumnSource(CudaSource):
 
     def room(self) -> int:
         """Elements of shared memory for what the threads of a block have folded."""
-        return GROUP * MOST
+        return VECTOR_WIDTH * MAX_COLUMN_THREADS
 
     def head(self) -> list[str]:
         """Which four columns the thread has."""
@@ -65,16 +67,16 @@ class ColumnSource(CudaSource):
             *rest,
         ]
 
-    def sweep(
-        self, folds: Sequence[Fold], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
+    def emit_pass(
+        self, folds: Sequence[ReduceExpr], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
     ) -> None:
         """Once along the columns; then each thread has one of them."""
         point, last, column = self.point([e.inputs[0] for e in folds]), self.axes - 1, f"i{self.rows - 1}"
         for e in folds:
             names = [f"fold{self.folds.index(e)}_{c}" for c in range(4)]
             self.line(f"{' = '.join(names)} = {self.start_of(e)}")
-        leaves = sum(not isinstance(e, Position) for e in point.leaves)
-        count = 1 if self.kernel.cost() > CHEAP else min(max(IN_FLIGHT // max(leaves, 1), 1), 4)
+        leaves = sum(not isinstance(e, IndexValue) for e in point.leaves)
+        count = 1 if self.kernel.cost() > MAX_REPEATED_COST else min(max(IN_FLIGHT // max(leaves, 1), 1), 4)
         with self.block("if is_row:"):
             self.line(f"i{last} = cuda.threadIdx.y")
             if count > 1:
@@ -93,7 +95,7 @@ class ColumnSource(CudaSource):
             self.names[e] = f"fold{k}"
         self.line(f"{column} += cuda.threadIdx.y & 3  # from here on the thread has one column")
 
-    def rows_at_once(self, point: Point, folds: Sequence[Fold], count: int) -> None:
+    def rows_at_once(self, point: Point, folds: Sequence[ReduceExpr], count: int) -> None:
         """All loads of some rows, then all that waits for them."""
         last = self.axes - 1
         loaded = [[(e, self.load_row(e, r)) for e in point.leaves] for r in range(count)]
@@ -107,10 +109,10 @@ class ColumnSource(CudaSource):
     def load_row(self, e: Expression, r: int) -> list[str]:
         """Four neighbours of a row that lies r rounds further on, or what all of them have."""
         assert isinstance(e, Load)
-        place, last = self.place_of(e), self.axes - 1
+        place, last = self.element_read(e), self.axes - 1
         name = self.leaf_name(e) + f"_{r}" * (r > 0)
         if r:
-            place = moved(place, f"i{last}", f"(i{last} + {f'{r} * ' * (r > 1)}cuda.blockDim.y)")
+            place = replace_index(place, f"i{last}", f"(i{last} + {f'{r} * ' * (r > 1)}cuda.blockDim.y)")
         if self.classes[self.operand(e)][self.rows - 1] == "0":
             self.line(f"{name} = {place}")
             return [name] * 4

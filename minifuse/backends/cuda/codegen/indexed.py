@@ -6,7 +6,7 @@ own: the lines stand in the order of what the user wrote.
 
 from collections.abc import Sequence
 
-from ....ir.kernel_ir import Expression, Fold, Kernel
+from ....ir.kernel_ir import Expression, Kernel, ReduceExpr
 from .base import CudaSource
 
 
@@ -17,13 +17,13 @@ class RawSource(CudaSource):
         super().__init__(kernel, rows, classes, raws)
         self.is_wide, self.groups = False, 0
 
-    def sweep(
-        self, folds: Sequence[Fold], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
+    def emit_pass(
+        self, folds: Sequence[ReduceExpr], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
     ) -> None:
         """One point."""
         ((lines, _),) = self.passes()
         with self.block(*lines):
-            self.do_effects()
+            self.emit_stores()
             self.define([e for _, e in elements])
             for k, e in elements:
                 self.store(k, e)

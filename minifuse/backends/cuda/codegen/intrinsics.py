@@ -5,4 +5,9 @@ from typing import Any
 from ..intrinsics import shared_row_cache, vec4, warp_vote
 from . import online_exp_sum
 
-WORDS: dict[str, Any] = {**shared_row_cache.WORDS, **vec4.WORDS, **online_exp_sum.WORDS, **warp_vote.WORDS}
+DEVICE_FUNCTIONS: dict[str, Any] = {
+    **shared_row_cache.DEVICE_FUNCTIONS,
+    **vec4.DEVICE_FUNCTIONS,
+    **online_exp_sum.DEVICE_FUNCTIONS,
+    **warp_vote.DEVICE_FUNCTIONS,
+}

@@ -17,7 +17,7 @@ from functools import lru_cache
 
 from ....ir.kernel_ir import Kernel
 from .base import CudaSource
-from .select import Printed
+from .select import GeneratedKernel
 
 
 class TableSource(CudaSource):
@@ -48,7 +48,7 @@ def moved(k: int) -> str:
 
 
 @lru_cache(1024)
-def printed_table(kernel: Kernel, classes: Sequence[str]) -> Printed:
+def generate_multi_tensor_kernel(kernel: Kernel, classes: Sequence[str]) -> GeneratedKernel:
     """The text of a kernel over a table of arrays with these classes of strides, and what its launch must know.
 
     Examples
@@ -71,4 +71,4 @@ def printed_table(kernel: Kernel, classes: Sequence[str]) -> Printed:
     """
     source = TableSource(kernel, 0, classes)
     wide = tuple(name for name, c in source.classes.items() if source.is_wide and c == "1")
-    return Printed(source.emit(), "points", tuple(source.parameters()), wide, 0, max(4 * source.groups, 1))
+    return GeneratedKernel(source.emit(), "points", tuple(source.parameters()), wide, 0, max(4 * source.groups, 1))

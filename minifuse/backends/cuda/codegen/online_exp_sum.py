@@ -11,19 +11,19 @@ import math
 from typing import Any, NamedTuple
 
 from ....core.operators import add, exp, maximum, mul, sub
-from ....ir.kernel_ir import Apply, Constant, Expression, Fold, Kernel, Parameter
-from ...codegen.loop_emitter import needed_by
+from ....ir.kernel_ir import Constant, Expression, Kernel, Op, Parameter, ReduceExpr
+from ...codegen.loop_emitter import inputs_in_pass
 from ..intrinsics.base import device, like
 
 
 class Exponent(NamedTuple):
     """What is taken from x before exp: the maximum of all x, or a value that is computed from it alone."""
 
-    top: Fold
+    top: ReduceExpr
     base: Expression
 
 
-def sums_of_exponentials(kernel: Kernel) -> dict[Fold, Exponent]:
+def sums_of_exponentials(kernel: Kernel) -> dict[ReduceExpr, Exponent]:
     """The sums of exp(x - base), or of its product with what is no fold.
 
     Examples
@@ -38,25 +38,25 @@ def sums_of_exponentials(kernel: Kernel) -> dict[Fold, Exponent]:
     >>> sums_of_exponentials(Kernel((), (fold(add, exp(x - 1) + top),)))
     {}
     """
-    sums = [e for e in kernel.each(Fold) if e.operator is add]
+    sums = [e for e in kernel.find_all(ReduceExpr) if e.operator is add]
     return {e: found for e in sums if (found := exponent_of(e.inputs[0])) is not None}
 
 
 def exponent_of(e: Expression) -> Exponent | None:
     """What is taken from x in a product with exp(x - base); None of what is no such product."""
-    if not isinstance(e, Apply):
+    if not isinstance(e, Op):
         return None
     if e.operator is mul:
         a, b = e.inputs
-        found = [exponent_of(x) for x, other in ((a, b), (b, a)) if not Kernel((other,), ()).each(Fold)]
+        found = [exponent_of(x) for x, other in ((a, b), (b, a)) if not Kernel((other,), ()).find_all(ReduceExpr)]
         return next((x for x in found if x is not None), None)
     difference = e.inputs[0]
-    if e.operator is not exp or not isinstance(difference, Apply) or difference.operator is not sub:
+    if e.operator is not exp or not isinstance(difference, Op) or difference.operator is not sub:
         return None
     x, base = difference.inputs
-    leaves = [part for part in needed_by(base) if not isinstance(part, Apply | Constant | Parameter)]
+    leaves = [part for part in inputs_in_pass(base) if not isinstance(part, Op | Constant | Parameter)]
     top = leaves[0] if len(leaves) == 1 else None
-    return Exponent(top, base) if isinstance(top, Fold) and top.operator is maximum and top.inputs[0] is x else None
+    return Exponent(top, base) if isinstance(top, ReduceExpr) and top.operator is maximum and top.inputs[0] is x else None
 
 
 @device
@@ -71,4 +71,4 @@ def moved_sum(total: Any, old: Any, new: Any) -> Any:
     return total if old == new else total * math.exp(old - new)
 
 
-WORDS: dict[str, Any] = {"finite": finite, "moved_sum": moved_sum}
+DEVICE_FUNCTIONS: dict[str, Any] = {"finite": finite, "moved_sum": moved_sum}

@@ -9,8 +9,8 @@ needs both folds, such as the quotients of a softmax, reads the row in a sweep o
 from collections.abc import Sequence
 
 from ....core.dtypes import bool_
-from ....ir.kernel_ir import Expression, Fold, Kernel, Position
-from ..geometry import Share
+from ....ir.kernel_ir import Expression, IndexValue, Kernel, ReduceExpr
+from ..geometry import RowPartition
 from .base import storage_of
 from .online_exp_sum import sums_of_exponentials
 from .point_function import Point
@@ -20,7 +20,7 @@ from .rows_in_registers import RegisterSource
 class OnlineSource(RegisterSource):
     """The text of one such kernel; `share` says how many threads walk a row, and what each takes at a time."""
 
-    def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], share: Share) -> None:
+    def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], share: RowPartition) -> None:
         super().__init__(kernel, rows, classes, share)
         self.sums = sums_of_exponentials(self.kernel)
         self.set_levels({e: found.top for e, found in self.sums.items()})
@@ -35,9 +35,11 @@ class OnlineSource(RegisterSource):
 
     def span(self, groups: int = 1) -> str:
         """How many elements of a row all threads take together in so many groups."""
-        return f"{groups * self.share.width * self.share.threads}"
+        return f"{groups * self.row_partition.width * self.row_partition.threads}"
 
-    def walk(self, folds: Sequence[Fold], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]) -> None:
+    def walk(
+        self, folds: Sequence[ReduceExpr], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
+    ) -> None:
         """Once along the row, chunk by chunk."""
         found = [self.sums[e] for e in folds if e in self.sums]
         tops = [e for e in folds if e in {x.top for x in found}]
@@ -55,7 +57,7 @@ class OnlineSource(RegisterSource):
                     self.load(groups)
                     if before:
                         self.raise_tops(before, tops, rest, groups)
-                    self.needs_index = bool(elements) or any(isinstance(e, Position) for e in after.leaves)
+                    self.needs_index = bool(elements) or any(isinstance(e, IndexValue) for e in after.leaves)
                     self.each(after, rest, elements, groups)
                     self.line(f"first += {self.span(groups)}")
         for _, base in set(found):
@@ -63,7 +65,7 @@ class OnlineSource(RegisterSource):
         self.meet(tops, rest)
         self.held = {}
 
-    def declare(self, folds: Sequence[Fold], leaves: Sequence[Expression]) -> None:
+    def declare(self, folds: Sequence[ReduceExpr], leaves: Sequence[Expression]) -> None:
         """The start of each fold, and an array for each leaf of a chunk."""
         for fold in folds:
             self.line(f"fold{self.folds.index(fold)} = {self.start_of(fold)}")
@@ -71,7 +73,10 @@ class OnlineSource(RegisterSource):
         for e in beside:
             if e not in self.rows_of:
                 self.rows_of[e] = row = f"row{len(self.rows_of)}"
-                self.line(f"{row} = cuda.local.array({self.share.groups * self.share.width}, {storage_of(e.dtype)})")
+                self.line(
+                    f"{row} = cuda.local.array({self.row_partition.groups * self.row_partition.width}, "
+                    f"{storage_of(e.dtype)})"
+                )
         self.held = {e: self.rows_of[e] for e in beside}
 
     def load(self, groups: int) -> None:
@@ -81,12 +86,12 @@ class OnlineSource(RegisterSource):
             self.line(f"k, i{self.axes - 1} = 0, first")
         with self.block(*self.steps(groups)):
             for e, row in self.held.items():
-                place = self.place_of(e)
+                place = self.element_read(e)
                 self.line(f"put4({row}, 4 * k, {self.loaded(place)})" if self.is_wide else f"{row}[k] = {place}")
 
-    def raise_tops(self, before: Point, tops: Sequence[Fold], rest: Sequence[Fold], groups: int) -> None:
+    def raise_tops(self, before: Point, tops: Sequence[ReduceExpr], rest: Sequence[ReduceExpr], groups: int) -> None:
         """The maxima with those of a chunk, and sums as if they had been so from the start."""
-        self.needs_index = any(isinstance(e, Position) for e in before.leaves)
+        self.needs_index = any(isinstance(e, IndexValue) for e in before.leaves)
         for e in tops:
             k = self.folds.index(e)
             self.line(f"old{k} = fold{k}")
@@ -99,7 +104,9 @@ class OnlineSource(RegisterSource):
             k = self.folds.index(e)
             self.line(f"top{k} = finite(fold{k})")
 
-    def each(self, point: Point, folds: Sequence[Fold], elements: Sequence[tuple[int, Expression]], groups: int) -> None:
+    def each(
+        self, point: Point, folds: Sequence[ReduceExpr], elements: Sequence[tuple[int, Expression]], groups: int
+    ) -> None:
         """Compute, fold and store each point of a chunk."""
         with self.block(*self.steps(groups)):
             if self.is_wide:
@@ -107,7 +114,7 @@ class OnlineSource(RegisterSource):
             else:
                 self.one(point, folds, elements, {})
 
-    def meet(self, tops: Sequence[Fold], rest: Sequence[Fold]) -> None:
+    def meet(self, tops: Sequence[ReduceExpr], rest: Sequence[ReduceExpr]) -> None:
         """The threads of a row agree on the maxima first; what -inf - -inf makes NaN is so in two sweeps as well."""
         for e in tops:
             k = self.folds.index(e)

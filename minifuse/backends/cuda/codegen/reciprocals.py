@@ -7,7 +7,7 @@ numbers contract allows. An exact division of float32 takes some ten instruction
 from collections.abc import Mapping
 
 from ....core.operators import div, mul
-from ....ir.kernel_ir import Apply, Expression, Fold, Kernel, Load, constant
+from ....ir.kernel_ir import Expression, Kernel, Load, Op, ReduceExpr, constant
 
 
 def with_reciprocals(kernel: Kernel, varies: Mapping[Expression, bool]) -> Kernel:
@@ -28,19 +28,19 @@ def with_reciprocals(kernel: Kernel, varies: Mapping[Expression, bool]) -> Kerne
     new: dict[Expression, Expression] = {}
     for e in kernel.expressions():
         inputs = tuple(new[x] for x in e.inputs)
-        if isinstance(e, Apply) and e.operator is div and varies[e] and is_of_row(e.inputs[1], varies):
+        if isinstance(e, Op) and e.operator is div and varies[e] and is_of_row(e.inputs[1], varies):
             x, y = inputs
-            new[e] = Apply(mul, (x, Apply(div, (constant(1, e.dtype), y), e.dtype)), e.dtype)
-        elif isinstance(e, Apply):
-            new[e] = Apply(e.operator, inputs, e.dtype)
-        elif isinstance(e, Fold):
-            new[e] = Fold(e.operator, inputs, e.dtype)
+            new[e] = Op(mul, (x, Op(div, (constant(1, e.dtype), y), e.dtype)), e.dtype)
+        elif isinstance(e, Op):
+            new[e] = Op(e.operator, inputs, e.dtype)
+        elif isinstance(e, ReduceExpr):
+            new[e] = ReduceExpr(e.operator, inputs, e.dtype)
         else:
             new[e] = e
-    return Kernel(tuple(new[e] for e in kernel.elements), tuple(new[e] for e in kernel.rows))
+    return Kernel(tuple(new[e] for e in kernel.pointwise_outputs), tuple(new[e] for e in kernel.row_outputs))
 
 
 def is_of_row(e: Expression, varies: Mapping[Expression, bool]) -> bool:
     """Whether a value is the same all along a row, and made of what belongs to that row."""
     part = Kernel((e,), ())
-    return not varies[e] and bool(part.each(Fold) or part.each(Load))
+    return not varies[e] and bool(part.find_all(ReduceExpr) or part.find_all(Load))

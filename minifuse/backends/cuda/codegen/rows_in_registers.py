@@ -3,16 +3,17 @@
 What several sweeps need is loaded once, all of it on its way at the same time, into an array of the thread's own. The loops
 over it have a fixed length, so the compiler unrolls them and makes registers of the array. A row is dealt out in groups of
 neighbours: group k of thread t lies `threads` groups behind its group k - 1. All groups but the last are whole, so only the
-last one asks where the row ends. How many threads share a row, and how many groups each has, is in the text: a `Share`.
+last one asks where the row ends. How many threads share a row, and how many groups each has, is in the text: a
+`RowPartition`.
 
 Longer rows wait in shared memory, or are read again: that form is in `emit_rows`.
 """
 
 from collections.abc import Sequence
 
-from ....core.interning import topological
-from ....ir.kernel_ir import Expression, Fold, Kernel, Load
-from ..geometry import Share
+from ....core.interning import toposort
+from ....ir.kernel_ir import Expression, Kernel, Load, ReduceExpr
+from ..geometry import RowPartition
 from .base import CudaSource, storage_of
 from .reciprocals import with_reciprocals
 from .rows_in_shared import RowSource
@@ -21,10 +22,10 @@ from .rows_in_shared import RowSource
 class RegisterSource(RowSource):
     """The text of one kernel whose rows are shared out so."""
 
-    def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], share: Share) -> None:
+    def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], share: RowPartition) -> None:
         super().__init__(kernel, rows, classes)
         super().__init__(with_reciprocals(kernel, self.varies), rows, classes)
-        self.share, self.is_wide = share, share.width > 1
+        self.row_partition, self.is_wide = share, share.width > 1
         self.needs_index = True  # whether a sweep asks where in the row an element lies
 
     def integers(self) -> list[str]:
@@ -41,19 +42,19 @@ class RegisterSource(RowSource):
         if not leaves:
             return
         self.needs_index = True
-        count = self.share.groups * self.share.width
+        count = self.row_partition.groups * self.row_partition.width
         for e, row in leaves.items():
             self.line(f"{row} = cuda.local.array({count}, {storage_of(e.dtype)})")
         with self.block("if is_row:"):
             for lines, _ in self.passes():
                 with self.block(*lines):
                     for e, row in leaves.items():
-                        place = self.place_of(e)
+                        place = self.element_read(e)
                         self.line(f"put4({row}, 4 * k, {self.loaded(place)})" if self.is_wide else f"{row}[k] = {place}")
 
     def passes(self) -> list[tuple[list[str], str]]:
         """Over whole groups, then the last one."""
-        threads, groups, width = self.share
+        threads, groups, width = self.row_partition
         last, step, letters = self.axes - 1, threads * width, "i" * self.is_wide
         first = "4 * cuda.threadIdx.x" if self.is_wide else "cuda.threadIdx.x"
         found = [
@@ -70,9 +71,11 @@ class RegisterSource(RowSource):
             found.insert(0, ([f"for k in range({groups - 1}):", *index], letters))
         return found
 
-    def walk(self, folds: Sequence[Fold], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]) -> None:
+    def walk(
+        self, folds: Sequence[ReduceExpr], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
+    ) -> None:
         """Once along the row; single elements that nobody has loaded yet are loaded before the first one is stored."""
-        inside = topological([e.inputs[0] for e in folds] + [e for _, e in elements], self.inputs_of)
+        inside = toposort([e.inputs[0] for e in folds] + [e for _, e in elements], self.inputs_of)
         new = [e for e in inside if isinstance(e, Load) and e not in self.held | self.names]
         if elements and not self.is_wide:
             beside = [e for e in new if self.is_leaf(e) and self.step_of(e) == "1"]
@@ -80,7 +83,7 @@ class RegisterSource(RowSource):
             self.fetch(more)
             self.held |= more
         self.needs_index = bool(elements or new)
-        CudaSource.sweep(self, folds, elements, parked)
+        CudaSource.emit_pass(self, folds, elements, parked)
         self.kept |= {e: self.places[e] for e in parked.values()}
 
     def keep(self, e: Expression, texts: Sequence[str], letter: str) -> Sequence[str]:

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ....core.dtypes import bool_
-from ....core.interning import topological
-from ....ir.kernel_ir import Expression, Fold, Kernel, Load, Old, Position, RawLoad
-from ....ir.segment_sum import by_key
-from ...codegen.loop_emitter import Source, name_of
-from .base import CHEAP, CudaSource, storage_of
+from ....core.interning import toposort
+from ....ir.kernel_ir import Expression, IndexedLoad, IndexValue, Kernel, Load, ReadOutput, ReduceExpr
+from ....ir.segment_sum import match_masked_sum
+from ...codegen.loop_emitter import LoopEmitter, operand_name
+from .base import MAX_REPEATED_COST, CudaSource, storage_of
 
 
 class RowSource(CudaSource):
@@ -22,41 +22,43 @@ class RowSource(CudaSource):
 
     def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str] = ()) -> None:
         super().__init__(kernel, rows, classes, raws)
-        if self.form == "rows" and self.axes == self.rows + 1 and not kernel.each(Old):  # else it may be overwritten already
-            found = {e: by_key(e) for e in self.folds}
+        if (
+            self.form == "rows" and self.axes == self.rows + 1 and not kernel.find_all(ReadOutput)
+        ):  # else it may be overwritten already
+            found = {e: match_masked_sum(e) for e in self.folds}
             self.picks = {e: x for e, x in found.items() if x and self.counts_along(x.position) and not self.varies[x.key]}
         self.set_levels({})
         self.held = {e: f"row{k}" for k, e in enumerate(self.loaded_again())}
         self.has_pairs = False  # whether the sweep has two groups of four on their way at once
         self.places: dict[Expression, str] = {}  # of values that are kept: the rows whose loads nobody needs any more
 
-    def counts_along(self, position: Position) -> bool:
+    def counts_along(self, position: IndexValue) -> bool:
         """Whether a position counts the elements of each row from the same number on."""
-        return not self.classes[name_of(position)].removesuffix("1").strip("0") and self.step_of(position) == "1"
+        return not self.classes[operand_name(position)].removesuffix("1").strip("0") and self.step_of(position) == "1"
 
-    def set_levels(self, together: Mapping[Fold, Fold]) -> None:
+    def set_levels(self, together: Mapping[ReduceExpr, ReduceExpr]) -> None:
         """How many sweeps each value must wait for; some folds are ready with others, what is picked with its value."""
         for e in self.order:
-            self.after[e] = max((self.after[x] for x in e.inputs), default=0)
-            if isinstance(e, Fold) and e in together:
-                self.after[e] = self.after[together[e]]
-            elif isinstance(e, Fold):
-                self.after[e] = max(self.after[e], 1) if e in self.picks else self.after[e] + 1
+            self.pass_index[e] = max((self.pass_index[x] for x in e.inputs), default=0)
+            if isinstance(e, ReduceExpr) and e in together:
+                self.pass_index[e] = self.pass_index[together[e]]
+            elif isinstance(e, ReduceExpr):
+                self.pass_index[e] = max(self.pass_index[e], 1) if e in self.picks else self.pass_index[e] + 1
 
     def loaded_again(self) -> list[Expression]:
         """What several sweeps along a row load, the largest elements first."""
         if self.form != "rows" or self.axes > self.rows + 1 or self.kernel.effects:
             return []
-        sweeps = Counter(e for sweep in range(max(self.after.values()) + 1) for e in self.needed(sweep, sweep))
-        found = [e for e in sweeps if self.is_leaf(e) and sweeps[e] > 1 and not self.after[e]]
+        sweeps = Counter(e for sweep in range(max(self.pass_index.values()) + 1) for e in self.needed(sweep, sweep))
+        found = [e for e in sweeps if self.is_leaf(e) and sweeps[e] > 1 and not self.pass_index[e]]
         beside = [e for e in found if self.step_of(e) == "1"]
         return sorted(beside, key=lambda e: -e.dtype.itemsize)
 
     def needed(self, first: int, last: int, known: Expression | None = None) -> list[Expression]:
         """What varies along the row and is needed by sweeps `first` to `last`, to whom a value may be known."""
-        roots = [e.inputs[0] for e in self.folds if first < self.after[e] <= last + 1 and e not in self.picks]
-        roots += [e for e in self.kernel.elements if first <= self.after[e] <= last]
-        return topological(roots, lambda e: e.inputs if self.varies[e] and e is not known else ())
+        roots = [e.inputs[0] for e in self.folds if first < self.pass_index[e] <= last + 1 and e not in self.picks]
+        roots += [e for e in self.kernel.pointwise_outputs if first <= self.pass_index[e] <= last]
+        return toposort(roots, lambda e: e.inputs if self.varies[e] and e is not known else ())
 
     def integers(self) -> list[str]:
         """With the room for a row, before what only the address tells."""
@@ -71,7 +73,7 @@ class RowSource(CudaSource):
         last, before, fours = f"n{self.axes - 1}", 0, "fours" if self.is_wide else "0"
         self.line("held = held if is_row else 0  # elements of each row that wait in shared memory")
         for e, row in self.held.items():
-            source, start = self.row_of(self.place_of(e))
+            source, start = self.row_of(self.element_read(e))
             slot = f"({before // e.dtype.itemsize} * cuda.blockDim.y + cuda.threadIdx.y)" if before else "cuda.threadIdx.y"
             self.line(f"{row} = hold_{storage_of(e.dtype)}({source}, {start}, {slot} * held, held, {fours}, {last})")
             before += e.dtype.itemsize
@@ -80,7 +82,7 @@ class RowSource(CudaSource):
     @staticmethod
     def is_leaf(e: Expression) -> bool:
         """Whether a value comes from memory."""
-        return isinstance(e, Load | RawLoad) and not isinstance(e, Position)
+        return isinstance(e, Load | IndexedLoad) and not isinstance(e, IndexValue)
 
     def row_of(self, place: str) -> tuple[str, str]:
         """The operand of a place whose neighbours lie side by side, and where its row begins in it."""
@@ -90,22 +92,22 @@ class RowSource(CudaSource):
 
     # Values that wait.
 
-    def park(self, sweep: int, folds: Sequence[Fold]) -> dict[int, Expression]:
+    def spill(self, sweep: int, folds: Sequence[ReduceExpr]) -> dict[int, Expression]:
         """Dear values that take the place of a load; without one, arithmetic is cheaper than memory."""
-        parked = Source.park(self, sweep, folds) if self.held else {}
+        parked = LoopEmitter.spill(self, sweep, folds) if self.held else {}
         for k, e in list(parked.items()):
-            later = self.needed(sweep + 1, max(self.after.values()), e)
+            later = self.needed(sweep + 1, max(self.pass_index.values()), e)
             free = [
                 x for x in self.held if x.dtype is e.dtype and x not in later and self.held[x] not in self.places.values()
             ]
             if not free or e.dtype is bool_ or self.classes[f"out{k}"][-1] != "1":
-                del parked[k], self.parking[k]
+                del parked[k], self.spilled[k]
             else:
                 self.places[e] = self.held[free[0]]
         return parked
 
-    def sweep(
-        self, folds: Sequence[Fold], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
+    def emit_pass(
+        self, folds: Sequence[ReduceExpr], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
     ) -> None:
         """Once along the row, if there is more to do than to pick an element."""
         walked = [e for e in folds if e not in self.picks]
@@ -115,28 +117,32 @@ class RowSource(CudaSource):
             if e in self.picks:
                 self.pick(e)
 
-    def pick(self, fold: Fold) -> None:
+    def pick(self, fold: ReduceExpr) -> None:
         """The element of a row that a fold is, from memory, since another thread may hold it; 0 where there is none."""
         (key, position, value), name, last = self.picks[fold], f"fold{self.folds.index(fold)}", self.axes - 1
         known = dict(self.names), self.held, self.kept
         self.held, self.kept = {}, {}
         self.line(f"{name} = {self.start_of(fold)}")
-        self.line(f"i{last} = {self.text(key)} - {name_of(position)}")
+        self.line(f"i{last} = {self.text(key)} - {operand_name(position)}")
         with self.block(f"if 0 <= i{last} < n{last}:"):
             self.define([value])
             self.line(f"{name} = {self.bare(value)}")
         self.names, self.held, self.kept = known
         self.names[fold] = name
 
-    def walk(self, folds: Sequence[Fold], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]) -> None:
+    def walk(
+        self, folds: Sequence[ReduceExpr], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
+    ) -> None:
         """Once along the row; what it keeps, later sweeps load."""
         for k, e in parked.items():
             name, start = self.row_of(self.place(f"out{k}"))
             self.line(f"{self.name_of_kept(e)} = {self.places[e]} if held else at({name}, {start})")
-        inside = topological([e.inputs[0] for e in folds] + [e for _, e in elements], self.inputs_of)
+        inside = toposort([e.inputs[0] for e in folds] + [e for _, e in elements], self.inputs_of)
         loads = [e for e in inside if self.is_leaf(e) and e not in self.names]
-        self.has_pairs = any(e not in self.held and self.step_of(e) == "1" for e in loads) and self.kernel.cost() <= CHEAP
-        super().sweep(folds, elements, parked)
+        self.has_pairs = (
+            any(e not in self.held and self.step_of(e) == "1" for e in loads) and self.kernel.cost() <= MAX_REPEATED_COST
+        )
+        super().emit_pass(folds, elements, parked)
         self.kept |= {e: self.name_of_kept(e) for e in parked.values()}
 
     def passes(self) -> list[tuple[list[str], str]]:

@@ -9,9 +9,9 @@ atomics.
 
 from collections.abc import Sequence
 
-from ....ir.kernel_ir import Expression, Fold, Kernel, Load
-from ....ir.segment_sum import Keyed
-from ...codegen.loop_emitter import name_of
+from ....ir.kernel_ir import Expression, Kernel, Load, ReduceExpr
+from ....ir.segment_sum import SegmentSum
+from ...codegen.loop_emitter import operand_name
 from .rows_in_shared import RowSource
 
 AT_ONCE = 2  # keys of a lane that are on their way at once: a vote has 32 bits, and a number of them 64
@@ -20,14 +20,14 @@ AT_ONCE = 2  # keys of a lane that are on their way at once: a vote has 32 bits,
 class KeyedSource(RowSource):
     """The text of one kernel that adds up by key."""
 
-    def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str], found: Keyed) -> None:
+    def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str], found: SegmentSum) -> None:
         super().__init__(kernel, rows, classes, raws)
         self.found, self.is_wide = found, False
-        loads = Kernel((found.key, found.position), ()).each(Load)
-        self.has_votes = self.form == "columns" and all(self.classes[name_of(e)][rows - 1] == "0" for e in loads)
+        loads = Kernel((found.key, found.position), ()).find_all(Load)
+        self.has_votes = self.form == "columns" and all(self.classes[operand_name(e)][rows - 1] == "0" for e in loads)
 
-    def sweep(
-        self, folds: Sequence[Fold], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
+    def emit_pass(
+        self, folds: Sequence[ReduceExpr], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
     ) -> None:
         """Once along the keys."""
         (fold,), last = folds, self.axes - 1
@@ -56,7 +56,7 @@ class KeyedSource(RowSource):
         self.line(f"fold0 = fold_along_{way}({self.operator_name(fold)}, fold0, parts0)")
         self.names[fold] = "fold0"
 
-    def add_up(self, fold: Fold) -> None:
+    def add_up(self, fold: ReduceExpr) -> None:
         """The value that belongs to a key."""
         known = dict(self.names)
         self.define([self.found.value])

@@ -9,27 +9,27 @@ same, without atomics, and each sum is stored once, unless there is no room for 
 from collections.abc import Sequence
 
 from ....core.dtypes import bool_
-from ....ir.kernel_ir import Kernel, Nest
-from ....ir.segment_sum import Keyed
-from ...codegen.loop_emitter import moved
+from ....ir.kernel_ir import Kernel, LoopNest
+from ....ir.segment_sum import SegmentSum
+from ...codegen.loop_emitter import replace_index
 from .segment_sum import KeyedSource
 
 ROWS = 16  # of a band
 NOTES = 2048  # that a block has room for
 AT_ONCE = 4  # keys of a lane that are on their way at once
-LEAST = 2048  # rows; fewer leave multiprocessors without a band
+MIN_BLOCKED_ROWS = 2048  # rows; fewer leave multiprocessors without a band
 
 
-def is_banded(kernel: Kernel, nest: Nest, own: int) -> bool:
+def is_banded(kernel: Kernel, nest: LoopNest, own: int) -> bool:
     """Whether a kernel that adds up by key has bands: its axes are rows, columns and keys, and rows are many."""
-    is_plain = nest.rows == 2 and len(nest.sizes) == 3 and own == 0 and nest.sizes[0] >= LEAST
+    is_plain = nest.row_axes == 2 and len(nest.sizes) == 3 and own == 0 and nest.sizes[0] >= MIN_BLOCKED_ROWS
     return is_plain and kernel.outputs[0].dtype is not bool_
 
 
 class BandSource(KeyedSource):
     """The text of one kernel that adds up by key, band by band."""
 
-    def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str], found: Keyed) -> None:
+    def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str], found: SegmentSum) -> None:
         super().__init__(kernel, rows, classes, raws, found)
         self.form = "bands"
 
@@ -60,7 +60,7 @@ class BandSource(KeyedSource):
 
     def note(self) -> None:
         """Each warp looks at its keys, as far as it has room to note them."""
-        key, position = self.bare(self.found.key), moved(self.text(self.found.position), "i0", "first0")
+        key, position = self.bare(self.found.key), replace_index(self.text(self.found.position), "i0", "first0")
         self.line("count = 0")
         with self.block(f"while place < end and count <= room - {32 * AT_ONCE}:"):
             for k in range(AT_ONCE):  # all loads, then all that waits for them

@@ -7,10 +7,10 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from ....ir.kernel_ir import Fold, Kernel, Nest, Old, Position, RawLoad
-from ....ir.segment_sum import keyed
-from ...codegen.loop_emitter import name_of
-from ..geometry import Share, share_of_long_row, share_of_row
+from ....ir.kernel_ir import IndexedLoad, IndexValue, Kernel, LoopNest, ReadOutput, ReduceExpr
+from ....ir.segment_sum import match_segment_sum
+from ...codegen.loop_emitter import operand_name
+from ..geometry import RowPartition, partition_long_row, partition_row
 from .base import CudaSource
 from .columns_vec4 import ColumnSource
 from .indexed import RawSource
@@ -24,7 +24,7 @@ from .transpose import TileSource, axis_across
 from .unaligned import ApartSource
 
 
-class Printed(NamedTuple):
+class GeneratedKernel(NamedTuple):
     """A kernel as text, and what its launch must know."""
 
     text: str
@@ -36,74 +36,76 @@ class Printed(NamedTuple):
     across: int | None = None  # the axis along which tiled operands have their neighbours
     tiled: tuple[str, ...] = ()  # operands that are turned over in shared memory
     held: int = 0  # bytes of an element of all operands that wait in shared memory for later sweeps
-    share: Share | None = None  # how rows are dealt out that wait in registers, or are walked in chunks
+    row_partition: RowPartition | None = None  # how rows are dealt out that wait in registers, or are walked in chunks
     column: int | None = None  # the axis of columns of which a thread folds four
 
 
-def printed(kernel: Kernel, nest: Nest, raws: tuple[str, ...] = ()) -> Printed:
+def generate_kernel(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...] = ()) -> GeneratedKernel:
     """The text of a kernel that runs over a nest; `raws` are the classes of the strides of raw operands."""
-    share, found = share_of(kernel, nest, raws), keyed(kernel, nest.rows, nest.classes)
+    share, found = row_partition_of(kernel, nest, raws), match_segment_sum(kernel, nest.row_axes, nest.stride_kinds)
     variant = ""
     if found is not None:
         variant = "bands" if is_banded(kernel, nest, found[1]) else ""
     elif share is None and not raws and ColumnSource.fits(kernel, nest):
         variant = "four columns"
-    elif share is None and (chunk := chunk_of(kernel, nest, raws)) is not None:
+    elif share is None and (chunk := chunk_partition_of(kernel, nest, raws)) is not None:
         share, variant = chunk, "online"
-    elif not raws and not kernel.effects and begins_anywhere(kernel, nest):
+    elif not raws and not kernel.effects and has_unaligned_rows(kernel, nest):
         variant = "points apart"
-    return _printed(kernel, nest.rows, nest.classes, axis_across(kernel, nest), raws, share, variant)
+    return _generate_kernel(kernel, nest.row_axes, nest.stride_kinds, axis_across(kernel, nest), raws, share, variant)
 
 
-def begins_anywhere(kernel: Kernel, nest: Nest) -> bool:
+def has_unaligned_rows(kernel: Kernel, nest: LoopNest) -> bool:
     """Whether rows of points begin where groups of four cannot be moved."""
-    operands = list(zip(nest.strides, nest.classes, strict=True))
-    positions = {len(kernel.outputs) + e.index for e in kernel.each(Position)}
+    operands = list(zip(nest.strides, nest.stride_kinds, strict=True))
+    positions = {len(kernel.outputs) + e.index for e in kernel.find_all(IndexValue)}
     beside = [s for k, (s, c) in enumerate(operands) if c[-1] == "1" and k not in positions]
-    is_uneven = not kernel.each(Fold) and any(x % 4 for s in beside for x in s[:-1])
-    return is_uneven and CudaSource(kernel, nest.rows, nest.classes).is_wide
+    is_uneven = not kernel.find_all(ReduceExpr) and any(x % 4 for s in beside for x in s[:-1])
+    return is_uneven and CudaSource(kernel, nest.row_axes, nest.stride_kinds).is_wide
 
 
-def share_of(kernel: Kernel, nest: Nest, raws: tuple[str, ...]) -> Share | None:
+def row_partition_of(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...]) -> RowPartition | None:
     """How rows are dealt out to threads that hold them in registers; None of kernels that hold nothing, or too much."""
-    if raws or not kernel.each(Fold) or kernel.effects:
+    if raws or not kernel.find_all(ReduceExpr) or kernel.effects:
         return None
-    source = RowSource(kernel, nest.rows, nest.classes)
-    nbytes, count = sum(e.dtype.itemsize for e in source.held), prod(nest.sizes[: nest.rows])
-    return share_of_row(count, nest.sizes[-1], source.is_wide and is_whole(source, nest), nbytes) if nbytes else None
+    source = RowSource(kernel, nest.row_axes, nest.stride_kinds)
+    nbytes, count = sum(e.dtype.itemsize for e in source.held), prod(nest.sizes[: nest.row_axes])
+    return partition_row(count, nest.sizes[-1], source.is_wide and is_whole(source, nest), nbytes) if nbytes else None
 
 
-def is_whole(source: CudaSource, nest: Nest) -> bool:
+def is_whole(source: CudaSource, nest: LoopNest) -> bool:
     """Whether all rows are whole groups of four, and begin where such groups can be moved, if the first one does."""
     last = len(nest.sizes) - 1
     beside = [
-        s for s, c, name in zip(nest.strides, nest.classes, source.classes, strict=True) if c[-1] == "1" and name[0] != "b"
+        s
+        for s, c, name in zip(nest.strides, nest.stride_kinds, source.classes, strict=True)
+        if c[-1] == "1" and name[0] != "b"
     ]
     return nest.sizes[-1] % 4 == 0 and all(x % 4 == 0 for s in beside for a, x in enumerate(s) if a != last)
 
 
-def chunk_of(kernel: Kernel, nest: Nest, raws: tuple[str, ...]) -> Share | None:
+def chunk_partition_of(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...]) -> RowPartition | None:
     """What threads take at a time of long rows whose maximum and exponentials are folded in one sweep; None of others."""
     sums = sums_of_exponentials(kernel)
-    if raws or kernel.effects or kernel.each(Old) or not sums:
+    if raws or kernel.effects or kernel.find_all(ReadOutput) or not sums:
         return None
-    source = RowSource(kernel, nest.rows, nest.classes)
-    nbytes, count = sum(e.dtype.itemsize for e in source.held), prod(nest.sizes[: nest.rows])
+    source = RowSource(kernel, nest.row_axes, nest.stride_kinds)
+    nbytes, count = sum(e.dtype.itemsize for e in source.held), prod(nest.sizes[: nest.row_axes])
     is_wide = source.is_wide and is_whole(source, nest)
     source.set_levels({e: found.top for e, found in sums.items()})
     is_read_twice = bool(source.loaded_again())
-    return share_of_long_row(count, nest.sizes[-1], is_wide, nbytes, is_read_twice) if nbytes else None
+    return partition_long_row(count, nest.sizes[-1], is_wide, nbytes, is_read_twice) if nbytes else None
 
 
 def source_of(
-    kernel: Kernel, rows: int, classes: tuple[str, ...], raws: tuple[str, ...], share: Share | None, variant: str
+    kernel: Kernel, rows: int, classes: tuple[str, ...], raws: tuple[str, ...], share: RowPartition | None, variant: str
 ) -> CudaSource:
     """The text of a kernel that has no tiles."""
     if share and variant == "online":
         return OnlineSource(kernel, rows, classes, share)
     if share:
         return RegisterSource(kernel, rows, classes, share)
-    if (found := keyed(kernel, rows, classes)) is not None:
+    if (found := match_segment_sum(kernel, rows, classes)) is not None:
         return (BandSource if variant == "bands" else KeyedSource)(kernel, rows, classes, raws, found[0])
     if variant == "four columns":
         return ColumnSource(kernel, rows, classes)
@@ -116,21 +118,21 @@ def source_of(
 
 def picked_wide(source: CudaSource) -> tuple[str, ...]:
     """The raw operands of which four neighbours are taken at once, and the positions that say where in them."""
-    found = [e for e in source.kernel.each(RawLoad) if source.is_wide and source.step_of(e) == "1"]
-    places = [name_of(x) for x in map(source.beside, found) if x is not None]
+    found = [e for e in source.kernel.find_all(IndexedLoad) if source.is_wide and source.step_of(e) == "1"]
+    places = [operand_name(x) for x in map(source.beside, found) if x is not None]
     return tuple(dict.fromkeys([f"raw{e.index}" for e in found] + places))
 
 
 @lru_cache(1024)
-def _printed(
+def _generate_kernel(
     kernel: Kernel,
     rows: int,
     classes: tuple[str, ...],
     across: int | None,
     raws: tuple[str, ...],
-    share: Share | None,
+    share: RowPartition | None,
     variant: str,
-) -> Printed:
+) -> GeneratedKernel:
     if across is None:
         source = source_of(kernel, rows, classes, raws, share, variant)
         operands = {name: c for name, c in source.classes.items() if not name.startswith("base")}
@@ -142,8 +144,10 @@ def _printed(
         is_shared = isinstance(source, RowSource) and not share
         held = sum(e.dtype.itemsize for e in source.held) if is_shared else 0
         text, parameters = source.emit(), tuple(source.parameters())
-        return Printed(text, source.form, parameters, wide, source.counted, each, held=held, share=share, column=column)
+        return GeneratedKernel(
+            text, source.form, parameters, wide, source.counted, each, held=held, row_partition=share, column=column
+        )
     tiles = TileSource(kernel, rows, classes, across)
     operands = {name: c for name, c in tiles.classes.items() if not name.startswith("base")}
     wide = tuple(name for name, c in operands.items() if tiles.is_wide and (c[-1] == "1" or name in tiles.tiled))
-    return Printed(tiles.emit(), "tiles", tuple(tiles.parameters()), wide, 0, 1, across, tuple(tiles.tiled))
+    return GeneratedKernel(tiles.emit(), "tiles", tuple(tiles.parameters()), wide, 0, 1, across, tuple(tiles.tiled))

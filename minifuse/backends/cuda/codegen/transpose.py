@@ -7,26 +7,30 @@ operand's neighbours lie; then, past a barrier, it computes and stores along the
 
 from collections.abc import Sequence
 
-from ....ir.kernel_ir import Access, Expression, Fold, Kernel, Load, Nest, Position
-from ...codegen.loop_emitter import moved
+from ....ir.kernel_ir import Expression, IndexedAccess, IndexValue, Kernel, Load, LoopNest, ReduceExpr
+from ...codegen.loop_emitter import replace_index
 from ..intrinsics.base import PITCH
 from .base import CudaSource, storage_of
 
 SIDE = 64  # of a tile: points along each of its two axes
 LANES = (8, 32)  # threads along x and y: a warp takes 4 rows of 8 groups of four, and meets each bank once
 SHARED = 48 * 1024  # bytes that a block has without asking for more
-LEAST = 16  # points along each axis; narrower ones leave most of a tile empty
+MIN_TILED_SIZE = 16  # points along each axis; narrower ones leave most of a tile empty
 
 
-def axis_across(kernel: Kernel, nest: Nest) -> int | None:
+def axis_across(kernel: Kernel, nest: LoopNest) -> int | None:
     """The axis along which most of the operands have their neighbours that do not have them along the last one."""
-    is_pointwise = not any(isinstance(e, Fold | Access) for e in kernel.expressions()) and not kernel.rows
+    is_pointwise = (
+        not any(isinstance(e, ReduceExpr | IndexedAccess) for e in kernel.expressions()) and not kernel.row_outputs
+    )
     if not is_pointwise or len(nest.sizes) < 2:
         return None
-    loads = [c for c, e in zip(nest.classes[len(kernel.outputs) :], kernel.each(Load), strict=True) if type(e) is Load]
+    loads = [
+        c for c, e in zip(nest.stride_kinds[len(kernel.outputs) :], kernel.find_all(Load), strict=True) if type(e) is Load
+    ]
     counts = [sum(c[axis] == "1" and c[-1] == "s" for c in loads) for axis in range(len(nest.sizes) - 1)]
     axis = max(range(len(counts)), key=counts.__getitem__)
-    return axis if counts[axis] and min(nest.sizes[axis], nest.sizes[-1]) >= LEAST else None
+    return axis if counts[axis] and min(nest.sizes[axis], nest.sizes[-1]) >= MIN_TILED_SIZE else None
 
 
 class TileSource(CudaSource):
@@ -38,7 +42,7 @@ class TileSource(CudaSource):
         self.batch = [axis for axis in range(self.axes - 1) if axis != across]
         self.tiled: list[str] = []
         left = SHARED
-        for e in [e for e in kernel.each(Load) if not isinstance(e, Position)]:
+        for e in [e for e in kernel.find_all(Load) if not isinstance(e, IndexValue)]:
             letters, nbytes = self.classes[f"in{e.index}"], SIDE * PITCH * e.dtype.itemsize
             if letters[across] == "1" and letters[-1] == "s" and nbytes <= left:
                 self.tiled.append(f"in{e.index}")
@@ -55,7 +59,7 @@ class TileSource(CudaSource):
     def emit(self) -> str:
         """The whole function."""
         self.depth = 1
-        types = {f"in{e.index}": storage_of(e.dtype) for e in self.kernel.each(Load)}
+        types = {f"in{e.index}": storage_of(e.dtype) for e in self.kernel.find_all(Load)}
         for name in self.tiled:
             self.line(f"{self.tile(name)} = cuda.shared.array({SIDE * PITCH}, {types[name]})  # {SIDE} x {PITCH}")
         for line in self.head():
@@ -63,7 +67,7 @@ class TileSource(CudaSource):
         for name in self.tiled:
             self.line(self.copied(name))
         self.line("cuda.syncthreads()")
-        self.sweep([], list(enumerate(self.kernel.elements)), {})
+        self.emit_pass([], list(enumerate(self.kernel.pointwise_outputs)), {})
         names = ", ".join(name for name, _ in self.parameters())
         kernel = f"def kernel({names}):\n" + "\n".join(self.lines) + "\n"
         return "\n\n".join([*self.points, kernel])
@@ -92,7 +96,9 @@ class TileSource(CudaSource):
     def copied(self, name: str) -> str:
         """The line that brings the tile of an operand to shared memory."""
         a, b = self.across, self.axes - 1
-        start = moved(moved(super().place(name), f"i{a}", f"first{a}"), f"i{b}", f"first{b}")[len(name) + 1 : -1]
+        start = replace_index(replace_index(super().place(name), f"i{a}", f"first{a}"), f"i{b}", f"first{b}")[
+            len(name) + 1 : -1
+        ]
         sides = f"end{b} - first{b}, end{a} - first{a}"
         return f"copy_tile({self.tile(name)}, {name}, {start}, {name}_{b}, {sides}, {'is_wide' if self.is_wide else '0'})"
 

@@ -6,10 +6,10 @@ the first one is stored: a store could change what a later load reads, so that t
 
 from collections.abc import Sequence
 
-from ....ir.kernel_ir import Expression, Kernel, Load, Position
+from ....ir.kernel_ir import Expression, IndexValue, Kernel, Load
 from .base import CudaSource, storage_of
 
-MOST = 16  # loads of a thread that are on their way at once
+MAX_LOADS_IN_FLIGHT = 16  # loads of a thread that are on their way at once
 
 
 class ApartSource(CudaSource):
@@ -18,9 +18,9 @@ class ApartSource(CudaSource):
     def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str]) -> None:
         super().__init__(kernel, rows, classes)
         self.is_wide, self.groups = False, 0
-        loads = [e for e in kernel.each(Load) if not isinstance(e, Position) and self.varies[e]]
+        loads = [e for e in kernel.find_all(Load) if not isinstance(e, IndexValue) and self.varies[e]]
         self.held = {e: f"row{k}" for k, e in enumerate(loads)}
-        self.points_apart = max(min(MOST // max(len(loads), 1), 8), 1)
+        self.points_apart = max(min(MAX_LOADS_IN_FLIGHT // max(len(loads), 1), 8), 1)
 
     def head(self) -> list[str]:
         """Which row the thread has, and where its first point is."""
@@ -35,7 +35,7 @@ class ApartSource(CudaSource):
         ((lines, _),) = self.passes()
         with self.block(*lines if self.held else ()):
             for e, row in self.held.items():
-                self.line(f"{row}[k] = {self.place_of(e)}")
+                self.line(f"{row}[k] = {self.element_read(e)}")
 
     def passes(self) -> list[tuple[list[str], str]]:
         """Point by point."""

@@ -22,17 +22,17 @@ from math import copysign
 from threading import Lock
 from typing import Any
 
-from ...base import shortest
-from ...fast_call import FORMATS
+from ...base import fastest_entry
+from ...fast_call import SLOT_FORMATS
 from ..launch_plan import ReadyLaunch
 from . import driver
 
-KEPT = 8  # replays, each for other values, and values that are remembered without one
-SLOT = 8  # bytes of an argument
-PATIENCE = 32  # calls without a replay, one after the other, after which none is looked for any more
+MAX_CACHED_REPLAYS = 8  # replays, each for other values, and values that are remembered without one
+SLOT_BYTES = 8  # bytes of an argument
+MAX_MISSES = 32  # calls without a replay, one after the other, after which none is looked for any more
 
 
-def replayed(device: Any, launches: Sequence[Any], counts: Sequence[int]) -> "Replayed | None":
+def graph_launcher(device: Any, launches: Sequence[Any], counts: Sequence[int]) -> "GraphLauncher | None":
     """A launcher of all launches, one after the other, or None where a graph cannot hold them or gains nothing.
 
     Parameters
@@ -46,18 +46,18 @@ def replayed(device: Any, launches: Sequence[Any], counts: Sequence[int]) -> "Re
     """
     if len(launches) < 2 or not all(hasattr(launch, "ready_launches") for launch in launches):
         return None
-    return Replayed(device, launches, counts)
+    return GraphLauncher(device, launches, counts)
 
 
-class Node:
+class GraphKernelNode:
     """A kernel in an executable graph, and the memory that its arguments are read from when it is set."""
 
     def __init__(self, bindings: Any, launch: ReadyLaunch) -> None:
-        self.run, self.format = launch.run, "=" + "".join([FORMATS.get(kind, "Q") for kind in launch.kinds])
+        self.run, self.format = launch.run, "=" + "".join([SLOT_FORMATS.get(kind, "Q") for kind in launch.kinds])
         self.bytes = struct.pack(self.format, *launch.arguments)
-        self.slots = ctypes.create_string_buffer(self.bytes, max(len(self.bytes), SLOT))
+        self.slots = ctypes.create_string_buffer(self.bytes, max(len(self.bytes), SLOT_BYTES))
         base, count = ctypes.addressof(self.slots), len(launch.kinds)
-        self.places = (ctypes.c_void_p * max(count, 1))(*[base + SLOT * k for k in range(count)])
+        self.places = (ctypes.c_void_p * max(count, 1))(*[base + SLOT_BYTES * k for k in range(count)])
         self.params = params = bindings.CUDA_KERNEL_NODE_PARAMS()
         params.gridDimX, params.gridDimY, params.gridDimZ = launch.run.geometry.grid
         params.blockDimX, params.blockDimY, params.blockDimZ = launch.run.geometry.block
@@ -74,12 +74,12 @@ class Node:
         return True
 
 
-class Replay:
+class GraphReplay:
     """An executable graph of launches with certain values."""
 
     def __init__(self, device: Any, ready: Sequence[Sequence[ReadyLaunch]]) -> None:
         self.bindings, self.stream = device.bindings, device.bindings.CUstream(int(device.stream.handle))
-        self.nodes = [[Node(self.bindings, launch) for launch in part] for part in ready]
+        self.nodes = [[GraphKernelNode(self.bindings, launch) for launch in part] for part in ready]
         self.owners = [[launch.owner for launch in part] for part in ready]
         graph = driver.check(self.bindings.cuGraphCreate(0))
         last: list[Any] = []
@@ -111,16 +111,16 @@ def destroy(bindings: Any, executable: Any, graph: Any) -> None:
     bindings.cuGraphDestroy(graph)
 
 
-class Replayed:
+class GraphLauncher:
     """A launcher of several launches: launch(*values of the first, *values of the second, ...)."""
 
     def __init__(self, device: Any, launches: Sequence[Any], counts: Sequence[int]) -> None:
         self.device, self.launches = device, list(launches)
-        self.short = [shortest(launch) for launch in launches]
+        self.short = [fastest_entry(launch) for launch in launches]
         self.slices = [slice(a, b) for a, b in pairwise(accumulate(counts, initial=0))]
         self.few = len(self.launches) // 2  # launches: to change more costs as much as to ask for all
-        self.replays: dict[tuple[Any, ...], Replay] = {}  # the one last used comes last
-        self.asked: deque[tuple[Any, ...]] = deque(maxlen=KEPT)
+        self.replays: dict[tuple[Any, ...], GraphReplay] = {}  # the one last used comes last
+        self.asked: deque[tuple[Any, ...]] = deque(maxlen=MAX_CACHED_REPLAYS)
         self.misses = 0
         self.lock = Lock()
 
@@ -129,7 +129,7 @@ class Replayed:
         key = values if 0 not in values else (*values, *[copysign(1, x) for x in values if x == 0])  # 0.0 is not -0.0
         with self.lock:
             self.device.use()
-            replay = self.replays.pop(key, None) or (self.prepared(key) if self.misses < PATIENCE else None)
+            replay = self.replays.pop(key, None) or (self.prepared(key) if self.misses < MAX_MISSES else None)
             self.misses = 0 if replay else self.misses + 1
             if replay is not None:
                 self.replays[key] = replay
@@ -141,10 +141,10 @@ class Replayed:
             for launch, place in zip(self.short, self.slices, strict=True):
                 launch(*values[place])
 
-    def prepared(self, key: tuple[Any, ...]) -> Replay | None:
+    def prepared(self, key: tuple[Any, ...]) -> GraphReplay | None:
         """A replay with values that none has: changed, or made, or None where it would not pay."""
         is_back = key in self.asked
-        if is_back and len(self.replays) < KEPT:
+        if is_back and len(self.replays) < MAX_CACHED_REPLAYS:
             return self.made(key)
         for known in reversed(self.replays):
             changed = self.changes(known, key)
@@ -163,9 +163,9 @@ class Replayed:
         signs = old[self.slices[-1].stop :] != new[self.slices[-1].stop :]
         return [k for k, place in enumerate(self.slices) if old[place] != new[place] or (signs and 0 in new[place])]
 
-    def made(self, key: tuple[Any, ...]) -> Replay:
+    def made(self, key: tuple[Any, ...]) -> GraphReplay:
         """A new replay; there are KEPT at most, and the one that was not used for longest goes."""
-        if len(self.replays) >= KEPT:
+        if len(self.replays) >= MAX_CACHED_REPLAYS:
             self.replays.pop(next(iter(self.replays)))
         ready = [launch.ready_launches(*key[place]) for launch, place in zip(self.launches, self.slices, strict=True)]
-        return Replay(self.device, ready)
+        return GraphReplay(self.device, ready)

@@ -15,34 +15,34 @@ from ....core.errors import DTypeError
 from ....core.layout import Layout, row_major
 from .gpu import DeviceBuffer
 
-GPU, LEGACY_STREAM = 2, 1  # as DLPack and the interface number them
-NAME = b"dltensor"  # of a capsule that nobody took yet
-ALONE = 3  # references: of the entry, of the loop over it, and of the count itself
-CODES = {"i": 0, "f": 2, "b": 6}  # of kinds of numbers
+DLPACK_CUDA, LEGACY_STREAM = 2, 1  # as DLPack and the interface number them
+UNCLAIMED_NAME = b"dltensor"  # of a capsule that nobody took yet
+UNCLAIMED_REFERENCES = 3  # references: of the entry, of the loop over it, and of the count itself
+DLPACK_TYPE_CODES = {"i": 0, "f": 2, "b": 6}  # of kinds of numbers
 
 
-class Device(ctypes.Structure):
+class DLDevice(ctypes.Structure):
     """DLDevice."""
 
     _fields_ = (("kind", ctypes.c_int32), ("index", ctypes.c_int32))
 
 
-class DataType(ctypes.Structure):
+class DLDataType(ctypes.Structure):
     """DLDataType."""
 
     _fields_ = (("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16))
 
 
-class Managed(ctypes.Structure):
+class DLManagedTensor(ctypes.Structure):
     """DLManagedTensor, with the DLTensor in its place."""
 
 
-DELETER = ctypes.CFUNCTYPE(None, ctypes.POINTER(Managed))
-Managed._fields_ = (
+DELETER = ctypes.CFUNCTYPE(None, ctypes.POINTER(DLManagedTensor))
+DLManagedTensor._fields_ = (
     ("data", ctypes.c_void_p),
-    ("device", Device),
+    ("device", DLDevice),
     ("ndim", ctypes.c_int32),
-    ("dtype", DataType),
+    ("dtype", DLDataType),
     ("shape", ctypes.POINTER(ctypes.c_int64)),
     ("strides", ctypes.POINTER(ctypes.c_int64)),
     ("byte_offset", ctypes.c_uint64),
@@ -51,47 +51,49 @@ Managed._fields_ = (
 )
 
 
-class Lent(NamedTuple):
+class ExportedCapsule(NamedTuple):
     """What lives as long as somebody has a capsule, or took what is in it."""
 
     capsule: Any
     parts: tuple[Any, ...]
 
 
-lent: dict[int, Lent] = {}  # by the address of the struct
+exported_capsules: dict[int, ExportedCapsule] = {}  # by the address of the struct
 
 
-def _give_back(managed: Any) -> None:
-    lent.pop(ctypes.addressof(managed.contents), None)
+def _release_export(managed: Any) -> None:
+    exported_capsules.pop(ctypes.addressof(managed.contents), None)
 
 
-give_back = DELETER(_give_back)  # lives as long as the module
+release_export = DELETER(_release_export)  # lives as long as the module
 
 
-def capsule_of(owner: Any, address: int, dtype: DType, layout: Layout, device: int, kind: int = GPU) -> Any:
+def export_capsule(owner: Any, address: int, dtype: DType, layout: Layout, device: int, kind: int = DLPACK_CUDA) -> Any:
     """A DLPack capsule of elements at an address of a device; it keeps `owner` alive."""
-    forget_what_nobody_took()
+    release_unclaimed()
     ndim = len(layout.shape)
     shape, strides = (ctypes.c_int64 * ndim)(*layout.shape), (ctypes.c_int64 * ndim)(*layout.strides)
-    number = DataType(CODES[dtype.numpy.kind], 8 * dtype.itemsize, 1)
-    managed = Managed(address, Device(kind, device), ndim, number, shape, strides, 0, None, give_back)
+    number = DLDataType(DLPACK_TYPE_CODES[dtype.numpy.kind], 8 * dtype.itemsize, 1)
+    managed = DLManagedTensor(address, DLDevice(kind, device), ndim, number, shape, strides, 0, None, release_export)
     make = ctypes.pythonapi.PyCapsule_New
     make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-    capsule = make(ctypes.addressof(managed), NAME, None)
-    lent[ctypes.addressof(managed)] = Lent(capsule, (managed, shape, strides, owner))
+    capsule = make(ctypes.addressof(managed), UNCLAIMED_NAME, None)
+    exported_capsules[ctypes.addressof(managed)] = ExportedCapsule(capsule, (managed, shape, strides, owner))
     return capsule
 
 
-def forget_what_nobody_took() -> None:
+def release_unclaimed() -> None:
     """Let go of capsules that only this module still has. A destructor in Python would lose a pending error."""
     is_valid = ctypes.pythonapi.PyCapsule_IsValid
     is_valid.argtypes = ctypes.py_object, ctypes.c_char_p
-    for place, (capsule, _) in list(lent.items()):
-        if getrefcount(capsule) == ALONE and is_valid(capsule, NAME):  # one that was taken has another name
-            lent.pop(place, None)
+    for place, (capsule, _) in list(exported_capsules.items()):
+        if getrefcount(capsule) == UNCLAIMED_REFERENCES and is_valid(
+            capsule, UNCLAIMED_NAME
+        ):  # one that was taken has another name
+            exported_capsules.pop(place, None)
 
 
-def refuse_copies(
+def require_no_copy(
     name: str, device: tuple[int, int], dl_device: tuple[int, int] | None = None, copy: bool | None = None, **_: Any
 ) -> None:
     """Raise where the memory itself is not what is asked for, as the protocol wants it: a BufferError."""
@@ -99,7 +101,7 @@ def refuse_copies(
         raise BufferError(f'DLPack: a tensor on {name} is given as it is; use x.to("parallel") first')
 
 
-def interface_of(address: int, dtype: DType, layout: Layout, is_writable: bool) -> dict[str, Any]:
+def array_interface(address: int, dtype: DType, layout: Layout, is_writable: bool) -> dict[str, Any]:
     """The `__cuda_array_interface__` of elements at an address."""
     return {
         "shape": layout.shape,
@@ -111,7 +113,7 @@ def interface_of(address: int, dtype: DType, layout: Layout, is_writable: bool) 
     }
 
 
-def taken(source: Any) -> tuple[DeviceBuffer, DType, Layout, int]:
+def import_array(source: Any) -> tuple[DeviceBuffer, DType, Layout, int]:
     """The memory of another library's array: buffer, dtype, layout, and the number of the GPU.
 
     Raises

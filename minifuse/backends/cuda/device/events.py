@@ -11,7 +11,7 @@ from typing import Any
 from . import driver
 
 
-class Event:
+class GpuEvent:
     """A mark in a stream."""
 
     def __init__(self, bindings: Any) -> None:
@@ -26,14 +26,14 @@ class EventClock:
         self.device, self.bindings = device, device.bindings
         self.stream = self.bindings.CUstream(int(device.stream.handle))
 
-    def mark(self) -> Event:
+    def mark(self) -> GpuEvent:
         """What the GPU reaches when all that was asked of it so far is done."""
         self.device.use()
-        event = Event(self.bindings)
+        event = GpuEvent(self.bindings)
         driver.check(self.bindings.cuEventRecord(event.handle, self.stream))
         return event
 
-    def read(self, marks: Sequence[Event]) -> list[float]:
+    def read(self, marks: Sequence[GpuEvent]) -> list[float]:
         """Microseconds from the first of some marks to each, once the GPU has passed them all."""
         self.device.synchronize()
         first = marks[0].handle

@@ -14,19 +14,21 @@ import numpy.typing as npt
 
 from ....core.errors import OutOfMemoryError
 from ....runtime.kernel_cache import cache as kernel_cache
-from ....runtime.memory_pool import Buffer, Pool, VersionCounter
-from ...fast_call import Driver, FromCall, Launch, direct_launch
-from ..compiler import compile_ptx, cubin_of, flavour, whole_cubin
-from ..geometry import Geometry
+from ....runtime.memory_pool import MemoryBuffer, Pool, VersionCounter
+from ...fast_call import CallValue, Driver, FastLaunch, make_fast_launch
+from ..compiler import compile_lto_cubin, compile_ptx, compiler_fingerprint, link_cubin
+from ..geometry import LaunchGeometry
 from . import driver
 from .tensor_maps import TensorMaps
 
-OPT_IN = 40 * 1024  # bytes of dynamic shared memory; a kernel must ask for more than 48 KB, static memory counted
-WAITING = (-1, 0, 1, 2)  # no wish, and the two default streams, which wait for each other
+SHARED_OPT_IN_BYTES = (
+    40 * 1024
+)  # bytes of dynamic shared memory; a kernel must ask for more than 48 KB, static memory counted
+SYNCHRONIZING_STREAMS = (-1, 0, 1, 2)  # no wish, and the two default streams, which wait for each other
 _current = threading.local()
 
 
-class DeviceBuffer(Buffer):
+class DeviceBuffer(MemoryBuffer):
     """Memory of a GPU; `owner` gives it back when it goes."""
 
     __slots__ = ()
@@ -41,15 +43,15 @@ class DeviceBuffer(Buffer):
         raise AttributeError("__array_interface__")
 
 
-class Prepared(partial[None]):
+class PreparedLaunch(partial[None]):
     """A launch of a loaded kernel that waits for its arguments, and says what it launches."""
 
     kernel: Any
-    geometry: Geometry
+    geometry: LaunchGeometry
     shared: int  # bytes
 
 
-class Device:
+class GpuDevice:
     """GPU number `index`."""
 
     is_simulated = False
@@ -58,12 +60,12 @@ class Device:
         from cuda.bindings import driver as bindings
         from cuda.core import Device as Core
 
-        self.index, self.count = index, driver.look().gpus
+        self.index, self.count = index, driver.query_driver().gpus
         self.core, self.bindings = Core(index), bindings
         try:
             self.use()
         except Exception as error:
-            found = driver.translated(error)
+            found = driver.translate_error(error)
             if isinstance(found, OutOfMemoryError):
                 raise OutOfMemoryError(
                     f"cuda:{index} has too little memory left to start on, since other processes hold it; see which with "
@@ -108,11 +110,11 @@ class Device:
         try:
             owner = self.core.memory_resource.allocate(nbytes, stream=self.stream)
         except Exception as error:
-            found = driver.translated(error)
+            found = driver.translate_error(error)
             if not isinstance(found, OutOfMemoryError):
                 raise found from None
             free, total = driver.check(self.bindings.cuMemGetInfo())
-            held = f"{self.pool.held:,} bytes are held by tensors, and by the pool for the next ones"
+            held = f"{self.pool.reserved:,} bytes are held by tensors, and by the pool for the next ones"
             raise OutOfMemoryError(
                 f"cuda:{self.index} has no {nbytes:,} bytes left: {free:,} of {total:,} are free, {held}; "
                 "let tensors go, work in smaller parts, or see who else uses the GPU with nvidia-smi"
@@ -125,7 +127,7 @@ class Device:
         if array.nbytes:
             driver.check(self.bindings.cuMemcpyHtoD(address, array.ctypes.data, array.nbytes))
 
-    def send(self, array: npt.NDArray[Any], address: int) -> None:
+    def copy_in_async(self, array: npt.NDArray[Any], address: int) -> None:
         """The same without a wait for the kernels before: the array may change or go as soon as this returns."""
         self.use()
         driver.check(self.bindings.cuMemcpyHtoDAsync(address, array.ctypes.data, array.nbytes, int(self.stream.handle)))
@@ -151,7 +153,7 @@ class Device:
 
     def let_wait(self, stream: int | None) -> None:
         """Let another library's stream, as DLPack numbers them, wait for what was asked of this one so far."""
-        if stream is not None and stream not in WAITING:
+        if stream is not None and stream not in SYNCHRONIZING_STREAMS:
             self.use()
             from cuda.core import Stream
 
@@ -163,7 +165,7 @@ class Device:
         try:
             self.stream.sync()
         except Exception as error:
-            raise driver.translated(error) from None
+            raise driver.translate_error(error) from None
 
     # Kernels.
 
@@ -184,12 +186,12 @@ class Device:
 
         def build(name: str, text: str) -> bytes:
             if is_whole:
-                return whole_cubin(kernel(), signature, threads, blocks, self.capability)
-            return cubin_of(compile_ptx(kernel(), signature, threads, blocks, self.capability), self.capability)
+                return compile_lto_cubin(kernel(), signature, threads, blocks, self.capability)
+            return link_cubin(compile_ptx(kernel(), signature, threads, blocks, self.capability), self.capability)
 
         if not is_kept:
             return self._loaded("", build("", text))
-        flags = f"{flavour(self.capability)}\n{self.index} {threads} {blocks} {' '.join(signature)}"
+        flags = f"{compiler_fingerprint(self.capability)}\n{self.index} {threads} {blocks} {' '.join(signature)}"
         return kernel_cache.find(text, flags, build, self._loaded)
 
     def _loaded(self, name: str, payload: bytes) -> Any:
@@ -201,24 +203,24 @@ class Device:
         kernel.attributes.num_regs  # noqa: B018  # loads it, so that a damaged file is found here
         return kernel
 
-    def prepare(self, kernel: Any, geometry: Geometry, shared: int = 0) -> Prepared:
+    def prepare(self, kernel: Any, geometry: LaunchGeometry, shared: int = 0) -> PreparedLaunch:
         """A launch of a loaded kernel: launch(*arguments), with pointers and int64 as integers, others as NumPy scalars."""
         from cuda.core import LaunchConfig, launch
 
-        if shared > OPT_IN:
+        if shared > SHARED_OPT_IN_BYTES:
             bindings = self.bindings
             attribute = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             index = bindings.CUdevice(self.index)
             if driver.check(bindings.cuKernelGetAttribute(attribute, kernel.handle, index)) < shared:  # launches have sizes
                 driver.check(bindings.cuKernelSetAttribute(attribute, shared, kernel.handle, index))
         config = LaunchConfig(grid=geometry.grid, block=geometry.block, shmem_size=shared)
-        ready = Prepared(launch if self.count == 1 else self.launch, self.stream, config, kernel)
+        ready = PreparedLaunch(launch if self.count == 1 else self.launch, self.stream, config, kernel)
         ready.kernel, ready.geometry, ready.shared = kernel, geometry, shared
         return ready
 
     def direct(
         self,
-        runs: Sequence[tuple[Prepared, Sequence[FromCall | int]]],
+        runs: Sequence[tuple[PreparedLaunch, Sequence[CallValue | int]]],
         kinds: Sequence[str],
         long_way: Callable[..., Any],
         wide: Iterable[int] = (),
@@ -229,8 +231,8 @@ class Device:
         launches = []
         for run, arguments in runs:
             function = int(driver.check(self.bindings.cuKernelGetFunction(run.kernel.handle)))
-            launches.append(Launch(function, arguments, run.geometry.grid, run.geometry.block, run.shared))
-        return direct_launch(self.driver, kinds, launches, long_way, wide, whole)
+            launches.append(FastLaunch(function, arguments, run.geometry.grid, run.geometry.block, run.shared))
+        return make_fast_launch(self.driver, kinds, launches, long_way, wide, whole)
 
     @cached_property
     def driver(self) -> Driver:
@@ -261,4 +263,4 @@ class Device:
                 raise error
             run(*arguments)
         except Exception as found:
-            raise driver.translated(found) from None
+            raise driver.translate_error(found) from None

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .... import simt
-from ....runtime.memory_pool import Buffer, Pool
-from ..geometry import Geometry
+from ....runtime.memory_pool import MemoryBuffer, Pool
+from ..geometry import LaunchGeometry
 from ..launch_plan import LaunchPlan
 
 
@@ -27,13 +27,13 @@ class SimulatedDevice:
 
     def __init__(self, index: int) -> None:
         self.index, self.name = index, "minifuse.simt, lane by lane on this machine"
-        self.pool = Pool(Buffer)
+        self.pool = Pool(MemoryBuffer)
 
     def copy_in(self, array: npt.NDArray[Any], address: int) -> None:
         """Bytes of a contiguous array to an address."""
         ctypes.memmove(address, array.ctypes.data, array.nbytes)
 
-    send = copy_in
+    copy_in_async = copy_in
 
     def copy_out(self, address: int, array: npt.NDArray[Any]) -> None:
         """Bytes at an address to a contiguous array."""
@@ -61,7 +61,7 @@ class SimulatedDevice:
         """The kernel as it stands."""
         return kernel()
 
-    def prepare(self, kernel: Any, geometry: Geometry, shared: int = 0) -> Callable[..., None]:
+    def prepare(self, kernel: Any, geometry: LaunchGeometry, shared: int = 0) -> Callable[..., None]:
         """A launch: launch(*arguments), pointers as `simt.Pointer`."""
 
         def run(*arguments: Any) -> None:

@@ -13,14 +13,14 @@ import numpy as np
 from . import driver
 
 NBYTES, ALIGNMENT = 128, 64  # of a map
-KEPT = 4096  # maps
+MAX_CACHED_MAPS = 4096  # maps
 SWIZZLED = 128  # bytes of the innermost side of a box, whose 16-byte pieces are put in another order in each row
 DIMS = 4  # two of the matrix, two of the batch
-KINDS = {"tf32": "TFLOAT32", "bf16": "BFLOAT16"}  # float32 is rounded to tf32 on the way
+TENSOR_MAP_TYPES = {"tf32": "TFLOAT32", "bf16": "BFLOAT16"}  # float32 is rounded to tf32 on the way
 ITEMSIZE = {"tf32": 4, "bf16": 2}
 
 
-class Box(NamedTuple):
+class TensorMapBox(NamedTuple):
     """An operand as the copy engine sees it, but for its address; the innermost dim is contiguous."""
 
     kind: str  # "tf32" or "bf16"
@@ -33,34 +33,34 @@ class TensorMaps:
     """The maps of a device, by what they say and the address that they say it of."""
 
     def __init__(self, device: Any) -> None:
-        self.device, self.known, self.lock = device, OrderedDict[tuple[Box, int], Any](), Lock()
+        self.device, self.known, self.lock = device, OrderedDict[tuple[TensorMapBox, int], Any](), Lock()
 
-    def find(self, box: Box, address: int) -> Any:
+    def find(self, box: TensorMapBox, address: int) -> Any:
         """The memory in which a map lies; it must live as long as launches that use it."""
         key = box, address
         with self.lock:
             found = self.known.get(key)
             if found is None:
                 found = self.known[key] = self.made(box, address)
-                if len(self.known) > KEPT:
+                if len(self.known) > MAX_CACHED_MAPS:
                     self.known.popitem(last=False)
             else:
                 self.known.move_to_end(key)
         return found
 
-    def made(self, box: Box, address: int) -> Any:
+    def made(self, box: TensorMapBox, address: int) -> Any:
         """A new map, on the device."""
         buffer = self.device.pool.allocate(NBYTES)
-        self.device.copy_in(encoded(self.device.bindings, box, address), buffer.address)
+        self.device.copy_in(encode(self.device.bindings, box, address), buffer.address)
         return buffer
 
 
-def encoded(bindings: Any, box: Box, address: int) -> np.ndarray[Any, Any]:
+def encode(bindings: Any, box: TensorMapBox, address: int) -> np.ndarray[Any, Any]:
     """The 128 bytes of a map, as the driver writes them."""
     number = bindings.cuuint64_t, bindings.cuuint32_t
     found = driver.check(
         bindings.cuTensorMapEncodeTiled(
-            getattr(bindings.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{KINDS[box.kind]}"),
+            getattr(bindings.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{TENSOR_MAP_TYPES[box.kind]}"),
             DIMS,
             address,
             [number[0](n) for n in box.sizes],

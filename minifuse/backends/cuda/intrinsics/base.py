@@ -20,7 +20,7 @@ ALL_LANES = 0xFFFFFFFF
 PITCH = 65  # elements from row to row of a tile of 64 x 64: rows begin in other banks
 
 
-class Word:
+class Intrinsic:
     """A name that Numba CUDA has no word for.
 
     Parameters
@@ -52,16 +52,16 @@ def device(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def intrinsic(build: Callable[[], Any]) -> Callable[[Callable[..., Any]], Word]:
+def intrinsic(build: Callable[[], Any]) -> Callable[[Callable[..., Any]], Intrinsic]:
     """Make a word of its Python meaning; `build` gives the function of Numba's typing that emits its instructions."""
 
-    def enter(meaning: Callable[..., Any]) -> Word:
+    def enter(meaning: Callable[..., Any]) -> Intrinsic:
         def built() -> Any:
             from numba.cuda.extending import intrinsic as numba_intrinsic
 
             return numba_intrinsic(build())
 
-        return Word(meaning, built)
+        return Intrinsic(meaning, built)
 
     return enter
 
@@ -75,14 +75,16 @@ def _type(name: str) -> Callable[[], Any]:
     return build
 
 
-f32, f64 = Word(np.float32, _type("float32")), Word(np.float64, _type("float64"))
-i32, i64, u8, u32, u64 = (Word(getattr(np, name), _type(name)) for name in ("int32", "int64", "uint8", "uint32", "uint64"))
+f32, f64 = Intrinsic(np.float32, _type("float32")), Intrinsic(np.float64, _type("float64"))
+i32, i64, u8, u32, u64 = (
+    Intrinsic(getattr(np, name), _type(name)) for name in ("int32", "int64", "uint8", "uint32", "uint64")
+)
 
 
 # Memory: four neighbours at once.
 
 
-def _four() -> Any:
+def _load4_llvm() -> Any:
     """The LLVM of a load of four elements: one instruction for 16 bytes."""
     from llvmlite import ir
     from numba.core import types
@@ -90,9 +92,11 @@ def _four() -> Any:
     def load4(typingctx: Any, source: Any, i: Any) -> Any:
         def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             element = context.get_data_type(source.dtype)
-            at = builder.gep(first_element(context, builder, source, values[0]), [values[1]])
+            at = builder.gep(data_pointer(context, builder, source, values[0]), [values[1]])
             vector = ir.VectorType(element, 4)
-            found = builder.load(builder.bitcast(at, vector.as_pointer()), align=alignment(source.dtype.bitwidth // 8))
+            found = builder.load(
+                builder.bitcast(at, vector.as_pointer()), align=vector_alignment(source.dtype.bitwidth // 8)
+            )
             numbers = [builder.extract_element(found, ir.Constant(ir.IntType(32), k)) for k in range(4)]
             return context.make_tuple(builder, signature.return_type, numbers)
 
@@ -101,7 +105,7 @@ def _four() -> Any:
     return load4
 
 
-def _store_four() -> Any:
+def _store4_llvm() -> Any:
     """The LLVM of a store of four elements."""
     from llvmlite import ir
     from numba.core import types
@@ -109,13 +113,13 @@ def _store_four() -> Any:
     def store4(typingctx: Any, target: Any, i: Any, numbers: Any) -> Any:
         def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             element = context.get_data_type(target.dtype)
-            at = builder.gep(first_element(context, builder, target, values[0]), [values[1]])
+            at = builder.gep(data_pointer(context, builder, target, values[0]), [values[1]])
             found = ir.Constant(ir.VectorType(element, 4), ir.Undefined)
             for k in range(4):
                 number = context.cast(builder, builder.extract_value(values[2], k), numbers[k], target.dtype)
                 found = builder.insert_element(found, number, ir.Constant(ir.IntType(32), k))
             place = builder.bitcast(at, found.type.as_pointer())
-            builder.store(found, place, align=alignment(target.dtype.bitwidth // 8))
+            builder.store(found, place, align=vector_alignment(target.dtype.bitwidth // 8))
             return context.get_dummy_value()
 
         return types.void(target, i, numbers), emit
@@ -123,7 +127,7 @@ def _store_four() -> Any:
     return store4
 
 
-def first_element(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+def data_pointer(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     """The address of the first element of a pointer or an array."""
     from numba.core import types
 
@@ -132,26 +136,26 @@ def first_element(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     return context.make_array(kind)(context, builder, value=value).data
 
 
-def alignment(nbytes: int) -> int:
+def vector_alignment(nbytes: int) -> int:
     """What the address of four elements must be a multiple of: 16 bytes are the most that one instruction moves."""
     return builtins.min(16, 4 * nbytes)
 
 
-@intrinsic(_four)
+@intrinsic(_load4_llvm)
 @word
 def load4(source: Any, i: Any) -> Any:
     """source[i], source[i + 1], source[i + 2] and source[i + 3] at once; the address is a multiple of 16 bytes."""
     return source.load(i, 4)
 
 
-@intrinsic(_store_four)
+@intrinsic(_store4_llvm)
 @word
 def store4(target: Any, i: Any, numbers: Any) -> None:
     """target[i], ... target[i + 3] = numbers, at once; the address is a multiple of 16 bytes."""
     target.store(i, numbers)
 
 
-def _nothing() -> Any:
+def _no_unroll_llvm() -> Any:
     """The LLVM of an instruction that does nothing, and may not be made several of."""
     from llvmlite import ir
     from numba.core import types
@@ -167,12 +171,12 @@ def _nothing() -> Any:
     return no_unroll
 
 
-@intrinsic(_nothing)
+@intrinsic(_no_unroll_llvm)
 def no_unroll() -> None:
     """Keeps the loop that it stands in from being unrolled: code that runs seldom is not worth the time that it compiles."""
 
 
-def _atomic_add() -> Any:
+def _atomic_add_llvm() -> Any:
     from llvmlite import ir
     from numba.core import types
 
@@ -181,7 +185,7 @@ def _atomic_add() -> Any:
             from numba.cuda import nvvmutils
 
             position = context.cast(builder, values[1], i, types.int64)
-            at = builder.gep(first_element(context, builder, target, values[0]), [position])
+            at = builder.gep(data_pointer(context, builder, target, values[0]), [position])
             number = context.cast(builder, values[2], value, target.dtype)
             if isinstance(target.dtype, types.Float):
                 is_single = number.type == ir.FloatType()
@@ -196,7 +200,7 @@ def _atomic_add() -> Any:
     return atomic_add
 
 
-@intrinsic(_atomic_add)
+@intrinsic(_atomic_add_llvm)
 @word
 def atomic_add(target: Any, i: Any, value: Any) -> None:
     """target[i] += value, so that no other thread comes between the read and the write."""
@@ -206,7 +210,7 @@ def atomic_add(target: Any, i: Any, value: Any) -> None:
 # Numbers.
 
 
-def _like() -> Any:
+def _like_llvm() -> Any:
     def like(typingctx: Any, x: Any, number: Any) -> Any:
         def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             return context.cast(builder, values[1], number, x)
@@ -216,13 +220,13 @@ def _like() -> Any:
     return like
 
 
-@intrinsic(_like)
+@intrinsic(_like_llvm)
 def like(x: Any, number: Any) -> Any:
     """A number in the type of x: a literal of Python would turn a float32 into a float64."""
     return type(x)(number)
 
 
-def _floor() -> Any:
+def _floor_llvm() -> Any:
     def floor(typingctx: Any, x: Any) -> Any:
         def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             kind = values[0].type
@@ -233,7 +237,7 @@ def _floor() -> Any:
     return floor
 
 
-@intrinsic(_floor)
+@intrinsic(_floor_llvm)
 def floor(x: Any) -> Any:
     """The nearest integer that is not above x, in the type of x."""
     return np.floor(x)
@@ -320,14 +324,14 @@ def floordiv(a, b):
 # Threads that turn a matrix over, in tiles of 64 x 64 whose rows begin PITCH elements apart.
 
 
-def _put_four() -> Any:
+def _put4_llvm() -> Any:
     """The LLVM of four stores; Numba's own would ask of each index whether it counts from the end."""
     from llvmlite import ir
     from numba.core import types
 
     def put4(typingctx: Any, tile: Any, i: Any, numbers: Any) -> Any:
         def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            at = builder.gep(first_element(context, builder, tile, values[0]), [values[1]])
+            at = builder.gep(data_pointer(context, builder, tile, values[0]), [values[1]])
             for k in range(4):
                 place = builder.gep(at, [ir.Constant(ir.IntType(64), k)])
                 builder.store(builder.extract_value(values[2], k), place)
@@ -338,14 +342,14 @@ def _put_four() -> Any:
     return put4
 
 
-def _below_four() -> Any:
+def _below4_llvm() -> Any:
     """The LLVM of four loads."""
     from llvmlite import ir
     from numba.core import types
 
     def below4(typingctx: Any, tile: Any, i: Any) -> Any:
         def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            at = builder.gep(first_element(context, builder, tile, values[0]), [values[1]])
+            at = builder.gep(data_pointer(context, builder, tile, values[0]), [values[1]])
             places = [builder.gep(at, [ir.Constant(ir.IntType(64), PITCH * k)]) for k in range(4)]
             return context.make_tuple(builder, signature.return_type, [builder.load(place) for place in places])
 
@@ -354,7 +358,7 @@ def _below_four() -> Any:
     return below4
 
 
-@intrinsic(_put_four)
+@intrinsic(_put4_llvm)
 @word
 def put4(tile: Any, i: Any, numbers: Any) -> None:
     """tile[i], ... tile[i + 3] = numbers, one after the other: the address may be any."""
@@ -362,7 +366,7 @@ def put4(tile: Any, i: Any, numbers: Any) -> None:
         tile[i + k] = numbers[k]
 
 
-@intrinsic(_below_four)
+@intrinsic(_below4_llvm)
 @word
 def below4(tile: Any, i: Any) -> Any:
     """Four neighbours of a column: tile[i], and what lies one, two and three rows below."""

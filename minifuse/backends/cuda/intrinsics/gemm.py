@@ -1,7 +1,7 @@
 """The words of fast matrix products: copies that overlap with arithmetic, outer products in registers, the store of a tile.
 
-Each is a `Word`: its Python meaning is here, what Numba compiles it to in `tile_code`. In the interpreter a lane's sums are
-a NumPy array; a kernel only hands them from word to word.
+Each is a `Intrinsic`: its Python meaning is here, what Numba compiles it to in `tile_code`. In the interpreter a lane's
+sums are a NumPy array; a kernel only hands them from word to word.
 
 A copy that is on its way is not there yet. In the interpreter it is written at once, so that a race with a reader shows, but
 counts as unwritten until its lane has waited for it: a kernel that forgets to wait reads what nobody has written.
@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....simt import current, word
-from ..tile_shapes import mixed
-from .base import Word
+from ..tile_shapes import swizzle
+from .base import Intrinsic
 
-SUMS = {name: np.dtype(kind) for name, kind in {"f32": "f4", "f64": "f8", "i32": "i4", "i64": "i8", "u8": "i4"}.items()}
+ACCUMULATOR_DTYPES = {
+    name: np.dtype(kind) for name, kind in {"f32": "f4", "f64": "f8", "i32": "i4", "i64": "i8", "u8": "i4"}.items()
+}
 
 
-def places(count: int, lanes: int) -> tuple[int, ...]:
+def lane_indices(count: int, lanes: int) -> tuple[int, ...]:
     """Where the `count` values of a lane lie along one side of its warp's tile: groups of four, side by side with others'.
 
     Examples
@@ -31,7 +33,7 @@ def places(count: int, lanes: int) -> tuple[int, ...]:
     return tuple(i // 4 * 4 * lanes + i % 4 for i in range(count))
 
 
-def emitted(meaning: Callable[..., Any], name: str, *operands: Any) -> Word:
+def llvm_intrinsic(meaning: Callable[..., Any], name: str, *operands: Any) -> Intrinsic:
     """A word that Numba compiles to what a function of `tile_code` makes."""
 
     def build() -> Any:
@@ -39,10 +41,10 @@ def emitted(meaning: Callable[..., Any], name: str, *operands: Any) -> Word:
 
         return getattr(gemm_llvm, name)(*operands)
 
-    return Word(meaning, build)
+    return Intrinsic(meaning, build)
 
 
-def copy_async(width: int, element: str = "f32") -> Word:
+def copy_async(width: int, element: str = "f32") -> Intrinsic:
     """Start a copy of `width` elements, 1 or 4, from memory to shared memory; of zeros where it is not `valid`.
 
     They are there once the lane has waited for the group of copies that they belong to. Four lie at multiples of 16 bytes,
@@ -52,25 +54,25 @@ def copy_async(width: int, element: str = "f32") -> Word:
     @word
     def copy(shared: Any, i: int, source: Any, j: int, valid: bool) -> None:
         shared.receive(i, width, source if valid else None, j)
-        groups_of_lane()[-1].append((shared, i, width))
+        pending_copies()[-1].append((shared, i, width))
 
-    return emitted(copy, "copy_async", width, element)
+    return llvm_intrinsic(copy, "copy_async", width, element)
 
 
-def wait(count: int) -> Word:
+def wait(count: int) -> Intrinsic:
     """Wait until at most the last `count` groups of this lane's copies are on their way."""
 
     @word
     def wait_group() -> None:
-        groups = groups_of_lane()
+        groups = pending_copies()
         while len(groups) - 1 > count:
             for shared, i, width in groups.pop(0):
                 shared.mark(i, width, is_written=True)
 
-    return emitted(wait_group, "statement", f"cp.async.wait_group {count};")
+    return llvm_intrinsic(wait_group, "statement", f"cp.async.wait_group {count};")
 
 
-def groups_of_lane() -> list[list[tuple[Any, int, int]]]:
+def pending_copies() -> list[list[tuple[Any, int, int]]]:
     """The copies of the lane that runs, in groups; the last one is still open."""
     lane = current("cp.async")
     if lane.copies is None:
@@ -79,21 +81,21 @@ def groups_of_lane() -> list[list[tuple[Any, int, int]]]:
 
 
 @word
-def close_group() -> None:
+def commit_group() -> None:
     """Close the group of the copies that this lane has started."""
-    groups_of_lane().append([])
+    pending_copies().append([])
 
 
-commit = emitted(close_group, "statement", "cp.async.commit_group;")
+commit = llvm_intrinsic(commit_group, "statement", "cp.async.commit_group;")
 
 
-def zeros(rows: int, columns: int, element: str = "f32") -> Word:
+def zeros(rows: int, columns: int, element: str = "f32") -> Intrinsic:
     """The sums of a lane before the first product. Bools are added up as int32."""
 
     def zero() -> Any:
-        return np.zeros((rows, columns), SUMS[element])
+        return np.zeros((rows, columns), ACCUMULATOR_DTYPES[element])
 
-    return emitted(zero, "zeros", rows * columns, element)
+    return llvm_intrinsic(zero, "zeros", rows * columns, element)
 
 
 def outer_products(
@@ -104,15 +106,20 @@ def outer_products(
     pitch_b: int,
     element: str = "f32",
     are_mixed: tuple[bool, bool] = (False, False),
-) -> Word:
+) -> Intrinsic:
     """Add to a lane's sums the products of one tile: acc[i, j] += sum over k of A[k, rows[i]] * B[k, columns[j]].
 
     Floats by fma (in the interpreter, float64 is rounded twice); integers wrap around; bools by `or` and `and`. Of a tile
-    that is mixed, groups of four elements lie in the order of `mixed`; which register holds which costs nothing.
+    that is mixed, groups of four elements lie in the order of `swizzle`; which register holds which costs nothing.
     """
     is_a_mixed, is_b_mixed = are_mixed
-    exact = np.dtype(np.float64) if element == "f32" else SUMS[element]  # products of float32 are exact in float64
-    look_a, look_b = side(rows, steps, pitch_a, is_a_mixed, exact), side(columns, steps, pitch_b, is_b_mixed, exact)
+    exact = (
+        np.dtype(np.float64) if element == "f32" else ACCUMULATOR_DTYPES[element]
+    )  # products of float32 are exact in float64
+    look_a, look_b = (
+        tile_reader(rows, steps, pitch_a, is_a_mixed, exact),
+        tile_reader(columns, steps, pitch_b, is_b_mixed, exact),
+    )
 
     @word
     def multiply(acc: Any, a: Any, i: int, b: Any, j: int) -> Any:
@@ -124,15 +131,15 @@ def outer_products(
             np.add(acc, product, out=acc, dtype=exact, casting="same_kind")
         return acc
 
-    return emitted(multiply, "outer_products", rows, columns, steps, pitch_a, pitch_b, element, are_mixed)
+    return llvm_intrinsic(multiply, "outer_products", rows, columns, steps, pitch_a, pitch_b, element, are_mixed)
 
 
-def side(
+def tile_reader(
     lines: Sequence[int], steps: int, pitch: int, is_mixed: bool, exact: np.dtype[Any]
 ) -> Callable[[Any, int], NDArray[Any]]:
     """What a lane reads of a tile on one side of its products, four elements at once: (steps, lines)."""
     places = np.add.outer(np.arange(steps) * pitch, lines[::4]).reshape(-1)
-    order = np.arange(len(lines)) ^ mixed(np.arange(steps))[:, None]
+    order = np.arange(len(lines)) ^ swizzle(np.arange(steps))[:, None]
 
     def look(tile: Any, i: int) -> NDArray[Any]:
         found = tile.gather(i + places, 4).astype(exact).reshape(steps, len(lines))
@@ -143,7 +150,7 @@ def side(
 
 def fragment_products(
     rows: Sequence[int], columns: Sequence[int], steps: int, steps_a: tuple[int, int], steps_b: tuple[int, int]
-) -> Word:
+) -> Intrinsic:
     """Add to the sums of a warp's lanes the products of one tile of float64, by tensor cores.
 
     Element (x, k) of a tile lies at x * steps[0] + k * steps[1] from the warp's corner. A lane has the sums at rows
@@ -162,10 +169,12 @@ def fragment_products(
             acc = acc + product
         return acc
 
-    return emitted(multiply, "fragment_products", len(rows), len(columns), steps, steps_a, steps_b)
+    return llvm_intrinsic(multiply, "fragment_products", len(rows), len(columns), steps, steps_a, steps_b)
 
 
-def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, element: str = "f32", stored: str = "") -> Word:
+def store_tile(
+    rows: Sequence[int], columns: Sequence[int], guarded: bool, element: str = "f32", stored: str = ""
+) -> Intrinsic:
     """Store a lane's sums where top <= row and left <= column and, if `guarded`, row < M and column < N.
 
     out[start + row * row_step + column * column_step] = finish(alpha * sum, row, column, at), four at once, by finish_four,
@@ -184,13 +193,13 @@ def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, eleme
             for c in range(0, len(columns), width):
                 row, column = i + place, j + columns[c]
                 if top <= row and left <= column and (not guarded or (row < M and column < N)):
-                    sums = tuple(number_of(scaled[r, c + q]) for q in range(width))
+                    sums = tuple(to_kernel_number(scaled[r, c + q]) for q in range(width))
                     found = finish_four(sums, row, column, at) if wide else (finish(sums[0], row, column, at),)
                     out.store(start + row * row_step + column * column_step, found)
 
-    return emitted(store, "store_tile", rows, columns, guarded, element, stored or element)
+    return llvm_intrinsic(store, "store_tile", rows, columns, guarded, element, stored or element)
 
 
-def number_of(x: Any) -> Any:
+def to_kernel_number(x: Any) -> Any:
     """A sum as kernels hold numbers: integers are Python's."""
     return x.item() if x.dtype.kind == "i" else x

@@ -12,17 +12,17 @@ from llvmlite import ir
 from numba import types
 from numba.cuda.extending import intrinsic
 
-from ..compiler import target
-from ..tile_shapes import mixed
-from .base import alignment, first_element
+from ..compiler import compile_target
+from ..tile_shapes import swizzle
+from .base import data_pointer, vector_alignment
 
 I8, I32, I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
-SHARED = 3  # LLVM's number of the address space
-ASYNC_COPIES = (8, 0)  # the first compute capability that has them
-MOST_BYTES = 16  # of one asynchronous copy; 4 are the fewest
+SHARED_SPACE = 3  # LLVM's number of the address space
+MIN_ASYNC_COPY_CC = (8, 0)  # the first compute capability that has them
+MAX_ASYNC_COPY_BYTES = 16  # of one asynchronous copy; 4 are the fewest
 
 
-class Element(NamedTuple):
+class ElementType(NamedTuple):
     """An element type: in memory, and in the sums of a product."""
 
     memory: Any
@@ -48,20 +48,20 @@ class Element(NamedTuple):
 
 
 ELEMENTS = {
-    "f32": Element(ir.FloatType(), ir.FloatType(), types.float32, 4),
-    "f64": Element(ir.DoubleType(), ir.DoubleType(), types.float64, 8),
-    "i32": Element(I32, I32, types.int32, 4),
-    "i64": Element(I64, I64, types.int64, 8),
-    "u8": Element(I8, I32, types.int32, 1),
+    "f32": ElementType(ir.FloatType(), ir.FloatType(), types.float32, 4),
+    "f64": ElementType(ir.DoubleType(), ir.DoubleType(), types.float64, 8),
+    "i32": ElementType(I32, I32, types.int32, 4),
+    "i64": ElementType(I64, I64, types.int64, 8),
+    "u8": ElementType(I8, I32, types.int32, 1),
 }
 
 
 def address(context: Any, builder: Any, kind: Any, value: Any, index: Any) -> Any:
     """Of element `index` of a pointer or an array."""
-    return builder.gep(first_element(context, builder, kind, value), [index])
+    return builder.gep(data_pointer(context, builder, kind, value), [index])
 
 
-def vector_at(builder: Any, place: Any, element: Element, width: int = 4) -> Any:
+def vector_at(builder: Any, place: Any, element: ElementType, width: int = 4) -> Any:
     """An address as that of a vector of elements."""
     return builder.bitcast(place, ir.VectorType(element.memory, width).as_pointer())
 
@@ -78,7 +78,7 @@ def statement(text: str) -> Any:
     @intrinsic
     def emit(typingctx: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            if target.get() >= ASYNC_COPIES:
+            if compile_target.get() >= MIN_ASYNC_COPY_CC:
                 emit_asm(builder, text, "", [])
             return context.get_dummy_value()
 
@@ -91,8 +91,8 @@ def copy_async(width: int, name: str) -> Any:
     """Shared memory <- global memory, past the registers; zeros where not `valid`."""
     element = ELEMENTS[name]
     nbytes = width * element.nbytes
-    piece = min(nbytes, MOST_BYTES)
-    cache = "cg" if piece == MOST_BYTES else "ca"  # 16 bytes need not stay in L1
+    piece = min(nbytes, MAX_ASYNC_COPY_BYTES)
+    cache = "cg" if piece == MAX_ASYNC_COPY_BYTES else "ca"  # 16 bytes need not stay in L1
     text = f"{{.reg .pred skip; setp.eq.u32 skip, $2, 0; cp.async.{cache}.shared.global [$0], [$1], {piece}, skip;}}"
 
     @intrinsic
@@ -100,11 +100,11 @@ def copy_async(width: int, name: str) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             to = address(context, builder, shared, *values[:2])
             at = address(context, builder, source, *values[2:4])
-            if target.get() < ASYNC_COPIES or nbytes < 4:
+            if compile_target.get() < MIN_ASYNC_COPY_CC or nbytes < 4:
                 places = vector_at(builder, to, element, width), vector_at(builder, at, element, width)
-                copy_now(builder, *places, values[4], min(nbytes, MOST_BYTES))
+                copy_through_registers(builder, *places, values[4], min(nbytes, MAX_ASYNC_COPY_BYTES))
             else:
-                to = builder.ptrtoint(builder.addrspacecast(to, ir.PointerType(element.memory, SHARED)), I32)
+                to = builder.ptrtoint(builder.addrspacecast(to, ir.PointerType(element.memory, SHARED_SPACE)), I32)
                 at, valid_bit = builder.ptrtoint(at, I64), builder.zext(values[4], I32)
                 for offset in range(0, nbytes, piece):
                     places = builder.add(to, ir.Constant(I32, offset)), builder.add(at, ir.Constant(I64, offset))
@@ -116,7 +116,7 @@ def copy_async(width: int, name: str) -> Any:
     return copy
 
 
-def copy_now(builder: Any, to: Any, at: Any, valid: Any, align: int) -> None:
+def copy_through_registers(builder: Any, to: Any, at: Any, valid: Any, align: int) -> None:
     """The same through registers, for single bytes and for GPUs without asynchronous copies."""
     before = builder.block
     with builder.if_then(valid):
@@ -161,7 +161,7 @@ def outer_products(
     def load(builder: Any, base: Any, places: Iterator[int], order: int) -> Iterator[Any]:
         for place in places:
             at = vector_at(builder, builder.gep(base, [ir.Constant(I32, place)]), element)
-            vector = builder.load(at, align=alignment(element.nbytes))
+            vector = builder.load(at, align=vector_alignment(element.nbytes))
             for lane in range(4):
                 value = builder.extract_element(vector, ir.Constant(I32, lane ^ order))
                 yield builder.zext(value, element.sum) if element.is_bool else value
@@ -173,7 +173,7 @@ def outer_products(
             tile_a = address(context, builder, a, *values[1:3])
             tile_b = address(context, builder, b, *values[3:5])
             for k in range(steps):
-                order_a, order_b = mixed(k) * is_a_mixed, mixed(k) * is_b_mixed
+                order_a, order_b = swizzle(k) * is_a_mixed, swizzle(k) * is_b_mixed
                 x = list(load(builder, tile_a, (k * pitch_a + row for row in rows[::4]), order_a))
                 y = list(load(builder, tile_b, (k * pitch_b + column for column in columns[::4]), order_b))
                 for r, c in walk:
@@ -212,7 +212,9 @@ def fragment_products(rows: int, columns: int, steps: int, steps_a: tuple[int, i
             def load(base: Any, place: int) -> Any:
                 return builder.load(builder.gep(base, [ir.Constant(I32, place)]), align=8)
 
-            if target.get() < ASYNC_COPIES:  # no tensor cores for doubles either: each lane computes its own sums
+            if (
+                compile_target.get() < MIN_ASYNC_COPY_CC
+            ):  # no tensor cores for doubles either: each lane computes its own sums
                 tile_a, tile_b = moved(a, 1, (g, ax)), moved(b, 3, (t, 2 * bx))
                 for k in range(steps):
                     row = [load(tile_a, 8 * r * ax + k * ak) for r in range(rows)]
@@ -287,7 +289,7 @@ def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, name:
                         for c in range(0, across, 4):
                             with builder.if_then(is_column[c]):
                                 to = vector_at(builder, builder.gep(line, [columns_of_out[c]]), target_element)
-                                builder.store(four(r, c), to, align=alignment(target_element.nbytes))
+                                builder.store(four(r, c), to, align=vector_alignment(target_element.nbytes))
                     with one_by_one:
                         for c in range(across):
                             with builder.if_then(is_column[c]):

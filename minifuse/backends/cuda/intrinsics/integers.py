@@ -78,4 +78,4 @@ def integer_rshift(a, b):
 
 
 ARITHMETIC = integer_add, integer_sub, integer_mul, integer_floordiv, integer_mod, integer_pow
-INTEGERS = {f.__name__: f for f in (*ARITHMETIC, integer_lshift, integer_rshift)}
+INTEGER_FUNCTIONS = {f.__name__: f for f in (*ARITHMETIC, integer_lshift, integer_rshift)}

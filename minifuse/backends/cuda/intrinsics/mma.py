@@ -1,7 +1,7 @@
 """The words of products on tensor cores through `mma.sync`: one warp multiplies small matrices that its lanes hold together.
 
-Each is a `Word`: its Python meaning is here, what Numba compiles it to in `fragment_code`. The interpreter multiplies with
-the very fragments of the hardware (`simt.fragments`), so that a wrong place shows without a GPU.
+Each is a `Intrinsic`: its Python meaning is here, what Numba compiles it to in `fragment_code`. The interpreter multiplies
+with the very fragments of the hardware (`simt.fragments`), so that a wrong place shows without a GPU.
 
 Which row, column and k of the tile an element of a fragment stands for is free, as long as both operands agree on k. Here a
 lane takes two rows and four columns side by side, where the manual has them apart: so operands come from shared memory in
@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from ....simt import mma_sync, word
-from ..tile_shapes import STEP
-from .base import Word
+from ..tile_shapes import MMA_DEPTH
+from .base import Intrinsic
 
 
-def emitted(meaning: Any, name: str, *operands: Any) -> Word:
+def llvm_intrinsic(meaning: Any, name: str, *operands: Any) -> Intrinsic:
     """A word that Numba compiles to what a function of `fragment_code` makes."""
 
     def build() -> Any:
@@ -25,10 +25,10 @@ def emitted(meaning: Any, name: str, *operands: Any) -> Word:
 
         return getattr(mma_llvm, name)(*operands)
 
-    return Word(meaning, build)
+    return Intrinsic(meaning, build)
 
 
-def rounded_to_tf32(x: Any) -> Any:
+def round_to_tf32(x: Any) -> Any:
     """x with the 10 bits of fraction that tf32 has, to nearest, ties away from zero. Infinity and NaN stay.
 
     Examples
@@ -42,7 +42,7 @@ def rounded_to_tf32(x: Any) -> Any:
     return np.uint32(int(x.view(np.uint32)) + 0x1000 & 0xFFFFE000).view(np.float32)
 
 
-def bits_of_bf16(x: Any) -> int:
+def bf16_bits(x: Any) -> int:
     """The 16 bits of x as bf16, which has 7 bits of fraction: to nearest, ties to even.
 
     Examples
@@ -55,16 +55,16 @@ def bits_of_bf16(x: Any) -> int:
     return 0x7FFF if np.isnan(x) else (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
 
 
-def pair_of_bf16(low: Any, high: Any) -> int:
+def bf16_pair(low: Any, high: Any) -> int:
     """Two numbers as bf16 in an integer of 32 bits, the first one in the lower half."""
-    found = bits_of_bf16(high) << 16 | bits_of_bf16(low)
+    found = bf16_bits(high) << 16 | bf16_bits(low)
     return found - (1 << 32) if found >> 31 else found
 
 
-pack_bf16 = emitted(pair_of_bf16, "pack_bf16")
+pack_bf16 = llvm_intrinsic(bf16_pair, "pack_bf16")
 
 
-def tile_rows(warp_rows: int) -> tuple[int, ...]:
+def lane_rows(warp_rows: int) -> tuple[int, ...]:
     """The rows of a lane's sums, from its first one on: two neighbours of each 16.
 
     Examples
@@ -75,12 +75,12 @@ def tile_rows(warp_rows: int) -> tuple[int, ...]:
     return tuple(row + e for row in range(0, warp_rows, 16) for e in range(2))
 
 
-def tile_columns(warp_columns: int) -> tuple[int, ...]:
+def lane_columns(warp_columns: int) -> tuple[int, ...]:
     """The columns of a lane's sums: four neighbours of each 16."""
     return tuple(column + e for column in range(0, warp_columns, 16) for e in range(4))
 
 
-def warp_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int, kind: str) -> Word:
+def warp_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int, kind: str) -> Intrinsic:
     """Add to a lane's sums the products of one tile of `steps` k, which the warp computes together.
 
     acc = multiply(acc, a, i, b, j): the lane's first row begins at a[i], its first columns at b[j], of tiles whose rows
@@ -93,15 +93,15 @@ def warp_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int,
 
     def registers(tile: Any, i: int, pitch: int) -> Any:
         """Two neighbours at each k that the lane has in this step, as registers of the instruction: (2, registers)."""
-        found = np.array([tile.load(i + k * pitch, 2) for k in range(0, STEP[kind], 4)]).T
+        found = np.array([tile.load(i + k * pitch, 2) for k in range(0, MMA_DEPTH[kind], 4)]).T
         if kind == "tf32":
-            return [[rounded_to_tf32(x) for x in line] for line in found]
-        return [[pair_of_bf16(*line[k : k + 2]) for k in (0, 2)] for line in found]
+            return [[round_to_tf32(x) for x in line] for line in found]
+        return [[bf16_pair(*line[k : k + 2]) for k in (0, 2)] for line in found]
 
     @word
     def multiply(acc: Any, a: Any, i: int, b: Any, j: int) -> Any:
         acc = acc.copy()
-        for k in range(0, steps, STEP[kind]):
+        for k in range(0, steps, MMA_DEPTH[kind]):
             left = [registers(a, i + k * pitch_a + row, pitch_a) for row in range(0, rows, 16)]
             right = [registers(b, j + k * pitch_b + column, pitch_b) for column in range(0, columns, 16)]
             for m, (upper, lower) in enumerate(left):
@@ -113,4 +113,4 @@ def warp_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int,
                         sums[...] = np.reshape(found, (2, 2))
         return acc
 
-    return emitted(multiply, "warp_products", warp, steps, pitch_a, pitch_b, kind)
+    return llvm_intrinsic(multiply, "warp_products", warp, steps, pitch_a, pitch_b, kind)

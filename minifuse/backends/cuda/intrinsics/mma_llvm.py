@@ -6,7 +6,7 @@ from llvmlite import ir
 from numba import types
 from numba.cuda.extending import intrinsic
 
-from ..tile_shapes import STEP
+from ..tile_shapes import MMA_DEPTH
 from .gemm_llvm import ELEMENTS, I32, address, vector_at
 
 F32 = ir.FloatType()
@@ -48,7 +48,7 @@ def warp_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int,
     def registers(builder: Any, base: Any, start: int, pitch: int) -> list[list[Any]]:
         """Two neighbours at each k that the lane has in this step, as registers of the instruction."""
         found = []
-        for k in range(0, STEP[kind], 4):
+        for k in range(0, MMA_DEPTH[kind], 4):
             at = vector_at(builder, builder.gep(base, [ir.Constant(I32, start + k * pitch)]), ELEMENTS["f32"], 2)
             vector = builder.load(at, align=8)
             found.append([builder.extract_element(vector, ir.Constant(I32, e)) for e in range(2)])
@@ -63,7 +63,7 @@ def warp_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int,
             sums = [builder.extract_value(values[0], e) for e in range(acc.count)]
             tile_a = address(context, builder, a, *values[1:3])
             tile_b = address(context, builder, b, *values[3:5])
-            for k in range(0, steps, STEP[kind]):
+            for k in range(0, steps, MMA_DEPTH[kind]):
                 left = [registers(builder, tile_a, k * pitch_a + row, pitch_a) for row in range(0, rows, 16)]
                 right = [registers(builder, tile_b, k * pitch_b + column, pitch_b) for column in range(0, columns, 16)]
                 for m, n in walk:

@@ -10,13 +10,13 @@ import numpy as np
 
 from ....simt import word
 from . import base
-from .base import Word, first_element, intrinsic
+from .base import Intrinsic, data_pointer, intrinsic
 
-GLOBAL = 1  # the number of the address space
+GLOBAL_SPACE = 1  # the number of the address space
 ELEMENTS = "f32", "f64", "i32", "i64", "u8"
 
 
-def _pointer_at(kind: Any) -> Callable[[], Any]:
+def _pointer_at_llvm(kind: Any) -> Callable[[], Any]:
     """The LLVM of a pointer that is loaded: one to global memory, which the compiler has to be told."""
 
     def build() -> Any:
@@ -26,9 +26,9 @@ def _pointer_at(kind: Any) -> Callable[[], Any]:
             pointer: Any = types.CPointer  # untyped
 
             def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-                address = builder.load(builder.gep(first_element(context, builder, table, values[0]), [values[1]]))
+                address = builder.load(builder.gep(data_pointer(context, builder, table, values[0]), [values[1]]))
                 anywhere = context.get_value_type(signature.return_type)
-                return builder.addrspacecast(builder.inttoptr(address, anywhere.pointee.as_pointer(GLOBAL)), anywhere)
+                return builder.addrspacecast(builder.inttoptr(address, anywhere.pointee.as_pointer(GLOBAL_SPACE)), anywhere)
 
             return pointer(kind.compiled)(table, k), emit
 
@@ -37,7 +37,7 @@ def _pointer_at(kind: Any) -> Callable[[], Any]:
     return build
 
 
-def pointer_at(element: str) -> Word:
+def pointer_at(element: str) -> Intrinsic:
     """The word that takes a pointer to elements of a type out of a table."""
     kind = getattr(base, element)
     stored = np.bool_ if element == "u8" else kind.meaning  # a bool is a byte
@@ -48,7 +48,7 @@ def pointer_at(element: str) -> Word:
         return table.follow(k, stored)
 
     at.__name__ = f"{element}_at"
-    return intrinsic(_pointer_at(kind))(at)
+    return intrinsic(_pointer_at_llvm(kind))(at)
 
 
-WORDS = {f"{element}_at": pointer_at(element) for element in ELEMENTS}
+DEVICE_FUNCTIONS = {f"{element}_at": pointer_at(element) for element in ELEMENTS}

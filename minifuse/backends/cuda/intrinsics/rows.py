@@ -1,8 +1,8 @@
 """The words of kernels that fold the rows of a product while it lies in registers: `attention` is made of them.
 
 A lane holds `rows` times `columns` sums of a tile, as `tiles` lays them out, and one number for each of its rows, or
-columns, in a local array. Each word is a `Word`: its Python meaning is here, what Numba compiles it to in `row_tile_code`.
-Exponentials are to base 2, which the hardware has an instruction for: exp(x) is 2 ** (x * LOG2E).
+columns, in a local array. Each word is a `Intrinsic`: its Python meaning is here, what Numba compiles it to in
+`row_tile_code`. Exponentials are to base 2, which the hardware has an instruction for: exp(x) is 2 ** (x * LOG2E).
 """
 
 import math
@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from ....simt import word
-from .base import Word
+from .base import Intrinsic
 
 LOG2E = 1 / math.log(2)
 
 
-def emitted(meaning: Callable[..., Any], name: str, *operands: Any) -> Word:
+def llvm_intrinsic(meaning: Callable[..., Any], name: str, *operands: Any) -> Intrinsic:
     """A word that Numba compiles to what a function of `row_tile_code` makes."""
 
     def build() -> Any:
@@ -25,7 +25,7 @@ def emitted(meaning: Callable[..., Any], name: str, *operands: Any) -> Word:
 
         return getattr(rows_llvm, name)(*operands)
 
-    return Word(meaning, build)
+    return Intrinsic(meaning, build)
 
 
 def within(rows: Sequence[int], columns: Sequence[int]) -> Any:
@@ -35,7 +35,7 @@ def within(rows: Sequence[int], columns: Sequence[int]) -> Any:
         i, j = row + np.array(rows)[:, None], column + np.array(columns)
         return np.where((j < end) & (low <= j - i) & (j - i <= high), acc, np.float32(-np.inf))
 
-    return emitted(keep, "within", rows, columns)
+    return llvm_intrinsic(keep, "within", rows, columns)
 
 
 def raise_to_rows(rows: int, columns: int) -> Any:
@@ -46,7 +46,7 @@ def raise_to_rows(rows: int, columns: int) -> Any:
         for r in range(rows):
             largest[r] = np.fmax(largest[r], np.fmax.reduce(acc[r]))
 
-    return emitted(raise_to, "raise_to_rows", rows, columns)
+    return llvm_intrinsic(raise_to, "raise_to_rows", rows, columns)
 
 
 def exponentials(rows: int, columns: int, along: str = "row") -> Any:
@@ -55,10 +55,10 @@ def exponentials(rows: int, columns: int, along: str = "row") -> Any:
     @word
     def exponential(acc: Any, scale: Any, shift: Any) -> Any:
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-            exact = acc.astype(float) * float(scale) - numbers(shift, along, rows, columns)
+            exact = acc.astype(float) * float(scale) - per_line_values(shift, along, rows, columns)
             return np.exp2(exact.astype(np.float32))
 
-    return emitted(exponential, "exponentials", rows, columns, along)
+    return llvm_intrinsic(exponential, "exponentials", rows, columns, along)
 
 
 def add_rows(rows: int, columns: int) -> Any:
@@ -69,7 +69,7 @@ def add_rows(rows: int, columns: int) -> Any:
         for r in range(rows):
             totals[r] = np.add.accumulate([totals[r], *acc[r]], dtype=np.float32)[-1]
 
-    return emitted(add_up, "add_rows", rows, columns)
+    return llvm_intrinsic(add_up, "add_rows", rows, columns)
 
 
 def scaled_rows(rows: int, columns: int) -> Any:
@@ -77,9 +77,9 @@ def scaled_rows(rows: int, columns: int) -> Any:
 
     @word
     def scale(acc: Any, factors: Any) -> Any:
-        return acc * numbers(factors, "row", rows, columns).astype(np.float32)
+        return acc * per_line_values(factors, "row", rows, columns).astype(np.float32)
 
-    return emitted(scale, "scaled_rows", rows, columns)
+    return llvm_intrinsic(scale, "scaled_rows", rows, columns)
 
 
 def softmax_gradients(rows: int, columns: int, along: str = "row") -> Any:
@@ -88,9 +88,9 @@ def softmax_gradients(rows: int, columns: int, along: str = "row") -> Any:
     @word
     def gradient(p: Any, g: Any, delta: Any) -> Any:
         with np.errstate(invalid="ignore", over="ignore"):
-            return p * (g - numbers(delta, along, rows, columns).astype(np.float32))
+            return p * (g - per_line_values(delta, along, rows, columns).astype(np.float32))
 
-    return emitted(gradient, "softmax_gradients", rows, columns, along)
+    return llvm_intrinsic(gradient, "softmax_gradients", rows, columns, along)
 
 
 def turn(rows: Sequence[int], columns: Sequence[int], pitch: int) -> Any:
@@ -102,7 +102,7 @@ def turn(rows: Sequence[int], columns: Sequence[int], pitch: int) -> Any:
             for r in range(0, len(rows), 4):
                 tile.store(i + column * pitch + rows[r], tuple(acc[r : r + 4, c]))
 
-    return emitted(store, "turn", rows, columns, pitch)
+    return llvm_intrinsic(store, "turn", rows, columns, pitch)
 
 
 def _exp2(x: Any) -> Any:
@@ -110,11 +110,11 @@ def _exp2(x: Any) -> Any:
         return np.exp2(np.float32(x))
 
 
-exp2 = emitted(_exp2, "exp2")
+exp2 = llvm_intrinsic(_exp2, "exp2")
 exp2.__doc__ = "2 ** x, by one instruction: off by two units in the last place at most, and 0 where it is not normal."
 
 
-def numbers(array: Any, along: str, rows: int, columns: int) -> Any:
+def per_line_values(array: Any, along: str, rows: int, columns: int) -> Any:
     """One number for each row of a tile, or for each of its columns, beside or above it, exactly."""
     found = np.array([float(array[k]) for k in range(rows if along == "row" else columns)])
     return found[:, None] if along == "row" else found

@@ -16,31 +16,31 @@ F32 = ir.FloatType()
 MINUS_INF = ir.Constant(F32, float("-inf"))
 
 
-def unpacked(builder: Any, acc: Any, count: int) -> list[Any]:
+def unpack(builder: Any, acc: Any, count: int) -> list[Any]:
     """The sums of a lane, one by one."""
     return [builder.extract_value(acc, e) for e in range(count)]
 
 
-def each(context: Any, builder: Any, kind: Any, value: Any, count: int) -> list[Any]:
+def element_addresses(context: Any, builder: Any, kind: Any, value: Any, count: int) -> list[Any]:
     """The addresses of the first elements of a local array."""
     return [address(context, builder, kind, value, ir.Constant(I64, k)) for k in range(count)]
 
 
-def loaded(context: Any, builder: Any, kind: Any, value: Any, count: int) -> list[Any]:
+def load_elements(context: Any, builder: Any, kind: Any, value: Any, count: int) -> list[Any]:
     """The first elements of a local array."""
-    return [builder.load(place) for place in each(context, builder, kind, value, count)]
+    return [builder.load(place) for place in element_addresses(context, builder, kind, value, count)]
 
 
-def instruction(builder: Any, name: str, *operands: Any) -> Any:
+def call_ptx(builder: Any, name: str, *operands: Any) -> Any:
     """One instruction of PTX on float32, which may be moved and merged like any other."""
     places = ", ".join(f"${k}" for k in range(len(operands) + 1))
     kind = ir.FunctionType(F32, [F32] * len(operands))
     return builder.call(ir.InlineAsm(kind, f"{name}.f32 {places};", ",".join(["=f", *["f"] * len(operands)])), operands)
 
 
-def power_of_two(builder: Any, x: Any) -> Any:
+def emit_exp2(builder: Any, x: Any) -> Any:
     """2 ** x."""
-    return instruction(builder, "ex2.approx.ftz", x)
+    return call_ptx(builder, "ex2.approx.ftz", x)
 
 
 def exp2() -> Any:
@@ -49,7 +49,7 @@ def exp2() -> Any:
     @intrinsic
     def power(typingctx: Any, x: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            return power_of_two(builder, values[0])
+            return emit_exp2(builder, values[0])
 
         return types.float32(types.float32), codegen
 
@@ -65,7 +65,7 @@ def within(rows: Sequence[int], columns: Sequence[int]) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             given = zip(values[1:], signature.args[1:], strict=True)
             row, column, end, low, high = [context.cast(builder, x, kind, types.int64) for x, kind in given]
-            sums = unpacked(builder, values[0], len(rows) * across)
+            sums = unpack(builder, values[0], len(rows) * across)
             apart = builder.sub(column, row)
             for c, there in enumerate(columns):
                 inside = builder.icmp_signed("<", builder.add(column, ir.Constant(I64, there)), end)
@@ -81,14 +81,14 @@ def within(rows: Sequence[int], columns: Sequence[int]) -> Any:
     return keep
 
 
-def folding(rows: int, columns: int, fold: Callable[[Any, Any, Any], Any]) -> Any:
+def row_reduction(rows: int, columns: int, fold: Callable[[Any, Any, Any], Any]) -> Any:
     """array[r] = the fold of itself and of row r."""
 
     @intrinsic
     def fold_rows(typingctx: Any, array: Any, acc: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            sums = unpacked(builder, values[1], rows * columns)
-            for r, place in enumerate(each(context, builder, array, values[0], rows)):
+            sums = unpack(builder, values[1], rows * columns)
+            for r, place in enumerate(element_addresses(context, builder, array, values[0], rows)):
                 total = builder.load(place)
                 for c in range(columns):
                     total = fold(builder, total, sums[r * columns + c])
@@ -104,14 +104,14 @@ def raise_to_rows(rows: int, columns: int) -> Any:
     """The maximum of each row; of a number and NaN the number."""
 
     def larger(builder: Any, x: Any, y: Any) -> Any:
-        return instruction(builder, "max", x, y)
+        return call_ptx(builder, "max", x, y)
 
-    return folding(rows, columns, larger)
+    return row_reduction(rows, columns, larger)
 
 
 def add_rows(rows: int, columns: int) -> Any:
     """The sum of each row."""
-    return folding(rows, columns, lambda builder, x, y: builder.fadd(x, y))
+    return row_reduction(rows, columns, lambda builder, x, y: builder.fadd(x, y))
 
 
 def exponentials(rows: int, columns: int, along: str) -> Any:
@@ -120,12 +120,12 @@ def exponentials(rows: int, columns: int, along: str) -> Any:
     @intrinsic
     def exponential(typingctx: Any, acc: Any, scale: Any, shift: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            shifts = loaded(context, builder, shift, values[2], rows if along == "row" else columns)
+            shifts = load_elements(context, builder, shift, values[2], rows if along == "row" else columns)
             shifts = [builder.fsub(ir.Constant(F32, -0.0), x) for x in shifts]  # NVVM knows no fneg
-            sums = unpacked(builder, values[0], rows * columns)
+            sums = unpack(builder, values[0], rows * columns)
             for e, x in enumerate(sums):
                 beside = shifts[e // columns if along == "row" else e % columns]
-                sums[e] = power_of_two(builder, builder.fma(x, values[1], beside))
+                sums[e] = emit_exp2(builder, builder.fma(x, values[1], beside))
             return context.make_tuple(builder, signature.return_type, sums)
 
         return acc(acc, types.float32, shift), codegen
@@ -139,8 +139,8 @@ def scaled_rows(rows: int, columns: int) -> Any:
     @intrinsic
     def scale(typingctx: Any, acc: Any, factors: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            by = loaded(context, builder, factors, values[1], rows)
-            sums = unpacked(builder, values[0], rows * columns)
+            by = load_elements(context, builder, factors, values[1], rows)
+            sums = unpack(builder, values[0], rows * columns)
             found = [builder.fmul(x, by[e // columns]) for e, x in enumerate(sums)]
             return context.make_tuple(builder, signature.return_type, found)
 
@@ -155,7 +155,7 @@ def softmax_gradients(rows: int, columns: int, along: str) -> Any:
     @intrinsic
     def gradient(typingctx: Any, p: Any, g: Any, delta: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            deltas = loaded(context, builder, delta, values[2], rows if along == "row" else columns)
+            deltas = load_elements(context, builder, delta, values[2], rows if along == "row" else columns)
             found = []
             for e in range(rows * columns):
                 beside = deltas[e // columns if along == "row" else e % columns]

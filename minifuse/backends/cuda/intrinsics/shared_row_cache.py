@@ -11,16 +11,16 @@ from ....simt import Pointer, cuda, word
 from ....simt.pointers import Window
 from . import base
 from .base import device, intrinsic
-from .gemm import copy_async, emitted, groups_of_lane
+from .gemm import copy_async, llvm_intrinsic, pending_copies
 
 
-def _at() -> Any:
+def _at_llvm() -> Any:
     """The LLVM of an address; whether it is one of shared memory, the hardware finds out at each load."""
     from numba.core import types
 
     def at(typingctx: Any, memory: Any, i: Any) -> Any:
         def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            return builder.gep(base.first_element(context, builder, memory, values[0]), [values[1]])
+            return builder.gep(base.data_pointer(context, builder, memory, values[0]), [values[1]])
 
         pointer: Any = types.CPointer  # untyped
         return pointer(memory.dtype)(memory, i), emit
@@ -28,7 +28,7 @@ def _at() -> Any:
     return at
 
 
-@intrinsic(_at)
+@intrinsic(_at_llvm)
 @word
 def at(memory: Any, i: Any) -> Any:
     """A pointer whose element 0 is memory[i]."""
@@ -39,17 +39,17 @@ def at(memory: Any, i: Any) -> Any:
 
 
 @word
-def _wait_all() -> None:
-    groups = groups_of_lane()
+def _wait_for_copies() -> None:
+    groups = pending_copies()
     for shared, i, width in [copy for group in groups for copy in group]:
         shared.mark(i, width, is_written=True)
     groups[:] = [[]]
 
 
-wait_for_copies = emitted(_wait_all, "statement", "cp.async.wait_all;")
+wait_for_copies = llvm_intrinsic(_wait_for_copies, "statement", "cp.async.wait_all;")
 
 
-def holder(element: str) -> Callable[..., Any]:
+def row_cache_function(element: str) -> Callable[..., Any]:
     """The function that holds rows of an element type."""
     kind, copy4, copy1 = getattr(base, element), copy_async(4, element), copy_async(1, element)
 
@@ -77,5 +77,7 @@ def holder(element: str) -> Callable[..., Any]:
     return hold
 
 
-WORDS: dict[str, Any] = {f"hold_{element}": holder(element) for element in ("f32", "f64", "i32", "i64", "u8")}
-WORDS |= {"wait_for_copies": wait_for_copies, "at": at}
+DEVICE_FUNCTIONS: dict[str, Any] = {
+    f"hold_{element}": row_cache_function(element) for element in ("f32", "f64", "i32", "i64", "u8")
+}
+DEVICE_FUNCTIONS |= {"wait_for_copies": wait_for_copies, "at": at}

@@ -24,14 +24,14 @@ def store4_if(is_wide: Any, target: Any, i: Any, numbers: Any) -> None:
         target[i], target[i + 1], target[i + 2], target[i + 3] = numbers
 
 
-def _beside_four() -> Any:
+def _beside4_llvm() -> Any:
     """The LLVM of four loads; Numba's own would ask of each index whether it counts from the end."""
     from llvmlite import ir
     from numba.core import types
 
     def beside4(typingctx: Any, row: Any, i: Any) -> Any:
         def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            at = builder.gep(base.first_element(context, builder, row, values[0]), [values[1]])
+            at = builder.gep(base.data_pointer(context, builder, row, values[0]), [values[1]])
             places = [builder.gep(at, [ir.Constant(ir.IntType(64), k)]) for k in range(4)]
             return context.make_tuple(builder, signature.return_type, [builder.load(place) for place in places])
 
@@ -41,7 +41,7 @@ def _beside_four() -> Any:
     return beside4
 
 
-@intrinsic(_beside_four)
+@intrinsic(_beside4_llvm)
 @word
 def beside4(row: Any, i: Any) -> Any:
     """row[i], ... row[i + 3], one after the other: what a thread holds lies in registers."""
@@ -62,4 +62,9 @@ def fold_of_column(op: Any, a: Any, b: Any, c: Any, d: Any, parts: Any) -> Any:
     return found
 
 
-WORDS: dict[str, Any] = {"load4_if": load4_if, "store4_if": store4_if, "beside4": beside4, "fold_of_column": fold_of_column}
+DEVICE_FUNCTIONS: dict[str, Any] = {
+    "load4_if": load4_if,
+    "store4_if": store4_if,
+    "beside4": beside4,
+    "fold_of_column": fold_of_column,
+}

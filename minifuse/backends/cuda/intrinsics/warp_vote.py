@@ -61,4 +61,4 @@ def sort_notes(notes: Any, room: Any, counts: Any, begins: Any, places: Any, row
     cuda.syncthreads()
 
 
-WORDS: dict[str, Any] = {"lanes_where": lanes_where, "note_own": note_own, "sort_notes": sort_notes}
+DEVICE_FUNCTIONS: dict[str, Any] = {"lanes_where": lanes_where, "note_own": note_own, "sort_notes": sort_notes}

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ....core.errors import UnknownWordError
-from .base import Word
+from .base import Intrinsic
 
 
-def hardware(name: str, maker: str, *operands: Any) -> Word:
+def hopper_intrinsic(name: str, maker: str, *operands: Any) -> Intrinsic:
     """A word that only a GPU of compute capability 9.0 knows; `maker` of `wgmma_code` makes what Numba compiles it to."""
 
     def build() -> Any:
@@ -29,16 +29,18 @@ def hardware(name: str, maker: str, *operands: Any) -> Word:
         )
 
     meaning.__name__ = name
-    return Word(meaning, build)
+    return Intrinsic(meaning, build)
 
 
 # Barriers.
 
-make_barrier = hardware("make_barrier", "on_two", "mbarrier.init.shared::cta.b64 [$0], $1;")
-show_barriers = hardware("show_barriers", "statement", "fence.mbarrier_init.release.cluster; fence.proxy.async.shared::cta;")
-expect_bytes = hardware("expect_bytes", "on_two", "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;")
-arrive = hardware("arrive", "on_one", "mbarrier.arrive.shared::cta.b64 _, [$0];")
-wait_for = hardware(  # labels belong to the braces around them
+make_barrier = hopper_intrinsic("make_barrier", "on_two", "mbarrier.init.shared::cta.b64 [$0], $1;")
+publish_barriers = hopper_intrinsic(
+    "show_barriers", "statement", "fence.mbarrier_init.release.cluster; fence.proxy.async.shared::cta;"
+)
+expect_bytes = hopper_intrinsic("expect_bytes", "on_two", "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;")
+arrive = hopper_intrinsic("arrive", "on_one", "mbarrier.arrive.shared::cta.b64 _, [$0];")
+wait_barrier = hopper_intrinsic(  # labels belong to the braces around them
     "wait_for",
     "on_two",
     "{.reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; @!done bra again;}",
@@ -46,41 +48,41 @@ wait_for = hardware(  # labels belong to the braces around them
 
 # The copy engine: copy_box(to, tensor_map, x, y, inner, outer, barrier) brings the box that begins there to shared memory.
 
-acquire_map = hardware("acquire_map", "acquire_map")
-copy_box = hardware("copy_box", "copy_box")
-shared_address = hardware("shared_address", "shared_address")
+acquire_map = hopper_intrinsic("acquire_map", "acquire_map")
+copy_box = hopper_intrinsic("copy_box", "copy_box")
+shared_address = hopper_intrinsic("shared_address", "shared_address")
 
 # The product of a warpgroup.
 
-load_fragments = hardware("load_fragments", "load_fragments")
-finish_products = hardware("finish_products", "finish_products")
+load_fragments = hopper_intrinsic("load_fragments", "load_fragments")
+finish_products = hopper_intrinsic("finish_products", "finish_products")
 
 
-def zeros(count: int) -> Word:
+def zeros(count: int) -> Intrinsic:
     """So many sums of a lane."""
-    return hardware("zeros", "zeros", count)
+    return hopper_intrinsic("zeros", "zeros", count)
 
 
-def multiply_shared(kind: str, columns: int) -> Word:
+def multiply_shared(kind: str, columns: int) -> Intrinsic:
     """acc = multiply(acc, a, b): started, and left to run while the product before it is waited for."""
-    return hardware("multiply_shared", "multiply_shared", kind, columns)
+    return hopper_intrinsic("multiply_shared", "multiply_shared", kind, columns)
 
 
-def multiply_from_registers(columns: int) -> Word:
+def multiply_from_registers(columns: int) -> Intrinsic:
     """acc = multiply(acc, fragments, b): the same, of half a tile, whose left operand the lanes have loaded."""
-    return hardware("multiply_from_registers", "multiply_from_registers", columns)
+    return hopper_intrinsic("multiply_from_registers", "multiply_from_registers", columns)
 
 
-def arranged(pairs: Sequence[int], lanes: int) -> Word:
+def arranged(pairs: Sequence[int], lanes: int) -> Intrinsic:
     """The sums in fours along columns of out; `pairs` of rows that neighbours share out."""
-    return hardware("arranged", "arranged", tuple(pairs), lanes)
+    return hopper_intrinsic("arranged", "arranged", tuple(pairs), lanes)
 
 
-def store_fours(places: Sequence[tuple[int, int]], stored: str) -> Word:
+def store_fours(places: Sequence[tuple[int, int]], stored: str) -> Intrinsic:
     """Store sums in fours, whose rows and columns lie so far from the lane's first."""
-    return hardware("store_fours", "store_fours", tuple(places), stored)
+    return hopper_intrinsic("store_fours", "store_fours", tuple(places), stored)
 
 
-def registers(grow: bool, count: int) -> Word:
+def set_max_registers(grow: bool, count: int) -> Intrinsic:
     """Take registers that another warpgroup gave back, up to `count` a lane, or give back what is above."""
-    return hardware("registers", "statement", f"setmaxnreg.{'inc' if grow else 'dec'}.sync.aligned.u32 {count};")
+    return hopper_intrinsic("registers", "statement", f"setmaxnreg.{'inc' if grow else 'dec'}.sync.aligned.u32 {count};")

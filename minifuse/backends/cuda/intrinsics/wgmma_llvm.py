@@ -12,8 +12,8 @@ from llvmlite import ir
 from numba import types
 from numba.cuda.extending import intrinsic
 
-from .base import alignment
-from .gemm_llvm import ELEMENTS, I32, I64, SHARED, address, vector_at
+from .base import vector_alignment
+from .gemm_llvm import ELEMENTS, I32, I64, SHARED_SPACE, address, vector_at
 
 F32 = ir.FloatType()
 U32, I64_, FLOAT = types.uint32, types.int64, types.float32
@@ -21,12 +21,12 @@ INSTRUCTIONS = {  # the instruction's k and types, and whether each operand's k 
     "tf32": ("k8.f32.tf32.tf32", "1, 1"),
     "bf16": ("k16.f32.bf16.bf16", "1, 1, 0, 0"),
 }
-ROW = 128  # bytes of a row of a tile
-FRAGMENTS = 8  # registers of a lane: 16 rows and 16 k of a left operand
+ROW_BYTES = 128  # bytes of a row of a tile
+FRAGMENT_REGISTERS = 8  # registers of a lane: 16 rows and 16 k of a left operand
 FULL_LANES = 0xFFFFFFFF
 
 
-def effect(text: str, constraints: str = "") -> Callable[..., Any]:
+def ptx_statement(text: str, constraints: str = "") -> Callable[..., Any]:
     """The code of a statement of PTX over the operands as they come."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -43,7 +43,7 @@ def statement(text: str) -> Any:
 
     @intrinsic
     def emit(typingctx: Any) -> Any:
-        return types.void(), effect(text)
+        return types.void(), ptx_statement(text)
 
     return emit
 
@@ -53,7 +53,7 @@ def on_one(text: str) -> Any:
 
     @intrinsic
     def emit(typingctx: Any, at: Any) -> Any:
-        return types.void(U32), effect(text, "r")
+        return types.void(U32), ptx_statement(text, "r")
 
     return emit
 
@@ -63,7 +63,7 @@ def on_two(text: str) -> Any:
 
     @intrinsic
     def emit(typingctx: Any, at: Any, number: Any) -> Any:
-        return types.void(U32, U32), effect(text, "r,r")
+        return types.void(U32, U32), ptx_statement(text, "r,r")
 
     return emit
 
@@ -74,7 +74,7 @@ def shared_address() -> Any:
     @intrinsic
     def where(typingctx: Any, shared: Any, i: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            at = builder.addrspacecast(address(context, builder, shared, *values), ir.PointerType(F32, SHARED))
+            at = builder.addrspacecast(address(context, builder, shared, *values), ir.PointerType(F32, SHARED_SPACE))
             return builder.ptrtoint(at, I32)
 
         return U32(shared, i), codegen
@@ -87,7 +87,7 @@ def acquire_map() -> Any:
 
     @intrinsic
     def acquire(typingctx: Any, tensor_map: Any) -> Any:
-        return types.void(tensor_map), effect("fence.proxy.tensormap::generic.acquire.gpu [$0], 128;", "l")
+        return types.void(tensor_map), ptx_statement("fence.proxy.tensormap::generic.acquire.gpu [$0], 128;", "l")
 
     return acquire
 
@@ -101,7 +101,7 @@ def copy_box() -> Any:
 
     @intrinsic
     def copy(typingctx: Any, to: Any, tensor_map: Any, x: Any, y: Any, inner: Any, outer: Any, barrier: Any) -> Any:
-        return types.void(U32, tensor_map, *[types.int32] * 4, U32), effect(text, "r,l,r,r,r,r,r")
+        return types.void(U32, tensor_map, *[types.int32] * 4, U32), ptx_statement(text, "r,l,r,r,r,r,r")
 
     return copy
 
@@ -119,7 +119,7 @@ def zeros(count: int) -> Any:
     return zero
 
 
-def on_sums(text: str, more: str) -> Callable[..., Any]:
+def accumulator_asm(text: str, more: str) -> Callable[..., Any]:
     """The code of PTX that changes the sums: its operands $0 ... are these, from twice as many on all else."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -139,7 +139,7 @@ def on_sums(text: str, more: str) -> Callable[..., Any]:
     return codegen
 
 
-def started(body: str) -> str:
+def start_product(body: str) -> str:
     """A product started, and the one before it waited for."""
     registers = "{.reg .pred yes; .reg .b64 da, db; setp.eq.u32 yes, 0, 0; wgmma.fence.sync.aligned; "
     return registers + body + "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 1;}"
@@ -153,12 +153,12 @@ def multiply_shared(kind: str, columns: int) -> Any:
     text = "".join(
         f"add.s64 da, {a}, {step}; add.s64 db, {b}, {step}; "
         f"wgmma.mma_async.sync.aligned.m64n{columns}{shape} {{{acc}}}, da, db, yes, {flags}; "
-        for step in range(0, ROW // 16, 2)
+        for step in range(0, ROW_BYTES // 16, 2)
     )
 
     @intrinsic
     def multiply(typingctx: Any, acc: Any, a: Any, b: Any) -> Any:
-        return acc(acc, I64_, I64_), on_sums(started(text), "l l")
+        return acc(acc, I64_, I64_), accumulator_asm(start_product(text), "l l")
 
     return multiply
 
@@ -166,17 +166,17 @@ def multiply_shared(kind: str, columns: int) -> Any:
 def multiply_from_registers(columns: int) -> Any:
     """acc += A B of 64 rows in tf32, A from the registers that `load_fragments` has filled, 16 k deep."""
     count = columns // 2
-    acc, b = ", ".join(f"${e}" for e in range(count)), f"${2 * count + FRAGMENTS}"
+    acc, b = ", ".join(f"${e}" for e in range(count)), f"${2 * count + FRAGMENT_REGISTERS}"
     text = ""
-    for step in range(FRAGMENTS // 4):
+    for step in range(FRAGMENT_REGISTERS // 4):
         a = ", ".join(f"${2 * count + 4 * step + e}" for e in range(4))
         text += f"add.s64 db, {b}, {2 * step}; "
         text += f"wgmma.mma_async.sync.aligned.m64n{columns}k8.f32.tf32.tf32 {{{acc}}}, {{{a}}}, db, yes, 1, 1; "
-    constraints = " ".join(["r"] * FRAGMENTS + ["l"])
+    constraints = " ".join(["r"] * FRAGMENT_REGISTERS + ["l"])
 
     @intrinsic
     def multiply(typingctx: Any, acc: Any, fragments: Any, b: Any) -> Any:
-        return acc(acc, fragments, I64_), on_sums(started(text), constraints)
+        return acc(acc, fragments, I64_), accumulator_asm(start_product(text), constraints)
 
     return multiply
 
@@ -186,7 +186,7 @@ def finish_products() -> Any:
 
     @intrinsic
     def finish(typingctx: Any, acc: Any) -> Any:
-        return acc(acc), on_sums("wgmma.wait_group.sync.aligned 0;", "")
+        return acc(acc), accumulator_asm("wgmma.wait_group.sync.aligned 0;", "")
 
     return finish
 
@@ -198,20 +198,20 @@ def load_fragments() -> Any:
     the product of the other one runs. With one set alone the assembler lets each product end before the next load.
     """
     text = ""
-    for step in range(FRAGMENTS // 4):
+    for step in range(FRAGMENT_REGISTERS // 4):
         for k in range(2):
             e = 4 * step + 2 * k
-            text += f"ld.shared.v2.b32 {{${e}, ${e + 1}}}, [${FRAGMENTS + k} + {8 * step * ROW}]; "
+            text += f"ld.shared.v2.b32 {{${e}, ${e + 1}}}, [${FRAGMENT_REGISTERS + k} + {8 * step * ROW_BYTES}]; "
 
     @intrinsic
     def load(typingctx: Any, near: Any, far: Any) -> Any:
-        kind = types.UniTuple(U32, FRAGMENTS)  # type: ignore[no-untyped-call]
+        kind = types.UniTuple(U32, FRAGMENT_REGISTERS)  # type: ignore[no-untyped-call]
 
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            function = ir.FunctionType(ir.LiteralStructType([I32] * FRAGMENTS), [I32, I32])
-            constraints = ",".join(["=r"] * FRAGMENTS + ["r", "r", "~{memory}"])
+            function = ir.FunctionType(ir.LiteralStructType([I32] * FRAGMENT_REGISTERS), [I32, I32])
+            constraints = ",".join(["=r"] * FRAGMENT_REGISTERS + ["r", "r", "~{memory}"])
             found = builder.call(ir.InlineAsm(function, text, constraints, side_effect=True), values)
-            return context.make_tuple(builder, kind, [builder.extract_value(found, e) for e in range(FRAGMENTS)])
+            return context.make_tuple(builder, kind, [builder.extract_value(found, e) for e in range(FRAGMENT_REGISTERS)])
 
         return kind(U32, U32), codegen
 
@@ -277,7 +277,7 @@ def store_fours(places: Sequence[tuple[int, int]], stored: str) -> Any:
                             number = context.cast(builder, number, four_type.return_type[q], out.dtype)
                             vector = builder.insert_element(vector, number, ir.Constant(I32, q))
                         to = vector_at(builder, builder.gep(line, [column]), target)
-                        builder.store(vector, to, align=alignment(target.nbytes))
+                        builder.store(vector, to, align=vector_alignment(target.nbytes))
                     with one_by_one:
                         for q in range(4):
                             here = builder.add(column, ir.Constant(I64, q))

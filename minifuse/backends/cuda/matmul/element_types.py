@@ -11,13 +11,13 @@ from ....core.dtypes import DType, bool_
 from ..intrinsics import base
 from ..intrinsics.base import cuda, device, load4, store4
 from ..tile_shapes import GpuKernel
-from .epilogue import PLAIN, Hooks
+from .epilogue import NO_HOOKS, GemmHooks
 
-ADDERS = (32, 8, 1)  # threads of a block that adds parts, along columns and rows
-TALL, FEW_ADDERS = 16, 64  # at so many parts, and no more blocks, the threads of a block share out the parts
+SUM_PARTS_BLOCK = (32, 8, 1)  # threads of a block that adds parts, along columns and rows
+MIN_TALL_PARTS, MAX_TALL_BLOCKS = 16, 64  # at so many parts, and no more blocks, the threads of a block share out the parts
 
 
-def short(dtype: DType) -> str:
+def element_name(dtype: DType) -> str:
     """The name of the element type in kernels."""
     return "u8" if dtype is bool_ else dtype.short
 
@@ -46,23 +46,23 @@ def either(x, y):
     return x | y
 
 
-def sums_of(dtype: DType) -> tuple[Any, Any]:
+def accumulate_functions(dtype: DType) -> tuple[Any, Any]:
     """The functions that add a product to a sum, and two sums."""
     return (add_and, either) if dtype is bool_ else (add_product, plus)
 
 
 @cache
-def make_adder(dtype: DType, is_tall: bool = False, hooks: Hooks = PLAIN) -> GpuKernel:
+def make_sum_parts(dtype: DType, is_tall: bool = False, hooks: GemmHooks = NO_HOOKS) -> GpuKernel:
     """out = finish(the sum of the parts that a product with a cut K has written), in an order that their count decides.
 
     A block is ADDERS threads, of four columns each: at once where `wide`, if N and the addresses allow it. They lie along
     rows; or where `is_tall`, with many parts of a small output, a row is theirs together: each adds up every eighth part.
     """
-    name = short(dtype)
+    name = element_name(dtype)
     element = getattr(base, name)
-    _, join = sums_of(dtype)
+    _, join = accumulate_functions(dtype)
     finish, finish_four, stored = hooks.finish, hooks.finish_four, hooks.stored or name
-    across, down = ADDERS[:2]
+    across, down = SUM_PARTS_BLOCK[:2]
     size = across * down if is_tall else 1
 
     def add_parts(out, parts, count, size_of_part, M, N, out_row, out_col, inner, out_inner, out_outer, wide, *extra):
@@ -117,4 +117,6 @@ def make_adder(dtype: DType, is_tall: bool = False, hooks: Hooks = PLAIN) -> Gpu
         return x, y, z, w
 
     types = (f"*{stored}", f"*{name}", *["i64"] * 10, *hooks.types)
-    return GpuKernel("add_parts", (name, is_tall, stored), add_parts, types, ADDERS[0] * ADDERS[1], text=hooks.text)
+    return GpuKernel(
+        "add_parts", (name, is_tall, stored), add_parts, types, SUM_PARTS_BLOCK[0] * SUM_PARTS_BLOCK[1], text=hooks.text
+    )

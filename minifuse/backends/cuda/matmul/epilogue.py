@@ -16,10 +16,10 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ....ir.kernel_ir import Dot, Expression, Kernel, Load, Old, Parameter, Position, ProductKernel
-from ...codegen.loop_emitter import name_of
+from ....ir.kernel_ir import Accumulator, Expression, IndexValue, Kernel, Load, MatmulKernel, Parameter, ReadOutput
+from ...codegen.loop_emitter import operand_name
 from ..codegen.base import CudaSource, storage_of
-from ..compiler import functions_of
+from ..compiler import functions_from_text
 from ..intrinsics.base import device
 
 AXES = ("outer", "inner", "row", "col", "k")  # two of the batch, and those of the product
@@ -27,40 +27,40 @@ COL = AXES.index("col")
 
 
 @device
-def keep(total: Any, row: Any, col: Any, at: Any) -> Any:
+def identity_epilogue(total: Any, row: Any, col: Any, at: Any) -> Any:
     """The sum itself."""
     return total
 
 
 @device
-def keep_four(totals: Any, row: Any, col: Any, at: Any) -> Any:
+def identity_epilogue4(totals: Any, row: Any, col: Any, at: Any) -> Any:
     """The sums themselves."""
     return totals
 
 
 @device
-def leave(x: Any, i: Any, k: Any, at: Any) -> Any:
+def identity_prologue(x: Any, i: Any, k: Any, at: Any) -> Any:
     """The element itself."""
     return x
 
 
-class Hooks(NamedTuple):
+class GemmHooks(NamedTuple):
     """The functions at the edges of a product, their text, and what they need of the launch."""
 
-    finish: Callable[..., Any] = keep
-    finish_four: Callable[..., Any] = keep_four
-    change_a: Callable[..., Any] = leave
-    change_b: Callable[..., Any] = leave
+    finish: Callable[..., Any] = identity_epilogue
+    finish_four: Callable[..., Any] = identity_epilogue4
+    change_a: Callable[..., Any] = identity_prologue
+    change_b: Callable[..., Any] = identity_prologue
     text: str = ""
     stored: str = ""  # the type of the first output in memory; empty if it is that of the sums
     extra: tuple[str, ...] = ()  # names of what follows the kernel's own arguments
     types: tuple[str, ...] = ()  # of these
 
 
-PLAIN = Hooks()
+NO_HOOKS = GemmHooks()
 
 
-class Sides(NamedTuple):
+class HookExpressions(NamedTuple):
     """What one kernel does of a product kernel: the prologue of its a and of its b, and the epilogue.
 
     A prologue is an expression, and the index of the load that the kernel itself does: the main one.
@@ -71,9 +71,9 @@ class Sides(NamedTuple):
     elements: tuple[Expression, ...]
 
 
-def sides_of(
-    kernel: ProductKernel, mains: tuple[int, int], is_swapped: bool, is_first: bool = True, is_last: bool = True
-) -> Sides:
+def hook_expressions(
+    kernel: MatmulKernel, mains: tuple[int, int], is_swapped: bool, is_first: bool = True, is_last: bool = True
+) -> HookExpressions:
     """What is left to do by a kernel that multiplies (`is_first`), or stores the outputs (`is_last`).
 
     `mains` are the main loads of a and b. A product that `is_swapped` is computed as out.T = b.T @ a.T: what is called a in
@@ -83,12 +83,12 @@ def sides_of(
         None if isinstance(e, Load) or not is_first else (e, main)
         for e, main in zip((kernel.a, kernel.b), mains, strict=True)
     )
-    is_kept = kernel.elements == (Dot(kernel.a.dtype),) or not is_last
-    return Sides(b if is_swapped else a, a if is_swapped else b, () if is_kept else kernel.elements)
+    is_kept = kernel.pointwise_outputs == (Accumulator(kernel.a.dtype),) or not is_last
+    return HookExpressions(b if is_swapped else a, a if is_swapped else b, () if is_kept else kernel.pointwise_outputs)
 
 
 @lru_cache(1024)
-def hooks_of(sides: Sides, classes: tuple[tuple[str, str], ...]) -> Hooks:
+def build_hooks(sides: HookExpressions, classes: tuple[tuple[str, str], ...]) -> GemmHooks:
     """The functions for what a kernel does.
 
     Parameters
@@ -132,30 +132,32 @@ def hooks_of(sides: Sides, classes: tuple[tuple[str, str], ...]) -> Hooks:
     <BLANKLINE>
     """
     if sides == (None, None, ()):
-        return PLAIN
-    source = HookSource(sides, dict(classes))
+        return NO_HOOKS
+    source = HookEmitter(sides, dict(classes))
     functions = {**source.changes(), **source.finishes()}
     text = "\n\n".join(functions.values())
-    found = functions_of(text)
-    made = {name: device(found[name]) for name in functions if name in Hooks._fields}
+    found = functions_from_text(text)
+    made = {name: device(found[name]) for name in functions if name in GemmHooks._fields}
     stored = storage_of(sides.elements[0].dtype) if sides.elements else ""
-    return Hooks(**made, text=text, stored=stored, extra=tuple(source.extra), types=tuple(source.extra.values()))
+    return GemmHooks(**made, text=text, stored=stored, extra=tuple(source.extra), types=tuple(source.extra.values()))
 
 
-class HookSource(CudaSource):
+class HookEmitter(CudaSource):
     """The text of the functions, and what they take out of `extra`: names and types."""
 
-    def __init__(self, sides: Sides, classes: dict[str, str]) -> None:
+    def __init__(self, sides: HookExpressions, classes: dict[str, str]) -> None:
         self.a, self.b, self.elements = sides
         self.along = classes
         prologues = [side for side in (self.a, self.b) if side]
         kernel = Kernel((*[e for e, _ in prologues], *self.elements), ())
-        super().__init__(kernel, 1, ["00"] * (len(kernel.outputs) + len(kernel.each(Load))))  # loops are not its own
-        mains, is_read = {main for _, main in prologues}, any(e.index == 0 for e in kernel.each(Old))
+        super().__init__(kernel, 1, ["00"] * (len(kernel.outputs) + len(kernel.find_all(Load))))  # loops are not its own
+        mains, is_read = {main for _, main in prologues}, any(e.index == 0 for e in kernel.find_all(ReadOutput))
         outputs = {f"out{k}": f"*{storage_of(e.dtype)}" for k, e in enumerate(self.elements) if k or is_read}
-        loads = [e for e in kernel.each(Load) if e.index not in mains]
-        operands = outputs | {name_of(e): "i64" if isinstance(e, Position) else f"*{storage_of(e.dtype)}" for e in loads}
-        self.extra = operands | {f"p{p.index}": storage_of(p.dtype) for p in kernel.each(Parameter)}
+        loads = [e for e in kernel.find_all(Load) if e.index not in mains]
+        operands = outputs | {
+            operand_name(e): "i64" if isinstance(e, IndexValue) else f"*{storage_of(e.dtype)}" for e in loads
+        }
+        self.extra = operands | {f"p{p.index}": storage_of(p.dtype) for p in kernel.find_all(Parameter)}
         for name in operands:
             self.extra |= {f"{name}_{axis}": "i64" for axis, c in zip(AXES, classes[name], strict=True) if c == "s"}
 
@@ -169,20 +171,20 @@ class HookSource(CudaSource):
             terms += [i if c == "1" else f"{i} * {name}_{axis}"] if c != "0" else []
         return " + ".join(terms) or "0"
 
-    def element(self, e: Load | Old, shift: int = 0) -> str:
+    def element(self, e: Load | ReadOutput, shift: int = 0) -> str:
         """An operand's element; of a Position, where it lies."""
-        name = f"out{e.index}" if isinstance(e, Old) else name_of(e)
-        if isinstance(e, Position):
+        name = f"out{e.index}" if isinstance(e, ReadOutput) else operand_name(e)
+        if isinstance(e, IndexValue):
             return f"{name} + {self.index(name, shift)}"
         return self.dialect.load(f"{name}[{self.index(name, shift)}]", e.dtype)
 
-    def neighbours(self, e: Load | Old, short: str) -> list[str]:
+    def neighbours(self, e: Load | ReadOutput, short: str) -> list[str]:
         """Four elements in a row: in one load where they lie side by side, or are the same."""
-        name = f"out{e.index}" if isinstance(e, Old) else name_of(e)
+        name = f"out{e.index}" if isinstance(e, ReadOutput) else operand_name(e)
         if self.along[name][COL] == "0":
             self.line(f"{short} = {self.element(e)}")
             return [short] * 4
-        if self.along[name][COL] == "s" or isinstance(e, Position):
+        if self.along[name][COL] == "s" or isinstance(e, IndexValue):
             return [self.element(e, shift) for shift in range(4)]
         self.line(f"{short} = load4({name}, {self.index(name)})")
         return [self.dialect.load(f"{short}[{k}]", e.dtype) for k in range(4)]
@@ -191,7 +193,7 @@ class HookSource(CudaSource):
 
     def begin(self, names: dict[Expression, str]) -> None:
         """The body of another function, in which these have names, and numbers theirs."""
-        self.names = {p: f"p{p.index}" for p in self.kernel.each(Parameter)} | names
+        self.names = {p: f"p{p.index}" for p in self.kernel.find_all(Parameter)} | names
         self.lines, self.depth, self.count = [], 1, 0
 
     def function(self, name: str, parameters: Sequence[str]) -> str:
@@ -209,7 +211,7 @@ class HookSource(CudaSource):
         for name, i, side in (("change_a", "row", self.a), ("change_b", "col", self.b)):
             if side:
                 e, main = side
-                loads = Kernel((e,), ()).each(Load)
+                loads = Kernel((e,), ()).find_all(Load)
                 self.begin(
                     {x: self.dialect.load(f"x{x.index}", x.dtype) if x.index == main else f"x{x.index}" for x in loads}
                 )
@@ -226,8 +228,8 @@ class HookSource(CudaSource):
         if not self.elements:
             return {}
         part = Kernel(self.elements, ())
-        leaves: list[Load | Old] = [*part.each(Load), *part.each(Old)]
-        numbers, sums = [f"p{p.index}" for p in part.each(Parameter)], part.each(Dot)
+        leaves: list[Load | ReadOutput] = [*part.find_all(Load), *part.find_all(ReadOutput)]
+        numbers, sums = [f"p{p.index}" for p in part.find_all(Parameter)], part.find_all(Accumulator)
         shorts: dict[Expression, str] = {e: f"{'x' if isinstance(e, Load) else 'old'}{e.index}" for e in leaves}
         self.begin({**shorts, **dict.fromkeys(sums, "total")})
         self.define(self.elements)

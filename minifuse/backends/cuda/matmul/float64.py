@@ -11,25 +11,25 @@ from functools import cache
 
 from ..intrinsics.base import cuda, device, f64, i32, u32
 from ..intrinsics.gemm import commit, fragment_products, store_tile, wait, zeros
-from ..tile_shapes import TENSOR, GpuKernel
-from .epilogue import PLAIN, Hooks
+from ..tile_shapes import FLOAT64_MMA, GpuKernel
+from .epilogue import NO_HOOKS, GemmHooks
 from .ladder import signature_of
-from .tile_copies import place_of_block, tile_copier
+from .tile_copies import block_position, tile_copier
 
 ELEMENT, ITEMSIZE = "f64", 8
 PAD = 4  # elements behind each row of a tile: the 4 x 4 elements that half a warp loads lie in different banks
-TENSOR_BYTES = 96 * 1024  # of shared memory that any of its tiles fit in
+MAX_TILE_BYTES = 96 * 1024  # of shared memory that any of its tiles fit in
 GROUP = 8  # rows, or columns, of a fragment
 
 
-def lying(X: int, K: int, x_stride: int, k_stride: int, moves: Sequence[int], is_aligned: bool) -> str:
+def float64_operand_mode(X: int, K: int, x_stride: int, k_stride: int, moves: Sequence[int], is_aligned: bool) -> str:
     """How an operand lies: "x4" or "k4", lines of multiples of 16 bytes along x or k; "x" or "k", others."""
     along, length, other = ("k", K, x_stride) if k_stride == 1 else ("x", X, k_stride)
     is_whole = is_aligned and (k_stride == 1 or x_stride == 1) and all(n % 4 == 0 for n in (length, other, *moves))
     return along + "4" * is_whole
 
 
-def tile_of(X, BK, threads, along):
+def tile_layout(X, BK, threads, along):
     """How a tile lies: the steps of element (x, k) along x and k, its size, where threads begin, and the start of a copy.
 
     along "x4", "x": neighbours along x, as for `tile_copier`. "k4", "k": neighbours along k; then what is x there is k here.
@@ -58,13 +58,13 @@ def tile_of(X, BK, threads, along):
 
 
 @cache
-def make_double(a_along: str, b_along: str, hooks: Hooks = PLAIN) -> GpuKernel:
+def make_float64(a_along: str, b_along: str, hooks: GemmHooks = NO_HOOKS) -> GpuKernel:
     """out = finish(alpha * a @ b), with tiles of the shape TENSOR."""
-    (BM, BN, BK), stages, (WM, WN), _, blocks = TENSOR
-    across, threads = BN // WN, TENSOR.threads
-    place = place_of_block(BM, BN, False)
-    steps_a, size_a, place_a, copy_a = tile_of(BM, BK, threads, a_along)
-    steps_b, size_b, place_b, copy_b = tile_of(BN, BK, threads, b_along)
+    (BM, BN, BK), stages, (WM, WN), _, blocks = FLOAT64_MMA
+    across, threads = BN // WN, FLOAT64_MMA.threads
+    place = block_position(BM, BN, False)
+    steps_a, size_a, place_a, copy_a = tile_layout(BM, BK, threads, a_along)
+    steps_b, size_b, place_b, copy_b = tile_layout(BN, BK, threads, b_along)
     (ax, ak), (bx, bk), start_b = steps_a, steps_b, stages * size_a
     rows = tuple(range(0, WM, GROUP))
     columns = tuple(n + pair for n in range(0, WN, GROUP) for pair in (0, 1))
@@ -116,7 +116,7 @@ def make_double(a_along: str, b_along: str, hooks: Hooks = PLAIN) -> GpuKernel:
         start, at = part * out_part + i * out_inner + o * out_outer, (o, i, extra)
         store(out, start, m, n, top, left, M, N, out_row, out_col, False, acc, alpha, finish, finish_four, at)
 
-    constants = (*TENSOR, a_along, b_along, stored)
+    constants = (*FLOAT64_MMA, a_along, b_along, stored)
     shared = stages * (size_a + size_b) * ITEMSIZE
     signature = signature_of(ELEMENT, hooks)
     return GpuKernel("matmul_double", constants, matmul_double, signature, threads, blocks, shared, hooks.text)

@@ -9,22 +9,22 @@ from collections.abc import Sequence
 from math import prod
 
 from ....core.layout import Layout
-from ....ir.kernel_ir import Expression, Kernel, Load, Position, ProductKernel
-from .heuristics import CUT, MEMORY, best_way
-from .launches import LARGEST_SHARED, pieces
-from .operands import is_matrix, whole_product
+from ....ir.kernel_ir import Expression, IndexValue, Kernel, Load, MatmulKernel
+from .heuristics import EXTRA_LAUNCH_CYCLES, MEMORY_BYTES_PER_CYCLE, choose_config
+from .launches import MAX_SHARED_BYTES, split_for_grid
+from .operands import is_matrix, matmul_problem
 
-MOST_COST = 160  # additions of an epilogue; more keep the few threads that a product has too long
-MOST_OPERANDS = 8  # that an epilogue reads and stores: four neighbours of each wait in registers, beside the sums
-ALIGNED = (True, True, True)
+MAX_EPILOGUE_COST = 160  # additions of an epilogue; more keep the few threads that a product has too long
+MAX_EPILOGUE_ARRAYS = 8  # that an epilogue reads and stores: four neighbours of each wait in registers, beside the sums
+ALL_ALIGNED = (True, True, True)
 
 
-def refusal(
-    kernel: ProductKernel,
+def why_not_fused_matmul(
+    kernel: MatmulKernel,
     outputs: Sequence[Layout],
     inputs: Sequence[Layout],
     multiprocessors: int = 132,
-    most_shared: int = LARGEST_SHARED,
+    most_shared: int = MAX_SHARED_BYTES,
 ) -> str:
     """Why a product should not be one kernel with its prologue and epilogue, in words; empty if it should.
 
@@ -43,24 +43,26 @@ def refusal(
     """
     if outputs[0].size == 0:
         return ""
-    found = refused_epilogue(kernel) or refused_loads("a", kernel.a, inputs) or refused_loads("b", kernel.b, inputs)
-    return found or refused_changes(kernel, outputs, inputs, multiprocessors, most_shared)
+    found = why_not_epilogue(kernel) or why_not_loadable("a", kernel.a, inputs) or why_not_loadable("b", kernel.b, inputs)
+    return found or why_not_prologue(kernel, outputs, inputs, multiprocessors, most_shared)
 
 
-def refused_epilogue(kernel: ProductKernel) -> str:
+def why_not_epilogue(kernel: MatmulKernel) -> str:
     """Why an epilogue is too much for the threads of a product."""
-    part = Kernel(kernel.elements, ())
-    operands = len(part.each(Load)) + len(kernel.elements)
-    if operands > MOST_OPERANDS:
-        return f"the epilogue reads and stores {operands} arrays; more than {MOST_OPERANDS} leave the sums too few registers"
-    if part.cost() > MOST_COST:
-        return f"the epilogue costs {part.cost()} additions a sum; above {MOST_COST} a kernel with more threads is faster"
+    part = Kernel(kernel.pointwise_outputs, ())
+    operands = len(part.find_all(Load)) + len(kernel.pointwise_outputs)
+    if operands > MAX_EPILOGUE_ARRAYS:
+        limit = MAX_EPILOGUE_ARRAYS
+        return f"the epilogue reads and stores {operands} arrays; more than {limit} leave the sums too few registers"
+    if part.cost() > MAX_EPILOGUE_COST:
+        limit = MAX_EPILOGUE_COST
+        return f"the epilogue costs {part.cost()} additions a sum; above {limit} a kernel with more threads is faster"
     return ""
 
 
-def refused_loads(name: str, e: Expression, inputs: Sequence[Layout]) -> str:
+def why_not_loadable(name: str, e: Expression, inputs: Sequence[Layout]) -> str:
     """Why a kernel cannot load what a prologue reads: a tile is one array, of the type that is multiplied."""
-    loads = [x for x in Kernel((e,), ()).each(Load) if not isinstance(x, Position)]
+    loads = [x for x in Kernel((e,), ()).find_all(Load) if not isinstance(x, IndexValue)]
     if not loads:
         return f"{name} reads no array; a tile is copied from memory"
     if isinstance(e, Load):
@@ -74,22 +76,22 @@ def refused_loads(name: str, e: Expression, inputs: Sequence[Layout]) -> str:
     return ""
 
 
-def refused_changes(
-    kernel: ProductKernel, outputs: Sequence[Layout], inputs: Sequence[Layout], multiprocessors: int, most_shared: int
+def why_not_prologue(
+    kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout], multiprocessors: int, most_shared: int
 ) -> str:
     """Why a prologue would take longer than a kernel of its own."""
-    product, _ = whole_product(kernel, outputs, inputs)
+    product, _ = matmul_problem(kernel, outputs, inputs)
     if not any(product.changes):
         return ""
 
     def cycles(changes: tuple[int, int]) -> float:
-        found = pieces(product._replace(changes=changes))
-        return sum(best_way(kernel.a.dtype, p, multiprocessors, ALIGNED, most_shared).cycles for p in found)
+        found = split_for_grid(product._replace(changes=changes))
+        return sum(choose_config(kernel.a.dtype, p, multiprocessors, ALL_ALIGNED, most_shared).cycles for p in found)
 
     plain = cycles((0, 0))
     for k, (name, e) in enumerate((("a", kernel.a), ("b", kernel.b))):
         alone = (product.changes[0], 0) if k == 0 else (0, product.changes[1])
-        if any(alone) and cycles(alone) - plain > pass_time(e, inputs, multiprocessors):
+        if any(alone) and cycles(alone) - plain > unfused_cycles(e, inputs, multiprocessors):
             return (
                 f"the prologue of {name} would be computed again by each block that reads an element; once, in a kernel of "
                 "its own, is faster"
@@ -97,10 +99,10 @@ def refused_changes(
     return ""
 
 
-def pass_time(e: Expression, inputs: Sequence[Layout], multiprocessors: int) -> float:
+def unfused_cycles(e: Expression, inputs: Sequence[Layout], multiprocessors: int) -> float:
     """About how many cycles a kernel of its own takes to compute an operand: a launch, what it reads, what it stores."""
-    layouts = [inputs[x.index] for x in Kernel((e,), ()).each(Load)]
+    layouts = [inputs[x.index] for x in Kernel((e,), ()).find_all(Load)]
     shape = layouts[0].shape
     size = prod(n for d, n in enumerate(shape) if any(layout.strides[d] for layout in layouts))
     arrays = 1 + any(is_matrix(layout) for layout in layouts)
-    return CUT + size * arrays * e.dtype.itemsize / (MEMORY * multiprocessors)
+    return EXTRA_LAUNCH_CYCLES + size * arrays * e.dtype.itemsize / (MEMORY_BYTES_PER_CYCLE * multiprocessors)

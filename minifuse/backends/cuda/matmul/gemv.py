@@ -2,7 +2,8 @@
 
 A tile of registers would be mostly empty here, and what counts is that b comes in once, in 16 bytes a load, and that enough
 loads are on their way at any time. Where its rows are contiguous, a lane has four columns, and groups of lanes share out k
-(`make_rows`). Where its columns are, a warp has four columns, and its lanes share out k (`make_dots`). Kernels are made for
+(`make_gemv_rows`). Where its columns are, a warp has four columns, and its lanes share out k (`make_gemv_dots`). Kernels
+are made for
 one row, or for some. Any strides, any element type; arguments are those of `matmul.make` without `wide` and `alpha`.
 
 Loops test nothing: a row or column past the edge is the last one again, whose sums nobody stores. Only the end of K is
@@ -14,57 +15,57 @@ from functools import cache
 from ....core.dtypes import DType, bool_
 from ..intrinsics import base
 from ..intrinsics.base import cuda, device, load4
-from ..tile_shapes import GpuKernel, Shape
-from .element_types import short, sums_of
-from .epilogue import PLAIN, Hooks
+from ..tile_shapes import GpuKernel, TileShape
+from .element_types import accumulate_functions, element_name
+from .epilogue import NO_HOOKS, GemmHooks
 
 FOUR, WARPS, AHEAD = 4, 8, 4  # columns of a lane or a warp; warps of a block; k of a lane of make_dots in one step
-LINE_K = 32 * AHEAD  # k of a warp of make_dots in one step
+WARP_STEP_K = 32 * AHEAD  # k of a warp of make_dots in one step
 ALL_LANES = 0xFFFFFFFF
 
 
-def signature_of(dtype: DType, hooks: Hooks) -> tuple[str, ...]:
+def signature_of(dtype: DType, hooks: GemmHooks) -> tuple[str, ...]:
     """The types of the arguments."""
-    return (f"*{hooks.stored or short(dtype)}", *[f"*{short(dtype)}"] * 2, *["i64"] * 19, *hooks.types)
+    return (f"*{hooks.stored or element_name(dtype)}", *[f"*{element_name(dtype)}"] * 2, *["i64"] * 19, *hooks.types)
 
 
-def most_rows(dtype: DType) -> int:
+def max_rows(dtype: DType) -> int:
     """Rows of a tile: their sums fill half of a thread's registers."""
     return 8 if dtype.itemsize <= 4 else 4
 
 
-def blocks_of(dtype: DType, is_wide: bool, most: int) -> int:
+def min_blocks(dtype: DType, is_wide: bool, most: int) -> int:
     """Blocks of a multiprocessor: where registers allow it, one more, for more loads on their way."""
     return 3 if most == 1 and is_wide and dtype.itemsize <= 4 else 2
 
 
-def ahead_of(most: int) -> int:
-    """The k of a lane of `make_rows` in one step: with one row, registers are free for more loads."""
+def k_per_step(most: int) -> int:
+    """The k of a lane of `make_gemv_rows` in one step: with one row, registers are free for more loads."""
     return 8 if most == 1 else 4
 
 
 @cache
-def rows_of(most: int, lanes: int) -> Shape:
-    """The tile of `make_rows`."""
-    step_K = 32 * WARPS // lanes * ahead_of(most)
-    return Shape((most, lanes * FOUR, step_K), 1, (most, lanes * FOUR), (32 // lanes, lanes), 2)
+def row_tile(most: int, lanes: int) -> TileShape:
+    """The tile of `make_gemv_rows`."""
+    step_K = 32 * WARPS // lanes * k_per_step(most)
+    return TileShape((most, lanes * FOUR, step_K), 1, (most, lanes * FOUR), (32 // lanes, lanes), 2)
 
 
 @cache
-def dots_of(most: int, share: int) -> Shape:
-    """The tile of `make_dots`."""
-    return Shape((most, WARPS // share * FOUR, share * LINE_K), 1, (most, FOUR), (1, 1), 2)
+def dot_tile(most: int, share: int) -> TileShape:
+    """The tile of `make_gemv_dots`."""
+    return TileShape((most, WARPS // share * FOUR, share * WARP_STEP_K), 1, (most, FOUR), (1, 1), 2)
 
 
 @cache
-def make_rows(dtype: DType, is_wide: bool, most: int, lanes: int, hooks: Hooks = PLAIN) -> GpuKernel:
+def make_gemv_rows(dtype: DType, is_wide: bool, most: int, lanes: int, hooks: GemmHooks = NO_HOOKS) -> GpuKernel:
     """out = finish(change_a(a) @ change_b(b)), `lanes` along the columns of b, up to `most` rows. Other lanes share out k.
 
     `is_wide`: rows of a and of b are contiguous, of multiples of 16 bytes.
     """
-    element = getattr(base, short(dtype))
-    combine, join = sums_of(dtype)
-    across, groups, ahead = lanes * FOUR, 32 * WARPS // lanes, ahead_of(most)
+    element = getattr(base, element_name(dtype))
+    combine, join = accumulate_functions(dtype)
+    across, groups, ahead = lanes * FOUR, 32 * WARPS // lanes, k_per_step(most)
     step_K = groups * ahead
     width, apart = (FOUR, 1) if is_wide else (1, lanes)
     finish, change_a, change_b = hooks.finish, hooks.change_a, hooks.change_b
@@ -136,19 +137,19 @@ def make_rows(dtype: DType, is_wide: bool, most: int, lanes: int, hooks: Hooks =
                     total = element(join(total, sums[m, other, e % across]))
                 out[start + row * out_row + col * out_col] = finish(total, row, col, at)
 
-    constants = short(dtype), is_wide, most, lanes, hooks.stored or short(dtype)
-    signature, blocks = signature_of(dtype, hooks), blocks_of(dtype, is_wide, most)
+    constants = element_name(dtype), is_wide, most, lanes, hooks.stored or element_name(dtype)
+    signature, blocks = signature_of(dtype, hooks), min_blocks(dtype, is_wide, most)
     return GpuKernel("matmul_rows", constants, matmul_rows, signature, 32 * WARPS, blocks, text=hooks.text)
 
 
 @cache
-def make_dots(dtype: DType, is_wide: bool, most: int, share: int, hooks: Hooks = PLAIN) -> GpuKernel:
+def make_gemv_dots(dtype: DType, is_wide: bool, most: int, share: int, hooks: GemmHooks = NO_HOOKS) -> GpuKernel:
     """out = finish(change_a(a) @ change_b(b)), lanes along k, up to `most` rows; `share` warps share out the k of a column.
 
     `is_wide`: rows of a and columns of b are contiguous, of multiples of 16 bytes.
     """
-    element = base.i32 if dtype is bool_ else getattr(base, short(dtype))  # shuffles know no bytes
-    combine, join = sums_of(dtype)
+    element = base.i32 if dtype is bool_ else getattr(base, element_name(dtype))  # shuffles know no bytes
+    combine, join = accumulate_functions(dtype)
     width, apart = (AHEAD, 1) if is_wide else (1, 32)
     finish, change_a, change_b = hooks.finish, hooks.change_a, hooks.change_b
     groups = WARPS // share
@@ -202,10 +203,10 @@ def make_dots(dtype: DType, is_wide: bool, most: int, share: int, hooks: Hooks =
         for m in range(most):
             for n in range(FOUR):
                 totals[m, n] = element(0)
-        k = k0 + warp % share * LINE_K + lane * width  # the lane's k: k, k + apart, ...
+        k = k0 + warp % share * WARP_STEP_K + lane * width  # the lane's k: k, k + apart, ...
         while k + (AHEAD - 1) * apart < end:
             step(totals, x, y, a, b, at_a, at_b, a_row, a_col, b_row, b_col, row0, rows, near, last, k, end, True, at)
-            k += share * LINE_K
+            k += share * WARP_STEP_K
         if not is_wide and k < end:
             step(totals, x, y, a, b, at_a, at_b, a_row, a_col, b_row, b_col, row0, rows, near, last, k, end, False, at)
         mine = element(0)  # each sum is stored by a lane of its own
@@ -227,6 +228,6 @@ def make_dots(dtype: DType, is_wide: bool, most: int, share: int, hooks: Hooks =
             start = part * out_part + i * out_inner + o * out_outer
             out[start + row * out_row + col * out_col] = finish(mine, row, col, at)
 
-    constants = short(dtype), is_wide, most, share, hooks.stored or short(dtype)
-    signature, blocks = signature_of(dtype, hooks), blocks_of(dtype, is_wide, most)
+    constants = element_name(dtype), is_wide, most, share, hooks.stored or element_name(dtype)
+    signature, blocks = signature_of(dtype, hooks), min_blocks(dtype, is_wide, most)
     return GpuKernel("matmul_dots", constants, matmul_dots, signature, 32 * WARPS, blocks, text=hooks.text)

@@ -1,8 +1,8 @@
 """Matrix products on a GPU, from the first idea to the one in use: one kernel a reason, slow to fast.
 
 All compute out[i, j] = the sum over k of a[i, k] * b[k, j], of any sizes. The kernels up to `vector_loads` take dense
-row-major float32 matrices, so that each shows its one idea; the last, made by `make`, is what the library runs, and takes
-any strides, batches and element types. `product` decides what to launch; products with few rows are in `matmul_thin`.
+row-major float32 matrices, so that each shows its one idea; the last, made by `make_matmul`, is what the library runs, and
+takes any strides, batches and element types. `product` decides what to launch; products with few rows are in `matmul_thin`.
 
     LADDER["coalesced"].plan(out, a, b)     what the interpreter, the app and the hardware run
 
@@ -19,14 +19,14 @@ from typing import Any, NamedTuple
 from ....core.errors import ShapeError
 from ..intrinsics import base
 from ..intrinsics.base import cuda, device, f32, i32, load4, store4, u32
-from ..intrinsics.gemm import commit, outer_products, places, store_tile, wait, zeros
+from ..intrinsics.gemm import commit, lane_indices, outer_products, store_tile, wait, zeros
 from ..launch_plan import LaunchPlan
-from ..tile_shapes import ITEMSIZE, SMALL, GpuKernel, Shape
-from .epilogue import PLAIN, Hooks
-from .tile_copies import lanes_along_k, place_of_block, spot_of, tile_changer, tile_copier
+from ..tile_shapes import ITEMSIZE, SMALL, GpuKernel, TileShape
+from .epilogue import NO_HOOKS, GemmHooks
+from .tile_copies import block_position, lanes_along_k, swizzled_offset, tile_copier, tile_prologue
 
 TILE = 32  # shared_tiles: a block is TILE x TILE threads
-SHARED_LIMIT = 48 * 1024  # bytes of shared memory that a kernel has without asking for more
+MAX_STATIC_SHARED_BYTES = 48 * 1024  # bytes of shared memory that a kernel has without asking for more
 
 
 def naive(out, a, b, M, N, K):
@@ -147,7 +147,7 @@ def squares(out, a, b, M, N, K):
 
 
 @device
-def four(source, start, count, width):
+def load4_guarded(source, start, count, width):
     """Four elements from `start` on in one load; one by one where rows are no multiple of 16 bytes, or end; then zeros."""
     if width % 4 == 0 and count >= 4:
         return load4(source, start)
@@ -177,10 +177,10 @@ def vector_loads(out, a, b, M, N, K):
         for n in range(SIDE):
             totals[m, n] = f32(0)
     for k in range(0, K, SQUARE_K):
-        p, q, r, s = four(a, (row0 + row_a) * K + k + k_a, K - k - k_a if row0 + row_a < M else 0, K)
+        p, q, r, s = load4_guarded(a, (row0 + row_a) * K + k + k_a, K - k - k_a if row0 + row_a < M else 0, K)
         at = k_a * SQUARE + row_a
         tile_a[at], tile_a[at + SQUARE], tile_a[at + 2 * SQUARE], tile_a[at + 3 * SQUARE] = p, q, r, s
-        store4(tile_b, t * 4, four(b, (k + k_b) * N + col0 + col_b, N - col0 - col_b if k + k_b < K else 0, N))
+        store4(tile_b, t * 4, load4_guarded(b, (k + k_b) * N + col0 + col_b, N - col0 - col_b if k + k_b < K else 0, N))
         cuda.syncthreads()
         for step in range(SQUARE_K):
             x[0], x[1], x[2], x[3] = load4(tile_a, step * SQUARE + ty)
@@ -203,19 +203,19 @@ def vector_loads(out, a, b, M, N, K):
                         out[i * N + j + e] = totals[m, n + e]
 
 
-def signature_of(element: str, hooks: Hooks) -> tuple[str, ...]:
-    """The types of the arguments of the function that `make` makes."""
+def signature_of(element: str, hooks: GemmHooks) -> tuple[str, ...]:
+    """The types of the arguments of the function that `make_matmul` makes."""
     alpha = element if element[0] == "f" else "i64"
     return (f"*{hooks.stored or element}", *[f"*{element}"] * 2, *["i64"] * 20, alpha, *hooks.types)
 
 
-def make(
-    shape: Shape = SMALL,
+def make_matmul(
+    shape: TileShape = SMALL,
     a_along: str = "k",
     b_along: str = "x4",
     guarded: bool = False,
     element: str = "f32",
-    hooks: Hooks = PLAIN,
+    hooks: GemmHooks = NO_HOOKS,
 ) -> GpuKernel:
     """out = finish(alpha * change_a(a) @ change_b(b)): copies past the registers, tiles in stages, at the speed of cuBLAS.
 
@@ -239,17 +239,17 @@ def make(
     pitch_a, pitch_b = BM + pad * (a_along == "k"), BN + pad * (b_along == "k")
     size_a, size_b = BK * pitch_a, BK * pitch_b
     start_b, total = stages * size_a, stages * (size_a + size_b)
-    static = total if total * itemsize <= SHARED_LIMIT else 0
+    static = total if total * itemsize <= MAX_STATIC_SHARED_BYTES else 0
     TK = lanes_along_k(BK)
     are_mixed = a_along == "k" and TK == 32, b_along == "k" and TK == 32
-    place = place_of_block(BM, BN, guarded)
+    place = block_position(BM, BN, guarded)
     place_a, copy_a = tile_copier(BM, BK, pitch_a, threads, a_along, guarded, element, TK)
     place_b, copy_b = tile_copier(BN, BK, pitch_b, threads, b_along, guarded, element, TK)
-    change_a = tile_changer(BM, BK, pitch_a, threads, a_along, guarded, hooks.change_a, TK)
-    change_b = tile_changer(BN, BK, pitch_b, threads, b_along, guarded, hooks.change_b, TK)
-    spot_a, spot_b = spot_of(pitch_a, are_mixed[0]), spot_of(pitch_b, are_mixed[1])
+    change_a = tile_prologue(BM, BK, pitch_a, threads, a_along, guarded, hooks.change_a, TK)
+    change_b = tile_prologue(BN, BK, pitch_b, threads, b_along, guarded, hooks.change_b, TK)
+    spot_a, spot_b = swizzled_offset(pitch_a, are_mixed[0]), swizzled_offset(pitch_b, are_mixed[1])
     finish, finish_four, stored = hooks.finish, hooks.finish_four, hooks.stored or element
-    rows, columns, kind = places(WM // LM, LM), places(WN // LN, LN), getattr(base, element)
+    rows, columns, kind = lane_indices(WM // LM, LM), lane_indices(WN // LN, LN), getattr(base, element)
     zero, wait_tile, ahead = zeros(len(rows), len(columns), element), wait(stages - 2), stages - 1
     multiply = outer_products(rows, columns, BK, pitch_a, pitch_b, element, are_mixed)
     store = store_tile(rows, columns, guarded, element, stored)
@@ -355,12 +355,12 @@ class Rung(NamedTuple):
         return LaunchPlan(kernel.function, self.grid(M, N), self.block, arguments, kernel.shared)
 
 
-class Top(Rung):
+class LibraryRung(Rung):
     """The kernel in use, with the modes that these sizes allow."""
 
     def kernel(self, M: int, N: int, K: int) -> GpuKernel:
         """Copies of 16 bytes where rows of b are multiples of that."""
-        return make(SMALL, "k", "x4" if N % 4 == 0 else "x", self.tile[0] > M or self.tile[1] > N)
+        return make_matmul(SMALL, "k", "x4" if N % 4 == 0 else "x", self.tile[0] > M or self.tile[1] > N)
 
     def arguments(self, out: Any, a: Any, b: Any, M: int, N: int, K: int) -> tuple[Any, ...]:
         """One part, one matrix."""
@@ -374,6 +374,8 @@ RUNGS = (
     Rung("strips", "one load from shared memory serves eight sums", strips, (STRIP, STRIP), (STRIP * STRIP_K,), 3),
     Rung("squares", "sixteen loads serve 64 sums", squares, (SQUARE, SQUARE), (ACROSS * ACROSS,), 2),
     Rung("vector_loads", "four elements a load", vector_loads, (SQUARE, SQUARE), (ACROSS * ACROSS,), 2),
-    Top("in_use", "copies that overlap with arithmetic; fma that do not wait", make, SMALL.tile[:2], (SMALL.threads,)),
+    LibraryRung(
+        "in_use", "copies that overlap with arithmetic; fma that do not wait", make_matmul, SMALL.tile[:2], (SMALL.threads,)
+    ),
 )
 LADDER = {rung.name: rung for rung in RUNGS}

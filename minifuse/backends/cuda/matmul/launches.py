@@ -1,6 +1,7 @@
 """What to launch for a matrix product of given layouts: which kernels, how large a grid, which numbers.
 
-Integers only: no GPU, no Numba, no memory. A plan names its operands by `Place`; whoever has addresses puts them there. The
+Integers only: no GPU, no Numba, no memory. A plan names its operands by `OperandAddress`; whoever has addresses puts them
+there. The
 choice is made in `ways`. Where there are fewer tiles than multiprocessors, K is cut in parts, each with an output of its own
 in a workspace, and a second kernel adds the parts in order: results are the same in every run.
 """
@@ -10,39 +11,39 @@ from math import prod
 
 from ....core.dtypes import HIGHEST, DType, float32
 from ....core.layout import Layout
-from ....ir.kernel_ir import ProductKernel
-from .heuristics import MOST_BLOCKS, Product, Way, best_way, steps
+from ....ir.kernel_ir import MatmulKernel
+from .heuristics import MAX_GRID_BLOCKS, GpuGemmConfig, GpuGemmProblem, ceil_div, choose_config
 from .operands import (
-    KERNEL_AXES,
+    MAX_BATCH_AXES,
     OUT,
     WORKSPACE,
-    Launch,
-    Operands,
-    Place,
-    ProductPlan,
-    adder_of,
-    axes_of,
-    edges_of,
-    whole_product,
+    GpuGemmLaunch,
+    GpuGemmOperands,
+    GpuGemmPlan,
+    OperandAddress,
+    hooks_and_arguments,
+    matmul_problem,
+    padded_batch,
+    sum_parts_launch,
 )
 from .operands import plain as plain
-from .tensor_core_heuristics import TensorWay, best_tensor_way
-from .transpose_operand import LANES, make_turn
-from .wgmma_launches import launches_of_wgmma, workspace_of_wgmma
+from .tensor_core_heuristics import WgmmaConfig, choose_tensor_core_config
+from .transpose_operand import LANES, make_transpose
+from .wgmma_launches import plan_wgmma, wgmma_workspace_bytes
 
-MOST_ROWS = MOST_BLOCKS * 4  # of one launch: those of the flattest tile
-LARGEST_SHARED = 227 * 1024  # bytes that a block may ask for, on compute capability 9.0
+MAX_LAUNCH_ROWS = MAX_GRID_BLOCKS * 4  # of one launch: those of the flattest tile
+MAX_SHARED_BYTES = 227 * 1024  # bytes that a block may ask for, on compute capability 9.0
 
 
-def plan_product(
-    kernel: ProductKernel,
+def plan_matmul(
+    kernel: MatmulKernel,
     outputs: Sequence[Layout],
     inputs: Sequence[Layout],
     multiprocessors: int = 132,
     aligned: tuple[bool, bool, bool] = (True, True, True),
-    most_shared: int = LARGEST_SHARED,
+    most_shared: int = MAX_SHARED_BYTES,
     cores: str = "",
-) -> ProductPlan:
+) -> GpuGemmPlan:
     """Plan out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n], with prologue and epilogue.
 
     Parameters
@@ -87,61 +88,68 @@ def plan_product(
     ([('matmul', (4, 8, 16)), ('add_parts', (4, 64, 1))], 16777216)
     """
     if outputs[0].size == 0:
-        return ProductPlan()
-    product, operands = whole_product(kernel, outputs, inputs)
+        return GpuGemmPlan()
+    product, operands = matmul_problem(kernel, outputs, inputs)
     dtype = kernel.a.dtype
     gpu = multiprocessors, aligned, most_shared
     is_rounded = kernel.precision != HIGHEST and dtype is float32 and cores != ""
-    found = [way_of(kernel.precision, p, gpu, cores) if is_rounded else best_way(dtype, p, *gpu) for p in pieces(product)]
-    launches = [launch for way in found for launch in launches_of(kernel, operands, way)]
-    return ProductPlan(tuple(launches), max(workspace_of(dtype, way) for way in found))
+    found = [
+        choose_rounded_config(kernel.precision, p, gpu, cores) if is_rounded else choose_config(dtype, p, *gpu)
+        for p in split_for_grid(product)
+    ]
+    launches = [launch for way in found for launch in launches_of_config(kernel, operands, way)]
+    return GpuGemmPlan(tuple(launches), max(workspace_bytes(dtype, way) for way in found))
 
 
-def way_of(precision: str, p: Product, gpu: tuple[int, tuple[bool, bool, bool], int], cores: str) -> Way | TensorWay:
+def choose_rounded_config(
+    precision: str, p: GpuGemmProblem, gpu: tuple[int, tuple[bool, bool, bool], int], cores: str
+) -> GpuGemmConfig | WgmmaConfig:
     """The way that takes least time: on tensor cores, or, where these have too little to do, in float32."""
-    exact, rounded = best_way(float32, p, *gpu), best_tensor_way(precision, p, *gpu, cores)
+    exact, rounded = choose_config(float32, p, *gpu), choose_tensor_core_config(precision, p, *gpu, cores)
     return exact if rounded is None or exact.cycles < rounded.cycles else rounded
 
 
-def pieces(p: Product) -> Iterator[Product]:
+def split_for_grid(p: GpuGemmProblem) -> Iterator[GpuGemmProblem]:
     """The product in pieces that one grid can hold, with at most KERNEL_AXES axes of a batch."""
-    if len(p.batch) > KERNEL_AXES or p.matrices > MOST_BLOCKS:
+    if len(p.batch) > MAX_BATCH_AXES or p.matrices > MAX_GRID_BLOCKS:
         axis, *inner = p.batch
-        step = max(1, MOST_BLOCKS // prod(x.size for x in inner)) if len(p.batch) <= KERNEL_AXES else 1
+        step = max(1, MAX_GRID_BLOCKS // prod(x.size for x in inner)) if len(p.batch) <= MAX_BATCH_AXES else 1
         for i in range(0, axis.size, step):
             size = min(step, axis.size - i)
             batch = (*[axis._replace(size=size)] * (size > 1), *inner)
             further = i * axis.out, i * axis.a, i * axis.b, [i * stride for stride in axis.beside]
-            yield from pieces(p._replace(batch=batch).moved(*further))
-    elif max(p.M, p.N) > MOST_ROWS:
-        for i in range(0, p.M, MOST_ROWS):
-            for j in range(0, p.N, MOST_ROWS):
-                part = p._replace(M=min(MOST_ROWS, p.M - i), N=min(MOST_ROWS, p.N - j))
+            yield from split_for_grid(p._replace(batch=batch).moved(*further))
+    elif max(p.M, p.N) > MAX_LAUNCH_ROWS:
+        for i in range(0, p.M, MAX_LAUNCH_ROWS):
+            for j in range(0, p.N, MAX_LAUNCH_ROWS):
+                part = p._replace(M=min(MAX_LAUNCH_ROWS, p.M - i), N=min(MAX_LAUNCH_ROWS, p.N - j))
                 beside = [i * x.m + j * x.n for x in p.beside]
                 yield part.moved(i * p.out_row + j * p.out_col, i * p.a_row, j * p.b_col, beside)
     else:
         yield p
 
 
-def launches_of(product: ProductKernel, operands: Operands, way: Way | TensorWay) -> Iterator[Launch]:
+def launches_of_config(
+    product: MatmulKernel, operands: GpuGemmOperands, way: GpuGemmConfig | WgmmaConfig
+) -> Iterator[GpuGemmLaunch]:
     """The launches of one way: the product, and where K is cut, the sum of its parts."""
-    if isinstance(way, TensorWay):
-        yield from launches_of_wgmma(product, operands, way)
+    if isinstance(way, WgmmaConfig):
+        yield from plan_wgmma(product, operands, way)
         return
     p, dtype = way.product, product.a.dtype
     BM, BN, _ = way.shape.tile
     is_cut, size = way.parts > 1, p.matrices * p.M * p.N
-    hooks, extra = edges_of(product, operands, p, True, not is_cut)
+    hooks, extra = hooks_and_arguments(product, operands, p, True, not is_cut)
     stored = p.dense() if is_cut else p
-    (outer, inner), (stored_outer, stored_inner) = axes_of(p), axes_of(stored)
-    out, to = Place(OUT, p.start[0]), Place(WORKSPACE) if is_cut else Place(OUT, p.start[0])
+    (outer, inner), (stored_outer, stored_inner) = padded_batch(p), padded_batch(stored)
+    out, to = OperandAddress(OUT, p.start[0]), OperandAddress(WORKSPACE) if is_cut else OperandAddress(OUT, p.start[0])
     a, b = (operands.b, operands.a) if p.is_swapped else (operands.a, operands.b)
-    places = [Place(a, p.start[1]), Place(b, p.start[2])]
+    places = [OperandAddress(a, p.start[1]), OperandAddress(b, p.start[2])]
     at = way.parts * size if is_cut else 0  # of the workspace: parts come first
     for turn in way.turns:
-        source, places[turn.is_b] = Place((a, b)[turn.is_b], turn.start), Place(WORKSPACE, at)
-        turned = make_turn(dtype)
-        yield Launch(turned, turn.grid, (*LANES, 1), (Place(WORKSPACE, at), source, *turn.numbers))
+        source, places[turn.is_b] = OperandAddress((a, b)[turn.is_b], turn.start), OperandAddress(WORKSPACE, at)
+        turned = make_transpose(dtype)
+        yield GpuGemmLaunch(turned, turn.grid, (*LANES, 1), (OperandAddress(WORKSPACE, at), source, *turn.numbers))
         at += turn.size
     strides = stored.out_row, stored.out_col, p.a_row, p.a_col, p.b_row, p.b_col
     batch = inner.size, stored_inner.out, inner.a, inner.b, stored_outer.out, outer.a, outer.b
@@ -149,16 +157,16 @@ def launches_of(product: ProductKernel, operands: Operands, way: Way | TensorWay
     alpha = 1.0 if dtype.is_float else 1
     more = () if way.shape.is_thin else (int(is_wide), alpha)
     numbers = p.M, p.N, p.K, *strides, way.parts, way.part_K, size, *batch, *more
-    grid = steps(p.N, BN), steps(p.M, BM), p.matrices * way.parts
-    yield Launch(kernel, grid, (kernel.threads, 1, 1), (to, *places, *numbers, *extra))
+    grid = ceil_div(p.N, BN), ceil_div(p.M, BM), p.matrices * way.parts
+    yield GpuGemmLaunch(kernel, grid, (kernel.threads, 1, 1), (to, *places, *numbers, *extra))
     if is_cut:
-        yield adder_of(product, operands, p, to, out, way.parts, way.is_wide)
+        yield sum_parts_launch(product, operands, p, to, out, way.parts, way.is_wide)
 
 
-def workspace_of(dtype: DType, way: Way | TensorWay) -> int:
+def workspace_bytes(dtype: DType, way: GpuGemmConfig | WgmmaConfig) -> int:
     """Bytes for the parts of one way, and for what it turns over."""
-    if isinstance(way, TensorWay):
-        return workspace_of_wgmma(way)
+    if isinstance(way, WgmmaConfig):
+        return wgmma_workspace_bytes(way)
     p = way.product
     parts = way.parts * p.matrices * p.M * p.N if way.parts > 1 else 0
     return (parts + sum(turn.size for turn in way.turns)) * dtype.itemsize

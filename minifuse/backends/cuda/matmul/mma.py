@@ -10,19 +10,19 @@ from functools import cache
 
 from ..intrinsics.base import cuda, f32, i32, u32
 from ..intrinsics.gemm import commit, store_tile, wait, zeros
-from ..intrinsics.mma import tile_columns, tile_rows, warp_products
-from ..tile_shapes import GpuKernel, Shape
-from .epilogue import PLAIN, Hooks
+from ..intrinsics.mma import lane_columns, lane_rows, warp_products
+from ..tile_shapes import GpuKernel, TileShape
+from .epilogue import NO_HOOKS, GemmHooks
 from .ladder import signature_of
-from .tile_copies import place_of_block, tile_changer, tile_copier
+from .tile_copies import block_position, tile_copier, tile_prologue
 
 PAD = 8  # elements behind each row of a tile: the pairs of half a warp then lie in 32 banks
-MMA_LARGE = Shape((128, 128, 32), 3, (64, 64), (8, 4), 2)
-MMA_SMALL = Shape((64, 64, 32), 3, (32, 32), (8, 4), 4)
+MMA_LARGE = TileShape((128, 128, 32), 3, (64, 64), (8, 4), 2)
+MMA_SMALL = TileShape((64, 64, 32), 3, (32, 32), (8, 4), 4)
 MMA_SHAPES = (MMA_LARGE, MMA_SMALL)
 
 
-def nbytes(shape: Shape) -> int:
+def mma_shared_bytes(shape: TileShape) -> int:
     """Of shared memory that the tiles take."""
     BM, BN, BK = shape.tile
     return shape.stages * BK * (BM + BN + 2 * PAD) * 4
@@ -30,12 +30,12 @@ def nbytes(shape: Shape) -> int:
 
 @cache
 def make_mma(
-    shape: Shape = MMA_SMALL,
+    shape: TileShape = MMA_SMALL,
     a_along: str = "k",
     b_along: str = "x4",
     guarded: bool = False,
     kind: str = "tf32",
-    hooks: Hooks = PLAIN,
+    hooks: GemmHooks = NO_HOOKS,
 ) -> GpuKernel:
     """out = finish(change_a(a) @ change_b(b)) in "tf32" or "bf16"; arguments and guards are those of `matmul.make`."""
     (BM, BN, BK), stages, (WM, WN), _, _ = shape
@@ -43,13 +43,13 @@ def make_mma(
     pitch_a, pitch_b = BM + PAD, BN + PAD
     size_a, size_b = BK * pitch_a, BK * pitch_b
     start_b = stages * size_a
-    place = place_of_block(BM, BN, guarded)
+    place = block_position(BM, BN, guarded)
     place_a, copy_a = tile_copier(BM, BK, pitch_a, threads, a_along, guarded, "f32")
     place_b, copy_b = tile_copier(BN, BK, pitch_b, threads, b_along, guarded, "f32")
-    change_a = tile_changer(BM, BK, pitch_a, threads, a_along, guarded, hooks.change_a)
-    change_b = tile_changer(BN, BK, pitch_b, threads, b_along, guarded, hooks.change_b)
+    change_a = tile_prologue(BM, BK, pitch_a, threads, a_along, guarded, hooks.change_a)
+    change_b = tile_prologue(BN, BK, pitch_b, threads, b_along, guarded, hooks.change_b)
     finish, finish_four, stored = hooks.finish, hooks.finish_four, hooks.stored or "f32"
-    rows, columns = tile_rows(WM), tile_columns(WN)
+    rows, columns = lane_rows(WM), lane_columns(WN)
     zero, wait_tile, ahead = zeros(len(rows), len(columns)), wait(stages - 2), stages - 1
     multiply = warp_products((WM, WN), BK, pitch_a, pitch_b, kind)
     store = store_tile(rows, columns, guarded, "f32", stored)
@@ -108,5 +108,12 @@ def make_mma(
 
     constants = (*shape, a_along, b_along, guarded, kind, stored)
     return GpuKernel(
-        "matmul_mma", constants, matmul_mma, signature_of("f32", hooks), threads, shape.blocks, nbytes(shape), hooks.text
+        "matmul_mma",
+        constants,
+        matmul_mma,
+        signature_of("f32", hooks),
+        threads,
+        shape.blocks,
+        mma_shared_bytes(shape),
+        hooks.text,
     )

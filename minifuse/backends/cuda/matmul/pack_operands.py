@@ -11,7 +11,7 @@ from typing import Any
 from ..intrinsics.base import cuda, f32, store4
 from ..intrinsics.mma import pack_bf16
 from ..tile_shapes import GpuKernel
-from .epilogue import PLAIN, Hooks
+from .epilogue import NO_HOOKS, GemmHooks
 
 SIDE, PITCH = 64, 65  # of the tile that a block turns over
 AREA = SIDE * PITCH
@@ -19,7 +19,7 @@ BLOCK = (32, 8, 1)
 
 
 @cache
-def make_copier(kind: str, is_along: bool, hooks: Hooks = PLAIN, of_a: bool = True) -> GpuKernel:
+def make_pack(kind: str, is_along: bool, hooks: GemmHooks = NO_HOOKS, of_a: bool = True) -> GpuKernel:
     """to[matrix, x, k] = change(source[x, k]) for X rows of `depth` elements, the last of which are beyond K and zero.
 
     is_along: neighbours along x lie side by side in memory, else those along k; lanes load them so. `depth` is a multiple of

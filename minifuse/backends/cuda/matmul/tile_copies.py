@@ -6,11 +6,11 @@ Each is made for the size of a tile, copies also for how their operand lies. Ker
 
 from ..intrinsics.base import cuda, device, i32, load4, store4, u32
 from ..intrinsics.gemm import copy_async
-from ..tile_shapes import mixed
-from .epilogue import leave
+from ..tile_shapes import swizzle
+from .epilogue import identity_prologue
 
 
-def place_of_block(BM, BN, guarded):
+def block_position(BM, BN, guarded):
     """What a block of a product computes: its first row and column, its part of K, and its indices in the batch.
 
     Each part of K has an output of its own; it begins at k0 and is `depth` long. Unless `guarded`, the last tiles move back
@@ -37,7 +37,7 @@ def lanes_along_k(BK):
     return 32 if BK % 32 == 0 else 16
 
 
-def spot_of(pitch, is_mixed):
+def swizzled_offset(pitch, is_mixed):
     """Where in a tile element (x, k) lies.
 
     A warp that turns over 32 neighbours along k would meet each bank four times: rows k, k + 8, ... begin in the same one.
@@ -46,7 +46,7 @@ def spot_of(pitch, is_mixed):
 
     @device
     def spot(x, k):
-        return k * pitch + (x ^ mixed(k) if is_mixed else x)
+        return k * pitch + (x ^ swizzle(k) if is_mixed else x)
 
     return spot
 
@@ -77,7 +77,7 @@ def tile_copier(X, BK, pitch, threads, along, guarded, element, TK=16):
     return place, start
 
 
-def tile_changer(X, BK, pitch, threads, along, guarded, change, TK=16):
+def tile_prologue(X, BK, pitch, threads, along, guarded, change, TK=16):
     """Change the elements of a tile that this thread has copied, once they are there. What is not inside stays zero."""
     width = 4 if along == "x4" else 1
     TK = TK if along == "k" else max(1, threads // (X // width))
@@ -101,4 +101,4 @@ def tile_changer(X, BK, pitch, threads, along, guarded, change, TK=16):
                     else:
                         shared[here] = change(shared[here], row, depth, at)
 
-    return leave_all if change is leave else change_own
+    return leave_all if change is identity_prologue else change_own

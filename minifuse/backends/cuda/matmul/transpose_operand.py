@@ -10,19 +10,19 @@ from ....core.dtypes import DType
 from ..intrinsics import base
 from ..intrinsics.base import PITCH, below4, copy_tile, cuda, store4
 from ..tile_shapes import GpuKernel
-from .element_types import short
+from .element_types import element_name
 
 SIDE, LANES = 64, (8, 32)  # elements along a tile's sides; threads of a block along x and y
 
 
 @cache
-def make_turn(dtype: DType) -> GpuKernel:
+def make_transpose(dtype: DType) -> GpuKernel:
     """out[z][k, row] = source[z][row, k]: tiles of SIDE x SIDE elements, read and written 16 bytes at a time.
 
     Rows of out are `rows` elements, a multiple of four. Those of the source begin anywhere, and `wide` says whether each
     begins at a multiple of 16 bytes. The matrices of a batch lie along z, on one or two axes.
     """
-    name = short(dtype)
+    name = element_name(dtype)
     element = getattr(base, name)
     size, below, beside = SIDE * PITCH, SIDE // LANES[1], SIDE // (4 * LANES[0])
 

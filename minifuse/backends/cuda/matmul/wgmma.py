@@ -53,73 +53,77 @@ from ..intrinsics.wgmma import (
     make_barrier,
     multiply_from_registers,
     multiply_shared,
-    registers,
+    publish_barriers,
+    set_max_registers,
     shared_address,
-    show_barriers,
     store_fours,
-    wait_for,
+    wait_barrier,
     zeros,
 )
 from ..tile_shapes import GpuKernel
-from .epilogue import PLAIN, Hooks
+from .epilogue import NO_HOOKS, GemmHooks
 
-ROW = 128  # bytes of a row of a tile: 32 k in tf32, 64 in bf16
-LEFT, RIGHTS = 128, (256, 128, 64)  # rows of a block's tile of each operand
-TILES = 192 * 1024  # bytes of shared memory for tiles in flight
+ROW_BYTES = 128  # bytes of a row of a tile: 32 k in tf32, 64 in bf16
+LEFT_ROWS, RIGHT_ROWS = 128, (256, 128, 64)  # rows of a block's tile of each operand
+PIPELINE_BYTES = 192 * 1024  # bytes of shared memory for tiles in flight
 DESCRIPTOR = 1 << 16 | 1024 // 16 << 32 | 1 << 62  # rows of 128 bytes, swizzled, in groups of 8 of 1024 bytes
 THREADS = 384  # two warpgroups that multiply, and one whose first thread copies
-KEPT, TAKEN = 40, 232  # registers of a lane that copies, and of one that multiplies
-STRIP = 8  # columns of tiles that blocks walk down together, so that they share more of both operands in the L2 cache
+COPY_REGISTERS, MULTIPLY_REGISTERS = 40, 232  # registers of a lane that copies, and of one that multiplies
+STRIP_TILES = 8  # columns of tiles that blocks walk down together, so that they share more of both operands in the L2 cache
 
 
-def signature_of(hooks: Hooks) -> tuple[str, ...]:
+def signature_of(hooks: GemmHooks) -> tuple[str, ...]:
     """The types of the arguments."""
     return (f"*{hooks.stored or 'f32'}", "*u8", "*u8", *["i64"] * 19, *hooks.types)
 
 
 @device
-def work_of(tile, across, down, parts, inner):
+def tile_work(tile, across, down, parts, inner):
     """What tile number `tile` is: its row and column among tiles, its part of K, and its place in the batch.
 
     Tiles go row by row down strips of STRIP columns. Divisions of 64 bits are calls, beside which no wgmma runs ahead.
     """
     z = u32(tile) // u32(across * down)
     place = u32(tile - z * across * down)
-    first = u32(place // u32(STRIP * down) * STRIP)
+    first = u32(place // u32(STRIP_TILES * down) * STRIP_TILES)
     place = u32(place - first * down)
-    width = u32(min(STRIP, across - first))
+    width = u32(min(STRIP_TILES, across - first))
     part, batch = i64(z % u32(parts)), z // u32(parts)
     return place // width, first + place % width, part, i64(batch % u32(inner)), i64(batch // u32(inner))
 
 
-def shared_of(right: int) -> tuple[int, int, int]:
+def pipeline_sizes(right: int) -> tuple[int, int, int]:
     """Tiles in flight, bytes of one of both operands, and bytes of shared memory, with two barriers a tile."""
-    stage = (LEFT + right) * ROW
-    stages = TILES // stage
+    stage = (LEFT_ROWS + right) * ROW_BYTES
+    stages = PIPELINE_BYTES // stage
     return stages, stage, stages * (stage + 16)
 
 
 @cache
 def make_wgmma(
-    kind: str = "tf32", is_crosswise: bool = False, is_turned: bool = False, right: int = RIGHTS[0], hooks: Hooks = PLAIN
+    kind: str = "tf32",
+    is_crosswise: bool = False,
+    is_turned: bool = False,
+    right: int = RIGHT_ROWS[0],
+    hooks: GemmHooks = NO_HOOKS,
 ) -> GpuKernel:
     """The kernel for operands of a kind, "tf32" or "bf16", in tiles of LEFT rows of left by `right` rows of right.
 
     Blocks stay: each takes one tile after the other. So the first tiles of the next one are on their way while the sums of
     this one are stored. `is_turned`: rows of left, which lies crosswise, are columns of out.
     """
-    stages, stage, shared = shared_of(right)
-    deep = ROW // (4 if kind == "tf32" else 2)  # k of a tile
-    size_left = LEFT * ROW
+    stages, stage, shared = pipeline_sizes(right)
+    deep = ROW_BYTES // (4 if kind == "tf32" else 2)  # k of a tile
+    size_left = LEFT_ROWS * ROW_BYTES
     barriers = stages * stage // 4  # where they lie, in floats
-    BM, BN = (right, LEFT) if is_turned else (LEFT, right)
+    BM, BN = (right, LEFT_ROWS) if is_turned else (LEFT_ROWS, right)
     multiply = multiply_from_registers(right) if is_crosswise else multiply_shared(kind, right)
     zero = zeros(right // 2)
     arrange = arranged((0, 2, 1, 3), 4) if is_turned else arranged((0, 1, 2, 3), 1)
     places = [(j, 0) if is_turned else (0, j) for j in range(0, right, 8)]
     store = store_fours(places, hooks.stored or "f32")
     finish, finish_four = hooks.finish, hooks.finish_four
-    give, take = registers(False, KEPT), registers(True, TAKEN)
+    give, take = set_max_registers(False, COPY_REGISTERS), set_max_registers(True, MULTIPLY_REGISTERS)
 
     def matmul_wgmma(
         out, map_left, map_right, M, N, K, out_row, out_col, parts, part_K, out_part,
@@ -134,7 +138,7 @@ def make_wgmma(
             for s in range(stages):
                 make_barrier(full + 8 * s, 1)
                 make_barrier(empty + 8 * s, 8)
-            show_barriers()
+            publish_barriers()
         cuda.syncthreads()
         tiles = u32(across * down * parts * matrices)
         slot, phase = i32(0), u32(0)
@@ -145,17 +149,23 @@ def make_wgmma(
                 acquire_map(map_right)
                 tile = u32(cuda.blockIdx.x)
                 while tile < tiles:
-                    row, col, part, i, o = work_of(tile, across, down, parts, inner)
+                    row, col, part, i, o = tile_work(tile, across, down, parts, inner)
                     x, y = (col * BN, row * BM) if is_turned else (row * BM, col * BN)
                     k0 = part * part_K
                     for k in range(k0, min(k0 + part_K, K), deep):
                         here, ready = tile0 + slot * stage, full + 8 * slot
-                        wait_for(empty + 8 * slot, phase ^ 1)
+                        wait_barrier(empty + 8 * slot, phase ^ 1)
                         expect_bytes(ready, stage)
                         if is_crosswise:
-                            for box in range(LEFT // 32):
+                            for box in range(LEFT_ROWS // 32):
                                 copy_box(
-                                    here + box * 32 * ROW, map_left, x + box * 32, k, i * left_inner, o * left_outer, ready
+                                    here + box * 32 * ROW_BYTES,
+                                    map_left,
+                                    x + box * 32,
+                                    k,
+                                    i * left_inner,
+                                    o * left_outer,
+                                    ready,
                                 )
                         else:
                             copy_box(here, map_left, k, x, i * left_inner, o * left_outer, ready)
@@ -172,8 +182,8 @@ def make_wgmma(
             near, far = u32(0), u32(0)  # where the fragments of a lane begin in a tile, at k = q and at k = q + 4
             if is_crosswise:  # two neighbours along x a lane; in this order half a warp reads from all banks
                 piece = g // 2 % 2 * 4 + warp % 2 * 2 + g // 4
-                here = warp // 2 * 32 * ROW + q * ROW + g % 2 * 8
-                near, far = u32(here + (piece ^ q) * 16), u32(here + 4 * ROW + (piece ^ q ^ 4) * 16)
+                here = warp // 2 * 32 * ROW_BYTES + q * ROW_BYTES + g % 2 * 8
+                near, far = u32(here + (piece ^ q) * 16), u32(here + 4 * ROW_BYTES + (piece ^ q ^ 4) * 16)
                 first, apart = warp // 2 * 32 + piece * 4, 1
             else:
                 first, apart = warp * 16 + g, 8  # the lane's first row, and how far behind it the other one lies
@@ -183,24 +193,24 @@ def make_wgmma(
                 is_odd, m, n = q % 2 == 1, first + g % 2 * 2 * is_crosswise + q % 2 * apart, q // 2 * 4
             tile = u32(cuda.blockIdx.x)
             while tile < tiles:
-                row, col, part, i, o = work_of(tile, across, down, parts, inner)
+                row, col, part, i, o = tile_work(tile, across, down, parts, inner)
                 row0, col0, k0 = row * BM, col * BN, part * part_K
                 acc = zero()
                 before = i32(-1)
                 for _ in range(k0, min(k0 + part_K, K), deep):
-                    wait_for(full + 8 * slot, phase)
+                    wait_barrier(full + 8 * slot, phase)
                     here = u32(tile0 + slot * stage)
                     there = u32(here + size_left) // u32(16) | DESCRIPTOR
                     if is_crosswise:
                         head = load_fragments(here + near, here + far)  # half of the tile, and then the other half
                         acc = multiply(acc, head, there)
                     else:
-                        acc = multiply(acc, u32(here + t // 128 * (64 * ROW)) // u32(16) | DESCRIPTOR, there)
+                        acc = multiply(acc, u32(here + t // 128 * (64 * ROW_BYTES)) // u32(16) | DESCRIPTOR, there)
                     if before >= 0 and lane == 0:
                         arrive(empty + 8 * before)  # what was started before this has ended
                     if is_crosswise:
-                        tail = load_fragments(here + near + 16 * ROW, here + far + 16 * ROW)
-                        acc = multiply(acc, tail, there + ROW // 2 // 16)
+                        tail = load_fragments(here + near + 16 * ROW_BYTES, here + far + 16 * ROW_BYTES)
+                        acc = multiply(acc, tail, there + ROW_BYTES // 2 // 16)
                     before = slot
                     slot = i32(slot + 1)
                     if slot == stages:

@@ -14,7 +14,7 @@ from importlib import import_module as _import_module
 
 from . import data, nn, optim, testing
 from .backends.registry import backends, memory, register_backend, set_default_backend, synchronize, use_backend
-from .core.autograd import no_grad
+from .core.dispatch import no_grad
 from .core.dtypes import bool_, float32, float64, int32, int64
 from .core.errors import (
     BackendError,

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..backends.base import Backend
-from ..core.autograd import FREED_GRAPH, active_hook, mode
+from ..core.autograd import FREED_GRAPH
+from ..core.dispatch import active_hook, mode
 from ..core.dtypes import DType, as_number, bool_, weak_type_of
 from ..core.errors import BackendError, DTypeError, FuseError, GradientError, OverlapError, ShapeError
 from ..core.interning import Interned

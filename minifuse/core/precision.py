@@ -8,7 +8,7 @@ backend: `backends.cuda.product`.
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from .autograd import DispatchMode, active_hook, make_state, matmul_precision, mode
+from .dispatch import DispatchMode, active_hook, make_state, matmul_precision, mode
 from .dtypes import PRECISIONS
 from .errors import DTypeError
 
@@ -49,7 +49,7 @@ def set_float32_matmul_precision(precision: str) -> None:
     >>> mf.set_float32_matmul_precision("highest")
     """
     value = require_precision("set_float32_matmul_precision", precision)
-    DispatchMode.start = make_state(True, None, value)
+    DispatchMode.initial = make_state(True, None, value)
     mode.is_recording = make_state(bool(mode.is_recording), active_hook(), value)
 
 

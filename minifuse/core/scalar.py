@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from . import autograd
+from . import autograd, dispatch
 from .dtypes import as_number
 from .errors import DTypeError, GradientError
 from .operators import Operator, eq, ne
@@ -29,7 +29,7 @@ class ScalarBackward:
             raise GradientError(autograd.FREED_GRAPH)
         y: Any = self.output
         xs: Sequence[Any] = self.inputs
-        if not autograd.mode.is_recording:
+        if not dispatch.mode.is_recording:
             y, *xs = [np.float64(to_number(x)) for x in (y, *xs)]  # NumPy's, since Python's do not divide by 0
         with np.errstate(all="ignore"):
             return self.operator.vjp(*gradients, y, *xs) if self.operator.vjp else [None] * len(xs)
@@ -90,7 +90,7 @@ class Scalar(Traceable):
             return y
         with np.errstate(all="ignore"):
             y = Scalar(operator(*[np.float64(to_number(x)) for x in inputs]), False)
-        if autograd.mode.is_recording and operator.vjp and any(map(requires_grad, inputs)):
+        if dispatch.mode.is_recording and operator.vjp and any(map(requires_grad, inputs)):
             y.requires_grad, y.grad_fn = True, (ScalarBackward(operator, inputs, y), 0)
         return y
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..compiler import plan
-from ..core.autograd import mode
+from ..core.dispatch import mode
 from ..core.dtypes import as_number
 from ..core.errors import FuseError
 from ..core.interning import Interned

@@ -14,7 +14,7 @@ import numpy as np
 from ..backends.base import Backend
 from ..compiler.kernel_builder import INLINE_LITERALS
 from ..compiler.plan import TensorMeta, check_inplace
-from ..core.autograd import active_capture, active_hook, mode
+from ..core.dispatch import active_capture, active_hook, mode
 from ..core.dtypes import BY_PYTHON, DType, bool_, int64, weak_type_of
 from ..core.errors import BackendError, DTypeError, FuseError, GradientError, IndexingError, OverlapError, ShapeError
 from ..core.indexing import shape_of

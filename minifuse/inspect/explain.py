@@ -18,7 +18,7 @@ from ..compiler.memory_traffic import OperandTraffic, step_traffic
 from ..compiler.pipeline import rewrite_graph
 from ..compiler.plan import PerCallInput, Plan, TensorMeta, function_name
 from ..compiler.trace_result import BACKWARD, TraceResult
-from ..core.autograd import grad_recording, use_dispatch_hook
+from ..core.dispatch import grad_recording, use_dispatch_hook
 from ..core.interning import toposort
 from ..core.layout import row_major
 from ..ir.array_methods import Array

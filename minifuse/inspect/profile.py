@@ -20,7 +20,7 @@ from ..backends.base import Backend
 from ..compiler import pretty_print
 from ..compiler.memory_traffic import step_traffic
 from ..compiler.plan import Plan, display_name, get_inplace_plan, get_plan
-from ..core.autograd import DispatchHook, Intercepted, active_capture, active_hook, use_dispatch_hook
+from ..core.dispatch import DispatchHook, DispatchState, active_capture, active_hook, use_dispatch_hook
 from ..core.errors import FuseError
 from ..ir.graph import Node
 from ..ir.steps import Step
@@ -101,7 +101,7 @@ class Profile(DispatchHook):
         self.events.sort(key=lambda event: event.start_us)
         self.timelines.clear()
         self.runs.clear()
-        for key in [key for key in list(view_cache) if isinstance(key[2], Intercepted) and key[2].by is self]:
+        for key in [key for key in list(view_cache) if isinstance(key[2], DispatchState) and key[2].hook is self]:
             view_cache.pop(key, None)
 
     def microseconds_since_start(self, time: int) -> float:

@@ -9,7 +9,8 @@ import numpy as np
 from ..backends.base import Backend
 from ..compiler.plan import PerCallInput, Plan, TensorMeta
 from ..compiler.trace_result import InputRef, OutputRef, TraceResult
-from ..core.autograd import FREED_GRAPH, mode
+from ..core.autograd import FREED_GRAPH
+from ..core.dispatch import mode
 from ..core.errors import GradientError
 from ..core.pytree import tree_map
 from ..runtime.memory_pool import write_clock

@@ -21,7 +21,7 @@ import numpy as np
 from ..backends.registry import get_backend
 from ..compiler.plan import Plan, function_name
 from ..compiler.plan_size import plan_nbytes
-from ..core.autograd import active_hook, mode
+from ..core.dispatch import active_hook, mode
 from ..core.errors import FuseError
 from ..core.pytree import tree_leaves, tree_map
 from ..inspect.argument_names import name_inputs

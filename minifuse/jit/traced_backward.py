@@ -5,7 +5,8 @@ from typing import Any
 
 from ..compiler.plan import TensorMeta
 from ..compiler.trace_result import BACKWARD, CallRecord
-from ..core.autograd import FREED_GRAPH, grad_recording, mode
+from ..core.autograd import FREED_GRAPH
+from ..core.dispatch import grad_recording, mode
 from ..core.errors import FuseError, GradientError, users_line
 from ..core.interning import toposort
 from ..core.layout import row_major

@@ -10,7 +10,7 @@ Stands on tensors; what becomes of the graph is the business of `capture`.
 from typing import Any
 
 from ..compiler.plan import TensorMeta
-from ..core.autograd import mode
+from ..core.dispatch import mode
 from ..core.errors import FuseError, ViewError, users_line
 from ..core.indexing import has_overlap, range_bounds
 from ..core.layout import Layout, row_major

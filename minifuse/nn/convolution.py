@@ -15,7 +15,7 @@ import math
 from functools import lru_cache
 from typing import Any, Literal
 
-from ..core.autograd import matmul_precision
+from ..core.dispatch import matmul_precision
 from ..core.dtypes import as_number, float32
 from ..core.errors import DTypeError, ShapeError
 from ..ir.array_functions import BoundFunction, Matmul, PadSlice, Shape

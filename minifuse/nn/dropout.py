@@ -7,7 +7,7 @@ at its position, inside the kernel that needs it; the backward pass computes the
 import math
 from typing import Any
 
-from ..core.autograd import active_capture
+from ..core.dispatch import active_capture
 from ..core.dtypes import as_number
 from ..core.operators import where
 from ..tensors.creation import generator

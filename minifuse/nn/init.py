@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ..core.autograd import active_capture, no_grad
+from ..core.dispatch import active_capture, no_grad
 from ..core.errors import DTypeError, ShapeError
 from ..tensors.creation import generator
 from ..tensors.tensor import Tensor

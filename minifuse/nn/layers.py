@@ -6,7 +6,7 @@ First values come from the generator of `mf.manual_seed`.
 import math
 from typing import Any
 
-from ..core.autograd import matmul_precision
+from ..core.dispatch import matmul_precision
 from ..core.dtypes import float32
 from ..core.errors import DTypeError, ShapeError
 from ..ir.array_functions import Matmul

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.autograd import active_capture
+from ..core.dispatch import active_capture
 from ..core.errors import DTypeError, IndexingError, ShapeError
 from ..core.operators import add, eq, exp, log, log1p, maximum, ne, where
 from ..ir.array_functions import BoundFunction

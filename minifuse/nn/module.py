@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ..compiler.plan import TensorMeta
-from ..core.autograd import no_grad
+from ..core.dispatch import no_grad
 from ..core.errors import DTypeError, ShapeError
 from ..runtime.memory_pool import write_clock
 from ..tensors.tensor import Tensor

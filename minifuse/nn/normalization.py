@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ..core.autograd import no_grad
+from ..core.dispatch import no_grad
 from ..core.dtypes import as_number
 from ..core.errors import DTypeError, ShapeError
 from ..core.indexing import sizes_of

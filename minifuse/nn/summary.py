@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from ..core.autograd import no_grad
+from ..core.dispatch import no_grad
 from ..core.dtypes import float32
 from ..core.errors import DTypeError
 from ..core.pytree import tree_leaves

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from ..core.autograd import active_capture
+from ..core.dispatch import active_capture
 from ..core.operators import sqrt
 from ..tensors.tensor import Tensor
 from .optimizer import FIXED, Optimizer, change

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from ..compiler.plan import call
-from ..core.autograd import active_capture, no_grad
+from ..core.dispatch import active_capture, no_grad
 from ..core.errors import DTypeError, FuseError, GradientError
 from ..core.operators import maximum, minimum
 from ..tensors.creation import full

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.autograd import active_capture, no_grad
+from ..core.dispatch import active_capture, no_grad
 from ..core.errors import DTypeError, GradientError, ShapeError
 from ..core.pytree import DynamicDict
 from ..tensors.creation import tensor, zeros_like

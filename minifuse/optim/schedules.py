@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.autograd import active_capture
+from ..core.dispatch import active_capture
 from ..core.dtypes import as_number
 from ..core.errors import FuseError
 from .optimizer import Optimizer

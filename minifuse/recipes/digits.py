@@ -1,6 +1,6 @@
 """What the recipes that read digits share: the data, the loss, and how many are read right."""
 
-from ..core.autograd import no_grad
+from ..core.dispatch import no_grad
 from ..core.dtypes import float32
 from ..data import Loader, digits, split
 from ..nn import Module, cross_entropy

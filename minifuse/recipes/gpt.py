@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.autograd import no_grad
+from ..core.dispatch import no_grad
 from ..data import Loader, Text, sonnets
 from ..nn import (
     GELU,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..core.autograd import no_grad
+from ..core.dispatch import no_grad
 from ..core.dtypes import float32
 from ..data import Loader, Words, sentences, split
 from ..nn import Dropout, Embedding, Linear, Module, ReLU, Sequential, cross_entropy

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..backends.registry import get_backend
 from ..compiler.plan import TensorMeta
-from ..core.autograd import active_capture
+from ..core.dispatch import active_capture
 from ..core.dtypes import BY_NUMPY, BY_PYTHON, DType, as_dtype, as_number, bool_, float32, int64, weak_type_of
 from ..core.errors import DTypeError, ShapeError
 from ..core.indexing import shape_of

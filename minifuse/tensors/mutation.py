@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..compiler.plan import get_inplace_plan, plan_key, runs
-from ..core.autograd import active_capture, active_hook, mode
+from ..core.dispatch import active_capture, active_hook, mode
 from ..core.dtypes import DType
 from ..core.errors import OverlapError
 from ..core.layout import Layout

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ..backends.base import Backend
 from ..backends.registry import backends, get_backend
 from ..compiler.plan import Plan, TensorMeta, call
-from ..core import autograd
+from ..core import autograd, dispatch
 from ..core.dtypes import BY_NAME, BY_NUMPY, DType, as_dtype, weak_type_of
 from ..core.errors import BackendError, DTypeError, GradientError, IndexingError, ShapeError, ViewError
 from ..core.indexing import infer_shape
@@ -139,7 +139,7 @@ class Tensor(Array):
             raise no_gradient_error(self.dtype)
         if self.grad_fn is not None and not flag:
             raise non_leaf_error()
-        if bool(flag) != self.requires_grad and (by := autograd.active_capture()) is not None:
+        if bool(flag) != self.requires_grad and (by := dispatch.active_capture()) is not None:
             by.lift(self).requires_grad = flag  # which says that nothing outside can be set
         self.spec = TensorMeta(self.spec.layout, self.dtype, self.spec.backend, bool(flag))
 
@@ -152,10 +152,10 @@ class Tensor(Array):
 
     def apply_view(self, view: View) -> Any:
         """The same memory in another layout. No kernel and no plan, so that a thousand different slices are cheap."""
-        key = view, self.spec, autograd.mode.is_recording
+        key = view, self.spec, dispatch.mode.is_recording
         found = view_cache.get(key)
         if found is None:
-            if (by := autograd.active_capture()) is not None:
+            if (by := dispatch.active_capture()) is not None:
                 return by.view(view, self)
             try:
                 layout = view.layout(self.spec.layout)
@@ -163,7 +163,7 @@ class Tensor(Array):
                 return call(view, self)  # a copy, by a kernel
             if len(view_cache) > MAX_CACHED_VIEWS:
                 view_cache.clear()
-            requires_grad = self.requires_grad and autograd.mode.is_recording
+            requires_grad = self.requires_grad and dispatch.mode.is_recording
             spec = TensorMeta(layout.without_offset(), self.dtype, self.spec.backend, requires_grad)
             found = view_cache[key] = spec, layout.offset * self.dtype.itemsize
         spec, offset = found
@@ -194,7 +194,7 @@ class Tensor(Array):
 
     def detach(self) -> "Tensor":
         """The same memory, without history: no gradient flows."""
-        if (by := autograd.active_capture()) is not None:
+        if (by := dispatch.active_capture()) is not None:
             return by.detach_tensor(self)  # type: ignore[no-any-return]
         return Tensor(self.buffer, self.address, TensorMeta(self.spec.layout, self.dtype, self.spec.backend, False))
 
@@ -223,7 +223,7 @@ class Tensor(Array):
         target = self.spec.backend if backend is None else get_backend(backend)
         if target is self.spec.backend:
             return y
-        requires_grad = y.requires_grad and autograd.mode.is_recording
+        requires_grad = y.requires_grad and dispatch.mode.is_recording
         array = y._fetch()
         moved = Tensor.from_numpy(array.copy() if y.spec.backend.is_host and target.is_host else array, target)
         if requires_grad:
@@ -243,7 +243,7 @@ class Tensor(Array):
         return array
 
     def _fetch(self) -> npt.NDArray[Any]:
-        if (by := autograd.active_capture()) is not None:
+        if (by := dispatch.active_capture()) is not None:
             by.read(self)
         return self.spec.backend.to_numpy(self.buffer, self.address, self.dtype, self.spec.layout)
 
@@ -331,7 +331,7 @@ class Tensor(Array):
         return self
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        with autograd.no_grad():
+        with dispatch.no_grad():
             target = self[index]
         if self.requires_grad:
             target.requires_grad = True
@@ -377,10 +377,10 @@ class Tensor(Array):
         taken = {id(gradient.buffer)}
         for leaf, g in found.items():
             if leaf.grad is not None:
-                with autograd.grad_recording(create_graph):
+                with dispatch.grad_recording(create_graph):
                     g = leaf.grad + g
             elif id(g.buffer) in taken or not is_dense(g.spec.layout):  # two leaves never share the memory of a gradient
-                with autograd.grad_recording(create_graph):
+                with dispatch.grad_recording(create_graph):
                     g = g.clone()
             taken.add(id(g.buffer))
             leaf.grad = g

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from ..compiler import plan
-from ..core import autograd
+from ..core import autograd, dispatch
 from ..core.errors import GradientError, IndexingError
 from ..ir.array_functions import View
 from .tape_nodes import ViewBackward
@@ -48,11 +48,11 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Call
 
     def gradient(*inputs: Any, **named: Any) -> Any:
         chosen = [normalize_argnum(k, len(inputs)) for k in ((argnums,) if isinstance(argnums, int) else argnums)]
-        if (by := autograd.active_capture()) is not None:
+        if (by := dispatch.active_capture()) is not None:
             found = by.gradients.gradient_of(partial(function, **named), inputs, chosen)
             return found[0] if isinstance(argnums, int) else tuple(found)
-        is_inside = autograd.mode.is_recording and any(isinstance(x, Tensor) and x.requires_grad for x in inputs)
-        with autograd.grad_recording(True):
+        is_inside = dispatch.mode.is_recording and any(isinstance(x, Tensor) and x.requires_grad for x in inputs)
+        with dispatch.grad_recording(True):
             variables = [wrap_variable(x, k) if k in chosen else x for k, x in enumerate(inputs)]
             y = function(*variables, **named)
             if not isinstance(y, Tensor) or y.size != 1:
@@ -62,7 +62,7 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Call
             wanted = [autograd.grad_edge(variables[k]) for k in chosen]
             if y.requires_grad:
                 one = Tensor.full(y.shape, 1, y.dtype, y.spec.backend)
-                found = autograd.run_backward(y, one, create_graph=True, retain_graph=True, at=wanted)
+                found = autograd.run_backward(y, one, create_graph=True, retain_graph=True, wrt=wanted)
             else:
                 found = {}
         zeros = [Tensor.full(inputs[k].shape, 0, inputs[k].dtype, inputs[k].spec.backend) for k in chosen]

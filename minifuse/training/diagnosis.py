@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.autograd import no_grad
+from ..core.dispatch import no_grad
 from ..nn import Module
 from ..nn.hooks import watched
 from ..tensors.tensor import Tensor

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import minifuse as mf
 from minifuse.compiler.plan import display_name
 from minifuse.compiler.pretty_print import REDUCTION_NAMES
-from minifuse.core.autograd import grad_recording
+from minifuse.core.dispatch import grad_recording
 from minifuse.core.interning import toposort
 from minifuse.core.operators import add
 from minifuse.ir.array_functions import Reduce, View

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import minifuse as mf
 from minifuse.compiler.plan import call
-from minifuse.core import autograd
+from minifuse.core import autograd, dispatch
 from minifuse.core.errors import GradientError
 
-FREED = r"what it kept was freed then; call backward\(retain_graph=True\) the first time, or compute the value again"
+FREED = r"freed its saved values; call backward\(retain_graph=True\) the first time, or compute the value again"
 
 
 def leaf(*numbers, dtype="float64", **more):
@@ -101,7 +101,7 @@ def test_no_grad_is_a_decorator():
 
 def test_no_grad_may_be_left_inside_by_recording():
     x = leaf(1)
-    with mf.no_grad(), autograd.grad_recording(True):
+    with mf.no_grad(), dispatch.grad_recording(True):
         assert (x * 2).requires_grad
 
 
@@ -608,7 +608,7 @@ def test_it_knows_the_protocol_not_tensors():
     root = Thing((second, 0))
     assert autograd.run_backward(root, 8.0) == {a: 2.0, b: 2.0}
     assert (first.released, second.released) == (1, 1)
-    found = autograd.run_backward(root, 8.0, retain_graph=True, at=[(first, 0)])
+    found = autograd.run_backward(root, 8.0, retain_graph=True, wrt=[(first, 0)])
     assert found == {a: 2.0, b: 2.0, (first, 0): 4.0}
     assert (first.released, second.released) == (1, 1)
 

@@ -8,7 +8,7 @@ import pytest
 import minifuse as mf
 from minifuse.backends.cuda.matmul import launches as planning
 from minifuse.backends.cuda.matmul.tensor_core_heuristics import choose_tensor_core_config
-from minifuse.core.autograd import mode
+from minifuse.core.dispatch import mode
 from minifuse.core.dtypes import PRECISIONS
 from minifuse.ir.array_functions import Matmul
 from minifuse.nn.layers import ProductByTransposed

@@ -1,12 +1,12 @@
-"""Layouts: where the elements of a tensor lie. Pure integers: no data, no NumPy, no kernels.
+"""Strided layouts: map the index of an element to its position in memory. Pure integers: no data, no NumPy, no kernels.
 
-A view is a new layout over the same memory. All index arithmetic of a kernel is done here, before it is launched: operands
-are expanded to one shape, and `collapse` finds the few axes along which a kernel walks all of them.
+A view is a new layout over the same memory. All index arithmetic of a kernel is done here, before the kernel is launched:
+operands are expanded to one shape, and `collapse` merges dims, so that the kernel loops over as few axes as possible.
 
-    Layout((2, 3), (3, 1), 0)      0 1 2     the index of an element is its place in the shape: 4 has index (1, 1)
-                                   3 4 5     its position is its place in memory, counted in elements
+    Layout((2, 3), (3, 1), 0)      0 1 2     index: coordinates in the shape; element 4 has index (1, 1)
+                                   3 4 5     position: offset in memory, counted in elements; element 4 has position 4
 
-The strides of a layout without elements, and the stride of a dim of size 1, mean nothing.
+The stride of a dim of size 1 is arbitrary, and so are all strides of a layout without elements.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,9 +19,10 @@ from .interning import Interned
 
 
 class Layout(metaclass=Interned):
-    """position = offset + sum(index[d] * strides[d]); strides and offset count elements.
+    """A shape with strides and an offset: position = offset + sum(index[d] * strides[d]), counted in elements.
 
-    Interned: layouts of equal parts are one object, so that keys compare addresses. Parts are tuples of ints.
+    Interned: two layouts with equal fields are one object, so cache keys that contain layouts compare by identity.
+    `shape` and `strides` are tuples of ints.
 
     Examples
     --------
@@ -38,7 +39,7 @@ class Layout(metaclass=Interned):
 
     def __init__(self, shape: Shape, strides: tuple[int, ...], offset: int) -> None:
         if len(shape) != len(strides) or any(n < 0 for n in shape):
-            raise ShapeError(f"a layout has one stride a dim and no negative size, got shape {shape} and strides {strides}")
+            raise ShapeError(f"Layout: got shape {shape} and strides {strides}; give one stride per dim, and sizes >= 0")
         self.shape, self.strides, self.offset = shape, strides, offset
         self.size = prod(shape)
 
@@ -46,30 +47,30 @@ class Layout(metaclass=Interned):
         return f"Layout({self.shape}, {self.strides}, {self.offset})"
 
     def __reduce__(self) -> tuple[type["Layout"], tuple[Shape, tuple[int, ...], int]]:
-        return Layout, (self.shape, self.strides, self.offset)  # copies and pickles are the same object
+        return Layout, (self.shape, self.strides, self.offset)  # interned, so a copy is the object itself
 
     @property
     def ndim(self) -> int:
-        """The number of dims."""
+        """Number of dims."""
         return len(self.shape)
 
     def position(self, index: Iterable[int]) -> int:
-        """Where the element with this index lies. The index is not checked: plain loops call this for every element."""
+        """Return the position of an element in memory. The index is not checked, since plain loops call this often."""
         return self.offset + sum(i * stride for i, stride in zip(index, self.strides, strict=True))
 
     def index(self, position: int) -> tuple[int, ...]:
-        """The index of the element that lies at a position: the inverse of `position`.
+        """Return the index of the element at a position: the inverse of `position`.
 
-        Where several indices share the position, as in expanded layouts, the lowest of them.
+        If several indices share the position, as in an expanded layout, return the lowest index.
 
         Raises
         ------
         IndexingError
-            No element lies there.
+            No element has this position.
 
         Notes
         -----
-        Costs one division a dim for all that views make; other strides that interleave, such as (2, 3), are searched.
+        Layouts made by views cost one division per dim. Interleaved strides, such as (2, 3), need a search.
 
         Examples
         --------
@@ -79,20 +80,20 @@ class Layout(metaclass=Interned):
         (0, 2)
         """
         low, high = self.span()
-        moving = sorted((d for d, s in enumerate(self.strides) if s != 0), key=lambda d: abs(self.strides[d]))
-        found = []
-        for steps in _solve_index(position - low, [(abs(self.strides[d]), self.shape[d]) for d in moving]):
+        strided_dims = sorted((d for d, s in enumerate(self.strides) if s != 0), key=lambda d: abs(self.strides[d]))
+        solutions = []
+        for steps in _solve_index(position - low, [(abs(self.strides[d]), self.shape[d]) for d in strided_dims]):
             index = [0] * self.ndim
-            for d, step in zip(moving, steps, strict=True):
+            for d, step in zip(strided_dims, steps, strict=True):
                 index[d] = step if self.strides[d] > 0 else self.shape[d] - 1 - step
-            found.append(tuple(index))
-        if not found or self.size == 0:
-            reached = f"elements lie in positions {low} to {high - 1}" if self.size else "it has no elements"
-            raise IndexingError(f"no element of {self} lies at position {position}; {reached}")
-        return min(found)
+            solutions.append(tuple(index))
+        if not solutions or self.size == 0:
+            valid = f"its positions are between {low} and {high - 1}" if self.size else "it has no elements"
+            raise IndexingError(f"index: {self} has no element at position {position}; {valid}")
+        return min(solutions)
 
     def span(self) -> tuple[int, int]:
-        """(lowest position, highest position + 1) of the elements; (offset, offset) where there are none.
+        """Return (lowest position, highest position + 1) of the elements, or (offset, offset) if there are none.
 
         Examples
         --------
@@ -106,59 +107,59 @@ class Layout(metaclass=Interned):
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether the elements lie one after the other in row-major order; the offset does not matter."""
+        """Return whether the elements are adjacent in memory, in row-major order. The offset does not matter."""
         return self.without_offset().same_traversal(row_major(self.shape))
 
     @property
     def is_dense(self) -> bool:
-        """Whether the elements fill their span, each position once, in any order of dims and in either direction."""
-        filled = 1
-        for stride, size in self._by_stride():
-            if stride != filled:
+        """Return whether the elements fill their span without gaps or repeats, in any order of dims and either direction."""
+        expected_stride = 1
+        for stride, size in self._sorted_strides():
+            if stride != expected_stride:
                 return False
-            filled *= size
+            expected_stride *= size
         return True
 
     @property
     def has_internal_overlap(self) -> bool:
-        """Whether several indices share one position, so that a write to this layout would depend on its order.
+        """Return whether two indices may share one position; the result of a write would depend on its order then.
 
-        Exact for all that views make of a dense layout, where none is a `shear` and no `windows` overlap: a stride is 0, or
-        steps over all that smaller ones reach. Of those, and of memory that was made elsewhere, this may say True where
-        elements only interleave.
+        The check is exact for views of a dense layout without `skew` and without overlapping `sliding_windows`: a stride is
+        either 0 or larger than the reach of all smaller strides. For other layouts, and for memory from other libraries, it
+        may return True although the elements only interleave.
         """
         reach = 0
-        for stride, size in self._by_stride():
+        for stride, size in self._sorted_strides():
             if stride <= reach:
                 return True
             reach += stride * (size - 1)
         return False
 
-    def _by_stride(self) -> list[tuple[int, int]]:
-        """(distance in memory, size) of the dims along which there is more than one element, the closest first."""
+    def _sorted_strides(self) -> list[tuple[int, int]]:
+        """Return (absolute stride, size) of each dim with more than one element, the smallest stride first."""
         steps = zip(self.strides, self.shape, strict=True)
         return sorted((abs(stride), n) for stride, n in steps if n > 1) if self.size else []
 
     def same_traversal(self, other: "Layout") -> bool:
-        """Whether both have one shape and visit the same positions in the same order."""
+        """Return whether both layouts have the same shape and visit the same positions in the same order."""
         if self.shape != other.shape or self.size == 0:
             return self.shape == other.shape
         steps = zip(self.shape, self.strides, other.strides, strict=True)
         return self.offset == other.offset and all(a == b for n, a, b in steps if n != 1)
 
     def without_offset(self) -> "Layout":
-        """The same layout as seen from the address of its own first element."""
+        """Return this layout relative to the address of its own first element: with offset 0."""
         return Layout(self.shape, self.strides, 0)
 
     def permute(self, *order: int) -> "Layout":
-        """The dims in another order; the new dim k is the old dim order[k]. ShapeError unless each dim is named once."""
+        """Reorder the dims: dim k of the result is dim order[k]. Raise ShapeError unless each dim is named once."""
         dims = normalize_dims(order, self.ndim)
         if len(dims) != self.ndim:
             raise ShapeError(f"permute: {order} names {len(dims)} of the {self.ndim} dims of {self.shape}; name each once")
         return Layout(tuple(self.shape[d] for d in dims), tuple(self.strides[d] for d in dims), self.offset)
 
     def transpose(self, a: int, b: int) -> "Layout":
-        """Two dims swapped.
+        """Swap two dims.
 
         Examples
         --------
@@ -169,12 +170,12 @@ class Layout(metaclass=Interned):
         return self.permute(*(b if d == a else a if d == b else d for d in range(self.ndim)))
 
     def expand(self, *shape: int) -> "Layout":
-        """Broadcast to a larger shape: a repeated dim has stride 0, new dims come in front, -1 keeps a size.
+        """Broadcast to a larger shape. A repeated dim gets stride 0, new dims are added in front, -1 keeps a size.
 
         Raises
         ------
         ShapeError
-            A dim that is not of size 1 would change, or a dim would be dropped.
+            A dim of a size other than 1 would change, or a dim would be dropped.
 
         Examples
         --------
@@ -182,40 +183,38 @@ class Layout(metaclass=Interned):
         Layout((2, 3, 4), (0, 1, 0), 0)
         """
         sizes = sizes_of(shape)
-        new = len(sizes) - self.ndim
-        if new < 0:
-            raise ShapeError(f"expand: {self.shape} to {sizes} would drop dims; dims are only added, in front")
-        if min(sizes, default=0) < -1 or -1 in sizes[:new]:
-            raise ShapeError(
-                f"expand: {self.shape} to {sizes}: sizes are 0 or more; -1 keeps the size of a dim that is there"
-            )
-        old_shape, old_strides = (1,) * new + self.shape, (0,) * new + self.strides
+        new_dims = len(sizes) - self.ndim
+        if new_dims < 0:
+            raise ShapeError(f"expand: {self.shape} to {sizes} would drop dims; it can only add dims, in front")
+        if min(sizes, default=0) < -1 or -1 in sizes[:new_dims]:
+            raise ShapeError(f"expand: {self.shape} to {sizes}: sizes must be >= 0; -1 keeps the size of an existing dim")
+        old_shape, old_strides = (1,) * new_dims + self.shape, (0,) * new_dims + self.strides
         sizes = tuple(old if size == -1 else size for old, size in zip(old_shape, sizes, strict=True))
-        for d, (old, size) in enumerate(zip(self.shape, sizes[new:], strict=True)):
+        for d, (old, size) in enumerate(zip(self.shape, sizes[new_dims:], strict=True)):
             if old not in (1, size):
                 raise ShapeError(
-                    f"expand: {self.shape} to {sizes}: dim {d} has size {old}, cannot become {size}: only size 1 repeats"
+                    f"expand: {self.shape} to {sizes}: dim {d} has size {old} and cannot become {size}; only size 1 repeats"
                 )
         steps = zip(old_shape, sizes, old_strides, strict=True)
         return Layout(sizes, tuple(stride if old == size else 0 for old, size, stride in steps), self.offset)
 
     def slice(self, *ranges: Range) -> "Layout":
-        """Every `step`-th element from `start` on, `size` of them: one (start, step, size) a dim; a step may be negative.
+        """Select a range of each dim, given as (start, step, size): `size` elements from `start`, `step` apart.
 
-        `parse_index` makes ranges of what people write.
+        A step may be negative. `parse_index` converts the index of `x[...]` to ranges.
 
         Raises
         ------
         IndexingError
-            A range leaves its dim, or has step 0.
+            A range exceeds its dim, or its step is 0.
         """
         if len(ranges) != self.ndim:
-            raise IndexingError(f"slice: {len(ranges)} ranges for the {self.ndim} dims of {self.shape}; give one a dim")
+            raise IndexingError(f"slice: got {len(ranges)} ranges for shape {self.shape}; give one for each dim")
         for d, (n, (start, step, size)) in enumerate(zip(self.shape, ranges, strict=True)):
             ends = (start, start + step * (size - 1)) if size else ()
             if size < 0 or step == 0 or any(not 0 <= end < n for end in ends):
                 raise IndexingError(
-                    f"slice: (start, step, size) = {(start, step, size)} leaves dim {d} of size {n}, or stands still"
+                    f"slice: range (start, step, size) = {(start, step, size)} exceeds dim {d} of size {n}, or its step is 0"
                 )
         return Layout(
             tuple(size for _, _, size in ranges),
@@ -224,7 +223,7 @@ class Layout(metaclass=Interned):
         )
 
     def as_strided(self, shape: Shape, strides: tuple[int, ...], offset: int) -> "Layout":
-        """Any layout of the elements of a contiguous one: its strides and its offset count in the positions of this one.
+        """Return a layout with any shape and strides over the memory of a contiguous one. `offset` adds to its offset.
 
         Examples
         --------
@@ -234,15 +233,15 @@ class Layout(metaclass=Interned):
         return Layout(shape, strides, self.offset + offset)
 
     def sliding_windows(self, dim: int, size: int, step: int, dilation: int = 1) -> "Layout":
-        """All windows of `size` elements along a dim: window p holds the elements p * step + j * dilation, j = 0, 1, ...
+        """Return all windows of `size` elements along a dim. Window p contains elements p * step + j * dilation, j < size.
 
-        The dim becomes the number of windows, and a new last dim runs along a window. Elements that would not fill one more
-        window are left out. Nothing is repeated in memory: windows that overlap share positions.
+        The size of the dim becomes the number of windows, and a new last dim is the index in a window. Elements at the end
+        that do not fill a whole window are left out. Nothing is copied: overlapping windows share positions.
 
         Raises
         ------
         ShapeError
-            A size, step or dilation is not at least 1, or the dim is shorter than one window.
+            The size, step or dilation is below 1, or the dim is shorter than one window.
 
         Examples
         --------
@@ -253,26 +252,26 @@ class Layout(metaclass=Interned):
         """
         d = normalize_dim(dim, self.ndim)
         if min(size, step, dilation) < 1:
-            raise ShapeError(f"windows: got size {size}, step {step} and dilation {dilation}, expected at least 1 of each")
+            raise ShapeError(f"windows: got size {size}, step {step} and dilation {dilation}, expected 1 or more for each")
         n, reach = self.shape[d], dilation * (size - 1)
         if n <= reach:
             raise ShapeError(
-                f"windows: dim {d} of {self.shape} has {n} elements, and a window reaches over {reach + 1} "
-                f"(size {size}, dilation {dilation}); take smaller windows, or add elements around it"
+                f"windows: a window covers {reach + 1} elements (size {size}, dilation {dilation}), and dim {d} of "
+                f"{self.shape} has {n}; use a smaller window, or pad the dim first"
             )
         count, stride = (n - reach - 1) // step + 1, self.strides[d]
         sizes = (*self.shape[:d], count, *self.shape[d + 1 :], size)
         return Layout(sizes, (*self.strides[:d], stride * step, *self.strides[d + 1 :], stride * dilation), self.offset)
 
     def skew(self, dim: int, along: int, slope: int, start: int, size: int) -> "Layout":
-        """Each line along `dim` from a place of its own: element i of line j is what was element start + i + slope * j.
+        """Shift each line along `dim` by its own distance: element i of line j is element start + i + slope * j of `dim`.
 
-        j is the index along another dim, `along`. Each line has `size` elements; what is a row now was a diagonal.
+        j is the index along another dim, `along`. Each line has `size` elements. A diagonal becomes a row.
 
         Raises
         ------
         IndexingError
-            The two dims are one, or a line leaves its dim.
+            The two dims are the same, or a line exceeds its dim.
 
         Examples
         --------
@@ -284,13 +283,13 @@ class Layout(metaclass=Interned):
         n, lines = self.shape[d], self.shape[a]
         ends = [start + i + slope * j for i in (0, size - 1) for j in (0, lines - 1)] if size and lines else []
         if a == d or size < 0 or any(not 0 <= end < n for end in ends):
-            line = f"{size} elements from {start} + {slope} * j, where j runs along dim {a}"
-            raise IndexingError(f"shear: {line}, leave dim {d} of {self.shape}, or the two dims are one")
+            line = f"{size} elements from {start} + {slope} * j, where j is the index along dim {a}"
+            raise IndexingError(f"skew: {line}, exceed dim {d} of {self.shape}, or the two dims are the same")
         strides = tuple(s + slope * self.strides[d] * (k == a) for k, s in enumerate(self.strides))
         return Layout((*self.shape[:d], size, *self.shape[d + 1 :]), strides, self.offset + start * self.strides[d])
 
     def flip(self, *dims: int) -> "Layout":
-        """The order of the elements reversed along each of the dims.
+        """Reverse the order of the elements along each of the dims.
 
         Examples
         --------
@@ -301,14 +300,14 @@ class Layout(metaclass=Interned):
         return self.slice(*((n - 1, -1, n) if d in flipped and n else (0, 1, n) for d, n in enumerate(self.shape)))
 
     def reshape(self, *shape: int) -> "Layout":
-        """The same elements in the same order under another shape; one size may be -1.
+        """Change the shape and keep the elements in row-major order. One size may be -1: it is inferred.
 
         Raises
         ------
         ShapeError
-            The shape does not hold as many elements.
+            The number of elements differs.
         ViewError
-            No strides express it: a new dim would cross from one old dim to the next where they do not lie evenly in memory.
+            No strides describe the result: a new dim would merge two old dims that are not evenly spaced in memory.
 
         Examples
         --------
@@ -323,38 +322,38 @@ class Layout(metaclass=Interned):
             return self
         if self.size == 0:
             return Layout(sizes, row_major(sizes).strides, self.offset)
-        runs = collapse(self.shape, [self.strides])
-        strides, left, stride = [], 1, 1  # left: how many steps of the run under way are not yet given to a new dim
+        axes = collapse(self.shape, [self.strides])
+        strides, remaining, stride = [], 1, 1  # remaining: elements of the current axis not yet covered by a new dim
         for size in reversed(sizes):
-            if size > 1 and left == 1:
-                left, (stride,) = runs.pop()
-            if left % size:
-                raise ViewError(self._view_error(sizes, len(runs) - 1))
+            if size > 1 and remaining == 1:
+                remaining, (stride,) = axes.pop()
+            if remaining % size:
+                raise ViewError(self._view_error(sizes, len(axes) - 1))
             strides.append(stride)
-            left, stride = left // size, stride * size
+            remaining, stride = remaining // size, stride * size
         return Layout(sizes, tuple(reversed(strides)), self.offset)
 
-    def _view_error(self, shape: Shape, run: int) -> str:
-        """Why this is no view of a shape: a new dim crosses from one run of evenly spaced elements to the next."""
+    def _view_error(self, shape: Shape, axis: int) -> str:
+        """Return the message for a reshape that needs a copy: a new dim would merge axis `axis` with the next one."""
         dims = [d for d, n in enumerate(self.shape) if n != 1]
-        seams = [(a, b) for a, b in pairwise(dims) if self.strides[a] != self.shape[b] * self.strides[b]]
-        a, b = seams[run]
+        not_mergeable = [(a, b) for a, b in pairwise(dims) if self.strides[a] != self.shape[b] * self.strides[b]]
+        a, b = not_mergeable[axis]
         return (
             f"reshape: {self.shape} with strides {self.strides} to {shape} is not a view: dims {a} and {b} would have to "
             f"merge, but stride {self.strides[a]} != {self.shape[b]} * {self.strides[b]}, size and stride of dim {b}; "
-            "reshape of a tensor copies here, and view works after contiguous()"
+            "write x.reshape(...), which copies, or x.contiguous().view(...)"
         )
 
-    def unflatten(self, dim: int, pieces: int) -> "Layout":
-        """A dim as two: n -> (pieces, n / pieces). Unlike other reshapes, possible for any strides."""
+    def unflatten(self, dim: int, count: int) -> "Layout":
+        """Split a dim of size n in two: (count, n / count). Unlike other reshapes, this is a view for any strides."""
         n = self.shape[dim]
-        if pieces < 1 or n % pieces:
-            raise ShapeError(f"unflatten: dim {dim} of {self.shape} does not consist of {pieces} equal pieces")
-        return self.reshape(*self.shape[:dim], pieces, n // pieces, *self.shape[dim + 1 :])
+        if count < 1 or n % count:
+            raise ShapeError(f"unflatten: dim {dim} of {self.shape} cannot be split into {count} equal parts")
+        return self.reshape(*self.shape[:dim], count, n // count, *self.shape[dim + 1 :])
 
 
 def row_major(shape: Iterable[int]) -> Layout:
-    """The contiguous layout of a shape: the last dim lies closest.
+    """Return the contiguous layout of a shape: the last dim has stride 1.
 
     Examples
     --------
@@ -362,15 +361,15 @@ def row_major(shape: Iterable[int]) -> Layout:
     Layout((2, 3, 4), (12, 4, 1), 0)
     """
     sizes = tuple(shape)
-    strides, step = [], 1
+    strides, stride = [], 1
     for size in reversed(sizes):
-        strides.append(step)
-        step *= size or 1
+        strides.append(stride)
+        stride *= size or 1
     return Layout(sizes, tuple(reversed(strides)), 0)
 
 
 def dense_like(layouts: Iterable[Layout], shape: Shape) -> Layout:
-    """A dense layout in the order of the first operand that fills the shape, so that reads and writes agree.
+    """Return a dense layout in the memory order of the first operand that has this shape and repeats no element.
 
     Examples
     --------
@@ -386,12 +385,12 @@ def dense_like(layouts: Iterable[Layout], shape: Shape) -> Layout:
 
 
 def broadcast(*shapes: Shape) -> Shape:
-    """The shape that all shapes expand to, by NumPy's rule: aligned at the last dim, sizes are equal or 1.
+    """Return the shape that all shapes expand to. NumPy's rule: align the last dims; sizes must be equal or 1.
 
     Raises
     ------
     ShapeError
-        There is none.
+        Two sizes of one dim differ, and neither is 1.
 
     Examples
     --------
@@ -410,16 +409,17 @@ def broadcast(*shapes: Shape) -> Shape:
 
 
 def collapse(shape: Sequence[int], operands: Iterable[Sequence[int]]) -> list[tuple[int, tuple[int, ...]]]:
-    """The fewest axes that visit the positions of all operands in the same order as the shape does.
+    """Merge the dims of a shape into the fewest loop axes that visit the same positions of all operands in the same order.
 
-    Dims of size 1 are dropped, and neighbours merge where all strides allow it: one step of the outer is all of the inner.
-    `operands` holds the strides of each operand over the shape.
+    Dims of size 1 are dropped. Two neighboring dims merge if, for every operand, the outer stride is the inner stride times
+    the inner size. `operands` contains the strides of each operand, one per dim of the shape.
 
     Returns
     -------
     list of (size, strides)
-        The strides of all operands along each axis, outermost axis first; no axes for a single element. A shape without
-        elements is one axis of size 0, with the innermost strides: a kernel made for some elements then serves for none.
+        Size of each axis and the stride of each operand along it, outermost axis first. A single element has no axes. A
+        shape without elements has one axis of size 0 with the innermost strides, so the kernel of a shape with elements
+        also runs on an empty one.
 
     Examples
     --------
@@ -439,12 +439,12 @@ def collapse(shape: Sequence[int], operands: Iterable[Sequence[int]]) -> list[tu
     return [(0, axes[-1][1])] if 0 in shape else axes
 
 
-def _solve_index(rest: int, axes: list[tuple[int, int]]) -> Iterator[tuple[int, ...]]:
-    """All ways to go up `rest` positions: the steps along each axis (stride, size); strides positive, smallest first."""
+def _solve_index(distance: int, axes: list[tuple[int, int]]) -> Iterator[tuple[int, ...]]:
+    """Yield each index whose position is `distance`. An axis is (stride, size); strides are positive, the smallest first."""
     if not axes:
-        yield from [()] if rest == 0 else []
+        yield from [()] if distance == 0 else []
         return
     *inner, (stride, size) = axes
     reach = sum(s * (n - 1) for s, n in inner)
-    for step in range(max(0, -((reach - rest) // stride)), min(size - 1, rest // stride) + 1):
-        yield from ((*steps, step) for steps in _solve_index(rest - step * stride, inner))
+    for step in range(max(0, -((reach - distance) // stride)), min(size - 1, distance // stride) + 1):
+        yield from ((*steps, step) for steps in _solve_index(distance - step * stride, inner))

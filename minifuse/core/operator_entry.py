@@ -1,6 +1,6 @@
-"""Operator: one entry of the operator table, and how a scalar function enters the table.
+"""The class of an operator table entry, and the decorator that registers a scalar function as one.
 
-The entries themselves are in `operators`, which says what an entry holds.
+The entries are in `operators`, whose docstring explains the fields of an entry.
 """
 
 from collections.abc import Callable
@@ -15,11 +15,11 @@ from .traceable import Traceable
 Vjp = Callable[..., tuple[Any, ...]]
 
 TABLE: dict[str, "Operator"] = {}
-NUMPY_SCALARS = {np.float32, np.float64, np.int32, np.int64}  # scalars that divide by 0 and overflow as tensors do
+NUMPY_SCALARS = {np.float32, np.float64, np.int32, np.int64}  # kept as they are: they overflow and divide by 0 like tensors
 
 
 class Operator:
-    """An entry of the table. Called on numbers it computes; called on Values it does what their `apply` says."""
+    """An entry of the operator table. Call it on numbers to compute, or on Traceables to apply it by their `apply`."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Operator:
         self.__doc__ = body.__doc__
 
     def __call__(self, *inputs: Any) -> Any:
-        """Compute on numbers; on Values, do what their `apply` says."""
+        """Compute on numbers, or pass the call on to the `apply` of a Traceable input."""
         if len(inputs) != self.arity:
             raise TypeError(f"{self.name} takes {self.arity} operands, got {len(inputs)}")
         for x in inputs:
@@ -52,14 +52,14 @@ class Operator:
                 return x.apply(self, *inputs)
         numbers = [x if type(x) in NUMPY_SCALARS else as_number(x) for x in inputs]
         for x in numbers:
-            weak_type_of(x)  # anything but a number is an error that says so
+            weak_type_of(x)  # raises DTypeError for anything but a number
         return self.body(*numbers)
 
     def __repr__(self) -> str:
         return self.name
 
     def identity_for(self, dtype: DType) -> bool | int | float:
-        """The identity as a number of this element type; the ends of their range stand for the infinities of integers.
+        """Return the identity as a number of this dtype. For integers, infinity becomes the end of their range.
 
         Examples
         --------
@@ -68,7 +68,7 @@ class Operator:
         (-inf, 0.0, True)
         """
         if self.identity is None:
-            raise DTypeError(f"{self.name} has no identity, so it cannot fold; operators that can: {reducible_names()}")
+            raise DTypeError(f"{self.name} has no identity, so it cannot reduce; use one of {reducible_names()}")
         if dtype is bool_:
             return bool((self.on_bools or self).identity)
         if dtype.is_float:
@@ -77,26 +77,26 @@ class Operator:
         return int(min(max(self.identity, int(limits.min)), int(limits.max)))
 
     def result_dtype(self, *dtypes: DType | WeakType) -> tuple[DType, DType]:
-        """(element type that it computes in, element type that it gives) for these operands.
+        """Return (dtype of the computation, dtype of the result) for these operands.
 
-        Python's numbers stand as their type and are weak: they take the type of the arrays beside them.
+        A Python number is passed as its type. It is weak: it takes the dtype of the arrays in the same call.
         """
         operands = dtypes[1:] if self is TABLE.get("where") else dtypes
         is_weak = all(isinstance(d, type) for d in operands)
         dtype = float32 if is_weak and float in operands else promote(*operands)
         if self.result == "float" and not dtype.is_float:
-            dtype = float64  # as NumPy's, for integers
+            dtype = float64  # for integers, as in NumPy
         if operands is not dtypes and dtypes[0] not in (bool_, bool):
-            raise DTypeError(f"{self.name}: the condition is {dtypes[0]}, expected bool; compare first, as in x != 0")
+            raise DTypeError(f"{self.name}: got a condition of {dtypes[0]}, expected bool; compare first, as in x != 0")
         if (dtype is bool_ and not self.accepts_bools) or (dtype.is_float and not self.accepts_floats):
-            wanted = "numbers" if self.accepts_floats else "integers and bools" if self.accepts_bools else "integers"
-            advice = ": convert bools first, as in x.to(mf.int64)" if dtype is bool_ else ""
-            raise DTypeError(f"{self.name}: got {dtype}, expected {wanted}{advice}")
+            expected = "numbers" if self.accepts_floats else "integers and bools" if self.accepts_bools else "integers"
+            advice = "; convert bools first, as in x.to(mf.int64)" if dtype is bool_ else ""
+            raise DTypeError(f"{self.name}: got {dtype}, expected {expected}{advice}")
         return dtype, bool_ if self.result == "bool" else dtype
 
 
 def reducible_names() -> str:
-    """The names of the operators that can fold, for messages."""
+    """Return the names of all operators with an identity, for error messages."""
     return ", ".join(entry.name for entry in TABLE.values() if entry.identity is not None)
 
 
@@ -114,41 +114,41 @@ def operator(
     cost: int = 1,
     primitive: bool = False,
 ) -> Callable[[Callable[..., Any]], Operator]:
-    """Enter a scalar function into the table.
+    """Register a scalar function as an operator.
 
     Parameters
     ----------
-    vjp, symbol, identity, fold_vjp, selects, cost
-        As the module describes them.
+    vjp, symbol, identity, reduce_vjp, is_selection, cost
+        See the docstring of `operators`.
     methods
-        Names that `Traceable` gets, separated by spaces; `__radd__` beside `__add__` takes its operands swapped. The
-        operator's name if omitted.
+        Names of the methods of `Traceable`, separated by spaces; default: the name of the operator. `__radd__` next to
+        `__add__` swaps the operands.
     accepts
-        "any" element type, "numbers" (no bools), "integers" (and bools), or "integers alone" (no bools).
-    gives
-        "same" as the inputs, "bool", or "float" (float64 where the inputs are integers or bools, as in NumPy).
+        "any" dtype, "numbers" (no bools), "integers" (and bools), or "integers alone" (no bools).
+    result
+        dtype of the result: "same" as the inputs, "bool", or "float" (float64 for integers and bools, as in NumPy).
     on_bools
-        The operator that stands for this one where all operands are bools.
+        The operator to use instead if all operands are bools.
     primitive
         Whether every backend has an instruction for it.
     """
 
-    def enter(body: Callable[..., Any]) -> Operator:
+    def register(body: Callable[..., Any]) -> Operator:
         entry = Operator(body, vjp, symbol, identity, reduce_vjp, is_selection, accepts, result, on_bools, cost, primitive)
         TABLE[entry.name] = entry
         names = (entry.name if methods is None else methods).split()
         for method in names:
             if entry.arity == 1:
                 setattr(Traceable, method, lambda self: self.apply(entry, self))
-            elif method.startswith("__r") and f"__{method[3:]}" in names:  # __rshift__ is no reflected method
+            elif method.startswith("__r") and f"__{method[3:]}" in names:  # __rshift__ is not a reflected method
                 setattr(Traceable, method, lambda self, other: self.apply(entry, other, self))
             elif entry.arity == 2:
                 setattr(Traceable, method, lambda self, other: self.apply(entry, self, other))
         return entry
 
-    return enter
+    return register
 
 
-def primitive(vjp: Vjp | None = None, symbol: str | None = None, methods: str | None = None, **more: Any) -> Any:
-    """Enter a scalar function for which every backend has an instruction."""
-    return operator(vjp, symbol, methods, primitive=True, **more)
+def primitive(vjp: Vjp | None = None, symbol: str | None = None, methods: str | None = None, **options: Any) -> Any:
+    """Register a scalar function for which every backend has an instruction."""
+    return operator(vjp, symbol, methods, primitive=True, **options)

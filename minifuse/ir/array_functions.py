@@ -1,15 +1,15 @@
-"""Functions of arrays that are not scalar operators: views, folds, products, casts; and functions made of others.
+"""Functions of arrays that are not scalar operators: views, reductions, matmul, casts, and functions composed of others.
 
-A function is to an array what an Operator is to a number: called on values it does what their `apply` says; `infer`
-gives the shape and dtype of the result, `vjp` the gradient, written with the same functions. There are no other rules:
-whatever is built from these has its gradient, of any order, eager and fused. Nothing here knows memory.
+A Function is to an array what an Operator is to a number. Called on arrays, it is passed to their `apply`; `infer` returns
+the shape and dtype of the result, and `vjp` the gradient, written with the same functions. So everything composed of them
+has gradients of any order, eager and fused. Nothing here depends on memory.
 """
 
 from collections.abc import Callable
 from math import prod
 from typing import Any
 
-from ..core.autograd import matmul_precision
+from ..core.dispatch import matmul_precision
 from ..core.dtypes import HIGHEST, DType, float32, int64
 from ..core.errors import GradientError, ShapeError
 from ..core.interning import Interned
@@ -21,25 +21,25 @@ ShapeDtype = tuple[Shape, DType]
 
 
 class Function(metaclass=Interned):
-    """A function of arrays with a rule for its shape and a rule for its gradient. Interned by its parameters."""
+    """A function of arrays with a shape rule and a gradient rule. Interned by its parameters."""
 
     __slots__ = ("__weakref__",)
 
     def infer(self, *inputs: Any) -> ShapeDtype:
-        """Shape and dtype of the result."""
+        """Return the shape and dtype of the result."""
         raise NotImplementedError
 
     def vjp(self, g: Any, y: Any, *inputs: Any) -> tuple[Any, ...]:
-        """What each input receives when the output y receives g."""
+        """Return the gradient of each input, given the gradient g of the output y. None stands for no gradient."""
         raise NotImplementedError
 
     def __call__(self, *inputs: Any) -> Any:
-        """Do what `apply` of the inputs says."""
+        """Apply the function by the `apply` of the first input."""
         return inputs[0].apply(self, *inputs)
 
 
 class View(Function):
-    """The same elements seen through another layout: a method of Layout and its arguments."""
+    """The same elements with another layout, given as a method of Layout and its arguments."""
 
     __slots__ = ("method", "parameters")
 
@@ -47,20 +47,20 @@ class View(Function):
         self.method, self.parameters = method, parameters
 
     def layout(self, layout: Layout) -> Layout:
-        """The layout of the view of something that lies in `layout`."""
+        """Return the layout of the view of an array with this layout."""
         view: Layout = getattr(layout, self.method)(*self.parameters)
         return view
 
     def infer(self, x: Any) -> ShapeDtype:
-        """The shape of the new layout."""
+        """Return the shape of the new layout."""
         return self.layout(row_major(x.shape)).shape, x.dtype
 
     def __call__(self, x: Any) -> Any:
-        """See x through this view."""
+        """Apply the view to an array."""
         return x.apply_view(self)
 
     def vjp(self, g: Any, y: Any, x: Any) -> tuple[Any, ...]:
-        """The view backwards: repeated elements add up, elements left out receive 0."""
+        """Apply the view backwards: sum the gradients of repeated elements; elements left out get 0."""
         if self.method == "permute":
             return (g.permute(*sorted(range(x.ndim), key=self.parameters.__getitem__)),)
         if self.method == "slice":
@@ -70,10 +70,12 @@ class View(Function):
         if self.method == "skew":
             return (BoundFunction(_skew_vjp, (x.shape[self.parameters[0]], *self.parameters[:-1]))(g),)
         if self.method == "as_strided":
-            raise GradientError("a gradient through overlapping memory that was changed in place; change a clone()")
+            raise GradientError(
+                "backward: no gradient is defined through an overlapping view that was modified in place; modify x.clone()"
+            )
         if self.method == "expand":
-            new = g.ndim - x.ndim
-            dims = tuple(d for d in range(g.ndim) if d < new or x.shape[d - new] != g.shape[d])
+            new_dims = g.ndim - x.ndim
+            dims = tuple(d for d in range(g.ndim) if d < new_dims or x.shape[d - new_dims] != g.shape[d])
             g = Reduce(add, dims)(g) if dims else g
         return (g.reshape(x.shape),)
 
@@ -82,7 +84,7 @@ class View(Function):
 
 
 class PadSlice(Function):
-    """Zeros of a shape, with the input in the place of a slice: the gradient of slicing."""
+    """Zeros of a shape, except for a slice that contains the input: the gradient of slicing."""
 
     __slots__ = ("ranges", "shape")
 
@@ -90,25 +92,25 @@ class PadSlice(Function):
         self.shape, self.ranges = shape, ranges
 
     def infer(self, x: Any) -> ShapeDtype:
-        """The shape that was sliced."""
+        """Return the shape that was sliced."""
         return self.shape, x.dtype
 
     def vjp(self, g: Any, y: Any, x: Any) -> tuple[Any, ...]:
-        """The slice; where that was put into zeros of its own, what it was before."""
+        """Slice the gradient. If the gradient is itself a PadSlice with the same parameters, return its input."""
         return g.inputs if getattr(g, "function", None) is self else (View("slice", self.ranges)(g),)
 
     def region_layout(self, layout: Layout) -> Layout:
-        """The layout of the slice in something that lies in `layout`."""
+        """Return the layout of the slice in an array with this layout."""
         return layout.slice(*self.ranges)
 
     def __repr__(self) -> str:
-        return f"embed in {self.shape}"
+        return f"pad_slice in {self.shape}"
 
 
 class SliceUpdate(Function):
-    """The first input, with the second in the place of a view of it: what a change in place of that view makes.
+    """The first input with the elements of a view replaced by the second: an in-place update, as a function.
 
-    The second has the shape of the view, or is a number.
+    The second input has the shape of the view, or is a number.
     """
 
     __slots__ = ("views",)
@@ -117,62 +119,62 @@ class SliceUpdate(Function):
         self.views = views
 
     def region_layout(self, layout: Layout) -> Layout:
-        """The layout of the place in something that lies in `layout`."""
+        """Return the layout of the replaced elements in an array with this layout."""
         for view in self.views:
             layout = view.layout(layout)
         return layout
 
     def infer(self, old: Any, new: Any) -> ShapeDtype:
-        """As before."""
+        """Return the shape and dtype of the first input."""
         return old.shape, old.dtype
 
     def vjp(self, g: Any, y: Any, old: Any, new: Any) -> tuple[Any, ...]:
-        """What lies outside the place goes to what was there before, what lies inside to what is there now."""
-        seen = g
+        """Split the gradient: the old array gets it outside the view, the new elements get it inside."""
+        inside = g
         for view in self.views:
-            seen = view(seen)
-        return self(g, 0), seen
+            inside = view(inside)
+        return self(g, 0), inside
 
     def __repr__(self) -> str:
-        return f"insert at {' '.join(map(repr, self.views))}"
+        return f"slice_update at {' '.join(map(repr, self.views))}"
 
 
 class Identity(Function):
-    """The input itself, as a value of its own: `mark` tells it from others, for gradients and for memory."""
+    """The input as a value of its own. `tag` keeps it distinct from the input, for gradients or for buffer assignment."""
 
     __slots__ = ("tag",)
 
-    def __init__(self, mark: Any) -> None:
-        self.tag = mark
+    def __init__(self, tag: Any) -> None:
+        self.tag = tag
 
     def infer(self, x: Any) -> ShapeDtype:
-        """The same."""
+        """Return the shape and dtype of the input."""
         return x.shape, x.dtype
 
     def vjp(self, g: Any, y: Any, x: Any) -> tuple[Any, ...]:
-        """The gradient as it is."""
+        """Return the gradient unchanged."""
         return (g,)
 
     def __repr__(self) -> str:
-        return "same"
+        return "identity"
 
 
 class CustomVJP(Function):
-    """The first input, as a function of the others: a gradient flows to those, by a rule that may read the value itself.
+    """The first input, with a custom VJP with respect to the other inputs. The VJP may read the value itself.
 
-    What the first input is computed from stays in sight. So a backward pass finds the value where it lies in memory anyway,
-    and computes it again from what is kept of its parts where it does not. No kernel knows of it.
+    The definition of the value stays in the graph. So the backward pass may load the value if it is stored, or recompute it
+    from saved inputs if it is not. Kernels do not contain this function.
     """
 
     __slots__ = ()
 
     def infer(self, value: Any, *inputs: Any) -> ShapeDtype:
-        """As the value."""
+        """Return the shape and dtype of the value."""
         return value.shape, value.dtype
 
 
 class Reduce(Function):
-    """Fold dims to size 1 with an operator that has an identity."""
+    """Reduce dims to size 1 with an operator that has an identity."""
 
     __slots__ = ("dims", "operator")
 
@@ -180,39 +182,39 @@ class Reduce(Function):
         self.operator, self.dims = operator, dims
 
     def infer(self, x: Any) -> ShapeDtype:
-        """The shape with size 1 in the folded dims; the operator's identity must exist."""
+        """Return the shape with size 1 in the reduced dims. Raise DTypeError if the operator has no identity."""
         self.operator.identity_for(x.dtype)
         return tuple(1 if d in self.dims else n for d, n in enumerate(x.shape)), x.dtype
 
     def vjp(self, g: Any, y: Any, x: Any) -> tuple[Any, ...]:
-        """The rule of the operator, which may fold along the same dims."""
+        """Apply the reduce VJP of the operator, which may reduce along the same dims."""
 
-        def fold(operator: Operator, v: Any) -> Any:
+        def reduce(operator: Operator, v: Any) -> Any:
             return Reduce(operator, self.dims)(v).expand(*x.shape)
 
         if self.operator.reduce_vjp is None:
             return (None,)
-        return (self.operator.reduce_vjp(g.expand(*x.shape), y.expand(*x.shape), x, fold),)
+        return (self.operator.reduce_vjp(g.expand(*x.shape), y.expand(*x.shape), x, reduce),)
 
     def __repr__(self) -> str:
-        return f"fold {self.operator} over {self.dims}"
+        return f"reduce {self.operator} over dims {self.dims}"
 
 
 class ReduceFirst(Reduce):
-    """A fold that selects. Of the elements that it may have selected, the first in row-major order receives the gradient."""
+    """A reduction that selects an element, as max does. Of equal elements, the first (row-major) gets the gradient."""
 
     __slots__ = ()
 
     def vjp(self, g: Any, y: Any, x: Any) -> tuple[Any, ...]:
-        """The first one is found again by comparing; only NaN differs from itself."""
+        """Compare all elements with y to find the first one. If y is NaN, find the first NaN, which differs from itself."""
         sizes = tuple(n if d in self.dims else 1 for d, n in enumerate(x.shape))
-        place = x.positions(prod(sizes)).reshape(sizes)
-        first = Reduce(minimum, self.dims)(where(eq(x, y) | ne(x, x), place, prod(sizes)))
-        return (where(eq(place, first), g, 0),)
+        position = x.positions(prod(sizes)).reshape(sizes)
+        first = Reduce(minimum, self.dims)(where(eq(x, y) | ne(x, x), position, prod(sizes)))
+        return (where(eq(position, first), g, 0),)
 
 
 class Matmul(Function):
-    """(..., M, K) @ (..., K, N) -> (..., M, N), batch dims already equal; of float32 in a precision."""
+    """Matrix multiplication (..., M, K) @ (..., K, N) -> (..., M, N) with equal batch dims, in a float32 precision."""
 
     __slots__ = ("precision",)
 
@@ -220,23 +222,23 @@ class Matmul(Function):
         self.precision = precision
 
     def infer(self, a: Any, b: Any) -> ShapeDtype:
-        """Rows of a, columns of b."""
+        """Return the rows of a by the columns of b."""
         return (*a.shape[:-1], b.shape[-1]), a.dtype
 
     def vjp(self, g: Any, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
-        """Two products, in the same precision."""
+        """Return two matmuls in the same precision."""
         return self(g, b.mT), self(a.mT, g)
 
-    def precision_of(self, dtype: DType, is_known: bool) -> str:
-        """The precision of a product of a type, on a backend that knows precisions or does not."""
-        return self.precision if is_known and dtype is float32 else HIGHEST
+    def precision_of(self, dtype: DType, is_supported: bool) -> str:
+        """Return the precision for a dtype: the given one for float32 on a backend that supports reduced precision."""
+        return self.precision if is_supported and dtype is float32 else HIGHEST
 
     def __repr__(self) -> str:
         return "matmul" if self.precision == HIGHEST else f"matmul in {self.precision} precision"
 
 
 class Cast(Function):
-    """The same values as another element type."""
+    """Conversion to another dtype."""
 
     __slots__ = ("dtype",)
 
@@ -244,11 +246,11 @@ class Cast(Function):
         self.dtype = dtype
 
     def infer(self, x: Any) -> ShapeDtype:
-        """The same shape."""
+        """Return the shape of the input and the new dtype."""
         return x.shape, self.dtype
 
     def vjp(self, g: Any, y: Any, x: Any) -> tuple[Any, ...]:
-        """The cast backwards, between floating types."""
+        """Cast the gradient back, if both dtypes are floats."""
         return (Cast(x.dtype)(g),) if x.dtype.is_float and self.dtype.is_float else (None,)
 
     def __repr__(self) -> str:
@@ -256,16 +258,16 @@ class Cast(Function):
 
 
 class Copy(Function):
-    """The same elements in row-major order, in memory of their own."""
+    """Copy of the elements in row-major order, in new memory."""
 
     __slots__ = ()
 
     def infer(self, x: Any) -> ShapeDtype:
-        """The same."""
+        """Return the shape and dtype of the input."""
         return x.shape, x.dtype
 
     def vjp(self, g: Any, y: Any, x: Any) -> tuple[Any, ...]:
-        """The gradient as it is."""
+        """Return the gradient unchanged."""
         return (g,)
 
     def __repr__(self) -> str:
@@ -273,7 +275,7 @@ class Copy(Function):
 
 
 class Full(Function):
-    """One number at every element of a shape."""
+    """An array of a shape, filled with one number."""
 
     __slots__ = ("dtype", "shape")
 
@@ -281,11 +283,11 @@ class Full(Function):
         self.shape, self.dtype = shape, dtype
 
     def infer(self, number: Any) -> ShapeDtype:
-        """What was asked for."""
+        """Return the given shape and dtype."""
         return self.shape, self.dtype
 
     def vjp(self, g: Any, y: Any, number: Any) -> tuple[Any, ...]:
-        """A number receives nothing."""
+        """Return no gradient, since a number has none."""
         return (None,)
 
     def __repr__(self) -> str:
@@ -293,7 +295,7 @@ class Full(Function):
 
 
 class Iota(Function):
-    """The numbers 0, 1, ... below a size, which lie nowhere: kernels know where they are."""
+    """The integers 0, 1, ..., size - 1 as int64. They need no memory: kernels compute them from the index of the point."""
 
     __slots__ = ("size",)
 
@@ -301,15 +303,15 @@ class Iota(Function):
         self.size = size
 
     def infer(self) -> ShapeDtype:
-        """As many int64."""
+        """Return a 1-D shape and int64."""
         return (self.size,), int64
 
     def __repr__(self) -> str:
-        return f"range {self.size}"
+        return f"iota {self.size}"
 
 
 class BoundFunction(metaclass=Interned):
-    """A function made of others, with its parameters. On nodes its body runs; on tensors it is one captured call."""
+    """A Python function of arrays with bound parameters. On nodes its body is inlined; on tensors it is one traced call."""
 
     __slots__ = ("__weakref__", "body", "parameters")
 
@@ -325,18 +327,18 @@ class BoundFunction(metaclass=Interned):
 
 
 class CompositeOp(metaclass=Interned):
-    """A function with a definition, made of others, which a backend may know as a whole.
+    """An op that is defined by other functions, for which a backend may have a kernel of its own.
 
-    On nodes it has one of its own for each output, and a gradient rule of its own, if it wants one. Before kernels are
-    looked for, its definition takes its place, unless the backend says that it `knows` the function: then all outputs are
-    one step of the plan. Interned by its parameters.
+    Each output is a node. An op may have its own VJP. Before kernels are formed, the compiler replaces the op by its
+    definition, unless the backend `supports` it; then all outputs are computed by one step of the plan. Interned by its
+    parameters.
 
     Attributes
     ----------
     names : tuple of str
-        Of the outputs; by the first one backends know the function.
-    lie_like : tuple of int or None
-        Of each output the input in whose order it is laid out, where the shape is the same.
+        Names of the outputs. Backends identify the op by the first one.
+    output_layout_like : tuple of int or None
+        For each output, the input whose memory order it has, if the shapes are equal.
     """
 
     __slots__ = ("__weakref__",)
@@ -345,40 +347,40 @@ class CompositeOp(metaclass=Interned):
 
     @property
     def parameters(self) -> tuple[Any, ...]:
-        """What a backend is told beside the name."""
+        """Parameters that a backend needs beside the name."""
         return ()
 
     def infer(self, *inputs: Any) -> tuple[ShapeDtype, ...]:
-        """Shape and dtype of each output."""
+        """Return the shape and dtype of each output."""
         raise NotImplementedError
 
     def body(self, *inputs: Any) -> tuple[Any, ...]:
-        """The definition: each output."""
+        """Return the definition of each output."""
         raise NotImplementedError
 
     def vjp(self, index: int, g: Any, *inputs: Any) -> tuple[Any, ...] | None:
-        """What each input receives when output `index` receives g; None if that is the gradient of the definition."""
+        """Return the gradient of each input, given that of output `index`, or None to differentiate the definition."""
         return None
 
     def outputs(self, *inputs: Any) -> tuple[Any, ...]:
-        """Each output as a function of its own."""
+        """Return each output as a node."""
         return tuple(CompositeOutput(self, k)(*inputs) for k in range(len(self.names)))
 
     def __call__(self, *inputs: Any) -> Any:
-        """Do what `apply` of the inputs says."""
+        """Apply the op by the `apply` of the first input."""
         return inputs[0].apply(self, *inputs)
 
 
 class CompositeOutput(Function):
-    """One output of a defined function."""
+    """One output of a composite op."""
 
     __slots__ = ("index", "op")
 
-    def __init__(self, of: CompositeOp, index: int) -> None:
-        self.op, self.index = of, index
+    def __init__(self, op: CompositeOp, index: int) -> None:
+        self.op, self.index = op, index
 
     def infer(self, *inputs: Any) -> ShapeDtype:
-        """As the function says."""
+        """Return the shape and dtype of this output."""
         return self.op.infer(*inputs)[self.index]
 
     def __repr__(self) -> str:
@@ -386,9 +388,9 @@ class CompositeOutput(Function):
 
 
 def matmul(a: Any, b: Any) -> Any:
-    """a @ b by NumPy's rule: a vector is a row on the left and a column on the right; batch dims broadcast."""
+    """Compute a @ b by NumPy's rule: a vector is a row on the left and a column on the right, and batch dims broadcast."""
     if a.ndim == 0 or b.ndim == 0:
-        raise ShapeError(f"matmul: shapes {a.shape} and {b.shape}; both need at least 1 dim, use * for numbers")
+        raise ShapeError(f"matmul: got shapes {a.shape} and {b.shape}, expected at least 1 dim each; use * for numbers")
     rows, columns = a if a.ndim > 1 else a[None, :], b if b.ndim > 1 else b[:, None]
     if rows.shape[-1] != columns.shape[-2]:
         k, other = rows.shape[-1], columns.shape[-2]
@@ -404,37 +406,36 @@ def matmul(a: Any, b: Any) -> Any:
     return y.reshape(batch + rows.shape[-2:-1] * (a.ndim > 1) + columns.shape[-1:] * (b.ndim > 1))
 
 
-# The bodies of gradients that take more than one function.
+# Gradients composed of several functions.
 
 
 def overlap_add(g: Any, shape: Shape, dim: int, size: int, step: int, dilation: int) -> Any:
-    """What each element of a dim receives: the sum of what it receives as a part of windows.
+    """Return the gradient of `sliding_windows`: for each element, the sum of the gradients of all windows that contain it.
 
-    Windows that lie beside each other are a reshape. Where they overlap, element i is element j of the window that starts
-    at i - j * dilation. So windows are put where they start, into zeros that reach as far as windows do on both sides, the
-    lines along which i is constant are seen as rows, and folded. The index in a window comes first there, so that what was
-    close in memory stays so.
+    If windows do not overlap, this is a reshape. Otherwise element i is element j of the window that starts at i - j *
+    dilation. So the windows are padded with zeros on both sides, skewed so that the entries with equal i form a line, and
+    summed along it. The index in a window becomes the first dim, which keeps elements that are adjacent in memory adjacent.
     """
     *others, last = range(g.ndim)
     n, count, reach = shape[dim], g.shape[dim], dilation * (size - 1)
     if count == 1 or size == 1 or (step == size and dilation == 1):
         y = g.permute(*others[: dim + 1], last, *others[dim + 1 :]).reshape(*shape[:dim], count * size, *shape[dim + 1 :])
-        apart = dilation if count == 1 else step if size == 1 else 1
-        return y if count * size == n else PadSlice(shape, _slice_along(shape, dim, (0, apart, count * size)))(y)
-    room = (size, *shape[:dim], n + reach, *shape[dim + 1 :])
-    started = PadSlice(room, _slice_along(room, dim + 1, (reach, step, count)))(g.permute(last, *others))
-    return Reduce(add, (0,))(View("skew", (dim + 1, 0, -dilation, reach, n))(started)).reshape(shape)
+        spacing = dilation if count == 1 else step if size == 1 else 1
+        return y if count * size == n else PadSlice(shape, _slice_along(shape, dim, (0, spacing, count * size)))(y)
+    padded_shape = (size, *shape[:dim], n + reach, *shape[dim + 1 :])
+    padded = PadSlice(padded_shape, _slice_along(padded_shape, dim + 1, (reach, step, count)))(g.permute(last, *others))
+    return Reduce(add, (0,))(View("skew", (dim + 1, 0, -dilation, reach, n))(padded)).reshape(shape)
 
 
 def _skew_vjp(g: Any, n: int, dim: int, along: int, slope: int, start: int) -> Any:
-    """The gradient of `Layout.shear`: sheared the other way, out of zeros, to the `n` elements that were there."""
-    slide = slope * (g.shape[along] - 1)
-    before, after = max(0, start + max(0, slide)), max(0, n - g.shape[dim] - start - min(0, slide))
-    room = (*g.shape[:dim], before + g.shape[dim] + after, *g.shape[dim + 1 :])
-    wide = PadSlice(room, _slice_along(room, dim, (before, 1, g.shape[dim])))(g) if before or after else g
-    return View("skew", (dim, along, -slope, before - start, n))(wide)
+    """Return the gradient of `Layout.skew`: pad with zeros, then skew back to the `n` original elements."""
+    shift = slope * (g.shape[along] - 1)  # of the last line
+    before, after = max(0, start + max(0, shift)), max(0, n - g.shape[dim] - start - min(0, shift))
+    shape = (*g.shape[:dim], before + g.shape[dim] + after, *g.shape[dim + 1 :])
+    padded = PadSlice(shape, _slice_along(shape, dim, (before, 1, g.shape[dim])))(g) if before or after else g
+    return View("skew", (dim, along, -slope, before - start, n))(padded)
 
 
 def _slice_along(shape: Shape, dim: int, chosen: tuple[int, int, int]) -> tuple[tuple[int, int, int], ...]:
-    """Ranges that are whole but for one dim."""
+    """Return ranges that select `chosen` along one dim, and everything along the others."""
     return tuple(chosen if d == dim else (0, 1, n) for d, n in enumerate(shape))

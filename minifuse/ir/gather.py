@@ -1,22 +1,22 @@
-"""Parts of an array picked along a dim by an index, their gradient, and what an index may be.
+"""Gather: select elements along a dim by an index array. Also its gradient, and the checks of an index.
 
-A method of arrays, a function of NumPy and the embedding layer stand on `take`. How it is computed is not known here.
+`Array.index_select`, `np.take` and the embedding layer call `take`.
 """
 
 from typing import Any
 
 import numpy as np
 
-from ..core.autograd import active_capture
+from ..core.dispatch import active_capture
 from ..core.errors import DTypeError, IndexingError
 from ..core.indexing import normalize_dim
 from .array_functions import Function, ShapeDtype
 
 
 class Gather(Function):
-    """Parts of the first input along a dim, at the positions that the second input has: int64 or int32, of any shape.
+    """Select slices of the first input along a dim, at the indices in the second: int64 or int32, of any shape.
 
-    The shape of the index comes in the place of the dim. What the index names outside of the dim is NaN, of integers 0.
+    The shape of the index replaces the dim. An index out of range selects NaN, or 0 for integers.
     """
 
     __slots__ = ("dim",)
@@ -25,21 +25,21 @@ class Gather(Function):
         self.dim = dim
 
     def infer(self, x: Any, index: Any) -> ShapeDtype:
-        """The shape with that of the index in the place of the dim."""
+        """Return the shape with the dim replaced by the shape of the index."""
         return (*x.shape[: self.dim], *index.shape, *x.shape[self.dim + 1 :]), x.dtype
 
     def vjp(self, g: Any, y: Any, x: Any, index: Any) -> tuple[Any, ...]:
-        """What was taken several times receives the sum."""
+        """Scatter-add the gradient: an element that was selected several times gets the sum."""
         return ScatterAdd(self.dim, x.shape[self.dim])(g, index), None
 
     def __repr__(self) -> str:
-        return f"take along {self.dim}"
+        return f"gather along dim {self.dim}"
 
 
 class ScatterAdd(Function):
-    """Zeros, to which the first input is added along a dim, at the positions that the second input has: Take backwards.
+    """Add slices of the first input to zeros along a dim, at the indices in the second: the gradient of Gather.
 
-    What shares a position adds up, in an order that is always the same; what is put outside the `size` of the dim is lost.
+    Slices with equal indices are summed in a deterministic order. Indices outside the `size` of the dim are dropped.
     """
 
     __slots__ = ("dim", "size")
@@ -48,21 +48,21 @@ class ScatterAdd(Function):
         self.dim, self.size = dim, size
 
     def infer(self, x: Any, index: Any) -> ShapeDtype:
-        """The shape with the dim in the place of those of the index."""
+        """Return the shape with the dims of the index replaced by one dim."""
         return (*x.shape[: self.dim], self.size, *x.shape[self.dim + index.ndim :]), x.dtype
 
     def vjp(self, g: Any, y: Any, x: Any, index: Any) -> tuple[Any, ...]:
-        """What arrived at the positions."""
+        """Gather the gradient at the indices."""
         return Gather(self.dim)(g, index), None
 
     def __repr__(self) -> str:
-        return f"put along {self.dim} of {self.size}"
+        return f"scatter_add along dim {self.dim} of size {self.size}"
 
 
 class GatherND(Function):
-    """Elements of the first input, at an index along each of its dims; that along `dim` may lie outside.
+    """Select elements of the first input by one index per dim. The index along `dim` may be out of range.
 
-    What Take is to a kernel: point by point, so that views of it are views of the indices.
+    Kernels lower Gather to this form: it is pointwise, so a view of its result is a view of its indices.
     """
 
     __slots__ = ("dim",)
@@ -71,27 +71,27 @@ class GatherND(Function):
         self.dim = dim
 
     def infer(self, x: Any, *indices: Any) -> ShapeDtype:
-        """The shape that the indices have."""
+        """Return the shape of the indices."""
         return indices[0].shape, x.dtype
 
     def __repr__(self) -> str:
-        return "at"
+        return "gather_nd"
 
 
 def take(name: str, x: Any, dim: int, index: Any) -> Any:
-    """Parts of x along a dim, at the positions in an index of any shape, which comes in the place of the dim.
+    """Select slices of x along a dim at the indices in an array of any shape, which replaces the dim.
 
-    `name` is what messages call the caller.
+    `name` is the caller's name in error messages.
 
     Raises
     ------
     ShapeError
-        There is no such dim.
+        The dim does not exist.
     DTypeError
-        The index is no array of int64 or int32.
+        The index is not an array of int64 or int32.
     IndexingError
-        A position is outside of the dim. Only where there are values to look at, which takes 3 us: of a function that is
-        captured such a part is NaN, of integers 0, and receives no gradient. Nothing outside of x is ever read.
+        An index is out of range. The check takes 3 us and needs values: in a traced function such an index selects NaN (0
+        for integers) and has no gradient instead. No memory outside of x is ever read.
     """
     d = normalize_dim(dim, len(x.shape))
     require_integer_index(name, index)
@@ -100,7 +100,7 @@ def take(name: str, x: Any, dim: int, index: Any) -> Any:
 
 
 def require_integer_index(name: str, index: Any) -> None:
-    """Raise if an index is no tensor of integers."""
+    """Raise DTypeError unless an index is an array of int64 or int32."""
     dtype = getattr(index, "dtype", None)
     if not getattr(dtype, "is_integer", False):
         got = type(index).__name__ if dtype is None else str(dtype)
@@ -110,14 +110,14 @@ def require_integer_index(name: str, index: Any) -> None:
 
 
 def require_in_range(name: str, index: Any, size: int, dim: int, low: int = 0) -> None:
-    """Raise if a position is outside of a dim, from `low` on; where there are no values to look at, do nothing."""
+    """Raise IndexingError unless low <= index < size everywhere. While tracing there are no values: nothing is checked."""
     if hasattr(index, "numpy"):
         if active_capture() is not None or not hasattr(index, "spec"):
             return
         index = index.numpy()
     if not index.size or (index.min() >= low and index.max() < size):
         return
-    place = np.argwhere((index < low) | (index >= size))[0]
-    at = f" at [{', '.join(map(str, place))}]" if index.ndim else ""
+    position = np.argwhere((index < low) | (index >= size))[0]
+    at = f" at [{', '.join(map(str, position))}]" if index.ndim else ""
     valid = f"expected {low} to {size - 1}" if size else "it has no elements"
-    raise IndexingError(f"{name}: index {index[tuple(place)]}{at} is out of range for dim {dim} of size {size}; {valid}")
+    raise IndexingError(f"{name}: index {index[tuple(position)]}{at} is out of range for dim {dim} of size {size}; {valid}")

@@ -1,7 +1,7 @@
-"""A captured computation: interned nodes. Functions are captured by calling them with nodes.
+"""The graph of a computation: interned nodes. A function is traced by calling it with nodes.
 
-Broadcasts and casts are nodes of their own, so all inputs of an elementwise node have its shape and dtype (numbers apart).
-Nothing here knows memory or kernels.
+Broadcasts and casts are separate nodes, so all inputs of an elementwise node have its shape and dtype, except numbers. The
+graph describes what is computed; memory and kernels are decided later, by the compiler.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,18 +23,18 @@ from .kernel_ir import constant
 
 
 class Argument(metaclass=Interned):
-    """Input number `index` of the graph."""
+    """Function of an input node: argument number `index` of the graph."""
 
     def __init__(self, index: int) -> None:
         self.index = index
 
 
 class Number(Argument):
-    """Input number `index`, where that is a Python number: its dtype is weak until it meets an array."""
+    """Function of an input node that is a Python number. Its dtype is weak: it takes the dtype of the array it meets."""
 
 
 class Literal(metaclass=Interned):
-    """A Python number written in the captured function. As text: 0.0 and -0.0, 1 and True are different literals."""
+    """Function of a node that is a number in the traced code. Stored as text, which keeps 0.0 and -0.0, 1 and True apart."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -42,13 +42,13 @@ class Literal(metaclass=Interned):
 
 DTYPE_OF_WEAK: dict[Any, DType] = {float: float64, int: int64}  # what Python computes in
 WEAK_OF_DTYPE = {dtype: kind for kind, dtype in DTYPE_OF_WEAK.items()}
-NUMBER_FUNCTIONS = (Number, Literal)  # tuples, which isinstance takes four times as fast as unions
+NUMBER_FUNCTIONS = (Number, Literal)  # tuples: isinstance checks them four times as fast as unions
 ELEMENTWISE = (Operator, Cast, Copy, Full, Identity)
 POINTWISE = (*ELEMENTWISE, Gather, GatherND)
 
 
 class Node(Array, metaclass=Interned):
-    """An array that is not computed yet: `function` of `inputs`."""
+    """An array in a graph: the result of a function applied to input nodes."""
 
     __slots__ = ("__weakref__", "dtype", "function", "inputs", "shape")
 
@@ -57,110 +57,110 @@ class Node(Array, metaclass=Interned):
 
     @property
     def is_number(self) -> bool:
-        """Whether it stands for a Python number."""
+        """Whether the node is a Python number."""
         return isinstance(self.function, NUMBER_FUNCTIONS)
 
     @property
     def is_elementwise(self) -> bool:
-        """Whether each element comes from the same elements of the inputs."""
+        """Whether each element is computed from the elements of the inputs with the same index."""
         return isinstance(self.function, ELEMENTWISE)
 
     @property
     def is_pointwise(self) -> bool:
-        """Whether a kernel computes it point by point: it is elementwise, or what is elementwise in its index."""
+        """Whether a kernel computes each element on its own: the node is elementwise or a gather."""
         return isinstance(self.function, POINTWISE)
 
     def apply(self, function: Any, *inputs: Any) -> Any:
-        """A node that stands for the function; composites and Python functions are inlined."""
+        """Return the node of a function applied to inputs. Bound functions and Python functions are inlined."""
         nodes = tuple(wrap(x) for x in inputs)
         if isinstance(function, Operator):
             return elementwise(function, nodes)
         if isinstance(function, Function):
-            wanted = function.dtype if isinstance(function, Full) else None
-            nodes = tuple(x if isinstance(x, Node) else literal(x, wanted) for x in nodes)
+            dtype = function.dtype if isinstance(function, Full) else None
+            nodes = tuple(x if isinstance(x, Node) else literal(x, dtype) for x in nodes)
             return Node(function, nodes, *function.infer(*nodes))
         if isinstance(function, CompositeOp):
             return function.outputs(*nodes)
         return function(*nodes)
 
     def apply_view(self, view: View) -> "Node":
-        """A node that stands for the view, or this one where nothing changes."""
-        if isinstance(self.function, View) and (both := merge_views(self.function, view)) is not None:
-            return self.inputs[0].apply_view(both)
+        """Return the node of a view, or this node if the view changes nothing."""
+        if isinstance(self.function, View) and (merged := merge_views(self.function, view)) is not None:
+            return self.inputs[0].apply_view(merged)
         shape, is_same = view_shape(view, self.shape)
         return self if is_same else Node(view, (self,), shape, self.dtype)
 
     def positions(self, size: int) -> "Node":
-        """The numbers 0, 1, ... below a size."""
+        """Return a node of the integers 0, 1, ..., size - 1."""
         return Node(Iota(size), (), (size,), int64)
 
     def constant(self, array: Any) -> "Node":
-        """A NumPy array as a hidden input of the graph that is being captured."""
+        """Add a NumPy array to the graph that is being traced, as a hidden input."""
         return wrapper_stack.wrappers[-1](array)
 
     def to(self, dtype: Any) -> "Node":
-        """The same values as another element type."""
+        """Convert to another dtype."""
         dtype = as_dtype(dtype)
         if self.is_number:
             is_literal = isinstance(self.function, Literal) and dtype is bool_
             return Node(bool_literal(self.function.text) if is_literal else self.function, (), (), dtype)
-        computed_in = DTYPE_OF_WEAK.get(self.dtype)
-        if computed_in is not None:  # from numbers alone
-            return Node(self.function, self.inputs, (), computed_in).to(dtype)
+        number_dtype = DTYPE_OF_WEAK.get(self.dtype)
+        if number_dtype is not None:  # computed from numbers only
+            return Node(self.function, self.inputs, (), number_dtype).to(dtype)
         return self if dtype is self.dtype else Node(Cast(dtype), (self,), self.shape, dtype)
 
     def view(self, *shape: Any) -> Any:
-        """As reshape: where the elements lie is not decided yet."""
+        """Reshape. A node has no strides yet, so every reshape is possible."""
         return self.reshape(*shape)
 
     def contiguous(self) -> "Node":
-        """Itself: where the elements lie is not decided yet."""
+        """Return the node itself. A node has no strides yet."""
         return self
 
     def clone(self) -> "Node":
-        """The same elements in memory of their own."""
+        """Copy the elements to new memory."""
         return Node(Copy(), (self,), self.shape, self.dtype)
 
     def __bool__(self) -> bool:
-        raise self._no_value_error("a branch on the value")
+        raise self._no_value_error("branch on")
 
     def __float__(self) -> float:
-        raise self._no_value_error("the value")
+        raise self._no_value_error("read")
 
     def __index__(self) -> int:
-        raise self._no_value_error("the value")
+        raise self._no_value_error("read")
 
     item = tolist = numpy = __array__ = __int__ = __float__
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        raise FuseError(f"{users_line()}: a change in place cannot be captured; use where(...), or write x = x + y")
+        raise FuseError(f"{users_line()}: a graph node cannot be modified in place; use where(...), or write x = x + y")
 
-    def _change(self, other: Any) -> Any:
-        raise FuseError(f"{users_line()}: a change in place cannot be captured; write x = x + y instead of x += y")
+    def _raise_inplace(self, other: Any) -> Any:
+        raise FuseError(f"{users_line()}: a graph node cannot be modified in place; write x = x + y instead of x += y")
 
-    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ifloordiv__ = __imod__ = __ipow__ = __imatmul__ = _change
-    __iand__ = __ior__ = __ixor__ = __ilshift__ = __irshift__ = _change
-    copy_ = fill_ = _change
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ifloordiv__ = __imod__ = __ipow__ = __imatmul__ = _raise_inplace
+    __iand__ = __ior__ = __ixor__ = __ilshift__ = __irshift__ = _raise_inplace
+    copy_ = fill_ = _raise_inplace
 
-    def _no_value_error(self, what: str) -> FuseError:
+    def _no_value_error(self, verb: str) -> FuseError:
         return FuseError(
-            f"{users_line()}: {what} of an array of shape {self.shape}; while a function is captured there are no values: "
-            "use where(condition, a, b)"
+            f"{users_line()}: cannot {verb} the value of an array of shape {self.shape} while tracing, since it is not "
+            "computed yet; use where(condition, a, b)"
         )
 
 
 @lru_cache(4096)
 def view_shape(view: View, shape: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
-    """The shape of a view of an array of some shape, and whether it shows just that array."""
-    whole = row_major(shape)
-    layout = view.layout(whole)
-    return layout.shape, layout.same_traversal(whole)
+    """Return the shape of a view of an array of `shape`, and whether the view changes nothing."""
+    base = row_major(shape)
+    layout = view.layout(base)
+    return layout.shape, layout.same_traversal(base)
 
 
 def merge_views(first: View, second: View) -> View | None:
-    """A view of a view as one, where they are of one kind; so a long chain of views is one.
+    """Merge a view of a view into one view, if both are of one kind, else return None. A long chain becomes one view.
 
-    Not reshapes: one that no strides allow puts elements in order, and convolutions ask for just that.
+    Reshapes are not merged: a reshape that needs a copy puts the elements in order, and convolutions rely on that copy.
     """
     if first.method != second.method:
         return None
@@ -173,7 +173,7 @@ def merge_views(first: View, second: View) -> View | None:
 
 
 class WrapperStack(local):
-    """What gives a concrete array as a node, for each thread: the last one belongs to the capture under way."""
+    """For each thread, the functions that turn a concrete array into a node. The last one belongs to the active trace."""
 
     def __init__(self) -> None:
         self.wrappers: list[Callable[[Any], Node]] = []
@@ -184,7 +184,7 @@ wrapper_stack = WrapperStack()
 
 @contextmanager
 def use_wrapper(lift: Callable[[Any], Node]) -> Iterator[None]:
-    """Give concrete arrays as nodes by this function, in a block of code."""
+    """Use this function to turn concrete arrays into nodes, in a block of code."""
     wrapper_stack.wrappers.append(lift)
     try:
         yield
@@ -193,69 +193,69 @@ def use_wrapper(lift: Callable[[Any], Node]) -> Iterator[None]:
 
 
 def wrap(x: Any) -> Any:
-    """A concrete array as a hidden input of the capture under way; nodes and numbers as they are."""
+    """Return a concrete array as a hidden input of the active trace, and a node or a number unchanged."""
     if isinstance(x, Node):
         return x
     x = as_number(x)
     if isinstance(x, Array) or hasattr(x, "__array_interface__"):
         return wrapper_stack.wrappers[-1](x)
-    weak_type_of(x)  # anything but a number is an error that says so
+    weak_type_of(x)  # raises DTypeError for anything but a number
     return x
 
 
 def elementwise(operator: Operator, inputs: tuple[Any, ...]) -> Any:
-    """Return the node of an operator, its inputs cast and broadcast; one that has no rule of its own is its body.
+    """Return the node of an operator, with its inputs cast and broadcast. An operator without a VJP is inlined.
 
-    The result of numbers alone is a number too: it is computed in 64 bits and is weak, as the result of Python would be.
+    The result of numbers is a number: it is computed in 64 bits and its dtype is weak, like a result of Python.
     """
     dtypes = [x.dtype if isinstance(x, Node) else weak_type_of(x) for x in inputs]
-    dtype, gives = operator.result_dtype(*dtypes)
+    dtype, result_dtype = operator.result_dtype(*dtypes)
     if operator.vjp is None and not operator.is_primitive:
         return operator.body(*inputs)
     is_number = all(isinstance(d, type) for d in dtypes)
     if is_number and dtype.is_float:
-        dtype, gives = float64, float64 if gives.is_float else gives
+        dtype, result_dtype = float64, float64 if result_dtype.is_float else result_dtype
     shape = broadcast(*[x.shape for x in inputs if isinstance(x, Node)])
 
-    def fit(k: int, x: Any) -> Node:
-        wanted = BY_PYTHON[bool] if operator.name == "where" and k == 0 else dtype
+    def cast_and_broadcast(k: int, x: Any) -> Node:
+        input_dtype = BY_PYTHON[bool] if operator.name == "where" and k == 0 else dtype
         if not isinstance(x, Node):
-            return literal(x, wanted)
-        y: Node = x.to(wanted)
+            return literal(x, input_dtype)
+        y: Node = x.to(input_dtype)
         if x.is_number:
             return y
         return y if y.shape == shape else y.expand(*shape)
 
-    fitted = tuple(fit(k, x) for k, x in enumerate(inputs))
-    return Node(operator, fitted, shape, WEAK_OF_DTYPE.get(gives, gives) if is_number else gives)
+    operands = tuple(cast_and_broadcast(k, x) for k, x in enumerate(inputs))
+    return Node(operator, operands, shape, WEAK_OF_DTYPE.get(result_dtype, result_dtype) if is_number else result_dtype)
 
 
 def literal(x: Any, dtype: DType | None = None) -> Node:
-    """A Python number as a node, weak unless a dtype is given."""
+    """Return the node of a Python number. Its dtype is weak unless one is given."""
     return Node(Literal(constant(x, dtype or BY_PYTHON[weak_type_of(x)]).text), (), (), dtype or weak_type_of(x))
 
 
 def bool_literal(text: str) -> Literal:
-    """A literal as a bool."""
+    """Return a literal converted to bool."""
     return Literal(text if text in ("True", "False") else str(float(text) != 0))
 
 
 def inputs_of(node: Node) -> tuple[Node, ...]:
-    """What a node is computed from."""
+    """Return the inputs of a node."""
     return node.inputs
 
 
 def strip_views(node: Node) -> Node:
-    """The node under any views."""
+    """Return the node that a chain of views starts from."""
     while isinstance(node.function, View):
         (node,) = node.inputs
     return node
 
 
 def substitute(outputs: list[Node], replacement: dict[Node, Node]) -> list[Node]:
-    """The same graph with some nodes replaced by others; a number that is replaced keeps the dtype that it has taken."""
+    """Rebuild a graph with some nodes replaced by others. A replaced number keeps the dtype that it has in the graph."""
     new = dict(replacement)
-    numbers = {old.function: fresh.function for old, fresh in replacement.items() if isinstance(old.function, Number)}
+    numbers = {old.function: by.function for old, by in replacement.items() if isinstance(old.function, Number)}
     for node in toposort(outputs, lambda node: () if node in replacement else node.inputs):
         if node not in new:
             function = numbers.get(node.function, node.function)
@@ -264,9 +264,9 @@ def substitute(outputs: list[Node], replacement: dict[Node, Node]) -> list[Node]
 
 
 def rewrite(outputs: list[Node], kinds: type | UnionType, change: Callable[[Node], Node]) -> list[Node]:
-    """The same graph with each node changed, inputs first: `change` sees a node whose inputs are changed already.
+    """Rebuild a graph, inputs first: replace each node by `change(node)`, whose inputs are replaced already.
 
-    Changes begin at functions of these kinds: a graph that has none of them stays as it is.
+    A graph without a function of these `kinds` is returned unchanged.
     """
     order = toposort(outputs, inputs_of)
     if not any(isinstance(node.function, kinds) for node in order):

@@ -1,7 +1,7 @@
-"""Sums by key, recognized in a kernel: what the gradient of an embedding and a histogram are made of.
+"""Find segment sums in a kernel: sums of values grouped by a key, as in the gradient of an embedding or a histogram.
 
-Written as a fold, each of them compares every key with every position: keys times positions steps. A backend that knows the
-form adds each value to its sum instead.
+Written as a reduction, each sum compares every key with its own index: keys times sums steps. A backend that recognizes the
+pattern adds each value directly to the sum of its key.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from .kernel_ir import Constant, Expression, IndexValue, Kernel, Load, Op, Reduc
 
 
 class SegmentSum(NamedTuple):
-    """Sums of what has their own index, a position, as its key: in the expressions of a kernel."""
+    """Expressions of a segment sum: each value belongs to the sum whose index, `position`, equals its key."""
 
     key: Expression
     position: IndexValue
@@ -20,10 +20,10 @@ class SegmentSum(NamedTuple):
 
 
 def match_segment_sum(kernel: Kernel, rows: int, classes: Sequence[str]) -> tuple[SegmentSum, int] | None:
-    """What a kernel adds up by key, and along which axis the keys are; None of any other kernel.
+    """Match a kernel that is a segment sum. Return its expressions and the axis of the sums, or None.
 
-    Its one result is the sum of `where(key == position, value, 0)` along the row, where the position is the index along one
-    of its `rows` axes, and nothing else varies along that. So each value belongs to one of all sums along the axis.
+    The kernel has one output, the sum of `where(key == position, value, 0)` along the row. `position` is the index along one
+    of the `row_axes`, and nothing else varies along that axis. So each value belongs to exactly one of the sums.
     """
     found = (
         match_masked_sum(kernel.row_outputs[0]) if len(kernel.row_outputs) == 1 and not kernel.pointwise_outputs else None
@@ -39,7 +39,7 @@ def match_segment_sum(kernel: Kernel, rows: int, classes: Sequence[str]) -> tupl
 
 
 def match_masked_sum(e: Expression) -> SegmentSum | None:
-    """The parts of the sum of `where(key == position, value, 0)`; None of anything else."""
+    """Match the sum of `where(key == position, value, 0)`. Return its expressions, or None."""
     chosen = e.inputs[0] if isinstance(e, ReduceExpr) and e.operator is add else None
     if not isinstance(chosen, Op) or chosen.operator is not where:
         return None

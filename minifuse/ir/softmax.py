@@ -1,13 +1,13 @@
-"""Softmax, with a gradient rule of its own.
+"""Softmax with a custom VJP.
 
     y = exp(x - max(x)) / sum(exp(x - max(x)))        dx = y * (g - sum(g * y))
 
-From its definition a gradient would be found too, one that reads x and what each row folds to, and computes the
-exponentials again. This one is written with y. Where y lies in memory anyway, as a result of the call, the backward pass
-reads it and g alone. Where it does not, since what follows is fused with it, to store it for this would cost more than to
-compute it: then y is made again from x and two numbers a row.
+Differentiating the definition would also be correct, but it reads x and the reductions of each row, and computes the
+exponentials again. This VJP is written with y. If y is stored, as a result of the call, the backward pass reads only y and
+g. If y is not stored, since its consumers are fused with it, storing it for this would cost more than recomputing it: then y
+is recomputed from x and two numbers per row.
 
-Stands on functions; knows no kernels. The face for users is the method `softmax`.
+Users call the method `softmax`.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ from .array_functions import CustomVJP, Reduce
 
 
 class SoftmaxVJP(CustomVJP):
-    """A value that is exp(x) over its sum along dims, as a function of x."""
+    """The value exp(x) / sum(exp(x)) along dims, with its VJP with respect to x."""
 
     __slots__ = ("dims",)
 
@@ -25,14 +25,14 @@ class SoftmaxVJP(CustomVJP):
         self.dims = dims
 
     def vjp(self, g: Any, y: Any, value: Any, x: Any) -> tuple[Any, ...]:
-        """From y alone."""
+        """Compute the gradient from y and g."""
         return None, y * (g - Reduce(add, self.dims)(g * y))
 
     def __repr__(self) -> str:
-        return f"softmax over {self.dims}"
+        return f"softmax over dims {self.dims}"
 
 
 def softmax(x: Any, dims: tuple[int, ...]) -> Any:
-    """exp(x) over its sum along dims, of floats, computed without overflow."""
+    """Compute exp(x) / sum(exp(x)) along dims, for floats, without overflow."""
     e = exp(x - Reduce(maximum, dims)(x).detach())
     return SoftmaxVJP(dims)(e / Reduce(add, dims)(e), x)

@@ -56,13 +56,13 @@ def test_functions_say_what_they_are():
         for f in (View("permute", (1, 0)), Reduce(op.add, (0,)), Matmul(), Cast(float64), Copy(), Full((2,), float32))
     ] == [
         "permute(1, 0)",
-        "fold add over (0,)",
+        "reduce add over dims (0,)",
         "matmul",
         "to float64",
         "copy",
         "full (2,)",
     ]
-    assert repr(PadSlice((4,), ((0, 1, 2),))) == "embed in (4,)"
+    assert repr(PadSlice((4,), ((0, 1, 2),))) == "pad_slice in (4,)"
     assert repr(BoundFunction(test_functions_say_what_they_are, (1,))) == "test_functions_say_what_they_are(1,)"
 
 
@@ -179,7 +179,7 @@ def test_matmul_promotes():
 
 
 def test_matmul_needs_dims():
-    with pytest.raises(ShapeError, match="both need at least 1 dim"):
+    with pytest.raises(ShapeError, match="expected at least 1 dim each"):
         matmul(array(), array(3))
     with pytest.raises(ShapeError, match="inner sizes differ"):
         matmul(array(2, 3), array(2, 3))

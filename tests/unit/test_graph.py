@@ -108,7 +108,7 @@ def branching(x):
 
 def test_a_branch_on_a_value_names_the_line_of_the_user():
     line = branching.__code__.co_firstlineno + 1
-    with pytest.raises(FuseError, match=re.escape(f"{__file__}:{line}: a branch on the value of an array of shape ()")):
+    with pytest.raises(FuseError, match=re.escape(f"{__file__}:{line}: cannot branch on the value of an array of shape ()")):
         Plan(branching, [mf.ones(3)])
 
 
@@ -126,9 +126,7 @@ def test_the_line_is_that_of_the_function_also_where_a_method_of_ours_asks():
     [float, int, lambda x: x.item(), lambda x: x.tolist(), np.asarray, lambda x: x.numpy(), range, lambda x: [1, 2][x]],
 )
 def test_every_way_to_ask_for_a_value_is_refused(ask):
-    with pytest.raises(
-        FuseError, match=r"test_graph.py:\d+: the value of an array of shape \(\); while a function is captured"
-    ):
+    with pytest.raises(FuseError, match=r"test_graph.py:\d+: cannot read the value of an array of shape \(\) while tracing"):
         Plan(lambda x: ask(x.sum()) and x, [mf.ones(3)])
 
 

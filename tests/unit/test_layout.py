@@ -149,7 +149,7 @@ def check_every_index(layout):
         if position in lowest:
             assert layout.index(position) == lowest[position]
         else:
-            with pytest.raises(IndexingError, match="no element of"):
+            with pytest.raises(IndexingError, match="has no element at"):
                 layout.index(position)
 
 
@@ -386,9 +386,9 @@ def test_an_operand_with_a_stride_of_0_along_a_single_element_fills_the_shape():
 
 ERRORS = """
 Layout((2, 3), (1,), 0)
-    ShapeError: a layout has one stride a dim and no negative size, got shape (2, 3) and strides (1,)
+    ShapeError: Layout: got shape (2, 3) and strides (1,); give one stride per dim, and sizes >= 0
 row_major((2, -3))
-    ShapeError: a layout has one stride a dim and no negative size, got shape (2, -3) and strides (-3, 1)
+    ShapeError: Layout: got shape (2, -3) and strides (-3, 1); give one stride per dim, and sizes >= 0
 row_major((2, 3)).permute(0)
     ShapeError: permute: (0,) names 1 of the 2 dims of (2, 3); name each once
 row_major((2, 3)).permute(0, 1, 2)
@@ -400,64 +400,64 @@ row_major((2, 3)).transpose(0, 2)
 row_major((2, 3)).flip(0, 0)
     ShapeError: dims (0, 0) name dim 0 twice; name each dim once
 row_major((2, 3)).expand(2, 4)
-    ShapeError: expand: (2, 3) to (2, 4): dim 1 has size 3, cannot become 4: only size 1 repeats
+    ShapeError: expand: (2, 3) to (2, 4): dim 1 has size 3 and cannot become 4; only size 1 repeats
 row_major((2, 3)).expand(5, 0, 3)
-    ShapeError: expand: (2, 3) to (5, 0, 3): dim 0 has size 2, cannot become 0: only size 1 repeats
+    ShapeError: expand: (2, 3) to (5, 0, 3): dim 0 has size 2 and cannot become 0; only size 1 repeats
 row_major((2, 3)).expand(6)
-    ShapeError: expand: (2, 3) to (6,) would drop dims; dims are only added, in front
+    ShapeError: expand: (2, 3) to (6,) would drop dims; it can only add dims, in front
 row_major((2, 3)).expand(-1, 2, 3)
-    ShapeError: expand: (2, 3) to (-1, 2, 3): sizes are 0 or more; -1 keeps the size of a dim that is there
+    ShapeError: expand: (2, 3) to (-1, 2, 3): sizes must be >= 0; -1 keeps the size of an existing dim
 row_major((1, 3)).expand(-2, 3)
-    ShapeError: expand: (1, 3) to (-2, 3): sizes are 0 or more; -1 keeps the size of a dim that is there
+    ShapeError: expand: (1, 3) to (-2, 3): sizes must be >= 0; -1 keeps the size of an existing dim
 row_major((1, 3)).expand(2.0, 3)
     ShapeError: sizes are integers, got 2.0 (float); write a shape as 2, 3 or as (2, 3)
 row_major((2, 3)).slice((0, 1, 2))
-    IndexingError: slice: 1 ranges for the 2 dims of (2, 3); give one a dim
+    IndexingError: slice: got 1 ranges for shape (2, 3); give one for each dim
 row_major((2, 3)).slice((0, 1, 2), (1, 1, 3))
-    IndexingError: slice: (start, step, size) = (1, 1, 3) leaves dim 1 of size 3, or stands still
+    IndexingError: slice: range (start, step, size) = (1, 1, 3) exceeds dim 1 of size 3, or its step is 0
 row_major((2, 3)).slice((0, 1, 2), (0, 0, 3))
-    IndexingError: slice: (start, step, size) = (0, 0, 3) leaves dim 1 of size 3, or stands still
+    IndexingError: slice: range (start, step, size) = (0, 0, 3) exceeds dim 1 of size 3, or its step is 0
 row_major((2, 3)).slice((0, 1, -1), (0, 1, 3))
-    IndexingError: slice: (start, step, size) = (0, 1, -1) leaves dim 0 of size 2, or stands still
+    IndexingError: slice: range (start, step, size) = (0, 1, -1) exceeds dim 0 of size 2, or its step is 0
 row_major((4, 6)).slice((0, -1, -1), (0, 1, 6))
-    IndexingError: slice: (start, step, size) = (0, -1, -1) leaves dim 0 of size 4, or stands still
+    IndexingError: slice: range (start, step, size) = (0, -1, -1) exceeds dim 0 of size 4, or its step is 0
 row_major((4, 6)).reshape(5, 5)
     ShapeError: reshape: 24 elements do not fit (5, 5), which has 25
 row_major((6, 4)).permute(1, 0).reshape(24)
     ViewError: reshape: (4, 6) with strides (1, 4) to (24,) is not a view: dims 0 and 1 would have to merge,
-    but stride 1 != 6 * 4, size and stride of dim 1; reshape of a tensor copies here, and view works after contiguous()
+    but stride 1 != 6 * 4, size and stride of dim 1; write x.reshape(...), which copies, or x.contiguous().view(...)
 Layout((6, 4), (8, 1), 0).reshape(3, 8)
     ViewError: reshape: (6, 4) with strides (8, 1) to (3, 8) is not a view: dims 0 and 1 would have to merge,
-    but stride 8 != 4 * 1, size and stride of dim 1; reshape of a tensor copies here, and view works after contiguous()
+    but stride 8 != 4 * 1, size and stride of dim 1; write x.reshape(...), which copies, or x.contiguous().view(...)
 Layout((2, 3, 1, 4), (24, 8, 5, 1), 0).reshape(2, 12)
     ViewError: reshape: (2, 3, 1, 4) with strides (24, 8, 5, 1) to (2, 12) is not a view: dims 1 and 3 would have to merge,
-    but stride 8 != 4 * 1, size and stride of dim 3; reshape of a tensor copies here, and view works after contiguous()
+    but stride 8 != 4 * 1, size and stride of dim 3; write x.reshape(...), which copies, or x.contiguous().view(...)
 Layout((2, 3, 4), (20, 4, 1), 0).reshape(3, 2, 4)
     ViewError: reshape: (2, 3, 4) with strides (20, 4, 1) to (3, 2, 4) is not a view: dims 0 and 1 would have to merge,
-    but stride 20 != 3 * 4, size and stride of dim 1; reshape of a tensor copies here, and view works after contiguous()
+    but stride 20 != 3 * 4, size and stride of dim 1; write x.reshape(...), which copies, or x.contiguous().view(...)
 Layout((2, 3, 4), (50, 10, 1), 0).reshape(2, 12)
     ViewError: reshape: (2, 3, 4) with strides (50, 10, 1) to (2, 12) is not a view: dims 1 and 2 would have to merge,
-    but stride 10 != 4 * 1, size and stride of dim 2; reshape of a tensor copies here, and view works after contiguous()
+    but stride 10 != 4 * 1, size and stride of dim 2; write x.reshape(...), which copies, or x.contiguous().view(...)
 Layout((2, 3, 4), (50, 10, 1), 0).reshape(6, 4)
     ViewError: reshape: (2, 3, 4) with strides (50, 10, 1) to (6, 4) is not a view: dims 0 and 1 would have to merge,
-    but stride 50 != 3 * 10, size and stride of dim 1; reshape of a tensor copies here, and view works after contiguous()
+    but stride 50 != 3 * 10, size and stride of dim 1; write x.reshape(...), which copies, or x.contiguous().view(...)
 Layout((4, 9), (50, 1), 0).reshape(2, 3, 2, 3)
     ViewError: reshape: (4, 9) with strides (50, 1) to (2, 3, 2, 3) is not a view: dims 0 and 1 would have to merge,
-    but stride 50 != 9 * 1, size and stride of dim 1; reshape of a tensor copies here, and view works after contiguous()
+    but stride 50 != 9 * 1, size and stride of dim 1; write x.reshape(...), which copies, or x.contiguous().view(...)
 row_major((2, 3)).unflatten(1, 2)
-    ShapeError: unflatten: dim 1 of (2, 3) does not consist of 2 equal pieces
+    ShapeError: unflatten: dim 1 of (2, 3) cannot be split into 2 equal parts
 row_major((6,)).unflatten(0, 4)
-    ShapeError: unflatten: dim 0 of (6,) does not consist of 4 equal pieces
+    ShapeError: unflatten: dim 0 of (6,) cannot be split into 4 equal parts
 row_major((0,)).unflatten(0, 0)
-    ShapeError: unflatten: dim 0 of (0,) does not consist of 0 equal pieces
+    ShapeError: unflatten: dim 0 of (0,) cannot be split into 0 equal parts
 broadcast((2, 3), (4,), ())
     ShapeError: shapes (2, 3) and (4,) and () do not broadcast: dim -1 has sizes 3 and 4; sizes must be equal or 1
 broadcast((2, 0), (2, 1), (5, 1, 3))
     ShapeError: shapes (2, 0) and (2, 1) and (5, 1, 3) do not broadcast: dim -1 has sizes 0 and 3; sizes must be equal or 1
 row_major((4, 6)).slice((0, 2, 2), (0, 1, 6)).index(7)
-    IndexingError: no element of Layout((2, 6), (12, 1), 0) lies at position 7; elements lie in positions 0 to 17
+    IndexingError: index: Layout((2, 6), (12, 1), 0) has no element at position 7; its positions are between 0 and 17
 row_major((4, 0)).index(0)
-    IndexingError: no element of Layout((4, 0), (1, 1), 0) lies at position 0; it has no elements
+    IndexingError: index: Layout((4, 0), (1, 1), 0) has no element at position 0; it has no elements
 ravel_index((1, 6), (4, 6))
     IndexingError: index (1, 6) is not in shape (4, 6); each must be at least 0 and less than its size
 ravel_index((-1, 0), (4, 6))

@@ -117,7 +117,7 @@ def test_the_line_is_that_of_the_function_also_where_a_method_of_ours_asks():
         return max(x[0], x[1])
 
     line = inside.__code__.co_firstlineno + 1
-    with pytest.raises(FuseError, match=re.escape(f"test_graph.py:{line}: a branch on the value")):
+    with pytest.raises(FuseError, match=re.escape(f"test_graph.py:{line}: cannot branch on the value")):
         Plan(inside, [mf.ones(3)])
 
 

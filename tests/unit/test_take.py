@@ -354,8 +354,8 @@ def test_bytes_are_those_of_the_elements_that_are_picked():
 
 def test_decisions_are_told_of_what_the_user_wrote():
     facts = mf.fuse(put).explain(mf.zeros(4, 3), mf.tensor([0, 2, 2, 1]), 3)
-    assert [node.operation for node in facts.nodes][-1] == "put(%0, %1, dim=0)"
-    assert any("put(%0, %1, dim=0)" in step.text for step in facts.steps)
+    assert [node.operation for node in facts.nodes][-1] == "scatter_add(%0, %1, dim=0)"
+    assert any("scatter_add(%0, %1, dim=0)" in step.text for step in facts.steps)
     assert not any("where" in step.text or "expand" in step.text for step in facts.steps)
     facts = mf.fuse(take).explain(mf.zeros(4, 3), mf.tensor([0, 2, 2, 1]))
     assert [step.text for step in facts.steps if step.kind == "taken"] == ["launch0 computes %2 = take(%0, %1, dim=0)."]

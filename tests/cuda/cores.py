@@ -8,8 +8,8 @@ WGMMA = {
     "along k": lambda way: (way.a, way.b) == ("k", "k"),
     "crosswise": lambda way: (way.a, way.b) == ("x", "k"),
     "crosswise, turned": lambda way: (way.a, way.b) == ("k", "x"),
-    "one made ready": lambda way: sorted((way.a, way.b)) == ["ready", "x"],
-    "both made ready": lambda way: (way.a, way.b) == ("ready", "ready"),
+    "one made ready": lambda way: sorted((way.a, way.b)) == ["packed", "x"],
+    "both made ready": lambda way: (way.a, way.b) == ("packed", "packed"),
 }
 MMA = {"large": MMA_LARGE, "small": MMA_SMALL}
 
@@ -26,10 +26,10 @@ def take(monkeypatch, name, parts=1, right=None):
 
     def way_of(precision, p, gpu, cores):
         found, kind = [], OPERAND_KIND.get(precision, "bf16")
-        multiprocessors, aligned, most_shared = gpu
-        for product, places in ((p, aligned), (p.swapped(), (aligned[0], aligned[2], aligned[1]))):
+        multiprocessors, aligned, max_shared_bytes = gpu
+        for product, places in ((p, aligned), (p.transposed(), (aligned[0], aligned[2], aligned[1]))):
             if name in MMA:
-                found += mma_configs(kind, product, multiprocessors, places, most_shared)
+                found += mma_configs(kind, product, multiprocessors, places, max_shared_bytes)
             else:
                 found += wgmma_configs(kind, product, multiprocessors, places)
         known = [way for way in found if fits(way)]

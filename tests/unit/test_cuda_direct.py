@@ -46,7 +46,7 @@ class FakeDevice:
     """A GPU whose driver is a fake; maps are found in memory of their own, each at another address."""
 
     is_simulated = False
-    multiprocessors, most_shared = 132, 227 * 1024
+    multiprocessors, max_shared_bytes = 132, 227 * 1024
 
     def __init__(self, tensor_cores=""):
         self.tensor_cores, self.pool, self.prepared, self.long = tensor_cores, Pool(MemoryBuffer), [], []

@@ -103,7 +103,7 @@ def test_a_package_that_is_missing(monkeypatch, missing, version, extra):
 
     monkeypatch.setattr(driver, "import_module", without)
     with pytest.raises(
-        MissingPartError, match=rf'there is a GPU.*{missing}.*pip install "minifuse\[{extra}\]", or set MINIFUSE'
+        MissingPartError, match=rf'a GPU was found.*{missing}.*pip install "minifuse\[{extra}\]", or set MINIFUSE'
     ):
         driver.require_cuda_packages(DriverInfo(1, version, ""))
 
@@ -224,7 +224,8 @@ def test_an_allocation_that_does_not_fit_says_how_much_there_is():
     device = device_with(Gpu(room=10_000))
     kept = device.pool.allocate(1 << 12)
     with pytest.raises(
-        OutOfMemoryError, match=r"cuda:0 has no 16,384 bytes left: 5,904 of 1,048,576 are free, 4,096 bytes are held"
+        OutOfMemoryError,
+        match=r"cuda:0: cannot allocate 16,384 bytes; 5,904 of 1,048,576 bytes are free, and tensors and the memory",
     ):
         device.pool.allocate(1 << 14)
     assert kept.address % 4096 == 0
@@ -253,7 +254,7 @@ def test_the_errors_are_public():
         (
             "CUDA_ERROR_OUT_OF_MEMORY: the API call failed",
             OutOfMemoryError,
-            r"cuda:1 has too little memory left to start on",
+            r"cuda:1 has too little free memory to start",
         ),
         ("CUDA_ERROR_NO_DEVICE: none", CudaError, r"CUDA_ERROR_NO_DEVICE: none"),
     ],

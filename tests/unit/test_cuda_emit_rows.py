@@ -106,7 +106,7 @@ def test_a_row_that_does_not_fit_is_read_where_it_is(monkeypatch):
     """Each pass reads it; the exponentials wait where the result will stand."""
     arrays = operands("x", (2, 1030))
     monkeypatch.setattr(select, "row_partition_of", lambda kernel, nest, raws: None)
-    monkeypatch.setattr(BACKEND.device, "most_shared", 8 * 1024)
+    monkeypatch.setattr(BACKEND.device, "max_shared_bytes", 8 * 1024)
     trace, out = trace_of(softmax, arrays)
     assert trace.hazards() == []
     np.testing.assert_allclose(out, expected(softmax, arrays), rtol=2e-5)

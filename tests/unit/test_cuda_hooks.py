@@ -247,7 +247,7 @@ def test_positions_lie_in_no_memory(kernel, monkeypatch):
 def test_epilogues_of_a_swapped_product(monkeypatch):
     """Computed as out.T = b.T @ a.T: rows are columns then."""
     for name, shape, sizes in (("matmul_dots", None, (20, 3, 33)), ("matmul", NARROW, (68, 33, 20))):
-        force(monkeypatch, name, shape, is_swapped=True)
+        force(monkeypatch, name, shape, is_transposed=True)
         M, N, K = sizes
         a, b, bias, column, matrix = floats(6, (2, M, K), (2, K, N), (N,), (M, 1), (2, M, N))
 
@@ -341,7 +341,7 @@ def test_a_prologue_of_the_large_tiles(monkeypatch):
 
 
 def test_a_swapped_prologue(monkeypatch):
-    force(monkeypatch, "matmul", NARROW, is_swapped=True)
+    force(monkeypatch, "matmul", NARROW, is_transposed=True)
     a, b, rows = floats(11, (68, 20), (20, 33), (68, 1))
     Case(lambda a, b, x, p: (exp(a[0] - a[1] * a[1]), b[0], (DOT,)), [a, rows], [b]).run()
 

@@ -41,7 +41,7 @@ from minifuse.core.dtypes import BY_NUMPY, DTYPES, float32, float64
 from minifuse.core.layout import Layout, row_major
 
 ALL_ALIGNED = (True, True, True)
-H200 = {"multiprocessors": 132, "aligned": ALL_ALIGNED, "most_shared": 227 * 1024}
+H200 = {"multiprocessors": 132, "aligned": ALL_ALIGNED, "max_shared_bytes": 227 * 1024}
 BATCHES = {
     "none": ((), ()),
     "one": ((3,), (3,)),
@@ -109,13 +109,13 @@ def sample(random, shape, dtype):
     return random.standard_normal(shape).astype(dtype)
 
 
-def force(monkeypatch, name, shape=None, parts=1, is_swapped=False):
+def force(monkeypatch, name, shape=None, parts=1, is_transposed=False):
     """Let plans take a kernel that they would not choose for such small sizes."""
 
-    def chosen(dtype, p, multiprocessors, aligned, most_shared):
-        if is_swapped:
-            p, aligned = p.swapped(), (aligned[0], aligned[2], aligned[1])
-        for found, _, kernel in candidate_kernels(dtype, p, aligned, most_shared):
+    def chosen(dtype, p, multiprocessors, aligned, max_shared_bytes):
+        if is_transposed:
+            p, aligned = p.transposed(), (aligned[0], aligned[2], aligned[1])
+        for found, _, kernel in candidate_kernels(dtype, p, aligned, max_shared_bytes):
             if kernel().name == name and shape in (None, found):
                 BK = found.tile[2]
                 part_K = ceil_div(p.K, parts * BK) * BK if parts > 1 else p.K
@@ -307,7 +307,7 @@ def force_turns(monkeypatch, sides):
 
     def chosen(dtype, p, *more):
         found = [way for way in transposed_configs(dtype, p, *more) if way.shape == NARROW and way.parts == 1]
-        return next(way for way in found if "".join("ab"[turn.is_b] for turn in way.turns) == sides)
+        return next(way for way in found if "".join("ab"[turn.is_b] for turn in way.transposes) == sides)
 
     monkeypatch.setattr(planning, "choose_config", chosen)
 
@@ -337,7 +337,7 @@ def test_large_products_turn_over_what_lies_along_k():
     def turns(n, *views):
         layouts = [row_major((n, n)).transpose(0, 1) if view == "T" else row_major((n, n)) for view in views]
         way = choose_config(float32, problem_of(row_major((n, n)), *layouts), **H200)
-        return "".join("ab"[turn.is_b] for turn in way.turns), way.product.is_swapped
+        return "".join("ab"[turn.is_b] for turn in way.transposes), way.problem.is_transposed
 
     assert turns(4096, "N", "N") == ("a", False)
     assert turns(4096, "N", "T") == ("ab", False)
@@ -446,7 +446,7 @@ def test_shapes_of_tiles_by_size():
     assert best(256, 64, 64).shape == NARROW
     assert best(4096, 4096, 4096, float64).shape == FLOAT64_MMA
     assert best(60, 100, 4096, float64).shape in (WIDE, SLIM)  # smaller than its tile, either way round
-    assert best(4096, 4096, 4096, most_shared=48 * 1024).shape == SMALL
+    assert best(4096, 4096, 4096, max_shared_bytes=48 * 1024).shape == SMALL
     assert [best(n, n, n).parts for n in (2048, 4096, 8192)] == [1, 1, 1]
     assert best(512, 512, 8192).parts > 8
     assert best(512, 512, 8192, batch=(64,)).parts == 1
@@ -455,7 +455,7 @@ def test_shapes_of_tiles_by_size():
 def test_few_rows_come_in_one_pass():
     assert best(1, 4096, 4096).kernel().name == "matmul_rows"
     column = best(4096, 1, 4096)
-    assert column.product.is_swapped
+    assert column.problem.is_transposed
     assert column.kernel().name == "matmul_dots"
     assert column.kernel().constants[1] is True  # 16 bytes at a time, though the vector has no rows that lie apart
     assert column.parts == 1
@@ -545,20 +545,20 @@ def test_what_lies_beside_moves_with_the_pieces():
         j = p.start[2]
         i = (p.start[0] - j) // 7
         assert p.start[1] == 3 * i
-        assert [x.start for x in p.beside] == [j, 2 * j, 11 * i + j]
+        assert [x.start for x in p.fused] == [j, 2 * j, 11 * i + j]
     many = GpuGemmProblem(5, 5, 3, 5, 1, 3, 1, 5, 1, (BatchAxis(100_000, 25, 15, 0, (0, 21, 55)),), beside=beside)
     for p in split_for_grid(many):
         k = p.start[0] // 25
-        assert [x.start for x in p.beside] == [0, 21 * k, 55 * k]
+        assert [x.start for x in p.fused] == [0, 21 * k, 55 * k]
     assert len(list(split_for_grid(rows))) == 4
     assert len(list(split_for_grid(many))) == 2
 
 
 def test_a_swapped_product_is_its_transpose():
     p = GpuGemmProblem(2, 3, 5, 30, 1, 50, 1, 7, 2, (BatchAxis(4, 100, 200, 300),), (1, 2, 3))
-    q = p.swapped()
+    q = p.transposed()
     assert q == GpuGemmProblem(3, 2, 5, 1, 30, 2, 7, 1, 50, (BatchAxis(4, 100, 300, 200),), (1, 3, 2), True)
-    assert q.swapped() == p
+    assert q.transposed() == p
 
 
 def test_arguments_have_the_types_of_the_signature():

@@ -189,17 +189,17 @@ def test_how_an_operand_lies():
     for want, x, k, moves, is_aligned, change in (
         ("k", 36, 1, [0, 72], True, 0),
         ("x", 1, 36, [0], True, 0),
-        ("ready", 1, 35, [0], True, 0),
-        ("ready", 36, 1, [2], True, 0),
-        ("ready", 36, 1, [0, -36], True, 0),
-        ("ready", -36, 1, [0], True, 0),
-        ("ready", 0, 1, [0], True, 0),
-        ("ready", 36, 1, [0], False, 0),
-        ("ready", 36, 1, [0], True, 2),
-        ("ready", 72, 2, [0], True, 0),
+        ("packed", 1, 35, [0], True, 0),
+        ("packed", 36, 1, [2], True, 0),
+        ("packed", 36, 1, [0, -36], True, 0),
+        ("packed", -36, 1, [0], True, 0),
+        ("packed", 0, 1, [0], True, 0),
+        ("packed", 36, 1, [0], False, 0),
+        ("packed", 36, 1, [0], True, 2),
+        ("packed", 72, 2, [0], True, 0),
     ):
         assert wgmma_operand_mode("tf32", 9, x, k, moves, is_aligned, change) == want
-    assert wgmma_operand_mode("bf16", 9, 36, 1, [0], True, 0) == "ready"
+    assert wgmma_operand_mode("bf16", 9, 36, 1, [0], True, 0) == "packed"
 
 
 def test_a_model_of_time_that_prefers_fewer_steps():

@@ -1,1 +1,1 @@
-"""The cuda backend: kernels as Python for Numba CUDA, on a GPU or lane by lane in the interpreter."""
+"""The cuda backend: Python kernels compiled by Numba CUDA for a GPU, or run lane by lane in the interpreter."""

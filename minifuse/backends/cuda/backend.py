@@ -1,7 +1,7 @@
-"""The cuda backend: kernels for a GPU, on the GPU or, where there is none, in the interpreter.
+"""The cuda backend: kernels for a GPU, run on the GPU or, if there is none, in the interpreter.
 
-Binding a kernel collapses its axes, prints its source, finds its machine code, and fixes the grid; a launch then passes
-addresses and numbers. What a launch would do can be had as a plan, for pictures and checks, without doing it.
+Binding a kernel collapses its axes, generates its source, compiles it or finds it in the cache, and fixes the grid. A launch
+then passes addresses and numbers. A launch can also be returned as a plan without running it, for pictures and checks.
 """
 
 from collections.abc import Iterator, Sequence
@@ -51,7 +51,7 @@ from .multi_tensor import CudaMultiTensorLauncher
 
 
 class CudaBackend(Backend):
-    """Numba CUDA on GPU number `index`, or the interpreter in its place."""
+    """Numba CUDA on GPU number `index`, or the interpreter if there is no GPU."""
 
     is_host = False
 
@@ -77,7 +77,7 @@ class CudaBackend(Backend):
         inputs: Sequence[Layout],
         raws: Sequence[Layout] = (),
     ) -> Launcher:
-        """A launch of a kernel that is specialised on the classes of all strides."""
+        """Return a launcher for a kernel that is specialized on the kinds of all strides."""
         return self._bind(kernel, shape, dims, [*outputs, *inputs], raws)
 
     def _bind(
@@ -100,7 +100,7 @@ class CudaBackend(Backend):
     def _bind_folds_of_nothing(
         self, kernel: Kernel, rows: Shape, layouts: Sequence[Layout], raws: Sequence[Layout]
     ) -> Launcher:
-        """Rows without elements: each fold is its identity, and what is left is computed at each row."""
+        """Bind a kernel whose rows are empty: each reduction is its identity, and the rest is computed once per row."""
         new, loads = renumber_operands([replace(e, ReduceExpr, identity_of_reduction) for e in kernel.row_outputs])
         moved, picked = renumber_indexed_operands(Kernel(new, ()))
         first, count = len(kernel.pointwise_outputs), len(kernel.outputs)
@@ -120,7 +120,7 @@ class CudaBackend(Backend):
         inputs: Sequence[Layout],
         raws: Sequence[Layout] = (),
     ) -> str:
-        """The text that is compiled."""
+        """Return the text that is compiled."""
         nest = LoopNest(shape, dims, [*outputs, *inputs])
         return generate_kernel(kernel, nest, stride_kinds_of(raws)).text
 
@@ -129,80 +129,80 @@ class CudaBackend(Backend):
     def bind_multi_tensor(
         self, kernel: Kernel, shapes: Sequence[Shape], layouts: Sequence[tuple[Sequence[Layout], Sequence[Layout]]]
     ) -> Launcher:
-        """A launch over several arrays, whose blocks find theirs in a table."""
+        """Return a launcher over several arrays, whose blocks find their array in a table."""
         return CudaMultiTensorLauncher(self.device, kernel, shapes, layouts)
 
     def multi_tensor_source(
         self, kernel: Kernel, shapes: Sequence[Shape], layouts: Sequence[tuple[Sequence[Layout], Sequence[Layout]]]
     ) -> str:
-        """The text that is compiled."""
+        """Return the text that is compiled."""
         outputs, inputs = layouts[0]
         return generate_multi_tensor_kernel(kernel, LoopNest(shapes[0], (), [*outputs, *inputs]).stride_kinds).text
 
     def bind_matmul(self, dtype: DType, out: Layout, a: Layout, b: Layout) -> Launcher:
-        """A launch of a product: launch(address of out, of a, of b)."""
+        """Return a launcher for a matrix product: launch(address of out, of a, of b)."""
         return CudaMatmulLauncher(self.device, plain(dtype), [out], [a, b])
 
     def bind_fused_matmul(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
-        """A launch of a product with its prologue and epilogue; of one that is refused, one part after the other."""
+        """Return a launcher for a matrix product with prologue and epilogue, fused unless `why_not_fused`."""
         if self.why_not_fused(kernel, outputs, inputs):
             return super().bind_fused_matmul(kernel, outputs, inputs)
         return CudaMatmulLauncher(self.device, kernel, outputs, inputs)
 
     def why_not_fused(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
-        """Why this product should not be one kernel, in words; empty if it should."""
-        return why_not_fused_matmul(kernel, outputs, inputs, self.device.multiprocessors, self.device.most_shared)
+        """Return why this product should not be one kernel, or "" if it should."""
+        return why_not_fused_matmul(kernel, outputs, inputs, self.device.multiprocessors, self.device.max_shared_bytes)
 
     def count_launches(self, kernel: Kernel, shape: Shape, dims: tuple[int, ...]) -> int:
-        """How many kernels are started: none for an empty space, unless it has rows."""
+        """Count the kernels that are launched: none for an empty space, unless it has rows."""
         return super().count_launches(kernel, shape, dims) * bool(prod(shape) or kernel.row_outputs)
 
     def fused_matmul_cost(
         self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]
     ) -> tuple[int, int]:
-        """(how many kernels are started for a product, bytes of the parts that K is cut in)."""
+        """Return (number of kernels launched for a product, bytes of workspace for the parts if K is split)."""
         if self.why_not_fused(kernel, outputs, inputs):
             return super().fused_matmul_cost(kernel, outputs, inputs)
         plan = self.product_plan(kernel, outputs, inputs)
         return len(plan.launches), plan.workspace
 
     def product_plan(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> GpuGemmPlan:
-        """What is launched for a product whose addresses are multiples of 16 bytes."""
+        """Return the launches of a product whose addresses are multiples of 16 bytes."""
         device = self.device
-        limits = {"most_shared": device.most_shared, "cores": device.tensor_cores}
+        limits = {"max_shared_bytes": device.max_shared_bytes, "cores": device.tensor_cores}
         return plan_matmul(kernel, outputs, inputs, device.multiprocessors, **limits)
 
     def fused_matmul_source(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
-        """What was generated of each kernel, under its name; the kernels themselves are in `matmul` and beside it."""
+        """Return the generated text of each kernel, under its name. The kernels themselves are in `cuda/matmul`."""
         if self.why_not_fused(kernel, outputs, inputs):
             return super().fused_matmul_source(kernel, outputs, inputs)
         plan = self.product_plan(kernel, outputs, inputs)
         return "\n\n".join(launch.kernel.source for launch in plan.launches)
 
     def supports(self, function: Any, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
-        """Whether there are kernels for a function as a whole: for attention and its gradient, of float32."""
+        """Return whether there are kernels for a whole composite function: for attention and its gradient, in float32."""
         return attention_launches.supports(function, shapes, dtypes)
 
     def bind_composite(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
-        """A launch of such a function."""
+        """Return a launcher for a composite function."""
         return attention_launches.CudaAttentionLauncher(self.device, function, outputs, inputs)
 
     def composite_cost(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
-        """(how many kernels are started, operations of products)."""
+        """Return (number of kernels launched, arithmetic operations of its matrix products)."""
         return attention_launches.attention_cost(function, outputs, inputs)
 
     def composite_source(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
-        """Which kernels run; they are in `attention` and `attention_backward`."""
+        """Return which kernels run. They are in `cuda/attention`."""
         launches = attention_launches.plan_attention(function, outputs, inputs)
         return "\n\n".join(launch.kernel.source for launch in launches)
 
     @property
     def can_join_launches(self) -> bool:  # type: ignore[override]
-        """A GPU replays them as one graph."""
+        """Return whether launches can be joined: a GPU replays them as one graph."""
         return not self.device.is_simulated
 
     def bind_sequence(self, launches: Sequence[Launcher], counts: Sequence[int]) -> Launcher | None:
-        """All launches as one CUDA graph; None in the interpreter, and where a launch is more than kernels."""
+        """Join all launches in one CUDA graph. Return None in the interpreter, and if a launch is more than kernels."""
         if self.device.is_simulated:
             return None
         from .device.cuda_graphs import graph_launcher
@@ -212,7 +212,7 @@ class CudaBackend(Backend):
     # Memory.
 
     def from_numpy(self, array: npt.NDArray[Any]) -> tuple[MemoryBuffer, int, Layout]:
-        """A copy of an array on the device, in the same layout, unless that would copy far more than its elements."""
+        """Copy an array to the device in the same layout, unless that would copy far more than its elements."""
         operand = Operand.of(array)
         if operand.data.size > 16 * max(array.size, 64):
             operand = Operand.of(np.ascontiguousarray(array))
@@ -222,8 +222,8 @@ class CudaBackend(Backend):
         return buffer, buffer.address + operand.layout.offset * array.itemsize, operand.layout.without_offset()
 
     def to_numpy(self, buffer: MemoryBuffer, address: int, dtype: DType, layout: Layout) -> npt.NDArray[Any]:
-        """A copy of elements in the memory of the host."""
-        if layout.size and not layout.is_dense:  # gathered on the device first
+        """Copy elements to host memory."""
+        if layout.size and not layout.is_dense:  # make it contiguous on the device first
             target = row_major(layout.shape)
             buffer = self.allocate(round_to_size_class(layout.size * dtype.itemsize))
             copy = self.bind(Kernel((Load(0, dtype),), ()), layout.shape, (), [target], [layout])
@@ -243,21 +243,21 @@ class CudaBackend(Backend):
 
     @property
     def dlpack_device(self) -> tuple[int, int]:  # type: ignore[override]
-        """The kind of the device, as DLPack counts, and its number."""
+        """Return the device type and number in DLPack's numbering."""
         return (1, 0) if self.device.is_simulated else (2, self.device.index)
 
     def to_dlpack(self, x: Any, **options: Any) -> Any:
-        """The memory of a tensor for libraries that know DLPack; of the interpreter a copy, since it is no GPU's."""
+        """Export a tensor's memory by DLPack. In the interpreter, export a copy, since the memory is not a GPU's."""
         if self.device.is_simulated:
             return x.numpy().copy().__dlpack__(**options)
         from .device.dlpack import export_capsule, require_no_copy
 
         require_no_copy(self.name, self.dlpack_device, **options)
-        self.device.let_wait(options.get("stream"))
+        self.device.make_stream_wait(options.get("stream"))
         return export_capsule(x.buffer, x.address, x.dtype, x.spec.layout, self.device.index)
 
     def cuda_array_interface(self, x: Any) -> dict[str, Any]:
-        """The memory of a tensor for CuPy, torch and others."""
+        """Return the `__cuda_array_interface__` of a tensor, for CuPy, torch and others."""
         if self.device.is_simulated:
             return super().cuda_array_interface(x)
         from .device.dlpack import array_interface
@@ -265,29 +265,29 @@ class CudaBackend(Backend):
         return array_interface(x.address, x.dtype, x.spec.layout, x.buffer.is_writable)
 
     def synchronize(self) -> None:
-        """Wait until the device has done all that it was asked for."""
+        """Wait until the device has completed all enqueued work."""
         self.device.synchronize()
 
     def clock(self) -> Any:
-        """What tells how long kernels take: the GPU itself, or, in the interpreter, the host."""
+        """Return a clock for kernel times: the GPU's events or, in the interpreter, the host's clock."""
         if self.device.is_simulated:
             return super().clock()
         from .device.events import EventClock
 
         return EventClock(self.device)
 
-    # The four methods, on operands in the memory of the host.
+    # The four required methods, on operands in host memory.
 
     def map(self, op: ScalarFunction, a: Operand, out: Operand) -> None:
-        """out[i] = op(a[i])."""
+        """Compute out[i] = op(a[i])."""
         self._elementwise(op, [a], out)
 
     def zip(self, op: ScalarFunction, a: Operand, b: Operand, out: Operand) -> None:
-        """out[i] = op(a[i], b[i])."""
+        """Compute out[i] = op(a[i], b[i])."""
         self._elementwise(op, [a, b], out)
 
     def reduce(self, op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int]) -> None:
-        """out[i] = op(... op(op(identity, a[i, 0]), a[i, 1]) ...) along dims, in the order of the threads."""
+        """Compute out[i] = op(... op(op(identity, a[i, 0]), a[i, 1]) ...) along dims, in the order of the threads."""
         functions: dict[str, Any] = {}
         if not isinstance(op, Operator):
             dtype = BY_NUMPY[a.data.dtype]
@@ -300,7 +300,7 @@ class CudaBackend(Backend):
         self._run(reduce_expr(op, as_load(0, a)), a.layout.shape, tuple(dims), out, [a], functions)
 
     def _reduce_from_first(self, op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int]) -> None:
-        """A fold that starts with the first element: without an identity, only one thread can walk a row."""
+        """Reduce from the first element. Without an identity, one thread must process a whole row."""
         moved = np.moveaxis(a.array(), tuple(dims), range(-len(dims), 0))
         count, length = out.layout.size, prod(a.layout.shape[d] for d in dims)
         if not length:
@@ -316,7 +316,7 @@ class CudaBackend(Backend):
         out.array()[...] = totals.array().reshape(out.layout.shape)
 
     def matmul(self, a: Operand, b: Operand, out: Operand) -> None:
-        """out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]."""
+        """Compute out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]."""
         with self._lent([a, b], out) as addresses:
             layouts = [x.layout.without_offset() for x in (out, a, b)]
             self.bind_matmul(BY_NUMPY[out.data.dtype], *layouts)(*addresses)
@@ -325,7 +325,7 @@ class CudaBackend(Backend):
         dtypes, functions = [BY_NUMPY[x.data.dtype] for x in xs], dict[str, Any]()
         try:
             expression = trace(op, dtypes)
-        except (FuseError, TypeError, AttributeError):  # it branches on values, or uses what only numbers have
+        except (FuseError, TypeError, AttributeError):  # it branches on values, or uses methods of Python numbers
             own = as_operator(op, len(xs))
             functions[own.name] = own.body
             loads = tuple(Load(k, dtype) for k, dtype in enumerate(dtypes))
@@ -341,8 +341,8 @@ class CudaBackend(Backend):
         inputs: Sequence[Operand],
         functions: dict[str, Any],
     ) -> None:
-        """One kernel over operands."""
-        (e,), used = renumber_operands([cast(e, BY_NUMPY[out.data.dtype])])  # not all, of a function such as lambda a, b: b
+        """Run one kernel over operands."""
+        (e,), used = renumber_operands([cast(e, BY_NUMPY[out.data.dtype])])  # lambda a, b: b uses one input only
         inputs = [inputs[k] for k in used]
         kernel = Kernel((), (e,)) if dims else Kernel((e,), ())
         with self._lent(inputs, out) as addresses:
@@ -351,7 +351,7 @@ class CudaBackend(Backend):
 
     @contextmanager
     def _lent(self, inputs: Sequence[Operand], out: Operand) -> Iterator[list[int]]:
-        """Addresses of the output and the inputs, copied to the device and, the output, back."""
+        """Copy operands to the device, yield the addresses of the output and the inputs, and copy the output back."""
         if self.device.is_simulated:
             yield [x.address for x in (out, *inputs)]
             return
@@ -367,7 +367,7 @@ class CudaBackend(Backend):
 
 
 def as_operator(function: ScalarFunction, arity: int, identity: Any = None) -> Operator:
-    """A Python function as an operator that a kernel calls by its name."""
+    """Wrap a Python function as an operator that a kernel calls by name."""
 
     def own_function(a: Any) -> Any:
         return function(a)
@@ -381,13 +381,13 @@ def as_operator(function: ScalarFunction, arity: int, identity: Any = None) -> O
 
 @cache
 def get_device(index: int) -> Any:
-    """GPU number `index`, or the interpreter where there is no GPU."""
+    """Return GPU number `index`, or the interpreter if there is no GPU."""
     found = driver.query_driver()
     if not found.gpus:
         return SimulatedDevice(index)
     if index >= found.gpus:
         names = ", ".join(f"cuda:{k}" for k in range(found.gpus))
-        raise BackendError(f"cuda:{index} does not exist; this machine has {names}")
+        raise BackendError(f"cuda:{index} does not exist; this machine has {names}; use one of them")
     driver.require_cuda_packages(found)
     from .device.gpu import GpuDevice
 
@@ -395,9 +395,9 @@ def get_device(index: int) -> Any:
 
 
 def identity_of_reduction(e: ReduceExpr) -> Expression:
-    """A fold that had nothing to fold."""
+    """Return the value of a reduction over no elements."""
     return constant(e.operator.identity_for(e.dtype), e.dtype)
 
 
 def do_nothing(*values: Any) -> None:
-    """The launch of a kernel without points."""
+    """Launch nothing: the kernel has no points."""

@@ -1,7 +1,7 @@
-"""Python kernels -> cubins, with Numba CUDA. No GPU is needed: what is compiled for is named.
+"""Compile Python kernels to cubins with Numba CUDA. No GPU is needed: the caller names the compute capability.
 
-A kernel comes as text (generated) or as a function (the matmul ladder). Its words get Numba's meanings, Numba prints PTX,
-and NVIDIA's linker makes machine code of it, which the kernel cache keeps.
+A kernel is generated text or a function (the matmul ladder). Its names are rebound to Numba's objects, Numba emits PTX, and
+NVIDIA's linker turns it into machine code, which the kernel cache stores.
 """
 
 import linecache
@@ -29,9 +29,9 @@ from .intrinsics.integers import INTEGER_FUNCTIONS
 PTX_ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\(")
 CUBIN_SECTION = re.compile(rb"\0\.text\.([\w$]+)\0")  # the section of a kernel in a cubin
 INSTALL_COMMAND = 'pip install "minifuse[cuda13]", or "minifuse[cuda12]" for drivers before 580'
-compile_target: ContextVar[tuple[Any, ...]] = ContextVar("target", default=(9, 0))  # what is being compiled for
+compile_target: ContextVar[tuple[Any, ...]] = ContextVar("target", default=(9, 0))  # compute capability
 _compile_lock = RLock()  # Numba's compiler is not reentrant
-_device_functions: dict[tuple[Any, ...], dict[FunctionType, Any]] = {}  # device functions, by what they are compiled for
+_device_functions: dict[tuple[Any, ...], dict[FunctionType, Any]] = {}  # device functions by compute capability
 
 
 class PtxKernel(NamedTuple):
@@ -43,12 +43,12 @@ class PtxKernel(NamedTuple):
 
 @cache
 def numba_cuda() -> Any:
-    """The module numba.cuda of the package numba-cuda."""
+    """Return the module numba.cuda of the package numba-cuda."""
     try:
         import numba_cuda  # noqa: F401  # the package, not the module of the same name in old Numbas
         from numba import cuda
     except ImportError as error:
-        raise MissingPartError(f"numba-cuda is not installed ({error}); {INSTALL_COMMAND}") from None
+        raise MissingPartError(f"numba-cuda is not installed ({error}); run: {INSTALL_COMMAND}") from None
     require_numpy()
     return cuda
 
@@ -56,17 +56,18 @@ def numba_cuda() -> Any:
 def compile_ptx(
     kernel: Callable[..., Any], signature: Sequence[str], threads: int = 0, blocks: int = 0, cc: tuple[int, int] = (9, 0)
 ) -> PtxKernel:
-    """The PTX of a kernel.
+    """Compile a kernel to PTX.
 
     Parameters
     ----------
     kernel
-        A Python function over `words`.
+        A Python function that calls `intrinsics`.
     signature : sequence of str
-        A type for each argument: f32, f64, i32, i64, u8, or a pointer to it, *f32. Those that no parameter is named for are
-        the types of `*extra`.
+        A type for each argument: f32, f64, i32, i64, u8, or a pointer to it, *f32. Types beyond the named parameters are
+        those of `*extra`.
     threads, blocks
-        Most threads of a block, and fewest blocks of a multiprocessor, for the allocation of registers; 0 leaves it open.
+        The maximum number of threads per block and the minimum number of blocks per multiprocessor, which limit the
+        registers of a thread; 0 sets no limit.
     cc : (int, int)
         The compute capability.
     """
@@ -79,7 +80,7 @@ def compile_ptx(
 def compile_with_numba(
     kernel: Callable[..., Any], signature: Sequence[str], threads: int, blocks: int, cc: tuple[Any, ...], output: str
 ) -> Any:
-    """What Numba makes of a kernel: text, as "ptx", or what the linker makes one whole of, as "ltoir"."""
+    """Compile a kernel with Numba: to text as "ptx", or to input of the link-time optimizer as "ltoir"."""
     cuda = numba_cuda()
     assert isinstance(kernel, FunctionType)
     with _compile_lock, compiling_for(cc), cached_operator_types():
@@ -93,14 +94,14 @@ def compile_with_numba(
             found, _ = cuda.compile(
                 rebind_for_numba(kernel, known), kinds, device=False, abi="numba", output=output, cc=cc, **bounds
             )
-        except (ImportError, OSError, missing_library_error()) as error:  # of a library of the toolkit, or of libdevice
-            raise MissingPartError(f"a part of the CUDA toolkit is missing ({error}); {INSTALL_COMMAND}") from error
+        except (ImportError, OSError, missing_library_error()) as error:  # a library of the toolkit, or libdevice
+            raise MissingPartError(f"a library of the CUDA toolkit is missing ({error}); run: {INSTALL_COMMAND}") from error
         _device_functions[cc] = {function: made for function, made in known.items() if hasattr(function, "is_device")}
     return found
 
 
 def missing_library_error() -> type[Exception]:
-    """What is raised where a library of the CUDA toolkit is not found."""
+    """Return the type of the error for a library of the CUDA toolkit that is not found."""
     from cuda.pathfinder import DynamicLibNotFoundError
 
     found: type[Exception] = DynamicLibNotFoundError
@@ -108,14 +109,14 @@ def missing_library_error() -> type[Exception]:
 
 
 def numba_type(name: str) -> Any:
-    """The type of an argument."""
+    """Return Numba's type of an argument."""
     plain = getattr(base, name.lstrip("*")).compiled
     return numba_cuda().types.CPointer(plain) if name.startswith("*") else plain
 
 
 @contextmanager
 def compiling_for(cc: tuple[Any, ...]) -> Any:
-    """Numba asks the present device what it can do, for functions that kernels call; this answers, with or without one."""
+    """Make Numba compile device functions for `cc` instead of asking the present GPU, which need not exist."""
     from numba.cuda import dispatcher as module
 
     dispatcher: Any = module
@@ -129,22 +130,22 @@ def compiling_for(cc: tuple[Any, ...]) -> Any:
 
 
 def kernel_from_text(text: str, **more: Any) -> FunctionType:
-    """A generated kernel as a Python function over `words`, and over what else it may call."""
+    """Return a generated kernel as a Python function that can call `intrinsics` and the functions in `more`."""
     kernel: FunctionType = functions_from_text(text, **more)["kernel"]
     return kernel
 
 
 def functions_from_text(text: str, **more: Any) -> dict[str, Any]:
-    """The functions of a generated text by name, among the words that they may call."""
+    """Execute a generated text and return its functions by name, together with the names that they may call."""
     filename = f"kernel_{sha256(text.encode()).hexdigest()[:8]}.py"
-    linecache.cache[filename] = len(text), None, text.splitlines(True), filename  # for messages and pictures
+    linecache.cache[filename] = len(text), None, text.splitlines(True), filename  # lets messages and pictures show the lines
     namespace: dict[str, Any] = {**vars(base), **INTEGER_FUNCTIONS, **more, "__name__": "minifuse.kernel"}
-    exec(compile(text, filename, "exec"), namespace)  # our own text, of names and integers
+    exec(compile(text, filename, "exec"), namespace)  # the text is generated here, from names and integers
     return namespace
 
 
 def rebind_for_numba(function: FunctionType, known: dict[FunctionType, Any] | None = None) -> FunctionType:
-    """The same function, whose words are Numba's, and so are those of the functions that it calls."""
+    """Return a copy of a function whose intrinsics, and those of all functions that it calls, are Numba's objects."""
     known = {} if known is None else known
     names = {"__builtins__": __builtins__, "__name__": function.__module__}
     cells = tuple(CellType(_numba_object(cell.cell_contents, known)) for cell in function.__closure__ or ())
@@ -156,12 +157,12 @@ def rebind_for_numba(function: FunctionType, known: dict[FunctionType, Any] | No
 
 
 def _global_names(code: CodeType) -> set[str]:
-    """The names that a function may read from its module, those of functions inside it too."""
+    """Return the names that a function and its inner functions may read from its module."""
     return set(code.co_names).union(*[_global_names(c) for c in code.co_consts if isinstance(c, CodeType)])
 
 
 def _numba_object(value: Any, known: dict[FunctionType, Any]) -> Any:
-    """What Numba understands in the place of a value; `known` holds the functions that were met before."""
+    """Return what Numba compiles in place of a value. `known` has the functions that were rebound before."""
     if value is simulated_cuda:
         return numba_cuda()
     if isinstance(value, Intrinsic):
@@ -174,12 +175,12 @@ def _numba_object(value: Any, known: dict[FunctionType, Any]) -> Any:
 
 
 def device_function(function: FunctionType) -> Any:
-    """A function that kernels call."""
+    """Return a function that kernels can call."""
     return numba_cuda().jit(function, device=True)
 
 
 def link_cubin(compiled: PtxKernel, cc: tuple[int, int]) -> bytes:
-    """The machine code of PTX: the entry's name, a line end, the cubin."""
+    """Assemble PTX, and return the name of the kernel, a line end, and the cubin."""
     from cuda.core import Linker, LinkerOptions, ObjectCode
 
     code = ObjectCode.from_ptx(compiled.ptx.encode())
@@ -190,10 +191,10 @@ def link_cubin(compiled: PtxKernel, cc: tuple[int, int]) -> bytes:
 def compile_lto_cubin(
     kernel: Callable[..., Any], signature: Sequence[str], threads: int, blocks: int, cc: tuple[int, int]
 ) -> bytes:
-    """The machine code of a kernel for one kind of GPU alone, such as sm_90a, in the form of `link_cubin`.
+    """Compile a kernel for one GPU architecture only, such as sm_90a. Return the format of `link_cubin`.
 
-    Linked from PTX, code must be ready to be called by other code: the assembler then ignores `setmaxnreg`, and lets no
-    `wgmma` run ahead that has too few registers. What is optimised while it is linked is known to be a whole.
+    Code that is linked from PTX must be callable from other code. The assembler then ignores `setmaxnreg`, and serializes
+    each `wgmma` that has too few registers. Link-time optimization knows that the kernel is the whole program.
     """
     from cuda.core import Linker, LinkerOptions, ObjectCode
 
@@ -207,7 +208,7 @@ def compile_lto_cubin(
 
 @cache
 def compiler_fingerprint(cc: tuple[int, int]) -> str:
-    """All that decides the machine code besides the text of the kernel."""
+    """Return everything that decides the machine code except the text of the kernel."""
     sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))
     packages = ("numba-cuda", "llvmlite", "cuda-core", "cuda-bindings", "nvidia-nvvm", "nvidia-nvjitlink")
     versions = [f"{package} {version_of(package)}" for package in packages]
@@ -215,7 +216,7 @@ def compiler_fingerprint(cc: tuple[int, int]) -> str:
 
 
 def version_of(package: str) -> str:
-    """The version of an installed package."""
+    """Return the version of an installed package, or "-" if it is not installed."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -1,7 +1,7 @@
-"""How many threads a kernel gets, and in what shape. Another size is another grid, never another kernel.
+"""Launch geometry: how many threads a kernel gets, and in which shape. Sizes change the grid, never the kernel.
 
-A block has at most 256 threads, or 512 for a long row. Sides are powers of two, so that the threads of a short row lie in
-one warp.
+A block has at most 256 threads, or 512 for a long row. Its sides are powers of two, so the threads of a short row are in one
+warp.
 """
 
 from collections.abc import Sequence
@@ -12,30 +12,24 @@ from .codegen.base import MAX_COLUMN_THREADS, MAX_ROW_THREADS, WARP
 from .codegen.segment_sum_blocked import ROWS
 from .codegen.transpose import LANES, SIDE
 
-THREADS = 256  # of a block
-MAX_ROW_ELEMENTS_PER_THREAD, MAX_ELEMENTS_PER_THREAD_OF_FEW_ROWS = (
-    40,
-    8,
-)  # most elements of a row for each of its threads, and where rows are few
-MAX_CACHED_BYTES_PER_THREAD = 160  # most bytes of a row that wait in shared memory for each of its threads
-LONG_ROW_THREADS = 1024  # threads that share a row which leaves no room for another one on its multiprocessor
-EXCLUSIVE_ROW_BYTES = 100 * 1024  # bytes of such a row
-CHUNK_BYTES = 32  # bytes of a long row that a thread has on their way at a time, or twice as many where it is read twice
-LINE_THREADS = 8  # threads that load 128 bytes side by side, in groups of four
-VECTOR_WIDTH = 4  # neighbours that are loaded at once
+THREADS = 256  # per block
+MAX_ROW_ELEMENTS_PER_THREAD = 40
+MAX_ELEMENTS_PER_THREAD_OF_FEW_ROWS = 8
+MAX_CACHED_BYTES_PER_THREAD = 160  # of a row, in shared memory
+LONG_ROW_THREADS = 1024  # threads of a row that leaves no room for another one on its multiprocessor
+EXCLUSIVE_ROW_BYTES = 100 * 1024  # bytes of a row from which on it is alone on its multiprocessor
+CHUNK_BYTES = 32  # bytes of a long row in flight per thread; twice as many if it is read twice
+LINE_THREADS = 8  # threads that load 128 adjacent bytes in groups of four float32
+VECTOR_WIDTH = 4  # elements of a vector load or store
 MAX_GRID_YZ = 65535  # blocks along y, and along z
 MIN_BUSY_BLOCKS = 1024  # blocks that keep a GPU busy
-MAX_REGISTER_BYTES = (
-    128  # bytes of a row that a thread holds at most: half of the registers that it has if 1,024 are at work
-)
-REDUCTION_BYTES = 8 * 1024  # bytes of shared memory that are left for what warps tell each other
-MAX_SHARED_BYTES = (
-    227 * 1024
-)  # bytes of shared memory that a block may have; older processors have less, and read long rows again
+MAX_REGISTER_BYTES = 128  # of a row, per thread: half of its registers if 1,024 threads are active
+REDUCTION_BYTES = 8 * 1024  # bytes of shared memory reserved for reductions across warps
+MAX_SHARED_BYTES = 227 * 1024  # per block; older GPUs have less and read long rows again
 
 
 class RowPartition(NamedTuple):
-    """How a row is dealt out: each of so many threads holds so many groups of `width` neighbours, all or some at a time."""
+    """Partition of a row: each of `threads` threads takes `groups` groups of `width` adjacent elements."""
 
     threads: int
     groups: int
@@ -43,7 +37,7 @@ class RowPartition(NamedTuple):
 
 
 class LaunchGeometry(NamedTuple):
-    """Blocks along x, y, z, and threads along x, y."""
+    """Blocks along x, y, z, and threads along x, y, z."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
@@ -52,10 +46,11 @@ class LaunchGeometry(NamedTuple):
 def geometry_of(
     form: str, sizes: Sequence[int], rows: int, counted: int, each: int, across: int | None = None, held: int = 0
 ) -> LaunchGeometry:
-    """The grid of a kernel of a form over axes of these sizes; the first `rows` are rows, `counted` of them shared out.
+    """Return the grid of a kernel of a form over axes of these sizes.
 
-    `each` is how many elements a thread takes along the last axis; of tiles, the other side lies along the axis `across`; of
-    rows, `held` bytes an element wait in shared memory.
+    The first `rows` axes are rows, and blocks share out the first `counted` of them. A thread takes `each` elements along
+    the last axis. For tiles, `across` is the axis of the other side. For rows, `held` bytes per element are cached in shared
+    memory.
     """
     count, last = prod(sizes[:counted]), sizes[-1]
     if across is not None:
@@ -72,32 +67,33 @@ def geometry_of(
 
 
 def line_geometry(last: int, each: int) -> LaunchGeometry:
-    """A thread for `each` elements of the only axis."""
+    """Return a grid with one thread for every `each` elements of a single axis."""
     x = clamp(power_of_two(ceil_div(last, each)), WARP, max_threads(each))
     return LaunchGeometry((ceil_div(last, x * each), 1, 1), (x, 1, 1))
 
 
 def pointwise_geometry(count: int, last: int, each: int) -> LaunchGeometry:
-    """A thread for `each` elements of the last axis; rows along y, and along z where they are too many."""
+    """Return a grid with one thread for every `each` elements of the last axis; rows are along y, and z if necessary."""
     x = clamp(power_of_two(ceil_div(last, each)), 1, max_threads(each))
     y = clamp(power_of_two(count), ceil_div(WARP, x), max_threads(each) // x)
     return LaunchGeometry((ceil_div(last, x * each), *split_grid_yz(ceil_div(count, y))), (x, y, 1))
 
 
 def max_threads(each: int) -> int:
-    """Threads of a block: half as many where each has two groups of four, which an H200 runs 1 to 4 % faster so."""
+    """Return the threads of a block: half as many if each has two groups of four, which is 1 to 4 % faster on an H200."""
     return THREADS // 2 if each > VECTOR_WIDTH else THREADS
 
 
 def tiled_geometry(matrices: int, height: int, width: int) -> LaunchGeometry:
-    """A block for each tile: along x those beside each other, along y and z those below each other, of all matrices."""
+    """Return a grid with a block for each tile: columns of tiles along x; rows of tiles, of all matrices, along y and z."""
     return LaunchGeometry((ceil_div(width, SIDE), *split_grid_yz(matrices * ceil_div(height, SIDE))), (*LANES, 1))
 
 
 def row_geometry(count: int, last: int, is_wide: bool, held: int) -> LaunchGeometry:
-    """A thread for 20 to 40 elements of a row, and 128 bytes loaded side by side at least; short rows share a block.
+    """Return a grid with a thread for 20 to 40 elements of a row, and loads of at least 128 adjacent bytes.
 
-    The more bytes of each element wait in shared memory, the fewer elements a thread has, so that many threads fit.
+    Short rows share a block. The more bytes of each element are cached in shared memory, the fewer elements a thread gets,
+    so that many threads fit.
     """
     share = (
         min(MAX_ROW_ELEMENTS_PER_THREAD, MAX_CACHED_BYTES_PER_THREAD // max(held, 1))
@@ -112,9 +108,9 @@ def row_geometry(count: int, last: int, is_wide: bool, held: int) -> LaunchGeome
 
 
 def partition_row(count: int, last: int, is_wide: bool, nbytes: int) -> RowPartition | None:
-    """How rows of `nbytes` an element are held in registers; None where they are too long for that.
+    """Partition rows of `nbytes` per element so that threads hold them in registers, or return None if they are too long.
 
-    A thread has up to 128 bytes, or half as much one element at a time, or little where rows are few.
+    A thread holds at most 128 bytes, or half as many if it loads single elements, or fewer if there are few rows.
     """
     width = VECTOR_WIDTH if is_wide else 1
     parts, most = ceil_div(last, width), max(MAX_REGISTER_BYTES // (1 if is_wide else 2) // nbytes // width, 1)
@@ -126,10 +122,10 @@ def partition_row(count: int, last: int, is_wide: bool, nbytes: int) -> RowParti
 
 
 def partition_long_row(count: int, last: int, is_wide: bool, nbytes: int, is_read_twice: bool) -> RowPartition | None:
-    """How a row that no registers hold is walked in chunks; None where it is better off in shared memory.
+    """Partition a row that registers cannot hold into chunks, or return None if shared memory is the better place.
 
-    Two reads beat one only where a row leaves no room for another one and comes one element at a time, or does not fit. Then
-    few blocks, of many threads, so that the second read finds the row in the L2 cache.
+    Reading twice beats caching only if the row fills a multiprocessor and is loaded by single elements, or does not fit at
+    all. Then few blocks of many threads run, so that the second read finds the row in the L2 cache.
     """
     width = VECTOR_WIDTH if is_wide else 1
     if is_read_twice and (
@@ -141,19 +137,22 @@ def partition_long_row(count: int, last: int, is_wide: bool, nbytes: int, is_rea
 
 
 def partitioned_row_geometry(count: int, threads: int) -> LaunchGeometry:
-    """Rows that are shared by so many threads; short ones share a block."""
+    """Return the grid of rows that `threads` threads share. Short rows share a block."""
     y = clamp(power_of_two(count), ceil_div(WARP, threads), THREADS // threads) if threads <= WARP else 1
     return LaunchGeometry((ceil_div(count, y), 1, 1), (threads, y, 1))
 
 
-def cached_row_pitch(nbytes: int, last: int, rows: int, most_shared: int) -> int:
-    """Elements from row to row in shared memory, a multiple of four; 0 where `rows` of `nbytes` an element do not fit."""
+def cached_row_pitch(nbytes: int, last: int, rows: int, max_shared_bytes: int) -> int:
+    """Return the elements from row to row in shared memory, a multiple of four, or 0 if `rows` rows do not fit."""
     pitch = ceil_div(last, VECTOR_WIDTH) * VECTOR_WIDTH
-    return pitch if pitch * nbytes * rows <= most_shared - REDUCTION_BYTES else 0
+    return pitch if pitch * nbytes * rows <= max_shared_bytes - REDUCTION_BYTES else 0
 
 
 def column_geometry(count: int, columns: int, length: int) -> LaunchGeometry:
-    """32 columns a block, each shared by 4 threads, or, where columns are few, by up to 8; short ones need fewer."""
+    """Return a grid with 32 columns per block, shared by 4 threads each, or by up to 8 if there are few columns.
+
+    Short columns need fewer threads.
+    """
     blocks = ceil_div(columns, WARP) * count
     y = clamp(power_of_two(ceil_div(length, 4)), 1, 4 if blocks >= MIN_BUSY_BLOCKS else MAX_COLUMN_THREADS // WARP)
     x = clamp(power_of_two(columns), WARP, max(WARP, THREADS // 2 // y))
@@ -161,7 +160,7 @@ def column_geometry(count: int, columns: int, length: int) -> LaunchGeometry:
 
 
 def vec4_column_geometry(count: int, columns: int) -> LaunchGeometry:
-    """256 threads a block, of which 32 lie along columns, four each, or fewer where that makes too few blocks."""
+    """Return a grid of 256 threads per block, 32 of them along columns, four columns each; fewer if blocks are few."""
     x = WARP
     while x > LINE_THREADS and ceil_div(columns, VECTOR_WIDTH * x) * count < MIN_BUSY_BLOCKS // 2:
         x //= 2
@@ -169,21 +168,21 @@ def vec4_column_geometry(count: int, columns: int) -> LaunchGeometry:
 
 
 def split_grid_yz(count: int) -> tuple[int, int]:
-    """So many blocks along y and z; some more where they do not fill both."""
+    """Distribute `count` blocks along y and z. There may be a few more blocks than `count`."""
     y = min(count, MAX_GRID_YZ)
     return y, ceil_div(count, y)
 
 
 def ceil_div(a: int, b: int) -> int:
-    """a / b, rounded up."""
+    """Return a / b, rounded up."""
     return -(-a // b)
 
 
 def power_of_two(n: int) -> int:
-    """The smallest power of two that is not below n."""
+    """Return the smallest power of two that is at least n."""
     return 1 << max(n - 1, 0).bit_length()
 
 
 def clamp(n: int, low: int, high: int) -> int:
-    """n, moved between two bounds."""
+    """Limit n to the range from low to high."""
     return max(low, min(n, high))

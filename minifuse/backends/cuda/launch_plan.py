@@ -1,6 +1,6 @@
-"""A launch plan: all that one kernel launch is, before it happens.
+"""A launch plan: everything that defines one kernel launch, before it runs.
 
-The interpreter, the app, the tests and the hardware take the same plan, so a picture cannot drift from what runs.
+The interpreter, the app, the tests and the hardware take the same plan, so a picture cannot differ from the run.
 """
 
 from collections.abc import Callable
@@ -18,9 +18,9 @@ class LaunchPlan(NamedTuple):
 
 
 class ReadyLaunch(NamedTuple):
-    """One launch on a GPU, before it happens: what launches, the types and values of what it passes."""
+    """One launch on a GPU, before it runs: the prepared launch, and the types and values of its arguments."""
 
-    run: Any  # as `device.prepare` gives it
+    run: Any  # as `device.prepare` returns it
     kinds: tuple[str, ...]
     arguments: list[Any]
-    owner: Any = None  # of memory that must live until the launch has ended
+    owner: Any = None  # owns memory that must stay allocated until the launch has ended

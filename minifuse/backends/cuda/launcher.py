@@ -1,6 +1,7 @@
-"""Launches with all but their addresses and numbers: what a plan's host program calls.
+"""Kernel launches bound to everything except addresses and numbers: the callables in a plan's host program.
 
-All that follows from layouts is done when one is made. Each can also say what it would launch, for pictures and checks.
+Whatever follows from layouts is computed when a launcher is made. Each can also return its launches without running them,
+for pictures and checks.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,14 +45,14 @@ from .matmul.operands import (
     matmul_operands,
 )
 
-ALIGNMENT_MASK = 15  # bits of an address that are 0 where four elements can be taken at once
+ALIGNMENT_MASK = 15  # bits that are 0 in an address where four elements can be loaded at once
 
-AlignmentFlags = tuple[bool, bool, bool]  # whether addresses of a product are multiples of 16 bytes: of outputs, of a, of b
+AlignmentFlags = tuple[bool, bool, bool]  # whether the addresses of outputs, of a and of b are multiples of 16 bytes
 ALL_ALIGNED = True, True, True
 
 
 class CudaKernelLauncher:
-    """A kernel with all that its launch passes: what does not change is computed once."""
+    """A kernel with all arguments of its launch that do not change from call to call."""
 
     def __init__(
         self,
@@ -68,20 +69,20 @@ class CudaKernelLauncher:
         self.dtypes = [*[e.dtype for e in (*kernel.outputs, *kernel.find_all(Load))], *kernel.indexed_dtypes()]
         self.positions = {
             len(kernel.outputs) + e.index for e in kernel.find_all(IndexValue)
-        }  # operands that are no addresses
-        stored = range(len(kernel.pointwise_outputs), len(kernel.outputs))  # once a row: there may be rows, but no elements
+        }  # operands that are not addresses
+        stored = range(len(kernel.pointwise_outputs), len(kernel.outputs))  # once per row, even of a row without elements
         self.spans = [Layout(rows if k in stored else x.shape, x.strides, 0).span() for k, x in enumerate(layouts)]
         self.spans += [x.span() for x in raws]
         self.numbers = [p.dtype for p in kernel.find_all(Parameter)]
         self.device, self.is_simulated = device, device.is_simulated
         names = [name for name, _ in text.parameters]
         known = sizes_and_strides(text, nest, names[: len(layouts)], raws)
-        known["held"] = cached_row_pitch(text.held, nest.sizes[-1], self.geometry.block[1], device.most_shared)
+        known["held"] = cached_row_pitch(text.held, nest.sizes[-1], self.geometry.block[1], device.max_shared_bytes)
         self.shared = known["held"] * text.held * self.geometry.block[1]
-        if self.shared > EXCLUSIVE_ROW_BYTES:  # of one row: short ones that share a block leave room for others
+        if self.shared > EXCLUSIVE_ROW_BYTES:  # one row only: short rows that share a block leave room for others
             self.geometry = LaunchGeometry(self.geometry.grid, (LONG_ROW_THREADS, 1, 1))
         self.wide = [names.index(name) for name in text.wide]
-        self.whole = known[names[-1]] if text.wide else 0  # the last number, where addresses allow it
+        self.whole = known[names[-1]] if text.wide else 0  # the last argument, if addresses are aligned
         self.constants = [known[name] for name in names[len(self.spans) + len(self.numbers) : -1 if text.wide else None]]
         self.kernel = python_kernel(text, **functions or {})
         threads = {"points": THREADS, "rows": MAX_ROW_THREADS}.get(text.form, MAX_COLUMN_THREADS)
@@ -89,7 +90,7 @@ class CudaKernelLauncher:
             threads = max(text.row_partition.threads, THREADS)
         threads = max(threads, self.geometry.block[0])
         self.kinds = tuple(kind for _, kind in text.parameters)
-        loaded = device.load(text.text, lambda: self.kernel, self.kinds, threads, is_kept=not functions)
+        loaded = device.load(text.text, lambda: self.kernel, self.kinds, threads, use_cache=not functions)
         self.run = device.prepare(loaded, self.geometry, self.shared)
 
     def __call__(self, *values: Any) -> None:
@@ -101,22 +102,22 @@ class CudaKernelLauncher:
             self.device.recover(self.run, arguments, error)
 
     def direct(self) -> Callable[..., Any]:
-        """The same by the shortest way; what goes wrong on it comes here."""
+        """Return the fast launch path. It falls back to this launcher."""
         kinds = self.kinds[: len(self.spans) + len(self.numbers)]
         arguments = [*map(CallValue, range(len(kinds))), *self.constants, *[IF_ALIGNED] * bool(self.wide)]
         found = self.device.direct([(self.run, arguments)], kinds, self, self.wide, self.whole)
         return self if found is None else found
 
     def plan(self, *values: Any) -> LaunchPlan:
-        """The launch, not launched."""
+        """Return the launch without running it."""
         return LaunchPlan(self.kernel, self.geometry.grid, self.geometry.block, tuple(self.arguments(values)), self.shared)
 
     def ready_launches(self, *values: Any) -> list[ReadyLaunch]:
-        """The launch, ready to become part of a graph."""
+        """Return the launch for use in a graph."""
         return [ReadyLaunch(self.run, self.kinds, self.arguments(values))]
 
     def arguments(self, values: Sequence[Any]) -> list[Any]:
-        """All that the kernel takes."""
+        """Return all arguments of the kernel."""
         count = len(self.spans)
         found = self.pointers(values) if self.is_simulated else list(values[:count])
         found += [to_kernel_number(value, dtype) for value, dtype in zip(values[count:], self.numbers, strict=True)]
@@ -129,13 +130,13 @@ class CudaKernelLauncher:
         return found
 
     def pointers(self, values: Sequence[Any]) -> list[Any]:
-        """Addresses with the range of elements that may be touched."""
+        """Return the addresses with the range of elements that the kernel may access, for the interpreter."""
         places = enumerate(zip(values, self.spans, self.dtypes, strict=False))
         return [x if k in self.positions else Pointer(x, low, high, d.numpy) for k, (x, (low, high), d) in places]
 
 
 def geometry_for(text: GeneratedKernel, nest: LoopNest) -> LaunchGeometry:
-    """The grid of a printed kernel over a nest."""
+    """Return the launch geometry of a generated kernel over a loop nest."""
     if text.column is not None:
         return vec4_column_geometry(prod(nest.sizes[: text.counted]), nest.sizes[text.column])
     if text.row_partition:
@@ -146,14 +147,14 @@ def geometry_for(text: GeneratedKernel, nest: LoopNest) -> LaunchGeometry:
 def sizes_and_strides(
     text: GeneratedKernel, nest: LoopNest, operands: Sequence[str], raws: Sequence[Layout] = ()
 ) -> dict[str, int]:
-    """The sizes and strides that a kernel may ask for, by name."""
+    """Return the sizes and strides that a kernel may take as arguments, by name."""
     raw = {f"raw{k}": x for k, x in enumerate(raws)}
     found = {f"n{axis}": size for axis, size in enumerate(nest.sizes)}
     found |= {f"{name}_{a}": s for name, strides in zip(operands, nest.strides, strict=True) for a, s in enumerate(strides)}
     found |= {f"{name}_{d}": s for name, x in raw.items() for d, s in enumerate(x.strides)}
     last = len(nest.sizes) - 1 if text.column is None else text.column
     wide = [name for name in text.wide if name not in raw]
-    along = {name: text.across if name in text.tiled else last for name in wide}  # where its neighbours lie
+    along = {name: text.across if name in text.tiled else last for name in wide}  # its contiguous axis
     steps = [s for name, b in along.items() for a, s in enumerate(nest.strides[operands.index(name)]) if a != b]
     for name in raw.keys() & set(text.wide):
         strides = list(raw[name].strides)
@@ -167,12 +168,12 @@ def sizes_and_strides(
 
 @lru_cache(1024)
 def python_kernel(text: GeneratedKernel, **functions: Any) -> Callable[..., Any]:
-    """The kernel as a Python function."""
+    """Return a generated kernel as a Python function."""
     return kernel_from_text(text.text, **DEVICE_FUNCTIONS, **functions)
 
 
 def to_kernel_number(value: Any, dtype: DType) -> Any:
-    """A number as an element type; Python's own where a kernel takes an int64."""
+    """Convert a number to an element type. An int64 is passed as a Python int."""
     if dtype.is_float:
         return dtype.numpy.type(value)
     check_fits(value, dtype)
@@ -182,34 +183,38 @@ def to_kernel_number(value: Any, dtype: DType) -> Any:
 class CudaMatmulLauncher:
     """A matrix product with its prologue and epilogue.
 
-    Which kernels it takes also depends on whether addresses lie at multiples of 16 bytes.
+    Its kernels also depend on whether addresses are multiples of 16 bytes.
     """
 
     def __init__(self, device: Any, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> None:
         self.device, self.kernel, self.outputs, self.inputs = device, kernel, outputs, inputs
         layouts, dtypes = [*outputs, *inputs], [e.dtype for e in kernel.pointwise_outputs]
         dtypes += [e.dtype for loads in kernel.loads() for e in loads]
-        self.dtypes, self.spans = [*dtypes, kernel.a.dtype], [layout.span() for layout in layouts]  # the last: a workspace
+        self.dtypes, self.spans = [*dtypes, kernel.a.dtype], [layout.span() for layout in layouts]  # last: workspace
         self.numbers = [p.dtype for p in kernel.parameters()]
         operands = matmul_operands(kernel, outputs, inputs)
-        self.positions = {k for k, _, in_memory, _ in operands.beside if not in_memory}  # operands that are no addresses
-        beside = [k for k, space, in_memory, x in operands.beside if space == "out" and in_memory and 1 in x.strides[-2:]]
-        self.places = (OUT, *beside), (operands.a,), (operands.b,)
+        self.positions = {k for k, _, in_memory, _ in operands.fused if not in_memory}  # operands that are not addresses
+        fused = [k for k, space, in_memory, x in operands.fused if space == "out" and in_memory and 1 in x.strides[-2:]]
+        self.places = (OUT, *fused), (operands.a,), (operands.b,)
         self.ready: dict[AlignmentFlags, tuple[list[tuple[Any, GpuGemmLaunch]], int]] = {}
-        self.ways: dict[AlignmentFlags, Callable[..., Any]] = {}  # the shortest, by which addresses are aligned
+        self.ways: dict[AlignmentFlags, Callable[..., Any]] = {}  # fast launch paths by alignment
         self.prepare(ALL_ALIGNED)
 
     def prepare(self, aligned: AlignmentFlags) -> None:
-        """Compile and fix what is launched for such addresses."""
+        """Compile and prepare the launches for addresses of this alignment."""
         device = self.device
-        gpu = device.multiprocessors, aligned, device.most_shared, device.tensor_cores
+        gpu = device.multiprocessors, aligned, device.max_shared_bytes, device.tensor_cores
         plan = plan_matmul(self.kernel, self.outputs, self.inputs, *gpu)
         runs = []
         for launch in plan.launches:
             kernel = launch.kernel
             bounds = kernel.threads, kernel.blocks
             loaded = device.load(
-                kernel.source, lambda k=kernel: k.function, kernel.signature, *bounds, is_whole=kernel.is_whole
+                kernel.source,
+                lambda k=kernel: k.function,
+                kernel.signature,
+                *bounds,
+                is_arch_specific=kernel.is_arch_specific,
             )
             geometry = LaunchGeometry(launch.grid, launch.block)
             runs.append((device.prepare(loaded, geometry, kernel.shared), launch))
@@ -224,7 +229,7 @@ class CudaMatmulLauncher:
                 self.device.recover(run, arguments, error)
 
     def direct(self) -> Callable[..., Any]:
-        """The same by the shortest way; launches that must not be done twice have none."""
+        """Return the fast launch path. Launches that may not run twice have none."""
         runs, _ = self.ready[ALL_ALIGNED]
         outputs = range(len(self.outputs))
         writers = [
@@ -235,7 +240,7 @@ class CudaMatmulLauncher:
         return self.way(ALL_ALIGNED, self.by_alignment)
 
     def by_alignment(self, *values: Any) -> None:
-        """The shortest way at addresses that are no multiples of 16; the long one where all are."""
+        """Launch by the fast path for the alignment of the addresses, or by the slow path if all are aligned."""
         aligned = self.alignment(values)
         if aligned == ALL_ALIGNED:
             self(*values)
@@ -246,7 +251,7 @@ class CudaMatmulLauncher:
         way(*values)
 
     def way(self, aligned: AlignmentFlags, long_way: Callable[..., Any]) -> Callable[..., Any]:
-        """The shortest way at such addresses; behind the values of a call it passes a workspace and tensor maps."""
+        """Return the fast launch path for this alignment. It appends a workspace and tensor maps to the values of a call."""
         if aligned not in self.ready:
             self.prepare(aligned)
         runs, workspace = self.ready[aligned]
@@ -281,7 +286,7 @@ class CudaMatmulLauncher:
             if bits & ALIGNMENT_MASK:
                 long_way(*values)
                 return
-            buffer = allocate(nbytes)  # in the order of the stream nobody else has it before the last launch has ended
+            buffer = allocate(nbytes)  # stream order: nothing else uses it before the last launch has ended
             bases = *values, buffer.address
             found = [self.device.tensor_maps.find(box, bases[k] + start) for box, k, start in places]
             launch(*bases, *[x.address for x in found])
@@ -289,7 +294,7 @@ class CudaMatmulLauncher:
         return launch_over
 
     def ready_launches(self, *values: Any) -> list[ReadyLaunch]:
-        """The launches, ready to become parts of a graph."""
+        """Return the launches for use in a graph."""
         numbers, found = self.typed_numbers(values), []
         for run, launch, pointer, owner in self.launches(values):
             kinds, maps = launch.kernel.signature, dict[TensorMapArgument, Any]()
@@ -302,18 +307,18 @@ class CudaMatmulLauncher:
         return found
 
     def plans(self, *values: Any) -> list[LaunchPlan]:
-        """The launches, not launched."""
+        """Return the launches without running them."""
         numbers = self.typed_numbers(values)
         return [launch.at(pointer, numbers) for _, launch, pointer, _ in self.launches(values)]
 
     def typed_numbers(self, values: Sequence[Any]) -> list[Any]:
-        """The numbers that travel with a launch, as their types."""
+        """Convert the numbers of a call to the types of the kernel's parameters."""
         return [to_kernel_number(x, dtype) for x, dtype in zip(values[len(self.spans) :], self.numbers, strict=True)]
 
     def launches(
         self, values: Sequence[Any]
     ) -> list[tuple[Callable[..., None], GpuGemmLaunch, Callable[[OperandAddress], Any], Any]]:
-        """Each launch, how its places become pointers, and the workspace that they lie in."""
+        """Return each launch, the function that turns its operand addresses into pointers, and the workspace."""
         aligned = self.alignment(values)
         if aligned not in self.ready:
             self.prepare(aligned)
@@ -336,17 +341,17 @@ class CudaMatmulLauncher:
         return [(run, launch, pointer, buffer) for run, launch in runs]
 
     def alignment(self, values: Sequence[Any]) -> AlignmentFlags:
-        """Whether addresses are multiples of 16: those of outputs and of what the epilogue reads, of a, and of b."""
+        """Return whether the addresses of outputs and epilogue operands, of a, and of b are multiples of 16."""
         out, a, b = (not any(values[k] & ALIGNMENT_MASK for k in places) for places in self.places)
         return out, a, b
 
     def nbytes_to(self, place: OperandAddress) -> int:
-        """How far a place lies behind its operand; of positions, which are counted, how many."""
+        """Return the byte offset of an address within its operand; for an index value, which is not in memory, its count."""
         return place.offset * (1 if place.operand in self.positions else self.dtypes[place.operand].itemsize)
 
 
 def launch_argument(x: Any, kind: str, pointer: Callable[[OperandAddress], Any], numbers: Sequence[Any]) -> Any:
-    """An argument as the launch takes it."""
+    """Return an argument in the form that the launch takes."""
     if isinstance(x, OperandAddress):
         return pointer(x)
     return numbers[x.position] if isinstance(x, NumberArgument) else np.float32(x) if kind == "f32" else x
@@ -366,11 +371,11 @@ def kernel(out, rows, count, length):
 def reduce_without_identity(
     device: Any, op: Callable[..., Any], count: int, length: int, dtypes: Sequence[DType], addresses: Sequence[int]
 ) -> None:
-    """Fold rows with a function of numbers that has no identity: a thread a row, from its first element."""
+    """Reduce rows by a scalar function that has no identity, with one thread per row, starting from its first element."""
     kernel = kernel_from_text(REDUCE_WITHOUT_IDENTITY, own_function=op)
     signature = *[f"*{storage_of(dtype)}" for dtype in dtypes], "i64", "i64"
     run = device.prepare(
-        device.load(REDUCE_WITHOUT_IDENTITY, lambda: kernel, signature, THREADS, is_kept=False), line_geometry(count, 1)
+        device.load(REDUCE_WITHOUT_IDENTITY, lambda: kernel, signature, THREADS, use_cache=False), line_geometry(count, 1)
     )
     pointers: Sequence[Any] = addresses
     if device.is_simulated:

@@ -1,12 +1,12 @@
-"""One launch over several arrays, by way of a table in the memory of the GPU.
+"""One launch over several arrays, described by a table in GPU memory.
 
-    arrays   for each block of the grid, the number of its array; follows from the sizes, and is written once
-    table    for each array a row: addresses of its operands, how many elements it has, how many of them are taken four at a
-             time, and how many blocks come before its own
+    arrays   the index of the array of each block of the grid; follows from the sizes, so it is written once
+    table    one row per array: addresses of its operands, its number of elements, how many of them are processed four at a
+             time, and the number of blocks before its own
 
-A table belongs to the addresses of a call. A call whose addresses were there before finds its table on the GPU; another
-sends a new one ahead of the launch, in the same stream. No table is ever changed while it may be needed: a kernel that was
-asked for, or a graph that is replayed, reads it later.
+A table is valid for the addresses of one call. If a call repeats the addresses of an earlier one, its table is already on
+the GPU; otherwise a new one is copied before the launch, in the same stream. No table is modified while it may be needed: an
+enqueued kernel or a replayed graph may read it later.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,12 +28,12 @@ from .intrinsics.pointer_table import DEVICE_FUNCTIONS
 from .launch_plan import LaunchPlan, ReadyLaunch
 from .launcher import ALIGNMENT_MASK, to_kernel_number
 
-MAX_CACHED_TABLES = 8  # tables, each for other addresses
-VECTORIZED_COUNT = 1  # the place among an array's sizes of how many elements are taken four at a time
+MAX_CACHED_TABLES = 8  # one table per set of addresses
+VECTORIZED_COUNT = 1  # index among an array's sizes of the number of elements processed four at a time
 
 
 class CudaMultiTensorLauncher:
-    """A pointwise kernel over several arrays, the largest first, with all but their addresses and numbers."""
+    """A pointwise kernel over several arrays, the largest first, bound to everything except addresses and numbers."""
 
     def __init__(
         self,
@@ -53,13 +53,13 @@ class CudaMultiTensorLauncher:
         sizes = np.array([nest.points for nest in nests])
         x = line_geometry(nests[0].points, text.each).block[0]
         blocks = -(-sizes // (x * text.each))
-        fours = [sizes // VECTOR_WIDTH * VECTOR_WIDTH] * bool(self.wide)  # where addresses allow it
+        fours = [sizes // VECTOR_WIDTH * VECTOR_WIDTH] * bool(self.wide)  # if the addresses are aligned
         self.facts = np.stack([sizes, *fours, np.cumsum(blocks) - blocks], axis=1)
         self.arrays = self.sent(np.repeat(np.arange(len(nests), dtype=np.int32), blocks))
         self.geometry = LaunchGeometry((int(blocks.sum()), 1, 1), (x, 1, 1))
         self.kinds = tuple(kind for _, kind in text.parameters)
         self.run = device.prepare(device.load(text.text, lambda: self.kernel, self.kinds, THREADS), self.geometry)
-        self.tables: dict[tuple[int, ...], MemoryBuffer] = {}  # the one last used comes last
+        self.tables: dict[tuple[int, ...], MemoryBuffer] = {}  # in order of last use
         self.lock = Lock()
 
     def __call__(self, *values: Any) -> None:
@@ -67,14 +67,14 @@ class CudaMultiTensorLauncher:
         self.launch(self.ready_launches(*values)[0].arguments)
 
     def launch(self, arguments: Sequence[Any]) -> None:
-        """Launch with all that the kernel takes."""
+        """Launch with all arguments of the kernel."""
         try:
             self.run(*arguments)
         except Exception as error:
             self.device.recover(self.run, arguments, error)
 
     def direct(self) -> Callable[..., Any]:
-        """The same by the shortest way, once there is a table."""
+        """Return the fast launch path. It still looks up the table of the addresses."""
 
         def long_way(arrays: int, table: int, *numbers: Any) -> None:
             self.launch([arrays, table, *self.typed(numbers)])
@@ -91,12 +91,12 @@ class CudaMultiTensorLauncher:
         return launch_over
 
     def plan(self, *values: Any) -> LaunchPlan:
-        """The launch, not launched."""
+        """Return the launch without running it."""
         arguments = tuple(self.ready_launches(*values)[0].arguments)
         return LaunchPlan(self.kernel, self.geometry.grid, self.geometry.block, arguments)
 
     def ready_launches(self, *values: Any) -> list[ReadyLaunch]:
-        """The launch, ready to become part of a graph, which keeps the table."""
+        """Return the launch for use in a graph, which keeps the table allocated."""
         addresses, numbers = values[: len(self.spans)], self.typed(values[len(self.spans) :])
         table = self.table_of(addresses)
         arguments: list[Any] = [self.arrays.address, table.address, *numbers]
@@ -106,18 +106,18 @@ class CudaMultiTensorLauncher:
         return [ReadyLaunch(self.run, self.kinds, arguments, table)]
 
     def typed(self, numbers: Sequence[Any]) -> list[Any]:
-        """Numbers as the kernel takes them."""
+        """Convert numbers to the types of the kernel's parameters."""
         return [to_kernel_number(x, dtype) for x, dtype in zip(numbers, self.numbers, strict=True)]
 
     # The table.
 
     @property
     def row(self) -> int:
-        """How many numbers it has of each array."""
+        """Return the number of entries in a row of the table."""
         return len(self.names) + int(self.facts.shape[1])
 
     def table_of(self, addresses: tuple[int, ...]) -> MemoryBuffer:
-        """The table of these addresses, on the GPU."""
+        """Return the table of these addresses, on the GPU."""
         with self.lock:
             found = self.tables.pop(addresses, None)
             if found is None:
@@ -128,7 +128,7 @@ class CudaMultiTensorLauncher:
             return found
 
     def written(self, addresses: tuple[int, ...]) -> npt.NDArray[np.int64]:
-        """The table of these addresses."""
+        """Compute the table of these addresses."""
         rows = np.empty((len(self.facts), self.row), np.int64)
         rows[:, : len(self.names)] = np.reshape(addresses, (-1, len(self.names)))
         rows[:, len(self.names) :] = self.facts
@@ -138,13 +138,13 @@ class CudaMultiTensorLauncher:
         return rows
 
     def sent(self, flat: npt.NDArray[Any]) -> MemoryBuffer:
-        """A copy of an array on the GPU."""
+        """Copy an array to the GPU."""
         buffer: MemoryBuffer = self.device.pool.allocate(round_to_size_class(flat.nbytes))
         self.device.copy_in_async(flat, buffer.address)
         return buffer
 
     def behind(self, addresses: Sequence[int]) -> dict[int, tuple[str, Pointer]]:
-        """What the interpreter finds at each address of the table, under which name."""
+        """Return the name and the memory of each address in the table, for the interpreter."""
         found, width = {}, len(self.names)
         for k, (address, (low, high)) in enumerate(zip(addresses, self.spans, strict=True)):
             array, operand = divmod(k, width)

@@ -1,58 +1,58 @@
-"""What a hand-written kernel is to the compiler, and how a matrix product is cut into tiles. Numbers only."""
+"""Hand-written kernels as the compiler sees them, and the tile shapes of matrix multiplication. Numbers only."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .intrinsics.base import device
 
-ITEMSIZE = {"f32": 4, "f64": 8, "i32": 4, "i64": 8, "u8": 1}  # bytes; bools are bytes
-MMA_DEPTH = {"tf32": 8, "bf16": 16}  # k of one `mma.sync`
+ITEMSIZE = {"f32": 4, "f64": 8, "i32": 4, "i64": 8, "u8": 1}  # bytes; bools are stored as bytes
+MMA_DEPTH = {"tf32": 8, "bf16": 16}  # extent along k of one `mma.sync`
 
 
 class GpuKernel(NamedTuple):
-    """A kernel and what its compilation needs; name, constants and text tell it from all others."""
+    """A kernel and the inputs of its compilation. Its name, constants and text identify it among all kernels."""
 
     name: str
     constants: tuple[Any, ...]
     function: Callable[..., None]
-    signature: tuple[str, ...]  # types of the arguments; pointers with *
-    threads: int  # of a block, at most
-    blocks: int = 1  # on a multiprocessor at once, at least: bounds the registers of a thread
+    signature: tuple[str, ...]  # types of the arguments; pointers start with *
+    threads: int  # maximum per block
+    blocks: int = 1  # minimum per multiprocessor: bounds the registers of a thread
     shared: int = 0  # bytes of dynamic shared memory
-    text: str = ""  # of the functions that were generated for it
-    is_whole: bool = False  # compiled for one kind of GPU alone, with instructions that only that has
+    text: str = ""  # of its generated functions
+    is_arch_specific: bool = False  # compiled for one GPU architecture only, whose own instructions it uses
 
     @property
     def source(self) -> str:
-        """All that tells it from other kernels."""
+        """Return the text that identifies this kernel."""
         return f"# {self.name} {self.constants}\n{self.text}"
 
 
 class TileShape(NamedTuple):
-    """How a product is cut: a block makes one `tile`, a warp a part of it, `lanes` lie so in a warp."""
+    """Tiling of a matrix product: a block computes one `tile`, a warp a part of it with its lanes in a grid `lanes`."""
 
-    tile: tuple[int, int, int]  # along M, along N, and the step along K
-    stages: int  # tiles on their way from memory at once
+    tile: tuple[int, int, int]  # sizes along M and N, and the step along K
+    stages: int  # tiles in flight from memory at once
     warp: tuple[int, int]
     lanes: tuple[int, int]
-    blocks: int  # on a multiprocessor
+    blocks: int  # per multiprocessor
 
     @property
     def threads(self) -> int:
-        """Of a block."""
+        """Return the number of threads of a block."""
         return self.tile[0] // self.warp[0] * (self.tile[1] // self.warp[1]) * 32
 
     @property
     def is_thin(self) -> bool:
-        """Whether operands go straight to registers, not through tiles in shared memory."""
+        """Return whether operands are loaded directly into registers, not through tiles in shared memory."""
         return self.stages == 1
 
     def pad(self, element: str) -> int:
-        """Elements that follow each row of a tile which was turned over, so that its rows begin in other banks."""
+        """Return the elements of padding after each row of a transposed tile, so that its rows start in different banks."""
         return max(16 // ITEMSIZE[element], 1)
 
     def nbytes(self, element: str) -> int:
-        """Of shared memory that the tiles take, padding included."""
+        """Return the bytes of shared memory that the tiles take, with padding."""
         return self.stages * self.tile[2] * (self.tile[0] + self.tile[1] + 2 * self.pad(element)) * ITEMSIZE[element]
 
 
@@ -62,15 +62,15 @@ MIDDLE = TileShape((64, 64, 32), 2, (32, 32), (4, 8), 4)
 NARROW = TileShape((32, 64, 16), 4, (16, 32), (4, 8), 6)
 WIDE = TileShape((64, 64, 16), 2, (32, 32), (8, 4), 3)
 SLIM = TileShape((32, 64, 16), 3, (16, 32), (4, 8), 4)
-FLOAT64_MMA = TileShape((128, 64, 16), 3, (64, 32), (8, 4), 2)  # of float64, by tensor cores
+FLOAT64_MMA = TileShape((128, 64, 16), 3, (64, 32), (8, 4), 2)  # float64 on tensor cores
 SHAPES_BY_ITEMSIZE = {
     4: (LARGE, SMALL, MIDDLE, NARROW),
     1: (SMALL, NARROW),
     8: (WIDE, SLIM),
-}  # so that sums stay in registers
+}  # chosen so that accumulators stay in registers
 
 
 @device
 def swizzle(k: Any) -> Any:
-    """What the place of an element within its group of four is combined with (`^`) in row k of a mixed tile."""
+    """Return the number that is xor-ed (`^`) with an element's index in its group of four, in row k of a swizzled tile."""
     return k // 8 % 4

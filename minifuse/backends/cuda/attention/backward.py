@@ -1,19 +1,19 @@
-"""Attention on a GPU, backward: what q, k and v receive, again without writing scores to memory.
+"""Attention on a GPU, backward: the gradients of q, k and v, again without writing scores to memory.
 
-With s = scale * q @ k.T, p = softmax(s) and y = p @ v, where y receives g, the rules are
+With s = scale * q @ k.T, p = softmax(s) and y = p @ v, and g the gradient of y, the rules are
 
     dv = p.T @ g        dp = g @ v.T        ds = p * (dp - delta)        dq = scale * ds @ k        dk = scale * ds.T @ q
 
-with delta, the sum of g * y of each row, which an ordinary kernel has folded before. Nothing of p was kept: it is computed
-again, exp(s - sums), from the logarithm of each row's sum that `attention` left in memory. That is a product more, and
-the scores of no layer need be held until its backward pass.
+where delta, the sum of g * y over each row, is computed before by an ordinary kernel. p was not stored: it is recomputed as
+exp(s - sums) from the log of each row's sum, which `attention` stored. That costs one more product, but no layer has to keep
+its scores until its backward pass.
 
-dq adds up over columns of p, dk and dv over rows. One kernel for all three would have to add to one of them from many
-blocks, in an order that changes from run to run; so there are two, which both make p, and results are always the same bits.
-The plan of their loops is that of `attention`.
+dq accumulates over columns of p, dk and dv over rows. One kernel for all three would have to accumulate one of them from
+many blocks, in an order that changes from run to run. So there are two kernels, which both compute p, and results are
+bitwise reproducible. Their loops are structured as in `forward`.
 """
 
-# (as for the other kernels, in pyproject.toml: their types are Numba's or the lanes')
+# (pyproject.toml exempts kernels from typing: their types are Numba's or the interpreter's)
 
 from functools import cache
 
@@ -30,15 +30,16 @@ QUERY_TILES = {
     32: AttentionTile(4, 32, 32, 2),
     64: AttentionTile(4, 16, 64, 2),
     128: AttentionTile(4, 16, 32, 1),
-}  # by the width of a row
+}  # by width of a row
 KEY_TILES = {32: AttentionTile(8, 16, 64, 1), 64: AttentionTile(8, 16, 64, 1), 128: AttentionTile(4, 16, 32, 1)}
 
 
 @cache
 def make_query_gradient(tile: AttentionTile, width: int, along: str = "x4") -> GpuKernel:
-    """dq = scale * ds @ k: a block takes rows of q and g, and walks over k and v; parameters are those of `attention.make`.
+    """Return the kernel for dq = scale * ds @ k: a block takes rows of q and g and iterates over k and v.
 
-    Shared memory holds q, g, k and v turned over, k as it is too, and ds turned over.
+    Parameters are those of `make_attention`. Shared memory contains q, g, k and v transposed, k as stored, and ds
+    transposed.
     """
     _, WM, BN, blocks = tile
     BM, threads = tile.height, tile.threads
@@ -48,11 +49,11 @@ def make_query_gradient(tile: AttentionTile, width: int, along: str = "x4") -> G
         lane_indices(width // LANES_ACROSS, LANES_ACROSS),
     )
     R, C, H = len(rows), len(columns), len(ahead)
-    pitch_m, pitch_n = BM + PAD, BN + PAD  # of what is turned over: queries, and keys
+    pitch_m, pitch_n = BM + PAD, BN + PAD  # of transposed tiles: queries, and keys
     start_g = width * pitch_m
     start_k = start_g + width * pitch_m
     start_v = start_k + width * pitch_n
-    start_n = start_v + width * pitch_n  # k as it is
+    start_n = start_v + width * pitch_n  # k as stored
     start_s = start_n + BN * width
     shared = 4 * (start_s + BN * pitch_m)
     place_m, copy_m = tile_copier(BM, width, pitch_m, threads, "k", True, "f32")
@@ -76,10 +77,10 @@ def make_query_gradient(tile: AttentionTile, width: int, along: str = "x4") -> G
         t = u32(cuda.threadIdx.x)
         batch = u32(cuda.blockIdx.y)
         i, o = i32(batch % u32(inner)), i32(batch // u32(inner))
-        row0 = (cuda.gridDim.x - 1 - cuda.blockIdx.x) * BM  # rows that see most come first
+        row0 = (cuda.gridDim.x - 1 - cuda.blockIdx.x) * BM  # rows with the most unmasked columns come first
         end = min(N, row0 + BM + reach)
         steps = (end + BN - 1) // BN
-        xm, km = place_m(t)  # what this thread copies: where it lies in a tile, in shared memory (sn), in memory (gk)
+        xm, km = place_m(t)  # the thread's first copied element: position in a tile, in shared memory (sn), in memory (gk)
         xn, kn = place_n(t)
         xw, kw = place_w(t)
         sm = km * pitch_m + xm
@@ -91,7 +92,7 @@ def make_query_gradient(tile: AttentionTile, width: int, along: str = "x4") -> G
         gw = gk + xw * k_col + kw * k_row
         gk += xn * k_row + kn * k_col
         gv = i * v_inner + o * v_outer + xn * v_row + kn * v_col
-        m = t // 32 * WM + t % LANES_DOWN * 4  # where the lane's rows begin in the tile, and its columns
+        m = t // 32 * WM + t % LANES_DOWN * 4  # the lane's first row in the tile, and its first column
         n = t % 32 // LANES_DOWN * 4
         first = row0 + t // 32 * WM  # rows of the warp
         last = first + WM - 1
@@ -113,7 +114,7 @@ def make_query_gradient(tile: AttentionTile, width: int, along: str = "x4") -> G
             col0 = step * BN
             is_seen = col0 <= last + reach
             arrive()
-            cuda.syncthreads()  # k and v, turned over, are there for all, and k as it is may be overwritten
+            cuda.syncthreads()  # transposed k and v are visible to all threads; untransposed k may be overwritten
             copy_w(S, sw, k, gw, k_col, k_row, xw, kw, D, N - col0, False)
             gw += BN * k_row
             commit()
@@ -128,7 +129,7 @@ def make_query_gradient(tile: AttentionTile, width: int, along: str = "x4") -> G
                 weights = weights_of(weights, scale2, shift)
                 hand_over(S, start_s + m + n * pitch_m, gradients_of(weights, gradients, mean))
             arrive()
-            cuda.syncthreads()  # the other way round
+            cuda.syncthreads()  # the reverse
             if step + 1 < steps:
                 gk += BN * k_row
                 gv += BN * v_row
@@ -164,10 +165,10 @@ def make_query_gradient(tile: AttentionTile, width: int, along: str = "x4") -> G
 
 @cache
 def make_key_gradient(tile: AttentionTile, width: int, along: str = "x4") -> GpuKernel:
-    """dk = scale * ds.T @ q and dv = p.T @ g: a block takes rows of k and v, and walks over q and g.
+    """Return the kernel for dk = scale * ds.T @ q and dv = p.T @ g: a block takes rows of k and v and iterates over q and g.
 
-    All is turned over here: rows are keys, columns queries. Shared memory holds k, v, q and g turned over, q and g as they
-    are too, and first p, then ds, turned over: a warp reads only what it has written there itself.
+    Scores are transposed here: rows are keys, columns are queries. Shared memory contains k, v, q and g transposed, q and g
+    as stored, and first p, then ds, transposed: a warp reads only what it wrote there itself.
     """
     _, WM, BN, blocks = tile
     BM, threads = tile.height, tile.threads
@@ -177,14 +178,14 @@ def make_key_gradient(tile: AttentionTile, width: int, along: str = "x4") -> Gpu
         lane_indices(width // LANES_ACROSS, LANES_ACROSS),
     )
     R, C, H = len(rows), len(columns), len(ahead)
-    pitch_m, pitch_n = BM + PAD, BN + PAD  # of what is turned over: keys, and queries
+    pitch_m, pitch_n = BM + PAD, BN + PAD  # of transposed tiles: keys, and queries
     start_v = width * pitch_m
     start_q = start_v + width * pitch_m
     start_g = start_q + width * pitch_n
-    start_nq = start_g + width * pitch_n  # q and g as they are
+    start_nq = start_g + width * pitch_n  # q and g as stored
     start_ng = start_nq + BN * width
     start_p = start_ng + BN * width
-    start_sums = start_p + BN * pitch_m  # the sums of the queries, and behind them delta
+    start_sums = start_p + BN * pitch_m  # the sums of the queries, followed by delta
     shared = 4 * (start_sums + 2 * BN)
     place_m, copy_m = tile_copier(BM, width, pitch_m, threads, "k", True, "f32")
     place_n, copy_n = tile_copier(BN, width, pitch_n, threads, "k", True, "f32")
@@ -208,8 +209,8 @@ def make_key_gradient(tile: AttentionTile, width: int, along: str = "x4") -> Gpu
         batch = u32(cuda.blockIdx.y)
         i, o = i32(batch % u32(inner)), i32(batch // u32(inner))
         row0 = cuda.blockIdx.x * BM
-        begin = max(0, row0 - reach) // BN * BN  # the first tile of queries that see one of these keys
-        xm, km = place_m(t)  # what this thread copies: where it lies in a tile, in shared memory (sn), in memory (gq)
+        begin = max(0, row0 - reach) // BN * BN  # the first tile of queries that attend to one of these keys
+        xm, km = place_m(t)  # the thread's first copied element: position in a tile, in shared memory (sn), in memory (gq)
         xn, kn = place_n(t)
         xw, kw = place_w(t)
         sm = km * pitch_m + xm
@@ -225,7 +226,7 @@ def make_key_gradient(tile: AttentionTile, width: int, along: str = "x4") -> Gpu
         gg += xn * g_row + kn * g_col
         gs = i * sums_inner + o * sums_outer + begin * sums_row
         gd = i * delta_inner + o * delta_outer + begin * delta_row
-        m = t // 32 * WM + t % LANES_DOWN * 4  # where the lane's rows begin in the tile, and its columns
+        m = t // 32 * WM + t % LANES_DOWN * 4  # the lane's first row in the tile, and its first column
         n = t % 32 // LANES_DOWN * 4
         first = row0 + t // 32 * WM  # rows of the warp
         last = first + WM - 1
@@ -243,7 +244,7 @@ def make_key_gradient(tile: AttentionTile, width: int, along: str = "x4") -> Gpu
             is_seen = col0 + BN - 1 + reach >= first
             rest = M - col0
             arrive()
-            cuda.syncthreads()  # q and g, turned over, are there for all; as they are, they may be overwritten
+            cuda.syncthreads()  # transposed q and g are visible to all threads; untransposed ones may be overwritten
             copy_w(S, start_nq + sw, q, wq, q_col, q_row, xw, kw, D, rest, False)
             copy_w(S, start_ng + sw, g, wg, g_col, g_row, xw, kw, D, rest, False)
             wq += BN * q_row
@@ -266,7 +267,7 @@ def make_key_gradient(tile: AttentionTile, width: int, along: str = "x4") -> Gpu
                 gradients = gradients_of(weights, gradients, mean)
                 hand_over(S, start_p + m + n * pitch_m, weights)
             arrive()
-            cuda.syncthreads()  # the other way round
+            cuda.syncthreads()  # the reverse
             if col0 + BN < M:
                 gq += BN * q_row
                 gg += BN * g_row

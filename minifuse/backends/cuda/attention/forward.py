@@ -1,12 +1,12 @@
-"""Attention on a GPU, forward: softmax(scale * q @ k.T) @ v, without ever writing the scores to memory.
+"""Attention on a GPU, forward: softmax(scale * q @ k.T) @ v without writing the scores to memory.
 
-A block takes some rows of q and walks over all of k and v, a tile at a time: scores are made in registers, become weights
-there, and are multiplied with v at once. The trick is [1]_: a softmax needs the largest score of its row, which is not known
-before the end; but what was added up for a largest score so far can be corrected later, by one factor a row. So one walk
-is enough, and what is kept of a row is its output so far, its largest score, and its sum [2]_ [3]_.
+A block takes some rows of q and iterates over tiles of k and v. It computes scores in registers, turns them into weights
+there, and multiplies them with v at once. A softmax needs the largest score of its row, which is known only at the end. But
+sums that were computed for the largest score so far can be corrected later by one factor per row [1]_. So one pass is
+enough, and the state of a row is its output so far, its largest score, and its sum [2]_ [3]_.
 
-Beside the output a row leaves one number in memory, log(sum(exp(scores))), from which `attention_backward` computes the
-weights again. Any strides, any sizes, float32; rows of up to 128 elements.
+Besides the output, the kernel stores one number per row, log(sum(exp(scores))), from which the backward kernels recompute
+the weights. Supports any strides and sizes, float32, and rows of up to 128 elements.
 
 References
 ----------
@@ -16,7 +16,7 @@ References
 .. [3] T. Dao, FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning, 2023, arXiv:2307.08691
 """
 
-# (as for the other kernels, in pyproject.toml: their types are Numba's or the lanes')
+# (pyproject.toml exempts kernels from typing: their types are Numba's or the interpreter's)
 
 from functools import cache
 from typing import NamedTuple
@@ -28,28 +28,28 @@ from ..matmul.epilogue import identity_epilogue, identity_epilogue4
 from ..matmul.tile_copies import tile_copier
 from ..tile_shapes import GpuKernel
 
-LANES_DOWN, LANES_ACROSS = 4, 8  # lanes of a warp, along rows and columns of its tile
-PAD = 4  # floats behind each row of a tile, so that rows begin in other banks
-UNROLLED_STEPS = 16  # steps of a product that are written out; a loop runs over the rest
-NO_LIMIT = 1 << 30  # columns: farther than any
+LANES_DOWN, LANES_ACROSS = 4, 8  # lanes of a warp along rows and columns of its tile
+PAD = 4  # floats after each row of a tile, so that rows start in different banks
+UNROLLED_STEPS = 16  # unrolled steps of a product; a loop runs over the rest
+NO_LIMIT = 1 << 30  # larger than any number of columns
 
 
 class AttentionTile(NamedTuple):
-    """How a kernel is cut: a block has `warps` of `rows` each, and meets `columns` at a time."""
+    """The tiling of a kernel: a block has `warps` warps of `rows` rows each, and processes `columns` columns at a time."""
 
     warps: int
-    rows: int  # of a warp: a lane has rows / DOWN of them, in groups of four
-    columns: int  # of the other operand, which is walked over
-    blocks: int  # on a multiprocessor
+    rows: int  # of a warp: a lane has rows / LANES_DOWN of them, in groups of four
+    columns: int  # of the other operand, over which the block iterates
+    blocks: int  # per multiprocessor
 
     @property
     def threads(self) -> int:
-        """Of a block."""
+        """Return the number of threads of a block."""
         return 32 * self.warps
 
     @property
     def height(self) -> int:
-        """Rows of a block."""
+        """Return the number of rows of a block."""
         return self.warps * self.rows
 
 
@@ -64,17 +64,17 @@ WIDTHS = tuple(TILES)
 
 @device
 def reduce_row(op, x):
-    """The fold over the lanes that share a row, for each of them."""
+    """Reduce a value over the lanes that share a row; each of them gets the result."""
     for distance in (16, 8, 4):
         x = op(x, cuda.shfl_xor_sync(ALL_LANES, x, distance))
     return x
 
 
 def signature_of(matrices: int, vectors: int) -> tuple[str, ...]:
-    """The types of the arguments: operands, sizes, the scale, two numbers of the launch, and strides.
+    """Return the types of the arguments: operands, sizes, the scale, two numbers of the launch, and strides.
 
-    Of operands that are matrices there are strides along rows and columns, of those that have one number a row the first,
-    of all one for each of two axes of a batch.
+    Matrices have strides along rows and columns; operands with one number per row have only the first. All have a stride
+    along each of two axes of a batch.
     """
     count = matrices + vectors
     return (*["*f32"] * count, *["i64"] * 4, "f32", *["i64"] * (2 + 3 * count + matrices))
@@ -82,16 +82,16 @@ def signature_of(matrices: int, vectors: int) -> tuple[str, ...]:
 
 @cache
 def make_attention(tile: AttentionTile, width: int, along: str = "x4") -> GpuKernel:
-    """out = softmax(scale * q @ k.T) @ v, and `sums`, the logarithm of the sum of each row's exponentials.
+    """Return the kernel for out = softmax(scale * q @ k.T) @ v and `sums`, the log of the sum of each row's exponentials.
 
-    Rows of q, k and v have D <= `width` elements; what is missing counts as 0. `along` says how v is copied: "x4" 16 bytes
-    at once, where rows are contiguous and begin at multiples of that, else "x".
+    Rows of q, k and v have D <= `width` elements; missing ones count as 0. `along` is the copy mode of v: "x4" copies 16
+    bytes at once, which needs contiguous rows that start at multiples of 16 bytes; otherwise "x".
 
-    Row i sees columns up to i + `reach`: 0 of causal attention, FAR of any other. Tiles that no row of a block sees are not
-    loaded, those that no row of a warp sees not multiplied.
+    Row i attends to columns up to i + `reach`: 0 for causal attention, NO_LIMIT for any other. Tiles that are masked for all
+    rows of a block are not loaded; tiles that are masked for all rows of a warp are not multiplied.
 
-    Shared memory holds q and k turned over, v as it is, and the weights turned over. While one product runs, what the other
-    needs next is on its way: each barrier of the loop ends one product and hands over what was copied for the other.
+    Shared memory contains q and k transposed, v as stored, and the weights transposed. While one product runs, the operands
+    of the next are copied. Each barrier of the loop ends one product and publishes what was copied for the other.
     """
     _, WM, BN, blocks = tile
     BM, threads = tile.height, tile.threads
@@ -129,10 +129,10 @@ def make_attention(tile: AttentionTile, width: int, along: str = "x4") -> GpuKer
         t = u32(cuda.threadIdx.x)
         batch = u32(cuda.blockIdx.y)
         i, o = i32(batch % u32(inner)), i32(batch // u32(inner))
-        row0 = (cuda.gridDim.x - 1 - cuda.blockIdx.x) * BM  # rows that see most come first
+        row0 = (cuda.gridDim.x - 1 - cuda.blockIdx.x) * BM  # rows with the most unmasked columns come first
         end = min(N, row0 + BM + reach)
         steps = (end + BN - 1) // BN
-        xq, kq = place_q(t)  # what this thread copies: where it lies in a tile, in shared memory (sk), in memory (gk)
+        xq, kq = place_q(t)  # the thread's first copied element: position in a tile, in shared memory (sk), in memory (gk)
         xk, kk = place_k(t)
         xv, kv = place_v(t)
         sk = start_k + kk * pitch_k + xk
@@ -140,7 +140,7 @@ def make_attention(tile: AttentionTile, width: int, along: str = "x4") -> GpuKer
         gq = i * q_inner + o * q_outer + (row0 + xq) * q_row + kq * q_col
         gk = i * k_inner + o * k_outer + xk * k_row + kk * k_col
         gv = i * v_inner + o * v_outer + xv * v_col + kv * v_row
-        m = t // 32 * WM + t % LANES_DOWN * 4  # where the lane's rows begin in the tile, and its columns
+        m = t // 32 * WM + t % LANES_DOWN * 4  # the lane's first row in the tile, and its first column
         n = t % 32 // LANES_DOWN * 4
         first = row0 + t // 32 * WM  # rows of the warp
         last = first + WM - 1
@@ -156,7 +156,7 @@ def make_attention(tile: AttentionTile, width: int, along: str = "x4") -> GpuKer
             col0 = step * BN
             is_seen = col0 <= last + reach
             arrive()
-            cuda.syncthreads()  # k is there for all, and v is free
+            cuda.syncthreads()  # k is visible to all threads, and v may be overwritten
             copy_v(S, sv, v, gv, v_col, v_row, xv, kv, D, N - col0, False)
             gv += BN * v_row
             commit()
@@ -179,7 +179,7 @@ def make_attention(tile: AttentionTile, width: int, along: str = "x4") -> GpuKer
                 acc = scaled(acc, factor)
                 hand_over(S, start_p + m + n * pitch_p, scores)
             arrive()
-            cuda.syncthreads()  # v and the weights are there for all, and k is free
+            cuda.syncthreads()  # v and the weights are visible to all threads, and k may be overwritten
             if step + 1 < steps:
                 gk += BN * k_row
                 copy_k(S, sk, k, gk, k_row, k_col, xk, kk, N - col0 - BN, D, False)

@@ -1,6 +1,6 @@
-"""What to launch for attention and its gradients over given layouts, and the launches with all but their addresses.
+"""Plan the launches of attention and its gradients for given layouts, and bind them to everything except addresses.
 
-Integers and places only, until there are addresses: the choice of a kernel follows from sizes, strides and alignment.
+Planning uses integers only: sizes, strides and alignment decide which kernel runs.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,18 +24,18 @@ from .forward import NO_LIMIT, WIDTHS, AttentionTile
 
 MIN_WIDTH, MAX_WIDTH = 16, 128  # elements of a row
 ITEMSIZE = 4  # of float32
-MAX_BATCH_AXES = 2  # of a batch, that one launch walks
+MAX_BATCH_AXES = 2  # axes of a batch that one launch iterates over
 
 
 class AttentionKernel(NamedTuple):
-    """A function that is computed as a whole: its kernel, the tiles of that, and what its operands are."""
+    """A composite function with a kernel of its own: the kernel, its tiles, and the roles of its operands."""
 
     make: Callable[..., GpuKernel]
-    tiles: dict[int, AttentionTile]  # by width
+    tiles: dict[int, AttentionTile]  # by width of a row
     short: AttentionTile
     outputs: int
-    rows: int  # the operand whose rows blocks share out
-    whole: tuple[int, ...]  # operands that are copied as they are, 16 bytes at once where their layout allows it
+    rows: int  # the operand whose rows are distributed over blocks
+    whole: tuple[int, ...]  # operands copied without transposing, 16 bytes at once if their layout allows it
     products: int
 
 
@@ -49,21 +49,21 @@ ATTENTION_KERNELS = {
 
 
 class AttentionLaunch(NamedTuple):
-    """One launch over operands whose addresses are still open."""
+    """One launch over operands without their addresses."""
 
     kernel: GpuKernel
     grid: tuple[int, int, int]
-    starts: tuple[int, ...]  # where it begins in each operand, in elements
+    starts: tuple[int, ...]  # the start within each operand, in elements
     numbers: tuple[Any, ...]
 
     @property
     def block(self) -> tuple[int, int, int]:
-        """Threads along x, y, z."""
+        """Return the number of threads along x, y, z."""
         return self.kernel.threads, 1, 1
 
 
 def supports(function: Any, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
-    """Whether there is a kernel for a function: float32, rows of one width that fits, and at least one of all."""
+    """Return whether there is a kernel for a function: float32, rows of one supported width, and no empty operand."""
     if function.names[0] not in ATTENTION_KERNELS or any(dtype is not float32 for dtype in dtypes):
         return False
     q, _, v = shapes[:3]
@@ -73,15 +73,15 @@ def supports(function: Any, shapes: Sequence[Shape], dtypes: Sequence[DType]) ->
 def plan_attention(
     function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout], is_aligned: bool = True
 ) -> tuple[AttentionLaunch, ...]:
-    """The launches of a function that is known, over layouts with offset 0; several where a batch has more than two axes.
+    """Return the launches of a function with a kernel, over layouts with offset 0.
 
-    `is_aligned` says whether all addresses are multiples of 16 bytes.
+    A batch of more than two axes takes several launches. `is_aligned`: all addresses are multiples of 16 bytes.
     """
     known, operands = ATTENTION_KERNELS[function.names[0]], (*outputs, *inputs)
     is_causal, scale = function.parameters
     q, k = inputs[:2]
     (M, D), N = q.shape[-2:], k.shape[-2]
-    matrices = [x for x in operands if len(x.shape) == len(q.shape)]  # others have one number a row
+    matrices = [x for x in operands if len(x.shape) == len(q.shape)]  # the others have one number per row
     batch = q.shape[:-2]
     nest = LoopNest(batch, (), [Layout(batch, x.strides[: len(batch)], 0) for x in operands])
     width = min(width for width in WIDTHS if width >= D)
@@ -114,7 +114,7 @@ def plan_attention(
 
 
 def has_vec4_rows(layout: Layout, nest: LoopNest, operand: int) -> bool:
-    """Whether rows are contiguous, and each begins at a multiple of four elements."""
+    """Return whether rows are contiguous and each starts at a multiple of four elements."""
     *others, last = layout.strides
     return last == 1 and all(stride % 4 == 0 for stride in (*others, *nest.strides[operand]))
 
@@ -125,7 +125,7 @@ Strides = tuple[int, ...]  # of all operands, along one axis
 def split_batch(
     sizes: Sequence[int], strides: Sequence[Strides], starts: Strides
 ) -> Iterator[tuple[list[int], list[Strides], Strides]]:
-    """The axes of a batch in pieces that one grid can hold: (sizes, strides, where each operand starts)."""
+    """Split the axes of a batch into pieces that fit one grid, and yield (sizes, strides, start of each operand)."""
     if len(sizes) <= MAX_BATCH_AXES and prod(sizes) <= MAX_GRID_BLOCKS:
         yield list(sizes), list(strides), starts
         return
@@ -139,7 +139,10 @@ def split_batch(
 
 
 def attention_cost(function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
-    """(kernels that are started, operations of products: of causal ones those of pairs that see each other)."""
+    """Return (number of kernels launched, arithmetic operations of the products).
+
+    A causal function counts only the pairs of rows and columns that are not masked.
+    """
     known, (is_causal, _) = ATTENTION_KERNELS[function.names[0]], function.parameters
     q, k = inputs[:2]
     M, N = q.shape[-2], k.shape[-2]
@@ -149,7 +152,7 @@ def attention_cost(function: Any, outputs: Sequence[Layout], inputs: Sequence[La
 
 
 class CudaAttentionLauncher:
-    """A function that is known, with all that its launches pass. Which kernel also depends on the addresses."""
+    """A composite function with all arguments of its launches. Its kernel also depends on the alignment of addresses."""
 
     def __init__(self, device: Any, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> None:
         self.device, self.function, self.outputs, self.inputs = device, function, outputs, inputs
@@ -158,7 +161,7 @@ class CudaAttentionLauncher:
         self.prepare(True)
 
     def prepare(self, is_aligned: bool) -> None:
-        """Compile and fix what is launched."""
+        """Compile and prepare the launches."""
         runs = []
         for launch in plan_attention(self.function, self.outputs, self.inputs, is_aligned):
             kernel = launch.kernel
@@ -177,7 +180,7 @@ class CudaAttentionLauncher:
                 self.device.recover(run, arguments, error)
 
     def direct(self) -> Callable[..., Any]:
-        """The same by the shortest way, where all addresses are multiples of 16."""
+        """Return the fast launch path, which requires that all addresses are multiples of 16."""
         count, runs = len(self.spans), []
         for run, launch in self.ready[True]:
             places = [CallValue(k, ITEMSIZE * start) for k, start in enumerate(launch.starts)]
@@ -185,26 +188,26 @@ class CudaAttentionLauncher:
         return self.device.direct(runs, ["i64"] * count, self, range(count)) or self
 
     def ready_launches(self, *addresses: int) -> list[ReadyLaunch]:
-        """The launches, ready to become parts of a graph."""
+        """Return the launches for use in a graph."""
         runs = self.runs(addresses)
         return [ReadyLaunch(run, launch.kernel.signature, self.arguments(launch, addresses)) for run, launch in runs]
 
     def plans(self, *addresses: int) -> list[LaunchPlan]:
-        """The launches, not launched."""
+        """Return the launches without running them."""
         return [
             LaunchPlan(x.kernel.function, x.grid, x.block, tuple(self.arguments(x, addresses)), x.kernel.shared)
             for _, x in self.runs(addresses)
         ]
 
     def runs(self, addresses: Sequence[int]) -> list[tuple[Callable[..., None], AttentionLaunch]]:
-        """What is launched at such addresses."""
+        """Return the prepared launches for the alignment of these addresses."""
         is_aligned = not any(address & ALIGNMENT_MASK for address in addresses)
         if is_aligned not in self.ready:
             self.prepare(is_aligned)
         return self.ready[is_aligned]
 
     def arguments(self, launch: AttentionLaunch, addresses: Sequence[int]) -> list[Any]:
-        """All that a kernel takes: addresses in the order of operands, and numbers."""
+        """Return all arguments of a kernel: addresses in the order of operands, and numbers."""
         places = list(zip(addresses, launch.starts, self.spans, strict=True))
         if self.device.is_simulated:
             pointers = [Pointer(x + ITEMSIZE * s, low - s, high - s, np.float32) for x, s, (low, high) in places]

@@ -1,17 +1,17 @@
-"""A kernel and the classes of its strides -> Python for Numba CUDA: what one thread does.
+"""Generate Python for Numba CUDA from a kernel and the kinds of its strides: the code of one thread.
 
-Four forms, chosen by where the folds and the neighbours in memory are; sizes, strides and the shape of the grid travel with
-the launch, so that none of them needs a new text.
+There are four forms, chosen by where reductions and adjacent elements are in memory. Sizes, strides and the shape of the
+grid are launch arguments, so none of them needs another text.
 
-* points: no folds. A thread has an element of the last axis, or, where every operand allows it, four neighbours, or twice
-  four; the other axes are rows.
-* tiles: no folds, and operands that lie across each other. They meet in shared memory; this form is in `emit_tiles`.
-* rows: memory runs along the fold. The threads along x share a row; shuffles, and shared memory between warps, combine what
-  they have folded. What several sweeps load waits in shared memory, or, where it does not fit, comes from memory again.
-* columns: memory runs across the fold. A thread along x has a column, the threads along y share its elements.
+* points: no reductions. A thread has an element of the last axis or, if every operand allows it, four adjacent ones, or
+  twice four; the other axes are rows.
+* tiles: no reductions, and operands with different contiguous axes. They are transposed in shared memory; see `transpose`.
+* rows: memory is contiguous along the reduction. The threads along x share a row; shuffles, and shared memory between
+  warps, combine their results. Loads that several passes need are cached in shared memory or, if they do not fit, repeated.
+* columns: memory is contiguous across the reduction. A thread along x has a column, the threads along y share its elements.
 
-Where four neighbours lie side by side they are loaded at once, 16 bytes of float32. `fours` is how many elements of a row
-are taken so: a multiple of four, or 0 where an address does not allow it, which only the launch knows.
+Four contiguous elements are loaded at once: 16 bytes of float32. `fours` is the number of elements of a row that are loaded
+this way: a multiple of four, or 0 if an address does not allow it, which only the launch knows.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
-"""The form of folds along columns where rows have whole groups of four: a thread folds four columns side by side.
+"""Template for reductions along columns whose rows are whole groups of four: a thread reduces four adjacent columns.
 
-So a warp reads 512 bytes of a row at once. The threads along y share the elements of a column, several of which each has on
-its way at a time. In the end they meet in shared memory: four of the threads along y go on with a column each. Only kernels
-that fold and store nothing before the end have this form; for all others there is the one in `emitter`.
+A warp reads 512 bytes of a row at once. The threads along y share the elements of a column, with several in flight each. At
+the end they combine in shared memory: four of the threads along y continue with one column each. Only kernels that reduce
+and store nothing before the end use this template; `base` has the one for all others.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,6 @@
-"""The form of kernels with effects: a thread has one point, whose loads, effects and stores follow each other.
+"""Template for kernels with indexed loads and stores: a thread computes one point, in the user's order of operations.
 
-Where a point reads and writes is its own business, so nothing is taken four at a time, and nothing becomes a function of its
-own: the lines stand in the order of what the user wrote.
+A point may read and write any element, so nothing is vectorized, and nothing becomes a device function.
 """
 
 from collections.abc import Sequence

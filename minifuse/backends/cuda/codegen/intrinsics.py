@@ -1,4 +1,4 @@
-"""The words of generated kernels besides those that all kernels know."""
+"""The device functions of generated kernels, in addition to those that all kernels may call."""
 
 from typing import Any
 

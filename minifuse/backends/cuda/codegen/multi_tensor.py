@@ -1,4 +1,4 @@
-"""The form of points of several arrays: a block finds its array in a table, and goes on as if there were no other.
+"""Multi-tensor template: a block finds its array in a table, and continues as if there were no other array.
 
     def kernel(arrays, table, p0):
         row = 5 * arrays[cuda.blockIdx.x]  # where the table tells of this block's array
@@ -8,8 +8,8 @@
         block = cuda.blockIdx.x - before  # counted from the first one of the array
         ...
 
-`arrays` has a number for each block; `table` a row for each array: its addresses and sizes, and how many blocks come before
-its own. What follows is the text for a single array. How many arrays there are is in no text, and neither are their sizes.
+`arrays` has an index for each block; `table` has a row for each array: its addresses and sizes, and the number of blocks
+before its own. The rest is the text for a single array. The text contains neither the number of arrays nor their sizes.
 """
 
 from collections.abc import Sequence
@@ -53,10 +53,10 @@ def generate_multi_tensor_kernel(kernel: Kernel, classes: Sequence[str]) -> Gene
 
     Examples
     --------
-    >>> from ...dtypes import float32
-    >>> from ...kernels import Load, Parameter
+    >>> from minifuse.core.dtypes import float32
+    >>> from minifuse.ir.kernel_ir import Load, Parameter
     >>> kernel = Kernel((Load(0, float32) * Parameter(0, float32),), ())
-    >>> print(printed_table(kernel, ("1", "1")).text.partition("    first")[0])
+    >>> print(generate_multi_tensor_kernel(kernel, ("1", "1")).text.partition("    first")[0])
     def point(x0, p0):
         return x0 * p0
     <BLANKLINE>

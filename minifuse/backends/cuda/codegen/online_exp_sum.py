@@ -1,10 +1,9 @@
-"""A sum of exponentials along a row, while the largest value of the row is still being looked for.
+"""Online sums of exponentials: compute the sum of exp(x - m) in the same pass as the maximum m of the row.
 
-The sum of exp(x - m), where m is the largest x, seems to need its row twice. But a sum that was begun with another m
-becomes the right one by one product, so each thread keeps the largest value that it has seen, and its sum, and corrects the
-sum where a larger value comes (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018,
-https://arxiv.org/abs/1805.02867). This module finds such pairs of folds in a kernel, and has the words that they need; the
-form that walks a row so is in `emit_online`.
+The sum seems to need the row twice. But a sum that was computed for another m is corrected by one product, so each thread
+keeps the largest value so far and its sum, and corrects the sum when a larger value comes (Milakov and Gimelshein, "Online
+normalizer calculation for softmax", 2018, https://arxiv.org/abs/1805.02867). This module finds such pairs of reductions in a
+kernel and has their device functions; `online_softmax` has the template.
 """
 
 import math
@@ -29,13 +28,13 @@ def sums_of_exponentials(kernel: Kernel) -> dict[ReduceExpr, Exponent]:
     Examples
     --------
     >>> from minifuse.core.dtypes import float32
-    >>> from minifuse.ir.kernel_ir import Load, fold
+    >>> from minifuse.ir.kernel_ir import Load, reduce_expr
     >>> x = Load(0, float32)
-    >>> top = fold(maximum, x)
-    >>> total = fold(add, exp(x - top))
+    >>> top = reduce_expr(maximum, x)
+    >>> total = reduce_expr(add, exp(x - top))
     >>> sums_of_exponentials(Kernel((), (total,))) == {total: Exponent(top, top)}
     True
-    >>> sums_of_exponentials(Kernel((), (fold(add, exp(x - 1) + top),)))
+    >>> sums_of_exponentials(Kernel((), (reduce_expr(add, exp(x - 1) + top),)))
     {}
     """
     sums = [e for e in kernel.find_all(ReduceExpr) if e.operator is add]

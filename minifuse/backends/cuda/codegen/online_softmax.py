@@ -1,9 +1,9 @@
-"""The form of folds along long rows that look for a maximum and add up exponentials in one sweep, as `online` has it.
+"""Template for reductions along long rows that compute a maximum and sums of exponentials in one pass (`online_exp_sum`).
 
-A row that no registers can hold would wait in shared memory, alone on its multiprocessor, or be read once more. Here it is
-read once for both folds, in chunks: each thread has some elements in flight, takes their maximum, corrects its sums once for
-all of them, and adds their exponentials. In the end the threads agree on one maximum, and correct their sums for it. What
-needs both folds, such as the quotients of a softmax, reads the row in a sweep of its own.
+A row that does not fit in registers would occupy the shared memory of a multiprocessor, or be read twice. Here it is read
+once for both reductions, in chunks: each thread has some elements in flight, takes their maximum, corrects its sums once for
+all of them, and adds their exponentials. At the end the threads agree on one maximum, and correct their sums for it. Values
+that need both reductions, such as the quotients of a softmax, read the row in a pass of their own.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What one point of a row becomes: a function of what is loaded there."""
+"""The computation at one point of a row, as a device function of what is loaded there."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,9 +7,9 @@ from ....ir.kernel_ir import Expression
 
 
 class Point(NamedTuple):
-    """The function of one point: its name, what it loads, what is the same along the row, what it gives.
+    """The function of one point: its name, its loads, its inputs that are equal along the row, and its results.
 
-    Where nothing is computed it has no name, and gives what is loaded, by number, or what has a name already.
+    If nothing is computed, it has no name; its results are then indices of loads, or names.
     """
 
     name: str

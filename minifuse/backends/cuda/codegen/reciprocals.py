@@ -1,7 +1,7 @@
-"""Divisions by what a row has one of, as products with its reciprocal: one division a row in the place of one an element.
+"""Replace divisions by a value of the row by products with its reciprocal: one division per row instead of one per element.
 
-A division rounds once, the product with a reciprocal twice: the result may be one unit in the last place further off, as the
-numbers contract allows. An exact division of float32 takes some ten instructions, and a branch.
+A division rounds once, the product with a reciprocal twice: the result may differ by one more unit in the last place, as the
+numbers contract allows. An exact division of float32 takes about ten instructions and a branch.
 """
 
 from collections.abc import Mapping
@@ -18,11 +18,12 @@ def with_reciprocals(kernel: Kernel, varies: Mapping[Expression, bool]) -> Kerne
     Examples
     --------
     >>> from minifuse.core.dtypes import float32
-    >>> from minifuse.ir.kernel_ir import Load, fold
+    >>> from minifuse.ir.kernel_ir import Load, reduce_expr
     >>> from minifuse.core.operators import add
     >>> x = Load(0, float32)
-    >>> kernel = Kernel((div(x, fold(add, x)),), ())
-    >>> with_reciprocals(kernel, {e: not isinstance(e, Fold) for e in kernel.expressions()}).elements[0].operator.name
+    >>> kernel = Kernel((div(x, reduce_expr(add, x)),), ())
+    >>> varies = {e: not isinstance(e, ReduceExpr) for e in kernel.expressions()}
+    >>> with_reciprocals(kernel, varies).pointwise_outputs[0].operator.name
     'mul'
     """
     new: dict[Expression, Expression] = {}

@@ -1,12 +1,11 @@
-"""The form of folds along rows that are not long: each thread holds its part of a row in registers.
+"""Template for reductions along rows of moderate length: each thread holds its part of a row in registers.
 
-What several sweeps need is loaded once, all of it on its way at the same time, into an array of the thread's own. The loops
-over it have a fixed length, so the compiler unrolls them and makes registers of the array. A row is dealt out in groups of
-neighbours: group k of thread t lies `threads` groups behind its group k - 1. All groups but the last are whole, so only the
-last one asks where the row ends. How many threads share a row, and how many groups each has, is in the text: a
-`RowPartition`.
+Loads that several passes need are issued once, all at the same time, into a local array. The loops over it have a fixed
+length, so the compiler unrolls them and keeps the array in registers. A row is distributed in groups of adjacent elements:
+group k of thread t is `threads` groups after its group k - 1. Only the last group tests for the end of the row. The text
+contains the number of threads per row and of groups per thread: a `RowPartition`.
 
-Longer rows wait in shared memory, or are read again: that form is in `emit_rows`.
+`rows_in_shared` has the template for longer rows, which are cached in shared memory or read again.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,9 @@
-"""The form of folds along rows: what several sweeps need waits in shared memory, so that memory is read once.
+"""Template for reductions along rows that caches a row in shared memory for several passes.
 
-A load that several sweeps need is copied there first. A dear value that a later sweep needs again, such as the exponential
-of a softmax, takes the place of a load that nobody needs any more. Whether rows fit is a number of the launch, `held`:
-elements from row to row in shared memory, or 0. Then loads come from memory in each sweep, and values wait where a result
-will stand.
+Loads that several passes need are copied there first. An expensive value that a later pass needs again, such as the
+exponential of a softmax, replaces a load that is no longer needed. The launch argument `held` says whether rows fit: it is
+the number of elements from row to row in shared memory, or 0. If it is 0, each pass loads from memory, and values are kept
+in the memory of an output.
 """
 
 from collections import Counter

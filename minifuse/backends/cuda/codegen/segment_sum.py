@@ -1,10 +1,9 @@
-"""Sums by key: what is added is loaded only by those whose key it has, not once a sum.
+"""Template for segment sums: a value is loaded only by the threads whose key it has, not once per sum.
 
-Of the V * N * D points of the gradient of rows that are picked by index, only N * D add anything. Where the threads of a
-warp have neighbouring columns of one row, each looks at other keys, 64 of them at a time, and a vote says which are the
-row's: 1024 points are done with one look, and values are loaded in whole lines. Where the threads share a row (D = 1), each
-looks at the keys that it would have folded. Threads that share a sum add up in an order that is always the same, without
-atomics.
+Of the V * N * D points of the gradient of a row gather, only N * D add anything. If the threads of a warp have adjacent
+columns of one row, each tests other keys, 64 of them at a time, and a vote says which belong to the row: 1024 points take
+one test, and values are loaded in whole lines. If the threads share a row (D = 1), each tests the keys that it would have
+reduced. Threads that share a sum add up in a fixed order, without atomics.
 """
 
 from collections.abc import Sequence

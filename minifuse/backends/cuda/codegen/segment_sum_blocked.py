@@ -1,9 +1,9 @@
-"""Sums by key where sums are many: a block takes a band of ROWS of them, and looks at each key once for all.
+"""Segment sums by blocks of rows: a thread block takes ROWS sums and tests each key once for all of them.
 
-Of V rows that are picked by N keys, each block looks at N keys, not each row: V * N / ROWS looks, for N * D values.
-The warps of a block share the keys out, and each notes, in their order, which of its keys belong to the band. The notes are
-sorted by row, and the threads go through them, a thread for each column. So values are added in an order that is always the
-same, without atomics, and each sum is stored once, unless there is no room for more notes before all keys are seen.
+For V rows and N keys, each block tests N keys instead of each row: V * N / ROWS tests, for N * D values. The warps of a
+block share the keys, and each notes in order which of its keys belong to the block's rows. The notes are sorted by row, and
+the threads add the values, one thread per column. So values are added in a fixed order, without atomics. Each sum is stored
+once, unless the notes are full before all keys are tested.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""Which form a kernel takes over a nest of loops, its text, and what its launch must know.
+"""Select the template of a kernel over a loop nest; return its text and what its launch must know.
 
-Sizes take part in the choice alone: axes that are too short for a tile. They are in no text.
+Sizes affect only the selection: axes that are too short for a tile. The text contains no sizes.
 """
 
 from functools import lru_cache

@@ -1,8 +1,8 @@
-"""The form "tiles": pointwise kernels with operands that lie across each other, such as `x + y.T`.
+"""Pointwise template for operands with different contiguous axes, such as `x + y.T`: tiles are transposed in shared memory.
 
-Whichever way the threads of a warp lie, one of the operands would be read in steps. So a block takes a square of SIDE x SIDE
-points. First it copies the square of each operand that lies across into shared memory, along the axis on which that
-operand's neighbours lie; then, past a barrier, it computes and stores along the last axis, on which those of the output lie.
+Whichever way the threads of a warp are arranged, one operand would be read with a stride. So a block takes SIDE x SIDE
+points. First it copies the tile of each transposed operand to shared memory, along that operand's contiguous axis; then,
+after a barrier, it computes and stores along the last axis, the contiguous one of the output.
 """
 
 from collections.abc import Sequence

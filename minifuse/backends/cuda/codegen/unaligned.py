@@ -1,7 +1,7 @@
-"""The form of points where rows begin anywhere: a thread takes several, as far apart as there are threads in its block.
+"""Pointwise template for unaligned rows: each thread handles elements blockDim.x apart.
 
-Groups of four cannot be moved there. So neighbouring threads take neighbouring points, and each loads all of its own before
-the first one is stored: a store could change what a later load reads, so that the compiler must not exchange them.
+Vector loads are not possible there. Adjacent threads take adjacent points, and each thread loads all of its points before it
+stores the first one: a store could change what a later load reads, so the compiler may not reorder them.
 """
 
 from collections.abc import Sequence

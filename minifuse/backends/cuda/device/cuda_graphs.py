@@ -1,10 +1,10 @@
-"""Several launches replayed as one CUDA graph: the host asks once for all of them.
+"""Replay several launches as one CUDA graph, which the host launches with one call.
 
-A replay belongs to the values that were passed, addresses and numbers. Calls whose values come again only ask for it. Where
-few of them changed, such as a learning rate, the nodes that they reach are changed in the graph. Where most did, which is
-what a first call looks like, the launches are asked for one by one, and a replay is made when such values come back.
+A replay belongs to the values of its call: addresses and numbers. A call that repeats these values only launches the graph.
+If few values changed, such as a learning rate, the nodes that they affect are updated in the graph. If most changed, as in
+a first call, the launches are made one by one, and a replay is built when such values come again.
 
-The nodes are a chain, so kernels run in the order of the launches. Addresses are the caller's to keep valid; what launches
+The nodes form a chain, so kernels run in the order of the launches. The caller keeps addresses valid; memory that launches
 allocate for themselves lives as long as the replay.
 
 References
@@ -27,22 +27,22 @@ from ...fast_call import SLOT_FORMATS
 from ..launch_plan import ReadyLaunch
 from . import driver
 
-MAX_CACHED_REPLAYS = 8  # replays, each for other values, and values that are remembered without one
-SLOT_BYTES = 8  # bytes of an argument
-MAX_MISSES = 32  # calls without a replay, one after the other, after which none is looked for any more
+MAX_CACHED_REPLAYS = 8  # also the number of recent values without a replay that are remembered
+SLOT_BYTES = 8  # per argument
+MAX_MISSES = 32  # consecutive calls without a replay, after which no more are built
 
 
 def graph_launcher(device: Any, launches: Sequence[Any], counts: Sequence[int]) -> "GraphLauncher | None":
-    """A launcher of all launches, one after the other, or None where a graph cannot hold them or gains nothing.
+    """Return a launcher of all launches in turn, or None if a graph cannot contain them or saves nothing.
 
     Parameters
     ----------
-    device : Device
+    device : GpuDevice
         The GPU.
     launches
         Those with a method `ready_launches` can be nodes.
     counts : sequence of int
-        How many of the values belong to each launch.
+        The number of values of each launch.
     """
     if len(launches) < 2 or not all(hasattr(launch, "ready_launches") for launch in launches):
         return None
@@ -50,7 +50,7 @@ def graph_launcher(device: Any, launches: Sequence[Any], counts: Sequence[int]) 
 
 
 class GraphKernelNode:
-    """A kernel in an executable graph, and the memory that its arguments are read from when it is set."""
+    """A kernel in an executable graph, and the memory from which its arguments are read when the node is set."""
 
     def __init__(self, bindings: Any, launch: ReadyLaunch) -> None:
         self.run, self.format = launch.run, "=" + "".join([SLOT_FORMATS.get(kind, "Q") for kind in launch.kinds])
@@ -66,7 +66,7 @@ class GraphKernelNode:
         self.handle: Any = None
 
     def change(self, arguments: Sequence[Any]) -> bool:
-        """Take other arguments; False if they are the same to the bit."""
+        """Set other arguments. Return False if they are bitwise equal to the present ones."""
         new = struct.pack(self.format, *arguments)
         if new == self.bytes:
             return False
@@ -87,10 +87,10 @@ class GraphReplay:
             node.handle = driver.check(self.bindings.cuGraphAddKernelNode(graph, last, len(last), node.params))
             last = [node.handle]
         self.handle = driver.check(self.bindings.cuGraphInstantiate(graph, 0))
-        weakref.finalize(self, destroy, self.bindings, self.handle, graph).atexit = False  # then the driver is going too
+        weakref.finalize(self, destroy, self.bindings, self.handle, graph).atexit = False  # the driver exits too
 
     def update(self, k: int, ready: Sequence[ReadyLaunch]) -> bool:
-        """Give launch k other arguments; False, and nothing is done, if it now takes other kernels."""
+        """Set other arguments for launch k. Return False, and change nothing, if it now uses other kernels."""
         nodes = self.nodes[k]
         if [node.run for node in nodes] != [launch.run for launch in ready]:
             return False
@@ -101,12 +101,12 @@ class GraphReplay:
         return True
 
     def launch(self) -> None:
-        """Ask for all of it."""
+        """Launch the graph."""
         driver.check(self.bindings.cuGraphLaunch(self.handle, self.stream))
 
 
 def destroy(bindings: Any, executable: Any, graph: Any) -> None:
-    """Let a graph go; where it still runs, the driver frees it when it has ended."""
+    """Destroy a graph. If it is still running, the driver frees it when it has ended."""
     bindings.cuGraphExecDestroy(executable)
     bindings.cuGraphDestroy(graph)
 
@@ -118,8 +118,8 @@ class GraphLauncher:
         self.device, self.launches = device, list(launches)
         self.short = [fastest_entry(launch) for launch in launches]
         self.slices = [slice(a, b) for a, b in pairwise(accumulate(counts, initial=0))]
-        self.few = len(self.launches) // 2  # launches: to change more costs as much as to ask for all
-        self.replays: dict[tuple[Any, ...], GraphReplay] = {}  # the one last used comes last
+        self.few = len(self.launches) // 2  # launches: updating more nodes costs as much as launching all
+        self.replays: dict[tuple[Any, ...], GraphReplay] = {}  # in order of last use
         self.asked: deque[tuple[Any, ...]] = deque(maxlen=MAX_CACHED_REPLAYS)
         self.misses = 0
         self.lock = Lock()
@@ -142,7 +142,7 @@ class GraphLauncher:
                 launch(*values[place])
 
     def prepared(self, key: tuple[Any, ...]) -> GraphReplay | None:
-        """A replay with values that none has: changed, or made, or None where it would not pay."""
+        """Return a replay for values that have none: updated or built. Return None if a replay would not pay."""
         is_back = key in self.asked
         if is_back and len(self.replays) < MAX_CACHED_REPLAYS:
             return self.made(key)
@@ -159,12 +159,12 @@ class GraphLauncher:
         return None
 
     def changes(self, old: tuple[Any, ...], new: tuple[Any, ...]) -> list[int]:
-        """The launches whose values differ."""
+        """Return the indices of the launches whose values differ."""
         signs = old[self.slices[-1].stop :] != new[self.slices[-1].stop :]
         return [k for k, place in enumerate(self.slices) if old[place] != new[place] or (signs and 0 in new[place])]
 
     def made(self, key: tuple[Any, ...]) -> GraphReplay:
-        """A new replay; there are KEPT at most, and the one that was not used for longest goes."""
+        """Build a replay. If there are MAX_CACHED_REPLAYS already, discard the least recently used one."""
         if len(self.replays) >= MAX_CACHED_REPLAYS:
             self.replays.pop(next(iter(self.replays)))
         ready = [launch.ready_launches(*key[place]) for launch, place in zip(self.launches, self.slices, strict=True)]

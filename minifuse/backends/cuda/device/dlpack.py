@@ -1,7 +1,7 @@
-"""Arrays of a GPU, handed to and taken from other libraries without a copy: DLPack and `__cuda_array_interface__`.
+"""Exchange GPU arrays with other libraries without a copy, by DLPack and `__cuda_array_interface__`.
 
-All libraries work on the legacy default stream unless told otherwise, and so does this one; what was asked for first is done
-first, so nobody waits. The one who takes an array keeps the one who gave it alive.
+All libraries use the legacy default stream unless told otherwise, and so does minifuse. Work runs in the order in which it
+was enqueued, so nobody waits. The receiver of an array keeps the array of the sender alive.
 """
 
 import ctypes
@@ -15,26 +15,26 @@ from ....core.errors import DTypeError
 from ....core.layout import Layout, row_major
 from .gpu import DeviceBuffer
 
-DLPACK_CUDA, LEGACY_STREAM = 2, 1  # as DLPack and the interface number them
-UNCLAIMED_NAME = b"dltensor"  # of a capsule that nobody took yet
-UNCLAIMED_REFERENCES = 3  # references: of the entry, of the loop over it, and of the count itself
-DLPACK_TYPE_CODES = {"i": 0, "f": 2, "b": 6}  # of kinds of numbers
+DLPACK_CUDA, LEGACY_STREAM = 2, 1  # numbers in DLPack and in the interface
+UNCLAIMED_NAME = b"dltensor"  # name of a capsule that no library has consumed
+UNCLAIMED_REFERENCES = 3  # of the dict entry, of the loop variable, and of the call that counts
+DLPACK_TYPE_CODES = {"i": 0, "f": 2, "b": 6}  # by NumPy's kind
 
 
 class DLDevice(ctypes.Structure):
-    """DLDevice."""
+    """DLPack's struct DLDevice."""
 
     _fields_ = (("kind", ctypes.c_int32), ("index", ctypes.c_int32))
 
 
 class DLDataType(ctypes.Structure):
-    """DLDataType."""
+    """DLPack's struct DLDataType."""
 
     _fields_ = (("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16))
 
 
 class DLManagedTensor(ctypes.Structure):
-    """DLManagedTensor, with the DLTensor in its place."""
+    """DLPack's struct DLManagedTensor, with the DLTensor inline."""
 
 
 DELETER = ctypes.CFUNCTYPE(None, ctypes.POINTER(DLManagedTensor))
@@ -52,13 +52,13 @@ DLManagedTensor._fields_ = (
 
 
 class ExportedCapsule(NamedTuple):
-    """What lives as long as somebody has a capsule, or took what is in it."""
+    """A capsule and the objects that live as long as it, or as long as a library uses its contents."""
 
     capsule: Any
     parts: tuple[Any, ...]
 
 
-exported_capsules: dict[int, ExportedCapsule] = {}  # by the address of the struct
+exported_capsules: dict[int, ExportedCapsule] = {}  # by address of the struct
 
 
 def _release_export(managed: Any) -> None:
@@ -69,7 +69,7 @@ release_export = DELETER(_release_export)  # lives as long as the module
 
 
 def export_capsule(owner: Any, address: int, dtype: DType, layout: Layout, device: int, kind: int = DLPACK_CUDA) -> Any:
-    """A DLPack capsule of elements at an address of a device; it keeps `owner` alive."""
+    """Return a DLPack capsule of elements at an address of a device. It keeps `owner` alive."""
     release_unclaimed()
     ndim = len(layout.shape)
     shape, strides = (ctypes.c_int64 * ndim)(*layout.shape), (ctypes.c_int64 * ndim)(*layout.strides)
@@ -83,26 +83,28 @@ def export_capsule(owner: Any, address: int, dtype: DType, layout: Layout, devic
 
 
 def release_unclaimed() -> None:
-    """Let go of capsules that only this module still has. A destructor in Python would lose a pending error."""
+    """Release capsules that no other object references. A destructor in Python would lose a pending error."""
     is_valid = ctypes.pythonapi.PyCapsule_IsValid
     is_valid.argtypes = ctypes.py_object, ctypes.c_char_p
     for place, (capsule, _) in list(exported_capsules.items()):
         if getrefcount(capsule) == UNCLAIMED_REFERENCES and is_valid(
             capsule, UNCLAIMED_NAME
-        ):  # one that was taken has another name
+        ):  # consuming a capsule renames it
             exported_capsules.pop(place, None)
 
 
 def require_no_copy(
     name: str, device: tuple[int, int], dl_device: tuple[int, int] | None = None, copy: bool | None = None, **_: Any
 ) -> None:
-    """Raise where the memory itself is not what is asked for, as the protocol wants it: a BufferError."""
+    """Raise BufferError, as the protocol requires, if a copy or another device is requested."""
     if copy or dl_device not in (None, device):
-        raise BufferError(f'DLPack: a tensor on {name} is given as it is; use x.to("parallel") first')
+        raise BufferError(
+            f'DLPack: a tensor on {name} is exported without a copy, to its own device only; call x.to("parallel") first'
+        )
 
 
 def array_interface(address: int, dtype: DType, layout: Layout, is_writable: bool) -> dict[str, Any]:
-    """The `__cuda_array_interface__` of elements at an address."""
+    """Return the `__cuda_array_interface__` of elements at an address."""
     return {
         "shape": layout.shape,
         "strides": tuple(s * dtype.itemsize for s in layout.strides),
@@ -114,19 +116,21 @@ def array_interface(address: int, dtype: DType, layout: Layout, is_writable: boo
 
 
 def import_array(source: Any) -> tuple[DeviceBuffer, DType, Layout, int]:
-    """The memory of another library's array: buffer, dtype, layout, and the number of the GPU.
+    """Return the memory of another library's array: buffer, dtype, layout, and the number of the GPU.
 
     Raises
     ------
     DTypeError
-        Its elements are of a type that minifuse does not have.
+        minifuse has no dtype for its elements.
     """
     from cuda.core.utils import StridedMemoryView
 
     view = StridedMemoryView.from_any_interface(source, stream_ptr=LEGACY_STREAM)
     dtype = BY_NUMPY.get(np.dtype(view.dtype)) if view.dtype is not None else None
     if dtype is None:
-        raise DTypeError(f"an array of dtype {view.dtype} cannot become a tensor; convert it first, as with astype(...)")
+        raise DTypeError(
+            f"an array of dtype {view.dtype} cannot become a tensor; convert it first, for example with astype('float32')"
+        )
     shape = tuple(view.shape)
     layout = row_major(shape) if view.strides is None else Layout(shape, tuple(view.strides), 0)
     low, high = layout.span()

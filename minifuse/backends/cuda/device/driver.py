@@ -1,6 +1,6 @@
-"""What NVIDIA's driver says: how many GPUs there are, how old it is, and its errors in words.
+"""Query NVIDIA's driver: the number of GPUs, its version, and error messages with advice.
 
-Asked through the driver's own library, so that it works where no Python package for CUDA is installed.
+The query uses the driver's own library, so it works without any Python package for CUDA.
 """
 
 import ctypes
@@ -14,24 +14,24 @@ import numpy as np
 
 from ....core.errors import CudaError, MissingPartError, OutOfMemoryError
 
-MIN_DRIVER_VERSION = 12000  # of drivers: 1000 x major + 10 x minor, as the driver counts
-EXTRAS = {13: "cuda13", 12: "cuda12"}  # the extra for a major version
+MIN_DRIVER_VERSION = 12000  # as the driver counts: 1000 x major + 10 x minor
+EXTRAS = {13: "cuda13", 12: "cuda12"}  # extra of minifuse by major version
 NO_DEVICE = 100
-TOO_NEW_NUMPY = "2.5"  # numba-cuda calls np.row_stack, which this version removed
+TOO_NEW_NUMPY = "2.5"  # this version removed np.row_stack, which numba-cuda calls
 NUMPY_INSTALL_COMMAND = f'pip install "numpy<{TOO_NEW_NUMPY}"'
-SIMULATE_VARIABLE = "MINIFUSE_CUDA"  # set to "simulated", the interpreter is used even where there is a GPU
-SIMULATE_HINT = "MINIFUSE_CUDA=simulated runs the same kernels in the interpreter, which says where"
+SIMULATE_VARIABLE = "MINIFUSE_CUDA"  # if "simulated", kernels run in the interpreter even if there is a GPU
+SIMULATE_HINT = "MINIFUSE_CUDA=simulated runs the same kernels in the interpreter, which reports the line"
 ADVICE = {
-    "CUDA_ERROR_ILLEGAL_ADDRESS": f"a kernel accessed memory that is not its own; {SIMULATE_HINT}",
-    "CUDA_ERROR_MISALIGNED_ADDRESS": f"a 16-byte load at an address that is no multiple of 16; {SIMULATE_HINT}",
+    "CUDA_ERROR_ILLEGAL_ADDRESS": f"a kernel accessed memory outside its arrays; {SIMULATE_HINT}",
+    "CUDA_ERROR_MISALIGNED_ADDRESS": f"a kernel accessed 16 bytes at an unaligned address; {SIMULATE_HINT}",
     "CUDA_ERROR_NO_BINARY_FOR_GPU": "a kernel was compiled for another GPU; clear the cache with mf.cache.clear()",
     "CUDA_ERROR_UNSUPPORTED_PTX_VERSION": "the compiler is newer than the driver; update the driver, or install cuda12",
-    "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": "the kernel needs more registers or shared memory than there are",
+    "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": "the kernel needs more registers or shared memory than the GPU has",
 }
 
 
 class DriverInfo(NamedTuple):
-    """What a machine has: GPUs, the version of the driver (0 without one), and, where there is none, why."""
+    """The GPUs of a machine, the version of its driver (0 without one), and the reason if there is no GPU."""
 
     gpus: int
     version: int
@@ -39,13 +39,13 @@ class DriverInfo(NamedTuple):
 
     @property
     def extra(self) -> str:
-        """The extra of minifuse that fits the driver."""
+        """Return the extra of minifuse that fits the driver."""
         return EXTRAS.get(self.version // 1000, "cuda13")
 
 
 @cache
 def query_driver() -> DriverInfo:
-    """Ask the driver's library."""
+    """Query the driver's library."""
     if os.environ.get(SIMULATE_VARIABLE, "").lower() == "simulated":
         return DriverInfo(0, 0, f"{SIMULATE_VARIABLE}=simulated is set")
     try:
@@ -62,7 +62,7 @@ def query_driver() -> DriverInfo:
 
 
 def require_cuda_packages(found: DriverInfo) -> None:
-    """Raise where a GPU is there, but something that drives it is not.
+    """Raise an error if there is a GPU but something that it needs is missing.
 
     Raises
     ------
@@ -81,18 +81,18 @@ def require_cuda_packages(found: DriverInfo) -> None:
     except ImportError as error:
         line = f'pip install "minifuse[{found.extra}]"'
         raise MissingPartError(
-            f"there is a GPU, but a part that drives it is missing ({error}); {line}, {simulate}"
+            f"a GPU was found, but a package that it needs is missing ({error}); run: {line}, {simulate}"
         ) from None
     require_numpy()
 
 
 def is_numpy_supported() -> bool:
-    """Return whether numba-cuda works with the NumPy that is installed."""
+    """Return whether numba-cuda works with the installed NumPy."""
     return bool(np.lib.NumpyVersion(np.__version__) < f"{TOO_NEW_NUMPY}.0")
 
 
 def require_numpy() -> None:
-    """Raise where NumPy is too new for numba-cuda.
+    """Raise an error if NumPy is too new for numba-cuda.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def require_numpy() -> None:
 
 
 def check(result: Any) -> Any:
-    """The values of a call of `cuda.bindings`; an error in words where it failed."""
+    """Return the values of a call of `cuda.bindings`, or raise an error with advice if it failed."""
     status, *values = result
     if int(status):
         raise cuda_error(status.name, f"code {int(status)}")
@@ -116,13 +116,13 @@ def check(result: Any) -> Any:
 
 
 def cuda_error(name: str, details: str) -> CudaError:
-    """An error of the driver, with what to do."""
+    """Return the exception for an error of the driver, with advice."""
     advice = f"; {ADVICE[name]}" if name in ADVICE else ""
     kind = OutOfMemoryError if name == "CUDA_ERROR_OUT_OF_MEMORY" else CudaError
     return kind(f"{name}: {details}{advice}")
 
 
 def translate_error(error: Exception) -> CudaError:
-    """An error of cuda.core as ours; it carries the driver's name in its text."""
+    """Convert an error of cuda.core to a CudaError. Its text contains the driver's name of the error."""
     name, _, details = str(error).partition(":")
     return cuda_error(name.strip(), details.strip() or type(error).__name__)

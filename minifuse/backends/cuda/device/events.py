@@ -1,7 +1,7 @@
-"""Time on a GPU, by events: marks in the stream that the GPU stamps when it reaches them.
+"""Time measurement on a GPU by events: marks in the stream that the GPU timestamps when it reaches them.
 
-The resolution is about half a microsecond. Between two marks around one kernel lies the kernel, and, where the GPU had
-nothing left to do, the wait for the host to ask for it: kernels shorter than some 5 microseconds look longer than they are.
+The resolution is about half a microsecond. The time between two marks around one kernel includes, if the GPU was idle, the
+wait for the host to launch it: kernels shorter than about 5 microseconds appear longer than they are.
 """
 
 import weakref
@@ -16,7 +16,7 @@ class GpuEvent:
 
     def __init__(self, bindings: Any) -> None:
         self.handle = driver.check(bindings.cuEventCreate(0))
-        weakref.finalize(self, bindings.cuEventDestroy, self.handle).atexit = False  # then the driver is going too
+        weakref.finalize(self, bindings.cuEventDestroy, self.handle).atexit = False  # the driver exits too
 
 
 class EventClock:
@@ -27,14 +27,14 @@ class EventClock:
         self.stream = self.bindings.CUstream(int(device.stream.handle))
 
     def mark(self) -> GpuEvent:
-        """What the GPU reaches when all that was asked of it so far is done."""
+        """Enqueue a mark that the GPU reaches once all work enqueued so far is completed."""
         self.device.use()
         event = GpuEvent(self.bindings)
         driver.check(self.bindings.cuEventRecord(event.handle, self.stream))
         return event
 
     def read(self, marks: Sequence[GpuEvent]) -> list[float]:
-        """Microseconds from the first of some marks to each, once the GPU has passed them all."""
+        """Return the microseconds from the first mark to each, once the GPU has passed them all."""
         self.device.synchronize()
         first = marks[0].handle
         return [driver.check(self.bindings.cuEventElapsedTime(first, mark.handle)) * 1e3 for mark in marks]

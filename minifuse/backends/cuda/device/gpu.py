@@ -1,7 +1,7 @@
 """One GPU through cuda.core: memory from its stream-ordered pool, copies, compiled kernels, and launches.
 
-All work goes to the legacy default stream, as that of torch and CuPy does by default, so arrays can be handed to and fro
-without waiting. What is known before a launch is done once, in `prepare`.
+All work is enqueued in the legacy default stream, as in torch and CuPy by default, so arrays can be exchanged with them
+without waiting. Whatever is known before a launch is computed once, in `prepare`.
 """
 
 import threading
@@ -21,15 +21,13 @@ from ..geometry import LaunchGeometry
 from . import driver
 from .tensor_maps import TensorMaps
 
-SHARED_OPT_IN_BYTES = (
-    40 * 1024
-)  # bytes of dynamic shared memory; a kernel must ask for more than 48 KB, static memory counted
-SYNCHRONIZING_STREAMS = (-1, 0, 1, 2)  # no wish, and the two default streams, which wait for each other
+SHARED_OPT_IN_BYTES = 40 * 1024  # bytes of dynamic shared memory; more than 48 KB, with static memory, must be requested
+SYNCHRONIZING_STREAMS = (-1, 0, 1, 2)  # unspecified, and the two default streams, which wait for each other
 _current = threading.local()
 
 
 class DeviceBuffer(MemoryBuffer):
-    """Memory of a GPU; `owner` gives it back when it goes."""
+    """Memory of a GPU. It is freed when `owner` is garbage-collected."""
 
     __slots__ = ()
 
@@ -39,12 +37,12 @@ class DeviceBuffer(MemoryBuffer):
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        """NumPy does not see the memory of a GPU."""
+        """Raise AttributeError: NumPy cannot access GPU memory."""
         raise AttributeError("__array_interface__")
 
 
 class PreparedLaunch(partial[None]):
-    """A launch of a loaded kernel that waits for its arguments, and says what it launches."""
+    """A launch of a loaded kernel without its arguments."""
 
     kernel: Any
     geometry: LaunchGeometry
@@ -68,43 +66,43 @@ class GpuDevice:
             found = driver.translate_error(error)
             if isinstance(found, OutOfMemoryError):
                 raise OutOfMemoryError(
-                    f"cuda:{index} has too little memory left to start on, since other processes hold it; see which with "
-                    "nvidia-smi, or use another GPU"
+                    f"cuda:{index} has too little free memory to start; find the processes that use it with nvidia-smi, "
+                    "or use another GPU"
                 ) from None
             raise found from None
         self.stream = self.core.default_stream
         self.name = str(self.core.name)
         self.capability = tuple(self.core.compute_capability)
         self.multiprocessors = int(self.core.properties.multiprocessor_count)
-        self.most_shared = int(self.core.properties.max_shared_memory_per_block_optin)  # bytes
+        self.max_shared_bytes = int(self.core.properties.max_shared_memory_per_block_optin)  # bytes
         total = driver.check(bindings.cuMemGetInfo())[1]
         self.pool = Pool(self.allocate, keep=total // 2)
 
     def use(self) -> None:
-        """Make this the GPU of the thread; where there are several, other libraries may have chosen another."""
+        """Make this the GPU of the calling thread. With several GPUs, other libraries may have selected another one."""
         if self.count > 1 or not getattr(_current, "is_set", False):
             self.core.set_current()
             _current.is_set = True
 
     @property
     def tensor_cores(self) -> str:
-        """By which instructions products may be computed on tensor cores: "wgmma", "mma", or, on old GPUs, none."""
+        """Return the tensor core instructions for matrix products: "wgmma", "mma", or "" on old GPUs."""
         return "wgmma" if self.capability == (9, 0) else "mma" if self.capability >= (8, 0) else ""
 
     @cached_property
     def tensor_maps(self) -> TensorMaps:
-        """What the copy engine knows of operands."""
+        """Return the cache of tensor maps, which describe operands to the copy engine."""
         return TensorMaps(self)
 
     # Memory.
 
     def allocate(self, nbytes: int) -> DeviceBuffer:
-        """New memory.
+        """Allocate memory.
 
         Raises
         ------
         OutOfMemoryError
-            The GPU has no more.
+            The GPU has not enough free memory.
         """
         self.use()
         try:
@@ -114,32 +112,32 @@ class GpuDevice:
             if not isinstance(found, OutOfMemoryError):
                 raise found from None
             free, total = driver.check(self.bindings.cuMemGetInfo())
-            held = f"{self.pool.reserved:,} bytes are held by tensors, and by the pool for the next ones"
             raise OutOfMemoryError(
-                f"cuda:{self.index} has no {nbytes:,} bytes left: {free:,} of {total:,} are free, {held}; "
-                "let tensors go, work in smaller parts, or see who else uses the GPU with nvidia-smi"
+                f"cuda:{self.index}: cannot allocate {nbytes:,} bytes; {free:,} of {total:,} bytes are free, and tensors "
+                f"and the memory pool hold {self.pool.reserved:,}; delete tensors, use smaller batches, or find other processes "
+                "on the GPU with nvidia-smi"
             ) from None
         return DeviceBuffer(owner, int(owner.handle), nbytes)
 
     def copy_in(self, array: npt.NDArray[Any], address: int) -> None:
-        """Bytes of a contiguous array to an address."""
+        """Copy the bytes of a contiguous array to an address."""
         self.use()
         if array.nbytes:
             driver.check(self.bindings.cuMemcpyHtoD(address, array.ctypes.data, array.nbytes))
 
     def copy_in_async(self, array: npt.NDArray[Any], address: int) -> None:
-        """The same without a wait for the kernels before: the array may change or go as soon as this returns."""
+        """Copy without waiting for the kernels before. The array may be changed or freed as soon as this returns."""
         self.use()
         driver.check(self.bindings.cuMemcpyHtoDAsync(address, array.ctypes.data, array.nbytes, int(self.stream.handle)))
 
     def copy_out(self, address: int, array: npt.NDArray[Any]) -> None:
-        """Bytes at an address to a contiguous array, once all kernels before have ended."""
+        """Copy bytes at an address to a contiguous array, once all kernels before have ended."""
         self.use()
         if array.nbytes:
             driver.check(self.bindings.cuMemcpyDtoH(array.ctypes.data, address, array.nbytes))
 
     def fill(self, address: int, count: int, value: np.generic) -> bool:
-        """Set `count` neighbours to a number of 1 or 4 bytes; False where the driver has no word for it."""
+        """Set `count` adjacent elements to a number of 1 or 4 bytes. Return False if the driver has no function for it."""
         self.use()
         bits = int.from_bytes(value.tobytes(), "little")
         if bits == 0:
@@ -151,8 +149,8 @@ class GpuDevice:
         driver.check(words[0](address, bits, words[1], int(self.stream.handle)))
         return True
 
-    def let_wait(self, stream: int | None) -> None:
-        """Let another library's stream, as DLPack numbers them, wait for what was asked of this one so far."""
+    def make_stream_wait(self, stream: int | None) -> None:
+        """Make another library's stream, numbered as in DLPack, wait for all work enqueued here so far."""
         if stream is not None and stream not in SYNCHRONIZING_STREAMS:
             self.use()
             from cuda.core import Stream
@@ -160,7 +158,7 @@ class GpuDevice:
             Stream.from_handle(stream).wait(self.stream)
 
     def synchronize(self) -> None:
-        """Wait until the GPU has done all that it was asked for; errors of kernels come up here."""
+        """Wait until the GPU has completed all enqueued work. Errors of kernels are raised here."""
         self.use()
         try:
             self.stream.sync()
@@ -176,20 +174,21 @@ class GpuDevice:
         signature: Sequence[str],
         threads: int,
         blocks: int = 0,
-        is_kept: bool = True,
-        is_whole: bool = False,
+        use_cache: bool = True,
+        is_arch_specific: bool = False,
     ) -> Any:
-        """The compiled kernel of a text, from the cache or by compiling `kernel()`.
+        """Return the compiled kernel of a text, from the cache or by compiling `kernel()`.
 
-        `text` says all that the kernel is made of besides this package's sources, or it is not kept.
+        `text` identifies the kernel together with this package's sources. If it does not, set use_cache=False to skip the
+        cache.
         """
 
         def build(name: str, text: str) -> bytes:
-            if is_whole:
+            if is_arch_specific:
                 return compile_lto_cubin(kernel(), signature, threads, blocks, self.capability)
             return link_cubin(compile_ptx(kernel(), signature, threads, blocks, self.capability), self.capability)
 
-        if not is_kept:
+        if not use_cache:
             return self._loaded("", build("", text))
         flags = f"{compiler_fingerprint(self.capability)}\n{self.index} {threads} {blocks} {' '.join(signature)}"
         return kernel_cache.find(text, flags, build, self._loaded)
@@ -200,18 +199,18 @@ class GpuDevice:
         entry, _, cubin = payload.partition(b"\n")
         self.use()
         kernel = ObjectCode.from_cubin(cubin).get_kernel(entry.decode())
-        kernel.attributes.num_regs  # noqa: B018  # loads it, so that a damaged file is found here
+        kernel.attributes.num_regs  # noqa: B018  # loads the kernel, so that a damaged file is detected here
         return kernel
 
     def prepare(self, kernel: Any, geometry: LaunchGeometry, shared: int = 0) -> PreparedLaunch:
-        """A launch of a loaded kernel: launch(*arguments), with pointers and int64 as integers, others as NumPy scalars."""
+        """Return launch(*arguments) for a loaded kernel. Pointers and int64 are passed as ints, others as NumPy scalars."""
         from cuda.core import LaunchConfig, launch
 
         if shared > SHARED_OPT_IN_BYTES:
             bindings = self.bindings
             attribute = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             index = bindings.CUdevice(self.index)
-            if driver.check(bindings.cuKernelGetAttribute(attribute, kernel.handle, index)) < shared:  # launches have sizes
+            if driver.check(bindings.cuKernelGetAttribute(attribute, kernel.handle, index)) < shared:  # keep the maximum
                 driver.check(bindings.cuKernelSetAttribute(attribute, shared, kernel.handle, index))
         config = LaunchConfig(grid=geometry.grid, block=geometry.block, shmem_size=shared)
         ready = PreparedLaunch(launch if self.count == 1 else self.launch, self.stream, config, kernel)
@@ -226,7 +225,7 @@ class GpuDevice:
         wide: Iterable[int] = (),
         whole: int | None = None,
     ) -> Callable[..., Any] | None:
-        """Prepared launches by the shortest way (see `direct.direct_launch`), or None where there is no shorter one."""
+        """Return the fast launch path of prepared launches (see `fast_call.make_fast_launch`), or None if there is none."""
         self.use()
         launches = []
         for run, arguments in runs:
@@ -236,7 +235,7 @@ class GpuDevice:
 
     @cached_property
     def driver(self) -> Driver:
-        """Where the driver's functions are."""
+        """Return the addresses of the driver's functions."""
 
         def address_of(name: bytes) -> int:
             return int(driver.check(self.bindings.cuGetProcAddress(name, 12000, 0))[0])
@@ -248,14 +247,14 @@ class GpuDevice:
         return Driver(launch, stream, address_of(b"cuCtxSetCurrent"), int(driver.check(self.bindings.cuCtxGetCurrent())))
 
     def launch(self, *arguments: Any) -> None:
-        """Launch on this GPU, where there are several."""
+        """Launch on this GPU, if there are several."""
         from cuda.core import launch
 
         self.use()
         launch(*arguments)
 
     def recover(self, run: Callable[..., None], arguments: Sequence[Any], error: Exception) -> None:
-        """After a launch that failed: the first one of a thread only lacks its GPU; all else is an error in words."""
+        """Handle a failed launch: repeat it if the thread had not selected its GPU, else raise the error with advice."""
         is_first = not getattr(_current, "is_set", False)
         self.use()
         try:

@@ -1,6 +1,6 @@
-"""A GPU that is not there: the memory of the host, and kernels run lane by lane by `minifuse.simt`.
+"""A simulated GPU: it uses host memory and runs kernels lane by lane in `minifuse.simt`.
 
-It has the methods of `device.Device`, so the backend does not know which of the two it drives.
+It has the methods of `gpu.GpuDevice`, so the backend treats both alike.
 """
 
 import ctypes
@@ -21,32 +21,32 @@ class SimulatedDevice:
 
     is_simulated = True
     capability = (9, 0)
-    tensor_cores = "mma"  # what `wgmma` needs beside it, copies that a unit of their own makes, are not in the interpreter
+    tensor_cores = "mma"  # the interpreter has no copy engine, which `wgmma` needs
     multiprocessors = 132
-    most_shared = 227 * 1024  # bytes, of a block
+    max_shared_bytes = 227 * 1024  # bytes per block
 
     def __init__(self, index: int) -> None:
         self.index, self.name = index, "minifuse.simt, lane by lane on this machine"
         self.pool = Pool(MemoryBuffer)
 
     def copy_in(self, array: npt.NDArray[Any], address: int) -> None:
-        """Bytes of a contiguous array to an address."""
+        """Copy the bytes of a contiguous array to an address."""
         ctypes.memmove(address, array.ctypes.data, array.nbytes)
 
     copy_in_async = copy_in
 
     def copy_out(self, address: int, array: npt.NDArray[Any]) -> None:
-        """Bytes at an address to a contiguous array."""
+        """Copy bytes at an address to a contiguous array."""
         ctypes.memmove(array.ctypes.data, address, array.nbytes)
 
     def fill(self, address: int, count: int, value: np.generic) -> bool:
-        """Set `count` neighbours to a number."""
+        """Set `count` adjacent elements to a number."""
         flat = np.full(count, value)
         ctypes.memmove(address, flat.ctypes.data, flat.nbytes)
         return True
 
     def synchronize(self) -> None:
-        """All is done: a launch returns when its last lane has."""
+        """Return at once: a launch returns when its last lane has ended."""
 
     def load(
         self,
@@ -55,14 +55,14 @@ class SimulatedDevice:
         signature: Sequence[str],
         threads: int,
         blocks: int = 0,
-        is_kept: bool = True,
-        is_whole: bool = False,
+        use_cache: bool = True,
+        is_arch_specific: bool = False,
     ) -> Any:
-        """The kernel as it stands."""
+        """Return the kernel unchanged."""
         return kernel()
 
     def prepare(self, kernel: Any, geometry: LaunchGeometry, shared: int = 0) -> Callable[..., None]:
-        """A launch: launch(*arguments), pointers as `simt.Pointer`."""
+        """Return launch(*arguments), with pointers as `simt.Pointer`."""
 
         def run(*arguments: Any) -> None:
             simt.run(LaunchPlan(kernel, geometry.grid, geometry.block, arguments, shared), loop_limit=None)
@@ -70,8 +70,8 @@ class SimulatedDevice:
         return run
 
     def direct(self, *prepared: Any) -> None:
-        """There is no shorter way."""
+        """Return None: there is no fast launch path."""
 
     def recover(self, run: Callable[..., None], arguments: Sequence[Any], error: Exception) -> None:
-        """After a launch that failed: the interpreter has said it in words."""
+        """Raise the error of a failed launch: the interpreter's message is complete."""
         raise error

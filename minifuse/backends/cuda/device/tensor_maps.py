@@ -1,7 +1,7 @@
-"""Tensor maps: what the copy engine of a Hopper GPU knows of an operand, as 128 bytes of device memory.
+"""Tensor maps: 128-byte descriptions of operands in device memory, for the copy engine of a Hopper GPU.
 
-A map says where an array lies, its sizes and strides, and how large a box one copy brings. It holds the address, so there is
-one for each address that an operand has had; those of the last few are kept, since the pool gives the same memory again.
+A map contains the address of an array, its sizes and strides, and the size of the box that one copy brings. Each address of
+an operand has its own map. The most recently used maps are cached, since the memory pool reuses addresses.
 """
 
 from collections import OrderedDict
@@ -12,31 +12,31 @@ import numpy as np
 
 from . import driver
 
-NBYTES, ALIGNMENT = 128, 64  # of a map
+NBYTES, ALIGNMENT = 128, 64  # bytes of a map, and of its alignment
 MAX_CACHED_MAPS = 4096  # maps
-SWIZZLED = 128  # bytes of the innermost side of a box, whose 16-byte pieces are put in another order in each row
-DIMS = 4  # two of the matrix, two of the batch
-TENSOR_MAP_TYPES = {"tf32": "TFLOAT32", "bf16": "BFLOAT16"}  # float32 is rounded to tf32 on the way
+SWIZZLED = 128  # bytes of the innermost side of a box, whose 16-byte pieces are reordered in each row
+DIMS = 4  # two for the matrix, two for the batch
+TENSOR_MAP_TYPES = {"tf32": "TFLOAT32", "bf16": "BFLOAT16"}  # the copy rounds float32 to tf32
 ITEMSIZE = {"tf32": 4, "bf16": 2}
 
 
 class TensorMapBox(NamedTuple):
-    """An operand as the copy engine sees it, but for its address; the innermost dim is contiguous."""
+    """An operand as the copy engine sees it, without its address. The innermost dim is contiguous."""
 
     kind: str  # "tf32" or "bf16"
     sizes: tuple[int, int, int, int]
-    strides: tuple[int, int, int]  # bytes, of all dims but the first
+    strides: tuple[int, int, int]  # in bytes, of all dims but the first
     box: tuple[int, int]  # elements along the first two dims
 
 
 class TensorMaps:
-    """The maps of a device, by what they say and the address that they say it of."""
+    """The cached maps of a device, by contents and address."""
 
     def __init__(self, device: Any) -> None:
         self.device, self.known, self.lock = device, OrderedDict[tuple[TensorMapBox, int], Any](), Lock()
 
     def find(self, box: TensorMapBox, address: int) -> Any:
-        """The memory in which a map lies; it must live as long as launches that use it."""
+        """Return the memory that contains a map. The caller must keep it allocated until its launches have ended."""
         key = box, address
         with self.lock:
             found = self.known.get(key)
@@ -49,14 +49,14 @@ class TensorMaps:
         return found
 
     def made(self, box: TensorMapBox, address: int) -> Any:
-        """A new map, on the device."""
+        """Copy a new map to the device."""
         buffer = self.device.pool.allocate(NBYTES)
         self.device.copy_in(encode(self.device.bindings, box, address), buffer.address)
         return buffer
 
 
 def encode(bindings: Any, box: TensorMapBox, address: int) -> np.ndarray[Any, Any]:
-    """The 128 bytes of a map, as the driver writes them."""
+    """Return the 128 bytes of a map, as the driver encodes them."""
     number = bindings.cuuint64_t, bindings.cuuint32_t
     found = driver.check(
         bindings.cuTensorMapEncodeTiled(

@@ -1,8 +1,8 @@
-"""The words of the library's CUDA kernels. Each has two meanings: the interpreter's, in Python, and Numba's.
+"""Intrinsics of the library's CUDA kernels, each with two implementations: one in Python, one for Numba.
 
-A kernel is a Python function over these names. The interpreter calls it as it stands; the compiler puts Numba's objects in
-their place (`compiler.rebound`). So a picture, a test without a GPU and the hardware all see the same lines. Functions
-marked with `device` are plain Python in both.
+A kernel is a Python function that calls the names defined here. The interpreter calls it unchanged; the compiler replaces
+each name by a Numba object (`compiler.rebind_for_numba`). So a picture, a test without a GPU and the hardware all run the
+same lines. Functions marked with `device` are plain Python in both cases.
 """
 
 import builtins
@@ -17,19 +17,19 @@ from ....simt import cuda as cuda
 from ....simt import word
 
 ALL_LANES = 0xFFFFFFFF
-PITCH = 65  # elements from row to row of a tile of 64 x 64: rows begin in other banks
+PITCH = 65  # elements from row to row of a 64 x 64 tile: consecutive rows start in different banks
 
 
 class Intrinsic:
-    """A name that Numba CUDA has no word for.
+    """A name used in kernels that Numba CUDA does not define.
 
     Parameters
     ----------
-    meaning
-        What it does in the interpreter: a Python function, marked with `simt.word` where it touches memory or lanes.
+    python_semantics
+        The implementation for the interpreter: a Python function, marked with `simt.word` if it touches memory or lanes.
     build
-        Makes, once and only where there is something to compile, what Numba compiles it to: an intrinsic, a jitted function,
-        a type.
+        Returns what Numba compiles the name to: an intrinsic, a jitted function or a type. It is called once, and only if
+        something is compiled.
     """
 
     def __init__(self, meaning: Callable[..., Any], build: Callable[[], Any]) -> None:
@@ -37,23 +37,26 @@ class Intrinsic:
         self.__name__, self.__doc__ = meaning.__name__, meaning.__doc__
 
     def __call__(self, *operands: Any) -> Any:
-        """Do it in the interpreter."""
+        """Run the Python implementation, in the interpreter."""
         return self.meaning(*operands)
 
     @cached_property
     def compiled(self) -> Any:
-        """What Numba compiles it to."""
+        """Return what Numba compiles the name to."""
         return self._build()
 
 
 def device(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a Python function that kernels call: compiled into each of its callers."""
+    """Mark a Python function that kernels call. It is compiled into each of its callers."""
     function.is_device = True  # type: ignore[attr-defined]
     return function
 
 
 def intrinsic(build: Callable[[], Any]) -> Callable[[Callable[..., Any]], Intrinsic]:
-    """Make a word of its Python meaning; `build` gives the function of Numba's typing that emits its instructions."""
+    """Return a decorator that makes an Intrinsic of its Python implementation.
+
+    `build` returns the typing function of a Numba intrinsic, which emits the instructions.
+    """
 
     def enter(meaning: Callable[..., Any]) -> Intrinsic:
         def built() -> Any:
@@ -81,11 +84,11 @@ i32, i64, u8, u32, u64 = (
 )
 
 
-# Memory: four neighbours at once.
+# Memory: vectors of four elements.
 
 
 def _load4_llvm() -> Any:
-    """The LLVM of a load of four elements: one instruction for 16 bytes."""
+    """Emit the load of four elements: one instruction for 16 bytes."""
     from llvmlite import ir
     from numba.core import types
 
@@ -106,7 +109,7 @@ def _load4_llvm() -> Any:
 
 
 def _store4_llvm() -> Any:
-    """The LLVM of a store of four elements."""
+    """Emit the store of four elements."""
     from llvmlite import ir
     from numba.core import types
 
@@ -128,7 +131,7 @@ def _store4_llvm() -> Any:
 
 
 def data_pointer(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    """The address of the first element of a pointer or an array."""
+    """Return the address of the first element of a pointer or an array."""
     from numba.core import types
 
     if isinstance(kind, types.CPointer):
@@ -137,33 +140,33 @@ def data_pointer(context: Any, builder: Any, kind: Any, value: Any) -> Any:
 
 
 def vector_alignment(nbytes: int) -> int:
-    """What the address of four elements must be a multiple of: 16 bytes are the most that one instruction moves."""
+    """Return the alignment of four elements, in bytes: at most 16, since one instruction moves at most 16 bytes."""
     return builtins.min(16, 4 * nbytes)
 
 
 @intrinsic(_load4_llvm)
 @word
 def load4(source: Any, i: Any) -> Any:
-    """source[i], source[i + 1], source[i + 2] and source[i + 3] at once; the address is a multiple of 16 bytes."""
+    """Load source[i] to source[i + 3] at once. The address must be a multiple of 16 bytes."""
     return source.load(i, 4)
 
 
 @intrinsic(_store4_llvm)
 @word
 def store4(target: Any, i: Any, numbers: Any) -> None:
-    """target[i], ... target[i + 3] = numbers, at once; the address is a multiple of 16 bytes."""
+    """Store four numbers to target[i] ... target[i + 3] at once. The address must be a multiple of 16 bytes."""
     target.store(i, numbers)
 
 
 def _no_unroll_llvm() -> Any:
-    """The LLVM of an instruction that does nothing, and may not be made several of."""
+    """Emit an instruction that does nothing and may not be duplicated."""
     from llvmlite import ir
     from numba.core import types
 
     def no_unroll(typingctx: Any) -> Any:
         def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             nothing = ir.InlineAsm(ir.FunctionType(ir.VoidType(), ()), "", "", side_effect=True)
-            set.add(builder.call(nothing, ()).attributes, "noduplicate")  # which llvmlite does not know
+            set.add(builder.call(nothing, ()).attributes, "noduplicate")  # llvmlite does not know this attribute
             return context.get_dummy_value()
 
         return types.void(), emit
@@ -173,7 +176,7 @@ def _no_unroll_llvm() -> Any:
 
 @intrinsic(_no_unroll_llvm)
 def no_unroll() -> None:
-    """Keeps the loop that it stands in from being unrolled: code that runs seldom is not worth the time that it compiles."""
+    """Keep the compiler from unrolling the loop around this call: rarely executed code is not worth its compile time."""
 
 
 def _atomic_add_llvm() -> Any:
@@ -203,7 +206,7 @@ def _atomic_add_llvm() -> Any:
 @intrinsic(_atomic_add_llvm)
 @word
 def atomic_add(target: Any, i: Any, value: Any) -> None:
-    """target[i] += value, so that no other thread comes between the read and the write."""
+    """Add value to target[i] atomically: no other thread accesses it between the read and the write."""
     cuda.atomic.add(target, i, value)
 
 
@@ -222,7 +225,7 @@ def _like_llvm() -> Any:
 
 @intrinsic(_like_llvm)
 def like(x: Any, number: Any) -> Any:
-    """A number in the type of x: a literal of Python would turn a float32 into a float64."""
+    """Convert a number to the type of x. A Python literal would turn float32 arithmetic into float64."""
     return type(x)(number)
 
 
@@ -239,60 +242,60 @@ def _floor_llvm() -> Any:
 
 @intrinsic(_floor_llvm)
 def floor(x: Any) -> Any:
-    """The nearest integer that is not above x, in the type of x."""
+    """Round x down to an integer, in the type of x."""
     return np.floor(x)
 
 
 exp, log, log1p, sqrt = math.exp, math.log, math.log1p, math.sqrt
-sin, cos, tanh, erf, pow = math.sin, math.cos, math.tanh, math.erf, math.pow  # noqa: A001  # the table's names
+sin, cos, tanh, erf, pow = math.sin, math.cos, math.tanh, math.erf, math.pow  # noqa: A001  # names of the operator table
 abs, inf, nan = builtins.abs, math.inf, math.nan  # noqa: A001
 
 
 @device
 def add(a, b):
-    """a + b."""
+    """Return a + b."""
     return a + b
 
 
 @device
 def mul(a, b):
-    """a * b."""
+    """Return a * b."""
     return a * b
 
 
 @device
 def and_(a, b):
-    """a & b."""
+    """Return a & b."""
     return a & b
 
 
 @device
 def or_(a, b):
-    """a | b."""
+    """Return a | b."""
     return a | b
 
 
 @device
 def maximum(a, b):
-    """The larger one; NaN where either is."""
+    """Return the larger number, or NaN if either is NaN."""
     return a if a > b or a != a else b
 
 
 @device
 def minimum(a, b):
-    """The smaller one; NaN where either is."""
+    """Return the smaller number, or NaN if either is NaN."""
     return a if a < b or a != a else b
 
 
 @device
 def where(condition, a, b):
-    """A choice: a if the condition holds, else b."""
+    """Return a if the condition holds, else b."""
     return a if condition else b
 
 
 @device
 def mod(a, b):
-    """a % b of floats, with the sign of b; NaN modulo 0."""
+    """Return a % b of floats, with the sign of b. Modulo 0 is NaN."""
     zero = like(a, 0)
     rest = math.fmod(a, b)
     if rest == zero:
@@ -304,7 +307,7 @@ def mod(a, b):
 
 @device
 def floordiv(a, b):
-    """a // b of floats, rounded down as NumPy does: from the exact remainder."""
+    """Return a // b of floats, rounded down from the exact remainder, as NumPy does."""
     zero, one = like(a, 0), like(a, 1)
     ratio = a / b
     if b == zero:
@@ -321,11 +324,11 @@ def floordiv(a, b):
     return whole
 
 
-# Threads that turn a matrix over, in tiles of 64 x 64 whose rows begin PITCH elements apart.
+# Transposing a matrix in 64 x 64 tiles whose rows start PITCH elements apart.
 
 
 def _put4_llvm() -> Any:
-    """The LLVM of four stores; Numba's own would ask of each index whether it counts from the end."""
+    """Emit four stores. Numba's own indexing would test whether each index is negative."""
     from llvmlite import ir
     from numba.core import types
 
@@ -343,7 +346,7 @@ def _put4_llvm() -> Any:
 
 
 def _below4_llvm() -> Any:
-    """The LLVM of four loads."""
+    """Emit four loads from consecutive rows of a tile."""
     from llvmlite import ir
     from numba.core import types
 
@@ -361,7 +364,7 @@ def _below4_llvm() -> Any:
 @intrinsic(_put4_llvm)
 @word
 def put4(tile: Any, i: Any, numbers: Any) -> None:
-    """tile[i], ... tile[i + 3] = numbers, one after the other: the address may be any."""
+    """Store four numbers to tile[i] ... tile[i + 3], one after the other. The address need not be aligned."""
     for k in range(4):
         tile[i + k] = numbers[k]
 
@@ -369,16 +372,16 @@ def put4(tile: Any, i: Any, numbers: Any) -> None:
 @intrinsic(_below4_llvm)
 @word
 def below4(tile: Any, i: Any) -> Any:
-    """Four neighbours of a column: tile[i], and what lies one, two and three rows below."""
+    """Load four neighbors of a column: tile[i] and the elements one, two and three rows below it."""
     return tuple([tile[i + PITCH * k] for k in range(4)])
 
 
 @device
 def copy_tile(tile, source, start, stride, height, width, is_wide):
-    """tile[65 * row + column] = source[start + row * stride + column] for up to 64 x 64 elements, by 8 x 32 threads.
+    """Copy up to 64 x 64 elements by 8 x 32 threads: tile[65 * row + column] = source[start + row * stride + column].
 
-    All loads are on their way before the first store waits for one. What lies past the edge is loaded from within it, so
-    that no load needs a condition; nobody reads it.
+    All loads are issued before the first store waits for one. Past the edge, the last elements inside are loaded again, so
+    no load needs a condition. Nothing reads these copies.
     """
     below, beside = height - 1, width - 4
     if is_wide and width > 0:
@@ -402,12 +405,15 @@ def copy_tile(tile, source, start, stride, height, width, is_wide):
             tile[p], tile[p + 4 * 65], tile[p + 8 * 65], tile[p + 12 * 65] = a, b, c, d
 
 
-# Threads that fold together.
+# Reductions over threads.
 
 
 @device
 def fold_among(op, x, distance):
-    """The fold over 2 * `distance` lanes, for each of them: with the lane `distance` away, then half as far, and so on."""
+    """Reduce a value over 2 * `distance` lanes; each lane gets the result.
+
+    A lane combines its value with that of the lane `distance` away, then half as far, and so on.
+    """
     for step in (16, 8, 4, 2, 1):
         if step <= distance:
             x = op(x, cuda.shfl_xor_sync(ALL_LANES, x, step))
@@ -416,7 +422,7 @@ def fold_among(op, x, distance):
 
 @device
 def fold_along_x(op, x, parts):
-    """The fold over the threads along x, always in one order: of a warp, then, by way of `parts`, of all warps."""
+    """Reduce a value over the threads along x, in a fixed order: within each warp, then over all warps through `parts`."""
     x = fold_among(op, x, min(cuda.blockDim.x, 32) >> 1)
     warps = cuda.blockDim.x >> 5  # a power of two
     if warps > 1:
@@ -424,13 +430,13 @@ def fold_along_x(op, x, parts):
         if lane == 0:
             parts[cuda.threadIdx.x >> 5 & 31] = x
         cuda.syncthreads()
-        x = fold_among(op, parts[lane & (warps - 1)], warps >> 1)  # each lane has the fold of a warp
+        x = fold_among(op, parts[lane & (warps - 1)], warps >> 1)  # each lane loads the result of one warp
     return x
 
 
 @device
 def fold_along_y(op, x, parts):
-    """The fold over the threads of a column, which lie along y, in their order; `parts` has a place for each thread."""
+    """Reduce a value over the threads of a column, in their order along y. `parts` has one element for each thread."""
     parts[cuda.threadIdx.y * cuda.blockDim.x + cuda.threadIdx.x] = x
     cuda.syncthreads()
     x = parts[cuda.threadIdx.x]

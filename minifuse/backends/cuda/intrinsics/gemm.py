@@ -1,10 +1,10 @@
-"""The words of fast matrix products: copies that overlap with arithmetic, outer products in registers, the store of a tile.
+"""Intrinsics of matrix multiplication: asynchronous copies, outer products in registers, and the store of a tile.
 
-Each is a `Intrinsic`: its Python meaning is here, what Numba compiles it to in `tile_code`. In the interpreter a lane's
-sums are a NumPy array; a kernel only hands them from word to word.
+Each is an `Intrinsic`: this file has its Python implementation, `gemm_llvm` the code that Numba compiles. In the
+interpreter, the accumulators of a lane are a NumPy array, which a kernel only passes from one intrinsic to the next.
 
-A copy that is on its way is not there yet. In the interpreter it is written at once, so that a race with a reader shows, but
-counts as unwritten until its lane has waited for it: a kernel that forgets to wait reads what nobody has written.
+An asynchronous copy is complete only after a wait. The interpreter writes it at once, so that a race with a reader shows,
+but counts it as unwritten until its lane has waited. A kernel that forgets to wait reads uninitialized memory.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,18 +23,18 @@ ACCUMULATOR_DTYPES = {
 
 
 def lane_indices(count: int, lanes: int) -> tuple[int, ...]:
-    """Where the `count` values of a lane lie along one side of its warp's tile: groups of four, side by side with others'.
+    """Return the indices of a lane's `count` values along one side of its warp's tile: interleaved groups of four.
 
     Examples
     --------
-    >>> places(8, 4)
+    >>> lane_indices(8, 4)
     (0, 1, 2, 3, 16, 17, 18, 19)
     """
     return tuple(i // 4 * 4 * lanes + i % 4 for i in range(count))
 
 
 def llvm_intrinsic(meaning: Callable[..., Any], name: str, *operands: Any) -> Intrinsic:
-    """A word that Numba compiles to what a function of `tile_code` makes."""
+    """Return an intrinsic that Numba compiles with the function `name` of `gemm_llvm`."""
 
     def build() -> Any:
         from . import gemm_llvm
@@ -45,10 +45,11 @@ def llvm_intrinsic(meaning: Callable[..., Any], name: str, *operands: Any) -> In
 
 
 def copy_async(width: int, element: str = "f32") -> Intrinsic:
-    """Start a copy of `width` elements, 1 or 4, from memory to shared memory; of zeros where it is not `valid`.
+    """Start a copy of `width` elements, 1 or 4, from memory to shared memory, or of zeros if it is not `valid`.
 
-    They are there once the lane has waited for the group of copies that they belong to. Four lie at multiples of 16 bytes,
-    or of their size. Single bytes go through registers, for which a barrier is enough.
+    The copy is complete once the lane has waited for the group of copies that it belongs to. A copy of four elements needs
+    addresses that are multiples of 16 bytes, or of its size if that is less. Single bytes are copied through registers, for
+    which a barrier is enough.
     """
 
     @word
@@ -60,7 +61,7 @@ def copy_async(width: int, element: str = "f32") -> Intrinsic:
 
 
 def wait(count: int) -> Intrinsic:
-    """Wait until at most the last `count` groups of this lane's copies are on their way."""
+    """Wait until at most the last `count` groups of this lane's copies are pending."""
 
     @word
     def wait_group() -> None:
@@ -73,7 +74,7 @@ def wait(count: int) -> Intrinsic:
 
 
 def pending_copies() -> list[list[tuple[Any, int, int]]]:
-    """The copies of the lane that runs, in groups; the last one is still open."""
+    """Return the pending copies of the running lane, in groups. The last group is still open."""
     lane = current("cp.async")
     if lane.copies is None:
         lane.copies = [[]]
@@ -90,7 +91,7 @@ commit = llvm_intrinsic(commit_group, "statement", "cp.async.commit_group;")
 
 
 def zeros(rows: int, columns: int, element: str = "f32") -> Intrinsic:
-    """The sums of a lane before the first product. Bools are added up as int32."""
+    """Return the accumulators of a lane before the first product. Bools accumulate as int32."""
 
     def zero() -> Any:
         return np.zeros((rows, columns), ACCUMULATOR_DTYPES[element])
@@ -107,10 +108,11 @@ def outer_products(
     element: str = "f32",
     are_mixed: tuple[bool, bool] = (False, False),
 ) -> Intrinsic:
-    """Add to a lane's sums the products of one tile: acc[i, j] += sum over k of A[k, rows[i]] * B[k, columns[j]].
+    """Add the products of one tile to a lane's accumulators: acc[i, j] += sum over k of A[k, rows[i]] * B[k, columns[j]].
 
-    Floats by fma (in the interpreter, float64 is rounded twice); integers wrap around; bools by `or` and `and`. Of a tile
-    that is mixed, groups of four elements lie in the order of `swizzle`; which register holds which costs nothing.
+    Floats use fma (the interpreter computes in float64 and rounds again), integers wrap around, and bools use `or` and
+    `and`. A swizzled tile stores groups of four elements in the order of `swizzle`. Undoing it is free: it only selects
+    registers.
     """
     is_a_mixed, is_b_mixed = are_mixed
     exact = (
@@ -137,7 +139,7 @@ def outer_products(
 def tile_reader(
     lines: Sequence[int], steps: int, pitch: int, is_mixed: bool, exact: np.dtype[Any]
 ) -> Callable[[Any, int], NDArray[Any]]:
-    """What a lane reads of a tile on one side of its products, four elements at once: (steps, lines)."""
+    """Return a function that reads one operand of a lane's products from a tile, four elements at a time: (steps, lines)."""
     places = np.add.outer(np.arange(steps) * pitch, lines[::4]).reshape(-1)
     order = np.arange(len(lines)) ^ swizzle(np.arange(steps))[:, None]
 
@@ -151,10 +153,10 @@ def tile_reader(
 def fragment_products(
     rows: Sequence[int], columns: Sequence[int], steps: int, steps_a: tuple[int, int], steps_b: tuple[int, int]
 ) -> Intrinsic:
-    """Add to the sums of a warp's lanes the products of one tile of float64, by tensor cores.
+    """Add the products of one float64 tile to the accumulators of a warp's lanes, on tensor cores.
 
-    Element (x, k) of a tile lies at x * steps[0] + k * steps[1] from the warp's corner. A lane has the sums at rows
-    lane // 4 + rows[i] and columns lane % 4 * 2 + columns[j]: rows eight apart, pairs of columns eight apart.
+    Element (x, k) of a tile is at x * steps[0] + k * steps[1] from the warp's corner. A lane holds the accumulators at rows
+    lane // 4 + rows[i] and columns lane % 4 * 2 + columns[j]: rows eight apart, and pairs of columns eight apart.
     """
     (ax, ak), (bx, bk) = steps_a, steps_b
     places_a = np.add.outer(np.arange(steps) * ak, np.multiply(rows, ax)).reshape(-1)
@@ -175,17 +177,17 @@ def fragment_products(
 def store_tile(
     rows: Sequence[int], columns: Sequence[int], guarded: bool, element: str = "f32", stored: str = ""
 ) -> Intrinsic:
-    """Store a lane's sums where top <= row and left <= column and, if `guarded`, row < M and column < N.
+    """Store a lane's accumulators where top <= row and left <= column and, if `guarded`, row < M and column < N.
 
-    out[start + row * row_step + column * column_step] = finish(alpha * sum, row, column, at), four at once, by finish_four,
-    where `wide`: column_step is 1 then, and N, left and the address of every row are multiples of four elements. What is
-    `stored` may have another type than the sums.
+    out[start + row * row_step + column * column_step] = epilogue(alpha * sum, row, column, at), or four elements at once
+    with epilogue4 if `wide`: then column_step is 1, and N, left and the address of every row are multiples of four elements.
+    The type in memory is `stored`, which may differ from that of the accumulators.
     """
 
     @word
     def store(
         out: Any, start: int, i: int, j: int, top: int, left: int, M: int, N: int, row_step: int, column_step: int,
-        wide: bool, acc: Any, alpha: float, finish: Any, finish_four: Any, at: Any,
+        wide: bool, acc: Any, alpha: float, epilogue: Any, epilogue4: Any, at: Any,
     ) -> None:  # fmt: skip
         scaled = acc.dtype.type(alpha) * acc if acc.dtype.kind == "f" else acc
         width = 4 if wide else 1
@@ -194,12 +196,12 @@ def store_tile(
                 row, column = i + place, j + columns[c]
                 if top <= row and left <= column and (not guarded or (row < M and column < N)):
                     sums = tuple(to_kernel_number(scaled[r, c + q]) for q in range(width))
-                    found = finish_four(sums, row, column, at) if wide else (finish(sums[0], row, column, at),)
+                    found = epilogue4(sums, row, column, at) if wide else (epilogue(sums[0], row, column, at),)
                     out.store(start + row * row_step + column * column_step, found)
 
     return llvm_intrinsic(store, "store_tile", rows, columns, guarded, element, stored or element)
 
 
 def to_kernel_number(x: Any) -> Any:
-    """A sum as kernels hold numbers: integers are Python's."""
+    """Convert an accumulator to the number type of kernels: integers become Python ints."""
     return x.item() if x.dtype.kind == "i" else x

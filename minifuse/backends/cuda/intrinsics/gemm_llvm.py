@@ -1,7 +1,7 @@
-"""What Numba compiles the words of `tiles` to: each function here gives an intrinsic that emits the LLVM of one idea.
+"""LLVM code of the intrinsics in `gemm`: each function returns a Numba intrinsic that emits one of them.
 
-Imported only where something is compiled. The intrinsics keep their values in registers: they take and give tuples, take all
-elements out once, work on Python lists of LLVM values, and pack once.
+This module is imported only if something is compiled. The intrinsics keep their values in registers: they take and return
+tuples, unpack all elements once, work on Python lists of LLVM values, and pack once.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,13 +17,13 @@ from ..tile_shapes import swizzle
 from .base import data_pointer, vector_alignment
 
 I8, I32, I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
-SHARED_SPACE = 3  # LLVM's number of the address space
-MIN_ASYNC_COPY_CC = (8, 0)  # the first compute capability that has them
-MAX_ASYNC_COPY_BYTES = 16  # of one asynchronous copy; 4 are the fewest
+SHARED_SPACE = 3  # number of the address space in LLVM
+MIN_ASYNC_COPY_CC = (8, 0)  # first compute capability with asynchronous copies
+MAX_ASYNC_COPY_BYTES = 16  # of one asynchronous copy; the minimum is 4
 
 
 class ElementType(NamedTuple):
-    """An element type: in memory, and in the sums of a product."""
+    """An element type in memory and in the accumulators of a product."""
 
     memory: Any
     sum: Any
@@ -32,18 +32,18 @@ class ElementType(NamedTuple):
 
     @property
     def is_bool(self) -> bool:
-        """Whether it is a byte that is 0 or 1."""
+        """Return whether an element is a byte that is 0 or 1."""
         return bool(self.memory == I8)
 
     def add_product(self, builder: Any, total: Any, x: Any, y: Any) -> Any:
-        """total + x * y, of floats rounded once; total | x & y of bools."""
+        """Return total + x * y, rounded once for floats, or total | x & y for bools."""
         if isinstance(self.sum, ir.IntType):
             product = builder.and_(x, y) if self.is_bool else builder.mul(x, y)
             return builder.or_(total, product) if self.is_bool else builder.add(total, product)
         return builder.fma(x, y, total)
 
     def scaled(self, builder: Any, alpha: Any, total: Any) -> Any:
-        """alpha * total of floats; integers as they are."""
+        """Return alpha * total for floats; integers are returned unchanged."""
         return total if isinstance(self.sum, ir.IntType) else builder.fmul(alpha, total)
 
 
@@ -57,23 +57,23 @@ ELEMENTS = {
 
 
 def address(context: Any, builder: Any, kind: Any, value: Any, index: Any) -> Any:
-    """Of element `index` of a pointer or an array."""
+    """Return the address of element `index` of a pointer or an array."""
     return builder.gep(data_pointer(context, builder, kind, value), [index])
 
 
 def vector_at(builder: Any, place: Any, element: ElementType, width: int = 4) -> Any:
-    """An address as that of a vector of elements."""
+    """Cast an address to a pointer to a vector of elements."""
     return builder.bitcast(place, ir.VectorType(element.memory, width).as_pointer())
 
 
 def emit_asm(builder: Any, text: str, constraints: str, operands: Sequence[Any]) -> None:
-    """PTX that touches memory, and so stays where it is."""
+    """Emit PTX that touches memory, so that the compiler does not move it."""
     function = ir.FunctionType(ir.VoidType(), [operand.type for operand in operands])
     builder.call(ir.InlineAsm(function, text, constraints + "~{memory}", side_effect=True), operands)
 
 
 def statement(text: str) -> Any:
-    """An intrinsic of one line of PTX; of none where there are no asynchronous copies."""
+    """Return an intrinsic of one line of PTX, or of nothing on GPUs without asynchronous copies."""
 
     @intrinsic
     def emit(typingctx: Any) -> Any:
@@ -88,11 +88,11 @@ def statement(text: str) -> Any:
 
 
 def copy_async(width: int, name: str) -> Any:
-    """Shared memory <- global memory, past the registers; zeros where not `valid`."""
+    """Return the copy from global to shared memory that bypasses registers; it writes zeros if not `valid`."""
     element = ELEMENTS[name]
     nbytes = width * element.nbytes
     piece = min(nbytes, MAX_ASYNC_COPY_BYTES)
-    cache = "cg" if piece == MAX_ASYNC_COPY_BYTES else "ca"  # 16 bytes need not stay in L1
+    cache = "cg" if piece == MAX_ASYNC_COPY_BYTES else "ca"  # 16 bytes may bypass L1
     text = f"{{.reg .pred skip; setp.eq.u32 skip, $2, 0; cp.async.{cache}.shared.global [$0], [$1], {piece}, skip;}}"
 
     @intrinsic
@@ -117,7 +117,7 @@ def copy_async(width: int, name: str) -> Any:
 
 
 def copy_through_registers(builder: Any, to: Any, at: Any, valid: Any, align: int) -> None:
-    """The same through registers, for single bytes and for GPUs without asynchronous copies."""
+    """Copy through registers: used for single bytes, and on GPUs without asynchronous copies."""
     before = builder.block
     with builder.if_then(valid):
         inside, loaded = builder.block, builder.load(at, align=align)
@@ -128,7 +128,7 @@ def copy_through_registers(builder: Any, to: Any, at: Any, valid: Any, align: in
 
 
 def zeros(count: int, name: str) -> Any:
-    """A tuple of zeros."""
+    """Return a tuple of zeros."""
     element = ELEMENTS[name]
 
     @intrinsic
@@ -150,10 +150,10 @@ def outer_products(
     name: str,
     are_mixed: tuple[bool, bool],
 ) -> Any:
-    """acc[i, j] += the sum over k of A[k, i] * B[k, j]: loads of four elements, and one fma a product.
+    """Emit acc[i, j] += the sum over k of A[k, i] * B[k, j], with vector loads of four elements and one fma per product.
 
-    The walk turns round at the end of each row (i, j), so that every fma shares one operand with the one before and reads
-    it from the operand cache, not from a register bank.
+    The order of the products reverses direction at the end of each row, so each fma shares one operand with the one before
+    and reads it from the operand cache instead of a register bank.
     """
     element, across, (is_a_mixed, is_b_mixed) = ELEMENTS[name], len(columns), are_mixed
     walk = [(i, j if i % 2 == 0 else across - 1 - j) for i in range(len(rows)) for j in range(across)]
@@ -186,10 +186,10 @@ def outer_products(
 
 
 def fragment_products(rows: int, columns: int, steps: int, steps_a: tuple[int, int], steps_b: tuple[int, int]) -> Any:
-    """acc[i, j] += the sum over k of A[i, k] * B[k, j], of a warp's lanes together: an instruction for 8 x 8 sums and 4 k.
+    """Emit acc[i, j] += the sum over k of A[i, k] * B[k, j] over a warp: one instruction for 8 x 8 sums and 4 k.
 
-    Which elements a lane holds is PTX's rule. Lane 4 * g + t: a's at row g, k = t; b's at k = t, column g; the sums of row g
-    and columns 2 * t and 2 * t + 1. Wider instructions (16 x 8 x 4, 8 or 16) were slower on an H200.
+    PTX fixes which elements a lane holds. Lane 4 * g + t has a's element at row g, k = t, b's at k = t, column g, and the
+    sums of row g and columns 2 * t and 2 * t + 1. Wider instructions (16 x 8 x 4, 8 or 16) were slower on an H200.
     """
     double, text = ir.DoubleType(), "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {$0, $1}, {$2}, {$3}, {$4, $5};"
     kind = ir.FunctionType(ir.LiteralStructType([double] * 2), [double] * 4)
@@ -212,9 +212,7 @@ def fragment_products(rows: int, columns: int, steps: int, steps_a: tuple[int, i
             def load(base: Any, place: int) -> Any:
                 return builder.load(builder.gep(base, [ir.Constant(I32, place)]), align=8)
 
-            if (
-                compile_target.get() < MIN_ASYNC_COPY_CC
-            ):  # no tensor cores for doubles either: each lane computes its own sums
+            if compile_target.get() < MIN_ASYNC_COPY_CC:  # no float64 tensor cores either: each lane computes its own sums
                 tile_a, tile_b = moved(a, 1, (g, ax)), moved(b, 3, (t, 2 * bx))
                 for k in range(steps):
                     row = [load(tile_a, 8 * r * ax + k * ak) for r in range(rows)]
@@ -237,26 +235,29 @@ def fragment_products(rows: int, columns: int, steps: int, steps_a: tuple[int, i
 
 
 def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, name: str, stored: str) -> Any:
-    """out[i * row_step + j * column_step] = finish(alpha * acc, i, j, at), four values at once where `wide`.
+    """Emit out[i * row_step + j * column_step] = epilogue(alpha * acc, i, j, at), four values at once if `wide`.
 
-    Rows above `top` and columns before `left` belong to other blocks. The store of four is there in every kernel: it makes
-    the assembler choose registers for the sums that do not collide.
+    Rows above `top` and columns before `left` belong to other blocks. Every kernel contains the store of four values: it
+    makes the assembler choose registers for the accumulators that do not conflict.
     """
     element, target_element, across = ELEMENTS[name], ELEMENTS[stored], len(columns)
 
     @intrinsic
     def store(
         typingctx: Any, out: Any, start: Any, i: Any, j: Any, top: Any, left: Any, M: Any, N: Any, row_step: Any,
-        column_step: Any, wide: Any, acc: Any, alpha: Any, finish: Any, finish_four: Any, at: Any,
+        column_step: Any, wide: Any, acc: Any, alpha: Any, epilogue: Any, epilogue4: Any, at: Any,
     ) -> Any:  # fmt: skip
         four_sums = types.UniTuple(element.kind, 4)  # type: ignore[no-untyped-call]
-        one_type = finish.get_call_type(typingctx, (element.kind, types.int64, types.int64, at), {})
-        four_type = finish_four.get_call_type(typingctx, (four_sums, types.int64, types.int64, at), {})
+        one_type = epilogue.get_call_type(typingctx, (element.kind, types.int64, types.int64, at), {})
+        four_type = epilogue4.get_call_type(typingctx, (four_sums, types.int64, types.int64, at), {})
 
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             base, start, i, j, top, left, M, N, row_step, column_step, wide, acc, alpha, _, _, at = values
             base = builder.gep(base, [start])
-            finish_one, finish_all = context.get_function(finish, one_type), context.get_function(finish_four, four_type)
+            call_epilogue, call_epilogue4 = (
+                context.get_function(epilogue, one_type),
+                context.get_function(epilogue4, four_type),
+            )
             columns_of_out = [builder.add(j, ir.Constant(I64, column)) for column in columns]
 
             def is_inside(place: Any, first: Any, end: Any) -> Any:
@@ -267,12 +268,12 @@ def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, name:
                 return element.scaled(builder, alpha, builder.extract_value(acc, r * across + c))
 
             def one(r: int, c: int) -> Any:
-                found = finish_one(builder, [scaled(r, c), row, columns_of_out[c], at])
+                found = call_epilogue(builder, [scaled(r, c), row, columns_of_out[c], at])
                 return context.cast(builder, found, one_type.return_type, out.dtype)
 
             def four(r: int, c: int) -> Any:
                 sums = context.make_tuple(builder, four_sums, [scaled(r, c + q) for q in range(4)])
-                found = finish_all(builder, [sums, row, columns_of_out[c], at])
+                found = call_epilogue4(builder, [sums, row, columns_of_out[c], at])
                 vector = ir.Constant(ir.VectorType(target_element.memory, 4), ir.Undefined)
                 for q in range(4):
                     number = builder.extract_value(found, q)
@@ -297,7 +298,7 @@ def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, name:
                                 builder.store(one(r, c), to)
             return context.get_dummy_value()
 
-        arguments = (out, start, i, j, top, left, M, N, row_step, column_step, wide, acc, alpha, finish, finish_four, at)
+        arguments = (out, start, i, j, top, left, M, N, row_step, column_step, wide, acc, alpha, epilogue, epilogue4, at)
         return types.void(*arguments), codegen
 
     return store

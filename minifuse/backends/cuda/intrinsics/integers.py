@@ -1,7 +1,7 @@
-"""Arithmetic of integers as NumPy's, in the words of CUDA kernels: it wraps around, and a division by 0 gives 0.
+"""Integer arithmetic of CUDA kernels as in NumPy: it wraps around, and division by 0 gives 0.
 
-Numba's own sums and products of signed integers promise LLVM that none overflows, so that x + 1 > x would always be true;
-those of unsigned ones promise nothing.
+Numba compiles sums and products of signed integers so that LLVM may assume that none overflows; x + 1 > x would always be
+true. Those of unsigned integers carry no such assumption.
 """
 
 from .base import device, i64, u64
@@ -9,25 +9,25 @@ from .base import device, i64, u64
 
 @device
 def integer_add(a, b):
-    """a + b of int64."""
+    """Return a + b of int64."""
     return i64(u64(a) + u64(b))
 
 
 @device
 def integer_sub(a, b):
-    """a - b of int64."""
+    """Return a - b of int64."""
     return i64(u64(a) - u64(b))
 
 
 @device
 def integer_mul(a, b):
-    """a * b of int64."""
+    """Return a * b of int64."""
     return i64(u64(a) * u64(b))
 
 
 @device
 def integer_floordiv(a, b):
-    """a // b of integers; by 0 it is 0."""
+    """Return a // b of integers, or 0 if b is 0."""
     if b == 0:
         return a * 0
     if b == -1:
@@ -37,7 +37,7 @@ def integer_floordiv(a, b):
 
 @device
 def integer_mod(a, b):
-    """a % b of integers, with the sign of b; modulo 0 it is 0."""
+    """Return a % b of integers with the sign of b, or 0 if b is 0."""
     if b == 0 or b == -1:
         return a * 0
     return a % b
@@ -45,7 +45,7 @@ def integer_mod(a, b):
 
 @device
 def integer_pow(base, exponent):
-    """base ** exponent, wrapping; to a negative power the quotient without its fraction."""
+    """Return base ** exponent, wrapped. For a negative exponent, truncate the exact result to an integer."""
     result = i64(1)
     factor = i64(base)
     rest = i64(exponent)
@@ -63,15 +63,15 @@ def integer_pow(base, exponent):
 
 @device
 def integer_lshift(a, b):
-    """a << b; 0 where b is negative or not below 64. Of int32 it is cut to 32 bits afterwards."""
+    """Return a << b, or 0 if b is negative or at least 64. The caller truncates results of int32 to 32 bits."""
     if b < 0 or b > 63:
         return i64(0)
-    return i64(u64(a) * (u64(1) << u64(b)))  # LLVM makes it a shift; bits that leave are an error of the interpreter's <<
+    return i64(u64(a) * (u64(1) << u64(b)))  # LLVM makes it a shift; in the interpreter, << raises if bits are lost
 
 
 @device
 def integer_rshift(a, b):
-    """a >> b, which keeps the sign; 0 or -1 where b is negative or not below 64."""
+    """Return a >> b with the sign kept: 0 or -1 if b is negative or at least 64."""
     if b < 0 or b > 63:
         return i64(a) >> i64(63)
     return i64(a) >> i64(b)

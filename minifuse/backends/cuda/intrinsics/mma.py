@@ -1,11 +1,11 @@
-"""The words of products on tensor cores through `mma.sync`: one warp multiplies small matrices that its lanes hold together.
+"""Intrinsics of matrix multiplication on tensor cores through `mma.sync`, in which a warp multiplies small matrices.
 
-Each is a `Intrinsic`: its Python meaning is here, what Numba compiles it to in `fragment_code`. The interpreter multiplies
-with the very fragments of the hardware (`simt.fragments`), so that a wrong place shows without a GPU.
+Each is an `Intrinsic`: this file has its Python implementation, `mma_llvm` the code that Numba compiles. The interpreter
+multiplies the same fragments as the hardware (`simt.fragments`), so a wrong position shows without a GPU.
 
-Which row, column and k of the tile an element of a fragment stands for is free, as long as both operands agree on k. Here a
-lane takes two rows and four columns side by side, where the manual has them apart: so operands come from shared memory in
-pairs, and sums go to memory in fours.
+A kernel may choose which row, column and k of the tile each element of a fragment stands for, if both operands agree on k.
+Here a lane takes two adjacent rows and four adjacent columns, which are apart in the PTX manual. So operands are loaded from
+shared memory in pairs, and accumulators are stored to memory in groups of four.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from .base import Intrinsic
 
 
 def llvm_intrinsic(meaning: Any, name: str, *operands: Any) -> Intrinsic:
-    """A word that Numba compiles to what a function of `fragment_code` makes."""
+    """Return an intrinsic that Numba compiles with the function `name` of `mma_llvm`."""
 
     def build() -> Any:
         from . import mma_llvm
@@ -29,11 +29,11 @@ def llvm_intrinsic(meaning: Any, name: str, *operands: Any) -> Intrinsic:
 
 
 def round_to_tf32(x: Any) -> Any:
-    """x with the 10 bits of fraction that tf32 has, to nearest, ties away from zero. Infinity and NaN stay.
+    """Round x to the 10 fraction bits of tf32: to nearest, ties away from zero. Infinity and NaN are unchanged.
 
     Examples
     --------
-    >>> float(rounded_to_tf32(1 + 2**-11)), float(rounded_to_tf32(1 + 2**-12))
+    >>> float(round_to_tf32(1 + 2**-11)), float(round_to_tf32(1 + 2**-12))
     (1.0009765625, 1.0)
     """
     x = np.float32(x)
@@ -43,11 +43,11 @@ def round_to_tf32(x: Any) -> Any:
 
 
 def bf16_bits(x: Any) -> int:
-    """The 16 bits of x as bf16, which has 7 bits of fraction: to nearest, ties to even.
+    """Return the 16 bits of x rounded to bf16, which has 7 fraction bits: to nearest, ties to even.
 
     Examples
     --------
-    >>> hex(bits_of_bf16(1.0)), hex(bits_of_bf16(1 + 2**-8)), hex(bits_of_bf16(1 + 3 * 2**-8))
+    >>> hex(bf16_bits(1.0)), hex(bf16_bits(1 + 2**-8)), hex(bf16_bits(1 + 3 * 2**-8))
     ('0x3f80', '0x3f80', '0x3f82')
     """
     x = np.float32(x)
@@ -56,7 +56,7 @@ def bf16_bits(x: Any) -> int:
 
 
 def bf16_pair(low: Any, high: Any) -> int:
-    """Two numbers as bf16 in an integer of 32 bits, the first one in the lower half."""
+    """Pack two numbers as bf16 into a 32-bit integer, the first one in the lower half."""
     found = bf16_bits(high) << 16 | bf16_bits(low)
     return found - (1 << 32) if found >> 31 else found
 
@@ -65,34 +65,34 @@ pack_bf16 = llvm_intrinsic(bf16_pair, "pack_bf16")
 
 
 def lane_rows(warp_rows: int) -> tuple[int, ...]:
-    """The rows of a lane's sums, from its first one on: two neighbours of each 16.
+    """Return the rows of a lane's accumulators, relative to its first one: two adjacent rows of every 16.
 
     Examples
     --------
-    >>> tile_rows(32)
+    >>> lane_rows(32)
     (0, 1, 16, 17)
     """
     return tuple(row + e for row in range(0, warp_rows, 16) for e in range(2))
 
 
 def lane_columns(warp_columns: int) -> tuple[int, ...]:
-    """The columns of a lane's sums: four neighbours of each 16."""
+    """Return the columns of a lane's accumulators: four adjacent columns of every 16."""
     return tuple(column + e for column in range(0, warp_columns, 16) for e in range(4))
 
 
 def warp_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int, kind: str) -> Intrinsic:
-    """Add to a lane's sums the products of one tile of `steps` k, which the warp computes together.
+    """Add the products of one tile of depth `steps` to a lane's accumulators. The lanes of a warp multiply together.
 
-    acc = multiply(acc, a, i, b, j): the lane's first row begins at a[i], its first columns at b[j], of tiles whose rows
-    along k are a pitch apart; i and j are those of k = lane % 4. Pitches are 8 more than a multiple of 32, so that the pairs
-    of half a warp lie in 32 banks.
+    acc = multiply(acc, a, i, b, j): the lane's first row starts at a[i], its first columns at b[j], for k = lane % 4. Rows
+    of a tile along k are one pitch apart. Pitches are 8 more than a multiple of 32, so that the pairs that half a warp loads
+    are in 32 different banks.
 
-    Operands are rounded to nearest just before use. The tensor cores would cut bits off, which makes every number smaller.
+    Operands are rounded to nearest just before use. The tensor cores would truncate them, which reduces every magnitude.
     """
     rows, columns = warp
 
     def registers(tile: Any, i: int, pitch: int) -> Any:
-        """Two neighbours at each k that the lane has in this step, as registers of the instruction: (2, registers)."""
+        """Return two adjacent elements at each k of the lane in this step, as instruction registers: (2, registers)."""
         found = np.array([tile.load(i + k * pitch, 2) for k in range(0, MMA_DEPTH[kind], 4)]).T
         if kind == "tf32":
             return [[round_to_tf32(x) for x in line] for line in found]

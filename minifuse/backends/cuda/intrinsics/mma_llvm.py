@@ -1,4 +1,4 @@
-"""What Numba compiles the words of `fragments` to. Imported only where something is compiled, for sm_80 and later."""
+"""LLVM code of the intrinsics in `mma`. Imported only if something is compiled, for sm_80 and later."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ PACK = ir.InlineAsm(
 )  # the upper half comes first
 ROUND = ir.InlineAsm(ir.FunctionType(I32, [F32]), "cvt.rna.tf32.f32 $0, $1;", "=r,f")
 SHAPES = {"tf32": "m16n8k8.row.col.f32.tf32.tf32.f32", "bf16": "m16n8k16.row.col.f32.bf16.bf16.f32"}
-MULTIPLY = {  # no side effects: it may be moved, which lets loads of the next operands come before it
+MULTIPLY = {  # no side effects: it may move, so loads of the next operands can come before it
     kind: ir.InlineAsm(
         ir.FunctionType(ir.LiteralStructType([F32] * 4), [I32] * 6 + [F32] * 4),
         f"mma.sync.aligned.{shape} {{$0,$1,$2,$3}}, {{$4,$5,$6,$7}}, {{$8,$9}}, {{$10,$11,$12,$13}};",
@@ -27,7 +27,7 @@ MULTIPLY = {  # no side effects: it may be moved, which lets loads of the next o
 
 
 def pack_bf16() -> Any:
-    """Two numbers as bf16 in 32 bits, the first one in the lower half."""
+    """Emit the packing of two numbers as bf16 into 32 bits, the first one in the lower half."""
 
     @intrinsic
     def pack(typingctx: Any, low: Any, high: Any) -> Any:
@@ -40,13 +40,13 @@ def pack_bf16() -> Any:
 
 
 def warp_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int, kind: str) -> Any:
-    """acc += A B of a warp's part of a tile. The walk turns round at the end of each row, so that operands stay in use."""
+    """Emit acc += A B for a warp's part of a tile. The order reverses after each row, so that operands are reused."""
     rows, columns = warp
     across = columns // 4  # sums of a lane side by side
     walk = [(m, n if m % 2 == 0 else columns // 16 - 1 - n) for m in range(rows // 16) for n in range(columns // 16)]
 
     def registers(builder: Any, base: Any, start: int, pitch: int) -> list[list[Any]]:
-        """Two neighbours at each k that the lane has in this step, as registers of the instruction."""
+        """Load two adjacent elements at each k of the lane in this step, as registers of the instruction."""
         found = []
         for k in range(0, MMA_DEPTH[kind], 4):
             at = vector_at(builder, builder.gep(base, [ir.Constant(I32, start + k * pitch)]), ELEMENTS["f32"], 2)

@@ -1,6 +1,7 @@
-"""Words of kernels that walk a table of arrays: the pointers that stand in it.
+"""Device functions that read pointers from a table of arrays.
 
-What the table holds is said in `together`. A kernel reads an address like any int64; these words make a pointer of it.
+`cuda/multi_tensor.py` documents the layout of the table. A kernel reads an address like any other int64, and these functions
+convert it to a pointer.
 """
 
 from collections.abc import Callable
@@ -12,12 +13,12 @@ from ....simt import word
 from . import base
 from .base import Intrinsic, data_pointer, intrinsic
 
-GLOBAL_SPACE = 1  # the number of the address space
+GLOBAL_SPACE = 1  # number of the address space in LLVM
 ELEMENTS = "f32", "f64", "i32", "i64", "u8"
 
 
 def _pointer_at_llvm(kind: Any) -> Callable[[], Any]:
-    """The LLVM of a pointer that is loaded: one to global memory, which the compiler has to be told."""
+    """Return a builder of the intrinsic that loads a pointer. The compiler must be told that it points to global memory."""
 
     def build() -> Any:
         from numba.core import types
@@ -38,13 +39,13 @@ def _pointer_at_llvm(kind: Any) -> Callable[[], Any]:
 
 
 def pointer_at(element: str) -> Intrinsic:
-    """The word that takes a pointer to elements of a type out of a table."""
+    """Return the intrinsic that reads a pointer to elements of one type from a table."""
     kind = getattr(base, element)
     stored = np.bool_ if element == "u8" else kind.meaning  # a bool is a byte
 
     @word
     def at(table: Any, k: Any) -> Any:
-        """The memory whose address is table[k]."""
+        """Return the memory whose address is table[k]."""
         return table.follow(k, stored)
 
     at.__name__ = f"{element}_at"

@@ -1,8 +1,8 @@
-"""The words of kernels that fold the rows of a product while it lies in registers: `attention` is made of them.
+"""Intrinsics that reduce the rows of a product while it is in registers; attention kernels are made of them.
 
-A lane holds `rows` times `columns` sums of a tile, as `tiles` lays them out, and one number for each of its rows, or
-columns, in a local array. Each word is a `Intrinsic`: its Python meaning is here, what Numba compiles it to in
-`row_tile_code`. Exponentials are to base 2, which the hardware has an instruction for: exp(x) is 2 ** (x * LOG2E).
+A lane holds `rows` times `columns` accumulators of a tile, at the positions of `gemm.lane_indices`, and a local array with
+one number for each of its rows, or columns. Each is an `Intrinsic`: this file has its Python implementation, `rows_llvm` the
+code that Numba compiles. Exponentials are to base 2, for which the hardware has an instruction: exp(x) is 2 ** (x * LOG2E).
 """
 
 import math
@@ -18,7 +18,7 @@ LOG2E = 1 / math.log(2)
 
 
 def llvm_intrinsic(meaning: Callable[..., Any], name: str, *operands: Any) -> Intrinsic:
-    """A word that Numba compiles to what a function of `row_tile_code` makes."""
+    """Return an intrinsic that Numba compiles with the function `name` of `rows_llvm`."""
 
     def build() -> Any:
         from . import rows_llvm
@@ -29,7 +29,7 @@ def llvm_intrinsic(meaning: Callable[..., Any], name: str, *operands: Any) -> In
 
 
 def within(rows: Sequence[int], columns: Sequence[int]) -> Any:
-    """What can be seen of scores that lie past an edge: -inf where column >= end, and unless low <= column - row <= high."""
+    """Mask scores: -inf where column >= end, and where column - row is not between low and high."""
 
     def keep(acc: Any, row: int, column: int, end: int, low: int, high: int) -> Any:
         i, j = row + np.array(rows)[:, None], column + np.array(columns)
@@ -39,7 +39,7 @@ def within(rows: Sequence[int], columns: Sequence[int]) -> Any:
 
 
 def raise_to_rows(rows: int, columns: int) -> Any:
-    """largest[r] = the larger one of itself and the sums of row r; NaN is passed over."""
+    """Set largest[r] to the maximum of itself and the accumulators of row r. NaN is ignored."""
 
     @word
     def raise_to(largest: Any, acc: Any) -> None:
@@ -50,7 +50,7 @@ def raise_to_rows(rows: int, columns: int) -> Any:
 
 
 def exponentials(rows: int, columns: int, along: str = "row") -> Any:
-    """2 ** (scale * acc - shift), by one fma and one instruction each; a shift for each row, or for each column."""
+    """Compute 2 ** (scale * acc - shift) with one fma and one instruction each, with one shift per row or per column."""
 
     @word
     def exponential(acc: Any, scale: Any, shift: Any) -> Any:
@@ -62,7 +62,7 @@ def exponentials(rows: int, columns: int, along: str = "row") -> Any:
 
 
 def add_rows(rows: int, columns: int) -> Any:
-    """totals[r] += the sum of row r."""
+    """Add the sum of row r to totals[r]."""
 
     @word
     def add_up(totals: Any, acc: Any) -> None:
@@ -73,7 +73,7 @@ def add_rows(rows: int, columns: int) -> Any:
 
 
 def scaled_rows(rows: int, columns: int) -> Any:
-    """acc[r, c] * factors[r]."""
+    """Return acc[r, c] * factors[r]."""
 
     @word
     def scale(acc: Any, factors: Any) -> Any:
@@ -83,7 +83,7 @@ def scaled_rows(rows: int, columns: int) -> Any:
 
 
 def softmax_gradients(rows: int, columns: int, along: str = "row") -> Any:
-    """p * (g - delta): what scores receive if their softmax p receives g; `delta` for each row, or for each column."""
+    """Return p * (g - delta), the gradient of scores if g is that of their softmax p. `delta` is per row or column."""
 
     @word
     def gradient(p: Any, g: Any, delta: Any) -> Any:
@@ -94,7 +94,10 @@ def softmax_gradients(rows: int, columns: int, along: str = "row") -> Any:
 
 
 def turn(rows: Sequence[int], columns: Sequence[int], pitch: int) -> Any:
-    """tile[i + columns[c] * pitch + rows[r]] = acc[r, c], four rows at once: columns become rows that can be multiplied."""
+    """Store a transposed tile, four rows at once: tile[i + columns[c] * pitch + rows[r]] = acc[r, c].
+
+    Its columns become rows, so that it can be an operand of the next product.
+    """
 
     @word
     def store(tile: Any, i: int, acc: Any) -> None:
@@ -111,10 +114,10 @@ def _exp2(x: Any) -> Any:
 
 
 exp2 = llvm_intrinsic(_exp2, "exp2")
-exp2.__doc__ = "2 ** x, by one instruction: off by two units in the last place at most, and 0 where it is not normal."
+exp2.__doc__ = "Return 2 ** x by one instruction, with an error of at most 2 ulp; subnormal results become 0."
 
 
 def per_line_values(array: Any, along: str, rows: int, columns: int) -> Any:
-    """One number for each row of a tile, or for each of its columns, beside or above it, exactly."""
+    """Return one number for each row of a tile, or for each column, shaped to broadcast over the tile, in float64."""
     found = np.array([float(array[k]) for k in range(rows if along == "row" else columns)])
     return found[:, None] if along == "row" else found

@@ -1,6 +1,6 @@
-"""What Numba compiles the words of `row_tiles` to: each function gives an intrinsic that emits the LLVM of one idea.
+"""LLVM code of the intrinsics in `rows`: each function returns a Numba intrinsic that emits one of them.
 
-Imported only where something is compiled. Sums come and go as tuples and stay in registers, like those of `tile_code`.
+Imported only if something is compiled. Accumulators are passed as tuples and stay in registers, as in `gemm_llvm`.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,34 +17,34 @@ MINUS_INF = ir.Constant(F32, float("-inf"))
 
 
 def unpack(builder: Any, acc: Any, count: int) -> list[Any]:
-    """The sums of a lane, one by one."""
+    """Return the accumulators of a lane as a list."""
     return [builder.extract_value(acc, e) for e in range(count)]
 
 
 def element_addresses(context: Any, builder: Any, kind: Any, value: Any, count: int) -> list[Any]:
-    """The addresses of the first elements of a local array."""
+    """Return the addresses of the first elements of a local array."""
     return [address(context, builder, kind, value, ir.Constant(I64, k)) for k in range(count)]
 
 
 def load_elements(context: Any, builder: Any, kind: Any, value: Any, count: int) -> list[Any]:
-    """The first elements of a local array."""
+    """Load the first elements of a local array."""
     return [builder.load(place) for place in element_addresses(context, builder, kind, value, count)]
 
 
 def call_ptx(builder: Any, name: str, *operands: Any) -> Any:
-    """One instruction of PTX on float32, which may be moved and merged like any other."""
+    """Emit one PTX instruction on float32, which the compiler may move and merge like any other."""
     places = ", ".join(f"${k}" for k in range(len(operands) + 1))
     kind = ir.FunctionType(F32, [F32] * len(operands))
     return builder.call(ir.InlineAsm(kind, f"{name}.f32 {places};", ",".join(["=f", *["f"] * len(operands)])), operands)
 
 
 def emit_exp2(builder: Any, x: Any) -> Any:
-    """2 ** x."""
+    """Emit 2 ** x."""
     return call_ptx(builder, "ex2.approx.ftz", x)
 
 
 def exp2() -> Any:
-    """2 ** x of one number."""
+    """Return the intrinsic that computes 2 ** x of one number."""
 
     @intrinsic
     def power(typingctx: Any, x: Any) -> Any:
@@ -57,7 +57,7 @@ def exp2() -> Any:
 
 
 def within(rows: Sequence[int], columns: Sequence[int]) -> Any:
-    """acc where a column is below the end and near enough to its row; -inf elsewhere."""
+    """Emit the mask of scores: acc where the column is below the end and near enough to its row, else -inf."""
     across = len(columns)
 
     @intrinsic
@@ -82,7 +82,7 @@ def within(rows: Sequence[int], columns: Sequence[int]) -> Any:
 
 
 def row_reduction(rows: int, columns: int, fold: Callable[[Any, Any, Any], Any]) -> Any:
-    """array[r] = the fold of itself and of row r."""
+    """Return an intrinsic that reduces row r into array[r]."""
 
     @intrinsic
     def fold_rows(typingctx: Any, array: Any, acc: Any) -> Any:
@@ -101,7 +101,7 @@ def row_reduction(rows: int, columns: int, fold: Callable[[Any, Any, Any], Any])
 
 
 def raise_to_rows(rows: int, columns: int) -> Any:
-    """The maximum of each row; of a number and NaN the number."""
+    """Emit the maximum of each row. NaN is ignored: the maximum of a number and NaN is the number."""
 
     def larger(builder: Any, x: Any, y: Any) -> Any:
         return call_ptx(builder, "max", x, y)
@@ -110,18 +110,18 @@ def raise_to_rows(rows: int, columns: int) -> Any:
 
 
 def add_rows(rows: int, columns: int) -> Any:
-    """The sum of each row."""
+    """Emit the sum of each row."""
     return row_reduction(rows, columns, lambda builder, x, y: builder.fadd(x, y))
 
 
 def exponentials(rows: int, columns: int, along: str) -> Any:
-    """2 ** (scale * acc - shift)."""
+    """Emit 2 ** (scale * acc - shift)."""
 
     @intrinsic
     def exponential(typingctx: Any, acc: Any, scale: Any, shift: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             shifts = load_elements(context, builder, shift, values[2], rows if along == "row" else columns)
-            shifts = [builder.fsub(ir.Constant(F32, -0.0), x) for x in shifts]  # NVVM knows no fneg
+            shifts = [builder.fsub(ir.Constant(F32, -0.0), x) for x in shifts]  # NVVM has no fneg
             sums = unpack(builder, values[0], rows * columns)
             for e, x in enumerate(sums):
                 beside = shifts[e // columns if along == "row" else e % columns]
@@ -134,7 +134,7 @@ def exponentials(rows: int, columns: int, along: str) -> Any:
 
 
 def scaled_rows(rows: int, columns: int) -> Any:
-    """acc * factors."""
+    """Emit acc * factors."""
 
     @intrinsic
     def scale(typingctx: Any, acc: Any, factors: Any) -> Any:
@@ -150,7 +150,7 @@ def scaled_rows(rows: int, columns: int) -> Any:
 
 
 def softmax_gradients(rows: int, columns: int, along: str) -> Any:
-    """p * (g - delta)."""
+    """Emit p * (g - delta)."""
 
     @intrinsic
     def gradient(typingctx: Any, p: Any, g: Any, delta: Any) -> Any:
@@ -169,7 +169,7 @@ def softmax_gradients(rows: int, columns: int, along: str) -> Any:
 
 
 def turn(rows: Sequence[int], columns: Sequence[int], pitch: int) -> Any:
-    """Stores of 16 bytes: four rows of a column."""
+    """Emit stores of 16 bytes: four rows of a column."""
     element, across = ELEMENTS["f32"], len(columns)
 
     @intrinsic

@@ -1,7 +1,7 @@
-"""Words of kernels whose threads need a row several times: it waits in shared memory, so that memory is read once.
+"""Device functions that cache a row in shared memory, so that multi-pass kernels read it from memory once.
 
-Whether it fits is known at the launch alone, so these words serve rows of every length. Each thread copies the elements that
-it will read, which lie in the same places in every sweep; nobody else reads them, so that no barrier is needed.
+Only the launch knows whether a row fits, so these functions serve rows of every length. Each thread copies the elements that
+it reads itself, at the same positions in every pass. No other thread reads them, so no barrier is needed.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from .gemm import copy_async, llvm_intrinsic, pending_copies
 
 
 def _at_llvm() -> Any:
-    """The LLVM of an address; whether it is one of shared memory, the hardware finds out at each load."""
+    """Return the typing function of `at`. The hardware finds out at each load whether the address is in shared memory."""
     from numba.core import types
 
     def at(typingctx: Any, memory: Any, i: Any) -> Any:
@@ -31,7 +31,7 @@ def _at_llvm() -> Any:
 @intrinsic(_at_llvm)
 @word
 def at(memory: Any, i: Any) -> Any:
-    """A pointer whose element 0 is memory[i]."""
+    """Return a pointer whose element 0 is memory[i]."""
     if memory._allocation.space == "shared":
         return memory[i:]
     low = memory._low if isinstance(memory, Window) else 0
@@ -50,15 +50,15 @@ wait_for_copies = llvm_intrinsic(_wait_for_copies, "statement", "cp.async.wait_a
 
 
 def row_cache_function(element: str) -> Callable[..., Any]:
-    """The function that holds rows of an element type."""
+    """Return the device function that caches rows of an element type."""
     kind, copy4, copy1 = getattr(base, element), copy_async(4, element), copy_async(1, element)
 
     @device
     def hold(source: Any, start: int, place: int, held: int, fours: int, n: int) -> Any:
-        """Where the thread finds its elements of the row that begins at source[start].
+        """Return a pointer to the row at source[start]: to its copy in shared memory, or to memory if `held` is 0.
 
-        In shared memory, from `place` on, if the launch has room for `held` elements of each row there: all copies are
-        started at once, and have arrived after `wait_for_copies`. In memory if `held` is 0.
+        If the launch has room for `held` elements of each row, the copy starts at element `place` of shared memory. All
+        copies are started at once; they are complete after `wait_for_copies`.
         """
         if held == 0:
             return at(source, start)
@@ -73,7 +73,7 @@ def row_cache_function(element: str) -> Callable[..., Any]:
             i += cuda.blockDim.x
         return row
 
-    hold.__code__ = hold.__code__.replace(co_name=f"hold_{element}")  # its own array: the interpreter tells them by the code
+    hold.__code__ = hold.__code__.replace(co_name=f"hold_{element}")  # the interpreter tells shared arrays apart by code
     return hold
 
 

@@ -1,4 +1,4 @@
-"""Words of kernels whose threads have groups of four: moved at once where addresses allow it, held in registers, folded."""
+"""Device functions for groups of four elements: vectorized loads and stores where addresses allow them, and reductions."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from .base import device, intrinsic, load4, store4
 
 @device
 def load4_if(is_wide: Any, source: Any, i: Any) -> Any:
-    """source[i], ... source[i + 3], at once if addresses allow it."""
+    """Load source[i] to source[i + 3], in one instruction if `is_wide`."""
     if is_wide:
         return load4(source, i)
     return source[i], source[i + 1], source[i + 2], source[i + 3]
@@ -17,7 +17,7 @@ def load4_if(is_wide: Any, source: Any, i: Any) -> Any:
 
 @device
 def store4_if(is_wide: Any, target: Any, i: Any, numbers: Any) -> None:
-    """target[i], ... target[i + 3] = numbers, at once if addresses allow it."""
+    """Store four numbers to target[i] ... target[i + 3], in one instruction if `is_wide`."""
     if is_wide:
         store4(target, i, numbers)
     else:
@@ -25,7 +25,7 @@ def store4_if(is_wide: Any, target: Any, i: Any, numbers: Any) -> None:
 
 
 def _beside4_llvm() -> Any:
-    """The LLVM of four loads; Numba's own would ask of each index whether it counts from the end."""
+    """Emit four loads. Numba's own indexing would test whether each index is negative."""
     from llvmlite import ir
     from numba.core import types
 
@@ -44,13 +44,13 @@ def _beside4_llvm() -> Any:
 @intrinsic(_beside4_llvm)
 @word
 def beside4(row: Any, i: Any) -> Any:
-    """row[i], ... row[i + 3], one after the other: what a thread holds lies in registers."""
+    """Load row[i] to row[i + 3], one after the other, from an array that the thread keeps in registers."""
     return tuple([row[i + k] for k in range(4)])
 
 
 @device
 def fold_of_column(op: Any, a: Any, b: Any, c: Any, d: Any, parts: Any) -> Any:
-    """Of four neighbouring columns of each thread, the fold over the threads along y: of column y, or y modulo 4."""
+    """Reduce four neighboring columns of each thread over the threads along y. Return the result of column y modulo 4."""
     step, x, y = cuda.blockDim.x, cuda.threadIdx.x, cuda.threadIdx.y
     place = 4 * y * step + x
     parts[place], parts[place + step], parts[place + 2 * step], parts[place + 3 * step] = a, b, c, d

@@ -1,4 +1,4 @@
-"""Words of kernels whose lanes vote."""
+"""Device functions for votes among the lanes of a warp, used by blocked segment sums."""
 
 from typing import Any
 
@@ -8,15 +8,16 @@ from .base import ALL_LANES, device, i64
 
 @device
 def lanes_where(holds: Any) -> Any:
-    """For which lanes of the warp a condition holds, as bits of an int64; all of them must ask."""
+    """Return the lanes of the warp for which a condition holds, as bits of an int64. All lanes must call it."""
     return i64(cuda.ballot_sync(ALL_LANES, holds)) & ALL_LANES
 
 
 @device
 def note_own(notes: Any, start: Any, count: Any, place: Any, end: Any, row: Any, rows: Any) -> Any:
-    """Note, from notes[start + count] on, which lanes of the warp have a key in a band of `rows`; gives the new count.
+    """Note which lanes of the warp have a key in a block of `rows` rows, and return the new number of notes.
 
-    The key of a lane lies at `place` + its number, if that is before `end`, and is that of row `row` of the band.
+    A lane's key is at index `place` + its lane number, which must be less than `end`, and belongs to row `row` of the block.
+    New notes start at notes[start + count].
     """
     lane = cuda.threadIdx.x & 31
     is_own = place + lane < end and 0 <= row < rows
@@ -28,9 +29,9 @@ def note_own(notes: Any, start: Any, count: Any, place: Any, end: Any, row: Any,
 
 @device
 def sort_notes(notes: Any, room: Any, counts: Any, begins: Any, places: Any, rows: Any) -> None:
-    """Sort what all warps of a block have noted by row: row r has places[begins[r]], ... places[begins[r + 1] - 1].
+    """Sort the notes of all warps of a block by row, so that row r owns places[begins[r]] ... places[begins[r + 1] - 1].
 
-    Warp w has counts[w] notes, from notes[room * w] on; they stay in their order. Each warp sorts for rows of its own.
+    Warp w has counts[w] notes, which start at notes[room * w] and keep their order. Each warp sorts for its own rows.
     """
     warp, warps, lane = cuda.threadIdx.x >> 5, cuda.blockDim.x >> 5, cuda.threadIdx.x & 31
     cuda.syncthreads()

@@ -1,10 +1,10 @@
-"""The words of products on Hopper's tensor cores: the copy engine, its barriers, and products of a warpgroup.
+"""Intrinsics of Hopper's tensor cores: the copy engine, its barriers, and the matrix multiplication of a warpgroup.
 
-They are for compute capability 9.0 alone and have no meaning in the interpreter, whose tensor cores are those of
-`fragments`. What Numba compiles them to is in `wgmma_code`.
+They exist on compute capability 9.0 only and do not run in the interpreter, whose tensor cores are those of `mma`.
+`wgmma_llvm` has the code that Numba compiles.
 
-A barrier here is 8 bytes of shared memory. It counts arrivals and bytes that are on their way; when all have come it changes
-its phase, between 0 and 1, and who waits for the end of a phase goes on.
+A barrier here is 8 bytes of shared memory. It counts arrivals and pending bytes; when all have arrived it changes its phase,
+between 0 and 1, and threads that wait for the end of the phase continue.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from .base import Intrinsic
 
 
 def hopper_intrinsic(name: str, maker: str, *operands: Any) -> Intrinsic:
-    """A word that only a GPU of compute capability 9.0 knows; `maker` of `wgmma_code` makes what Numba compiles it to."""
+    """Return an intrinsic of compute capability 9.0 that Numba compiles with the function `maker` of `wgmma_llvm`."""
 
     def build() -> Any:
         from . import wgmma_llvm
@@ -24,8 +24,8 @@ def hopper_intrinsic(name: str, maker: str, *operands: Any) -> Intrinsic:
 
     def meaning(*given: Any) -> NoReturn:
         raise UnknownWordError(
-            f"{name} is an instruction of compute capability 9.0, which the interpreter does not know; it multiplies with "
-            "`mma.sync`, see minifuse.backends.cuda.intrinsics.mma"
+            f"{name}: the interpreter has no instructions of compute capability 9.0; "
+            "use `mma.sync`, see minifuse.backends.cuda.intrinsics.mma"
         )
 
     meaning.__name__ = name
@@ -59,30 +59,30 @@ finish_products = hopper_intrinsic("finish_products", "finish_products")
 
 
 def zeros(count: int) -> Intrinsic:
-    """So many sums of a lane."""
+    """Return the `count` accumulators of a lane, set to zero."""
     return hopper_intrinsic("zeros", "zeros", count)
 
 
 def multiply_shared(kind: str, columns: int) -> Intrinsic:
-    """acc = multiply(acc, a, b): started, and left to run while the product before it is waited for."""
+    """Return acc = multiply(acc, a, b). It starts the product and waits for the one before it."""
     return hopper_intrinsic("multiply_shared", "multiply_shared", kind, columns)
 
 
 def multiply_from_registers(columns: int) -> Intrinsic:
-    """acc = multiply(acc, fragments, b): the same, of half a tile, whose left operand the lanes have loaded."""
+    """Return acc = multiply(acc, fragments, b), over half a tile. The lanes have loaded the left operand into registers."""
     return hopper_intrinsic("multiply_from_registers", "multiply_from_registers", columns)
 
 
 def arranged(pairs: Sequence[int], lanes: int) -> Intrinsic:
-    """The sums in fours along columns of out; `pairs` of rows that neighbours share out."""
+    """Return the exchange between adjacent lanes that gives each lane groups of four accumulators along columns of out."""
     return hopper_intrinsic("arranged", "arranged", tuple(pairs), lanes)
 
 
 def store_fours(places: Sequence[tuple[int, int]], stored: str) -> Intrinsic:
-    """Store sums in fours, whose rows and columns lie so far from the lane's first."""
+    """Return the store of accumulators in groups of four; `places` are the rows and columns relative to the lane's first."""
     return hopper_intrinsic("store_fours", "store_fours", tuple(places), stored)
 
 
 def set_max_registers(grow: bool, count: int) -> Intrinsic:
-    """Take registers that another warpgroup gave back, up to `count` a lane, or give back what is above."""
+    """Raise the register limit of a lane to `count` (another warpgroup released registers before), or lower it."""
     return hopper_intrinsic("registers", "statement", f"setmaxnreg.{'inc' if grow else 'dec'}.sync.aligned.u32 {count};")

@@ -1,8 +1,8 @@
-"""What Numba compiles the words of `wgmma` to: inline PTX for the copy engine, its barriers, and the warpgroup's product.
+"""LLVM code of the intrinsics in `wgmma`: inline PTX for the copy engine, its barriers, and the product of a warpgroup.
 
-Imported only where something is compiled, for sm_90a. The sums of a warpgroup are one list of registers from end to end:
-they go into each product and come out of it tied to the same places, since the tensor cores write them while the threads go
-on. Addresses of shared memory are its own, of 32 bits.
+Imported only if something is compiled, for sm_90a. All accumulators of a warpgroup are operands of each product, tied to the
+same registers on input and output, since the tensor cores write them while the threads continue. Addresses of shared memory
+are 32-bit addresses within shared memory.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from .gemm_llvm import ELEMENTS, I32, I64, SHARED_SPACE, address, vector_at
 
 F32 = ir.FloatType()
 U32, I64_, FLOAT = types.uint32, types.int64, types.float32
-INSTRUCTIONS = {  # the instruction's k and types, and whether each operand's k is contiguous, which tf32 takes for granted
+INSTRUCTIONS = {  # the instruction's k and types, and flags for operands contiguous along k, which tf32 implies
     "tf32": ("k8.f32.tf32.tf32", "1, 1"),
     "bf16": ("k16.f32.bf16.bf16", "1, 1, 0, 0"),
 }
@@ -27,7 +27,7 @@ FULL_LANES = 0xFFFFFFFF
 
 
 def ptx_statement(text: str, constraints: str = "") -> Callable[..., Any]:
-    """The code of a statement of PTX over the operands as they come."""
+    """Return the code generator of a PTX statement over its operands in order."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         function = ir.FunctionType(ir.VoidType(), [value.type for value in values])
@@ -39,7 +39,7 @@ def ptx_statement(text: str, constraints: str = "") -> Callable[..., Any]:
 
 
 def statement(text: str) -> Any:
-    """A statement without operands."""
+    """Return an intrinsic for a statement without operands."""
 
     @intrinsic
     def emit(typingctx: Any) -> Any:
@@ -49,7 +49,7 @@ def statement(text: str) -> Any:
 
 
 def on_one(text: str) -> Any:
-    """A statement over one address of shared memory."""
+    """Return an intrinsic for a statement with one operand: an address in shared memory."""
 
     @intrinsic
     def emit(typingctx: Any, at: Any) -> Any:
@@ -59,7 +59,7 @@ def on_one(text: str) -> Any:
 
 
 def on_two(text: str) -> Any:
-    """A statement over an address of shared memory and a number."""
+    """Return an intrinsic for a statement with two operands: an address in shared memory and a number."""
 
     @intrinsic
     def emit(typingctx: Any, at: Any, number: Any) -> Any:
@@ -69,7 +69,7 @@ def on_two(text: str) -> Any:
 
 
 def shared_address() -> Any:
-    """Where an element of shared memory lies."""
+    """Return the intrinsic that computes the address of an element within shared memory."""
 
     @intrinsic
     def where(typingctx: Any, shared: Any, i: Any) -> Any:
@@ -83,7 +83,7 @@ def shared_address() -> Any:
 
 
 def acquire_map() -> Any:
-    """See a tensor map as the host has written it last."""
+    """Return the intrinsic that makes the host's last write of a tensor map visible."""
 
     @intrinsic
     def acquire(typingctx: Any, tensor_map: Any) -> Any:
@@ -93,7 +93,7 @@ def acquire_map() -> Any:
 
 
 def copy_box() -> Any:
-    """Start the copy of a box; the barrier counts its bytes."""
+    """Return the intrinsic that starts the copy of a box. The barrier counts its bytes."""
     text = (
         "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
         "[$0], [$1, {$2, $3, $4, $5}], [$6];"
@@ -107,7 +107,7 @@ def copy_box() -> Any:
 
 
 def zeros(count: int) -> Any:
-    """The sums before the first product."""
+    """Return the accumulators before the first product."""
 
     @intrinsic
     def zero(typingctx: Any) -> Any:
@@ -120,7 +120,10 @@ def zeros(count: int) -> Any:
 
 
 def accumulator_asm(text: str, more: str) -> Callable[..., Any]:
-    """The code of PTX that changes the sums: its operands $0 ... are these, from twice as many on all else."""
+    """Return the code generator of PTX that updates the accumulators.
+
+    Operands $0 ... are the accumulators. If there are n of them, the other operands start at $2n.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         acc, *others = values
@@ -140,13 +143,13 @@ def accumulator_asm(text: str, more: str) -> Callable[..., Any]:
 
 
 def start_product(body: str) -> str:
-    """A product started, and the one before it waited for."""
+    """Return the PTX that starts a product and waits for the one before it."""
     registers = "{.reg .pred yes; .reg .b64 da, db; setp.eq.u32 yes, 0, 0; wgmma.fence.sync.aligned; "
     return registers + body + "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 1;}"
 
 
 def multiply_shared(kind: str, columns: int) -> Any:
-    """acc += A B of 64 rows, both operands read from shared memory by the tensor cores, one row of 128 bytes deep."""
+    """Emit acc += A B of 64 rows. The tensor cores read both operands from shared memory, one row of 128 bytes deep."""
     shape, flags = INSTRUCTIONS[kind]
     count = columns // 2
     acc, a, b = ", ".join(f"${e}" for e in range(count)), f"${2 * count}", f"${2 * count + 1}"
@@ -164,7 +167,7 @@ def multiply_shared(kind: str, columns: int) -> Any:
 
 
 def multiply_from_registers(columns: int) -> Any:
-    """acc += A B of 64 rows in tf32, A from the registers that `load_fragments` has filled, 16 k deep."""
+    """Emit acc += A B of 64 rows in tf32, 16 k deep, with A in the registers that `load_fragments` has filled."""
     count = columns // 2
     acc, b = ", ".join(f"${e}" for e in range(count)), f"${2 * count + FRAGMENT_REGISTERS}"
     text = ""
@@ -182,7 +185,7 @@ def multiply_from_registers(columns: int) -> Any:
 
 
 def finish_products() -> Any:
-    """Wait for the last product."""
+    """Return the intrinsic that waits for the last product."""
 
     @intrinsic
     def finish(typingctx: Any, acc: Any) -> Any:
@@ -192,10 +195,10 @@ def finish_products() -> Any:
 
 
 def load_fragments() -> Any:
-    """The part of a tile whose rows are k that a lane needs: two neighbours at k = t and at t + 4, of each 8 k of 16.
+    """Load a lane's part of a tile whose rows are k: two neighbors at k = t and at t + 4, of each 8 k of 16.
 
-    The tensor cores read these registers until their product has ended. So two sets of them take turns: one is loaded while
-    the product of the other one runs. With one set alone the assembler lets each product end before the next load.
+    The tensor cores read these registers until their product has ended, so two sets of them alternate: one is loaded while
+    the product of the other runs. With only one set, the assembler waits for each product to end before the next load.
     """
     text = ""
     for step in range(FRAGMENT_REGISTERS // 4):
@@ -219,9 +222,9 @@ def load_fragments() -> Any:
 
 
 def arranged(pairs: Sequence[int], lanes: int) -> Any:
-    """The sums in fours: a lane and its neighbour, lane xor `lanes`, exchange pairs, and each keeps one row of two.
+    """Exchange accumulators with the neighboring lane (lane xor `lanes`), so that each lane keeps four sums of one row.
 
-    `pairs` are places in a group of four sums: of the pair of one row, then of the other.
+    `pairs` are indices into a group of four sums: the pair of one row, then that of the other.
     """
 
     text = f"shfl.sync.bfly.b32 $0, $1, {lanes}, 31, {FULL_LANES:#x};"
@@ -246,22 +249,25 @@ def arranged(pairs: Sequence[int], lanes: int) -> Any:
 
 
 def store_fours(places: Sequence[tuple[int, int]], stored: str) -> Any:
-    """out[start + row * row_step + column * column_step] = finish(sum, row, column, at), four sums at once where `wide`."""
+    """Emit out[start + row * row_step + column * column_step] = epilogue(sum, row, column, at), or four if `wide`."""
     target = ELEMENTS[stored]
 
     @intrinsic
     def store(
         typingctx: Any, out: Any, start: Any, i: Any, j: Any, M: Any, N: Any, row_step: Any, column_step: Any, wide: Any,
-        acc: Any, finish: Any, finish_four: Any, at: Any,
+        acc: Any, epilogue: Any, epilogue4: Any, at: Any,
     ) -> Any:  # fmt: skip
         four_sums = types.UniTuple(FLOAT, 4)  # type: ignore[no-untyped-call]
-        one_type = finish.get_call_type(typingctx, (FLOAT, I64_, I64_, at), {})
-        four_type = finish_four.get_call_type(typingctx, (four_sums, I64_, I64_, at), {})
+        one_type = epilogue.get_call_type(typingctx, (FLOAT, I64_, I64_, at), {})
+        four_type = epilogue4.get_call_type(typingctx, (four_sums, I64_, I64_, at), {})
 
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             base, start, i, j, M, N, row_step, column_step, wide, acc, _, _, at = values
             base = builder.gep(base, [start])
-            finish_one, finish_all = context.get_function(finish, one_type), context.get_function(finish_four, four_type)
+            call_epilogue, call_epilogue4 = (
+                context.get_function(epilogue, one_type),
+                context.get_function(epilogue4, four_type),
+            )
             for k, (r, c) in enumerate(places):
                 row, column = builder.add(i, ir.Constant(I64, r)), builder.add(j, ir.Constant(I64, c))
                 line = builder.gep(base, [builder.mul(row, row_step)])
@@ -270,7 +276,7 @@ def store_fours(places: Sequence[tuple[int, int]], stored: str) -> Any:
                 with builder.if_then(inside), builder.if_else(wide) as (at_once, one_by_one):
                     with at_once:
                         given = context.make_tuple(builder, four_sums, sums)
-                        found = finish_all(builder, [given, row, column, at])
+                        found = call_epilogue4(builder, [given, row, column, at])
                         vector = ir.Constant(ir.VectorType(target.memory, 4), ir.Undefined)
                         for q in range(4):
                             number = builder.extract_value(found, q)
@@ -282,13 +288,13 @@ def store_fours(places: Sequence[tuple[int, int]], stored: str) -> Any:
                         for q in range(4):
                             here = builder.add(column, ir.Constant(I64, q))
                             with builder.if_then(builder.icmp_signed("<", here, N)):
-                                value = finish_one(builder, [sums[q], row, here, at])
+                                value = call_epilogue(builder, [sums[q], row, here, at])
                                 value = context.cast(builder, value, one_type.return_type, out.dtype)
                                 builder.store(value, builder.gep(line, [builder.mul(here, column_step)]))
             return context.get_dummy_value()
 
         return types.void(
-            out, start, I64_, I64_, M, N, row_step, column_step, types.boolean, acc, finish, finish_four, at
+            out, start, I64_, I64_, M, N, row_step, column_step, types.boolean, acc, epilogue, epilogue4, at
         ), codegen
 
     return store

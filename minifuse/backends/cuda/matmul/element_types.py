@@ -1,7 +1,7 @@
-"""What a product is for each element type, and the sum of parts.
+"""The arithmetic of each element type in matrix products, and the kernel that sums the parts of a split K.
 
-`matmul.make` makes the kernels of all types. Floats are added up by fma, integers wrap around; of bools, which are bytes
-here, a product is `and`, and a sum is `or`.
+`ladder.make_matmul` makes the kernels of all types. Floats accumulate by fma and integers wrap around. Bools are stored as
+bytes; their product is `and`, and their sum is `or`.
 """
 
 from functools import cache
@@ -13,55 +13,56 @@ from ..intrinsics.base import cuda, device, load4, store4
 from ..tile_shapes import GpuKernel
 from .epilogue import NO_HOOKS, GemmHooks
 
-SUM_PARTS_BLOCK = (32, 8, 1)  # threads of a block that adds parts, along columns and rows
-MIN_TALL_PARTS, MAX_TALL_BLOCKS = 16, 64  # at so many parts, and no more blocks, the threads of a block share out the parts
+SUM_PARTS_BLOCK = (32, 8, 1)  # threads of a block, along columns and rows
+MIN_TALL_PARTS, MAX_TALL_BLOCKS = 16, 64  # within these limits, the threads of a block share out the parts
 
 
 def element_name(dtype: DType) -> str:
-    """The name of the element type in kernels."""
+    """Return the name of the element type in kernels."""
     return "u8" if dtype is bool_ else dtype.short
 
 
 @device
 def add_product(total, x, y):
-    """total + x * y."""
+    """Return total + x * y."""
     return total + x * y
 
 
 @device
 def add_and(total, x, y):
-    """total or x and y, of bytes."""
+    """Return total or (x and y), of bytes."""
     return total | (x & y)
 
 
 @device
 def plus(x, y):
-    """x + y."""
+    """Return x + y."""
     return x + y
 
 
 @device
 def either(x, y):
-    """x or y, of bytes."""
+    """Return x or y, of bytes."""
     return x | y
 
 
 def accumulate_functions(dtype: DType) -> tuple[Any, Any]:
-    """The functions that add a product to a sum, and two sums."""
+    """Return the functions that add a product to a sum, and that add two sums."""
     return (add_and, either) if dtype is bool_ else (add_product, plus)
 
 
 @cache
 def make_sum_parts(dtype: DType, is_tall: bool = False, hooks: GemmHooks = NO_HOOKS) -> GpuKernel:
-    """out = finish(the sum of the parts that a product with a cut K has written), in an order that their count decides.
+    """Return the kernel that sums the parts of a product with a split K and applies the epilogue.
 
-    A block is ADDERS threads, of four columns each: at once where `wide`, if N and the addresses allow it. They lie along
-    rows; or where `is_tall`, with many parts of a small output, a row is theirs together: each adds up every eighth part.
+    The number of parts fixes the order of the sum. A block has SUM_PARTS_BLOCK threads of four columns each, loaded at once
+    if `wide`, which needs a suitable N and aligned addresses. The threads along y take different rows. If `is_tall`, with
+    many parts of a small output, they share a row instead: each sums every eighth part.
     """
     name = element_name(dtype)
     element = getattr(base, name)
     _, join = accumulate_functions(dtype)
-    finish, finish_four, stored = hooks.finish, hooks.finish_four, hooks.stored or name
+    epilogue, epilogue4, stored = hooks.epilogue, hooks.epilogue4, hooks.stored or name
     across, down = SUM_PARTS_BLOCK[:2]
     size = across * down if is_tall else 1
 
@@ -94,10 +95,10 @@ def make_sum_parts(dtype: DType, is_tall: bool = False, hooks: GemmHooks = NO_HO
             if col < N and (y == 0 or not is_tall):
                 to = i * out_inner + o * out_outer + row * out_row
                 if wide != 0:
-                    store4(out, to + col, finish_four(total, row, col, at))
+                    store4(out, to + col, epilogue4(total, row, col, at))
                 else:
                     for n in range(min(4, N - col)):
-                        out[to + (col + n) * out_col] = finish(total[n], row, col + n, at)
+                        out[to + (col + n) * out_col] = epilogue(total[n], row, col + n, at)
             row += rows
 
     @device

@@ -1,14 +1,16 @@
-"""What a matrix product does besides multiplying: prologue and epilogue as device functions, printed as Python.
+"""Generate the prologue and epilogue of matrix products as device functions.
 
-The kernels of products are written by hand and call four functions at their edges; of a plain product these do nothing.
+The kernels of matrix products are written by hand and call four functions, which do nothing in a plain product:
 
-    finish(total, row, col, at)             what becomes of a sum, the epilogue: gives the first output, stores the others
-    finish_four(totals, row, col, at)       the same of four sums side by side, with loads and stores of 16 bytes
-    change_a(x, row, k, at)                 what becomes of an element of a on its way in, the prologue
-    change_b(x, col, k, at)                 the same of b
+    epilogue(total, row, col, at)           returns the first output for a sum, and stores the other outputs
+    epilogue4(totals, row, col, at)         the epilogue of four adjacent sums, with loads and stores of 16 bytes
+    prologue_a(x, row, k, at)               transforms an element of a after it is loaded
+    prologue_b(x, col, k, at)               transforms an element of b
 
-`at` says which matrix of the batch it is, and holds `extra`: the pointers, numbers and strides that the functions read.
-These travel behind the kernel's own arguments, so the text knows no size, and of strides only whether they are 0, 1 or more.
+In the generated text they are called finish, finish_four, change_a and change_b (`HOOK_OF_NAME`).
+
+`at` contains the index of the matrix in the batch and `extra`: the pointers, numbers and strides that the functions read.
+These follow the kernel's own arguments, so the text contains no sizes, and of strides only whether they are 0, 1 or other.
 """
 
 import re
@@ -22,48 +24,49 @@ from ..codegen.base import CudaSource, storage_of
 from ..compiler import functions_from_text
 from ..intrinsics.base import device
 
-AXES = ("outer", "inner", "row", "col", "k")  # two of the batch, and those of the product
+AXES = ("outer", "inner", "row", "col", "k")  # two axes of the batch, and those of the product
 COL = AXES.index("col")
 
 
 @device
 def identity_epilogue(total: Any, row: Any, col: Any, at: Any) -> Any:
-    """The sum itself."""
+    """Return the sum unchanged."""
     return total
 
 
 @device
 def identity_epilogue4(totals: Any, row: Any, col: Any, at: Any) -> Any:
-    """The sums themselves."""
+    """Return the sums unchanged."""
     return totals
 
 
 @device
 def identity_prologue(x: Any, i: Any, k: Any, at: Any) -> Any:
-    """The element itself."""
+    """Return the element unchanged."""
     return x
 
 
 class GemmHooks(NamedTuple):
-    """The functions at the edges of a product, their text, and what they need of the launch."""
+    """The functions at the edges of a product, their text, and the arguments that they need."""
 
-    finish: Callable[..., Any] = identity_epilogue
-    finish_four: Callable[..., Any] = identity_epilogue4
-    change_a: Callable[..., Any] = identity_prologue
-    change_b: Callable[..., Any] = identity_prologue
+    epilogue: Callable[..., Any] = identity_epilogue
+    epilogue4: Callable[..., Any] = identity_epilogue4
+    prologue_a: Callable[..., Any] = identity_prologue
+    prologue_b: Callable[..., Any] = identity_prologue
     text: str = ""
-    stored: str = ""  # the type of the first output in memory; empty if it is that of the sums
-    extra: tuple[str, ...] = ()  # names of what follows the kernel's own arguments
-    types: tuple[str, ...] = ()  # of these
+    stored: str = ""  # type of the first output in memory; empty if it is that of the sums
+    extra: tuple[str, ...] = ()  # names of the arguments after the kernel's own
+    types: tuple[str, ...] = ()  # their types
 
 
 NO_HOOKS = GemmHooks()
+HOOK_OF_NAME = {"finish": "epilogue", "finish_four": "epilogue4", "change_a": "prologue_a", "change_b": "prologue_b"}
 
 
 class HookExpressions(NamedTuple):
-    """What one kernel does of a product kernel: the prologue of its a and of its b, and the epilogue.
+    """The parts of a matmul kernel that one launch computes: the prologues of its a and b, and the epilogue.
 
-    A prologue is an expression, and the index of the load that the kernel itself does: the main one.
+    A prologue is an expression and the index of the main load, which the kernel itself does.
     """
 
     a: tuple[Expression, int] | None
@@ -72,43 +75,43 @@ class HookExpressions(NamedTuple):
 
 
 def hook_expressions(
-    kernel: MatmulKernel, mains: tuple[int, int], is_swapped: bool, is_first: bool = True, is_last: bool = True
+    kernel: MatmulKernel, mains: tuple[int, int], is_transposed: bool, is_first: bool = True, is_last: bool = True
 ) -> HookExpressions:
-    """What is left to do by a kernel that multiplies (`is_first`), or stores the outputs (`is_last`).
+    """Return the prologues of a kernel if it multiplies (`is_first`), and the epilogue if it stores outputs (`is_last`).
 
-    `mains` are the main loads of a and b. A product that `is_swapped` is computed as out.T = b.T @ a.T: what is called a in
-    its kernels is b.
+    `mains` are the main loads of a and b. A product that `is_transposed` is computed as out.T = b.T @ a.T: a in its kernels
+    is b.
     """
     a, b = (
         None if isinstance(e, Load) or not is_first else (e, main)
         for e, main in zip((kernel.a, kernel.b), mains, strict=True)
     )
     is_kept = kernel.pointwise_outputs == (Accumulator(kernel.a.dtype),) or not is_last
-    return HookExpressions(b if is_swapped else a, a if is_swapped else b, () if is_kept else kernel.pointwise_outputs)
+    return HookExpressions(b if is_transposed else a, a if is_transposed else b, () if is_kept else kernel.pointwise_outputs)
 
 
 @lru_cache(1024)
 def build_hooks(sides: HookExpressions, classes: tuple[tuple[str, str], ...]) -> GemmHooks:
-    """The functions for what a kernel does.
+    """Return the device functions of a kernel's prologues and epilogue.
 
     Parameters
     ----------
-    sides : Sides
-        What they compute.
+    sides : HookExpressions
+        The expressions that they compute.
     classes : tuple of (str, str)
-        Of each operand that they read or store, such as in2 or out1, the classes of its strides along AXES.
+        Each operand that they read or store, such as in2 or out1, and the kinds of its strides along AXES.
 
     Notes
     -----
-    The text says all that the functions do, so it tells kernels apart in the cache.
+    The text defines the functions completely, so it identifies the kernel in the cache.
 
     Examples
     --------
     >>> from minifuse.core.dtypes import float32
     >>> from minifuse.core.operators import relu
     >>> a, b, bias = (Load(k, float32) for k in range(3))
-    >>> kernel = ProductKernel(a, b, (relu(Dot(float32) + bias),))
-    >>> print(hooks_of(sides_of(kernel, (0, 1), False), (("in2", "00010"),)).text)
+    >>> kernel = MatmulKernel(a, b, (relu(Accumulator(float32) + bias),))
+    >>> print(build_hooks(hook_expressions(kernel, (0, 1), False), (("in2", "00010"),)).text)
     def point(total, x2):
         return maximum((total + x2), f32(0.0))
     <BLANKLINE>
@@ -134,23 +137,23 @@ def build_hooks(sides: HookExpressions, classes: tuple[tuple[str, str], ...]) ->
     if sides == (None, None, ()):
         return NO_HOOKS
     source = HookEmitter(sides, dict(classes))
-    functions = {**source.changes(), **source.finishes()}
+    functions = {**source.prologues(), **source.epilogues()}
     text = "\n\n".join(functions.values())
     found = functions_from_text(text)
-    made = {name: device(found[name]) for name in functions if name in GemmHooks._fields}
+    made = {hook: device(found[name]) for name, hook in HOOK_OF_NAME.items() if name in functions}
     stored = storage_of(sides.elements[0].dtype) if sides.elements else ""
     return GemmHooks(**made, text=text, stored=stored, extra=tuple(source.extra), types=tuple(source.extra.values()))
 
 
 class HookEmitter(CudaSource):
-    """The text of the functions, and what they take out of `extra`: names and types."""
+    """The text of the functions, and the names and types of what they read from `extra`."""
 
     def __init__(self, sides: HookExpressions, classes: dict[str, str]) -> None:
         self.a, self.b, self.elements = sides
         self.along = classes
         prologues = [side for side in (self.a, self.b) if side]
         kernel = Kernel((*[e for e, _ in prologues], *self.elements), ())
-        super().__init__(kernel, 1, ["00"] * (len(kernel.outputs) + len(kernel.find_all(Load))))  # loops are not its own
+        super().__init__(kernel, 1, ["00"] * (len(kernel.outputs) + len(kernel.find_all(Load))))  # it emits no loops
         mains, is_read = {main for _, main in prologues}, any(e.index == 0 for e in kernel.find_all(ReadOutput))
         outputs = {f"out{k}": f"*{storage_of(e.dtype)}" for k, e in enumerate(self.elements) if k or is_read}
         loads = [e for e in kernel.find_all(Load) if e.index not in mains]
@@ -164,7 +167,7 @@ class HookEmitter(CudaSource):
     # Operands.
 
     def index(self, name: str, shift: int = 0) -> str:
-        """Where an operand's element lies, `shift` columns further on."""
+        """Return the position of an operand's element, `shift` columns further on."""
         terms = []
         for axis, c in zip(AXES, self.along[name], strict=True):
             i = f"(col + {shift})" if shift and axis == "col" else axis
@@ -172,14 +175,14 @@ class HookEmitter(CudaSource):
         return " + ".join(terms) or "0"
 
     def element(self, e: Load | ReadOutput, shift: int = 0) -> str:
-        """An operand's element; of a Position, where it lies."""
+        """Return an operand's element, or its position if it is an index value."""
         name = f"out{e.index}" if isinstance(e, ReadOutput) else operand_name(e)
         if isinstance(e, IndexValue):
             return f"{name} + {self.index(name, shift)}"
         return self.dialect.load(f"{name}[{self.index(name, shift)}]", e.dtype)
 
     def neighbours(self, e: Load | ReadOutput, short: str) -> list[str]:
-        """Four elements in a row: in one load where they lie side by side, or are the same."""
+        """Return four adjacent elements: one load if they are contiguous or equal."""
         name = f"out{e.index}" if isinstance(e, ReadOutput) else operand_name(e)
         if self.along[name][COL] == "0":
             self.line(f"{short} = {self.element(e)}")
@@ -192,12 +195,12 @@ class HookEmitter(CudaSource):
     # Functions.
 
     def begin(self, names: dict[Expression, str]) -> None:
-        """The body of another function, in which these have names, and numbers theirs."""
+        """Start the body of another function, in which expressions have these names."""
         self.names = {p: f"p{p.index}" for p in self.kernel.find_all(Parameter)} | names
         self.lines, self.depth, self.count = [], 1, 0
 
     def function(self, name: str, parameters: Sequence[str]) -> str:
-        """The lines as a function; one that is given `at` begins by taking out of it what they read."""
+        """Return the lines as a function. If it takes `at`, it begins by unpacking what the lines read."""
         words, order = set(re.findall(r"\w+", "\n".join(self.lines))), list(self.extra)
         read, opened = [known for known in order if known in words], list[str]()
         if "at" in parameters and (read or words & {"outer", "inner"}):
@@ -205,8 +208,8 @@ class HookEmitter(CudaSource):
             opened += [f"    {', '.join(read)} = {', '.join(f'extra[{order.index(x)}]' for x in read)}"] * bool(read)
         return "\n".join([f"def {name}({', '.join(parameters)}):", *opened, *self.lines]) + "\n"
 
-    def changes(self) -> dict[str, str]:
-        """The prologue: an element that the kernel has loaded becomes one of its operand."""
+    def prologues(self) -> dict[str, str]:
+        """Return the prologues: functions of an element that the kernel has loaded."""
         found = {}
         for name, i, side in (("change_a", "row", self.a), ("change_b", "col", self.b)):
             if side:
@@ -223,8 +226,8 @@ class HookEmitter(CudaSource):
                 found[name] = self.function(name, [f"x{main}", i, "k", "at"])
         return found
 
-    def finishes(self) -> dict[str, str]:
-        """The epilogue: what one sum becomes; then, of one sum and of four, what is loaded and stored with them."""
+    def epilogues(self) -> dict[str, str]:
+        """Return the epilogue: the function of one sum, and those that load and store operands for one sum and for four."""
         if not self.elements:
             return {}
         part = Kernel(self.elements, ())
@@ -249,7 +252,7 @@ class HookEmitter(CudaSource):
         return found
 
     def give(self, calls: Sequence[str]) -> None:
-        """Return the first result of each call, and store the others: four side by side at once."""
+        """Return the first result of each call, and store the others: four adjacent elements at once."""
         count = len(self.elements)
         if count == 1 and len(calls) == 1:
             self.line(f"return {calls[0]}")

@@ -1,9 +1,9 @@
-"""Products of float64 by the tensor cores, which multiply and add doubles exactly as fma does: nothing is given up.
+"""Matrix products of float64 on tensor cores, which multiply and add doubles exactly as fma does: no accuracy is lost.
 
-A warp multiplies what lies in shared memory by fragments of 8 x 4 and 4 x 8 elements, of which each lane holds one, and gets
-8 x 8 sums, two a lane. A lane takes single elements, wherever they lie, so operands are copied as they lie in memory,
-16 bytes at a time, and none is turned over. Arguments and epilogue are those of `matmul.make`, and so are edges: the last
-tiles move back, the first step along K takes the remainder. There is no prologue, and no guard: M and N are at least a tile.
+A warp multiplies fragments of 8 x 4 and 4 x 8 elements from shared memory. Each lane holds one element of each, and two of
+the 8 x 8 sums. A lane loads single elements, at any stride, so operands are copied as stored, 16 bytes at a time, and none
+is transposed. Arguments, epilogue and edges are those of `ladder.make_matmul`: the last tiles are moved back to the edge,
+and the first step along K takes the remainder. There is no prologue and no guard: M and N are at least one tile.
 """
 
 from collections.abc import Sequence
@@ -17,22 +17,23 @@ from .ladder import signature_of
 from .tile_copies import block_position, tile_copier
 
 ELEMENT, ITEMSIZE = "f64", 8
-PAD = 4  # elements behind each row of a tile: the 4 x 4 elements that half a warp loads lie in different banks
-MAX_TILE_BYTES = 96 * 1024  # of shared memory that any of its tiles fit in
+PAD = 4  # elements after each row of a tile: the 4 x 4 elements that half a warp loads are in different banks
+MAX_TILE_BYTES = 96 * 1024  # of shared memory, enough for tiles of any mode
 GROUP = 8  # rows, or columns, of a fragment
 
 
 def float64_operand_mode(X: int, K: int, x_stride: int, k_stride: int, moves: Sequence[int], is_aligned: bool) -> str:
-    """How an operand lies: "x4" or "k4", lines of multiples of 16 bytes along x or k; "x" or "k", others."""
+    """Return the copy mode of an operand: contiguous along x or k, with "4" appended if 16-byte copies are possible."""
     along, length, other = ("k", K, x_stride) if k_stride == 1 else ("x", X, k_stride)
     is_whole = is_aligned and (k_stride == 1 or x_stride == 1) and all(n % 4 == 0 for n in (length, other, *moves))
     return along + "4" * is_whole
 
 
 def tile_layout(X, BK, threads, along):
-    """How a tile lies: the steps of element (x, k) along x and k, its size, where threads begin, and the start of a copy.
+    """Return the layout of a tile: steps along x and k, size, and functions that place and start a thread's copies.
 
-    along "x4", "x": neighbours along x, as for `tile_copier`. "k4", "k": neighbours along k; then what is x there is k here.
+    `along` "x4" or "x": neighbors along x are adjacent, as for `tile_copier`. "k4" or "k": neighbors along k are adjacent;
+    then x and k exchange their roles.
     """
     is_along_k, mode = along[0] == "k", "x4" if along[1:] == "4" else "x"
     width, height = (BK, X) if is_along_k else (X, BK)
@@ -59,7 +60,7 @@ def tile_layout(X, BK, threads, along):
 
 @cache
 def make_float64(a_along: str, b_along: str, hooks: GemmHooks = NO_HOOKS) -> GpuKernel:
-    """out = finish(alpha * a @ b), with tiles of the shape TENSOR."""
+    """Return the kernel for out = epilogue(alpha * a @ b) with tiles of the shape FLOAT64_MMA."""
     (BM, BN, BK), stages, (WM, WN), _, blocks = FLOAT64_MMA
     across, threads = BN // WN, FLOAT64_MMA.threads
     place = block_position(BM, BN, False)
@@ -68,7 +69,7 @@ def make_float64(a_along: str, b_along: str, hooks: GemmHooks = NO_HOOKS) -> Gpu
     (ax, ak), (bx, bk), start_b = steps_a, steps_b, stages * size_a
     rows = tuple(range(0, WM, GROUP))
     columns = tuple(n + pair for n in range(0, WN, GROUP) for pair in (0, 1))
-    finish, finish_four, stored = hooks.finish, hooks.finish_four, hooks.stored or ELEMENT
+    epilogue, epilogue4, stored = hooks.epilogue, hooks.epilogue4, hooks.stored or ELEMENT
     zero, wait_tile, ahead = zeros(len(rows), len(columns), ELEMENT), wait(stages - 2), stages - 1
     multiply = fragment_products(rows, columns, BK, steps_a, steps_b)
     store = store_tile(rows, columns, False, ELEMENT, stored)
@@ -80,7 +81,7 @@ def make_float64(a_along: str, b_along: str, hooks: GemmHooks = NO_HOOKS) -> Gpu
         S = cuda.shared.array(0, f64, 16)
         t = u32(cuda.threadIdx.x)
         row0, col0, part, k0, K, i, o = place(M, N, K, parts, part_K, inner)
-        xa, ka = place_a(t)  # what this thread copies: where it lies in a tile, in shared memory (sa), in memory (ga)
+        xa, ka = place_a(t)  # the thread's first copied element: position in a tile, in shared memory (sa), in memory (ga)
         xb, kb = place_b(t)
         sa = xa * ax + ka * ak
         sb = start_b + xb * bx + kb * bk
@@ -96,13 +97,13 @@ def make_float64(a_along: str, b_along: str, hooks: GemmHooks = NO_HOOKS) -> Gpu
                 gb += rest * b_row
                 rest = BK
             commit()
-        lane, m, n = t % 32, t // 32 // across * WM, t // 32 % across * WN  # where the warp's sums begin in the tile
+        lane, m, n = t % 32, t // 32 // across * WM, t // 32 % across * WN  # the warp's first row and column in the tile
         acc = zero()
-        read, write = i32(0), i32(ahead)  # which of the stages is multiplied, and which is overwritten
+        read, write = i32(0), i32(ahead)  # the stage that is multiplied, and the stage that is overwritten
         for step in range(i32(ahead), i32(steps + ahead)):
             wait_tile()
             cuda.syncthreads()
-            there = BK if step < steps else 0  # nothing past the last tile: zeros are written, which nobody reads
+            there = BK if step < steps else 0  # past the last tile, zeros are written that nothing reads
             copy_a(S, sa + write * size_a, a, ga, a_row, a_col, xa, ka, there)
             copy_b(S, sb + write * size_b, b, gb, b_col, b_row, xb, kb, there)
             ga += BK * a_col
@@ -111,10 +112,10 @@ def make_float64(a_along: str, b_along: str, hooks: GemmHooks = NO_HOOKS) -> Gpu
             acc = multiply(acc, S, m * ax + read * size_a, S, start_b + n * bx + read * size_b, lane)
             write = read
             read = i32(read + 1 if read + 1 < stages else 0)
-        top, left = cuda.blockIdx.y * BM, cuda.blockIdx.x * BN  # what lies before was stored by the blocks before
+        top, left = cuda.blockIdx.y * BM, cuda.blockIdx.x * BN  # elements before were stored by preceding blocks
         m, n = row0 + m + lane // 4, col0 + n + lane % 4 * 2
         start, at = part * out_part + i * out_inner + o * out_outer, (o, i, extra)
-        store(out, start, m, n, top, left, M, N, out_row, out_col, False, acc, alpha, finish, finish_four, at)
+        store(out, start, m, n, top, left, M, N, out_row, out_col, False, acc, alpha, epilogue, epilogue4, at)
 
     constants = (*FLOAT64_MMA, a_along, b_along, stored)
     shared = stages * (size_a + size_b) * ITEMSIZE

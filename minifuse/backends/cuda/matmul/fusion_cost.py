@@ -1,8 +1,8 @@
-"""Whether prologue and epilogue should be part of a product's kernels, or kernels of their own: integers, a model of time.
+"""Decide whether a prologue and an epilogue should be fused into a matrix product, by a model of time.
 
-An epilogue almost always pays: it saves a pass over memory, and comes once a sum. A prologue is done again by every block
-that reads the element, which a copy through memory does not need. So it pays where an operand is read by few blocks: where
-the product has few columns, or few rows, or is so small that a launch counts.
+An epilogue almost always pays: it saves a pass over memory and runs once per element of the result. A prologue is recomputed
+by every block that reads the element; a separate kernel computes it once. So a fused prologue pays only if few blocks read
+an operand: if the product has few columns or few rows, or is so small that the launch matters.
 """
 
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from .heuristics import EXTRA_LAUNCH_CYCLES, MEMORY_BYTES_PER_CYCLE, choose_conf
 from .launches import MAX_SHARED_BYTES, split_for_grid
 from .operands import is_matrix, matmul_problem
 
-MAX_EPILOGUE_COST = 160  # additions of an epilogue; more keep the few threads that a product has too long
-MAX_EPILOGUE_ARRAYS = 8  # that an epilogue reads and stores: four neighbours of each wait in registers, beside the sums
+MAX_EPILOGUE_COST = 160  # in additions; a product has too few threads for more
+MAX_EPILOGUE_ARRAYS = 8  # loaded and stored: four elements of each are in registers, beside the accumulators
 ALL_ALIGNED = (True, True, True)
 
 
@@ -24,83 +24,91 @@ def why_not_fused_matmul(
     outputs: Sequence[Layout],
     inputs: Sequence[Layout],
     multiprocessors: int = 132,
-    most_shared: int = MAX_SHARED_BYTES,
+    max_shared_bytes: int = MAX_SHARED_BYTES,
 ) -> str:
-    """Why a product should not be one kernel with its prologue and epilogue, in words; empty if it should.
+    """Return why a product should not be one kernel with its prologue and epilogue, or "" if it should.
 
     Examples
     --------
     >>> from minifuse.core.dtypes import float32
-    >>> from minifuse.ir.kernel_ir import Dot
+    >>> from minifuse.ir.kernel_ir import Accumulator
     >>> from minifuse.core.layout import row_major
     >>> from minifuse.core.operators import relu
-    >>> a, b, dot = Load(0, float32), Load(1, float32), Dot(float32)
+    >>> a, b, product = Load(0, float32), Load(1, float32), Accumulator(float32)
     >>> big = row_major((4096, 4096))
-    >>> refusal(ProductKernel(a, b, (relu(dot),)), [big], [big, big])
+    >>> why_not_fused_matmul(MatmulKernel(a, b, (relu(product),)), [big], [big, big])
     ''
-    >>> print(refusal(ProductKernel(relu(a), b, (dot,)), [big], [big, big]))
-    the prologue of a would be computed again by each block that reads an element; once, in a kernel of its own, is faster
+    >>> print(why_not_fused_matmul(MatmulKernel(relu(a), b, (product,)), [big], [big, big]))
+    each block would recompute the prologue of a for the elements that it reads; a separate kernel computes it once
     """
     if outputs[0].size == 0:
         return ""
     found = why_not_epilogue(kernel) or why_not_loadable("a", kernel.a, inputs) or why_not_loadable("b", kernel.b, inputs)
-    return found or why_not_prologue(kernel, outputs, inputs, multiprocessors, most_shared)
+    return found or why_not_prologue(kernel, outputs, inputs, multiprocessors, max_shared_bytes)
 
 
 def why_not_epilogue(kernel: MatmulKernel) -> str:
-    """Why an epilogue is too much for the threads of a product."""
+    """Return why an epilogue is too expensive for the threads of a product, or ""."""
     part = Kernel(kernel.pointwise_outputs, ())
     operands = len(part.find_all(Load)) + len(kernel.pointwise_outputs)
     if operands > MAX_EPILOGUE_ARRAYS:
         limit = MAX_EPILOGUE_ARRAYS
-        return f"the epilogue reads and stores {operands} arrays; more than {limit} leave the sums too few registers"
+        return (
+            f"the epilogue loads and stores {operands} arrays; "
+            f"with more than {limit} the accumulators do not fit in registers"
+        )
     if part.cost() > MAX_EPILOGUE_COST:
         limit = MAX_EPILOGUE_COST
-        return f"the epilogue costs {part.cost()} additions a sum; above {limit} a kernel with more threads is faster"
+        return (
+            f"the epilogue costs {part.cost()} additions per element; "
+            f"above {limit}, a separate kernel with more threads is faster"
+        )
     return ""
 
 
 def why_not_loadable(name: str, e: Expression, inputs: Sequence[Layout]) -> str:
-    """Why a kernel cannot load what a prologue reads: a tile is one array, of the type that is multiplied."""
+    """Return why a kernel cannot load the operands of a prologue, or "": a tile is one array of the multiplied type."""
     loads = [x for x in Kernel((e,), ()).find_all(Load) if not isinstance(x, IndexValue)]
     if not loads:
-        return f"{name} reads no array; a tile is copied from memory"
+        return f"the prologue of {name} loads no array, and a tile is copied from memory"
     if isinstance(e, Load):
         return ""
     matrices = [x for x in loads if is_matrix(inputs[x.index])]
     if len(matrices) > 1:
-        return f"the prologue of {name} reads {len(matrices)} arrays; a tile is copied past the registers, from one"
+        return f"the prologue of {name} loads {len(matrices)} arrays, and a tile is copied from one array"
     main = (matrices or loads)[0]
     if main.dtype is not e.dtype:
-        return f"the prologue of {name} makes {e.dtype} of {main.dtype}; a tile is copied as it is multiplied"
+        return (
+            f"the prologue of {name} converts {main.dtype} to {e.dtype}, but a tile is copied in the type that is multiplied"
+        )
     return ""
 
 
 def why_not_prologue(
-    kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout], multiprocessors: int, most_shared: int
+    kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout], multiprocessors: int, max_shared_bytes: int
 ) -> str:
-    """Why a prologue would take longer than a kernel of its own."""
+    """Return why a fused prologue would take longer than a separate kernel, or ""."""
     product, _ = matmul_problem(kernel, outputs, inputs)
-    if not any(product.changes):
+    if not any(product.prologue_costs):
         return ""
 
     def cycles(changes: tuple[int, int]) -> float:
-        found = split_for_grid(product._replace(changes=changes))
-        return sum(choose_config(kernel.a.dtype, p, multiprocessors, ALL_ALIGNED, most_shared).cycles for p in found)
+        found = split_for_grid(product._replace(prologue_costs=changes))
+        return sum(choose_config(kernel.a.dtype, p, multiprocessors, ALL_ALIGNED, max_shared_bytes).cycles for p in found)
 
     plain = cycles((0, 0))
     for k, (name, e) in enumerate((("a", kernel.a), ("b", kernel.b))):
-        alone = (product.changes[0], 0) if k == 0 else (0, product.changes[1])
+        alone = (product.prologue_costs[0], 0) if k == 0 else (0, product.prologue_costs[1])
         if any(alone) and cycles(alone) - plain > unfused_cycles(e, inputs, multiprocessors):
             return (
-                f"the prologue of {name} would be computed again by each block that reads an element; once, in a kernel of "
-                "its own, is faster"
+                f"each block would recompute the prologue of {name} for the elements that it reads; "
+                "a separate kernel computes it once"
             )
     return ""
 
 
 def unfused_cycles(e: Expression, inputs: Sequence[Layout], multiprocessors: int) -> float:
-    """About how many cycles a kernel of its own takes to compute an operand: a launch, what it reads, what it stores."""
+    """Estimate the cycles of a separate kernel for an operand: the launch, its loads and its stores."""
     layouts = [inputs[x.index] for x in Kernel((e,), ()).find_all(Load)]
     shape = layouts[0].shape
     size = prod(n for d, n in enumerate(shape) if any(layout.strides[d] for layout in layouts))

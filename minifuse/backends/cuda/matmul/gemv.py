@@ -1,13 +1,12 @@
-"""Products with few rows, matrix times vector among them: one pass over the large operand, at the speed of memory.
+"""Matrix products with few rows, such as vector times matrix: one pass over the large operand at memory speed.
 
-A tile of registers would be mostly empty here, and what counts is that b comes in once, in 16 bytes a load, and that enough
-loads are on their way at any time. Where its rows are contiguous, a lane has four columns, and groups of lanes share out k
-(`make_gemv_rows`). Where its columns are, a warp has four columns, and its lanes share out k (`make_gemv_dots`). Kernels
-are made for
-one row, or for some. Any strides, any element type; arguments are those of `matmul.make` without `wide` and `alpha`.
+A register tile would be mostly empty here. The goal is to load b once, 16 bytes per load, with enough loads in flight. If
+rows of b are contiguous, a lane takes four columns, and groups of lanes share out k (`make_gemv_rows`). If columns of b are
+contiguous, a warp takes four columns, and its lanes share out k (`make_gemv_dots`). Kernels are made for one row, or for a
+few. They support any strides and element types; arguments are those of `ladder.make_matmul` without `wide` and `alpha`.
 
-Loops test nothing: a row or column past the edge is the last one again, whose sums nobody stores. Only the end of K is
-tested, and only in the last step.
+The loops test no bounds: past the edge, the last row or column is loaded again, and its sums are not stored. Only the end of
+K is tested, and only in the last step.
 """
 
 from functools import cache
@@ -19,56 +18,57 @@ from ..tile_shapes import GpuKernel, TileShape
 from .element_types import accumulate_functions, element_name
 from .epilogue import NO_HOOKS, GemmHooks
 
-FOUR, WARPS, AHEAD = 4, 8, 4  # columns of a lane or a warp; warps of a block; k of a lane of make_dots in one step
-WARP_STEP_K = 32 * AHEAD  # k of a warp of make_dots in one step
+FOUR, WARPS, AHEAD = 4, 8, 4  # columns per lane or warp; warps per block; k per lane and step of make_gemv_dots
+WARP_STEP_K = 32 * AHEAD  # k per warp and step of make_gemv_dots
 ALL_LANES = 0xFFFFFFFF
 
 
 def signature_of(dtype: DType, hooks: GemmHooks) -> tuple[str, ...]:
-    """The types of the arguments."""
+    """Return the types of the arguments."""
     return (f"*{hooks.stored or element_name(dtype)}", *[f"*{element_name(dtype)}"] * 2, *["i64"] * 19, *hooks.types)
 
 
 def max_rows(dtype: DType) -> int:
-    """Rows of a tile: their sums fill half of a thread's registers."""
+    """Return the maximum number of rows of a tile: their accumulators fill half of a thread's registers."""
     return 8 if dtype.itemsize <= 4 else 4
 
 
 def min_blocks(dtype: DType, is_wide: bool, most: int) -> int:
-    """Blocks of a multiprocessor: where registers allow it, one more, for more loads on their way."""
+    """Return the minimum number of blocks per multiprocessor: one more, for more loads in flight, if registers allow it."""
     return 3 if most == 1 and is_wide and dtype.itemsize <= 4 else 2
 
 
 def k_per_step(most: int) -> int:
-    """The k of a lane of `make_gemv_rows` in one step: with one row, registers are free for more loads."""
+    """Return how many k a lane of `make_gemv_rows` loads in one step: with one row, registers are free for more loads."""
     return 8 if most == 1 else 4
 
 
 @cache
 def row_tile(most: int, lanes: int) -> TileShape:
-    """The tile of `make_gemv_rows`."""
+    """Return the tile of `make_gemv_rows`."""
     step_K = 32 * WARPS // lanes * k_per_step(most)
     return TileShape((most, lanes * FOUR, step_K), 1, (most, lanes * FOUR), (32 // lanes, lanes), 2)
 
 
 @cache
 def dot_tile(most: int, share: int) -> TileShape:
-    """The tile of `make_gemv_dots`."""
+    """Return the tile of `make_gemv_dots`."""
     return TileShape((most, WARPS // share * FOUR, share * WARP_STEP_K), 1, (most, FOUR), (1, 1), 2)
 
 
 @cache
 def make_gemv_rows(dtype: DType, is_wide: bool, most: int, lanes: int, hooks: GemmHooks = NO_HOOKS) -> GpuKernel:
-    """out = finish(change_a(a) @ change_b(b)), `lanes` along the columns of b, up to `most` rows. Other lanes share out k.
+    """Return the kernel for out = epilogue(prologue_a(a) @ prologue_b(b)) with up to `most` rows.
 
-    `is_wide`: rows of a and of b are contiguous, of multiples of 16 bytes.
+    `lanes` lanes are along the columns of b; the other lanes share out k. `is_wide`: rows of a and b are contiguous and
+    multiples of 16 bytes.
     """
     element = getattr(base, element_name(dtype))
     combine, join = accumulate_functions(dtype)
     across, groups, ahead = lanes * FOUR, 32 * WARPS // lanes, k_per_step(most)
     step_K = groups * ahead
     width, apart = (FOUR, 1) if is_wide else (1, lanes)
-    finish, change_a, change_b = hooks.finish, hooks.change_a, hooks.change_b
+    epilogue, prologue_a, prologue_b = hooks.epilogue, hooks.prologue_a, hooks.prologue_b
 
     @device
     def step(totals, x, y, a, b, at_a, at_b, a_row, a_col, b_row, b_col, row0, rows, first, N, k, end, whole, at):
@@ -82,7 +82,7 @@ def make_gemv_rows(dtype: DType, is_wide: bool, most: int, lanes: int, hooks: Ge
         for u in range(ahead):
             if whole or k + u < end:
                 for n in range(FOUR):
-                    y[u, n] = change_b(y[u, n], min(first + n * apart, N - 1), k + u, at)
+                    y[u, n] = prologue_b(y[u, n], min(first + n * apart, N - 1), k + u, at)
         for m in range(most):
             row = min(m, rows - 1)
             for u in range(0, ahead, 4):
@@ -94,7 +94,7 @@ def make_gemv_rows(dtype: DType, is_wide: bool, most: int, lanes: int, hooks: Ge
                             x[v] = a[at_a + row * a_row + (k + v) * a_col]
             for u in range(ahead):
                 if whole or k + u < end:
-                    z = element(change_a(x[u], row0 + row, k + u, at))
+                    z = element(prologue_a(x[u], row0 + row, k + u, at))
                     for n in range(FOUR):
                         totals[m, n] = element(combine(totals[m, n], z, y[u, n]))
 
@@ -135,7 +135,7 @@ def make_gemv_rows(dtype: DType, is_wide: bool, most: int, lanes: int, hooks: Ge
                 total = sums[m, 0, e % across]
                 for other in range(1, groups):
                     total = element(join(total, sums[m, other, e % across]))
-                out[start + row * out_row + col * out_col] = finish(total, row, col, at)
+                out[start + row * out_row + col * out_col] = epilogue(total, row, col, at)
 
     constants = element_name(dtype), is_wide, most, lanes, hooks.stored or element_name(dtype)
     signature, blocks = signature_of(dtype, hooks), min_blocks(dtype, is_wide, most)
@@ -144,14 +144,15 @@ def make_gemv_rows(dtype: DType, is_wide: bool, most: int, lanes: int, hooks: Ge
 
 @cache
 def make_gemv_dots(dtype: DType, is_wide: bool, most: int, share: int, hooks: GemmHooks = NO_HOOKS) -> GpuKernel:
-    """out = finish(change_a(a) @ change_b(b)), lanes along k, up to `most` rows; `share` warps share out the k of a column.
+    """Return the kernel for out = epilogue(prologue_a(a) @ prologue_b(b)) with up to `most` rows and lanes along k.
 
-    `is_wide`: rows of a and columns of b are contiguous, of multiples of 16 bytes.
+    `share` warps share out the k of a column. `is_wide`: rows of a and columns of b are contiguous and multiples of 16
+    bytes.
     """
-    element = base.i32 if dtype is bool_ else getattr(base, element_name(dtype))  # shuffles know no bytes
+    element = base.i32 if dtype is bool_ else getattr(base, element_name(dtype))  # shuffles do not support bytes
     combine, join = accumulate_functions(dtype)
     width, apart = (AHEAD, 1) if is_wide else (1, 32)
-    finish, change_a, change_b = hooks.finish, hooks.change_a, hooks.change_b
+    epilogue, prologue_a, prologue_b = hooks.epilogue, hooks.prologue_a, hooks.prologue_b
     groups = WARPS // share
 
     @device
@@ -167,7 +168,7 @@ def make_gemv_dots(dtype: DType, is_wide: bool, most: int, share: int, hooks: Ge
         for n in range(FOUR):
             for u in range(AHEAD):
                 if whole or k + u * apart < end:
-                    y[n, u] = change_b(y[n, u], col0 + min(n, last), k + u * apart, at)
+                    y[n, u] = prologue_b(y[n, u], col0 + min(n, last), k + u * apart, at)
         for m in range(most):
             row = min(m, rows - 1)
             if is_wide:
@@ -178,7 +179,7 @@ def make_gemv_dots(dtype: DType, is_wide: bool, most: int, share: int, hooks: Ge
                     x[u] = a[at_a + row * a_row + (k + u * apart) * a_col] if there else element(0)
             for u in range(AHEAD):
                 if whole or k + u * apart < end:
-                    x[u] = change_a(x[u], row0 + row, k + u * apart, at)
+                    x[u] = prologue_a(x[u], row0 + row, k + u * apart, at)
             for n in range(FOUR):
                 for u in range(AHEAD):
                     totals[m, n] = element(combine(totals[m, n], x[u], y[n, u]))
@@ -197,7 +198,7 @@ def make_gemv_dots(dtype: DType, is_wide: bool, most: int, share: int, hooks: Ge
         row0, col0, k0 = cuda.blockIdx.y * most, (cuda.blockIdx.x * groups + warp // share) * FOUR, part * part_K
         rows, columns, end = min(most, M - row0), min(FOUR, N - col0), min(k0 + part_K, K)
         at_a = i * a_inner + o * a_outer + row0 * a_row
-        near, last = min(col0, N - 1), max(columns, 1) - 1  # a warp past the last column does that one again
+        near, last = min(col0, N - 1), max(columns, 1) - 1  # a warp past the last column recomputes it
         at_b = i * b_inner + o * b_outer + near * b_col
         at = o, i, extra
         for m in range(most):
@@ -209,7 +210,7 @@ def make_gemv_dots(dtype: DType, is_wide: bool, most: int, share: int, hooks: Ge
             k += share * WARP_STEP_K
         if not is_wide and k < end:
             step(totals, x, y, a, b, at_a, at_b, a_row, a_col, b_row, b_col, row0, rows, near, last, k, end, False, at)
-        mine = element(0)  # each sum is stored by a lane of its own
+        mine = element(0)  # each sum is stored by a different lane
         for m in range(most):
             for n in range(FOUR):
                 total = totals[m, n]
@@ -226,7 +227,7 @@ def make_gemv_dots(dtype: DType, is_wide: bool, most: int, share: int, hooks: Ge
         if warp % share == 0 and lane // FOUR < rows and lane % FOUR < columns:
             row, col = row0 + lane // FOUR, col0 + lane % FOUR
             start = part * out_part + i * out_inner + o * out_outer
-            out[start + row * out_row + col * out_col] = finish(mine, row, col, at)
+            out[start + row * out_row + col * out_col] = epilogue(mine, row, col, at)
 
     constants = element_name(dtype), is_wide, most, share, hooks.stored or element_name(dtype)
     signature, blocks = signature_of(dtype, hooks), min_blocks(dtype, is_wide, most)

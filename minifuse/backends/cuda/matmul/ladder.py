@@ -1,16 +1,17 @@
-"""Matrix products on a GPU, from the first idea to the one in use: one kernel a reason, slow to fast.
+"""Matrix products on a GPU, from the first idea to the kernel in use: one kernel per optimization, slow to fast.
 
 All compute out[i, j] = the sum over k of a[i, k] * b[k, j], of any sizes. The kernels up to `vector_loads` take dense
-row-major float32 matrices, so that each shows its one idea; the last, made by `make_matmul`, is what the library runs, and
-takes any strides, batches and element types. `product` decides what to launch; products with few rows are in `matmul_thin`.
+row-major float32 matrices, so that each shows its one idea. The last, made by `make_matmul`, is the one that the library
+runs; it takes any strides, batches and element types. `launches` decides which kernel to launch; products with few rows are
+in `gemv`.
 
-    LADDER["coalesced"].plan(out, a, b)     what the interpreter, the app and the hardware run
+    LADDER["coalesced"].plan(out, a, b)     the plan that the interpreter, the app and the hardware run
 
-How much of cuBLAS's speed each rung reaches is measured, never typed: `python -m project.benchmarks gpu-ladder` shows it,
-and docs/guide/speed.md has it for an H200.
+`python -m project.benchmarks gpu-ladder` measures how much of cuBLAS's speed each rung reaches; docs/guide/speed.md has the
+results for an H200.
 
-What makes a product slow is memory: every sum needs 2 K elements, and all sums together use each element of a N times, of b
-M times. The rungs bring the same elements ever closer: from memory to the block, from the block to the thread.
+Memory makes a product slow: every sum needs 2 K elements, and all sums together use each element of a N times, of b
+M times. The rungs bring these elements ever closer: from memory to the block, from the block to the thread.
 """
 
 from collections.abc import Callable
@@ -25,14 +26,14 @@ from ..tile_shapes import ITEMSIZE, SMALL, GpuKernel, TileShape
 from .epilogue import NO_HOOKS, GemmHooks
 from .tile_copies import block_position, lanes_along_k, swizzled_offset, tile_copier, tile_prologue
 
-TILE = 32  # shared_tiles: a block is TILE x TILE threads
-MAX_STATIC_SHARED_BYTES = 48 * 1024  # bytes of shared memory that a kernel has without asking for more
+TILE = 32  # shared_tiles: a block has TILE x TILE threads
+MAX_STATIC_SHARED_BYTES = 48 * 1024  # bytes of shared memory that a kernel may declare statically
 
 
 def naive(out, a, b, M, N, K):
-    """One thread an element, the wrong way round: the 32 threads of a warp lie along a column.
+    """Compute one element per thread with the wrong orientation: the 32 threads of a warp are along a column.
 
-    Each load of a and each store touches 32 rows, so memory moves 32 sectors of 32 bytes to use 4 bytes of each.
+    Each load of a and each store touches 32 rows, so memory transfers 32 sectors of 32 bytes to use 4 bytes of each.
     """
     i = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
     j = cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y
@@ -44,7 +45,7 @@ def naive(out, a, b, M, N, K):
 
 
 def coalesced(out, a, b, M, N, K):
-    """The same with threadIdx.x along a row: a warp's 32 loads of b are 4 whole sectors, those of a one broadcast."""
+    """Put threadIdx.x along a row: a warp's 32 loads of b are 4 full sectors, and its loads of a are one broadcast."""
     i = cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y
     j = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
     if i < M and j < N:
@@ -55,9 +56,9 @@ def coalesced(out, a, b, M, N, K):
 
 
 def shared_tiles(out, a, b, M, N, K):
-    """A block shares what it loads: each element of a tile comes from memory once and is used TILE times.
+    """Share the loads of a block: each element of a tile is loaded from memory once and used TILE times.
 
-    The first barrier waits until the tiles are whole, the second until all have used them.
+    The first barrier waits until the tiles are complete, the second until all threads have used them.
     """
     tile_a = cuda.shared.array((TILE, TILE), f32)
     tile_b = cuda.shared.array((TILE, TILE), f32)
@@ -80,9 +81,9 @@ STRIP, STRIP_K = 64, 8  # strips: a block computes STRIP x STRIP elements, STRIP
 
 
 def strips(out, a, b, M, N, K):
-    """A thread computes STRIP_K elements below each other: one load of tile_b from shared memory serves all of them.
+    """Compute STRIP_K elements of a column per thread: one load of tile_b from shared memory serves all of them.
 
-    Before, every multiplication waited for two loads from shared memory; now nine loads feed eight.
+    Before, every multiplication waited for two loads from shared memory; now nine loads serve eight multiplications.
     """
     tile_a = cuda.shared.array((STRIP, STRIP_K), f32)
     tile_b = cuda.shared.array((STRIP_K, STRIP), f32)
@@ -114,7 +115,7 @@ AREA = SQUARE * SQUARE_K  # elements of a tile of a or b
 
 
 def squares(out, a, b, M, N, K):
-    """A thread computes SIDE x SIDE elements: 16 loads from shared memory feed 64 multiplications, all else is registers."""
+    """Compute SIDE x SIDE elements per thread in registers: 16 loads from shared memory serve 64 multiplications."""
     tile_a = cuda.shared.array((SQUARE, SQUARE_K), f32)
     tile_b = cuda.shared.array((SQUARE_K, SQUARE), f32)
     totals = cuda.local.array((SIDE, SIDE), f32)
@@ -148,7 +149,7 @@ def squares(out, a, b, M, N, K):
 
 @device
 def load4_guarded(source, start, count, width):
-    """Four elements from `start` on in one load; one by one where rows are no multiple of 16 bytes, or end; then zeros."""
+    """Load four elements at once, or one by one if rows are not multiples of 16 bytes or end before; fill with zeros."""
     if width % 4 == 0 and count >= 4:
         return load4(source, start)
     x = source[start] if count > 0 else f32(0)
@@ -159,10 +160,10 @@ def load4_guarded(source, start, count, width):
 
 
 def vector_loads(out, a, b, M, N, K):
-    """Four elements a load, 16 bytes, from memory and from shared memory: a quarter of the load instructions.
+    """Load four elements (16 bytes) at a time, from memory and from shared memory: a quarter of the load instructions.
 
-    a is turned over on its way into shared memory, so that there its columns, too, lie four by four. A thread's elements
-    are two groups of four rows by two of four columns, SQUARE / 2 apart: neighbours read neighbouring 16 bytes.
+    a is transposed while it is copied to shared memory, so that its columns, too, are contiguous there. A thread's elements
+    are two groups of four rows by two of four columns, SQUARE / 2 apart: adjacent threads read adjacent 16 bytes.
     """
     tile_a = cuda.shared.array(AREA, f32, 16)
     tile_b = cuda.shared.array(AREA, f32, 16)
@@ -204,7 +205,7 @@ def vector_loads(out, a, b, M, N, K):
 
 
 def signature_of(element: str, hooks: GemmHooks) -> tuple[str, ...]:
-    """The types of the arguments of the function that `make_matmul` makes."""
+    """Return the types of the arguments of the kernel that `make_matmul` makes."""
     alpha = element if element[0] == "f" else "i64"
     return (f"*{hooks.stored or element}", *[f"*{element}"] * 2, *["i64"] * 20, alpha, *hooks.types)
 
@@ -217,22 +218,22 @@ def make_matmul(
     element: str = "f32",
     hooks: GemmHooks = NO_HOOKS,
 ) -> GpuKernel:
-    """out = finish(alpha * change_a(a) @ change_b(b)): copies past the registers, tiles in stages, at the speed of cuBLAS.
+    """Return the kernel for out = epilogue(alpha * prologue_a(a) @ prologue_b(b)): asynchronous copies, cuBLAS speed.
 
-    It is fastest where both operands come 16 bytes at a time ("x4"), and so large products turn over the others first
-    (`matmul_turn`).
+    It is fastest if both operands are copied 16 bytes at a time ("x4"), so large products transpose other operands first
+    (`transpose_operand`).
 
-    While a block multiplies one tile, the next ones are on their way into shared memory (`stages`). One barrier a step is
-    enough: what is overwritten was read one step earlier. Unless `guarded`, M and N are at least one tile: the last tiles
-    move back to end at the edge, and store only what is theirs; the first step along K takes the remainder. So the loop
-    itself tests nothing.
+    While a block multiplies one tile, the next ones are being copied into shared memory (`stages`). One barrier per step is
+    enough, since the stage that is overwritten was read one step earlier. Unless `guarded`, M and N are at least one tile:
+    the last tiles are moved back to the edge and store only their own part, and the first step along K takes the remainder.
+    So the loop itself tests nothing.
 
-    What the prologue changes, it changes in shared memory: each thread what it has copied itself, before the barrier that
-    hands it to the others. So a plain operand costs nothing, and a changed one is changed again by each block that reads it.
+    A prologue modifies tiles in shared memory: each thread modifies the elements that it has copied, before the barrier that
+    publishes them. So a plain operand costs nothing, and a modified one is recomputed by each block that reads it.
 
-    `alpha`, of floats only, does more than scale: a store of 16 bytes wants four neighbours in consecutive registers.
-    Without a multiplication those are the sums themselves, and then a sum lies in the register bank of the factor of its
-    column, so that every twelfth fma waits for its operands.
+    `alpha`, for floats only, does more than scale: a store of 16 bytes needs four neighbors in consecutive registers.
+    Without a multiplication these are the accumulators themselves. An accumulator is then in the same register bank as the
+    factor of its column, so that every twelfth fma waits for its operands.
     """
     (BM, BN, BK), stages, (WM, WN), (LM, LN), _ = shape
     across, threads, pad, itemsize = BN // WN, shape.threads, shape.pad(element), ITEMSIZE[element]
@@ -245,10 +246,10 @@ def make_matmul(
     place = block_position(BM, BN, guarded)
     place_a, copy_a = tile_copier(BM, BK, pitch_a, threads, a_along, guarded, element, TK)
     place_b, copy_b = tile_copier(BN, BK, pitch_b, threads, b_along, guarded, element, TK)
-    change_a = tile_prologue(BM, BK, pitch_a, threads, a_along, guarded, hooks.change_a, TK)
-    change_b = tile_prologue(BN, BK, pitch_b, threads, b_along, guarded, hooks.change_b, TK)
+    prologue_a = tile_prologue(BM, BK, pitch_a, threads, a_along, guarded, hooks.prologue_a, TK)
+    prologue_b = tile_prologue(BN, BK, pitch_b, threads, b_along, guarded, hooks.prologue_b, TK)
     spot_a, spot_b = swizzled_offset(pitch_a, are_mixed[0]), swizzled_offset(pitch_b, are_mixed[1])
-    finish, finish_four, stored = hooks.finish, hooks.finish_four, hooks.stored or element
+    epilogue, epilogue4, stored = hooks.epilogue, hooks.epilogue4, hooks.stored or element
     rows, columns, kind = lane_indices(WM // LM, LM), lane_indices(WN // LN, LN), getattr(base, element)
     zero, wait_tile, ahead = zeros(len(rows), len(columns), element), wait(stages - 2), stages - 1
     multiply = outer_products(rows, columns, BK, pitch_a, pitch_b, element, are_mixed)
@@ -261,7 +262,7 @@ def make_matmul(
         S = cuda.shared.array(static, kind, 16)
         t = u32(cuda.threadIdx.x)
         row0, col0, part, k0, K, i, o = place(M, N, K, parts, part_K, inner)
-        xa, ka = place_a(t)  # what this thread copies: where it lies in a tile, in shared memory (sa), in memory (ga)
+        xa, ka = place_a(t)  # the thread's first copied element: position in a tile, in shared memory (sa), in memory (ga)
         xb, kb = place_b(t)
         sa = spot_a(xa, ka)
         sb = start_b + spot_b(xb, kb)
@@ -270,7 +271,7 @@ def make_matmul(
         steps = i32((K + BK - 1) // BK)
         rest = K - (steps - 1) * BK
         at = o, i, extra
-        here, inside = k0, rest  # of the tile that is multiplied next: where it begins along K, how far it reaches
+        here, inside = k0, rest  # of the tile that is multiplied next: its start and length along K
         for s in range(ahead):
             if s < steps:
                 copy_a(S, sa + s * size_a, a, ga, a_row, a_col, xa, ka, M - row0, rest, False)
@@ -279,18 +280,18 @@ def make_matmul(
                 gb += rest * b_row
                 rest = BK
             commit()
-        m = t // 32 // across * WM + t % 32 // LN * 4  # where the thread's sums begin in the tile
+        m = t // 32 // across * WM + t % 32 // LN * 4  # the thread's first row and column in the tile
         n = t // 32 % across * WN + t % 32 % LN * 4
         start = part * out_part + i * out_inner + o * out_outer
         acc = zero()
-        read = i32(0)  # which of the stages is multiplied, and which is overwritten
+        read = i32(0)  # the stage that is multiplied, and the stage that is overwritten
         write = i32(ahead)
         for step in range(i32(ahead), i32(steps + ahead)):
             wait_tile()
-            change_a(S, sa + read * size_a, xa, ka, M - row0, inside, row0, here, at)
-            change_b(S, sb + read * size_b, xb, kb, N - col0, inside, col0, here, at)
+            prologue_a(S, sa + read * size_a, xa, ka, M - row0, inside, row0, here, at)
+            prologue_b(S, sb + read * size_b, xb, kb, N - col0, inside, col0, here, at)
             cuda.syncthreads()
-            is_there = step < steps  # past the last tile, zeros are written that nobody reads: no branch parts the loop
+            is_there = step < steps  # past the last tile, zeros are written that nothing reads: no branch splits the loop
             copy_a(S, sa + write * size_a, a, ga, a_row, a_col, xa, ka, M - row0, 0, is_there)
             copy_b(S, sb + write * size_b, b, gb, b_col, b_row, xb, kb, N - col0, 0, is_there)
             ga += BK * a_col
@@ -301,9 +302,9 @@ def make_matmul(
             read = i32(read + 1 if read + 1 < stages else 0)
             here += inside
             inside = BK
-        top, left = cuda.blockIdx.y * BM, cuda.blockIdx.x * BN  # what lies before was stored by the blocks before
+        top, left = cuda.blockIdx.y * BM, cuda.blockIdx.x * BN  # elements before were stored by preceding blocks
         m, n = row0 + m, col0 + n
-        store(out, start, m, n, top, left, M, N, out_row, out_col, wide != 0, acc, alpha, finish, finish_four, at)
+        store(out, start, m, n, top, left, M, N, out_row, out_col, wide != 0, acc, alpha, epilogue, epilogue4, at)
 
     constants = (*shape, a_along, b_along, guarded, element, stored)
     shared = 0 if static else total * itemsize
@@ -311,36 +312,36 @@ def make_matmul(
 
 
 class Rung(NamedTuple):
-    """A kernel of the ladder, and how it is launched over dense row-major float32 matrices."""
+    """A kernel of the ladder, and its launch over dense row-major float32 matrices."""
 
     name: str
-    reason: str  # what it adds to the rung below
+    reason: str  # its optimization over the rung below
     function: Callable[..., Any]
     tile: tuple[int, int]  # rows and columns of out that a block computes
     block: tuple[int, ...]
-    blocks: int = 1  # on a multiprocessor, at least
+    blocks: int = 1  # minimum per multiprocessor
 
     def kernel(self, M: int, N: int, K: int) -> GpuKernel:
-        """What is compiled for these sizes: one kernel for all, but on the last rung."""
+        """Return the kernel for these sizes: the same one for all sizes, except on the last rung."""
         threads = self.block[0] * (self.block[1] if len(self.block) > 1 else 1)
         return GpuKernel(self.name, (), self.function, (*["*f32"] * 3, *["i64"] * 3), threads, self.blocks)
 
     def grid(self, M: int, N: int) -> tuple[int, int]:
-        """Blocks along x and y."""
+        """Return the number of blocks along x and y."""
         down, across = -(-M // self.tile[0]), -(-N // self.tile[1])
         return (down, across) if self.function is naive else (across, down)
 
     def arguments(self, out: Any, a: Any, b: Any, M: int, N: int, K: int) -> tuple[Any, ...]:
-        """In the kernel's order; out, a and b are addresses, or flat arrays for the interpreter."""
+        """Return the kernel's arguments. out, a and b are addresses, or flat arrays for the interpreter."""
         return out, a, b, M, N, K
 
     def plan(self, out: Any, a: Any, b: Any) -> LaunchPlan:
-        """The launch over NumPy arrays (M, N), (M, K) and (K, N): out = a @ b.
+        """Plan out = a @ b over NumPy arrays (M, N), (M, K) and (K, N).
 
         Raises
         ------
         ShapeError
-            The shapes do not fit together, or rows do not lie one after the other.
+            The shapes do not match, or an array is not dense, row-major float32.
         """
         (M, K), N = a.shape, b.shape[-1]
         arrays = out, a, b
@@ -348,7 +349,8 @@ class Rung(NamedTuple):
         if not fits or not all(x.flags.c_contiguous and x.dtype == "f4" for x in arrays):
             got = ", ".join(f"{x.dtype}{x.shape}" for x in arrays)
             raise ShapeError(
-                f"{self.name}: expected dense float32 out (M, N), a (M, K), b (K, N), got {got}; copy to such arrays"
+                f"{self.name}: expected dense float32 out (M, N), a (M, K), b (K, N), got {got}; "
+                "copy them with np.ascontiguousarray(x, np.float32)"
             )
         kernel = self.kernel(M, N, K)
         arguments = self.arguments(out.reshape(-1), a.reshape(-1), b.reshape(-1), M, N, K)
@@ -356,14 +358,14 @@ class Rung(NamedTuple):
 
 
 class LibraryRung(Rung):
-    """The kernel in use, with the modes that these sizes allow."""
+    """The kernel in use, with the copy modes that these sizes allow."""
 
     def kernel(self, M: int, N: int, K: int) -> GpuKernel:
-        """Copies of 16 bytes where rows of b are multiples of that."""
+        """Return the kernel with 16-byte copies if rows of b are multiples of 16 bytes."""
         return make_matmul(SMALL, "k", "x4" if N % 4 == 0 else "x", self.tile[0] > M or self.tile[1] > N)
 
     def arguments(self, out: Any, a: Any, b: Any, M: int, N: int, K: int) -> tuple[Any, ...]:
-        """One part, one matrix."""
+        """Return the arguments for one part and one matrix."""
         return out, a, b, M, N, K, N, 1, K, 1, N, 1, 1, K, 0, 1, 0, 0, 0, 0, 0, 0, N % 4 == 0, 1.0
 
 

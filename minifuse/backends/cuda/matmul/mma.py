@@ -1,9 +1,9 @@
-"""Products of float32 matrices on tensor cores through `mma.sync`: compute capability 8.0 and later, and the interpreter.
+"""Matrix products of float32 on tensor cores through `mma.sync`: compute capability 8.0 and later, and the interpreter.
 
-The kernel is that of `matmul.make` with other arithmetic: tiles come to shared memory by asynchronous copies, turned so that
-rows lie along k, any strides will do, prologues change tiles where they are. Then a warp multiplies 16 x 8 sums at a time,
-k = 8 in tf32 and 16 in bf16, with operands that it rounds just before use. So nothing is prepared, and no edge is special:
-this is also how Hopper multiplies what is too small or too odd for `matmul_wgmma`.
+The kernel is that of `ladder.make_matmul` with other arithmetic: asynchronous copies bring tiles to shared memory,
+transposed so that rows are along k, any strides are allowed, and prologues modify tiles in place. Then a warp computes
+16 x 8 sums at a time, with k = 8 in tf32 and 16 in bf16, and rounds operands just before use. So nothing is packed, and no
+edge is special. Hopper also uses this kernel, for products that are too small or too irregular for `wgmma`.
 """
 
 from functools import cache
@@ -16,14 +16,14 @@ from .epilogue import NO_HOOKS, GemmHooks
 from .ladder import signature_of
 from .tile_copies import block_position, tile_copier, tile_prologue
 
-PAD = 8  # elements behind each row of a tile: the pairs of half a warp then lie in 32 banks
+PAD = 8  # elements after each row of a tile: the pairs of half a warp are then in 32 banks
 MMA_LARGE = TileShape((128, 128, 32), 3, (64, 64), (8, 4), 2)
 MMA_SMALL = TileShape((64, 64, 32), 3, (32, 32), (8, 4), 4)
 MMA_SHAPES = (MMA_LARGE, MMA_SMALL)
 
 
 def mma_shared_bytes(shape: TileShape) -> int:
-    """Of shared memory that the tiles take."""
+    """Return the bytes of shared memory that the tiles take."""
     BM, BN, BK = shape.tile
     return shape.stages * BK * (BM + BN + 2 * PAD) * 4
 
@@ -37,7 +37,10 @@ def make_mma(
     kind: str = "tf32",
     hooks: GemmHooks = NO_HOOKS,
 ) -> GpuKernel:
-    """out = finish(change_a(a) @ change_b(b)) in "tf32" or "bf16"; arguments and guards are those of `matmul.make`."""
+    """Return the kernel for out = epilogue(prologue_a(a) @ prologue_b(b)) in "tf32" or "bf16".
+
+    Arguments and guards are those of `ladder.make_matmul`.
+    """
     (BM, BN, BK), stages, (WM, WN), _, _ = shape
     across, threads = BN // WN, shape.threads
     pitch_a, pitch_b = BM + PAD, BN + PAD
@@ -46,9 +49,9 @@ def make_mma(
     place = block_position(BM, BN, guarded)
     place_a, copy_a = tile_copier(BM, BK, pitch_a, threads, a_along, guarded, "f32")
     place_b, copy_b = tile_copier(BN, BK, pitch_b, threads, b_along, guarded, "f32")
-    change_a = tile_prologue(BM, BK, pitch_a, threads, a_along, guarded, hooks.change_a)
-    change_b = tile_prologue(BN, BK, pitch_b, threads, b_along, guarded, hooks.change_b)
-    finish, finish_four, stored = hooks.finish, hooks.finish_four, hooks.stored or "f32"
+    prologue_a = tile_prologue(BM, BK, pitch_a, threads, a_along, guarded, hooks.prologue_a)
+    prologue_b = tile_prologue(BN, BK, pitch_b, threads, b_along, guarded, hooks.prologue_b)
+    epilogue, epilogue4, stored = hooks.epilogue, hooks.epilogue4, hooks.stored or "f32"
     rows, columns = lane_rows(WM), lane_columns(WN)
     zero, wait_tile, ahead = zeros(len(rows), len(columns)), wait(stages - 2), stages - 1
     multiply = warp_products((WM, WN), BK, pitch_a, pitch_b, kind)
@@ -88,8 +91,8 @@ def make_mma(
         write = i32(ahead)
         for step in range(ahead, steps + ahead):
             wait_tile()
-            change_a(S, sa + read * size_a, xa, ka, M - row0, inside, row0, here, at)
-            change_b(S, sb + read * size_b, xb, kb, N - col0, inside, col0, here, at)
+            prologue_a(S, sa + read * size_a, xa, ka, M - row0, inside, row0, here, at)
+            prologue_b(S, sb + read * size_b, xb, kb, N - col0, inside, col0, here, at)
             cuda.syncthreads()
             if step < steps:
                 copy_a(S, sa + write * size_a, a, ga, a_row, a_col, xa, ka, M - row0, BK, True)
@@ -104,7 +107,7 @@ def make_mma(
             inside = BK
         top, left = cuda.blockIdx.y * BM, cuda.blockIdx.x * BN
         m, n = row0 + m, col0 + n + 4 * q
-        store(out, start, m, n, top, left, M, N, out_row, out_col, wide != 0, acc, alpha, finish, finish_four, at)
+        store(out, start, m, n, top, left, M, N, out_row, out_col, wide != 0, acc, alpha, epilogue, epilogue4, at)
 
     constants = (*shape, a_along, b_along, guarded, kind, stored)
     return GpuKernel(

@@ -1,6 +1,6 @@
-"""The operands of a matrix product and its launches: what is at which address, and what prologue and epilogue need of it.
+"""The operands of a matrix product and its launches: which array is at which address, and the arguments of fused parts.
 
-Words that all ways of computing a product share; which of them is taken is decided in `product`. Integers only.
+All configurations of a product share these definitions; `launches` decides which configuration runs. Integers only.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,31 +18,31 @@ from .epilogue import AXES, GemmHooks, build_hooks, hook_expressions
 from .heuristics import MAX_GRID_BLOCKS, BatchAxis, FusedOperand, GpuGemmProblem, ceil_div, problem_of
 
 OUT, WORKSPACE = 0, -1
-MAX_BATCH_AXES = 2  # of the batch that one launch walks
+MAX_BATCH_AXES = 2  # axes of the batch that one launch iterates over
 
 
 class OperandAddress(NamedTuple):
-    """An address: so many elements after the first one of an operand, counted outputs first, or of the workspace."""
+    """An address: `offset` elements after the first one of an operand (outputs are counted first) or of the workspace."""
 
     operand: int
     offset: int = 0
 
 
 class NumberArgument(NamedTuple):
-    """One of the numbers that travel with a launch."""
+    """One of the numbers that are passed with a launch."""
 
     position: int
 
 
 class TensorMapArgument(NamedTuple):
-    """The tensor map of an operand: the address of a description of it."""
+    """The tensor map of an operand: the address of its description."""
 
     place: OperandAddress
     box: TensorMapBox
 
 
 class GpuGemmLaunch(NamedTuple):
-    """One launch of a kernel over operands whose addresses are still open."""
+    """One launch of a kernel over operands without their addresses."""
 
     kernel: GpuKernel
     grid: tuple[int, int, int]
@@ -52,7 +52,7 @@ class GpuGemmLaunch(NamedTuple):
     ]  # of the types in the kernel's signature
 
     def at(self, pointer: Callable[[OperandAddress], Any], numbers: Sequence[Any] = ()) -> LaunchPlan:
-        """The launch, with what `pointer` gives for each place: an address, or the interpreter's pointer."""
+        """Return the launch plan; `pointer` converts each operand address to an address or an interpreter's pointer."""
         arguments = tuple(
             numbers[x.position] if isinstance(x, NumberArgument) else resolve_argument(x, pointer) for x in self.arguments
         )
@@ -60,7 +60,7 @@ class GpuGemmLaunch(NamedTuple):
 
 
 def resolve_argument(x: Any, pointer: Callable[[OperandAddress], Any]) -> Any:
-    """An argument that is no number of the call: places as pointers, a map as that to what it describes."""
+    """Replace an operand's address or tensor map by a pointer. Other arguments are returned unchanged."""
     return (
         pointer(x.place if isinstance(x, TensorMapArgument) else x)
         if isinstance(x, OperandAddress | TensorMapArgument)
@@ -69,93 +69,91 @@ def resolve_argument(x: Any, pointer: Callable[[OperandAddress], Any]) -> Any:
 
 
 class GpuGemmPlan(NamedTuple):
-    """The launches of a product, one after the other, and the bytes of workspace that they share."""
+    """The launches of a product in order, and the bytes of workspace that they share."""
 
     launches: tuple[GpuGemmLaunch, ...] = ()
     workspace: int = 0
 
 
 class GpuGemmOperands(NamedTuple):
-    """What the addresses of a product's launch are, outputs first: a and b, which its kernels load, and all else."""
+    """Roles of a product's operands, outputs first: a and b, which its kernels load, and those of prologue and epilogue."""
 
     a: int
     b: int
-    beside: tuple[tuple[int, str, bool, Layout], ...]  # as `problem_of` takes them
-    outputs: int  # how many
+    fused: tuple[tuple[int, str, bool, Layout], ...]  # as `problem_of` takes them
+    outputs: int  # number of outputs
 
     @property
     def mains(self) -> tuple[int, int]:
-        """The loads of a and b."""
+        """Return the load indices of a and b."""
         return self.a - self.outputs, self.b - self.outputs
 
     def name(self, x: FusedOperand) -> str:
-        """What an operand is called in the text of prologue and epilogue."""
+        """Return an operand's name in the text of prologue and epilogue."""
         k = x.operand - self.outputs
         return f"out{x.operand}" if k < 0 else operand_name((Load if x.in_memory else IndexValue)(k, int64))
 
 
 def plain(dtype: DType) -> MatmulKernel:
-    """The product of two matrices, and nothing else."""
+    """Return the matmul kernel without prologue and epilogue."""
     return MatmulKernel(Load(0, dtype), Load(1, dtype), (Accumulator(dtype),))
 
 
 def matmul_operands(kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> GpuGemmOperands:
-    """The roles of a product's operands. Of what a prologue reads, the kernel loads the first array that is no vector."""
+    """Return the roles of operands. The kernel itself loads the first array of a prologue that is not a vector."""
     count, (of_a, of_b, others) = len(outputs), kernel.loads()
     a, b = (max(loads, key=lambda x: main_load_priority(x, inputs)) for loads in (of_a, of_b))
     is_read = any(e.index == 0 for e in Kernel(kernel.pointwise_outputs, ()).find_all(ReadOutput))
-    beside = [(k, "out", True, layout) for k, layout in enumerate(outputs) if k or is_read]
+    fused = [(k, "out", True, layout) for k, layout in enumerate(outputs) if k or is_read]
     for space, loads in (("out", others), ("a", of_a), ("b", of_b)):
-        beside += [
-            (count + x.index, space, not isinstance(x, IndexValue), inputs[x.index]) for x in loads if x not in (a, b)
-        ]
-    return GpuGemmOperands(count + a.index, count + b.index, tuple(beside), count)
+        fused += [(count + x.index, space, not isinstance(x, IndexValue), inputs[x.index]) for x in loads if x not in (a, b)]
+    return GpuGemmOperands(count + a.index, count + b.index, tuple(fused), count)
 
 
 def main_load_priority(x: Load, inputs: Sequence[Layout]) -> tuple[bool, bool]:
-    """Largest for the load of a prologue that a kernel does itself."""
+    """Return a sort key that is largest for the load of a prologue that the kernel itself does."""
     return not isinstance(x, IndexValue), is_matrix(inputs[x.index])
 
 
 def is_matrix(layout: Layout) -> bool:
-    """Whether it has an element of its own at each place of its last two axes."""
+    """Return whether both of the last two axes have more than one element and a nonzero stride."""
     return all(stride and size > 1 for stride, size in zip(layout.strides[-2:], layout.shape[-2:], strict=True))
 
 
 def matmul_problem(
     kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]
 ) -> tuple[GpuGemmProblem, GpuGemmOperands]:
-    """Sizes and strides of a product, and what its operands are."""
+    """Return the sizes and strides of a product, and its operands."""
     operands = matmul_operands(kernel, outputs, inputs)
     a, b = (inputs[main] for main in operands.mains)
     changes = prologue_cost(kernel.a), prologue_cost(kernel.b)
-    return problem_of(outputs[0], a, b, operands.beside)._replace(changes=changes), operands
+    return problem_of(outputs[0], a, b, operands.fused)._replace(prologue_costs=changes), operands
 
 
 def prologue_cost(e: Expression) -> int:
-    """Additions of a prologue, besides the load that the kernel does anyway."""
+    """Return the cost of a prologue in additions, without the load that the kernel does anyway."""
     return 0 if isinstance(e, Load) else max(1, Kernel((e,), ()).cost() - 1)
 
 
 def hooks_and_arguments(
     kernel: MatmulKernel, operands: GpuGemmOperands, p: GpuGemmProblem, is_first: bool, is_last: bool
 ) -> tuple[GemmHooks, list[OperandAddress | NumberArgument | int]]:
-    """The prologue and epilogue of one kernel, and the arguments that they need."""
+    """Return the prologue and epilogue of one kernel, and the arguments that they need."""
     axes, known, classes = padded_batch(p), dict[str, OperandAddress | NumberArgument | int](), list[tuple[str, str]]()
-    for e, x in enumerate(p.beside):
-        name, strides = operands.name(x), (*[axis.beside[e] for axis in axes], x.m, x.n, x.k)
+    for e, x in enumerate(p.fused):
+        name, strides = operands.name(x), (*[axis.fused[e] for axis in axes], x.m, x.n, x.k)
         known[name] = OperandAddress(x.operand, x.start)
         known |= {f"{name}_{axis}": stride for axis, stride in zip(AXES, strides, strict=True)}
         if is_last if x.space == "out" else is_first:
             classes.append((name, "".join(map(stride_kind, strides))))
     known |= {f"p{parameter.index}": NumberArgument(k) for k, parameter in enumerate(kernel.parameters())}
-    hooks = build_hooks(hook_expressions(kernel, operands.mains, p.is_swapped, is_first, is_last), tuple(classes))
+    hooks = build_hooks(hook_expressions(kernel, operands.mains, p.is_transposed, is_first, is_last), tuple(classes))
     return hooks, [known[name] for name in hooks.extra]
 
 
 def padded_batch(p: GpuGemmProblem) -> tuple[BatchAxis, ...]:
-    """The axes of the batch, filled up in front to KERNEL_AXES."""
-    one = BatchAxis(1, 0, 0, 0, (0,) * len(p.beside))
+    """Return the axes of the batch, with axes of size 1 in front up to MAX_BATCH_AXES."""
+    one = BatchAxis(1, 0, 0, 0, (0,) * len(p.fused))
     return (one,) * (MAX_BATCH_AXES - len(p.batch)) + p.batch
 
 
@@ -168,7 +166,7 @@ def sum_parts_launch(
     count: int,
     is_wide: bool,
 ) -> GpuGemmLaunch:
-    """The launch that adds up what a product with a cut K has written, and does the epilogue."""
+    """Return the launch that sums the parts of a product with a split K and applies the epilogue."""
     outer, inner = padded_batch(p)
     size, target = p.matrices * p.M * p.N, (p.out_row, p.out_col, inner.size, inner.out, outer.out)
     across, down = ceil_div(p.N, 4 * SUM_PARTS_BLOCK[0]), ceil_div(p.M, SUM_PARTS_BLOCK[1])

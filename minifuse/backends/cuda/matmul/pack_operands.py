@@ -1,8 +1,8 @@
-"""Copies of operands for the tensor cores: rows contiguous along k, of elements that they multiply.
+"""Pack operands for the tensor cores: contiguous along k, in the element type that they multiply.
 
-What the copy engine cannot read as it lies (odd strides, an operand that would have to be turned over), what is changed by a
-prologue, and float32 that is to be multiplied in bf16, is written once by a kernel of its own: a pass over an operand, where
-the product reads it many times.
+The copy engine cannot read every operand directly: odd strides, some transposed operands, operands with a prologue, and
+float32 that is multiplied in bf16. A separate kernel packs these once. That is one pass over an operand which the product
+reads many times.
 """
 
 from functools import cache
@@ -13,19 +13,19 @@ from ..intrinsics.mma import pack_bf16
 from ..tile_shapes import GpuKernel
 from .epilogue import NO_HOOKS, GemmHooks
 
-SIDE, PITCH = 64, 65  # of the tile that a block turns over
+SIDE, PITCH = 64, 65  # of the tile that a block transposes
 AREA = SIDE * PITCH
 BLOCK = (32, 8, 1)
 
 
 @cache
 def make_pack(kind: str, is_along: bool, hooks: GemmHooks = NO_HOOKS, of_a: bool = True) -> GpuKernel:
-    """to[matrix, x, k] = change(source[x, k]) for X rows of `depth` elements, the last of which are beyond K and zero.
+    """Return the kernel for to[matrix, x, k] = prologue(source[x, k]), for X rows of `depth` elements, zero-filled beyond K.
 
-    is_along: neighbours along x lie side by side in memory, else those along k; lanes load them so. `depth` is a multiple of
-    eight elements.
+    `is_along`: neighbors along x are adjacent in memory, otherwise those along k, and lanes load in that order. `depth` is a
+    multiple of eight elements.
     """
-    is_half, change = kind == "bf16", hooks.change_a if of_a else hooks.change_b
+    is_half, prologue = kind == "bf16", hooks.prologue_a if of_a else hooks.prologue_b
 
     def make_ready(to, source, X, K, depth, x_step, k_step, inner, source_inner, source_outer, *extra):
         tile = cuda.shared.array(AREA, f32)
@@ -40,10 +40,10 @@ def make_pack(kind: str, is_along: bool, hooks: GemmHooks = NO_HOOKS, of_a: bool
                 x, k = (near, far) if is_along else (far, near)
                 value = f32(0)
                 if x0 + x < X and k0 + k < K:
-                    value = change(source[start + (x0 + x) * x_step + (k0 + k) * k_step], x0 + x, k0 + k, at)
+                    value = prologue(source[start + (x0 + x) * x_step + (k0 + k) * k_step], x0 + x, k0 + k, at)
                 tile[x * PITCH + k] = value
         cuda.syncthreads()
-        for step in range(4):  # half a warp a row: four neighbours a lane
+        for step in range(4):  # half a warp per row: four adjacent elements per lane
             x, k = ty * 2 + tx // 16 + 16 * step, tx % 16 * 4
             if x0 + x < X and k0 + k < depth:
                 here = x * PITCH + k

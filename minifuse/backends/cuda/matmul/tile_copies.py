@@ -1,7 +1,7 @@
-"""Where a block of a product works, how tiles of operands come to shared memory and are changed there: device functions.
+"""Device functions that locate a block's part of a product, copy tiles to shared memory, and apply prologues there.
 
-Each is made for the size of a tile, copies also for how their operand lies. Kernels are in `matmul`, `matmul_double`,
-`matmul_mma`, `attention`.
+Each is made for the size of a tile, and copies also for the layout of their operand. The kernels of `ladder`, `float64`,
+`mma` and `attention` use them.
 """
 
 from ..intrinsics.base import cuda, device, i32, load4, store4, u32
@@ -11,15 +11,15 @@ from .epilogue import identity_prologue
 
 
 def block_position(BM, BN, guarded):
-    """What a block of a product computes: its first row and column, its part of K, and its indices in the batch.
+    """Return a function for a block's part of a product: its first row and column, its part of K, and its batch indices.
 
-    Each part of K has an output of its own; it begins at k0 and is `depth` long. Unless `guarded`, the last tiles move back
-    to end at the edge.
+    Each part of K has its own output; it starts at k0 and has length `depth`. Unless `guarded`, the last tiles are moved
+    back to end at the edge.
     """
 
     @device
     def place(M, N, K, parts, part_K, inner):
-        z = u32(cuda.blockIdx.z)  # unsigned: a division of 64 bits would take registers from the loop
+        z = u32(cuda.blockIdx.z)  # unsigned: a 64-bit division would take registers from the loop
         part, batch = i32(z % u32(parts)), u32(z // u32(parts))
         i, o = i32(batch % u32(inner)), i32(batch // u32(inner))
         k0 = part * part_K
@@ -33,15 +33,15 @@ def block_position(BM, BN, guarded):
 
 
 def lanes_along_k(BK):
-    """How many lanes lie along k where each element is a copy of its own: if BK allows, a warp takes a line of 128 bytes."""
+    """Return the lanes along k if elements are copied one by one: 32 if BK allows, so a warp reads a 128-byte line."""
     return 32 if BK % 32 == 0 else 16
 
 
 def swizzled_offset(pitch, is_mixed):
-    """Where in a tile element (x, k) lies.
+    """Return a function for the offset of element (x, k) in a tile.
 
-    A warp that turns over 32 neighbours along k would meet each bank four times: rows k, k + 8, ... begin in the same one.
-    So each eight k have an order of their own within groups of four x. `outer_products` knows it; it costs nothing.
+    A warp that transposes 32 neighbors along k would hit each bank four times: rows k, k + 8, ... start in the same one. So
+    each eight k have a different order within groups of four x. `outer_products` undoes it at no cost.
     """
 
     @device
@@ -52,11 +52,12 @@ def swizzled_offset(pitch, is_mixed):
 
 
 def tile_copier(X, BK, pitch, threads, along, guarded, element, TK=16):
-    """Start the copy of one tile: shared[k * pitch + x] <- source[x * sx + k * sk].
+    """Return functions that locate a thread's first element and start the copy of a tile: shared[k * pitch + x] <- source.
 
-    along "x4": rows contiguous along x and 16-byte aligned, four elements a copy. "k": contiguous along k, one element a
-    copy, turned over on the way; TK lanes take as many k of one row. "x": one element a copy, any strides. What of the tile
-    is there is all, if `whole`, or else what lies before rest_k; where nothing is, zeros are written.
+    The source element is source[x * sx + k * sk]. `along` "x4": rows are contiguous along x and 16-byte aligned, and a copy
+    has four elements. "k": rows are contiguous along k, a copy has one element and transposes; TK lanes copy TK k of one
+    row. "x": any strides, one element per copy. If `whole`, all k of the tile are valid, otherwise those before rest_k.
+    Invalid elements are set to zero.
     """
     width = 4 if along == "x4" else 1
     TK = TK if along == "k" else max(1, threads // (X // width))
@@ -77,28 +78,28 @@ def tile_copier(X, BK, pitch, threads, along, guarded, element, TK=16):
     return place, start
 
 
-def tile_prologue(X, BK, pitch, threads, along, guarded, change, TK=16):
-    """Change the elements of a tile that this thread has copied, once they are there. What is not inside stays zero."""
+def tile_prologue(X, BK, pitch, threads, along, guarded, prologue, TK=16):
+    """Return a function that applies a prologue to the elements that a thread has copied. Elements outside stay zero."""
     width = 4 if along == "x4" else 1
     TK = TK if along == "k" else max(1, threads // (X // width))
     TX = threads // TK
 
     @device
-    def leave_all(shared, s, x, k, rest_x, rest_k, x0, k0, at):
+    def apply_nothing(shared, s, x, k, rest_x, rest_k, x0, k0, at):
         pass
 
     @device
-    def change_own(shared, s, x, k, rest_x, rest_k, x0, k0, at):
+    def apply(shared, s, x, k, rest_x, rest_k, x0, k0, at):
         for i in range(X // (TX * width)):
             for j in range(BK // TK):
                 if k + j * TK < rest_k and (not guarded or x + i * TX * width < rest_x):
                     here, row, depth = s + i * TX * width + j * TK * pitch, x0 + x + i * TX * width, k0 + k + j * TK
                     if width == 4:
                         v = load4(shared, here)
-                        p, q = change(v[0], row, depth, at), change(v[1], row + 1, depth, at)
-                        r, z = change(v[2], row + 2, depth, at), change(v[3], row + 3, depth, at)
+                        p, q = prologue(v[0], row, depth, at), prologue(v[1], row + 1, depth, at)
+                        r, z = prologue(v[2], row + 2, depth, at), prologue(v[3], row + 3, depth, at)
                         store4(shared, here, (p, q, r, z))
                     else:
-                        shared[here] = change(shared[here], row, depth, at)
+                        shared[here] = prologue(shared[here], row, depth, at)
 
-    return leave_all if change is identity_prologue else change_own
+    return apply_nothing if prologue is identity_prologue else apply

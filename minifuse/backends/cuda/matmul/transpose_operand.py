@@ -1,7 +1,7 @@
-"""An operand of a product turned over in memory, once, so that all blocks copy it 16 bytes at a time.
+"""Transpose an operand of a matrix product in memory once, so that all blocks can copy it 16 bytes at a time.
 
-A matrix whose rows lie along k comes into shared memory element by element, and each block that reads it pays for that
-again. To turn it over first costs one pass of memory in each direction; a large product gets that back many times.
+A matrix that is contiguous along k is copied to shared memory element by element, and each block that reads it pays for that
+again. Transposing it first costs one pass of memory in each direction, which pays off many times for a large product.
 """
 
 from functools import cache
@@ -17,10 +17,10 @@ SIDE, LANES = 64, (8, 32)  # elements along a tile's sides; threads of a block a
 
 @cache
 def make_transpose(dtype: DType) -> GpuKernel:
-    """out[z][k, row] = source[z][row, k]: tiles of SIDE x SIDE elements, read and written 16 bytes at a time.
+    """Return the kernel for out[z][k, row] = source[z][row, k], in tiles of SIDE x SIDE, with 16-byte loads and stores.
 
-    Rows of out are `rows` elements, a multiple of four. Those of the source begin anywhere, and `wide` says whether each
-    begins at a multiple of 16 bytes. The matrices of a batch lie along z, on one or two axes.
+    Rows of out have `rows` elements, a multiple of four. Rows of the source may start anywhere; `wide` says whether each
+    starts at a multiple of 16 bytes. The matrices of a batch are along z, on one or two axes.
     """
     name = element_name(dtype)
     element = getattr(base, name)

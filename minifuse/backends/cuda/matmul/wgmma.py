@@ -1,42 +1,42 @@
-"""Products of float32 matrices on Hopper's tensor cores: in tf32, which keeps 10 bits of a fraction, or bf16, which keeps 7.
+"""Matrix products of float32 on Hopper's tensor cores: in tf32, with 10 fraction bits, or bf16, with 7.
 
-The tensor cores of compute capability 9.0 read both operands from shared memory themselves (`wgmma`), 64 rows a
-warpgroup, and run on while the threads do something else. So threads only start things: one of them asks the copy engine for
-tiles and waits until their places are free, two warpgroups wait for tiles, start products, and say when a place is free.
+The tensor cores of compute capability 9.0 read both operands from shared memory themselves (`wgmma`), 64 rows per
+warpgroup, and continue while the threads do something else. So threads only start work: one of them requests tiles from the
+copy engine and waits until their stages are free; two warpgroups wait for tiles, start products, and release stages.
 
-    out[i, j] = finish(sum over k of left[i, k] * right[j, k])
+    out[i, j] = epilogue(sum over k of left[i, k] * right[j, k])
 
-What the hardware asks for, and how it is met:
+The hardware's requirements, and how the kernel meets them:
 
-- Both operands contiguous along k, in rows of 128 bytes whose 16-byte pieces are swizzled: piece p of row r lies at p xor
-  r % 8. The copy engine writes tiles so. Only the left operand in tf32 may lie otherwise (`is_crosswise`): the rows of its
-  tile lie along x, and lanes load it into the registers that `wgmma` takes a left operand from, too: half a tile, while the
-  product of the other half runs. A warpgroup has 64 rows of all columns: of 128 rows of half of them, it would load twice
-  as much.
-- tf32 rounded to nearest. The tensor cores cut 13 bits off, which makes every number smaller; a tensor map of the type TF32
-  lets the copy engine round on the way, to even in a tie. It costs nothing.
-- bf16 in memory: `make_ready` writes such copies of float32 operands, and of what the copy engine cannot read.
-- Addresses and strides that are multiples of 16 bytes. Edges are the copy engine's, which brings zeros from beyond them.
+- Both operands are contiguous along k, in rows of 128 bytes whose 16-byte pieces are swizzled: piece p of row r is at
+  p xor r % 8. The copy engine writes tiles in this order. Only the left operand in tf32 may be stored otherwise
+  (`is_crosswise`): the rows of its tile are along x, and lanes load it into the registers from which `wgmma` can take a left
+  operand: half a tile, while the product of the other half runs. A warpgroup computes 64 rows of all columns; with 128 rows
+  of half the columns it would load twice as much.
+- tf32 is rounded to nearest. The tensor cores would truncate 13 bits, which reduces every magnitude. With a tensor map of
+  the type TF32, the copy engine rounds while copying, ties to even, at no cost.
+- bf16 is stored in memory: `pack_operands` writes bf16 copies of float32 operands, and copies of operands that the copy
+  engine cannot read.
+- Addresses and strides are multiples of 16 bytes. The copy engine handles edges by filling in zeros.
+- There are enough blocks. A block's tile has 256 columns, or 128 or 64 if there are too few tiles for all multiprocessors. A
+  narrow tile reads more per sum, but is cheaper than splitting K and adding the parts.
 
-- Enough blocks. A block's tile has 256 columns, or 128 or 64 where there are too few tiles for all multiprocessors: a narrow
-  one reads more for each sum, but is cheaper than to cut K and add the parts.
+Measured on one H200, relative to cuBLAS's tf32 in the same run, whose TFLOP/s follow; 4096^3:
 
-One H200, of cuBLAS's tf32 in the same run, whose TFLOP/s stand behind; 4096^3:
-
-    a @ b.T, from PTX: each wgmma waits for the one before (see `compiler.whole_cubin`)     0.79 of 395
-    a @ b.T, linked as a whole: a product starts while the one before still runs            0.96 of 411, 0.99 of 354
-    a @ b, b crosswise, 128 x 128 sums a warpgroup, each product waited for                 0.90 of 400
-    a @ b, b made ready by a kernel of its own, which is counted                            0.89 of 404
-    a @ b, b crosswise, 64 x 256 sums a warpgroup, two halves of a tile that take turns     0.99 of 404, 1.00 of 376
-    a.T @ b, a made ready, b crosswise                                                      1.47 of 235
+    a @ b.T, from PTX: each wgmma waits for the one before (see `compiler.compile_lto_cubin`)   0.79 of 395
+    a @ b.T, link-time optimized: a product starts while the one before still runs          0.96 of 411, 0.99 of 354
+    a @ b, b crosswise, 128 x 128 sums per warpgroup, waiting for each product              0.90 of 400
+    a @ b, b packed by a separate kernel, which is counted                                  0.89 of 404
+    a @ b, b crosswise, 64 x 256 sums per warpgroup, two alternating halves of a tile       0.99 of 404, 1.00 of 376
+    a.T @ b, a packed, b crosswise                                                          1.47 of 235
     a.T @ b.T, a crosswise                                                                  0.98 of 398, 0.99 of 360
-    a @ b in bf16, both made ready, both copies counted                                     1.30 of 371
-    a @ b in tf32 by `matmul_mma`                                                           0.29 of 400
+    a @ b in bf16, both packed, both copies counted                                         1.30 of 371
+    a @ b in tf32 by `make_mma`                                                             0.29 of 400
 
-1024^3, a @ b.T, the kernels alone: 256 columns 0.56 of 133, K cut in three 0.65; 128 columns 0.92; 64 columns 1.25.
+1024^3, a @ b.T, the kernels alone: 256 columns 0.56 of 133, K split in three 0.65; 128 columns 0.92; 64 columns 1.25.
 
-No difference: strips of 1, 4, 8 or 16 tiles, and 24 registers left to the copies for 40. Slower by up to 8%: loads that
-might not happen, so that the assembler must keep what was in their registers (they become branches).
+No difference: strips of 1, 4, 8 or 16 tiles, and 24 registers instead of 40 for the copies. Slower by up to 8%: conditional
+loads, which make the assembler keep the former contents of their registers (they become branches).
 """
 
 from functools import cache
@@ -63,25 +63,25 @@ from ..intrinsics.wgmma import (
 from ..tile_shapes import GpuKernel
 from .epilogue import NO_HOOKS, GemmHooks
 
-ROW_BYTES = 128  # bytes of a row of a tile: 32 k in tf32, 64 in bf16
+ROW_BYTES = 128  # of a tile: 32 k in tf32, 64 in bf16
 LEFT_ROWS, RIGHT_ROWS = 128, (256, 128, 64)  # rows of a block's tile of each operand
-PIPELINE_BYTES = 192 * 1024  # bytes of shared memory for tiles in flight
+PIPELINE_BYTES = 192 * 1024  # of shared memory for tiles in flight
 DESCRIPTOR = 1 << 16 | 1024 // 16 << 32 | 1 << 62  # rows of 128 bytes, swizzled, in groups of 8 of 1024 bytes
 THREADS = 384  # two warpgroups that multiply, and one whose first thread copies
-COPY_REGISTERS, MULTIPLY_REGISTERS = 40, 232  # registers of a lane that copies, and of one that multiplies
-STRIP_TILES = 8  # columns of tiles that blocks walk down together, so that they share more of both operands in the L2 cache
+COPY_REGISTERS, MULTIPLY_REGISTERS = 40, 232  # per lane, of the warpgroup that copies and of those that multiply
+STRIP_TILES = 8  # columns of tiles that blocks process together, to share more of both operands in the L2 cache
 
 
 def signature_of(hooks: GemmHooks) -> tuple[str, ...]:
-    """The types of the arguments."""
+    """Return the types of the arguments."""
     return (f"*{hooks.stored or 'f32'}", "*u8", "*u8", *["i64"] * 19, *hooks.types)
 
 
 @device
 def tile_work(tile, across, down, parts, inner):
-    """What tile number `tile` is: its row and column among tiles, its part of K, and its place in the batch.
+    """Return the row and column of tile number `tile` among tiles, its part of K, and its indices in the batch.
 
-    Tiles go row by row down strips of STRIP columns. Divisions of 64 bits are calls, beside which no wgmma runs ahead.
+    Tiles are numbered row by row down strips of STRIP_TILES columns. 64-bit divisions would be calls, which serialize wgmma.
     """
     z = u32(tile) // u32(across * down)
     place = u32(tile - z * across * down)
@@ -93,7 +93,7 @@ def tile_work(tile, across, down, parts, inner):
 
 
 def pipeline_sizes(right: int) -> tuple[int, int, int]:
-    """Tiles in flight, bytes of one of both operands, and bytes of shared memory, with two barriers a tile."""
+    """Return the number of stages, the bytes of a stage (one tile of both operands), and of shared memory with barriers."""
     stage = (LEFT_ROWS + right) * ROW_BYTES
     stages = PIPELINE_BYTES // stage
     return stages, stage, stages * (stage + 16)
@@ -103,26 +103,26 @@ def pipeline_sizes(right: int) -> tuple[int, int, int]:
 def make_wgmma(
     kind: str = "tf32",
     is_crosswise: bool = False,
-    is_turned: bool = False,
+    is_output_transposed: bool = False,
     right: int = RIGHT_ROWS[0],
     hooks: GemmHooks = NO_HOOKS,
 ) -> GpuKernel:
-    """The kernel for operands of a kind, "tf32" or "bf16", in tiles of LEFT rows of left by `right` rows of right.
+    """Return the kernel for "tf32" or "bf16" operands, in tiles of LEFT_ROWS rows of left by `right` rows of right.
 
-    Blocks stay: each takes one tile after the other. So the first tiles of the next one are on their way while the sums of
-    this one are stored. `is_turned`: rows of left, which lies crosswise, are columns of out.
+    Blocks are persistent: each computes one tile after another. So the first operand tiles of the next one are copied while
+    the sums of this one are stored. `is_output_transposed`: rows of left, which is crosswise, are columns of out.
     """
     stages, stage, shared = pipeline_sizes(right)
     deep = ROW_BYTES // (4 if kind == "tf32" else 2)  # k of a tile
     size_left = LEFT_ROWS * ROW_BYTES
-    barriers = stages * stage // 4  # where they lie, in floats
-    BM, BN = (right, LEFT_ROWS) if is_turned else (LEFT_ROWS, right)
+    barriers = stages * stage // 4  # their offset, in floats
+    BM, BN = (right, LEFT_ROWS) if is_output_transposed else (LEFT_ROWS, right)
     multiply = multiply_from_registers(right) if is_crosswise else multiply_shared(kind, right)
     zero = zeros(right // 2)
-    arrange = arranged((0, 2, 1, 3), 4) if is_turned else arranged((0, 1, 2, 3), 1)
-    places = [(j, 0) if is_turned else (0, j) for j in range(0, right, 8)]
+    arrange = arranged((0, 2, 1, 3), 4) if is_output_transposed else arranged((0, 1, 2, 3), 1)
+    places = [(j, 0) if is_output_transposed else (0, j) for j in range(0, right, 8)]
     store = store_fours(places, hooks.stored or "f32")
-    finish, finish_four = hooks.finish, hooks.finish_four
+    epilogue, epilogue4 = hooks.epilogue, hooks.epilogue4
     give, take = set_max_registers(False, COPY_REGISTERS), set_max_registers(True, MULTIPLY_REGISTERS)
 
     def matmul_wgmma(
@@ -132,8 +132,8 @@ def make_wgmma(
         S = cuda.shared.array(0, f32, 1024)
         t = u32(cuda.threadIdx.x)
         tile0 = shared_address(S, 0)
-        full = shared_address(S, barriers)  # a barrier for each stage: its tiles have come
-        empty = u32(full + 8 * stages)  # ... and all eight warps that multiply have read them
+        full = shared_address(S, barriers)  # a barrier for each stage: its tiles have arrived
+        empty = u32(full + 8 * stages)  # ... and one for: all eight multiplying warps have read them
         if t == 0:
             for s in range(stages):
                 make_barrier(full + 8 * s, 1)
@@ -150,7 +150,7 @@ def make_wgmma(
                 tile = u32(cuda.blockIdx.x)
                 while tile < tiles:
                     row, col, part, i, o = tile_work(tile, across, down, parts, inner)
-                    x, y = (col * BN, row * BM) if is_turned else (row * BM, col * BN)
+                    x, y = (col * BN, row * BM) if is_output_transposed else (row * BM, col * BN)
                     k0 = part * part_K
                     for k in range(k0, min(k0 + part_K, K), deep):
                         here, ready = tile0 + slot * stage, full + 8 * slot
@@ -179,15 +179,15 @@ def make_wgmma(
             take()
             lane, warp = t % 32, t // 32
             g, q = lane // 4, lane % 4
-            near, far = u32(0), u32(0)  # where the fragments of a lane begin in a tile, at k = q and at k = q + 4
-            if is_crosswise:  # two neighbours along x a lane; in this order half a warp reads from all banks
+            near, far = u32(0), u32(0)  # start of a lane's fragments in a tile, at k = q and at k = q + 4
+            if is_crosswise:  # two neighbors along x per lane; in this order half a warp reads from all banks
                 piece = g // 2 % 2 * 4 + warp % 2 * 2 + g // 4
                 here = warp // 2 * 32 * ROW_BYTES + q * ROW_BYTES + g % 2 * 8
                 near, far = u32(here + (piece ^ q) * 16), u32(here + 4 * ROW_BYTES + (piece ^ q ^ 4) * 16)
                 first, apart = warp // 2 * 32 + piece * 4, 1
             else:
-                first, apart = warp * 16 + g, 8  # the lane's first row, and how far behind it the other one lies
-            if is_turned:
+                first, apart = warp * 16 + g, 8  # the lane's first row, and the distance of the other one
+            if is_output_transposed:
                 is_odd, m, n = g % 2 == 1, q * 2 + g % 2, first
             else:
                 is_odd, m, n = q % 2 == 1, first + g % 2 * 2 * is_crosswise + q % 2 * apart, q // 2 * 4
@@ -207,7 +207,7 @@ def make_wgmma(
                     else:
                         acc = multiply(acc, u32(here + t // 128 * (64 * ROW_BYTES)) // u32(16) | DESCRIPTOR, there)
                     if before >= 0 and lane == 0:
-                        arrive(empty + 8 * before)  # what was started before this has ended
+                        arrive(empty + 8 * before)  # the product started before this one has ended
                     if is_crosswise:
                         tail = load_fragments(here + near + 16 * ROW_BYTES, here + far + 16 * ROW_BYTES)
                         acc = multiply(acc, tail, there + ROW_BYTES // 2 // 16)
@@ -223,9 +223,9 @@ def make_wgmma(
                 at = o, i, extra
                 store(
                     out, start, row0 + m, col0 + n, M, N, out_row, out_col, wide != 0, arrange(acc, is_odd),
-                    finish, finish_four, at,
+                    epilogue, epilogue4, at,
                 )  # fmt: skip
                 tile = u32(tile + u32(cuda.gridDim.x))
 
-    constants = (kind, is_crosswise, is_turned, right, hooks.stored)
+    constants = (kind, is_crosswise, is_output_transposed, right, hooks.stored)
     return GpuKernel("matmul_wgmma", constants, matmul_wgmma, signature_of(hooks), THREADS, 1, shared, hooks.text, True)

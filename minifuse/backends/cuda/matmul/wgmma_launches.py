@@ -1,4 +1,4 @@
-"""The launches of a product by `wgmma`: operands made ready, the product, and where K is cut, the sum of its parts."""
+"""Plan the launches of a product by `wgmma`: packed operands, the product, and the sum of its parts if K is split."""
 
 from collections.abc import Iterator
 from math import prod
@@ -22,113 +22,119 @@ from .pack_operands import BLOCK, SIDE, make_pack
 from .tensor_core_heuristics import WgmmaConfig
 from .wgmma import LEFT_ROWS, ROW_BYTES, THREADS, make_wgmma
 
-WORKSPACE_UNIT = 64  # elements of float32 that places in the workspace are multiples of: 256 bytes
+WORKSPACE_UNIT = 64  # offsets in the workspace are multiples of so many float32: 256 bytes
 
 
 class WgmmaOperand(NamedTuple):
-    """One operand of a product, with all that its launches need."""
+    """One operand of a product, with everything that its launches need."""
 
     name: str  # "a" or "b"
-    how: str  # "k", "x" or "ready"
+    mode: str  # "k", "x" or "packed"
     rows: int
     x: int
     k: int  # strides
-    sizes: tuple[int, int]  # of the batch, outer and inner: 1 where all matrices share the operand
-    moves: tuple[int, int]
+    sizes: tuple[int, int]  # of the batch, outer and inner; 1 if all matrices share the operand
+    batch_strides: tuple[int, int]
     start: int
 
     def depth(self, K: int) -> int:
-        """Elements from row to row, once it is ready: rows are multiples of 16 bytes."""
+        """Return the elements from row to row of the packed operand: rows are multiples of 16 bytes."""
         return ceil_div(K, 8) * 8
 
-    def room(self, K: int, kind: str) -> int:
-        """Elements of float32 in the workspace that it takes."""
-        nbytes = prod(self.sizes) * self.rows * self.depth(K) * ITEMSIZE[kind] if self.how == "ready" else 0
+    def workspace_floats(self, K: int, kind: str) -> int:
+        """Return the size of the packed operand in the workspace, in elements of float32."""
+        nbytes = prod(self.sizes) * self.rows * self.depth(K) * ITEMSIZE[kind] if self.mode == "packed" else 0
         return ceil_div(nbytes, 4 * WORKSPACE_UNIT) * WORKSPACE_UNIT
 
 
-def wgmma_operands(way: WgmmaConfig) -> tuple[WgmmaOperand, WgmmaOperand]:
-    """a and b."""
-    p, (outer, inner) = way.product, padded_batch(way.product)
+def wgmma_operands(config: WgmmaConfig) -> tuple[WgmmaOperand, WgmmaOperand]:
+    """Return the operands a and b."""
+    p, (outer, inner) = config.problem, padded_batch(config.problem)
     found = []
-    for name, how, rows, x, k, moves, start, change in (
-        ("a", way.a, p.M, p.a_row, p.a_col, (outer.a, inner.a), p.start[1], p.changes[0]),
-        ("b", way.b, p.N, p.b_col, p.b_row, (outer.b, inner.b), p.start[2], p.changes[1]),
+    for name, mode, rows, x, k, batch_strides, start, change in (
+        ("a", config.a, p.M, p.a_row, p.a_col, (outer.a, inner.a), p.start[1], p.prologue_costs[0]),
+        ("b", config.b, p.N, p.b_col, p.b_row, (outer.b, inner.b), p.start[2], p.prologue_costs[1]),
     ):
-        counts = outer.size, inner.size  # a prologue may read what differs where the operand does not
-        sizes = [n if move or (change and how == "ready") else 1 for n, move in zip(counts, moves, strict=True)]
-        found.append(WgmmaOperand(name, how, rows, x, k, (sizes[0], sizes[1]), moves, start))
+        counts = outer.size, inner.size  # a prologue may read arrays that vary along the batch although the operand does not
+        sizes = [n if move or (change and mode == "packed") else 1 for n, move in zip(counts, batch_strides, strict=True)]
+        found.append(WgmmaOperand(name, mode, rows, x, k, (sizes[0], sizes[1]), batch_strides, start))
     return found[0], found[1]
 
 
-def wgmma_workspace_bytes(way: WgmmaConfig) -> int:
-    """Bytes of the copies that are made ready, and of parts."""
-    p = way.product
-    parts = way.parts * p.matrices * p.M * p.N if way.parts > 1 else 0
-    return 4 * (sum(side.room(p.K, way.kind) for side in wgmma_operands(way)) + parts)
+def wgmma_workspace_bytes(config: WgmmaConfig) -> int:
+    """Return the bytes of workspace for packed operands and parts."""
+    p = config.problem
+    parts = config.parts * p.matrices * p.M * p.N if config.parts > 1 else 0
+    return 4 * (sum(operand.workspace_floats(p.K, config.kind) for operand in wgmma_operands(config)) + parts)
 
 
-def plan_wgmma(product: MatmulKernel, operands: GpuGemmOperands, way: WgmmaConfig) -> Iterator[GpuGemmLaunch]:
-    """All launches of one way."""
-    p, at = way.product, 0
+def plan_wgmma(product: MatmulKernel, operands: GpuGemmOperands, config: WgmmaConfig) -> Iterator[GpuGemmLaunch]:
+    """Return all launches of one configuration."""
+    p, at = config.problem, 0
     maps = {}
-    for side in wgmma_operands(way):
-        is_first = (side.name == "a") != p.is_swapped
-        place = OperandAddress(operands.a if is_first else operands.b, side.start)
-        if side.how == "ready":
-            ready = OperandAddress(WORKSPACE, at)
-            yield pack_launch(product, operands, way, side, ready, place)
-            at += side.room(p.K, way.kind)
-            place = ready
-        is_left = (side.name == "b") == way.is_turned
-        maps[is_left] = TensorMapArgument(place, tensor_map_box(way, side, LEFT_ROWS if is_left else way.right)), side
-    is_cut, size = way.parts > 1, p.matrices * p.M * p.N
+    for operand in wgmma_operands(config):
+        is_first = (operand.name == "a") != p.is_transposed
+        place = OperandAddress(operands.a if is_first else operands.b, operand.start)
+        if operand.mode == "packed":
+            packed = OperandAddress(WORKSPACE, at)
+            yield pack_launch(product, operands, config, operand, packed, place)
+            at += operand.workspace_floats(p.K, config.kind)
+            place = packed
+        is_left = (operand.name == "b") == config.is_output_transposed
+        maps[is_left] = (
+            TensorMapArgument(place, tensor_map_box(config, operand, LEFT_ROWS if is_left else config.right)),
+            operand,
+        )
+    is_split, size = config.parts > 1, p.matrices * p.M * p.N
     out, parts = OperandAddress(OUT, p.start[0]), OperandAddress(WORKSPACE, at)
-    hooks, extra = hooks_and_arguments(product, operands, p, False, not is_cut)
-    kernel = make_wgmma(way.kind, way.is_crosswise, way.is_turned, way.right, hooks)
-    stored = p.dense() if is_cut else p
+    hooks, extra = hooks_and_arguments(product, operands, p, False, not is_split)
+    kernel = make_wgmma(config.kind, config.is_crosswise, config.is_output_transposed, config.right, hooks)
+    stored = p.with_dense_output() if is_split else p
     _, inner = padded_batch(p)
     stored_outer, stored_inner = padded_batch(stored)
-    (left, left_side), (right, right_side) = maps[True], maps[False]
-    down, across = [ceil_div(n, tile) for n, tile in zip((p.M, p.N), way.tile, strict=True)]
-    flags = [int(n > 1) for side in (left_side, right_side) for n in reversed(side.sizes)]
-    is_wide = p.N % 4 == 0 if is_cut else way.is_wide
-    numbers = p.M, p.N, p.K, stored.out_row, stored.out_col, way.parts, way.part_K, size, p.matrices
+    (left, left_operand), (right, right_operand) = maps[True], maps[False]
+    down, across = [ceil_div(n, tile) for n, tile in zip((p.M, p.N), config.tile, strict=True)]
+    flags = [int(n > 1) for operand in (left_operand, right_operand) for n in reversed(operand.sizes)]
+    is_wide = p.N % 4 == 0 if is_split else config.is_wide
+    numbers = p.M, p.N, p.K, stored.out_row, stored.out_col, config.parts, config.part_K, size, p.matrices
     batch = inner.size, stored_inner.out, stored_outer.out, *flags, down, across, int(is_wide)
-    blocks = min(way.multiprocessors, down * across * way.parts * p.matrices)
-    arguments = (parts if is_cut else out), left, right, *numbers, *batch, *extra
+    blocks = min(config.multiprocessors, down * across * config.parts * p.matrices)
+    arguments = (parts if is_split else out), left, right, *numbers, *batch, *extra
     yield GpuGemmLaunch(kernel, (blocks, 1, 1), (THREADS, 1, 1), arguments)
-    if is_cut:
-        yield sum_parts_launch(product, operands, p, parts, out, way.parts, way.is_wide)
+    if is_split:
+        yield sum_parts_launch(product, operands, p, parts, out, config.parts, config.is_wide)
 
 
 def pack_launch(
     product: MatmulKernel,
     operands: GpuGemmOperands,
-    way: WgmmaConfig,
-    side: WgmmaOperand,
+    config: WgmmaConfig,
+    operand: WgmmaOperand,
     to: OperandAddress,
     source: OperandAddress,
 ) -> GpuGemmLaunch:
-    """The launch that makes an operand ready, prologue and all."""
-    p = way.product
+    """Return the launch that packs an operand and applies its prologue."""
+    p = config.problem
     hooks, extra = hooks_and_arguments(product, operands, p, True, False)
-    kernel = make_pack(way.kind, side.x == 1, hooks, side.name == "a")
-    depth, (outer, inner) = side.depth(p.K), side.sizes
-    grid = ceil_div(side.rows, SIDE), ceil_div(depth, SIDE), outer * inner
-    numbers = side.rows, p.K, depth, side.x, side.k, inner, side.moves[1], side.moves[0]
+    kernel = make_pack(config.kind, operand.x == 1, hooks, operand.name == "a")
+    depth, (outer, inner) = operand.depth(p.K), operand.sizes
+    grid = ceil_div(operand.rows, SIDE), ceil_div(depth, SIDE), outer * inner
+    numbers = operand.rows, p.K, depth, operand.x, operand.k, inner, operand.batch_strides[1], operand.batch_strides[0]
     return GpuGemmLaunch(kernel, grid, BLOCK, (to, source, *numbers, *extra))
 
 
-def tensor_map_box(way: WgmmaConfig, side: WgmmaOperand, tile: int) -> TensorMapBox:
-    """What the copy engine knows of an operand, and how much of it comes at once."""
-    p, size, deep = way.product, ITEMSIZE[way.kind], ROW_BYTES // ITEMSIZE[way.kind]
-    outer, inner = side.sizes
-    if side.how == "ready":
-        row, (out_step, in_step) = side.depth(p.K), (inner * side.rows * side.depth(p.K), side.rows * side.depth(p.K))
+def tensor_map_box(config: WgmmaConfig, operand: WgmmaOperand, tile: int) -> TensorMapBox:
+    """Describe an operand to the copy engine, and the box that one copy brings."""
+    p, size, deep = config.problem, ITEMSIZE[config.kind], ROW_BYTES // ITEMSIZE[config.kind]
+    outer, inner = operand.sizes
+    if operand.mode == "packed":
+        row, (out_step, in_step) = (
+            operand.depth(p.K),
+            (inner * operand.rows * operand.depth(p.K), operand.rows * operand.depth(p.K)),
+        )
     else:
-        row, (out_step, in_step) = max(side.x, side.k), side.moves
+        row, (out_step, in_step) = max(operand.x, operand.k), operand.batch_strides
     near, far = (step * size if step else 16 for step in (in_step, out_step))
-    if side.how == "x":
-        return TensorMapBox(way.kind, (side.rows, p.K, inner, outer), (row * size, near, far), (deep, 32))
-    return TensorMapBox(way.kind, (p.K, side.rows, inner, outer), (row * size, near, far), (deep, tile))
+    if operand.mode == "x":
+        return TensorMapBox(config.kind, (operand.rows, p.K, inner, outer), (row * size, near, far), (deep, 32))
+    return TensorMapBox(config.kind, (p.K, operand.rows, inner, outer), (row * size, near, far), (deep, tile))

@@ -247,7 +247,7 @@ def test_an_epilogue_sees_each_element_once():
         _, _, (bias,) = at
         return max(value + bias[col] + f32(row), f32(0))
 
-    hooks = NO_HOOKS._replace(finish=add_bias_and_clip, text="add_bias_and_clip", types=("*f32",))
+    hooks = NO_HOOKS._replace(epilogue=add_bias_and_clip, text="add_bias_and_clip", types=("*f32",))
     shape = TileShape((16, 32, 16), 2, (16, 32), (4, 8), 1)
     for guarded, (M, N, K) in ((False, (17, 33, 20)), (True, (5, 7, 3))):
         kernel = make_matmul(shape, "k", "x", guarded, hooks=hooks)

@@ -16,11 +16,12 @@ this way: a multiple of four, or 0 if an address does not allow it, which only t
 
 from collections.abc import Sequence
 
-from ....core.dtypes import DType, bool_, int32, int64
+from ....core.dtypes import DType, bool_, int32
 from ....core.interning import toposort
 from ....ir.kernel_ir import Expression, IndexedLoad, IndexValue, Kernel, Load, Op, Parameter, ReadOutput, ReduceExpr
 from ....ir.segment_sum import SegmentSum
-from ...codegen.loop_emitter import WRAPPING_OPS, Dialect, LoopEmitter, literal, operand_name, replace_index
+from ...codegen.loop_emitter import LoopEmitter, literal, operand_name, replace_index
+from .dialect import BY_KIND, CudaDialect
 from .point_function import Point
 
 WARP = 32
@@ -30,30 +31,13 @@ MAX_COLUMN_THREADS = 256  # threads of a block that fold columns together
 MAX_ROW_THREADS = 512  # threads that share a row
 IN_FLIGHT = 32  # bytes that a thread should have on their way from memory at once
 MAX_REPEATED_COST = 64  # additions; a dearer point is printed once for four neighbours only, since its text is long
-BY_KIND = {"pow", "floordiv", "mod", "lshift", "rshift"}  # words that have another name, and meaning, for integers
-
-
-class Threads(Dialect):
-    """Folds may run across memory; a bool is a byte."""
-
-    reduces_columns = True
-    wrapping = frozenset({int64})  # sums and products of int32 have room in Numba's 64 bits
-
-    def word(self, name: str, dtype: DType) -> str:
-        """Words of integers have names of their own."""
-        is_own = dtype.is_integer and (name in BY_KIND or (name in WRAPPING_OPS and dtype in self.wrapping))
-        return f"integer_{name}" if is_own else name
-
-    def load(self, place: str, dtype: DType) -> str:
-        """The element; a bool is a byte in memory."""
-        return f"({place} != 0)" if dtype is bool_ else place
 
 
 class CudaSource(LoopEmitter):
     """The text of one kernel, and what its launch must pass: `parameters`, (name, type) each, pointers marked with *."""
 
     def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str] = ()) -> None:
-        super().__init__(kernel, rows, classes, Threads(), raws)
+        super().__init__(kernel, rows, classes, CudaDialect(), raws)
         self.form = "points" if not self.folds else "columns" if self.is_columns else "rows"
         self.is_columns = False  # each thread has one column, and walks none
         last = {c[-1] for name, c in self.classes.items() if not name.startswith("base")}

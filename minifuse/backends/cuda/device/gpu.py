@@ -113,9 +113,9 @@ class GpuDevice:
                 raise found from None
             free, total = driver.check(self.bindings.cuMemGetInfo())
             raise OutOfMemoryError(
-                f"cuda:{self.index}: cannot allocate {nbytes:,} bytes; {free:,} of {total:,} bytes are free, and tensors "
-                f"and the memory pool hold {self.pool.reserved:,}; delete tensors, use smaller batches, or find other processes "
-                "on the GPU with nvidia-smi"
+                f"cuda:{self.index}: cannot allocate {nbytes:,} bytes; {free:,} of {total:,} bytes are free, and "
+                f"tensors and the memory pool hold {self.pool.reserved:,}; delete tensors, "
+                "use smaller batches, or find other processes on the GPU with nvidia-smi"
             ) from None
         return DeviceBuffer(owner, int(owner.handle), nbytes)
 

@@ -1,0 +1,22 @@
+"""How generated CUDA kernels name functions and load elements."""
+
+from ....core.dtypes import DType, bool_, int64
+from ...codegen.loop_emitter import WRAPPING_OPS, Dialect
+
+BY_KIND = {"pow", "floordiv", "mod", "lshift", "rshift"}  # functions with another name, and meaning, for integers
+
+
+class CudaDialect(Dialect):
+    """The dialect of one CUDA thread: reductions may run across memory, and bools are stored as bytes."""
+
+    reduces_columns = True
+    wrapping = frozenset({int64})  # sums and products of int32 fit in Numba's 64 bits
+
+    def word(self, name: str, dtype: DType) -> str:
+        """Return the name of a function in kernels. Some functions of integers have different names."""
+        is_own = dtype.is_integer and (name in BY_KIND or (name in WRAPPING_OPS and dtype in self.wrapping))
+        return f"integer_{name}" if is_own else name
+
+    def load(self, place: str, dtype: DType) -> str:
+        """Return the element at a place in memory, where a bool is a byte."""
+        return f"({place} != 0)" if dtype is bool_ else place

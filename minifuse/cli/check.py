@@ -10,8 +10,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from ..simt.check import Finding, Report, check, count, script_traceback
-from ..simt.host import place
+from ..simt.check import HazardFinding, Report, check, pluralize, script_traceback
+from ..simt.host import format_line
 
 WIDTH = 80  # columns
 
@@ -39,17 +39,19 @@ def show(report: Report, console: Console, trace: Path | None, limit: int) -> No
     for finding in report.findings:
         show_finding(finding, console)
     for schedule in report.schedules:
-        others = f" and {count(schedule.count - 1, 'more launch', 'more launches')} from there" if schedule.count > 1 else ""
+        others = (
+            f" and {pluralize(schedule.count - 1, 'more launch', 'more launches')} from there" if schedule.count > 1 else ""
+        )
         verb = "differ" if others else "differs"
         say(
-            f"what {schedule.kernel} gives in launch {schedule.launch} at {place(schedule.line)}{others} {verb} in "
+            f"what {schedule.kernel} gives in launch {schedule.launch} at {format_line(schedule.line)}{others} {verb} in "
             f"{len(schedule.seeds)} of {schedule.tried} schedules; seed {schedule.seeds[0]} replays it.\n",
             console,
         )
     if report.tried > 1 and report.launches and not (report.schedules or report.findings or report.unrecorded):
         say(f"no results differ in {report.tried} schedules of each launch", console)
     if report.unrecorded:
-        have = count(len(report.unrecorded), "launch has", "launches have")
+        have = pluralize(len(report.unrecorded), "launch has", "launches have")
         say(f"{have} more than {limit} accesses to memory; races were looked for among these alone (--limit)", console)
     for hint in report.hints:
         say(f"hint: {hint}", console)
@@ -58,18 +60,18 @@ def show(report: Report, console: Console, trace: Path | None, limit: int) -> No
     console.print(Text(report.verdict(), style="red" if report.findings else "green"))
 
 
-def show_finding(finding: Finding, console: Console) -> None:
+def show_finding(finding: HazardFinding, console: Console) -> None:
     """Print one hazard: the sentence, the lines of the source, and the launch."""
     error = finding.error
     say(f"{type(error).__name__}: {error}", console, head="bold red")
     lines = list(dict.fromkeys(error.lines))
-    width = max((len(place(line)) for line in lines), default=0)
+    width = max((len(format_line(line)) for line in lines), default=0)
     for line in lines:
         source = linecache.getline(*line).strip()
-        console.print(Text(f"  {place(line):{width}}  {source}"), style="cyan", overflow="ellipsis", no_wrap=True)
+        console.print(Text(f"  {format_line(line):{width}}  {source}"), style="cyan", overflow="ellipsis", no_wrap=True)
     if finding.kernel is not None:
-        times = f", and in {count(finding.count - 1, 'more launch', 'more launches')}" if finding.count > 1 else ""
-        say(f"  kernel {finding.kernel}, launch {finding.launch} at {place(finding.line)}{times}", console)
+        times = f", and in {pluralize(finding.count - 1, 'more launch', 'more launches')}" if finding.count > 1 else ""
+        say(f"  kernel {finding.kernel}, launch {finding.launch} at {format_line(finding.line)}{times}", console)
     console.print()
 
 

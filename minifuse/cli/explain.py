@@ -30,7 +30,7 @@ from ..core.pytree import tree_map
 from ..inspect.explain import Explanation
 from ..inspect.explain_text import format_headline, format_sections, node_cells, table_of_totals
 from ..jit.fuse import Fused, fuse
-from ..simt.check import as_main
+from ..simt.check import script_environment
 from ..tensors.creation import tensor
 from ..tensors.tensor import Tensor
 from .files import file_and_name
@@ -118,7 +118,7 @@ def imported(path: Path) -> dict[str, Any]:
     """What a file defines, imported as a module."""
     path = path.resolve()
     try:
-        with as_main(path, []):
+        with script_environment(path, []):
             return runpy.run_path(str(path), run_name=path.stem)
     except SyntaxError as error:
         raise RequestError(f"{path.name} is no Python: {error}") from error

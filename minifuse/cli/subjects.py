@@ -25,8 +25,8 @@ from ..core.dtypes import as_dtype
 from ..core.errors import SimtError
 from ..core.operators import TABLE
 from ..inspect.dry_run import launches_of
-from ..simt.check import as_main
-from ..simt.host import Kernel, Launch, Line, stand_in, substituted
+from ..simt.check import script_environment
+from ..simt.host import Line, ScriptKernel, ScriptLaunch, stand_in_modules, substitute_modules
 from ..testing import Recipe
 from .files import RequestError as RequestError
 from .files import file_and_name
@@ -262,7 +262,7 @@ def of_function(request: Request) -> Subject:
     request.refuse(["arguments", "grid", "block", "shared"], "is for kernels; a function of tensors takes --shape")
     path, name = file_and_name(request.what)
     function = kernel_in(path, name)
-    if isinstance(function, Kernel):
+    if isinstance(function, ScriptKernel):
         request.refuse(["shapes"], "is for operations; give a kernel its arguments with --arg")
     count = len(inspect.signature(function).parameters)
     shapes = [shape_of(text) for text in request.shapes]
@@ -277,7 +277,7 @@ def of_function(request: Request) -> Subject:
 def kernel_in(path: Path, name: str) -> Callable[..., Any]:
     """The function of this name in a file. The file runs, with the interpreter in the place of numba.cuda."""
     path = path.resolve()
-    with as_main(path, []), substituted(stand_in(Runner()), path.parent), told(path):
+    with script_environment(path, []), substitute_modules(stand_in_modules(Runner()), path.parent), told(path):
         found = runpy.run_path(str(path), run_name=path.stem)
     kernels = {key: value for key, value in found.items() if is_kernel(value, path)}
     if name not in kernels:
@@ -291,11 +291,11 @@ def kernel_in(path: Path, name: str) -> Callable[..., Any]:
 class Runner:
     """Runs what a file launches when it is read: that is not what is traced."""
 
-    def launch(self, launch: Launch) -> None:
+    def launch(self, launch: ScriptLaunch) -> None:
         """Run it."""
         simt.run(launch.kernel.py_func, launch.grid, launch.block, *launch.arguments, shared=launch.shared)
 
-    def note(self, error: SimtError, line: Line) -> None:
+    def report_hazard(self, error: SimtError, line: Line) -> None:
         """Nothing is judged."""
 
 
@@ -316,7 +316,7 @@ def told(path: Path) -> Iterator[None]:
 
 def is_kernel(value: Any, path: Path) -> bool:
     """Whether a value of a module can be launched, and was written there."""
-    if isinstance(value, Kernel):
+    if isinstance(value, ScriptKernel):
         return not value.is_device
     return inspect.isfunction(value) and value.__code__.co_filename == str(path)
 

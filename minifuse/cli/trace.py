@@ -1,7 +1,7 @@
 """`minifuse trace`: what a kernel does to memory, launch by launch, line by line, with every number under its label.
 
     TRACED    it ran: accesses, bytes, barriers
-    DERIVED   from those, by the rules of `simt.facts`: requests, sectors, wavefronts, hazards
+    DERIVED   from those, by the rules of `simt.metrics`: requests, sectors, wavefronts, hazards
     THEORY    from the sizes of the hardware: occupancy
 
 The kernels run in the interpreter, on a machine with a GPU too.
@@ -27,8 +27,8 @@ from ..backends.cuda.device.simulated_device import SimulatedDevice
 from ..backends.cuda.matmul.ladder import LADDER
 from ..core.errors import MinifuseError
 from ..core.operators import TABLE
-from ..simt.check import Finding, count, finding_facts
-from ..simt.columnar import WARP
+from ..simt.check import HazardFinding, finding_as_dict, pluralize
+from ..simt.columnar import WARP_SIZE
 from ..simt.occupancy import MULTIPROCESSORS, occupancy
 from .cells import run_cell
 from .check import show_finding
@@ -117,7 +117,7 @@ def facts_of(trace: simt.Trace, kernel: Any, with_source: bool) -> dict[str, Any
     for line in facts["lines"]:
         line["text"] = linecache.getline(line["file"], line["line"]).strip()
         line["DERIVED"]["lanes"] = share(line["DERIVED"]["active_lanes"], line["DERIVED"]["possible_lanes"])
-    hazards = [finding_facts(Finding(error, None, None, ("", 0))) for error in trace.hazards()]
+    hazards = [finding_as_dict(HazardFinding(error, None, None, ("", 0))) for error in trace.hazards()]
     facts["hazards"] = [{key: value for key, value in hazard.items() if key not in UNWANTED} for hazard in hazards]
     facts["arguments"] = dict(trace.arguments)
     facts["THEORY"] = {"occupancy": occupancy_of(trace)}
@@ -156,7 +156,7 @@ def show(
     """Print the launches, one after the other, then what is not modelled, then the verdict."""
     number, cut = len(subject.plans), len(traces) < len(subject.plans)
     console.print(f"[bold]{subject.title}[/]")
-    console.print(f"{count(number, 'launch', 'launches')}, run lane by lane in the interpreter")
+    console.print(f"{pluralize(number, 'launch', 'launches')}, run lane by lane in the interpreter")
     for k, (trace, facts) in enumerate(zip(traces, launches, strict=True), start=1):
         console.print()
         show_head(facts, f"launch {k} of {number}", console)
@@ -164,7 +164,7 @@ def show(
         show_places(facts, console)
         for k, error in enumerate(trace.hazards()):
             console.print("\n" * (k == 0), end="")
-            show_finding(Finding(error, None, None, ("", 0)), console)
+            show_finding(HazardFinding(error, None, None, ("", 0)), console)
         if "source" in facts:
             show_source(facts, console)
     console.print()
@@ -176,7 +176,7 @@ def show(
     for path in saved:
         console.print(f"trace in {path}", soft_wrap=True)
     hazards = sum(len(facts["hazards"]) for facts in launches)
-    console.print(f"[{'red' if hazards else 'green'}]{count(hazards, 'hazard') if hazards else 'no hazards'}[/]")
+    console.print(f"[{'red' if hazards else 'green'}]{pluralize(hazards, 'hazard') if hazards else 'no hazards'}[/]")
 
 
 def show_wrapped(text: str, console: Console) -> None:
@@ -188,9 +188,9 @@ def show_head(facts: dict[str, Any], title: str, console: Console) -> None:
     """The kernel, and how large its launch is."""
     place = f"{Path(facts['file']).name}:{facts['line']}"
     console.print(Text.assemble((title, "bold"), ": ", (facts["kernel"], "bold cyan"), f" ({place})"))
-    warps = -(-prod(facts["block"]) // WARP)
+    warps = -(-prod(facts["block"]) // WARP_SIZE)
     console.print(
-        f"grid {sizes(facts['grid'], 'block')}, block {sizes(facts['block'], 'thread')} in {count(warps, 'warp')}"
+        f"grid {sizes(facts['grid'], 'block')}, block {sizes(facts['block'], 'thread')} in {pluralize(warps, 'warp')}"
         + (f", {facts['shared']:,} bytes of dynamic shared memory" if facts["shared"] else "")
     )
 

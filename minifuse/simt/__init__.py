@@ -13,7 +13,7 @@ not a model of time: no cache, no latency, nothing that a compiler moves.
 from .cuda_api import cuda, mma_sync, word
 from .lanes import current
 from .launch import Schedules, run, schedules, trace
-from .memory import Array
+from .memory import KernelArray as Array
 from .pointers import Pointer, Table
 from .trace import Trace
 

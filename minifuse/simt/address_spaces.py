@@ -12,59 +12,59 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from ..core.errors import SimtError, UnknownWordError
-from .arithmetic import argument, dtype_of
+from .arithmetic import dtype_named, scalar_argument
 from .bytecode_locations import assigned_name
-from .lanes import Lane, base_name, current, place
-from .memory import Allocation, Array, root_of
-from .pointers import Addresses, Pointer, Table, Window
+from .lanes import Lane, current, file_name, frame_line
+from .memory import KernelArray, MemoryBlock, base_array
+from .pointers import OffsetArray, Pointer, PointerTableArray, Table
 from .record import ArrayInfo
-from .records import Records
+from .struct_arrays import StructArray
 
 if TYPE_CHECKING:
     from .machine import Machine
 
-ALIGNMENT: Final = 256
-POISON: Final = 0xFF  # each byte of shared and local memory that nobody has written: nan, or -1
-STATE_FIELDS: Final = ("s0", "s1")  # of a random generator, which `random` reads as a row of two integers
-LOCAL: Final = -1  # the row of arrays that are not recorded
-Key = tuple[int, ...]
+ALIGNMENT_BYTES: Final = 256
+POISON_BYTE: Final = 0xFF  # each byte of shared and local memory that nobody has written: nan, or -1
+RNG_STATE_FIELDS: Final = ("s0", "s1")  # of a random generator, which `random` reads as a row of two integers
+UNRECORDED_ROW: Final = -1  # the row of arrays that are not recorded
+InstructionKey = tuple[int, ...]
 
 
-class Spaces:
+class AddressSpaces:
     """The memory of one launch."""
 
     def __init__(self, machine: "Machine", dynamic_nbytes: int) -> None:
-        self.fresh: list[str] = []  # arguments with memory that nobody had written when the launch began
+        self.unwritten_arguments: list[str] = []  # arguments with memory that nobody had written when the launch began
         self.arguments: dict[int, tuple[str, NDArray[Any]]] = {}  # row -> the name of an argument and its memory
         self._machine, self._dynamic_nbytes = machine, dynamic_nbytes
-        self._next_base = ALIGNMENT
-        self._roots: list[tuple[int, int, Allocation]] = []  # first address, address behind the last, what they are
-        self._rows: dict[Key, tuple[int, int]] = {}  # place of a shared array -> its row and base
-        self._shared: dict[int, dict[Key, Array]] = {}  # block -> its shared arrays
+        self._next_base = ALIGNMENT_BYTES
+        self._roots: list[tuple[int, int, MemoryBlock]] = []  # first address, address behind the last, what they are
+        self._rows: dict[InstructionKey, tuple[int, int]] = {}  # place of a shared array -> its row and base
+        self._shared: dict[int, dict[InstructionKey, KernelArray]] = {}  # block -> its shared arrays
         self._dynamic: dict[int, tuple[NDArray[Any], NDArray[np.bool_]]] = {}  # block -> bytes, and which are written
         self._dynamic_base = self._reserve(dynamic_nbytes) if dynamic_nbytes else 0
-        self._constants: dict[int, Array] = {}
-        self._captured: dict[int, Array] = {}
+        self._constants: dict[int, KernelArray] = {}
+        self._captured: dict[int, KernelArray] = {}
 
-    def bind(self, name: str, value: Any) -> Any:
+    def bind_argument(self, name: str, value: Any) -> Any:
         """An argument as the kernel sees it."""
         if isinstance(value, np.ndarray):
             return self._argument(name, value, None)
         if isinstance(value, Pointer):
-            found = self._global(name, value.data, None, "global", value.low, value.skew)
+            found = self._global(name, value.data, None, "global", value.low, value.misalignment)
             if isinstance(value, Table):
-                behind = {index: self.bind(*named) for index, named in value.behind.items()}
-                return Addresses(self._machine, value, name, found, behind)
-            return Window(self._machine, value, name, found._allocation, found._row) if value.low else found
-        if is_on_device(value):
+                behind = {index: self.bind_argument(*named) for index, named in value.targets.items()}
+                return PointerTableArray(self._machine, value, name, found, behind)
+            return OffsetArray(self._machine, value, name, found._allocation, found._row) if value.low else found
+        if is_device_memory(value):
             if not value.written.any():
-                self.fresh.append(name)
+                self.unwritten_arguments.append(name)
             return self._argument(name, value.data, value.written)
         if isinstance(value, tuple):
-            parts = [self.bind(f"{name}[{index}]", part) for index, part in enumerate(value)]
+            parts = [self.bind_argument(f"{name}[{index}]", part) for index, part in enumerate(value)]
             return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
         if value is None or isinstance(value, bool | int | float | complex | np.generic):
-            return argument(value)
+            return scalar_argument(value)
         if hasattr(value, "meaning"):
             return value.meaning
         raise SimtError(
@@ -74,7 +74,7 @@ class Spaces:
 
     def _argument(self, name: str, data: NDArray[Any], written: NDArray[np.bool_] | None) -> Any:
         """Return an array as the kernel sees it; of structures with an array for each field."""
-        if data.dtype.names in (None, STATE_FIELDS):
+        if data.dtype.names in (None, RNG_STATE_FIELDS):
             return self._global(name, data, written, "global")
         fields = {}
         for field in data.dtype.names:
@@ -82,9 +82,9 @@ class Spaces:
             more = (0,) * (part.ndim - data.ndim)
             known = None if written is None else as_strided(written, part.shape, (*written.strides, *more))
             fields[field] = self._argument(f"{name}.{field}", part, known)
-        return Records(name, data.shape, fields)
+        return StructArray(name, data.shape, fields)
 
-    def constant(self, name: str, data: NDArray[Any]) -> Array:
+    def constant_array(self, name: str, data: NDArray[Any]) -> KernelArray:
         """An array of the program around the kernel; kernels only read it."""
         if id(data) not in self._constants:
             view = data.view()
@@ -92,15 +92,15 @@ class Spaces:
             self._constants[id(data)] = self._global(name, view, None, "const")
         return self._constants[id(data)]
 
-    def captured(self, name: str, value: Any) -> Array:
+    def captured_array(self, name: str, value: Any) -> KernelArray:
         """Return the launch's view of a device array of the program around the kernel."""
         if id(value) not in self._captured:
-            self._captured[id(value)] = self.bind(name, value)
+            self._captured[id(value)] = self.bind_argument(name, value)
         return self._captured[id(value)]
 
     def _global(
         self, name: str, data: NDArray[Any], written: NDArray[np.bool_] | None, space: str, low: int = 0, skew: int = 0
-    ) -> Array:
+    ) -> KernelArray:
         if data.dtype.kind not in "biufc":
             fields = {kind for kind, *_ in (data.dtype.fields or {}).values()}
             if len(fields) != 1:
@@ -112,85 +112,93 @@ class Spaces:
             )
         allocation = self._allocation(data, space, skew)
         offset = data.__array_interface__["data"][0] - allocation.address if data.size else 0
-        row = self._enter(name, space, allocation.base + offset, data, allocation.base, low)
+        row = self._register_array(name, space, allocation.base + offset, data, allocation.base, low)
         self.arguments[row] = (name, data)
-        return Array(self._machine, data, name, allocation, row, written)
+        return KernelArray(self._machine, data, name, allocation, row, written)
 
-    def _allocation(self, data: NDArray[Any], space: str, skew: int = 0) -> Allocation:
-        first, end = np.lib.array_utils.byte_bounds(root_of(data))
+    def _allocation(self, data: NDArray[Any], space: str, skew: int = 0) -> MemoryBlock:
+        first, end = np.lib.array_utils.byte_bounds(base_array(data))
         for low, high, allocation in self._roots:
             if low <= first and end <= high:
                 return allocation
-        allocation = Allocation(space, first, self._reserve(end - first + skew) + skew)
+        allocation = MemoryBlock(space, first, self._reserve(end - first + skew) + skew)
         self._roots.append((first, end, allocation))
         return allocation
 
     def _reserve(self, nbytes: int) -> int:
         base = self._next_base
-        self._next_base += -(-max(nbytes, 1) // ALIGNMENT) * ALIGNMENT
+        self._next_base += -(-max(nbytes, 1) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         return base
 
-    def _enter(self, name: str, space: str, base: int, data: NDArray[Any], allocation_base: int, low: int = 0) -> int:
+    def _register_array(
+        self, name: str, space: str, base: int, data: NDArray[Any], allocation_base: int, low: int = 0
+    ) -> int:
         recorder = self._machine.recorder
         if recorder is None:
             return 0
         info = ArrayInfo(name, space, base, data.shape, data.strides, data.itemsize, data.dtype.name, low)
         return recorder.add_array(info, allocation_base)
 
-    def shared_array(self, lane: Lane, key: Key, frame: FrameType, shape: Any, dtype: Any, alignment: int | None) -> Array:
+    def shared_array(
+        self, lane: Lane, key: InstructionKey, frame: FrameType, shape: Any, dtype: Any, alignment: int | None
+    ) -> KernelArray:
         """The shared array of the lane's block that belongs to this instruction."""
         arrays = self._shared.setdefault(lane.block, {})
         found = arrays.get(key)
         if found is None:
             found = arrays[key] = self._make_shared(lane.block, key, frame, shape, dtype, alignment)
         elif shape != found.shape and (shape,) != found.shape and shape not in (0, (0,)):
-            file, line = place(frame)
+            file, line = frame_line(frame)
             raise SimtError(
-                f"shared array '{found.name}' at {base_name(file)}:{line} has shape {found.shape} for one lane and {shape} "
+                f"shared array '{found.name}' at {file_name(file)}:{line} has shape {found.shape} for one lane and {shape} "
                 "for another; the shape of a shared array is a constant",
                 lines=((file, line),),
             )
         return found
 
-    def _make_shared(self, block: int, key: Key, frame: FrameType, shape: Any, dtype: Any, alignment: int | None) -> Array:
-        dims, element = self._checked(shape, dtype, "shared")
+    def _make_shared(
+        self, block: int, key: InstructionKey, frame: FrameType, shape: Any, dtype: Any, alignment: int | None
+    ) -> KernelArray:
+        dims, element = self._check_shape_and_dtype(shape, dtype, "shared")
         if alignment is not None and (alignment % 8 or alignment & (alignment - 1)):
-            raise SimtError(f"alignment {alignment}; expected a power of two that is a multiple of 8", lines=(place(frame),))
+            raise SimtError(
+                f"alignment {alignment}; expected a power of two that is a multiple of 8", lines=(frame_line(frame),)
+            )
         name = assigned_name(frame) or f"shared {len(self._rows)}"
         if dims == (0,):
             data, written = self._dynamic_view(block, element)
         else:
-            data, written = poisoned(dims, element)
+            data, written = poisoned_memory(dims, element)
         if key not in self._rows:
             base = self._dynamic_base if dims == (0,) else self._reserve(data.nbytes)
-            self._rows[key] = self._enter(name, "shared", base, data, base), base
+            self._rows[key] = self._register_array(name, "shared", base, data, base), base
         row, base = self._rows[key]
-        allocation = Allocation("shared", data.__array_interface__["data"][0], base)
-        return Array(self._machine, data, name, allocation, row, written)
+        allocation = MemoryBlock("shared", data.__array_interface__["data"][0], base)
+        return KernelArray(self._machine, data, name, allocation, row, written)
 
     def _dynamic_view(self, block: int, dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """The dynamic shared memory of a block as elements of a type; which are written is known by their first byte."""
         if block not in self._dynamic:
             nbytes = self._dynamic_nbytes
-            self._dynamic[block] = np.full(nbytes, POISON, np.uint8), np.zeros(nbytes, bool)
+            self._dynamic[block] = np.full(nbytes, POISON_BYTE, np.uint8), np.zeros(nbytes, bool)
         raw, written = self._dynamic[block]
         count = len(raw) // dtype.itemsize
         return raw[: count * dtype.itemsize].view(dtype), written[: count * dtype.itemsize : dtype.itemsize]
 
-    def local_array(self, lane: Lane, key: Key, frame: FrameType, shape: Any, dtype: Any) -> Array:
+    def local_array(self, lane: Lane, key: InstructionKey, frame: FrameType, shape: Any, dtype: Any) -> KernelArray:
         """The array of this lane that belongs to this instruction."""
         if lane.locals is None:
             lane.locals = {}
         if key not in lane.locals:
-            data, written = poisoned(*self._checked(shape, dtype, "local"))
+            data, written = poisoned_memory(*self._check_shape_and_dtype(shape, dtype, "local"))
             name = assigned_name(frame) or f"local {len(lane.locals)}"
-            allocation = Allocation("local", data.__array_interface__["data"][0], 0)
-            lane.locals[key] = Array(self._machine, data, name, allocation, LOCAL, written)
+            allocation = MemoryBlock("local", data.__array_interface__["data"][0], 0)
+            lane.locals[key] = KernelArray(self._machine, data, name, allocation, UNRECORDED_ROW, written)
         return lane.locals[key]  # type: ignore[no-any-return]
 
-    def _checked(self, shape: Any, dtype: Any, space: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    def _check_shape_and_dtype(self, shape: Any, dtype: Any, space: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
         dims = shape if isinstance(shape, tuple) else (shape,)
-        element = dtype_of(dtype)
+        element = dtype_named(dtype)
         where = current().position
         if not all(type(size) is int and size >= 0 for size in dims):
             raise SimtError(f"a {space} array of shape {shape} in {where}; its shape is an integer or a tuple of them")
@@ -204,58 +212,58 @@ class Spaces:
         self._dynamic.pop(block, None)
 
 
-class Surrounding:
+class ClosureArray:
     """An array of the program around a kernel, before there is a launch: it stands for the launch's own view of it."""
 
     def __init__(self, name: str, value: Any) -> None:
         self._name, self._value = name, value
 
-    def of_launch(self) -> Array:
+    def launch_view(self) -> KernelArray:
         """Return the launch's view."""
         raise NotImplementedError
 
     def __getitem__(self, index: Any) -> Any:
-        return self.of_launch()[index]
+        return self.launch_view()[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self.of_launch()[index] = value
+        self.launch_view()[index] = value
 
     def __len__(self) -> int:
-        return len(self.of_launch())
+        return len(self.launch_view())
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.of_launch(), name)
+        return getattr(self.launch_view(), name)
 
 
-class Constant(Surrounding):
+class ConstantClosureArray(ClosureArray):
     """A host array, which kernels only read."""
 
-    def of_launch(self) -> Array:
+    def launch_view(self) -> KernelArray:
         """Return the launch's view."""
-        return current(self._name).machine.spaces.constant(self._name, self._value)
+        return current(self._name).machine.spaces.constant_array(self._name, self._value)
 
 
-class Captured(Surrounding):
+class DeviceClosureArray(ClosureArray):
     """A device array, which kernels read and write."""
 
-    def of_launch(self) -> Array:
+    def launch_view(self) -> KernelArray:
         """Return the launch's view."""
-        return current(self._name).machine.spaces.captured(self._name, self._value)
+        return current(self._name).machine.spaces.captured_array(self._name, self._value)
 
 
-def is_on_device(value: Any) -> bool:
+def is_device_memory(value: Any) -> bool:
     """Return whether a value is an array of a script in device memory."""
     return isinstance(getattr(value, "data", None), np.ndarray) and hasattr(value, "written")
 
 
-def poisoned(dims: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def poisoned_memory(dims: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Memory that nobody has written, and the record of that."""
     data = np.empty(dims, dtype)
-    data.view(np.uint8).fill(POISON)
+    data.view(np.uint8).fill(POISON_BYTE)
     return data, np.zeros(dims, bool)
 
 
-def number_arguments(names: list[str], values: tuple[Any, ...]) -> list[tuple[str, Any]]:
+def scalar_arguments(names: list[str], values: tuple[Any, ...]) -> list[tuple[str, Any]]:
     """The arguments that are no arrays, for a record of the launch."""
     found: Mapping[str, Any] = dict(zip(names, values, strict=False))
     scalars = (bool, int, float, np.generic)

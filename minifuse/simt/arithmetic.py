@@ -15,19 +15,19 @@ from typing import Any, Final
 import numpy as np
 
 from ..core.errors import SimtError, UnknownWordError
-from .lanes import BUILTINS, fault
+from .lanes import KERNEL_BUILTINS, lane_error
 
-Meaning = Callable[..., Any]
+ScalarFunction = Callable[..., Any]
 
 
-def settled(value: Any) -> Any:
+def to_kernel_scalar(value: Any) -> Any:
     """A result of NumPy as kernels hold it: integers as `int`, booleans as `bool`, floats and uint64 as they are."""
     if isinstance(value, np.bool_):
         return bool(value)
     return int(value) if isinstance(value, np.integer) and not isinstance(value, np.uint64) else value
 
 
-def wrapped(value: Any, dtype: np.dtype[Any]) -> Any:
+def wrap_integer(value: Any, dtype: np.dtype[Any]) -> Any:
     """An integer as an element of this type holds it: its low bits."""
     value = int(value)
     if not -(1 << 63) <= value < 1 << 64:
@@ -40,7 +40,7 @@ def wrapped(value: Any, dtype: np.dtype[Any]) -> Any:
     return value - (1 << bits) if dtype.kind == "i" and value >> (bits - 1) else value
 
 
-class Cast:
+class IntegerCast:
     """An integer type as a kernel calls it: `int32(x)` cuts off what is behind the point and wraps."""
 
     def __init__(self, name: str) -> None:
@@ -62,13 +62,13 @@ def cast_to_uint64(value: Any = 0) -> np.uint64:
 
 
 CASTS: Final[dict[str, Any]] = {
-    **{name: Cast(name) for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")},
+    **{name: IntegerCast(name) for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")},
     **{"uint64": cast_to_uint64, "bool": bool},
     **{"float16": np.float16, "float32": np.float32, "float64": np.float64},
     **{"complex64": np.complex64, "complex128": np.complex128},
 }
 DTYPES: Final[dict[Any, np.dtype[Any]]] = {cast: np.dtype(name) for name, cast in CASTS.items()}
-OTHER_NAMES: Final[dict[str, str]] = {  # Numba's and NumPy's names of types
+DTYPE_ALIASES: Final[dict[str, str]] = {  # Numba's and NumPy's names of types
     **{
         "boolean": "bool",
         "bool_": "bool",
@@ -107,57 +107,57 @@ def cast_for(dtype: np.dtype[Any]) -> Any:
     return CASTS.get(dtype.name)
 
 
-def dtype_of(kind: Any) -> np.dtype[Any] | None:
+def dtype_named(kind: Any) -> np.dtype[Any] | None:
     """The element type that a kernel names; None where it is none."""
     if isinstance(kind, np.dtype):
         return kind
     if isinstance(kind, str):
-        return DTYPES.get(CASTS.get(OTHER_NAMES.get(kind, kind)))
+        return DTYPES.get(CASTS.get(DTYPE_ALIASES.get(kind, kind)))
     return DTYPES.get(kind) if callable(kind) else None
 
 
-def argument(value: Any) -> Any:
+def scalar_argument(value: Any) -> Any:
     """A number that is passed to a kernel, as kernels hold it."""
     if type(value) is complex:
         return np.complex128(value)
-    return np.float64(value) if type(value) is float else settled(value)
+    return np.float64(value) if type(value) is float else to_kernel_scalar(value)
 
 
-def lifted(function: Meaning) -> Meaning:
+def from_ufunc(function: ScalarFunction) -> ScalarFunction:
     """A function of NumPy on the numbers of kernels."""
 
     count = getattr(function, "nin", 1)
 
     def meaning(*operands: Any) -> Any:
         if len(operands) > count:
-            return over_arrays(meaning, function, operands)
+            return apply_to_arrays(meaning, function, operands)
         try:
-            return settled(function(*[int(x) if x is True or x is False else x for x in operands]))
+            return to_kernel_scalar(function(*[int(x) if x is True or x is False else x for x in operands]))
         except TypeError:
-            return over_arrays(meaning, function, operands)
+            return apply_to_arrays(meaning, function, operands)
 
     meaning.__name__ = function.__name__
     return meaning
 
 
-def floating(function: Meaning) -> Meaning:
+def from_float_ufunc(function: ScalarFunction) -> ScalarFunction:
     """A function of NumPy with float results: float64 for integers."""
 
     count = getattr(function, "nin", 1)
 
     def meaning(*operands: Any) -> Any:
         if len(operands) > count:
-            return over_arrays(meaning, function, operands)
+            return apply_to_arrays(meaning, function, operands)
         try:
             return function(*[np.float64(x) if isinstance(x, int | np.integer) else x for x in operands])
         except TypeError:
-            return over_arrays(meaning, function, operands)
+            return apply_to_arrays(meaning, function, operands)
 
     meaning.__name__ = function.__name__
     return meaning
 
 
-def over_arrays(meaning: Meaning, function: Any, operands: tuple[Any, ...]) -> None:
+def apply_to_arrays(meaning: ScalarFunction, function: Any, operands: tuple[Any, ...]) -> None:
     """Store a function of elements in an array: `np.add(x, 1, out)`, for arrays and numbers of shapes that broadcast.
 
     Runs where the number or the types of the operands are not those of one element.
@@ -168,19 +168,23 @@ def over_arrays(meaning: Meaning, function: Any, operands: tuple[Any, ...]) -> N
         raise TypeError(f"{name} takes {count} numbers, got {', '.join(type(operand).__name__ for operand in operands)}")
     if len(operands) != count + 1 or not is_array[count]:
         call = f"{name}({', '.join('xyz'[:count])}, out)"
-        raise fault(UnknownWordError, f"{name} of an array without an output", f"write {call}, or call it for each element")
+        raise lane_error(
+            UnknownWordError, f"{name} of an array without an output", f"write {call}, or call it for each element"
+        )
     *inputs, out = operands
     for index in np.ndindex(out.shape):
-        out[index] = meaning(*[element(x, index) if many else x for x, many in zip(inputs, is_array, strict=False)])
+        out[index] = meaning(
+            *[broadcast_element(x, index) if many else x for x, many in zip(inputs, is_array, strict=False)]
+        )
 
 
-def element(array: Any, index: tuple[int, ...]) -> Any:
+def broadcast_element(array: Any, index: tuple[int, ...]) -> Any:
     """Return the element of an array that broadcasts to an index."""
     own = index[len(index) - array.ndim :]
     return array[tuple(0 if size == 1 else position for position, size in zip(own, array.shape, strict=True))]
 
 
-def through_python(function: Callable[[float], float], failed: Callable[[float], float]) -> Meaning:
+def from_python(function: Callable[[float], float], failed: Callable[[float], float]) -> ScalarFunction:
     """A function that only Python has; where it raises, the value that hardware gives."""
 
     def meaning(x: Any) -> Any:
@@ -207,17 +211,17 @@ def real_power(base: Any, exponent: Any) -> Any:
         return kind(math.nan if x else math.copysign(math.inf, x) if is_odd else math.inf)
 
 
-def smallest(*values: Any) -> Any:
+def minimum_ignoring_nan(*values: Any) -> Any:
     """The least of the values; a nan counts as missing."""
-    return extreme(np.fmin, min, values)
+    return reduce_extremum(np.fmin, min, values)
 
 
-def largest(*values: Any) -> Any:
+def maximum_ignoring_nan(*values: Any) -> Any:
     """The greatest of the values; a nan counts as missing."""
-    return extreme(np.fmax, max, values)
+    return reduce_extremum(np.fmax, max, values)
 
 
-def extreme(of_floats: Meaning, of_integers: Meaning, values: tuple[Any, ...]) -> Any:
+def reduce_extremum(of_floats: ScalarFunction, of_integers: ScalarFunction, values: tuple[Any, ...]) -> Any:
     """The first value after ordering, in the type that all of them have in common."""
     values = values[0] if len(values) == 1 else values
     if not any(isinstance(value, float | np.floating) for value in values):
@@ -238,19 +242,19 @@ def complex_cast(real: Any = 0.0, imaginary: Any = 0.0) -> np.complex128:
     return np.complex128(complex(real, imaginary))
 
 
-def integer_part(value: Any = 0) -> int:
+def int_cast(value: Any = 0) -> int:
     """`int(x)`: what is before the point."""
     return int(value)
 
 
-def rounded(value: Any, ndigits: int | None = None) -> Any:
+def round_to_even(value: Any, ndigits: int | None = None) -> Any:
     """`round(x)`: the nearest integer, the even one of two."""
     return round(value) if ndigits is None else type(value)(round(float(value), ndigits))
 
 
 def power(base: Any, exponent: Any) -> Any:
     """`pow(x, y)`: as `x ** y`."""
-    return settled(base**exponent)
+    return to_kernel_scalar(base**exponent)
 
 
 def fma(a: Any, b: Any, c: Any) -> Any:
@@ -266,10 +270,10 @@ def fma(a: Any, b: Any, c: Any) -> Any:
     total = Fraction(exact[0]) * Fraction(exact[1]) + Fraction(exact[2])
     if not total:
         return kind(np.float64(exact[0]) * np.float64(exact[1]) + np.float64(exact[2]))  # for the sign of zero
-    return kind(rounded_to_odd(total) if kind is not np.float64 else nearest(total))
+    return kind(round_to_odd(total) if kind is not np.float64 else nearest_float64(total))
 
 
-def nearest(exact: Fraction) -> float:
+def nearest_float64(exact: Fraction) -> float:
     """The nearest float64."""
     try:
         return float(exact)
@@ -277,9 +281,9 @@ def nearest(exact: Fraction) -> float:
         return math.inf if exact > 0 else -math.inf
 
 
-def rounded_to_odd(exact: Fraction) -> float:
+def round_to_odd(exact: Fraction) -> float:
     """A float64 that rounds to narrower types as the exact number does: of two neighbours the one with the odd last bit."""
-    found = nearest(exact)
+    found = nearest_float64(exact)
     if math.isinf(found) or Fraction(found) == exact or np.float64(found).view(np.int64) & 1:
         return found
     return math.nextafter(found, math.inf if exact > Fraction(found) else -math.inf)
@@ -316,7 +320,7 @@ def remainder(x: Any, y: Any) -> Any:
         return kind(math.nan)
 
 
-def complex_function(function: Meaning) -> Meaning:
+def complex_function(function: ScalarFunction) -> ScalarFunction:
     """Return a function of NumPy with complex results."""
 
     def meaning(z: Any) -> Any:
@@ -341,7 +345,7 @@ def rect(r: Any, phi: Any) -> Any:
     return np.complex128(complex(r * np.cos(phi), r * np.sin(phi)))
 
 
-def names(text: str) -> list[str]:
+def split_names(text: str) -> list[str]:
     """The words of a text."""
     return text.split()
 
@@ -351,16 +355,16 @@ def gcd(a: int, b: int) -> int:
     return math.gcd(a, b)
 
 
-SAME_IN_BOTH: Final = names(
+SHARED_MATH_NAMES: Final = split_names(
     "exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan sinh cosh tanh ceil floor trunc fabs hypot fmod copysign "
     "nextafter degrees radians"
 )
-INVERSE: Final = {f"a{name}": f"arc{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "tan2")}
+ARC_NAMES: Final = {f"a{name}": f"arc{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "tan2")}
 
 MATH: Final[Mapping[str, Any]] = {
-    **{name: floating(getattr(np, name)) for name in SAME_IN_BOTH},
-    **{name: floating(getattr(np, source)) for name, source in INVERSE.items()},
-    **{name: lifted(getattr(np, name)) for name in ("isnan", "isinf", "isfinite")},
+    **{name: from_float_ufunc(getattr(np, name)) for name in SHARED_MATH_NAMES},
+    **{name: from_float_ufunc(getattr(np, source)) for name, source in ARC_NAMES.items()},
+    **{name: from_ufunc(getattr(np, name)) for name in ("isnan", "isinf", "isfinite")},
     **{
         "pow": real_power,
         "cbrt": cbrt,
@@ -369,21 +373,21 @@ MATH: Final[Mapping[str, Any]] = {
         "ldexp": ldexp,
         "remainder": remainder,
     },
-    **{"erf": through_python(math.erf, lambda _: math.nan), "erfc": through_python(math.erfc, lambda _: math.nan)},
-    "gamma": through_python(math.gamma, lambda x: math.inf if x > 0 else math.nan if x else math.copysign(math.inf, x)),
-    "lgamma": through_python(math.lgamma, lambda _: math.inf),
+    **{"erf": from_python(math.erf, lambda _: math.nan), "erfc": from_python(math.erfc, lambda _: math.nan)},
+    "gamma": from_python(math.gamma, lambda x: math.inf if x > 0 else math.nan if x else math.copysign(math.inf, x)),
+    "lgamma": from_python(math.lgamma, lambda _: math.inf),
     **{"gcd": gcd, "pi": math.pi, "e": math.e, "tau": math.tau, "inf": math.inf, "nan": math.nan},
 }
 
 CMATH: Final[Mapping[str, Any]] = {
-    **{name: complex_function(getattr(np, name)) for name in names("exp log log10 sqrt sin cos tan sinh cosh tanh")},
-    **{name: complex_function(getattr(np, INVERSE[name])) for name in names("asin acos atan asinh acosh atanh")},
-    **{name: lifted(getattr(np, name)) for name in ("isnan", "isinf", "isfinite")},
+    **{name: complex_function(getattr(np, name)) for name in split_names("exp log log10 sqrt sin cos tan sinh cosh tanh")},
+    **{name: complex_function(getattr(np, ARC_NAMES[name])) for name in split_names("asin acos atan asinh acosh atanh")},
+    **{name: from_ufunc(getattr(np, name)) for name in ("isnan", "isinf", "isfinite")},
     **{"phase": phase, "polar": polar, "rect": rect},
     **{name: MATH[name] for name in ("pi", "e", "tau", "inf", "nan")},
 }
 
-UFUNCS: Final = names(
+UFUNCS: Final = split_names(
     "exp exp2 expm1 log log2 log10 log1p sqrt cbrt sin cos tan sinh cosh tanh arcsin arccos arctan arctan2 arcsinh "
     "arccosh arctanh ceil floor trunc rint fabs absolute sign square negative maximum minimum fmax fmin hypot isnan isinf "
     "isfinite power fmod remainder mod copysign nextafter floor_divide true_divide divide add subtract multiply logical_and "
@@ -392,19 +396,29 @@ UFUNCS: Final = names(
 )
 NUMPY: Final[Mapping[str, Any]] = {
     **{
-        name: MATH[name] if name in MATH else (floating if name.startswith("arc") else lifted)(getattr(np, name))
+        name: MATH[name] if name in MATH else (from_float_ufunc if name.startswith("arc") else from_ufunc)(getattr(np, name))
         for name in UFUNCS
     },
     **{"abs": abs, "pi": np.pi, "e": np.e, "inf": np.inf, "nan": np.nan, "newaxis": None, "int_": CASTS["int64"]},
     **CASTS,
     "bool_": bool,
-    **{other: CASTS[OTHER_NAMES[other]] for other in ("intc", "uintc", "intp", "uintp", "uint", "single", "double", "half")},
+    **{
+        other: CASTS[DTYPE_ALIASES[other]]
+        for other in ("intc", "uintc", "intp", "uintp", "uint", "single", "double", "half")
+    },
 }
 
-BUILTINS.update(
-    **{"abs": abs, "min": smallest, "max": largest, "round": rounded, "pow": power, "divmod": divmod},
+KERNEL_BUILTINS.update(
     **{
-        "int": integer_part,
+        "abs": abs,
+        "min": minimum_ignoring_nan,
+        "max": maximum_ignoring_nan,
+        "round": round_to_even,
+        "pow": power,
+        "divmod": divmod,
+    },
+    **{
+        "int": int_cast,
         "float": float_cast,
         "complex": complex_cast,
         "bool": bool,

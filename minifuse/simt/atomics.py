@@ -6,114 +6,118 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from ..core.errors import SimtError, UnknownWordError
-from .arithmetic import wrapped
-from .lanes import fault, unknown
-from .memory import Array
+from .arithmetic import wrap_integer
+from .lanes import lane_error, raise_unknown
+from .memory import KernelArray
 
-OF_NUMBERS: Final = ["int32", "int64", "uint32", "uint64", "float32", "float64"]
-OF_INTEGERS: Final = OF_NUMBERS[:4]
-OF_UNSIGNED: Final = OF_NUMBERS[2:4]
-ELEMENTS: Final = {
-    **dict.fromkeys(["and_", "or_", "xor", "exch", "cas", "compare_and_swap"], OF_INTEGERS),
-    **dict.fromkeys(["inc", "dec"], OF_UNSIGNED),
+NUMERIC_DTYPES: Final = ["int32", "int64", "uint32", "uint64", "float32", "float64"]
+INTEGER_DTYPES: Final = NUMERIC_DTYPES[:4]
+UNSIGNED_DTYPES: Final = NUMERIC_DTYPES[2:4]
+SUPPORTED_DTYPES: Final = {
+    **dict.fromkeys(["and_", "or_", "xor", "exch", "cas", "compare_and_swap"], INTEGER_DTYPES),
+    **dict.fromkeys(["inc", "dec"], UNSIGNED_DTYPES),
 }
 
 
-class Atomic:
+class AtomicFunctions:
     """`cuda.atomic`: changes of one element that nothing can come between. Each gives the old value."""
 
     @staticmethod
     def add(array: Any, index: Any, value: Any) -> Any:
         """`array[index] += value`."""
-        return changed("add", array, index, lambda old, new: old + new, value)
+        return atomic_update("add", array, index, lambda old, new: old + new, value)
 
     @staticmethod
     def sub(array: Any, index: Any, value: Any) -> Any:
         """`array[index] -= value`."""
-        return changed("sub", array, index, lambda old, new: old - new, value)
+        return atomic_update("sub", array, index, lambda old, new: old - new, value)
 
     @staticmethod
     def and_(array: Any, index: Any, value: Any) -> Any:
         """`array[index] &= value`."""
-        return changed("and_", array, index, lambda old, new: old & new, value)
+        return atomic_update("and_", array, index, lambda old, new: old & new, value)
 
     @staticmethod
     def or_(array: Any, index: Any, value: Any) -> Any:
         """`array[index] |= value`."""
-        return changed("or_", array, index, lambda old, new: old | new, value)
+        return atomic_update("or_", array, index, lambda old, new: old | new, value)
 
     @staticmethod
     def xor(array: Any, index: Any, value: Any) -> Any:
         """`array[index] ^= value`."""
-        return changed("xor", array, index, lambda old, new: old ^ new, value)
+        return atomic_update("xor", array, index, lambda old, new: old ^ new, value)
 
     @staticmethod
     def inc(array: Any, index: Any, value: Any) -> Any:
         """One more, up to `value`; then 0."""
-        return changed("inc", array, index, lambda old, new: type(old)(0) if old >= new else old + type(old)(1), value)
+        return atomic_update("inc", array, index, lambda old, new: type(old)(0) if old >= new else old + type(old)(1), value)
 
     @staticmethod
     def dec(array: Any, index: Any, value: Any) -> Any:
         """One less, down to 0; then `value`."""
-        return changed("dec", array, index, lambda old, new: new if old == 0 or old > new else old - type(old)(1), value)
+        return atomic_update(
+            "dec", array, index, lambda old, new: new if old == 0 or old > new else old - type(old)(1), value
+        )
 
     @staticmethod
     def exch(array: Any, index: Any, value: Any) -> Any:
         """`array[index] = value`."""
-        return changed("exch", array, index, lambda old, new: new, value)
+        return atomic_update("exch", array, index, lambda old, new: new, value)
 
     @staticmethod
     def max(array: Any, index: Any, value: Any) -> Any:
         """The greater of the two; a nan in memory stays."""
-        return changed("max", array, index, lambda old, new: new if new > old else old, value)
+        return atomic_update("max", array, index, lambda old, new: new if new > old else old, value)
 
     @staticmethod
     def min(array: Any, index: Any, value: Any) -> Any:
         """The smaller of the two; a nan in memory stays."""
-        return changed("min", array, index, lambda old, new: new if new < old else old, value)
+        return atomic_update("min", array, index, lambda old, new: new if new < old else old, value)
 
     @staticmethod
     def nanmax(array: Any, index: Any, value: Any) -> Any:
         """The greater of the two; a nan counts as missing."""
-        return changed("nanmax", array, index, lambda old, new: new if new > old or old != old else old, value)
+        return atomic_update("nanmax", array, index, lambda old, new: new if new > old or old != old else old, value)
 
     @staticmethod
     def nanmin(array: Any, index: Any, value: Any) -> Any:
         """The smaller of the two; a nan counts as missing."""
-        return changed("nanmin", array, index, lambda old, new: new if new < old or old != old else old, value)
+        return atomic_update("nanmin", array, index, lambda old, new: new if new < old or old != old else old, value)
 
     @staticmethod
     def cas(array: Any, index: Any, old: Any, value: Any) -> Any:
         """`array[index] = value` where it is `old`."""
-        return changed("cas", array, index, lambda found, expected, new: new if found == expected else found, old, value)
+        return atomic_update(
+            "cas", array, index, lambda found, expected, new: new if found == expected else found, old, value
+        )
 
     @staticmethod
     def compare_and_swap(array: Any, old: Any, value: Any) -> Any:
         """`cas` at the first element."""
-        first = (0,) * array.ndim if isinstance(array, Array) else 0
-        return changed(
+        first = (0,) * array.ndim if isinstance(array, KernelArray) else 0
+        return atomic_update(
             "compare_and_swap", array, first, lambda found, expected, new: new if found == expected else found, old, value
         )
 
     def __getattr__(self, name: str) -> NoReturn:
-        unknown(f"cuda.atomic.{name}")
+        raise_unknown(f"cuda.atomic.{name}")
 
 
-def changed(name: str, array: Any, index: Any, change: Callable[..., Any], *operands: Any) -> Any:
+def atomic_update(name: str, array: Any, index: Any, change: Callable[..., Any], *operands: Any) -> Any:
     """Do an atomic: the operands count in the element type of the array."""
-    if not isinstance(array, Array):
-        raise fault(
+    if not isinstance(array, KernelArray):
+        raise lane_error(
             SimtError,
             f"cuda.atomic.{name} on a {type(array).__name__}",
             "its first operand is an array, its second an index",
         )
-    dtype, known = array.dtype, ELEMENTS.get(name, OF_NUMBERS)
+    dtype, known = array.dtype, SUPPORTED_DTYPES.get(name, NUMERIC_DTYPES)
     if dtype.name not in known:
-        raise fault(UnknownWordError, f"cuda.atomic.{name} on elements of {dtype}", f"it exists for {', '.join(known)}")
+        raise lane_error(UnknownWordError, f"cuda.atomic.{name} on elements of {dtype}", f"it exists for {', '.join(known)}")
     if dtype.kind == "f":
         values = [dtype.type(operand) for operand in operands]
     else:
-        values = [wrapped(operand, dtype) for operand in operands]
+        values = [wrap_integer(operand, dtype) for operand in operands]
         if dtype.name == "uint64":
             values = [np.uint64(value) for value in values]
     return array.update(index, lambda old: change(old, *values))

@@ -9,13 +9,13 @@ from bisect import bisect_right
 from types import CodeType, FrameType
 from typing import Final, NamedTuple
 
-Place = tuple[CodeType, int]  # a function's code and an offset into its bytecode
-KEPT: Final = 4096  # functions
+CodeOffset = tuple[CodeType, int]  # a function's code and an offset into its bytecode
+MAX_CACHED_FUNCTIONS: Final = 4096  # functions
 
-OFFSETS: dict[
+INSTRUCTION_OFFSETS: dict[
     int, tuple[CodeType, list[int]]
 ] = {}  # id of a code -> the code, so that the id stays its own, and its offsets
-NAMES: dict[tuple[int, int], str | None] = {}
+ASSIGNED_NAMES: dict[tuple[int, int], str | None] = {}
 
 
 class Instruction(NamedTuple):
@@ -28,28 +28,28 @@ class Instruction(NamedTuple):
     offset: int  # bytes into the bytecode of the function
 
 
-def begin(code: CodeType, offset: int) -> int:
+def instruction_start(code: CodeType, offset: int) -> int:
     """The offset of the instruction that an offset belongs to."""
-    found = OFFSETS.get(id(code))
+    found = INSTRUCTION_OFFSETS.get(id(code))
     if found is None:
-        if len(OFFSETS) >= KEPT:
-            OFFSETS.clear()
-            NAMES.clear()
-        found = OFFSETS[id(code)] = code, [step.offset for step in dis.get_instructions(code)]
+        if len(INSTRUCTION_OFFSETS) >= MAX_CACHED_FUNCTIONS:
+            INSTRUCTION_OFFSETS.clear()
+            ASSIGNED_NAMES.clear()
+        found = INSTRUCTION_OFFSETS[id(code)] = code, [step.offset for step in dis.get_instructions(code)]
     offsets = found[1]
     return offsets[bisect_right(offsets, offset) - 1]
 
 
-def begin_of(frame: FrameType) -> int:
+def current_instruction(frame: FrameType) -> int:
     """The offset of the instruction that a frame is at."""
-    return begin(frame.f_code, frame.f_lasti)
+    return instruction_start(frame.f_code, frame.f_lasti)
 
 
-def place_key(caller: FrameType, frame: FrameType) -> tuple[int, ...]:
+def instruction_key(caller: FrameType, frame: FrameType) -> tuple[int, ...]:
     """Equal for two lanes at the same instruction: inside a word, that word's, called at the same one of the kernel."""
     if caller is frame:
-        return id(frame.f_code), begin_of(frame)
-    return id(frame.f_code), begin_of(frame), id(caller.f_code), begin_of(caller)
+        return id(frame.f_code), current_instruction(frame)
+    return id(frame.f_code), current_instruction(frame), id(caller.f_code), current_instruction(caller)
 
 
 def instruction_at(code: CodeType, offset: int) -> Instruction:
@@ -64,10 +64,10 @@ def instruction_at(code: CodeType, offset: int) -> Instruction:
 
 def assigned_name(frame: FrameType) -> str | None:
     """The variable that takes the result of the call that a frame is at; None where there is none."""
-    code, offset = frame.f_code, begin_of(frame)
+    code, offset = frame.f_code, current_instruction(frame)
     key = (id(code), offset)
-    if key not in NAMES:
+    if key not in ASSIGNED_NAMES:
         following = [step for step in dis.get_instructions(code) if step.offset > offset and step.opname != "CACHE"]
         stores = following and following[0].opname in ("STORE_FAST", "STORE_DEREF", "STORE_GLOBAL")
-        NAMES[key] = following[0].argval if stores else None
-    return NAMES[key]
+        ASSIGNED_NAMES[key] = following[0].argval if stores else None
+    return ASSIGNED_NAMES[key]

@@ -33,17 +33,20 @@ from ..core.errors import (
 )
 from . import run as run_kernel
 from . import trace as trace_kernel
-from .host import DeviceArray, Launch, Line, place, stand_in, substituted
+from .host import DeviceArray, Line, ScriptLaunch, format_line, stand_in_modules, substitute_modules
 from .machine import LOOP_LIMIT
 from .trace import Trace
 
-LIMIT = 1_000_000  # accesses to memory that are recorded of a launch: some 3 s, and 50 MB
-HAZARDS, FAILED = 1, 2  # exit statuses
-NOT_A_SCRIPT = ("<frozen", f"{Path(__file__).parents[1]}{os.sep}")  # how names of files begin that no script has written
+MAX_RECORDED_ACCESSES = 1_000_000  # accesses to memory that are recorded of a launch: some 3 s, and 50 MB
+EXIT_HAZARDS, EXIT_FAILED = 1, 2  # exit statuses
+INTERNAL_PREFIXES = (
+    "<frozen",
+    f"{Path(__file__).parents[1]}{os.sep}",
+)  # how names of files begin that no script has written
 
 
 @dataclass
-class Finding:
+class HazardFinding:
     """A hazard, as often as it was found in one kernel at one pair of lines."""
 
     error: SimtError
@@ -55,7 +58,7 @@ class Finding:
 
 
 @dataclass
-class Schedules:
+class ScheduleFinding:
     """Launches from one line whose results depend on the order in which warps and blocks run."""
 
     kernel: str
@@ -73,8 +76,8 @@ class Report:
     script: Path
     launches: int = 0
     kernels: list[str] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    schedules: list[Schedules] = field(default_factory=list)
+    findings: list[HazardFinding] = field(default_factory=list)
+    schedules: list[ScheduleFinding] = field(default_factory=list)
     tried: int = 1  # schedules a launch
     hints: list[str] = field(default_factory=list)  # on what the script does without a hazard, and surely did not mean
     unrecorded: list[int] = field(default_factory=list)  # numbers of launches with more accesses than are recorded
@@ -85,15 +88,15 @@ class Report:
     def status(self) -> int:
         """The exit status of the command: 1 for a hazard, 2 for an exception, otherwise the script's own."""
         if self.findings:
-            return HAZARDS
-        return FAILED if self.failure is not None else self.exit_status
+            return EXIT_HAZARDS
+        return EXIT_FAILED if self.failure is not None else self.exit_status
 
     def verdict(self) -> str:
         """The last line: `3 launches of 2 kernels: 1 hazard`."""
         if not self.launches and not self.findings:
             return "no kernel was launched"
-        found = f"{count(len(self.findings), 'hazard')}" if self.findings else "no hazards"
-        return f"{count(self.launches, 'launch', 'launches')} of {count(len(self.kernels), 'kernel')}: {found}"
+        found = f"{pluralize(len(self.findings), 'hazard')}" if self.findings else "no hazards"
+        return f"{pluralize(self.launches, 'launch', 'launches')} of {pluralize(len(self.kernels), 'kernel')}: {found}"
 
     def facts(self) -> dict[str, Any]:
         """All of it in types that JSON has."""
@@ -101,7 +104,7 @@ class Report:
             "script": str(self.script),
             "launches": self.launches,
             "kernels": self.kernels,
-            "hazards": [finding_facts(finding) for finding in self.findings],
+            "hazards": [finding_as_dict(finding) for finding in self.findings],
             "schedules": [asdict(schedule) for schedule in self.schedules],
             "schedules_tried": self.tried,
             "unrecorded": self.unrecorded,
@@ -122,47 +125,47 @@ class Checker:
         self.report, self.limit, self.loop_limit, self.keeps_trace = report, limit, loop_limit, keeps_trace
         self.trace: Trace | None = None  # of the first launch with a hazard, or else of the last launch
         self._trace_has_hazard = False
-        self._seen: dict[tuple[Any, ...], Finding] = {}
+        self._seen: dict[tuple[Any, ...], HazardFinding] = {}
         self._kernels: set[Any] = set()
 
-    def launch(self, launch: Launch) -> None:
+    def launch(self, launch: ScriptLaunch) -> None:
         """Run one launch, judge it, and try other schedules of it."""
         report, name = self.report, launch.kernel.py_func.__name__
         report.launches += 1
         if launch.kernel.py_func not in self._kernels:
             self._kernels.add(launch.kernel.py_func)
             report.kernels.append(name)
-        self._hint(launch)
-        arrays = list(flatten(launch.arguments))
+        self._note_stale_globals(launch)
+        arrays = list(array_arguments(launch.arguments))
         before = snapshot(arrays)
-        trace = self._trace(launch, 0)
-        hazards = judged(trace)
+        trace = self._trace_launch(launch, 0)
+        hazards = reportable_hazards(trace)
         if self.keeps_trace and not self._trace_has_hazard:
             outputs = {key: array.copy() for key, array in trace.outputs.items()}  # a later launch may write to the arrays
             self.trace, self._trace_has_hazard = replace(trace, outputs=outputs), bool(hazards)
         for hazard in hazards:
-            self._gather(hazard, launch.line, name, report.launches)
+            self._add_finding(hazard, launch.line, name, report.launches)
         if trace.is_complete and report.tried > 1:
             self._try_schedules(launch, arrays, before, bool(hazards))
         elif not trace.is_complete and type(trace.findings[-1]) is LimitError:
             restore(arrays, before)
-            self._finish(launch)
+            self._run_unrecorded(launch)
         elif not trace.is_complete:
-            raise as_numba_raises(trace.findings[-1], launch)
+            raise numba_exception(trace.findings[-1], launch)
 
-    def _hint(self, launch: Launch) -> None:
+    def _note_stale_globals(self, launch: ScriptLaunch) -> None:
         """Note names whose new value the kernel does not see."""
-        for name in launch.kernel.adopted(launch.arguments).changed():
+        for name in launch.kernel.frozen_for(launch.arguments).changed_globals():
             hint = (
-                f"{place(launch.line)}: kernel {launch.kernel.py_func.__name__} still uses the value that {name!r} had at "
-                "its first launch, as Numba compiles it in; pass it as an argument to use the new one"
+                f"{format_line(launch.line)}: kernel {launch.kernel.py_func.__name__} still uses the value that {name!r} "
+                "had at its first launch, as Numba compiles it in; pass it as an argument to use the new one"
             )
             if hint not in self.report.hints:
                 self.report.hints.append(hint)
 
-    def _trace(self, launch: Launch, seed: int) -> Trace:
+    def _trace_launch(self, launch: ScriptLaunch, seed: int) -> Trace:
         return trace_kernel(
-            launch.kernel.adopted(launch.arguments),
+            launch.kernel.frozen_for(launch.arguments),
             launch.grid,
             launch.block,
             *launch.arguments,
@@ -172,12 +175,12 @@ class Checker:
             loop_limit=self.loop_limit,
         )
 
-    def _finish(self, launch: Launch) -> None:
+    def _run_unrecorded(self, launch: ScriptLaunch) -> None:
         """Do a launch that is too long to record: with every check but that for races."""
         self.report.unrecorded.append(self.report.launches)
         try:
             run_kernel(
-                launch.kernel.adopted(launch.arguments),
+                launch.kernel.frozen_for(launch.arguments),
                 launch.grid,
                 launch.block,
                 *launch.arguments,
@@ -185,49 +188,49 @@ class Checker:
                 loop_limit=self.loop_limit,
             )
         except SimtError as error:
-            if is_hazard(error):
-                self._gather(error, launch.line, launch.kernel.py_func.__name__, self.report.launches)
+            if is_kernel_hazard(error):
+                self._add_finding(error, launch.line, launch.kernel.py_func.__name__, self.report.launches)
             raise
 
-    def _try_schedules(self, launch: Launch, arrays: list[Any], before: list[NDArray[Any]], has_hazard: bool) -> None:
+    def _try_schedules(self, launch: ScriptLaunch, arrays: list[Any], before: list[NDArray[Any]], has_hazard: bool) -> None:
         """Run the launch again from where it started, under other seeds; leave what seed 0 gave."""
         report, name, after, different = self.report, launch.kernel.py_func.__name__, snapshot(arrays), []
         for seed in range(1, report.tried):
             restore(arrays, before)
-            hazards = judged(self._trace(launch, seed))
+            hazards = reportable_hazards(self._trace_launch(launch, seed))
             if hazards and not has_hazard:
                 has_hazard = True
                 for hazard in hazards:
-                    self._gather(hazard, launch.line, name, report.launches)
+                    self._add_finding(hazard, launch.line, name, report.launches)
             if any(a.tobytes() != b.tobytes() for a, b in zip(snapshot(arrays), after, strict=True)):
                 different.append(seed)
         restore(arrays, after)
         if different:
-            self._gather_schedules(Schedules(name, report.launches, launch.line, different, report.tried))
+            self._add_schedule_finding(ScheduleFinding(name, report.launches, launch.line, different, report.tried))
 
-    def _gather_schedules(self, new: Schedules) -> None:
+    def _add_schedule_finding(self, new: ScheduleFinding) -> None:
         for known in self.report.schedules:
             if (known.kernel, known.line) == (new.kernel, new.line):
                 known.count += 1
                 return
         self.report.schedules.append(new)
 
-    def note(self, error: SimtError, line: Line) -> None:
+    def report_hazard(self, error: SimtError, line: Line) -> None:
         """Take note of a hazard that happened outside a kernel."""
-        self._gather(error, line, None, None)
+        self._add_finding(error, line, None, None)
 
-    def _gather(self, error: SimtError, line: Line, kernel: str | None, launch: int | None) -> None:
+    def _add_finding(self, error: SimtError, line: Line, kernel: str | None, launch: int | None) -> None:
         key = (type(error), kernel, tuple(sorted(error.lines)) or str(error))
         finding = self._seen.get(key)
         if finding is None:
-            finding = self._seen[key] = Finding(error, kernel, launch, line)
+            finding = self._seen[key] = HazardFinding(error, kernel, launch, line)
             self.report.findings.append(finding)
         elif launch is None or launch != finding.last:
             finding.count += 1
         finding.last = launch
 
 
-def as_numba_raises(error: SimtError, launch: Launch) -> Exception:
+def numba_exception(error: SimtError, launch: ScriptLaunch) -> Exception:
     """Return the exception that a kernel raised, as Numba gives it to the host where it compiles with debug=True."""
     cause, is_raised = error.__cause__, type(error) is SimtError
     if not (launch.kernel.options.get("debug") and is_raised and isinstance(cause, Exception)):
@@ -241,18 +244,19 @@ def as_numba_raises(error: SimtError, launch: Launch) -> Exception:
     return found
 
 
-def judged(trace: Trace) -> list[SimtError]:
+def reportable_hazards(trace: Trace) -> list[SimtError]:
     """The hazards of a launch that count here. A read before the write that it races with is told as the race alone."""
     hazards = trace.hazards()
     racy = {(hazard.array, line) for hazard in hazards if isinstance(hazard, RaceError) for line in hazard.lines}
     return [
         hazard
         for hazard in hazards
-        if is_hazard(hazard) and not (isinstance(hazard, UninitializedReadError) and (hazard.array, hazard.lines[0]) in racy)
+        if is_kernel_hazard(hazard)
+        and not (isinstance(hazard, UninitializedReadError) and (hazard.array, hazard.lines[0]) in racy)
     ]
 
 
-def is_hazard(error: SimtError) -> bool:
+def is_kernel_hazard(error: SimtError) -> bool:
     """Whether an error counts as one of the script's kernels.
 
     What the interpreter cannot do, or not within its limit, says nothing about a kernel. An output that a launch leaves as
@@ -266,7 +270,7 @@ def check(
     arguments: Sequence[str] = (),
     *,
     schedules: int = 1,
-    limit: int = LIMIT,
+    limit: int = MAX_RECORDED_ACCESSES,
     loop_limit: int = LOOP_LIMIT,
     trace: Path | None = None,
 ) -> Report:
@@ -300,16 +304,16 @@ def check(
     report = Report(script, tried=schedules)
     checker = Checker(report, limit, loop_limit, keeps_trace=trace is not None)
     path = script.resolve()
-    with as_main(path, arguments), substituted(stand_in(checker), path.parent):
+    with script_environment(path, arguments), substitute_modules(stand_in_modules(checker), path.parent):
         try:
             if is_test_file(path):
                 report.exit_status = run_pytest(path, arguments)
             else:
                 runpy.run_path(str(path), run_name="__main__")
         except SystemExit as error:
-            report.exit_status = exit_status(error)
+            report.exit_status = exit_code(error)
         except Exception as error:
-            is_told = isinstance(error, SimtError) and is_hazard(error) and bool(report.findings)
+            is_told = isinstance(error, SimtError) and is_kernel_hazard(error) and bool(report.findings)
             report.failure = None if is_told else error
     if trace is not None and checker.trace is not None:
         checker.trace.save(trace)
@@ -343,7 +347,7 @@ def run_pytest(path: Path, arguments: Sequence[str]) -> int:
 
 
 @contextmanager
-def as_main(path: Path, arguments: Sequence[str]) -> Iterator[None]:
+def script_environment(path: Path, arguments: Sequence[str]) -> Iterator[None]:
     """Let `sys.argv` and `sys.path` be what the interpreter would give to the script."""
     argv, folders = sys.argv, list(sys.path)
     sys.argv = [str(path), *arguments]
@@ -354,7 +358,7 @@ def as_main(path: Path, arguments: Sequence[str]) -> Iterator[None]:
         sys.argv, sys.path[:] = argv, folders
 
 
-def exit_status(error: SystemExit) -> int:
+def exit_code(error: SystemExit) -> int:
     """The status that `sys.exit` was given; a message is printed, and means 1."""
     if error.code is None or isinstance(error.code, int):
         return error.code or 0
@@ -370,38 +374,38 @@ def script_traceback(report: Report) -> str:
     told = traceback.TracebackException.from_exception(error)
     part: traceback.TracebackException | None = told
     while part is not None:
-        kept = [frame for frame in part.stack if not frame.filename.startswith(NOT_A_SCRIPT)]
+        kept = [frame for frame in part.stack if not frame.filename.startswith(INTERNAL_PREFIXES)]
         part.stack = traceback.StackSummary.from_list(kept)
         part = part.__cause__ or part.__context__
     return "".join(told.format())
 
 
-def flatten(arguments: Sequence[Any]) -> Iterator[Any]:
+def array_arguments(arguments: Sequence[Any]) -> Iterator[Any]:
     """The arrays among the arguments of a launch."""
     for argument in arguments:
         if isinstance(argument, tuple):
-            yield from flatten(argument)
+            yield from array_arguments(argument)
         elif isinstance(argument, DeviceArray | np.ndarray):
             yield argument
 
 
 def snapshot(arrays: Sequence[Any]) -> list[NDArray[Any]]:
     """Copies of the elements, and of what is known to be written."""
-    return [part.copy() for array in arrays for part in parts(array)]
+    return [part.copy() for array in arrays for part in array_parts(array)]
 
 
 def restore(arrays: Sequence[Any], copies: Sequence[NDArray[Any]]) -> None:
     """Put the copies back; arrays that share memory stay what they are."""
-    for part, saved in zip((part for array in arrays for part in parts(array)), copies, strict=True):
+    for part, saved in zip((part for array in arrays for part in array_parts(array)), copies, strict=True):
         part[...] = saved
 
 
-def parts(array: Any) -> tuple[NDArray[Any], ...]:
+def array_parts(array: Any) -> tuple[NDArray[Any], ...]:
     """The NumPy arrays that an argument is made of."""
     return (array.data, array.written) if isinstance(array, DeviceArray) else (array,)
 
 
-def finding_facts(finding: Finding) -> dict[str, Any]:
+def finding_as_dict(finding: HazardFinding) -> dict[str, Any]:
     """A hazard in types that JSON has."""
     error = finding.error
     return {
@@ -420,6 +424,6 @@ def finding_facts(finding: Finding) -> dict[str, Any]:
     }
 
 
-def count(number: int, one: str, many: str = "") -> str:
+def pluralize(number: int, one: str, many: str = "") -> str:
     """A number with its noun."""
     return f"{number} {one if number == 1 else many or one + 's'}"

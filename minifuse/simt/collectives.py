@@ -6,13 +6,13 @@ from typing import Any, Final
 import numpy as np
 
 from . import fragments
-from .lanes import WARP
+from .lanes import WARP_SIZE
 
 Operands = Mapping[int, tuple[Any, ...]]  # lane -> what it brought
-SHUFFLED: Final = (int, float, np.float32, np.uint64)
+SHUFFLE_TYPES: Final = (int, float, np.float32, np.uint64)
 
 
-class NoSuchLaneError(Exception):
+class InactiveSourceError(Exception):
     """Lane `reader` wants a value of lane `source`, which is not there."""
 
     def __init__(self, reader: int, source: int) -> None:
@@ -20,51 +20,53 @@ class NoSuchLaneError(Exception):
         self.reader, self.source = reader, source
 
 
-class NotMovedError(Exception):
+class UnsupportedShuffleError(Exception):
     """A value of a type that no shuffle moves."""
 
 
-def below(lane: int, delta: int) -> int:
+def lane_below(lane: int, delta: int) -> int:
     """The lane `delta` below; itself where there is none."""
     return lane - delta if delta <= lane else lane
 
 
-def above(lane: int, delta: int) -> int:
+def lane_above(lane: int, delta: int) -> int:
     """The lane `delta` above; itself where there is none."""
-    return lane + delta if lane + delta < WARP else lane
+    return lane + delta if lane + delta < WARP_SIZE else lane
 
 
-SOURCES: Final[Mapping[str, Callable[[int, int], int]]] = {  # the hardware looks at the low five bits of the second operand
+SHUFFLE_SOURCES: Final[
+    Mapping[str, Callable[[int, int], int]]
+] = {  # the hardware looks at the low five bits of the second operand
     "shfl_sync": lambda lane, source: source,
-    "shfl_up_sync": below,
-    "shfl_down_sync": above,
+    "shfl_up_sync": lane_below,
+    "shfl_down_sync": lane_above,
     "shfl_xor_sync": lambda lane, other: lane ^ other,
 }
 
 
-def shuffled(word: str, operands: Operands) -> dict[int, Any]:
+def shuffle(word: str, operands: Operands) -> dict[int, Any]:
     """Each lane gets the value of another one."""
-    source_of, found = SOURCES[word], {}
+    source_of, found = SHUFFLE_SOURCES[word], {}
     for lane, (value, number) in operands.items():
-        if isinstance(value, bool) or not isinstance(value, SHUFFLED):
-            raise NotMovedError(type(value).__name__)
-        source = source_of(lane, int(number) % WARP)
+        if isinstance(value, bool) or not isinstance(value, SHUFFLE_TYPES):
+            raise UnsupportedShuffleError(type(value).__name__)
+        source = source_of(lane, int(number) % WARP_SIZE)
         if source not in operands:
-            raise NoSuchLaneError(lane, source)
+            raise InactiveSourceError(lane, source)
         found[lane] = operands[source][0]
     return found
 
 
-def bits(lanes: Any) -> int:
+def lane_mask(lanes: Any) -> int:
     """A bit for each of these lanes."""
     return sum(1 << lane for lane in lanes)
 
 
-def voted(word: str, operands: Operands) -> dict[int, Any]:
+def vote(word: str, operands: Operands) -> dict[int, Any]:
     """Each lane gets the same answer about the predicates of all."""
     true = [lane for lane, (predicate,) in operands.items() if predicate]
     answers = {
-        "ballot_sync": bits(true),
+        "ballot_sync": lane_mask(true),
         "any_sync": bool(true),
         "all_sync": len(true) == len(operands),
         "eq_sync": len(true) in (0, len(operands)),
@@ -72,42 +74,42 @@ def voted(word: str, operands: Operands) -> dict[int, Any]:
     return dict.fromkeys(operands, answers[word])
 
 
-def matched(word: str, operands: Operands) -> dict[int, Any]:
+def match_values(word: str, operands: Operands) -> dict[int, Any]:
     """Each lane learns which lanes have its value."""
     equal: dict[Any, list[int]] = {}
     for lane, (value,) in operands.items():
         equal.setdefault(value, []).append(lane)
     if word == "match_all_sync":
-        return dict.fromkeys(operands, (bits(operands), True) if len(equal) == 1 else (0, False))
-    return {lane: bits(lanes) for lanes in equal.values() for lane in lanes}
+        return dict.fromkeys(operands, (lane_mask(operands), True) if len(equal) == 1 else (0, False))
+    return {lane: lane_mask(lanes) for lanes in equal.values() for lane in lanes}
 
 
-def multiplied(operands: Operands) -> dict[int, Any]:
+def multiply_fragments(operands: Operands) -> dict[int, Any]:
     """Each lane gets its fragment of a * b + c."""
     here, kind = next((lane, given[0]) for lane, given in operands.items())
-    for lane in range(WARP):
+    for lane in range(WARP_SIZE):
         if lane not in operands:
-            raise NoSuchLaneError(here, lane)
-    given = [operands[lane][1:] for lane in range(WARP)]
+            raise InactiveSourceError(here, lane)
+    given = [operands[lane][1:] for lane in range(WARP_SIZE)]
     a, b, c = [np.array([lane[k] for lane in given]) for k in range(3)]
-    found = fragments.product(kind, a, b, c)
+    found = fragments.multiply(kind, a, b, c)
     return {lane: tuple(found[lane]) for lane in operands}
 
 
-def answers(word: str, operands: Operands) -> dict[int, Any]:
+def collective_results(word: str, operands: Operands) -> dict[int, Any]:
     """What each lane gets, by lane."""
-    if word in SOURCES:
-        return shuffled(word, operands)
+    if word in SHUFFLE_SOURCES:
+        return shuffle(word, operands)
     if word.startswith("match"):
-        return matched(word, operands)
+        return match_values(word, operands)
     if word == "mma_sync":
-        return multiplied(operands)
+        return multiply_fragments(operands)
     if word == "activemask":
-        return dict.fromkeys(operands, bits(operands))
-    return dict.fromkeys(operands) if word == "syncwarp" else voted(word, operands)
+        return dict.fromkeys(operands, lane_mask(operands))
+    return dict.fromkeys(operands) if word == "syncwarp" else vote(word, operands)
 
 
-def barrier_value(word: str, predicates: list[tuple[Any, ...]]) -> int:
+def barrier_result(word: str, predicates: list[tuple[Any, ...]]) -> int:
     """What a barrier of a block gives to all its lanes; 0 where it gives nothing."""
     if word in ("syncthreads", "grid.sync"):
         return 0

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Column = NDArray[Any]
 
-WARP: Final = 32  # lanes
-LARGEST_KEY: Final = 2**62
+WARP_SIZE: Final = 32  # lanes
+MAX_KEY: Final = 2**62
 
 
-def key_of(*columns: Column) -> Ints:
+def combine_keys(*columns: Column) -> Ints:
     """One number a row: equal where all columns are equal, and ordered as they are, the first column first.
 
     Examples
@@ -29,23 +29,23 @@ def key_of(*columns: Column) -> Ints:
     for column in columns:
         low = int(column.min())
         span = int(column.max()) - low + 1
-        if size * span > LARGEST_KEY:
-            key, size = _ranks(key)
-        if size * span > LARGEST_KEY:
-            column, span = _ranks(column)
+        if size * span > MAX_KEY:
+            key, size = _dense_ranks(key)
+        if size * span > MAX_KEY:
+            column, span = _dense_ranks(column)
             low = 0
         key = key * span + (column.astype(np.int64) - low)
         size *= span
     return key
 
 
-def _ranks(column: Column) -> tuple[Ints, int]:
+def _dense_ranks(column: Column) -> tuple[Ints, int]:
     """Each value's place among the distinct values, and how many there are."""
     distinct, inverse = np.unique(column, return_inverse=True)
     return inverse.astype(np.int64), len(distinct)
 
 
-def starts_of(ordered: Column) -> Ints:
+def run_starts(ordered: Column) -> Ints:
     """Where each run of equal values begins.
 
     Examples
@@ -58,12 +58,12 @@ def starts_of(ordered: Column) -> Ints:
     return np.flatnonzero(is_start)
 
 
-def run_of(starts: Ints, count: int) -> Ints:
+def run_numbers(starts: Ints, count: int) -> Ints:
     """The number of the run that each of `count` rows lies in."""
     return np.repeat(np.arange(len(starts)), np.diff(starts, append=count))
 
 
-def distinct_pairs(left: Ints, right: Ints) -> tuple[Ints, Ints]:
+def unique_pairs(left: Ints, right: Ints) -> tuple[Ints, Ints]:
     """The pairs that occur, each once, ordered. `left` is not negative.
 
     Examples
@@ -76,16 +76,16 @@ def distinct_pairs(left: Ints, right: Ints) -> tuple[Ints, Ints]:
     values = None
     low = int(right.min())
     span = int(right.max()) - low + 1
-    if (int(left.max()) + 1) * span > LARGEST_KEY:
+    if (int(left.max()) + 1) * span > MAX_KEY:
         values, right = np.unique(right, return_inverse=True)
         low, span = 0, len(values)
     pairs = np.sort(left * span + (right - low))  # five times as fast as np.unique, which hashes
-    pairs = pairs[starts_of(pairs)]
+    pairs = pairs[run_starts(pairs)]
     left, right = pairs // span, pairs % span + low
     return left, right if values is None else values[right]
 
 
-def spread(first: Ints, last: Ints) -> tuple[Ints, Ints]:
+def expand_ranges(first: Ints, last: Ints) -> tuple[Ints, Ints]:
     """All integers from `first` to `last` of each row, and the row that each belongs to.
 
     Examples

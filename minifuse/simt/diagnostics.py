@@ -12,15 +12,15 @@ import numpy as np
 
 from ..core.errors import IndexingError, RaceError, UnwrittenOutputError
 from ..core.layout import Layout
-from .metrics import unwritten
+from .metrics import unwritten_elements
 from .races import Race
 from .record import ATOMIC, LOAD, STORE, ArrayInfo, Events, Instruction
 
 Sizes = tuple[int, ...]
-VERBS = {LOAD: "read", STORE: "written", ATOMIC: "atomically updated"}
+ACCESS_VERBS = {LOAD: "read", STORE: "written", ATOMIC: "atomically updated"}
 
 
-class Names(NamedTuple):
+class EventLabels(NamedTuple):
     """What people call the rows of the event columns."""
 
     events: Events
@@ -40,14 +40,14 @@ class Names(NamedTuple):
 
     def block_index(self, row: int) -> Sizes:
         """The index of the block, with as many numbers as the grid has dimensions."""
-        return index_in(int(self.events.block[row]), self.grid)
+        return unravel_xyz(int(self.events.block[row]), self.grid)
 
     def thread_index(self, row: int) -> Sizes:
         """The index of the thread, with as many numbers as the block has dimensions."""
-        return index_in(int(self.events.thread[row]), self.block)
+        return unravel_xyz(int(self.events.thread[row]), self.block)
 
 
-def index_in(linear: int, sizes: Sizes) -> Sizes:
+def unravel_xyz(linear: int, sizes: Sizes) -> Sizes:
     """The index of a block or thread along x, y, z; trailing dimensions of size 1 are left out.
 
     Examples
@@ -63,7 +63,7 @@ def index_in(linear: int, sizes: Sizes) -> Sizes:
     return tuple(index)
 
 
-def spell_index(index: Sizes) -> str:
+def format_index(index: Sizes) -> str:
     """An index as people write it: `5`, `(5, 0)`."""
     return str(index[0]) if len(index) == 1 else str(index)
 
@@ -86,21 +86,21 @@ def element_at(array: ArrayInfo, address: int) -> Sizes:
     return (position * array.itemsize // stride + array.low,) if array.shape else ()
 
 
-def find_race_errors(found: Iterable[Race], names: Names) -> list[RaceError]:
+def find_race_errors(found: Iterable[Race], names: EventLabels) -> list[RaceError]:
     """An error for each race."""
     return [_race_error(race, names) for race in found]
 
 
-def _race_error(race: Race, names: Names) -> RaceError:
+def _race_error(race: Race, names: EventLabels) -> RaceError:
     first, second = race.first, race.second
     array, events = names.array(first), names.events
     element = element_at(array, int(max(events.address[first], events.address[second])))
     block = names.block_index(first)
     is_between_blocks = race.scope == "grid"
-    accesses = [_spell_access(row, names, with_block=is_between_blocks) for row in (first, second)]
+    accesses = [_format_access(row, names, with_block=is_between_blocks) for row in (first, second)]
     epoch = None if is_between_blocks else int(events.epoch[first])
-    where = "" if is_between_blocks else f", both in epoch {epoch} of block {spell_index(block)}"
-    message = f"{_spell_element(array, element)}: {accesses[0]}, {accesses[1]}{where}; {_advice(race, names)}."
+    where = "" if is_between_blocks else f", both in epoch {epoch} of block {format_index(block)}"
+    message = f"{_format_element(array, element)}: {accesses[0]}, {accesses[1]}{where}; {_advice(race, names)}."
     if race.same_value:
         message += " All of them wrote the same value, so the order does not show; it is a race all the same."
     if race.elements > 1:
@@ -116,23 +116,23 @@ def _race_error(race: Race, names: Names) -> RaceError:
     )
 
 
-def _spell_element(array: ArrayInfo, element: Sizes) -> str:
-    place = f" element {spell_index(element)}" if element else ""
+def _format_element(array: ArrayInfo, element: Sizes) -> str:
+    place = f" element {format_index(element)}" if element else ""
     return f"{array.space} array '{array.name}'{place}"
 
 
-def _spell_access(row: int, names: Names, *, with_block: bool) -> str:
+def _format_access(row: int, names: EventLabels, *, with_block: bool) -> str:
     file, line = names.line(row)
-    block = f" of block {spell_index(names.block_index(row))}" if with_block else ""
-    verb = VERBS[int(names.events.kind[row])]
-    return f"{verb} by thread {spell_index(names.thread_index(row))}{block} at {_base_name(file)}:{line}"
+    block = f" of block {format_index(names.block_index(row))}" if with_block else ""
+    verb = ACCESS_VERBS[int(names.events.kind[row])]
+    return f"{verb} by thread {format_index(names.thread_index(row))}{block} at {_base_name(file)}:{line}"
 
 
 def _base_name(file: str) -> str:
     return file.replace("\\", "/").rpartition("/")[2]
 
 
-def _advice(race: Race, names: Names) -> str:
+def _advice(race: Race, names: EventLabels) -> str:
     """What would order the two accesses, or make their order not matter."""
     (first_file, first_line), (second_file, second_line) = names.line(race.first), names.line(race.second)
     is_one_line = (first_file, first_line) == (second_file, second_line)
@@ -151,19 +151,19 @@ def _advice(race: Race, names: Names) -> str:
     return f"a cuda.syncthreads() between the two lines would order them{too}"
 
 
-def find_unwritten(names: Names) -> dict[str, int]:
+def find_unwritten(names: EventLabels) -> dict[str, int]:
     """How many elements no thread wrote, for each array in global memory that was written in part; a fact, not a hazard."""
     is_write = names.events.kind != LOAD
     counts = {}
     for row in np.unique(names.events.array[is_write]).tolist():
         info = names.arrays[row]
-        count = len(unwritten(names.events, info)) if info.space == "global" else 0
+        count = len(unwritten_elements(names.events, info)) if info.space == "global" else 0
         if count:
             counts[info.name] = count
     return counts
 
 
-def find_unwritten_errors(fresh: Iterable[str], names: Names) -> list[UnwrittenOutputError]:
+def find_unwritten_errors(fresh: Iterable[str], names: EventLabels) -> list[UnwrittenOutputError]:
     """An error for each output that was written in part.
 
     An output is an array that held nothing when the launch began (`device_array`) and that the kernel wrote to. Any other
@@ -175,12 +175,12 @@ def find_unwritten_errors(fresh: Iterable[str], names: Names) -> list[UnwrittenO
     return [_unwritten_error(info, counts[info.name], names) for info in outputs]
 
 
-def _unwritten_error(info: ArrayInfo, count: int, names: Names) -> UnwrittenOutputError:
-    first = int(unwritten(names.events, info)[0])
+def _unwritten_error(info: ArrayInfo, count: int, names: EventLabels) -> UnwrittenOutputError:
+    first = int(unwritten_elements(names.events, info)[0])
     element = tuple(int(i) for i in np.unravel_index(first, info.shape))
     size = int(np.prod(info.shape))
     return UnwrittenOutputError(
-        f"{_spell_element(info, element)}: no thread wrote it, nor {count - 1} more of {size} elements; "
+        f"{_format_element(info, element)}: no thread wrote it, nor {count - 1} more of {size} elements; "
         f"{int(np.prod(names.grid))} blocks of {int(np.prod(names.block))} threads were launched: "
         "are they enough for the shape, and is the guard right?",
         array=info.name,

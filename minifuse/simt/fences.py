@@ -21,15 +21,15 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .columnar import WARP, Ints, key_of, run_of, starts_of
+from .columnar import WARP_SIZE, Ints, combine_keys, run_numbers, run_starts
 from .record import ATOMIC, Collective, Events
 
-FENCES: Final = ("threadfence", "threadfence_system")
+DEVICE_FENCES: Final = ("threadfence", "threadfence_system")
 NEVER: Final = 2**36  # later than any event
 ALWAYS: Final = -NEVER
 
 
-class _Points(NamedTuple):
+class _EventPoints(NamedTuple):
     """Where in the launch something happens: columns of one length. Events have odd times, fences even ones between them."""
 
     block: Ints
@@ -38,7 +38,7 @@ class _Points(NamedTuple):
     time: Ints
 
 
-class HandOvers:
+class ReleaseAcquireOrder:
     """What the hand-overs of a launch say of some of its events. False where there are none.
 
     Parameters
@@ -56,23 +56,25 @@ class HandOvers:
         self._class = np.zeros(len(events.block), np.int64)
         self._released: list[Ints] = []  # for each address: class -> time of the first atomic that releases its events
         self._acquired: list[Ints] = []  # for each address: class -> time of the last atomic that they come after
-        kinds = FENCES if between_blocks else (*FENCES, "threadfence_block")
-        lanes = int(events.thread.max(initial=0)) + WARP
+        kinds = DEVICE_FENCES if between_blocks else (*DEVICE_FENCES, "threadfence_block")
+        lanes = int(events.thread.max(initial=0)) + WARP_SIZE
         fences = _fences(collectives, kinds, lanes)
         if not len(fences.time):
             return
         everything = np.arange(len(events.block))
         atomics = everything[events.kind == ATOMIC]
-        is_release = _soonest(_points(events, atomics, lanes), _reversed(fences), -fences.time, backwards=True) > ALWAYS
+        is_release = (
+            _min_value_later(_points(events, atomics, lanes), _reversed(fences), -fences.time, backwards=True) > ALWAYS
+        )
         rows = np.unique(rows)
         asked = _points(events, rows, lanes)
         columns: list[Ints] = []
         for address in np.unique(events.address[atomics[is_release]]):
             here = atomics[events.address[atomics] == address]
             points = _points(events, here, lanes)
-            release = _soonest(fences, points, points.time)
-            columns.append(_soonest(asked, fences, release))
-            columns.append(_soonest(asked, _reversed(points), -points.time, backwards=True))
+            release = _min_value_later(fences, points, points.time)
+            columns.append(_min_value_later(asked, fences, release))
+            columns.append(_min_value_later(asked, _reversed(points), -points.time, backwards=True))
         if columns:
             classes, number = np.unique(np.stack(columns), axis=1, return_inverse=True)
             self._class[rows] = number.reshape(-1)
@@ -94,50 +96,50 @@ class HandOvers:
         return is_ordered
 
 
-def _points(events: Events, rows: Ints, lanes: int) -> _Points:
+def _points(events: Events, rows: Ints, lanes: int) -> _EventPoints:
     block = events.block[rows].astype(np.int64)
-    return _Points(block, block * lanes + events.thread[rows], events.epoch[rows].astype(np.int64), 2 * rows + 1)
+    return _EventPoints(block, block * lanes + events.thread[rows], events.epoch[rows].astype(np.int64), 2 * rows + 1)
 
 
-def _fences(collectives: Iterable[Collective], kinds: tuple[str, ...], lanes: int) -> _Points:
+def _fences(collectives: Iterable[Collective], kinds: tuple[str, ...], lanes: int) -> _EventPoints:
     found = [
-        (row.block, row.block * lanes + row.warp * WARP + lane, row.epoch, 2 * row.position)
+        (row.block, row.block * lanes + row.warp * WARP_SIZE + lane, row.epoch, 2 * row.position)
         for row in collectives
         if row.kind in kinds and row.position >= 0
-        for lane in range(WARP)
+        for lane in range(WARP_SIZE)
         if row.mask >> lane & 1
     ]
-    return _Points(*np.array(found, np.int64).reshape(-1, 4).T)
+    return _EventPoints(*np.array(found, np.int64).reshape(-1, 4).T)
 
 
-def _reversed(points: _Points) -> _Points:
+def _reversed(points: _EventPoints) -> _EventPoints:
     """The same points in a launch that runs backwards."""
     return points._replace(epoch=-points.epoch, time=-points.time)
 
 
-def _soonest(start: _Points, later: _Points, value: Ints, *, backwards: bool = False) -> Ints:
+def _min_value_later(start: _EventPoints, later: _EventPoints, value: Ints, *, backwards: bool = False) -> Ints:
     """The least value of the points that come after each start: later in the same lane, or in a later epoch of its block.
 
     NEVER where there is none. Backwards, what comes before the start counts instead, and the result is negated: the greatest
     value, or ALWAYS.
     """
     if backwards:
-        return -_soonest(_reversed(start), later, value)
-    in_lane = _least_after(start.lane, start.time, later.lane, later.time, value)
-    in_block = _least_after(start.block, start.epoch, later.block, later.epoch, value)
+        return -_min_value_later(_reversed(start), later, value)
+    in_lane = _min_value_after(start.lane, start.time, later.lane, later.time, value)
+    in_block = _min_value_after(start.block, start.epoch, later.block, later.epoch, value)
     return np.minimum(in_lane, in_block)
 
 
-def _least_after(segment: Ints, place: Ints, segments: Ints, places: Ints, values: Ints) -> Ints:
+def _min_value_after(segment: Ints, place: Ints, segments: Ints, places: Ints, values: Ints) -> Ints:
     """For each (segment, place) the least of the values that stand in its segment at a greater place."""
     if not len(segments):
         return np.full(len(segment), NEVER)
-    key = key_of(np.concatenate([segment, segments]), np.concatenate([place, places]))
+    key = combine_keys(np.concatenate([segment, segments]), np.concatenate([place, places]))
     asked, key = key[: len(segment)], key[len(segment) :]
     order = np.argsort(key, kind="stable")
     segments, values = segments[order], values[order]
     # Values of later segments are lifted above those of earlier ones: so a minimum from the right is one within the segment.
-    lift = run_of(starts_of(segments), len(segments)) * (4 * NEVER)
+    lift = run_numbers(run_starts(segments), len(segments)) * (4 * NEVER)
     least = np.minimum.accumulate((values + lift)[::-1])[::-1] - lift
     after = np.searchsorted(key[order], asked, side="right")
     nearest = np.minimum(after, len(segments) - 1)

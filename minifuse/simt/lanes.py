@@ -10,6 +10,7 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from ..core.errors import MissingPartError, SimtError, UnknownWordError
+from .columnar import WARP_SIZE as WARP_SIZE
 
 try:
     from greenlet import getcurrent as getcurrent  # type: ignore[import-untyped]
@@ -20,8 +21,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from .machine import Machine
 
-WARP: Final = 32
-BUILTINS: Final[
+KERNEL_BUILTINS: Final[
     dict[str, Any]
 ] = {}  # of functions of kernels alone, so that a frame shows whether it is the kernel's; see arithmetic
 
@@ -37,7 +37,7 @@ class Dim3(NamedTuple):
 class Wait(NamedTuple):
     """What a lane waits for."""
 
-    word: str
+    operation: str
     key: tuple[int, ...]  # equal for lanes at the same instruction
     mask: int  # lanes of the warp that must meet; 0 for barriers
     operands: tuple[Any, ...]
@@ -53,36 +53,37 @@ class Lane:
     """One thread of a launch."""
 
     __slots__ = (
-        *("answer", "blockIdx", "block", "copies", "epoch", "is_done", "laneid", "locals", "machine", "runner"),
-        *("thread", "threadIdx", "waits", "warp", "warp_epoch"),
+        *("result", "blockIdx", "block", "copies", "epoch", "is_done", "laneid", "locals", "machine", "runner"),
+        *("thread", "threadIdx", "wait", "warp", "warp_epoch"),
     )
 
     def __init__(self, machine: "Machine", block: int, thread: int, block_idx: Dim3, thread_idx: Dim3) -> None:
         self.machine = machine
         self.block, self.thread = block, thread  # linear
         self.blockIdx, self.threadIdx = block_idx, thread_idx
-        self.laneid, self.warp = thread % WARP, thread // WARP
+        self.laneid, self.warp = thread % WARP_SIZE, thread // WARP_SIZE
         self.epoch = self.warp_epoch = 0
         self.is_done = False
-        self.runner: Runner | None = None
-        self.waits: Wait | None = None
-        self.answer: Any = None  # of the last barrier
+        self.runner: LaneRunner | None = None
+        self.wait: Wait | None = None
+        self.result: Any = None  # of the last barrier
         self.locals: dict[tuple[int, ...], Any] | None = None  # its local arrays, by the place of their making
         self.copies: list[list[tuple[Any, int, int]]] | None = None  # on their way: array, index, width; in groups
 
     def pause(self, wait: Wait) -> Any:
         """Let other lanes run until the machine has an answer."""
-        self.waits = wait
+        self.wait = wait
         return self.machine.home.switch()
 
     @property
     def position(self) -> str:
         """Where it is in the launch, in words."""
         machine = self.machine
-        return f"thread {spell(self.threadIdx, machine.block_rank)} of block {spell(self.blockIdx, machine.grid_rank)}"
+        thread = format_position(self.threadIdx, machine.block_rank)
+        return f"thread {thread} of block {format_position(self.blockIdx, machine.grid_rank)}"
 
 
-class Runner(greenlet):  # type: ignore[misc]
+class LaneRunner(greenlet):  # type: ignore[misc]
     """A greenlet that runs lanes: many, one after the other, as long as none of them pauses.
 
     To begin a greenlet costs 8 us, to switch to one 0.7 us.
@@ -109,42 +110,42 @@ def current(word: str = "this word") -> Lane:
     return lane  # type: ignore[no-any-return]
 
 
-def spell(position: tuple[int, ...], rank: int) -> str:
+def format_position(position: tuple[int, ...], rank: int) -> str:
     """A position as the launch counts: `5` along one dimension, `(5, 0)` along two."""
     return str(position[0]) if rank == 1 else str(tuple(position[:rank]))
 
 
 def kernel_frame(frame: FrameType | None) -> FrameType:
     """The innermost frame of the kernel, or of a function that it calls, from here outwards."""
-    while frame is not None and frame.f_builtins is not BUILTINS:
+    while frame is not None and frame.f_builtins is not KERNEL_BUILTINS:
         frame = frame.f_back
     if frame is None:
         raise SimtError("an array of a launch is used outside its kernel; use the NumPy array that was passed in")
     return frame
 
 
-def place(frame: FrameType) -> tuple[str, int]:
+def frame_line(frame: FrameType) -> tuple[str, int]:
     """File and line at which a frame is."""
     return frame.f_code.co_filename, frame.f_lineno
 
 
-def place_of(traceback: TracebackType | None) -> tuple[str, int] | None:
+def traceback_line(traceback: TracebackType | None) -> tuple[str, int] | None:
     """File and line of the kernel at which an exception arose; None where the kernel was not entered."""
     found = None
     while traceback is not None:
-        if traceback.tb_frame.f_builtins is BUILTINS:
+        if traceback.tb_frame.f_builtins is KERNEL_BUILTINS:
             found = traceback.tb_frame.f_code.co_filename, traceback.tb_lineno
         traceback = traceback.tb_next
     return found
 
 
-def fault(kind: type[SimtError], what: str, advice: str, **details: Any) -> SimtError:
+def lane_error(kind: type[SimtError], what: str, advice: str, **details: Any) -> SimtError:
     """An error of the current lane: `what, by thread (4, 3) of block (0, 0) at matmul.py:41; advice`."""
     lane = current()
-    file, line = place(kernel_frame(sys._getframe(1)))
+    file, line = frame_line(kernel_frame(sys._getframe(1)))
     machine = lane.machine
     return kind(
-        f"{what}, by {lane.position} at {base_name(file)}:{line}; {advice}",
+        f"{what}, by {lane.position} at {file_name(file)}:{line}; {advice}",
         lines=((file, line),),
         block=tuple(lane.blockIdx[: machine.grid_rank]),
         threads=(tuple(lane.threadIdx[: machine.block_rank]),),
@@ -153,15 +154,15 @@ def fault(kind: type[SimtError], what: str, advice: str, **details: Any) -> Simt
     )
 
 
-def base_name(file: str) -> str:
+def file_name(file: str) -> str:
     """The last part of a path."""
     return file.replace("\\", "/").rsplit("/", 1)[-1]
 
 
-def unknown(name: str) -> NoReturn:
+def raise_unknown(name: str) -> NoReturn:
     """Raise the error for a name that kernels here do not have, with the kernel's line where there is one."""
     lane = getattr(getcurrent(), "lane", None)
     if lane is None:
         raise UnknownWordError(f"{name} is unknown to minifuse.simt")
-    file, line = place(kernel_frame(sys._getframe(1)))
-    raise UnknownWordError(f"{name} at {base_name(file)}:{line} is unknown to minifuse.simt", lines=((file, line),))
+    file, line = frame_line(kernel_frame(sys._getframe(1)))
+    raise UnknownWordError(f"{name} at {file_name(file)}:{line} is unknown to minifuse.simt", lines=((file, line),))

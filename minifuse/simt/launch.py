@@ -11,20 +11,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.errors import SimtError, UnknownWordError
-from .address_spaces import number_arguments
+from .address_spaces import scalar_arguments
 from .lanes import getcurrent
-from .machine import LOOP_LIMIT, MAX_THREADS, Machine
-from .rebind import Adopted, adopt
+from .machine import LOOP_LIMIT, MAX_THREADS_PER_BLOCK, Machine
+from .rebind import ReboundKernel, rebind
 from .record import LOAD, Recorder
 from .trace import Trace
 
 Sizes = int | tuple[int, ...]
 
 
-class Launch(NamedTuple):
+class PreparedLaunch(NamedTuple):
     """All that a launch is, in the form in which the machine takes it."""
 
-    adopted: Adopted
+    kernel: ReboundKernel
     grid: tuple[int, ...]
     block: tuple[int, ...]
     arguments: list[tuple[str, Any]]
@@ -33,14 +33,14 @@ class Launch(NamedTuple):
     def machine(self, seed: int, recorder: Recorder | None, loop_limit: int | None) -> Machine:
         """Return a machine that is about to do this launch."""
         return Machine(
-            self.adopted.function,
+            self.kernel.function,
             self.grid,
             self.block,
             self.arguments,
             shared=self.shared,
             seed=seed,
             recorder=recorder,
-            is_cooperative=self.adopted.is_cooperative,
+            is_cooperative=self.kernel.is_cooperative,
             loop_limit=loop_limit,
         )
 
@@ -112,7 +112,7 @@ def run(
     >>> a
     array([0, 2, 4, 6, 8])
     """
-    read(kernel, grid, block, arguments, shared).machine(seed, None, loop_limit).run()
+    prepare_launch(kernel, grid, block, arguments, shared).machine(seed, None, loop_limit).run()
 
 
 def trace(
@@ -160,7 +160,7 @@ def trace(
     >>> len(found.events.thread), found.is_complete
     (6, False)
     """
-    launch = read(kernel, grid, block, arguments, shared)
+    launch = prepare_launch(kernel, grid, block, arguments, shared)
     recorder = Recorder(limit)
     machine = launch.machine(seed, recorder, loop_limit)
     try:
@@ -174,17 +174,17 @@ def trace(
         is_complete = True
     events, instructions, barriers, collectives = recorder.finish()
     stored = np.unique(events.array[events.kind != LOAD]).tolist()
-    code = launch.adopted.source.__code__
+    code = launch.kernel.source.__code__
     names, values = [name for name, _ in launch.arguments], tuple(value for _, value in launch.arguments)
     return Trace(
-        kernel=launch.adopted.source.__name__,
+        kernel=launch.kernel.source.__name__,
         file=code.co_filename,
         line=code.co_firstlineno,
         grid=machine.grid,
         block=machine.block,
         shared=launch.shared,
         seed=seed,
-        arguments=number_arguments(names, values),
+        arguments=scalar_arguments(names, values),
         outputs={name: data for row, (name, data) in machine.spaces.arguments.items() if row in stored},
         events=events,
         instructions=instructions,
@@ -193,7 +193,7 @@ def trace(
         collectives=collectives,
         findings=machine.findings,
         is_complete=is_complete,
-        fresh=tuple(machine.spaces.fresh),
+        fresh=tuple(machine.spaces.unwritten_arguments),
     )
 
 
@@ -238,15 +238,17 @@ def schedules(
     >>> str(simt.schedules(who_is_last, 2, 64, np.zeros(1), count=8))
     'different in 6 of 8 schedules; seed 1 replays it'
     """
-    launch = read(kernel, grid, block, arguments, shared)
-    before = [(data, data.copy()) for _, value in launch.arguments for data in memory_of(value) if data.flags.writeable]
+    launch = prepare_launch(kernel, grid, block, arguments, shared)
+    before = [
+        (data, data.copy()) for _, value in launch.arguments for data in argument_memory(value) if data.flags.writeable
+    ]
     try:
-        expected = outcome(launch, 0, loop_limit)
+        expected = run_outputs(launch, 0, loop_limit)
         different, failed, outputs = [], [], dict[str, int]()
         for seed in range(1, count):
-            restore(before)
+            restore_memory(before)
             try:
-                found = outcome(launch, seed, loop_limit)
+                found = run_outputs(launch, seed, loop_limit)
             except SimtError:
                 failed.append(seed)
                 continue
@@ -256,24 +258,24 @@ def schedules(
             for name in changed:
                 outputs.setdefault(name, seed)
     finally:
-        restore(before)
+        restore_memory(before)
     return Schedules(count, tuple(different), tuple(failed), outputs)
 
 
-def outcome(launch: Launch, seed: int, loop_limit: int | None) -> dict[str, bytes]:
+def run_outputs(launch: PreparedLaunch, seed: int, loop_limit: int | None) -> dict[str, bytes]:
     """Return the contents of a launch's arrays after it, by name."""
     machine = launch.machine(seed, None, loop_limit)
     machine.run()
     return {name: data.tobytes() for name, data in machine.spaces.arguments.values()}
 
 
-def memory_of(value: Any) -> Iterator[np.ndarray[Any, Any]]:
+def argument_memory(value: Any) -> Iterator[np.ndarray[Any, Any]]:
     """The memory that an argument stands for, and the record of what is written in it."""
     if isinstance(value, np.ndarray):
         yield value
     elif isinstance(value, tuple):
         for part in value:
-            yield from memory_of(part)
+            yield from argument_memory(part)
     else:
         for name in ("data", "written"):
             part = getattr(value, name, None)
@@ -281,13 +283,15 @@ def memory_of(value: Any) -> Iterator[np.ndarray[Any, Any]]:
                 yield part
 
 
-def restore(before: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]) -> None:
+def restore_memory(before: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]) -> None:
     """Put memory back to what it held."""
     for data, content in before:
         data[...] = content
 
 
-def read(kernel: Any, grid: Sizes | None, block: Sizes | None, arguments: tuple[Any, ...], shared: int) -> Launch:
+def prepare_launch(
+    kernel: Any, grid: Sizes | None, block: Sizes | None, arguments: tuple[Any, ...], shared: int
+) -> PreparedLaunch:
     """The launch that a call asks for; raises where it is none."""
     if grid is None:
         if not all(hasattr(kernel, name) for name in ("kernel", "grid", "block", "arguments", "shared")):
@@ -303,16 +307,16 @@ def read(kernel: Any, grid: Sizes | None, block: Sizes | None, arguments: tuple[
         )
     if getattr(getcurrent(), "lane", None) is not None:
         raise SimtError("a kernel launches a kernel; here as in Numba only the host does")
-    adopted = adopt(kernel)
-    blocks, threads = sizes(grid, "grid"), sizes(block, "block")
-    if math.prod(threads) > MAX_THREADS:
+    adopted = rebind(kernel)
+    blocks, threads = check_sizes(grid, "grid"), check_sizes(block, "block")
+    if math.prod(threads) > MAX_THREADS_PER_BLOCK:
         raise SimtError(
-            f"a block of {math.prod(threads)} threads; a GPU has at most {MAX_THREADS} in a block: take more blocks"
+            f"a block of {math.prod(threads)} threads; a GPU allows at most {MAX_THREADS_PER_BLOCK}: use more blocks"
         )
-    return Launch(adopted, blocks, threads, named(adopted, arguments), shared)
+    return PreparedLaunch(adopted, blocks, threads, name_arguments(adopted, arguments), shared)
 
 
-def sizes(given: Sizes | None, what: str) -> tuple[int, ...]:
+def check_sizes(given: Sizes | None, what: str) -> tuple[int, ...]:
     """One to three sizes."""
     found = given if isinstance(given, Sequence) else (given,)
     if not 1 <= len(found) <= 3 or not all(isinstance(size, int | np.integer) and size > 0 for size in found):
@@ -320,9 +324,9 @@ def sizes(given: Sizes | None, what: str) -> tuple[int, ...]:
     return tuple(int(size) for size in found)  # type: ignore[arg-type]
 
 
-def named(adopted: Adopted, arguments: tuple[Any, ...]) -> list[tuple[str, Any]]:
+def name_arguments(adopted: ReboundKernel, arguments: tuple[Any, ...]) -> list[tuple[str, Any]]:
     """The arguments with the names of their parameters."""
-    names, function = adopted.names, adopted.source
+    names, function = adopted.parameter_names, adopted.source
     has_rest = function.__code__.co_flags & CO_VARARGS
     needed = len(names) - len(function.__defaults__ or ())
     if not needed <= len(arguments) or (len(arguments) > len(names) and not has_rest):

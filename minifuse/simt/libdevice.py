@@ -10,41 +10,51 @@ from typing import Any, Final
 
 import numpy as np
 
-from .arithmetic import MATH, fma, largest, names, smallest
-from .lanes import unknown
-from .memory import Array
+from .arithmetic import MATH, fma, maximum_ignoring_nan, minimum_ignoring_nan, split_names
+from .lanes import raise_unknown
+from .memory import KernelArray
 
-Meaning = Callable[..., Any]
-FLOATING: Final[dict[str, Meaning]] = {
-    **{name: MATH[name] for name in names("exp exp2 expm1 log log2 log10 log1p sqrt cbrt sin cos tan sinh cosh tanh")},
+ScalarFunction = Callable[..., Any]
+FLOAT_FUNCTIONS: Final[dict[str, ScalarFunction]] = {
+    **{name: MATH[name] for name in split_names("exp exp2 expm1 log log2 log10 log1p sqrt cbrt sin cos tan sinh cosh tanh")},
     **{
-        name: MATH[name] for name in names("asin acos atan asinh acosh atanh atan2 pow fmod hypot ceil floor trunc erf erfc")
+        name: MATH[name]
+        for name in split_names("asin acos atan asinh acosh atanh atan2 pow fmod hypot ceil floor trunc erf erfc")
     },
-    **{name: MATH[name] for name in names("fabs copysign nextafter remainder lgamma")},
-    **{"tgamma": MATH["gamma"], "fma": fma, "fmin": smallest, "fmax": largest, "rint": np.rint},
+    **{name: MATH[name] for name in split_names("fabs copysign nextafter remainder lgamma")},
+    **{"tgamma": MATH["gamma"], "fma": fma, "fmin": minimum_ignoring_nan, "fmax": maximum_ignoring_nan, "rint": np.rint},
     **{"exp10": lambda x: np.power(type(x)(10), x), "rsqrt": lambda x: 1 / np.sqrt(x), "rcbrt": lambda x: 1 / np.cbrt(x)},
-    **{"fdividef": operator.truediv, "fdivide": operator.truediv, "saturate": lambda x: smallest(largest(x, 0), 1)},
+    **{
+        "fdividef": operator.truediv,
+        "fdivide": operator.truediv,
+        "saturate": lambda x: minimum_ignoring_nan(maximum_ignoring_nan(x, 0), 1),
+    },
     **{
         "sinpi": lambda x: np.sin(np.pi * x),
         "cospi": lambda x: np.cos(np.pi * x),
         "round": lambda x: np.trunc(x + np.copysign(0.5, x)),
     },
-    **{"fdim": lambda x, y: largest(x - y, 0), "sincos": lambda x: (np.sin(x), np.cos(x))},
+    **{"fdim": lambda x, y: maximum_ignoring_nan(x - y, 0), "sincos": lambda x: (np.sin(x), np.cos(x))},
 }
-OF_HALVES: Final[dict[str, Meaning]] = {
+FP16_ARITHMETIC: Final[dict[str, ScalarFunction]] = {
     **{"add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "neg": operator.neg},
-    **{"abs": abs, "max": largest, "min": smallest, "fma": fma, "rcp": lambda x: 1 / x},
-    **{name: FLOATING[name] for name in names("sin cos log log2 log10 exp exp2 exp10 sqrt rsqrt floor ceil trunc rint")},
+    **{"abs": abs, "max": maximum_ignoring_nan, "min": minimum_ignoring_nan, "fma": fma, "rcp": lambda x: 1 / x},
+    **{
+        name: FLOAT_FUNCTIONS[name]
+        for name in split_names("sin cos log log2 log10 exp exp2 exp10 sqrt rsqrt floor ceil trunc rint")
+    },
 }
-COMPARISONS: Final[dict[str, Meaning]] = {name: getattr(operator, name) for name in names("eq ne ge gt le lt")}
+FP16_COMPARISONS: Final[dict[str, ScalarFunction]] = {
+    name: getattr(operator, name) for name in split_names("eq ne ge gt le lt")
+}
 
 
-def computing_in(kind: type[np.floating[Any]], function: Meaning, name: str) -> Meaning:
+def with_dtype(kind: type[np.floating[Any]], function: ScalarFunction, name: str) -> ScalarFunction:
     """Return a function whose numbers and results are of one type."""
 
     def meaning(*operands: Any) -> Any:
-        if any(isinstance(operand, Array) for operand in operands):
-            unknown(f"{name} of an array")
+        if any(isinstance(operand, KernelArray) for operand in operands):
+            raise_unknown(f"{name} of an array")
         found = function(*map(kind, operands))
         return tuple(map(kind, found)) if isinstance(found, tuple) else kind(found)
 
@@ -52,7 +62,7 @@ def computing_in(kind: type[np.floating[Any]], function: Meaning, name: str) -> 
     return meaning
 
 
-def comparing(function: Meaning, name: str) -> Meaning:
+def fp16_comparison(function: ScalarFunction, name: str) -> ScalarFunction:
     """Return a comparison of two halves."""
 
     def meaning(x: Any, y: Any) -> bool:
@@ -62,26 +72,26 @@ def comparing(function: Meaning, name: str) -> Meaning:
     return meaning
 
 
-LIBDEVICE: Final[dict[str, Meaning]] = {
-    **{name: computing_in(np.float64, function, name) for name, function in FLOATING.items()},
-    **{f"{name}f": computing_in(np.float32, function, f"{name}f") for name, function in FLOATING.items()},
+LIBDEVICE: Final[dict[str, ScalarFunction]] = {
+    **{name: with_dtype(np.float64, function, name) for name, function in FLOAT_FUNCTIONS.items()},
+    **{f"{name}f": with_dtype(np.float32, function, f"{name}f") for name, function in FLOAT_FUNCTIONS.items()},
     **{
-        f"fast_{name}f": computing_in(np.float32, FLOATING[name], f"fast_{name}f")
-        for name in names("sin cos tan exp exp10 log log2 log10 pow fdivide sincos")
+        f"fast_{name}f": with_dtype(np.float32, FLOAT_FUNCTIONS[name], f"fast_{name}f")
+        for name in split_names("sin cos tan exp exp10 log log2 log10 pow fdivide sincos")
     },
 }
 
 
-class Halves:
+class Fp16Functions:
     """`cuda.fp16`: arithmetic of float16."""
 
     def __getattr__(self, name: str) -> Any:
-        if name not in HALVES:
-            unknown(f"cuda.fp16.{name}")
-        return HALVES[name]
+        if name not in FP16_FUNCTIONS:
+            raise_unknown(f"cuda.fp16.{name}")
+        return FP16_FUNCTIONS[name]
 
 
-HALVES: Final[dict[str, Meaning]] = {
-    **{f"h{name}": computing_in(np.float16, function, f"h{name}") for name, function in OF_HALVES.items()},
-    **{f"h{name}": comparing(function, f"h{name}") for name, function in COMPARISONS.items()},
+FP16_FUNCTIONS: Final[dict[str, ScalarFunction]] = {
+    **{f"h{name}": with_dtype(np.float16, function, f"h{name}") for name, function in FP16_ARITHMETIC.items()},
+    **{f"h{name}": fp16_comparison(function, f"h{name}") for name, function in FP16_COMPARISONS.items()},
 }

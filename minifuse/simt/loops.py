@@ -1,8 +1,8 @@
 """Count the loop iterations and calls of a kernel, so that one that never ends is stopped.
 
-`counted` returns the code of a function with a few instructions added at every jump backwards and at the entry. They take
-one element of `COUNTER`, an iterator in C, which costs about 20 ns. Every `CHUNK` elements it asks the running launch for
-more, and `Machine.next_chunk` raises where the launch has none left. Below `adopt`; it knows no word of a kernel.
+`count_loops` adds a few bytecode instructions to a function, at its entry and at every backward jump. They take one element
+of `COUNTER`, an iterator in C, which costs about 20 ns. After every `CHUNK_SIZE` elements it asks the running launch for
+more, and `Machine.next_chunk` raises if the launch has reached its limit. `rebind` uses it.
 
 The layout of bytecode is CPython's, from 3.11 to 3.13. Other versions run the code unchanged and without a limit.
 """
@@ -20,31 +20,31 @@ from typing import Any, Final
 from ..core.errors import SimtError
 from .lanes import getcurrent
 
-CHUNK: Final = 1024  # iterations between two looks at the limit
+CHUNK_SIZE: Final = 1024  # iterations between two looks at the limit
 CACHE_OP: Final = 0
 IS_KNOWN_LAYOUT: Final = sys.implementation.name == "cpython" and (3, 11) <= sys.version_info[:2] <= (3, 13)
 UNIT_BYTES: Final = 2  # of one instruction, one EXTENDED_ARG or one cache
-LONGEST_ENTRY: Final = 8  # units that one entry of the table of lines describes
+MAX_ENTRY_UNITS: Final = 8  # units that one entry of the table of lines describes
 NO_COLUMNS, WITH_COLUMNS, NO_LINE = 13, 14, 15  # kinds of such an entry
 
-Position = tuple[int | None, int | None, int | None, int | None]  # first and last line, first and last column
+SourcePosition = tuple[int | None, int | None, int | None, int | None]  # first and last line, first and last column
 
 
-class Chunks:
+class CounterChunks:
     """The iterators that `COUNTER` goes through, one after the other."""
 
     def __init__(self) -> None:
         self._chunk: Iterator[None] = iter(())
 
-    def __iter__(self) -> "Chunks":
+    def __iter__(self) -> "CounterChunks":
         return self
 
     def __next__(self) -> Iterator[None]:
         lane = getattr(getcurrent(), "lane", None)
         try:
-            count = CHUNK if lane is None else lane.machine.next_chunk(CHUNK, sys._getframe(1))
+            count = CHUNK_SIZE if lane is None else lane.machine.next_chunk(CHUNK_SIZE, sys._getframe(1))
         except SimtError as error:
-            return Failed(error)
+            return RaisingIterator(error)
         self._chunk = repeat(None, count)
         return self._chunk
 
@@ -53,13 +53,13 @@ class Chunks:
         deque(self._chunk, maxlen=0)
 
 
-class Failed:
-    """An iterator that raises an error, once. (An error of `Chunks` itself would end `COUNTER` for good.)"""
+class RaisingIterator:
+    """An iterator that raises an error, once. (An error of `CounterChunks` itself would end `COUNTER` for good.)"""
 
     def __init__(self, error: SimtError) -> None:
         self._error: SimtError | None = error
 
-    def __iter__(self) -> "Failed":
+    def __iter__(self) -> "RaisingIterator":
         return self
 
     def __next__(self) -> None:
@@ -67,19 +67,19 @@ class Failed:
         raise StopIteration if error is None else error
 
 
-CHUNKS: Final = Chunks()
+CHUNKS: Final = CounterChunks()
 COUNTER: Final = chain.from_iterable(CHUNKS)
 
 
 @dataclass(eq=False)
-class Step:
+class BytecodeInstruction:
     """One instruction, without its EXTENDED_ARGs."""
 
     opcode: int
     argument: int
     caches: int
-    position: Position
-    target: "Step | None" = None  # of a jump
+    position: SourcePosition
+    target: "BytecodeInstruction | None" = None  # of a jump
     prefixes: int = 0  # EXTENDED_ARGs that it needs
     offset: int = 0  # bytes from the begin of the code that it was read from
 
@@ -99,27 +99,27 @@ class Step:
         return self.prefixes + 1 + self.caches
 
 
-def counted(code: CodeType) -> CodeType:
+def count_loops(code: CodeType) -> CodeType:
     """Return code that counts its loop iterations and calls; of a known layout of bytecode, else the code itself."""
     if not IS_KNOWN_LAYOUT:
         return code
-    constants = tuple(counted(value) if isinstance(value, CodeType) else value for value in code.co_consts)
-    steps = list(with_counters(steps_of(code), len(constants)))
-    settle(steps)
+    constants = tuple(count_loops(value) if isinstance(value, CodeType) else value for value in code.co_consts)
+    steps = list(insert_counters(decode_instructions(code), len(constants)))
+    resolve_jumps(steps)
     return code.replace(
-        co_code=b"".join(map(encoded, steps)),
+        co_code=b"".join(map(encode_instruction, steps)),
         co_consts=(*constants, COUNTER),
-        co_linetable=line_table(steps, code.co_firstlineno),
+        co_linetable=encode_line_table(steps, code.co_firstlineno),
         co_exceptiontable=b"",  # kernels have no handlers, and offsets in it would be wrong
         co_stacksize=code.co_stacksize + 2,
     )
 
 
-def steps_of(code: CodeType) -> list[Step]:
+def decode_instructions(code: CodeType) -> list[BytecodeInstruction]:
     """Return the instructions of a function, each jump with the one that it goes to."""
-    steps: list[Step] = []
-    at: dict[int, Step] = {}  # offset, also of its first EXTENDED_ARG
-    jumps: list[tuple[Step, int]] = []
+    steps: list[BytecodeInstruction] = []
+    at: dict[int, BytecodeInstruction] = {}  # offset, also of its first EXTENDED_ARG
+    jumps: list[tuple[BytecodeInstruction, int]] = []
     positions, raw = list(code.co_positions()), code.co_code
     begin = None
     for found in dis.get_instructions(code):
@@ -131,7 +131,7 @@ def steps_of(code: CodeType) -> list[Step]:
             behind += UNIT_BYTES
         caches = (behind - found.offset) // UNIT_BYTES - 1
         position = positions[found.offset // UNIT_BYTES]
-        step = Step(found.opcode, found.arg or 0, caches, position, offset=found.offset)
+        step = BytecodeInstruction(found.opcode, found.arg or 0, caches, position, offset=found.offset)
         at[begin] = at[found.offset] = step
         if found.opcode in dis.hasjrel:
             jumps.append((step, found.argval))
@@ -142,31 +142,33 @@ def steps_of(code: CodeType) -> list[Step]:
     return steps
 
 
-def with_counters(steps: list[Step], constant: int) -> Iterator[Step]:
+def insert_counters(steps: list[BytecodeInstruction], constant: int) -> Iterator[BytecodeInstruction]:
     """Yield the instructions, with a counter before each jump backwards and behind the entry."""
     for step, following in zip(steps, [*steps[1:], None], strict=True):
         if step.is_backward:
-            jump, (first, *others) = replace(step), counter(constant, step.position)
+            jump, (first, *others) = replace(step), counter_instructions(constant, step.position)
             vars(step).update(vars(first))  # a jump to the jump now goes to the counter
             yield from (step, *others, jump)
         else:
             yield step
             if step.name == "RESUME" and step.argument == 0:
-                yield from counter(constant, (following or step).position)
+                yield from counter_instructions(constant, (following or step).position)
 
 
-def counter(constant: int, position: Position) -> Iterator[Step]:
+def counter_instructions(constant: int, position: SourcePosition) -> Iterator[BytecodeInstruction]:
     """Yield the instructions that take one element of the counter. They have no line of their own, for debuggers."""
-    taken = Step(dis.opmap["POP_TOP"], 0, 0, position)
-    yield Step(dis.opmap["LOAD_CONST"], constant, 0, position)
-    yield Step(dis.opmap["FOR_ITER"], 0, CACHES_OF_FOR_ITER, position, taken)  # never exhausted, so it never jumps
+    taken = BytecodeInstruction(dis.opmap["POP_TOP"], 0, 0, position)
+    yield BytecodeInstruction(dis.opmap["LOAD_CONST"], constant, 0, position)
+    yield BytecodeInstruction(
+        dis.opmap["FOR_ITER"], 0, CACHES_OF_FOR_ITER, position, taken
+    )  # never exhausted, so it never jumps
     yield taken
-    yield Step(dis.opmap["POP_TOP"], 0, 0, position)
+    yield BytecodeInstruction(dis.opmap["POP_TOP"], 0, 0, position)
 
 
 def loop_line(frame: FrameType) -> tuple[str, int]:
     """Return file and line of the loop whose counter a frame is at, or of the frame where it is at no counter."""
-    steps = steps_of(frame.f_code)
+    steps = decode_instructions(frame.f_code)
     here = bisect_right(steps, frame.f_lasti, key=lambda step: step.offset) - 1
     lines = [frame.f_lineno]
     jump = next((step for step in steps[here + 1 : here + 4] if step.is_backward), None)
@@ -184,13 +186,13 @@ def caches_of_for_iter() -> int:
         for _ in values:
             pass
 
-    return next((step.caches for step in steps_of(loop.__code__) if step.name == "FOR_ITER"), 0)
+    return next((step.caches for step in decode_instructions(loop.__code__) if step.name == "FOR_ITER"), 0)
 
 
 CACHES_OF_FOR_ITER: Final = caches_of_for_iter() if IS_KNOWN_LAYOUT else 0
 
 
-def settle(steps: list[Step]) -> None:
+def resolve_jumps(steps: list[BytecodeInstruction]) -> None:
     """Give each jump its distance, and each instruction its EXTENDED_ARGs, which make other jumps longer."""
     is_settled = False
     while not is_settled:
@@ -204,32 +206,32 @@ def settle(steps: list[Step]) -> None:
             step.prefixes = count
 
 
-def encoded(step: Step) -> bytes:
+def encode_instruction(step: BytecodeInstruction) -> bytes:
     """Return an instruction as bytes, with its EXTENDED_ARGs before and its caches behind."""
     *high, low = step.argument.to_bytes(1 + step.prefixes, "big")
     prefixes = b"".join(bytes((dis.EXTENDED_ARG, part)) for part in high)
     return prefixes + bytes((step.opcode, low)) + bytes(UNIT_BYTES * step.caches)
 
 
-def line_table(steps: list[Step], line: int) -> bytes:
+def encode_line_table(steps: list[BytecodeInstruction], line: int) -> bytes:
     """Return the table of source positions, which begins at this line."""
     table = bytearray()
     for step in steps:
         first, last, begin, end = step.position
-        for start in range(0, step.units, LONGEST_ENTRY):
-            length = min(LONGEST_ENTRY, step.units - start)
+        for start in range(0, step.units, MAX_ENTRY_UNITS):
+            length = min(MAX_ENTRY_UNITS, step.units - start)
             has_columns = first is not None and None not in (last, begin, end)
             kind = NO_LINE if first is None else WITH_COLUMNS if has_columns else NO_COLUMNS
             table.append(0x80 | kind << 3 | length - 1)
             if first is not None:
                 delta, line = first - line, first
-                table += number(-delta << 1 | 1 if delta < 0 else delta << 1)
+                table += encode_varint(-delta << 1 | 1 if delta < 0 else delta << 1)
             if has_columns:
-                table += number(last - first) + number(begin + 1) + number(end + 1)  # type: ignore[operator]
+                table += encode_varint(last - first) + encode_varint(begin + 1) + encode_varint(end + 1)  # type: ignore[operator]
     return bytes(table)
 
 
-def number(value: int) -> bytes:
+def encode_varint(value: int) -> bytes:
     """Return a number in groups of six bits, lowest first."""
     found = bytearray()
     while value >= 0x40:

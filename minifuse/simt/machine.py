@@ -14,31 +14,31 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from ..core.errors import LimitError, SimtError
-from .address_spaces import Spaces
-from .collectives import NoSuchLaneError, NotMovedError, answers, barrier_value
+from .address_spaces import AddressSpaces
+from .collectives import InactiveSourceError, UnsupportedShuffleError, barrier_result, collective_results
 from .deadlock import (
-    integer_grows,
-    left_barrier,
-    left_grid,
-    loops_for_ever,
-    no_source,
-    not_moved,
-    recurses_for_ever,
-    spins_for_ever,
-    stuck_warp,
+    barrier_mismatch_error,
+    grid_barrier_error,
+    inactive_source_error,
+    integer_growth_error,
+    loop_limit_error,
+    recursion_error,
+    shuffle_type_error,
+    spin_error,
+    warp_mismatch_error,
 )
-from .lanes import WARP, Dim3, Lane, Runner, Wait, base_name, getcurrent, kernel_frame, place_of
+from .lanes import WARP_SIZE, Dim3, Lane, LaneRunner, Wait, file_name, getcurrent, kernel_frame, traceback_line
 from .loops import CHUNKS
-from .memory import Array
+from .memory import KernelArray
 from .record import Recorder
 
 Item = TypeVar("Item")
-MAX_THREADS: Final = 1024  # a block
+MAX_THREADS_PER_BLOCK: Final = 1024  # a block
 MAX_SPINS: Final = 100_000  # about 0.3 s
-SPINS_A_TURN: Final = 256
+SPINS_PER_TURN: Final = 256
 LOOP_LIMIT: Final = 3_000_000  # iterations and calls before a thread ends: 0.1 s for an empty loop, 3 s with accesses
 MAX_INTEGER_BITS: Final = 4096  # a GPU has 64; an exact integer that grows without end would take all time and memory
-SPIN: Final = "a turn of others"
+SPIN_WAIT: Final = "a turn of others"
 
 
 class Machine:
@@ -80,13 +80,13 @@ class Machine:
         self.block: Dim3 = Dim3(*block, *(1,) * (3 - len(block)))
         self.grid_rank, self.block_rank = len(grid), len(block)
         self.recorder, self.findings = recorder, list[SimtError]()
-        self.spaces = Spaces(self, shared)
+        self.spaces = AddressSpaces(self, shared)
         self._kernel, self._is_cooperative = kernel, is_cooperative
-        self._arguments = tuple(self.spaces.bind(name, value) for name, value in arguments)
+        self._arguments = tuple(self.spaces.bind_argument(name, value) for name, value in arguments)
         self._shuffle = random.Random(seed).shuffle if seed else None
-        self._threads = positions(self.block)
-        self._runners: list[Runner] = []
-        self._idle: list[Runner] = []
+        self._threads = all_positions(self.block)
+        self._runners: list[LaneRunner] = []
+        self._idle: list[LaneRunner] = []
         self._running: Lane | None = None
         self.spins = 0  # atomics that changed nothing, naps and fences, one after the other
         self._loop_limit = self._loops_left = loop_limit
@@ -98,27 +98,27 @@ class Machine:
             self._context = copy_context()  # a greenlet has a context of its own, and with it NumPy's error state
         CHUNKS.drain()
         try:
-            blocks = self._ordered(list(enumerate(positions(self.grid))))
+            blocks = self._in_seed_order(list(enumerate(all_positions(self.grid))))
             if self._is_cooperative:
-                self._run_together([self._lanes(*block) for block in blocks])
+                self._run_cooperative([self._make_lanes(*block) for block in blocks])
             else:
                 for number, position in blocks:
-                    lanes = self._lanes(number, position)
+                    lanes = self._make_lanes(number, position)
                     while self._run_to_barrier(lanes):
                         self._pass_barrier(lanes, "syncthreads")
                     self.spaces.end_block(number)
         except LimitError as error:
-            raise self._located(error) from None
+            raise self._with_location(error) from None
         except SimtError:
             raise
         except Exception as error:
-            raise self._explained(error) from error
+            raise self._as_simt_error(error) from error
         finally:
             for runner in self._runners:
                 if not runner.dead:
                     runner.throw()
 
-    def report(self, error: SimtError) -> None:
+    def report_hazard(self, error: SimtError) -> None:
         """Take note of a hazard that the launch can outlive: once for each place. Raises it where nothing is recorded."""
         if self.recorder is None:
             raise error
@@ -130,9 +130,9 @@ class Machine:
         lane: Lane = getcurrent().lane
         self.spins += 1
         if self.spins > MAX_SPINS:
-            raise spins_for_ever(lane, kernel_frame(frame))
-        if self.spins % SPINS_A_TURN == 0:
-            lane.pause(Wait(SPIN, (), 0, (), kernel_frame(frame)))
+            raise spin_error(lane, kernel_frame(frame))
+        if self.spins % SPINS_PER_TURN == 0:
+            lane.pause(Wait(SPIN_WAIT, (), 0, (), kernel_frame(frame)))
 
     def next_chunk(self, wanted: int, frame: FrameType) -> int:
         """Return how many loop iterations the launch may do until it asks again, at most `wanted`.
@@ -145,55 +145,57 @@ class Machine:
             An integer of the running function has grown past all bounds.
         """
         if any(type(value) is int and value.bit_length() > MAX_INTEGER_BITS for value in frame.f_locals.values()):
-            raise integer_grows(getcurrent().lane, frame, MAX_INTEGER_BITS)
+            raise integer_growth_error(getcurrent().lane, frame, MAX_INTEGER_BITS)
         if self._loops_left is None:
             return wanted
         if self._loops_left == 0:
-            raise loops_for_ever(getcurrent().lane, self._kernel.__name__, frame, self._loop_limit or 0)
+            raise loop_limit_error(getcurrent().lane, self._kernel.__name__, frame, self._loop_limit or 0)
         count = min(wanted, self._loops_left)
         self._loops_left -= count
         return count
 
-    def along(self, ndim: int, sizes: list[int]) -> Any:
+    def leading_sizes(self, ndim: int, sizes: list[int]) -> Any:
         """As many sizes as asked for: an int for one, else a tuple."""
         if ndim not in (1, 2, 3):
             raise SimtError(f"a grid has 1, 2 or 3 dims; asked for {ndim}")
         return sizes[0] if ndim == 1 else tuple(sizes[:ndim])
 
-    def shared_array(self, key: tuple[int, ...], frame: FrameType, shape: Any, dtype: Any, alignment: int | None) -> Array:
+    def shared_array(
+        self, key: tuple[int, ...], frame: FrameType, shape: Any, dtype: Any, alignment: int | None
+    ) -> KernelArray:
         """The shared array of the running lane's block that belongs to this instruction."""
         return self.spaces.shared_array(getcurrent().lane, key, frame, shape, dtype, alignment)
 
-    def local_array(self, key: tuple[int, ...], frame: FrameType, shape: Any, dtype: Any) -> Array:
+    def local_array(self, key: tuple[int, ...], frame: FrameType, shape: Any, dtype: Any) -> KernelArray:
         """The array of the running lane that belongs to this instruction."""
         return self.spaces.local_array(getcurrent().lane, key, frame, shape, dtype)
 
-    def note_fence(self, lane: Lane, kind: str, frame: FrameType) -> None:
+    def record_fence(self, lane: Lane, kind: str, frame: FrameType) -> None:
         """Record a memory fence of a lane."""
-        self._note_collective([lane], kind, frame, 1 << lane.laneid)
+        self._record_collective([lane], kind, frame, 1 << lane.laneid)
 
-    def _ordered(self, items: list[Item]) -> list[Item]:
+    def _in_seed_order(self, items: list[Item]) -> list[Item]:
         """In their order, or in the order that the seed gives."""
         if self._shuffle is not None:
             items = items[:]
             self._shuffle(items)
         return items
 
-    def _lanes(self, number: int, position: Dim3) -> list[Lane]:
+    def _make_lanes(self, number: int, position: Dim3) -> list[Lane]:
         return [Lane(self, number, thread, position, index) for thread, index in enumerate(self._threads)]
 
-    def _run_together(self, blocks: list[list[Lane]]) -> None:
+    def _run_cooperative(self, blocks: list[list[Lane]]) -> None:
         """Run blocks that are all alive, from one barrier of the grid to the next."""
         waiting = blocks
         while waiting:
-            for lanes in self._ordered(waiting):
+            for lanes in self._in_seed_order(waiting):
                 while self._run_to_barrier(lanes):
-                    if all(lane.waits is not None and lane.waits.word == "grid.sync" for lane in lanes):
+                    if all(lane.wait is not None and lane.wait.operation == "grid.sync" for lane in lanes):
                         break
                     self._pass_barrier(lanes, "syncthreads")
             waiting = [lanes for lanes in blocks if not lanes[0].is_done]
             if waiting and len(waiting) < len(blocks):
-                raise left_grid(waiting, blocks)
+                raise grid_barrier_error(waiting, blocks)
             for lanes in waiting:
                 self._pass_barrier(lanes, "grid")
 
@@ -201,55 +203,55 @@ class Machine:
         """Run the lanes of a block until each has ended or waits at a barrier; whether any waits."""
         spinning = lanes
         while spinning:
-            for warp in self._ordered([lanes[first : first + WARP] for first in range(0, len(lanes), WARP)]):
-                ready = [(lane, lane.answer) for lane in warp if lane.waits is None and not lane.is_done]
+            for warp in self._in_seed_order([lanes[first : first + WARP_SIZE] for first in range(0, len(lanes), WARP_SIZE)]):
+                ready = [(lane, lane.result) for lane in warp if lane.wait is None and not lane.is_done]
                 while ready:
-                    for lane, answer in self._ordered(ready):
+                    for lane, answer in self._in_seed_order(ready):
                         self._resume(lane, answer)
-                    ready = self._meet(warp)
-            spinning = [lane for lane in lanes if lane.waits is not None and lane.waits.word == SPIN]
+                    ready = self._complete_collectives(warp)
+            spinning = [lane for lane in lanes if lane.wait is not None and lane.wait.operation == SPIN_WAIT]
             for lane in spinning:
-                lane.waits = lane.answer = None
+                lane.wait = lane.result = None
         return not all(lane.is_done for lane in lanes)
 
     def _resume(self, lane: Lane, answer: Any) -> None:
         """Run a lane until it waits or ends."""
         if self.recorder is not None:
-            self.recorder.begin(lane.block, lane.thread, lane.epoch, lane.warp_epoch)
+            self.recorder.begin_segment(lane.block, lane.thread, lane.epoch, lane.warp_epoch)
         self._running = lane
         runner = lane.runner
         if runner is not None:
-            lane.waits = None
+            lane.wait = None
             runner.switch(answer)
         elif self._idle:
             lane.runner = runner = self._idle.pop()
             runner.lane = lane
             runner.switch()
         else:
-            lane.runner = runner = Runner(parent=self.home)
+            lane.runner = runner = LaneRunner(parent=self.home)
             runner.lane, runner.gr_context = lane, self._context
             self._runners.append(runner)
             runner.switch(self._kernel, self._arguments)
-        if lane.waits is None or lane.waits.word != SPIN:
+        if lane.wait is None or lane.wait.operation != SPIN_WAIT:
             self.spins = 0
         if lane.is_done:
             self._loops_left = self._loop_limit
             lane.runner = runner.lane = None
             self._idle.append(runner)
 
-    def _meet(self, warp: list[Lane]) -> list[tuple[Lane, Any]]:
+    def _complete_collectives(self, warp: list[Lane]) -> list[tuple[Lane, Any]]:
         """The lanes of a warp whose collective is complete, with their answers. Raises where none is and one should be."""
         groups: dict[tuple[Any, ...], list[Lane]] = {}
         for lane in warp:
-            if lane.waits is not None and lane.waits.mask:
-                groups.setdefault((lane.waits.key, lane.waits.word, lane.waits.mask), []).append(lane)
+            if lane.wait is not None and lane.wait.mask:
+                groups.setdefault((lane.wait.key, lane.wait.operation, lane.wait.mask), []).append(lane)
         if not groups:
             return []
         there = sum(1 << lane.laneid for lane in warp)
         ready: list[tuple[Lane, Any]] = []
         for (_, word, mask), lanes in groups.items():
             if word != "activemask" and sum(1 << lane.laneid for lane in lanes) == mask & there:
-                ready += self._answered(lanes, word, mask)
+                ready += self._complete_group(lanes, word, mask)
         if ready:
             return ready
         same: dict[tuple[int, ...], list[Lane]] = {}
@@ -257,26 +259,26 @@ class Machine:
             if word == "activemask":
                 same.setdefault(key, []).extend(lanes)
         for lanes in same.values():
-            ready += self._answered(lanes, "activemask", sum(1 << lane.laneid for lane in lanes))
-        if not ready and not any(lane.waits is not None and lane.waits.word == SPIN for lane in warp):
-            raise stuck_warp(warp, next(iter(groups.values())))
+            ready += self._complete_group(lanes, "activemask", sum(1 << lane.laneid for lane in lanes))
+        if not ready and not any(lane.wait is not None and lane.wait.operation == SPIN_WAIT for lane in warp):
+            raise warp_mismatch_error(warp, next(iter(groups.values())))
         return ready
 
-    def _answered(self, lanes: list[Lane], word: str, mask: int) -> list[tuple[Lane, Any]]:
-        waits: list[Wait] = [lane.waits for lane in lanes]  # type: ignore[misc]
+    def _complete_group(self, lanes: list[Lane], word: str, mask: int) -> list[tuple[Lane, Any]]:
+        waits: list[Wait] = [lane.wait for lane in lanes]  # type: ignore[misc]
         try:
-            found = answers(word, {lane.laneid: wait.operands for lane, wait in zip(lanes, waits, strict=True)})
-        except NoSuchLaneError as error:
-            raise no_source(lanes, error.reader, error.source) from None
-        except NotMovedError as error:
-            raise not_moved(lanes[0], str(error)) from None
-        self._note_collective(lanes, word, waits[0].frame, mask)
+            found = collective_results(word, {lane.laneid: wait.operands for lane, wait in zip(lanes, waits, strict=True)})
+        except InactiveSourceError as error:
+            raise inactive_source_error(lanes, error.reader, error.source) from None
+        except UnsupportedShuffleError as error:
+            raise shuffle_type_error(lanes[0], str(error)) from None
+        self._record_collective(lanes, word, waits[0].frame, mask)
         if word == "syncwarp":
             for lane in lanes:
                 lane.warp_epoch += 1
         return [(lane, found[lane.laneid]) for lane in lanes]
 
-    def _note_collective(self, lanes: list[Lane], word: str, frame: FrameType, mask: int) -> None:
+    def _record_collective(self, lanes: list[Lane], word: str, frame: FrameType, mask: int) -> None:
         recorder, lane = self.recorder, lanes[0]
         if recorder is not None:
             where = (frame.f_code, frame.f_lasti)
@@ -284,40 +286,40 @@ class Machine:
 
     def _pass_barrier(self, lanes: list[Lane], kind: str) -> None:
         """Let the lanes of a block through the barrier at which all of them wait; raises where they do not."""
-        waits = [lane.waits for lane in lanes]
+        waits = [lane.wait for lane in lanes]
         first = waits[0]
         if first is None or any(wait is None or wait.key != first.key for wait in waits):
-            raise left_barrier(lanes)
-        value = barrier_value(first.word, [wait.operands for wait in waits if wait is not None])
+            raise barrier_mismatch_error(lanes)
+        value = barrier_result(first.operation, [wait.operands for wait in waits if wait is not None])
         if self.recorder is not None:
             where = (first.frame.f_code, first.frame.f_lasti)
-            word = "grid" if kind == "grid" else first.word
+            word = "grid" if kind == "grid" else first.operation
             self.recorder.barriers.append((lanes[0].block, lanes[0].epoch, where, word, value))
         for lane in lanes:
             lane.epoch += 1
-            lane.waits, lane.answer = None, value
+            lane.wait, lane.result = None, value
 
-    def _located(self, error: LimitError) -> LimitError:
+    def _with_location(self, error: LimitError) -> LimitError:
         """Return a limit's error with the thread that went over it, and its line."""
-        found, lane = place_of(error.__traceback__), self._running
+        found, lane = traceback_line(error.__traceback__), self._running
         if error.lines or found is None or lane is None:
             return error
         return LimitError(
-            f"kernel {self._kernel.__name__}: {error}; {lane.position} was at {base_name(found[0])}:{found[1]}",
+            f"kernel {self._kernel.__name__}: {error}; {lane.position} was at {file_name(found[0])}:{found[1]}",
             lines=(found,),
             block=tuple(lane.blockIdx[: self.grid_rank]),
             threads=(tuple(lane.threadIdx[: self.block_rank]),),
             epoch=lane.epoch,
         )
 
-    def _explained(self, error: Exception) -> SimtError:
+    def _as_simt_error(self, error: Exception) -> SimtError:
         """An exception of Python in a kernel as an error with its place."""
-        found, lane = place_of(error.__traceback__), self._running
-        where = f" at {base_name(found[0])}:{found[1]}" if found else ""
+        found, lane = traceback_line(error.__traceback__), self._running
+        where = f" at {file_name(found[0])}:{found[1]}" if found else ""
         if lane is None:
             return SimtError(f"{type(error).__name__}: {error}")
         if isinstance(error, RecursionError) and found:
-            return recurses_for_ever(lane, self._kernel.__name__, found)
+            return recursion_error(lane, self._kernel.__name__, found)
         return SimtError(
             f"{type(error).__name__} in {lane.position}{where}: {error}",
             lines=(found,) if found else (),
@@ -327,6 +329,6 @@ class Machine:
         )
 
 
-def positions(sizes: Dim3) -> list[Dim3]:
+def all_positions(sizes: Dim3) -> list[Dim3]:
     """All positions, x fastest."""
     return [Dim3(x, y, z) for z in range(sizes.z) for y in range(sizes.y) for x in range(sizes.x)]

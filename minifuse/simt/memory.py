@@ -1,8 +1,7 @@
 """Arrays as a kernel sees them: every index is checked, every access recorded.
 
-An `Array` looks at NumPy memory, which is read and written in place. Where reads before writes are to show, a second array
-of its shape says which elements have been written. Raw pointers are in `pointers`; what a number becomes on its way in and
-out is said in `arithmetic`.
+A `KernelArray` reads and writes NumPy memory in place. To detect reads of uninitialized memory, a second array of the same
+shape records which elements have been written. Raw pointers are in `pointers`, conversions of numbers in `arithmetic`.
 """
 
 import operator
@@ -15,18 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import OutOfBoundsError, SimtError, UninitializedReadError, UnknownWordError
-from .arithmetic import wrapped
-from .lanes import BUILTINS, fault, kernel_frame
-from .record import ATOMIC, LOAD, STORE, tag
+from .arithmetic import wrap_integer
+from .lanes import KERNEL_BUILTINS, kernel_frame, lane_error
+from .record import ATOMIC, LOAD, STORE, pack_tag
 
 if TYPE_CHECKING:
     from .machine import Machine
 
 
-NEVER = b"\0"  # among bytes that say of elements whether they were written
+UNWRITTEN_BYTE = b"\0"  # among bytes that say of elements whether they were written
 
 
-class Allocation(NamedTuple):
+class MemoryBlock(NamedTuple):
     """A stretch of memory: what views of one array have in common."""
 
     space: str  # 'global', 'shared', 'local' or 'const'
@@ -34,14 +33,14 @@ class Allocation(NamedTuple):
     base: int  # synthetic
 
 
-def root_of(data: NDArray[Any]) -> NDArray[Any]:
+def base_array(data: NDArray[Any]) -> NDArray[Any]:
     """The array whose memory this one is a view of."""
     while isinstance(data.base, np.ndarray):
         data = data.base
     return data
 
 
-class Array:
+class KernelArray:
     """An array of a launch. Index it as Numba allows: a position for each dim, fewer or slices for a view.
 
     Notes
@@ -74,7 +73,7 @@ class Array:
         machine: "Machine",
         data: NDArray[Any],
         name: str,
-        allocation: Allocation,
+        allocation: MemoryBlock,
         row: int,
         written: NDArray[np.bool_] | None = None,
     ) -> None:
@@ -89,7 +88,10 @@ class Array:
         self._written = written
         recorder = machine.recorder
         self._record: Callable[..., None] | None = None if recorder is None or row < 0 else recorder.add
-        self._load_tag, self._store_tag = tag(max(row, 0), data.itemsize, LOAD), tag(max(row, 0), data.itemsize, STORE)
+        self._load_tag, self._store_tag = (
+            pack_tag(max(row, 0), data.itemsize, LOAD),
+            pack_tag(max(row, 0), data.itemsize, STORE),
+        )
 
     def __getitem__(self, index: Any) -> Any:
         offset = self._offset(index)
@@ -100,7 +102,7 @@ class Array:
         value = self.data.item(index) if self._is_plain else self.data[index]
         if self._record is not None:
             frame = sys._getframe(1)
-            if frame.f_builtins is not BUILTINS:
+            if frame.f_builtins is not KERNEL_BUILTINS:
                 frame = kernel_frame(frame)
             self._record(frame.f_code, frame.f_lasti, self._load_tag, offset, value)
         return value
@@ -113,58 +115,62 @@ class Array:
         try:
             self.data[index] = value
         except OverflowError:
-            value = wrapped(value, self.dtype)
+            value = wrap_integer(value, self.dtype)
             self.data[index] = value
         if self._written is not None:
             self._written[index] = True
         if self._record is not None:
             frame = sys._getframe(1)
-            if frame.f_builtins is not BUILTINS:
+            if frame.f_builtins is not KERNEL_BUILTINS:
                 frame = kernel_frame(frame)
             self._record(frame.f_code, frame.f_lasti, self._store_tag, offset, value)
 
     def load(self, index: int, width: int) -> tuple[Any, ...]:
         """Read `width` neighbours at once, from a flat index on: one event, aligned as the hardware wants it."""
-        found = Array.neighbours(self, index, width)
+        found = KernelArray.peek(self, index, width)
         values = tuple(found.tolist() if self._is_plain else found)
         if self._record is not None:
             offset = self._origin + int(index) * self.itemsize
-            self._note(tag(max(self._row, 0), width * self.itemsize, LOAD), offset, values[0], sys._getframe(1))
+            self._record_access(
+                pack_tag(max(self._row, 0), width * self.itemsize, LOAD), offset, values[0], sys._getframe(1)
+            )
         return values
 
     def store(self, index: int, values: tuple[Any, ...]) -> None:
         """Write neighbours at once, from a flat index on: one event, aligned as the hardware wants it."""
-        flat, offset = self._vector(index, len(values), "written")
+        flat, offset = self._check_vector(index, len(values), "written")
         for position, value in enumerate(values, index):
             try:
                 flat[position] = value
             except OverflowError:
-                flat[position] = wrapped(value, self.dtype)
+                flat[position] = wrap_integer(value, self.dtype)
         if self._flat_written is not None:
             self._flat_written[index : index + len(values)] = True
         if self._record is not None:
-            self._note(tag(max(self._row, 0), len(values) * self.itemsize, STORE), offset, values[0], sys._getframe(1))
+            self._record_access(
+                pack_tag(max(self._row, 0), len(values) * self.itemsize, STORE), offset, values[0], sys._getframe(1)
+            )
 
     def gather(self, places: NDArray[np.int64], width: int) -> NDArray[Any]:
         """As many loads of `width` neighbours as there are flat indices, one after the other: (places, width)."""
-        if self._record is None and places.size and self._has_vectors(places, width):
+        if self._record is None and places.size and self._are_vectors_valid(places, width):
             return np.take(self.data, places[:, None] + np.arange(width))
-        return np.array([Array.load(self, place, width) for place in places.tolist()])
+        return np.array([KernelArray.load(self, place, width) for place in places.tolist()])
 
-    def receive(self, index: int, width: int, source: "Array | None", start: int) -> None:
+    def receive(self, index: int, width: int, source: "KernelArray | None", start: int) -> None:
         """Store what a load of `source` gives, or zeros; unwritten until marked: a copy on its way is not there yet."""
         if self._record is not None:
             self.store(index, (0,) * width if source is None else source.load(start, width))
         else:
-            flat, _ = self._vector(index, width, "written")
-            flat[index : index + width] = 0 if source is None else source.neighbours(start, width)
+            flat, _ = self._check_vector(index, width, "written")
+            flat[index : index + width] = 0 if source is None else source.peek(start, width)
         if self._flat_written is not None:
             self._flat_written[index : index + width] = False
 
-    def neighbours(self, index: int, width: int) -> NDArray[Any]:
+    def peek(self, index: int, width: int) -> NDArray[Any]:
         """What `load` reads, as a look at memory that nobody records."""
-        flat, _ = self._vector(index, width, "read")
-        if self._flat_written is not None and NEVER in self._flat_written[index : index + width].tobytes():
+        flat, _ = self._check_vector(index, width, "read")
+        if self._flat_written is not None and UNWRITTEN_BYTE in self._flat_written[index : index + width].tobytes():
             self._report_unwritten(index)
         return flat[index : index + width]
 
@@ -177,7 +183,7 @@ class Array:
         """Replace an element by what `change` makes of it, as one atomic event; the old value."""
         offset = self._offset(index)
         if offset < 0:
-            raise fault(OutOfBoundsError, f"{self}: an atomic at the index {index}", "name one element")
+            raise lane_error(OutOfBoundsError, f"{self}: an atomic at the index {index}", "name one element")
         if self._written is not None and not self._written[index]:
             self._report_unwritten(index)
         old = self.data.item(index) if self._is_plain else self.data[index]
@@ -185,9 +191,9 @@ class Array:
         try:
             self.data[index] = new
         except OverflowError:
-            self.data[index] = wrapped(new, self.dtype)
+            self.data[index] = wrap_integer(new, self.dtype)
         if self._record is not None:
-            self._note(tag(self._row, self.itemsize, ATOMIC), offset, self.data[index], sys._getframe(2))
+            self._record_access(pack_tag(self._row, self.itemsize, ATOMIC), offset, self.data[index], sys._getframe(2))
         if new == old:
             self._machine.spin(sys._getframe(2))
         else:
@@ -215,20 +221,22 @@ class Array:
             hole, is_whole = parts.index(Ellipsis), False
             parts[hole : hole + 1] = [slice(None)] * (self.ndim - len(parts) + 1)
         if len(parts) > self.ndim:
-            raise fault(OutOfBoundsError, f"{self}: {len(parts)} positions in the index {index}", f"it has {self.ndim} dims")
+            raise lane_error(
+                OutOfBoundsError, f"{self}: {len(parts)} positions in the index {index}", f"it has {self.ndim} dims"
+            )
         offset = self._origin
         for dim, part in enumerate(parts):
             if isinstance(part, slice):
                 is_whole = False
             else:
-                offset += self._checked(part, dim, index) * self.strides[dim]
+                offset += self._check_position(part, dim, index) * self.strides[dim]
         return offset if is_whole else -1
 
-    def _checked(self, part: Any, dim: int, index: Any) -> int:
+    def _check_position(self, part: Any, dim: int, index: Any) -> int:
         """One position, as an int inside the array."""
-        position = self._checked_type(part)
+        position = self._check_integer(part)
         if not 0 <= position < self.shape[dim]:
-            raise fault(
+            raise lane_error(
                 OutOfBoundsError,
                 f"{self}: access to element {index}, which is outside",
                 f"dim {dim} needs 0 <= index < {self.shape[dim]}; guard the access with an `if`",
@@ -237,7 +245,7 @@ class Array:
             )
         return position
 
-    def _checked_type(self, part: Any) -> int:
+    def _check_integer(self, part: Any) -> int:
         """An index as an int; booleans and floats are none."""
         try:
             if isinstance(part, bool | np.bool_):
@@ -246,39 +254,39 @@ class Array:
             return position
         except TypeError:
             kind = type(part).__name__
-            raise fault(
+            raise lane_error(
                 SimtError, f"{self} indexed with {part} of type {kind}", "index with an integer; int(...) makes one"
             ) from None
 
-    def _view(self, index: Any) -> "Array":
-        return self._like(self.data[index], None if self._written is None else self._written[index])
+    def _view(self, index: Any) -> "KernelArray":
+        return self._same_array_view(self.data[index], None if self._written is None else self._written[index])
 
-    def _like(self, data: NDArray[Any], written: NDArray[np.bool_] | None) -> "Array":
+    def _same_array_view(self, data: NDArray[Any], written: NDArray[np.bool_] | None) -> "KernelArray":
         """Another look at the same memory."""
-        return Array(self._machine, data, self.name, self._allocation, self._row, written)
+        return KernelArray(self._machine, data, self.name, self._allocation, self._row, written)
 
     def _fill(self, value: Any) -> None:
         """Store into every element, one event each."""
-        if isinstance(value, Array) and value.shape != self.shape:
-            raise fault(
+        if isinstance(value, KernelArray) and value.shape != self.shape:
+            raise lane_error(
                 SimtError, f"{self}: a view of shape {self.shape} is filled from shape {value.shape}", "give both one shape"
             )
         for position in np.ndindex(self.shape):
-            self[position] = value[position] if isinstance(value, Array) else value
+            self[position] = value[position] if isinstance(value, KernelArray) else value
 
-    def _vector(self, index: int, width: int, verb: str) -> tuple[NDArray[Any], int]:
+    def _check_vector(self, index: int, width: int, verb: str) -> tuple[NDArray[Any], int]:
         """The elements as one row, and where an access of `width` of them begins; raises outside and where misaligned."""
         if self._flat is None:
             if not self.data.flags.c_contiguous:
-                raise fault(
+                raise lane_error(
                     SimtError, f"{self} with strides {self.strides}: a vector {verb}", "vectors need neighbours in memory"
                 )
             self._flat = self.data.reshape(-1)
             self._flat_written = None if self._written is None else self._written.reshape(-1)
         if type(index) is not int:
-            index = self._checked_type(index)
+            index = self._check_integer(index)
         if not 0 <= index <= self.size - width:
-            raise fault(
+            raise lane_error(
                 OutOfBoundsError,
                 f"{self}: {width} elements from index {index} on {verb}, which is outside",
                 f"the flat index needs 0 <= index <= {self.size - width}",
@@ -288,7 +296,7 @@ class Array:
         offset = self._origin + index * self.itemsize
         alignment = min(16, width * self.itemsize)
         if (self._allocation.base + offset) % alignment:
-            raise fault(
+            raise lane_error(
                 OutOfBoundsError,
                 f"{self}: misaligned address, {width} elements from index {index} on {verb}",
                 f"an access of {width * self.itemsize} bytes needs an address that is a multiple of {alignment}",
@@ -297,18 +305,18 @@ class Array:
             )
         return self._flat, offset
 
-    def _has_vectors(self, places: NDArray[np.int64], width: int) -> bool:
+    def _are_vectors_valid(self, places: NDArray[np.int64], width: int) -> bool:
         """Whether vectors at all these indices are inside, aligned and written."""
         if places.min() < 0 or places.max() > self.size - width:
             return False
-        self._vector(int(places[0]), width, "read")
+        self._check_vector(int(places[0]), width, "read")
         addresses = places * self.itemsize + (self._allocation.base + self._origin)
         is_aligned = not (addresses % min(16, width * self.itemsize)).any()
         return is_aligned and (
             self._flat_written is None or bool(self._flat_written[places[:, None] + np.arange(width)].all())
         )
 
-    def _note(self, tagged: int, offset: int, value: Any, frame: FrameType) -> None:
+    def _record_access(self, tagged: int, offset: int, value: Any, frame: FrameType) -> None:
         assert self._record is not None
         frame = kernel_frame(frame)
         self._record(frame.f_code, frame.f_lasti, tagged, offset, value)
@@ -317,7 +325,7 @@ class Array:
         what = f"{self}: element {index} is read before it is written"
         advice = "fill it first; between the write of one thread and the read of another stands a cuda.syncthreads()"
         element = tuple(index) if isinstance(index, tuple) else (index,)
-        self._machine.report(fault(UninitializedReadError, what, advice, array=self.name, element=element))
+        self._machine.report_hazard(lane_error(UninitializedReadError, what, advice, array=self.name, element=element))
 
     @property
     def nbytes(self) -> int:
@@ -325,19 +333,21 @@ class Array:
         return self.size * self.itemsize
 
     @property
-    def T(self) -> "Array":  # noqa: N802
+    def T(self) -> "KernelArray":  # noqa: N802
         """The view with the dims in the opposite order."""
-        return self._like(self.data.T, None if self._written is None else self._written.T)
+        return self._same_array_view(self.data.T, None if self._written is None else self._written.T)
 
-    def reshape(self, *shape: Any) -> "Array":
+    def reshape(self, *shape: Any) -> "KernelArray":
         """A view of contiguous memory in another shape."""
         if not self.data.flags.c_contiguous:
-            raise fault(
+            raise lane_error(
                 SimtError, f"{self} with strides {self.strides} reshaped", "only contiguous arrays have another shape"
             )
-        return self._like(self.data.reshape(*shape), None if self._written is None else self._written.reshape(*shape))
+        return self._same_array_view(
+            self.data.reshape(*shape), None if self._written is None else self._written.reshape(*shape)
+        )
 
-    def ravel(self) -> "Array":
+    def ravel(self) -> "KernelArray":
         """A view of contiguous memory with one dim."""
         return self.reshape(-1)
 
@@ -352,7 +362,7 @@ class Array:
         return f"{self._allocation.space} array '{self.name}' of shape {self.shape}"
 
     def _no_arithmetic(self, *_: Any) -> NoReturn:
-        raise fault(
+        raise lane_error(
             UnknownWordError,
             f"{self}: arithmetic of whole arrays",
             "a kernel computes with elements: write a loop, or np.add(x, y, out) and the like",
@@ -364,6 +374,6 @@ class Array:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise fault(
+        raise lane_error(
             UnknownWordError, f"arrays in kernels have no attribute '{name}'; asked for", "index its elements instead"
         )

@@ -19,13 +19,13 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .columnar import WARP, Column, Ints, distinct_pairs, key_of, run_of, spread, starts_of
+from .columnar import WARP_SIZE, Column, Ints, combine_keys, expand_ranges, run_numbers, run_starts, unique_pairs
 from .record import LOAD, ArrayInfo, Events
 
-SECTOR: Final = 32  # bytes
-LINE: Final = 128  # bytes
-BANKS: Final = 32
-WORD: Final = 4  # bytes of a bank a wavefront
+SECTOR_BYTES: Final = 32  # bytes
+CACHE_LINE_BYTES: Final = 128  # bytes
+BANK_COUNT: Final = 32
+BANK_BYTES: Final = 4  # bytes of a bank a wavefront
 
 
 class Requests(NamedTuple):
@@ -82,21 +82,21 @@ def requests(events: Events, arrays: Sequence[ArrayInfo]) -> Requests:
     )
     is_global_request = is_global[first]
     wavefronts, ideal_wavefronts = _wavefronts(
-        group[is_shared], events.thread[is_shared] % WARP, events.address[is_shared], events.nbytes[is_shared], count
+        group[is_shared], events.thread[is_shared] % WARP_SIZE, events.address[is_shared], events.nbytes[is_shared], count
     )
     touched = group[is_global], events.address[is_global], events.nbytes[is_global]
     return Requests(
         block=_at(events.block, first),
-        warp=_at(events.thread, first) // WARP,
+        warp=_at(events.thread, first) // WARP_SIZE,
         instruction=_at(events.instruction, first),
         occurrence=_at(events.occurrence, first),
         array=_at(events.array, first),
         kind=_at(events.kind, first),
         lanes=np.bincount(group, minlength=count),
         nbytes=nbytes,
-        sectors=_distinct_units(*touched, SECTOR, count),
-        ideal_sectors=np.where(is_global_request, -(-nbytes // SECTOR), 0),
-        lines=_distinct_units(*touched, LINE, count),
+        sectors=_distinct_units(*touched, SECTOR_BYTES, count),
+        ideal_sectors=np.where(is_global_request, -(-nbytes // SECTOR_BYTES), 0),
+        lines=_distinct_units(*touched, CACHE_LINE_BYTES, count),
         wavefronts=wavefronts,
         ideal_wavefronts=ideal_wavefronts,
     )
@@ -104,15 +104,17 @@ def requests(events: Events, arrays: Sequence[ArrayInfo]) -> Requests:
 
 def number_requests(events: Events) -> tuple[Ints, Ints]:
     """The request that each event belongs to, numbered by first event, and the first event of each request."""
-    key = key_of(events.block, events.thread // WARP, events.instruction, events.occurrence, events.array, events.kind)
+    key = combine_keys(
+        events.block, events.thread // WARP_SIZE, events.instruction, events.occurrence, events.array, events.kind
+    )
     order = np.argsort(key, kind="stable")
-    starts = starts_of(key[order])
+    starts = run_starts(key[order])
     first = order[starts]
     by_time = np.argsort(first)
     number = np.empty_like(by_time)
     number[by_time] = np.arange(len(by_time))
     group = np.empty_like(order)
-    group[order] = number[run_of(starts, len(order))]
+    group[order] = number[run_numbers(starts, len(order))]
     return group, first[by_time]
 
 
@@ -122,8 +124,8 @@ def _at(column: Column, rows: Ints) -> Ints:
 
 def _distinct_units(group: Ints, address: Ints, nbytes: Column, unit: int, count: int) -> Ints:
     """How many distinct units of memory each group touches."""
-    row, touched = spread(address // unit, (address + nbytes - 1) // unit)
-    return np.bincount(distinct_pairs(group[row], touched)[0], minlength=count)
+    row, touched = expand_ranges(address // unit, (address + nbytes - 1) // unit)
+    return np.bincount(unique_pairs(group[row], touched)[0], minlength=count)
 
 
 def _wavefronts(group: Ints, lane: Column, address: Ints, nbytes: Column, count: int) -> tuple[Ints, Ints]:
@@ -135,17 +137,17 @@ def _wavefronts(group: Ints, lane: Column, address: Ints, nbytes: Column, count:
     wavefronts, ideal = np.zeros(count, np.int64), np.zeros(count, np.int64)
     if not len(group):
         return wavefronts, ideal
-    width = 2 ** np.ceil(np.log2(np.maximum(nbytes, WORD))).astype(np.int64)
-    part = lane // np.maximum(BANKS * WORD // width, 1)
-    passes, pass_of = np.unique(group * WARP + part, return_inverse=True)
-    row, word = spread(address // WORD, (address + nbytes - 1) // WORD)
-    served, word = distinct_pairs(pass_of[row], word)
-    bank = np.sort(served * BANKS + word % BANKS)
-    runs = starts_of(bank)
+    width = 2 ** np.ceil(np.log2(np.maximum(nbytes, BANK_BYTES))).astype(np.int64)
+    part = lane // np.maximum(BANK_COUNT * BANK_BYTES // width, 1)
+    passes, pass_of = np.unique(group * WARP_SIZE + part, return_inverse=True)
+    row, word = expand_ranges(address // BANK_BYTES, (address + nbytes - 1) // BANK_BYTES)
+    served, word = unique_pairs(pass_of[row], word)
+    bank = np.sort(served * BANK_COUNT + word % BANK_COUNT)
+    runs = run_starts(bank)
     depth = np.diff(runs, append=len(bank))
-    deepest = np.maximum.reduceat(depth, starts_of(bank[runs] // BANKS))
-    wavefronts += np.bincount(passes // WARP, deepest, count).astype(np.int64)
-    ideal += np.bincount(passes // WARP, minlength=count)
+    deepest = np.maximum.reduceat(depth, run_starts(bank[runs] // BANK_COUNT))
+    wavefronts += np.bincount(passes // WARP_SIZE, deepest, count).astype(np.int64)
+    ideal += np.bincount(passes // WARP_SIZE, minlength=count)
     return wavefronts, ideal
 
 
@@ -176,7 +178,7 @@ def divergence(found: Requests, threads: int) -> Divergence:
     -----
     A fact, not an error: a guard at the edge of an array makes some lanes idle, and so does a loop that some leave early.
     """
-    possible = np.minimum(WARP, threads - WARP * found.warp)
+    possible = np.minimum(WARP_SIZE, threads - WARP_SIZE * found.warp)
     instruction, row = np.unique(found.instruction, return_inverse=True)
     count = len(instruction)
     return Divergence(
@@ -225,15 +227,15 @@ def reuse(events: Events, array: int, info: ArrayInfo) -> Reuse:
     """
     here = (events.array == array) & (events.kind == LOAD)
     offset = events.address[here] - info.base
-    row, element = spread(offset // info.itemsize, (offset + events.nbytes[here] - 1) // info.itemsize)
+    row, element = expand_ranges(offset // info.itemsize, (offset + events.nbytes[here] - 1) // info.itemsize)
     memory = events.block[here][row] if info.space == "shared" else np.zeros_like(element)
-    loads = np.unique(key_of(memory, element), return_counts=True)[1]
+    loads = np.unique(combine_keys(memory, element), return_counts=True)[1]
     if not len(loads):
         return Reuse(0, 0, 0, 0, 0.0)
     return Reuse(int(loads.sum()), len(loads), int(loads.min()), int(loads.max()), float(loads.mean()))
 
 
-def unwritten(events: Events, info: ArrayInfo) -> NDArray[np.int64]:
+def unwritten_elements(events: Events, info: ArrayInfo) -> NDArray[np.int64]:
     """Positions of the elements of an array that no thread wrote, in row-major order of its shape.
 
     An atomic counts as a write. Another array over the same memory counts too.
@@ -254,5 +256,5 @@ def unwritten(events: Events, info: ArrayInfo) -> NDArray[np.int64]:
     is_write = (events.kind != LOAD) & (events.address < element.max() + info.itemsize)
     is_write &= events.address + events.nbytes > element.min()
     address, nbytes = events.address[is_write], events.nbytes[is_write]
-    _, written = spread(address, address + nbytes - 1)
+    _, written = expand_ranges(address, address + nbytes - 1)
     return np.flatnonzero(~np.isin(element, written))

@@ -12,14 +12,14 @@ References
 from typing import Final, NamedTuple
 
 from ..core.errors import SimtError
-from .columnar import WARP
+from .columnar import WARP_SIZE
 
-KB: Final = 1024
-MOST_THREADS: Final = 1024  # a block
-MOST_REGISTERS: Final = 255  # a thread
-REGISTERS: Final = 64 * KB  # of a multiprocessor; of 32 bits
+KIB: Final = 1024
+MAX_THREADS_PER_BLOCK: Final = 1024  # a block
+MAX_REGISTERS_PER_THREAD: Final = 255  # a thread
+REGISTERS_PER_MULTIPROCESSOR: Final = 64 * KIB  # of a multiprocessor; of 32 bits
 REGISTER_UNIT: Final = 256  # a warp's registers are rounded up to it
-PARTITIONS: Final = 4  # of a multiprocessor; each holds a quarter of the registers and whole warps
+PARTITIONS_PER_MULTIPROCESSOR: Final = 4  # of a multiprocessor; each holds a quarter of the registers and whole warps
 
 
 class Multiprocessor(NamedTuple):
@@ -36,15 +36,15 @@ class Multiprocessor(NamedTuple):
 
 
 MULTIPROCESSORS: Final = {  # compute capability -> sizes, from [1] and [2]
-    (7, 0): Multiprocessor(64, 32, 96 * KB, 0, 256),
-    (7, 5): Multiprocessor(32, 16, 64 * KB, 0, 256),
-    (8, 0): Multiprocessor(64, 32, 164 * KB, KB, 128),
-    (8, 6): Multiprocessor(48, 16, 100 * KB, KB, 128),
-    (8, 7): Multiprocessor(48, 16, 164 * KB, KB, 128),
-    (8, 9): Multiprocessor(48, 24, 100 * KB, KB, 128),
-    (9, 0): Multiprocessor(64, 32, 228 * KB, KB, 128),
-    (10, 0): Multiprocessor(64, 32, 228 * KB, KB, 128),
-    (12, 0): Multiprocessor(48, 24, 100 * KB, KB, 128),
+    (7, 0): Multiprocessor(64, 32, 96 * KIB, 0, 256),
+    (7, 5): Multiprocessor(32, 16, 64 * KIB, 0, 256),
+    (8, 0): Multiprocessor(64, 32, 164 * KIB, KIB, 128),
+    (8, 6): Multiprocessor(48, 16, 100 * KIB, KIB, 128),
+    (8, 7): Multiprocessor(48, 16, 164 * KIB, KIB, 128),
+    (8, 9): Multiprocessor(48, 24, 100 * KIB, KIB, 128),
+    (9, 0): Multiprocessor(64, 32, 228 * KIB, KIB, 128),
+    (10, 0): Multiprocessor(64, 32, 228 * KIB, KIB, 128),
+    (12, 0): Multiprocessor(48, 24, 100 * KIB, KIB, 128),
 }
 
 
@@ -102,9 +102,9 @@ def occupancy(
         given = f"threads={threads}, shared={shared}, registers={registers}"
         raise SimtError(f"a block has at least one thread and no negative sizes; got {given}")
     processor = MULTIPROCESSORS[capability]
-    warps = -(-threads // WARP)
-    limits = {"warps": processor.warps // warps if threads <= MOST_THREADS else 0, "blocks": processor.blocks}
-    if allocated := _rounded_up(shared + processor.reserved, processor.shared_unit):
+    warps = -(-threads // WARP_SIZE)
+    limits = {"warps": processor.warps // warps if threads <= MAX_THREADS_PER_BLOCK else 0, "blocks": processor.blocks}
+    if allocated := _round_up(shared + processor.reserved, processor.shared_unit):
         limits["shared"] = processor.shared // allocated
     if registers is not None:
         limits["registers"] = _warps_by_registers(registers) // warps
@@ -115,11 +115,11 @@ def occupancy(
 
 def _warps_by_registers(registers: int) -> int:
     """A warp has all its registers in one partition."""
-    if registers > MOST_REGISTERS:
+    if registers > MAX_REGISTERS_PER_THREAD:
         return 0
-    a_warp = _rounded_up(max(registers, 1) * WARP, REGISTER_UNIT)
-    return REGISTERS // PARTITIONS // a_warp * PARTITIONS
+    a_warp = _round_up(max(registers, 1) * WARP_SIZE, REGISTER_UNIT)
+    return REGISTERS_PER_MULTIPROCESSOR // PARTITIONS_PER_MULTIPROCESSOR // a_warp * PARTITIONS_PER_MULTIPROCESSOR
 
 
-def _rounded_up(size: int, unit: int) -> int:
+def _round_up(size: int, unit: int) -> int:
     return -(-size // unit) * unit

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from ..core.errors import OutOfBoundsError, SimtError
-from .lanes import fault
-from .memory import Allocation, Array
+from .lanes import lane_error
+from .memory import KernelArray, MemoryBlock
 
 if TYPE_CHECKING:
     from .machine import Machine
@@ -46,7 +46,7 @@ class Pointer:
     array([5., 6., 7.])
     """
 
-    __slots__ = ("data", "high", "low", "owner", "skew")
+    __slots__ = ("data", "high", "low", "misalignment", "owner")
 
     def __init__(
         self,
@@ -56,12 +56,12 @@ class Pointer:
         dtype: DTypeLike | None = None,
         owner: object = None,
     ) -> None:
-        self.skew = 0  # bytes from a multiple of 64 to the first element, of memory that is given by its address
+        self.misalignment = 0  # bytes from a multiple of 64 to the first element, of memory that is given by its address
         if isinstance(data, int):
             if high is None or dtype is None:
                 raise ValueError("a pointer to an address needs high= and dtype=")
             element = np.dtype(dtype)
-            self.skew = (data + low * element.itemsize) % 64
+            self.misalignment = (data + low * element.itemsize) % 64
             data = memory_at(data + low * element.itemsize, high - low, element)
         if data.ndim != 1 or not data.flags.c_contiguous:
             raise ValueError(f"a pointer needs 1-D contiguous memory; got shape {data.shape}, strides {data.strides}")
@@ -101,7 +101,7 @@ class Table(Pointer):
     (array([1., 1., 1.]), array([1., 1., 1.]))
     """
 
-    __slots__ = ("behind",)
+    __slots__ = ("targets",)
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class Table(Pointer):
         owner: object = None,
     ) -> None:
         super().__init__(data, 0, count, np.int64, owner)
-        self.behind = behind
+        self.targets = behind
 
 
 def memory_at(address: int, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -123,20 +123,20 @@ def memory_at(address: int, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     return np.asarray(Raw()) if count else np.zeros(0, dtype)
 
 
-class Window(Array):
+class OffsetArray(KernelArray):
     """The elements of a `Pointer` whose first index is not 0."""
 
     __slots__ = ("_low",)
 
-    def __init__(self, machine: "Machine", pointer: Pointer, name: str, allocation: Allocation, row: int) -> None:
+    def __init__(self, machine: "Machine", pointer: Pointer, name: str, allocation: MemoryBlock, row: int) -> None:
         super().__init__(machine, pointer.data, name, allocation, row)
         self._low = pointer.low
 
-    def _inside(self, given: Any) -> int:
+    def _memory_index(self, given: Any) -> int:
         """The position in memory of an allowed index."""
-        index = self._checked_type(given)
+        index = self._check_integer(given)
         if not self._low <= index < self._low + self.size:
-            raise fault(
+            raise lane_error(
                 OutOfBoundsError,
                 f"pointer '{self.name}': access to element {index}, which is outside",
                 f"the index needs {self._low} <= index < {self._low + self.size}",
@@ -146,10 +146,10 @@ class Window(Array):
         return index - self._low
 
     def __getitem__(self, index: Any) -> Any:
-        return Array.__getitem__(self, self._inside(index))
+        return KernelArray.__getitem__(self, self._memory_index(index))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        Array.__setitem__(self, self._inside(index), value)
+        KernelArray.__setitem__(self, self._memory_index(index), value)
 
     def load(self, index: int, width: int) -> tuple[Any, ...]:
         """As `Array.load`."""
@@ -159,9 +159,9 @@ class Window(Array):
         """As `Array.gather`."""
         return super().gather(places - self._low, width)
 
-    def neighbours(self, index: int, width: int) -> NDArray[Any]:
+    def peek(self, index: int, width: int) -> NDArray[Any]:
         """As `Array.neighbours`."""
-        return super().neighbours(index - self._low, width)
+        return super().peek(index - self._low, width)
 
     def store(self, index: int, values: tuple[Any, ...]) -> None:
         """As `Array.store`."""
@@ -169,24 +169,26 @@ class Window(Array):
 
     def update(self, index: Any, change: Callable[[Any], Any]) -> Any:
         """As `Array.update`."""
-        return super().update(self._inside(index), change)
+        return super().update(self._memory_index(index), change)
 
 
-class Addresses(Array):
+class PointerTableArray(KernelArray):
     """A `Table` as a kernel sees it: integers, some of which lead to other memory."""
 
-    __slots__ = ("_behind",)
+    __slots__ = ("_targets",)
 
-    def __init__(self, machine: "Machine", table: Table, name: str, of: Array, behind: Mapping[int, Array]) -> None:
+    def __init__(
+        self, machine: "Machine", table: Table, name: str, of: KernelArray, behind: Mapping[int, KernelArray]
+    ) -> None:
         super().__init__(machine, table.data, name, of._allocation, of._row)
-        self._behind = behind
+        self._targets = behind
 
-    def follow(self, index: int, dtype: DTypeLike) -> Array:
+    def follow(self, index: int, dtype: DTypeLike) -> KernelArray:
         """Read an address, and give the memory of such elements that lies there."""
         self[index]
-        found = self._behind.get(index)
+        found = self._targets.get(index)
         if found is None or found.dtype != dtype:
             what = "no address" if found is None else f"the address of '{found.name}', {found.dtype}"
             advice = f"expected the address of memory of {np.dtype(dtype)}"
-            raise fault(SimtError, f"{self}: element {index} followed as a pointer, which is {what}", advice)
+            raise lane_error(SimtError, f"{self}: element {index} followed as a pointer, which is {what}", advice)
         return found

@@ -18,11 +18,11 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .columnar import WARP, Column, Ints, distinct_pairs, key_of, run_of, spread, starts_of
-from .fences import HandOvers
+from .columnar import WARP_SIZE, Column, Ints, combine_keys, expand_ranges, run_numbers, run_starts, unique_pairs
+from .fences import ReleaseAcquireOrder
 from .record import LOAD, STORE, ArrayInfo, Barrier, Collective, Events, Instruction
 
-NOWHERE: Final = np.iinfo(np.int64).max
+NO_ROW: Final = np.iinfo(np.int64).max
 SCOPES: Final = ("warp", "block", "grid")
 
 
@@ -90,21 +90,21 @@ def races(
     cells = _contested(events, _cells(events, arrays))
     if not len(cells.event):
         return []
-    side = _sides(events, instructions)
+    side = _access_sites(events, instructions)
     value = _comparable_values(events, arrays)
     found = []
     for scope, (period, agent) in zip(SCOPES, _times(events, barriers), strict=True):
-        hand_overs = HandOvers(events, collectives, cells.event, between_blocks=scope == "grid")
+        hand_overs = ReleaseAcquireOrder(events, collectives, cells.event, between_blocks=scope == "grid")
         found.append(_conflicts(events, cells, period, agent, side, value, hand_overs))
     return _summarize(events, arrays, found, side, grid_phase(events, barriers))
 
 
-def _sides(events: Events, instructions: Sequence[Instruction]) -> Ints:
+def _access_sites(events: Events, instructions: Sequence[Instruction]) -> Ints:
     """A number for each event: equal for equal line, array and kind, and ordered by them."""
     lines = sorted({(instruction.file, instruction.line) for instruction in instructions})
     number = {line: index for index, line in enumerate(lines)}
     line_of = np.array([number[instruction.file, instruction.line] for instruction in instructions], np.int64)
-    return np.unique(key_of(line_of[events.instruction], events.array, events.kind), return_inverse=True)[1]
+    return np.unique(combine_keys(line_of[events.instruction], events.array, events.kind), return_inverse=True)[1]
 
 
 def _comparable_values(events: Events, arrays: Sequence[ArrayInfo]) -> NDArray[np.float64]:
@@ -121,10 +121,10 @@ def _cells(events: Events, arrays: Sequence[ArrayInfo]) -> Cells:
     The cells of an array are as large as all its accesses allow; arrays over the same memory have the same cells.
     """
     count = len(arrays)
-    low, high = np.full(count, NOWHERE), np.zeros(count, np.int64)
+    low, high = np.full(count, NO_ROW), np.zeros(count, np.int64)
     np.minimum.at(low, events.array, events.address)
     np.maximum.at(high, events.array, events.address + events.nbytes)
-    unit = np.full(count, WARP, np.int64)
+    unit = np.full(count, WARP_SIZE, np.int64)
     alignment = events.address | events.nbytes
     np.minimum.at(unit, events.array, alignment & -alignment)
     by_place = np.argsort(low, kind="stable")
@@ -132,23 +132,23 @@ def _cells(events: Events, arrays: Sequence[ArrayInfo]) -> Cells:
     is_apart = np.r_[True, low[by_place][1:] >= reach[:-1]][:count]
     starts = np.flatnonzero(is_apart)
     if count:
-        unit[by_place] = np.minimum.reduceat(unit[by_place], starts)[run_of(starts, count)]
+        unit[by_place] = np.minimum.reduceat(unit[by_place], starts)[run_numbers(starts, count)]
     is_shared = np.array([info.space == "shared" for info in arrays], bool)
     size = unit[events.array]
-    event, cell = spread(events.address // size, (events.address + events.nbytes - 1) // size)
+    event, cell = expand_ranges(events.address // size, (events.address + events.nbytes - 1) // size)
     memory = np.where(is_shared[events.array], events.block + 1, 0)
     address = cell * size[event]
-    key = key_of(memory[event], address)
+    key = combine_keys(memory[event], address)
     order = np.argsort(key, kind="stable")
-    return Cells(event[order], run_of(starts_of(key[order]), len(key)), address[order])
+    return Cells(event[order], run_numbers(run_starts(key[order]), len(key)), address[order])
 
 
 def _contested(events: Events, cells: Cells) -> Cells:
     """The cells that are written, and accessed by more than one thread."""
     if not len(cells.event):
         return cells
-    lane = key_of(events.block, events.thread)[cells.event]
-    starts = starts_of(cells.cell)
+    lane = combine_keys(events.block, events.thread)[cells.event]
+    starts = run_starts(cells.cell)
     is_contested = np.maximum.reduceat(events.kind[cells.event], starts) > LOAD
     is_contested &= np.minimum.reduceat(lane, starts) < np.maximum.reduceat(lane, starts)
     rows = np.flatnonzero(is_contested[cells.cell])
@@ -157,10 +157,10 @@ def _contested(events: Events, cells: Cells) -> Cells:
 
 def _times(events: Events, barriers: Sequence[Barrier]) -> list[tuple[Ints, Ints]]:
     """For each scope: when an event happens, and who does it. Between two who differ, what is equal in time is unordered."""
-    warp = key_of(events.block, events.thread // WARP)
+    warp = combine_keys(events.block, events.thread // WARP_SIZE)
     return [
-        (key_of(warp, events.epoch, events.warp_epoch), key_of(events.block, events.thread)),
-        (key_of(events.block, events.epoch), warp),
+        (combine_keys(warp, events.epoch, events.warp_epoch), combine_keys(events.block, events.thread)),
+        (combine_keys(events.block, events.epoch), warp),
         (grid_phase(events, barriers), events.block.astype(np.int64)),
     ]
 
@@ -183,7 +183,7 @@ def _conflicts(
     agent: Ints,
     side: Ints,
     value: NDArray[np.float64],
-    hand_overs: HandOvers,
+    hand_overs: ReleaseAcquireOrder,
 ) -> Conflicts:
     """Unordered accesses to one cell in one period by two agents.
 
@@ -191,13 +191,13 @@ def _conflicts(
     are looked at instead of pairs of accesses. Of a side, its first access and its first by another agent suffice. Where
     there are hand-overs, a side is one agent's accesses between two of them.
     """
-    moment = key_of(cells.cell, period[cells.event])
+    moment = combine_keys(cells.cell, period[cells.event])
     order = np.argsort(moment, kind="stable")
     event, moment = cells.event[order], moment[order]
-    starts = starts_of(moment)
+    starts = run_starts(moment)
     is_open = np.maximum.reduceat(events.kind[event], starts) > LOAD
     is_open &= np.minimum.reduceat(agent[event], starts) < np.maximum.reduceat(agent[event], starts)
-    rows = np.flatnonzero(is_open[run_of(starts, len(event))])
+    rows = np.flatnonzero(is_open[run_numbers(starts, len(event))])
     if not len(rows):
         return Conflicts(rows, rows, rows, rows > 0)
     event, moment, address = event[rows], moment[rows], cells.address[order][rows]
@@ -205,9 +205,9 @@ def _conflicts(
     parts = [moment, side[event]]
     if hand_overs:
         parts += [agent[event], hand_overs.class_of(event)]
-    part = key_of(*parts)
+    part = combine_keys(*parts)
     order = np.argsort(part, kind="stable")
-    event, starts = event[order], starts_of(part[order])
+    event, starts = event[order], run_starts(part[order])
     other, has_other = _first_of_others(event, agent[event], starts)
     low, high = np.minimum.reduceat(value[event], starts), np.maximum.reduceat(value[event], starts)
     event, moment, address = event[starts], moment[order][starts], address[order][starts]
@@ -227,18 +227,18 @@ def _conflicts(
         is_same = (low[left] == high[left]) & (low[right] == high[right]) & (low[left] == low[right])
         keep = (~is_same_agent | has_other[left] | has_other[right]) & ~hand_overs.orders(*pair)
         found.append(Conflicts(pair[0][keep], pair[1][keep], address[left][keep], is_same[keep]))
-    return _joined(found)
+    return _concatenate(found)
 
 
-def _joined(parts: Sequence[Conflicts]) -> Conflicts:
+def _concatenate(parts: Sequence[Conflicts]) -> Conflicts:
     return Conflicts(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _first_of_others(event: Ints, agent: Ints, starts: Ints) -> tuple[Ints, NDArray[np.bool_]]:
     """Of each run, the first event by another agent than that of its first event, and whether there is one."""
-    is_other = agent != agent[starts][run_of(starts, len(agent))]
-    row = np.minimum.reduceat(np.where(is_other, np.arange(len(agent)), NOWHERE), starts)
-    return event[np.minimum(row, len(event) - 1)], row < NOWHERE
+    is_other = agent != agent[starts][run_numbers(starts, len(agent))]
+    row = np.minimum.reduceat(np.where(is_other, np.arange(len(agent)), NO_ROW), starts)
+    return event[np.minimum(row, len(event) - 1)], row < NO_ROW
 
 
 def _can_race(left: NDArray[np.uint8], right: NDArray[np.uint8]) -> NDArray[np.bool_]:
@@ -251,12 +251,12 @@ def _summarize(
     events: Events, arrays: Sequence[ArrayInfo], found: Sequence[Conflicts], side: Ints, phase: Ints
 ) -> list[Race]:
     """One race for each two sides and kind, with the first example in the widest scope."""
-    left, right, address, same_value = _joined(found)
+    left, right, address, same_value = _concatenate(found)
     scope = np.repeat(np.arange(len(found)), [len(part.left) for part in found])
-    pair = np.unique(key_of(side[left], side[right]), return_inverse=True)[1]
+    pair = np.unique(combine_keys(side[left], side[right]), return_inverse=True)[1]
     order = np.lexsort((np.minimum(left, right), np.maximum(left, right), -scope, pair))
-    examples = order[starts_of(pair[order])]
-    elements = np.bincount(distinct_pairs(pair, _elements(events, arrays, left, address))[0])
+    examples = order[run_starts(pair[order])]
+    elements = np.bincount(unique_pairs(pair, _elements(events, arrays, left, address))[0])
     differing = np.bincount(pair, ~same_value)
     result = [
         Race(first, second, kind, SCOPES[scope[row]], count, not different)
@@ -274,7 +274,7 @@ def _elements(events: Events, arrays: Sequence[ArrayInfo], event: Ints, address:
     base = np.array([info.base for info in arrays])[array]
     itemsize = np.array([info.itemsize for info in arrays])[array]
     is_shared = np.array([info.space == "shared" for info in arrays])[array]
-    return key_of(np.where(is_shared, events.block[event] + 1, 0), base + (address - base) // itemsize * itemsize)
+    return combine_keys(np.where(is_shared, events.block[event] + 1, 0), base + (address - base) // itemsize * itemsize)
 
 
 def _kinds(events: Events, left: int, right: int, side: Ints, period: Column) -> list[tuple[int, int, str]]:
@@ -283,7 +283,7 @@ def _kinds(events: Events, left: int, right: int, side: Ints, period: Column) ->
         first, second = (left, right) if side[left] != side[right] else sorted((left, right))
         return [(first, second, "write-write")]
     write, read = (left, right) if events.kind[left] != LOAD else (right, left)
-    lane = key_of(events.block, events.thread, period)
+    lane = combine_keys(events.block, events.thread, period)
     writes, reads = np.flatnonzero(side == side[write]), np.flatnonzero(side == side[read])
     is_before, is_after = _happens_before(lane, writes, reads), _happens_before(lane, reads, writes)
     if not is_before and not is_after:

@@ -21,41 +21,41 @@ from numpy.typing import NDArray
 
 from .cuda_api import word
 
-MASK = (1 << 64) - 1
-JUMP = 0xD86B048B86AA9922_BEAC0467EBA5FACB  # which powers of one step add up to 2**64 steps, a bit each
-STATE = np.dtype([("s0", np.uint64), ("s1", np.uint64)], align=True)
-UNIT = 2.0**-53  # a float64 has 53 bits
+MASK_64 = (1 << 64) - 1
+JUMP_POLYNOMIAL = 0xD86B048B86AA9922_BEAC0467EBA5FACB  # which powers of one step add up to 2**64 steps, a bit each
+STATE_DTYPE = np.dtype([("s0", np.uint64), ("s1", np.uint64)], align=True)
+UNIT_2_53 = 2.0**-53  # a float64 has 53 bits
 
 State = tuple[int, int]
 
 
-def rotate(x: int, k: int) -> int:
+def rotate_left(x: int, k: int) -> int:
     """Turn 64 bits to the left by k."""
-    return (x << k | x >> 64 - k) & MASK
+    return (x << k | x >> 64 - k) & MASK_64
 
 
-def step(s0: int, s1: int) -> State:
+def next_state(s0: int, s1: int) -> State:
     """The next state."""
     s1 ^= s0
-    return rotate(s0, 55) ^ s1 ^ (s1 << 14 & MASK), rotate(s1, 36)
+    return rotate_left(s0, 55) ^ s1 ^ (s1 << 14 & MASK_64), rotate_left(s1, 36)
 
 
 def seed_state(seed: int) -> State:
     """The first state of a seed: SplitMix64, so that small seeds do not give small states."""
-    z = (seed + 0x9E3779B97F4A7C15) & MASK
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & MASK
-    z = (z ^ z >> 27) * 0x94D049BB133111EB & MASK
+    z = (seed + 0x9E3779B97F4A7C15) & MASK_64
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & MASK_64
+    z = (z ^ z >> 27) * 0x94D049BB133111EB & MASK_64
     z ^= z >> 31
     return z, z
 
 
-def jump_slowly(s0: int, s1: int) -> State:
+def jump_by_steps(s0: int, s1: int) -> State:
     """The state 2**64 steps later, in 128 steps."""
     j0 = j1 = 0
     for bit in range(128):
-        if JUMP >> bit & 1:
+        if JUMP_POLYNOMIAL >> bit & 1:
             j0, j1 = j0 ^ s0, j1 ^ s1
-        s0, s1 = step(s0, s1)
+        s0, s1 = next_state(s0, s1)
     return j0, j1
 
 
@@ -68,7 +68,7 @@ def jump_tables() -> list[list[int]]:
     """
     columns = []
     for bit in range(128):
-        j0, j1 = jump_slowly((1 << bit) & MASK, 1 << bit >> 64)
+        j0, j1 = jump_by_steps((1 << bit) & MASK_64, 1 << bit >> 64)
         columns.append(j0 | j1 << 64)
     tables = []
     for first in range(0, 128, 8):
@@ -86,7 +86,7 @@ def jump(s0: int, s1: int) -> State:
     for table in jump_tables():
         jumped ^= table[state & 255]
         state >>= 8
-    return jumped & MASK, jumped >> 64
+    return jumped & MASK_64, jumped >> 64
 
 
 def states(n: int, seed: int, subsequence_start: int = 0) -> NDArray[Any]:
@@ -111,7 +111,7 @@ def states(n: int, seed: int, subsequence_start: int = 0) -> NDArray[Any]:
     array([(10451216379200822465, 10451216379200822465), ...],
           dtype=...)
     """
-    found, state = np.empty(n, STATE), seed_state(seed & MASK)
+    found, state = np.empty(n, STATE_DTYPE), seed_state(seed & MASK_64)
     for _ in range(subsequence_start):
         state = jump(*state)
     for i in range(n):
@@ -123,18 +123,18 @@ def states(n: int, seed: int, subsequence_start: int = 0) -> NDArray[Any]:
 def advance(states: Any, index: int) -> int:
     """Step generator `index`, and give its next 64 bits."""
     s0, s1 = int(states[index, 0]), int(states[index, 1])
-    states[index, 0], states[index, 1] = step(s0, s1)
-    return s0 + s1 & MASK
+    states[index, 0], states[index, 1] = next_state(s0, s1)
+    return s0 + s1 & MASK_64
 
 
 def uint64_to_unit_float64(x: int) -> np.float64:
     """The upper 53 bits as a number in [0, 1)."""
-    return np.float64((int(x) >> 11) * UNIT)
+    return np.float64((int(x) >> 11) * UNIT_2_53)
 
 
 def uint64_to_unit_float32(x: int) -> np.float32:
     """The same, rounded to float32, which can give 1.0."""
-    return np.float32((int(x) >> 11) * UNIT)
+    return np.float32((int(x) >> 11) * UNIT_2_53)
 
 
 @word
@@ -152,7 +152,7 @@ def xoroshiro128p_jump(states: Any, index: int) -> None:
 @word
 def init_xoroshiro128p_state(states: Any, index: int, seed: int) -> None:
     """Start generator `index` from a seed."""
-    states[index, 0], states[index, 1] = seed_state(int(seed) & MASK)
+    states[index, 0], states[index, 1] = seed_state(int(seed) & MASK_64)
 
 
 @word

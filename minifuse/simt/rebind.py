@@ -22,19 +22,19 @@ import numpy as np
 
 from ..core.errors import UnknownWordError
 from . import random
-from .address_spaces import Captured, Constant, is_on_device
-from .arithmetic import CASTS, CMATH, MATH, NUMPY, OTHER_NAMES, Cast, argument, names
-from .cuda_api import Cuda, cuda
-from .lanes import BUILTINS, base_name, unknown
+from .address_spaces import ConstantClosureArray, DeviceClosureArray, is_device_memory
+from .arithmetic import CASTS, CMATH, DTYPE_ALIASES, MATH, NUMPY, IntegerCast, scalar_argument, split_names
+from .cuda_api import CudaNamespace, cuda
+from .lanes import KERNEL_BUILTINS, file_name, raise_unknown
 from .libdevice import LIBDEVICE
-from .loops import counted
+from .loops import count_loops
 
 NUMBA: Final = ("numba", "numba_cuda")
-KEPT: Final = 256  # adopted kernels
-COOPERATIVE: Final = {"cg", "this_grid"}
-PLAIN: Final = (bool, int, float, complex, str, enum.Enum, enum.EnumType)
+MAX_CACHED_KERNELS: Final = 256  # adopted kernels
+COOPERATIVE_NAMES: Final = {"cg", "this_grid"}
+PLAIN_TYPES: Final = (bool, int, float, complex, str, enum.Enum, enum.EnumType)
 Line = tuple[str, int]
-REFUSED: Final = {
+UNSUPPORTED_OPCODES: Final = {
     "IMPORT_NAME": "import",
     "PUSH_EXC_INFO": "try and with",
     "YIELD_VALUE": "yield",
@@ -44,11 +44,15 @@ REFUSED: Final = {
     "STORE_GLOBAL": "global",
     "DELETE_GLOBAL": "global",
 }
-OF_ARRAYS: Final = names("dot matmul sum prod mean max min any all argmax argmin cumsum sort linalg where clip concatenate")
-NEW_ARRAYS: Final = names("zeros ones empty full arange linspace array zeros_like empty_like ones_like full_like")
-INSTEAD: Final = {  # of a name that kernels do not have
-    **{f"np.{name}": "write a loop over the elements, or call it on the host" for name in OF_ARRAYS},
-    **{f"np.{name}": "write cuda.local.array(shape, dtype), or pass an array in" for name in NEW_ARRAYS},
+ARRAY_FUNCTIONS: Final = split_names(
+    "dot matmul sum prod mean max min any all argmax argmin cumsum sort linalg where clip concatenate"
+)
+ARRAY_CREATION_FUNCTIONS: Final = split_names(
+    "zeros ones empty full arange linspace array zeros_like empty_like ones_like full_like"
+)
+SUGGESTIONS: Final = {  # of a name that kernels do not have
+    **{f"np.{name}": "write a loop over the elements, or call it on the host" for name in ARRAY_FUNCTIONS},
+    **{f"np.{name}": "write cuda.local.array(shape, dtype), or pass an array in" for name in ARRAY_CREATION_FUNCTIONS},
     "np.random": "write xoroshiro128p_uniform_float32(states, i) of numba.cuda.random",
     "import": "import at the top of the file",
     "try and with": "test for the case with an `if`: a kernel handles no exceptions",
@@ -63,12 +67,12 @@ INSTEAD: Final = {  # of a name that kernels do not have
 MISSING: Final = object()
 
 
-class Adopted:
+class ReboundKernel:
     """A kernel that the machine can run, and the values that it was made for."""
 
-    def __init__(self, function: Callable[..., None], source: FunctionType, sources: "Adopter") -> None:
+    def __init__(self, function: Callable[..., None], source: FunctionType, sources: "Rebinder") -> None:
         self.function, self.source = function, source
-        self.names = list(source.__code__.co_varnames[: source.__code__.co_argcount])
+        self.parameter_names = list(source.__code__.co_varnames[: source.__code__.co_argcount])
         self.is_cooperative = sources.is_cooperative
         self._seen, self._copied = sources.seen, sources.copied
 
@@ -79,7 +83,7 @@ class Adopted:
         except ValueError:  # a cell that is empty now
             return False
 
-    def changed(self) -> list[str]:
+    def changed_globals(self) -> list[str]:
         """Return the names that have another value than when the kernel was adopted; of an array, other elements."""
         found = [
             name for name, array, copy in self._copied if not np.array_equal(array, copy, equal_nan=array.dtype.kind in "fc")
@@ -89,13 +93,15 @@ class Adopted:
                 now = lookup(key)
             except ValueError:
                 now = MISSING
-            is_equal = now is value or (type(now) is type(value) and isinstance(now, (*PLAIN, np.generic)) and now == value)
+            is_equal = now is value or (
+                type(now) is type(value) and isinstance(now, (*PLAIN_TYPES, np.generic)) and now == value
+            )
             if not is_equal:
                 found.append(name)
         return list(dict.fromkeys(found))
 
 
-class Words:
+class ModuleProxy:
     """A module as a kernel sees it: its words, and others that are found when they are asked for."""
 
     def __init__(self, find: Callable[[str], Any], known: Mapping[str, Any]) -> None:
@@ -106,7 +112,7 @@ class Words:
         return self._find(name)
 
 
-class Adopter:
+class Rebinder:
     """Adopts one kernel with all that it calls.
 
     Parameters
@@ -127,60 +133,67 @@ class Adopter:
         if function in self._copies:
             return self._copies[function]
         code = function.__code__
-        known_names: dict[str, Any] = {"__builtins__": BUILTINS, "__name__": function.__globals__.get("__name__")}
+        known_names: dict[str, Any] = {"__builtins__": KERNEL_BUILTINS, "__name__": function.__globals__.get("__name__")}
         cells = tuple(CellType() for _ in function.__closure__ or ())
-        copied = FunctionType(counted(code), known_names, function.__name__, None, cells)
+        copied = FunctionType(count_loops(code), known_names, function.__name__, None, cells)
         self._copies[function] = copied
-        self.is_cooperative |= not COOPERATIVE.isdisjoint(code.co_names)
-        check_code(code)
+        self.is_cooperative |= not COOPERATIVE_NAMES.isdisjoint(code.co_names)
+        check_opcodes(code)
         for name, attribute, line in used_globals(code):
-            value = self._look(name, function.__globals__.get, name, MISSING)
+            value = self._lookup(name, function.__globals__.get, name, MISSING)
             if value is not MISSING:
-                known_names[name] = self.word(value, name, (code.co_filename, line), attribute)
-            elif name not in BUILTINS:
-                refuse(name, (code.co_filename, line))
+                known_names[name] = self.rebind_value(value, name, (code.co_filename, line), attribute)
+            elif name not in KERNEL_BUILTINS:
+                raise_unknown_name(name, (code.co_filename, line))
         for name, cell, original in zip(code.co_freevars, cells, function.__closure__ or (), strict=True):
-            value = self._look(name, content, original)
-            cell.cell_contents = self.word(value, name, (code.co_filename, code.co_firstlineno))
+            value = self._lookup(name, cell_contents, original)
+            cell.cell_contents = self.rebind_value(value, name, (code.co_filename, code.co_firstlineno))
         place = code.co_filename, code.co_firstlineno
-        copied.__defaults__ = tuple(self.word(value, "a default", place) for value in function.__defaults__ or ()) or None
+        copied.__defaults__ = (
+            tuple(self.rebind_value(value, "a default", place) for value in function.__defaults__ or ()) or None
+        )
         copied.__kwdefaults__ = {
-            name: self.word(value, name, place) for name, value in (function.__kwdefaults__ or {}).items()
+            name: self.rebind_value(value, name, place) for name, value in (function.__kwdefaults__ or {}).items()
         }
         return copied
 
-    def _look(self, name: str, lookup: Callable[..., Any], key: Any, default: Any = None) -> Any:
+    def _lookup(self, name: str, lookup: Callable[..., Any], key: Any, default: Any = None) -> Any:
         value = lookup(key) if default is None else lookup(key, default)
         self.seen.append((name, lookup, key, None if value is MISSING else value))
         return value
 
-    def word(self, value: Any, name: str, place: Line, attribute: str | None = None) -> Any:
+    def rebind_value(self, value: Any, name: str, place: Line, attribute: str | None = None) -> Any:
         """What a value of the program around the kernel is in the kernel; `attribute` of it is what the kernel uses."""
         if isinstance(value, ModuleType) or value is cuda:
             return self._module(value, name, place, attribute)
-        if value is None or isinstance(value, (*PLAIN, np.dtype)) or is_ours(value) or getattr(value, "is_word", False):
+        if (
+            value is None
+            or isinstance(value, (*PLAIN_TYPES, np.dtype))
+            or is_simt_object(value)
+            or getattr(value, "is_word", False)
+        ):
             return value
         if getattr(value, "meaning", None) is not None:
-            return self.word(value.meaning, name, place) if isinstance(value.meaning, type) else value.meaning
-        found = known(value)
+            return self.rebind_value(value.meaning, name, place) if isinstance(value.meaning, type) else value.meaning
+        found = find_equivalent(value)
         if found is not MISSING:
-            self.is_cooperative |= getattr(value, "__name__", "") in COOPERATIVE
+            self.is_cooperative |= getattr(value, "__name__", "") in COOPERATIVE_NAMES
             return found
         if isinstance(value, tuple):
-            parts = [self.word(part, f"{name}[{index}]", place) for index, part in enumerate(value)]
+            parts = [self.rebind_value(part, f"{name}[{index}]", place) for index, part in enumerate(value)]
             return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
         if isinstance(value, np.ndarray):
-            return Constant(name, self._array(name, value))
-        if is_on_device(value):
-            return Captured(name, value)
+            return ConstantClosureArray(name, self._array(name, value))
+        if is_device_memory(value):
+            return DeviceClosureArray(name, value)
         if isinstance(value, np.generic):
-            return argument(value)
+            return scalar_argument(value)
         function = python_function(value)
         if function is not None:
             return self.copy(function)
         if isinstance(value, type) and (issubclass(value, Exception) or hasattr(value, "_fields")):
             return value
-        return refuse(name, place, f" of type {type(value).__name__}" if value is not MISSING else "")
+        return raise_unknown_name(name, place, f" of type {type(value).__name__}" if value is not MISSING else "")
 
     def _array(self, name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Return the array of the program around the kernel as the kernel is to see it."""
@@ -196,27 +209,31 @@ class Adopter:
         table = TABLES.get(module.__name__) if isinstance(module, ModuleType) else None
         if table is not None:
             if attribute is not None and attribute not in table:
-                refuse(f"{name}.{attribute}", place)
-            return Words(lambda key: unknown(f"{name}.{key}"), table)
+                raise_unknown_name(f"{name}.{attribute}", place)
+            return ModuleProxy(lambda key: raise_unknown(f"{name}.{key}"), table)
         if is_numba_cuda(module):
-            if attribute is not None and not hasattr(Cuda, attribute) and OTHER_NAMES.get(attribute, attribute) not in CASTS:
-                refuse(f"{name}.{attribute}", place)
+            if (
+                attribute is not None
+                and not hasattr(CudaNamespace, attribute)
+                and DTYPE_ALIASES.get(attribute, attribute) not in CASTS
+            ):
+                raise_unknown_name(f"{name}.{attribute}", place)
             return cuda
-        words = Words(lambda key: self.word(getattr(module, key, MISSING), f"{name}.{key}", place), {})
+        words = ModuleProxy(lambda key: self.rebind_value(getattr(module, key, MISSING), f"{name}.{key}", place), {})
         if attribute is not None:
             getattr(words, attribute)
         return words
 
 
-def freeze(function: FunctionType) -> Adopted:
+def rebind_frozen(function: FunctionType) -> ReboundKernel:
     """Return a kernel that keeps the globals that it has now, as Numba does from its first compilation on."""
-    adopter = Adopter(copies_arrays=True)
-    return Adopted(adopter.copy(function), function, adopter)
+    adopter = Rebinder(copies_arrays=True)
+    return ReboundKernel(adopter.copy(function), function, adopter)
 
 
-def adopt(kernel: Any) -> Adopted:
+def rebind(kernel: Any) -> ReboundKernel:
     """Return the kernel for our machine; the one of the last launch where every name still means the same."""
-    if isinstance(kernel, Adopted):
+    if isinstance(kernel, ReboundKernel):
         return kernel
     source = python_function(kernel)
     if source is None:
@@ -224,19 +241,19 @@ def adopt(kernel: Any) -> Adopted:
     with LOCK:
         found = CACHE.get(source)
         if found is None or not found.is_current():
-            adopter = Adopter()
-            found = CACHE[source] = Adopted(adopter.copy(source), source, adopter)
-            if len(CACHE) > KEPT:
+            adopter = Rebinder()
+            found = CACHE[source] = ReboundKernel(adopter.copy(source), source, adopter)
+            if len(CACHE) > MAX_CACHED_KERNELS:
                 CACHE.popitem(last=False)
         return found
 
 
 TABLES: Final[Mapping[str, Mapping[str, Any]]] = {"math": MATH, "cmath": CMATH, "numpy": NUMPY}
-CACHE: OrderedDict[FunctionType, Adopted] = OrderedDict()
+CACHE: OrderedDict[FunctionType, ReboundKernel] = OrderedDict()
 LOCK: Final = threading.RLock()
 
 
-def content(cell: CellType) -> Any:
+def cell_contents(cell: CellType) -> Any:
     """What a variable of the surrounding function holds."""
     return cell.cell_contents
 
@@ -250,10 +267,10 @@ def python_function(value: Any) -> FunctionType | None:
     return value
 
 
-def is_ours(value: Any) -> bool:
+def is_simt_object(value: Any) -> bool:
     """Whether it is a word of this package already."""
     kind = value if isinstance(value, type | FunctionType) else type(value)
-    return kind.__module__ in (Cuda.__module__, Cast.__module__)
+    return kind.__module__ in (CudaNamespace.__module__, IntegerCast.__module__)
 
 
 def is_numba_cuda(module: Any) -> bool:
@@ -265,38 +282,38 @@ def is_numba_cuda(module: Any) -> bool:
     )
 
 
-def known(value: Any) -> Any:
+def find_equivalent(value: Any) -> Any:
     """Our word for an object of math, NumPy, Python or Numba; MISSING where it is none of them."""
     try:
-        if value in BY_IDENTITY:
-            return BY_IDENTITY[value]
+        if value in EQUIVALENTS:
+            return EQUIVALENTS[value]
     except TypeError:  # it has no hash, so it is none of these
         return MISSING
     module = getattr(value, "__module__", None) or ""
     if type(value).__module__.partition(".")[0] in NUMBA and isinstance(getattr(value, "name", None), str):
-        return CASTS.get(OTHER_NAMES.get(value.name, value.name), MISSING)
+        return CASTS.get(DTYPE_ALIASES.get(value.name, value.name), MISSING)
     if module.endswith("cuda.random") and module.partition(".")[0] in NUMBA:
         return getattr(random, value.__name__, MISSING)
     if module.endswith("cuda.libdevice") and module.partition(".")[0] in NUMBA:
         return LIBDEVICE.get(value.__name__, MISSING)
     real = sys.modules.get("numba.cuda")
     if real is not None:
-        for name in WORDS:
+        for name in CUDA_NAMES:
             if getattr(real, name, MISSING) is value:
                 return getattr(cuda, name)
         if getattr(getattr(real, "cg", None), "this_grid", MISSING) is value:
             return cuda.cg.this_grid
         atomic = getattr(real, "atomic", None)
-        for name in ATOMICS:
+        for name in ATOMIC_NAMES:
             if getattr(atomic, name, MISSING) is value:
                 return getattr(cuda.atomic, name)
     return MISSING
 
 
-WORDS: Final = [name for name in vars(Cuda) if not name.startswith("_") and name != "laneid"]
-ATOMICS: Final = [name for name in vars(type(cuda.atomic)) if not name.startswith("_")]
-BY_IDENTITY: Final[dict[Any, Any]] = {
-    **{getattr(builtins, name): word for name, word in BUILTINS.items() if callable(word)},
+CUDA_NAMES: Final = [name for name in vars(CudaNamespace) if not name.startswith("_") and name != "laneid"]
+ATOMIC_NAMES: Final = [name for name in vars(type(cuda.atomic)) if not name.startswith("_")]
+EQUIVALENTS: Final[dict[Any, Any]] = {
+    **{getattr(builtins, name): word for name, word in KERNEL_BUILTINS.items() if callable(word)},
     **{getattr(np, name): word for name, word in NUMPY.items() if callable(word)},
     **{getattr(math, name): word for name, word in MATH.items() if callable(word) and hasattr(math, name)},
     **{getattr(cmath, name): word for name, word in CMATH.items() if callable(word)},
@@ -317,23 +334,23 @@ def used_globals(code: CodeType) -> Iterator[tuple[str, str | None, int]]:
             yield from used_globals(constant)
 
 
-def check_code(code: CodeType) -> None:
+def check_opcodes(code: CodeType) -> None:
     """Refuse what Numba has no meaning for on a GPU."""
     line = code.co_firstlineno
     for step in dis.get_instructions(code):
         line = step.positions.lineno if step.positions and step.positions.lineno else line
-        if step.opname in REFUSED:
-            refuse(REFUSED[step.opname], (code.co_filename, line))
+        if step.opname in UNSUPPORTED_OPCODES:
+            raise_unknown_name(UNSUPPORTED_OPCODES[step.opname], (code.co_filename, line))
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            check_code(constant)
+            check_opcodes(constant)
 
 
-def refuse(name: str, place: Line, what: str = "") -> NoReturn:
+def raise_unknown_name(name: str, place: Line, what: str = "") -> NoReturn:
     """Raise the error for a name that kernels here do not have."""
-    instead = INSTEAD.get(name.replace("numpy.", "np."))
+    instead = SUGGESTIONS.get(name.replace("numpy.", "np."))
     raise UnknownWordError(
-        f"{name}{what} at {base_name(place[0])}:{place[1]} is unknown to minifuse.simt; "
+        f"{name}{what} at {file_name(place[0])}:{place[1]} is unknown to minifuse.simt; "
         "kernels use numba.cuda's words, math, numbers of NumPy, and functions made of them"
         + (f": {instead}" if instead else ""),
         lines=(place,),

@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import LimitError
+from .bytecode_locations import CodeOffset, instruction_at, instruction_start
 from .bytecode_locations import Instruction as Instruction
-from .bytecode_locations import Place, begin, instruction_at
 
 LOAD: Final = 0
 STORE: Final = 1
 ATOMIC: Final = 2
 
-WIDTH: Final = 5  # values an event in the log: code, bytecode offset, tag, byte offset in the allocation, value
-CHUNK: Final = 1 << 16  # events between two conversions to columns, so that a long trace takes 50 bytes an event
+VALUES_PER_EVENT: Final = 5  # values an event in the log: code, bytecode offset, tag, byte offset in the allocation, value
+CHUNK_EVENTS: Final = 1 << 16  # events between two conversions to columns, so that a long trace takes 50 bytes an event
 
 
 class ArrayInfo(NamedTuple):
@@ -79,7 +79,7 @@ class Events(NamedTuple):
     value: NDArray[np.float64]  # of the first element: what was read, what was written, what an atomic left in memory
 
 
-EVENT_TYPES: Final = Events(*map(np.dtype, (*["i4"] * 7, "u1", "i8", "i4", "f8")))  # type: ignore[arg-type]
+EVENT_DTYPES: Final = Events(*map(np.dtype, (*["i4"] * 7, "u1", "i8", "i4", "f8")))  # type: ignore[arg-type]
 
 
 class Recorder:
@@ -94,16 +94,16 @@ class Recorder:
     def __init__(self, limit: int | None = None) -> None:
         self.limit = limit
         self.arrays: list[ArrayInfo] = []
-        self.barriers: list[tuple[int, int, Place, str, int]] = []
-        self.collectives: list[tuple[int, int, Place, str, int, int, int]] = []
+        self.barriers: list[tuple[int, int, CodeOffset, str, int]] = []
+        self.collectives: list[tuple[int, int, CodeOffset, str, int, int, int]] = []
         self._bases: list[int] = []  # an array's row -> synthetic address of the allocation that it lies in
         self._log: list[Any] = []
         self._segments: list[tuple[int, ...]] = []  # first event, block, thread, epoch, warp epoch
         self._chunks: list[tuple[NDArray[Any], ...]] = []
         self._count = 0  # events in the chunks
         self._codes: dict[int, tuple[int, CodeType]] = {}  # id -> (number, the code, kept so that the id stays its own)
-        self._full = 0
-        self._make_room()
+        self._capacity = 0
+        self._set_capacity()
 
     def add_array(self, info: ArrayInfo, allocation_base: int) -> int:
         """Enter an array into the table; its row."""
@@ -111,53 +111,53 @@ class Recorder:
         self._bases.append(allocation_base)
         return len(self.arrays) - 1
 
-    def begin(self, block: int, thread: int, epoch: int, warp_epoch: int) -> None:
+    def begin_segment(self, block: int, thread: int, epoch: int, warp_epoch: int) -> None:
         """What is recorded from here on belongs to this lane, in these epochs."""
-        self._segments.append((len(self._log) // WIDTH, block, thread, epoch, warp_epoch))
+        self._segments.append((len(self._log) // VALUES_PER_EVENT, block, thread, epoch, warp_epoch))
 
     def add(self, code: CodeType, offset_in_code: int, tag: int, offset: int, value: Any) -> None:
-        """Record one access of the current lane, at a byte offset in the allocation of the array in `tag`."""
+        """Record one access of the current lane, at a byte offset in the allocation of the array in `pack_tag`."""
         log = self._log
         log += (code, offset_in_code, tag, offset, value)
-        if len(log) >= self._full:
+        if len(log) >= self._capacity:
             self._flush()
 
     @property
     def position(self) -> int:
         """Events recorded so far."""
-        return self._count + len(self._log) // WIDTH
+        return self._count + len(self._log) // VALUES_PER_EVENT
 
-    def _make_room(self) -> None:
-        room = CHUNK if self.limit is None else min(CHUNK, self.limit + 1 - self._count)
-        self._full = WIDTH * room
+    def _set_capacity(self) -> None:
+        room = CHUNK_EVENTS if self.limit is None else min(CHUNK_EVENTS, self.limit + 1 - self._count)
+        self._capacity = VALUES_PER_EVENT * room
 
     def _flush(self) -> None:
         """Turn the log into columns; raise where there are more events than the limit."""
         log, segments = self._log, self._segments
-        is_over = self.limit is not None and self._count + len(log) // WIDTH > self.limit
+        is_over = self.limit is not None and self._count + len(log) // VALUES_PER_EVENT > self.limit
         if is_over:
-            del log[-WIDTH:]
+            del log[-VALUES_PER_EVENT:]
         if log:
             self._chunks.append(self._columns(log, segments))
-            self._count += len(log) // WIDTH
+            self._count += len(log) // VALUES_PER_EVENT
             log.clear()
             self._segments = [(0, *segments[-1][1:])]
-        self._make_room()
+        self._set_capacity()
         if is_over:
             raise LimitError(
                 f"more than {self.limit} events; trace a smaller grid, or ask for more with limit= (about 50 bytes an event)"
             )
 
     def _columns(self, log: list[Any], segments: list[tuple[int, ...]]) -> tuple[NDArray[Any], ...]:
-        count = len(log) // WIDTH
+        count = len(log) // VALUES_PER_EVENT
         table = np.array(segments, np.int64)
         lengths = np.diff(table[:, 0], append=count)
         block, thread, epoch, warp_epoch = (np.repeat(column, lengths) for column in table[:, 1:].T)
-        tag = np.array(log[2::WIDTH], np.int64)
-        code = self._number_codes(log[0::WIDTH])
-        place = (code << 32) + np.array(log[1::WIDTH], np.int64)
-        offset = np.array(log[3::WIDTH], np.int64)
-        value = values(log[4::WIDTH], any(info.dtype.startswith("complex") for info in self.arrays))
+        tag = np.array(log[2::VALUES_PER_EVENT], np.int64)
+        code = self._number_codes(log[0::VALUES_PER_EVENT])
+        place = (code << 32) + np.array(log[1::VALUES_PER_EVENT], np.int64)
+        offset = np.array(log[3::VALUES_PER_EVENT], np.int64)
+        value = to_float64_column(log[4::VALUES_PER_EVENT], any(info.dtype.startswith("complex") for info in self.arrays))
         return block, thread, place, epoch, warp_epoch, tag >> 16, tag & 3, offset, tag >> 2 & 0x3FFF, value
 
     def _number_codes(self, codes: list[CodeType]) -> NDArray[np.int64]:
@@ -171,8 +171,8 @@ class Recorder:
     def _number(self, code: CodeType) -> int:
         return self._codes.setdefault(id(code), (len(self._codes), code))[0]
 
-    def _key(self, place: Place) -> int:
-        return (self._number(place[0]) << 32) + begin(*place)
+    def _key(self, place: CodeOffset) -> int:
+        return (self._number(place[0]) << 32) + instruction_start(*place)
 
     def finish(self) -> tuple[Events, list[Instruction], list[Barrier], list[Collective]]:
         """The events, and the tables that they point into. The recorder is empty afterwards."""
@@ -184,35 +184,35 @@ class Recorder:
             np.concatenate, zip(*chunks, strict=True)
         )
         del chunks
-        place = self._at_begins(place)
+        place = self._at_instruction_starts(place)
         meetings = [*(self._key(row[2]) for row in self.barriers), *(self._key(row[2]) for row in self.collectives)]
         keys = np.unique(np.concatenate([np.unique(place), np.array(meetings, np.int64)]))
-        instructions, row_of_key = self._table(keys.tolist())
+        instructions, row_of_key = self._instruction_table(keys.tolist())
         instruction = np.array([row_of_key[key] for key in keys.tolist()] or [0], np.int64)[np.searchsorted(keys, place)]
         bases = np.array(self._bases or [0], np.int64)
         columns = (
-            *(block, thread, instruction, occurrences(block, thread, instruction), epoch, warp_epoch),
-            *(array, kind, bases[array] + offset, nbytes, as_stored(value, array, self.arrays)),
+            *(block, thread, instruction, count_occurrences(block, thread, instruction), epoch, warp_epoch),
+            *(array, kind, bases[array] + offset, nbytes, round_to_dtype(value, array, self.arrays)),
         )
-        events = Events(*(column.astype(dtype) for column, dtype in zip(columns, EVENT_TYPES, strict=True)))
+        events = Events(*(column.astype(dtype) for column, dtype in zip(columns, EVENT_DTYPES, strict=True)))
         barriers = [Barrier(*row[:2], row_of_key[self._key(row[2])], *row[3:]) for row in self.barriers]
-        return events, instructions, barriers, self._meetings(row_of_key)
+        return events, instructions, barriers, self._collective_rows(row_of_key)
 
-    def _at_begins(self, place: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _at_instruction_starts(self, place: NDArray[np.int64]) -> NDArray[np.int64]:
         """The column of places with every offset at the begin of its instruction."""
         codes = dict(self._codes.values())
         keys, inverse = np.unique(place, return_inverse=True)
-        begins = [(key >> 32 << 32) + begin(codes[key >> 32], key & 0xFFFF_FFFF) for key in keys.tolist()]
+        begins = [(key >> 32 << 32) + instruction_start(codes[key >> 32], key & 0xFFFF_FFFF) for key in keys.tolist()]
         return np.array(begins, np.int64)[inverse]
 
-    def _table(self, keys: list[int]) -> tuple[list[Instruction], dict[int, int]]:
+    def _instruction_table(self, keys: list[int]) -> tuple[list[Instruction], dict[int, int]]:
         """The instructions in the order of the source, and the row of each key."""
         codes = dict(self._codes.values())
         found = [(instruction_at(codes[key >> 32], key & 0xFFFF_FFFF), key) for key in keys]
         found.sort(key=lambda pair: (pair[0].file, pair[0].line, pair[0].column, pair[0].offset, pair[1]))
         return [instruction for instruction, _ in found], {key: row for row, (_, key) in enumerate(found)}
 
-    def _meetings(self, row_of_key: dict[int, int]) -> list[Collective]:
+    def _collective_rows(self, row_of_key: dict[int, int]) -> list[Collective]:
         counts: dict[tuple[int, ...], int] = {}
         rows = []
         for block, warp, place, kind, mask, epoch, position in self.collectives:
@@ -223,18 +223,18 @@ class Recorder:
         return rows
 
 
-def tag(array: int, nbytes: int, kind: int) -> int:
+def pack_tag(array: int, nbytes: int, kind: int) -> int:
     """Which array, how many bytes and what kind of access, in one number."""
     return array << 16 | nbytes << 2 | kind
 
 
-def values(found: list[Any], has_complex: bool) -> NDArray[np.float64]:
+def to_float64_column(found: list[Any], has_complex: bool) -> NDArray[np.float64]:
     """A column of numbers; of a complex number its real part."""
     numbers = (value.real for value in found) if has_complex else found
     return np.fromiter(numbers, np.float64, len(found))
 
 
-def as_stored(value: NDArray[np.float64], array: NDArray[np.int64], arrays: Iterable[ArrayInfo]) -> NDArray[np.float64]:
+def round_to_dtype(value: NDArray[np.float64], array: NDArray[np.int64], arrays: Iterable[ArrayInfo]) -> NDArray[np.float64]:
     """The values as the elements hold them: what was stored into an array of float32 is rounded to it."""
     for row, info in enumerate(arrays):
         dtype = np.dtype(info.dtype)
@@ -249,7 +249,7 @@ def as_stored(value: NDArray[np.float64], array: NDArray[np.int64], arrays: Iter
     return value
 
 
-def occurrences(block: NDArray[Any], thread: NDArray[Any], instruction: NDArray[Any]) -> NDArray[np.int64]:
+def count_occurrences(block: NDArray[Any], thread: NDArray[Any], instruction: NDArray[Any]) -> NDArray[np.int64]:
     """How often the same lane had executed the same instruction before, for each event."""
     if not len(block):
         return np.zeros(0, np.int64)

@@ -13,7 +13,7 @@ import numpy as np
 
 from .columnar import Column, Ints
 from .diagnostics import find_unwritten
-from .metrics import SECTOR
+from .metrics import SECTOR_BYTES
 from .record import ATOMIC, LOAD, STORE
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def summarize(trace: "Trace") -> dict[str, Any]:
             "events": len(events.block),
             "barriers": dict(Counter(barrier.kind for barrier in trace.barriers)),
             "collectives": dict(Counter(collective.kind for collective in trace.collectives)),
-            "elements_not_written": find_unwritten(trace.names),
+            "elements_not_written": find_unwritten(trace.labels),
         },
         "DERIVED": {
             "requests": len(found.block),
@@ -114,7 +114,7 @@ def _count(trace: "Trace", event_group: Ints, request_group: Ints, count: int) -
         "ideal_sectors": ideal,
         "efficiency": [least / got if got else None for least, got in zip(ideal, sectors, strict=True)],
         "cache_lines": of_requests(found.lines),
-        "bytes_moved": [SECTOR * got for got in sectors],
+        "bytes_moved": [SECTOR_BYTES * got for got in sectors],
         "wavefronts": of_requests(found.wavefronts),
         "bank_conflicts": of_requests(found.wavefronts - found.ideal_wavefronts),
     }

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from ..core import errors
 from ..core.errors import SimtError
 from . import trace_file
-from .diagnostics import Names, find_race_errors, find_unwritten_errors
+from .diagnostics import EventLabels, find_race_errors, find_unwritten_errors
 from .metrics import Divergence, Requests, Reuse, divergence, requests, reuse
 from .races import Race, races
-from .record import EVENT_TYPES, ArrayInfo, Barrier, Collective, Events, Instruction
+from .record import EVENT_DTYPES, ArrayInfo, Barrier, Collective, Events, Instruction
 from .summary import summarize
 
 TABLES = {"instructions": Instruction, "arrays": ArrayInfo, "barriers": Barrier, "collectives": Collective}
@@ -128,17 +128,17 @@ class Trace:
         -----
         Where the launch did not come to its end, unwritten outputs mean nothing and are left out.
         """
-        unwritten = find_unwritten_errors(self.fresh, self.names) if self.is_complete else []
-        return [*self.findings, *find_race_errors(self._races, self.names), *unwritten]
+        unwritten = find_unwritten_errors(self.fresh, self.labels) if self.is_complete else []
+        return [*self.findings, *find_race_errors(self._races, self.labels), *unwritten]
 
     def summary(self) -> dict[str, Any]:
         """The facts as plain numbers, each under its label, ready for JSON: see `summary.summarize`."""
         return summarize(self)
 
     @property
-    def names(self) -> Names:
+    def labels(self) -> EventLabels:
         """What people call the rows of the event columns."""
-        return Names(self.events, self.instructions, self.arrays, self.grid, self.block)
+        return EventLabels(self.events, self.instructions, self.arrays, self.grid, self.block)
 
     @cached_property
     def _requests(self) -> Requests:
@@ -166,7 +166,7 @@ class Trace:
         """
         columns, tables = trace_file.read(path)
         try:
-            return cls(**_values_of(columns, tables))
+            return cls(**_trace_attributes(columns, tables))
         except (KeyError, TypeError, ValueError) as error:
             raise SimtError(f"{path} lacks a part of a trace ({error}); make a new one with trace.save(path)") from error
 
@@ -176,7 +176,7 @@ class Trace:
         events, outputs = tables.pop("events"), tables.pop("outputs")
         columns = {f"event.{name}": column for name, column in events._asdict().items()}
         columns |= {f"output.{index}": np.asarray(output) for index, output in enumerate(outputs.values())}
-        tables["findings"] = [_record_of(error) for error in self.findings]
+        tables["findings"] = [_error_as_dict(error) for error in self.findings]
         return columns, {**tables, "outputs": list(outputs)}
 
     def __eq__(self, other: object) -> bool:
@@ -187,7 +187,7 @@ class Trace:
         return (
             tables == other_tables
             and columns.keys() == other_columns.keys()
-            and all(_is_same(column, other_columns[name]) for name, column in columns.items())
+            and all(_is_bitwise_equal(column, other_columns[name]) for name, column in columns.items())
         )
 
     __hash__ = None  # type: ignore[assignment]  # holds arrays
@@ -203,19 +203,19 @@ class Trace:
 load = Trace.load  # as `simt.load(path)`
 
 
-def _is_same(left: NDArray[Any], right: NDArray[Any]) -> bool:
+def _is_bitwise_equal(left: NDArray[Any], right: NDArray[Any]) -> bool:
     """Whether two arrays hold the same bits."""
     return left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()
 
 
-def _record_of(error: SimtError) -> dict[str, Any]:
+def _error_as_dict(error: SimtError) -> dict[str, Any]:
     """An error as JSON knows it."""
     attributes = {name: getattr(error, name) for name in ("lines", "array", "element", "block", "threads", "epoch")}
     return {"type": type(error).__name__, "message": str(error), **attributes}
 
 
-def _error_of(record: dict[str, Any]) -> SimtError:
-    """The error that `_record_of` made a record of."""
+def _error_from_dict(record: dict[str, Any]) -> SimtError:
+    """The error that `_error_as_dict` made a record of."""
     kind = getattr(errors, record.pop("type"), SimtError)
     return kind(record.pop("message"), **{name: _as_tuple(value) for name, value in record.items()})
 
@@ -225,15 +225,15 @@ def _as_tuple(value: Any) -> Any:
     return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
 
 
-def _values_of(columns: dict[str, NDArray[Any]], tables: dict[str, Any]) -> dict[str, Any]:
+def _trace_attributes(columns: dict[str, NDArray[Any]], tables: dict[str, Any]) -> dict[str, Any]:
     """The attributes of a trace, from its parts."""
     values = {name: _as_tuple(value) for name, value in tables.items()}
     values["events"] = events = Events(**{name: columns[f"event.{name}"] for name in Events._fields})
-    for (name, column), dtype in zip(events._asdict().items(), EVENT_TYPES, strict=True):
+    for (name, column), dtype in zip(events._asdict().items(), EVENT_DTYPES, strict=True):
         if column.dtype != dtype or column.shape != (len(events.block),):
             raise ValueError(f"the column {name} has dtype {column.dtype} and shape {column.shape}")
     values["outputs"] = {name: columns[f"output.{index}"] for index, name in enumerate(tables["outputs"])}
     values |= {name: [row(*_as_tuple(entry)) for entry in tables[name]] for name, row in TABLES.items()}
     values["arguments"] = [_as_tuple(pair) for pair in tables["arguments"]]
-    values["findings"] = [_error_of(dict(record)) for record in tables["findings"]]
+    values["findings"] = [_error_from_dict(dict(record)) for record in tables["findings"]]
     return values

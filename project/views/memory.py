@@ -14,7 +14,7 @@ import numpy as np
 
 from minifuse import simt
 from minifuse.core.errors import MinifuseError
-from minifuse.simt.metrics import BANKS, LINE, SECTOR, WORD, number_requests
+from minifuse.simt.metrics import BANK_BYTES, BANK_COUNT, CACHE_LINE_BYTES, SECTOR_BYTES, number_requests
 from minifuse.simt.record import ArrayInfo
 
 from .facts import DERIVED, TRACED, Fact, Line
@@ -62,7 +62,7 @@ class Request:
     @property
     def wasted(self) -> int:
         """Bytes that come with the sectors and that no lane wants."""
-        return SECTOR * self.counts["sectors"] - self.used
+        return SECTOR_BYTES * self.counts["sectors"] - self.used
 
 
 def of_global(dtype: str = "float32", stride: int = 1, offset: int = 0, count: int = WARP) -> Request:
@@ -149,13 +149,13 @@ def sentence(found: Request) -> str:
         turns = f"{counts['wavefronts']} {'wavefront' if counts['wavefronts'] == 1 else 'wavefronts, one after the other'}"
         least = counts["ideal_wavefronts"]
         return f"{lanes} of a warp read {of_bytes(itemsize)} each from shared memory: {turns}; {least} at best."
-    fetched = SECTOR * counts["sectors"]
+    fetched = SECTOR_BYTES * counts["sectors"]
     rest = f"{found.wasted} of them are fetched and not used" if found.wasted else "all of them are used"
     is_shared = counts["sectors"] < counts["ideal_sectors"]
     at_best = f"Side by side, the same bytes would take {counts['ideal_sectors']}."
     why = "It is so few since lanes share what they read." if is_shared else at_best
     return (
-        f"{lanes} of a warp ask for {of_bytes(itemsize)} each. Memory gives whole sectors of {SECTOR} bytes, here "
+        f"{lanes} of a warp ask for {of_bytes(itemsize)} each. Memory gives whole sectors of {SECTOR_BYTES} bytes, here "
         f"{counts['sectors']}: {fetched} bytes, and {rest}. {why}"
     )
 
@@ -188,9 +188,9 @@ def place(found: Request, lane: Lane) -> str:
     last = lane.start + found.info.itemsize - 1
     at = f"byte {lane.start}" if last == lane.start else f"bytes {lane.start} to {last}"
     if found.info.space == "global":
-        return f"a[{lane.element}], {at}, sector {lane.start // SECTOR}, cache line {lane.start // LINE}"
+        return f"a[{lane.element}], {at}, sector {lane.start // SECTOR_BYTES}, cache line {lane.start // CACHE_LINE_BYTES}"
     row, column = divmod(lane.element, found.info.shape[1])
-    banks = sorted({word % BANKS for word in words_of(found, lane)})
+    banks = sorted({word % BANK_COUNT for word in words_of(found, lane)})
     return f"tile[{row}, {column}], {at}, bank {' and '.join(map(str, banks))}"
 
 
@@ -200,17 +200,17 @@ def ruler(found: Request) -> list[Grid]:
     readers = dict[int, list[int]]()
     for lane in found.lanes:
         readers.setdefault(lane.element, []).append(lane.lane)
-    fetched = {lane.start // SECTOR for lane in found.lanes}
-    lines = sorted({sector * SECTOR // LINE for sector in fetched})
+    fetched = {lane.start // SECTOR_BYTES for lane in found.lanes}
+    lines = sorted({sector * SECTOR_BYTES // CACHE_LINE_BYTES for sector in fetched})
     if len(lines) > MOST_WHOLE:
-        names = tuple(f"line {sector * SECTOR // LINE}, sector {sector}" for sector in sorted(fetched))
+        names = tuple(f"line {sector * SECTOR_BYTES // CACHE_LINE_BYTES}, sector {sector}" for sector in sorted(fetched))
         title = f"the sectors that are fetched, of {len(lines)} cache lines"
         return [sectors_of("lines", title, sorted(fetched), names, fetched, readers, itemsize)]
     grids = []
     for line in lines:
-        rows = range(line * LINE // SECTOR, (line + 1) * LINE // SECTOR)
+        rows = range(line * CACHE_LINE_BYTES // SECTOR_BYTES, (line + 1) * CACHE_LINE_BYTES // SECTOR_BYTES)
         names = tuple(f"sector {sector}" for sector in rows)
-        title = f"cache line {line}: bytes {line * LINE} to {line * LINE + LINE - 1}"
+        title = f"cache line {line}: bytes {line * CACHE_LINE_BYTES} to {line * CACHE_LINE_BYTES + CACHE_LINE_BYTES - 1}"
         grids.append(sectors_of(f"line{line}", title, rows, names, fetched, readers, itemsize))
     return grids
 
@@ -225,7 +225,7 @@ def sectors_of(
     itemsize: int,
 ) -> Grid:
     """Some sectors, one a row."""
-    columns = SECTOR // itemsize
+    columns = SECTOR_BYTES // itemsize
     cells = tuple(
         element_of(readers, row, k, sector * columns + k, sector, sector in fetched)
         for row, sector in enumerate(sectors)
@@ -255,7 +255,7 @@ class Wavefront:
 
 def words_of(found: Request, lane: Lane) -> range:
     """The 4-byte words that an element lies in, counted from the begin of the array."""
-    return range(lane.start // WORD, (lane.start + found.info.itemsize - 1) // WORD + 1)
+    return range(lane.start // BANK_BYTES, (lane.start + found.info.itemsize - 1) // BANK_BYTES + 1)
 
 
 def wavefronts(found: Request) -> list[Wavefront]:
@@ -263,13 +263,13 @@ def wavefronts(found: Request) -> list[Wavefront]:
 
     Lanes with 8 bytes go by halves of the warp. Which of its words a bank gives first is not known, and here by address.
     """
-    together = BANKS * WORD // max(found.info.itemsize, WORD)  # lanes
+    together = BANK_COUNT * BANK_BYTES // max(found.info.itemsize, BANK_BYTES)  # lanes
     passes = []
     for part in sorted({lane.lane // together for lane in found.lanes}):
         lanes = [lane for lane in found.lanes if lane.lane // together == part]
         wanted = dict[int, list[int]]()
         for word in sorted({word for lane in lanes for word in words_of(found, lane)}):
-            wanted.setdefault(word % BANKS, []).append(word)
+            wanted.setdefault(word % BANK_COUNT, []).append(word)
         for k in range(max(map(len, wanted.values()))):
             words = {bank: queue[k] for bank, queue in wanted.items() if k < len(queue)}
             given = {*words.values()}
@@ -280,12 +280,12 @@ def wavefronts(found: Request) -> list[Wavefront]:
 def of_banks(found: Request) -> Picture:
     """Lanes, banks, and the part of the tile that is read; each wavefront is a step."""
     passes = wavefronts(found)
-    queues = {bank: [turn.words[bank] for turn in passes if bank in turn.words] for bank in range(BANKS)}
+    queues = {bank: [turn.words[bank] for turn in passes if bank in turn.words] for bank in range(BANK_COUNT)}
     cells = [
         Cell(0, 0, str(bank), bank_label(bank, queue), SHARED if queue else IDLE, (f"b{bank}",))
         for bank, queue in queues.items()
     ]
-    banks = ribbon("banks", f"the {BANKS} banks", cells, COLUMNS)
+    banks = ribbon("banks", f"the {BANK_COUNT} banks", cells, COLUMNS)
     frames = [Frame(sentence(found))] + [step(found, k, len(passes), turn) for k, turn in enumerate(passes)]
     return Picture(sentence(found), (lanes_of(found), banks, *turns_of(passes), tile_of(found)), tuple(frames))
 
@@ -317,7 +317,7 @@ def spoken(lanes: tuple[int, ...]) -> str:
 def step(found: Request, k: int, count: int, turn: Wavefront) -> Frame:
     """One wavefront: the lanes that it serves, and the banks that it keeps busy; all others wait."""
     kinds = [(f"t{t}", SHARED if t in turn.lanes else IDLE) for t in range(WARP)]
-    kinds += [(f"b{bank}", SHARED if bank in turn.words else IDLE) for bank in range(BANKS)]
+    kinds += [(f"b{bank}", SHARED if bank in turn.words else IDLE) for bank in range(BANK_COUNT)]
     kinds += [(f"w{j}", CHOSEN if j == k else "") for j in range(count)]
     served = {lane.element for lane in found.lanes if lane.lane in turn.lanes}
     kinds += [(f"c{lane.element}", SHARED if lane.element in served else "") for lane in found.lanes]
@@ -335,7 +335,7 @@ def tile_of(found: Request) -> Grid:
     for row in range(TALL):
         for k, column in enumerate(columns):
             element = row * width + column
-            bank = element * itemsize // WORD % BANKS
+            bank = element * itemsize // BANK_BYTES % BANK_COUNT
             is_read = element in read
             label = f"tile[{row}, {column}], bank {bank}, {'read' if is_read else 'not read'}"
             links = (link(element), f"c{element}") if is_read else ()
@@ -363,12 +363,12 @@ def facts(found: Request, chosen: str | None = None) -> list[Fact]:
             Fact("words from one row to the next", row_words(found), DERIVED, why_banks(found)),
         ]
     else:
-        share = found.used / (SECTOR * counts["sectors"])
+        share = found.used / (SECTOR_BYTES * counts["sectors"])
         known += [
             Fact("sectors", counts["sectors"], DERIVED, "distinct byte // 32"),
             Fact("sectors at best", counts["ideal_sectors"], DERIVED, "ceil(bytes asked for / 32)"),
             Fact("cache lines", counts["lines"], DERIVED, "distinct byte // 128"),
-            Fact("bytes fetched", SECTOR * counts["sectors"], DERIVED, "sectors * 32"),
+            Fact("bytes fetched", SECTOR_BYTES * counts["sectors"], DERIVED, "sectors * 32"),
             Fact("bytes fetched and not used", found.wasted, DERIVED, "what a cache may keep for later is not known here"),
             Fact("share of the bytes that is used", f"{share:.0%}", DERIVED),
         ]
@@ -382,16 +382,16 @@ def facts(found: Request, chosen: str | None = None) -> list[Fact]:
 
 def row_words(found: Request) -> str:
     """How far apart two rows of the tile lie, in words."""
-    words = found.info.strides[0] / WORD
+    words = found.info.strides[0] / BANK_BYTES
     return f"{words:g}"
 
 
 def why_banks(found: Request) -> str:
     """Where the next row begins among the banks."""
     nbytes = found.info.strides[0]
-    if nbytes % (BANKS * WORD) == 0:
-        return f"a multiple of {BANKS}: every row begins in the same bank"
-    return f"no multiple of {BANKS}: the next row begins {nbytes / WORD % BANKS:g} banks further"
+    if nbytes % (BANK_COUNT * BANK_BYTES) == 0:
+        return f"a multiple of {BANK_COUNT}: every row begins in the same bank"
+    return f"no multiple of {BANK_COUNT}: the next row begins {nbytes / BANK_BYTES % BANK_COUNT:g} banks further"
 
 
 def of_lines(trace: simt.Trace, kernel: Callable[..., Any]) -> list[Fact]:

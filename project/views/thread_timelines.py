@@ -17,7 +17,7 @@ import numpy as np
 
 from minifuse import simt
 from minifuse.backends.cuda.launch_plan import LaunchPlan
-from minifuse.simt.lanes import BUILTINS, getcurrent
+from minifuse.simt.lanes import KERNEL_BUILTINS, getcurrent
 
 from .facts import Line
 
@@ -63,7 +63,7 @@ class Watch:
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
         """A function begins; only lives of the block are followed further."""
-        if frame.f_builtins is not BUILTINS or origin(frame.f_code) != origin(self.code):
+        if frame.f_builtins is not KERNEL_BUILTINS or origin(frame.f_code) != origin(self.code):
             return None
         lane = getcurrent().lane
         self.began.add((lane.block, lane.thread))

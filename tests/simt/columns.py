@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minifuse.simt.record import EVENT_TYPES, LOAD, ArrayInfo, Events, Instruction, occurrences
+from minifuse.simt.record import EVENT_DTYPES, LOAD, ArrayInfo, Events, Instruction, count_occurrences
 
 
 class Access(NamedTuple):
@@ -27,8 +27,8 @@ def columns(accesses) -> Events:
     rows = [Access(*access) for access in accesses]
     column = {name: np.array([getattr(row, name) for row in rows], np.int64) for name in Access._fields if name != "value"}
     column["value"] = np.array([row.value for row in rows], np.float64)
-    column["occurrence"] = occurrences(column["block"], column["thread"], column["instruction"])
-    return Events(**{name: column[name].astype(dtype) for name, dtype in zip(Events._fields, EVENT_TYPES, strict=True)})
+    column["occurrence"] = count_occurrences(column["block"], column["thread"], column["instruction"])
+    return Events(**{name: column[name].astype(dtype) for name, dtype in zip(Events._fields, EVENT_DTYPES, strict=True)})
 
 
 def array(name="a", space="global", base=256, shape=(64,), itemsize=4, dtype="float32", strides=None) -> ArrayInfo:

@@ -17,7 +17,7 @@ from numpy import sqrt as root
 from minifuse import simt
 from minifuse.core.errors import MissingPartError, UnknownWordError
 from minifuse.simt import cuda
-from minifuse.simt.rebind import adopt
+from minifuse.simt.rebind import rebind
 from tests.sources import ROOT
 
 numba = pytest.importorskip("numba")
@@ -61,8 +61,8 @@ def test_a_global_that_changed_is_seen(monkeypatch):
 
 
 def test_a_kernel_is_adopted_once():
-    assert adopt(apply) is adopt(apply)
-    assert adopt(apply).names == ["a"]
+    assert rebind(apply) is rebind(apply)
+    assert rebind(apply).parameter_names == ["a"]
 
 
 def test_the_module_stays_as_it_is():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from minifuse import simt
 from minifuse.core.errors import SimtError, UnknownWordError
 from minifuse.simt import cuda
-from minifuse.simt.arithmetic import BUILTINS, CASTS, MATH, NUMPY, fma, wrapped
+from minifuse.simt.arithmetic import CASTS, KERNEL_BUILTINS, MATH, NUMPY, fma, wrap_integer
 
 f32 = np.float32
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
@@ -76,7 +76,7 @@ def test_number_arguments():
 def test_integers_wrap_in_casts_and_stores(value, name):
     expected = int(np.array([value & (2**64 - 1)], np.uint64).astype(name)[0])
     assert CASTS[name](value) == expected
-    assert wrapped(value, np.dtype(name)) == expected
+    assert wrap_integer(value, np.dtype(name)) == expected
     a = np.zeros(1, name)
     simt.run(store, 1, 1, a, value)
     assert a[0] == expected
@@ -197,7 +197,7 @@ def test_math_that_gives_other_kinds():
 
 
 def test_minimum_and_maximum_pass_over_nan():
-    least, greatest = BUILTINS["min"], BUILTINS["max"]
+    least, greatest = KERNEL_BUILTINS["min"], KERNEL_BUILTINS["max"]
     nan = f32(math.nan)
     assert (least(nan, f32(2)), greatest(f32(2), nan), greatest(nan, 1)) == (2, 2, 1)
     assert (least(3, 2, 5), greatest(3, 2, 5), greatest((4, 9, 2))) == (2, 5, 9)
@@ -206,9 +206,9 @@ def test_minimum_and_maximum_pass_over_nan():
 
 
 def test_round_is_to_even_and_int_cuts_off():
-    assert [BUILTINS["round"](f32(x)) for x in (0.5, 1.5, -2.5)] == [0, 2, -2]
-    assert BUILTINS["round"](np.float64(2.347), 2) == 2.35
-    assert (BUILTINS["int"](f32(-2.7)), BUILTINS["bool"](0.0)) == (-2, False)
+    assert [KERNEL_BUILTINS["round"](f32(x)) for x in (0.5, 1.5, -2.5)] == [0, 2, -2]
+    assert KERNEL_BUILTINS["round"](np.float64(2.347), 2) == 2.35
+    assert (KERNEL_BUILTINS["int"](f32(-2.7)), KERNEL_BUILTINS["bool"](0.0)) == (-2, False)
 
 
 def test_names_of_numpy_give_numbers_of_kernels():

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minifuse.simt.columnar import distinct_pairs, key_of, spread
-from minifuse.simt.metrics import Reuse, divergence, requests, reuse, unwritten
+from minifuse.simt.columnar import combine_keys, expand_ranges, unique_pairs
+from minifuse.simt.metrics import Reuse, divergence, requests, reuse, unwritten_elements
 from minifuse.simt.record import ATOMIC, LOAD, STORE, Events
 from tests.simt.columns import Access, array, columns
 
@@ -99,7 +99,7 @@ def test_without_events_there_are_no_facts():
     assert all(len(column) == 0 for column in found)
     assert all(len(column) == 0 for column in divergence(found, 32))
     assert reuse(nothing, 0, array()) == Reuse(0, 0, 0, 0, 0.0)
-    assert unwritten(nothing, array(shape=(3,))).tolist() == [0, 1, 2]
+    assert unwritten_elements(nothing, array(shape=(3,))).tolist() == [0, 1, 2]
 
 
 def cost_by_definition(rows, space):
@@ -191,21 +191,21 @@ def test_reuse_counts_the_loads_of_each_element(rows):
 def test_unwritten_elements_follow_the_shape_not_the_memory():
     transposed = array(shape=(3, 2), strides=(4, 12))
     rows = [Access(0, STORE, 256), Access(1, STORE, 264, nbytes=8), Access(2, ATOMIC, 256 + 20), Access(3, LOAD, 260)]
-    assert unwritten(columns(rows), transposed).tolist() == [2, 3]
-    assert unwritten(columns(rows), array(shape=(2, 0))).tolist() == []
-    assert unwritten(columns(rows), array(shape=())).tolist() == []
+    assert unwritten_elements(columns(rows), transposed).tolist() == [2, 3]
+    assert unwritten_elements(columns(rows), array(shape=(2, 0))).tolist() == []
+    assert unwritten_elements(columns(rows), array(shape=())).tolist() == []
 
 
 def test_another_array_over_the_same_memory_writes_too():
     rows = [Access(0, STORE, 260, array=1)]
-    assert unwritten(columns(rows), array(shape=(3,))).tolist() == [0, 2]
+    assert unwritten_elements(columns(rows), array(shape=(3,))).tolist() == [0, 2]
     flipped = array(base=264, shape=(3,), strides=(-4,))
-    assert unwritten(columns(rows), flipped).tolist() == [0, 2]
+    assert unwritten_elements(columns(rows), flipped).tolist() == [0, 2]
 
 
 @given(st.lists(st.tuples(st.integers(-5, 5), st.integers(-(2**40), 2**40), st.integers(-(2**61), 2**61)), max_size=30))
 def test_keys_are_ordered_as_their_columns(rows):
-    key = key_of(*np.array(rows, np.int64).reshape(-1, 3).T)
+    key = combine_keys(*np.array(rows, np.int64).reshape(-1, 3).T)
     for i, row in enumerate(rows):
         for j, other in enumerate(rows):
             assert (row < other) == (key[i] < key[j])
@@ -213,14 +213,14 @@ def test_keys_are_ordered_as_their_columns(rows):
 
 @given(st.lists(st.tuples(st.integers(0, 2**20), st.sampled_from([-(2**61), -1, 0, 1, 7, 2**61])), max_size=30))
 def test_distinct_pairs_are_a_set(rows):
-    left, right = distinct_pairs(*np.array(rows, np.int64).reshape(-1, 2).T)
+    left, right = unique_pairs(*np.array(rows, np.int64).reshape(-1, 2).T)
     assert [*zip(left.tolist(), right.tolist(), strict=True)] == sorted(set(rows))
 
 
 @given(st.lists(st.tuples(st.integers(-50, 50), st.integers(0, 5)), max_size=20))
 def test_ranges_are_laid_out_row_by_row(rows):
     first = np.array([start for start, _ in rows], np.int64)
-    row, value = spread(first, first + np.array([size for _, size in rows], np.int64))
+    row, value = expand_ranges(first, first + np.array([size for _, size in rows], np.int64))
     assert [*zip(row.tolist(), value.tolist(), strict=True)] == [
         (index, start + i) for index, (start, size) in enumerate(rows) for i in range(size + 1)
     ]

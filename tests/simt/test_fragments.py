@@ -18,11 +18,11 @@ def pack(values):
 
 def given(kind, a, b, c):
     """Registers of all lanes: (32, 4), (32, 2), (32, 4)."""
-    at_a, at_b = fragments.PLACES[kind]
+    at_a, at_b = fragments.OPERAND_INDICES[kind]
     left, right = a[at_a.row, at_a.column], b[at_b.row, at_b.column]
     if kind == "bf16":
         left, right = pack(left), pack(right)
-    return left, right, c[fragments.SUMS.row, fragments.SUMS.column].astype(np.float32)
+    return left, right, c[fragments.ACCUMULATOR_INDEX.row, fragments.ACCUMULATOR_INDEX.column].astype(np.float32)
 
 
 def warp_product(kind, out, left, right, sums):
@@ -51,17 +51,22 @@ def test_the_product_of_a_warp(kind, seed):
     a, b, c = [random.integers(-9, 10, shape).astype(np.float32) for shape in ((16, depth), (depth, 8), (16, 8))]
     out = run(kind, *given(kind, a, b, c), seed=seed)
     found = np.full((16, 8), np.nan)
-    found[fragments.SUMS.row, fragments.SUMS.column] = out
+    found[fragments.ACCUMULATOR_INDEX.row, fragments.ACCUMULATOR_INDEX.column] = out
     np.testing.assert_array_equal(found, a @ b + c)
 
 
 def test_fragments_lie_as_the_manual_says():
     """Some places, read off its pictures: T17 holds row 4 and, with g + 8, row 12."""
-    a, b = fragments.PLACES["tf32"]
+    a, b = fragments.OPERAND_INDICES["tf32"]
     assert list(zip(a.row[17], a.column[17], strict=True)) == [(4, 1), (12, 1), (4, 5), (12, 5)]
     assert list(zip(b.row[17], b.column[17], strict=True)) == [(1, 4), (5, 4)]
-    assert list(zip(fragments.SUMS.row[17], fragments.SUMS.column[17], strict=True)) == [(4, 2), (4, 3), (12, 2), (12, 3)]
-    a, b = fragments.PLACES["bf16"]
+    assert list(zip(fragments.ACCUMULATOR_INDEX.row[17], fragments.ACCUMULATOR_INDEX.column[17], strict=True)) == [
+        (4, 2),
+        (4, 3),
+        (12, 2),
+        (12, 3),
+    ]
+    a, b = fragments.OPERAND_INDICES["bf16"]
     assert list(zip(a.row[6], a.column[6], strict=True)) == [(r, c) for k in (4, 12) for r in (1, 9) for c in (k, k + 1)]
     assert list(zip(b.row[6], b.column[6], strict=True)) == [(4, 1), (5, 1), (12, 1), (13, 1)]
 
@@ -69,7 +74,9 @@ def test_fragments_lie_as_the_manual_says():
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_element_has_one_place(kind):
     depth = KINDS[kind]
-    for places, shape in zip((*fragments.PLACES[kind], fragments.SUMS), ((16, depth), (depth, 8), (16, 8)), strict=True):
+    for places, shape in zip(
+        (*fragments.OPERAND_INDICES[kind], fragments.ACCUMULATOR_INDEX), ((16, depth), (depth, 8), (16, 8)), strict=True
+    ):
         count = np.zeros(shape, int)
         np.add.at(count, (places.row, places.column), 1)
         assert (count == 1).all()
@@ -83,11 +90,13 @@ def test_bits_that_tf32_has_no_room_for_are_cut_off():
     left, right, sums = given("tf32", a.astype(np.float32), b.astype(np.float32), c)
     out = run("tf32", left, right, sums)
     found = np.zeros((16, 8))
-    found[fragments.SUMS.row, fragments.SUMS.column] = out
+    found[fragments.ACCUMULATOR_INDEX.row, fragments.ACCUMULATOR_INDEX.column] = out
     assert found[0, 3] == np.inf
     assert np.isnan(found[0, 0])  # inf * 0
     a[0, 3] = 0
-    found[fragments.SUMS.row, fragments.SUMS.column] = run("tf32", *given("tf32", a.astype("f4"), b.astype("f4"), c))
+    found[fragments.ACCUMULATOR_INDEX.row, fragments.ACCUMULATOR_INDEX.column] = run(
+        "tf32", *given("tf32", a.astype("f4"), b.astype("f4"), c)
+    )
     np.testing.assert_array_equal(found[0, :3], [1, 1 + 2.0**-10, -1])
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minifuse.core.errors import RaceError
-from minifuse.simt.diagnostics import Names, element_at, find_race_errors, find_unwritten, find_unwritten_errors
+from minifuse.simt.diagnostics import EventLabels, element_at, find_race_errors, find_unwritten, find_unwritten_errors
 from minifuse.simt.races import races
 from minifuse.simt.record import ATOMIC, LOAD, STORE, Barrier, Collective, Events
 from tests.simt.columns import Access, array, columns, lines
@@ -23,7 +23,7 @@ def find(rows, at=(41, 47), arrays=ARRAYS, barriers=(), collectives=()):
 
 
 def say(rows, at=(41, 47), grid=(2, 1, 1), block=(16, 16, 1)):
-    names = Names(columns(rows), lines(*at), ARRAYS, grid, block)
+    names = EventLabels(columns(rows), lines(*at), ARRAYS, grid, block)
     return find_race_errors(races(names.events, ARRAYS, names.instructions), names)
 
 
@@ -427,7 +427,7 @@ def test_elements_are_named_by_their_index():
 
 def test_an_output_that_is_written_in_part_is_an_error_only_if_it_held_nothing():
     rows = [Access(thread, STORE, 4096 + 4 * thread, array=1) for thread in range(30)] + [Access(0, STORE)]
-    names = Names(columns(rows), lines(41), ARRAYS, (1, 1, 1), (30, 1, 1))
+    names = EventLabels(columns(rows), lines(41), ARRAYS, (1, 1, 1), (30, 1, 1))
     assert find_unwritten(names) == {"out": 34}
     assert find_unwritten_errors((), names) == []
     [error] = find_unwritten_errors(["out", "other"], names)
@@ -438,7 +438,7 @@ def test_an_output_that_is_written_in_part_is_an_error_only_if_it_held_nothing()
 
 
 def test_an_output_that_this_launch_never_writes_is_none_of_its_business():
-    names = Names(columns([Access(0, LOAD, 4096, array=1)]), lines(41), ARRAYS, (1, 1, 1), (1, 1, 1))
+    names = EventLabels(columns([Access(0, LOAD, 4096, array=1)]), lines(41), ARRAYS, (1, 1, 1), (1, 1, 1))
     assert find_unwritten_errors(["out"], names) == []
 
 

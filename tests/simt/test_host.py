@@ -13,7 +13,7 @@ import pytest
 from numba import float32, float64, int32
 
 from minifuse.core.errors import CudaError, DTypeError, ShapeError, UninitializedReadError, UnknownWordError, ViewError
-from minifuse.simt.host import DeviceArray, stand_in, substituted
+from minifuse.simt.host import DeviceArray, stand_in_modules, substitute_modules
 
 
 class Judge:
@@ -26,7 +26,7 @@ class Judge:
         self.launches.append(launch)
         self.effect(*launch.arguments)
 
-    def note(self, error, line):
+    def report_hazard(self, error, line):
         self.reports.append((error, line))
 
 
@@ -37,7 +37,7 @@ def judge():
 
 @pytest.fixture
 def cuda(judge):
-    return stand_in(judge)["numba.cuda"]
+    return stand_in_modules(judge)["numba.cuda"]
 
 
 def line_of(function, text):
@@ -514,8 +514,8 @@ def test_the_stand_in_is_seen_inside_and_gone_afterwards(judge, tmp_path, monkey
     monkeypatch.setitem(sys.modules, "numba.cuda.deep", true)
     monkeypatch.setattr(numba, "cuda", true, raising=False)
     before = dict(sys.modules)
-    modules = stand_in(judge)
-    with substituted(modules, tmp_path):
+    modules = stand_in_modules(judge)
+    with substitute_modules(modules, tmp_path):
         import script_itself
 
         assert script_itself.seen is modules["numba.cuda"]
@@ -528,7 +528,7 @@ def test_it_is_put_back_after_an_exception(judge, tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "numba.cuda", raising=False)
     monkeypatch.delattr(numba, "cuda", raising=False)
     finders = list(sys.meta_path)
-    with pytest.raises(ZeroDivisionError), substituted(stand_in(judge), tmp_path):
+    with pytest.raises(ZeroDivisionError), substitute_modules(stand_in_modules(judge), tmp_path):
         1 / 0  # noqa: B018
     assert "numba.cuda" not in sys.modules
     assert not hasattr(numba, "cuda")
@@ -545,7 +545,7 @@ def test_a_library_that_took_the_stand_in_is_forgotten(judge, tmp_path, monkeypa
     )
     (library / "other_library.py").write_text("value = 1\n")
     monkeypatch.syspath_prepend(library)
-    with substituted(stand_in(judge), tmp_path / "script"):
+    with substitute_modules(stand_in_modules(judge), tmp_path / "script"):
         import late_library  # noqa: F401
         import other_library  # noqa: F401
     assert "late_library" not in sys.modules
@@ -554,7 +554,7 @@ def test_a_library_that_took_the_stand_in_is_forgotten(judge, tmp_path, monkeypa
 
 
 def test_unknown_parts_cannot_be_imported(judge, tmp_path):
-    with substituted(stand_in(judge), tmp_path):
+    with substitute_modules(stand_in_modules(judge), tmp_path):
         with pytest.raises(UnknownWordError, match=r"import numba\.cuda\.compiler at test_host\.py"):
             import numba.cuda.compiler  # noqa: F401
         with pytest.raises(UnknownWordError, match=r"numba\.cuda\.cudadrv\.driver\.launch"):

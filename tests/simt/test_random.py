@@ -64,11 +64,11 @@ def test_the_seed_is_mixed_by_splitmix64():
     assert random.seed_state(1234567)[0] == 6457827717110365317
 
 
-@given(st.integers(0, random.MASK), st.integers(0, random.MASK))
+@given(st.integers(0, random.MASK_64), st.integers(0, random.MASK_64))
 @settings(derandomize=True, max_examples=30, deadline=None)
 def test_a_jump_by_tables_is_128_steps(s0, s1):
-    assert random.jump(s0, s1) == random.jump_slowly(s0, s1)
-    assert random.step(s0, s1) == tuple(map(int, stepped(np.uint64(s0), np.uint64(s1))))
+    assert random.jump(s0, s1) == random.jump_by_steps(s0, s1)
+    assert random.next_state(s0, s1) == tuple(map(int, stepped(np.uint64(s0), np.uint64(s1))))
 
 
 def test_a_subsequence_leaves_out_the_generators_before_it():
@@ -107,12 +107,12 @@ def test_a_jump_and_a_seed_in_a_kernel():
     np.testing.assert_array_equal(states[0], states[1])
     random.init_xoroshiro128p_state(states, 1, 11)
     np.testing.assert_array_equal(states[1], rows(random.states(1, 11))[0])
-    assert int(random.xoroshiro128p_next(states, 1)) == 2 * random.seed_state(11)[0] & random.MASK
+    assert int(random.xoroshiro128p_next(states, 1)) == 2 * random.seed_state(11)[0] & random.MASK_64
 
 
 def test_numba_cuda_draws_the_same():
     theirs = pytest.importorskip("numba.cuda.random", reason="numba-cuda is not installed", exc_type=ImportError)
-    states = np.empty(6, random.STATE)
+    states = np.empty(6, random.STATE_DTYPE)
     theirs.init_xoroshiro128p_states_cpu(states, 2024, 3)
     np.testing.assert_array_equal(states, random.states(6, 2024, 3))
     ours = rows(states)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from minifuse import simt
 from minifuse.core.errors import LimitError
 from minifuse.simt import cuda, record
-from minifuse.simt.record import ATOMIC, CHUNK, LOAD, STORE, ArrayInfo, Recorder, occurrences, tag
+from minifuse.simt.record import ATOMIC, CHUNK_EVENTS, LOAD, STORE, ArrayInfo, Recorder, count_occurrences, pack_tag
 
 
 def first():
@@ -27,14 +27,14 @@ def filled(count, limit=None, per_lane=10):
     for number in range(count):
         if number % per_lane == 0:
             lane = number // per_lane % 3
-            recorder.begin(7, lane, lane + 1, lane + 2)
+            recorder.begin_segment(7, lane, lane + 1, lane + 2)
         recorder.add(
-            first.__code__ if number % 2 else second.__code__, 0, tag(number % 2, 4, number % 3), 4 * number, number
+            first.__code__ if number % 2 else second.__code__, 0, pack_tag(number % 2, 4, number % 3), 4 * number, number
         )
     return recorder
 
 
-@pytest.mark.parametrize("count", [0, 1, 9, 10, 11, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 5])
+@pytest.mark.parametrize("count", [0, 1, 9, 10, 11, CHUNK_EVENTS - 1, CHUNK_EVENTS, CHUNK_EVENTS + 1, 2 * CHUNK_EVENTS + 5])
 def test_columns_hold_what_was_added(count):
     events, instructions, _, _ = filled(count).finish()
     number = np.arange(count)
@@ -56,11 +56,11 @@ def test_columns_hold_what_was_added(count):
     assert events.block.dtype == events.occurrence.dtype == events.nbytes.dtype == np.int32
 
 
-@pytest.mark.parametrize("limit", [1, 9, 10, CHUNK - 1, CHUNK, CHUNK + 7])
+@pytest.mark.parametrize("limit", [1, 9, 10, CHUNK_EVENTS - 1, CHUNK_EVENTS, CHUNK_EVENTS + 7])
 def test_the_event_after_the_limit_raises(limit):
     recorder = filled(limit, limit)
     with pytest.raises(LimitError, match=f"more than {limit} events"):
-        recorder.add(first.__code__, 0, tag(0, 4, LOAD), 0, 0)
+        recorder.add(first.__code__, 0, pack_tag(0, 4, LOAD), 0, 0)
     assert len(recorder.finish()[0].kind) == limit
 
 
@@ -68,9 +68,9 @@ def test_a_lane_without_events_leaves_none():
     recorder = Recorder()
     recorder.add_array(ArrayInfo("a", "global", 256, (4,), (4,), 4, "float32"), 256)
     for lane in range(5):
-        recorder.begin(0, lane, 0, 0)
+        recorder.begin_segment(0, lane, 0, 0)
         if lane == 3:
-            recorder.add(first.__code__, 0, tag(0, 4, LOAD), 0, 0)
+            recorder.add(first.__code__, 0, pack_tag(0, 4, LOAD), 0, 0)
     assert recorder.finish()[0].thread.tolist() == [3]
 
 
@@ -80,7 +80,7 @@ def test_occurrences_count_what_went_before(rows):
     block, thread, instruction = (
         (np.array(column, np.int32) for column in zip(*rows, strict=True)) if rows else [np.zeros(0, int)] * 3
     )
-    found = occurrences(block, thread, instruction)
+    found = count_occurrences(block, thread, instruction)
     assert found.tolist() == [rows[:index].count(row) for index, row in enumerate(rows)]
 
 

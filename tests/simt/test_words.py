@@ -8,7 +8,7 @@ import pytest
 from minifuse import simt
 from minifuse.core.errors import SimtError, UnknownWordError
 from minifuse.simt import cuda
-from minifuse.simt.collectives import answers
+from minifuse.simt.collectives import collective_results
 
 FULL = 0xFFFFFFFF
 
@@ -63,25 +63,25 @@ def test_a_grid_has_three_dims():
     ],
 )
 def test_shuffles(word, number, source):
-    found = answers(word, {lane: (lane * 1.5, number) for lane in range(32)})
+    found = collective_results(word, {lane: (lane * 1.5, number) for lane in range(32)})
     assert found == {lane: source(lane) * 1.5 for lane in range(32)}
 
 
 def test_votes_and_matches():
     operands = {lane: (lane % 3 == 0,) for lane in range(8)}
-    assert set(answers("ballot_sync", operands).values()) == {0b01001001}
+    assert set(collective_results("ballot_sync", operands).values()) == {0b01001001}
     for word, mixed, none, every in (
         ("any_sync", True, False, True),
         ("all_sync", False, False, True),
         ("eq_sync", False, True, True),
     ):
-        assert answers(word, operands)[3] is mixed
-        assert answers(word, {0: (0,), 5: (0.0,)})[5] is none
-        assert answers(word, {0: (2,), 5: (True,)})[5] is every
+        assert collective_results(word, operands)[3] is mixed
+        assert collective_results(word, {0: (0,), 5: (0.0,)})[5] is none
+        assert collective_results(word, {0: (2,), 5: (True,)})[5] is every
     values = {1: (7,), 3: (8,), 4: (7,)}
-    assert answers("match_any_sync", values) == {1: 0b10010, 3: 0b01000, 4: 0b10010}
-    assert answers("match_all_sync", values)[1] == (0, False)
-    assert answers("match_all_sync", {1: (7,), 4: (7,)})[1] == (0b10010, True)
+    assert collective_results("match_any_sync", values) == {1: 0b10010, 3: 0b01000, 4: 0b10010}
+    assert collective_results("match_all_sync", values)[1] == (0, False)
+    assert collective_results("match_all_sync", {1: (7,), 4: (7,)})[1] == (0b10010, True)
 
 
 def all_collectives(out):

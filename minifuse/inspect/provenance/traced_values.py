@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core.errors import MinifuseError
 from ...core.operators import TABLE
-from ...simt.columnar import WARP
+from ...simt.columnar import WARP_SIZE
 
 FIRST_ID, ID_LIMIT = 1, 1 << 23  # of names: what is below the normal float32 numbers
 ID_UNIT = 2.0**-149  # the float32 with the bits 1
@@ -312,7 +312,7 @@ def crosses_warps(tree: ProvenanceTree, k: int) -> bool:
     """Whether a part was made of what other warps made."""
     part = tree.parts[k]
     makers = [tree.parts[p] for p in part.parts if tree.parts[p].operator and tree.parts[p].launch == part.launch]
-    return bool(part.exchange) and any(maker.thread[1] // WARP != part.thread[1] // WARP for maker in makers)
+    return bool(part.exchange) and any(maker.thread[1] // WARP_SIZE != part.thread[1] // WARP_SIZE for maker in makers)
 
 
 def earlier_results(tree: ProvenanceTree) -> Sequence[int]:

@@ -1,12 +1,21 @@
 """The host side of `numba.cuda`, for scripts that run without a GPU: arrays, streams, `cuda.jit`, launches.
 
-Above the interpreter, which it hands launches to, and below `simt.check`, which runs a script with it. `stand_in` makes the
-module that a script sees as `numba.cuda`, `substituted` puts it in place for a while. It knows no graphics processor, no
-compiler and no time.
+It passes launches to the interpreter; `simt.check` runs scripts with it. `stand_in_modules` builds the modules that a script
+imports as `numba.cuda`, and `substitute_modules` installs them temporarily. It needs no GPU and compiles nothing.
 """
 
-from .arrays import DeviceArray, Line, place, script_line
-from .kernels import Kernel, Launch, LaunchJudge
-from .module import stand_in, substituted
+from .arrays import DeviceArray, Line, format_line, script_line
+from .kernels import LaunchHandler, ScriptKernel, ScriptLaunch
+from .module import stand_in_modules, substitute_modules
 
-__all__ = ["DeviceArray", "Kernel", "Launch", "LaunchJudge", "Line", "place", "script_line", "stand_in", "substituted"]
+__all__ = [
+    "DeviceArray",
+    "LaunchHandler",
+    "Line",
+    "ScriptKernel",
+    "ScriptLaunch",
+    "format_line",
+    "script_line",
+    "stand_in_modules",
+    "substitute_modules",
+]

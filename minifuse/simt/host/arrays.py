@@ -19,45 +19,48 @@ from numpy.typing import DTypeLike, NDArray
 
 from ...core.errors import DTypeError, ShapeError, SimtError, UninitializedReadError, UnknownWordError, ViewError
 
-PACKAGES = (Path(__file__).parents[2], Path(np.__file__).parent)
-NOT_A_SCRIPT = ("<frozen importlib", *(f"{folder}{os.sep}" for folder in PACKAGES))  # how names of other files begin
-POISON = 0xFF  # each byte of memory that nobody filled: NaN as a float, -1 as an integer
+INTERNAL_FOLDERS = (Path(__file__).parents[2], Path(np.__file__).parent)
+INTERNAL_PREFIXES = (
+    "<frozen importlib",
+    *(f"{folder}{os.sep}" for folder in INTERNAL_FOLDERS),
+)  # how names of other files begin
+POISON_BYTE = 0xFF  # each byte of memory that nobody filled: NaN as a float, -1 as an integer
 
 Line = tuple[str, int]  # a file and a line in it
 
 
-class Judge(Protocol):
+class HazardReporter(Protocol):
     """Whoever collects what the host side finds."""
 
-    def note(self, error: SimtError, line: Line) -> None:
+    def report_hazard(self, error: SimtError, line: Line) -> None:
         """Take note of a hazard that happened outside a kernel, at this line."""
 
 
 def script_line() -> Line:
     """The innermost line that runs now and is neither minifuse's nor NumPy's."""
     frame = sys._getframe(1)
-    while frame.f_back and frame.f_code.co_filename.startswith(NOT_A_SCRIPT):
+    while frame.f_back and frame.f_code.co_filename.startswith(INTERNAL_PREFIXES):
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno
 
 
-def place(line: Line) -> str:
+def format_line(line: Line) -> str:
     """A line as messages say it: matmul.py:41."""
     return f"{Path(line[0]).name}:{line[1]}"
 
 
-def refuse_unknown(word: str, why: str = "") -> NoReturn:
+def raise_unsupported(word: str, why: str = "") -> NoReturn:
     """Raise the error for a word of numba.cuda that this host side does not have."""
     line = script_line()
     why = why or "the host side here has arrays, streams, events and launches; take it out to check the rest of the script"
-    raise UnknownWordError(f"{word} at {place(line)}: not known here; {why}", lines=(line,))
+    raise UnknownWordError(f"{word} at {format_line(line)}: not known here; {why}", lines=(line,))
 
 
 @dataclass
-class Allocation:
+class DeviceAllocation:
     """One piece of device memory, shared by an array and its views."""
 
-    judge: Judge
+    handler: HazardReporter
     line: Line  # where the script asked for it
     name: str = ""  # of the parameter that it was last given to
 
@@ -76,7 +79,9 @@ class DeviceArray:
     is_device_array: ClassVar[bool] = True
     __array_priority__ = -1.0
 
-    def __init__(self, data: NDArray[Any], written: NDArray[np.bool_], allocation: Allocation, stream: Any = 0) -> None:
+    def __init__(
+        self, data: NDArray[Any], written: NDArray[np.bool_], allocation: DeviceAllocation, stream: Any = 0
+    ) -> None:
         self.data, self.written, self.allocation, self.stream = data, written, allocation, stream
 
     @property
@@ -122,7 +127,7 @@ class DeviceArray:
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         address = self.data.__array_interface__["data"][0]
-        EXPORTED[address] = self
+        EXPORTED_ARRAYS[address] = self
         return {
             "shape": self.shape,
             "strides": None if self.is_c_contiguous() else self.strides,
@@ -145,7 +150,9 @@ class DeviceArray:
         return len(self.data)
 
     def __repr__(self) -> str:
-        return f"<device array {self.name}: shape {self.shape}, {self.dtype}, allocated at {place(self.allocation.line)}>"
+        return (
+            f"<device array {self.name}: shape {self.shape}, {self.dtype}, allocated at {format_line(self.allocation.line)}>"
+        )
 
     @property
     def name(self) -> str:
@@ -158,10 +165,10 @@ class DeviceArray:
     def __getitem__(self, key: Any) -> Any:
         part = self.data[key]
         if isinstance(part, np.ndarray) and part.base is None:
-            refuse_unknown("an index array on a device array", "take integers and slices, or index on the host")
+            raise_unsupported("an index array on a device array", "take integers and slices, or index on the host")
         if isinstance(part, np.ndarray):
             return self._view(part, self.written[key])
-        self.must_be_written(key, "read by the host")
+        self.check_written(key, "read by the host")
         return part
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -200,7 +207,7 @@ class DeviceArray:
     def view(self, dtype: DTypeLike) -> "DeviceArray":
         """The same bytes as elements of another type of the same size."""
         if np.dtype(dtype).itemsize != self.dtype.itemsize:
-            refuse_unknown(f"view of {self.dtype} as {np.dtype(dtype)}", "views keep the size of the elements")
+            raise_unsupported(f"view of {self.dtype} as {np.dtype(dtype)}", "views keep the size of the elements")
         return self._view(self.data.view(dtype), self.written)
 
     def split(self, section: int, stream: Any = 0) -> Iterator["DeviceArray"]:
@@ -219,7 +226,7 @@ class DeviceArray:
         if axes is not None and tuple(axes) == tuple(range(self.ndim)):
             return self
         if self.ndim != 2:
-            refuse_unknown(f"transpose of {self.ndim} dims", "numba.cuda transposes matrices alone")
+            raise_unsupported(f"transpose of {self.ndim} dims", "numba.cuda transposes matrices alone")
         return self._view(self.data.T.copy(), self.written.T.copy())
 
     @property
@@ -233,10 +240,10 @@ class DeviceArray:
         Elements that nobody ever wrote are reported, as compute-sanitizer's initcheck does for a copy.
         """
         if ary is not None:
-            self._must_fit(ary, "copy_to_host")
+            self._check_compatible(ary, "copy_to_host")
             if self.size and ary.squeeze().strides != self.data.squeeze().strides:
                 raise ViewError(f"copy_to_host: the device array has strides {self.strides}, the host array {ary.strides}")
-        self.must_be_written(..., "copied to the host")
+        self.check_written(..., "copied to the host")
         if ary is None:
             return self.data.copy(order="K")
         ary.squeeze()[...] = self.data.squeeze()
@@ -249,10 +256,10 @@ class DeviceArray:
             raise ViewError(
                 f"copy_to_device: {self!r} has gaps between its elements, so it is not one piece of memory to fill"
             )
-        self._must_fit(source, "copy_to_device")
+        self._check_compatible(source, "copy_to_device")
         self.squeeze()[...] = source.squeeze()
 
-    def _must_fit(self, other: Any, verb: str) -> None:
+    def _check_compatible(self, other: Any, verb: str) -> None:
         if other.dtype != self.dtype:
             raise DTypeError(
                 f"{verb}: the device array has {self.dtype}, the host array {other.dtype}; they must be the same"
@@ -260,7 +267,7 @@ class DeviceArray:
         if other.squeeze().shape != self.data.squeeze().shape:
             raise ShapeError(f"{verb}: the device array has shape {self.shape}, the host array {other.shape}")
 
-    def must_be_written(self, key: Any, verb: str) -> None:
+    def check_written(self, key: Any, verb: str) -> None:
         """Report the first element of `self[key]` that nobody ever wrote."""
         part = np.atleast_1d(self.written[key])
         if part.all():
@@ -270,13 +277,13 @@ class DeviceArray:
         at = f" element {first[0] if len(first) == 1 else first}" if first else ""
         more = f", and {count - 1} more of {part.size}" if count > 1 else ""
         error = UninitializedReadError(
-            f"device array {self.name}{at}{more}: {verb} at {place(line)}, but nothing ever wrote there; allocated at "
-            f"{place(self.allocation.line)}, and device_array() gives memory as it is found.",
+            f"device array {self.name}{at}{more}: {verb} at {format_line(line)}, but nothing ever wrote there; allocated at "
+            f"{format_line(self.allocation.line)}, and device_array() gives memory as it is found.",
             lines=(line, self.allocation.line),
             array=self.allocation.name or None,
             element=first or None,
         )
-        self.allocation.judge.note(error, line)
+        self.allocation.handler.report_hazard(error, line)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
@@ -297,18 +304,18 @@ class DeviceArray:
     __floordiv__ = __mod__ = __pow__ = __matmul__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = _no_arithmetic
 
 
-EXPORTED: WeakValueDictionary[int, DeviceArray] = WeakValueDictionary()  # by the address that others were told
+EXPORTED_ARRAYS: WeakValueDictionary[int, DeviceArray] = WeakValueDictionary()  # by the address that others were told
 
 
-def exported(value: Any) -> DeviceArray:
+def exported_array(value: Any) -> DeviceArray:
     """Return the device array that the `__cuda_array_interface__` of another object shows.
 
     An address is never read that no device array here has told: it may lie on a GPU.
     """
     told = value.__cuda_array_interface__
-    array = EXPORTED.get(told["data"][0])
+    array = EXPORTED_ARRAYS.get(told["data"][0])
     if array is None or (tuple(told["shape"]), told["typestr"]) != (array.shape, array.dtype.str):
-        refuse_unknown(f"the memory of a {type(value).__name__}", "only whole device arrays made here are known")
+        raise_unsupported(f"the memory of a {type(value).__name__}", "only whole device arrays made here are known")
     return array
 
 
@@ -328,7 +335,7 @@ class MappedArray(np.ndarray[Any, np.dtype[Any]]):
 
 
 def allocate(
-    shape: Any, dtype: DTypeLike, strides: tuple[int, ...] | None, order: str, allocation: Allocation
+    shape: Any, dtype: DTypeLike, strides: tuple[int, ...] | None, order: str, allocation: DeviceAllocation
 ) -> DeviceArray:
     """Memory of the device with nothing in it."""
     dims = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
@@ -345,16 +352,16 @@ def allocate(
         count = 1 + sum((size - 1) * step for size, step in zip(dims, steps, strict=True)) if math.prod(dims) else 0
         data = np.ndarray(dims, kind, np.empty(count, kind), strides=strides)
         written = np.ndarray(dims, bool, np.zeros(count, bool), strides=steps)
-    data[...] = poison(kind)
+    data[...] = poison_value(kind)
     return DeviceArray(data, written, allocation)
 
 
-def poison(dtype: np.dtype[Any]) -> Any:
+def poison_value(dtype: np.dtype[Any]) -> Any:
     """An element of memory that nobody filled."""
-    return True if dtype.kind == "b" else np.frombuffer(bytes([POISON]) * dtype.itemsize, dtype)[0]
+    return True if dtype.kind == "b" else np.frombuffer(bytes([POISON_BYTE]) * dtype.itemsize, dtype)[0]
 
 
-def from_host(array: Any, allocation: Allocation, *, copy: bool = True) -> DeviceArray:
+def copy_from_host(array: Any, allocation: DeviceAllocation, *, copy: bool = True) -> DeviceArray:
     """A host array or number in the memory of the device."""
     source = np.asanyarray(array)
     if source.dtype.hasobject:

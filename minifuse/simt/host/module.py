@@ -21,14 +21,24 @@ import numpy as np
 from ...core.errors import CudaError
 from .. import cuda_api, random
 from ..libdevice import LIBDEVICE
-from .arrays import Allocation, DeviceArray, MappedArray, allocate, exported, from_host, poison, refuse_unknown, script_line
-from .kernels import In, InOut, LaunchJudge, Out, jit
-from .reduce import Reduce
-from .streams import DEVICE, Devices, Event, Stream, select_device
-from .vectorized import targets
+from .arrays import (
+    DeviceAllocation,
+    DeviceArray,
+    MappedArray,
+    allocate,
+    copy_from_host,
+    exported_array,
+    poison_value,
+    raise_unsupported,
+    script_line,
+)
+from .kernels import In, InOut, LaunchHandler, Out, jit
+from .reduce import HostReduction
+from .streams import DEVICE, SimtDeviceList, SimtEvent, SimtStream, select_device
+from .vectorized import cuda_target
 
-NAME = "numba.cuda"
-REFUSED = {
+MODULE_NAME = "numba.cuda"
+UNSUPPORTED_NAMES = {
     "declare_device": "a function in another language has no Python to interpret; write it as cuda.jit(device=True)",
     "external_stream": "a stream of another library runs on a GPU; use cuda.stream()",
     "compile": "nothing is compiled here",
@@ -36,7 +46,7 @@ REFUSED = {
 }
 
 
-class Standin(ModuleType):
+class StandInModule(ModuleType):
     """A module whose missing names are looked up by a function."""
 
     def __init__(self, name: str, find: Callable[[str], Any], **names: Any) -> None:
@@ -51,19 +61,19 @@ class Standin(ModuleType):
         return self._find(name)
 
 
-class Host:
+class HostFunctions:
     """The host side of `numba.cuda`: each public method is a function of that module."""
 
-    def __init__(self, judge: LaunchJudge) -> None:
+    def __init__(self, judge: LaunchHandler) -> None:
         import numba
 
-        self._judge = judge
+        self._handler = judge
         self.jit = jit(judge)
         self.vectorize = partial(numba.vectorize, target="cuda")
         self.guvectorize = partial(numba.guvectorize, target="cuda")
 
-    def _allocation(self) -> Allocation:
-        return Allocation(self._judge, script_line())
+    def _allocation(self) -> DeviceAllocation:
+        return DeviceAllocation(self._handler, script_line())
 
     def to_device(self, obj: Any, stream: Any = 0, copy: bool = True, to: DeviceArray | None = None) -> DeviceArray:
         """Copy a host array to the device; a device array is given back."""
@@ -71,13 +81,13 @@ class Host:
             if copy:
                 to.copy_to_device(obj)
             return to
-        return obj if isinstance(obj, DeviceArray) else from_host(obj, self._allocation(), copy=copy)
+        return obj if isinstance(obj, DeviceArray) else copy_from_host(obj, self._allocation(), copy=copy)
 
     def as_cuda_array(self, obj: Any, sync: bool = True) -> DeviceArray:
         """Return a view of a device array, or of one that the object shows by `__cuda_array_interface__`."""
         if not hasattr(obj, "__cuda_array_interface__"):
-            refuse_unknown(f"as_cuda_array({type(obj).__name__})", "only device arrays made here are known")
-        return exported(obj)[...]  # type: ignore[no-any-return]
+            raise_unsupported(f"as_cuda_array({type(obj).__name__})", "only device arrays made here are known")
+        return exported_array(obj)[...]  # type: ignore[no-any-return]
 
     def is_cuda_array(self, obj: Any) -> bool:
         """Whether it lies on the device."""
@@ -91,17 +101,17 @@ class Host:
 
     def device_array_like(self, ary: Any, stream: Any = 0) -> DeviceArray:
         """The same in the shape, type and order of another array."""
-        return allocate(ary.shape, ary.dtype, None, order_of(ary), self._allocation())
+        return allocate(ary.shape, ary.dtype, None, memory_order(ary), self._allocation())
 
     def pinned_array(self, shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C") -> Any:
         """A host array with nothing in it."""
         array = np.empty(shape, dtype, order)  # type: ignore[call-overload]
-        array[...] = poison(array.dtype)
+        array[...] = poison_value(array.dtype)
         return array
 
     def pinned_array_like(self, ary: Any) -> Any:
         """The same in the shape, type and order of another array."""
-        return self.pinned_array(ary.shape, ary.dtype, order=order_of(ary))
+        return self.pinned_array(ary.shape, ary.dtype, order=memory_order(ary))
 
     def mapped_array(
         self, shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C", stream: Any = 0, **flags: bool
@@ -113,7 +123,7 @@ class Host:
 
     def mapped_array_like(self, ary: Any, stream: Any = 0, **flags: bool) -> MappedArray:
         """The same in the shape, type and order of another array."""
-        return self.mapped_array(ary.shape, ary.dtype, order=order_of(ary))
+        return self.mapped_array(ary.shape, ary.dtype, order=memory_order(ary))
 
     @contextmanager
     def mapped(self, *arylist: Any, stream: Any = 0) -> Iterator[Any]:
@@ -131,15 +141,15 @@ class Host:
 
     def create_xoroshiro128p_states(self, n: int, seed: int, subsequence_start: int = 0, stream: Any = 0) -> DeviceArray:
         """The states of n generators on the device."""
-        return from_host(random.states(int(n), int(seed), int(subsequence_start)), self._allocation())
+        return copy_from_host(random.states(int(n), int(seed), int(subsequence_start)), self._allocation())
 
 
-def order_of(array: Any) -> str:
+def memory_order(array: Any) -> str:
     """The order of the elements in memory: "F" where they lie column by column."""
     return "F" if array.flags["F_CONTIGUOUS"] and not array.flags["C_CONTIGUOUS"] else "C"
 
 
-def event_elapsed_time(evtstart: Event, evtend: Event) -> float:
+def event_elapsed_time(evtstart: SimtEvent, evtend: SimtEvent) -> float:
     """Milliseconds between two events."""
     return evtstart.elapsed_time(evtend)
 
@@ -150,108 +160,127 @@ def detect() -> bool:
     return True
 
 
-def do_nothing(*_: Any, **__: Any) -> None:
+def no_op(*_: Any, **__: Any) -> None:
     """What has no meaning without a GPU: synchronize, profile_start, close."""
 
 
-def stand_in(judge: LaunchJudge) -> dict[str, ModuleType]:
+def stand_in_modules(judge: LaunchHandler) -> dict[str, ModuleType]:
     """The modules that stand in for `numba.cuda` and what lies below it, by their names."""
     import numba
     from numba.core import types
 
-    host = Host(judge)
+    host = HostFunctions(judge)
     own = {name: getattr(host, name) for name in dir(host) if not name.startswith("_")}
     states = {name: own.pop(name) for name in list(own) if "xoroshiro" in name}
     generators = {name: value for name, value in vars(random).items() if name.startswith(("xoroshiro", "init", "uint64"))}
     numbers = {name: getattr(types, name) for name in types.__all__ if isinstance(getattr(types, name), types.Type)}
     errors = {"CudaAPIError": CudaError, "CudaSupportError": CudaError}
-    driver = Standin(f"{NAME}.cudadrv.driver", refuse_below("cudadrv.driver"), **errors)
-    error = Standin(f"{NAME}.cudadrv.error", refuse_below("cudadrv.error"), **errors)
-    devicearray = Standin(
-        f"{NAME}.cudadrv.devicearray",
-        refuse_below("cudadrv.devicearray"),
+    driver = StandInModule(f"{MODULE_NAME}.cudadrv.driver", missing_name_error("cudadrv.driver"), **errors)
+    error = StandInModule(f"{MODULE_NAME}.cudadrv.error", missing_name_error("cudadrv.error"), **errors)
+    devicearray = StandInModule(
+        f"{MODULE_NAME}.cudadrv.devicearray",
+        missing_name_error("cudadrv.devicearray"),
         DeviceNDArray=DeviceArray,
         is_cuda_ndarray=host.is_cuda_array,
     )
     below = {
-        "random": Standin(
-            f"{NAME}.random",
-            refuse_below("random"),
-            xoroshiro128p_dtype=random.STATE,
-            xoroshiro128p_type=numba.from_dtype(random.STATE),
+        "random": StandInModule(
+            f"{MODULE_NAME}.random",
+            missing_name_error("random"),
+            xoroshiro128p_dtype=random.STATE_DTYPE,
+            xoroshiro128p_type=numba.from_dtype(random.STATE_DTYPE),
             **{**generators, **states},
         ),
-        "libdevice": Standin(f"{NAME}.libdevice", refuse_below("libdevice"), **LIBDEVICE),
+        "libdevice": StandInModule(f"{MODULE_NAME}.libdevice", missing_name_error("libdevice"), **LIBDEVICE),
         "types": types,
-        "cudadrv": Standin(f"{NAME}.cudadrv", refuse_below("cudadrv"), driver=driver, error=error, devicearray=devicearray),
+        "cudadrv": StandInModule(
+            f"{MODULE_NAME}.cudadrv", missing_name_error("cudadrv"), driver=driver, error=error, devicearray=devicearray
+        ),
     }
 
     def find(name: str) -> Any:
-        if name in REFUSED:
-            refuse_unknown(f"cuda.{name}", REFUSED[name])
-        return getattr(cuda_api.cuda, name) if hasattr(type(cuda_api.cuda), name) else refuse_unknown(f"cuda.{name}")
+        if name in UNSUPPORTED_NAMES:
+            raise_unsupported(f"cuda.{name}", UNSUPPORTED_NAMES[name])
+        return getattr(cuda_api.cuda, name) if hasattr(type(cuda_api.cuda), name) else raise_unsupported(f"cuda.{name}")
 
-    cuda = Standin(
-        NAME, find, meaning=cuda_api.cuda, _targets=partial(targets, judge), **numbers, **below, **own, **constants()
+    cuda = StandInModule(
+        MODULE_NAME,
+        find,
+        meaning=cuda_api.cuda,
+        _targets=partial(cuda_target, judge),
+        **numbers,
+        **below,
+        **own,
+        **stateless_functions(),
     )
-    found: dict[str, ModuleType] = {NAME: cuda, **{module.__name__: module for module in (driver, error, devicearray)}}
-    return found | {f"{NAME}.{name}": module for name, module in below.items()}
+    found: dict[str, ModuleType] = {
+        MODULE_NAME: cuda,
+        **{module.__name__: module for module in (driver, error, devicearray)},
+    }
+    return found | {f"{MODULE_NAME}.{name}": module for name, module in below.items()}
 
 
-def refuse_below(name: str) -> Callable[[str], Any]:
+def missing_name_error(name: str) -> Callable[[str], Any]:
     """What answers for names that a module below `numba.cuda` does not have."""
-    return lambda missing: refuse_unknown(f"numba.cuda.{name}.{missing}")
+    return lambda missing: raise_unsupported(f"numba.cuda.{name}.{missing}")
 
 
-def constants() -> dict[str, Any]:
+def stateless_functions() -> dict[str, Any]:
     """The functions of the module that need no judge."""
-    default = Stream("Default CUDA stream")
+    default = SimtStream("Default CUDA stream")
     nothing = ("synchronize", "profile_start", "profile_stop", "close", "cuda_error")
     return {
-        **dict.fromkeys(nothing, do_nothing),
+        **dict.fromkeys(nothing, no_op),
         **{"profiling": nullcontext, "defer_cleanup": nullcontext, "detect": detect},
-        **{"In": In, "Out": Out, "InOut": InOut, "reduce": Reduce, "Reduce": Reduce, "CudaSupportError": CudaError},
-        **{"stream": Stream, "event": Event, "event_elapsed_time": event_elapsed_time},
+        **{
+            "In": In,
+            "Out": Out,
+            "InOut": InOut,
+            "reduce": HostReduction,
+            "Reduce": HostReduction,
+            "CudaSupportError": CudaError,
+        },
+        **{"stream": SimtStream, "event": SimtEvent, "event_elapsed_time": event_elapsed_time},
         **dict.fromkeys(("default_stream", "legacy_default_stream", "per_thread_default_stream"), lambda: default),
-        **{"get_current_device": lambda: DEVICE, "select_device": select_device, "gpus": Devices([DEVICE])},
-        **{"list_devices": lambda: Devices([DEVICE]), "current_context": lambda devnum=None: DEVICE},
+        **{"get_current_device": lambda: DEVICE, "select_device": select_device, "gpus": SimtDeviceList([DEVICE])},
+        **{"list_devices": lambda: SimtDeviceList([DEVICE]), "current_context": lambda devnum=None: DEVICE},
         **dict.fromkeys(("is_available", "is_supported_version"), lambda: True),
         "runtime": SimpleNamespace(get_version=lambda: (12, 8), is_supported_version=lambda: True),
     }
 
 
-class Gate(MetaPathFinder):
+class ImportGuard(MetaPathFinder):
     """Refuses to import a part of the true `numba.cuda` while the stand-in is there."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         """Say nothing of other modules."""
-        if fullname.startswith(f"{NAME}."):
-            refuse_unknown(f"import {fullname}")
+        if fullname.startswith(f"{MODULE_NAME}."):
+            raise_unsupported(f"import {fullname}")
         return None
 
 
 @contextmanager
-def substituted(modules: dict[str, ModuleType], folder: Path) -> Iterator[None]:
+def substitute_modules(modules: dict[str, ModuleType], folder: Path) -> Iterator[None]:
     """Let `numba.cuda` be `modules` for what is imported in a `with`.
 
     Afterwards `sys.modules` and `numba.cuda` are what they were. Modules of the script's own folder, and those that took the
     stand-in meanwhile, are forgotten, so that a later import reads them anew.
     """
     numba: Any = import_module("numba")
-    before, gate = dict(sys.modules), Gate()
-    hidden = {name: module for name, module in before.items() if is_cuda(name)}
+    before, gate = dict(sys.modules), ImportGuard()
+    hidden = {name: module for name, module in before.items() if is_cuda_module(name)}
     was = numba.__dict__.get("cuda")
     for name in hidden:
         del sys.modules[name]
     sys.modules.update(modules)
-    numba.cuda = modules[NAME]
+    numba.cuda = modules[MODULE_NAME]
     sys.meta_path.insert(0, gate)
     try:
-        with getattr(modules[NAME], "_targets", nullcontext)():
+        with getattr(modules[MODULE_NAME], "_targets", nullcontext)():
             yield
     finally:
         sys.meta_path.remove(gate)
-        for name in [name for name in sys.modules if is_cuda(name)]:
+        for name in [name for name in sys.modules if is_cuda_module(name)]:
             del sys.modules[name]
         sys.modules.update(hidden)
         del numba.cuda
@@ -260,16 +289,18 @@ def substituted(modules: dict[str, ModuleType], folder: Path) -> Iterator[None]:
         for name in sys.modules.keys() - before.keys():
             if name.startswith("minifuse."):
                 continue
-            if is_of(sys.modules[name], folder) or any(value is modules[NAME] for value in vars(sys.modules[name]).values()):
+            if is_module_in(sys.modules[name], folder) or any(
+                value is modules[MODULE_NAME] for value in vars(sys.modules[name]).values()
+            ):
                 del sys.modules[name]
 
 
-def is_cuda(name: str) -> bool:
+def is_cuda_module(name: str) -> bool:
     """Whether a module is `numba.cuda` or lies below it."""
-    return name == NAME or name.startswith(f"{NAME}.")
+    return name == MODULE_NAME or name.startswith(f"{MODULE_NAME}.")
 
 
-def is_of(module: ModuleType, folder: Path) -> bool:
+def is_module_in(module: ModuleType, folder: Path) -> bool:
     """Whether a module is a file in this folder and not in an environment below it."""
     file = getattr(module, "__file__", None)
     return file is not None and Path(file).is_relative_to(folder) and f"{os.sep}site-packages{os.sep}" not in file

@@ -15,7 +15,7 @@ from ...core.errors import ShapeError
 from .arrays import DeviceArray
 
 
-class Reduce:
+class HostReduction:
     """A fold: `total = cuda.reduce(lambda a, b: a + b)`, then `total(array)`."""
 
     def __init__(self, functor: Callable[[Any, Any], Any]) -> None:
@@ -35,7 +35,7 @@ class Reduce:
             raise ShapeError(f"cuda.reduce: only arrays of one dim are folded, got shape {arr.shape}; ravel() it first")
         part = arr[:size]
         if isinstance(part, DeviceArray):
-            part.must_be_written(..., "read by cuda.reduce")
+            part.check_written(..., "read by cuda.reduce")
             part = part.data
         total = part.dtype.type(init)
         with np.errstate(all="ignore"):  # as on the device, integers wrap and floats overflow in silence

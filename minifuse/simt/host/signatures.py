@@ -14,7 +14,7 @@ from ...core.errors import DTypeError
 Signature = tuple[Any, ...]  # Numba's types of the parameters
 
 
-def parse(given: Any) -> tuple[Signature, ...]:
+def parse_signatures(given: Any) -> tuple[Signature, ...]:
     """The signatures in a string, a tuple of types, a call of types, or a list of these."""
     from numba.core import sigutils
 
@@ -26,19 +26,19 @@ def parse(given: Any) -> tuple[Signature, ...]:
     return tuple(found)
 
 
-def convert(values: tuple[Any, ...], signatures: tuple[Signature, ...], name: str) -> tuple[Any, ...]:
+def convert_arguments(values: tuple[Any, ...], signatures: tuple[Signature, ...], name: str) -> tuple[Any, ...]:
     """The arguments as the first signature that they fit has them; DTypeError where they fit none."""
     faults = []
     for signature in signatures:
         try:
-            return tuple(convert_one(value, kind) for value, kind in zip(values, signature, strict=True))
+            return tuple(convert_argument(value, kind) for value, kind in zip(values, signature, strict=True))
         except (DTypeError, ValueError) as error:
             faults.append(str(error))
     shown = ", ".join(str(signature) for signature in signatures)
     raise DTypeError(f"{name}: the arguments do not fit the signature {shown}: {faults[0]}; convert them before the launch")
 
 
-def convert_one(value: Any, kind: Any) -> Any:
+def convert_argument(value: Any, kind: Any) -> Any:
     """One argument as its type in the signature has it."""
     from numba.core import types
     from numba.np.numpy_support import as_dtype

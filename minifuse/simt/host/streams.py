@@ -13,22 +13,22 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from ...core.errors import CudaError
-from .arrays import refuse_unknown
+from .arrays import raise_unsupported
 
-MAX_THREADS = 1024  # of a block
-MAX_BLOCK = (1024, 1024, 64)
-MAX_GRID = (2**31 - 1, 65535, 65535)
-MAX_SHARED = 48 * 1024  # bytes a block; more needs a request that Numba does not make
+MAX_THREADS_PER_BLOCK = 1024  # of a block
+MAX_BLOCK_DIMS = (1024, 1024, 64)
+MAX_GRID_DIMS = (2**31 - 1, 65535, 65535)
+MAX_SHARED_BYTES = 48 * 1024  # bytes a block; more needs a request that Numba does not make
 
-ATTRIBUTES = {
-    "MAX_THREADS_PER_BLOCK": MAX_THREADS,
-    "MAX_BLOCK_DIM_X": MAX_BLOCK[0],
-    "MAX_BLOCK_DIM_Y": MAX_BLOCK[1],
-    "MAX_BLOCK_DIM_Z": MAX_BLOCK[2],
-    "MAX_GRID_DIM_X": MAX_GRID[0],
-    "MAX_GRID_DIM_Y": MAX_GRID[1],
-    "MAX_GRID_DIM_Z": MAX_GRID[2],
-    "MAX_SHARED_MEMORY_PER_BLOCK": MAX_SHARED,
+DEVICE_ATTRIBUTES = {
+    "MAX_THREADS_PER_BLOCK": MAX_THREADS_PER_BLOCK,
+    "MAX_BLOCK_DIM_X": MAX_BLOCK_DIMS[0],
+    "MAX_BLOCK_DIM_Y": MAX_BLOCK_DIMS[1],
+    "MAX_BLOCK_DIM_Z": MAX_BLOCK_DIMS[2],
+    "MAX_GRID_DIM_X": MAX_GRID_DIMS[0],
+    "MAX_GRID_DIM_Y": MAX_GRID_DIMS[1],
+    "MAX_GRID_DIM_Z": MAX_GRID_DIMS[2],
+    "MAX_SHARED_MEMORY_PER_BLOCK": MAX_SHARED_BYTES,
     "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 227 * 1024,
     "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": 228 * 1024,
     "TOTAL_CONSTANT_MEMORY": 64 * 1024,
@@ -60,13 +60,13 @@ ATTRIBUTES = {
 }
 
 
-class Stream:
+class SimtStream:
     """A queue of work, in which nothing ever waits."""
 
     numbers = count(1)
 
     def __init__(self, name: str = "") -> None:
-        self.handle = 0 if name else next(Stream.numbers)
+        self.handle = 0 if name else next(SimtStream.numbers)
         self.name = name or f"CUDA stream {self.handle}"
 
     def __int__(self) -> int:
@@ -82,16 +82,16 @@ class Stream:
         """Wait for the work in it: there is none left."""
 
     @contextmanager
-    def auto_synchronize(self) -> Iterator["Stream"]:
+    def auto_synchronize(self) -> Iterator["SimtStream"]:
         """Wait at the end of a `with`."""
         yield self
 
-    def add_callback(self, callback: Callable[["Stream", int, Any], None], arg: Any = None) -> None:
+    def add_callback(self, callback: Callable[["SimtStream", int, Any], None], arg: Any = None) -> None:
         """Call `callback(stream, status, arg)`, at once."""
         callback(self, 0, arg)
 
 
-class Event:
+class SimtEvent:
     """A mark in a stream: when it was reached, by the clock of this machine."""
 
     def __init__(self, timing: bool = True) -> None:
@@ -111,7 +111,7 @@ class Event:
     def wait(self, stream: Any = 0) -> None:
         """Let a stream wait for it."""
 
-    def elapsed_time(self, end: "Event") -> float:
+    def elapsed_time(self, end: "SimtEvent") -> float:
         """Milliseconds to another event: of the interpreter, which says nothing about a GPU."""
         if not (self.timing and end.timing):
             raise CudaError("CUDA_ERROR_INVALID_HANDLE: elapsed_time of an event that was made with timing=False")
@@ -129,7 +129,7 @@ class MemoryInfo(NamedTuple):
     total: int
 
 
-class Device:
+class SimtDevice:
     """The device that the interpreter stands for; also its context and the entry of `cuda.gpus`."""
 
     id = 0
@@ -139,11 +139,11 @@ class Device:
     supports_float16 = supports_bfloat16 = supports_fp8 = False  # in kernels here
 
     @property
-    def device(self) -> "Device":
+    def device(self) -> "SimtDevice":
         """The device of the context."""
         return self
 
-    def __enter__(self) -> "Device":
+    def __enter__(self) -> "SimtDevice":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -153,12 +153,12 @@ class Device:
         return f"<CUDA device {self.id} {self.name!r}>"
 
     def __getattr__(self, name: str) -> int:
-        if name in ATTRIBUTES:
-            return ATTRIBUTES[name]
+        if name in DEVICE_ATTRIBUTES:
+            return DEVICE_ATTRIBUTES[name]
         if name.startswith("_"):
             raise AttributeError(name)
-        return refuse_unknown(
-            f"device attribute {name}", f"this is the interpreter's device; it has {', '.join(ATTRIBUTES)}"
+        return raise_unsupported(
+            f"device attribute {name}", f"this is the interpreter's device; it has {', '.join(DEVICE_ATTRIBUTES)}"
         )
 
     @property
@@ -170,7 +170,7 @@ class Device:
         """Free and total bytes, of an imagined 80 GiB."""
         return MemoryInfo(80 << 30, 80 << 30)
 
-    def get_primary_context(self) -> "Device":
+    def get_primary_context(self) -> "SimtDevice":
         """The context."""
         return self
 
@@ -186,24 +186,24 @@ class Device:
         yield
 
 
-class Devices(list[Device]):
+class SimtDeviceList(list[SimtDevice]):
     """`cuda.gpus`: one device."""
 
     @property
-    def lst(self) -> "Devices":
+    def lst(self) -> "SimtDeviceList":
         """The list itself."""
         return self
 
     @property
-    def current(self) -> Device:
+    def current(self) -> SimtDevice:
         """The one device."""
         return self[0]
 
 
-DEVICE = Device()
+DEVICE = SimtDevice()
 
 
-def select_device(device_id: int) -> Device:
+def select_device(device_id: int) -> SimtDevice:
     """Make a device the current one; there is device 0 alone."""
     if device_id != 0:
         raise CudaError(f"CUDA_ERROR_INVALID_DEVICE: device {device_id} was asked for; the interpreter has device 0 alone")

@@ -16,30 +16,30 @@ from numpy.typing import NDArray
 
 from ...core.errors import DTypeError, ShapeError
 from ..cuda_api import cuda
-from .arrays import Allocation, DeviceArray, allocate, from_host, place, script_line
-from .kernels import THREADS_FORALL, Kernel, LaunchJudge
-from .reduce import Reduce
+from .arrays import DeviceAllocation, DeviceArray, allocate, copy_from_host, format_line, script_line
+from .kernels import FORALL_BLOCK_SIZE, LaunchHandler, ScriptKernel
+from .reduce import HostReduction
 
-DIMS = re.compile(r"\(([^()]*)\)")
+DIMS_PATTERN = re.compile(r"\(([^()]*)\)")
 
 
-class Types(NamedTuple):
+class UfuncSignature(NamedTuple):
     """One signature: the types of inputs and outputs, and which of them are arrays in the function."""
 
     dtypes: tuple[np.dtype[Any], ...]
     are_arrays: tuple[bool, ...]
 
 
-class Vectorized:
+class CudaUfunc:
     """A function of elements over arrays, as `vectorize` returns it, and `guvectorize` with a layout."""
 
     __name__: str
 
-    def __init__(self, judge: LaunchJudge, function: Callable[..., Any], layout: str | None = None, **_: Any) -> None:
+    def __init__(self, judge: LaunchHandler, function: Callable[..., Any], layout: str | None = None, **_: Any) -> None:
         functools.update_wrapper(self, function)
-        self.judge, self.py_func, self.types = judge, getattr(function, "py_func", function), list[Types]()
-        self.layout = dims_of(layout) if layout else None
-        self._kernel: Kernel | None = None
+        self.handler, self.py_func, self.types = judge, getattr(function, "py_func", function), list[UfuncSignature]()
+        self.layout = parse_layout(layout) if layout else None
+        self._kernel: ScriptKernel | None = None
 
     def add(self, signature: Any) -> None:
         """Add a signature; of a plain function with the type that it returns."""
@@ -49,12 +49,12 @@ class Vectorized:
         arguments, returned = sigutils.normalize_signature(signature)  # type: ignore[no-untyped-call]
         kinds = list(arguments) if self.layout else [*arguments, returned]
         are_arrays = tuple(isinstance(kind, types.Array) for kind in kinds)
-        self.types.append(Types(tuple(as_dtype(getattr(kind, "dtype", kind)) for kind in kinds), are_arrays))
+        self.types.append(UfuncSignature(tuple(as_dtype(getattr(kind, "dtype", kind)) for kind in kinds), are_arrays))
 
     def disable_compile(self) -> None:
         """Take no more signatures: there is nothing to compile."""
 
-    def build_ufunc(self) -> "Vectorized":
+    def build_ufunc(self) -> "CudaUfunc":
         """Return the function over arrays."""
         if not self.types:
             raise DTypeError(
@@ -71,27 +71,27 @@ class Vectorized:
         if len(given) == len(inputs) + 1 and out is None:
             out = given.pop()
         if len(given) != len(inputs):
-            raise ShapeError(f"{self.__name__} at {place(line)} takes {len(inputs)} arrays, got {len(arguments)}")
+            raise ShapeError(f"{self.__name__} at {format_line(line)} takes {len(inputs)} arrays, got {len(arguments)}")
         chosen = self._types_for(given, arguments)
-        sizes = sizes_of(inputs, given, self.__name__)
+        sizes = sizes_by_dim(inputs, given, self.__name__)
         loop = np.broadcast_shapes(*(x.shape[: x.ndim - len(dims)] for x, dims in zip(given, inputs, strict=True)))
-        allocation = Allocation(self.judge, line, self.__name__)
+        allocation = DeviceAllocation(self.handler, line, self.__name__)
         passed = []
         for x, dims, dtype, is_array in zip(given, inputs, *(part[: len(inputs)] for part in chosen), strict=True):
             core = tuple(sizes[dim] for dim in dims)
-            passed.append(rows(x, loop, core, dtype, allocation, core or ((1,) if is_array else ())))
+            passed.append(as_rows(x, loop, core, dtype, allocation, core or ((1,) if is_array else ())))
         core = tuple(sizes[dim] for dim in outputs)
         result = allocate((*loop, *core), chosen.dtypes[-1], None, "C", allocation)
         kept = core or ((1,) if self.layout else ())
         passed.append(result.reshape((prod(loop), *kept)))
         if prod(loop):
-            self._launcher()[ceil(prod(loop) / THREADS_FORALL), THREADS_FORALL](*passed)
+            self._launcher()[ceil(prod(loop) / FORALL_BLOCK_SIZE), FORALL_BLOCK_SIZE](*passed)
         return self._returned(result, out, any(isinstance(x, DeviceArray) for x in given))
 
     def reduce(self, array: Any, axis: int = 0, stream: Any = 0) -> Any:
         """Fold an array of one dim by the function."""
         first = array[:1].copy_to_host() if isinstance(array, DeviceArray) else np.asarray(array)[:1]
-        return Reduce(self.py_func)(array[1:], init=first[0])
+        return HostReduction(self.py_func)(array[1:], init=first[0])
 
     def _dims(self) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
         """Return the names of the dims that the function itself takes, of each input and of the output."""
@@ -99,11 +99,11 @@ class Vectorized:
             return self.layout
         return [()] * (len(self.types[0].dtypes) - 1), ()
 
-    def _types_for(self, given: Sequence[Any], arguments: Sequence[Any]) -> Types:
+    def _types_for(self, given: Sequence[Any], arguments: Sequence[Any]) -> UfuncSignature:
         """Return the first signature to which all arguments convert without loss; a number of Python fits any float."""
         for types in self.types:
             pairs = zip(given, arguments, types.dtypes, strict=False)
-            if all(np.can_cast(x.dtype, dtype) or is_number(argument, dtype) for x, argument, dtype in pairs):
+            if all(np.can_cast(x.dtype, dtype) or is_convertible_number(argument, dtype) for x, argument, dtype in pairs):
                 return types
         known = ", ".join(str(tuple(map(str, types.dtypes))) for types in self.types)
         raise DTypeError(
@@ -111,11 +111,11 @@ class Vectorized:
             "add a signature, or convert the arrays with astype()"
         )
 
-    def _launcher(self) -> Kernel:
+    def _launcher(self) -> ScriptKernel:
         if self._kernel is None:
-            kernel = over_items(self.py_func) if self.layout else over_elements(self.py_func)
+            kernel = generalized_kernel(self.py_func) if self.layout else elementwise_kernel(self.py_func)
             kernel.__name__ = self.__name__
-            self._kernel = Kernel(kernel, self.judge, (), {})
+            self._kernel = ScriptKernel(kernel, self.handler, (), {})
         return self._kernel
 
     def _returned(self, result: DeviceArray, out: Any, is_on_device: bool) -> Any:
@@ -127,7 +127,7 @@ class Vectorized:
         return result.data.copy() if result.ndim else result.data[()]
 
 
-def over_elements(function: Callable[..., Any]) -> Callable[..., None]:
+def elementwise_kernel(function: Callable[..., Any]) -> Callable[..., None]:
     """Return the kernel that computes one element in each thread."""
 
     def kernel(*arrays: Any) -> None:
@@ -138,7 +138,7 @@ def over_elements(function: Callable[..., Any]) -> Callable[..., None]:
     return kernel
 
 
-def over_items(function: Callable[..., Any]) -> Callable[..., None]:
+def generalized_kernel(function: Callable[..., Any]) -> Callable[..., None]:
     """Return the kernel that calls a generalized function once in each thread."""
 
     def kernel(*arrays: Any) -> None:
@@ -149,8 +149,13 @@ def over_items(function: Callable[..., Any]) -> Callable[..., None]:
     return kernel
 
 
-def rows(
-    x: Any, loop: tuple[int, ...], core: tuple[int, ...], dtype: np.dtype[Any], allocation: Allocation, kept: tuple[int, ...]
+def as_rows(
+    x: Any,
+    loop: tuple[int, ...],
+    core: tuple[int, ...],
+    dtype: np.dtype[Any],
+    allocation: DeviceAllocation,
+    kept: tuple[int, ...],
 ) -> DeviceArray:
     """Return an input as a device array with one row for each item of the loop."""
 
@@ -159,20 +164,22 @@ def rows(
 
     if isinstance(x, DeviceArray):
         return DeviceArray(laid(x.data).astype(dtype), laid(x.written).copy(), allocation)
-    return from_host(np.ascontiguousarray(laid(x), dtype), allocation)
+    return copy_from_host(np.ascontiguousarray(laid(x), dtype), allocation)
 
 
-def dims_of(layout: str) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
+def parse_layout(layout: str) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
     """Return the dims in `(m,n),(n,p)->(m,p)`, of the inputs and of the output."""
     before, arrow, behind = layout.partition("->")
-    inputs, outputs = ([tuple(map(str.strip, dims.split(","))) if dims.strip() else () for dims in DIMS.findall(part)]
-                       for part in (before, behind))  # fmt: skip
+    inputs, outputs = (
+        [tuple(map(str.strip, dims.split(","))) if dims.strip() else () for dims in DIMS_PATTERN.findall(part)]
+        for part in (before, behind)
+    )
     if not arrow or len(outputs) != 1:
         raise ShapeError(f"guvectorize: got the layout {layout!r}; expected one output, as in '(m,n),(n,p)->(m,p)'")
     return inputs, outputs[0]
 
 
-def sizes_of(inputs: Sequence[tuple[str, ...]], given: Sequence[Any], name: str) -> dict[str, int]:
+def sizes_by_dim(inputs: Sequence[tuple[str, ...]], given: Sequence[Any], name: str) -> dict[str, int]:
     """Return the size of each named dim."""
     sizes: dict[str, int] = {}
     for x, dims in zip(given, inputs, strict=True):
@@ -184,20 +191,20 @@ def sizes_of(inputs: Sequence[tuple[str, ...]], given: Sequence[Any], name: str)
     return sizes
 
 
-def is_number(argument: Any, dtype: np.dtype[Any]) -> bool:
+def is_convertible_number(argument: Any, dtype: np.dtype[Any]) -> bool:
     """Return whether an argument is a Python number that a type accepts."""
     return type(argument) in (bool, int) or (type(argument) is float and dtype.kind in "fc")
 
 
 @contextmanager
-def targets(judge: LaunchJudge) -> Iterator[None]:
+def cuda_target(judge: LaunchHandler) -> Iterator[None]:
     """Let Numba's decorators take `target="cuda"` from here in a `with`."""
     from numba.np.ufunc.decorators import GUVectorize, Vectorize
 
     registries, before = (Vectorize.target_registry, GUVectorize.target_registry), []
     for registry in registries:
         before.append((registry.pop("cuda", None), registry.ondemand.pop("cuda", None)))
-        registry["cuda"] = functools.partial(Vectorized, judge)
+        registry["cuda"] = functools.partial(CudaUfunc, judge)
     try:
         yield
     finally:

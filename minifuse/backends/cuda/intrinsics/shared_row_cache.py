@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ....simt import Pointer, cuda, word
-from ....simt.pointers import Window
+from ....simt.pointers import OffsetArray
 from . import base
 from .base import device, intrinsic
 from .gemm import copy_async, llvm_intrinsic, pending_copies
@@ -34,8 +34,8 @@ def at(memory: Any, i: Any) -> Any:
     """Return a pointer whose element 0 is memory[i]."""
     if memory._allocation.space == "shared":
         return memory[i:]
-    low = memory._low if isinstance(memory, Window) else 0
-    return Window(memory._machine, Pointer(memory.data, low - i), memory.name, memory._allocation, memory._row)
+    low = memory._low if isinstance(memory, OffsetArray) else 0
+    return OffsetArray(memory._machine, Pointer(memory.data, low - i), memory.name, memory._allocation, memory._row)
 
 
 @word

@@ -9,10 +9,10 @@ from math import prod
 from typing import Any
 
 from ..core.errors import UnknownWordError
-from .lanes import fault
+from .lanes import lane_error
 
 
-class Records:
+class StructArray:
     """An array of structures."""
 
     def __init__(self, name: str, shape: tuple[int, ...], fields: Mapping[str, Any]) -> None:
@@ -21,17 +21,17 @@ class Records:
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, str):
             return self.field(index)
-        return Record(self, index)
+        return StructElement(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if not isinstance(value, Record):
-            raise fault(
+        if not isinstance(value, StructElement):
+            raise lane_error(
                 UnknownWordError,
                 f"structure {index} of '{self.name}' set to a {type(value).__name__}",
                 "set its fields one by one, or copy another structure",
             )
         for name in self.fields:
-            Record(self, index)[name] = value[name]
+            StructElement(self, index)[name] = value[name]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -44,16 +44,18 @@ class Records:
     def field(self, name: str) -> Any:
         """Return the array of a field."""
         if name not in self.fields:
-            raise fault(UnknownWordError, f"field '{name}' of '{self.name}'", f"its fields are {', '.join(self.fields)}")
+            raise lane_error(
+                UnknownWordError, f"field '{name}' of '{self.name}'", f"its fields are {', '.join(self.fields)}"
+            )
         return self.fields[name]
 
 
-class Record:
+class StructElement:
     """One structure, or a field of structures inside it."""
 
     __slots__ = ("_index", "_records")
 
-    def __init__(self, records: Records, index: Any) -> None:
+    def __init__(self, records: StructArray, index: Any) -> None:
         object.__setattr__(self, "_records", records)
         object.__setattr__(self, "_index", index)
 

@@ -11,7 +11,7 @@ if __package__ in (None, ""):  # run as a script by Streamlit
 
 from project import warm_up
 from project.screens import OWN, PAGES
-from project.screens.own import KERNEL
+from project.screens.user_kernel import KERNEL
 
 ROOM = """
 .block-container { padding: 3rem 2rem; }

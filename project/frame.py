@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 
 from .components.board import board
-from .views.facts import MEANINGS, Fact, Line, as_rows
+from .views.cited_facts import MEANINGS, Fact, Line, as_rows
 from .views.picture import Picture
 
 MARKS, ESCAPED = re.compile(r"([\\`*_{}\[\]()#+.!~$:<>|-])"), r"\\\1"  # what Markdown would take for its own

@@ -21,10 +21,10 @@ from ..ir.kernel_ir import (
     IndexedLoad,
     IndexValue,
     Kernel,
+    KernelParameter,
     Load,
     MatmulKernel,
     Op,
-    Parameter,
     ReadOutput,
     ReduceExpr,
     Shape,
@@ -64,9 +64,9 @@ class FallbackMatmul:
         """(launch, which inputs it takes, which numbers) of a pointwise part."""
         new, used = renumber_operands(elements)
         part = Kernel(new, ())
-        numbers = part.find_all(Parameter)
-        renumbered = {p: Parameter(k, p.dtype) for k, p in enumerate(numbers)}
-        part = Kernel(tuple(replace(e, Parameter, renumbered.__getitem__) for e in new), ())
+        numbers = part.find_all(KernelParameter)
+        renumbered = {p: KernelParameter(k, p.dtype) for k, p in enumerate(numbers)}
+        part = Kernel(tuple(replace(e, KernelParameter, renumbered.__getitem__) for e in new), ())
         launch = self.backend.bind(part, outputs[0].shape, (), outputs, [inputs[k] for k in used])
         return launch, used, [p.index for p in numbers]
 
@@ -181,7 +181,7 @@ class FallbackKernel:
             operand = Operand.at(values[e.index], e.dtype, self.outputs[e.index])
             return Operand(operand.array().copy().reshape(-1), row_major(operand.layout.shape))
         out = Operand.new(self.space[e], e.dtype)
-        if isinstance(e, Constant | Parameter):
+        if isinstance(e, Constant | KernelParameter):
             number = e.value if isinstance(e, Constant) else values[self.counts[2] + e.index]
             try:
                 out.data[...] = number

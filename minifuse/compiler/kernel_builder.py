@@ -15,7 +15,17 @@ from ..ir import kernel_ir
 from ..ir.array_functions import CompositeOutput, Identity, Iota, Matmul, PadSlice, Reduce, SliceUpdate, View
 from ..ir.gather import Gather, GatherND, ScatterAdd
 from ..ir.graph import Argument, Literal, Node, strip_views, view_shape
-from ..ir.kernel_ir import Accumulator, Constant, Expression, IndexValue, Kernel, Load, MatmulKernel, Parameter, replace
+from ..ir.kernel_ir import (
+    Accumulator,
+    Constant,
+    Expression,
+    IndexValue,
+    Kernel,
+    KernelParameter,
+    Load,
+    MatmulKernel,
+    replace,
+)
 from ..ir.steps import NO_BUFFER, BufferView
 from .fusion_log import INLINED, REDUCTION_FUSED
 from .lower_gather import (
@@ -265,7 +275,7 @@ class KernelBuilder:
         if isinstance(function, Literal) and (function.text in INLINE_LITERALS or node.dtype is bool_):
             return Constant(function.text, node.dtype)
         source = function.text if isinstance(function, Literal) else function.index
-        return Parameter(self.numbers.setdefault((source, node.dtype), len(self.numbers)), node.dtype)
+        return KernelParameter(self.numbers.setdefault((source, node.dtype), len(self.numbers)), node.dtype)
 
 
 def keep_layout(layout: Layout) -> Layout:
@@ -326,7 +336,7 @@ def drop_unused_operands(
 
     def counted(e: Expression) -> Expression:
         e = replace(e, Load, lambda x: type(x)(loads.index(x.index), x.dtype))
-        return replace(e, Parameter, lambda x: Parameter(parameters.index(x.index), x.dtype))
+        return replace(e, KernelParameter, lambda x: KernelParameter(parameters.index(x.index), x.dtype))
 
     kernel = MatmulKernel(
         counted(kernel.a), counted(kernel.b), tuple(map(counted, kernel.pointwise_outputs)), kernel.precision

@@ -21,11 +21,11 @@ from ..ir.kernel_ir import (
     Constant,
     Expression,
     IndexedAccess,
+    KernelParameter,
     Load,
     LoopNest,
     Op,
     OpaqueOutput,
-    Parameter,
     ReadOutput,
     ReduceExpr,
     stride_kind,
@@ -85,7 +85,7 @@ class Formula:
         xs = [self.known[x] for x in e.inputs]
         if isinstance(e, Load | ReadOutput):
             return (self.outputs if isinstance(e, ReadOutput) else self.inputs)[e.index], ATOM_PRECEDENCE
-        if isinstance(e, Parameter):
+        if isinstance(e, KernelParameter):
             source = self.step.numbers[e.index]
             return (format_number(source) if isinstance(source, str) else self.names[source]), ATOM_PRECEDENCE
         if isinstance(e, Constant):

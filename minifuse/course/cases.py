@@ -12,7 +12,7 @@ import numpy as np
 from ..core.layout import row_major
 from .strided import Strided
 
-MOST_STORED = 512  # elements of a storage; the visualizer draws no more
+MAX_STORED_ELEMENTS = 512  # elements of a storage; the visualizer draws no more
 CHAINS: dict[tuple[Any, ...], tuple[tuple[int, ...], str]] = {}
 """Of each tensor that was drawn: the shape of the fresh one, and the chain of views that led to it, as one types them."""
 
@@ -53,13 +53,13 @@ def strided_like(draw: Any, shape: Sequence[int], start: int = 1, begins_at_0: b
     """
     order = draw(orders(len(shape)))
     size = prod(max(n, 1) for n in shape)
-    is_within = not begins_at_0 and draw(among(False, True)) and 3 * size <= MOST_STORED
+    is_within = not begins_at_0 and draw(among(False, True)) and 3 * size <= MAX_STORED_ELEMENTS
     ways = [draw(among(*(WAYS if not begins_at_0 else WAYS_FROM_0))) for _ in shape]
     sizes, entries, ranges = [2 * is_within + 1], [f"{int(is_within)}"], [(int(is_within), 1, 1)]
     size *= sizes[0]
     for n, (step, first, _) in zip((shape[d] for d in order), ways, strict=True):
-        step = step if n > 1 and 2 * size <= MOST_STORED else 1
-        first = first if (step + 1) * size <= MOST_STORED else 0
+        step = step if n > 1 and 2 * size <= MAX_STORED_ELEMENTS else 1
+        first = first if (step + 1) * size <= MAX_STORED_ELEMENTS else 0
         stop = first + step * n
         sizes.append(max(stop, 1))
         size = size // max(n, 1) * sizes[-1]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .student import Student
 
 Case = Any
-MOST_SEEN = 100  # failures that a mistake must explain
+MAX_FAILURES = 100  # failures that a mistake must explain
 CHANGED = "your function changes what it is given; work on a copy, since whoever called it still needs its own"
 current: list[str] = [""]
 """The case that is asked now, in words: for whoever finds that it takes for ever."""
@@ -83,7 +83,7 @@ def agreement(
         try:
             search(holds, cases(), effort, share)
         except Wrong as smallest:
-            smallest.others = seen[:MOST_SEEN]
+            smallest.others = seen[:MAX_FAILURES]
             if smallest in seen and smallest.kind != "changed":  # no other one is looked at
                 smallest.drawing = list(pictured(draw, smallest.case, smallest.got, smallest.expected)) if draw else []
                 smallest.link = link(smallest.case) if link else ""

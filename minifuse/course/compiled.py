@@ -30,7 +30,7 @@ from .student import Student
 from .task import Wrong
 
 PACKED = re.compile(r"\bv?(?:add|sub|mul|div|sqrt|fn?m(?:add|sub)\d+)pd\b")  # of x86: "packed double"
-MOST_KEPT = 500  # compiled functions, of some 10 to 100 KB each
+MAX_CACHED_FUNCTIONS = 500  # compiled functions, of some 10 to 100 KB each
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads without work sleep, and leave the cores to others
 
 
@@ -92,7 +92,7 @@ def make_room() -> None:
         with suppress(FileNotFoundError):  # another process makes room too
             if path.is_dir():
                 ages[path] = path.stat().st_mtime
-    for path in sorted(ages, key=lambda path: ages[path])[:-MOST_KEPT]:
+    for path in sorted(ages, key=lambda path: ages[path])[:-MAX_CACHED_FUNCTIONS]:
         shutil.rmtree(path, ignore_errors=True)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from .strided import Strided
 
 WIDTH = 76
-MOST = 24  # cells of a strip, rows of a tensor
+MAX_CELLS = 24  # cells of a strip, rows of a tensor
 
 
 def strip(x: Strided, name: str = "storage") -> list[str]:
@@ -22,7 +22,7 @@ def strip(x: Strided, name: str = "storage") -> list[str]:
     position    0     1     2     3     4     5
     index          0,0   1,0         0,1   1,1
     """
-    values = [number(v) for v in x.storage[:MOST]]
+    values = [number(v) for v in x.storage[:MAX_CELLS]]
     found: dict[int, list[str]] = {}
     for index in product(*map(range, x.shape)):
         at = x.offset + sum(i * s for i, s in zip(index, x.strides, strict=True))
@@ -36,8 +36,8 @@ def strip(x: Strided, name: str = "storage") -> list[str]:
     for start in range(0, len(values), fits):
         for head, cells in ((name, values), ("position", positions), ("index", indices)):
             lines.append((f"{head:<{first}}" + "".join(f"  {c:>{width}}" for c in cells[start : start + fits])).rstrip())
-    if len(x.storage) > MOST:
-        lines.append(f"... {len(x.storage) - MOST} more in the storage")
+    if len(x.storage) > MAX_CELLS:
+        lines.append(f"... {len(x.storage) - MAX_CELLS} more in the storage")
     return lines
 
 
@@ -53,7 +53,7 @@ def rows(array: Any, name: str) -> list[str]:
     if array is None:
         return []
     try:
-        text = np.array2string(np.asarray(array), precision=4, max_line_width=WIDTH - 10, threshold=MOST * 2)
+        text = np.array2string(np.asarray(array), precision=4, max_line_width=WIDTH - 10, threshold=MAX_CELLS * 2)
     except (TypeError, ValueError):
         text = repr(array)
     return beside(name, text.splitlines() or ["[]"])
@@ -61,7 +61,7 @@ def rows(array: Any, name: str) -> list[str]:
 
 def beside(name: str, lines: Sequence[str]) -> list[str]:
     """Lines with a name before the first."""
-    return [f"{name if k == 0 else '':<9} {line}".rstrip() for k, line in enumerate(lines[:MOST])]
+    return [f"{name if k == 0 else '':<9} {line}".rstrip() for k, line in enumerate(lines[:MAX_CELLS])]
 
 
 def number(value: Any) -> str:

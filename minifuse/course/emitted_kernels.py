@@ -33,7 +33,7 @@ from .task import Refused, Wrong
 PARAMETERS = ("shape", "outs", "ins", "strides")
 BUILTINS = ("enumerate", "float", "len", "range", "zip")
 WORDS = (*BUILTINS, "exp", "log", "maximum", "lt", "inf", "nan")
-MOST_LINES = 40  # of a text that is shown
+MAX_SHOWN_LINES = 40  # of a text that is shown
 
 
 class Answer(str):
@@ -149,9 +149,9 @@ def named(done: Counter[str]) -> dict[str, Any]:
 def pictured(text: str, at: int = 0) -> list[str]:
     """A text with the numbers of its lines, and a sign at one of them; only what is around it, if it is long."""
     lines = text.splitlines()
-    first = max(min(at - MOST_LINES // 2, len(lines) - MOST_LINES), 0)
+    first = max(min(at - MAX_SHOWN_LINES // 2, len(lines) - MAX_SHOWN_LINES), 0)
     shown = [f"{'>' if k == at else ' '} {k:>3}  {line[:100]}" for k, line in enumerate(lines, 1)]
-    return shown[first : first + MOST_LINES]
+    return shown[first : first + MAX_SHOWN_LINES]
 
 
 def wrong(said: str, text: str, line: int = 0, **options: Any) -> Wrong:

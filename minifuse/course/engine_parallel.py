@@ -19,7 +19,7 @@ from .overlay import is_open
 from .strided import Strided
 from .student import Student
 
-FEW = 20_000  # steps; one thread is through with them before another has woken up
+MAX_SERIAL_STEPS = 20_000  # steps; one thread is through with them before another has woken up
 FIRST = {"parallel_map": 2, "parallel_zip": 3, "parallel_reduce": 2, "parallel_matmul": 3}
 """How many tensors each loop is given."""
 
@@ -84,7 +84,7 @@ def threads_for(steps: int) -> Iterator[None]:
     import numba
 
     before = numba.get_num_threads()
-    numba.set_num_threads(1 if steps < FEW else before)
+    numba.set_num_threads(1 if steps < MAX_SERIAL_STEPS else before)
     try:
         yield
     finally:

@@ -19,7 +19,7 @@ from .task import Effort, Outcome, Result, Task
 
 VERSION = 3
 STATUS = {"passed": "pass", "failed": "fail", "pending": "fail"}  # all else is an error
-MOST_OUTPUT, MOST_MESSAGE = 500, 65_535  # characters, as the format limits them
+MAX_OUTPUT_LENGTH, MAX_MESSAGE_LENGTH = 500, 65_535  # characters, as the format limits them
 CUT = "\n... (the rest is cut off)"
 
 
@@ -92,9 +92,9 @@ def test(task: Task, name: str, outcome: Outcome, effort: Effort) -> dict[str, A
     if found["status"] == "pass":
         return found | {"test_code": code(task, name, "", effort), "task_id": number(task)}
     text = plain(Group(*of_outcome(task, outcome, "http://127.0.0.1:8501")))
-    found["message"] = short(text, MOST_MESSAGE)
+    found["message"] = short(text, MAX_MESSAGE_LENGTH)
     if outcome.printed:
-        found["output"] = short(outcome.printed, MOST_OUTPUT)
+        found["output"] = short(outcome.printed, MAX_OUTPUT_LENGTH)
     return found | {"test_code": code(task, name, outcome.case, effort), "task_id": number(task)}
 
 
@@ -112,7 +112,7 @@ def message(tasks: Sequence[Task], found: Sequence[Result]) -> str:
         bad = next((outcome for outcome in result.outcomes if outcome.verdict != "passed"), Outcome("", "error", "no check"))
         at = "".join(f"\n  {file}:{line}: {text.strip()}" for file, line, text in bad.lines)
         lines.append(f"{task.id}: {bad.said}{at}")
-    return short("\n".join(lines), MOST_MESSAGE)
+    return short("\n".join(lines), MAX_MESSAGE_LENGTH)
 
 
 def short(text: str, most: int) -> str:

@@ -15,7 +15,7 @@ from .registry import MODULES, TASKS
 from .task import Outcome, Result, Task
 
 WIDTH = 80
-MOST_PRINTED = 8  # lines
+MAX_PRINTED_LINES = 8  # lines
 LONGEST_TITLE = 40  # with what stands before it: the names of files and the verdicts fit beside it
 SIGNS = {"passed": ("✓", "green"), "pending": ("·", "yellow"), "": (" ", "dim")}
 WRONG = ("✗", "red")
@@ -83,8 +83,8 @@ def of_outcome(task: Task, outcome: Outcome, address: str) -> Iterable[Renderabl
 def beginning(text: str) -> str:
     """The first lines of what the student's code printed."""
     lines = text.rstrip().splitlines()
-    more = [f"... {len(lines) - MOST_PRINTED} more lines"] if len(lines) > MOST_PRINTED else []
-    return "\n".join([*lines[:MOST_PRINTED], *more])
+    more = [f"... {len(lines) - MAX_PRINTED_LINES} more lines"] if len(lines) > MAX_PRINTED_LINES else []
+    return "\n".join([*lines[:MAX_PRINTED_LINES], *more])
 
 
 def plain(what: RenderableType) -> str:

@@ -27,7 +27,7 @@ from .task import Effort, Outcome, Result, Task
 TIME_S, MEMORY_BYTES = 60.0, 4 << 30
 GRACE_S = 2.0  # for the process to say where it stands
 START_S = 30.0  # for the process to begin
-MOST_PRINTED = 4000  # characters that are kept
+MAX_PRINTED_CHARACTERS = 4000  # characters that are kept
 LATE = "stopped after {limit:g} s; is there a loop that does not end?"
 
 
@@ -140,7 +140,7 @@ class Run:
         """Keep the end of what it complains of."""
         assert self._process.stderr
         while data := os.read(self._process.stderr.fileno(), 1 << 16):
-            self._errors = (self._errors + data.decode(errors="replace"))[-20 * MOST_PRINTED :]
+            self._errors = (self._errors + data.decode(errors="replace"))[-20 * MAX_PRINTED_CHARACTERS :]
 
     def _read(self) -> Result | None:
         """Its lines, until it says what became of the task."""
@@ -216,7 +216,7 @@ class Heard(io.TextIOBase):
 
         if current[0] is not self._case:  # a new object for each case, alike or not
             self._case, self._text = current[0], ""
-        self._text += text[: max(MOST_PRINTED - len(self._text), 0)]
+        self._text += text[: max(MAX_PRINTED_CHARACTERS - len(self._text), 0)]
         return len(text)
 
     def text(self) -> str:

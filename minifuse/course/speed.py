@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-FEWEST, MOST = 4, 16  # rounds
+MIN_ROUNDS, MAX_ROUNDS = 4, 16  # rounds
 Loop = Callable[..., None]
 
 
@@ -87,7 +87,7 @@ def ratio(slot: str, yours: Loop, numpy: Loop, naive: Loop, is_enough: Callable[
     arguments = inputs(slot)
     loops: Sequence[Loop] = (yours, naive, numpy)
     best = [float("inf")] * len(loops)
-    for number in range(MOST + 1):
+    for number in range(MAX_ROUNDS + 1):
         for k, loop in enumerate(loops):
             started = time.perf_counter()
             loop(*arguments)
@@ -95,7 +95,7 @@ def ratio(slot: str, yours: Loop, numpy: Loop, naive: Loop, is_enough: Callable[
             if number:  # the first round fills caches
                 best[k] = min(best[k], took)
         found = Ratio(best[1] / best[0], best[2] / best[0])
-        if number >= FEWEST and is_enough(found):
+        if number >= MIN_ROUNDS and is_enough(found):
             break
     return found
 

@@ -30,9 +30,9 @@ from ..ir.kernel_ir import (
     IndexedStore,
     IndexValue,
     Kernel,
+    KernelParameter,
     Load,
     Op,
-    Parameter,
     constant,
 )
 from ..runtime.memory_pool import round_to_size_class, write_clock
@@ -296,7 +296,7 @@ class IndexedPlan:
         """What the function is called with in the place of an input."""
         if self.is_indexed[k]:
             return IndexedOperand(self.trace, k, x.shape, x.dtype)
-        return ScalarTracer(Load(k, x.dtype) if isinstance(x, Tensor) else Parameter(k, weak_type_of(x)))  # type: ignore[arg-type]
+        return ScalarTracer(Load(k, x.dtype) if isinstance(x, Tensor) else KernelParameter(k, weak_type_of(x)))  # type: ignore[arg-type]
 
     def bind(self, results: Sequence[Expression]) -> None:
         """Number what is used, and bind the kernel to the layouts."""
@@ -387,7 +387,7 @@ class OperandNumbering:
         self.loads = sorted({e.index for e in order if isinstance(e, Load)})
         self.raws = sorted({e.index for e in order if isinstance(e, IndexedAccess)})
         self.numbers: list[Any] = []  # which input, or a literal
-        self.known: dict[Any, Parameter] = {}
+        self.known: dict[Any, KernelParameter] = {}
         new: dict[Expression, Expression] = {}
         for e in order:
             new[e] = self.renumber(e, tuple(new[x] for x in e.inputs))
@@ -399,15 +399,15 @@ class OperandNumbering:
             return type(e)(self.loads.index(e.index), e.dtype)
         if isinstance(e, IndexedAccess):
             return type(e)(self.raws.index(e.index), e.stores_before, inputs, e.dtype)
-        if isinstance(e, Parameter):
+        if isinstance(e, KernelParameter):
             return self.number(e.index, e.dtype)
         if isinstance(e, Constant):
             return e if e.text in INLINE_LITERALS or e.dtype is bool_ else self.number(e, e.dtype)
         return Op(e.operator, inputs, e.dtype) if isinstance(e, Op) else e
 
-    def number(self, source: Any, dtype: DType) -> Parameter:
+    def number(self, source: Any, dtype: DType) -> KernelParameter:
         """A number of the launch."""
         if (source, dtype) not in self.known:
-            self.known[source, dtype] = Parameter(len(self.numbers), dtype)
+            self.known[source, dtype] = KernelParameter(len(self.numbers), dtype)
             self.numbers.append(source)
         return self.known[source, dtype]

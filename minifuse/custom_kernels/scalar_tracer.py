@@ -17,7 +17,7 @@ from ..core.traceable import Traceable
 from ..ir.array_functions import Function
 from ..ir.array_methods import Array
 from ..ir.graph import Node
-from ..ir.kernel_ir import Expression, Parameter, cast
+from ..ir.kernel_ir import Expression, KernelParameter, cast
 
 REDUCTION_NAMES = {
     "sum",
@@ -142,7 +142,8 @@ def apply_operator(operator: Operator, inputs: Sequence[Any]) -> Any:
         dtype, _ = operator.result_dtype(*[x.dtype if isinstance(x, Expression) else weak_type_of(x) for x in inputs])
         kinds = [bool_ if operator.name == "where" and k == 0 else dtype for k in range(len(inputs))]
         inputs = [
-            resolve_weak_dtype(x, kind) if isinstance(x, Parameter) else x for x, kind in zip(inputs, kinds, strict=True)
+            resolve_weak_dtype(x, kind) if isinstance(x, KernelParameter) else x
+            for x, kind in zip(inputs, kinds, strict=True)
         ]
         first = next(x for x in inputs if isinstance(x, Expression))
     return first.apply(operator, *inputs)
@@ -150,8 +151,8 @@ def apply_operator(operator: Operator, inputs: Sequence[Any]) -> Any:
 
 def resolve_weak_dtype(x: Expression, dtype: DType) -> Expression:
     """An expression as an element type; a number that has none yet is of that type, without a conversion."""
-    is_weak = isinstance(x, Parameter) and isinstance(x.dtype, type)
-    return Parameter(x.index, dtype) if is_weak else cast(x, dtype)
+    is_weak = isinstance(x, KernelParameter) and isinstance(x.dtype, type)
+    return KernelParameter(x.index, dtype) if is_weak else cast(x, dtype)
 
 
 class TraceStack(local):

@@ -38,7 +38,7 @@ from .array_functions import BoundFunction, Cast, Reduce, Shape, View, matmul
 from .gather import take
 from .numpy_api import on_function, on_ufunc
 from .pytorch_differences import forbid_pair_unpacking, size_of
-from .root import root
+from .safe_root import root
 from .softmax import softmax
 
 NO_CLIP_BOUNDS = "clip: got neither low nor high; give at least one of them"

@@ -75,7 +75,7 @@ class ReadOutput(Expression):
         self.index, self.dtype, self.inputs = index, dtype, ()
 
 
-class Parameter(Expression):
+class KernelParameter(Expression):
     """Scalar argument number `index` of the launch."""
 
     __slots__ = ("index",)
@@ -237,7 +237,7 @@ class Kernel(metaclass=Interned):
     def find_all(self, kind: type[E]) -> list[E]:
         """Return all expressions of a class. Loads and parameters are sorted by index."""
         matches = [e for e in self.expressions() if isinstance(e, kind)]
-        return sorted(matches, key=lambda e: e.index) if kind in (Load, Parameter) else matches
+        return sorted(matches, key=lambda e: e.index) if kind in (Load, KernelParameter) else matches
 
     def cost(self) -> int:
         """Return the cost of one point, in additions. A load counts as one."""
@@ -287,9 +287,9 @@ class MatmulKernel(metaclass=Interned):
         a, b, epilogue = (Kernel(roots, ()).find_all(Load) for roots in ((self.a,), (self.b,), self.pointwise_outputs))
         return a, b, epilogue
 
-    def parameters(self) -> list[Parameter]:
+    def parameters(self) -> list[KernelParameter]:
         """Return the scalar arguments of the launch, sorted by index."""
-        return Kernel((self.a, self.b, *self.pointwise_outputs), ()).find_all(Parameter)
+        return Kernel((self.a, self.b, *self.pointwise_outputs), ()).find_all(KernelParameter)
 
 
 def renumber_operands(expressions: Sequence[Expression]) -> tuple[tuple[Expression, ...], list[int]]:

@@ -17,7 +17,7 @@ import numpy as np
 from numba import cuda, int64
 
 THREADS = 256  # of a block
-MOST_DIMS = 4
+MAX_DIMS = 4
 ONE = np.float32(1)
 
 Scalar = Callable[..., Any]
@@ -53,7 +53,7 @@ def map_kernel(function: Scalar) -> Any:
     def kernel(out, shape, size, a, a_shape, a_strides):  # type: ignore[no-untyped-def]
         position = cuda.grid(1)
         if position < size:
-            index = cuda.local.array(MOST_DIMS, int64)
+            index = cuda.local.array(MAX_DIMS, int64)
             to_index(position, shape, index)
             out[position] = scalar(a[to_position(index, a_shape, a_strides)])
 
@@ -69,7 +69,7 @@ def zip_kernel(function: Scalar) -> Any:
     def kernel(out, shape, size, a, a_shape, a_strides, b, b_shape, b_strides):  # type: ignore[no-untyped-def]
         position = cuda.grid(1)
         if position < size:
-            index = cuda.local.array(MOST_DIMS, int64)
+            index = cuda.local.array(MAX_DIMS, int64)
             to_index(position, shape, index)
             x = a[to_position(index, a_shape, a_strides)]
             out[position] = scalar(x, b[to_position(index, b_shape, b_strides)])
@@ -86,7 +86,7 @@ def reduce_kernel(function: Scalar) -> Any:
     def kernel(out, shape, size, a, a_shape, a_strides, dim):  # type: ignore[no-untyped-def]
         position = cuda.grid(1)
         if position < size:
-            index = cuda.local.array(MOST_DIMS, int64)
+            index = cuda.local.array(MAX_DIMS, int64)
             to_index(position, shape, index)
             result = a[to_position(index, a_shape, a_strides)]
             for k in range(1, a_shape[dim]):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from .chart import SIGNS, Axis, Chart, Curve, power_of_ten
 from .row import US, Result
 
-LEAST_BYTES = 1 << 20  # rows that move less are those that ask what a call costs
+MIN_BYTES = 1 << 20  # rows that move less are those that ask what a call costs
 
 
 class Dot(NamedTuple):
@@ -30,7 +30,7 @@ def dots_of(found: Result) -> list[Dot]:
     dots = []
     for row in found["rows"]:
         work = row.get("work")
-        if not roofs or not work or "times" not in row or work["nbytes"] < LEAST_BYTES:
+        if not roofs or not work or "times" not in row or work["nbytes"] < MIN_BYTES:
             continue
         intensity = work["operations"] / work["nbytes"]
         reached = work["operations"] / row["times"][US]["median"] / 1e9

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 BLOCK_S = 0.004  # calls are repeated until a block takes this long
 BUDGET_S = 1.5  # for the rounds of a row, where that is at least FEWEST_ROUNDS
-FEWEST_ROUNDS, MOST_ROUNDS, QUICK_ROUNDS = 5, 41, 2
+MIN_ROUNDS, MAX_ROUNDS, QUICK_ROUNDS = 5, 41, 2
 LONG_CALL_S = 0.05  # longer ones are not repeated untimed before a block
 WARM_S = 0.03  # of untimed rounds on a device, whose clocks rise with its load
 CLOCKED_S = 6.0  # for rounds of players that measure themselves in processes of their own; one in any case
@@ -110,7 +110,7 @@ def read_clocks(players: dict[str, Callable[[], float]], is_quick: bool = False)
     """Let players that measure themselves take turns; each call gives seconds."""
     rounds: dict[str, list[float]] = {who: [] for who in players}
     started = time.perf_counter()
-    for count in range(1 if is_quick else FEWEST_ROUNDS):
+    for count in range(1 if is_quick else MIN_ROUNDS):
         if count and time.perf_counter() - started > CLOCKED_S:
             break
         for who in in_turn(players, count):
@@ -133,9 +133,9 @@ def in_turn(players: Iterable[str], count: int) -> list[str]:
 
 def goes_on(count: int, elapsed_s: float, is_quick: bool, budget_s: float = BUDGET_S) -> bool:
     """Whether there is another round."""
-    if is_quick or count < FEWEST_ROUNDS:
-        return count < (QUICK_ROUNDS if is_quick else FEWEST_ROUNDS)
-    return count < MOST_ROUNDS and elapsed_s < budget_s
+    if is_quick or count < MIN_ROUNDS:
+        return count < (QUICK_ROUNDS if is_quick else MIN_ROUNDS)
+    return count < MAX_ROUNDS and elapsed_s < budget_s
 
 
 def time_block(player: Player, calls: int) -> float:

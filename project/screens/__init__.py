@@ -47,5 +47,5 @@ PAGES = (
     Page("train", "Train", "How does a network learn, step by step?", "train"),
 )
 
-OWN = Page("own", "Your kernel", "What does my kernel do?", "own")
+OWN = Page("own", "Your kernel", "What does my kernel do?", "user_kernel")
 """A page that is there where `minifuse app` was given a kernel."""

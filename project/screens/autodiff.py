@@ -8,7 +8,7 @@ from minifuse.core.errors import MinifuseError
 
 from ..frame import Shown, mistake, show
 from ..views import autodiff, functions
-from ..views.facts import Line
+from ..views.cited_facts import Line
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

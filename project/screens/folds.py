@@ -26,7 +26,7 @@ def page() -> None:
     size = right.selectbox("of the size", list(folds.SIZES), key="folds_size", bind="query-params")
     shape = folds.SIZES[size]
     one, two, three = st.columns(3)
-    cell = one.number_input("cell of the output", 0, folds.MOST - 1, 1, key="folds_cell", bind="query-params")
+    cell = one.number_input("cell of the output", 0, folds.MAX_DRAWN_ELEMENTS - 1, 1, key="folds_cell", bind="query-params")
     piece = 0
     if shape:
         piece = two.number_input("piece of the fold", 0, 15, 0, key="folds_piece", bind="query-params")

@@ -8,7 +8,7 @@ from minifuse.core.errors import MinifuseError
 
 from ..frame import Shown, mistake, show, source
 from ..views import functions, fusion, fusion_steps
-from ..views.facts import Line
+from ..views.cited_facts import Line
 from ..views.picture import Picture
 
 DEFAULT_SIZE = 64

@@ -11,7 +11,7 @@ from ..views import hardware_counters, matmul
 from ..views.matmul_kernels import KERNELS, LADDER, TILES
 
 SIDES = tuple(map(str, TILES))
-MOST_BLOCK = (matmul.MOST // min(TILES)) ** 2 - 1
+MAX_BLOCK = (matmul.MAX_SIZE // min(TILES)) ** 2 - 1
 
 
 def page() -> None:
@@ -25,10 +25,10 @@ def page() -> None:
     name = left.selectbox("kernel", KERNELS, index=1, key="matmul_kernel", bind="query-params")
     tile = int(right.selectbox("side of a tile", SIDES, key="matmul_tile", bind="query-params"))
     columns = st.columns(4)
-    rows = columns[0].slider("rows of a, M", 1, matmul.MOST, 8, key="matmul_M", bind="query-params")
-    across = columns[1].slider("columns of b, N", 1, matmul.MOST, 10, key="matmul_N", bind="query-params")
-    depth = columns[2].slider("columns of a, K", 1, matmul.MOST, 8, key="matmul_K", bind="query-params")
-    block = int(columns[3].number_input("block", 0, MOST_BLOCK, 0, key="matmul_block", bind="query-params"))
+    rows = columns[0].slider("rows of a, M", 1, matmul.MAX_SIZE, 8, key="matmul_M", bind="query-params")
+    across = columns[1].slider("columns of b, N", 1, matmul.MAX_SIZE, 10, key="matmul_N", bind="query-params")
+    depth = columns[2].slider("columns of a, K", 1, matmul.MAX_SIZE, 8, key="matmul_K", bind="query-params")
+    block = int(columns[3].number_input("block", 0, MAX_BLOCK, 0, key="matmul_block", bind="query-params"))
     try:
         shown, count = shown_of(name, rows, across, depth, tile, block)
     except MinifuseError as error:

@@ -8,8 +8,8 @@ from ..frame import Shown, mistake, show
 from ..views import hardware_counters, memory
 from ..views.memory_kernels import (
     DTYPES,
-    MOST_OFFSET,
-    MOST_STRIDE,
+    MAX_OFFSET,
+    MAX_STRIDE,
     NARROW,
     TALL,
     WIDEST,
@@ -78,8 +78,8 @@ def take(preset: hardware_counters.Preset) -> None:
 def of_global(dtype: str, count: int) -> tuple[memory.Request, str, str | None]:
     """The controls of a request to global memory; the line for a terminal; the recorded kernel that it is of."""
     left, right = st.columns(2)
-    stride = left.slider("stride", 0, MOST_STRIDE, 1, key="memory_stride", bind="query-params")
-    offset = right.slider("offset", 0, MOST_OFFSET, 0, key="memory_offset", bind="query-params")
+    stride = left.slider("stride", 0, MAX_STRIDE, 1, key="memory_stride", bind="query-params")
+    offset = right.slider("offset", 0, MAX_OFFSET, 0, key="memory_offset", bind="query-params")
     of = dtype, stride, offset, count
     return memory.of_global(*of), command_of_strided(*of), hardware_counters.kernel_of_global(*of)
 

@@ -6,8 +6,8 @@ from minifuse.core.errors import MinifuseError
 
 from ..frame import Shown, mistake, show, source
 from ..views import race
+from ..views.cited_facts import MEANINGS, MEASURED
 from ..views.curves import lines
-from ..views.facts import MEANINGS, MEASURED
 from ..views.race import Race, Roofs
 
 HEIGHT = 320  # of the curves, in pixels

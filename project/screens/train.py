@@ -19,7 +19,7 @@ from ..views.training import command as training_command
 FIRST_S = 0.6  # that the page waits for the first picture, before it comes without
 EVERY_S = 0.4  # between two slices, while the page is free to answer
 COMPILING_S = 0.8  # between two looks at whether the first kernels are there
-MOST_RUNS = 4  # that a session keeps, to go on with
+MAX_RUNS = 4  # that a session keeps, to go on with
 HEIGHT = 260  # of the curve, in pixels
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 
@@ -71,7 +71,7 @@ def training_of(settings: Settings) -> Training:
     """The run of these settings in this session: one that is kept, or a new one."""
     kept: dict[Settings, Training] = st.session_state.setdefault("train_runs", {})
     kept[settings] = kept.pop(settings) if settings in kept else Training(train.begin(settings))
-    while len(kept) > MOST_RUNS:
+    while len(kept) > MAX_RUNS:
         del kept[next(iter(kept))]
     return kept[settings]
 

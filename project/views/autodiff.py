@@ -21,13 +21,13 @@ from minifuse.core.operators import add
 from minifuse.ir.array_functions import Reduce, View
 from minifuse.ir.graph import inputs_of
 
-from .facts import DERIVED, Fact
+from .cited_facts import DERIVED, Fact
 from .functions import Example
 from .fusion import edges, grid_of, layers, readers
 from .picture import CHOSEN, LOAD, OTHER, STORE, Cell, Frame, Grid, Picture
 
 SIZES = (1, 2, 3, 4)
-MOST = 16  # elements of a gradient that are drawn
+MAX_DRAWN_ELEMENTS = 16  # elements of a gradient that are drawn
 MEANS = (
     (LOAD, "a leaf; what the call has received"),
     (STORE, "what it sends"),
@@ -98,7 +98,7 @@ def walked(example: Example, size: int) -> Walked:
     received: list[list[Arrival]] = [[] for _ in places]
     received[place(loss.grad_fn)].append(Arrival(-1, np.ones(()), ()))
     order = []
-    total: dict[int, Any] = {place(loss.grad_fn): loss.like(np.ones(()))}
+    total: dict[int, Any] = {place(loss.grad_fn): loss.asarray_like(np.ones(()))}
     with grad_recording(False):
         for call in reversed(calls):
             here = places[id(call)]
@@ -201,15 +201,15 @@ def gradient_grid(found: Walked, k: int) -> Grid:
         rows.append(("sum", found.total(k), f"t{k}"))
     shape = arrivals[0].value.shape if arrivals else ()
     for r, (name, value, link) in enumerate(rows):
-        for c, index in enumerate(list(np.ndindex(*shape))[:MOST]):
+        for c, index in enumerate(list(np.ndindex(*shape))[:MAX_DRAWN_ELEMENTS]):
             number = float(value[index])
             label = f"gradient of {titled(found, k)} at {index}, {name}: {number:.6g}"
             cells.append(Cell(r, c, f"{number:.3g}", label, "", (f"{link}.{c}", link, f"v{k}")))
     count = int(np.prod(shape))
-    part = f", elements 0..{MOST - 1} of {count}" if count > MOST else ""
+    part = f", elements 0..{MAX_DRAWN_ELEMENTS - 1} of {count}" if count > MAX_DRAWN_ELEMENTS else ""
     names = tuple(name for name, _, _ in rows)
     title = f"gradient of {titled(found, k)} {shape}{part}"
-    return Grid(f"gradient{k}", title, max(len(rows), 1), max(min(count, MOST), 1), tuple(cells), names)
+    return Grid(f"gradient{k}", title, max(len(rows), 1), max(min(count, MAX_DRAWN_ELEMENTS), 1), tuple(cells), names)
 
 
 def frames(found: Walked) -> list[Frame]:
@@ -265,8 +265,8 @@ def facts(found: Walked, chosen: str | None = None) -> list[Fact]:
 def shortened(array: Array) -> str:
     """The first numbers of an array."""
     flat = array.reshape(-1)
-    more = f" ... ({flat.size} in all)" if flat.size > MOST else ""
-    return "[" + ", ".join(f"{float(x):.6g}" for x in flat[:MOST]) + more + "]"
+    more = f" ... ({flat.size} in all)" if flat.size > MAX_DRAWN_ELEMENTS else ""
+    return "[" + ", ".join(f"{float(x):.6g}" for x in flat[:MAX_DRAWN_ELEMENTS]) + more + "]"
 
 
 def is_right(found: Walked) -> bool:

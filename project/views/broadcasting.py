@@ -13,11 +13,11 @@ from minifuse.core.layout import Layout, broadcast, row_major
 from minifuse.ir.array_functions import Reduce
 from minifuse.ir.graph import inputs_of
 
-from .facts import DERIVED, Fact
+from .cited_facts import DERIVED, Fact
 from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, Cell, Grid, Picture, slices
 from .strides import count, formula, positions, several, written
 
-MOST = 256  # elements of an operand or the result that are drawn
+MAX_DRAWN_ELEMENTS = 256  # elements of an operand or the result that are drawn
 TERMS = 6  # of a sum that are written out
 OPERATIONS = {"x + y": "+", "x * y": "*"}
 NAMES = "x", "y"
@@ -55,8 +55,10 @@ def broadcasted(operation: str, x: Sequence[int], y: Sequence[int]) -> Broadcast
     shapes = tuple(x), tuple(y)
     shape = broadcast(*shapes)
     for found in (*shapes, shape):
-        if prod(found) > MOST:
-            raise MinifuseError(f"shape {found} has {prod(found):,} elements; expected at most {MOST}, so that each is seen")
+        if prod(found) > MAX_DRAWN_ELEMENTS:
+            raise MinifuseError(
+                f"shape {found} has {prod(found):,} elements; expected at most {MAX_DRAWN_ELEMENTS}, so that each is seen"
+            )
     numbers = tuple(tuple(float(step * (k + 1)) for k in range(prod(s))) for s, step in zip(shapes, (1, 10), strict=True))
     a, b = (tensor(values, s) for values, s in zip(numbers, shapes, strict=True))
     out = a * b if operation == "*" else a + b

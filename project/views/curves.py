@@ -5,7 +5,7 @@ from typing import Any
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#888888", "#A6761D")
 DASHES = ([1, 0], [6, 4], [2, 3], [10, 3], [4, 2], [8, 2, 2, 2])
-MOST_POINTS = 5000
+MAX_POINTS = 5000
 POWER = "'2^' + format(log(datum.value) / LN2, 'd')"  # what stands at a mark of a logarithmic axis
 
 Rows = Sequence[dict[str, Any]]
@@ -33,8 +33,8 @@ def lines(rows: Rows, x: str, y: str, series: str, are_logarithmic: bool = False
     ValueError
         There are more points than a browser draws at once, or more lines than can be told apart.
     """
-    if len(rows) > MOST_POINTS:
-        raise ValueError(f"curves of {len(rows):,} points; expected at most {MOST_POINTS:,}")
+    if len(rows) > MAX_POINTS:
+        raise ValueError(f"curves of {len(rows):,} points; expected at most {MAX_POINTS:,}")
     names = list(dict.fromkeys(row[series] for row in rows))
     if len(names) > len(COLOURS):
         raise ValueError(f"{len(names)} curves; expected at most {len(COLOURS)}")

@@ -15,7 +15,7 @@ from typing import Any
 
 from minifuse.core.errors import MinifuseError
 
-MOST_CHARACTERS, MOST_STEPS, MOST_DIMS, MOST_DIGITS = 200, 12, 8, 9
+MAX_CHARACTERS, MAX_STEPS, MAX_DIMS, MAX_DIGITS = 200, 12, 8, 9
 VIEWS = ("permute", "flip", "expand", "reshape", "squeeze", "unsqueeze", "contiguous", "T")
 ARGUMENTS = {"squeeze": (0, 1), "unsqueeze": (1, 1), "contiguous": (0, 0)}  # fewest, most; the others take any number
 WORD = re.compile(r"\s*([A-Za-z_]\w*|-?\d+|\.\.\.|[()\[\],.:])")
@@ -27,8 +27,8 @@ class InputError(MinifuseError, ValueError):
     """What was typed is not of the grammar."""
 
     def __init__(self, text: str, at: int, what: str) -> None:
-        line = re.sub(r"\s", " ", text[:MOST_CHARACTERS])
-        super().__init__(f"{what}\n\n    {line}\n    {' ' * min(at, MOST_CHARACTERS)}^")
+        line = re.sub(r"\s", " ", text[:MAX_CHARACTERS])
+        super().__init__(f"{what}\n\n    {line}\n    {' ' * min(at, MAX_CHARACTERS)}^")
         self.at = at
 
 
@@ -93,8 +93,8 @@ def shape(text: str) -> tuple[int, ...]:
     for size, at in sizes:
         if size < 0:
             raise InputError(text, at, f"a size is {size}; expected 0 or more")
-    if len(sizes) > MOST_DIMS:
-        raise InputError(text, sizes[MOST_DIMS][1], f"{len(sizes)} dims; expected at most {MOST_DIMS}")
+    if len(sizes) > MAX_DIMS:
+        raise InputError(text, sizes[MAX_DIMS][1], f"{len(sizes)} dims; expected at most {MAX_DIMS}")
     return tuple(size for size, _ in sizes)
 
 
@@ -113,8 +113,8 @@ def chain(text: str) -> tuple[Call | Index, ...]:
     """
     words, steps = Words(text), list[Call | Index]()
     while not words.is_done:
-        if len(steps) == MOST_STEPS:
-            raise InputError(text, words.at, f"more than {MOST_STEPS} views; leave some out")
+        if len(steps) == MAX_STEPS:
+            raise InputError(text, words.at, f"more than {MAX_STEPS} views; leave some out")
         if words.take("["):
             steps.append(Index(words.entries()))
             words.need("]")
@@ -132,7 +132,7 @@ def chain(text: str) -> tuple[Call | Index, ...]:
         words.need(")")
         if is_closed:
             words.need(")")
-        fewest, most = ARGUMENTS.get(method, (0, MOST_CHARACTERS))
+        fewest, most = ARGUMENTS.get(method, (0, MAX_CHARACTERS))
         if not fewest <= len(arguments) <= most:
             wanted = str(most) if fewest == most else f"{fewest} or {most}"
             raise InputError(text, at, f"{method} got {len(arguments)} arguments; expected {wanted}")
@@ -166,8 +166,8 @@ class Words:
     """A text, taken word by word."""
 
     def __init__(self, text: str) -> None:
-        if len(text) > MOST_CHARACTERS:
-            raise InputError(text, MOST_CHARACTERS, f"{len(text):,} characters; expected at most {MOST_CHARACTERS}")
+        if len(text) > MAX_CHARACTERS:
+            raise InputError(text, MAX_CHARACTERS, f"{len(text):,} characters; expected at most {MAX_CHARACTERS}")
         self.text, self.found, at = text, list[tuple[str, int]](), 0
         while text[at:].strip():
             match = WORD.match(text, at)
@@ -218,8 +218,8 @@ class Words:
         at, word = self.at, self.next("a whole number")
         if not word.lstrip("-").isdecimal():
             raise InputError(self.text, at, f"got {word!r}; expected a whole number")
-        if len(word.lstrip("-")) > MOST_DIGITS:
-            raise InputError(self.text, at, f"a number of {len(word.lstrip('-'))} digits; expected at most {MOST_DIGITS}")
+        if len(word.lstrip("-")) > MAX_DIGITS:
+            raise InputError(self.text, at, f"a number of {len(word.lstrip('-'))} digits; expected at most {MAX_DIGITS}")
         return int(word)
 
     def integers(self, closing: str) -> list[tuple[int, int]]:

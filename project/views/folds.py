@@ -29,14 +29,14 @@ from minifuse.inspect.provenance import (
     trace_cell,
 )
 
-from .facts import DERIVED, TRACED, Fact, Line
+from .cited_facts import DERIVED, TRACED, Fact, Line
 from .picture import CHOSEN, LOAD, OTHER, SHARED, STORE, Cell, Frame, Grid, Picture, ribbon
 from .sources import lines_of
 
 __all__ = ["BACKENDS", "SIZES", "SUBJECTS", "Folded", "command", "facts", "folded", "picture"]
 
-MOST, MOST_FRAMES = 512, 24  # elements that are all drawn; frames of reading
-MOST_READS, MOST_STAGE = 128, 64  # elements of a large input that are drawn, and numbers of a stage
+MAX_DRAWN_ELEMENTS, MAX_FRAMES = 512, 24  # elements that are all drawn; frames of reading
+MAX_DRAWN_READS, MAX_STAGE_NUMBERS = 128, 64  # elements of a large input that are drawn, and numbers of a stage
 ASKED, SINGLE = "rows and columns as chosen", "a single number"
 SIZES: dict[str, tuple[int, ...] | None] = {
     ASKED: None,
@@ -110,7 +110,7 @@ class Folded:
     @property
     def is_large(self) -> bool:
         """Whether only a part can be drawn."""
-        return prod(self.shape) > MOST
+        return prod(self.shape) > MAX_DRAWN_ELEMENTS
 
     @cached_property
     def pieces(self) -> int:
@@ -153,13 +153,13 @@ def folded(subject: str, shape: Shape, backend: str, cell: int = 0, piece: int =
         The output has no cells, or there are more elements than can be drawn, in a shape that is none of SIZES.
     """
     about, count = SUBJECTS[subject], prod(shape)
-    if count > MOST and shape not in SIZES.values():
-        raise MinifuseError(f"{count:,} elements; expected at most {MOST}, so that each can be seen")
-    if count > MOST and about.dim is None:
+    if count > MAX_DRAWN_ELEMENTS and shape not in SIZES.values():
+        raise MinifuseError(f"{count:,} elements; expected at most {MAX_DRAWN_ELEMENTS}, so that each can be seen")
+    if count > MAX_DRAWN_ELEMENTS and about.dim is None:
         raise MinifuseError(
             "a large size shows folds of rows or columns, since each cell of them has at most 65,536 elements"
         )
-    x = (np.arange(count) % 8 if count > MOST else np.arange(1, count + 1)).astype(np.float32).reshape(shape)
+    x = (np.arange(count) % 8 if count > MAX_DRAWN_ELEMENTS else np.arange(1, count + 1)).astype(np.float32).reshape(shape)
     arrays = [x, np.arange(1, prod(shape[1:]) + 1, dtype=np.float32).reshape(shape[1:])][: 1 + (about.name == "add")]
     if about.name == "max" and shape and shape[about.dim or 0] == 0:
         raise MinifuseError(f"the largest of no elements does not exist: the shape is {shape}")
@@ -285,7 +285,7 @@ def whole(seen: Folded, name: str) -> Grid:
 def drawn_part(seen: Folded) -> Grid:
     """Of a large input the first elements that are read."""
     read = seen.by_element
-    shown = sorted(read)[:MOST_READS]
+    shown = sorted(read)[:MAX_DRAWN_READS]
     cells = [read_cell(seen, name, e, read[name, e]) for name, e in shown]
     of = f", for piece {seen.piece} of {seen.pieces}" if seen.pieces else ""
     title = f"in0: the first {len(cells):,} of {len(read):,} elements that are read{of}, and {says(seen)}"
@@ -295,24 +295,24 @@ def drawn_part(seen: Folded) -> Grid:
 def stage_grid(seen: Folded, k: int, stage: ProvenanceStage) -> Grid:
     """One stage of the tree, 8 numbers a row; 16 where there are many."""
     kind, cells = SHARED if stage.is_shared else OTHER if k else "", list[Cell]()
-    for n, at in enumerate(stage.parts[:MOST_STAGE]):
+    for n, at in enumerate(stage.parts[:MAX_STAGE_NUMBERS]):
         part = seen.origin.tree.parts[at]
         maker = f", of thread {part.thread[1]} of block {part.thread[0]}" if part.operator and seen.backend == "cuda" else ""
         label = f"{stage.title}: number {n}{maker}, {seen.values[at]:g}"
         links = (f"s{k}.{n}", f"t{part.thread[0]}.{part.thread[1]}") if maker and k == 0 else (f"s{k}.{n}",)
         cells.append(Cell(0, 0, f"{seen.values[at]:g}", label, kind, links))
     where = f"launch {stage.launch + 1}, " if seen.pieces else ""
-    of = f", the first {MOST_STAGE} of {len(stage.parts)}" if len(stage.parts) > MOST_STAGE else ""
+    of = f", the first {MAX_STAGE_NUMBERS} of {len(stage.parts)}" if len(stage.parts) > MAX_STAGE_NUMBERS else ""
     return ribbon(f"stage{k}", where + stage.title + of, cells, max(min(8, len(cells)), 1))
 
 
 def frames(seen: Folded) -> list[Frame]:
     """The whole; each turn of reading; each stage."""
     reads = seen.reads
-    drawn = set(sorted(seen.by_element)[:MOST_READS]) if seen.is_large else set(seen.by_element)
+    drawn = set(sorted(seen.by_element)[:MAX_DRAWN_READS]) if seen.is_large else set(seen.by_element)
     found, quiet = [Frame(sentence(seen))], {f"{name}.{element}": "" for name, element in drawn}
     turns = max((read.turn for read in reads), default=-1) + 1
-    at_once = -(-turns // MOST_FRAMES)
+    at_once = -(-turns // MAX_FRAMES)
     for turn in range(0, turns, max(at_once, 1)):
         now = [read for read in reads if turn <= read.turn < turn + at_once]
         names = ", ".join(f"{read.array}[{read.element}]" for read in now[:6]) + (" and more" if len(now) > 6 else "")
@@ -321,7 +321,7 @@ def frames(seen: Folded) -> list[Frame]:
         lit = {f"{r.array}.{r.element}": LOAD for r in now if (r.array, r.element) in drawn}
         found.append(Frame(f"{turn_named(turn, min(turn + at_once, turns))}: {by} {names}.", tuple((quiet | lit).items())))
     for k, stage in enumerate(seen.stages if has_stages(seen) else ()):
-        kinds = quiet | {f"s{k}.{n}": CHOSEN for n in range(min(len(stage.parts), MOST_STAGE))}
+        kinds = quiet | {f"s{k}.{n}": CHOSEN for n in range(min(len(stage.parts), MAX_STAGE_NUMBERS))}
         count = len(stage.parts)
         found.append(
             Frame(f"{stage.title[0].upper()}{stage.title[1:]}: {count} number{'s' * (count != 1)}.", tuple(kinds.items()))

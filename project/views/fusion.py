@@ -23,11 +23,11 @@ from minifuse.inspect.explain import Explanation, KernelFacts, NumberedGraph
 from minifuse.inspect.explain_text import format_bytes, format_count
 from minifuse.ir import array_functions as kinds
 from minifuse.ir.graph import Argument, Node
-from minifuse.ir.kernel_ir import Accumulator, Constant, Expression, Load, Op, Parameter, ReadOutput, ReduceExpr
+from minifuse.ir.kernel_ir import Accumulator, Constant, Expression, KernelParameter, Load, Op, ReadOutput, ReduceExpr
 from minifuse.ir.steps import NO_BUFFER, MatmulLaunch
 
 from . import fusion_steps
-from .facts import DERIVED, Fact, Line
+from .cited_facts import DERIVED, Fact, Line
 from .functions import Example
 from .node_to_kernel import expressions_of, held_by_steps, is_free, roots_of
 from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, Cell, Frame, Grid, Picture
@@ -42,7 +42,7 @@ MEANS = (
     (IDLE, "costs nothing"),
     (CHOSEN, "computed by this kernel"),
 )
-MOST_TEXT = 90  # characters of a formula in a label
+MAX_LABEL_LENGTH = 90  # characters of a formula in a label
 
 
 def planning(name: str) -> Backend:
@@ -123,7 +123,7 @@ def parts_of(step: Any, plan: Any, graph: NumberedGraph, held: dict[Expression, 
     """What a kernel does: loads, operations, stores."""
     names = plan.host.memory
     formula = Formula(step, names)
-    order = [e for e in expressions_of(step) if not isinstance(e, Constant | Parameter)]
+    order = [e for e in expressions_of(step) if not isinstance(e, Constant | KernelParameter)]
     index = {e: k for k, e in enumerate(order)}
     product = {step.kernel.a, step.kernel.b} if isinstance(step, MatmulLaunch) else set[Expression]()
     found = []
@@ -157,7 +157,7 @@ def symbol(operator: Operator | None, dtype: str) -> str:
 
 def cut_short(text: str) -> str:
     """A formula that fits in a label."""
-    return text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + " ..."
+    return text if len(text) <= MAX_LABEL_LENGTH else text[:MAX_LABEL_LENGTH] + " ..."
 
 
 def glyph(node: Node, name: str) -> str:

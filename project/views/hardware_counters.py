@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from . import memory
-from .facts import MEASURED, Fact
+from .cited_facts import MEASURED, Fact
 
 FILE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "counters-h200.json"
 PRODUCT, SIDE, TILE = "shared_tiles", 64, 32  # the product that was recorded: square matrices, and the tiles of a GPU

@@ -15,11 +15,11 @@ from minifuse.backends.cuda.matmul import ladder
 from minifuse.core.errors import MinifuseError, SimtError
 
 from . import memory
-from .facts import DERIVED, TRACED, Fact, Line
+from .cited_facts import DERIVED, TRACED, Fact, Line
 from .matmul_kernels import BROKEN, KERNELS, LADDER, TILES, WHOLE, name_of, smaller, tiled
 from .picture import CHOSEN, LOAD, STORE, Cell, Frame, Grid, Picture
 
-MOST = 16  # rows, columns and depth
+MAX_SIZE = 16  # rows, columns and depth
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def product(name: str, rows: int, columns: int, depth: int, tile: int = 4) -> Pr
     if tile not in TILES:
         raise MinifuseError(f"a tile of {tile}; expected one of {', '.join(map(str, TILES))}")
     for size, value in (("M", rows), ("N", columns), ("K", depth)):
-        memory.within(size, value, 1, MOST)
+        memory.within(size, value, 1, MAX_SIZE)
     random = np.random.default_rng(0)
     a, b = random.random((rows, depth), np.float32), random.random((depth, columns), np.float32)
     out = np.zeros((rows, columns), np.float32)

@@ -17,13 +17,13 @@ from minifuse.core.errors import MinifuseError
 from minifuse.simt.metrics import BANK_BYTES, BANK_COUNT, CACHE_LINE_BYTES, SECTOR_BYTES, number_requests
 from minifuse.simt.record import ArrayInfo
 
-from .facts import DERIVED, TRACED, Fact, Line
-from .memory_kernels import DTYPES, ELEMENTS, MOST_OFFSET, MOST_STRIDE, NARROW, TALL, WIDEST, strided, tiled
+from .cited_facts import DERIVED, TRACED, Fact, Line
+from .memory_kernels import DTYPES, ELEMENTS, MAX_OFFSET, MAX_STRIDE, NARROW, TALL, WIDEST, strided, tiled
 from .picture import CHOSEN, IDLE, LOAD, SHARED, WASTED, Cell, Frame, Grid, Picture, ribbon
 
 WARP = 32  # lanes
 COLUMNS = 8  # of the lanes and the banks
-MOST_WHOLE = 4  # cache lines that are drawn in full; of more, only the sectors that are fetched
+MAX_WHOLE_LINES = 4  # cache lines that are drawn in full; of more, only the sectors that are fetched
 WINDOW = 8  # columns of a tile that are drawn
 
 
@@ -74,8 +74,8 @@ def of_global(dtype: str = "float32", stride: int = 1, offset: int = 0, count: i
         A number lies outside what a picture can show.
     """
     known(dtype)
-    within("stride", stride, 0, MOST_STRIDE)
-    within("offset", offset, 0, MOST_OFFSET)
+    within("stride", stride, 0, MAX_STRIDE)
+    within("offset", offset, 0, MAX_OFFSET)
     within("lanes", count, 0, WARP)
     return request_of(strided, "a", np.zeros(WARP, dtype), np.zeros(ELEMENTS, dtype), stride, offset, count)
 
@@ -202,7 +202,7 @@ def ruler(found: Request) -> list[Grid]:
         readers.setdefault(lane.element, []).append(lane.lane)
     fetched = {lane.start // SECTOR_BYTES for lane in found.lanes}
     lines = sorted({sector * SECTOR_BYTES // CACHE_LINE_BYTES for sector in fetched})
-    if len(lines) > MOST_WHOLE:
+    if len(lines) > MAX_WHOLE_LINES:
         names = tuple(f"line {sector * SECTOR_BYTES // CACHE_LINE_BYTES}, sector {sector}" for sector in sorted(fetched))
         title = f"the sectors that are fetched, of {len(lines)} cache lines"
         return [sectors_of("lines", title, sorted(fetched), names, fetched, readers, itemsize)]

@@ -15,8 +15,8 @@ from minifuse.simt import cuda
 
 TALL = 32  # rows of a tile
 NARROW, WIDEST = 32, 40  # elements of its rows
-MOST_STRIDE, MOST_OFFSET = 64, 63
-ELEMENTS = MOST_STRIDE * 31 + MOST_OFFSET + 1  # of the array that lanes 0 to 31 read in strides
+MAX_STRIDE, MAX_OFFSET = 64, 63
+ELEMENTS = MAX_STRIDE * 31 + MAX_OFFSET + 1  # of the array that lanes 0 to 31 read in strides
 DTYPES = ("float32", "float64", "int16", "int8")
 
 

@@ -12,11 +12,11 @@ from math import prod
 from minifuse.core.errors import ViewError
 from minifuse.core.layout import Layout
 
-from .expressions import MOST_CHARACTERS, MOST_STEPS, Call, Index, labels
-from .strides import MOST, MOST_DIMS
+from .expressions import MAX_CHARACTERS, MAX_STEPS, Call, Index, labels
+from .strides import MAX_DIMS, MAX_DRAWN_ELEMENTS
 
-MOST_WAYS = 24  # of one kind that are offered
-MOST_REPEATS = 8  # of a dim of size 1
+MAX_OFFERED_VIEWS = 24  # of one kind that are offered
+MAX_REPEATS = 8  # of a dim of size 1
 LONGEST = 48  # characters of one view that is offered
 FRONT = "a new dim in front"
 
@@ -35,17 +35,17 @@ class Offers:
 
 def offers(layout: Layout, steps: Sequence[Step] = ()) -> Offers:
     """What may come after a chain that has led to a layout."""
-    if len(steps) >= MOST_STEPS:
-        return Offers({}, {"any view": f"the chain has {MOST_STEPS} views, the most that are read; take one off"})
-    if len("".join(labels(steps))) > MOST_CHARACTERS - LONGEST:
-        return Offers({}, {"any view": f"the chain has nearly {MOST_CHARACTERS} characters; take a view off"})
+    if len(steps) >= MAX_STEPS:
+        return Offers({}, {"any view": f"the chain has {MAX_STEPS} views, the most that are read; take one off"})
+    if len("".join(labels(steps))) > MAX_CHARACTERS - LONGEST:
+        return Offers({}, {"any view": f"the chain has nearly {MAX_CHARACTERS} characters; take a view off"})
     ways: dict[str, list[Step]] = {
         "permute": permuted(layout),
         "slice": [],
         "flip": flipped(layout),
         "expand": [],
         "reshape": reshaped(layout),
-        "unsqueeze": [Call("unsqueeze", (d,)) for d in range(layout.ndim + 1) if layout.ndim < MOST_DIMS],
+        "unsqueeze": [Call("unsqueeze", (d,)) for d in range(layout.ndim + 1) if layout.ndim < MAX_DIMS],
         "squeeze": [Call("squeeze", (d,)) for d, n in enumerate(layout.shape) if n == 1],
         "contiguous": [] if layout.is_contiguous else [Call("contiguous", ())],
     }
@@ -55,12 +55,12 @@ def offers(layout: Layout, steps: Sequence[Step] = ()) -> Offers:
         "flip": "a single number has no dims",
         "expand": f"with {layout.size} elements in {layout.ndim} dims there is no room for a repeated one",
         "reshape": "no other shape has as many elements",
-        "unsqueeze": f"it has {MOST_DIMS} dims, the most that are drawn",
+        "unsqueeze": f"it has {MAX_DIMS} dims, the most that are drawn",
         "squeeze": f"no dim of {layout.shape} has size 1",
         "contiguous": "it is contiguous, so nothing would move",
     }
     is_ranged = {"slice": bool(sliceable(layout)), "expand": bool(expandable(layout))}
-    offered = {kind: tuple(found[:MOST_WAYS]) for kind, found in ways.items() if found or is_ranged.get(kind)}
+    offered = {kind: tuple(found[:MAX_OFFERED_VIEWS]) for kind, found in ways.items() if found or is_ranged.get(kind)}
     return Offers(offered, {kind: why for kind, why in refused.items() if kind not in offered})
 
 
@@ -128,8 +128,8 @@ def sliced(layout: Layout, d: int, start: int, stop: int, step: int) -> Index:
 
 def expandable(layout: Layout) -> dict[str, int]:
     """Where a view can repeat: dims of size 1 by name, and a new one in front; and how often at most."""
-    places = {f"dim {d}": d for d, n in enumerate(layout.shape) if n == 1} | ({FRONT: -1} if layout.ndim < MOST_DIMS else {})
-    most = min(MOST // max(prod(layout.shape), 1), MOST_REPEATS)
+    places = {f"dim {d}": d for d, n in enumerate(layout.shape) if n == 1} | ({FRONT: -1} if layout.ndim < MAX_DIMS else {})
+    most = min(MAX_DRAWN_ELEMENTS // max(prod(layout.shape), 1), MAX_REPEATS)
     return dict.fromkeys(places, most) if most > 1 else {}
 
 

@@ -19,10 +19,10 @@ from minifuse.ir.kernel_ir import (
     Constant,
     Expression,
     Kernel,
+    KernelParameter,
     Load,
     Op,
     OpaqueOutput,
-    Parameter,
     ReadOutput,
     ReduceExpr,
     cast,
@@ -30,7 +30,7 @@ from minifuse.ir.kernel_ir import (
 )
 from minifuse.ir.steps import NO_BUFFER, KernelLaunch, MatmulLaunch
 
-MOST_WAYS = 64  # of writing one node as an expression, which a kernel is searched for
+MAX_EXPRESSIONS = 64  # of writing one node as an expression, which a kernel is searched for
 
 
 def is_free(node: Node) -> bool:
@@ -85,7 +85,7 @@ def written_in(step: Any, graph: NumberedGraph, lies: dict[int, set[Node]]) -> d
             return {
                 e
                 for e in known
-                if (isinstance(e, Parameter) and step.numbers[e.index] == source)
+                if (isinstance(e, KernelParameter) and step.numbers[e.index] == source)
                 or (isinstance(e, Constant) and isinstance(function, Literal) and e.text == function.text)
             }
         found = {e for slot, loads in slots.items() if node in lies.get(slot, ()) for e in loads}
@@ -98,7 +98,7 @@ def written_in(step: Any, graph: NumberedGraph, lies: dict[int, set[Node]]) -> d
             return found | {e for e in known if isinstance(e, Accumulator) and is_ours}
         if isinstance(function, kinds.CompositeOutput):
             return found | {e for e in known if isinstance(e, OpaqueOutput) and e.name == repr(function)}
-        for xs in islice(combinations(*[ways[x] for x in node.inputs]), MOST_WAYS):
+        for xs in islice(combinations(*[ways[x] for x in node.inputs]), MAX_EXPRESSIONS):
             if isinstance(function, Operator):
                 found.add(function(*xs))
             elif isinstance(function, kinds.Cast):

@@ -24,8 +24,8 @@ WORDS = {
     CHOSEN: "chosen",
     WASTED: "fetched and not used",
 }
-MOST_CELLS = 4096
-MOST_BYTES = 512 * 1024  # of the data of one picture, as the browser gets it
+MAX_CELLS = 4096
+MAX_NBYTES = 512 * 1024  # of the data of one picture, as the browser gets it
 SIZE, GAP = 40, 24  # of an SVG, in pixels: a cell, and what lies between two grids
 
 
@@ -93,11 +93,11 @@ class Picture:
     _data: dict[str, Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if (count := sum(len(grid.cells) for grid in self.grids)) > MOST_CELLS:
-            raise ValueError(f"a picture of {count:,} cells; expected at most {MOST_CELLS:,}: show a part, and say so")
+        if (count := sum(len(grid.cells) for grid in self.grids)) > MAX_CELLS:
+            raise ValueError(f"a picture of {count:,} cells; expected at most {MAX_CELLS:,}: show a part, and say so")
         data = data_of(self)
-        if (nbytes := len(json.dumps(data, separators=(",", ":")))) > MOST_BYTES:
-            raise ValueError(f"a picture of {nbytes:,} bytes; expected at most {MOST_BYTES:,}: show a part, and say so")
+        if (nbytes := len(json.dumps(data, separators=(",", ":")))) > MAX_NBYTES:
+            raise ValueError(f"a picture of {nbytes:,} bytes; expected at most {MAX_NBYTES:,}: show a part, and say so")
         object.__setattr__(self, "_data", data)
 
     def as_data(self) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from ..benchmarks import (
     report,
 )
 from ..benchmarks.timer import in_turn, time_block
-from .facts import DERIVED, MEASURED, Fact, Line
+from .cited_facts import DERIVED, MEASURED, Fact, Line
 from .picture import IDLE, LOAD, Cell, Grid, Picture
 
 BUDGET_S = 0.8  # of a race, in all; what compiles comes before

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from .facts import Line
+from .cited_facts import Line
 
 
 @cache

@@ -9,11 +9,11 @@ import minifuse as mf
 from minifuse.core.errors import MinifuseError, ViewError
 from minifuse.core.layout import Layout, row_major
 
+from .cited_facts import DERIVED, Fact
 from .expressions import Call, Index, labels
-from .facts import DERIVED, Fact
 from .picture import CHOSEN, LOAD, OTHER, Cell, Grid, Picture, ribbon, slices
 
-MOST, MOST_DIMS = 512, 8  # elements that are drawn, of the storage and of the view; dims of a view
+MAX_DRAWN_ELEMENTS, MAX_DIMS = 512, 8  # elements that are drawn, of the storage and of the view; dims of a view
 COLUMNS = 16  # of the ribbon
 NAMED = 6  # indices that a fact names
 IDIOMS = {
@@ -63,16 +63,20 @@ def strided(shape: Sequence[int], steps: Sequence[Call | Index]) -> Strided:
         The views do not fit: what the library says. Or there are more elements or dims than can be seen.
     """
     layout = row_major(tuple(shape))
-    if layout.size > MOST:
-        raise MinifuseError(f"a tensor of {layout.size:,} elements; expected at most {MOST}, so that each can be seen")
+    if layout.size > MAX_DRAWN_ELEMENTS:
+        raise MinifuseError(
+            f"a tensor of {layout.size:,} elements; expected at most {MAX_DRAWN_ELEMENTS}, so that each can be seen"
+        )
     x = mf.arange(max(layout.size, 1), backend="python")[: layout.size].reshape(*shape)
     start, layouts, storage, copies = x, [layout], tuple(range(layout.size)), list[tuple[int, str]]()
     for k, step in enumerate(steps):
         x = step.apply(x)
-        if x.size > MOST:
-            raise MinifuseError(f"{step}: a view of {x.size:,} elements; expected at most {MOST}, so that each can be seen")
-        if x.ndim > MOST_DIMS:
-            raise MinifuseError(f"{step}: a view of {x.ndim} dims; expected at most {MOST_DIMS}")
+        if x.size > MAX_DRAWN_ELEMENTS:
+            raise MinifuseError(
+                f"{step}: a view of {x.size:,} elements; expected at most {MAX_DRAWN_ELEMENTS}, so that each can be seen"
+            )
+        if x.ndim > MAX_DIMS:
+            raise MinifuseError(f"{step}: a view of {x.ndim} dims; expected at most {MAX_DIMS}")
         if x.buffer is not start.buffer:
             copies.append((k, why_copied(layouts[-1], step)))
             start = x

@@ -19,9 +19,9 @@ from minifuse import simt
 from minifuse.backends.cuda.launch_plan import LaunchPlan
 from minifuse.simt.lanes import KERNEL_BUILTINS, getcurrent
 
-from .facts import Line
+from .cited_facts import Line
 
-MOST_STEPS = 96  # lines of one thread that are kept; loops may have more
+MAX_STEPS = 96  # lines of one thread that are kept; loops may have more
 LIMIT = 100_000  # events of a trace, and iterations of loops before a thread ends
 
 
@@ -78,7 +78,7 @@ class Watch:
             nonlocal line, first, before
             if event in ("line", "return"):
                 now, position = numbers_of(frame), lane.machine.recorder.position
-                if line and len(steps) < MOST_STEPS:
+                if line and len(steps) < MAX_STEPS:
                     changed = tuple((name, text) for name, text in now.items() if before.get(name) != text)
                     steps.append(Step(line, changed, first, position))
                 elif line:

@@ -16,14 +16,14 @@ from minifuse.core.errors import MinifuseError
 from minifuse.simt import Trace
 from minifuse.simt.record import ArrayInfo
 
-from .facts import DERIVED, THEORY, TRACED, Fact, Line
+from .cited_facts import DERIVED, THEORY, TRACED, Fact, Line
+from .coordinates import counted_as, linear, listed, place, spoken
 from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, WASTED, Cell, Frame, Grid, Picture, ribbon
-from .places import counted_as, linear, listed, place, spoken
 from .subjects import SUBJECTS, Shape, names_of, planned
 from .thread_timelines import Lives, Step, counted, lives_of, source_of
 
-MOST = 512  # elements, and threads of all blocks that are drawn
-MOST_BLOCKS = 8  # that are drawn
+MAX_DRAWN_ELEMENTS = 512  # elements, and threads of all blocks that are drawn
+MAX_DRAWN_BLOCKS = 8  # that are drawn
 WARP, COLUMNS = 32, 8  # columns of a block and of a line of elements: a warp is four rows
 MEANS = ((OTHER, "runs the line"), (WASTED, "outside its array"))
 
@@ -81,8 +81,8 @@ def launched(subject: str, shape: Shape, block: Shape, of: tuple[int, int] = (0,
     about = SUBJECTS[subject]
     if len(shape) != about.dims or min(shape, default=0) < 0:
         raise MinifuseError(f"{subject}: the shape is {shape}; expected {about.dims} sizes")
-    if prod(shape) > MOST:
-        raise MinifuseError(f"{prod(shape):,} elements; expected at most {MOST}, so that each can be seen")
+    if prod(shape) > MAX_DRAWN_ELEMENTS:
+        raise MinifuseError(f"{prod(shape):,} elements; expected at most {MAX_DRAWN_ELEMENTS}, so that each can be seen")
     plan, expected, out = planned(about, shape, block)
     if plan is None:
         return Launched(subject, shape, None, None, True, 0)
@@ -121,7 +121,7 @@ def drawn_blocks(seen: Launched) -> range:
     assert seen.plan is not None
     assert seen.lives is not None
     total = prod(seen.plan.grid)
-    count = min(total, MOST_BLOCKS, max(MOST // seen.trace.threads, 1))
+    count = min(total, MAX_DRAWN_BLOCKS, max(MAX_DRAWN_ELEMENTS // seen.trace.threads, 1))
     first = min(seen.lives.block // count * count, total - count)
     return range(first, first + count)
 

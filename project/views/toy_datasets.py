@@ -6,7 +6,7 @@ import numpy.typing as npt
 import minifuse as mf
 from minifuse.core.errors import MinifuseError
 
-FEWEST, MOST = 4, 1000  # points of a set
+MIN_POINTS, MAX_POINTS = 4, 1000  # points of a set
 WORDS = {
     "simple": "to the left or right of a line",
     "diagonal": "above or below a diagonal",
@@ -50,7 +50,7 @@ def points(name: str, count: int, seed: int) -> tuple[npt.NDArray[np.float32], n
     """
     if name not in NAMES:
         raise MinifuseError(f"there is no data set {name!r}; expected one of {', '.join(NAMES)}")
-    if not FEWEST <= count <= MOST:
-        raise MinifuseError(f"a set of {count:,} points; expected {FEWEST} to {MOST:,}")
+    if not MIN_POINTS <= count <= MAX_POINTS:
+        raise MinifuseError(f"a set of {count:,} points; expected {MIN_POINTS} to {MAX_POINTS:,}")
     x, y = mf.data.points(name, count, seed, backend="parallel")
     return x.numpy(), y.numpy()

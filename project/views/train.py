@@ -25,7 +25,7 @@ from minifuse.runtime.kernel_cache import cache_folder
 
 from ..benchmarks.formatting import duration
 from . import toy_datasets
-from .facts import DERIVED, MEASURED, Fact, Line
+from .cited_facts import DERIVED, MEASURED, Fact, Line
 from .picture import IDLE, LOAD, OTHER, STORE, Cell, Grid, Picture
 from .race import gpu_of
 

@@ -11,7 +11,7 @@ from shlex import quote
 from threading import Thread
 
 from . import train
-from .facts import Fact
+from .cited_facts import Fact
 from .picture import Picture
 from .train import Curve, Run, Settings
 

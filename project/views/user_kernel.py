@@ -16,12 +16,12 @@ from minifuse.backends.cuda.launch_plan import LaunchPlan
 from minifuse.cli.subjects import arguments_of, kernel_in, sizes_of
 from minifuse.core.errors import MinifuseError
 
-from .facts import Fact
+from .cited_facts import Fact
 from .thread_timelines import lives_of
 from .threads import Launched, facts
 
-MOST_CHARACTERS = 400
-MOST_THREADS, MOST_ELEMENTS = 512, 4096  # of all blocks; of one array
+MAX_CHARACTERS = 400
+MAX_THREADS, MAX_ELEMENTS = 512, 4096  # of all blocks; of one array
 LOADING = Lock()  # a file that runs sees the interpreter in the place of numba.cuda; one at a time
 
 
@@ -44,19 +44,17 @@ def launched(what: str, grid: str, block: str, arguments: str, of: tuple[int, in
     MinifuseError
         The file, a size or an argument is not right, or there is more than can be drawn.
     """
-    if max(map(len, (grid, block, arguments))) > MOST_CHARACTERS:
-        raise MinifuseError(f"a text of more than {MOST_CHARACTERS} characters; write less")
+    if max(map(len, (grid, block, arguments))) > MAX_CHARACTERS:
+        raise MinifuseError(f"a text of more than {MAX_CHARACTERS} characters; write less")
     blocks, threads = (sizes_of(name, "".join(text.split())) for name, text in (("grid", grid), ("block", block)))
-    if prod(blocks) * prod(threads) > MOST_THREADS:
-        raise MinifuseError(
-            f"{prod(blocks) * prod(threads):,} threads; expected at most {MOST_THREADS}, so each can be seen"
-        )
+    if prod(blocks) * prod(threads) > MAX_THREADS:
+        raise MinifuseError(f"{prod(blocks) * prod(threads):,} threads; expected at most {MAX_THREADS}, so each can be seen")
     kernel = kernel_of(what)
     values = arguments_of(kernel, what.rpartition(":")[2], arguments.split())
     sizes = [value.size for value in values if hasattr(value, "size")]
-    if max(sizes, default=0) > MOST_ELEMENTS:
+    if max(sizes, default=0) > MAX_ELEMENTS:
         raise MinifuseError(
-            f"an array of {max(sizes):,} elements; expected at most {MOST_ELEMENTS}, so that each can be seen"
+            f"an array of {max(sizes):,} elements; expected at most {MAX_ELEMENTS}, so that each can be seen"
         )
     plan = LaunchPlan(kernel, blocks, threads, values, 0)
     lives = lives_of(plan, min(of[0], prod(plan.grid) - 1))

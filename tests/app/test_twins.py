@@ -20,9 +20,9 @@ from typer.testing import CliRunner
 
 from minifuse.cli import doctor
 from minifuse.cli.commands import app as command_line
-from project.screens import PAGES, own
+from project.screens import PAGES, user_kernel
 from project.views import autodiff, broadcasting, functions, machine, matmul, strides, threads
-from project.views.facts import MEASURED
+from project.views.cited_facts import MEASURED
 from tests.app.tables import facts_tables, tables
 
 from ..sources import ROOT
@@ -88,7 +88,7 @@ def at_the_root(monkeypatch, tmp_path):
     """Lines name files of the repository from its root."""
     monkeypatch.chdir(ROOT)
     (tmp_path / "my kernels.py").write_text(KERNELS)
-    monkeypatch.setenv(own.KERNEL, f"{tmp_path / 'my kernels.py'}:scale")
+    monkeypatch.setenv(user_kernel.KERNEL, f"{tmp_path / 'my kernels.py'}:scale")
 
 
 # What both must say
@@ -230,7 +230,7 @@ CHOICES = {
         [{"autodiff_function": found.name} for found in functions.DIFFERENTIATED]
         + [{"autodiff_size": size} for size in autodiff.SIZES],
     ),
-    "own": (
+    "user_kernel": (
         same_launch,
         [
             {},
@@ -279,8 +279,8 @@ def test_a_launch_counts_the_same_at_each_line():
 
 
 def test_a_race_of_a_kernel_of_ones_own_is_told_by_both(monkeypatch, tmp_path):
-    monkeypatch.setenv(own.KERNEL, f"{tmp_path / 'my kernels.py'}:race")
-    app = opened("own", {})
+    monkeypatch.setenv(user_kernel.KERNEL, f"{tmp_path / 'my kernels.py'}:race")
+    app = opened("user_kernel", {})
     facts, found = facts_of(app), told(line_of(app))
     assert "RaceError" in facts
     same_launch(facts, found)
@@ -309,7 +309,7 @@ def test_the_map_says_what_the_doctor_says(monkeypatch):
 
 def test_every_page_is_held_against_its_line_here_or_measures_or_is_held_elsewhere():
     elsewhere = {"folds", "fusion"}  # their own tests
-    assert {page.module for page in PAGES} == {*CHOICES, "map", "race", "train", *elsewhere} - {"own"}
+    assert {page.module for page in PAGES} == {*CHOICES, "map", "race", "train", *elsewhere} - {"user_kernel"}
 
 
 # The two that were made to be such lines

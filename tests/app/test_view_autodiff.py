@@ -95,10 +95,10 @@ def test_the_picture_shows_each_arrival(example, size):
         assert len(grid.row_names) == len(arrivals) + several
         for j, arrival in enumerate(arrivals):
             shown = [float(cell.label.rpartition(": ")[2]) for cell in grid.cells if cell.row == j]
-            np.testing.assert_allclose(shown, arrival.value.reshape(-1)[: autodiff.MOST], rtol=1e-5)
+            np.testing.assert_allclose(shown, arrival.value.reshape(-1)[: autodiff.MAX_DRAWN_ELEMENTS], rtol=1e-5)
         if several:
             shown = [float(cell.label.rpartition(": ")[2]) for cell in grid.cells if cell.row == len(arrivals)]
-            np.testing.assert_allclose(shown, found.total(k).reshape(-1)[: autodiff.MOST], rtol=1e-5)
+            np.testing.assert_allclose(shown, found.total(k).reshape(-1)[: autodiff.MAX_DRAWN_ELEMENTS], rtol=1e-5)
 
 
 @EACH

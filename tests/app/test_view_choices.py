@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from minifuse.core.errors import MinifuseError
 from minifuse.core.layout import row_major
 from project.views import next_views, strides
-from project.views.expressions import MOST_STEPS, Call, Index, chain, labels
+from project.views.expressions import MAX_STEPS, Call, Index, chain, labels
 from project.views.strides import strided
 from tests.app.tables import facts_tables
 
@@ -106,7 +106,7 @@ def test_a_reshape_that_is_no_view_says_what_view_says():
 
 
 def test_a_chain_has_an_end():
-    _, offers = offered("3,4", ".T" * MOST_STEPS)
+    _, offers = offered("3,4", ".T" * MAX_STEPS)
     assert not offers.ways
     assert "12 views" in offers.refused["any view"]
     _, offers = offered("2,2,2,2,2,2,2,2", ".permute(7, 6, 5, 4, 3, 2, 1, 0)" * 5)

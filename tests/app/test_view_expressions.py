@@ -89,7 +89,7 @@ def test_a_mistake_says_what_and_where(read, text, at, what):
     assert caught.value.at == at
     *_, line, caret = str(caught.value).splitlines()
     assert caret.index("^") == at + 4
-    assert line[4:] == text[: expressions.MOST_CHARACTERS]
+    assert line[4:] == text[: expressions.MAX_CHARACTERS]
 
 
 @given(st.text(st.sampled_from("0123456789-.,:()[] \n\tTxpermutflisqhakcongdw\u0663\u00b2_'\"\\")) | st.text(max_size=250))

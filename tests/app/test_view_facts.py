@@ -2,7 +2,7 @@
 
 import pytest
 
-from project.views.facts import DERIVED, MEANINGS, MEASURED, THEORY, TRACED, Fact, as_rows
+from project.views.cited_facts import DERIVED, MEANINGS, MEASURED, THEORY, TRACED, Fact, as_rows
 
 
 def test_a_fact_without_a_known_truth_is_refused():

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from minifuse.cli.commands import app as command_line
 from minifuse.core.errors import MinifuseError
 from project.views import folds
-from project.views.facts import TRACED
+from project.views.cited_facts import TRACED
 from project.views.picture import LOAD
 
 ROWS, COLUMNS, ALL, LARGEST, _, MAP, ZIP = folds.SUBJECTS
@@ -100,7 +100,7 @@ def test_many_turns_are_shown_some_at_once_and_none_is_left_out():
     for backend in ("python", "parallel"):
         seen = folds.folded(ALL, (16, 32), backend, 0)
         _, *frames = folds.picture(seen).frames
-        assert len(frames) <= folds.MOST_FRAMES
+        assert len(frames) <= folds.MAX_FRAMES
         assert sum(kind == LOAD for frame in frames for _, kind in frame.kinds) == 512
 
 
@@ -119,7 +119,7 @@ def test_large_folds_have_pieces_and_a_second_stage(subject, shape, pieces, back
     assert f"for piece {pieces - 1} of {pieces}" in picture.grids[0].title
     second = next(grid for grid in picture.grids if "second stage" in grid.title)
     assert len(second.cells) == pieces
-    assert max(len(grid.cells) for grid in picture.grids) <= folds.MOST_READS
+    assert max(len(grid.cells) for grid in picture.grids) <= folds.MAX_DRAWN_READS
 
 
 def test_a_large_launch_says_which_blocks_ran():
@@ -200,7 +200,7 @@ def test_sizes_with_pieces_and_without_elements_are_drawn():
         assert not at.exception
         assert not at.error
         assert ("folds_piece" in [control.key for control in at.number_input]) is (
-            prod(folds.SIZES[size] or ()) > folds.MOST
+            prod(folds.SIZES[size] or ()) > folds.MAX_DRAWN_ELEMENTS
         )
     at.selectbox(key="folds_size").select(folds.ASKED).run()
     at.slider(key="folds_rows").set_value(0).run()

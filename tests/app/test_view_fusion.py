@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 import minifuse as mf
 from minifuse.core.layout import row_major
 from project.views import functions, fusion, fusion_steps
-from project.views.picture import CHOSEN, IDLE, KINDS, LOAD, MOST_BYTES, OTHER, STORE, Picture
+from project.views.picture import CHOSEN, IDLE, KINDS, LOAD, MAX_NBYTES, OTHER, STORE, Picture
 
 EACH = pytest.mark.parametrize("example", functions.FUSED, ids=lambda found: found.name)
 COUNTS = {  # kernels for 8 rows on parallel
@@ -289,7 +289,7 @@ def test_frames_say_what_is_in_the_making():
 def test_steps_fit_the_browser(rows):
     for example in functions.FUSED:
         data = fusion.picture(fusion.taken_apart(example, rows, "cuda"), "step by step").as_data()
-        assert len(str(data)) < MOST_BYTES / 8
+        assert len(str(data)) < MAX_NBYTES / 8
 
 
 def test_nothing_is_compiled_for_a_page():

@@ -12,12 +12,12 @@ from minifuse import simt
 from minifuse.backends.cuda.matmul.ladder import LADDER
 from minifuse.core.errors import MinifuseError
 from project.views import matmul
-from project.views.picture import CHOSEN, LOAD, MOST_BYTES, MOST_CELLS, STORE
+from project.views.picture import CHOSEN, LOAD, MAX_CELLS, MAX_NBYTES, STORE
 from tests.app.tables import facts_tables
 
 pytest.importorskip("greenlet", reason="the interpreter needs greenlet: minifuse[simt]")
 
-SIZES = st.integers(1, matmul.MOST)
+SIZES = st.integers(1, matmul.MAX_SIZE)
 SMALL = st.integers(1, 10)
 TILES = st.sampled_from(list(matmul.TILES))
 RIGHT = st.sampled_from(matmul.LADDER)
@@ -79,11 +79,11 @@ def test_whole_tiles_load_as_often_as_the_arithmetic_says(rows, columns, depth):
 
 @pytest.mark.parametrize("tile", matmul.TILES)
 def test_a_tile_is_what_a_step_loads(tile):
-    found = matmul.product("shared_tiles", tile, tile, matmul.MOST, tile)
+    found = matmul.product("shared_tiles", tile, tile, matmul.MAX_SIZE, tile)
     first = matmul.picture(found).frames[1]
     loaded = [link for link, kind in first.kinds if kind == LOAD]
-    assert len(loaded) == 2 * tile * min(tile, matmul.MOST)
-    assert first.sentence.startswith(f"Step 1 of {-(-matmul.MOST // tile)}, epoch 0: ")
+    assert len(loaded) == 2 * tile * min(tile, matmul.MAX_SIZE)
+    assert first.sentence.startswith(f"Step 1 of {-(-matmul.MAX_SIZE // tile)}, epoch 0: ")
 
 
 @pytest.mark.parametrize("name", matmul.LADDER)
@@ -150,7 +150,7 @@ def test_the_source_marks_the_lines_at_fault(name):
     [
         lambda: matmul.product("fast", 4, 4, 4),
         lambda: matmul.product("naive", 0, 4, 4),
-        lambda: matmul.product("naive", 4, 4, matmul.MOST + 1),
+        lambda: matmul.product("naive", 4, 4, matmul.MAX_SIZE + 1),
         lambda: matmul.product("naive", 4, 4, 4, 5),
         lambda: matmul.picture(matmul.product("naive", 4, 4, 4), 1),
     ],
@@ -163,12 +163,12 @@ def test_what_cannot_be_drawn_is_an_error_with_words(wrong):
 @pytest.mark.parametrize("tile", matmul.TILES)
 @pytest.mark.parametrize("name", matmul.KERNELS)
 def test_the_largest_product_fits_into_a_picture_which_says_what_part_is_shown(name, tile):
-    found = matmul.product(name, matmul.MOST, matmul.MOST, matmul.MOST, tile)
+    found = matmul.product(name, matmul.MAX_SIZE, matmul.MAX_SIZE, matmul.MAX_SIZE, tile)
     count = matmul.blocks(found)
     for block in {0, count - 1}:
         shown = matmul.picture(found, block)  # one that is too large raises
-        assert sum(len(grid.cells) for grid in shown.grids) <= MOST_CELLS
-        assert len(json.dumps(shown.as_data())) <= MOST_BYTES
+        assert sum(len(grid.cells) for grid in shown.grids) <= MAX_CELLS
+        assert len(json.dumps(shown.as_data())) <= MAX_NBYTES
         assert f"block {block} of {count} computes" in shown.sentence
 
 

@@ -17,7 +17,7 @@ pytest.importorskip("greenlet", reason="the interpreter needs greenlet: minifuse
 
 DTYPES = st.sampled_from(memory.DTYPES)
 COUNTS = st.integers(0, 32)
-GLOBAL = given(DTYPES, st.integers(0, memory.MOST_STRIDE), st.integers(0, memory.MOST_OFFSET), COUNTS)
+GLOBAL = given(DTYPES, st.integers(0, memory.MAX_STRIDE), st.integers(0, memory.MAX_OFFSET), COUNTS)
 TILES = given(DTYPES, st.integers(32, memory.WIDEST), st.booleans(), st.integers(0, 31), COUNTS)
 
 

@@ -76,13 +76,13 @@ def test_the_page_shows_it_and_says_what_is_wrong(file, monkeypatch):
     from streamlit.testing.v1 import AppTest
 
     from minifuse.cli.app import KERNEL
-    from project.screens import own as screen
+    from project.screens import user_kernel as screen
 
     assert screen.KERNEL == KERNEL
     monkeypatch.setenv(KERNEL, f"{file}:scale")
 
     def draw():
-        from project.screens.own import page
+        from project.screens.user_kernel import page
 
         page()
 

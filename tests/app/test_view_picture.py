@@ -13,8 +13,8 @@ from project.views.picture import (
     IDLE,
     KINDS,
     LOAD,
-    MOST_BYTES,
-    MOST_CELLS,
+    MAX_CELLS,
+    MAX_NBYTES,
     STORE,
     WASTED,
     WORDS,
@@ -126,15 +126,15 @@ def test_a_picture_has_a_bound_in_cells():
     def wide(n):
         return Grid("a", "", 1, max(n, 1), tuple(Cell(0, k, "", "") for k in range(n)))
 
-    assert len(Picture("", (wide(MOST_CELLS - 1), wide(1))).as_rows()) == MOST_CELLS
+    assert len(Picture("", (wide(MAX_CELLS - 1), wide(1))).as_rows()) == MAX_CELLS
     with pytest.raises(ValueError, match=r"a picture of 4,097 cells; expected at most 4,096: show a part"):
-        Picture("", (wide(MOST_CELLS), wide(1)))
+        Picture("", (wide(MAX_CELLS), wide(1)))
 
 
 def test_a_picture_has_a_bound_in_bytes():
-    Picture("x" * (MOST_BYTES - 100), ())
+    Picture("x" * (MAX_NBYTES - 100), ())
     with pytest.raises(ValueError, match="bytes; expected at most 524,288: show a part"):
-        Picture("x" * MOST_BYTES, ())
+        Picture("x" * MAX_NBYTES, ())
 
 
 @given(st.integers(0, 40), st.integers(1, 17))

@@ -12,7 +12,7 @@ from minifuse.inspect.roofline import MachineLimits
 from project import measure_app
 from project.benchmarks import report
 from project.views import curves, race
-from project.views.facts import MEASURED
+from project.views.cited_facts import MEASURED
 from project.views.picture import IDLE, LOAD
 
 LIMITS = MachineLimits(100.0, {"float32": 1000.0}, None)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from project.views import hardware_counters, matmul, memory
-from project.views.facts import DERIVED, MEASURED, Fact
+from project.views.cited_facts import DERIVED, MEASURED, Fact
 from project.views.hardware_counters import PRESETS
 from tests.app.tables import facts_tables
 

@@ -67,7 +67,7 @@ def chains(draw):
     steps = []
     for _ in range(draw(st.integers(0, 4))):
         step, b = one_step(draw, a)
-        if b.size > 200 or b.ndim > strides.MOST_DIMS:
+        if b.size > 200 or b.ndim > strides.MAX_DIMS:
             break
         steps.append(step)
         a = b

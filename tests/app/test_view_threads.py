@@ -181,7 +181,7 @@ def test_without_its_guard_a_kernel_is_right_where_the_blocks_fit():
 def test_a_part_of_many_blocks_is_drawn_and_said():
     seen = threads.launched(GUARDED, (200,), (2,), (57, 1))
     drawn = threads.drawn_blocks(seen)
-    assert len(drawn) == threads.MOST_BLOCKS
+    assert len(drawn) == threads.MAX_DRAWN_BLOCKS
     assert 57 in drawn
     titles = [grid.title for grid in threads.picture(seen).grids if grid.name.startswith("block")]
     assert f"of blocks {drawn[0]}..{drawn[-1]} of 100" in titles[0]

@@ -13,7 +13,7 @@ import minifuse as mf
 from minifuse.core.errors import MinifuseError
 from minifuse.data.toy_2d import TURNS
 from project.views import curves, toy_datasets, train
-from project.views.facts import MEASURED
+from project.views.cited_facts import MEASURED
 from project.views.picture import IDLE, LOAD, OTHER, STORE
 from project.views.train import Settings
 from project.views.training import Training
@@ -30,7 +30,7 @@ def trained(settings=QUICK, epochs=20):
 
 @given(
     name=st.sampled_from(toy_datasets.NAMES),
-    count=st.integers(toy_datasets.FEWEST, toy_datasets.MOST),
+    count=st.integers(toy_datasets.MIN_POINTS, toy_datasets.MAX_POINTS),
     seed=st.integers(0, 2**31 - 1),
 )
 def test_points_lie_in_the_square_and_obey_their_rule(name, count, seed):

@@ -246,10 +246,10 @@ def test_a_block_has_as_many_calls_as_its_time_needs(monkeypatch):
     times = timer.take_turns(players)
     assert times.calls["slow"] == 1
     assert times.calls["fast"] >= timer.BLOCK_S / 1e-5
-    assert len(times.rounds["slow"]) == timer.FEWEST_ROUNDS
-    assert times.rounds["fast"] == pytest.approx([1e-5] * timer.FEWEST_ROUNDS)
+    assert len(times.rounds["slow"]) == timer.MIN_ROUNDS
+    assert times.rounds["fast"] == pytest.approx([1e-5] * timer.MIN_ROUNDS)
     short = timer.take_turns({"short": partial(clock.pass_by, 1e-3)})
-    assert len(short.rounds["short"]) == timer.MOST_ROUNDS
+    assert len(short.rounds["short"]) == timer.MAX_ROUNDS
 
 
 def test_a_pause_is_not_timed(monkeypatch):

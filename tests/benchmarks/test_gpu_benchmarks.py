@@ -197,7 +197,7 @@ def test_a_device_is_warm_before_it_is_timed(monkeypatch):
 
     times = timer.take_turns_on(events, {US: player})
     assert seen.index(True) * timer.BUDGET_S / 10 >= timer.WARM_S
-    assert timer.FEWEST_ROUNDS <= len(times.rounds[US]) == seen.count(True) <= timer.MOST_ROUNDS
+    assert timer.MIN_ROUNDS <= len(times.rounds[US]) == seen.count(True) <= timer.MAX_ROUNDS
 
 
 def test_rows_of_the_host_start_from_an_idle_device(tmp_path, monkeypatch):

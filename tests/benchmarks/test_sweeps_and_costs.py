@@ -103,7 +103,7 @@ def test_threads_are_compared_by_what_processes_tell(tmp_path, monkeypatch):
     place = bench(tmp_path)
     for row in threads.ROWS[:2]:
         result = measure(row, place)
-        assert {who: x["median"] for who, x in result["times"].items()} == {US: 2.0, threads.ALONE: 3.0}
+        assert {who: x["median"] for who, x in result["times"].items()} == {US: 2.0, threads.ONE_THREAD: 3.0}
     assert asked == [{}, {"MINIFUSE_THREADS": "1"}]
 
 
@@ -170,7 +170,7 @@ def test_clocked_players_stop_when_their_time_is_up(monkeypatch):
     monkeypatch.setattr(timer, "CLOCKED_S", -1.0)
     assert timer.read_clocks({US: lambda: 2.0}).rounds == {US: [2.0]}
     monkeypatch.setattr(timer, "CLOCKED_S", 1e9)
-    assert timer.read_clocks({US: lambda: 2.0}).rounds == {US: [2.0] * timer.FEWEST_ROUNDS}
+    assert timer.read_clocks({US: lambda: 2.0}).rounds == {US: [2.0] * timer.MIN_ROUNDS}
 
 
 def test_suites_have_peers():

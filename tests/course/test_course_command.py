@@ -278,8 +278,8 @@ def test_results_are_written_whole_or_not_at_all(folder, monkeypatch):
 def test_long_texts_are_cut_as_the_format_asks():
     outcome = Outcome("a demand", "failed", said="x" * 70_000, printed="y" * 600)
     test = grade.test(TASK, "a demand", outcome, Effort())
-    assert len(test["message"]) == grade.MOST_MESSAGE
-    assert len(test["output"]) == grade.MOST_OUTPUT
+    assert len(test["message"]) == grade.MAX_MESSAGE_LENGTH
+    assert len(test["output"]) == grade.MAX_OUTPUT_LENGTH
     assert test["output"].endswith("(the rest is cut off)")
 
 

@@ -215,7 +215,7 @@ def test_pointers_to_functions_are_kept(tmp_path, monkeypatch):
 
 def test_what_is_kept_has_an_end_and_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setenv("MINIFUSE_CACHE", str(tmp_path))
-    monkeypatch.setattr(compiled, "MOST_KEPT", 2)
+    monkeypatch.setattr(compiled, "MAX_CACHED_FUNCTIONS", 2)
     for k in range(4):
         (compiled.folder() / str(k)).mkdir()
         os.utime(compiled.folder() / str(k), (k, k))
@@ -272,18 +272,18 @@ def test_a_ratio_is_that_of_the_best_rounds(monkeypatch):
     first = [(0, 0), (0, 0), (0, 0)]  # which does not count
     told = timed(monkeypatch, [first, *ROUNDS])
     assert speed.ratio("fast_chain", *[lambda: None] * 3, lambda ratio: True) == (3 / 1, 2 / 1)
-    assert len(told) == 6 * (1 + speed.FEWEST)
+    assert len(told) == 6 * (1 + speed.MIN_ROUNDS)
 
 
 def test_what_is_too_slow_gets_more_rounds(monkeypatch):
     faster = [(0, 0.5), (0, 9), (0, 9)]
-    rounds = [ROUNDS[0], *ROUNDS, *ROUNDS, faster, *[ROUNDS[0]] * speed.MOST]
+    rounds = [ROUNDS[0], *ROUNDS, *ROUNDS, faster, *[ROUNDS[0]] * speed.MAX_ROUNDS]
     told = timed(monkeypatch, rounds)
     assert speed.ratio("fast_chain", *[lambda: None] * 3, lambda ratio: ratio.to_naive > 4) == (3 / 0.5, 2 / 0.5)
-    assert len(told) == 6 * (1 + 2 * speed.FEWEST + 1)
+    assert len(told) == 6 * (1 + 2 * speed.MIN_ROUNDS + 1)
     told = timed(monkeypatch, rounds)
     speed.ratio("fast_chain", *[lambda: None] * 3, lambda ratio: False)
-    assert len(told) == 6 * (1 + speed.MOST)
+    assert len(told) == 6 * (1 + speed.MAX_ROUNDS)
 
 
 def launches(student):

@@ -11,7 +11,7 @@ pytest.importorskip("rich", reason="needs minifuse[course]")
 
 from minifuse.course import compiled, engine_parallel, networks, workspace
 from minifuse.course.engine import Engine
-from minifuse.course.engine_parallel import FEW, slots_in, threads_for
+from minifuse.course.engine_parallel import MAX_SERIAL_STEPS, slots_in, threads_for
 from minifuse.course.overlay import Overlay
 from minifuse.course.registry import TASKS
 from minifuse.course.student import Student
@@ -126,7 +126,7 @@ def test_few_steps_run_on_one_thread():
         seen.append(numba.get_num_threads())
         raise ArithmeticError
 
-    for steps in (FEW - 1, FEW):
+    for steps in (MAX_SERIAL_STEPS - 1, MAX_SERIAL_STEPS):
         with pytest.raises(ArithmeticError), threads_for(steps):
             ends_in_an_error()
         assert numba.get_num_threads() == before

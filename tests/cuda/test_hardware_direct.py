@@ -11,7 +11,7 @@ from minifuse.backends.cuda.matmul.operands import plain
 from minifuse.core.dtypes import BY_NUMPY, HIGH, MEDIUM, float32
 from minifuse.core.layout import Layout, row_major
 from minifuse.core.operators import relu
-from minifuse.ir.kernel_ir import Accumulator, Load, MatmulKernel, Parameter
+from minifuse.ir.kernel_ir import Accumulator, KernelParameter, Load, MatmulKernel
 
 from .conftest import bits
 
@@ -171,7 +171,7 @@ def test_products_on_tensor_cores(name, precision, scale, first, on_gpu, monkeyp
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("name", ["tiles", "K is cut", "a row", "a batch", "a batch in pieces"])
 def test_prologue_and_epilogue(name, first, on_gpu, monkeypatch):
-    x, number, other = Load(2, float32), Parameter(0, float32), Parameter(1, float32)
+    x, number, other = Load(2, float32), KernelParameter(0, float32), KernelParameter(1, float32)
     kernel = MatmulKernel(
         Load(0, float32) * number, Load(1, float32), (relu(Accumulator(float32) * other + x), Accumulator(float32))
     )

@@ -9,7 +9,7 @@ import minifuse as mf
 from minifuse.core.dtypes import float32
 from minifuse.core.layout import row_major
 from minifuse.core.operators import TABLE, add
-from minifuse.ir.kernel_ir import Kernel, Load, Parameter, reduce_expr
+from minifuse.ir.kernel_ir import Kernel, KernelParameter, Load, reduce_expr
 from minifuse.runtime.memory_pool import round_to_size_class
 
 from .conftest import bits
@@ -22,7 +22,7 @@ COUNTS = [3, 3, 2, 3]
 
 def launches(backend):
     """y = x * number; z = exp(y) + x; s = z.sum(1); w = z @ y. Each with addresses of its outputs, then of its inputs."""
-    x, other, number = Load(0, float32), Load(1, float32), Parameter(0, float32)
+    x, other, number = Load(0, float32), Load(1, float32), KernelParameter(0, float32)
     square, rows = row_major((N, N)), row_major((N, 1)).expand(N, N)
     scaled = Kernel((x.apply(TABLE["mul"], x, number),), ())
     moved = Kernel((x.apply(add, x.apply(TABLE["exp"], x), other),), ())

@@ -15,7 +15,7 @@ from minifuse.backends.cuda.matmul.transpose_operand import make_transpose
 from minifuse.backends.cuda.tile_shapes import LARGE, MIDDLE, NARROW, SLIM, SMALL, WIDE
 from minifuse.core.dtypes import bool_, float32, float64, int32, int64
 from minifuse.core.operators import exp, gelu, gt, relu, tanh
-from minifuse.ir.kernel_ir import Accumulator, Load, MatmulKernel, Parameter, cast
+from minifuse.ir.kernel_ir import Accumulator, KernelParameter, Load, MatmulKernel, cast
 
 NEW, OLD = (9, 0), (7, 5)
 REGISTERS = 65536  # of a multiprocessor
@@ -47,7 +47,7 @@ OTHERS |= {f"dots of {float32} in a warp": make_gemv_dots(float32, True, 8, 1)}
 DOUBLES = {f"float64, {a} {b}": make_float64(a, b) for a, b in (("k4", "x4"), ("x4", "k4"), ("k", "x"))}
 OTHERS |= DOUBLES
 RUNGS = {name: LADDER[name].kernel(64, 64, 64) for name in LADDER if name != "in_use"}
-A, B, X, Y, DOT, P = *[Load(k, float32) for k in range(4)], Accumulator(float32), Parameter(0, float32)
+A, B, X, Y, DOT, P = *[Load(k, float32) for k in range(4)], Accumulator(float32), KernelParameter(0, float32)
 ROW, COLUMN, MATRIX, BATCHES = "00010", "00s00", "00s10", "sss10"  # classes along two axes of a batch, rows, columns and K
 EPILOGUES = {
     "bias, relu": ((relu(DOT + X),), (("in2", ROW),), "LARGE SMALL"),

@@ -18,7 +18,7 @@ from minifuse.core import operators as op
 from minifuse.core.dtypes import DTYPES, bool_, float32, float64, int32, int64
 from minifuse.core.errors import DTypeError
 from minifuse.core.layout import Layout, row_major
-from minifuse.ir.kernel_ir import Kernel, Load, Parameter, ReadOutput, reduce_expr
+from minifuse.ir.kernel_ir import Kernel, KernelParameter, Load, ReadOutput, reduce_expr
 
 BASE = np.random.default_rng(0).uniform(0.5, 2, (5, 4, 6))
 
@@ -349,7 +349,7 @@ def test_where_needs_no_method_of_three_operands():
 def test_decomposed_stores_rows_and_elements():
     x, layout = Load(0, float64), row_major((2, 3))
     total = reduce_expr(op.add, x)
-    kernel = Kernel((x / total * Parameter(0, float64),), (total,))
+    kernel = Kernel((x / total * KernelParameter(0, float64),), (total,))
     out, row, data = np.zeros((2, 3)), np.zeros((2, 1)), np.arange(6.0).reshape(2, 3) + 1
     layouts = [layout, row_major((2, 1)).expand(2, 3)]
     launch = FallbackKernel(PythonBackend(), kernel, (2, 3), (1,), layouts, [layout]).launch

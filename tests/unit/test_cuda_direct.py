@@ -20,7 +20,7 @@ from minifuse.core.errors import DTypeError
 from minifuse.core.layout import Layout, row_major
 from minifuse.core.operators import relu
 from minifuse.ir.attention import Attention, KeyValueGradient, QueryGradient
-from minifuse.ir.kernel_ir import Accumulator, IndexValue, Load, MatmulKernel, Parameter, ReadOutput, cast
+from minifuse.ir.kernel_ir import Accumulator, IndexValue, KernelParameter, Load, MatmulKernel, ReadOutput, cast
 from minifuse.runtime.memory_pool import MemoryBuffer, Pool
 
 from .test_direct import FakeDriver
@@ -169,7 +169,7 @@ def test_addresses_that_are_no_multiples_of_16(name, moved, precision):
 
 def scaled():
     """relu(dot * other + x) where a is multiplied by a number on its way in, and the sums as they are."""
-    x, number, other = Load(2, float32), Parameter(0, float32), Parameter(1, float32)
+    x, number, other = Load(2, float32), KernelParameter(0, float32), KernelParameter(1, float32)
     return MatmulKernel(A * number, B, (relu(DOT * other + x), DOT))
 
 
@@ -198,7 +198,7 @@ def test_positions_are_no_addresses():
 
 
 def test_numbers_that_must_be_checked_have_no_short_way():
-    kernel = MatmulKernel(A, B, (cast(DOT, int32) + Parameter(0, int32),))
+    kernel = MatmulKernel(A, B, (cast(DOT, int32) + KernelParameter(0, int32),))
     bound, addresses = bound_product(kernel, row_major((64, 64)), row_major((64, 64)))
     assert bound.direct() is bound
     with pytest.raises(DTypeError, match="does not fit int32"):

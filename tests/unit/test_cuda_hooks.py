@@ -23,9 +23,9 @@ from minifuse.ir.kernel_ir import (
     Accumulator,
     Constant,
     IndexValue,
+    KernelParameter,
     Load,
     MatmulKernel,
-    Parameter,
     ReadOutput,
     cast,
     constant,
@@ -56,7 +56,7 @@ class Case:
         kinds = [BY_NUMPY[x.dtype] for x in self.inputs]
         loads = [(IndexValue if k in self.ranges else Load)(k, dtype) for k, dtype in enumerate(kinds)]
         self.numbers = numbers
-        p = [Parameter(k, float32 if isinstance(x, float) else int64) for k, x in enumerate(numbers)]
+        p = [KernelParameter(k, float32 if isinstance(x, float) else int64) for k, x in enumerate(numbers)]
         na, nb = len(of_a), len(of_a) + len(of_b)
         a, b, elements = make(loads[:na], loads[na:nb], loads[nb:], p)
         self.kernel = MatmulKernel(a, b, elements, precision)
@@ -72,7 +72,7 @@ class Case:
             return self.old[e.index]
         if isinstance(e, Accumulator):
             return dot
-        if isinstance(e, Parameter):
+        if isinstance(e, KernelParameter):
             return self.numbers[e.index]
         if isinstance(e, Constant):
             return e.dtype.numpy.type(e.value) if e.dtype.is_integer else e.value

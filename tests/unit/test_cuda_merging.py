@@ -12,7 +12,7 @@ from minifuse.core.dtypes import float32, float64, int64
 from minifuse.core.layout import row_major
 from minifuse.core.operators import abs as absolute
 from minifuse.core.operators import exp, gelu, log, relu, sin
-from minifuse.ir.kernel_ir import Accumulator, IndexValue, Load, MatmulKernel, Parameter, cast
+from minifuse.ir.kernel_ir import Accumulator, IndexValue, KernelParameter, Load, MatmulKernel, cast
 
 from ..cuda.simulated import simulated
 from .test_cuda_product import address_of, layout_of
@@ -30,7 +30,13 @@ def refused(kernel, M, N, K, **vectors):
     )
 
 
-EPILOGUES = [DOT, relu(DOT), gelu(DOT + Load(2, float32)), DOT * Parameter(0, float32) + Load(2, float32), exp(DOT) / DOT]
+EPILOGUES = [
+    DOT,
+    relu(DOT),
+    gelu(DOT + Load(2, float32)),
+    DOT * KernelParameter(0, float32) + Load(2, float32),
+    exp(DOT) / DOT,
+]
 
 
 @pytest.mark.parametrize("sizes", [(4096, 4096, 4096), (1, 4096, 4096), (64, 64, 8192), (0, 5, 7), (5, 7, 0)], ids=str)
@@ -77,7 +83,7 @@ def test_a_dearer_prologue_pays_less():
 def test_a_prologue_of_one_array_and_vectors():
     x, y = Load(1, float32), Load(2, float32)
     rows, depth = row_major((300, 1)).expand(300, 40), row_major((40,)).expand(300, 40)
-    kernel = MatmulKernel((A - x) * y + Parameter(0, float32), Load(3, float32), (DOT,))
+    kernel = MatmulKernel((A - x) * y + KernelParameter(0, float32), Load(3, float32), (DOT,))
     assert refused(kernel, 300, 50, 40, x1=rows, x2=depth) == ""
     assert refused(kernel, 300, 50, 40, x1=rows).startswith(
         "the prologue of a loads 2 arrays, and a tile is copied from one"

@@ -15,7 +15,7 @@ from minifuse.core.dtypes import float32
 from minifuse.core.errors import DTypeError, OutOfBoundsError
 from minifuse.core.layout import row_major
 from minifuse.inspect.dry_run import launches_of
-from minifuse.ir.kernel_ir import Kernel, Load, Parameter
+from minifuse.ir.kernel_ir import Kernel, KernelParameter, Load
 
 from ..cuda.simulated import simulated
 
@@ -172,7 +172,7 @@ def test_no_hazard(seed):
 def bound_doubling(sizes):
     """A launch that doubles arrays, and its values."""
     xs = tensors(sizes)
-    kernel = Kernel((Load(0, float32) * Parameter(0, float32),), ())
+    kernel = Kernel((Load(0, float32) * KernelParameter(0, float32),), ())
     layouts = [([row_major((n,))], [row_major((n,))]) for n in sizes]
     outs = [mf.zeros(n, backend=BACKEND) for n in sizes]
     bound = BACKEND.bind_multi_tensor(kernel, [(n,) for n in sizes], layouts)

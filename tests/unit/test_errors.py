@@ -121,7 +121,12 @@ SHAPES = {
         ShapeError,
         "matmul: inner sizes differ, a has K=3 (shape (3,)), b has K=4 (shape (4,))",
     ),
-    "matmul, 0-d": (lambda o: o.a @ o.n, ShapeError, "matmul: got shapes (2, 3) and ()", "at least 1 dim each; use * for numbers"),
+    "matmul, 0-d": (
+        lambda o: o.a @ o.n,
+        ShapeError,
+        "matmul: got shapes (2, 3) and ()",
+        "at least 1 dim each; use * for numbers",
+    ),
     "matmul, a number": (lambda o: 2 @ o.a, ShapeError, "matmul: got shapes () and (2, 3)", "use * for numbers"),
     "matmul, batch dims": (
         lambda o: mf.ones(2, 3, 4) @ mf.ones(5, 4, 2),

@@ -11,10 +11,10 @@ from minifuse.core.layout import Layout, row_major
 from minifuse.ir.kernel_ir import (
     Constant,
     Kernel,
+    KernelParameter,
     Load,
     LoopNest,
     Op,
-    Parameter,
     ReadOutput,
     ReduceExpr,
     cast,
@@ -105,7 +105,7 @@ def test_what_cannot_be_traced_says_why():
 
 
 def test_inputs_come_before_users_and_parts_have_their_index():
-    total = reduce_expr(op.add, Load(1, float32) * Parameter(0, float32))
+    total = reduce_expr(op.add, Load(1, float32) * KernelParameter(0, float32))
     kernel = Kernel((x / total, ReadOutput(1, float32)), (total,))
     order = kernel.expressions()
     assert all(order.index(a) < order.index(e) for e in order for a in e.inputs)
@@ -194,6 +194,6 @@ def test_the_offset_is_not_seen():
 
 
 def test_parts_have_their_dtype():
-    assert Parameter(0, float64).dtype is float64
+    assert KernelParameter(0, float64).dtype is float64
     assert isinstance(constant(1, float32), Constant)
     assert reduce_expr(op.add, Load(0, int64)).dtype is int64

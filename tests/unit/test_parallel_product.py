@@ -37,9 +37,9 @@ from minifuse.ir.kernel_ir import (
     Constant,
     Expression,
     IndexValue,
+    KernelParameter,
     Load,
     MatmulKernel,
-    Parameter,
     ReadOutput,
     cast,
     constant,
@@ -93,8 +93,8 @@ def value(e, operands, outputs, numbers, dot):
         return dot
     if isinstance(e, Load | ReadOutput):
         return wide(operands[e.index] if isinstance(e, Load) else outputs[e.index])
-    if isinstance(e, Parameter | Constant):
-        return np.asarray(numbers[e.index] if isinstance(e, Parameter) else e.value, wide_type(e.dtype))
+    if isinstance(e, KernelParameter | Constant):
+        return np.asarray(numbers[e.index] if isinstance(e, KernelParameter) else e.value, wide_type(e.dtype))
     inputs = [value(x, operands, outputs, numbers, dot) for x in e.inputs]
     result = NUMPY[e.operator.name](*inputs) if e.operator else inputs[0]
     return np.asarray(result).astype(wide_type(e.dtype))
@@ -172,7 +172,7 @@ A_SIDES = {
     "masked": lambda t, k: (masked(Load(k, t), Load(k + 1, t)), [t, t]),
     "cast": lambda t, k: (cast(Load(k, int64), t), [int64]),
     "of a bool": lambda t, k: (cast(Load(k, bool_), t), [bool_]),
-    "scaled": lambda t, k: (apply("mul", Load(k, t), Parameter(0, t)), [t]),
+    "scaled": lambda t, k: (apply("mul", Load(k, t), KernelParameter(0, t)), [t]),
 }
 
 
@@ -185,7 +185,7 @@ EPILOGUES = {  # elements, the types of their loads
     "relu": lambda t: ((relu(Accumulator(t)),), []),
     "bias and relu": lambda t: ((relu(biased(t)),), [t]),
     "mask alone": lambda t: ((apply("gt", biased(t), 0),), [t]),
-    "scaled": lambda t: ((apply("add", apply("mul", Accumulator(t), Parameter(0, t)), Load(0, t)),), [t]),
+    "scaled": lambda t: ((apply("add", apply("mul", Accumulator(t), KernelParameter(0, t)), Load(0, t)),), [t]),
     "sums and relu": lambda t: ((relu(biased(t)), Accumulator(t)), [t]),
     "relu and mask": lambda t: ((relu(biased(t)), apply("gt", biased(t), 0)), [t]),
     "in place": lambda t: ((apply("add", ReadOutput(0, t), Accumulator(t)),), []),
@@ -386,7 +386,7 @@ def test_indices_of_points():
 
 
 def test_numbers_reach_the_stage_that_asks_for_them():
-    first, second, third = (Parameter(k, float32) for k in range(3))
+    first, second, third = (KernelParameter(k, float32) for k in range(3))
     scaled = apply("sub", apply("mul", Load(0, float32), second), third)
     kernel = MatmulKernel(scaled, Load(1, float32), (apply("sub", apply("mul", Accumulator(float32), third), first),))
     operands = operands_of(np.random.default_rng(20), float32, ([float32], [float32], []), (9, 33, 5))

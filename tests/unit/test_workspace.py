@@ -22,7 +22,7 @@ def test_what_is_in_use_never_meets(requests):
     workspace, used = Arena(), []
     most = in_use = 0
     for nbytes, given_back in requests:
-        start = workspace.take(nbytes)
+        start = workspace.alloc(nbytes)
         assert start % ALIGNMENT == 0
         assert start + nbytes <= workspace.size
         assert all(start + max(nbytes, 1) <= low or high <= start for low, high in used)
@@ -31,22 +31,22 @@ def test_what_is_in_use_never_meets(requests):
         most = max(most, in_use)
         for _ in range(min(given_back, len(used))):
             low, high = used.pop(len(used) // 2)
-            workspace.give(low, high - low)
+            workspace.free(low, high - low)
     assert workspace.size >= most
     for low, high in used:
-        workspace.give(low, high - low)
-    assert workspace.gaps == ({0: workspace.size} if workspace.size else {})
+        workspace.free(low, high - low)
+    assert workspace.free_blocks == ({0: workspace.size} if workspace.size else {})
 
 
 def test_the_smallest_gap_that_is_large_enough_is_taken():
     workspace = Arena()
-    places = {n: workspace.take(n * ALIGNMENT) for n in (4, 1, 2, 1, 3, 1)}
+    places = {n: workspace.alloc(n * ALIGNMENT) for n in (4, 1, 2, 1, 3, 1)}
     for n in (4, 2, 3):
-        workspace.give(places[n], n * ALIGNMENT)
+        workspace.free(places[n], n * ALIGNMENT)
     size = workspace.size
-    assert workspace.take(2 * ALIGNMENT) == places[2]
-    assert workspace.take(3 * ALIGNMENT) == places[3]
-    assert workspace.take(3 * ALIGNMENT) == places[4]
+    assert workspace.alloc(2 * ALIGNMENT) == places[2]
+    assert workspace.alloc(3 * ALIGNMENT) == places[3]
+    assert workspace.alloc(3 * ALIGNMENT) == places[4]
     assert workspace.size == size
 
 

@@ -26,9 +26,9 @@ from ...ir.kernel_ir import (
     IndexedLoad,
     IndexValue,
     Kernel,
+    KernelParameter,
     Load,
     Op,
-    Parameter,
     ReadOutput,
     ReduceExpr,
 )
@@ -87,7 +87,9 @@ class LoopEmitter:
         for e in self.order:
             if isinstance(e, Op | ReduceExpr) and isinstance(e.operator, CustomReduceOp):
                 self.combiners.setdefault((e.operator, e.dtype), f"combine{len(self.combiners) or ''}")
-        self.names: dict[Expression, str] = {e: f"p{e.index}" for e in kernel.find_all(Parameter)}  # while they are in scope
+        self.names: dict[Expression, str] = {
+            e: f"p{e.index}" for e in kernel.find_all(KernelParameter)
+        }  # while they are in scope
         self.pass_index: dict[Expression, int] = {}  # how many sweeps a value must wait for
         self.varies: dict[Expression, bool] = {}  # whether it varies along the row
         for e in self.order:

@@ -20,11 +20,11 @@ from ...core.operators import Operator
 from ...ir.kernel_ir import (
     Expression,
     Kernel,
+    KernelParameter,
     Load,
     LoopNest,
     MatmulKernel,
     Op,
-    Parameter,
     ReduceExpr,
     Shape,
     cast,
@@ -105,7 +105,9 @@ class CudaBackend(Backend):
         moved, picked = renumber_indexed_operands(Kernel(new, ()))
         first, count = len(kernel.pointwise_outputs), len(kernel.outputs)
         operands = [*range(first, count), *[count + k for k in loads]]
-        numbers = [len(layouts) + len(raws) + kernel.find_all(Parameter).index(p) for p in moved.find_all(Parameter)]
+        numbers = [
+            len(layouts) + len(raws) + kernel.find_all(KernelParameter).index(p) for p in moved.find_all(KernelParameter)
+        ]
         placed = [Layout(rows, layouts[k].strides, 0) for k in operands]
         launch = self.bind(moved, rows, (), placed[: count - first], placed[count - first :], [raws[k] for k in picked])
         whole = [len(layouts) + k for k in picked]
@@ -238,7 +240,7 @@ class CudaBackend(Backend):
         """Set all elements of a dense layout to a number."""
         number = dtype.numpy.type(value)
         if not self.device.fill(address, layout.size, number):
-            kernel = Kernel((Parameter(0, dtype),), ())
+            kernel = Kernel((KernelParameter(0, dtype),), ())
             self.bind(kernel, layout.shape, (), [layout], [])(address, number.item())
 
     @property

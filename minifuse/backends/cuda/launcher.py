@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core.dtypes import DType, bool_
 from ...core.layout import Layout
-from ...ir.kernel_ir import IndexValue, Kernel, Load, LoopNest, MatmulKernel, Parameter, ReadOutput, stride_kinds_of
+from ...ir.kernel_ir import IndexValue, Kernel, KernelParameter, Load, LoopNest, MatmulKernel, ReadOutput, stride_kinds_of
 from ...runtime.memory_pool import round_to_size_class
 from ...simt import Pointer
 from ..base import check_fits
@@ -73,7 +73,7 @@ class CudaKernelLauncher:
         stored = range(len(kernel.pointwise_outputs), len(kernel.outputs))  # once per row, even of a row without elements
         self.spans = [Layout(rows if k in stored else x.shape, x.strides, 0).span() for k, x in enumerate(layouts)]
         self.spans += [x.span() for x in raws]
-        self.numbers = [p.dtype for p in kernel.find_all(Parameter)]
+        self.numbers = [p.dtype for p in kernel.find_all(KernelParameter)]
         self.device, self.is_simulated = device, device.is_simulated
         names = [name for name, _ in text.parameters]
         known = sizes_and_strides(text, nest, names[: len(layouts)], raws)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.layout import Layout
-from ...ir.kernel_ir import Kernel, Load, LoopNest, Parameter, Shape
+from ...ir.kernel_ir import Kernel, KernelParameter, Load, LoopNest, Shape
 from ...runtime.memory_pool import MemoryBuffer, round_to_size_class
 from ...simt import Pointer, Table
 from ..fast_call import CallValue
@@ -46,7 +46,7 @@ class CudaMultiTensorLauncher:
         self.text = text = generate_multi_tensor_kernel(kernel, nests[0].stride_kinds)
         self.device, self.kernel = device, kernel_from_text(text.text, **DEVICE_FUNCTIONS)
         self.dtypes = [e.dtype for e in (*kernel.outputs, *kernel.find_all(Load))]
-        self.numbers = [p.dtype for p in kernel.find_all(Parameter)]
+        self.numbers = [p.dtype for p in kernel.find_all(KernelParameter)]
         self.spans = [layout.span() for outputs, inputs in layouts for layout in (*outputs, *inputs)]
         self.names = [f"out{k}" for k in range(len(kernel.outputs))] + [f"in{k}" for k in range(len(kernel.find_all(Load)))]
         self.wide = [self.names.index(name) for name in text.wide]

@@ -14,9 +14,9 @@ from ...core.operators import Operator
 from ...ir.kernel_ir import (
     Expression,
     Kernel,
+    KernelParameter,
     LoopNest,
     MatmulKernel,
-    Parameter,
     Shape,
     cast,
     reduce_expr,
@@ -71,14 +71,16 @@ class ParallelBackend(Backend):
         if (by_key := segment_sum.plan_segment_sum(kernel, nest, stride_kinds_of(raws))) is not None:
             address, addresses = compile_kernel_text(by_key.source), len(outputs) + len(inputs) + len(raws)
             constants = [*by_key.sizes, *strides]
-            return CpuKernelLauncher(address, by_key.count, by_key.chunks, addresses, kernel.find_all(Parameter), constants)
+            return CpuKernelLauncher(
+                address, by_key.count, by_key.chunks, addresses, kernel.find_all(KernelParameter), constants
+            )
         if (across := transpose_copy.transposed_axes(kernel, nest)) is not None:
             return transpose_copy.bind_transpose(kernel, nest, *across)
         if (count := split_launches.count_pieces(kernel, nest, dims)) > 1:
             return split_launches.bind_pieces(self.bind, kernel, shape, outputs, inputs, raws, count)
         address = compile_kernel_text(kernel_text(kernel, nest.row_axes, nest.stride_kinds, stride_kinds_of(raws)))
         chunks = count_chunks(nest.sizes[0], nest.points * kernel.cost())
-        addresses, numbers = len(outputs) + len(inputs) + len(raws), kernel.find_all(Parameter)
+        addresses, numbers = len(outputs) + len(inputs) + len(raws), kernel.find_all(KernelParameter)
         constants = [*nest.sizes[1:], *strides]
         header = (
             nontemporal_stores.stream_arguments(kernel, nest, address, addresses + len(numbers) + len(constants))
@@ -96,7 +98,7 @@ class ParallelBackend(Backend):
         """A launch over several arrays, whose points are shared out among the threads as if they were those of one."""
         nests = [LoopNest(shape, (), [*outputs, *inputs]) for shape, (outputs, inputs) in zip(shapes, layouts, strict=True)]
         compiled = compile_kernel_text(kernel_text(kernel, nests[0].row_axes, nests[0].stride_kinds, ()))
-        width, numbers = len(nests[0].stride_kinds), kernel.find_all(Parameter)
+        width, numbers = len(nests[0].stride_kinds), kernel.find_all(KernelParameter)
         address, count, chunks, header = make_job(compiled, [nest.points for nest in nests], width, numbers, kernel.cost())
         return CpuKernelLauncher(address, count, chunks, width * len(nests), numbers, [], header)
 

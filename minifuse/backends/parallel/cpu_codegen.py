@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from ...core.dtypes import DType, bool_
-from ...ir.kernel_ir import IndexValue, Kernel, Load, Parameter
+from ...ir.kernel_ir import IndexValue, Kernel, KernelParameter, Load
 from ..codegen.loop_emitter import Dialect, LoopEmitter, operand_name
 
 
@@ -41,7 +41,7 @@ def begin_kernel(body: LoopEmitter, sizes: Iterable[int]) -> str:
     """
     kernel = body.kernel
     dtypes = [*[e.dtype for e in (*kernel.outputs, *kernel.find_all(Load))], *kernel.indexed_dtypes()]
-    numbers, positions = kernel.find_all(Parameter), {operand_name(e) for e in kernel.find_all(IndexValue)}
+    numbers, positions = kernel.find_all(KernelParameter), {operand_name(e) for e in kernel.find_all(IndexValue)}
     operands = zip([*body.classes, *body.raws], dtypes, strict=True)
     unpack = [(name, "args[{}]" if name in positions else f"pointer_{dtype.short}(args[{{}}])") for name, dtype in operands]
     unpack += [(f"p{p.index}", f"{p.dtype.short}({'numbers' if p.dtype.is_float else 'args'}[{{}}])") for p in numbers]

@@ -23,9 +23,9 @@ from ...ir.kernel_ir import (
     Expression,
     IndexValue,
     Kernel,
+    KernelParameter,
     Load,
     MatmulKernel,
-    Parameter,
     ReadOutput,
     renumber_operands,
     replace,
@@ -276,9 +276,9 @@ def make_stages(kernel: MatmulKernel, sums: int) -> tuple[FusedStage | None, Fus
     def stage(elements: Sequence[Expression], stored: Sequence[int]) -> FusedStage:
         """It knows its own loads and numbers only. The load after those of the product is that of the sums."""
         new, used = renumber_operands(elements)
-        numbers = Kernel(new, ()).find_all(Parameter)
-        renumbered = {p: Parameter(k, p.dtype) for k, p in enumerate(numbers)}
-        pointwise = Kernel(tuple(replace(e, Parameter, renumbered.__getitem__) for e in new), ())
+        numbers = Kernel(new, ()).find_all(KernelParameter)
+        renumbered = {p: KernelParameter(k, p.dtype) for k, p in enumerate(numbers)}
+        pointwise = Kernel(tuple(replace(e, KernelParameter, renumbered.__getitem__) for e in new), ())
         read = [outputs + k if k < inputs else sums for k in used]
         return FusedStage(pointwise, (*stored, *read), tuple(outputs + inputs + p.index for p in numbers))
 

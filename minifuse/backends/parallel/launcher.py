@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import DType, int32
-from ...ir.kernel_ir import Parameter
+from ...ir.kernel_ir import KernelParameter
 from ..fast_call import make_fast_run
 from ..operand import check_fits
 from .driver import driver
@@ -26,7 +26,7 @@ class CpuKernelLauncher:
         count: int,
         chunks: int,
         addresses: int,
-        numbers: Sequence[Parameter] = (),
+        numbers: Sequence[KernelParameter] = (),
         constants: Sequence[int] = (),
         header: Sequence[int] = (),
     ) -> None:
@@ -52,7 +52,7 @@ class CpuKernelLauncher:
         return make_fast_run(self.address, self.count, kinds, self.constants, self, self.header)
 
 
-def packer(addresses: int, numbers: Sequence[Parameter]) -> Callable[..., bytes]:
+def packer(addresses: int, numbers: Sequence[KernelParameter]) -> Callable[..., bytes]:
     """What packs the values of a launch, 8 bytes each: addresses, then numbers."""
     letters = "".join("d" if p.dtype.is_float else "i4x" if p.dtype is int32 else "q" for p in numbers)
     return struct.Struct(f"={addresses}q{letters}").pack

@@ -7,7 +7,7 @@ runs over the points of each array with that array's addresses.
 from functools import cache
 from itertools import accumulate
 
-from ...ir.kernel_ir import Parameter
+from ...ir.kernel_ir import KernelParameter
 from ..llvm_linker import link_text
 from .driver import count_chunks
 
@@ -91,7 +91,7 @@ def multi_tensor_kernel() -> int:
 
 
 def make_job(
-    kernel: int, points: list[int], width: int, numbers: list[Parameter], cost: float
+    kernel: int, points: list[int], width: int, numbers: list[KernelParameter], cost: float
 ) -> tuple[int, int, int, list[int]]:
     """What `BoundKernel` takes for a compiled kernel over arrays of so many points, with so many addresses each.
 

@@ -16,7 +16,7 @@ HOLDS = "each property is True for right operators, whatever the numbers"
 ASKS = "each property asks the operators that it is about"
 FINDS = "each planted bug is found by its property"
 INEXACT = 0.1, 0.2, 2.8  # every way to group or to share out their sum and product shows in the last digit
-MOST_ASKED = 12  # lines of what operators were asked
+MAX_ASKED_LINES = 12  # lines of what operators were asked
 
 
 def threes() -> Any:
@@ -51,7 +51,7 @@ def holds(slot: str) -> Check:
 
     def drawing(case: Case, got: Any, expected: Any) -> list[str]:
         lines = asked[case]
-        return [*(lines[:MOST_ASKED] or ["no operator was asked"]), *["..."] * (len(lines) > MOST_ASKED)]
+        return [*(lines[:MAX_ASKED_LINES] or ["no operator was asked"]), *["..."] * (len(lines) > MAX_ASKED_LINES)]
 
     return agreement(
         f"{slot} is True for right operators",

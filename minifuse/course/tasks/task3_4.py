@@ -16,7 +16,7 @@ from ..strided import Strided
 from ..student import Student
 from ..task import Check, Mistake, Task, Wrong
 
-ONE, MANY = "cuda_one_block_matmul", "cuda_matmul"
+ONE_BLOCK_PRODUCT, TILED_PRODUCT = "cuda_one_block_matmul", "cuda_matmul"
 PRACTICE = "one block: both matrices in shared memory, sizes up to a tile"
 TILES = "tiles: every product is summed, whatever the sizes, layouts and batches"
 
@@ -66,7 +66,9 @@ def tight(shape: tuple[int, ...], start: int = 1) -> Strided:
 def of_tiles(a: Strided, b: Strided, out: Strided | None = None) -> Case:
     """A launch with as many tiles as it takes."""
     batch, m, n = max(a.shape[0], b.shape[0]), a.shape[1], b.shape[2]
-    return Case(MANY, (out or tight((batch, m, n)), a, b), (simulated.blocks(n, TILE), simulated.blocks(m, TILE), batch))
+    return Case(
+        TILED_PRODUCT, (out or tight((batch, m, n)), a, b), (simulated.blocks(n, TILE), simulated.blocks(m, TILE), batch)
+    )
 
 
 def across(x: Strided) -> Strided:
@@ -78,10 +80,10 @@ def across(x: Strided) -> Strided:
 @cache
 def cases(slot: str) -> list[Case]:
     """Launches of a slot: whole tiles first, then sizes that are no multiple, then layouts and batches."""
-    if slot == ONE:
+    if slot == ONE_BLOCK_PRODUCT:
         sizes = (TILE, 1, 3, TILE - 1)
         made = [[np.arange(first, first + n * n * 1.0).reshape(n, n) for first in (1, -7)] for n in sizes]
-        return [Case(ONE, (np.zeros_like(a), a, b), (1, 1, 1)) for a, b in made]
+        return [Case(ONE_BLOCK_PRODUCT, (np.zeros_like(a), a, b), (1, 1, 1)) for a, b in made]
     t = TILE
     return [
         of_tiles(tight((1, t, t)), tight((1, t, t), -7)),
@@ -124,7 +126,7 @@ def is_right(slot: str) -> Callable[[Student, Any], None]:
 def reads_once_a_tile(student: Student, effort: Any) -> None:
     """Global memory is asked once for each cell and tile of the output that needs it."""
     launches = []
-    for slot in (ONE, MANY):
+    for slot in (ONE_BLOCK_PRODUCT, TILED_PRODUCT):
         for case in cases(slot)[:5]:
             found, told = launched(student, case), case.told()
             across, down, _ = case.grid
@@ -141,13 +143,13 @@ def reads_once_a_tile(student: Student, effort: Any) -> None:
 def with_a_tile_turned(case: Case) -> np.ndarray[Any, Any]:
     """By somebody who exchanges the two indices of the tile of b."""
     out, a, b = case.fresh()
-    if case.slot != MANY or any(n % TILE for n in (*a.shape[1:], *b.shape[1:])):
+    if case.slot != TILED_PRODUCT or any(n % TILE for n in (*a.shape[1:], *b.shape[1:])):
         raise ValueError(case)
     z, k, n = b.shape
     tiles = b.array().reshape(z, k // TILE, TILE, n // TILE, TILE).swapaxes(2, 4)
     turned = tight(b.shape)
     turned.array()[...] = tiles.reshape(b.shape)
-    oracle.function(MANY)(out, a, turned)
+    oracle.function(TILED_PRODUCT)(out, a, turned)
     return memory(out)
 
 
@@ -160,7 +162,7 @@ def is_whole(wrong: Wrong) -> bool:
 
 def is_repeated(wrong: Wrong) -> bool:
     """Whether a launch has operands of different batches."""
-    if not isinstance(wrong.case, Case) or wrong.case.slot != MANY:
+    if not isinstance(wrong.case, Case) or wrong.case.slot != TILED_PRODUCT:
         return False
     _, a, b = wrong.case.arguments
     return bool(a.shape[0] != b.shape[0])
@@ -170,7 +172,7 @@ TASK = Task(
     id="3.4",
     title="CUDA matrix product in tiles",
     file="kernels.py",
-    slots=(ONE, MANY),
+    slots=(ONE_BLOCK_PRODUCT, TILED_PRODUCT),
     points=8,
     text=(
         "First for practice: matrices no larger than a block, both read into shared memory once. Then for any size: a block "
@@ -187,8 +189,8 @@ TASK = Task(
     ),
     reads=("docs/course/3.4-cuda-matmul.md", "docs/guide/simulator.md"),
     checks=(
-        Check(PRACTICE, is_right(ONE)),
-        Check(TILES, is_right(MANY)),
+        Check(PRACTICE, is_right(ONE_BLOCK_PRODUCT)),
+        Check(TILES, is_right(TILED_PRODUCT)),
         Check("each cell of a and b is read once for each tile, each cell of out written once", reads_once_a_tile),
     ),
     mistakes=(

@@ -168,8 +168,8 @@ def is_fast(student: Student) -> None:
         )
         if one.to_naive < NEEDED:
             raise Wrong(
-                f"{slot} is {one.to_naive:.1f} times as fast as a naive loop on one core, each by the best of {speed.MOST} "
-                f"rounds; {NEEDED:.0f} is asked for. Is the machine busy with something else?",
+                f"{slot} is {one.to_naive:.1f} times as fast as a naive loop on one core, each by the best of "
+                f"{speed.MAX_ROUNDS} rounds; {NEEDED:.0f} is asked for. Is the machine busy with something else?",
                 kind="slow",
             )
     parts = [0.5 + 0.5 * min(1.0, r.to_numpy / FULL[slot]) for slot, r in ratios.items()]

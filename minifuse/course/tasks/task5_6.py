@@ -18,7 +18,7 @@ BRIDGE = Program(
     (Line("neg", (0,)), Line("add", (1, 3)), Line("exp", (3,)), Line("add", (2, 5))),
     (4, 6),
 )
-LEAST = "a kernel loads and stores what it must, and each value once"
+MINIMAL_TRAFFIC = "a kernel loads and stores what it must, and each value once"
 RIGHT = "the kernels give what the graph gives, each after those that it waits for"
 FEWEST = "the graphs of the list take as few launches as they can"
 BYTES = "and move as few bytes as they can"
@@ -156,7 +156,7 @@ TASK = Task(
     ),
     reads=("docs/course/5.6-launches.md", "docs/guide/fusion.md"),
     checks=(
-        demand(LEAST, cases, moves_least),
+        demand(MINIMAL_TRAFFIC, cases, moves_least),
         agreement(
             RIGHT,
             cases,

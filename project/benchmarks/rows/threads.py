@@ -9,21 +9,21 @@ from typing import Any
 
 from ..row import US, Bench, Contest, Row
 from ..thread_times import EXPONENTS
-from ..timer import FEWEST_ROUNDS
+from ..timer import MIN_ROUNDS
 from .start import python
 from .sweeps import OPERATIONS
 
 GROUP = "sweeps-threads"
-ALONE = f"{US}, one thread"
+ONE_THREAD = f"{US}, one thread"
 
 
 def processes(bench: Bench) -> list[dict[str, Any]]:
     """What each process told: rounds of who -> curve -> exponent -> seconds. They run once, for all rows."""
     if GROUP not in bench.pool:
-        ways: dict[str, dict[str, str]] = {US: {}, ALONE: {"MINIFUSE_THREADS": "1"}}
+        ways: dict[str, dict[str, str]] = {US: {}, ONE_THREAD: {"MINIFUSE_THREADS": "1"}}
         bench.pool[GROUP] = [
             {who: json.loads(python("-m", "project.benchmarks.thread_times", **threads)) for who, threads in ways.items()}
-            for _ in range(1 if bench.is_quick else FEWEST_ROUNDS)
+            for _ in range(1 if bench.is_quick else MIN_ROUNDS)
         ]
     found: list[dict[str, Any]] = bench.pool[GROUP]
     return found
@@ -37,7 +37,7 @@ def beside_one(curve: str, exponent: int) -> Callable[[Bench], Contest]:
             seconds = iter([told[who][curve][str(exponent)] for told in processes(bench)])
             return lambda: next(seconds)
 
-        return Contest({who: clock(who) for who in (US, ALONE)}, is_clocked=True)
+        return Contest({who: clock(who) for who in (US, ONE_THREAD)}, is_clocked=True)
 
     return setup
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from ....core.dtypes import DType, bool_, int32
 from ....core.interning import toposort
-from ....ir.kernel_ir import Expression, IndexedLoad, IndexValue, Kernel, Load, Op, Parameter, ReadOutput, ReduceExpr
+from ....ir.kernel_ir import Expression, IndexedLoad, IndexValue, Kernel, KernelParameter, Load, Op, ReadOutput, ReduceExpr
 from ....ir.segment_sum import SegmentSum
 from ...codegen.loop_emitter import LoopEmitter, literal, operand_name, replace_index
 from .dialect import BY_KIND, CudaDialect
@@ -72,7 +72,7 @@ class CudaSource(LoopEmitter):
         operands += [
             (name, f"*{storage_of(dtype)}") for name, dtype in zip(self.raws, self.kernel.indexed_dtypes(), strict=True)
         ]
-        numbers = [(f"p{p.index}", storage_of(p.dtype)) for p in self.kernel.find_all(Parameter)]
+        numbers = [(f"p{p.index}", storage_of(p.dtype)) for p in self.kernel.find_all(KernelParameter)]
         strides = [f"{name}_{d}" for name, c in self.raws.items() for d, letter in enumerate(c) if letter == "s"]
         integers = self.integers()
         end = len(integers) - self.is_wide  # what only the address tells is the last

@@ -10,7 +10,7 @@ import math
 from typing import Any, NamedTuple
 
 from ....core.operators import add, exp, maximum, mul, sub
-from ....ir.kernel_ir import Constant, Expression, Kernel, Op, Parameter, ReduceExpr
+from ....ir.kernel_ir import Constant, Expression, Kernel, KernelParameter, Op, ReduceExpr
 from ...codegen.loop_emitter import inputs_in_pass
 from ..intrinsics.base import device, like
 
@@ -53,7 +53,7 @@ def exponent_of(e: Expression) -> Exponent | None:
     if e.operator is not exp or not isinstance(difference, Op) or difference.operator is not sub:
         return None
     x, base = difference.inputs
-    leaves = [part for part in inputs_in_pass(base) if not isinstance(part, Op | Constant | Parameter)]
+    leaves = [part for part in inputs_in_pass(base) if not isinstance(part, Op | Constant | KernelParameter)]
     top = leaves[0] if len(leaves) == 1 else None
     return Exponent(top, base) if isinstance(top, ReduceExpr) and top.operator is maximum and top.inputs[0] is x else None
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ....ir.kernel_ir import Accumulator, Expression, IndexValue, Kernel, Load, MatmulKernel, Parameter, ReadOutput
+from ....ir.kernel_ir import Accumulator, Expression, IndexValue, Kernel, KernelParameter, Load, MatmulKernel, ReadOutput
 from ...codegen.loop_emitter import operand_name
 from ..codegen.base import CudaSource, storage_of
 from ..compiler import functions_from_text
@@ -160,7 +160,7 @@ class HookEmitter(CudaSource):
         operands = outputs | {
             operand_name(e): "i64" if isinstance(e, IndexValue) else f"*{storage_of(e.dtype)}" for e in loads
         }
-        self.extra = operands | {f"p{p.index}": storage_of(p.dtype) for p in kernel.find_all(Parameter)}
+        self.extra = operands | {f"p{p.index}": storage_of(p.dtype) for p in kernel.find_all(KernelParameter)}
         for name in operands:
             self.extra |= {f"{name}_{axis}": "i64" for axis, c in zip(AXES, classes[name], strict=True) if c == "s"}
 
@@ -196,7 +196,7 @@ class HookEmitter(CudaSource):
 
     def begin(self, names: dict[Expression, str]) -> None:
         """Start the body of another function, in which expressions have these names."""
-        self.names = {p: f"p{p.index}" for p in self.kernel.find_all(Parameter)} | names
+        self.names = {p: f"p{p.index}" for p in self.kernel.find_all(KernelParameter)} | names
         self.lines, self.depth, self.count = [], 1, 0
 
     def function(self, name: str, parameters: Sequence[str]) -> str:
@@ -232,7 +232,7 @@ class HookEmitter(CudaSource):
             return {}
         part = Kernel(self.elements, ())
         leaves: list[Load | ReadOutput] = [*part.find_all(Load), *part.find_all(ReadOutput)]
-        numbers, sums = [f"p{p.index}" for p in part.find_all(Parameter)], part.find_all(Accumulator)
+        numbers, sums = [f"p{p.index}" for p in part.find_all(KernelParameter)], part.find_all(Accumulator)
         shorts: dict[Expression, str] = {e: f"{'x' if isinstance(e, Load) else 'old'}{e.index}" for e in leaves}
         self.begin({**shorts, **dict.fromkeys(sums, "total")})
         self.define(self.elements)

@@ -25,8 +25,8 @@ def page() -> None:
     one, two, three, four = st.columns(4)
     grid = one.text_input("blocks", placeholder="2", key="own_grid", bind="query-params")
     block = two.text_input("threads of a block", placeholder="32", key="own_block", bind="query-params")
-    of_block = three.number_input("look at block", 0, user_kernel.MOST_THREADS, 0, key="own_of_block", bind="query-params")
-    thread = four.number_input("and its thread", 0, user_kernel.MOST_THREADS, 0, key="own_thread", bind="query-params")
+    of_block = three.number_input("look at block", 0, user_kernel.MAX_THREADS, 0, key="own_of_block", bind="query-params")
+    thread = four.number_input("and its thread", 0, user_kernel.MAX_THREADS, 0, key="own_thread", bind="query-params")
     arguments = st.text_input("arguments", placeholder=example, key="own_arguments", bind="query-params")
     try:
         seen = user_kernel.launched(what, grid or "2", block or "32", arguments or example, (int(of_block), int(thread)))

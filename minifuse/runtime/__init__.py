@@ -1,1 +1,1 @@
-"""Memory pools, caches of kernels and plans, and the files behind them."""
+"""Memory pool, caches of kernels and plans, and their files on disk."""

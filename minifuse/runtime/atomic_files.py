@@ -1,6 +1,6 @@
 """Atomic replacement of files: a reader finds the old content or the new content, never a part of either.
 
-Everything that the library keeps on disk is written through `replacement`, so concurrent writers of one path are safe too.
+The library writes every file through `replacement`, so concurrent writers of one path are safe, too.
 """
 
 import errno
@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-MAX_NAME_PART = 40  # characters of the target's name in that of its temporary file; a file name has 255 bytes at most
+MAX_NAME_PART = 40  # characters of the target's name in the name of its temporary file, as names are limited to 255 bytes
 
 REMEDIES = {
     errno.ENOSPC: "free some space",
@@ -46,19 +46,19 @@ def is_temporary_of(name: str, target: str) -> bool:
 
 @contextmanager
 def replacement(path: str | os.PathLike[str], is_durable: bool = True) -> Iterator[IO[bytes]]:
-    """Open a new file that replaces another one when the block ends without an error.
+    """Open a temporary file that replaces another file when the block ends without an error.
 
     Parameters
     ----------
     path : path
-        The file to create or to replace. A symbolic link stays, and the file that it points to is replaced.
+        The file to create or replace. A symbolic link is kept, and the file that it points to is replaced.
     is_durable : bool
-        Whether to wait until file and folder are on the disk, so that a power cut leaves one of the two contents.
+        Whether to wait until the file and its folder are on disk, so that a power failure leaves one of the two contents.
 
     Yields
     ------
     binary file
-        It is in the same folder, under a name that begins with a dot and ends in `.tmp`.
+        The temporary file, in the same folder. Its name begins with a dot and ends with `.tmp`.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def replacement(path: str | os.PathLike[str], is_durable: bool = True) -> Iterat
 
     Notes
     -----
-    The permissions of a replaced file are kept. A process that is killed meanwhile leaves the temporary file.
+    The permissions of a replaced file are kept. A process that is killed inside the block leaves the temporary file.
     """
     target = Path(os.path.realpath(path))
     if target.is_dir():
@@ -100,7 +100,7 @@ def replacement(path: str | os.PathLike[str], is_durable: bool = True) -> Iterat
 
 
 def replace_content(path: str | os.PathLike[str], content: str | bytes, is_durable: bool = True) -> None:
-    """Replace the content of a file in one step, as `replacement` does; text is encoded as UTF-8.
+    """Replace the content of a file atomically, as `replacement` does. Text is encoded as UTF-8.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Kernels compiled in other processes. Numba compiles one at a time in a process, so several need several.
+"""Compile kernels in worker processes. Numba compiles one kernel at a time per process, so parallelism needs processes.
 
-A process is started with nothing but this module. It gets sources, one a line, compiles each, and puts it into the cache on
-disk, where all processes find it. What kernels compute, and who needs them, is not known here.
+A worker runs `serve` of this module. It receives one job a line (name, source, compiler), compiles it and stores the result
+in the kernel cache on disk, where every process finds it.
 """
 
 import json
@@ -19,62 +19,63 @@ from typing import Any
 from ..core.errors import MinifuseError
 from .kernel_cache import MissingKernel, cache
 
-MIN_KERNELS_FOR_WORKERS = 4  # kernels, below which no process is worth its start
+MIN_KERNELS_FOR_WORKERS = 4  # fewer kernels compile faster in this process than a worker starts
 WORKER_SCRIPT = "import sys; sys.path[:] = {path!r}; from minifuse.runtime.compile_workers import serve; serve()"
 
 
 def compile_all(
-    wanted: Callable[[], Mapping[str, MissingKernel]],
+    find_missing: Callable[[], Mapping[str, MissingKernel]],
     processes: int,
-    tell: Callable[[int, int], None] = lambda done, total: None,
+    report: Callable[[int, int], None] = lambda done, total: None,
 ) -> int:
-    """Compile what is wanted, in processes, until nothing is wanted any more that they can compile.
+    """Compile missing kernels in worker processes until none is left that they can compile.
 
     Parameters
     ----------
-    wanted
-        Gives the kernels that are not there yet, by name. It is asked again when they are.
+    find_missing : function
+        Returns the missing kernels by name. It is called again when they are compiled, since a plan may need more then.
     processes : int
-        How many at most.
-    tell : function of (kernels that are done, all), optional
-        Called after each.
+        Start at most this many workers.
+    report : function of (kernels done, kernels in total), optional
+        Called after each kernel.
 
     Returns
     -------
     int
-        How many were compiled. Those of a backend whose compiler cannot be handed over are left, and so are the last few.
+        How many kernels were compiled. Left to this process are kernels whose compiler a worker cannot import, and a last
+        batch of fewer than MIN_KERNELS_FOR_WORKERS.
 
     Raises
     ------
     MinifuseError
-        A kernel cannot be compiled, or the folder of the cache cannot be written.
+        A kernel cannot be compiled, or the cache folder cannot be written.
     """
-    done, failed = 0, set[str]()
+    done, tried = 0, set[str]()
     while True:
-        jobs = [job for name, job in wanted().items() if name not in failed and import_path(job) is not None]
+        jobs = [job for name, job in find_missing().items() if name not in tried and import_path(job) is not None]
         if len(jobs) < MIN_KERNELS_FOR_WORKERS:
             return done
-        failed |= {job.name for job in jobs}
+        tried |= {job.name for job in jobs}
         before = done
         for _ in compile_in_processes(jobs, processes):
             done += 1
-            tell(done, before + len(jobs))
+            report(done, before + len(jobs))
 
 
 def import_path(job: MissingKernel) -> str | None:
-    """Where another process finds the function that compiles a kernel; None of one that only this process has."""
+    """Return "module:function" of the compiler of a kernel; None if only this process has that function."""
     module, name = getattr(job.build, "__module__", ""), getattr(job.build, "__qualname__", "<>")
     return f"{module}:{name}" if name.isidentifier() and getattr(sys.modules.get(module), name, None) is job.build else None
 
 
 def compile_in_processes(jobs: list[MissingKernel], processes: int) -> Iterator[str]:
-    """Compile kernels, and give the name of each when it lies on disk. Each process takes the next when it is done with one.
+    """Compile kernels in worker processes, and yield the name of each when it is on disk.
 
-    When it is left early, by Ctrl-C too, each process ends after the kernel that it compiles: none is half written.
+    If the caller stops early (Ctrl-C too), each worker finishes its current kernel and ends, so no file is half written.
     """
     waiting, stop = list(reversed(jobs)), Event()
 
-    def work(told: Callable[[str], None]) -> None:
+    def feed_worker(report: Callable[[str], None]) -> None:
         with start_worker() as process:
             assert process.stdin is not None
             assert process.stdout is not None
@@ -84,43 +85,47 @@ def compile_in_processes(jobs: list[MissingKernel], processes: int) -> Iterator[
                 process.stdin.flush()
                 answer = process.stdout.readline()
                 if not answer:
-                    raise MinifuseError(f"a process that compiles has ended, with exit status {process.wait()}")
+                    status = process.wait()
+                    raise MinifuseError(
+                        f"the process that compiles {job.name} ended with exit status {status}; try again with one process"
+                    )
                 name, error = json.loads(answer)
                 if error:
                     raise MinifuseError(error)
-                told(name)
+                report(name)
 
-    with ThreadPoolExecutor(max(1, min(processes, len(jobs)))) as pool:
-        done = SimpleQueue[Any]()
-        running = [pool.submit(work, done.put) for _ in range(max(1, min(processes, len(jobs))))]
-        for future in running:
-            future.add_done_callback(done.put)
-        left = len(running)
+    workers = max(1, min(processes, len(jobs)))
+    with ThreadPoolExecutor(workers) as pool:
+        events = SimpleQueue[Any]()  # names of compiled kernels, and the futures of workers that have ended
+        futures = [pool.submit(feed_worker, events.put) for _ in range(workers)]
+        for future in futures:
+            future.add_done_callback(events.put)
+        running = len(futures)
         try:
-            while left:
-                found = done.get()
-                if isinstance(found, str):
-                    yield found
+            while running:
+                event = events.get()
+                if isinstance(event, str):
+                    yield event
                 else:
-                    left -= 1
-                    found.result()
+                    running -= 1
+                    event.result()
         finally:
             stop.set()
 
 
 def start_worker() -> "subprocess.Popen[str]":
-    """A process that compiles what it is sent. It finds modules where this one does."""
+    """Start a process that runs `serve`, with the import path of this one."""
     command = [sys.executable, "-c", WORKER_SCRIPT.format(path=sys.path)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ)
 
 
 def serve() -> None:
-    """What such a process does: [name, source, compiler] comes in, [name, what went wrong] goes out."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one that started it hears Ctrl-C, and says when to end
+    """Run a worker: read [name, source, compiler] a line from stdin, and write [name, error or ""] to stdout."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which closes stdin to end a worker
     answers, sys.stdout = sys.stdout, sys.stderr
     for line in sys.stdin:
-        name, text, place = json.loads(line)
-        module, _, function = place.partition(":")
+        name, text, path = json.loads(line)
+        module, _, function = path.partition(":")
         error = ""
         try:
             cache.put(name, text, getattr(import_module(module), function)(name, text))

@@ -1,8 +1,8 @@
-"""Locks between processes: who may write into a folder.
+"""Lock a folder between processes, so that at most one of them writes into it.
 
-A lock belongs to the operating system (`flock`, on Windows a locked byte), which releases it when its process ends, however
-that ends. The file beside it names the owner for messages only: a process number alone would prove nothing, since numbers
-are reused and another machine has others.
+The operating system manages the lock (`flock`, on Windows a locked byte) and releases it when its process ends, for any
+reason. The content of the file names the owner for error messages only. A process number would prove nothing: numbers are
+reused, and other machines have their own.
 """
 
 import json
@@ -15,23 +15,23 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-LOCKED_BYTE = 1 << 30  # Windows forbids others to read a locked byte, so it is behind the content
-OPEN_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)  # the content is replaced, and never that of another file
-MAX_CONTENT_BYTES = 4096  # read from a lock file, which anybody may have written
+LOCKED_BYTE = 1 << 30  # Windows forbids others to read a locked byte, so it is past the end of the content
+OPEN_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)  # no symbolic links, since the content is overwritten
+MAX_CONTENT_BYTES = 4096  # of a lock file are read, since anyone may have written it
 
 
 class FileLock:
-    """A lock on a file, held by at most one object of one process at a time.
+    """A lock on a file, which at most one object of one process holds at a time.
 
     Parameters
     ----------
     path : Path
-        The file. It is created with the lock and removed with it; a file that is left behind locks nothing.
+        The file. `acquire` creates it and `release` removes it; a file without a lock on it locks nothing.
 
     Notes
     -----
-    A child process that is forked does not hold the lock. Network file systems pass the lock to the server (NFS since
-    Linux 2.6.12); where a file system has no locks at all, `acquire` succeeds and excludes nobody.
+    A forked child process does not hold the lock. Network file systems pass the lock to the server (NFS since Linux
+    2.6.12). On a file system without locks, `acquire` succeeds and excludes no one.
     """
 
     def __init__(self, path: Path) -> None:
@@ -44,13 +44,13 @@ class FileLock:
         return self._release is not None and self._release.alive
 
     def acquire(self) -> str:
-        """Take the lock, if it is free.
+        """Acquire the lock if it is free.
 
         Returns
         -------
         str
-            "" if this object now holds the lock, or held it before; otherwise a description of the owner, such as
-            "process 4711 (since 2026-11-23 12:00:01)".
+            "" if this object holds the lock now; otherwise a description of the owner, such as "process 4711 (since
+            2026-11-23 12:00:01)".
 
         Raises
         ------
@@ -62,7 +62,7 @@ class FileLock:
             try:
                 if not try_lock(handle):
                     return owner_of(handle)
-                if is_file_at(handle, self.path):  # else its owner has removed it since it was opened
+                if is_file_at(handle, self.path):  # otherwise its owner removed it after it was opened
                     write_owner(handle)
                     self._release = weakref.finalize(self, release, handle, self.path, os.getpid())
                     HELD.add(self)
@@ -73,12 +73,12 @@ class FileLock:
         return ""
 
     def release(self) -> None:
-        """Release the lock and remove its file; nothing happens if this object does not hold it."""
+        """Release the lock and remove its file. Do nothing if this object does not hold it."""
         if self._release is not None:
             self._release()
 
     def forget(self) -> None:
-        """Close the file in a forked child; its parent keeps the lock."""
+        """Close the file in a forked child. The parent keeps the lock."""
         if self._release is not None and (found := self._release.detach()):
             os.close(found[2][0])
 
@@ -89,10 +89,10 @@ HELD: "weakref.WeakSet[FileLock]" = weakref.WeakSet()
 def release(handle: int, path: Path, process: int) -> None:
     """Remove the file of a lock and close it, which releases the lock."""
     if os.getpid() == process and os.name != "nt":
-        with suppress(OSError):  # while it is locked, so that nobody locks a file that is about to go
+        with suppress(OSError):  # before unlocking, so that no one locks a file that is removed afterwards
             path.unlink()
     os.close(handle)
-    if os.name == "nt":  # an open file cannot be removed there: this fails where another process waits for it
+    if os.name == "nt":  # Windows cannot remove an open file, so this fails while another process has it open
         with suppress(OSError):
             path.unlink()
 
@@ -114,7 +114,7 @@ def try_lock(handle: int) -> bool:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # this file system has no locks
+    except OSError:  # the file system has no locks
         return True
     return True
 
@@ -128,17 +128,17 @@ def is_file_at(handle: int, path: Path) -> bool:
 
 
 def write_owner(handle: int) -> None:
-    """Write into the file of a lock which process holds it."""
+    """Write this process into the lock file as its owner."""
     since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
     content = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}).encode()
-    with suppress(OSError):  # on a full disk the lock holds without a name
+    with suppress(OSError):  # on a full disk the lock works without the name of its owner
         os.ftruncate(handle, 0)
         os.lseek(handle, 0, os.SEEK_SET)
         os.write(handle, content)
 
 
 def owner_of(handle: int) -> str:
-    """Return a description of the process that holds a lock, from the content of its file."""
+    """Describe the process that holds a lock, from the content of its file."""
     try:
         os.lseek(handle, 0, os.SEEK_SET)
         found: Any = json.loads(os.read(handle, MAX_CONTENT_BYTES))
@@ -151,7 +151,7 @@ def owner_of(handle: int) -> str:
 
 
 def forget_all() -> None:
-    """After a fork: leave all locks to the parent."""
+    """Forget all locks after a fork: they belong to the parent."""
     for lock in list(HELD):
         lock.forget()
 

@@ -1,8 +1,8 @@
-"""Which files may be executed: those that nobody but this user and root can have written.
+"""Decide which files may be executed: only files that no one but this user and root can have written.
 
-A file is trusted if it, and the folder it is in, belong to this user or root and no other user may write to them. No folder
-above, and no symbolic link on the way, may let another user put something else in its place. Windows has no such permission
-bits: there the profile folder is private by default, and nothing is examined.
+A file is trusted if it and its folder belong to this user or root, and no other user may write to them. In addition, no
+parent folder and no symbolic link in the path may let another user replace it. Windows has no such permission bits: there
+the profile folder is private by default, and nothing is checked.
 """
 
 import errno
@@ -12,9 +12,9 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path, PurePath
 
-MAX_LINKS = 40  # symbolic links on the way to a folder, as in Linux
-PRIVATE, OWN_FILE = 0o700, 0o644  # permissions of what is created, before the umask
-ACCESS_LIST = "system.posix_acl_access"  # the attribute in which Linux keeps permissions of further users
+MAX_LINKS = 40  # symbolic links in a path, as in Linux
+PRIVATE, OWN_FILE = 0o700, 0o644  # permissions of new folders and files, before the umask
+ACCESS_LIST = "system.posix_acl_access"  # the attribute that stores the permissions of further users on Linux
 HAS_OWNERS = hasattr(os, "geteuid")
 
 
@@ -24,7 +24,7 @@ def distrust(folder: Path) -> str:
     Parameters
     ----------
     folder : Path
-        It may be missing, as long as this user could create it where nobody else can replace it.
+        It need not exist, as long as this user could create it where no one else can replace it.
 
     Returns
     -------
@@ -33,14 +33,14 @@ def distrust(folder: Path) -> str:
 
     Notes
     -----
-    Folders above may be writable by all if they are sticky, such as /tmp: there only the owner of an entry can replace it.
-    A folder that cannot be examined is not distrusted, since nothing can be read from it.
+    Parent folders may be writable by all users if they are sticky, such as /tmp: only the owner of an entry can replace it
+    there. A folder that cannot be examined is not distrusted, since nothing can be read from it.
     """
     if not HAS_OWNERS:
         return ""
     here, links = Path("/"), 0
     try:
-        system = {0, here.stat().st_uid}  # in a user namespace root may have another number
+        system = {0, here.stat().st_uid}  # in a user namespace, root may have another number
         parts = list(reversed((folder if folder.is_absolute() else Path.cwd() / folder).parts[1:]))
         found = reason_against(here, here.stat(), is_ancestor=bool(parts), system=system)
         while parts and not found:
@@ -64,14 +64,14 @@ def distrust(folder: Path) -> str:
 
 
 def reason_against(path: PurePath, status: os.stat_result, *, is_ancestor: bool, system: set[int]) -> str:
-    """Return why a folder, or a file, does not protect what is in it; "" if it does.
+    """Return why other users may change a folder or a file; "" if they may not.
 
     Parameters
     ----------
     path : PurePath
     status : os.stat_result
     is_ancestor : bool
-        Whether it only leads to the folder in question: the system may own it, and it may be sticky.
+        Whether it is a parent of the folder in question: then the system may own it, and it may be sticky.
     system : set of int
         User numbers of the system.
     """
@@ -84,12 +84,12 @@ def reason_against(path: PurePath, status: os.stat_result, *, is_ancestor: bool,
 
 
 def others_may_write(path: PurePath, status: os.stat_result) -> bool:
-    """Return True if a user beside the owner and root may write to a file or folder.
+    """Return True if a user other than the owner and root may write to a file or folder.
 
     Notes
     -----
-    Systems that give each user a group of their own set the umask to 002, so folders are writable by that group. It counts
-    as the user, as in OpenSSH on Debian. With an access list the bits of the group are an upper bound for named users.
+    Systems where each user has a private group set the umask to 002, so folders are writable by that group. It counts as the
+    user, as in OpenSSH on Debian. With an access list, the group's bits are an upper bound for named users.
     """
     if status.st_mode & stat.S_IWOTH:
         return True
@@ -112,20 +112,20 @@ def is_private_group(user: int, group: int) -> bool:
 
 
 def has_access_list(path: PurePath) -> bool:
-    """Return True if further users or groups have permissions of their own."""
+    """Return True if an access list gives permissions to further users or groups."""
     try:
         return ACCESS_LIST in os.listxattr(path)
-    except (AttributeError, OSError):  # another system, or a file system without lists
+    except (AttributeError, OSError):  # another system, or a file system without access lists
         return False
 
 
 def make_private(folder: Path) -> None:
-    """Create a folder, and those above it that are missing, for this user alone whatever the umask.
+    """Create a folder and its missing parents, accessible to this user only, for any umask.
 
     Raises
     ------
     OSError
-        It cannot be created.
+        The folder cannot be created.
     """
     for place in reversed([folder, *folder.parents]):
         with suppress(FileExistsError):
@@ -141,29 +141,29 @@ def read(path: Path) -> bytes:
     Raises
     ------
     OSError
-        It cannot be read, is a link or no regular file, or another user may have written it.
+        The file cannot be read, is a link or not a regular file, or another user may have written it.
 
     Notes
     -----
-    The open file is examined, not its name, so that it cannot be replaced in between.
+    The open file is checked, not its path, so that no one can replace it between the check and the reading.
     """
     flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     with os.fdopen(os.open(path, flags), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
-            raise PermissionError(errno.EPERM, "it is no regular file")
+            raise PermissionError(errno.EPERM, "it is not a regular file")
         if HAS_OWNERS and (reason := reason_against(path, status, is_ancestor=False, system=set())):
             raise PermissionError(errno.EPERM, reason)
         return file.read()
 
 
 def write_new(path: Path, data: bytes) -> None:
-    """Write a new file that no other user may write to, whatever the umask.
+    """Create a file that no other user may write to, for any umask.
 
     Raises
     ------
     OSError
-        It is there already, or cannot be written.
+        The file exists, or cannot be written.
     """
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
     with os.fdopen(os.open(path, flags, OWN_FILE), "wb") as file:
@@ -171,9 +171,9 @@ def write_new(path: Path, data: bytes) -> None:
 
 
 def remove_distrusted(folder: Path) -> None:
-    """Remove from a trusted folder the files and links that another user may have put there before it was trusted."""
+    """Remove files and links from a trusted folder that another user may have put there before it was trusted."""
     for path in folder.iterdir():
-        with suppress(FileNotFoundError):  # another process was faster
+        with suppress(FileNotFoundError):  # another process removed it first
             status = path.lstat()
             is_foreign = HAS_OWNERS and reason_against(path, status, is_ancestor=False, system=set())
             if not stat.S_ISDIR(status.st_mode) and (is_foreign or not stat.S_ISREG(status.st_mode)):

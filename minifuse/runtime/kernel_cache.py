@@ -1,13 +1,13 @@
-"""Source of a kernel -> compiled kernel: from memory, else from disk, else compiled now and kept on both.
+"""Find the compiled kernel of a source: in memory, else on disk, else compile it now and store it in both.
 
-Every backend that compiles finds its kernels here; the cache knows neither the compiler nor the processor. On disk a
-kernel is two files of one folder, named after the sha256 of all that decides the machine code: `k_<sha>.py`, the source as
-a person reads it, and `k_<sha>.bin`, what the compiler made of it. The folder may be shared by any number of processes, and
-may be full, read-only, damaged or gone: then kernels are compiled again, and no call fails. Its files are executed, so
-they are used only if no other user can have written them (`trust.py`); otherwise kernels are kept in memory.
+Every backend that compiles uses this cache, which depends on no compiler and no processor. On disk a kernel is two files of
+one folder, named after the sha256 of everything that determines the machine code: `k_<sha>.py`, the source for people to
+read, and `k_<sha>.bin`, the output of the compiler. Any number of processes may share the folder. If it is full, read-only,
+damaged or missing, kernels are compiled again and no call fails. Its files are executed, so they are used only if no other
+user can have written them (`file_trust.py`); otherwise kernels are kept in memory.
 
-The environment decides: `MINIFUSE_CACHE` is the folder (default: `minifuse` in the platform's cache folder), and
-`MINIFUSE_CACHE_LIMIT_MB` how large it may grow (default 512; 0 keeps kernels in memory only).
+Environment variables: `MINIFUSE_CACHE` is the folder (default: `minifuse` in the platform's cache folder), and
+`MINIFUSE_CACHE_LIMIT_MB` limits its size (default 512; 0 keeps kernels in memory only).
 """
 
 import os
@@ -32,39 +32,39 @@ T = TypeVar("T")
 MAGIC = b"minifuse kernel 1\n"
 DIGEST_SIZE = 32  # bytes of a sha256
 DEFAULT_LIMIT_MB = 512
-KEPT_FRACTION = 0.75  # of the limit, so that evictions are rare
-WRITES_PER_CHECK = 32  # adding up the folder takes about a millisecond for a thousand kernels
-RECENT_SECONDS = 3600  # seconds: a use is noted no more often, and an abandoned temporary file is left alone as long
-FILE_NAME = re.compile(r"k_[0-9a-f]{24}\.(py|bin|[0-9a-f]{16}\.tmp)")  # all else in the folder is not ours
+KEPT_FRACTION = 0.75  # an eviction shrinks the folder to this fraction of the limit, so that evictions are rare
+WRITES_PER_CHECK = 32  # summing up the file sizes takes about a millisecond for a thousand kernels
+RECENT_SECONDS = 3600  # a time of last use is updated at most this often, and younger temporary files are not removed
+FILE_NAME = re.compile(r"k_[0-9a-f]{24}\.(py|bin|[0-9a-f]{16}\.tmp)")  # other files are never touched
 
 
 class CacheStats(NamedTuple):
-    """What a kernel cache holds, and where its kernels came from."""
+    """Sizes of a kernel cache, and where its kernels came from."""
 
     in_memory: int
-    """Kernels that this process uses."""
+    """Kernels in the memory of this process."""
     compiled: int
-    """Kernels that this process had to compile."""
+    """Kernels that this process compiled."""
     loaded: int
-    """Kernels that this process found on disk."""
+    """Kernels that this process loaded from disk."""
     on_disk: int
-    """Kernels in the folder, of this and other processes."""
+    """Kernels in the folder, compiled by this or other processes."""
     nbytes_on_disk: int
-    """Bytes of all files of the cache in the folder."""
+    """Bytes of all cache files in the folder."""
     folder: Path | None
-    """Where they lie; None where the platform names no folder."""
+    """The folder; None if the platform has no cache folder for this user."""
     seconds: float
-    """Time in which this process compiled."""
+    """Seconds that this process spent compiling."""
     plans: int
-    """Plans that this process remembers, of operations and fused functions."""
+    """Plans of operations and fused functions that this process keeps."""
     nbytes_of_plans: int
-    """Bytes that they take, about."""
+    """Estimated bytes of these plans."""
     plan_limit: int
-    """Bytes that they may take; beyond that, those that were not used for longest are evicted."""
+    """Limit of these bytes; above it, the least recently used plans are evicted."""
 
 
 class CachedKernel(NamedTuple):
-    """A kernel that this process uses: its name, the file with its source (None if it is in memory only), its source."""
+    """A kernel in memory: its name, the file of its source (None if it is not on disk), its source."""
 
     name: str
     path: Path | None
@@ -72,26 +72,26 @@ class CachedKernel(NamedTuple):
 
 
 class MissingKernel(NamedTuple):
-    """A kernel that is neither in memory nor on disk: its name, its source, and the function of both that compiles it."""
+    """A kernel that is neither in memory nor on disk: its name, its source, and the function that compiles these two."""
 
     name: str
     text: str
     build: Callable[[str, str], bytes]
 
 
-class KernelNotCompiled(Exception):  # noqa: N818  # no error: it leaves a launch that somebody only asks about
-    """A kernel would have to be compiled, while somebody asks which."""
+class KernelNotCompiled(Exception):  # noqa: N818  # control flow, not an error: it ends a bind inside collect_missing()
+    """Raised inside `collect_missing` instead of compiling a kernel."""
 
 
 class KernelCache:
-    """Compiled kernels by the hash of all that decides their machine code.
+    """Compiled kernels, keyed by a hash of everything that determines their machine code.
 
     Notes
     -----
-    Any number of threads and processes may use one folder. Threads that ask for the same kernel compile it once; processes
-    that do so at the same moment each compile it, and the files of the last one remain. Files are written under another name
-    and renamed, and a checksum is verified when one is read, so nobody sees half a file. When the folder outgrows its
-    limit, the kernels that were not used for longest go. Kernels in memory stay until the process ends.
+    Any number of threads and processes may use one folder. Threads that need one kernel at the same time compile it once.
+    Processes that do so each compile it, and the last one's files remain. A file is written under a temporary name and
+    renamed, and its checksum is verified on reading, so no reader uses an incomplete file. When the folder exceeds its
+    limit, the least recently used kernels are removed. Kernels in memory stay until the process ends.
 
     Examples
     --------
@@ -107,43 +107,43 @@ class KernelCache:
     def __init__(self) -> None:
         self._kernels: dict[str, _Entry] = {}  # by name
         self._lock = Lock()
-        self._kernel_locks: dict[str, Lock] = {}  # name -> held while that kernel is looked for on disk or compiled
+        self._kernel_locks: dict[str, Lock] = {}  # name -> locked while that kernel is loaded or compiled
         self._writes = 0
         self._seconds = 0.0
-        self._asked = _Collecting()
+        self._collecting = _Collecting()
 
-    def find(self, text: str, flavour: str, build: Callable[[str, str], bytes], load: Callable[[str, bytes], T]) -> T:
-        """The compiled kernel of a source.
+    def find(self, text: str, fingerprint: str, build: Callable[[str, str], bytes], load: Callable[[str, bytes], T]) -> T:
+        """Return the compiled kernel of a source. Load it from disk, or compile it, if it is not in memory.
 
         Parameters
         ----------
         text : str
-            Python source of a function that is called `kernel`. It gets the name `k_<sha>`, and is stored under this name.
-        flavour : str
-            All else that decides the machine code: backend, processor, flags, versions.
+            Python source of a function named `kernel`. It is renamed to `k_<sha>`, and stored under this name.
+        fingerprint : str
+            Everything else that determines the machine code: backend, processor, flags, versions.
         build : function of (name, text)
-            Compiles the source, now with its final name, to bytes. Called if the kernel is neither in memory nor on disk.
+            Compiles the renamed source to bytes. Called if the kernel is neither in memory nor on disk.
         load : function of (name, payload)
-            Makes of these bytes what the backend keeps in memory, and what this method returns. It should raise
-            where it cannot: bytes from disk are then compiled again.
+            Converts these bytes to the object that the backend keeps in memory, which this method returns. If it raises for
+            bytes from disk, the kernel is compiled again.
 
         Raises
         ------
         Exception
-            What `build` raises, and what `load` raises for bytes that were just built.
+            Any error of `build`, and any error of `load` for bytes that were just built.
 
         Notes
         -----
-        A kernel in memory costs a hash of its source, about 5 us; callers keep what they got.
+        For a kernel in memory a call costs a hash of its source, about 5 us. Callers keep the result.
         """
-        name = "k_" + sha256(f"{flavour}\n{text}".encode()).hexdigest()[:24]
+        name = "k_" + sha256(f"{fingerprint}\n{text}".encode()).hexdigest()[:24]
         if name not in self._kernels:
-            if self._asked.wanted is not None and _read(name) is None:
-                self._asked.wanted[name] = MissingKernel(name, text.replace("def kernel(", f"def {name}(", 1), build)
+            if self._collecting.missing is not None and _read(name) is None:
+                self._collecting.missing[name] = MissingKernel(name, text.replace("def kernel(", f"def {name}(", 1), build)
                 raise KernelNotCompiled(name)
             with self._lock:
-                turn = self._kernel_locks.setdefault(name, Lock())
-            with turn:
+                kernel_lock = self._kernel_locks.setdefault(name, Lock())
+            with kernel_lock:
                 if name not in self._kernels:
                     source = text.replace("def kernel(", f"def {name}(", 1)
                     self._kernels[name] = self._load_or_build(name, source, build, load)
@@ -153,26 +153,28 @@ class KernelCache:
 
     @contextmanager
     def collect_missing(self) -> Iterator[dict[str, MissingKernel]]:
-        """In a block of code, compile nothing: `find` of what is not there raises `KernelNotCompiled`, and it is noted by
-        name."""
-        before, self._asked.wanted = self._asked.wanted, {}
+        """Collect missing kernels by name in a block of code, instead of compiling them.
+
+        Inside, `find` raises `KernelNotCompiled` for a kernel that is neither in memory nor on disk.
+        """
+        before, self._collecting.missing = self._collecting.missing, {}
         try:
-            yield self._asked.wanted
+            yield self._collecting.missing
         finally:
-            self._asked.wanted = before
+            self._collecting.missing = before
 
     def put(self, name: str, text: str, payload: bytes) -> int:
-        """Put a compiled kernel on disk, for this and other processes.
+        """Store a compiled kernel on disk, for this and other processes.
 
         Returns
         -------
         int
-            The bytes of its files.
+            The size of its files in bytes.
 
         Raises
         ------
         MinifuseError
-            The folder cannot be written, another user may write to it, or the settings say that nothing is kept on disk.
+            The folder cannot be written, another user may write to it, or the settings keep kernels in memory only.
         """
         folder, limit = cache_folder(), limit_nbytes()
         if folder is None or not limit:
@@ -188,8 +190,8 @@ class KernelCache:
             _replace(folder / f"{name}.bin", data)
         except OSError as error:
             raise MinifuseError(
-                f"no kernel can be kept in {folder}: {error.strerror or error}; make room there, or set MINIFUSE_CACHE to a "
-                "folder that can be written"
+                f"kernel cache: cannot write to {folder}: {error.strerror or error}; free some space there, or set "
+                "MINIFUSE_CACHE to a writable folder"
             ) from error
         self._writes += 1
         if self._writes % WRITES_PER_CHECK == 1:
@@ -197,12 +199,12 @@ class KernelCache:
         return len(source) + len(data)
 
     def check(self) -> None:
-        """Raise where kernels cannot be kept on disk.
+        """Check that kernels can be stored on disk.
 
         Raises
         ------
         MinifuseError
-            As `put` does.
+            They cannot, for one of the reasons of `put`.
         """
         name = f"k_{0:024x}"
         self.put(name, "", b"")
@@ -211,7 +213,7 @@ class KernelCache:
             _remove(Path(str(folder), f"{name}.{suffix}"))
 
     def stats(self) -> CacheStats:
-        """Count what is in memory and on disk."""
+        """Count kernels and bytes, in memory and on disk."""
         entries, files = list(self._kernels.values()), list(_files())
         compiled = sum(entry.was_compiled for entry in entries)
         on_disk = sum(file.suffix == ".bin" for file, _ in files)
@@ -228,7 +230,7 @@ class KernelCache:
         )
 
     def clear(self) -> int:
-        """Remove the kernels on disk, of other processes too; those in memory stay usable.
+        """Remove all kernels on disk, including those of other processes. Kernels in memory stay usable.
 
         Returns
         -------
@@ -238,23 +240,23 @@ class KernelCache:
         return sum(_remove(file) and file.suffix == ".bin" for file, _ in _files())
 
     def kernels(self) -> list[CachedKernel]:
-        """What this process uses, in the order of first use."""
+        """List the kernels in memory, in the order of first use."""
         folder = cache_folder()
         paths = [(name, folder and folder / f"{name}.py", entry.text) for name, entry in list(self._kernels.items())]
         return [CachedKernel(name, path if path and path.is_file() else None, text) for name, path, text in paths]
 
     def set_plan_limit(self, megabytes: float | None) -> None:
-        """Set how much memory remembered plans may take in this process.
+        """Limit the memory of cached plans in this process.
 
         Parameters
         ----------
         megabytes : float or None
-            The limit; None for that of MINIFUSE_PLAN_LIMIT_MB (default 256).
+            The limit; None for the value of MINIFUSE_PLAN_LIMIT_MB (default 256).
 
         Raises
         ------
         MinifuseError
-            It is no number, or negative.
+            The limit is not a number, or is negative.
 
         Examples
         --------
@@ -267,7 +269,7 @@ class KernelCache:
         plan_cache.set_limit(megabytes)
 
     def reset_locks(self) -> None:
-        """After a fork: the threads that held a lock do not exist here."""
+        """Replace all locks after a fork: the threads that locked them do not exist in the child."""
         self._lock, self._kernel_locks = Lock(), {}
 
     def _load_or_build(
@@ -275,25 +277,25 @@ class KernelCache:
     ) -> "_Entry":
         payload = _read(name)
         if payload is not None:
-            with suppress(Exception):  # whatever is wrong with it, it is made again
+            with suppress(Exception):  # a damaged or outdated payload is compiled again
                 return _Entry(load(name, payload), text, was_compiled=False)
         start = time.perf_counter()
         payload = build(name, text)
         self._seconds += time.perf_counter() - start
         entry = _Entry(load(name, payload), text, was_compiled=True)
-        with suppress(MinifuseError):  # if that is possible
+        with suppress(MinifuseError):  # a kernel that cannot be stored still works
             self.put(name, text, payload)
         return entry
 
 
 class _Collecting(local):
-    """What a thread only asks for, if it does."""
+    """The missing kernels that a thread collects; None outside of `collect_missing`."""
 
-    wanted: dict[str, MissingKernel] | None = None
+    missing: dict[str, MissingKernel] | None = None
 
 
 class _Entry(NamedTuple):
-    """A kernel in memory: what its backend loads it as, its source, whether this process compiled it."""
+    """A kernel in memory: the object that its backend loaded, its source, whether this process compiled it."""
 
     value: Any
     text: str
@@ -301,7 +303,10 @@ class _Entry(NamedTuple):
 
 
 def cache_folder() -> Path | None:
-    """The folder of kernels: MINIFUSE_CACHE, else `minifuse` in the user's cache folder; None for a user without a home."""
+    """Return the folder of kernels: MINIFUSE_CACHE, else `minifuse` in the user's cache folder.
+
+    The result is None if the user has no home folder.
+    """
     if chosen := os.environ.get("MINIFUSE_CACHE"):
         return Path(chosen)
     try:
@@ -317,7 +322,7 @@ def cache_folder() -> Path | None:
 
 
 def limit_nbytes() -> int:
-    """How many bytes the folder may hold.
+    """Return the size limit of the folder in bytes.
 
     Raises
     ------
@@ -340,7 +345,7 @@ def _digest(name: str, payload: bytes) -> bytes:
 
 
 def _read(name: str) -> bytes | None:
-    """The payload of a kernel on disk; None if there is none, or a damaged one."""
+    """Return the payload of a kernel on disk; None if it is missing or damaged."""
     folder = cache_folder()
     if folder is None or not limit_nbytes():
         return None
@@ -350,7 +355,7 @@ def _read(name: str) -> bytes | None:
     path = folder / f"{name}.bin"
     try:
         data = file_trust.read(path)
-        with suppress(OSError):  # of a cache that this process may only read
+        with suppress(OSError):  # the cache may be read-only
             if time.time() - path.stat().st_mtime > RECENT_SECONDS:
                 os.utime(path)  # the time of last use
     except OSError:
@@ -361,12 +366,13 @@ def _read(name: str) -> bytes | None:
 
 
 def _memory_only_message(reason: str) -> str:
-    return f"kernels are kept in memory only, since {reason}; set MINIFUSE_CACHE to a folder that is this user's alone"
+    advice = "set MINIFUSE_CACHE to a folder that only this user can write to"
+    return f"kernels are kept in memory only, since {reason}; {advice}"
 
 
 @lru_cache
 def _warn_once(message: str) -> None:
-    """Warn of a message once in a process; a filter that makes errors of warnings must not make a launch fail."""
+    """Warn once per process. If a filter turns warnings into errors, print the message, so that no launch fails."""
     try:
         warnings.warn(message, RuntimeWarning, stacklevel=2)
     except RuntimeWarning:
@@ -374,7 +380,7 @@ def _warn_once(message: str) -> None:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Write a file at once: other processes see the old one or the new one."""
+    """Replace a file atomically: other processes see the old content or the new content."""
     temporary = path.with_suffix(f".{os.urandom(8).hex()}.tmp")
     try:
         file_trust.write_new(temporary, data)
@@ -385,7 +391,7 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 def _remove(path: Path) -> bool:
-    """Remove a file; False if it is gone already, or cannot be removed."""
+    """Remove a file; return False if it is already gone or cannot be removed."""
     try:
         path.unlink()
     except OSError:
@@ -394,7 +400,7 @@ def _remove(path: Path) -> bool:
 
 
 def _files() -> Iterator[tuple[Path, os.stat_result]]:
-    """The files of the cache that are there at this moment."""
+    """Yield the files of the cache that exist now, with their status."""
     folder = cache_folder()
     with suppress(OSError):
         for file in os.scandir(folder) if folder else ():
@@ -404,7 +410,7 @@ def _files() -> Iterator[tuple[Path, os.stat_result]]:
 
 
 def _evict(limit: int) -> None:
-    """Remove the least recently used kernels if the folder is above its limit, and temporary files that were abandoned."""
+    """Remove abandoned temporary files, and the least recently used kernels if the folder exceeds its limit."""
     files = dict(_files())
     for file in [file for file in files if file.suffix == ".tmp"]:
         if time.time() - files.pop(file).st_mtime > RECENT_SECONDS:
@@ -413,7 +419,8 @@ def _evict(limit: int) -> None:
     if size <= limit:
         return
     last_use = {file.stem: status.st_mtime for file, status in files.items() if file.suffix == ".bin"}
-    for file in sorted(files, key=lambda file: (last_use.get(file.stem, 0), file.stem)):  # a source alone goes first
+    # A source file without machine code has no time of last use, and is removed first.
+    for file in sorted(files, key=lambda file: (last_use.get(file.stem, 0), file.stem)):
         if size <= KEPT_FRACTION * limit:
             return
         _remove(file)

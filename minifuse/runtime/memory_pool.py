@@ -1,10 +1,10 @@
-"""Flat memory, and the pool that hands it out again.
+"""Memory buffers, and a pool that reuses them.
 
-A buffer of the pool is free when nobody else refers to it, so that nothing has to be returned: the last reference that goes
-away, be it a tensor, a view or a NumPy array, frees it. A call that runs again and again gets the same memory again and
-again, already mapped and often still in cache. (A fresh 64 MB output costs more in page faults than the arithmetic.)
+A buffer of the pool is free when nothing but the pool refers to it, so nobody calls `free`: the end of the last tensor, view
+or NumPy array over a buffer frees it. A call in a loop gets the same memory each time, already mapped and often still in the
+cache of the processor. (A new output of 64 MB costs more time in page faults than in arithmetic.)
 
-Threads may share the pool: a buffer is handed out only when its count of references says that nobody else has it in hand.
+Threads may share the pool: a buffer is returned only if its reference count shows that no one else uses it.
 """
 
 from collections import defaultdict, deque
@@ -21,16 +21,16 @@ from numpy.lib.array_utils import byte_bounds
 from ..core.dtypes import DType
 from ..core.layout import Layout
 
-PROBES_PER_ROUND = range(4)  # buffers looked at
-PROBE_ROUNDS = range(2)  # and as many again, before new memory is asked for
-# Bytes. When the pool has grown past this, or past twice what was in use at the last look, unused buffers go back.
+PROBES_PER_ROUND = range(4)  # how many buffers of a size class are tested before the class is rotated
+PROBE_ROUNDS = range(2)  # how many rotations are tried before new memory is allocated
+# Bytes. When the pool grows past this size, or past twice the size after the last trim, it releases unused buffers.
 TRIM_THRESHOLD = 1 << 30
-ALIGNMENT = 64  # bytes: a cache line, and the widest vector
-MIN_SIZE_CLASS = 64  # bytes
+ALIGNMENT = 64  # bytes of a cache line, and of the widest vector register
+MIN_SIZE_CLASS = 64  # bytes of the smallest buffer
 
 
 class VersionCounter:
-    """The time of the last in-place write to some memory, shared by all buffers around that memory."""
+    """The time, by `write_clock`, of the last in-place write to some memory. All buffers around the memory share it."""
 
     __slots__ = ("__weakref__", "last_write")
 
@@ -59,7 +59,7 @@ class MemoryBuffer:
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        """An array made from this keeps the buffer alive, so the pool sees it as used."""
+        """Describe the memory to NumPy. An array made from it refers to this buffer, so the pool sees the buffer as used."""
         return {
             "data": (self.address, not self.is_writable),
             "shape": (self.nbytes,),
@@ -68,19 +68,19 @@ class MemoryBuffer:
         }
 
 
-_versions: WeakValueDictionary[int, VersionCounter] = WeakValueDictionary()  # by the id of the object that owns the memory
+_versions: WeakValueDictionary[int, VersionCounter] = WeakValueDictionary()  # key: id of the object that owns the memory
 
 
 def version_of(array: npt.NDArray[Any]) -> VersionCounter:
-    """Return the version counter of the memory of an array, found by the object at the end of its chain of bases.
+    """Return the version counter of an array's memory. The end of the array's chain of bases identifies the memory.
 
-    A counter lives as long as a buffer around the memory, which keeps the owner alive, so no id is used twice. Two objects
-    that export the same memory without a common base (two DLPack capsules) have two counters.
+    A counter lives as long as a buffer around the memory, which keeps the owner alive, so no id is reused. Two objects that
+    export the same memory without a common base (two DLPack capsules) have two counters.
     """
     owner: Any = array
     while (base := base_of(owner)) is not None:
         owner = base
-    if isinstance(owner, MemoryBuffer):  # memory of ours, which was handed out as an array
+    if isinstance(owner, MemoryBuffer):  # memory of a pool, which became an array
         return owner.version
     found = _versions.get(id(owner))
     if found is None:
@@ -89,9 +89,9 @@ def version_of(array: npt.NDArray[Any]) -> VersionCounter:
 
 
 def base_of(owner: Any) -> Any:
-    """Return the object whose memory an array or a memoryview shows; None if it owns the memory, or is neither.
+    """Return the object whose memory an array or a memoryview refers to; None for an owner, and for any other object.
 
-    `np.lib.stride_tricks` puts an object that is no array, but refers to one, between a view and its base.
+    `np.lib.stride_tricks` puts an object that is not an array, but has one as its `base`, between a view and its base.
     """
     if isinstance(owner, np.ndarray):
         return owner.base
@@ -102,7 +102,7 @@ def base_of(owner: Any) -> Any:
 
 
 class WriteClock:
-    """The clock of writes in place: what was recorded before a write must not be differentiated after it."""
+    """Count in-place writes. An operation recorded before a write to its inputs must not be differentiated after it."""
 
     __slots__ = ("clock",)
 
@@ -110,7 +110,7 @@ class WriteClock:
         self.clock = 0
 
     def mark(self, buffer: MemoryBuffer) -> None:
-        """Record that elements of a buffer have changed."""
+        """Record an in-place write to a buffer."""
         self.clock += 1
         buffer.version.last_write = self.clock
 
@@ -120,42 +120,43 @@ write_clock = WriteClock()
 
 @dataclass(frozen=True)
 class MemoryStats:
-    """What the pool holds, in bytes, and how often it was asked."""
+    """Bytes and buffers of a memory pool."""
 
-    in_use: int  # bytes in buffers that somebody refers to
-    free: int  # bytes in buffers that wait to be used again
-    peak: int  # the most bytes that it ever held
+    in_use: int  # bytes of buffers that are referred to
+    free: int  # bytes of buffers that can be reused
+    peak: int  # largest sum of the two so far
     buffers: int
-    new: int  # buffers made since the start; all other requests were served from the pool
-    plans: int = 0  # bytes that remembered plans take in main memory, about, whatever backend they are for
+    new: int  # buffers allocated so far; all other requests reused one
+    plans: int = 0  # estimated bytes of cached plans in main memory, for all backends together
 
 
 class Pool:
-    """Buffers by size, made by `make`, of which `keep` bytes may lie unused.
+    """A pool of buffers by size class. `make` allocates a new one; up to about `keep` bytes stay allocated unused.
 
-    Sizes come in bins an eighth of a power of two apart, so that a buffer serves near sizes too.
+    There are eight size classes for each power of two, so that a buffer can be reused for a similar size.
     """
 
     def __init__(self, make: Callable[[int], MemoryBuffer] = MemoryBuffer, keep: int = TRIM_THRESHOLD) -> None:
-        self.bins: defaultdict[int, deque[MemoryBuffer]] = defaultdict(deque)
+        self.size_classes: defaultdict[int, deque[MemoryBuffer]] = defaultdict(deque)
         self.reserved = self.peak = self.new = 0
         self.make, self.keep, self.limit = make, keep, keep
 
     def allocate(self, nbytes: int) -> MemoryBuffer:
-        """A buffer of this size, one of `round_to_size_class`: the last used that has come free, or a new one.
+        """Return a free buffer of a size class (a result of `round_to_size_class`), or a new one.
 
-        It comes first afterwards. So a loop that holds what it made in the round before gets the same buffers in turn,
-        however many there are. Where all of the first are held, as those of parameters are, they go to the end.
+        The most recently used free buffer is preferred. The returned buffer moves to the front of its class, so a loop that
+        keeps its previous outputs alive alternates between the same buffers. Buffers at the front that stay in use, such as
+        those of parameters, move to the end.
         """
-        buffers = self.bins[nbytes]
+        buffers = self.size_classes[nbytes]
         if buffers:
             buffer = buffers[0]
-            if getrefcount(buffer) == 3:  # the pool's, this function's and getrefcount's
+            if getrefcount(buffer) == 3:  # references: the pool, this function, the argument of getrefcount
                 return buffer
         return self.find_free(buffers) or self.grow(nbytes)
 
     def find_free(self, buffers: deque[MemoryBuffer]) -> MemoryBuffer | None:
-        """One that has come free, among the next ones of a bin."""
+        """Move a free buffer among the next ones of a size class to the front, and return it; None if none is free."""
         for _ in PROBE_ROUNDS:
             for k in PROBES_PER_ROUND:
                 try:
@@ -170,7 +171,7 @@ class Pool:
         return None
 
     def grow(self, nbytes: int) -> MemoryBuffer:
-        """A new buffer; unused ones go back first when the pool has become large or the system has no more."""
+        """Allocate a new buffer. If the pool is large or the system has no memory left, release unused buffers first."""
         if self.reserved + nbytes > self.limit:
             self.trim()
             self.limit = max(self.keep, 2 * self.reserved)
@@ -182,19 +183,19 @@ class Pool:
         self.new += 1
         self.reserved += nbytes
         self.peak = max(self.peak, self.reserved)
-        self.bins[nbytes].appendleft(buffer)
+        self.size_classes[nbytes].appendleft(buffer)
         return buffer
 
     def trim(self) -> int:
-        """Give the memory that nobody uses back to the system.
+        """Release unused memory to the system.
 
         Returns
         -------
         int
-            Bytes given back.
+            How many bytes were released.
         """
         before = self.reserved
-        for nbytes, buffers in list(self.bins.items()):
+        for nbytes, buffers in list(self.size_classes.items()):
             for _ in range(len(buffers)):
                 buffer = buffers.popleft()
                 if getrefcount(buffer) == 2:
@@ -204,27 +205,27 @@ class Pool:
         return before - self.reserved
 
     def stats(self) -> MemoryStats:
-        """What the pool holds now.
+        """Return the sizes of the pool.
 
         Returns
         -------
         MemoryStats
-            in_use, free and peak in bytes; how many buffers there are, and how many were ever made.
+            Bytes in use, free, and at the peak; how many buffers exist, and how many were ever allocated.
         """
         free = 0
-        for nbytes, buffers in list(self.bins.items()):
+        for nbytes, buffers in list(self.size_classes.items()):
             for k in range(len(buffers)):
                 free += nbytes * (getrefcount(buffers[k]) == 2)
-        return MemoryStats(self.reserved - free, free, self.peak, sum(map(len, self.bins.values())), self.new)
+        return MemoryStats(self.reserved - free, free, self.peak, sum(map(len, self.size_classes.values())), self.new)
 
 
 def round_to_size_class(nbytes: int) -> int:
-    """The size of the bin that holds `nbytes`: eight sizes to each power of two, never below a cache line.
+    """Round a size up to its size class: eight classes for each power of two, none below a cache line.
 
     Examples
     --------
-    >>> round_to_size_class(0), round_to_size_class(64), round_to_size_class(4096), round_to_size_class(4097),
-    round_to_size_class(1_000_000) (64, 64, 4096, 4608, 1048576)
+    >>> [round_to_size_class(nbytes) for nbytes in (0, 64, 4096, 4097, 1_000_000)]
+    [64, 64, 4096, 4608, 1048576]
     """
     if nbytes <= MIN_SIZE_CLASS:
         return MIN_SIZE_CLASS
@@ -237,8 +238,8 @@ allocate = host_pool.allocate
 
 
 def as_array(buffer: MemoryBuffer, address: int, dtype: DType, layout: Layout) -> npt.NDArray[Any]:
-    """The elements at an address of a buffer, in a layout, as a NumPy array over the same memory."""
-    if layout.size == 0:  # strides and offset mean nothing, and may point anywhere
+    """Return the elements at an address of a buffer, in a layout, as a NumPy array over the same memory."""
+    if layout.size == 0:  # the strides and the offset of an empty layout may point anywhere
         return np.empty(layout.shape, dtype.numpy)
     start = address - buffer.address + layout.offset * dtype.itemsize
     strides = [s * dtype.itemsize for s in layout.strides]

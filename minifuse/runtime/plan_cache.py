@@ -1,11 +1,12 @@
-"""The memory of remembered plans: one limit in bytes for all of them, the least recently used ones evicted first.
+"""Cache plans: least recently used eviction, with one limit in bytes for the plans of all tables.
 
-A table belongs to whoever plans: one for single operations, one for each fused function. Beside it, a table has `quick`, a
-plain dictionary from keys to what runs, so that a repeated call costs one lookup and no bookkeeping. Calls that are found
-there are not seen here. Therefore all quick dictionaries are emptied from time to time: the next call of each kind looks its
-plan up in the table, which notes the use.
+There is one table for single operations and one for each fused function. Each table also has `fast_path`, a plain dictionary
+from keys to functions that run a plan, so a repeated call costs one lookup. A lookup there does not record a use. Therefore
+all `fast_path` dictionaries are cleared from time to time: the next call of each kind looks its plan up in the table, which
+records the use.
 
-`MINIFUSE_PLAN_LIMIT_MB` sets the limit (default 256), `set_limit` changes it. The size of an entry is an estimate.
+The environment variable `MINIFUSE_PLAN_LIMIT_MB` sets the limit (default 256), and `set_limit` changes it. The size of an
+entry is an estimate.
 """
 
 import os
@@ -17,37 +18,34 @@ from weakref import WeakSet
 from ..core.errors import MinifuseError
 
 DEFAULT_LIMIT_MB = 256
-CLEARS_PER_LIMIT = (
-    8  # of the quick dictionaries, while as many bytes are added as the limit allows; there is no check between them
-)
-MAX_FRACTION = (
-    1 - 1 / CLEARS_PER_LIMIT
-)  # of the limit, that may be taken after a check: the rest is for what is added until the next one
-KEPT_FRACTION = 3 / 4  # of the limit, that remains where entries are evicted
+# The size of all plans is checked, and the fast paths are cleared, each time limit / CLEARS_PER_LIMIT bytes were added.
+CLEARS_PER_LIMIT = 8
+MAX_FRACTION = 1 - 1 / CLEARS_PER_LIMIT  # a check evicts above this fraction of the limit, as more is added until the next
+KEPT_FRACTION = 3 / 4  # an eviction shrinks the plans to this fraction of the limit
 
 V = TypeVar("V")
 
 
 class PlanStats(NamedTuple):
-    """What all tables hold."""
+    """Number and size of the plans of all tables."""
 
     plans: int
     nbytes: int
     limit: int
-    """Bytes that all plans together may take."""
+    """Limit in bytes for all plans together."""
 
 
 class PlanEntry(Generic[V]):
-    """A value, its size in bytes, and when it was last used."""
+    """A cached value, its size in bytes, and the time of its last use."""
 
-    __slots__ = ("nbytes", "used", "value")
+    __slots__ = ("last_use", "nbytes", "value")
 
-    def __init__(self, value: V, nbytes: int, used: int) -> None:
-        self.value, self.nbytes, self.used = value, nbytes, used
+    def __init__(self, value: V, nbytes: int, last_use: int) -> None:
+        self.value, self.nbytes, self.last_use = value, nbytes, last_use
 
 
 class PlanTable(Mapping[Any, V]):
-    """The plans of one owner, by key."""
+    """The plans of single operations, or of one fused function, by key."""
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
@@ -66,11 +64,11 @@ class PlanTable(Mapping[Any, V]):
 
     def __getitem__(self, key: Any) -> V:
         entry = self.entries[key]
-        entry.used = next(self.cache.clock)
+        entry.last_use = next(self.cache.clock)
         return entry.value
 
     def put(self, key: Any, value: V, nbytes: int) -> None:
-        """Remember a value of about so many bytes; other values are evicted where all take more than the limit."""
+        """Cache a value of about this many bytes. Other values are evicted if all together exceed the limit."""
         self.entries[key] = PlanEntry(value, nbytes, next(self.cache.clock))
         self.cache.evict(nbytes)
 
@@ -81,22 +79,22 @@ class PlanTable(Mapping[Any, V]):
 
 
 class PlanCache:
-    """All tables, and the limit of what they hold."""
+    """All tables, and the limit that they share."""
 
     def __init__(self) -> None:
         self.tables: WeakSet[PlanTable[Any]] = WeakSet()
         self.clock = count()
         self.own_limit: int | None = None
-        self.added = 0  # bytes, since the quick dictionaries were emptied
+        self.added = 0  # bytes added since the fast paths were cleared
 
     @property
     def limit(self) -> int:
-        """Bytes that all plans together may take.
+        """The limit in bytes for all plans together.
 
         Raises
         ------
         MinifuseError
-            MINIFUSE_PLAN_LIMIT_MB is not a number, or negative.
+            MINIFUSE_PLAN_LIMIT_MB is not a number, or is negative.
         """
         if self.own_limit is not None:
             return self.own_limit
@@ -109,7 +107,7 @@ class PlanCache:
             ) from None
 
     def set_limit(self, megabytes: float | None) -> None:
-        """Set the limit for this process; None for that of the environment. Plans beyond it are evicted now."""
+        """Set the limit for this process; None for that of the environment. Plans above it are evicted now."""
         try:
             self.own_limit = None if megabytes is None else to_nbytes(megabytes)
         except (ValueError, OverflowError, TypeError):
@@ -119,21 +117,24 @@ class PlanCache:
         self.evict(self.limit)
 
     def stats(self) -> PlanStats:
-        """Count the plans of all tables, and their bytes."""
+        """Count the plans of all tables and their bytes."""
         entries = [entry for table in list(self.tables) for entry in list(table.entries.values())]
         return PlanStats(len(entries), sum(entry.nbytes for entry in entries), self.limit)
 
     def evict(self, nbytes: int) -> None:
-        """Empty the quick dictionaries when it is time; evict what was not used for longest. The newest entry stays."""
+        """Count new bytes. If it is time, clear the fast paths and evict the least recently used entries above the limit.
+
+        The newest entry stays, even if it exceeds the limit alone.
+        """
         limit = self.limit
         self.added += nbytes
         if self.added * CLEARS_PER_LIMIT < limit:
             return
         self.added = 0
-        held = [(entry.used, key, entry, table) for table in list(self.tables) for key, entry in list(table.entries.items())]
-        total = sum(entry.nbytes for _, _, entry, _ in held)
+        cached = [(entry, key, table) for table in list(self.tables) for key, entry in list(table.entries.items())]
+        total = sum(entry.nbytes for entry, _, _ in cached)
         if total > limit * MAX_FRACTION:
-            for _, key, entry, table in sorted(held, key=lambda found: found[0])[:-1]:
+            for entry, key, table in sorted(cached, key=lambda found: found[0].last_use)[:-1]:
                 if total <= limit * KEPT_FRACTION:
                     break
                 total -= entry.nbytes
@@ -143,12 +144,12 @@ class PlanCache:
 
 
 def to_nbytes(megabytes: float) -> int:
-    """Return megabytes as bytes.
+    """Convert megabytes to bytes.
 
     Raises
     ------
     ValueError
-        They are negative, or no number.
+        The number is negative or NaN.
     """
     nbytes = int(megabytes * 2**20)
     if nbytes < 0:

@@ -77,7 +77,7 @@ def test_an_unknown_backend_is_one_line():
         [sys.executable, "-m", "minifuse", "demo", "--backend", "cude"], capture_output=True, text=True, check=False
     )
     assert run.returncode == 1
-    assert run.stderr.strip() == "minifuse: backend 'cude' does not exist; there are python, parallel, cuda"
+    assert run.stderr.strip() == "minifuse: backend 'cude' does not exist; choose one of python, parallel, cuda"
 
 
 def test_doctor_finds_this_machine():
@@ -101,7 +101,7 @@ def test_doctor_names_the_line_that_helps(tmp_path):
     file.write_text("a file where the folder should be")
     result = invoke("doctor", MINIFUSE_CACHE=str(file))
     assert result.exit_code == 1
-    assert "set MINIFUSE_CACHE to a folder that can be written" in " ".join(result.stdout.split())
+    assert "set MINIFUSE_CACHE to a writable folder" in " ".join(result.stdout.split())
 
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch):

@@ -53,7 +53,7 @@ def refuse_unknown(names: list[str], source: str) -> None:
 
         for name in names:
             if name not in backends():
-                raise pytest.UsageError(f"{source}: backend {name!r} does not exist; there are {', '.join(backends())}")
+                raise pytest.UsageError(f"{source}: backend {name!r} does not exist; choose one of {', '.join(backends())}")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

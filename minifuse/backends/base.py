@@ -1,10 +1,9 @@
-"""The contract of a backend: four methods over operands, and `bind`, which has a default.
+"""The contract of a backend: four methods over operands. All other methods have defaults that use these four.
 
-An operand is a flat NumPy array and a Layout. Broadcasting is already expressed as stride 0, so all operands of one
-call have the same shape; in `reduce`, folded dims of `out` have size 1. `op` is any function of scalars, an Operator
-among them.
+An operand is a flat NumPy array with a Layout. Broadcast dims have stride 0, so all operands of one call have the same
+shape. In `reduce`, the reduced dims of `out` have size 1. `op` is any function of scalars, for example an Operator.
 
-To add a backend: subclass Backend, write the four methods, and `registry.register` an instance. Everything else follows.
+To add a backend, subclass Backend, write the four methods, and pass an instance to `registry.register_backend`.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,33 +34,36 @@ __all__ = [
     "identity_for",
 ]
 
-Launcher = Callable[..., None]  # may have a method `direct`, which gives a shorter way to the same launch
+Launcher = Callable[..., None]  # it may have a method `fast_entry`, which returns a faster function for the same launch
 
 
 def fastest_entry(launch: Any) -> Launcher:
-    """The launcher itself, or the shorter way that it knows to the same launch."""
-    found: Launcher = launch.direct() if hasattr(launch, "direct") else launch
-    return found
+    """Return the fastest function for a launch: the result of its method `fast_entry` if it has one, else the launcher."""
+    fastest: Launcher = launch.fast_entry() if hasattr(launch, "fast_entry") else launch
+    return fastest
 
 
 class HostClock:
-    """Time of the host, for backends whose launches return when they are done."""
+    """Clock of the host, for backends whose launches return when they are done."""
 
     def mark(self) -> Any:
-        """Now."""
+        """Return the current time."""
         return perf_counter_ns()
 
     def read(self, marks: Sequence[Any]) -> list[float]:
-        """Microseconds from the first of some marks to each."""
+        """Return the microseconds from the first mark to each mark."""
         return [(mark - marks[0]) / 1e3 for mark in marks]
 
 
 class Backend:
-    """Runs kernels on one device. The four methods are all that it must have."""
+    """Run kernels on one device. A subclass must define map, zip, reduce and matmul; the rest has defaults."""
 
     name = "base"
-    has_roofline = False  # whether the hardware can be what limits it, so that it makes sense to measure how near it comes
-    is_host = True  # whether its memory is that of NumPy
+    is_host = True  # whether its memory is host memory, which NumPy can access
+    has_roofline = False  # whether hardware limits its speed (not an interpreter), so that a roofline makes sense
+    has_multi_tensor = False  # whether `bind_multi_tensor` is defined
+    has_reduced_precision = False  # whether matmuls of float32 may round their operands, as the kernel's precision allows
+    can_join_launches = False  # whether `bind_sequence` may return a launcher
 
     def map(self, op: ScalarFunction, a: Operand, out: Operand) -> None:
         """out[i] = op(a[i])."""
@@ -72,44 +74,53 @@ class Backend:
         raise NotImplementedError
 
     def reduce(self, op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int]) -> None:
-        """out[i] = op(... op(op(identity, a[i, 0]), a[i, 1]) ...) along dims; without an identity from the first element."""
+        """out[i] = op(... op(op(identity, a[i, 0]), a[i, 1]) ...) along dims.
+
+        Without an identity, a reduction starts with the first element.
+        """
         raise NotImplementedError
 
     def matmul(self, a: Operand, b: Operand, out: Operand) -> None:
         """out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]."""
         raise NotImplementedError
 
-    pool: Pool = host_pool  # of buffers
+    pool: Pool = host_pool
     allocate = staticmethod(allocate)
 
-    # Memory, for backends on a device of their own; here it is that of the host, which NumPy shares.
+    # Memory. A backend on a device overrides these; the defaults share host memory with NumPy.
 
     def from_numpy(self, array: npt.NDArray[Any]) -> tuple[MemoryBuffer, int, Layout]:
-        """An array as memory of this backend: buffer, address of the first element, layout from there."""
-        strides = tuple(stride // array.itemsize for stride in array.strides)  # of nothing, NumPy's may be 0 everywhere
-        layout = Layout(array.shape, strides, 0) if array.size else row_major(array.shape)
+        """Return an array as memory of this backend: buffer, address of the first element, layout from there."""
+        strides = tuple(stride // array.itemsize for stride in array.strides)
+        layout = Layout(array.shape, strides, 0) if array.size else row_major(array.shape)  # NumPy has no strides if empty
         return MemoryBuffer.around(array), array.ctypes.data, layout
 
     def to_numpy(self, buffer: MemoryBuffer, address: int, dtype: DType, layout: Layout) -> npt.NDArray[Any]:
-        """Elements as a NumPy array: over the same memory, or, of a device, a copy."""
+        """Return elements as a NumPy array: a view of host memory, a copy of device memory."""
         return as_array(buffer, address, dtype, layout)
 
     def fill(self, buffer: MemoryBuffer, address: int, dtype: DType, layout: Layout, value: Any) -> None:
         """Set all elements of a dense layout to a number."""
         as_array(buffer, address, dtype, layout)[...] = value
 
-    dlpack_device = (1, 0)  # the CPU
+    dlpack_device = (1, 0)  # DLPack's device type and index: the CPU
 
     def to_dlpack(self, x: Any, **options: Any) -> Any:
-        """The memory of a tensor for libraries that know DLPack."""
+        """Return a DLPack capsule of a tensor, for other libraries."""
         return x.numpy().__dlpack__(**options)
 
     def cuda_array_interface(self, x: Any) -> dict[str, Any]:
-        """The memory of a tensor on a GPU for CuPy, torch and others; an AttributeError where it is not on one."""
+        """Return `__cuda_array_interface__` of a tensor on a GPU, for CuPy, torch and others.
+
+        Raises
+        ------
+        AttributeError
+            The tensor is not on a GPU.
+        """
         raise AttributeError("__cuda_array_interface__: this tensor is not on a GPU")
 
     def synchronize(self) -> None:
-        """Wait until all that was asked for is done; here it is when a call returns."""
+        """Wait until all launches are done. The default returns at once, since host launches are done when they return."""
 
     # Kernels.
 
@@ -122,10 +133,10 @@ class Backend:
         inputs: Sequence[Layout],
         raws: Sequence[Layout] = (),
     ) -> Launcher:
-        """Do all that follows from the layouts of a kernel's outputs and inputs, expanded to `shape`, and of raw operands.
+        """Prepare a kernel for the layouts of its outputs and inputs, expanded to `shape`, and of its indexed operands.
 
-        Gives launch(*addresses of outputs, inputs and raw operands, *numbers). This default takes the kernel apart into map,
-        zip and reduce, one expression at a time, so that any backend of four methods runs every fused function.
+        Returns launch(*addresses of outputs, inputs and indexed operands, *numbers). The default decomposes the kernel into
+        map, zip and reduce, one expression at a time, so a backend with four methods runs every fused function.
         """
         return FallbackKernel(self, kernel, shape, dims, outputs, inputs, raws).launch
 
@@ -138,56 +149,55 @@ class Backend:
         inputs: Sequence[Layout],
         raws: Sequence[Layout] = (),
     ) -> str:
-        """The text that runs, where there is one."""
+        """Return the source text of the kernel, or a comment if there is no text."""
         return f"# {self.name}: {len(kernel.outputs)} outputs over {shape}, one operation at a time\n"
 
     def bind_matmul(self, dtype: DType, out: Layout, a: Layout, b: Layout) -> Launcher:
-        """The same for a matrix product: launch(address of out, of a, of b)."""
+        """Prepare a matmul for given layouts. Returns launch(address of out, address of a, address of b)."""
 
         def launch(*addresses: int) -> None:
-            places = zip(addresses, (out, a, b), strict=True)
-            out_, a_, b_ = [Operand.at(address, dtype, layout) for address, layout in places]
+            pairs = zip(addresses, (out, a, b), strict=True)
+            out_, a_, b_ = [Operand.at(address, dtype, layout) for address, layout in pairs]
             self.matmul(a_, b_, out_)
 
         return launch
 
     def bind_fused_matmul(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
-        """A matrix product with prologue and epilogue: launch(*addresses of outputs and inputs, *numbers).
+        """Prepare a matmul with prologue and epilogue. Returns launch(*addresses of outputs and inputs, *numbers).
 
-        Layouts of outputs and of the epilogue's inputs have the shape (..., M, N), those of a's (..., M, K), of b's
-        (..., K, N), with equal batch dims. This default computes operands and sums that are not plain one after the other.
+        Layouts of outputs and of the epilogue's inputs have shape (..., M, N), those of a's prologue (..., M, K), those of
+        b's prologue (..., K, N), with equal batch dims. The default launches prologues, matmul and epilogue one by one.
         """
         return FallbackMatmul(self, kernel, outputs, inputs).launch
 
     def why_not_fused(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
-        """Why this product should not be one kernel, in words; empty if it should."""
+        """Return why this matmul should not be one kernel with its prologue and epilogue; "" if it should."""
         return ""
 
     def supports(self, function: Any, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
-        """Whether `bind_composite` computes a function that has a definition, of inputs like these; else that runs
-        instead."""
+        """Return True if `bind_composite` computes this composite op for such inputs; else its definition is used."""
         return False
 
     def bind_composite(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
-        """All outputs of a function that this backend knows, by its name: launch(*addresses of outputs and inputs)."""
+        """Prepare a composite op that this backend supports. Returns launch(*addresses of outputs and inputs)."""
         raise NotImplementedError
 
     def composite_cost(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
-        """(how many kernels are started for such a function, how many operations of products they do)."""
+        """Return the number of kernel launches of a composite op, and the number of operations in its matmuls."""
         return 1, 0
 
     def composite_source(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
-        """The text that runs, where there is one; else what runs, in words."""
+        """Return the source text of a composite op, or a comment if there is no text."""
         return f"# {self.name}: {function}\n"
 
     def count_launches(self, kernel: Kernel, shape: Shape, dims: tuple[int, ...]) -> int:
-        """How many kernels are started for a kernel over a shape: none where there is nothing to store."""
+        """Return the number of launches of a kernel over a shape: 0 if it stores no elements."""
         return int(all(n for d, n in enumerate(shape) if d not in dims))
 
     def fused_matmul_cost(
         self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]
     ) -> tuple[int, int]:
-        """(how many kernels are started for a product, bytes of memory that they hand on to each other)."""
+        """Return the number of launches of a fused matmul, and the bytes of intermediate arrays between them."""
         plain = [
             isinstance(kernel.a, Load),
             isinstance(kernel.b, Load),
@@ -199,42 +209,35 @@ class Backend:
         return 1 + plain.count(False), scratch * kernel.a.dtype.itemsize
 
     def fused_matmul_source(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
-        """The text that runs, where there is one; else what runs, in words."""
+        """Return the source text of a fused matmul, or a comment if there is no text."""
         a, b = (inputs[loads[0].index].shape for loads in kernel.loads()[:2])
         return f"# {self.name}: matmul of {a} and {b}, {kernel.a.dtype}\n"
-
-    has_reduced_precision = (
-        False  # whether `bind_fused_matmul` rounds operands of float32 where a kernel's precision lets it
-    )
-    has_multi_tensor = False  # whether it has `bind_multi_tensor`
 
     def bind_multi_tensor(
         self, kernel: Kernel, shapes: Sequence[Shape], layouts: Sequence[tuple[Sequence[Layout], Sequence[Layout]]]
     ) -> Launcher:
-        """One launch of a pointwise kernel over several arrays: launch(*addresses of each in turn, *numbers).
+        """Prepare one launch of a pointwise kernel over several tensors: launch(*addresses of each in turn, *numbers).
 
-        Each has a shape, and layouts of its outputs and inputs, as in `bind`; the largest is the first. Of all, the axes
-        collapse to a single one, along which the stride of an operand is 1, or 0 as that of the same operand of the others.
+        Each tensor has a shape, and layouts of its outputs and inputs, as in `bind`. The largest one is first. Their axes
+        collapse to one axis, along which an operand has stride 1 or 0, the same stride in all tensors.
         """
         raise NotImplementedError
 
     def multi_tensor_source(
         self, kernel: Kernel, shapes: Sequence[Shape], layouts: Sequence[tuple[Sequence[Layout], Sequence[Layout]]]
     ) -> str:
-        """The text that runs; here that of the first array, which runs over each."""
+        """Return the source text: by default that of the kernel for the first tensor, which runs over each."""
         return self.source(kernel, shapes[0], (), *layouts[0])
 
-    can_join_launches = False  # whether `bind_sequence` gains anything
-
     def bind_sequence(self, launches: Sequence[Launcher], counts: Sequence[int]) -> Launcher | None:
-        """One launcher of several launches, of which launch k takes counts[k] of the values; None if that gains nothing.
+        """Return one launcher for several launches, of which launch k takes counts[k] values; None if it saves nothing.
 
-        The addresses among the values are valid during the call alone, as those of a single launch are.
+        Addresses among the values are valid only during the call, as for a single launch.
         """
         return None
 
     def clock(self) -> Any:
-        """What tells how long launches take."""
+        """Return a clock that measures launches."""
         return HostClock()
 
     def __repr__(self) -> str:

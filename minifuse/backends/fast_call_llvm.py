@@ -1,31 +1,31 @@
-"""The C functions that launch kernels, in LLVM's language: `run` on a CPU, `launch` on a GPU.
+"""LLVM text of the C functions that launch kernels: `run` on the CPU, `launch` on a GPU.
 
-What they read is written by `direct`, which says what for. They allocate nothing and raise nothing.
+`fast_call` writes the records that they read, and explains them. The functions allocate no heap memory and raise no errors.
 
 References
 ----------
-.. [1] NVIDIA, "CUDA Driver API", cuLaunchKernel: `kernelParams` points to pointers, one to each argument, and what they
-   point to is copied before the function returns.
+.. [1] NVIDIA, "CUDA Driver API", cuLaunchKernel: `kernelParams` is an array of pointers to the arguments, which are copied
+   before the function returns.
 .. [2] LLVM, "LLVM Language Reference Manual".
 """
 
 FAST_CALL_TEXT = """
 %Record = type {
-  ptr, ptr,        ; 0 of a GPU cuLaunchKernel, and the stream
-  ptr, ptr,        ; 2 cuCtxSetCurrent, or null where there is one GPU; context
-  i64, i64, i64,   ; 4 how many values a call brings, how many launches there are, how many arguments one takes at most
-  i64, i64         ; 7 what value -1 is if all addresses that count are multiples of 16, else it is 0; whether they must be
-}                  ; behind it: the kind of each value, then the launches
+  ptr, ptr,        ; 0 on a GPU: cuLaunchKernel, the stream
+  ptr, ptr,        ; 2 cuCtxSetCurrent (null if there is one GPU), the context
+  i64, i64, i64,   ; 4 number of values in a call, number of launches, largest number of arguments of a launch
+  i64, i64         ; 7 value -1 if all checked addresses are multiples of 16 (else value -1 is 0); whether they must be
+}                  ; it is followed by the kind of each value, then the launches
 
 %Launch = type {
   ptr,             ; 0 the kernel
   i32, i32, i32,   ; 1 blocks along x, y, z
   i32, i32, i32,   ; 4 threads along x, y, z
-  i32, i32,        ; 7 bytes of dynamic shared memory; nothing
-  i64, i64         ; 9 of a CPU, over how many points of its first axis it runs; how many arguments there are
-}                  ; behind it: its arguments
+  i32, i32,        ; 7 bytes of dynamic shared memory; padding
+  i64, i64         ; 9 on the CPU: size of the first axis; number of arguments
+}                  ; it is followed by its arguments
 
-%Argument = type { i64, i64 }  ; which value, and what is added to it; value -2 is 0
+%Argument = type { i64, i64 }  ; index of a value, number added to it; value -2 is 0
 
 @_Py_NoneStruct = external global i8
 
@@ -60,7 +60,7 @@ define internal i32 @size_of(ptr %launch, i32 %field) {
   ret i32 %number
 }
 
-; The values of a call, 8 bytes each, and the two before them. Gives whether all went well.
+; Converts the values of a call to 8 bytes each, and sets values -2 and -1. Returns whether no value is unusual.
 define internal i1 @convert(ptr %record, ptr %objects, i64 %length, ptr %values) {
 entry:
   %count = call i64 @load_of(ptr %record, i32 0)
@@ -78,11 +78,11 @@ one:
   %object = load ptr, ptr %object_at
   %kind_at = getelementptr i64, ptr %kinds, i64 %k
   %kind = load i64, ptr %kind_at
-  switch i64 %kind, label %failed [ i64 0, label %whole  i64 1, label %single  i64 2, label %double  i64 3, label %counted ]
+  switch i64 %kind, label %failed [ i64 0, label %whole  i64 1, label %single  i64 2, label %double  i64 3, label %checked ]
 whole:
   %integer = call i64 @PyLong_AsLongLong(ptr %object)
   br label %store
-counted:
+checked:
   %address = call i64 @PyLong_AsLongLong(ptr %object)
   br label %store
 single:
@@ -96,8 +96,8 @@ double:
   %number_word = bitcast double %number to i64
   br label %store
 store:
-  %word = phi i64 [ %integer, %whole ], [ %address, %counted ], [ %narrow_word, %single ], [ %number_word, %double ]
-  %bits = phi i64 [ 0, %whole ], [ %address, %counted ], [ 0, %single ], [ 0, %double ]
+  %word = phi i64 [ %integer, %whole ], [ %address, %checked ], [ %narrow_word, %single ], [ %number_word, %double ]
+  %bits = phi i64 [ 0, %whole ], [ %address, %checked ], [ 0, %single ], [ 0, %double ]
   %value = getelementptr i64, ptr %values, i64 %k
   store i64 %word, ptr %value
   %ored_next = or i64 %ored, %bits
@@ -114,17 +114,17 @@ converted:
   %nothing_at = getelementptr i64, ptr %values, i64 -2
   store i64 0, ptr %nothing_at
   %must_be = call i64 @load_of(ptr %record, i32 4)
-  %may_be_not = icmp eq i64 %must_be, 0
-  %fits = or i1 %is_aligned, %may_be_not
+  %need_not_be = icmp eq i64 %must_be, 0
+  %fits = or i1 %is_aligned, %need_not_be
   %error = call ptr @PyErr_Occurred()
-  %is_well = icmp eq ptr %error, null
-  %result = and i1 %is_well, %fits
+  %is_usual = icmp eq ptr %error, null
+  %result = and i1 %is_usual, %fits
   ret i1 %result
 failed:
   ret i1 0
 }
 
-; The arguments of a launch. Gives where they end in the record: there the next launch begins.
+; Computes the arguments of a launch. Returns their end in the record, where the next launch begins.
 define internal ptr @fill(ptr %launch, ptr %values, ptr %slots) {
 entry:
   %count_at = getelementptr %Launch, ptr %launch, i64 0, i32 10
@@ -137,12 +137,12 @@ next:
   %is_filled = icmp eq i64 %i, %count
   br i1 %is_filled, label %filled, label %one
 one:
-  %which = load i64, ptr %argument
-  %further_at = getelementptr %Argument, ptr %argument, i64 0, i32 1
-  %further = load i64, ptr %further_at
-  %value_at = getelementptr i64, ptr %values, i64 %which
+  %index = load i64, ptr %argument
+  %offset_at = getelementptr %Argument, ptr %argument, i64 0, i32 1
+  %offset = load i64, ptr %offset_at
+  %value_at = getelementptr i64, ptr %values, i64 %index
   %value = load i64, ptr %value_at
-  %sum = add i64 %value, %further
+  %sum = add i64 %value, %offset
   %slot = getelementptr i64, ptr %slots, i64 %i
   store i64 %sum, ptr %slot
   %i_next = add i64 %i, 1
@@ -151,26 +151,26 @@ filled:
   ret ptr %argument
 }
 
-define internal ptr @take_the_long_way(ptr %owner, ptr %objects, i64 %length) {
+define internal ptr @call_fallback(ptr %owner, ptr %objects, i64 %length) {
   call void @PyErr_Clear()
   %function = call ptr @PyTuple_GetItem(ptr %owner, i64 1)
   %result = call ptr @PyObject_Vectorcall(ptr %function, ptr %objects, i64 %length, ptr null)
   ret ptr %result
 }
 
-; run(*values) and launch(*values), as Python calls them. They belong to a tuple: the record as bytes, and the long way.
+; run(*values) and launch(*values), with the calling convention of Python. %owner is a tuple: record, fallback.
 
 define ptr @run(ptr %owner, ptr %objects, i64 %length) {
 entry:
   %record = call ptr @record_of(ptr %owner)
   %count = call i64 @load_of(ptr %record, i32 0)
-  %most = call i64 @load_of(ptr %record, i32 2)
-  %room = add i64 %count, 2
-  %before = alloca i64, i64 %room
+  %max_arguments = call i64 @load_of(ptr %record, i32 2)
+  %words = add i64 %count, 2
+  %before = alloca i64, i64 %words
   %values = getelementptr i64, ptr %before, i64 2
-  %slots = alloca i64, i64 %most
-  %is_well = call i1 @convert(ptr %record, ptr %objects, i64 %length, ptr %values)
-  br i1 %is_well, label %go, label %long_way
+  %slots = alloca i64, i64 %max_arguments
+  %is_usual = call i1 @convert(ptr %record, ptr %objects, i64 %length, ptr %values)
+  br i1 %is_usual, label %go, label %fallback
 go:
   %kinds = getelementptr %Record, ptr %record, i64 1
   %launch = getelementptr i64, ptr %kinds, i64 %count
@@ -181,8 +181,8 @@ go:
   call void %kernel(i64 0, i64 %points, ptr %slots)
   call void @Py_IncRef(ptr @_Py_NoneStruct)
   ret ptr @_Py_NoneStruct
-long_way:
-  %result = call ptr @take_the_long_way(ptr %owner, ptr %objects, i64 %length)
+fallback:
+  %result = call ptr @call_fallback(ptr %owner, ptr %objects, i64 %length)
   ret ptr %result
 }
 
@@ -191,28 +191,28 @@ entry:
   %record = call ptr @record_of(ptr %owner)
   %count = call i64 @load_of(ptr %record, i32 0)
   %launches = call i64 @load_of(ptr %record, i32 1)
-  %most = call i64 @load_of(ptr %record, i32 2)
-  %room = add i64 %count, 2
-  %before = alloca i64, i64 %room
+  %max_arguments = call i64 @load_of(ptr %record, i32 2)
+  %words = add i64 %count, 2
+  %before = alloca i64, i64 %words
   %values = getelementptr i64, ptr %before, i64 2
-  %slots = alloca i64, i64 %most
-  %places = alloca ptr, i64 %most
-  %is_well = call i1 @convert(ptr %record, ptr %objects, i64 %length, ptr %values)
-  br i1 %is_well, label %point, label %long_way
+  %slots = alloca i64, i64 %max_arguments
+  %pointers = alloca ptr, i64 %max_arguments
+  %is_usual = call i1 @convert(ptr %record, ptr %objects, i64 %length, ptr %values)
+  br i1 %is_usual, label %point, label %fallback
 
-point:                                                   ; to each argument
+point:                                                   ; a pointer to each argument
   %i = phi i64 [ 0, %entry ], [ %i_next, %point_one ]
-  %is_pointed = icmp eq i64 %i, %most
-  br i1 %is_pointed, label %ask, label %point_one
+  %is_pointed = icmp eq i64 %i, %max_arguments
+  br i1 %is_pointed, label %setup, label %point_one
 point_one:
   %slot = getelementptr i64, ptr %slots, i64 %i
-  %place = getelementptr ptr, ptr %places, i64 %i
-  store ptr %slot, ptr %place
+  %pointer = getelementptr ptr, ptr %pointers, i64 %i
+  store ptr %slot, ptr %pointer
   %i_next = add i64 %i, 1
   br label %point
 
-ask:
-  %ask_driver = load ptr, ptr %record
+setup:
+  %launch_kernel = load ptr, ptr %record
   %stream_at = getelementptr %Record, ptr %record, i64 0, i32 1
   %stream = load ptr, ptr %stream_at
   %use_at = getelementptr %Record, ptr %record, i64 0, i32 2
@@ -221,7 +221,7 @@ ask:
   %context = load ptr, ptr %context_at
   %kinds = getelementptr %Record, ptr %record, i64 1
   %first = getelementptr i64, ptr %kinds, i64 %count
-  %state = call ptr @PyEval_SaveThread()                 ; the driver may wait until its queue has room
+  %state = call ptr @PyEval_SaveThread()                 ; the driver may wait until its queue has space
   %is_only = icmp eq ptr %use, null
   br i1 %is_only, label %begin, label %use_gpu
 use_gpu:
@@ -248,19 +248,19 @@ enqueue:
   %by = call i32 @size_of(ptr %launch, i32 4)
   %bz = call i32 @size_of(ptr %launch, i32 5)
   %shared = call i32 @size_of(ptr %launch, i32 6)
-  %status = call i32 %ask_driver(ptr %kernel, i32 %gx, i32 %gy, i32 %gz, i32 %bx, i32 %by, i32 %bz,
-                                 i32 %shared, ptr %stream, ptr %places, ptr null)
+  %status = call i32 %launch_kernel(ptr %kernel, i32 %gx, i32 %gy, i32 %gz, i32 %bx, i32 %by, i32 %bz,
+                                 i32 %shared, ptr %stream, ptr %pointers, ptr null)
   %k_next = add i64 %k, 1
   br label %next
 over:
   call void @PyEval_RestoreThread(ptr %state)
-  br i1 %is_failed, label %long_way, label %done
+  br i1 %is_failed, label %fallback, label %done
 done:
   call void @Py_IncRef(ptr @_Py_NoneStruct)
   ret ptr @_Py_NoneStruct
 
-long_way:
-  %result = call ptr @take_the_long_way(ptr %owner, ptr %objects, i64 %length)
+fallback:
+  %result = call ptr @call_fallback(ptr %owner, ptr %objects, i64 %length)
   ret ptr %result
 }
 """

@@ -1,7 +1,7 @@
-"""C functions made at run time, as functions of Python: text in LLVM's language, linked into this process.
+"""Link LLVM text into this process, and wrap its functions as Python functions.
 
-The text may call the C interface of Python, so no compiler need be started and nothing is installed. Code that is linked
-stays in memory until the process ends.
+The text may call the C API of Python, so this needs no C compiler and installs nothing. Linked code stays in memory until
+the process ends.
 """
 
 import ctypes
@@ -17,12 +17,12 @@ CPU_FEATURES = llvm.get_host_cpu_features()
 VECTOR_BYTES = (
     64 if CPU_FEATURES.get("avx512f") else 32 if CPU_FEATURES.get("avx2") else 16
 )  # of a register of this processor
-METH_O, METH_FASTCALL = 0x08, 0x80  # called with one object; with an array of objects and its length
+METH_O, METH_FASTCALL = 0x08, 0x80  # calling conventions: one object; an array of objects and its length
 _libraries = count()
 
 
 class MethodDef(ctypes.Structure):
-    """How C tells Python of a function: PyMethodDef. Python refers to it as long as a function made of it lives."""
+    """PyMethodDef, the struct that describes a C function to Python. It must live as long as the functions made from it."""
 
     _fields_ = (
         ("name", ctypes.c_char_p),
@@ -31,15 +31,15 @@ class MethodDef(ctypes.Structure):
         ("doc", ctypes.c_char_p),
     )
 
-    def bound(self, owner: object) -> Callable[..., Any]:
-        """The function as one of Python; `owner` is the object that it gets before its arguments."""
+    def as_function(self, owner: object) -> Callable[..., Any]:
+        """Return the C function as a Python function. `owner` is passed to it as `self`, before its arguments."""
         create = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(MethodDef), ctypes.py_object, ctypes.c_void_p)
         function: Callable[..., Any] = create(("PyCFunction_NewEx", ctypes.pythonapi))(self, owner, None)
         return function
 
 
 def link_text(text: str, exports: Iterable[str]) -> dict[str, int]:
-    """The addresses of what a text in LLVM's language defines; of Python's interface it may call what it declares."""
+    """Link LLVM text, and return the addresses of its exported functions. It may declare and call Python's C API."""
     library = llvm.JITLibraryBuilder().add_ir(text)
     for name in set(re.findall(r"@(_?Py\w+)", text)):
         library.import_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
@@ -47,25 +47,26 @@ def link_text(text: str, exports: Iterable[str]) -> dict[str, int]:
 
 
 def link(library: llvm.JITLibraryBuilder, exports: Iterable[str]) -> dict[str, int]:
-    """The addresses of what a library defines."""
+    """Link a library, and return the addresses of its exported functions."""
     for name in exports:
         library.export_symbol(name)
-    tracker = library.link(_linker(), f"minifuse_{next(_libraries)}")  # each has its own names, and is never unloaded
+    tracker = library.link(_linker(), f"minifuse_{next(_libraries)}")  # a namespace of its own; it is never unloaded
     tracker.detach()
     return {name: tracker[name] for name in exports}
 
 
 def host_processor() -> tuple[str, str]:
-    """LLVM's name of this processor, and its features."""
+    """Return LLVM's name of this processor, and its features."""
     return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
 
 
 @cache
 def _linker() -> llvm.LLJIT:
-    """LLVM's linker for code in memory; it reports what it cannot find, where the older engine ends the process."""
+    """Return LLVM's in-memory linker. It raises an error for a missing symbol, where the older MCJIT ends the process."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     processor, features = host_processor()
     target = llvm.Target.from_default_triple()
-    machine = target.create_target_machine(cpu=processor, features=features, opt=0, jit=True)  # of text: objects are done
+    # No optimization: it would apply to text only, since object files are compiled already.
+    machine = target.create_target_machine(cpu=processor, features=features, opt=0, jit=True)
     return llvm.create_lljit_compiler(machine, suppress_errors=True)

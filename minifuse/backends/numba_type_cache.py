@@ -1,8 +1,8 @@
-"""The types of operators on numbers, for Numba's compilers: found once in a process, not once for each `+` of a kernel.
+"""Cache Numba's type inference of operators on numbers: once per process, not once for each `+` of a kernel.
 
-To find out what `a + b` is, Numba tries all that knows a `+`, of dates, text and arrays too, and does so once more where it
-prints LLVM: a fifth of the time from a CUDA kernel to PTX, a twentieth of that of a CPU kernel. For numbers the answer
-depends on their types alone. What an operator does, and all other calls, stay Numba's.
+To infer the type of `a + b`, Numba tries every implementation of `+`, those of dates, text and arrays too, and again when it
+emits LLVM. That takes a fifth of the time from a CUDA kernel to PTX, and a twentieth of that of a CPU kernel. For numbers
+the result depends on their types only, so it is cached. Nothing else about operators or other calls changes.
 """
 
 from collections.abc import Iterator
@@ -10,40 +10,40 @@ from contextlib import contextmanager
 from threading import RLock
 from typing import Any
 
-_turn = RLock()
-_found: dict[tuple[Any, ...], tuple[Any, Any]] = {}  # (context, function, types of operands) -> its signature, what emits it
+_lock = RLock()
+_cache: dict[tuple[Any, ...], tuple[Any, Any]] = {}  # (context, function, operand types) -> signature, emitter
 
 
 @contextmanager
 def cached_operator_types() -> Iterator[None]:
-    """In a block of code, Numba asks for each operator and each combination of numbers once.
+    """Cache type inference inside a block of code: once for each operator and each combination of number types.
 
     Notes
     -----
-    Numba has no door for this, so a method of it is another one for as long: in all threads, with the same answers.
+    Numba has no hook for this, so one of its methods is replaced during the block, in all threads, with equal results.
     """
     from numba.core.types import Boolean, CPointer, Literal, Number, functions
 
-    plain = Boolean, CPointer, Literal, Number
+    number_types = Boolean, CPointer, Literal, Number
     kind: Any = functions.BaseFunction
-    with _turn:
-        ask = kind.get_call_type
+    with _lock:
+        infer = kind.get_call_type
 
         def get_call_type(self: Any, context: Any, args: tuple[Any, ...], kws: Any) -> Any:
-            if kws or not all(isinstance(x, plain) for x in args):
-                return ask(self, context, args, kws)
-            asked = context, self.typing_key, args
-            if asked not in _found:
-                signature = ask(self, context, args, kws)
-                emitted = self._impl_keys[signature.args]
-                if emitted is not self.typing_key:  # compiled anew for other flags
+            if kws or not all(isinstance(x, number_types) for x in args):
+                return infer(self, context, args, kws)
+            key = context, self.typing_key, args
+            if key not in _cache:
+                signature = infer(self, context, args, kws)
+                emitter = self._impl_keys[signature.args]
+                if emitter is not self.typing_key:  # Numba compiled it for these flags only
                     return signature
-                _found[asked] = signature, emitted
-            signature, self._impl_keys[signature.args] = _found[asked]
+                _cache[key] = signature, emitter
+            signature, self._impl_keys[signature.args] = _cache[key]
             return signature
 
         kind.get_call_type = get_call_type
         try:
             yield
         finally:
-            kind.get_call_type = ask
+            kind.get_call_type = infer

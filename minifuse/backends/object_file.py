@@ -1,6 +1,6 @@
-"""The external symbols that machine code needs, read from an object file.
+"""Read the external symbols that machine code needs from an object file.
 
-Source text does not tell them. A code generator calls functions that no one wrote, such as `fmod` for a remainder of floats.
+They do not follow from the source text: a code generator inserts calls, such as `fmod` for a remainder of floats.
 """
 
 import re
@@ -9,20 +9,20 @@ import struct
 ELF64_LITTLE_ENDIAN = b"\x7fELF\x02\x01"
 SYMBOL_TABLE = 2  # type of an ELF section
 UNDEFINED = 0  # index of the section of a symbol that another file defines
-DEFINED_BY_LINKER = {"", "_GLOBAL_OFFSET_TABLE_"}  # the linker defines these itself
+DEFINED_BY_LINKER = {"", "_GLOBAL_OFFSET_TABLE_"}
 DECLARED = re.compile(r"^declare [^@]*@\"?([\w.$]+)", re.MULTILINE)
 
 
 def needed_symbols(code: bytes, text: str) -> list[str]:
-    """Return the names of the symbols that an object file needs, in its order.
+    """Return the names of the symbols that an object file needs, in the order of its symbol table.
 
     Parameters
     ----------
     code : bytes
         The object file.
     text : str
-        The LLVM text that it was made of. Its declared functions are the result for files that are not 64-bit ELF. Missing
-        runtime functions of those are reported by the linker, without their names.
+        The LLVM text that it was compiled from. For a file that is not 64-bit ELF, the result is the functions that this
+        text declares, without those that the code generator added.
 
     Examples
     --------
@@ -33,13 +33,13 @@ def needed_symbols(code: bytes, text: str) -> list[str]:
         return [name for name in DECLARED.findall(text) if not name.startswith("llvm.")]
     (table,) = struct.unpack_from("<Q", code, 0x28)
     entry_bytes, count = struct.unpack_from("<2H", code, 0x3A)
-    # Of a section header: name, type, flags, address, offset, size, linked section, info, alignment, size of an entry.
+    # A section header has: name, type, flags, address, offset, size, linked section, info, alignment, size of an entry.
     sections = [struct.unpack_from("<2I4Q2I2Q", code, table + k * entry_bytes) for k in range(count)]
     names = []
     for section in sections:
         if section[1] == SYMBOL_TABLE:
             begin, nbytes, strings = section[4], section[5], sections[section[6]][4]
-            # Of a symbol: name, type, visibility, section, address, size.
+            # A symbol has: name, type, visibility, section, address, size.
             for name, _, _, defined_in, _, _ in struct.iter_unpack("<I2BH2Q", code[begin : begin + nbytes]):
                 if defined_in == UNDEFINED:
                     start = strings + name

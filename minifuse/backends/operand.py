@@ -1,4 +1,4 @@
-"""Operands of backends: elements of a flat array in a layout; and the functions of scalars that work on them."""
+"""Operands of backends (a flat array with a layout), and the scalar functions that backends apply to them."""
 
 import ctypes
 from collections.abc import Callable
@@ -17,28 +17,28 @@ ScalarFunction = Callable[..., Any]
 
 
 class Operand(NamedTuple):
-    """Elements of a flat array, in a layout."""
+    """A flat array with a layout that selects its elements."""
 
     data: npt.NDArray[Any]
     layout: Layout
 
     @classmethod
     def at(cls, address: int, dtype: DType, layout: Layout) -> "Operand":
-        """What lies at an address: the flat array reaches from the lowest element of the layout to the highest."""
+        """Wrap memory at an address. The flat array covers it from the lowest to the highest element of the layout."""
         low, high = layout.span()
         memory = (ctypes.c_char * ((high - low) * dtype.itemsize)).from_address(address + low * dtype.itemsize)
-        flat = np.ndarray(high - low, dtype.numpy, memory)  # type: ignore[arg-type]  # a buffer, to NumPy
+        flat = np.ndarray(high - low, dtype.numpy, memory)  # type: ignore[arg-type]  # NumPy takes it as a buffer
         return cls(flat, Layout(layout.shape, layout.strides, layout.offset - low))
 
     @classmethod
     def new(cls, shape: Shape, dtype: DType) -> "Operand":
-        """New elements, in row-major order, not yet set."""
+        """Allocate uninitialized elements in row-major order."""
         layout = row_major(shape)
         return cls(np.empty(layout.size, dtype.numpy), layout)
 
     @classmethod
     def of(cls, array: npt.NDArray[Any]) -> "Operand":
-        """The elements of a NumPy array, shared."""
+        """Wrap a NumPy array without a copy."""
         size = array.itemsize
         strides = tuple(stride // size for stride in array.strides)
         layout = Layout(array.shape, strides, 0) if array.size else row_major(array.shape)
@@ -49,58 +49,58 @@ class Operand(NamedTuple):
 
     @property
     def address(self) -> int:
-        """Of the element at index 0, 0, ..."""
+        """The address of the element with index (0, 0, ...)."""
         return int(self.data.ctypes.data) + self.layout.offset * self.data.itemsize
 
     def array(self) -> npt.NDArray[Any]:
-        """The same elements as a NumPy array of the layout's shape."""
+        """Return the elements as a NumPy array of the layout's shape, without a copy."""
         size, layout = self.data.itemsize, self.layout
-        if layout.size == 0:  # strides and offset mean nothing
+        if layout.size == 0:  # the strides and the offset of an empty layout may point anywhere
             return np.empty(layout.shape, self.data.dtype)
         return np.ndarray(layout.shape, self.data.dtype, self.data, layout.offset * size, [s * size for s in layout.strides])
 
 
 def index_values(layout: Layout, first: int) -> Operand:
-    """The positions of a layout as elements, counted from that of its first element."""
-    found = Operand.new(layout.shape, int64)
-    steps = [np.arange(n).reshape(-1, *[1] * (layout.ndim - d - 1)) for d, n in enumerate(layout.shape)]
-    found.array()[...] = first + sum(i * stride for i, stride in zip(steps, layout.strides, strict=True))
-    return found
+    """Return the memory positions of a layout's elements as int64 values, where `first` is the position of the first."""
+    positions = Operand.new(layout.shape, int64)
+    indices = [np.arange(n).reshape(-1, *[1] * (layout.ndim - d - 1)) for d, n in enumerate(layout.shape)]
+    positions.array()[...] = first + sum(i * stride for i, stride in zip(indices, layout.strides, strict=True))
+    return positions
 
 
 def overflow_error(number: Any, dtype: DType) -> DTypeError:
-    """The error of a Python number that an element type does not hold."""
-    return DTypeError(f"{number} does not fit {dtype}, the type of the tensor beside it; convert the tensor, or use a float")
+    """Return the error for a Python number that is out of the range of a dtype."""
+    return DTypeError(f"{number} does not fit {dtype}, the dtype of the other operand; convert that tensor, or use a float")
 
 
 def check_fits(value: Any, dtype: DType) -> None:
-    """Raise for a number that an element type does not hold."""
+    """Raise DTypeError for an integer that is out of the range of a dtype."""
     bits = 8 * dtype.itemsize - 1
     if dtype.is_integer and not -(1 << bits) <= value < 1 << bits:
         raise overflow_error(value, dtype)
 
 
 def as_load(index: int, operand: Operand) -> Load:
-    """The elements of an operand, as an expression."""
+    """Return a Load expression of the elements of an operand."""
     return Load(index, BY_NUMPY[operand.data.dtype])
 
 
 def identity(x: Any) -> Any:
-    """x itself."""
+    """Return x."""
     return x
 
 
 def caster(dtype: DType) -> ScalarFunction:
-    """The function that converts a number to an element type."""
+    """Return the function that converts a number to a dtype."""
     return dtype.numpy.type
 
 
 def identity_for(op: ScalarFunction, dtype: DType) -> Any:
-    """Where a fold starts: the operator's identity; None where it has none, so that it starts with the first element."""
+    """Return the identity with which a reduction starts; None if it starts with the first element."""
     return op.identity_for(dtype) if isinstance(op, Operator) else getattr(op, "identity", None)
 
 
 def empty_reduction_error(op: ScalarFunction, shape: Shape) -> DTypeError:
-    """The error of a fold of nothing with a function that has no identity."""
+    """Return the error for a reduction of no elements by a function without an identity."""
     name = getattr(op, "__name__", op)
-    return DTypeError(f"reduce: {name} has no identity, so it cannot fold shape {shape}; set {name}.identity = ... first")
+    return DTypeError(f"reduce: {name} has no identity, so it cannot reduce shape {shape}; set {name}.identity = ... first")

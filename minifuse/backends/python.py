@@ -1,6 +1,7 @@
-"""The specification: plain loops over indices. Slow and complete; every other backend is held against it.
+"""The reference backend: plain loops over indices. It is slow and complete; tests compare every other backend with it.
 
-Operators run on NumPy's scalars, so integers wrap around and divide as NumPy's; floats are folded and multiplied in float64.
+Operators run on NumPy scalars, so integers wrap around and divide as in NumPy. Sums and matmuls of floats accumulate in
+float64.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,17 +16,17 @@ from .base import Backend, Operand, ScalarFunction, empty_reduction_error, ident
 
 
 def iter_indices(shape: Iterable[int]) -> Iterator[tuple[int, ...]]:
-    """All indices of a shape, the last dim fastest."""
+    """Iterate over all indices of a shape. The last dim changes fastest."""
     return product(*map(range, shape))
 
 
 def scalar_function(op: ScalarFunction) -> ScalarFunction:
-    """The function of numbers in an operator."""
+    """Return the function of numbers that an operator wraps; any other function unchanged."""
     return op.body if isinstance(op, Operator) else op
 
 
 class PythonBackend(Backend):
-    """Plain Python, one element at a time."""
+    """Compute in plain Python, one element at a time."""
 
     name = "python"
 
@@ -44,7 +45,7 @@ class PythonBackend(Backend):
                 out.data[out.layout.position(i)] = op(a.data[a.layout.position(i)], b.data[b.layout.position(i)])
 
     def reduce(self, op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int]) -> None:
-        """out[i] = op(... op(op(identity, a[i, 0]), a[i, 1]) ...) along dims, the last of them fastest."""
+        """out[i] = op(... op(op(identity, a[i, 0]), a[i, 1]) ...) along dims. The last of the dims changes fastest."""
         identity, function = identity_for(op, BY_NUMPY[a.data.dtype]), scalar_function(op)
         with np.errstate(all="ignore"):
             for i in iter_indices(out.layout.shape):
@@ -71,5 +72,5 @@ class PythonBackend(Backend):
 
 
 def to_accumulator(x: Any) -> Any:
-    """A number as it is folded: a float32 as a float64."""
+    """Convert a number to the dtype of its accumulator: float32 to float64, others unchanged."""
     return np.float64(x) if isinstance(x, np.float32) else x

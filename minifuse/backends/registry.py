@@ -1,4 +1,4 @@
-"""The backends by name. A backend is made when it is first asked for, so importing minifuse loads none that is not used."""
+"""The registry of backends by name. A backend is created at first use, so `import minifuse` loads no compiler."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,7 +34,7 @@ def _cuda(index: int = 0) -> Callable[[], Backend]:
 
 
 class Registry:
-    """Backends by name, and the one that new tensors get."""
+    """Backends by name, and the default backend of new tensors."""
 
     def __init__(self) -> None:
         self.makers: dict[str, Callable[[], Backend]] = {"python": _python, "parallel": _parallel, "cuda": _cuda()}
@@ -46,9 +46,9 @@ registry = Registry()
 
 
 def backends() -> tuple[str, ...]:
-    """The names of the backends that this machine can use.
+    """Return the names of the backends that this machine can use.
 
-    "cuda" is the first GPU, or the interpreter where there is none; more GPUs are "cuda:1" and so on.
+    "cuda" is the first GPU, or the interpreter if there is none. Further GPUs are "cuda:1" and so on.
 
     Examples
     --------
@@ -60,31 +60,31 @@ def backends() -> tuple[str, ...]:
 
 @cache
 def has_cuda() -> bool:
-    """Whether there is what runs CUDA kernels: a compiler for a GPU, or the interpreter's lanes."""
+    """Return True if CUDA kernels can run: on a GPU (needs numba_cuda) or in the interpreter (needs greenlet)."""
     return any(find_spec(part) is not None for part in ("numba_cuda", "greenlet"))
 
 
 def get_backend(name: "str | Backend | None" = None) -> Backend:
-    """The backend of a name, made when it is first asked for; the default one for None."""
+    """Return the backend of a name, created at first use; the default backend for None."""
     if isinstance(name, Backend):
         return name
     name = registry.default if name is None else name
     kind, _, index = name.partition(":")
     if kind == "cuda" and index:
         if not index.isdecimal():
-            raise BackendError(f'backend {name!r} does not exist; GPUs are counted from 0, as in "cuda:0" and "cuda:1"')
+            raise BackendError(f'backend {name!r} does not exist; write "cuda:0" for the first GPU, "cuda:1" for the second')
         name = f"cuda:{int(index)}" if int(index) else "cuda"
         if name != "cuda" and name not in registry.made:
             registry.made.setdefault(name, _cuda(int(index))())
     elif name not in registry.makers:
-        raise BackendError(f"backend {name!r} does not exist; there are {', '.join(backends())}")
+        raise BackendError(f"backend {name!r} does not exist; choose one of {', '.join(backends())}")
     if name not in registry.made:
-        registry.made.setdefault(name, registry.makers[name]())  # of two threads that come at once, both get the first
+        registry.made.setdefault(name, registry.makers[name]())  # two threads get the same one
     return registry.made[name]
 
 
 def register_backend(backend: Backend) -> None:
-    """Add a backend, so that `backend="its name"` finds it.
+    """Register a backend under its name, for `backend="name"` in other calls.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def register_backend(backend: Backend) -> None:
     Raises
     ------
     BackendError
-        The name is taken by another backend.
+        Another backend has this name.
 
     Examples
     --------
@@ -107,18 +107,18 @@ def register_backend(backend: Backend) -> None:
     >>> _ = registry.makers.pop("mine"), registry.made.pop("mine")
     """
     if backend.name in registry.makers and registry.made.get(backend.name) is not backend:
-        raise BackendError(f"backend {backend.name!r} exists already; give yours another name")
+        raise BackendError(f"register_backend: a backend named {backend.name!r} exists; set another name")
     registry.makers[backend.name] = lambda: backend
     registry.made[backend.name] = backend
 
 
 def set_default_backend(name: str) -> None:
-    """Choose the backend that new tensors get when none is named.
+    """Set the backend of new tensors for which none is given.
 
     Raises
     ------
     BackendError
-        There is no such backend.
+        No backend has this name.
 
     Examples
     --------
@@ -132,10 +132,10 @@ def set_default_backend(name: str) -> None:
 
 
 class MemoryPools:
-    """The pools of memory that the backends hand out, each device its own."""
+    """The memory pools of the backends, one for each device."""
 
     def stats(self, backend: str | None = None) -> MemoryStats:
-        """Return what a backend's pool holds now, and how much memory the remembered plans take.
+        """Return the sizes of a backend's memory pool, and the estimated size of all cached plans.
 
         Examples
         --------
@@ -147,7 +147,7 @@ class MemoryPools:
         return replace(get_backend(backend).pool.stats(), plans=plan_cache.stats().nbytes)
 
     def trim(self, backend: str | None = None) -> int:
-        """Give the memory that nobody uses back to the system, or to the GPU; gives the number of bytes."""
+        """Release unused memory to the system or the GPU. Returns the number of bytes."""
         return get_backend(backend).pool.trim()
 
 
@@ -155,9 +155,9 @@ memory = MemoryPools()
 
 
 def synchronize(name: str | None = None) -> None:
-    """Wait until a backend has done all that it was asked for: a GPU works on while Python goes on.
+    """Wait until a backend has finished all launches. A GPU runs kernels while Python continues.
 
-    Needed to measure time, and to see the errors of kernels where they happen. Reading elements waits by itself.
+    Use it to measure time, or to get the error of a kernel at the line that launched it. Reading elements waits by itself.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def synchronize(name: str | None = None) -> None:
 
 @contextmanager
 def use_backend(name: str) -> Iterator[None]:
-    """Choose the backend of new tensors for a block of code.
+    """Set the default backend of new tensors in a block of code.
 
     Examples
     --------

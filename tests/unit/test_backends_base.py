@@ -226,7 +226,7 @@ def test_the_fold_of_nothing_is_the_identity(backend):
 
 def test_the_fold_of_nothing_without_an_identity_is_an_error(backend):
     with pytest.raises(
-        DTypeError, match=r"reduce: larger has no identity, so it cannot fold shape \(3, 0\); set larger.identity"
+        DTypeError, match=r"reduce: larger has no identity, so it cannot reduce shape \(3, 0\); set larger.identity"
     ):
         backend.reduce(larger, Operand.of(np.zeros((3, 0))), Operand.new((3, 1), float64), (1,))
 

@@ -177,7 +177,7 @@ def test_an_object_file_tells_what_a_code_generator_calls(cache):
 def test_code_that_calls_a_missing_function_is_an_error_and_not_kept(cache, monkeypatch):
     hide(monkeypatch, "fmod")
     for _ in range(2):
-        with pytest.raises(CompileError, match="calls fmod, and this process has no such function"):
+        with pytest.raises(CompileError, match="calls fmod, which this process does not have"):
             compile_kernel_text(text("x0[i] = x1[i] % 0.7"))
     assert cache.stats()[:4] == (0, 0, 0, 0)
 

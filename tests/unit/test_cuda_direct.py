@@ -61,7 +61,7 @@ class FakeDevice:
         self.slots[made.number] = len(loaded)
         return made
 
-    def direct(self, runs, kinds, long_way, wide=(), whole=None):
+    def fast_entry(self, runs, kinds, long_way, wide=(), whole=None):
         launches = [
             FastLaunch(run.number, arguments, run.geometry.grid, run.geometry.block, run.shared) for run, arguments in runs
         ]
@@ -96,7 +96,7 @@ def bound_product(kernel, a, b, cores="", others=(), outputs=1, out=None):
 
 def check(bound, values, launches=None):
     """Both ways ask for the same; the short one is a way of its own."""
-    device, short = bound.device, bound.direct()
+    device, short = bound.device, bound.fast_entry()
     assert short is not bound
     expected = asked_for(bound.ready_launches(*values))
     assert launches is None or len(expected) == launches
@@ -200,9 +200,9 @@ def test_positions_are_no_addresses():
 def test_numbers_that_must_be_checked_have_no_short_way():
     kernel = MatmulKernel(A, B, (cast(DOT, int32) + KernelParameter(0, int32),))
     bound, addresses = bound_product(kernel, row_major((64, 64)), row_major((64, 64)))
-    assert bound.direct() is bound
+    assert bound.fast_entry() is bound
     with pytest.raises(DTypeError, match="does not fit int32"):
-        bound.direct()(*addresses, 2**31)
+        bound.fast_entry()(*addresses, 2**31)
 
 
 @pytest.mark.parametrize(("name", "is_short"), [("tiles", True), ("K is cut", True), ("a batch in pieces", False)])
@@ -210,7 +210,7 @@ def test_what_is_changed_in_place_is_not_launched_twice(name, is_short):
     """After a second launch that fails, the first one would be done again."""
     a, b, _ = PRODUCTS[name]
     bound, addresses = bound_product(MatmulKernel(A, B, (ReadOutput(0, float32) + DOT,)), a, b)
-    assert (bound.direct() is not bound) == is_short
+    assert (bound.fast_entry() is not bound) == is_short
     if is_short:
         check(bound, addresses)
 
@@ -220,7 +220,7 @@ def test_what_is_changed_in_place_is_not_launched_twice(name, is_short):
 def test_an_error_of_the_driver_takes_the_long_way(name, precision):
     a, b, _ = PRODUCTS[name]
     bound, addresses = bound_product(MatmulKernel(A, B, (DOT,), precision) if precision else plain(float32), a, b, "wgmma")
-    short = bound.direct()
+    short = bound.fast_entry()
     bound.device.fake.status = 719
     for moved in (0, 4):
         values = [x + moved for x in addresses]
@@ -235,7 +235,7 @@ def test_an_error_of_the_driver_takes_the_long_way(name, precision):
 @pytest.mark.parametrize("name", ["tiles", "K is cut", "an operand is turned over"])
 def test_odd_values_take_the_long_way_and_are_refused(name):
     bound, addresses = bound_product(MatmulKernel(A, B, (DOT,), HIGH), *PRODUCTS[name][:2], "wgmma")
-    short = bound.direct()
+    short = bound.fast_entry()
     for values in ((), addresses[:2], ("one", *addresses[1:]), (*addresses[:2], None)):
         with pytest.raises((TypeError, IndexError)):
             short(*values)
@@ -245,7 +245,7 @@ def test_odd_values_take_the_long_way_and_are_refused(name):
 def test_threads_have_workspaces_of_their_own():
     """From the first launch that writes to one until the last that reads it, no other thread has it."""
     bound, addresses = bound_product(plain(float32), *PRODUCTS["K is cut"][:2])
-    device, short, events = bound.device, bound.direct(), []
+    device, short, events = bound.device, bound.fast_entry(), []
 
     class Slots(dict):
         def __getitem__(self, kernel):
@@ -285,5 +285,5 @@ def test_attention(kind, batch):
     addresses = [FIRST + k * STEP for k in range(len(outputs) + len(inputs))]
     check(bound, addresses, launches=1 + (batch[0] > 65535))
     addresses[1] += 4  # by the long way
-    bound.direct()(*addresses)
+    bound.fast_entry()(*addresses)
     assert bound.device.long == [(x.run.number, tuple(x.arguments)) for x in bound.ready_launches(*addresses)]

@@ -199,7 +199,7 @@ def test_one_by_one_each_goes_the_shortest_way(device, launches):
     """While no graph is made, and where none is looked for any more."""
     short = []
     for launch in launches[1:]:
-        launch.direct = lambda launch=launch: lambda *values: short.append((launch.name, values))
+        launch.fast_entry = lambda launch=launch: lambda *values: short.append((launch.name, values))
     launcher = graph_launcher(device, launches, COUNTS)
     launcher(*VALUES)
     assert [launch.called for launch in launches] == [1, 0, 0, 0]

@@ -152,7 +152,9 @@ def test_without_a_word_there_are_as_many_threads_as_processors(monkeypatch, tmp
 @pytest.mark.parametrize("value", ["0", "-1", "two", "1.5"])
 def test_a_number_of_threads_that_is_none_explains_itself(monkeypatch, value):
     monkeypatch.setenv("MINIFUSE_THREADS", value)
-    with pytest.raises(MinifuseError, match=f"MINIFUSE_THREADS is '{value}'; expected a number of threads such as 4"):
+    with pytest.raises(
+        MinifuseError, match=f"MINIFUSE_THREADS is '{value}', expected a number of threads; write MINIFUSE_THREADS=4"
+    ):
         count_threads()
 
 
@@ -386,9 +388,9 @@ def test_a_worker_on_the_callers_processor_is_moved_to_the_others_until_it_runs(
     run_process(
         PLACES
         + """
-pool._learn_processors = lambda: 1
+pool._set_processors = lambda: 1
 job(0, 0)  # nobody is asked before the pool knows whom to ask
-for name, function in (("get_place", get), ("set_affinity", set_affinity)):
+for name, function in (("get_cpu", get), ("set_affinity", set_affinity)):
     pool._word(name).value = ctypes.cast(function, ctypes.c_void_p).value
 worker, = [thread.native_id for thread in threading.enumerate() if thread.ident != me]
 give(3, 70, 1023)
@@ -415,7 +417,7 @@ def test_workers_have_all_processors_that_are_open_to_the_process():
         PLACES
         + """
 open_to_us = os.sched_getaffinity(0)
-count = pool._learn_processors()
+count = pool._set_processors()
 assert count == len(open_to_us) - 1
 assert [pool._word("processors", k).value % 2**64 for k in range(16)] == bits(*open_to_us)
 pool.drive(ctypes.cast(kernel, ctypes.c_void_p).value, 2, 2, b"")

@@ -578,12 +578,12 @@ BACKENDS = {
     "unknown": (
         lambda o: mf.ones(2, backend="gpu"),
         BackendError,
-        "backend 'gpu' does not exist; there are python, parallel",
+        "backend 'gpu' does not exist; choose one of python, parallel",
     ),
     "unknown as a default": (
         lambda o: mf.set_default_backend("gpu"),
         BackendError,
-        "backend 'gpu' does not exist; there are",
+        "backend 'gpu' does not exist; choose one of",
     ),
     "move to an unknown one": (
         lambda o: o.v.to("gpu"),
@@ -594,7 +594,7 @@ BACKENDS = {
     "name that is taken": (
         lambda o: mf.register_backend(Taken()),
         BackendError,
-        "backend 'parallel' exists already; give yours another name",
+        "register_backend: a backend named 'parallel' exists; set another name",
     ),
     "source without a tensor": (lambda o: mf.source(lambda x: x, 3), FuseError, "tensor"),
     "source of a function that gives a number": (lambda o: mf.source(lambda x: 3, o.v), FuseError, "int", "tensor"),

@@ -227,9 +227,9 @@ def test_an_empty_output_needs_no_launch(shapes):
 def test_batch_dims_along_which_b_does_not_move_are_rows():
     out, a, b = row_major((4, 5, 6, 2)), row_major((4, 5, 6, 3)), row_major((3, 2))
     assert plan_matmul(float32, out, a, b).batch == ()
-    assert plan_matmul(float32, out, a, b).config.product[:3] == (120, 2, 3)
+    assert plan_matmul(float32, out, a, b).config.problem[:3] == (120, 2, 3)
     sliced = a.slice((0, 1, 4), (0, 1, 5), (0, 2, 3), (0, 1, 3))
-    assert plan_matmul(float32, row_major((4, 5, 3, 2)), sliced, b).config.product[:3] == (60, 2, 3)
+    assert plan_matmul(float32, row_major((4, 5, 3, 2)), sliced, b).config.problem[:3] == (60, 2, 3)
     own = row_major((5, 3, 2))
     assert plan_matmul(float32, out, a, own).batch == ((5, 12, 18, 6), (4, 60, 90, 0))
 
@@ -261,9 +261,9 @@ features = binding.get_host_cpu_features()
 features.update({name: False for name in features if name.startswith(tuple(sys.argv[2:]))})
 binding.get_host_cpu_features = lambda: features
 
-from minifuse.backends.parallel import ways
+from minifuse.backends.parallel import gemm_config
 from tests.unit.test_gemm import WAYS, check, float32, multiply, np, output_of, random
-assert ways.VECTOR_BYTES == int(sys.argv[1])
+assert gemm_config.VECTOR_BYTES == int(sys.argv[1])
 for (rows, columns, depth), a_order, b_order, *_ in WAYS.values():
     rng = np.random.default_rng(4)
     a = np.asarray(random(rng, (rows, depth), float32), order=a_order)

@@ -366,9 +366,9 @@ def test_batches_that_merge_with_the_rows_and_those_that_do_not():
     x, g, w, bias = operands_of(rng, float32, types, (5, 7, 9), batch=(4, 3))
     one_w, row = np.broadcast_to(w[:1, :1], w.shape), np.broadcast_to(bias[:1, :1, :1], bias.shape)
     out = like((4, 3, 5, 7), float32)
-    assert product_of(kernel, [out], [x, g, one_w, row]).of[:2] == (60, 7)
+    assert product_of(kernel, [out], [x, g, one_w, row]).matrices[:2] == (60, 7)
     check(kernel, [out], [x, g, one_w, row])
-    assert product_of(kernel, [out], [x, g, one_w, bias.swapaxes(0, 1).copy().swapaxes(0, 1)]).of.batch
+    assert product_of(kernel, [out], [x, g, one_w, bias.swapaxes(0, 1).copy().swapaxes(0, 1)]).matrices.batch
     check(kernel, [out], [x, g, one_w, bias.swapaxes(0, 1).copy().swapaxes(0, 1)])
     check(kernel, [out], [x, g, w, row])
 
@@ -400,7 +400,7 @@ def test_stages_walk_along_memory():
         operands[len(types[0]) + 1 :] = [np.broadcast_to(x[0], x.shape) for x in operands[len(types[0]) + 1 :]]
         outputs = [np.asarray(like((64, 10), float32), order=orders[2])]
         found = product_of(kernel, outputs, operands).traversals()
-        return [(walk.is_turned, walk.is_flat) for walk in found if walk]
+        return [(walk.is_transposed, walk.is_flat) for walk in found if walk]
 
     assert walks("relu", "relu", "CCC") == [(False, True), (False, True)]  # one row each
     assert walks("relu", "bias and relu", "FCC") == [(True, False), (False, False)]
@@ -483,7 +483,7 @@ def test_blocks_fit_the_memory_that_is_kept_for_them(sizes, dtype, choices):
     a, b = ((1, 2) if turned else (2, 1) for turned in (a_turned, b_turned))
     product = GemmProblem(rows, columns, depth, columns, 1, *a, *b, keeps_sums, evaluates_a * 1.0, evaluates_b * 1.0, 1.0)
     for way in candidate_configs(product, dtype):
-        p, n = way.product, dtype.itemsize
+        p, n = way.problem, dtype.itemsize
         block_n, block_k = min(way.block_n, columns), min(way.block_k, depth)
         assert way.block_m >= rows or way.block_m % way.panel_m == 0
         assert way.block_n >= columns or way.block_n % way.panel_n == 0

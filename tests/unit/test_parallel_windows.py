@@ -143,7 +143,7 @@ FENCED = """
 import ctypes, mmap
 import numpy as np
 from minifuse.backends.parallel.backend import ParallelBackend
-from minifuse.backends.parallel import window_gradient
+from minifuse.backends.parallel import conv_weight_grad
 from minifuse.backends.parallel.implicit_gemm_conv import bind
 from minifuse.core.dtypes import float32
 from minifuse.ir.kernel_ir import Kernel, Load
@@ -172,7 +172,7 @@ for case in gradients.CASES:
     *given, wanted = map(fence, gradients.parts(case, "float32"))
     out = fence(np.zeros(wanted.shape, np.float32))
     layouts = [row_major(x.shape) for x in (out, *given)]
-    launch = window_gradient.bind(gradients.function_of(case, float32).parameters, layouts[:1], layouts[1:], None)
+    launch = conv_weight_grad.bind(gradients.function_of(case, float32).parameters, layouts[:1], layouts[1:], None)
     launch(*[x.ctypes.data for x in (out, *given)])
     np.testing.assert_allclose(out, wanted, atol=1e-5 * np.abs(wanted).max())
 for shape in ((19, 5), (16, 33), (31, 17)):

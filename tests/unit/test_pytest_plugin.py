@@ -116,7 +116,7 @@ def test_an_unknown_backend_on_the_command_line_is_a_usage_error(pytester, run, 
     pytester.makepyfile(TEST)
     result = run(f"--backends={names}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: --backends: backend '*' does not exist; there are {NAMES}"])
+    result.stderr.fnmatch_lines([f"ERROR: --backends: backend '*' does not exist; choose one of {NAMES}"])
 
 
 def test_an_unknown_backend_in_a_marker_is_an_error(pytester, run):
@@ -128,7 +128,7 @@ def test_an_unknown_backend_in_a_marker_is_an_error(pytester, run):
     """)
     result = run()
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines([f"*pytest.mark.backends: backend 'abacus' does not exist; there are {NAMES}"])
+    result.stdout.fnmatch_lines([f"*pytest.mark.backends: backend 'abacus' does not exist; choose one of {NAMES}"])
 
 
 def test_a_conftest_may_register_a_backend(pytester, run):

@@ -51,7 +51,7 @@ def test_none_is_the_default():
 
 
 def test_an_unknown_name_is_an_error_and_changes_nothing():
-    with pytest.raises(BackendError, match="backend 'gpu' does not exist; there are python, parallel"):
+    with pytest.raises(BackendError, match="backend 'gpu' does not exist; choose one of python, parallel"):
         mf.set_default_backend("gpu")
     with pytest.raises(BackendError), mf.use_backend("gpu"):
         pass
@@ -93,7 +93,7 @@ def test_a_taken_name_is_refused_and_the_same_backend_may_come_again():
     backend = Another()
     mf.register_backend(backend)
     mf.register_backend(backend)
-    with pytest.raises(BackendError, match="backend 'another' exists already; give yours another name"):
+    with pytest.raises(BackendError, match="a backend named 'another' exists; set another name"):
         mf.register_backend(Another())
     assert get_backend("another") is backend
 

@@ -157,7 +157,7 @@ class TestBackendsAgree:
     def test_what_is_no_tensor_and_what_is_no_backend(self):
         with pytest.raises(mf.DTypeError, match="gave float, expected a tensor"):
             assert_backends_agree(lambda x: 1.0, A)
-        with pytest.raises(mf.BackendError, match="'abacus' does not exist; there are python, parallel"):
+        with pytest.raises(mf.BackendError, match="'abacus' does not exist; choose one of python, parallel"):
             assert_backends_agree(lambda x: x, A, backends=["abacus"])
 
 

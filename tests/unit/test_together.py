@@ -263,7 +263,7 @@ def test_one_launch_on_one_thread_is_one_c_call():
     launch = mf.fuse(halves).plan(xs).steps[0].bind(get_backend("parallel"))
     assert isinstance(launch, CpuKernelLauncher)
     assert launch.header
-    assert launch.direct() is not launch
+    assert launch.fast_entry() is not launch
     for x, y in zip(xs, mf.fuse(halves)(xs), strict=True):
         np.testing.assert_allclose(y.numpy(), np.sin(x.numpy()) / 2, rtol=1e-6)
 

@@ -154,7 +154,7 @@ def test_corrections_survive_the_flags_of_the_kernel():
 def test_docstrings_state_the_bounds(name):
     single, double = vector_math.ULP[name]
     assert f"Error at most {single:g} ULP in float32" in getattr(vector_math, name).__doc__
-    assert (f"{double:g} ULP in float64" if double else "in float64 libm's") in getattr(vector_math, name).__doc__
+    assert (f"{double:g} ULP in float64" if double else "float64 uses libm") in getattr(vector_math, name).__doc__
 
 
 # Special values.

@@ -1,11 +1,11 @@
-"""A kernel and the classes of its strides -> the source of a loop nest, in a backend's dialect.
+"""Emit the source of a loop nest for a kernel, given the kinds of its strides and the dialect of a backend.
 
-A row is walked in *sweeps*. A sweep runs along the row, accumulates every fold whose input is known by then and stores
-every element that is known by then. Softmax is three sweeps: a maximum, a sum, a store. Between sweeps lie values that
-are the same all along the row; they are computed once. A pointwise kernel is one sweep with nothing around it.
+A row is processed in *passes*. A pass is one loop along the row. It accumulates every reduction whose input is known by
+then, and stores every pointwise output that is known by then. Softmax has three passes: a maximum, a sum, a store. Values
+that are constant along the row are computed once, between passes. A pointwise kernel has one pass.
 
-Where memory runs across the rows (a sum over dim 0), the loops are exchanged: a block of columns is walked side by side, and
-each fold has an accumulator for each column.
+If memory is contiguous across rows (a sum over dim 0), the loops are interchanged: the inner loop runs over a block of
+columns, and each reduction has one accumulator per column.
 """
 
 import re
@@ -33,45 +33,46 @@ from ...ir.kernel_ir import (
     ReduceExpr,
 )
 
-COLUMNS_PER_BLOCK = 1024  # columns that are walked side by side
-TILE_SIZE = 16  # rows and columns that are walked together where one operand lies across another
-MAX_LINE_DEPTH = 8  # operators in one line
-WRAPPING_OPS = {"add", "sub", "mul"}  # words, of integers: with its own + - * Numba promises LLVM that nothing overflows
-EXPENSIVE = 8  # additions; what costs more may wait in memory for a later sweep instead of being computed again
+COLUMNS_PER_BLOCK = 1024  # columns of the inner loop, if loops are interchanged
+TILE_SIZE = 16  # rows and columns of a tile, if one operand is transposed relative to another
+MAX_LINE_DEPTH = 8  # nested operators in one line
+# Emitted as function calls for integers: for its own + - * Numba promises LLVM that no integer overflows.
+WRAPPING_OPS = {"add", "sub", "mul"}
+EXPENSIVE = 8  # cost in additions above which a value may be spilled for a later pass instead of being recomputed
 
 
 class Dialect:
-    """How a backend writes loops and loads; here, as serial loops over everything."""
+    """The syntax of loops and loads of a backend; by default, serial loops over all axes."""
 
-    reduces_columns = False  # whether it walks a block of columns side by side, with an accumulator each
-    has_tiles = False  # whether it walks transposed operands tile by tile
-    wrapping = frozenset({int32, int64})  # types whose sums and products are words
+    reduces_columns = False  # whether the inner loop may run over a block of columns, with one accumulator each
+    has_tiles = False  # whether transposed operands are processed in tiles
+    wrapping = frozenset({int32, int64})  # dtypes whose sums and products are function calls
 
     def loop(self, axis: int, is_row: bool, source: "LoopEmitter") -> list[str]:
-        """Lines that open the loop over an axis; one that ends in a colon opens a block."""
+        """Return the lines that open the loop over an axis. A line that ends with a colon opens a block."""
         return [f"for i{axis} in range(n{axis}):"]
 
     def load(self, place: str, dtype: DType) -> str:
-        """The element at a place."""
+        """Return the expression that loads the element at `place`."""
         return place
 
     def word(self, name: str, dtype: DType) -> str:
-        """What kernels call an operator where it is a word."""
+        """Return the name of the function that computes an operator."""
         return name
 
     def store_rows(self) -> list[str]:
-        """Lines that open the block where values of the row are stored."""
+        """Return the lines that open the block in which row outputs are stored."""
         return []
 
     def after_reduce(self, name: str, operator: Operator) -> list[str]:
-        """Lines that finish a fold once its sweep is over."""
+        """Return the lines that finish a reduction after its pass."""
         return []
 
 
 class LoopEmitter:
-    """The body of one kernel. `rows` leading axes are rows, the others lie along the row; `classes` as in Nest.
+    """The body of one kernel. The first `rows` axes are rows, the others are along the row.
 
-    `raws` are the classes of the strides of raw operands, a letter for each dim of theirs.
+    `classes` has the stride kinds of each operand as in Nest, `raws` those of each indexed operand: one letter for each dim.
     """
 
     def __init__(
@@ -89,9 +90,9 @@ class LoopEmitter:
                 self.combiners.setdefault((e.operator, e.dtype), f"combine{len(self.combiners) or ''}")
         self.names: dict[Expression, str] = {
             e: f"p{e.index}" for e in kernel.find_all(KernelParameter)
-        }  # while they are in scope
-        self.pass_index: dict[Expression, int] = {}  # how many sweeps a value must wait for
-        self.varies: dict[Expression, bool] = {}  # whether it varies along the row
+        }  # of values in scope
+        self.pass_index: dict[Expression, int] = {}  # the pass in which each value is known
+        self.varies: dict[Expression, bool] = {}  # whether each value varies along the row
         for e in self.order:
             self.pass_index[e] = max((self.pass_index[x] for x in e.inputs), default=0) + isinstance(e, ReduceExpr)
             self.varies[e] = not isinstance(e, ReduceExpr) and any(self.varies[x] for x in e.inputs)
@@ -108,15 +109,15 @@ class LoopEmitter:
         self.is_tiled = dialect.has_tiles and not self.folds and "1s" in tails and bool(tails & {"s1", "01"})
         self.lines: list[str] = []
         self.depth, self.count = 1, 0
-        self.spilled: dict[int, Expression] = {}  # output -> the value that waits in its place
+        self.spilled: dict[int, Expression] = {}  # output -> the value that is spilled to its memory
 
     def line(self, text: str) -> None:
-        """One more line."""
+        """Append a line at the current depth."""
         self.lines.append("    " * self.depth + text)
 
     @contextmanager
     def block(self, *lines: str) -> Iterator[None]:
-        """Lines, of which those that end in a colon, but for a comment, open a block each."""
+        """Append lines. Each line that ends with a colon, before any comment, opens a block, which this context closes."""
         depth = self.depth
         for line in lines:
             self.line(line)
@@ -125,12 +126,12 @@ class LoopEmitter:
         self.depth = depth
 
     def beside(self, e: IndexedLoad) -> IndexValue | None:
-        """The index along the dim in which a raw operand has its neighbours beside each other, where it is a position."""
+        """Return the index expression of the contiguous dim of an indexed load, if it is a plain index; else None."""
         found = [x for x, c in zip(e.inputs, self.raws[f"raw{e.index}"], strict=True) if c == "1"]
         return found[0] if found and isinstance(found[0], IndexValue) else None
 
     def step_of(self, e: Expression) -> str:
-        """The class of the step of a leaf from one point of the last axis to the next."""
+        """Return the stride kind of a leaf along the last axis."""
         if not isinstance(e, IndexedLoad):
             return self.classes[self.operand(e)][-1]
         own = self.beside(e)
@@ -141,24 +142,24 @@ class LoopEmitter:
     # Expressions.
 
     def place(self, name: str) -> str:
-        """The element of an operand at the point that the loops have reached."""
+        """Return the element of an operand at the current point of the loops."""
         return f"{name}[{self.position(name)}]"
 
     def position(self, name: str) -> str:
-        """Where that element lies."""
+        """Return the position of that element."""
         return position_text(name, [f"i{a}" for a in range(self.axes)], self.classes[name])
 
     def operand(self, e: Expression) -> str:
-        """The name of what a leaf reads."""
+        """Return the name of the operand that a leaf reads."""
         assert isinstance(e, Load | ReadOutput)
         return operand_name(e) if isinstance(e, Load) else f"out{e.index}"
 
     def element_read(self, e: Expression) -> str:
-        """The element that a leaf reads."""
+        """Return the element that a leaf reads."""
         return f"raw{e.index}[{self.indexed_position(e)}]" if isinstance(e, IndexedAccess) else self.place(self.operand(e))
 
     def indexed_position(self, e: IndexedAccess) -> str:
-        """Where the element of a raw operand lies that is accessed."""
+        """Return the position of an indexed access in its operand."""
         name = f"raw{e.index}"
         classes = self.raws[name]
         used = [
@@ -172,19 +173,19 @@ class LoopEmitter:
         return position_text(name, [index(x, c) for x, c in zip(e.inputs, used, strict=False)], used)
 
     def operator_name(self, e: Op | ReduceExpr) -> str:
-        """What the kernel calls the operator of an expression."""
+        """Return the name of the function that computes the operator of an expression."""
         assert e.operator is not None
         if isinstance(e.operator, CustomReduceOp):
             return self.combiners[e.operator, e.dtype]
         return self.dialect.word(e.operator.name, e.dtype)
 
     def symbol(self, e: Op | ReduceExpr) -> str | None:
-        """How Python writes the operator of an expression; None where it is a word."""
+        """Return the Python symbol of the operator of an expression; None if it is a function call."""
         assert e.operator is not None
         return None if e.dtype in self.dialect.wrapping and e.operator.name in WRAPPING_OPS else e.operator.symbol
 
     def text(self, e: Expression) -> str:
-        """An expression in Python's words."""
+        """Return the Python text of an expression."""
         if e in self.names:
             return self.names[e]
         if isinstance(e, IndexValue):
@@ -204,12 +205,12 @@ class LoopEmitter:
         return f"i32({text})" if e.dtype.short == "i32" else f"({text})"  # Numba would widen it
 
     def bare(self, e: Expression) -> str:
-        """The text of a whole right-hand side: without the parentheses around it."""
+        """Return the text of an expression as a right-hand side, without outer parentheses."""
         text = self.text(e)
         return text[1:-1] if text.startswith("(") and e not in self.names else text
 
     def define(self, roots: Sequence[Expression], always: Iterable[Expression] = ()) -> None:
-        """Name each value that the roots use more than once, those in `always`, and those that make a line too deep."""
+        """Assign variables to values that are used more than once, to those in `always`, and where a line is too deep."""
         always = set(always)
         scope = [e for e in toposort(roots, lambda e: () if e in self.names else e.inputs) if e not in self.names]
         uses = Counter(roots) + Counter(x for e in scope for x in e.inputs)
@@ -221,16 +222,16 @@ class LoopEmitter:
                 depth[e] = 0
 
     def name(self, e: Expression) -> None:
-        """Give a value a name."""
+        """Assign a value to a new variable."""
         self.line(f"t{self.count} = {self.bare(e)}")
         self.names[e], self.count = f"t{self.count}", self.count + 1
 
     def store(self, k: int, e: Expression) -> None:
-        """Store output k."""
+        """Emit the store of output k."""
         self.line(f"{self.place(f'out{k}')} = {self.bare(e)}")
 
     def emit_stores(self) -> None:
-        """Change raw operands, one effect after the other; what was loaded before a change is loaded before it."""
+        """Emit the indexed stores in their order. A load that precedes a store is emitted before it."""
         for k, effect in enumerate(self.kernel.effects):
             loads = [e for e in self.order if isinstance(e, IndexedLoad) and e.stores_before <= k]
             self.define([*loads, *effect.inputs], always=loads)
@@ -239,7 +240,7 @@ class LoopEmitter:
             self.line(f"atomic_add({name}, {place}, {value})" if is_add else f"{name}[{place}] = {value}")
 
     def functions(self) -> list[list[str]]:
-        """The lines of the functions that the kernel's own folds combine with."""
+        """Return the lines of each function that combines two values in a custom reduction."""
         found = []
         for (operator, dtype), name in self.combiners.items():
             kept = self.names, self.lines, self.depth, self.count
@@ -253,21 +254,20 @@ class LoopEmitter:
         return found
 
     def operands_of_combiner(self, dtype: DType) -> dict[Expression, str]:
-        """What such a function calls its operands."""
+        """Return the names of the operands in such a function."""
         return {Load(0, dtype): "a", Load(1, dtype): "b"}
 
     def combiner_result(self, e: Expression) -> str:
-        """What such a function gives."""
+        """Return the text of the result of such a function."""
         return self.bare(e)
 
     # Loops.
 
     def emit(self) -> str:
-        """The body, one line after the other."""
+        """Return the text of the body."""
         last = self.rows - 1
-        rows = [
-            line for a in range(self.rows - self.is_columns - self.is_tiled) for line in self.dialect.loop(a, True, self)
-        ]
+        axes = range(self.rows - self.is_columns - self.is_tiled)
+        rows = [line for axis in axes for line in self.dialect.loop(axis, True, self)]
         with self.block(*rows, *self.tiles()):
             if self.is_columns:
                 start, stop = ("start", "stop") if last == 0 else ("0", f"n{last}")
@@ -279,7 +279,7 @@ class LoopEmitter:
         return "\n".join(self.lines) + "\n"
 
     def tiles(self) -> list[str]:
-        """Loops over the tiles of the last two axes, and over the rows of a tile."""
+        """Return the loops over the tiles of the last two axes, and over the rows of a tile."""
         if not self.is_tiled:
             return []
         a, b = self.axes - 2, self.axes - 1
@@ -292,7 +292,7 @@ class LoopEmitter:
 
     @contextmanager
     def columns(self) -> Iterator[None]:
-        """Among columns, one after the other; what is named inside is forgotten outside."""
+        """Open the loop over the columns of a block, if any. Variables assigned inside are not known outside."""
         known = dict(self.names)
         with self.block(*["for c in range(width):", f"i{self.rows - 1} = block + c"] * self.is_columns):
             yield
@@ -300,14 +300,13 @@ class LoopEmitter:
             self.names = known
 
     def row(self) -> None:
-        """One row: what is the same all along it, then a sweep, and so on."""
+        """Emit one row: for each pass, the values that are constant along the row, then the loop along the row."""
         elements = len(self.kernel.pointwise_outputs)
-        swept = {x for e in self.order if self.varies[e] or isinstance(e, ReduceExpr) for x in e.inputs} | set(
-            self.kernel.pointwise_outputs
-        )
-        for sweep in range(max(self.pass_index.values()) + 1):
-            now = {e for e in self.order if self.pass_index[e] == sweep}
-            same = [e for e in self.order if e in now and not self.varies[e] and e in swept and not self.is_columns]
+        needed = {x for e in self.order if self.varies[e] or isinstance(e, ReduceExpr) for x in e.inputs}
+        needed |= set(self.kernel.pointwise_outputs)
+        for index in range(max(self.pass_index.values()) + 1):
+            now = {e for e in self.order if self.pass_index[e] == index}
+            same = [e for e in self.order if e in now and not self.varies[e] and e in needed and not self.is_columns]
             stored = [(k, e) for k, e in enumerate(self.kernel.outputs) if k >= elements and e in now]
             if same or stored:
                 with self.columns():
@@ -315,52 +314,47 @@ class LoopEmitter:
                     with self.block(*self.store_rows() * bool(stored)):
                         for k, e in stored:
                             self.store(k, e)
-            folds = [e for e in self.folds if self.pass_index[e] == sweep + 1]
+            folds = [e for e in self.folds if self.pass_index[e] == index + 1]
             ready = [(k, e) for k, e in enumerate(self.kernel.pointwise_outputs) if e in now]
             if folds or ready or self.kernel.effects:
-                self.emit_pass(folds, ready, self.spill(sweep, folds))
+                self.emit_pass(folds, ready, self.spill(index, folds))
 
     def store_rows(self) -> list[str]:
-        """Lines that open the block where values of the row are stored."""
+        """Return the lines that open the block in which row outputs are stored."""
         return self.dialect.store_rows()
 
-    def spill(self, sweep: int, folds: Sequence[ReduceExpr]) -> dict[int, Expression]:
-        """{k: value}: a dear value needed by later sweeps waits in the place of element k, which the last of them stores."""
-        parked: dict[int, Expression] = {}
+    def spill(self, index: int, folds: Sequence[ReduceExpr]) -> dict[int, Expression]:
+        """Choose expensive values to spill for later passes: {k: value spilled to the memory of output k}.
+
+        Output k is stored in the last pass that needs the value.
+        """
+        spills: dict[int, Expression] = {}
         last = self.last_passes()
-        here = {e for fold in folds for e in inputs_in_pass(fold.inputs[0])}
+        inputs = {e for fold in folds for e in inputs_in_pass(fold.inputs[0])}
         for k, element in enumerate(self.kernel.pointwise_outputs):
-            if self.pass_index[element] > sweep and k not in self.spilled and not self.kernel.find_all(ReadOutput):
-                taken = {element, *parked.values(), *self.spilled.values()}
-                fits = [
-                    e
-                    for e in self.order
-                    if e in here
-                    and e not in taken
-                    and e.dtype is element.dtype
-                    and is_expensive(e)
-                    and e in inputs_in_pass(element)
-                    if last[e] == self.pass_index[element]
-                ]
+            if self.pass_index[element] > index and k not in self.spilled and not self.kernel.find_all(ReadOutput):
+                taken = {element, *spills.values(), *self.spilled.values()}
+                shared = (inputs & set(inputs_in_pass(element))) - taken
+                fits = [e for e in self.order if e in shared and e.dtype is element.dtype and is_expensive(e)]
+                fits = [e for e in fits if last[e] == self.pass_index[element]]
                 if fits:
-                    parked[k] = fits[-1]
-        self.spilled |= parked
-        return parked
+                    spills[k] = fits[-1]
+        self.spilled |= spills
+        return spills
 
     def last_passes(self) -> dict[Expression, int]:
-        """The last sweep that needs each value."""
+        """Return the last pass that needs each value."""
         last: dict[Expression, int] = {}
-        roots = [(e.inputs[0], self.pass_index[e] - 1) for e in self.folds] + [
-            (e, self.pass_index[e]) for e in self.kernel.pointwise_outputs
-        ]
-        for root, sweep in roots:
-            last |= {e: max(sweep, last.get(e, 0)) for e in inputs_in_pass(root)}
+        roots = [(e.inputs[0], self.pass_index[e] - 1) for e in self.folds]
+        roots += [(e, self.pass_index[e]) for e in self.kernel.pointwise_outputs]
+        for root, index in roots:
+            last |= {e: max(index, last.get(e, 0)) for e in inputs_in_pass(root)}
         return last
 
     def emit_pass(
-        self, folds: Sequence[ReduceExpr], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
+        self, folds: Sequence[ReduceExpr], elements: Sequence[tuple[int, Expression]], spills: dict[int, Expression]
     ) -> None:
-        """Once along the row: accumulate folds, store elements, and let some values wait in the place of others."""
+        """Emit one pass: accumulate reductions, store outputs, and spill values to the memory of later outputs."""
         known = dict(self.names)
         totals = {e: f"fold{self.folds.index(e)}" + "[c]" * self.is_columns for e in folds}
         self.start(totals)
@@ -370,21 +364,21 @@ class LoopEmitter:
         with self.block(*along), self.columns():
             self.emit_stores()
             done = [self.spilled.pop(k) for k, _ in elements if k in self.spilled]
-            for e in done:  # fetched before its place is taken
+            for e in done:  # loaded before the output overwrites it
                 self.name(e)
-            in_place = (
-                [e for _, e in elements] if len(elements) > 1 and self.kernel.find_all(ReadOutput) else []
-            )  # all read, then stored
-            self.define([e.inputs[0] for e in folds] + [e for _, e in elements], always=[*parked.values(), *in_place])
-            for k, e in parked.items():
+            # If outputs are read as well, compute all of them before storing the first.
+            computes_first = len(elements) > 1 and self.kernel.find_all(ReadOutput)
+            in_place = [e for _, e in elements] if computes_first else []
+            self.define([e.inputs[0] for e in folds] + [e for _, e in elements], always=[*spills.values(), *in_place])
+            for k, e in spills.items():
                 self.store(k, e)
             for fold, name in totals.items():
                 self.combine(name, fold, fold.inputs[0])
             for k, e in elements:
                 self.store(k, e)
-        found: dict[Expression, str] = {e: self.place(f"out{k}") for k, e in parked.items()}
+        found: dict[Expression, str] = {e: self.place(f"out{k}") for k, e in spills.items()}
         found.update(totals.items())
-        in_memory = {*parked.values(), *(folds if self.is_columns else ())}
+        in_memory = {*spills.values(), *(folds if self.is_columns else ())}
         found = {e: self.dialect.load(name, e.dtype) if e in in_memory else name for e, name in found.items()}
         self.names = {e: name for e, name in known.items() if e not in done} | found
         for fold, name in totals.items():
@@ -392,12 +386,12 @@ class LoopEmitter:
                 self.line(line)
 
     def combine(self, place: str, fold: ReduceExpr, value: Expression) -> None:
-        """One more value of a fold."""
+        """Emit the accumulation of one value of a reduction."""
         x, symbol = self.bare(value), self.symbol(fold)
         self.line(f"{place} {symbol}= {x}" if symbol else f"{place} = {self.operator_name(fold)}({place}, {x})")
 
     def start(self, totals: dict[ReduceExpr, str]) -> None:
-        """Every fold at its identity."""
+        """Emit the accumulators, initialized with the identities of their operators."""
         if self.is_columns:
             for e in totals:
                 self.line(f"fold{self.folds.index(e)} = block_of_{e.dtype.short}()")
@@ -408,12 +402,12 @@ class LoopEmitter:
 
 
 def operand_name(e: Load) -> str:
-    """What the kernel calls an input: where it lies in memory, or, where it has none, the position of its first element."""
+    """Return the name of an input in the kernel: of its array, or, for index values, of the first value."""
     return f"{'base' if isinstance(e, IndexValue) else 'in'}{e.index}"
 
 
 def position_text(name: str, indices: Sequence[str], classes: Sequence[str]) -> str:
-    """The position of an index in an operand whose strides are of these classes."""
+    """Return the text of the position of an index in an operand with these stride kinds."""
     terms = [
         i if c == "1" else f"{i} * {name}_{d}" for d, (i, c) in enumerate(zip(indices, classes, strict=True)) if c != "0"
     ]
@@ -421,21 +415,21 @@ def position_text(name: str, indices: Sequence[str], classes: Sequence[str]) -> 
 
 
 def replace_index(text: str, index: str, new: str) -> str:
-    """A text with another index in the place of one."""
+    """Replace an index variable in a text."""
     return re.sub(rf"\b{index}\b", new, text)
 
 
 def inputs_in_pass(root: Expression) -> list[Expression]:
-    """What a value is made of, as far back as the folds."""
+    """Return the expressions that a value is computed from in its pass, back to the reductions of earlier passes."""
     return toposort([root], lambda e: () if isinstance(e, ReduceExpr) else e.inputs)
 
 
 def is_expensive(e: Expression) -> bool:
-    """Whether a value costs more than to store it and load it again."""
+    """Return True if recomputing a value costs more than storing and loading it."""
     return isinstance(e, Op) and e.operator is not None and e.operator.cost > EXPENSIVE
 
 
 def literal(value: Any, dtype: DType) -> str:
-    """A typed literal; the smallest integer has none of its own, since its minus is an operator."""
+    """Return a typed literal. The smallest integers are written as `n + 1 - 1`, since the minus sign is an operator."""
     text = f"{value + 1} - 1" if dtype.is_integer and value < -(1 << 30) else repr(value)
     return text if dtype is bool_ else f"{dtype.short}({text})"

@@ -101,11 +101,11 @@ class CudaKernelLauncher:
         except Exception as error:
             self.device.recover(self.run, arguments, error)
 
-    def direct(self) -> Callable[..., Any]:
+    def fast_entry(self) -> Callable[..., Any]:
         """Return the fast launch path. It falls back to this launcher."""
         kinds = self.kinds[: len(self.spans) + len(self.numbers)]
         arguments = [*map(CallValue, range(len(kinds))), *self.constants, *[IF_ALIGNED] * bool(self.wide)]
-        found = self.device.direct([(self.run, arguments)], kinds, self, self.wide, self.whole)
+        found = self.device.fast_entry([(self.run, arguments)], kinds, self, self.wide, self.whole)
         return self if found is None else found
 
     def plan(self, *values: Any) -> LaunchPlan:
@@ -228,7 +228,7 @@ class CudaMatmulLauncher:
             except Exception as error:
                 self.device.recover(run, arguments, error)
 
-    def direct(self) -> Callable[..., Any]:
+    def fast_entry(self) -> Callable[..., Any]:
         """Return the fast launch path. Launches that may not run twice have none."""
         runs, _ = self.ready[ALL_ALIGNED]
         outputs = range(len(self.outputs))
@@ -272,8 +272,8 @@ class CudaMatmulLauncher:
         launches = [(run, list(map(argument_of, x.arguments, x.kernel.signature))) for run, x in runs]
         wide = [k for places, is_aligned in zip(self.places, aligned, strict=True) if is_aligned for k in places]
         if not workspace and not maps:
-            return self.device.direct(launches, kinds, long_way, wide) or self
-        launch = self.device.direct(launches, [*kinds, *["i64"] * (1 + len(maps))], long_way_of)
+            return self.device.fast_entry(launches, kinds, long_way, wide) or self
+        launch = self.device.fast_entry(launches, [*kinds, *["i64"] * (1 + len(maps))], long_way_of)
         if launch is None:
             return self
         allocate, nbytes = self.device.pool.allocate, round_to_size_class(workspace)

@@ -73,14 +73,14 @@ class CudaMultiTensorLauncher:
         except Exception as error:
             self.device.recover(self.run, arguments, error)
 
-    def direct(self) -> Callable[..., Any]:
+    def fast_entry(self) -> Callable[..., Any]:
         """Return the fast launch path. It still looks up the table of the addresses."""
 
         def long_way(arrays: int, table: int, *numbers: Any) -> None:
             self.launch([arrays, table, *self.typed(numbers)])
 
         arguments, count = list(map(CallValue, range(len(self.kinds)))), len(self.spans)
-        launch = self.device.direct([(self.run, arguments)], self.kinds, long_way)
+        launch = self.device.fast_entry([(self.run, arguments)], self.kinds, long_way)
         if launch is None:
             return self
 

@@ -1,7 +1,7 @@
-"""The parallel backend: kernels as machine code on CPU threads.
+"""The parallel backend: kernels compiled to machine code, run on CPU threads.
 
-Binding a kernel collapses its axes, prints its source, compiles it (or finds it), and gives a launch that packs
-addresses and numbers into one buffer and calls the driver. Nothing here knows a graph or a tensor.
+To bind a kernel means to collapse its axes, emit its source, compile it (or find it in the cache), and return a launch. The
+launch packs addresses and numbers into one buffer and calls the driver.
 """
 
 from collections.abc import Sequence
@@ -43,13 +43,12 @@ from .gemm import bind_matmul
 from .launcher import CpuKernelLauncher
 from .multi_tensor import make_job
 
-COMPOSITES: dict[str, Any] = {
-    module.NAME: module for module in (implicit_gemm_conv, conv_weight_grad)
-}  # what is computed as a whole
+# Composite ops that this backend supports: name -> the module that binds it.
+COMPOSITES: dict[str, Any] = {module.NAME: module for module in (implicit_gemm_conv, conv_weight_grad)}
 
 
 class ParallelBackend(Backend):
-    """Numba on CPU threads."""
+    """Run kernels that Numba compiles, on CPU threads."""
 
     name = "parallel"
     has_roofline = True
@@ -63,31 +62,30 @@ class ParallelBackend(Backend):
         inputs: Sequence[Layout],
         raws: Sequence[Layout] = (),
     ) -> Launcher:
-        """A launch of machine code that is specialised on the classes of all strides."""
+        """Prepare a launch of machine code that is specialized on the kinds of all strides."""
         nest = LoopNest(shape, dims, [*outputs, *inputs])
         if nest.is_empty:
             return lambda *values: None
         strides = [*nest.runtime_strides(), *[s for x in raws for s in x.strides if stride_kind(s) == "s"]]
-        if (by_key := segment_sum.plan_segment_sum(kernel, nest, stride_kinds_of(raws))) is not None:
-            address, addresses = compile_kernel_text(by_key.source), len(outputs) + len(inputs) + len(raws)
-            constants = [*by_key.sizes, *strides]
+        if (scatter := segment_sum.plan_segment_sum(kernel, nest, stride_kinds_of(raws))) is not None:
+            address, addresses = compile_kernel_text(scatter.source), len(outputs) + len(inputs) + len(raws)
+            constants = [*scatter.sizes, *strides]
             return CpuKernelLauncher(
-                address, by_key.count, by_key.chunks, addresses, kernel.find_all(KernelParameter), constants
+                address, scatter.count, scatter.chunks, addresses, kernel.find_all(KernelParameter), constants
             )
-        if (across := transpose_copy.transposed_axes(kernel, nest)) is not None:
-            return transpose_copy.bind_transpose(kernel, nest, *across)
+        if (axes := transpose_copy.transposed_axes(kernel, nest)) is not None:
+            return transpose_copy.bind_transpose(kernel, nest, *axes)
         if (count := split_launches.count_pieces(kernel, nest, dims)) > 1:
             return split_launches.bind_pieces(self.bind, kernel, shape, outputs, inputs, raws, count)
         address = compile_kernel_text(kernel_text(kernel, nest.row_axes, nest.stride_kinds, stride_kinds_of(raws)))
         chunks = count_chunks(nest.sizes[0], nest.points * kernel.cost())
         addresses, numbers = len(outputs) + len(inputs) + len(raws), kernel.find_all(KernelParameter)
         constants = [*nest.sizes[1:], *strides]
-        header = (
-            nontemporal_stores.stream_arguments(kernel, nest, address, addresses + len(numbers) + len(constants))
-            if chunks > 1
-            else []
-        )
-        address = nontemporal_stores.stream_kernel() if header else address
+        header: list[int] = []
+        if chunks > 1:
+            words = addresses + len(numbers) + len(constants)
+            header = nontemporal_stores.stream_arguments(kernel, nest, address, words)
+            address = nontemporal_stores.stream_kernel() if header else address
         return CpuKernelLauncher(address, nest.sizes[0], chunks, addresses, numbers, constants, header)
 
     has_multi_tensor = True
@@ -95,7 +93,7 @@ class ParallelBackend(Backend):
     def bind_multi_tensor(
         self, kernel: Kernel, shapes: Sequence[Shape], layouts: Sequence[tuple[Sequence[Layout], Sequence[Layout]]]
     ) -> Launcher:
-        """A launch over several arrays, whose points are shared out among the threads as if they were those of one."""
+        """Prepare one launch over several tensors. Threads share their elements as if they were one tensor."""
         nests = [LoopNest(shape, (), [*outputs, *inputs]) for shape, (outputs, inputs) in zip(shapes, layouts, strict=True)]
         compiled = compile_kernel_text(kernel_text(kernel, nests[0].row_axes, nests[0].stride_kinds, ()))
         width, numbers = len(nests[0].stride_kinds), kernel.find_all(KernelParameter)
@@ -111,20 +109,20 @@ class ParallelBackend(Backend):
         inputs: Sequence[Layout],
         raws: Sequence[Layout] = (),
     ) -> str:
-        """The text that is compiled."""
+        """Return the source text of the kernel."""
         nest = LoopNest(shape, dims, [*outputs, *inputs])
-        if not nest.is_empty and (by_key := segment_sum.plan_segment_sum(kernel, nest, stride_kinds_of(raws))) is not None:
-            return by_key.source
+        if not nest.is_empty and (scatter := segment_sum.plan_segment_sum(kernel, nest, stride_kinds_of(raws))) is not None:
+            return scatter.source
         if transpose_copy.transposed_axes(kernel, nest) is not None:
             return transpose_copy.source(kernel)
         return kernel_text(kernel, nest.row_axes, nest.stride_kinds, stride_kinds_of(raws))
 
     def bind_matmul(self, dtype: DType, out: Layout, a: Layout, b: Layout) -> Launcher:
-        """A launch of the product."""
+        """Prepare a launch of a matmul."""
         return bind_matmul(dtype, out, a, b)
 
     def bind_fused_matmul(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
-        """A launch of the product, with its prologue and its epilogue inside."""
+        """Prepare a launch of a matmul that computes its prologue and its epilogue inside its loops."""
         if kernel.is_plain:
             return self.bind_matmul(kernel.a.dtype, outputs[0], *inputs)
         if outputs[0].size == 0:
@@ -135,20 +133,20 @@ class ParallelBackend(Backend):
         return product.bind()
 
     def why_not_fused(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
-        """Why a prologue should be a launch of its own."""
+        """Return why a prologue should be a separate launch; "" if it should not."""
         is_simple = kernel.is_plain or outputs[0].size == 0
         return "" if is_simple else FusedMatmul(kernel, outputs, inputs).why_not_fused()
 
     def fused_matmul_cost(
         self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]
     ) -> tuple[int, int]:
-        """(how many kernels are started, bytes of memory that they hand on): what is inside needs none."""
+        """Return the number of launches, and the bytes of intermediate arrays, of which a fused matmul has none."""
         if outputs[0].size and not kernel.is_plain and FusedMatmul(kernel, outputs, inputs).why_too_many_arguments():
             return super().fused_matmul_cost(kernel, outputs, inputs)
         return int(outputs[0].size > 0), 0
 
     def fused_matmul_source(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
-        """The kernels inside of the product, as they are compiled."""
+        """Return the source text of the prologues and the epilogue."""
         is_simple = kernel.is_plain or outputs[0].size == 0
         product = None if is_simple else FusedMatmul(kernel, outputs, inputs)
         if product is None or product.why_too_many_arguments():
@@ -156,21 +154,21 @@ class ParallelBackend(Backend):
         return product.source()
 
     def supports(self, function: Any, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
-        """Products of windows and their gradient, where windows have long runs in memory."""
+        """Return True for a convolution or its weight gradient whose windows are long enough runs in memory."""
         found = COMPOSITES.get(function.names[0])
         return found is not None and bool(found.is_profitable(function.parameters, shapes))
 
     def bind_composite(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
-        """A launch of one of these."""
+        """Prepare a launch of a convolution or its weight gradient."""
         launch: Launcher = COMPOSITES[function.names[0]].bind(function.parameters, outputs, inputs, self.bind)
         return launch
 
     def composite_cost(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
-        """One kernel, and a multiplication and an addition for each element of each window and each row of the weight."""
+        """Return 1 launch, and two operations for each element of each window and each row of the weight."""
         return 1, 2 * outputs[0].size * inputs[0].shape[-1]
 
     def composite_source(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
-        """Their loops."""
+        """Return the source text of the loops."""
         text: str = COMPOSITES[function.names[0]].source(function.parameters[-1])
         return text
 
@@ -200,14 +198,16 @@ class ParallelBackend(Backend):
     def _elementwise(self, op: ScalarFunction, xs: Sequence[Operand], out: Operand) -> None:
         try:
             expression = trace(op, [BY_NUMPY[x.data.dtype] for x in xs])
-        except (FuseError, TypeError, AttributeError):  # it branches on values, or uses what only numbers have
+        except (FuseError, TypeError, AttributeError):  # op branches on values, or calls a method that only numbers have
             numba_fallback.elementwise(op, xs, out)
             return
         self._run(expression, out.layout.shape, (), out, xs)
 
     def _run(self, e: Expression, shape: Shape, dims: tuple[int, ...], out: Operand, inputs: Sequence[Operand]) -> None:
-        """One kernel over operands."""
-        (e,), used = renumber_operands([cast(e, BY_NUMPY[out.data.dtype])])  # not all, of a function such as lambda a, b: b
+        """Run one kernel over operands."""
+        (e,), used = renumber_operands(
+            [cast(e, BY_NUMPY[out.data.dtype])]
+        )  # fewer inputs for a function such as lambda a, b: b
         inputs = [inputs[k] for k in used]
         kernel = Kernel((), (e,)) if dims else Kernel((e,), ())
         layouts = [x.layout.without_offset().expand(*shape) for x in (out, *inputs)]

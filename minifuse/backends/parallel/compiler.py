@@ -1,9 +1,8 @@
-"""Source of a CPU kernel -> machine code at an address.
+"""Compile the source of a CPU kernel to machine code.
 
-The emitter prints a function; this file makes it a whole Python file, with imports and a decorator that says how it is
-compiled, has Numba compile that to an object file, and links the object into this process. The kernel cache keeps the
-object, so a second process links it and starts no compiler: Numba is not even imported. What a kernel computes is not
-known here.
+The emitter prints a function. This module completes it to a Python file with imports and a decorator, compiles that with
+Numba to an object file, and links the object file into this process. The kernel cache stores the object file, so a second
+process only links it and does not even import Numba.
 """
 
 import linecache
@@ -32,21 +31,21 @@ DECORATOR = f"""
        fastmath={{"reassoc", "contract", "arcp", "afn"}})
 """
 VOCABULARY_MODULE = "minifuse.backends.parallel.vector_math"
-BUILTIN_NAMES = {"range", "len", "min", "max", "int", "float", "bool"}  # what Numba compiles as Python means it
+BUILTIN_NAMES = {"range", "len", "min", "max", "int", "float", "bool"}  # Python's own, which Numba compiles
 NUMBA_SETTINGS = """NUMBA_CPU_NAME NUMBA_CPU_FEATURES NUMBA_OPT NUMBA_LOOP_VECTORIZE NUMBA_SLP_VECTORIZE NUMBA_ENABLE_AVX
 NUMBA_DISABLE_INTEL_SVML NUMBA_BOUNDSCHECK"""  # environment variables that change the machine code
 
 
 def compile_kernel_text(text: str) -> int:
-    """The address of the compiled kernel: from memory, from disk, or compiled now.
+    """Return the address of a compiled kernel: from memory, from disk, or compiled now.
 
     Parameters
     ----------
     text : str
-        `def kernel(start, stop, args):` and its body, in the Python that Numba compiles: what is done for a range of the
-        first axis, given a pointer to the packed arguments, int64 each. Import lines may stand before it. All other names
-        that it reads are imported from `vector_math`, but `range` and a few more of Python's. In the file, the function
-        is called `k_<sha>`, after the hash of the text.
+        `def kernel(start, stop, args):` and its body, in the Python that Numba compiles. It processes a range of the first
+        axis; `args` points to the packed arguments, int64 each. Import lines may precede it. All other global names are
+        imported from `vector_math`, except `range` and a few more of Python's. In the file, the function is renamed to
+        `k_<sha>`, after the hash of the text.
 
     Returns
     -------
@@ -55,8 +54,8 @@ def compile_kernel_text(text: str) -> int:
 
     Notes
     -----
-    An elementwise kernel takes 40 to 60 ms, after 0.5 s once for Numba's start; 0.4 ms from disk, after 50 ms once for
-    LLVM's.
+    A pointwise kernel compiles in 40 to 60 ms, after 0.5 s once to import Numba. From disk it takes 0.4 ms, after 50 ms once
+    to start LLVM.
 
     Examples
     --------
@@ -71,7 +70,7 @@ def compile_kernel_text(text: str) -> int:
 
 @lru_cache(1024)
 def complete_source(text: str) -> str:
-    """The text as a whole Python file: imports, the decorator, the function."""
+    """Complete a kernel text to a Python file: imports, the decorator, the function."""
     module = symtable(text, "kernel", "exec")
     function = {table.get_name(): table for table in module.get_children()}["kernel"]
     imported = {symbol.get_name() for symbol in module.get_symbols() if symbol.is_imported()}
@@ -85,7 +84,7 @@ def complete_source(text: str) -> str:
 
 @cache
 def compiler_fingerprint() -> str:
-    """All that decides the machine code besides the text of the kernel."""
+    """Return everything that determines the machine code, except the text of the kernel."""
     sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))
     versions = [f"{package} {metadata.version(package)}" for package in ("numba", "llvmlite")]
     settings = [f"{name}={os.environ[name]}" for name in NUMBA_SETTINGS.split() if name in os.environ]
@@ -93,15 +92,15 @@ def compiler_fingerprint() -> str:
 
 
 def build_object(name: str, text: str) -> bytes:
-    """Return the names of the external functions that the kernel calls, a line end, an object file that defines `name`.
+    """Compile a kernel to bytes: the names of the external functions that it calls, a line end, an object file.
 
     Raises
     ------
     CompileError
-        This process does not have one of these functions.
+        This process lacks one of these functions.
     """
     filename = f"{name}.py"
-    linecache.cache[filename] = len(text), None, text.splitlines(True), filename  # for Numba's messages
+    linecache.cache[filename] = len(text), None, text.splitlines(True), filename  # for Numba's error messages
     namespace: dict[str, Any] = {
         "__name__": name,
         "cfunc": lambda signature, **options: lambda function: _compile(function, name, signature, options),
@@ -112,14 +111,14 @@ def build_object(name: str, text: str) -> bytes:
 
 
 def _compile(function: FunctionType, name: str, signature: str, options: dict[str, Any]) -> bytes:
-    """Compile as `numba.cfunc` does, but to an object file, with a wrapper that has a name of ours and raises nothing.
+    """Compile as `numba.cfunc` does, but to an object file, with a wrapper of the given name that raises nothing.
 
-    Numba's own engine never sees the module: it ends the process where a symbol is missing.
+    The module is not added to Numba's execution engine, which would end the process if a symbol is missing.
     """
-    import numba  # takes a quarter of a second, and another one when its target is asked for
+    import numba  # takes 0.25 s, and its CPU target another 0.25 s
     from llvmlite import ir
 
-    core: Any = numba.core  # without types
+    core: Any = numba.core  # untyped
     target, context = core.registry.cpu_target, core.registry.cpu_target.target_context
     arguments, result = core.sigutils.normalize_signature(signature)
     flags = core.compiler.Flags()
@@ -133,14 +132,14 @@ def _compile(function: FunctionType, name: str, signature: str, options: dict[st
         module = library.create_ir_module(name)
         kinds = [context.get_value_type(argument) for argument in arguments]
         wrapper = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
-        full_width = f'"prefer-vector-width"="{8 * VECTOR_BYTES}"'  # LLVM takes half of it on many processors
-        set.add(wrapper.attributes, full_width)  # llvmlite refuses an attribute that it does not know
+        full_width = f'"prefer-vector-width"="{8 * VECTOR_BYTES}"'  # by default LLVM uses half of it on many processors
+        set.add(wrapper.attributes, full_width)  # llvmlite rejects unknown attributes otherwise
         builder = ir.IRBuilder(wrapper.append_basic_block())
         call_inner = context.call_conv.call_function
         call_inner(builder, context.declare_function(module, inner), result, arguments, wrapper.args)
         builder.ret_void()
         library.add_ir_module(module)
-        library.get_function(inner.llvm_func_name).linkage = "internal"  # inlined, it need not be compiled by itself
+        library.get_function(inner.llvm_func_name).linkage = "internal"  # inlined into the wrapper, so not exported
         code: bytes = library.emit_native_object()
     names = needed_symbols(code, library.get_llvm_str())
     resolve_symbols(names)
@@ -149,28 +148,28 @@ def _compile(function: FunctionType, name: str, signature: str, options: dict[st
 
 @cache
 def _object_library() -> Any:
-    """Return the class of Numba's libraries that become object files and are not added to its engine."""
+    """Return a class of Numba libraries that become object files and are not added to Numba's engine."""
     import numba
 
     codegen: Any = numba.core.codegen
 
     class ObjectLibrary(codegen.AOTCodeLibrary):  # type: ignore[misc]
-        """A module on its way to an object file."""
+        """A Numba library for one object file."""
 
         def _finalize_final_module(self) -> None:
-            """Note that the module is optimized; do not add it to the engine."""
+            """Mark the module as final, without adding it to the engine."""
             self._finalized = True
 
     return ObjectLibrary
 
 
 def link_object(name: str, payload: bytes) -> int:
-    """Return the address of the function `name` of an object file, linked into this process.
+    """Link an object file into this process, and return the address of its function `name`.
 
     Raises
     ------
     CompileError
-        The code calls functions that this process does not have.
+        The code calls functions that this process lacks.
     RuntimeError
         The object file is damaged, or does not define `name`.
     """
@@ -187,16 +186,16 @@ def resolve_symbols(names: Sequence[str]) -> dict[str, int]:
     Raises
     ------
     CompileError
-        The process does not have one of them.
+        The process lacks one of them.
     """
     if any(llvm.address_of_symbol(name) is None for name in names):
         from numba.core.registry import cpu_target
 
-        cpu_target.target_context.refresh()  # tells LLVM where Numba's own functions are
+        cpu_target.target_context.refresh()  # registers Numba's own functions with LLVM
     addresses = {name: llvm.address_of_symbol(name) for name in names}
     if missing := [name for name, address in addresses.items() if address is None]:
         raise CompileError(
-            f"a kernel was compiled to machine code that calls {', '.join(missing)}, and this process has no such function; "
-            'run the operation on another backend, such as "python", and report this with the output of `minifuse doctor`'
+            f"the machine code of a kernel calls {', '.join(missing)}, which this process does not have; use another "
+            'backend, such as "python", and report this with the output of `minifuse doctor`'
         )
     return addresses

@@ -1,12 +1,13 @@
-"""What the weight of a product of windows receives, on the CPU, with no window copied.
+"""Weight gradients of convolutions on the CPU, without copying windows.
 
     out[g, m, c, t] = sum over place, n of given[g, m, place, n] * z[g, c, place * step + t * dilation, n]
 
-Both factors of a sum are neighbours along a run, so vectors lie along it. One run after the other is added up for all pairs
-of a row of `given` and a row of windows, which for one run stay in the L2 cache. Of the axes of windows one is walked by its
-stride (channels, or where they are few, elements of a window), the others by a table of offsets, in z and in the result.
+Both factors of a sum are contiguous along a run, so vectors are along it. Runs are processed one after the other: for one
+run, the products of all pairs of a row of `given` and a row of windows are added, so both stay in the L2 cache. One of the
+axes of windows is iterated by its stride (the channels, or, if these are few, the longest axis inside a window), the others
+by a table of offsets, in z and in the result.
 
-Not here: short runs, for which to add up the lanes would cost more than the products (`is_profitable`).
+Limit: runs must be long (`is_profitable`), since with short ones adding up lanes would take longer than the products.
 """
 
 import itertools
@@ -25,8 +26,8 @@ from .gemm_config import DOT_COLUMNS, lanes_of
 from .launcher import CpuKernelLauncher
 
 NAME = "window_gradient"
-ELEMENTS_PER_BLOCK = 1024  # elements of a run that are added up at once
-MIN_VECTORS_PER_RUN = 8  # vectors of a run: fewer cost more for adding up lanes
+ELEMENTS_PER_BLOCK = 1024  # of a run, whose products are added at once
+MIN_VECTORS_PER_RUN = 8  # with fewer, adding up the lanes takes longer than the products
 
 LOOPS = """
 from numba.core.types import {element} as element
@@ -62,14 +63,14 @@ def kernel(start, stop, args):
                             multiply_dot(tile, DOT_COLUMNS, given, x_m, rows, y, z_n, columns, depth)
                             store(to, out_m, out_n, tile, DOT_COLUMNS, rows, columns, index + n > 0)
 """
-NAMES = (  # of the first numbers of the kernel, in LOOPS
+NAMES = (  # of the first arguments, in LOOPS
     *("M", "N", "run", "runs", "entries", "parts", "out_m", "out_n", "x_m", "z_n"),
     *("group_out", "group_x", "group_z", "axes", "offsets_at", "values_at", "stop_check"),
 )
 
 
 def is_profitable(parameters: Sequence[Any], shapes: Sequence[Sequence[int]]) -> bool:
-    """Whether it is computed here: products of such windows are, and runs are long."""
+    """Return True if a weight gradient should be computed here: its convolution is, and its runs are long."""
     _, step, _, dtype = parameters
     places = implicit_gemm_conv.window_origins(row_major(shapes[1]), parameters).shape
     run = shapes[1][-1] * (places[-1] if step[-1] == 1 else 1)
@@ -79,18 +80,18 @@ def is_profitable(parameters: Sequence[Any], shapes: Sequence[Sequence[int]]) ->
 def bind(
     parameters: Sequence[Any], outputs: Sequence[Layout], inputs: Sequence[Layout], copied: Callable[..., Any]
 ) -> Callable[..., None]:
-    """Do all that follows from the layouts.
+    """Prepare a weight gradient for given layouts.
 
     Parameters
     ----------
     parameters
-        Sizes, steps and dilations of windows, one for each dim of an image; the element type.
+        Sizes, steps and dilations of windows, one for each dim of an image; the dtype.
     outputs : one Layout
         (groups, M, C / groups * size).
     inputs : two Layouts
-        What the product receives (groups, M, places * N), and z (C, *image, N).
+        The gradient `given` of the output (groups, M, places * N), and z (C, *image, N).
     copied : function
-        Binds a copy, for inputs whose neighbours along a run are none in memory.
+        Binds a copying kernel, for inputs that are not contiguous along a run.
 
     Returns
     -------
@@ -127,17 +128,17 @@ def bind(
 
 
 def offsets(axes: Sequence[tuple[int, int]]) -> list[int]:
-    """Where the elements of some axes lie, given by size and stride."""
+    """Return the offsets of all elements of some axes, given by size and stride."""
     return [sum(steps) for steps in itertools.product(*[[i * stride for i in range(n)] for n, stride in axes])]
 
 
 @cache
 def compile_gradient(dtype: DType) -> int:
-    """The address of the compiled loops: 0.6 s for each element type, once on a machine."""
+    """Return the address of the loops. Compiling takes 0.6 s for each element type, once on a machine."""
     return compile_kernel_text(source(dtype))
 
 
 def source(dtype: DType) -> str:
-    """The loops for an element type, as they are compiled."""
+    """Return the source text of the loops for an element type."""
     unpack = "\n    ".join(f"{name} = args[{k}]" for k, name in enumerate(NAMES))
     return LOOPS.format(element=ELEMENTS[dtype], unpack=unpack, block=ELEMENTS_PER_BLOCK, first_axis=len(NAMES))

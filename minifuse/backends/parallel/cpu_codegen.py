@@ -1,7 +1,7 @@
-"""Generated CPU kernels: their text, and the arguments that they unpack.
+"""Generate the text of CPU kernels: the loops, and the unpacking of their arguments.
 
-All have one signature, kernel(start, stop, args): a range of the first axis, and a packed buffer of addresses, numbers,
-sizes and strides. So one compiled driver launches them all, on one thread or on many.
+All kernels have the signature kernel(start, stop, args): a range of the first axis, and a buffer of packed addresses,
+numbers, sizes and strides. So one compiled driver launches all of them, on one thread or on several.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,31 +13,31 @@ from ..codegen.loop_emitter import Dialect, LoopEmitter, operand_name
 
 
 class SerialLoops(Dialect):
-    """The first axis runs over the range that the driver asks for."""
+    """Serial loops. The first axis runs over the range that the driver passes."""
 
     reduces_columns = True
     has_tiles = True
 
     def loop(self, axis: int, is_row: bool, source: LoopEmitter) -> list[str]:
-        """A plain loop."""
+        """Return a plain loop."""
         return [f"for i{axis} in range({'start, stop' if axis == 0 else f'n{axis}'}):"]
 
     def load(self, place: str, dtype: DType) -> str:
-        """The element; a bool is a byte in memory."""
+        """Return the element as it is; convert a bool, which is a byte in memory."""
         return f"({place} != 0)" if dtype is bool_ else place
 
 
 @lru_cache(1024)
 def kernel_text(kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str] = ()) -> str:
-    """The text of a kernel: its functions, what it unpacks of the arguments, then the loops."""
+    """Return the text of a kernel: its functions, the unpacking of its arguments, then the loops."""
     body = LoopEmitter(kernel, rows, classes, SerialLoops(), raws)
     return begin_kernel(body, range(1, body.axes)) + body.emit()
 
 
 def begin_kernel(body: LoopEmitter, sizes: Iterable[int]) -> str:
-    """The first line of a kernel; its functions, and what it unpacks, become the first lines of the body.
+    """Return the first line of a kernel. Its functions and the unpacking of its arguments become the first body lines.
 
-    Of the axes those are named whose `sizes` are passed.
+    `sizes` are the axes whose sizes are passed as arguments.
     """
     kernel = body.kernel
     dtypes = [*[e.dtype for e in (*kernel.outputs, *kernel.find_all(Load))], *kernel.indexed_dtypes()]

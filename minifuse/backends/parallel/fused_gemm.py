@@ -1,14 +1,14 @@
-"""Matrix products with a prologue and an epilogue on the CPU: pointwise kernels that run inside of the loops of `gemm`.
+"""Matmuls with prologues and an epilogue on the CPU: pointwise kernels that run inside the loops of `gemm`.
 
-A *stage* is such a kernel. It evaluates a block of an operand before that is multiplied, or finishes a strip of sums while
-the cache holds them. It is printed and compiled as any pointwise kernel. The loops call it through its address, for one part
-of its space after the other, so they are compiled once for each element type, whatever stands around a product. A call
-takes some 20 ns, for a part of some thousand points.
+A *stage* is such a kernel: a prologue computes a block of an operand before it is multiplied, an epilogue processes a strip
+of sums while it is in the cache. A stage is emitted and compiled like any pointwise kernel. The loops call it by its
+address for one part of its space after the other, so they are compiled once for each element type, whatever the stages are.
+A call takes about 20 ns, for a part of some thousand points.
 
-Sums that are not finished yet wait in an output, which is then changed in place, or, where no output has a place for them,
-in an array of the thread. An operand that is evaluated is never in memory as a whole.
+Until the epilogue runs, unfinished sums are stored in an output, which the epilogue then modifies in place, or in an array
+of the thread if no output can hold them. An operand that a prologue computes is never stored as a whole.
 
-Not here: functions of whole rows of the output; which parts of a program become one product, which the schedule decides.
+Limits: an epilogue cannot need whole rows of the output. The compiler decides which ops of a program become one matmul.
 """
 
 from collections.abc import Sequence
@@ -38,11 +38,11 @@ from .gemm import GemmPlan, batch_matrices, compile_loops, make_problem, plan_ge
 from .gemm_config import ceil_div, choose_config, lanes_of
 from .launcher import CpuKernelLauncher
 
-THREAD_LOCAL = -1  # the array that the loops have for a stage: a block of an operand, or sums that are kept
+THREAD_LOCAL = -1  # operand of a stage: the array of the loops with a block of an operand, or with unfinished sums
 ARGUMENT_BYTES = 2048  # for operands, numbers and strides of a stage, 8 bytes each
-LAUNCH_COST = 9000  # cycles, 3.5 us, of a launch of its own, with memory for its output
-RELOAD_COST = 0.2  # cycles to store an element of it and to load that again
-MAX_SLOWDOWN = 1.03  # a prologue inside may take so much longer, since it needs no memory
+LAUNCH_COST = 9000  # cycles (3.5 us) of a separate launch, including memory for its output
+RELOAD_COST = 0.2  # cycles to store an element of its output and to load it again
+MAX_SLOWDOWN = 1.03  # a fused prologue may take this much longer, since it needs no memory for its result
 
 PART = """
 from minifuse.backends.parallel.fused_gemm import ARGUMENT_BYTES
@@ -74,49 +74,49 @@ def kernel(start, stop, part):
     for k in range(constants):
         arguments[operands + numbers + 1 + k] = steps[numbers + k]
     call_kernel(arguments, stage, rows)
-"""  # writes the arguments of a stage for a part of its space, and calls it
+"""  # packs the arguments of a stage for a part of its space, and calls it
 
 
 class FusedStage(NamedTuple):
-    """A pointwise kernel inside of a product, and which values of the launch it takes."""
+    """A pointwise kernel inside a matmul, and the indices of the values of the launch that it takes."""
 
     kernel: Kernel
-    operands: tuple[int, ...]  # outputs, then inputs; among them LOCAL
+    operands: tuple[int, ...]  # outputs, then inputs; may contain THREAD_LOCAL
     numbers: tuple[int, ...]
 
     def cost(self, dtype: DType) -> float:
-        """Cycles for each point, about; fitted to functions from relu to gelu in float32."""
+        """Estimate the cycles for each point. The formula is fitted to functions from relu to gelu in float32."""
         return 0.3 + 0.6 * self.kernel.cost() / lanes_of(dtype)
 
 
 class StageTraversal(NamedTuple):
-    """How a stage walks a part of its space: the strides of its operands along its outer and its inner axis, in elements."""
+    """The loops of a stage over a part: strides of its operands along its outer and inner axis, in elements."""
 
     stage: FusedStage
     strides: tuple[tuple[int, int], ...]
-    is_turned: bool = False  # whether its outer axis is that of the columns
-    is_flat: bool = False  # whether a part is one row to it, since rows follow each other in memory
+    is_transposed: bool = False  # whether its outer axis is that of the columns
+    is_flat: bool = False  # whether a part is one row for it, since its rows are contiguous in memory
 
     def text(self) -> str:
-        """The kernel as it is compiled."""
+        """Return the source text of the kernel."""
         return kernel_text(self.stage.kernel, 1, tuple("".join(map(stride_kind, strides)) for strides in self.strides))
 
 
 class FusedMatmul:
-    """A product and its stages, planned for given layouts.
+    """A matmul with its stages, planned for given layouts.
 
     Parameters
     ----------
     kernel : ProductKernel
-        What is computed.
+        The matmul to compute, with its prologues and its epilogue.
     outputs, inputs : sequence of Layout
-        As for `Backend.bind_fused_matmul`, for outputs that are not empty.
+        Those of `Backend.bind_fused_matmul`, for outputs that are not empty.
     threads : int
-        How many may be used; one is, where the work is less than some 50 us.
+        Use at most this many threads; work of less than about 50 us uses one.
 
     Notes
     -----
-    Values are those of the launch, by their number: outputs, inputs, numbers.
+    Values of the launch are identified by their index: outputs, inputs, numbers.
     """
 
     def __init__(
@@ -125,38 +125,36 @@ class FusedMatmul:
         self.kernel, self.dtype, self.outputs = kernel, kernel.a.dtype, len(outputs)
         layouts, loads = [*outputs, *inputs], kernel.loads()
         self.addresses = len(layouts)
-        self.units = [
-            e.dtype.itemsize for e in kernel.pointwise_outputs
-        ]  # bytes of an element; of a position, it is counted
+        self.units = [e.dtype.itemsize for e in kernel.pointwise_outputs]  # bytes of an element; index values count elements
         self.units += [1 if isinstance(e, IndexValue) else e.dtype.itemsize for of in loads for e in of]
         left, right, others = [[self.outputs + e.index for e in of] for of in loads]
         spaces = [*range(self.outputs), *others], left, right
         *shape, columns = outputs[0].shape
         depth = layouts[left[0]].shape[-1]
-        self.of = batch_matrices(shape, columns, depth, *[[layouts[v].strides for v in space] for space in spaces])
+        self.matrices = batch_matrices(shape, columns, depth, *[[layouts[v].strides for v in space] for space in spaces])
         self.order = {v: k for k, v in enumerate(v for space in spaces for v in space)}
 
         self.sums = self.accumulator_output()
-        self.places = max(self.sums, 0), left[0], right[0]
+        self.addressed = max(self.sums, 0), left[0], right[0]
         self.a, self.b, self.epilogue = make_stages(kernel, self.sums)
         costs = [stage.cost(self.dtype) if stage else 0 for stage in (self.a, self.b, self.epilogue)]
-        product = make_problem(self.of, *map(self.strides, self.places), self.sums == THREAD_LOCAL, *costs)
+        problem = make_problem(self.matrices, *map(self.strides, self.addressed), self.sums == THREAD_LOCAL, *costs)
         if self.a:
-            a_m, a_k = contiguous_strides([self.strides(v) for v in left], (product.M, product.K))
-            product = product._replace(a_m=a_m, a_k=a_k)
+            a_m, a_k = contiguous_strides([self.strides(v) for v in left], (problem.M, problem.K))
+            problem = problem._replace(a_m=a_m, a_k=a_k)
         if self.b:
-            b_k, b_n = contiguous_strides([self.strides(v) for v in right], (product.K, product.N))
-            product = product._replace(b_k=b_k, b_n=b_n)
-        self.product = product
-        out, a, b = [self.order[v] for v in self.places]
-        self.plan: GemmPlan = plan_gemm(self.dtype, self.of, product, (out, a, b), threads)
+            b_k, b_n = contiguous_strides([self.strides(v) for v in right], (problem.K, problem.N))
+            problem = problem._replace(b_k=b_k, b_n=b_n)
+        self.problem = problem
+        out, a, b = [self.order[v] for v in self.addressed]
+        self.plan: GemmPlan = plan_gemm(self.dtype, self.matrices, problem, (out, a, b), threads)
 
     def strides(self, value: int) -> tuple[int, int]:
-        """Of one matrix of a value."""
-        return self.of.matrix[self.order[value]]
+        """Return the strides of one matrix of a value."""
+        return self.matrices.matrix[self.order[value]]
 
     def accumulator_output(self) -> int:
-        """An output that can hold sums until they are finished, best one that is just these; else LOCAL."""
+        """Return an output that can hold the sums until the epilogue, preferably one that needs none; else THREAD_LOCAL."""
         elements = self.kernel.pointwise_outputs
         read = {old.index for old in Kernel(elements, ()).find_all(ReadOutput)}
         fits = [
@@ -166,59 +164,60 @@ class FusedMatmul:
         ]
         return min(fits, key=lambda k: not isinstance(elements[k], Accumulator), default=THREAD_LOCAL)
 
-    # Whether they belong inside.
+    # Whether stages should be fused.
 
     def why_too_many_arguments(self) -> str:
-        """Why a stage cannot run inside of the product, in words; empty if all can."""
+        """Return why a stage cannot run inside the matmul, "" if all can: its arguments do not fit."""
         for stage in (self.a, self.b, self.epilogue):
             count = 3 * len(stage.operands) + len(stage.numbers) + 1 if stage else 0
             if 8 * count > ARGUMENT_BYTES:
-                return f"it takes {count} arguments, and inside of a product there is room for {ARGUMENT_BYTES // 8}"
+                return f"it takes {count} arguments, and a kernel inside a matmul can take {ARGUMENT_BYTES // 8}"
         return ""
 
     def why_not_fused(self) -> str:
-        """Why a stage should not run inside of the product, in words; empty if all should.
+        """Return why a stage should not run inside the matmul, "" if all should.
 
         Notes
         -----
-        An epilogue meets each sum once, in the cache, and is never refused.
+        An epilogue processes each sum once, in the cache, so it is always fused.
 
-        A prologue is evaluated again for each block of columns, or for each tile, that reads the operand. All that it saves
-        is a launch, and to store each element and load it again. So two estimates are compared: this plan, and that of the
-        same product of plain operands with PASS_COST, RELOAD_COST and one evaluation of each element. On an AVX-512
-        processor, with relu, gelu and a mask, a prologue took 0.3 to 0.9 of the time of two launches where these are below
-        100 us, and 0.9 to 1.05 where they take longer, as long as each element is evaluated once. At 512 x 512 x 512, where
-        it is evaluated three times, relu took as long and gelu 1.2 times as long.
+        A prologue is computed again for each block of columns, or for each tile, that reads the operand. Fusing it saves
+        only a launch, and storing and loading each element. So two estimates are compared: this plan, and a plain matmul
+        plus LAUNCH_COST, RELOAD_COST and one computation of each element. On an AVX-512 processor, with relu, gelu and a
+        mask, a fused prologue took 0.3 to 0.9 of the time of two launches if these take less than 100 us, and 0.9 to 1.05
+        if they take longer, provided that each element is computed once. At 512 x 512 x 512, where it is computed three
+        times, relu took as long as two launches, and gelu 1.2 times as long.
         """
-        p, way = self.plan.config.product, self.plan.config
+        config, p = self.plan.config, self.plan.config.problem
         if (reason := self.why_too_many_arguments()) or not (self.a or self.b):
             return reason
         a, b = (self.b, self.a) if self.plan.is_swapped else (self.a, self.b)
-        times_a = ceil_div(p.N, self.plan.tile_n) * ceil_div(self.plan.tile_n, way.block_n)
+        times_a = ceil_div(p.N, self.plan.tile_n) * ceil_div(self.plan.tile_n, config.block_n)
         times_b = ceil_div(p.M, self.plan.tile_m)
-        again = (times_a - ceil_div(p.N, way.block_n)) * p.cost_a * p.M * p.K + (times_b - 1) * p.cost_b * p.K * p.N
-        matrices = prod(size for size, _ in self.of.batch)
-        apart = choose_config(self.product.with_stored_operands(), self.dtype)[0].cost * matrices
+        again = (times_a - ceil_div(p.N, config.block_n)) * p.cost_a * p.M * p.K + (times_b - 1) * p.cost_b * p.K * p.N
+        batches = prod(size for size, _ in self.matrices.batch)
+        separate = choose_config(self.problem.with_stored_operands(), self.dtype)[0].cost * batches
         for stage, cost, size in ((a, p.cost_a, p.M * p.K), (b, p.cost_b, p.K * p.N)):
             if stage:
-                moving = [n for n, s in self.of.batch if any(s[self.order[v]] for v in stage.operands if v != THREAD_LOCAL)]
-                apart += LAUNCH_COST + (cost + RELOAD_COST) * size * prod(moving)
-        if (way.cost + again) * matrices <= MAX_SLOWDOWN * apart:
+                values = [self.order[v] for v in stage.operands if v != THREAD_LOCAL]
+                copies = prod(n for n, strides in self.matrices.batch if any(strides[v] for v in values))
+                separate += LAUNCH_COST + (cost + RELOAD_COST) * size * copies
+        if (config.cost + again) * batches <= MAX_SLOWDOWN * separate:
             return ""
         times = max(times_a if a else 1, times_b if b else 1)
-        if times > 1 or matrices > 1:
-            return f"it would be evaluated {times * matrices} times, once for each block of the output that reads it"
-        return "so few rows or columns are multiplied fastest where the operands lie in memory"
+        if times > 1 or batches > 1:
+            return f"it would be computed {times * batches} times, once for each block of the output that reads it"
+        return "with so few rows or columns, a matmul of operands in memory is faster"
 
-    # How they run.
+    # How stages run.
 
     def traversals(self) -> tuple[StageTraversal | None, ...]:
-        """How the stages of the way's a, of its b and of the sums walk."""
-        way, p = self.plan.config, self.plan.config.product
+        """Return the loops of the prologues of the configuration's a and b, and of the epilogue; None if there is none."""
+        config, p = self.plan.config, self.plan.config.problem
         a, b = (self.b, self.a) if self.plan.is_swapped else (self.a, self.b)
-        is_one_block = self.plan.tile_n == p.N and way.block_n >= p.N
+        is_one_block = self.plan.tile_n == p.N and config.block_n >= p.N
         return (
-            a and self.traverse(a, (p.a_m, p.a_k), (p.M, p.K), way.block_k >= p.K),
+            a and self.traverse(a, (p.a_m, p.a_k), (p.M, p.K), config.block_k >= p.K),
             b and self.traverse(b, (p.b_k, p.b_n), (p.K, p.N), is_one_block),
             self.epilogue and self.traverse(self.epilogue, (p.out_m, p.out_n), (p.M, p.N), is_one_block),
         )
@@ -226,55 +225,55 @@ class FusedMatmul:
     def traverse(
         self, stage: FusedStage, local: tuple[int, int], size: tuple[int, int], has_whole_rows: bool
     ) -> StageTraversal:
-        """How one of them does: `local` are the strides of the array that the loops have, `size` is that of all parts."""
+        """Return the loops of one stage. `local` are the strides of the array of the loops, `size` is that of all parts."""
         seen = [
             local if v == THREAD_LOCAL else self.strides(v)[:: -1 if self.plan.is_swapped else 1] for v in stage.operands
         ]
         strides = [(outer if size[0] > 1 else 0, inner if size[1] > 1 else 0) for outer, inner in seen]
         stored = [*zip(*strides[: len(stage.kernel.pointwise_outputs)], strict=True)]
         if size[1] == 1 or (1 in stored[0] and 1 not in stored[1]):
-            return StageTraversal(stage, tuple((inner, outer) for outer, inner in strides), is_turned=True)
+            return StageTraversal(stage, tuple((inner, outer) for outer, inner in strides), is_transposed=True)
         is_flat = has_whole_rows and all(outer == inner * size[1] for outer, inner in strides)
         return StageTraversal(stage, tuple(strides), is_flat=is_flat)
 
-    def words(self, walk: StageTraversal) -> list[int]:
-        """What PART reads of a stage. Of LOCAL it is given the place, so that has no steps."""
-        operands, numbers = walk.stage.operands, walk.stage.numbers
+    def encode(self, loops: StageTraversal) -> list[int]:
+        """Encode a stage for PART. THREAD_LOCAL is passed as an address of the part, so its steps are 0."""
+        operands, numbers = loops.stage.operands, loops.stage.numbers
         units = [0 if v == THREAD_LOCAL else self.units[v] for v in operands]
-        words = [part_kernel(), compile_stage(walk.text()), walk.is_turned, walk.is_flat]
-        constants = [s for strides in walk.strides for s in strides if stride_kind(s) == "s"]
-        words += len(self.of.batch), len(operands), len(numbers), len(constants)
-        words += [size for size, _ in self.of.batch]
-        for v, (outer, inner), unit in zip(operands, walk.strides, units, strict=True):
+        words = [part_kernel(), compile_stage(loops.text()), loops.is_transposed, loops.is_flat]
+        constants = [s for strides in loops.strides for s in strides if stride_kind(s) == "s"]
+        words += len(self.matrices.batch), len(operands), len(numbers), len(constants)
+        words += [size for size, _ in self.matrices.batch]
+        for v, (outer, inner), unit in zip(operands, loops.strides, units, strict=True):
             words += v, outer * unit, inner * unit
-        for _, strides in self.of.batch:
+        for _, strides in self.matrices.batch:
             words += [strides[self.order.get(v, 0)] * unit for v, unit in zip(operands, units, strict=True)]
         return [*words, *numbers, *constants]
 
     def bind(self) -> CpuKernelLauncher:
-        """Compile what is not compiled yet, and write the arguments."""
-        out, a, b = self.places
-        words = [self.words(walk) if walk else [] for walk in self.traversals()]
+        """Compile the loops and the stages, and return the launch."""
+        out, a, b = self.addressed
+        words = [self.encode(walk) if walk else [] for walk in self.traversals()]
         numbers = self.plan.numbers((out, b, a) if self.plan.is_swapped else (out, a, b), words)
         loops, given = compile_loops(self.dtype), self.kernel.parameters()
         return CpuKernelLauncher(loops, self.plan.tiles, self.plan.chunks, self.addresses, given, header=numbers)
 
     def source(self) -> str:
-        """The texts of the stages, under what they are called for."""
+        """Return the source texts of the stages, each with a comment that says when it is called."""
         names = ("b", "a") if self.plan.is_swapped else ("a", "b")
-        parts = [*[f"a block of {name} that is needed next" for name in names], "a strip of sums that are finished"]
-        lines = [f"# a matrix product of {self.dtype}, whose loops call, for\n"]
+        parts = [*[f"each block of {name}, before it is multiplied" for name in names], "each strip of finished sums"]
+        lines = [f"# a matmul of {self.dtype}; its loops call a kernel for\n"]
         lines += [f"# {part}\n{walk.text()}" for part, walk in zip(parts, self.traversals(), strict=True) if walk]
         return "\n".join(lines)
 
 
 @lru_cache(1024)
 def make_stages(kernel: MatmulKernel, sums: int) -> tuple[FusedStage | None, FusedStage | None, FusedStage | None]:
-    """What evaluates a and b and what finishes sums that wait in an output, or LOCAL; None where there is nothing to do."""
+    """Return the prologues of a and b, and the epilogue of sums in output `sums` or THREAD_LOCAL; None if there is none."""
     outputs, inputs = len(kernel.pointwise_outputs), sum(map(len, kernel.loads()))
 
     def stage(elements: Sequence[Expression], stored: Sequence[int]) -> FusedStage:
-        """It knows its own loads and numbers only. The load after those of the product is that of the sums."""
+        """Return a stage with its own loads and numbers. The load after those of the matmul is that of the sums."""
         new, used = renumber_operands(elements)
         numbers = Kernel(new, ()).find_all(KernelParameter)
         renumbered = {p: KernelParameter(k, p.dtype) for k, p in enumerate(numbers)}
@@ -292,16 +291,16 @@ def make_stages(kernel: MatmulKernel, sums: int) -> tuple[FusedStage | None, Fus
     return a, b, stage([replace(e, Accumulator, lambda _: dot) for e in moved], stored)
 
 
-compile_stage = lru_cache(1024)(compile_kernel_text)  # by its text alone: a new size asks again
+compile_stage = lru_cache(1024)(compile_kernel_text)  # cached by text, since each new size binds its stages again
 
 
 @cache
 def part_kernel() -> int:
-    """The address of the kernel that runs one part of a stage; compiled in 0.2 s, once on a machine."""
+    """Return the address of the kernel that runs one part of a stage. It is compiled in 0.2 s, once on a machine."""
     return compile_kernel_text(PART)
 
 
 def contiguous_strides(strides: Sequence[tuple[int, int]], size: tuple[int, int]) -> tuple[int, int]:
-    """Strides that tell along which axis operands have their neighbours: (1, 2) down the rows, else (2, 1)."""
+    """Return strides that tell along which axis the operands are contiguous: (1, 2) for columns, else (2, 1)."""
     first = next(((abs(x), abs(y)) for x, y in strides if x and y and x != y), (2, 1))
     return (1, 2) if size[1] == 1 or (size[0] > 1 and first[0] < first[1]) else (2, 1)

@@ -1,17 +1,16 @@
-"""Matrix products on the CPU: how layouts become matrices and tiles, and the loops that walk them.
+"""Matmuls on the CPU: convert layouts to matrices and tiles, and run loops over them.
 
-`bind_matmul` is the door. It plans (`plan_matmul`: arithmetic on layouts; `ways` chooses), compiles the loops once for each
-element type, and gives a launch that packs three addresses. The loops are the text `LOOPS`, as people know them from BLAS: a
-block of b stays in the L2 cache, rows of a stay in L1, a panel of sums stays in registers. What computes a panel is
-`micro_kernel`. What is computed on the way in or out are *stages* (`product`); the loops say where they are called.
+`bind_matmul` is the entry point. It plans (`plan_matmul`; `gemm_config` chooses the configuration), compiles the loops once
+for each element type, and returns a launch that packs three addresses. The loops are the text `LOOPS`, organized as in BLAS
+libraries: a block of b stays in the L2 cache, rows of a stay in L1, a panel of sums stays in registers. `micro_kernel`
+computes a panel. Prologues and epilogues are *stages* (`fused_gemm`); the loops call them.
 
-No operand is copied whole, and there is no intermediate array. A block of b is packed, on the stack, where its strides, or
-the number of times that it is read, ask for that. a is read where it lies: a micro-kernel takes one element of each row at
-a time, for which any strides will do. Only where a walk along k would come to the same cache sets again and again, a block
-of a is packed too.
+No operand is copied as a whole, and there is no intermediate array. A block of b is packed on the stack if its strides, or
+the number of times that it is read, require it. a is read in place: a micro-kernel loads one element of each row at a time,
+so any strides are possible. A block of a is packed only if steps along k would map to the same cache sets again and again.
 
-Not here: the check that shapes fit, which is the caller's; one long sum cut over several threads, so that
-(8, 10**6) @ (10**6, 8) runs on one or two.
+Limits: the caller must check that shapes match. One long sum is not split over threads, so (8, 10**6) @ (10**6, 8) runs on
+one or two threads.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,10 +27,10 @@ from .gemm_config import GemmConfig, GemmProblem, ceil_div, choose_config, choos
 from .launcher import CpuKernelLauncher
 
 Strides = Sequence[int]
-Launch = Callable[[int, int, int], None]  # of the addresses of out, a and b
+Launch = Callable[[int, int, int], None]  # arguments: the addresses of out, a and b
 
-PARALLEL_COST = 180_000  # cycles, 50 us: above this, waking threads pays
-LONG_COST = 100 * PARALLEL_COST  # above this, even one thread looks for signals on its way
+PARALLEL_COST = 180_000  # cycles (50 us) above which waking threads saves time
+LONG_COST = 100 * PARALLEL_COST  # cycles above which a launch on one thread checks for signals, too
 ELEMENTS = {float32: "float32", float64: "float64", int32: "int32", int64: "int64", bool_: "uint8"}
 
 LOOPS = """
@@ -126,49 +125,49 @@ def kernel(start, stop, args):
 
 
 class BatchedMatrices(NamedTuple):
-    """All operands of a product as batches of matrices; strides in elements, operand by operand."""
+    """All operands of a matmul as batches of matrices, with strides in elements for each operand."""
 
     rows: int
     columns: int
     depth: int
     batch: tuple[tuple[int, Strides], ...]  # innermost axis first: size, strides
-    matrix: tuple[tuple[int, int], ...]  # the strides of a matrix: (m, n) of what lies as the output, (m, k), (k, n)
+    matrix: tuple[tuple[int, int], ...]  # strides of a matrix: (m, n) of outputs, (m, k) of a, (k, n) of b
 
 
 class GemmPlan(NamedTuple):
-    """How a matrix product is computed: all that `LOOPS` and the driver are told but addresses.
+    """The plan of a matmul: all arguments of `LOOPS` and the driver except addresses.
 
-    The output is cut into independent `tiles` of `tile_m` by `tile_n` elements; the driver gives them to threads in `chunks`
-    ranges. No sum is cut, so the bits of the result do not depend on the tiles.
+    The output is split into independent `tiles` of `tile_m` by `tile_n` elements, which threads process in `chunks` ranges.
+    No sum is split, so the bits of the result do not depend on the tiles.
     """
 
     config: GemmConfig
-    is_swapped: bool  # computed as out.T = b.T @ a.T: the way's a is b
+    is_swapped: bool  # computed as out.T = b.T @ a.T, so the configuration's a is b
     tile_m: int
     tile_n: int
-    batch: tuple[tuple[int, int, int, int], ...]  # innermost axis first: size, strides of out, of the way's a, of its b
+    batch: tuple[tuple[int, int, int, int], ...]  # innermost axis first: size, strides of out, config's a, its b
     tiles: int
     chunks: int
 
     def numbers(self, places: Sequence[int] = (0, 1, 2), stages: Sequence[Sequence[int]] = ((), (), ())) -> tuple[int, ...]:
-        """The arguments of the kernel but for the last ones, which are the values of the launch.
+        """Return the arguments of the kernel, except the last ones, which are the values of the launch.
 
-        `places` tells which of these are the addresses of out, of the way's a and of its b. `stages` are the words of those
-        that evaluate the way's a and b, and of the epilogue; no words where there is none.
+        `places` are the indices of the values that are the addresses of out, of the configuration's a and of its b. `stages`
+        are the encoded prologues of these two and the epilogue, each empty if there is none.
         """
         axes = [n for axis in self.batch for n in axis]
         *starts, values = accumulate(map(len, stages), initial=len(ARGUMENT_NAMES) + len(axes))
         begins = [start if words else 0 for start, words in zip(starts, stages, strict=True)]
-        product, way = self.config.product[:PRODUCT_NUMBERS], self.config[2:]
+        problem, config = self.config.problem[:PROBLEM_NUMBERS], self.config[2:]
         check = address_of_stop_check() if self.chunks > 1 else 0
         sizes = self.tile_m, self.tile_n, len(self.batch)
-        named: tuple[Any, ...] = (*product, *way, *sizes, *begins, values, *places, check)
+        named: tuple[Any, ...] = (*problem, *config, *sizes, *begins, values, *places, check)
         return (*named, *axes, *chain.from_iterable(stages))
 
 
-PRODUCT_NUMBERS = GemmProblem._fields.index("cost_a")  # those before are known to the loops
-ARGUMENT_NAMES = (  # of the first of these numbers, in LOOPS
-    *(*GemmProblem._fields[:PRODUCT_NUMBERS], *GemmConfig._fields[2:], "tile_m", "tile_n", "batch_axes"),
+PROBLEM_NUMBERS = GemmProblem._fields.index("cost_a")  # the fields before this one are arguments of the loops
+ARGUMENT_NAMES = (  # of the first arguments, in LOOPS
+    *(*GemmProblem._fields[:PROBLEM_NUMBERS], *GemmConfig._fields[2:], "tile_m", "tile_n", "batch_axes"),
     *("a_stage", "b_stage", "epilogue", "values_at", "out_at", "a_at", "b_at", "stop_check"),
 )
 
@@ -176,14 +175,14 @@ ARGUMENT_NAMES = (  # of the first of these numbers, in LOOPS
 def plan_matmul(dtype: DType, out: Layout, a: Layout, b: Layout, threads: int = THREADS) -> GemmPlan:
     """Plan out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n], for an output that is not empty.
 
-    Axes of the batch along which b does not move are rows of one larger product, where strides allow it: (8, 32, 64) @
-    (64, 10) is (256, 64) @ (64, 10).
+    If strides allow it, batch axes along which b is constant become rows of one larger matmul: (8, 32, 64) @ (64, 10)
+    becomes (256, 64) @ (64, 10).
 
     Examples
     --------
     >>> from minifuse.core.layout import row_major
     >>> plan = plan_matmul(float32, row_major((8, 32, 10)), row_major((8, 32, 64)), row_major((64, 10)))
-    >>> plan.config.product[:3], plan.batch, plan.is_swapped
+    >>> plan.config.problem[:3], plan.batch, plan.is_swapped
     ((256, 10, 64), (), False)
     """
     *batch, rows, columns = out.shape
@@ -201,70 +200,74 @@ def batch_matrices(
     lefts: Sequence[Strides],
     rights: Sequence[Strides],
 ) -> BatchedMatrices:
-    """The operands over (*shape, columns), over (*shape, depth) and over (*shape[:-1], depth, columns)."""
-    walks = [*[s[:-1] for s in (*outs, *lefts)], *[(*s[:-2], 0) for s in rights]]
-    axes = collapse(shape, walks)
+    """Convert strides of operands over (*shape, columns), (*shape, depth) and (*shape[:-1], depth, columns) to matrices."""
+    strides = [*[s[:-1] for s in (*outs, *lefts)], *[(*s[:-2], 0) for s in rights]]
+    axes = collapse(shape, strides)
     count = len(outs) + len(lefts)
-    is_moving = not axes or any(axes[-1][1][count:])
-    rows, down = (1, (0,) * len(walks)) if is_moving else axes.pop()
+    b_varies = not axes or any(axes[-1][1][count:])
+    rows, down = (1, (0,) * len(strides)) if b_varies else axes.pop()
     matrix = [(down[k], s[-1]) for k, s in enumerate((*outs, *lefts))] + [(s[-2], s[-1]) for s in rights]
     return BatchedMatrices(rows, columns, depth, tuple(reversed(axes)), tuple(matrix))
 
 
 def make_problem(
-    of: BatchedMatrices, out: tuple[int, int], a: tuple[int, int], b: tuple[int, int], *more: Any
+    matrices: BatchedMatrices, out: tuple[int, int], a: tuple[int, int], b: tuple[int, int], *more: Any
 ) -> GemmProblem:
-    """The product of one matrix each, given by its strides. A stride along an axis of one element is 1."""
-    rows, columns, depth = of.rows, of.columns, of.depth
+    """Return the problem for one matrix of each operand. A stride along an axis of size 1 is set to 1."""
+    rows, columns, depth = matrices.rows, matrices.columns, matrices.depth
     sizes = rows, columns, rows, depth, depth, columns
     strides: list[Any] = [stride if size > 1 else 1 for stride, size in zip((*out, *a, *b), sizes, strict=True)]
     return GemmProblem(rows, columns, depth, *strides, *more)
 
 
 def plan_gemm(
-    dtype: DType, of: BatchedMatrices, product: GemmProblem, which: tuple[int, int, int] = (0, 1, 2), threads: int = THREADS
+    dtype: DType,
+    matrices: BatchedMatrices,
+    problem: GemmProblem,
+    which: tuple[int, int, int] = (0, 1, 2),
+    threads: int = THREADS,
 ) -> GemmPlan:
-    """Plan a product of matrices; `which` of the operands the loops walk as output, as a and as b."""
-    way, is_swapped = choose_config(product, dtype)
-    batches = prod(size for size, _ in of.batch)
-    threads = threads if way.cost * batches > PARALLEL_COST else 1
-    tile_m, tile_n = choose_tile(way, batches, threads, lanes_of(dtype))
-    if way.product.keeps_sums:
-        tile_m = min(tile_m, max_accumulated_rows(way, dtype))
-    tiles = batches * ceil_div(way.product.M, tile_m) * ceil_div(way.product.N, tile_n)
+    """Plan a matmul of matrices. `which` are the indices of the output, of a and of b among the operands."""
+    config, is_swapped = choose_config(problem, dtype)
+    batches = prod(size for size, _ in matrices.batch)
+    threads = threads if config.cost * batches > PARALLEL_COST else 1
+    tile_m, tile_n = choose_tile(config, batches, threads, lanes_of(dtype))
+    if config.problem.keeps_sums:
+        tile_m = min(tile_m, max_accumulated_rows(config, dtype))
+    tiles = batches * ceil_div(config.problem.M, tile_m) * ceil_div(config.problem.N, tile_n)
     chunks = min(tiles, threads * CHUNKS_PER_THREAD) if threads > 1 else 1
-    chunks = max(chunks, 2) if way.cost * batches > LONG_COST else chunks  # of one tile, an empty one and the whole
+    chunks = max(chunks, 2) if config.cost * batches > LONG_COST else chunks  # for one tile: an empty chunk, then all
     out, a, b = (which[0], which[2], which[1]) if is_swapped else which
-    batch = tuple((size, strides[out], strides[a], strides[b]) for size, strides in of.batch)
-    return GemmPlan(way, is_swapped, tile_m, tile_n, batch, tiles, chunks)
+    batch = tuple((size, strides[out], strides[a], strides[b]) for size, strides in matrices.batch)
+    return GemmPlan(config, is_swapped, tile_m, tile_n, batch, tiles, chunks)
 
 
 def bind_matmul(dtype: DType, out: Layout, a: Layout, b: Layout, threads: int = THREADS) -> Launch:
-    """Do all of out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n] that follows from the layouts.
+    """Prepare out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n] for given layouts.
 
     Parameters
     ----------
     dtype : DType
-        Of all three.
+        The dtype of all three.
     out, a, b : Layout
-        Shapes (..., M, N), (..., M, K) and (..., K, N), with offset 0; batch dims of a and b broadcast to those of out. Any
-        strides; each element of out has a place of its own, which is none of a or b.
+        Shapes (..., M, N), (..., M, K) and (..., K, N), with offset 0; batch dims of a and b broadcast to those of out.
+        Strides are arbitrary, but elements of out may not overlap each other, nor those of a and b.
     threads : int
-        How many may be used; one is, where the work is less than some 50 us.
+        Use at most this many threads; work of less than about 50 us uses one.
 
     Returns
     -------
     function of (out_address, a_address, b_address)
-        The addresses of the elements with index 0, 0, ...
+        Its arguments are the addresses of the elements with index (0, 0, ...).
 
     Notes
     -----
-    Floats are added one product after the other, in blocks of BLOCK_BYTES along k (with few rows: in as many sums as a
-    vector has lanes), each product and sum rounded once where the processor has such an instruction. The order depends on
-    shapes and strides, not on the number of threads. Integers wrap around. Bools, which must be 0 or 1, tell whether any
-    pair is true. A sum of nothing is 0.
+    Products of floats are added one after the other, in blocks of BLOCK_BYTES along k. With few rows, there are as many
+    partial sums as a vector has lanes. A product and a sum are rounded once if the processor has fused multiply-add. The
+    order of additions depends on shapes and strides, not on the number of threads. Integers wrap around. For bools, which
+    must be 0 or 1, the result tells whether any pair is true. An empty sum is 0.
 
-    A launch takes 0.25 us besides the work. The kernel uses two thirds of a MiB of the stack of each thread.
+    A launch takes 0.25 us plus the work. The kernel uses two thirds of a MiB of the stack of each thread.
 
     Examples
     --------
@@ -285,11 +288,11 @@ def bind_matmul(dtype: DType, out: Layout, a: Layout, b: Layout, threads: int = 
 
 @cache
 def compile_loops(dtype: DType) -> int:
-    """The address of the compiled loops: 0.9 s for each element type, once on a machine."""
+    """Return the address of the loops. Compiling takes 0.9 s for each element type, once on a machine."""
     return compile_kernel_text(gemm_text(dtype))
 
 
 def gemm_text(dtype: DType) -> str:
-    """The loops for an element type, as they are compiled."""
+    """Return the source text of the loops for an element type."""
     unpack = "\n    ".join(f"{name} = args[{k}]" for k, name in enumerate(ARGUMENT_NAMES))
     return LOOPS.format(element=ELEMENTS[dtype], lanes=lanes_of(dtype), unpack=unpack, first_axis=len(ARGUMENT_NAMES))

@@ -1,7 +1,7 @@
-"""The ways to compute a matrix product on the CPU: which micro-kernel, what is packed, how large blocks and tiles are.
+"""Choose how to compute a matmul on the CPU: which micro-kernel, which operands are packed, the sizes of blocks and tiles.
 
-Integers only: no memory, no layouts, no text. One way is chosen by its cost in cycles, which is rough, and fitted to an
-AVX-512 processor. `gemm` has the loops that walk blocks and panels.
+A configuration is chosen by its estimated cost in cycles. The model is rough, and fitted to an AVX-512 processor. It works
+on integers only; `gemm` has the loops over blocks and panels.
 """
 
 from collections.abc import Iterator
@@ -13,31 +13,31 @@ from .driver import CHUNKS_PER_THREAD
 
 ROWS = 8 if VECTOR_BYTES == 64 else 4  # ROWS * VECTORS sums fill most of the 32 or 16 vector registers
 VECTORS = 3 if VECTOR_BYTES >= 32 else 2
-DOT_ROWS, DOT_COLUMNS = ROWS // 2, 4  # the same, where vectors lie along k
-ROW_STEP = 8  # rows of b that a single row of sums takes at once
+DOT_ROWS, DOT_COLUMNS = ROWS // 2, 4  # the panel of sums if vectors are along k
+ROW_STEP = 8  # rows of b that are added to a single row of sums at once
 
-BLOCK_BYTES = 2048  # of a row of a: ROWS of them take half of L1
-BLOCK_N = 192  # columns of a block of b, of 384 KiB; a multiple of each panel's
-BLOCK_M = 64  # rows of a packed block of a, of 128 KiB
+BLOCK_BYTES = 2048  # of a row of a block of a: ROWS rows take half of the L1 cache
+BLOCK_N = 192  # columns of a block of b (384 KiB); a multiple of the width of each panel
+BLOCK_M = 64  # rows of a packed block of a (128 KiB)
 PACKED_A_BYTES, PACKED_B_BYTES = BLOCK_M * BLOCK_BYTES, BLOCK_N * BLOCK_BYTES
-STAGE_BYTES = PACKED_A_BYTES // 2  # of a block of b that is evaluated before it is packed
-STRIP_BYTES = 1 << 15  # of sums that are finished at once
-SUMS_BYTES = 1 << 17  # of sums that no output has a place for
-PART_BYTES = 64  # eight numbers that tell a stage which part it is
+STAGE_BYTES = PACKED_A_BYTES // 2  # of a block of b that a prologue computes before it is packed
+STRIP_BYTES = 1 << 15  # of sums to which the epilogue is applied at once
+SUMS_BYTES = 1 << 17  # of the accumulator array of a thread, used if no output can hold the sums
+PART_BYTES = 64  # eight numbers that tell a stage which part of its space to compute
 TILE_BYTES = (ROWS * VECTORS + 1) * VECTOR_BYTES  # one vector more than a panel, since `store` reads whole vectors
-MIN_ROWS_TO_PACK = 256  # above this, packing b pays even if its rows could be read where they are
-SET_BYTES = 4096  # elements so far apart share a set of the L1 cache
-PREFETCH_DEPTH = 64  # below this, asking for the output ahead takes longer than waiting for it
-LOOK_PRODUCTS = 1 << 16  # of a panel, some 3 us: larger ones look before they start whether a signal stopped the call
+MIN_ROWS_TO_PACK = 256  # from this many rows of a on, packing b is faster even if its rows are contiguous
+SET_BYTES = 4096  # addresses with this distance map to the same set of the L1 cache
+PREFETCH_DEPTH = 64  # below this depth, prefetching the output takes longer than waiting for it
+LOOK_PRODUCTS = 1 << 16  # multiplications of a panel (about 3 us); before a larger one, the loops check for signals
 
 OUTER, DOT, ROW = range(3)  # which micro-kernel runs
 
 
 class GemmProblem(NamedTuple):
-    """out[m, n] = sum over k of a[m, k] * b[k, n]: sizes, strides in elements, and the cost of what is computed besides.
+    """out[m, n] = sum over k of a[m, k] * b[k, n]: sizes, strides in elements, and costs of prologues and epilogue.
 
-    Where a or b is evaluated, its strides are those of the block that it is evaluated into; before a way is chosen, they
-    only tell along which axis its elements are neighbours.
+    If a prologue computes a or b, its strides are those of the block that the prologue writes. Before a configuration is
+    chosen, they only tell along which axis the operand is contiguous.
     """
 
     M: int
@@ -49,28 +49,28 @@ class GemmProblem(NamedTuple):
     a_k: int
     b_k: int
     b_n: int
-    keeps_sums: bool = False  # until they are finished, in an array of the thread: no output has a place for them
-    cost_a: float = 0  # cycles to evaluate an element of a; 0 where a is read as it lies
+    keeps_sums: bool = False  # whether a thread-local array holds the sums until the epilogue, as no output can
+    cost_a: float = 0  # cycles of the prologue for an element of a; 0 without a prologue
     cost_b: float = 0
-    cost_out: float = 0  # cycles to finish a sum
+    cost_out: float = 0  # cycles of the epilogue for a sum
 
     def with_stored_operands(self) -> "GemmProblem":
-        """The same product of operands that were evaluated before, into arrays of their own."""
+        """Return this problem for operands that separate launches have computed and stored."""
         a = ((self.K, 1) if self.a_k == 1 else (1, self.M)) if self.cost_a else (self.a_m, self.a_k)
         b = ((self.N, 1) if self.b_n == 1 else (1, self.K)) if self.cost_b else (self.b_k, self.b_n)
         return GemmProblem(*self[:5], *a, *b, self.keeps_sums, cost_out=self.cost_out)
 
     def transposed(self) -> "GemmProblem":
-        """The same product, seen as out.T = b.T @ a.T."""
+        """Return this problem as out.T = b.T @ a.T."""
         strides = self.out_n, self.out_m, self.b_n, self.b_k, self.a_k, self.a_m
         return GemmProblem(self.N, self.M, self.K, *strides, self.keeps_sums, self.cost_b, self.cost_a, self.cost_out)
 
 
 class GemmConfig(NamedTuple):
-    """One way to compute a product, and about how many cycles it takes one thread."""
+    """A way to compute a matmul, and its estimated cost in cycles on one thread."""
 
     cost: float
-    product: GemmProblem
+    problem: GemmProblem
     kind: int
     packs_a: bool
     packs_b: bool
@@ -78,22 +78,22 @@ class GemmConfig(NamedTuple):
     panel_n: int
     block_n: int
     block_k: int
-    block_m: int  # rows that are evaluated, packed and finished at once
-    stage_k: int  # rows of b that are evaluated and packed at once
+    block_m: int  # rows for which prologue, packing and epilogue run at once
+    stage_k: int  # rows of b for which prologue and packing run at once
 
 
-def choose_config(product: GemmProblem, dtype: DType) -> tuple[GemmConfig, bool]:
-    """The fastest way to compute a product, and whether it computes out.T = b.T @ a.T."""
-    both = ((product, False), (product.transposed(), True))
-    return min(
-        ((way, is_swapped) for p, is_swapped in both for way in candidate_configs(p, dtype)), key=lambda found: found[0].cost
-    )
+def choose_config(problem: GemmProblem, dtype: DType) -> tuple[GemmConfig, bool]:
+    """Return the fastest configuration for a problem, and whether it computes out.T = b.T @ a.T."""
+    both = ((problem, False), (problem.transposed(), True))
+    found = [(config, is_swapped) for p, is_swapped in both for config in candidate_configs(p, dtype)]
+    return min(found, key=lambda pair: pair[0].cost)
 
 
 def candidate_configs(p: GemmProblem, dtype: DType) -> Iterator[GemmConfig]:
-    """The ways to compute a product as it stands. Costs are rough; what counts is where one overtakes another.
+    """Yield the configurations for a problem that is not transposed.
 
-    One cycle is one vector of products. The factors were fitted to an AVX-512 processor.
+    Costs are rough; they need only rank the configurations correctly. A cycle is one vector of multiplications. The factors
+    were fitted to an AVX-512 processor.
     """
     yield outer_config(p, dtype)
     if p.b_k == 1 and not p.cost_b:
@@ -103,15 +103,15 @@ def candidate_configs(p: GemmProblem, dtype: DType) -> Iterator[GemmConfig]:
 
 
 def outer_config(p: GemmProblem, dtype: DType) -> GemmConfig:
-    """With vectors along n: any product."""
+    """Return the configuration with vectors along n, for any problem."""
     lanes, nbytes = lanes_of(dtype), dtype.itemsize
     vectors, panel_n = ceil_div(p.N, lanes), VECTORS * lanes
     packs_b = p.cost_b > 0 or p.b_n != 1 or p.M >= MIN_ROWS_TO_PACK
-    meets_itself = p.a_m == 1 and p.a_k != 0 and p.a_k * nbytes % SET_BYTES == 0
-    packs_a = meets_itself and p.M >= 2 * ROWS and p.N // panel_n >= 2 and not p.cost_a
+    collides = p.a_m == 1 and p.a_k != 0 and p.a_k * nbytes % SET_BYTES == 0  # all k share cache sets
+    packs_a = collides and p.M >= 2 * ROWS and p.N // panel_n >= 2 and not p.cost_a
     block_k = stage_k = BLOCK_BYTES // nbytes
     block_n = BLOCK_N if packs_b or p.M > ROWS or p.keeps_sums else p.N
-    if p.cost_a:  # which is evaluated again for each block: as many panels as fit
+    if p.cost_a:  # it is computed once for each block, so a block has as many panels as fit
         block_n = PACKED_B_BYTES // (max(min(p.K, block_k), block_k // 8) * panel_n * nbytes) * panel_n
     packing = packs_b * p.K * (2 * vectors if p.b_n == 1 else 0.7 * p.N if p.b_k == 1 else 2 * p.N)
     evaluating = p.K * (p.cost_b * p.N + p.cost_a * p.M * ceil_div(p.N, block_n))
@@ -129,7 +129,7 @@ def outer_config(p: GemmProblem, dtype: DType) -> GemmConfig:
 
 
 def dot_config(p: GemmProblem, dtype: DType) -> GemmConfig:
-    """With vectors along k: of columns of b that are dense in memory."""
+    """Return the configuration with vectors along k, for columns of b that are contiguous."""
     panel_m = 1 if p.M == 1 else DOT_ROWS
     sums, block_n = panel_m * DOT_COLUMNS, BLOCK_N if p.keeps_sums else p.N
     panel = max(sums + 2, 12) * ceil_div(p.K, lanes_of(dtype)) + 3 * sums + 30
@@ -147,9 +147,9 @@ def dot_config(p: GemmProblem, dtype: DType) -> GemmConfig:
 
 
 def row_config(p: GemmProblem, dtype: DType) -> GemmConfig:
-    """Of a single row: b is read once, from front to back."""
+    """Return the configuration for a single row: b is read once, in order."""
     vectors, kept = ceil_div(p.N, lanes_of(dtype)), SUMS_BYTES // dtype.itemsize
-    # what is not stored at once must fit the small array
+    # A panel that is not stored directly must fit in the small array.
     panel_n = kept if p.keeps_sums else p.N if p.out_n == 1 else ROWS * VECTORS * lanes_of(dtype)
     block_n, block_k = kept if p.keeps_sums else p.N, max(p.K, 1)
     cost = 3 * vectors * p.K + p.cost_a * p.K * ceil_div(p.N, block_n) + store_cost(p, dtype)
@@ -159,54 +159,55 @@ def row_config(p: GemmProblem, dtype: DType) -> GemmConfig:
 
 
 def store_cost(p: GemmProblem, dtype: DType) -> float:
-    """Cycles to finish the sums and store them."""
+    """Return the cycles of the epilogue and of storing the sums."""
     vectors = ceil_div(p.N, lanes_of(dtype))
     return p.cost_out * p.M * p.N + (p.M * vectors if p.out_n == 1 or p.keeps_sums else 2 * p.M * p.N)
 
 
 def with_accumulator_strides(p: GemmProblem, block_n: int) -> GemmProblem:
-    """The product with the strides of its sums, where these are kept."""
+    """Return the problem with the strides of the accumulator array, if it uses one."""
     return p._replace(out_m=min(p.N, block_n), out_n=1) if p.keeps_sums else p
 
 
 def rows_per_strip(p: GemmProblem, panel_m: int, block_n: int, dtype: DType) -> int:
-    """How many rows of a block are finished at once: so many that the L1 cache holds them, or all if nothing is to do."""
+    """Return how many rows the epilogue processes at once: as many as fit in the L1 cache, or all without an epilogue."""
     row_bytes = min(p.N, block_n) * dtype.itemsize
     return max(STRIP_BYTES // row_bytes // panel_m, 1) * panel_m if p.cost_out else p.M
 
 
-def max_accumulated_rows(way: GemmConfig, dtype: DType) -> int:
-    """How many rows of a block of sums an array of the thread can keep."""
-    return SUMS_BYTES // (way.product.out_m * dtype.itemsize) // way.panel_m * way.panel_m
+def max_accumulated_rows(config: GemmConfig, dtype: DType) -> int:
+    """Return how many rows of a block of sums fit in the accumulator array of a thread."""
+    return SUMS_BYTES // (config.problem.out_m * dtype.itemsize) // config.panel_m * config.panel_m
 
 
-def choose_tile(way: GemmConfig, batches: int, threads: int, lanes: int) -> tuple[int, int]:
-    """The size of a tile that keeps all threads busy, and rereads little of a and b: a few tiles a thread, about square."""
-    p = way.product
+def choose_tile(config: GemmConfig, batches: int, threads: int, lanes: int) -> tuple[int, int]:
+    """Return a tile size that keeps all threads busy and rereads little of a and b: a few square tiles for each thread."""
+    p = config.problem
     if threads == 1 or batches >= CHUNKS_PER_THREAD * threads:
         return p.M, p.N
 
     def time_of(tile: tuple[int, int]) -> float:
         rows, columns = tile
         tiles = batches * ceil_div(p.M, rows) * ceil_div(p.N, columns)
-        evaluating = p.cost_a * rows * ceil_div(columns, way.block_n) + p.cost_b * columns
+        evaluating = p.cost_a * rows * ceil_div(columns, config.block_n) + p.cost_b * columns
         one = rows * columns / lanes + 0.3 * rows + 0.4 * columns + evaluating
-        waiting = 0.2 * threads / tiles  # for a thread that started late, or shares its core
+        waiting = 0.2 * threads / tiles  # for a thread that starts late or shares its core
         return one * ceil_div(tiles, threads) * (1 + waiting)
 
     def part(size: int, pieces: int, step: int) -> int:
         return min(size, ceil_div(size, pieces * step) * step)
 
-    counts = [threads * some for some in (1, 2, CHUNKS_PER_THREAD) if some == 1 or way.kind != ROW]  # rows should be long
+    factors = (1,) if config.kind == ROW else (1, 2, CHUNKS_PER_THREAD)  # tiles for each thread; a ROW should be long
+    counts = [threads * factor for factor in factors]
     cuts = [(pieces // n, n) for pieces in counts for n in range(1, pieces + 1) if pieces % n == 0]
-    return min(sorted({(part(p.M, m, way.panel_m), part(p.N, n, lanes)) for m, n in cuts}), key=time_of)
+    return min(sorted({(part(p.M, m, config.panel_m), part(p.N, n, lanes)) for m, n in cuts}), key=time_of)
 
 
 def lanes_of(dtype: DType) -> int:
-    """How many elements fill a vector register."""
+    """Return how many elements a vector register holds."""
     return VECTOR_BYTES // dtype.itemsize
 
 
 def ceil_div(size: int, step: int) -> int:
-    """How many steps cover a size."""
+    """Return size / step, rounded up."""
     return -(-size // step)

@@ -1,13 +1,13 @@
-"""Products of a matrix and the windows of images on the CPU: convolutions that copy no window.
+"""Convolutions on the CPU as a matmul with the matrix of all windows, which is never stored (implicit GEMM).
 
     out[g, m, place, n] = bias[g, m] + sum over c, t of weight[g, m, c, t] * z[g, c, place * step + t * dilation, n]
 
-The matrix of all windows, as many times larger than the images as a window has elements, is never made. Its row of channel c
-and element t is z itself, seen from another element on: that of c, and of t, whose offsets are a short table. So panels of
-sums are computed as those of any product, from rows of z that lie in the caches already, since all elements of a window read
-nearly the same. A run of columns is as long as neighbours of a row are neighbours in z.
+Stored, the matrix of all windows would be larger than the images by the number of elements of a window. Its row for channel
+c and window element t is z itself with an offset: that of c plus that of t, from a short table. So panels of sums are
+computed as in any matmul, from rows of z that are in the caches already, since all elements of a window read nearly the
+same memory. A run of columns is as long as elements of a row are contiguous in z.
 
-Not here: runs that are shorter than a vector (`is_profitable`), whose matrix is made, and multiplied as any.
+Limit: runs must fill a vector (`is_profitable`). Otherwise the matrix is stored, and multiplied as usual.
 """
 
 import itertools
@@ -29,7 +29,7 @@ from .launcher import CpuKernelLauncher
 from .micro_kernel import VectorEmitter, const_i64, emitted_function
 
 NAME = "window_product"
-PANELS_PER_ITEM = 4  # that one item of the driver walks, for all rows of the weight
+PANELS_PER_ITEM = 4  # panels of columns that one step of the first axis computes, for all rows of the weight
 
 LOOPS = """
 from numba.core.types import {element} as element
@@ -70,14 +70,14 @@ def kernel(start, stop, args):
                 if not is_whole:
                     store(to, out_m, out_n, place, step, rows, columns, False)
 """
-NAMES = (  # of the first numbers of the kernel, in LOOPS
+NAMES = (  # of the first arguments, in LOOPS
     *("M", "run", "depth", "window", "out_m", "out_n", "w_m", "w_k", "z_c", "bias_m"),
     *("has_bias", "axes", "taps_at", "values_at"),
 )
 
 
 def is_profitable(parameters: Sequence[Any], shapes: Sequence[Sequence[int]]) -> bool:
-    """Whether windows are multiplied here, rather than copied: they have several elements and places, and long runs."""
+    """Return True if a convolution should be computed here: several windows of several elements each, with long runs."""
     size, step, _, dtype = parameters
     places = window_origins(row_major(shapes[1]), parameters).shape
     run = shapes[1][-1] * (places[-1] if step[-1] == 1 else 1)
@@ -86,7 +86,7 @@ def is_profitable(parameters: Sequence[Any], shapes: Sequence[Sequence[int]]) ->
 
 
 def window_origins(z: Layout, parameters: Sequence[Any]) -> Layout:
-    """Where the first elements of all windows lie, of one channel and one example: (*places)."""
+    """Return the layout of the first elements of all windows of one channel and one example, with shape (*places)."""
     view = z
     for d, numbers in enumerate(zip(*parameters[:3], strict=True)):
         view = view.sliding_windows(1 + d, *numbers)
@@ -97,18 +97,18 @@ def window_origins(z: Layout, parameters: Sequence[Any]) -> Layout:
 def bind(
     parameters: Sequence[Any], outputs: Sequence[Layout], inputs: Sequence[Layout], copied: Callable[..., Any]
 ) -> Callable[..., None]:
-    """Do all that follows from the layouts of such a product.
+    """Prepare a convolution for given layouts.
 
     Parameters
     ----------
     parameters
-        Sizes, steps and dilations of windows, one for each dim of an image; the element type.
+        Sizes, steps and dilations of windows, one for each dim of an image; the dtype.
     outputs : one Layout
         (groups, M, places * N).
     inputs : two or three Layouts
         The weight (groups, M, C / groups * size), z (C, *image, N), and a bias (groups * M,).
     copied : function
-        Binds a copy, for a z whose examples are no neighbours.
+        Binds a copying kernel, for a z whose examples are not contiguous.
 
     Returns
     -------
@@ -146,28 +146,28 @@ def bind_with_copy(
     inputs: Sequence[Layout],
     copied: Callable[..., Any],
 ) -> Callable[..., None]:
-    """What `bind` gives, for an input k that lies in another order: it is copied first."""
+    """Return the launch of `bind` for a contiguous copy of input k, which each launch makes first."""
     x, dtype = inputs[k], parameters[-1]
     dense = row_major(x.shape)
     copy = copied(Kernel((Load(0, dtype),), ()), x.shape, (), [dense], [x])
     multiply = bind(parameters, outputs, [*inputs[:k], dense, *inputs[k + 1 :]], copied)
 
     def launch(out: int, *addresses: int) -> None:
-        place = np.empty(x.size, dtype.name)
-        copy(place.ctypes.data, addresses[k])
-        multiply(out, *addresses[:k], place.ctypes.data, *addresses[k + 1 :])
+        contiguous = np.empty(x.size, dtype.name)
+        copy(contiguous.ctypes.data, addresses[k])
+        multiply(out, *addresses[:k], contiguous.ctypes.data, *addresses[k + 1 :])
 
     return launch
 
 
 @cache
 def compile_conv(dtype: DType) -> int:
-    """The address of the compiled loops: 1.5 s for each element type, once on a machine."""
+    """Return the address of the loops. Compiling takes 1.5 s for each element type, once on a machine."""
     return compile_kernel_text(source(dtype))
 
 
 def source(dtype: DType) -> str:
-    """The loops for an element type, as they are compiled."""
+    """Return the source text of the loops for an element type."""
     unpack = "\n    ".join(f"{name} = args[{k}]" for k, name in enumerate(NAMES))
     numbers = {"lanes": lanes_of(dtype), "panels": PANELS_PER_ITEM, "first_axis": len(NAMES)}
     return LOOPS.format(element=ELEMENTS[dtype], unpack=unpack, **numbers)
@@ -194,8 +194,8 @@ def multiply_windows(
 ) -> None:
     """to[i * step + j] = bias[i] + sum over c, t of x[i, c * window + t] * z[c * z_c + taps[t] + j].
 
-    For ROWS rows, or one, and 1 to VECTORS vectors of columns, of which the last one may not be full: z is read no further.
-    All sums stay in registers. Where x has fewer rows, its last one is repeated.
+    For ROWS rows or one row, and 1 to VECTORS vectors of columns. If the last vector is not full, z is not read past its
+    end. All sums stay in registers. If x has fewer rows, its last one is repeated.
     """
     b = v.builder
 

@@ -1,12 +1,12 @@
-"""The innermost loops of matrix products, given to LLVM as vector instructions.
+"""The innermost loops of matmuls, emitted as LLVM vector instructions.
 
-The loops of `gemm` walk tiles, blocks and panels, and call these from the inside. Three micro-kernels compute a panel of
-sums of products: `multiply_outer` with vectors along n, `multiply_dot` with vectors along k, `multiply_row` for a single
-row. The others move elements. Nothing here knows layouts, sizes of blocks or threads.
+The loops of `gemm` iterate over tiles, blocks and panels, and call these functions inside. Three micro-kernels compute a
+panel of sums of products: `multiply_outer` with vectors along n, `multiply_dot` with vectors along k, `multiply_row` for a
+single row. The other functions copy elements.
 
-As Numba loops, each would have to be talked into the right vectors, and all would take three times as long to compile. The
-element type is read off the pointers: numbers are multiplied and added (integers wrap around), bools are combined by `and`
-and `or`. A sum has no term that is not asked for, so NaN and infinity are where they should be.
+Written as Numba loops, they would compile three times slower, and LLVM might choose other vectors. The element type is that
+of the pointers. Numbers are multiplied and added (integers wrap around), bools are combined by `and` and `or`. A sum has
+exactly the terms of the matmul and no padding, so NaN and infinity appear only in results that contain them.
 
 References
 ----------
@@ -26,19 +26,19 @@ from ..llvm_linker import VECTOR_BYTES
 from .gemm_config import DOT_COLUMNS, DOT_ROWS, ROW_STEP, ROWS, VECTORS
 
 I64, I32 = ir.IntType(64), ir.IntType(32)
-MAX_SQUARE = 16  # of the largest square that is transposed in registers
+MAX_SQUARE = 16  # side of the largest square that is transposed in registers
 PREFETCH_VECTORS = (
     16  # vectors: how far ahead a matrix is asked for that meets one vector; the processor's own asking ends with a page
 )
 
 
 def const_i64(n: int) -> Any:
-    """An int64 constant."""
+    """Return an int64 constant."""
     return ir.Constant(I64, n)
 
 
 class VectorEmitter:
-    """Emits instructions on vectors of what a pointer leads to. A vector fills a register, and may lie anywhere."""
+    """Emit instructions on vectors of a pointer's element type. A vector fills a register; addresses may be unaligned."""
 
     def __init__(self, builder: Any, pointer: Any) -> None:
         element = pointer.type.pointee
@@ -49,26 +49,26 @@ class VectorEmitter:
         self.zeros = ir.Constant(self.type, None)
 
     def add(self, x: Any, y: Any) -> Any:
-        """x + y; x | y over bools."""
+        """Return x + y; for bools x | y."""
         if self.is_float:
             return self.builder.fadd(x, y, flags=["contract"])
         return self.builder.or_(x, y) if self.is_bool else self.builder.add(x, y)
 
     def add_product(self, total: Any, x: Any, y: Any) -> Any:
-        """total + x * y, rounded once where the processor can; total | x & y over bools."""
+        """Return total + x * y, rounded once if the processor has fused multiply-add; for bools total | x & y."""
         if self.is_float:
             return self.add(self.builder.fmul(x, y, flags=["contract"]), total)
         return self.add(self.builder.and_(x, y) if self.is_bool else self.builder.mul(x, y), total)
 
     def add_products(self, totals: Sequence[Any], xs: Sequence[Any], ys: Sequence[Any]) -> list[Any]:
-        """The same for each x with each y."""
+        """Call add_product for each pair of an x and a y."""
         pairs = [(x, y) for x in xs for y in ys]
         return [self.add_product(total, x, y) for total, (x, y) in zip(totals, pairs, strict=True)]
 
     def sums(self, vectors: list[Any]) -> list[Any]:
-        """The sum of the lanes of each vector; there are a power of two.
+        """Return the sum of the lanes of each vector. The number of vectors is a power of two.
 
-        Each step adds the halves of all runs of lanes, two vectors in one as long as there are two.
+        Each step adds the two halves of each run of lanes, and merges two vectors into one while there are at least two.
         """
         run = self.lanes
         while run > 1:
@@ -80,7 +80,7 @@ class VectorEmitter:
         return [self.builder.extract_element(x, ir.Constant(I32, i)) for x in vectors for i in range(x.type.count)]
 
     def transpose(self, rows: list[Any]) -> list[Any]:
-        """The columns of a square, by swapping the two off-diagonal quarters in ever larger squares."""
+        """Transpose a square, given as rows, by swapping the two off-diagonal quarters of larger and larger squares."""
         side, distance = len(rows), 1
         while distance < side:
             upper = [i for i in range(side) if not i & distance]
@@ -92,37 +92,37 @@ class VectorEmitter:
         return rows
 
     def shuffle(self, x: Any, y: Any, lanes: Sequence[int]) -> Any:
-        """The lanes with these numbers, counted through x and then y."""
+        """Select lanes by index, where the lanes of y follow those of x."""
         return self.builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(I32, len(lanes)), list(lanes)))
 
     def repeat(self, x: Any) -> Any:
-        """One element in all lanes."""
+        """Return a vector with one element in all lanes."""
         nothing = ir.Constant(ir.VectorType(x.type, self.lanes), ir.Undefined)
         first = self.builder.insert_element(nothing, x, ir.Constant(I32, 0))
         return self.shuffle(first, first, [0] * self.lanes)
 
     def first(self, count: Any) -> Any:
-        """The mask of the first `count` lanes: of all or none where it is more or less than there are."""
+        """Return the mask of the first `count` lanes: all lanes if `count` is larger, none if it is negative."""
         steps = ir.Constant(ir.VectorType(I32, self.lanes), list(range(self.lanes)))
         return self.builder.icmp_signed("<", steps, self.repeat(self.builder.trunc(count, I32)))
 
     def at(self, base: Any, *steps: tuple[Any, Any]) -> Any:
-        """The pointer to the element that lies index * stride from base, added up over (index, stride)."""
+        """Return the pointer to an element: base plus index * stride, summed over pairs (index, stride)."""
         for index, stride in steps:
             base = self.builder.gep(base, [self.builder.mul(index, stride)])
         return base
 
     def lines(self, base: Any, stride: Any, count: Any, most: int) -> list[Any]:
-        """Pointers to `most` rows or columns; past `count` the last one again, so that edges need no code of their own."""
+        """Return pointers to `most` rows or columns. Past `count`, the last one is repeated, which handles edges."""
         last = self.builder.sub(count, const_i64(1))
         return [self.at(base, (self.smaller(const_i64(i), last), stride)) for i in range(most)]
 
     def smaller(self, x: Any, y: Any) -> Any:
-        """The smaller of two int64."""
+        """Return the smaller of two int64."""
         return self.builder.select(self.builder.icmp_signed("<", x, y), x, y)
 
     def load(self, place: Any, mask: Any = None, lanes: int | None = None) -> Any:
-        """The vector that begins at an element. Where a mask is false, zeros, and memory is not touched."""
+        """Load the vector that begins at an element. Lanes with a false mask are 0, and their memory is not accessed."""
         kind = ir.VectorType(self.element, lanes or self.lanes)
         place = self.builder.bitcast(place, kind.as_pointer())
         if mask is None:
@@ -130,7 +130,7 @@ class VectorEmitter:
         return self._call(f"masked.load.v{self.lanes}{self._short()}.p0", kind, place, ir.Constant(I32, 1), mask, self.zeros)
 
     def store(self, x: Any, place: Any, mask: Any = None) -> None:
-        """Store a vector that begins at an element; of a mask, the lanes where it is true."""
+        """Store a vector that begins at an element, or only the lanes whose mask is true."""
         place = self.builder.bitcast(place, x.type.as_pointer())
         if mask is None:
             self.builder.store(x, place, align=1)
@@ -138,7 +138,7 @@ class VectorEmitter:
             self._call(f"masked.store.v{self.lanes}{self._short()}.p0", ir.VoidType(), x, place, ir.Constant(I32, 1), mask)
 
     def prefetch(self, place: Any, is_written: bool = False) -> None:
-        """Ask for the cache line of an element that will be read, or written."""
+        """Prefetch the cache line of an element that will be read or written."""
         to_write, into_all_caches, data = (ir.Constant(I32, n) for n in (int(is_written), 3, 1))
         self._call("prefetch.p0", ir.VoidType(), place, to_write, into_all_caches, data)
 
@@ -152,7 +152,7 @@ class VectorEmitter:
     def loop(
         self, start: Any, stop: Any, step: Any, values: Sequence[Any], body: Callable[[Any, list[Any]], Iterable[Any]]
     ) -> tuple[Any, list[Any]]:
-        """`while k + step <= stop: values = body(k, values); k += step`, in registers; gives the last k and values."""
+        """Emit `while k + step <= stop: values = body(k, values); k += step`, in registers. Return the last k and values."""
         builder, before = self.builder, self.builder.block
         head, inside, after = [builder.append_basic_block(name) for name in ("head", "inside", "after")]
         builder.branch(head)
@@ -170,15 +170,15 @@ class VectorEmitter:
         return k, current
 
     def each(self, start: Any, stop: Any, step: Any, body: Callable[[Any], object]) -> Any:
-        """The same for a body that gives no values; gives the last k."""
+        """Emit such a loop for a body without values. Return the last k."""
         return self.loop(start, stop, step, [], lambda k, _: [body(k)][:0])[0]
 
     def cover(self, stop: Any, step: Any, body: Callable[[Any], object]) -> None:
-        """`for k in range(0, stop, step): body(k)`: the last step may be less than whole."""
+        """Emit `for k in range(0, stop, step): body(k)`."""
         self.each(const_i64(0), self.builder.sub(self.builder.add(stop, step), const_i64(1)), step, body)
 
     def each_vector(self, stop: Any, body: Callable[[Any, Any], object]) -> None:
-        """body(j, None) for each j from which a whole vector fits, then body(j, mask) for the rest if there is one."""
+        """Emit body(j, None) for each whole vector at j, then body(j, mask) for the remaining elements, if any."""
         builder = self.builder
         j = self.each(const_i64(0), stop, const_i64(self.lanes), lambda j: body(j, None))
         with builder.if_then(builder.icmp_signed("<", j, stop)):
@@ -186,9 +186,9 @@ class VectorEmitter:
 
 
 def emitted_function(body: Callable[..., None]) -> Any:
-    """A function that emits instructions, as a Numba intrinsic that returns nothing.
+    """Decorate a function that emits instructions, so that kernels can call it. It becomes a Numba intrinsic without result.
 
-    The function gets Vectors for the first pointer among the arguments, then the arguments.
+    The function receives a VectorEmitter for the element type of the first pointer among the arguments, then the arguments.
     """
 
     def define(typingctx: Any, *args: Any) -> Any:
@@ -207,7 +207,7 @@ def emitted_function(body: Callable[..., None]) -> Any:
 
 @intrinsic
 def pointer(typingctx: Any, address: Any, element: Any) -> Any:
-    """The pointer to elements of a type at an address."""
+    """Return a pointer to elements of a type at an address."""
     kind = types.CPointer(element.dtype)  # type: ignore[no-untyped-call]
 
     def emit(context: Any, builder: Any, _: Any, values: Any) -> Any:
@@ -218,13 +218,13 @@ def pointer(typingctx: Any, address: Any, element: Any) -> Any:
 
 @intrinsic
 def shift(typingctx: Any, base: Any, count: Any) -> Any:
-    """The pointer to the element `count` places on."""
+    """Return the pointer plus `count` elements."""
     return base(base, types.int64), lambda context, builder, _, values: builder.gep(values[0], [values[1]])
 
 
 @intrinsic(prefer_literal=True)
 def scratch(typingctx: Any, like: Any, nbytes: Any) -> Any:
-    """Memory on the stack of the thread until the kernel returns, from a cache line on."""
+    """Return memory on the stack, aligned to a cache line, valid until the kernel returns."""
 
     def emit(context: Any, builder: Any, _: Any, values: Any) -> Any:
         with builder.goto_entry_block():
@@ -241,8 +241,8 @@ def multiply_outer(
 ) -> None:
     """to[i * step + j] = sum over k of x[i, k] * y[k, j], for ROWS rows and 1 to VECTORS vectors of columns.
 
-    All sums stay in registers. x has any strides and is read element by element; y has unit stride along n. Where x has
-    fewer rows, its last one is repeated.
+    All sums stay in registers. x has any strides and is read element by element. y has unit stride along n. If x has fewer
+    rows, its last one is repeated.
     """
     b = v.builder
 
@@ -268,9 +268,10 @@ def multiply_outer(
 def multiply_dot(
     v: VectorEmitter, to: Any, step: Any, x: Any, x_m: Any, rows: Any, y: Any, y_n: Any, columns: Any, depth: Any
 ) -> None:
-    """The same where x and y have unit stride along k, for 1 or DOT_ROWS rows and DOT_COLUMNS columns.
+    """Compute these sums for x and y with unit stride along k, for 1 or DOT_ROWS rows and DOT_COLUMNS columns.
 
-    Each lane adds up one product in so many, then the lanes are added: an order that depends on the depth alone.
+    Each lane sums every n-th product, where n is the number of lanes. Then the lanes are added. The order of additions
+    depends only on the depth.
     """
     b = v.builder
 
@@ -297,7 +298,7 @@ def multiply_dot(
 
 @emitted_function
 def multiply_row(v: VectorEmitter, to: Any, x: Any, x_k: Any, y: Any, y_k: Any, columns: Any, depth: Any) -> None:
-    """The same for one row: y, of unit stride along n, is read once from front to back, ROW_STEP rows at a time."""
+    """Compute these sums for one row. y has unit stride along n, and is read once in order, ROW_STEP rows at a time."""
     b = v.builder
 
     def add_rows(k: Any, count: int) -> None:
@@ -319,9 +320,9 @@ def multiply_row(v: VectorEmitter, to: Any, x: Any, x_k: Any, y: Any, y_k: Any, 
 
 @emitted_function
 def pack(v: VectorEmitter, to: Any, width: Any, y: Any, y_k: Any, y_n: Any, columns: Any, depth: Any, height: Any) -> None:
-    """y, of any strides, as panels of `width` columns one after the other, of which each has `height` rows; `depth` of them.
+    """Pack y, of any strides, into consecutive panels of `width` columns and `height` rows. `depth` rows are copied.
 
-    The last vector of a row that is not full ends in zeros, or in copies of the last column.
+    If the last vector of a row is not full, it ends with zeros or with copies of the last column.
     """
     b, side, last = v.builder, min(v.lanes, MAX_SQUARE), v.builder.sub(columns, const_i64(1))
 
@@ -363,9 +364,9 @@ def pack(v: VectorEmitter, to: Any, width: Any, y: Any, y_k: Any, y_n: Any, colu
 
 @emitted_function
 def pack_rows(v: VectorEmitter, to: Any, x: Any, x_k: Any, rows: Any, depth: Any) -> None:
-    """x, of unit stride along m, as panels of ROWS rows one after the other, each column by column.
+    """Pack x, of unit stride along m, into consecutive panels of ROWS rows, each in column-major order.
 
-    Rows that fill no panel are left out.
+    Rows that do not fill a panel are not packed.
     """
     b = v.builder
 
@@ -380,7 +381,7 @@ def pack_rows(v: VectorEmitter, to: Any, x: Any, x_k: Any, rows: Any, depth: Any
 
 @emitted_function
 def gather(v: VectorEmitter, to: Any, x: Any, x_m: Any, x_k: Any, rows: Any, depth: Any) -> None:
-    """Rows of any strides, one after the other: to[i * depth + k] = x[i, k]."""
+    """Copy rows of any strides to contiguous rows: to[i * depth + k] = x[i, k]."""
     b = v.builder
 
     def copy_row(i: Any) -> None:
@@ -392,7 +393,7 @@ def gather(v: VectorEmitter, to: Any, x: Any, x_m: Any, x_k: Any, rows: Any, dep
 
 @emitted_function
 def prefetch(v: VectorEmitter, out: Any, out_m: Any, rows: Any, columns: Any) -> None:
-    """Ask for the cache lines of a panel of unit stride along n that will be written."""
+    """Prefetch the cache lines of a panel, of unit stride along n, that will be written."""
 
     def prefetch_row(i: Any) -> None:
         row = v.at(out, (i, out_m))
@@ -405,7 +406,7 @@ def prefetch(v: VectorEmitter, out: Any, out_m: Any, rows: Any, columns: Any) ->
 def store(
     v: VectorEmitter, out: Any, out_m: Any, out_n: Any, tile: Any, step: Any, rows: Any, columns: Any, adds: Any
 ) -> None:
-    """out[i, j] = tile[i * step + j], or += where it `adds`; nothing past the rows and columns is touched."""
+    """out[i, j] = tile[i * step + j], or += if `adds`. Memory past the rows and columns is not accessed."""
     b = v.builder
 
     def write(x: Any, place: Any, load: Callable[[Any], Any], store: Callable[[Any, Any], None]) -> None:

@@ -1,7 +1,7 @@
-"""One kernel over several arrays as one job of the driver: all their points in a row, shared out among the threads.
+"""Run a pointwise kernel over several tensors in one job of the driver (PyTorch: multi_tensor_apply).
 
-The kernel is compiled as always and knows nothing of it. A range of all points is cut where an array ends, and the kernel
-runs over the points of each array with that array's addresses.
+The elements of all tensors are numbered consecutively, and threads share them. The kernel is compiled as for one tensor. A
+range of elements is split where a tensor ends, and the kernel runs over each part with the addresses of that tensor.
 """
 
 from functools import cache
@@ -12,10 +12,10 @@ from ..llvm_linker import link_text
 from .driver import count_chunks
 
 TEXT = """
-; Runs a kernel over the points from start to stop of several arrays in a row. args: its address, how many arrays there are,
-; how many addresses each of them has, how many numbers the kernel has; where the points of each array end; the addresses of
-; each array; the numbers. The kernel's own arguments are the addresses of one array, and the numbers.
-define void @over_all(i64 %start, i64 %stop, ptr %args) {
+; Runs a kernel over elements start to stop of several consecutive tensors. args: address of the kernel, number of tensors,
+; number of addresses of each tensor, number of numbers; the end of each tensor's elements; the addresses of each tensor; the
+; numbers. The arguments of the kernel are the addresses of one tensor, and the numbers.
+define void @multi_tensor(i64 %start, i64 %stop, ptr %args) {
 entry:
   %address = load i64, ptr %args
   %kernel = inttoptr i64 %address to ptr
@@ -35,7 +35,7 @@ entry:
   call void @copy_words(ptr %inner_numbers, ptr %given, i64 %numbers)
   br label %array
 
-array:                                                   ; the part of the range that lies in this one
+array:                                                   ; the part of the range that is in this tensor
   %k = phi i64 [ 0, %entry ], [ %k_next, %array_end ]
   %begin = phi i64 [ 0, %entry ], [ %end, %array_end ]
   %is_over = icmp sge i64 %k, %arrays
@@ -86,24 +86,33 @@ return:
 
 @cache
 def multi_tensor_kernel() -> int:
-    """The address of the kernel that runs another one so; linked at first use."""
-    return link_text(TEXT, ["over_all"])["over_all"]
+    """Return the address of the kernel that runs another kernel over several tensors; linked at first use."""
+    return link_text(TEXT, ["multi_tensor"])["multi_tensor"]
 
 
 def make_job(
     kernel: int, points: list[int], width: int, numbers: list[KernelParameter], cost: float
 ) -> tuple[int, int, int, list[int]]:
-    """What `BoundKernel` takes for a compiled kernel over arrays of so many points, with so many addresses each.
+    """Return the arguments of `CpuKernelLauncher` for a compiled kernel over several tensors.
+
+    Parameters
+    ----------
+    kernel : int
+        Address of the compiled kernel.
+    points : list of int
+        Number of elements of each tensor.
+    width : int
+        Number of addresses of each tensor.
+    numbers : list of Parameter
+        The numbers that the kernel takes.
+    cost : float
+        Cost of the kernel for each element.
 
     Returns
     -------
     (address, count, chunks, header)
-        Of the kernel that runs the other one, and what comes before the values of a call.
+        Those of the kernel that runs the other one. The header precedes the values of a call.
     """
     ends = list(accumulate(points))
-    return (
-        multi_tensor_kernel(),
-        ends[-1],
-        count_chunks(ends[-1], ends[-1] * cost),
-        [kernel, len(points), width, len(numbers), *ends],
-    )
+    header = [kernel, len(points), width, len(numbers), *ends]
+    return multi_tensor_kernel(), ends[-1], count_chunks(ends[-1], ends[-1] * cost), header

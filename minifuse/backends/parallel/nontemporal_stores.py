@@ -1,9 +1,9 @@
-"""Streaming stores: outputs that no cache would keep are written past all of them.
+"""Write outputs that are too large for the caches with non-temporal (streaming) stores.
 
-A processor that stores to memory reads the line first, unless it is told not to: a chain of three inputs then moves five
-arrays instead of four. Here a kernel runs on a block of its first axis at a time, and writes into a buffer that stays in
-the L1 cache; from there whole lines go to memory by *non-temporal* stores. The kernel is compiled as always and knows
-nothing of it: only the addresses of its outputs are others. So it is a choice of each launch, and no size compiles anew.
+An ordinary store reads the cache line first, so an op with three inputs and one output moves five arrays instead of four.
+Here a kernel runs on one block of its first axis at a time, and writes into a buffer that stays in the L1 cache. From there,
+non-temporal stores write whole lines to memory. The kernel is compiled as usual; only the addresses of its outputs differ.
+So each launch can decide by its size, without a compilation.
 """
 
 from functools import cache
@@ -12,14 +12,13 @@ from math import prod
 from ...ir.kernel_ir import Kernel, LoopNest, ReadOutput
 from ..llvm_linker import link_text
 
-STREAM_BYTES = 1 << 25  # outputs as large as this are gone from the cache before anybody reads them
+STREAM_BYTES = 1 << 25  # outputs of this size leave the cache before another kernel reads them
 BUFFER_BYTES = 2048
-MAX_OUTPUTS = 8  # whose buffers leave room in the L1 cache
+MAX_OUTPUTS = 8  # with more, their buffers would fill the L1 cache
 
 TEXT = """
-; Runs another kernel; args: its address, how many arguments it has, how many of these are outputs to be streamed, how many
-; points make a block (a power of two), for each such output the bytes of a point; then the kernel's arguments, these outputs
-; first.
+; Runs another kernel. args: its address, number of its arguments, number of streamed outputs, number of points of a block (a
+; power of two), the bytes of a point for each streamed output; then the arguments of the kernel, streamed outputs first.
 define void @stream(i64 %start, i64 %stop, ptr %args) {
 entry:
   %address = load i64, ptr %args
@@ -40,7 +39,7 @@ entry:
   %mask = sub i64 %rows, 1
   br label %block
 
-block:                                                   ; up to the next multiple of the block's size
+block:                                                   ; up to the next multiple of the block size
   %i = phi i64 [ %start, %entry ], [ %next, %block_end ]
   %last = or i64 %i, %mask
   %after = add i64 %last, 1
@@ -49,7 +48,7 @@ block:                                                   ; up to the next multip
   %is_over = icmp sge i64 %i, %stop
   br i1 %is_over, label %finish, label %aim
 
-aim:                                                     ; each output so that point i lies at the start of its buffer
+aim:                                                     ; set each output so that point i is at the start of its buffer
   %a = phi i64 [ 0, %block ], [ %a_next, %aim ]
   %a_pitch_at = getelementptr i64, ptr %pitches, i64 %a
   %a_pitch = load i64, ptr %a_pitch_at
@@ -80,7 +79,7 @@ flush:
   %f_buffer_bytes = mul i64 %f, BUFFER_BYTES
   %f_from = getelementptr i8, ptr %buffers, i64 %f_buffer_bytes
   %f_bytes = mul i64 %count, %f_pitch
-  call void @copy_past_caches(ptr %f_to, ptr %f_from, i64 %f_bytes)
+  call void @copy_nontemporal(ptr %f_to, ptr %f_from, i64 %f_bytes)
   %f_next = add i64 %f, 1
   %f_more = icmp slt i64 %f_next, %outputs
   br i1 %f_more, label %flush, label %block_end
@@ -88,12 +87,12 @@ block_end:
   br label %block
 
 finish:
-  fence seq_cst                                          ; such stores wait for nobody; from here on all threads see them
+  fence seq_cst                                          ; orders the non-temporal stores before all that follows
   ret void
 }
 
-; Whole lines of memory by streaming stores, what is before and behind them by ordinary ones.
-define internal void @copy_past_caches(ptr %to, ptr %from, i64 %bytes) {
+; Copies whole cache lines with non-temporal stores, and the bytes before and after them with ordinary stores.
+define internal void @copy_nontemporal(ptr %to, ptr %from, i64 %bytes) {
 entry:
   %address = ptrtoint ptr %to to i64
   %negative = sub i64 0, %address
@@ -105,8 +104,8 @@ entry:
   %whole = and i64 %rest, -256
   %end = add i64 %head, %whole
   %has_whole = icmp sgt i64 %whole, 0
-  br i1 %has_whole, label %lines, label %behind
-lines:                                                   ; four at a time
+  br i1 %has_whole, label %lines, label %after_lines
+lines:                                                   ; four lines at a time
   %k = phi i64 [ %head, %entry ], [ %k_next, %lines ]
   %from0 = getelementptr i8, ptr %from, i64 %k
   %from1 = getelementptr i8, ptr %from0, i64 64
@@ -126,8 +125,8 @@ lines:                                                   ; four at a time
   store <16 x float> %line3, ptr %to3, align 64, !nontemporal !0
   %k_next = add i64 %k, 256
   %has_more = icmp slt i64 %k_next, %end
-  br i1 %has_more, label %lines, label %behind
-behind:
+  br i1 %has_more, label %lines, label %after_lines
+after_lines:
   %tail = sub i64 %bytes, %end
   %to_tail = getelementptr i8, ptr %to, i64 %end
   %from_tail = getelementptr i8, ptr %from, i64 %end
@@ -135,7 +134,7 @@ behind:
   ret void
 }
 
-; A few bytes.
+; Copies a few bytes.
 define internal void @copy(ptr %to, ptr %from, i64 %bytes) {
 entry:
   br label %look
@@ -159,11 +158,10 @@ return:
 
 
 def stream_arguments(kernel: Kernel, nest: LoopNest, address: int, words: int) -> list[int]:
-    """What `stream_kernel` is told of a kernel, before that kernel's own arguments; nothing where its outputs are not
-    streamed.
+    """Return the arguments of `stream_kernel` that precede those of a kernel; [] if its outputs should not be streamed.
 
-    Streamed are elements that lie one behind the other as the loops go, so many that no cache would keep them. What is
-    changed in place is not: its lines are in the cache already.
+    Streamed are pointwise outputs that are contiguous in the order of the loops, and so large that no cache keeps them.
+    Outputs that are modified in place are not streamed, since their lines are in the cache already.
     """
     elements = kernel.pointwise_outputs
     nbytes = [nest.points * e.dtype.itemsize for e in elements]
@@ -179,5 +177,5 @@ def stream_arguments(kernel: Kernel, nest: LoopNest, address: int, words: int) -
 
 @cache
 def stream_kernel() -> int:
-    """The address of the kernel that runs another one so; linked at first use."""
+    """Return the address of the kernel that runs another kernel with non-temporal stores; linked at first use."""
     return link_text(TEXT.replace("BUFFER_BYTES", str(BUFFER_BYTES)), ["stream"])["stream"]

@@ -1,8 +1,8 @@
-"""Python functions of numbers that no expression can hold, since they branch on values or call what only numbers have.
+"""Run Python functions of numbers that cannot be traced, since they branch on values or call methods of numbers.
 
-They are compiled by Numba as they are, in plain loops over flat copies, and not kept on disk. A loop runs over a piece of
-the elements at a time; in between Python handles signals. Their arithmetic is Numba's:
-an int64 that overflows need not wrap around where it is compared at once. Numba is imported here late: few programs need it.
+Numba compiles them as they are. They run in plain loops over flat copies, and are not cached on disk. A loop runs over a
+part of the elements at a time; in between Python handles signals. Their arithmetic is that of Numba: an int64 that
+overflows need not wrap around if it is compared at once. Numba is imported inside functions, since few programs need it.
 """
 
 from collections.abc import Sequence
@@ -15,20 +15,20 @@ import numpy.typing as npt
 
 from ..base import Operand, ScalarFunction
 
-ELEMENTS_PER_CALL = 1 << 16  # elements that a loop runs over before Python may handle a signal
+ELEMENTS_PER_CALL = 1 << 16  # of a loop, after which Python may handle a signal
 
 
 class CompiledLoops(NamedTuple):
-    """Compiled loops that call a compiled function."""
+    """Compiled loops that call a compiled scalar function."""
 
     map: Any
     zip: Any
-    fold: Any
+    reduce: Any
 
 
 @cache
 def loops() -> CompiledLoops:
-    """The three loops, compiled for the types that they meet."""
+    """Return the three loops. Numba compiles them for the types of each call."""
     from numba import njit
 
     @njit(error_model="numpy")
@@ -42,18 +42,18 @@ def loops() -> CompiledLoops:
             out[i] = op(a[i], b[i])
 
     @njit(error_model="numpy")
-    def fold(op: Any, rows: Any, out: Any) -> None:
-        """out[i] starts the fold of row i."""
+    def reduce_(op: Any, rows: Any, out: Any) -> None:
+        """Reduce row i, starting with out[i]."""
         for i in range(out.size):
             for j in range(rows.shape[1]):
                 out[i] = op(out[i], rows[i, j])
 
-    return CompiledLoops(map_, zip_, fold)
+    return CompiledLoops(map_, zip_, reduce_)
 
 
 @lru_cache(256)
 def compile_function(op: ScalarFunction) -> Any:
-    """A function that Numba compiles when it is called."""
+    """Return a version of a function that Numba compiles when it is called."""
     from numba import njit
 
     return njit(op, error_model="numpy")
@@ -70,17 +70,17 @@ def elementwise(op: ScalarFunction, xs: Sequence[Operand], out: Operand) -> None
 
 
 def reduce(op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int], identity: Any) -> None:
-    """Fold along dims, from the identity, or from the first element where there is none."""
+    """Reduce along dims, starting with the identity, or with the first element if there is none."""
     array: npt.NDArray[Any] = np.moveaxis(a.array(), tuple(dims), range(-len(dims), 0))
     rows = array.reshape(out.layout.size, prod(a.layout.shape[d] for d in dims))
     if identity is None:
         flat, rows = rows[:, 0].astype(out.data.dtype), np.ascontiguousarray(rows[:, 1:])
     else:
         flat, rows = np.full(out.layout.size, identity, out.data.dtype), np.ascontiguousarray(rows)
-    side = max(ELEMENTS_PER_CALL // max(rows.shape[1], 1), 1)  # rows of a piece
+    side = max(ELEMENTS_PER_CALL // max(rows.shape[1], 1), 1)  # rows of a call
     for top in range(0, flat.size, side):
         for left in range(0, rows.shape[1], ELEMENTS_PER_CALL):
-            loops().fold(
+            loops().reduce(
                 compile_function(op), rows[top : top + side, left : left + ELEMENTS_PER_CALL], flat[top : top + side]
             )
     out.array()[...] = flat.reshape(out.layout.shape)

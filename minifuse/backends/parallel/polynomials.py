@@ -1,13 +1,13 @@
-"""exp, log, erf and sine in vectors: argument reduction and polynomials, without branches, in float32 and float64.
+"""Compute exp, log, erf and sine by argument reduction and polynomials, without branches, in float32 and float64.
 
-A call into libm keeps a loop scalar. Here a function is reduced to a short interval, where a polynomial is close enough,
-and scaled back through the bits of the exponent; both precisions share the code and differ in the coefficients. The words
-that kernels call are made of these in `vector_math`, which also says how exact they are.
+A call of libm prevents vectorization. Here the argument is reduced to a short interval, where a polynomial is accurate, and
+the result is scaled with the bits of its exponent. Both precisions share the code and differ in the coefficients.
+`vector_math` builds the functions that kernels call from these, and states their errors.
 
 Notes
 -----
-The coefficients are this project's own: minimax in the relative error of the result, by linear programming over 200
-Chebyshev points in high precision, and rounded to the type one after the other, each time with the rest fitted anew.
+The coefficients are this project's own. They minimize the largest relative error of the result, by linear programming over
+200 Chebyshev points in high precision. They are rounded to the type one after the other, each time refitting the rest.
 
 References
 ----------
@@ -24,14 +24,14 @@ from numba.core.types import float64 as f64
 from .llvm_values import FloatFormat, LlvmValue, bits, fma, from_bits, horner, select
 
 LOG2_E = 1.44269504088896341
-LN2 = {  # in two parts, of which the first times any exponent is exact
+LN2 = {  # as a sum of two parts; the product of the first part and any exponent is exact
     f32: (0.69314575, 1.4286068e-06),
     f64: (0.6931471805598903, 5.497923018708371e-14),
 }
 SQRT_HALF = {f32: 0x3F3504F3, f64: 0x3FE6A09E667F3BCD}  # its bits
 RECIPROCAL_PI = 0x517CC1B727220A94FE13ABE8FA9A6EE06DB14ACC9E21C820FF28B1D5  # its first 224 bits
 
-# Coefficients, that of the highest power first.
+# Coefficients, from the highest power to the lowest.
 # fmt: off
 EXPM1 = {  # (e ** r - 1 - r) / r ** 2, |r| <= ln 2 / 2
     f32: (0.0013870221, 0.008366259, 0.04166744, 0.16666546, 0.49999997),
@@ -64,22 +64,22 @@ SINE = (  # sin(pi f) / f, |f| <= 1/2, in powers of f ** 2; exact enough for flo
 
 
 def magnitude(x: LlvmValue) -> LlvmValue:
-    """|x|, of floats."""
+    """Return |x| of a float."""
     return x.call("llvm.fabs")
 
 
 def with_sign(x: LlvmValue, y: LlvmValue) -> LlvmValue:
-    """x >= 0 with the sign of y, by bits: fast-math may forget which zero it has."""
+    """Return x >= 0 with the sign of y. It combines bits, since fast-math may lose the sign of a zero."""
     return from_bits(bits(x) | (bits(y) & x.format.sign))
 
 
 def power_of_two(n: LlvmValue, form: FloatFormat) -> LlvmValue:
-    """2 ** n, where it is a normal number; of n only the lowest bits count."""
+    """Return 2 ** n, which must be a normal number. Only the lowest bits of n are used."""
     return from_bits((n << form.fraction) + form.one)
 
 
 def exponent_and_remainder(x: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
-    """(an integer that ends in the bits of n, r), where x = n ln 2 + r and |r| <= ln 2 / 2."""
+    """Return n and r with x = n ln 2 + r and |r| <= ln 2 / 2. Only the lowest bits of n are valid."""
     first, second = LN2[x.type]
     shifted = fma(x, LOG2_E, x.format.rounder)
     n = shifted - x.format.rounder
@@ -87,47 +87,47 @@ def exponent_and_remainder(x: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
 
 
 def exponential(x: LlvmValue, largest: float | None = None) -> LlvmValue:
-    """e ** x, or e ** largest if x is above; in two factors, since 2 ** n may lie outside the normal numbers."""
-    low, high = (-105.0, 89.0) if x.type is f32 else (-746.0, 710.0)  # beyond, all is 0 or inf
+    """Return e ** min(x, largest). It multiplies by 2 ** n in two factors, since 2 ** n may not be a normal number."""
+    low, high = (-105.0, 89.0) if x.type is f32 else (-746.0, 710.0)  # beyond, the result is 0 or inf
     high = largest or high
-    x = select(x < low, low, x)  # NaN passes this and the next choice
+    x = select(x < low, low, x)  # NaN passes this select and the next one
     n, r = exponent_and_remainder(select(x > high, high, x))
     half = n >> 1
     return horner(r, (*EXPM1[x.type], 1.0, 1.0)) * power_of_two(half, x.format) * power_of_two(n - half, x.format)
 
 
 def exponential_less_one(x: LlvmValue) -> LlvmValue:
-    """e ** x - 1 with all digits near 0, where 2 ** n is a normal number."""
+    """Return e ** x - 1, accurate near 0. 2 ** n must be a normal number."""
     n, r = exponent_and_remainder(x)
     scale = power_of_two(n, x.format)
     return fma(scale, fma(horner(r, EXPM1[x.type]), r * r, r), scale - 1.0)
 
 
 def hyperbolic_tangent(x: LlvmValue) -> LlvmValue:
-    """e / (e + 2), where e is e ** 2|x| - 1."""
-    end = 10.0 if x.type is f32 else 20.0  # beyond, all is 1
+    """Return tanh(x) as y / (y + 2) with the sign of x, where y = e ** 2|x| - 1."""
+    end = 10.0 if x.type is f32 else 20.0  # beyond, the result is 1
     a = magnitude(x)
     e = exponential_less_one(2.0 * select(a > end, end, a))
     return with_sign(e / (e + 2.0), x)
 
 
 def error_function(x: LlvmValue) -> LlvmValue:
-    """1 - e ** -y, where y is a polynomial in |x|."""
+    """Return erf(x) as 1 - e ** -y with the sign of x, where y is a polynomial in |x|."""
     *rest, slope = ERF[x.type]
-    end = 4.0 if x.type is f32 else 6.0  # beyond, all is 1
+    end = 4.0 if x.type is f32 else 6.0  # beyond, the result is 1
     a = magnitude(x)
     a = select(a > end, end, a)
     return with_sign(magnitude(exponential_less_one(-fma(a, slope, a * horner(a, rest)))), x)
 
 
 def exponent_and_fraction(x: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
-    """(n, m), where x = m 2 ** n and sqrt(1/2) <= m < sqrt(2); for normal x > 0."""
+    """Return n and m with x = m 2 ** n and sqrt(1/2) <= m < sqrt(2), for normal x > 0."""
     n = (bits(x) - SQRT_HALF[x.type]) >> x.format.fraction
     return n, from_bits(bits(x) - (n << x.format.fraction))
 
 
 def scaled_logarithm(n: LlvmValue, f: LlvmValue) -> LlvmValue:
-    """n ln 2 + log(1 + f), for sqrt(1/2) <= 1 + f <= sqrt(2)."""
+    """Return n ln 2 + log(1 + f), for sqrt(1/2) <= 1 + f <= sqrt(2)."""
     first, second = LN2[f.type]
     n, square = n.convert(f.type), f * f
     if f.type is f32:
@@ -139,7 +139,7 @@ def scaled_logarithm(n: LlvmValue, f: LlvmValue) -> LlvmValue:
 
 
 def logarithm(x: LlvmValue) -> LlvmValue:
-    """log(x), also of x below the normal numbers."""
+    """Return log(x), also for subnormal x."""
     is_tiny = x < x.format.smallest
     n, m = exponent_and_fraction(select(is_tiny, x * 2.0**64, x))
     y = scaled_logarithm(select(is_tiny, n - 64, n), m - 1.0)
@@ -147,17 +147,17 @@ def logarithm(x: LlvmValue) -> LlvmValue:
 
 
 def logarithm_of_one_plus(x: LlvmValue) -> LlvmValue:
-    """log(1 + x): what 1 + x loses is given back to its fraction."""
+    """Return log(1 + x). The rounding error of 1 + x is added to its fraction."""
     u = x + 1.0
     n, m = exponent_and_fraction(u)
-    double = (x - (u - 1.0)) * power_of_two(1 - n, x.format)  # 2 ** -n may lie below the normal numbers
+    double = (x - (u - 1.0)) * power_of_two(1 - n, x.format)  # 2 ** -n may be subnormal
     y = scaled_logarithm(n, fma(double, 0.5, m - 1.0))
     y = select((x == 0.0) | (x == inf), x, y)
     return select(x > -1.0, y, select(x == -1.0, -inf, x.number(nan)))
 
 
 def reciprocal_pi(dropped: int) -> list[float]:
-    """1 / pi, less its bits worth 2 ** (1 - dropped) and more, as a sum of float64; all but the last have 29 bits."""
+    """Return 1 / pi without its bits from 2 ** (1 - dropped) up, as a sum of float64; all but the last have 29 bits."""
     rest, parts = RECIPROCAL_PI % (1 << (225 - dropped)), []
     for place in (196 - dropped, 167 - dropped, 0):
         parts.append((rest >> place) * 2.0 ** (place - 224))
@@ -166,10 +166,10 @@ def reciprocal_pi(dropped: int) -> list[float]:
 
 
 def sine(x: LlvmValue, quarters: int) -> LlvmValue:
-    """sin(x + quarters pi / 2) of a float32 of any size, computed in float64.
+    """Return sin(x + quarters pi / 2) of a float32 of any size, computed in float64.
 
-    x / pi counts only modulo 2, so the larger x is, the more leading bits of 1 / pi play no part. Without these, products
-    of x and the parts of 1 / pi are exact, but for the last, which is below 2 ** -6.
+    Only x / pi modulo 2 matters, so for a large x the leading bits of 1 / pi have no effect. Without these bits, the
+    products of x and the parts of 1 / pi are exact, except the last, which is below 2 ** -6.
     """
     wide = x.convert(f64)
     parts = [wide.number(part) for part in reciprocal_pi(0)]
@@ -186,7 +186,7 @@ def sine(x: LlvmValue, quarters: int) -> LlvmValue:
 
 
 def power(x: LlvmValue, y: LlvmValue) -> LlvmValue:
-    """x ** y of float32, as e ** (y log |x|) in float64, with the special cases of C."""
+    """Return x ** y of float32 as e ** (y log |x|) in float64, with the special cases of C."""
     size = magnitude(x)
     half = 0.5 * y
     is_whole = y == y.call("llvm.floor")

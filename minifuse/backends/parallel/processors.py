@@ -1,8 +1,8 @@
-"""How many processors this process may use: those that are open to it, and the CPU time that its control groups allow.
+"""Count the processors that this process may use, limited by its affinity mask and the CPU quota of its control groups.
 
-A container is often limited by a quota: so many microseconds of CPU time in each period, on any processors. Threads beyond
-that number are paused for the rest of each period. The kernel stores quotas in a tree of groups, and each group on the way
-to the root counts. Nothing but the files is read, so all is known before the first thread starts.
+A container often has a quota: a number of microseconds of CPU time in each period, on any processors. With more threads than
+that, all are paused for the rest of each period. Linux stores quotas in a tree of control groups, and each group from that
+of this process up to the root applies. Only files are read, so the result is known before the first thread starts.
 
 References
 ----------
@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 QUOTA_FILES = {"cgroup2": ("cpu.max",), "cgroup": ("cpu.cfs_quota_us", "cpu.cfs_period_us")}  # by type of file system
 
-MAX_PROCESSORS = 1 << 16  # more than any machine has: a quota that is none
+MAX_PROCESSORS = 1 << 16  # more than any machine has: stands for no quota
 
 
 class Group(NamedTuple):
-    """A control group: the type of its file system, where that is mounted, and its path below."""
+    """A control group: the type of its file system, the mount point, and its path below the mount point."""
 
     kind: str
     mount: Path
@@ -29,12 +29,12 @@ class Group(NamedTuple):
 
 
 def count_processors(root: Path = Path("/")) -> int:
-    """Return the number of threads that can run at once: open processors, at most the quota, rounded up.
+    """Return the number of threads that can run at once: allowed processors, at most the quota, rounded up.
 
     Parameters
     ----------
     root : Path
-        Where `proc` and the control groups are mounted; tests have a folder of their own.
+        The root of the file system with `proc` and the control groups; tests pass a folder of their own.
     """
     open_to_us = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     quota = cpu_quota(root)
@@ -42,7 +42,7 @@ def count_processors(root: Path = Path("/")) -> int:
 
 
 def cpu_quota(root: Path = Path("/")) -> float | None:
-    """Return how many processors' time this process gets by its control groups; None without a limit.
+    """Return the CPU quota of this process in processors; None without a limit.
 
     Examples
     --------
@@ -54,14 +54,15 @@ def cpu_quota(root: Path = Path("/")) -> float | None:
 
 
 def groups(root: Path) -> Iterator[Group]:
-    """Yield the groups of this process that may limit CPU time, of version 2 and of version 1."""
+    """Yield the control groups of this process that may limit CPU time, of versions 1 and 2."""
     try:
         memberships = (root / "proc/self/cgroup").read_text().splitlines()
         mounts = (root / "proc/self/mountinfo").read_text().splitlines()
     except OSError:
         return
     for line in mounts:
-        # id, parent, device, mounted folder, where, options, optional fields, "-", type, source, options of the type
+        # Fields: id, parent, device, mounted folder, mount point, options, optional fields, "-", type, source, options of
+        # the type
         left, _, right = line.partition(" - ")
         folder, where = left.split()[3:5]
         kind, _, options = (right.split() + [""] * 3)[:3]
@@ -73,18 +74,18 @@ def groups(root: Path) -> Iterator[Group]:
 
 
 def below(path: PurePosixPath, folder: PurePosixPath) -> PurePosixPath:
-    """Return the path of a group below the folder that is mounted; the mount itself for a group outside."""
+    """Return the path of a group relative to the mounted folder; the folder itself for a group outside of it."""
     return path.relative_to(folder) if path.is_relative_to(folder) else PurePosixPath()
 
 
 def quotas(group: Group) -> Iterator[float]:
-    """Yield the quotas of a group and of all above it, in processors."""
+    """Yield the quotas of a group and of its parents, in processors."""
     path = PurePosixPath(*[part for part in group.path.parts if part != "/"])
     for part in (path, *path.parents):
         try:
             words = " ".join((group.mount / part / name).read_text() for name in QUOTA_FILES[group.kind]).split()
             quota, period = int(words[0]), int(words[1])
-        except (OSError, ValueError, IndexError):  # no such file, "max", or a file of another form
+        except (OSError, ValueError, IndexError):  # no such file, "max", or another format
             continue
         if quota > 0 and period > 0:  # -1 is no limit
             yield quota / period

@@ -1,8 +1,8 @@
-"""Sums by key, walked by key: what is added belongs to one sum, so each value is met once, not once a sum.
+"""Segment sums on the CPU: loop over the keys, and add each value to the row that its key selects.
 
-As a fold, the gradient of rows picked by index looks at all N keys for each of its V rows: V * N * D steps. Here the loops
-are exchanged: for each key, its value is added to the row that it names, N * D steps. A thread has some columns of all rows
-and walks all keys in order, so no two threads add to one sum, and each sum has one order, whatever the number of threads.
+As a reduction, the gradient of a gather compares all N keys with each of its V rows: V * N * D steps. With interchanged
+loops, the value of each key is added to one row: N * D steps. A thread owns some columns of all rows and processes all keys
+in order. So no two threads add to one sum, and the order of additions does not depend on the number of threads.
 """
 
 from collections.abc import Sequence
@@ -15,28 +15,26 @@ from ..codegen.loop_emitter import LoopEmitter, literal, operand_name
 from .cpu_codegen import SerialLoops, begin_kernel
 from .driver import count_chunks
 
-MIN_COLUMNS_PER_THREAD = 64  # columns of a thread: fewer cost more for looking at the keys than for adding
+MIN_COLUMNS_PER_THREAD = 64  # with fewer, reading the keys takes longer than adding
 
 
 class SegmentSumLaunch:
-    """How a kernel that adds up by key runs over its nest: `segment_sum_text` is its text, `sizes` those that it is
-    passed."""
+    """The loops of a segment sum: the text in `source`, the first axis of size `count`, and the `sizes` passed to it."""
 
     def __init__(self, kernel: Kernel, nest: LoopNest, found: SegmentSum, axis: int, raws: Sequence[str]) -> None:
         columns = [a for a in range(nest.row_axes) if a != axis]
-        beside = [a for a in columns if nest.stride_kinds[0][a] == "1"]
-        shared = (beside or sorted(columns, key=lambda a: nest.sizes[a])[-1:] or [-1])[0]
+        contiguous = [a for a in columns if nest.stride_kinds[0][a] == "1"]
+        shared = (contiguous or sorted(columns, key=lambda a: nest.sizes[a])[-1:] or [-1])[0]
         self.source = segment_sum_text(kernel, nest.row_axes, nest.stride_kinds, tuple(raws), found, axis, shared)
         self.count = nest.sizes[shared] if columns else 1
         self.sizes = [n for a, n in enumerate(nest.sizes) if a != shared or not columns]
         work = (nest.points // nest.sizes[axis]) * kernel.cost()
-        self.chunks = max(
-            min(count_chunks(self.count, work), self.count // MIN_COLUMNS_PER_THREAD if beside else self.count), 1
-        )
+        most = self.count // MIN_COLUMNS_PER_THREAD if contiguous else self.count
+        self.chunks = max(min(count_chunks(self.count, work), most), 1)
 
 
 def plan_segment_sum(kernel: Kernel, nest: LoopNest, raws: Sequence[str]) -> SegmentSumLaunch | None:
-    """How a kernel is walked by key; None of a kernel that does not add up by key."""
+    """Plan the loops of a segment sum; return None for any other kernel."""
     found = match_segment_sum(kernel, nest.row_axes, nest.stride_kinds)
     return None if found is None else SegmentSumLaunch(kernel, nest, *found, raws)
 
@@ -45,7 +43,7 @@ def plan_segment_sum(kernel: Kernel, nest: LoopNest, raws: Sequence[str]) -> Seg
 def segment_sum_text(
     kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str], found: SegmentSum, axis: int, shared: int
 ) -> str:
-    """The text: zeros, then each value to where its key says. Threads share out the axis `shared`; -1 if there is none."""
+    """Return the text: store zeros, then add each value to the row of its key. Threads split axis `shared` (-1: no axis)."""
     body = LoopEmitter(kernel, rows, classes, SerialLoops(), raws)
     head = begin_kernel(body, [a for a in range(body.axes) if a != shared])
     (fold,) = kernel.find_all(ReduceExpr)
@@ -69,7 +67,7 @@ def segment_sum_text(
 
 
 def invariant_along(axis: int, body: LoopEmitter, value: Expression) -> list[Expression]:
-    """The parts of a value that are the same along an axis."""
+    """Return the expressions in a value that are constant along an axis."""
     varies: dict[Expression, bool] = {}
     order = toposort([value], lambda e: e.inputs)
     for e in order:

@@ -1,33 +1,34 @@
-"""Signals during a long call of the driver, as text in LLVM's language: `pool.py` includes it.
+"""LLVM text that handles signals during a long call of the driver. `thread_pool_llvm.py` includes it.
 
-Python runs the handlers of signals on its main thread, while that runs Python. In a call of the driver it runs a kernel. So
-it looks between chunks, some 50 times a second: it takes Python's lock (the GIL) and has Python run the handlers. If one
-raises, the job is marked as stopped, by its arguments. The workers of the pool, and kernels that ask, see the mark.
+Python runs signal handlers on its main thread, between Python instructions. During a call of the driver, the main thread
+runs a kernel instead. So between chunks, about 50 times a second, it acquires the GIL and lets Python run the handlers. If
+a handler raises an error, the job is marked as stopped: the address of its arguments is stored. Workers, and kernels that
+check, read this mark.
 
-No handler is installed, and nothing is read from a file descriptor, so this meets no handler of the program. A job that
-another thread launched is never stopped.
+No handler is installed and no file descriptor is read, so the program's own handlers work as usual. A job that another
+thread launched is never stopped.
 """
 
 import platform
 
 X86_CLOCK = "call i64 @llvm.readcyclecounter()"
 ARM_CLOCK = 'call i64 asm sideeffect "mrs $0, cntvct_el0", "=r"()'
-# The clock, and how many of its ticks pass between two looks for signals: some 20 ms at 3 GHz, and at 24 to 50 MHz.
+# The clock, and its ticks between two checks for signals: about 20 ms at 3 GHz, or at 24 to 50 MHz.
 CLOCKS = {"x86_64": (X86_CLOCK, 1 << 26), "AMD64": (X86_CLOCK, 1 << 26)}
 CLOCKS |= {"aarch64": (ARM_CLOCK, 1 << 19), "arm64": (ARM_CLOCK, 1 << 19)}
-NO_CLOCK = "add i64 0, 0", 0  # looks each time
+NO_CLOCK = "add i64 0, 0", 0  # checks every time
 
 
 def signals_text() -> str:
-    """Return the text for this machine."""
+    """Return the LLVM text for this machine."""
     clock, ticks = CLOCKS.get(platform.machine(), NO_CLOCK)
     return TEXT.replace("CLOCK", clock).replace("LOOK_TICKS", str(ticks))
 
 
 TEXT = """
-@main_thread = global i64 0                                 ; Python's main thread
-@looked   = internal global i64 0                        ; when it last looked for signals
-@stopped  = internal global ptr null, align 64           ; the arguments of a job that a signal stopped; only it writes here
+@main_thread = global i64 0                                 ; Python's id of its main thread
+@looked   = internal global i64 0                        ; time of its last check for signals
+@stopped  = internal global ptr null, align 64           ; arguments of a stopped job; only the main thread writes it
 
 declare i64  @PyThread_get_thread_ident()
 declare i32  @PyGILState_Ensure()
@@ -35,7 +36,7 @@ declare void @PyGILState_Release(i32)
 declare i32  @PyErr_CheckSignals()
 declare i64  @llvm.readcyclecounter()
 
-; Notes the time when a job begins, so that short jobs never look for signals.
+; Records the time when a job begins, so that short jobs never check for signals.
 define internal void @begin_job() {
   %is_main = call i1 @is_main_thread()
   br i1 %is_main, label %note, label %return
@@ -54,8 +55,8 @@ define internal i1 @is_main_thread() {
   ret i1 %is_main
 }
 
-; Tells whether the job with these arguments is to end; long kernels may ask too. On the main thread it looks for signals if
-; the last look was long ago, and runs their handlers. Elsewhere it takes a few nanoseconds.
+; Returns whether the job with these arguments should end. Long kernels call it, too. On the main thread it checks for
+; signals if the last check was long ago, and runs their handlers. On other threads it takes a few nanoseconds.
 define i1 @is_stopped(ptr %args) {
   %stopped = load atomic ptr, ptr @stopped monotonic, align 8
   %was_stopped = icmp eq ptr %stopped, %args

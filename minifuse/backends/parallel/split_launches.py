@@ -1,7 +1,7 @@
-"""Long pointwise kernels over few rows, as launches over pieces of their longest dim.
+"""Split a long pointwise kernel over few rows into launches over pieces of its longest dim.
 
-The driver cuts the first axis of a kernel only, and signals wait until a chunk ends. So a kernel whose points lie in two
-rows of 2^25 elements each is launched once for every few milliseconds of work; between launches Python handles signals.
+The driver splits only the first axis of a kernel, and signals are handled when a chunk ends. So a kernel over two rows of
+2^25 elements is split into launches of a few milliseconds; between launches Python handles signals.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,13 +11,13 @@ from ...core.layout import Layout
 from ...ir.kernel_ir import IndexValue, Kernel, Load, LoopNest, Shape
 from .driver import CHUNK_WORK
 
-MAX_CHUNKS_PER_ROW = 2  # times CHUNK_WORK: a chunk with more work is cut
+MAX_CHUNKS_PER_ROW = 2  # a row with more work than this many times CHUNK_WORK is split
 
 Launch = Callable[..., None]
 
 
 def count_pieces(kernel: Kernel, nest: LoopNest, dims: Sequence[int]) -> int:
-    """Return into how many pieces to cut a kernel: 1 if it folds, or if the driver's chunks are short enough."""
+    """Return into how many pieces to split a kernel: 1 if it reduces, or if the driver's chunks are short enough."""
     work = nest.points * kernel.cost() / nest.sizes[0]
     return 1 if dims or len(nest.sizes) == 1 else 1 + int(work / (MAX_CHUNKS_PER_ROW * CHUNK_WORK))
 
@@ -31,16 +31,16 @@ def bind_pieces(
     raws: Sequence[Layout],
     pieces: int,
 ) -> Launch:
-    """Return a launch(*addresses of outputs, inputs and raw operands, *numbers) of one kernel for each piece.
+    """Return launch(*addresses of outputs, inputs and indexed operands, *numbers), which runs the kernel piece by piece.
 
     Parameters
     ----------
     bind : function of (kernel, shape, dims, outputs, inputs, raws)
         Binds the kernel to a piece.
     shape, outputs, inputs, raws
-        Of the whole kernel, as for `Backend.bind`.
+        Those of the whole kernel, as for `Backend.bind`.
     pieces : int
-        At most so many.
+        Split into at most this many pieces.
     """
     d = max(range(len(shape)), key=shape.__getitem__)
     loads = kernel.find_all(Load)

@@ -1,6 +1,6 @@
-"""Calls from a compiled kernel to other machine code: how the loops of a matrix product reach its stages and the driver.
+"""Call other machine code from a compiled kernel: the stages of a fused matmul, and the check for signals.
 
-Instructions only. What the words of a stage mean is written in `product`, beside the kernel that reads them.
+`fused_gemm` explains the numbers that describe a stage, beside the kernel that reads them.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ from .micro_kernel import I64, VectorEmitter, const_i64, emitted_function
 
 @emitted_function
 def call_kernel(v: VectorEmitter, args: Any, kernel: Any, count: Any) -> None:
-    """kernel(0, count, args), of a compiled kernel at an address."""
+    """Call kernel(0, count, args), a compiled kernel at an address."""
     b = v.builder
     kind = ir.FunctionType(ir.VoidType(), [I64, I64, args.type])
     b.call(b.inttoptr(kernel, kind.as_pointer()), [const_i64(0), count, args])
@@ -35,8 +35,8 @@ def call_stage(
 ) -> None:
     """Run a stage on `rows` by `columns` points of a matrix of the batch, from (row, column) on.
 
-    At `place` lies the element (row, column) of the array that the loops have for the stage. All is written to `part`, and
-    the kernel that the first of the words tells is called with it.
+    `place` points to element (row, column) of the array of the loops that the stage reads or writes. All arguments are
+    written to `part`, which is passed to the kernel whose address is the first of the words.
     """
     b = v.builder
     addresses = [b.ptrtoint(x, I64) for x in (values, words, place)]
@@ -48,7 +48,7 @@ def call_stage(
 
 @intrinsic
 def is_stopped(typingctx: Any, function: Any, args: Any) -> Any:
-    """Return whether the call of the driver with these arguments should end; `function` is the address of its check."""
+    """Return whether a signal stopped the call of the driver with these arguments; `function` is its check's address."""
 
     def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         kind = ir.FunctionType(ir.IntType(1), [values[1].type])

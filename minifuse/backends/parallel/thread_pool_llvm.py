@@ -1,23 +1,23 @@
-"""The driver and its pool of threads, as text in LLVM's language. `driver.py` links it with Python, and starts the threads.
+"""LLVM text of the driver and its thread pool. `driver.py` links it with Python, and starts the threads.
 
-A job is one call with several chunks. It is valid while chunks of it are unfinished. A ticket is the number of the job
-times 2^32, plus how many chunks are still to be taken: who lowers it by one has a chunk of that very job, however long ago
-it looked.
+A *job* is one call with several chunks. It is valid as long as some of its chunks are unfinished. The *ticket* is the number
+of the job times 2^32, plus the number of chunks that no thread has taken yet. A thread that decrements the ticket has taken
+a chunk of exactly that job, even if it read the ticket long ago.
 
-Who finishes the last chunk ends the job. If it is a worker, it releases the lock `done`, for which the caller waits; nobody
-waits for a worker that took nothing.
+The thread that finishes the last chunk ends the job. If it is a worker, it releases the lock `done`, for which the caller
+waits. No one waits for a worker that has taken no chunk.
 
-A worker says that it is asleep, looks at the ticket once more, and sleeps at its lock. The caller publishes the ticket, and
-then looks for sleepers: so one of the two sees the other. Who takes back the mark `asleep` decides whether the lock is
-released.
+A worker that finds no work sets its flag `asleep`, reads the ticket again, and waits at its lock. The caller publishes the
+ticket and then reads the flags, so one of the two sees the other. The thread that clears the flag decides whether to release
+the lock.
 
-Between chunks, the caller asks whether a signal stopped its job (`signals.py`). The other chunks of such a job are taken and
-not run, and `drive` returns the error.
+Between chunks, the caller checks whether a signal stopped its job (`signals_llvm.py`). The remaining chunks of such a job
+are taken and not run, and `drive` returns the error.
 
-Schedulers know threads, not jobs. A worker that once shared a processor with the caller may share it for good, though the
-other processors have less to do, and then two threads take as long as one. So the caller, before it publishes a job, moves
-workers that were last on its own processor; a worker that was moved may go anywhere again once it is running.
-This is done on Linux; elsewhere, or with more threads than processors, nobody is moved.
+Schedulers know threads, not jobs: a worker that shares a processor with the caller may stay there although other processors
+are idle, and then two threads are as slow as one. So before it publishes a job, the caller moves workers away that last ran
+on its own processor. Once a moved worker runs, it may run on all processors again. This is done on Linux only, and only if
+there are at least as many processors as threads.
 """
 
 import platform
@@ -25,38 +25,38 @@ import platform
 from .signals_llvm import signals_text
 
 X86_PAUSE, ARM_YIELD = "call void @llvm.x86.sse2.pause()", "call void @llvm.aarch64.hint(i32 1)"
-PAUSE = {"x86_64": X86_PAUSE, "AMD64": X86_PAUSE, "aarch64": ARM_YIELD, "arm64": ARM_YIELD}  # a hint in loops that look
+PAUSE = {"x86_64": X86_PAUSE, "AMD64": X86_PAUSE, "aarch64": ARM_YIELD, "arm64": ARM_YIELD}  # a hint in polling loops
 
-LOOK_US = 20_000  # microseconds between two looks of a caller that waits for the last chunks
+LOOK_US = 20_000  # microseconds between two checks for signals while the caller waits for the last chunks
 
 
 def pool_text() -> str:
-    """Return the text for this machine."""
+    """Return the LLVM text for this machine."""
     text = TEXT.replace("PAUSE", PAUSE.get(platform.machine(), "")).replace("LOOK_US", str(LOOK_US))
     return signals_text() + text
 
 
 TEXT = """
-@kernel   = internal global ptr null, align 64           ; the job
+@kernel   = internal global ptr null, align 64           ; of the job
 @args     = internal global ptr null
 @count    = internal global i64 0
 @chunks   = internal global i64 0
-@needed   = internal global i64 0                        ; how many workers to wake for it
+@needed   = internal global i64 0                        ; how many workers to wake for the job
 @ticket   = global i64 0, align 64
-@finished = internal global i64 0, align 64              ; chunks of the job
-@busy     = global i64 0, align 64                       ; 1 while somebody's job is in the pool
+@finished = internal global i64 0, align 64              ; how many chunks of the job are finished
+@busy     = global i64 0, align 64                       ; 1 while the pool has a job
 @done     = global ptr null                              ; a lock
 @started  = global i64 0                                 ; 1 when there are workers
 @workers  = global i64 0
-@locks    = global [256 x ptr] zeroinitializer           ; one for each worker to sleep at
+@locks    = global [256 x ptr] zeroinitializer           ; one for each worker, at which it sleeps
 @asleep   = global [256 x i64] zeroinitializer, align 64
 
-@get_place    = global ptr null                          ; sched_getcpu and sched_setaffinity, where the system has them
+@get_cpu      = global ptr null                          ; sched_getcpu and sched_setaffinity, null if the system lacks them
 @set_affinity = global ptr null
-@processors   = global [16 x i64] zeroinitializer        ; a bit for each that is open to this process
-@ids          = global [256 x i64] zeroinitializer       ; of the workers, to the system; 0 of one that is never moved
-@places       = internal global [256 x i64] zeroinitializer, align 64  ; where each was last: a processor plus one
-@is_moved     = internal global [256 x i64] zeroinitializer, align 64  ; 1 from the caller's move to the worker's first chunk
+@processors   = global [16 x i64] zeroinitializer        ; affinity mask of this process
+@ids          = global [256 x i64] zeroinitializer       ; system ids of the workers; 0 if never moved
+@last_cpu     = internal global [256 x i64] zeroinitializer, align 64  ; processor on which each worker ran last, plus one
+@is_moved     = internal global [256 x i64] zeroinitializer, align 64  ; 1 from its move to its first chunk
 
 @_Py_NoneStruct  = external global i8
 @PyExc_TypeError = external global ptr
@@ -77,7 +77,8 @@ declare void @PyThread_release_lock(ptr)
 declare void @llvm.x86.sse2.pause()
 declare void @llvm.aarch64.hint(i32)
 
-; drive(kernel, count, chunks, args), as Python calls it; the object it belongs to is a function that starts the threads.
+; drive(kernel, count, chunks, args), with the calling convention of Python; its `self` is a function that starts the
+; threads.
 define ptr @drive(ptr %start_threads, ptr %values, i64 %length) {
   %is_four = icmp eq i64 %length, 4
   br i1 %is_four, label %unpack, label %explain
@@ -118,14 +119,14 @@ start:
 is_running:
   call void @Py_DecRef(ptr %none)
   br label %release
-release:                                                 ; Python's lock, while the kernel runs
+release:                                                 ; the GIL, while the kernel runs
   %state = call ptr @PyEval_SaveThread()
   call void @run_chunks(ptr %kernel, i64 %count, i64 %chunks, ptr %args)
   call void @PyEval_RestoreThread(ptr %state)
   %stopped = load ptr, ptr @stopped
   %is_stopped = icmp eq ptr %stopped, %args
   br i1 %is_stopped, label %forget, label %return
-forget:                                                  ; what the handler raised is set
+forget:                                                  ; the error of the handler is set
   store atomic ptr null, ptr @stopped monotonic, align 8
   ret ptr null
 return:
@@ -135,7 +136,7 @@ fail:
   ret ptr null
 }
 
-; Runs a job with the pool, or alone where the pool has one already.
+; Runs a job with the pool, or on this thread alone if the pool is busy.
 define internal void @run_chunks(ptr %kernel, i64 %count, i64 %chunks, ptr %args) {
 entry:
   call void @begin_job()
@@ -159,7 +160,7 @@ publish:
   %is_few = icmp slt i64 %others, %workers
   %needed = select i1 %is_few, i64 %others, i64 %workers
   store i64 %needed, ptr @needed
-  call void @make_room(i64 %needed)
+  call void @migrate_workers(i64 %needed)
   %old = load i64, ptr @ticket
   %number = lshr i64 %old, 32
   %new_number = add i64 %number, 1
@@ -168,7 +169,7 @@ publish:
   store atomic i64 %ticket, ptr @ticket seq_cst, align 8
   %is_last = call i1 @take_chunks(i64 0)
   br i1 %is_last, label %free, label %look
-look:                                                    ; for a while, whether the workers have finished
+look:                                                    ; poll for a while until the workers have finished
   %looks = phi i64 [ 1, %publish ], [ %more, %again ]
   %finished = load atomic i64, ptr @finished acquire, align 8
   %is_all = icmp eq i64 %finished, %chunks
@@ -193,7 +194,7 @@ return:
   ret void
 }
 
-; Takes chunks until none is left. Number 0 is the caller, which is told whether it finished the last chunk of its job.
+; Takes chunks until none is left. Thread 0 is the caller; for it, returns whether it finished the last chunk of its job.
 define internal i1 @take_chunks(i64 %me) {
 entry:
   %is_caller = icmp eq i64 %me, 0
@@ -220,8 +221,8 @@ taken:
   %number = lshr i64 %ticket, 32
   %is_known = icmp eq i64 %known, %number
   br i1 %is_known, label %run, label %wake
-wake:                                                    ; each wakes two others, so that many are awake soon
-  call void @settle(i64 %me)
+wake:                                                    ; each wakes two others, so all are awake after few steps
+  call void @begin_on_worker(i64 %me)
   call void @wake(i64 %left_child)
   call void @wake(i64 %right_child)
   br label %run
@@ -232,7 +233,7 @@ run:
   %chunks = load i64, ptr @chunks
   %chunk = sub i64 %chunks, %left
   call void @run_chunk(ptr %kernel, i64 %count, i64 %chunk, i64 %chunks, ptr %args)
-  %before = atomicrmw add ptr @finished, i64 1 seq_cst   ; after the last one, the job may be another
+  %before = atomicrmw add ptr @finished, i64 1 seq_cst   ; after the last chunk, a new job may begin
   %finished = add i64 %before, 1
   %is_last = icmp eq i64 %finished, %chunks
   br i1 %is_last, label %finish_last, label %finish
@@ -263,7 +264,7 @@ return:
   ret void
 }
 
-; Wakes a worker, if it is needed and asleep.
+; Wakes a worker if it is needed and asleep.
 define internal void @wake(i64 %worker) {
   %needed = load i64, ptr @needed
   %is_needed = icmp sle i64 %worker, %needed
@@ -282,13 +283,13 @@ return:
   ret void
 }
 
-; The processor that runs this, plus one; 0 where that cannot be told.
-define internal i64 @find_place() {
-  %get_place = load ptr, ptr @get_place
-  %is_none = icmp eq ptr %get_place, null
+; Returns the processor that runs this thread, plus one; 0 if unknown.
+define internal i64 @current_cpu() {
+  %get_cpu = load ptr, ptr @get_cpu
+  %is_none = icmp eq ptr %get_cpu, null
   br i1 %is_none, label %return, label %ask
 ask:
-  %processor = call i32 %get_place()
+  %processor = call i32 %get_cpu()
   %known = add i32 %processor, 1
   %wide = sext i32 %known to i64
   br label %return
@@ -297,34 +298,34 @@ return:
   ret i64 %place
 }
 
-define internal void @note_place(i64 %me) {
-  %here = call i64 @find_place()
-  %place = getelementptr i64, ptr @places, i64 %me
+define internal void @record_cpu(i64 %me) {
+  %here = call i64 @current_cpu()
+  %place = getelementptr i64, ptr @last_cpu, i64 %me
   store atomic i64 %here, ptr %place monotonic, align 8
   ret void
 }
 
-; Closes the caller's processor to those of the first workers that were there last.
-define internal void @make_room(i64 %count) {
+; Moves those of the first `count` workers that last ran on the caller's processor to other processors.
+define internal void @migrate_workers(i64 %count) {
 entry:
-  %here = call i64 @find_place()
+  %here = call i64 @current_cpu()
   %processor = sub i64 %here, 1
-  %is_known = icmp ult i64 %processor, 1024              ; without a sign: not known is the largest
+  %is_known = icmp ult i64 %processor, 1024              ; unsigned: unknown is the largest value
   br i1 %is_known, label %next, label %return
 next:
   %worker = phi i64 [ 1, %entry ], [ %following, %skip ]
   %is_end = icmp sgt i64 %worker, %count
   br i1 %is_end, label %return, label %look
 look:
-  %place = getelementptr i64, ptr @places, i64 %worker
+  %place = getelementptr i64, ptr @last_cpu, i64 %worker
   %there = load atomic i64, ptr %place monotonic, align 8
   %is_here = icmp eq i64 %there, %here
   %id_place = getelementptr i64, ptr @ids, i64 %worker
   %id = load i64, ptr %id_place
   %has_id = icmp ne i64 %id, 0
-  %is_in_the_way = and i1 %is_here, %has_id
-  br i1 %is_in_the_way, label %move, label %skip
-move:                                                    ; no chunk is to be had yet, so nobody else reads the bits
+  %is_on_caller_cpu = and i1 %is_here, %has_id
+  br i1 %is_on_caller_cpu, label %move, label %skip
+move:                                                    ; no chunk is published yet, so no one else reads the mask
   %index = lshr i64 %processor, 6
   %word = getelementptr i64, ptr @processors, i64 %index
   %bits = load i64, ptr %word
@@ -347,10 +348,10 @@ return:
   ret void
 }
 
-; What a worker does when it begins a job. If it was moved, all processors are open to it again: should this one be taken
-; from it, the system may move it to one that is idle.
-define internal void @settle(i64 %me) {
-  call void @note_place(i64 %me)
+; A worker calls this when it begins a job. If it was moved, it may run on all processors again, so that the system can move
+; it to an idle one if another process takes this one.
+define internal void @begin_on_worker(i64 %me) {
+  call void @record_cpu(i64 %me)
   %mark = getelementptr i64, ptr @is_moved, i64 %me
   %moved = load i64, ptr %mark
   %is_moved = icmp ne i64 %moved, 0
@@ -364,7 +365,7 @@ return:
   ret void
 }
 
-; What a worker does: takes chunks, looks for more for a while, sleeps until woken; never returns.
+; The main loop of a worker: takes chunks, polls for more for a while, sleeps until woken. Never returns.
 define ptr @work(ptr %unused, ptr %object) {
 entry:
   %me = call i64 @PyLong_AsLongLong(ptr %object)
@@ -375,7 +376,7 @@ entry:
   br label %take
 take:
   %result = call i1 @take_chunks(i64 %me)
-  call void @note_place(i64 %me)                         ; the system may have moved it meanwhile
+  call void @record_cpu(i64 %me)                         ; the system may have moved the worker
   br label %look
 look:
   %looks = phi i64 [ 1, %take ], [ %more, %again ]
@@ -387,17 +388,17 @@ again:
   PAUSE
   %more = add i64 %looks, 1
   %is_enough = icmp eq i64 %looks, 2000
-  br i1 %is_enough, label %lie_down, label %look
-lie_down:
+  br i1 %is_enough, label %fall_asleep, label %look
+fall_asleep:
   store atomic i64 1, ptr %place seq_cst, align 8
   %last_ticket = load atomic i64, ptr @ticket seq_cst, align 8
   %last_left = and i64 %last_ticket, 4294967295
-  %is_quiet = icmp eq i64 %last_left, 0
-  br i1 %is_quiet, label %sleep, label %rise
-rise:
+  %is_idle = icmp eq i64 %last_left, 0
+  br i1 %is_idle, label %sleep, label %wake_up
+wake_up:
   %was_asleep = atomicrmw xchg ptr %place, i64 0 seq_cst
   %is_unwoken = icmp ne i64 %was_asleep, 0
-  br i1 %is_unwoken, label %take, label %sleep           ; if woken meanwhile, the lock is released and must be taken
+  br i1 %is_unwoken, label %take, label %sleep           ; if it was woken already, the lock is released and must be acquired
 sleep:
   %taken = call i32 @PyThread_acquire_lock(ptr %lock, i32 1)
   br label %take

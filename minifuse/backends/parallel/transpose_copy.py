@@ -1,10 +1,10 @@
-"""Copies into another order: neighbours of the source lie along one axis, those of the copy along another.
+"""Transposing copies: the source is contiguous along one axis, the copy along another one.
 
-Element by element, either side of such a copy jumps from line to line. Here squares of a vector's length are turned in
-registers, so whole lines are loaded and stored. All element types of one size are the same bits, so there are
-two such kernels for all shapes.
+Copied element by element, one side would touch a new cache line at each step. Here squares, as long as a vector register,
+are transposed in registers, so whole lines are loaded and stored. Elements are copied as bits, so one kernel for each
+element size (4 and 8 bytes) serves all dtypes and shapes.
 
-Not here: what is computed on the way, for which the emitter walks tiles.
+A kernel that also computes something is not handled here: the loop emitter uses tiles for it.
 """
 
 import itertools
@@ -21,8 +21,8 @@ from .gemm_config import lanes_of
 from .launcher import CpuKernelLauncher
 from .micro_kernel import VectorEmitter, emitted_function
 
-MIN_SIDE = 4  # along both axes: squares would be nearly empty
-DTYPE_BY_SIZE = {4: float32, 8: float64}  # what elements of so many bytes are moved as
+MIN_SIDE = 4  # of both axes: smaller squares would be nearly empty
+DTYPE_BY_SIZE = {4: float32, 8: float64}  # dtype as which elements of this many bytes are copied
 
 LOOPS = """
 from numba.core.types import {element} as element
@@ -44,11 +44,11 @@ def kernel(start, stop, args):
         for b in range(0, B, {side}):
             turn(shift(out, b), out_a, shift(x, b * x_b), x_b, min({side}, A - a), min({side}, B - b))
 """
-NAMES = ("A", "B", "out_a", "x_b", "axes", "values_at")  # of the first numbers of the kernel, in LOOPS
+NAMES = ("A", "B", "out_a", "x_b", "axes", "values_at")  # of the first arguments, in LOOPS
 
 
 def transposed_axes(kernel: Kernel, nest: LoopNest) -> tuple[int, int] | None:
-    """The axes along which the source and the copy have their neighbours; None of what is no such copy."""
+    """Return the axes along which the source and the copy are contiguous; None if a kernel is not a transposing copy."""
     if len(kernel.pointwise_outputs) != 1 or len(kernel.outputs) != 1 or kernel.effects or len(nest.strides) != 2:
         return None
     (e,), (out, x) = kernel.pointwise_outputs, nest.strides
@@ -60,7 +60,7 @@ def transposed_axes(kernel: Kernel, nest: LoopNest) -> tuple[int, int] | None:
 
 
 def bind_transpose(kernel: Kernel, nest: LoopNest, a: int, b: int) -> CpuKernelLauncher:
-    """A launch of such a copy."""
+    """Prepare a launch of a transposing copy."""
     dtype, (out, x) = DTYPE_BY_SIZE[kernel.pointwise_outputs[0].dtype.itemsize], nest.strides
     axes = [(n, out[d], x[d]) for d, n in enumerate(nest.sizes) if d not in (a, b)]
     strips = -(-nest.sizes[a] // lanes_of(dtype))
@@ -71,13 +71,13 @@ def bind_transpose(kernel: Kernel, nest: LoopNest, a: int, b: int) -> CpuKernelL
 
 
 def source(kernel: Kernel) -> str:
-    """The loops for elements of the size of the kernel's, as they are compiled."""
+    """Return the source text for the element size of a kernel."""
     return transpose_text(kernel.pointwise_outputs[0].dtype.itemsize)
 
 
 @cache
 def transpose_text(nbytes: int) -> str:
-    """The same for elements of so many bytes."""
+    """Return the source text for elements of this many bytes."""
     unpack = "\n    ".join(f"{name} = args[{k}]" for k, name in enumerate(NAMES))
     dtype = DTYPE_BY_SIZE[nbytes]
     return LOOPS.format(element=ELEMENTS[dtype], side=lanes_of(dtype), unpack=unpack, first_axis=len(NAMES))
@@ -85,9 +85,9 @@ def transpose_text(nbytes: int) -> str:
 
 @emitted_function
 def turn(v: VectorEmitter, to: Any, step: Any, x: Any, x_step: Any, rows: Any, columns: Any) -> None:
-    """to[i * step + j] = x[j * x_step + i], for up to as many rows i and columns j as a vector has lanes.
+    """to[i * step + j] = x[j * x_step + i], for at most as many rows i and columns j as a vector has lanes.
 
-    Lanes past the last element are not touched. Rows past the last one are stored in its place, before it is.
+    Memory past the last element is not accessed. Rows past the last one are stored to its address, before the last one.
     """
     loaded, stored = v.first(rows), v.first(columns)
     square = [v.load(line, loaded) for line in v.lines(x, x_step, columns, v.lanes)]

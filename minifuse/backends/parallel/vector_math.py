@@ -1,11 +1,11 @@
-"""The vocabulary of generated CPU kernels: pointers, accumulators, choices, arithmetic as NumPy's, and vector functions.
+"""Functions that generated CPU kernels call: pointers, accumulators, selection, NumPy arithmetic, and vector math functions.
 
-Generated source imports its words from here. Their arguments meet in their common type, as in NumPy; NaN, infinities,
-signed zeros and numbers below the normal ones come out right. A loop over any of them becomes vector instructions, but
-for sin, cos and pow in float64 and the remainder of floats, which are libm's, division of int64, and pow of integers.
+Generated source imports its names from here. Arguments are promoted to their common type, as in NumPy. NaN, infinities,
+signed zeros and subnormal numbers give correct results. A loop over any of these functions is vectorized, except: sin, cos
+and pow in float64 and the remainder of floats (calls of libm), division of int64, and pow of integers.
 
-`ULP` bounds the errors of the functions, in units in the last place of the exact result; processors without a fused
-multiply-add have slightly larger ones. The mathematics is in `polynomials`.
+`ULP` bounds the errors of the functions, in units in the last place of the exact result. Processors without a fused
+multiply-add have slightly larger errors. `polynomials` has the mathematics.
 """
 
 from math import inf, nan
@@ -33,7 +33,7 @@ __all__ = [  # noqa: RUF022  # by subject
 ]
 # fmt: on
 
-ULP = {  # largest error in float32 and in float64; None where libm decides
+ULP = {  # largest error in float32 and in float64; None if libm computes it
     "exp": (0.95, 0.95),
     "log": (0.85, 0.85),
     "log1p": (1.45, 1.45),
@@ -46,7 +46,8 @@ ULP = {  # largest error in float32 and in float64; None where libm decides
     "pow": (0.51, None),
 }
 
-EITHER_ZERO = ("nsz",)  # maximum(0.0, -0.0) is either zero, as in NumPy; ordering them would double the time of a fold
+# maximum(0.0, -0.0) may be either zero, as in NumPy; ordering them would double the time of a reduction.
+EITHER_ZERO = ("nsz",)
 
 pointer_f32, pointer_f64, pointer_i32, pointer_i64 = map(pointer_to, (f32, f64, i32, i64))
 block_of_f32, block_of_f64, block_of_i32, block_of_i64 = map(block_of, (f32, f64, i32, i64))
@@ -55,74 +56,74 @@ pointer_bool_, block_of_bool_ = pointer_to(types.uint8), block_of(types.uint8)  
 
 @kernel_function()
 def where(condition: LlvmValue, a: LlvmValue, b: LlvmValue) -> LlvmValue:
-    """One of two values of any type: a if the condition holds, else b."""
+    """Return a if the condition is true, else b, for values of any type."""
     return select(condition, a, b)
 
 
 @kernel_function()
 def maximum(a: LlvmValue, b: LlvmValue) -> LlvmValue:
-    """The larger one; NaN where either is."""
+    """Return the larger one; NaN if either is NaN."""
     return a.call("llvm.maximum", b, flags=EITHER_ZERO) if a.is_float else select(a > b, a, b)
 
 
 @kernel_function()
 def minimum(a: LlvmValue, b: LlvmValue) -> LlvmValue:
-    """The smaller one; NaN where either is."""
+    """Return the smaller one; NaN if either is NaN."""
     return a.call("llvm.minimum", b, flags=EITHER_ZERO) if a.is_float else select(a < b, a, b)
 
 
-@kernel_function(gives=bool_)
+@kernel_function(returns=bool_)
 def isnan(x: LlvmValue) -> LlvmValue:
-    """Whether x is not a number, since only NaN differs from itself; of integers none does."""
+    """Return True for NaN, the only value that differs from itself; False for all integers."""
     return x != x
 
 
 @kernel_function()
 def add(a: LlvmValue, b: LlvmValue) -> LlvmValue:
-    """a + b; an integer that its type does not hold wraps around, as in NumPy."""
+    """Return a + b. Integers wrap around on overflow, as in NumPy."""
     return a + b
 
 
 @kernel_function()
 def sub(a: LlvmValue, b: LlvmValue) -> LlvmValue:
-    """a - b; an integer that its type does not hold wraps around, as in NumPy."""
+    """Return a - b. Integers wrap around on overflow, as in NumPy."""
     return a - b
 
 
 @kernel_function()
 def mul(a: LlvmValue, b: LlvmValue) -> LlvmValue:
-    """a * b; an integer that its type does not hold wraps around, as in NumPy."""
+    """Return a * b. Integers wrap around on overflow, as in NumPy."""
     return a * b
 
 
 @kernel_function()
 def invert(x: LlvmValue) -> LlvmValue:
-    """Every bit of an integer flipped; of a bool, "not"."""
+    """Flip every bit of an integer; negate a bool."""
     return ~x
 
 
 def width(x: LlvmValue) -> int:
-    """Return the bits of an integer type."""
+    """Return the number of bits of an integer."""
     return 32 if x.type is i32 else 64
 
 
 @kernel_function()
 def lshift(a: LlvmValue, b: LlvmValue) -> LlvmValue:
-    """a << b; 0 where b is negative or not below the width of the type, of which LLVM says nothing."""
+    """Return a << b; 0 if b is negative or at least the width of the type, where LLVM defines no result."""
     highest = width(a) - 1
     return select((b & highest) == b, a << (b & highest), a.number(0))
 
 
 @kernel_function()
 def rshift(a: LlvmValue, b: LlvmValue) -> LlvmValue:
-    """a >> b, which keeps the sign; 0 or -1 where b is negative or not below the width of the type."""
+    """Return a >> b, which keeps the sign; 0 or -1 if b is negative or at least the width of the type."""
     highest = width(a) - 1
     return a >> select((b & highest) == b, b, b.number(highest))
 
 
 @kernel_function()
 def abs(x: LlvmValue) -> LlvmValue:  # noqa: A001  # NumPy's name
-    """The absolute value; the smallest integer has none and stays."""
+    """Return the absolute value. For the smallest integer it does not exist, and the result is the integer itself."""
     if x.is_float:
         return polynomials.magnitude(x)
     return x if x.type is bool_ else select(x < 0, -x, x)
@@ -130,33 +131,33 @@ def abs(x: LlvmValue) -> LlvmValue:  # noqa: A001  # NumPy's name
 
 @kernel_function()
 def floor(x: LlvmValue) -> LlvmValue:
-    """The nearest integer that is not above x, in the type of x."""
+    """Return the largest integer that is not above x, in the type of x."""
     return x.call("llvm.floor") if x.is_float else x
 
 
 @kernel_function(floats=True)
 def sqrt(x: LlvmValue) -> LlvmValue:
-    """The square root, rounded once; NaN below 0.
+    """Return the square root, correctly rounded; NaN below 0.
 
     Notes
     -----
-    With the flags of a kernel, LLVM estimates a quotient by a root, and the estimate is NaN where the root is 0 or inf. It
-    does not see the root behind a choice. Both values are chosen: LLVM drops the choice of one that x cannot be, for
-    instance of 0 in where(x == 0, 1, x).
+    With the kernel's fast-math flags, LLVM replaces a division by a root with an estimate, which is NaN if the root is 0 or
+    inf. A select hides the root from this rewrite. It tests for both 0 and inf, since LLVM drops a test that x cannot pass,
+    such as x == 0 in where(x == 0, 1, x).
     """
     return select((x == 0.0) | (x == inf), x, x.call("llvm.sqrt"))
 
 
 @kernel_function(floats=True)
 def rsqrt(x: LlvmValue) -> LlvmValue:
-    """1 / sqrt(x); inf at 0, NaN below. Error at most 1.5 ULP in float32, 1.5 ULP in float64."""
+    """Return 1 / sqrt(x); inf at 0, NaN below. Error at most 1.5 ULP in float32, 1.5 ULP in float64."""
     return 1.0 / x.call("llvm.sqrt")
 
 
 def divide_integers(a: LlvmValue, b: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
-    """(a // b, a % b), rounded down; (0, 0) where b is 0. The smallest integer divided by -1 is itself."""
-    divisor = select((b == 0) | (b == -1), 1, b)  # the processor traps on both
-    if a.type is i32:  # float64 holds it, has vector instructions, and rounds no quotient up to an integer
+    """Return (a // b, a % b), rounded down; (0, 0) if b is 0. The smallest integer divided by -1 is itself."""
+    divisor = select((b == 0) | (b == -1), 1, b)  # the processor traps on these two
+    if a.type is i32:  # exact in float64: vector instructions, and no quotient is rounded up to an integer
         quotient = (a.convert(f64) / divisor.convert(f64)).call("llvm.floor").convert(i32)
     else:
         quotient = a / divisor
@@ -167,12 +168,12 @@ def divide_integers(a: LlvmValue, b: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
 
 
 def divide_floats(a: LlvmValue, b: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
-    """(a // b, a % b) as NumPy's `divmod`: the remainder is exact and has the sign of b."""
+    """Return (a // b, a % b) as NumPy's `divmod`: the remainder is exact and has the sign of b."""
     zero, ratio = a.number(0.0), a / b
     rest = (a.convert(f64) % b.convert(f64)).convert(a.type)  # exact, and faster than fmod in float32
-    is_below = (rest != 0.0) & ((rest < 0.0) ^ (b < 0.0))  # fmod gave it the sign of a
+    is_below = (rest != 0.0) & ((rest < 0.0) ^ (b < 0.0))  # fmod returns the sign of a
     quotient = (a - rest) / b
-    quotient = select(is_below, quotient - 1.0, quotient)  # an integer, but for rounding
+    quotient = select(is_below, quotient - 1.0, quotient)  # an integer, up to rounding
     whole = quotient.call("llvm.floor")
     whole = select(quotient - whole > 0.5, whole + 1.0, whole)
     whole = select(quotient == 0.0, polynomials.with_sign(zero, ratio), whole)
@@ -182,19 +183,19 @@ def divide_floats(a: LlvmValue, b: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
 
 @kernel_function()
 def floordiv(a: LlvmValue, b: LlvmValue) -> LlvmValue:
-    """a // b as `np.floor_divide`, rounded down; by 0 an integer gives 0, a float inf or NaN."""
+    """Return a // b as `np.floor_divide`, rounded down. Division by 0 returns 0 for integers, inf or NaN for floats."""
     return (divide_floats if a.is_float else divide_integers)(a, b)[0]
 
 
 @kernel_function()
 def mod(a: LlvmValue, b: LlvmValue) -> LlvmValue:
-    """a % b as `np.remainder`, with the sign of b; modulo 0 an integer gives 0, a float NaN."""
+    """Return a % b as `np.remainder`, with the sign of b. Modulo 0 returns 0 for integers, NaN for floats."""
     return (divide_floats if a.is_float else divide_integers)(a, b)[1]
 
 
 @intrinsic
 def atomic_add(typing: Any, target: Any, position: Any, value: Any) -> Any:
-    """Add a value to an element, so that no other thread comes between its read and its write."""
+    """Add a value to an element of memory atomically."""
     element = getattr(target, "dtype", None)
 
     def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -208,55 +209,55 @@ def atomic_add(typing: Any, target: Any, position: Any, value: Any) -> Any:
 
 @kernel_function(floats=True)
 def exp(x: LlvmValue) -> LlvmValue:
-    """e ** x. Error at most 0.95 ULP in float32, 0.95 ULP in float64."""
+    """Return e ** x. Error at most 0.95 ULP in float32, 0.95 ULP in float64."""
     return polynomials.exponential(x)
 
 
 @kernel_function(floats=True)
 def log(x: LlvmValue) -> LlvmValue:
-    """The natural logarithm; -inf at 0, NaN below. Error at most 0.85 ULP in float32, 0.85 ULP in float64."""
+    """Return the natural logarithm; -inf at 0, NaN below. Error at most 0.85 ULP in float32, 0.85 ULP in float64."""
     return polynomials.logarithm(x)
 
 
 @kernel_function(floats=True)
 def log1p(x: LlvmValue) -> LlvmValue:
-    """log(1 + x); -inf at -1, NaN below. Error at most 1.45 ULP in float32, 1.45 ULP in float64."""
+    """Return log(1 + x); -inf at -1, NaN below. Error at most 1.45 ULP in float32, 1.45 ULP in float64."""
     return polynomials.logarithm_of_one_plus(x)
 
 
 @kernel_function(floats=True)
 def tanh(x: LlvmValue) -> LlvmValue:
-    """The hyperbolic tangent. Error at most 2.6 ULP in float32, 2.6 ULP in float64."""
+    """Return the hyperbolic tangent. Error at most 2.6 ULP in float32, 2.6 ULP in float64."""
     return polynomials.hyperbolic_tangent(x)
 
 
 @kernel_function(floats=True)
 def sigmoid(x: LlvmValue) -> LlvmValue:
-    """1 / (1 + e ** -x). Error at most 2.45 ULP in float32, 2.45 ULP in float64."""
-    e = polynomials.exponential(x, largest=40.0)  # above, all is 1
+    """Return 1 / (1 + e ** -x). Error at most 2.45 ULP in float32, 2.45 ULP in float64."""
+    e = polynomials.exponential(x, largest=40.0)  # above, the result is 1
     return e / (e + 1.0)
 
 
 @kernel_function(floats=True)
 def erf(x: LlvmValue) -> LlvmValue:
-    """The error function. Error at most 1.9 ULP in float32, 1.9 ULP in float64."""
+    """Return the error function. Error at most 1.9 ULP in float32, 1.9 ULP in float64."""
     return polynomials.error_function(x)
 
 
 @kernel_function(floats=True)
 def sin(x: LlvmValue) -> LlvmValue:
-    """The sine of x radians. Error at most 0.51 ULP in float32; in float64 libm's."""
+    """Return the sine of x radians. Error at most 0.51 ULP in float32; float64 uses libm."""
     return x.libm("llvm.sin") if x.type is f64 else select(x == 0.0, x, polynomials.sine(x, quarters=0))
 
 
 @kernel_function(floats=True)
 def cos(x: LlvmValue) -> LlvmValue:
-    """The cosine of x radians. Error at most 0.51 ULP in float32; in float64 libm's."""
+    """Return the cosine of x radians. Error at most 0.51 ULP in float32; float64 uses libm."""
     return x.libm("llvm.cos") if x.type is f64 else polynomials.sine(x, quarters=1)
 
 
 def integer_power(base: int, exponent: int) -> int:
-    """base ** exponent, wrapping; to a negative power the quotient without its fraction. Numba compiles it."""
+    """Return base ** exponent with wraparound; for a negative exponent, truncate the quotient. Numba compiles this."""
     if exponent < 0:
         return (base if exponent & 1 else 1) if base in (1, -1) else 0
     result = 1
@@ -270,7 +271,7 @@ def integer_power(base: int, exponent: int) -> int:
 
 @intrinsic
 def pow(typing: Any, base: Any, exponent: Any) -> Any:  # noqa: A001  # NumPy's name
-    """base ** exponent. Error at most 0.51 ULP in float32; in float64 libm's. Integers wrap around."""
+    """Return base ** exponent. Error at most 0.51 ULP in float32; float64 uses libm. Integers wrap around."""
     kind = common_type(typing, (base, exponent))
 
     def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:

@@ -179,13 +179,13 @@ class CudaAttentionLauncher:
             except Exception as error:
                 self.device.recover(run, arguments, error)
 
-    def direct(self) -> Callable[..., Any]:
+    def fast_entry(self) -> Callable[..., Any]:
         """Return the fast launch path, which requires that all addresses are multiples of 16."""
         count, runs = len(self.spans), []
         for run, launch in self.ready[True]:
             places = [CallValue(k, ITEMSIZE * start) for k, start in enumerate(launch.starts)]
             runs.append((run, [*places, *map(encode_argument, launch.kernel.signature[count:], launch.numbers)]))
-        return self.device.direct(runs, ["i64"] * count, self, range(count)) or self
+        return self.device.fast_entry(runs, ["i64"] * count, self, range(count)) or self
 
     def ready_launches(self, *addresses: int) -> list[ReadyLaunch]:
         """Return the launches for use in a graph."""

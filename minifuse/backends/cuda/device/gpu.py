@@ -217,7 +217,7 @@ class GpuDevice:
         ready.kernel, ready.geometry, ready.shared = kernel, geometry, shared
         return ready
 
-    def direct(
+    def fast_entry(
         self,
         runs: Sequence[tuple[PreparedLaunch, Sequence[CallValue | int]]],
         kinds: Sequence[str],

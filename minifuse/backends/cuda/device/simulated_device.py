@@ -69,7 +69,7 @@ class SimulatedDevice:
 
         return run
 
-    def direct(self, *prepared: Any) -> None:
+    def fast_entry(self, *prepared: Any) -> None:
         """Return None: there is no fast launch path."""
 
     def recover(self, run: Callable[..., None], arguments: Sequence[Any], error: Exception) -> None:

@@ -1,0 +1,1 @@
+"""The parallel backend: kernels as machine code on CPU threads."""

@@ -509,7 +509,7 @@ def test_the_source_shows_each_stage():
     operands = operands_of(np.random.default_rng(13), float32, types, (20, 30, 40))
     text = BACKEND.fused_matmul_source(kernel, layouts([like((20, 30), float32)]), layouts(operands))
     assert text.count("def kernel(start, stop, args):") == 2
-    assert text.index("a block of a") < text.index("finished")
+    assert text.index("each block of a") < text.index("finished sums")
     assert "out0[i0 * out0_0 + i1] + in0" in text  # the sums are changed in place
 
 
@@ -579,7 +579,7 @@ for sizes, orders, a, b, _ in WAYS.values():
         kernel, *types = kernel_of(float32, a, b, epilogue)
         operands = operands_of(np.random.default_rng(18), float32, types, sizes, orders + "C")
         for at_end in (False, True):
-            outputs = [fence(like(sizes[:2], e.dtype), at_end) for e in kernel.elements]
+            outputs = [fence(like(sizes[:2], e.dtype), at_end) for e in kernel.pointwise_outputs]
             check(kernel, outputs, [fence(x, at_end) for x in operands])
 """
 

@@ -1,8 +1,8 @@
-"""Kernels of the user's own, written as Python functions of single elements.
+"""Custom kernels written as Python functions of single elements.
 
-Without raw arguments such a function is captured like any other: it broadcasts, promotes, differentiates, and becomes a
-part of the kernels around it. With raw arguments it becomes a kernel of its own (`raw_kernels`), which can read and change
-any element of those.
+Without indexed arguments (`raw=`), the function is traced like any other: it broadcasts, promotes dtypes,
+differentiates, and fuses with the kernels around it. With indexed arguments it becomes a kernel of its own (`indexed`),
+which can read and modify any element of those arguments.
 """
 
 import inspect
@@ -28,7 +28,7 @@ from ..tensors.tensor import Tensor
 from .indexed import IndexedOperand, IndexedPlan
 from .scalar_tracer import ScalarTracer, trace_over, tracing
 
-MAX_CACHED_RUNS = 1_000  # kinds of calls of one kernel that are remembered
+MAX_CACHED_RUNS = 1_000  # cached kinds of calls of one kernel
 
 
 class TracedArgument(metaclass=Interned):
@@ -39,9 +39,9 @@ class TracedArgument(metaclass=Interned):
 
 
 class StaticArgument(metaclass=Interned):
-    """An argument that is neither array nor number, such as a dtype or None: a part of the function.
+    """An argument that is neither an array nor a number, such as a dtype or None: a constant of the function.
 
-    Its type and its text tell apart what is equal: (1,) and (True,).
+    Type and text tell values apart that compare equal, such as (1,) and (True,).
     """
 
     def __init__(self, value: Any, kind: type, text: str) -> None:
@@ -49,9 +49,9 @@ class StaticArgument(metaclass=Interned):
 
 
 class ElementwiseCall(metaclass=Interned):
-    """A function of elements as one call uses it: what it reads from outside, and how the call passes its arguments.
+    """A function of elements, the state that it reads from outside, and how a call passes its arguments.
 
-    Called on nodes it gives nodes. It is what a plan is made for, and a part of its key.
+    Called on nodes it returns nodes. A plan is compiled for it, and it is a part of the plan's key.
     """
 
     __slots__ = ("__name__", "__weakref__", "arguments", "function", "names")
@@ -63,13 +63,13 @@ class ElementwiseCall(metaclass=Interned):
         self.__name__ = function_name(function)
 
     def call(self, inputs: Sequence[Any]) -> Any:
-        """The user's function on values in the place of the inputs."""
+        """Call the user's function with these values for the inputs."""
         values = [inputs[a.index] if isinstance(a, TracedArgument) else a.value for a in self.arguments]
         count = len(values) - len(self.names)
         return self.function(*values[:count], **dict(zip(self.names, values[count:], strict=True)))
 
     def __call__(self, *inputs: Any) -> Any:
-        """What the function gives for nodes, each result over all that they broadcast to."""
+        """Trace the function on nodes; each result has the shape that the nodes broadcast to."""
         nodes = [x if isinstance(x, Node) else literal(x) for x in inputs]
         shape = broadcast(*[x.shape for x in nodes])
         like = next(x for x in nodes if not x.is_number)
@@ -85,12 +85,12 @@ class ElementwiseCall(metaclass=Interned):
         return tuple(nodes) if isinstance(result, tuple) else nodes[0]
 
     def result(self, x: Any, shape: tuple[int, ...]) -> Node:
-        """A result as a node of a shape, in memory of its own."""
+        """Convert a result to a node of a shape, in memory of its own."""
         node = x.value if isinstance(x, ScalarTracer) else literal(x) if isinstance(x, Real | np.bool_) else None
         if node is None:
-            got = "nothing" if x is None else f"a {type(x).__name__}"
+            got = "None" if x is None else type(x).__name__
             raise FuseError(
-                f"{function_location(self.function)}: {self.__name__} returns {got}; expected elements, or a tuple of them"
+                f"{function_location(self.function)}: {self.__name__} returned {got}, expected an element, or a tuple"
             )
         if node.is_number:
             dtype = ScalarTracer(node).dtype
@@ -104,9 +104,9 @@ class ElementwiseCall(metaclass=Interned):
 
 
 class Elementwise:
-    """A function of elements as a function of arrays; `mf.elementwise` makes one.
+    """A function of elements that is called with arrays; `mf.elementwise` makes one.
 
-    Called with arrays and numbers it computes; called with numbers alone it is the plain function.
+    Called with numbers only, it is the plain Python function.
     """
 
     def __init__(self, function: Callable[..., Any], raw: Sequence[str] = ()) -> None:
@@ -118,18 +118,18 @@ class Elementwise:
         self.names = tuple(self.signature.parameters)
         self.count = len(kinds) if all(kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for kind in kinds) else -1
         self.raw = frozenset(raw)
-        self.runs: dict[Any, Callable[..., Any]] = {}  # what a call of a kind runs
+        self.runs: dict[Any, Callable[..., Any]] = {}  # key of a call -> what it runs
         for name in self.raw - self.signature.parameters.keys():
-            raise FuseError(f"elementwise: raw names {name!r}, which is no argument of {self.__name__}{self.signature}")
+            raise FuseError(f"elementwise: raw= names {name!r}, which is not a parameter of {self.__name__}{self.signature}")
         if self.raw and "shape" in self.signature.parameters:
             raise FuseError(
-                f"elementwise: {self.__name__} has an argument 'shape', which is the shape to run over; rename it"
+                f"elementwise: {self.__name__} has a parameter 'shape', the name of the shape to run over; rename it"
             )
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
-        """Apply the function to each element of what the arguments broadcast to.
+        """Apply the function to each element of the broadcast arguments.
 
-        With raw arguments, `shape=` is what it runs over: needed where no other argument is an array.
+        With indexed arguments, `shape=` is the shape to run over; it is required if no other argument is an array.
         """
         shape = named.pop("shape", None) if self.raw else None
         shape = tuple(shape) if isinstance(shape, list) else shape
@@ -140,13 +140,13 @@ class Elementwise:
         return self.compile_and_run(key, inputs, named, shape) if run is None else run(*inputs)
 
     def compile_and_run(self, key: Any, inputs: Sequence[Any], named: dict[str, Any], shape: Any) -> Any:
-        """Find what runs, remember it where the key says all, and run it."""
+        """Find or compile the kernel of a call, cache it if the key is complete, and run it."""
         form, values, names = self.form(inputs, named)
         if any(isinstance(x, ScalarTracer | IndexedOperand) for x in values):
-            return form.call(values)  # inside another function of elements
+            return form.call(values)  # a call inside another function of elements
         example = next((x for x in values if isinstance(x, Array)), None)
         if example is None:
-            return form.call(values)  # of numbers alone
+            return form.call(values)  # numbers only
         if any(isinstance(x, np.ndarray) for x in values):
             values, key = [example.asarray_like(x) if isinstance(x, np.ndarray) else x for x in values], None
         if self.raw:
@@ -161,7 +161,7 @@ class Elementwise:
         return run(*values) if self.raw else result
 
     def form(self, inputs: Sequence[Any], named: dict[str, Any]) -> tuple[ElementwiseCall, list[Any], Sequence[str]]:
-        """The function as this call uses it, the inputs of the call, and which arguments of the function they are."""
+        """Return the function as this call uses it, the inputs of the call, and the names of their parameters."""
         names: Sequence[str] = self.names
         keywords: tuple[str, ...] = ()
         if named or len(inputs) != self.count:
@@ -179,33 +179,33 @@ class Elementwise:
         return ElementwiseCall(self.function, self.fingerprint(), tuple(arguments), keywords), values, which
 
     def fingerprint(self) -> Any:
-        """A key of all that the function reads from outside, which must not be arrays."""
+        """Return a key of the state that the function reads from outside, which must not include arrays."""
         key = self.guard.fingerprint()
         if self.guard.tensors:
-            advice = "reads an array from outside, which is no element; pass it as an argument, or as a raw one to index it"
+            advice = "reads an array from a closure or a global; pass it as an argument, or name it in raw= to index it"
             raise FuseError(f"{function_location(self.function)}: {self.__name__} {advice}")
         return key
 
     @property
     def __outside__(self) -> Any:
-        """What stands for it where a function reads it from outside."""
+        """Return the function, which a guard of another function checks in the place of this object."""
         return self.function
 
     def values_of_argument(self, name: str, x: Any) -> Any:
-        """What an argument holds: of *arguments and **arguments several values, of others one."""
+        """Return the values of a parameter: several for *args and **kwargs, one for any other."""
         several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
         return x if self.signature.parameters[name].kind in several else (x,)
 
     def static_argument(self, name: str, x: Any) -> StaticArgument:
-        """An argument that is neither array nor number."""
+        """Return an argument that is neither an array nor a number, as a part of the key."""
         try:
             return StaticArgument(x, type(x), repr(x))
         except TypeError:
-            advice = "expected an array, a number, or what can be a key of a dict; make lists tensors with mf.tensor"
-            raise FuseError(f"{self.__name__}: {name} is a {type(x).__name__}; {advice}") from None
+            advice = "expected an array, a number or a hashable object; convert lists with mf.tensor"
+            raise FuseError(f"{self.__name__}: {name} is {type(x).__name__}; {advice}") from None
 
     def source(self, *inputs: Any, backend: str | None = None, **named: Any) -> str:
-        """The text of what a call runs, as `mf.source` gives it; with `backend`, of what it would run there."""
+        """Return the source that a call runs, as `mf.source` does; with `backend`, the source for that backend."""
         shape = named.pop("shape", None) if self.raw else None
         form, values, names = self.form(inputs, named)
         if backend is not None:
@@ -217,13 +217,13 @@ class Elementwise:
 
 
 def function_name(function: Callable[..., Any]) -> str:
-    """What messages call a function."""
+    """Return the name of a function for messages."""
     found: str = getattr(function, "__name__", None) or getattr(function, "name", None) or type(function).__name__
     return found
 
 
 def function_location(function: Callable[..., Any]) -> str:
-    """Where a function is written, as file:line."""
+    """Return the definition of a function as file:line."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}" if code else function_name(function)
 
@@ -231,39 +231,43 @@ def function_location(function: Callable[..., Any]) -> str:
 def elementwise(function: Any = None, *, raw: str | Sequence[str] = ()) -> Any:
     """Make a Python function of single elements a function of arrays.
 
-    The function is called once for each kind of arguments, with elements that have no values, to find out what it computes;
-    loops over Python's numbers run then, calls go inside, and a choice by value is `mf.where`.
+    The function is traced: it is called once for each kind of arguments, with elements that have no values. Loops over
+    Python numbers are unrolled and calls are inlined; to choose by value, use `mf.where`.
 
     Parameters
     ----------
     function : callable
-        Takes elements, and gives an element, or a tuple of them: a result each.
+        Takes elements, and returns an element, or a tuple of elements, one per result.
     raw : sequence of str
-        Names of arguments that the function gets whole: it indexes them (`x[i, j]`), stores to them (`x[i] = v`) and adds to
-        them (`mf.atomic_add`), and may then return nothing.
+        Names of arguments that the function indexes itself: it may read them (`x[i, j]`), store to them (`x[i] = v`) and
+        add to
+        them (`mf.atomic_add`). The function may then return None.
 
     Returns
     -------
     Elementwise
-        Called with tensors and numbers, which broadcast as in any operator, raw arguments apart. `source(*args)` is the text
-        of what it runs. With raw arguments, `shape=` is what to run over, where no other argument is an array.
+        Call it with tensors and numbers, which broadcast as in any operator, except raw arguments. `source(*args)`
+        returns the
+        source that a call runs. With raw arguments, `shape=` is the shape to run over, if no other argument is an array.
 
     Raises
     ------
     FuseError
-        The function branches on a value, folds, or does what only whole arrays can, with its file and line; or a kernel with
-        raw arguments is called inside a fused function.
+        The function branches on a value, reduces, or uses an operation of whole arrays; the message has its file and
+        line. Or a
+        kernel with raw arguments is called inside a fused function.
     GradientError
-        A raw kernel is called with a tensor that requires a gradient.
+        A kernel with raw arguments is called with a tensor that requires a gradient.
     IndexingError
-        An index of a raw argument is no integer, or, where it is known beforehand, out of range.
+        An index of a raw argument is not an integer, or is a constant out of range.
 
     Notes
     -----
-    Without raw arguments it is differentiable to any order, and fuses with what is around it. With them it is one kernel,
-    and no gradient flows. Points run in any order: of several that store to one element any may be the last, and what one
-    stores another may see or not, so that `x[i] += v` may lose some. An index that is computed is not checked, except on the
-    python backend: keep it inside with `mf.minimum` and `mf.maximum`, since both sides of `mf.where` are computed.
+    Without raw arguments, the function is differentiable to any order, and fuses with the operations around it. With raw
+    arguments it is one kernel, without a gradient. Elements run in any order: if several store to one element, any of
+    them may be the last, and a load may or may not see a store of another element, so `x[i] += v` may lose updates.
+    Computed indices are checked on the python backend only: keep them in range with `mf.minimum` and `mf.maximum`, since
+    both sides of `mf.where` are computed.
 
     Examples
     --------
@@ -285,5 +289,7 @@ def elementwise(function: Any = None, *, raw: str | Sequence[str] = ()) -> Any:
     if function is None:
         return lambda function: elementwise(function, raw=raw)
     if not callable(function):
-        raise FuseError(f"elementwise: got a {type(function).__name__}, expected a function of elements")
+        raise FuseError(
+            f"elementwise: got {type(function).__name__}, expected a function; write @mf.elementwise above a function"
+        )
     return Elementwise(function, (raw,) if isinstance(raw, str) else raw)

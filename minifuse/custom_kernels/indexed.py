@@ -1,7 +1,7 @@
-"""Kernels with raw arguments: memory that a function of elements indexes as it likes, reads, stores to and adds to.
+"""Custom kernels with indexed arguments: the function reads, stores and adds to any element of them.
 
-Such a function is traced straight to the expressions of one kernel. It stands alone: what it changes can be anywhere, so it
-is no part of a graph, it is not fused with others, and no gradient flows through it.
+Such a function is traced directly to the expressions of one kernel. The kernel may modify any element, so it is not part
+of a graph, is not fused with others, and has no gradient.
 """
 
 from collections.abc import Sequence
@@ -42,23 +42,23 @@ from .scalar_tracer import ScalarTracer, resolve_weak_dtype, trace_over, unsuppo
 
 
 class IndexedTrace:
-    """What a function of elements does to its raw arguments, in order."""
+    """The effects of a function of elements on its indexed arguments, in order."""
 
     def __init__(self, inputs: int) -> None:
         self.inputs, self.effects = inputs, list[IndexedAccess]()
-        self.positions: dict[int, IndexValue] = {}  # along a dim
+        self.positions: dict[int, IndexValue] = {}  # dim -> the index along it
 
     def index_along(self, d: int) -> IndexValue:
-        """The index of the element that is computed: an input without memory, after those that have some."""
+        """Return the index of the element along a dim: an input without memory, numbered after those with memory."""
         return self.positions.setdefault(d, IndexValue(self.inputs + len(self.positions), int64))
 
 
 class IndexedOperand:
-    """A raw argument: a tensor that the function indexes freely, with a number for each dim.
+    """An indexed argument: a tensor that the function indexes with one number per dim.
 
-    An index is an integer element, or a Python integer, of which negative ones count from the end. An element is taken as it
-    is, at every point, whatever `mf.where` chooses afterwards: outside the tensor, what happens is undefined, but on the
-    python backend, which raises an IndexingError.
+    An index is an integer element, or a Python integer; negative Python integers count from the end. The load happens
+    for every element, even if `mf.where` discards it afterwards. Computed indices out of range are undefined behavior,
+    except on the python backend, which raises an IndexingError.
     """
 
     __slots__ = ("argument", "dtype", "shape", "trace")
@@ -69,12 +69,12 @@ class IndexedOperand:
 
     @property
     def ndim(self) -> int:
-        """The number of dims."""
+        """Return the number of dims."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """Return the number of elements."""
         return int(np.prod(self.shape, dtype=np.int64))
 
     def __len__(self) -> int:
@@ -87,20 +87,20 @@ class IndexedOperand:
         self.record_effect(IndexedStore, index, value)
 
     def record_effect(self, kind: type[IndexedAccess], index: Any, value: Any) -> None:
-        """One effect more."""
+        """Record a store or an atomic add."""
         inputs = *self.position(index), self.converted_value(value)
         self.trace.effects.append(kind(self.argument, len(self.trace.effects), inputs, self.dtype))
 
     def position(self, index: Any) -> tuple[Expression, ...]:
-        """An index as an expression for each dim."""
+        """Convert an index to an expression per dim."""
         entries = index if isinstance(index, tuple) else (index,)
         if len(entries) != self.ndim:
             got = f"got {len(entries)} for shape {self.shape}"
-            raise unsupported("a raw argument", f"it is indexed with one integer for each dim, {got}", IndexingError)
+            raise unsupported("a raw argument", f"expected one integer index per dim, {got}", IndexingError)
         return tuple(self.index_along_dim(x, d, n) for d, (x, n) in enumerate(zip(entries, self.shape, strict=True)))
 
     def index_along_dim(self, x: Any, d: int, n: int) -> Expression:
-        """The index along one dim."""
+        """Convert the index along one dim to an expression."""
         if isinstance(x, ScalarTracer):
             if not x.dtype.is_integer:
                 raise unsupported(
@@ -112,27 +112,27 @@ class IndexedOperand:
         except TypeError:
             k = None
         if k is None:
-            raise unsupported(
-                f"an index {x!r:.40}", "a raw argument is indexed with one integer for each dim", IndexingError
-            )
+            raise unsupported(f"an index {x!r:.40}", "expected one integer per dim of the raw argument", IndexingError)
         if not -n <= k < n:
             raise unsupported(f"index {k} along dim {d}", f"the raw argument has shape {self.shape}", IndexingError)
         return constant(k % n, int64)
 
     def converted_value(self, value: Any) -> Expression:
-        """A value as what the argument holds."""
+        """Convert a value to the element type of the argument."""
         x = unwrap(value)
         dtype: Any = x.dtype if isinstance(x, Expression) else weak_type_of(x)
         is_float = dtype is float or getattr(dtype, "is_float", False)
         if (is_float and not self.dtype.is_float) or (self.dtype is bool_ and dtype not in (bool, bool_)):
             name = dtype.__name__ if isinstance(dtype, type) else dtype
-            raise unsupported(f"{name} into a raw argument of {self.dtype}", "convert it first, with .to(...)", DTypeError)
+            raise unsupported(
+                f"a store of {name} to a raw argument of {self.dtype}", "convert it first with .to(...)", DTypeError
+            )
         return resolve_weak_dtype(x, self.dtype) if isinstance(x, Expression) else constant(x, self.dtype)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        advice = "it is indexed, x[i], and has shape, ndim, size and dtype; compute all else before the call"
+        advice = "expected an index, x[i], or shape, ndim, size or dtype; compute other values before the call"
         raise unsupported(f".{name} of a raw argument", advice)
 
     def __repr__(self) -> str:
@@ -140,8 +140,8 @@ class IndexedOperand:
 
 
 def refuse_operator(self: IndexedOperand, *others: Any) -> Any:
-    """What operators say of a raw argument."""
-    raise unsupported("an operator on a raw argument", "index it, as in x[i] + 1, or do not name it in raw=(...)")
+    """Raise the error for an operator on an indexed argument."""
+    raise unsupported("an operator on a raw argument", "index it, as in x[i] + 1, or remove it from raw=(...)")
 
 
 _BINARY = "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "matmul"
@@ -150,29 +150,29 @@ for _name in (*_BINARY, *[f"r{_name}" for _name in _BINARY], "lt", "gt", "le", "
 
 
 def atomic_add(array: Any, index: Any, value: Any) -> None:
-    """Add a value to an element of a raw argument; of several additions to one element, none is lost.
+    """Add a value to an element of a raw argument atomically: of several additions to one element, none is lost.
 
-    Only inside a function of `mf.elementwise`, on a raw argument of int32, int64, float32 or float64.
+    Call it only inside a function of `mf.elementwise`, on a raw argument of int32, int64, float32 or float64.
 
     Parameters
     ----------
     array : raw argument
-        What is changed.
+        The array that is modified.
     index : int, integer element, or tuple of them
-        One for each dim of the array.
+        One index for each dim of the array.
     value : element or number
-        What is added there, converted to the element type of the array; a float does not become an integer.
+        The value to add. It is converted to the element type of the array; a float is not converted to an integer.
 
     Raises
     ------
     FuseError
-        `array` is no raw argument of the kernel that is being traced.
+        `array` is not a raw argument of the kernel that is being traced.
     DTypeError
-        The array holds bools, or the value does not fit it.
+        The array is of bools, or the value does not fit its element type.
 
     Notes
     -----
-    Additions come in any order, so a sum of floats may differ in its last bits from call to call on several threads.
+    Additions happen in any order, so on several threads a sum of floats may differ in its last bits from call to call.
 
     Examples
     --------
@@ -189,25 +189,25 @@ def atomic_add(array: Any, index: Any, value: Any) -> None:
         advice = f"got {type(array).__name__}, expected a raw argument of a function of mf.elementwise; name it in raw=(...)"
         raise unsupported("atomic_add", advice)
     if array.dtype is bool_:
-        raise unsupported("atomic_add", "bools do not add up; use integers", DTypeError)
+        raise unsupported("atomic_add", "got an array of bools; use integers", DTypeError)
     array.record_effect(AtomicAdd, index, value)
 
 
 class IndexedPlan:
-    """One kernel with raw arguments, traced and bound for inputs of given kinds: `run` launches it.
+    """One kernel with indexed arguments, traced and bound for inputs of given kinds: `run` launches it.
 
     Parameters
     ----------
     form
         The user's function; `form.call(values)` calls it.
     inputs
-        Tensors and numbers like those of the calls to come.
+        Tensors and numbers like those of future calls.
     names
-        What the function calls them.
+        The parameters of the function.
     raw
-        Which names are raw.
+        The names of indexed arguments.
     shape
-        What to run over; None for what all other arrays broadcast to.
+        The shape to run over; None for the shape that all other arrays broadcast to.
     """
 
     def __init__(self, form: Any, inputs: Sequence[Any], names: Sequence[str], raw: frozenset[str], shape: Any) -> None:
@@ -223,26 +223,24 @@ class IndexedPlan:
         results, self.is_tuple = self.call_function()
         self.bind(results)
 
-    # What is given.
+    # Inputs.
 
     def check_input(self, x: Any, name: str, is_raw: bool) -> Any:
-        """An input, which is a tensor or a number."""
+        """Return an input, which must be a tensor or a number."""
         if active_capture() is not None or (isinstance(x, Array) and not isinstance(x, Tensor)):
             raise unsupported(
-                f"{self.name} inside a function that is captured",
-                "a kernel with raw arguments may read and change anything, so it is not fused; call it before or after",
+                f"{self.name} inside a traced function",
+                "a kernel with raw arguments cannot be fused, since it may modify any element; call it before or after",
             )
         if is_raw and not isinstance(x, Tensor):
-            raise FuseError(
-                f"{self.name}: the raw argument {name} is of type {type(x).__name__}, expected a tensor; use mf.tensor"
-            )
+            raise FuseError(f"{self.name}: the raw argument {name} is {type(x).__name__}, expected a tensor; use mf.tensor")
         if isinstance(x, Tensor) and x.requires_grad and mode.is_recording:
             advice = f"pass {name}.detach(), or call it inside `with mf.no_grad():`"
-            raise GradientError(f"{self.name}: no gradient flows through a kernel with raw arguments; {advice}")
+            raise GradientError(f"{self.name}: a kernel with raw arguments has no gradient; {advice}")
         return x
 
     def find_backend(self) -> Backend:
-        """The backend that all tensors are on."""
+        """Return the backend of all tensors."""
         found = list(dict.fromkeys(spec.backend for spec in self.specs if spec))
         if len(found) > 1:
             pair = f"{found[0].name} and {found[1].name}"
@@ -251,14 +249,14 @@ class IndexedPlan:
         return backend
 
     def find_shape(self, shape: Any) -> tuple[int, ...]:
-        """What the kernel runs over."""
+        """Return the shape that the kernel runs over."""
         shapes = [
             x.shape for x, is_raw in zip(self.inputs, self.is_indexed, strict=True) if isinstance(x, Tensor) and not is_raw
         ]
         if shape is None:
             if not shapes:
                 raise ShapeError(
-                    f"{self.name}: no argument but raw ones is an array; pass shape=, what the kernel runs over"
+                    f"{self.name}: all arrays are raw arguments, so the shape to run over is unknown; pass shape="
                 )
             return broadcast(*shapes)
         sizes = shape_of((shape,))
@@ -267,25 +265,27 @@ class IndexedPlan:
         except ShapeError:
             fits = False
         if not fits:
-            raise ShapeError(f"{self.name}: shape={sizes} does not hold arguments of shapes {', '.join(map(str, shapes))}")
+            raise ShapeError(
+                f"{self.name}: arguments of shapes {', '.join(map(str, shapes))} do not broadcast to shape={sizes}"
+            )
         return sizes
 
-    # What is computed.
+    # The kernel.
 
     def call_function(self) -> tuple[list[Expression], bool]:
-        """The results of the function, as expressions; its effects are in the trace."""
+        """Trace the function, and return its results as expressions; its effects are in the trace."""
         with trace_over(self.shape, self.trace.index_along):
             result = self.form.call([self.trace_input(k, x) for k, x in enumerate(self.inputs)])
         if result is None:
             if not self.trace.effects:
                 raise FuseError(
-                    f"{self.name} returns nothing and changes nothing; return elements, or change a raw argument"
+                    f"{self.name} returned None and modified nothing; return elements, or store to a raw argument"
                 )
             return [], True
         results = []
         for x in result if isinstance(result, tuple) else (result,):
             if not isinstance(x, ScalarTracer | Real | np.bool_):
-                raise FuseError(f"{self.name} returns a {type(x).__name__}; expected elements, or a tuple of them")
+                raise FuseError(f"{self.name} returned {type(x).__name__}, expected an element, or a tuple of elements")
             if isinstance(x, ScalarTracer):
                 results.append(resolve_weak_dtype(x.value, x.dtype))
             else:
@@ -293,13 +293,13 @@ class IndexedPlan:
         return results, isinstance(result, tuple)
 
     def trace_input(self, k: int, x: Any) -> Any:
-        """What the function is called with in the place of an input."""
+        """Return the tracer for an input."""
         if self.is_indexed[k]:
             return IndexedOperand(self.trace, k, x.shape, x.dtype)
         return ScalarTracer(Load(k, x.dtype) if isinstance(x, Tensor) else KernelParameter(k, weak_type_of(x)))  # type: ignore[arg-type]
 
     def bind(self, results: Sequence[Expression]) -> None:
-        """Number what is used, and bind the kernel to the layouts."""
+        """Number the operands that are used, and bind the kernel to their layouts."""
         found = OperandNumbering([*results, *self.trace.effects])
         changed = {e.index for e in self.trace.effects}
         count = len(self.inputs)
@@ -319,16 +319,16 @@ class IndexedPlan:
         kernel = Kernel(tuple(elements), (), effects) if effects else Kernel(tuple(elements), ())  # type: ignore[arg-type]
         self.bound = kernel, self.shape, (), outputs, inputs, [specs[k].layout for k in self.raws]
         launch, by = self.backend.bind(*self.bound), active_hook()
-        self.launch = launch if by is None else by.raw(self, launch)
+        self.launch = launch if by is None else by.launch_custom_kernel(self, launch)
 
     def index_layout(self, d: int) -> Layout:
-        """The layout of the index along a dim."""
+        """Return the layout of the index along a dim."""
         return Layout(self.shape, tuple(int(k == d) for k in range(len(self.shape))), 0)
 
-    # What runs.
+    # Running.
 
     def run(self, *inputs: Any) -> Any:
-        """Launch the kernel on inputs of these kinds; its results as tensors."""
+        """Launch the kernel on inputs of these kinds, and return its results as tensors."""
         if self.changed:
             inputs = self.copy_overlapping(inputs)
         buffers = [self.backend.allocate(nbytes) for nbytes in self.sizes]
@@ -336,18 +336,18 @@ class IndexedPlan:
         values += [inputs[k].address for k in self.addresses] + self.index_starts + [inputs[k].address for k in self.raws]
         values += [inputs[x] if type(x) is int else x.value for x in self.numbers]
         for k in self.changed:
-            write_clock.mark(inputs[k].buffer)  # before the launch, which a signal may end midway
+            write_clock.mark(inputs[k].buffer)  # before the launch, which a signal may interrupt
         self.launch(*values)
         results = tuple(Tensor(b, b.address, spec) for b, spec in zip(buffers, self.outputs, strict=True))
         return None if not results else results if self.is_tuple else results[0]
 
     def copy_overlapping(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The inputs, where elements that are read and changed at once are read from a copy."""
+        """Return the inputs; those that share memory with a modified argument are copied."""
         for k in self.changed:
             target = inputs[k]
             if not target.buffer.is_writable:
                 advice = "pass a clone()"
-                raise OverlapError(f"{self.name}: the raw argument {self.names[k]} is read-only memory; {advice}")
+                raise OverlapError(f"{self.name}: the memory of the raw argument {self.names[k]} is read-only; {advice}")
             start, end = target.buffer.address, target.buffer.address + target.buffer.nbytes
             for j in self.addresses:
                 x = inputs[j]
@@ -356,7 +356,7 @@ class IndexedPlan:
         return inputs
 
     def source(self) -> str:
-        """The text that is compiled, and what its names stand for."""
+        """Return the text that is compiled, and the meaning of the names in it."""
         named = [f"in{n} is {self.names[k]}" for n, k in enumerate(self.loads) if k < len(self.inputs)]
         named += [f"raw{n} is {self.names[k]}" for n, k in enumerate(self.raws)]
         named += [f"p{n} is {self.names[x]}" for n, x in enumerate(self.numbers) if isinstance(x, int)]
@@ -364,7 +364,7 @@ class IndexedPlan:
 
 
 def copy_with_layout(x: Tensor) -> Tensor:
-    """A copy in the same layout, with all that lies between the elements."""
+    """Copy a tensor with its layout, including the memory between its elements."""
     low, high = x.spec.layout.span()
     whole = Tensor(
         x.buffer,
@@ -376,17 +376,17 @@ def copy_with_layout(x: Tensor) -> Tensor:
 
 
 class OperandNumbering:
-    """Expressions whose loads, raw operands and numbers are counted from 0, and what they are.
+    """Expressions whose loads, indexed operands and numbers are counted from 0, and which operands these are.
 
-    Literals become numbers that travel with the launch, but the few that every kernel may hold: sizes are among them, and a
-    new size must not make a new text.
+    Literals become arguments of the launch, except the few that every kernel may contain: sizes are among them, and a
+    new size must not need a new kernel.
     """
 
     def __init__(self, roots: Sequence[Expression]) -> None:
         order = toposort(roots, lambda e: e.inputs)
         self.loads = sorted({e.index for e in order if isinstance(e, Load)})
         self.raws = sorted({e.index for e in order if isinstance(e, IndexedAccess)})
-        self.numbers: list[Any] = []  # which input, or a literal
+        self.numbers: list[Any] = []  # the index of an input, or a literal
         self.known: dict[Any, KernelParameter] = {}
         new: dict[Expression, Expression] = {}
         for e in order:
@@ -394,7 +394,7 @@ class OperandNumbering:
         self.expressions = [new[e] for e in roots]
 
     def renumber(self, e: Expression, inputs: tuple[Expression, ...]) -> Expression:
-        """An expression over these inputs."""
+        """Return an expression over these inputs, with its operand renumbered."""
         if isinstance(e, Load):
             return type(e)(self.loads.index(e.index), e.dtype)
         if isinstance(e, IndexedAccess):
@@ -406,7 +406,7 @@ class OperandNumbering:
         return Op(e.operator, inputs, e.dtype) if isinstance(e, Op) else e
 
     def number(self, source: Any, dtype: DType) -> KernelParameter:
-        """A number of the launch."""
+        """Return the parameter for a number of the launch."""
         if (source, dtype) not in self.known:
             self.known[source, dtype] = KernelParameter(len(self.numbers), dtype)
             self.numbers.append(source)

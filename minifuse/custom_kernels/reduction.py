@@ -1,8 +1,8 @@
-"""Reductions of the user's own: map each element, combine the results along dims, finish what comes out.
+"""Custom reductions: map each element, combine the results along dims, and finish each result.
 
-All three are functions of single elements. A reduction is captured like any function of arrays, so it fuses, and where it
-combines with an operator of the table it differentiates. Any other function becomes an operator of its own, which kernels
-hold as a small function.
+All three are functions of single elements. A reduction is traced like any function of arrays, so it fuses. If `combine`
+is an operator of the table, the reduction is differentiable. Any other function becomes an operator of its own, which
+kernels contain as a small function.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,12 +27,14 @@ from ..tensors.tensor import Tensor
 from .elementwise import function_location, function_name
 from .scalar_tracer import ScalarTracer, resolve_weak_dtype, trace_over
 
-PROBE_VALUES = (0.5, 1.0, 3.0)  # values that the promises of `combine` are checked with
+PROBE_VALUES = (0.5, 1.0, 3.0)  # arguments in the test of `combine`
 DIFFERENTIABLE_COMBINES = "a + b, a * b, mf.maximum and mf.minimum"
 
 
 class ReductionCall(metaclass=Interned):
-    """A reduction as one call uses it: what it reads from outside, its dims. Called on nodes it gives a node."""
+    """A reduction as one call uses it: its dims, and the state that it reads from outside. Called on nodes it returns a
+    node.
+    """
 
     __slots__ = ("__name__", "__weakref__", "dims", "keepdim", "reduction")
 
@@ -41,7 +43,7 @@ class ReductionCall(metaclass=Interned):
         self.__name__ = reduction.__name__
 
     def __call__(self, *inputs: Any) -> Node:
-        """Map, fold, finish."""
+        """Map, reduce, and finish."""
         nodes = [x if isinstance(x, Node) else literal(x) for x in inputs]
         shape = broadcast(*[x.shape for x in nodes])
         reduction, dims = self.reduction, tuple(sorted(normalize_dims(self.dims, len(shape))))
@@ -56,11 +58,11 @@ class ReductionCall(metaclass=Interned):
 
 
 class Reduction:
-    """A fold of mapped elements; `mf.reduction` makes one."""
+    """A reduction of mapped elements; `mf.reduction` makes one."""
 
     def __init__(
         self,
-        map: Callable[..., Any] | None,  # noqa: A002  # what it is
+        map: Callable[..., Any] | None,  # noqa: A002  # the user's word
         combine: Callable[[Any, Any], Any],
         finish: Callable[[Any], Any] | None,
         identity: float | bool,
@@ -73,40 +75,40 @@ class Reduction:
         self.operators: dict[Any, Operator] = {}
 
     def __call__(self, *inputs: Any, dim: Any = None, keepdim: bool = False) -> Any:
-        """Fold what the tensors broadcast to along some dims; along all if none are named."""
+        """Reduce the broadcast tensors along some dims; by default along all."""
         return plan.call(self.form(inputs, dim, keepdim), *inputs)
 
     def form(self, inputs: Sequence[Any], dim: Any, keepdim: bool) -> ReductionCall:
-        """The reduction as this call uses it."""
+        """Return the reduction as this call uses it."""
         if not any(isinstance(x, Array) for x in inputs):
             got = ", ".join(type(x).__name__ for x in inputs) or "no arguments"
             raise FuseError(f"{self.__name__}: got {got}, expected at least one tensor; use mf.tensor")
         if self.map is None and len(inputs) > 1:
-            raise FuseError(f"{self.__name__}: got {len(inputs)} arguments; without map= it takes one")
+            raise FuseError(
+                f"{self.__name__}: got {len(inputs)} arguments, expected 1; pass map= to combine several tensors"
+            )
         outside = self.guard.fingerprint()
         if self.guard.tensors:
-            raise FuseError(
-                f"{self.__name__} reads an array from outside, which is no element; pass it as an argument of map"
-            )
+            raise FuseError(f"{self.__name__} reads an array from a closure or a global; pass it as an argument of map")
         dims = tuple(map(as_number, dim)) if isinstance(dim, list | tuple) else as_number(dim)
         return ReductionCall(self, outside, dims, bool(keepdim))
 
     def operator(self, dtype: DType) -> Operator:
-        """The operator that folds values of an element type; the same one as long as `combine` means the same."""
+        """Return the operator that reduces values of an element type. It is cached while `combine` is unchanged."""
         key = dtype, self.combine_guard.fingerprint()
         if key not in self.operators:
             self.operators[key] = self.find_operator(dtype)
         return self.operators[key]
 
     def find_operator(self, dtype: DType) -> Operator:
-        """The operator of the table that `combine` is, or one of its own."""
+        """Return the operator of the table that `combine` equals, or a new one."""
         kind = type(self.identity)
         if (dtype is bool_) is not (kind is bool):
-            advice = "a bool folds bools; convert in map, as in x.to(mf.int64), or give another identity"
-            raise DTypeError(f"{self.__name__}: identity {self.identity} cannot start a fold of {dtype}: {advice}")
+            advice = "reduce bools with a bool; convert in map, as in x.to(mf.int64), or pass another identity"
+            raise DTypeError(f"{self.__name__}: identity {self.identity} does not fit a reduction of {dtype}; {advice}")
         if dtype.is_integer and isfinite(self.identity) and self.identity != int(self.identity):
             raise DTypeError(
-                f"{self.__name__}: identity {self.identity} is no {dtype}; map to a float type, or give another"
+                f"{self.__name__}: identity {self.identity} is not an {dtype}; map to a float type, or pass another identity"
             )
         own = CustomReduceOp(self.combine, self.identity, self.refuse_gradient, self.expression)
         e = own.expression(dtype)
@@ -118,24 +120,24 @@ class Reduction:
         return own
 
     def expression(self, dtype: DType) -> Expression:
-        """What `combine` computes of two values of an element type."""
-        with trace_over((), lambda d: None):  # where two values come from is not known
+        """Trace `combine` on two values of an element type."""
+        with trace_over((), lambda d: None):  # the positions of the two values are unknown
             result = self.combine(ScalarTracer(Load(0, dtype)), ScalarTracer(Load(1, dtype)))
         if isinstance(result, ScalarTracer):
             if result.dtype is not dtype:
                 advice = "convert the result, or map to that type first"
-                got = f"combine gives {result.dtype} for two values of {dtype}"
+                got = f"combine returned {result.dtype} for two values of {dtype}"
                 raise FuseError(f"{function_location(self.combine)}: {self.__name__}: {got}; {advice}")
             return resolve_weak_dtype(result.value, dtype)
         if not isinstance(result, bool | int | float):
-            got = "nothing" if result is None else f"a {type(result).__name__}"
+            got = "None" if result is None else type(result).__name__
             raise FuseError(
-                f"{function_location(self.combine)}: {self.__name__}: combine returns {got}, expected one element"
+                f"{function_location(self.combine)}: {self.__name__}: combine returned {got}, expected one element"
             )
         return constant(result, dtype)
 
     def check_monoid(self, identity: Any, dtype: DType) -> None:
-        """Try with a few numbers whether `combine` has this identity, and may be done in any order."""
+        """Test with a few numbers that `combine` has this identity, is commutative and is associative."""
         kind, combine = dtype.numpy.type, self.combine
         none, low = kind(identity), kind(-2) if dtype is not bool_ else kind(True)
         a, b, c = (
@@ -144,38 +146,38 @@ class Reduction:
         with np.errstate(all="ignore"):
             for x, y, expected in ((none, none, none), (none, b, b), (c, none, c), (low, none, low), (none, low, low)):
                 got = combine(x, y)
-                is_lost = expected is not low or got == none  # combine may be for positive numbers only
+                is_lost = expected is not low or got == none  # combine may be valid for positive numbers only
                 if is_lost and not is_near(got, expected, dtype):
-                    rule = f"so {identity} is not its identity; threads start with it, and it must change nothing"
-                    raise self.monoid_error(f"combine({x}, {y}) gives {got}, {rule}")
+                    rule = f"so {identity} is not its identity; pass another identity="
+                    raise self.monoid_error(f"combine({x}, {y}) returned {got}, {rule}")
             if not is_near(combine(a, b), combine(b, a), dtype):
-                pair = f"combine({a}, {b}) gives {combine(a, b)}, and combine({b}, {a}) {combine(b, a)}"
-                raise self.monoid_error(f"{pair}; threads combine in any order")
+                pair = f"combine({a}, {b}) returned {combine(a, b)}, and combine({b}, {a}) {combine(b, a)}"
+                raise self.monoid_error(f"{pair}; it must be commutative, since threads combine in any order")
             if not is_near(combine(combine(a, b), c), combine(a, combine(b, c)), dtype):
-                left = f"combine(combine({a}, {b}), {c}) gives {combine(combine(a, b), c)}"
+                left = f"combine(combine({a}, {b}), {c}) returned {combine(combine(a, b), c)}"
                 right = f"combine({a}, combine({b}, {c})) {combine(a, combine(b, c))}"
-                raise self.monoid_error(f"{left}, and {right}; threads combine in any order")
+                raise self.monoid_error(f"{left}, and {right}; it must be associative, since threads combine in any order")
 
     def monoid_error(self, what: str) -> FuseError:
-        """The error of a promise that `combine` does not keep."""
+        """Return the error for a `combine` that is not what the reduction requires."""
         return FuseError(f"{function_location(self.combine)}: {self.__name__}: {what}")
 
     def refuse_gradient(self, *values: Any) -> Any:
-        """The rule of a combine that has none."""
-        advice = f"those that have one are {DIFFERENTIABLE_COMBINES}, each with its own identity"
+        """Raise the error for the gradient of a `combine` that has none."""
+        advice = f"use one of {DIFFERENTIABLE_COMBINES} with its usual identity"
         raise GradientError(
-            f"{self.__name__}: no gradient flows through its combine; {advice}. Pass x.detach(), or call it in mf.no_grad()"
+            f"{self.__name__}: its combine has no gradient; {advice}, or pass x.detach(), or call it in mf.no_grad()"
         )
 
     def source(self, *inputs: Any, dim: Any = None, keepdim: bool = False, backend: str | None = None) -> str:
-        """The text of what a call runs, as `mf.source` gives it; with `backend`, of what it would run there."""
+        """Return the source that a call runs, as `mf.source` does; with `backend`, the source for that backend."""
         form = self.form(inputs, dim, keepdim)
         moved = [x.detach().to(backend) if isinstance(x, Tensor) and backend else x for x in inputs]
         return plan.Plan(form, moved).source()
 
     @property
     def __outside__(self) -> Any:
-        """What stands for it where a function reads it from outside."""
+        """Return the functions, which a guard of another function checks in the place of this object."""
         return self.map, self.combine, self.finish, self.identity
 
     def __repr__(self) -> str:
@@ -183,13 +185,13 @@ class Reduction:
 
 
 def is_near(a: Any, b: Any, dtype: DType) -> bool:
-    """Whether two numbers are equal, but for rounding."""
+    """Return True if two numbers are equal up to rounding."""
     tolerance = 100 * np.finfo(dtype.numpy).eps if dtype.is_float else 0
     return bool(np.isclose(float(a), float(b), rtol=tolerance, atol=0))
 
 
 def trace_over_nodes(function: Callable[..., Any], nodes: Sequence[Node], shape: tuple[int, ...], part: str) -> Node:
-    """What a function of elements gives for nodes, over a shape."""
+    """Trace a function of elements on nodes, over a shape."""
     like = nodes[0]
 
     def index_along(d: int) -> Node:
@@ -199,9 +201,9 @@ def trace_over_nodes(function: Callable[..., Any], nodes: Sequence[Node], shape:
     with trace_over(shape, index_along):
         result = function(*[ScalarTracer(x) for x in nodes])
     if not isinstance(result, ScalarTracer) or result.value.is_number:
-        got = "nothing" if result is None else f"a {type(result).__name__}"
+        got = "None" if result is None else type(result).__name__
         raise FuseError(
-            f"{function_location(function)}: {part} gives {got}; expected one element, computed from its arguments"
+            f"{function_location(function)}: {part} returned {got}, expected one element that is computed from its arguments"
         )
     found: Node = result.value.expand(*shape)
     return found
@@ -209,49 +211,51 @@ def trace_over_nodes(function: Callable[..., Any], nodes: Sequence[Node], shape:
 
 def reduction(
     *,
-    map: Callable[..., Any] | None = None,  # noqa: A002  # what it is
+    map: Callable[..., Any] | None = None,  # noqa: A002  # the user's word
     combine: Callable[[Any, Any], Any],
     finish: Callable[[Any], Any] | None = None,
     identity: float | bool,
     name: str | None = None,
 ) -> Reduction:
-    """Make a reduction of three functions of single elements: finish(combine(map(x0), map(x1), ...)).
+    """Make a reduction from three functions of single elements: finish(combine(map(x0), map(x1), ...)).
 
     Parameters
     ----------
     map : callable, optional
-        From an element of each tensor to what is combined; the element itself if left out.
+        Maps an element of each tensor to the value that is combined. Default: the element itself.
     combine : callable
-        From two values of one type to one of this type. It must be associative and commutative: (a b) c = a (b c) and
-        a b = b a, but for rounding.
+        Combines two values of one type to one of this type. It must be associative and commutative up to rounding: (a b)
+        c = a (b c) and a b = b a.
     finish : callable, optional
-        What is done to each result.
+        Applied to each result.
     identity : bool, int or float
-        What changes nothing: combine(identity, x) = x. It is the result for no elements. Infinities stand for the ends of
-        the range of integers. Tried with a few numbers, as is the order, at the first use with an element type.
+        The identity element: combine(identity, x) = x. It is the result of no elements. For integers, infinities become
+        the ends of the range. Identity, associativity and commutativity are tested with a few numbers at the first use
+        with an element type.
     name : str, optional
-        What messages call it; the name of `combine` if left out.
+        The name in messages. Default: the name of `combine`.
 
     Returns
     -------
     Reduction
-        Called with tensors that broadcast, `dim` (an int, several, or None for all) and `keepdim`, as `x.sum` is.
-        `source(*tensors, dim=..., backend=...)` is the text of what it runs.
+        Call it with tensors that broadcast, `dim` (an int, several, or None for all) and `keepdim`, as in `x.sum`.
+        `source(*tensors, dim=..., backend=...)` returns the source that a call runs.
 
     Raises
     ------
     FuseError
-        A function branches on a value, or `combine` breaks a promise.
+        A function branches on a value, or `combine` fails the test.
     GradientError
-        A gradient is wanted through a `combine` that is none of a + b, a * b, mf.maximum and mf.minimum.
+        A gradient is required through a `combine` that is none of a + b, a * b, mf.maximum and mf.minimum.
     DTypeError
-        The identity cannot be a number of the mapped type.
+        The identity is not a number of the mapped type.
 
     Notes
     -----
-    What is folded has the type that `map` gives: integers of 32 bits wrap around, where `x.sum()` would take 64. A fold with
-    an operator of the table costs what `x.sum` costs; another one is not vectorised along rows on the CPU. Large folds are
-    cut in pieces, so the order of combination follows from the shape alone.
+    Values are reduced in the type that `map` returns: 32-bit integers wrap around, where `x.sum()` would use 64 bits. A
+    reduction with an operator of the table costs the same as `x.sum`; another one is not vectorized along rows on the
+    CPU. Large reductions are split into pieces by a rule that depends on the shape alone, and so does the order of
+    combination.
 
     Examples
     --------
@@ -267,7 +271,7 @@ def reduction(
     """
     for part, function in (("map", map), ("combine", combine), ("finish", finish)):
         if function is not None and not callable(function):
-            raise FuseError(f"reduction: {part} is a {type(function).__name__}, expected a function of elements")
+            raise FuseError(f"reduction: {part}= is {type(function).__name__}, expected a function of elements")
     if name is None:
         name = function_name(combine).replace("<lambda>", "reduction")
     return Reduction(map, combine, finish, identity, name)

@@ -1,7 +1,7 @@
-"""Element: what a user's function of single elements is called with, once, to find out what it computes.
+"""The tracer that a user's function of single elements is called with, once, to find out what it computes.
 
-An element stands for a node of a graph, or for an expression of a kernel; an operator on elements is that operator on what
-they stand for. All else that arrays can do is refused, in words, with the line of the user's code.
+A tracer stands for a node of a graph, or for an expression of a kernel; an operator on tracers is applied to those. All
+other operations of arrays raise an error with the line of the user's code.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -37,10 +37,10 @@ SHAPE_ATTRIBUTES = {"shape", "ndim", "size", "strides", "T", "mT"}
 
 
 class ScalarTracer(Traceable):
-    """One element of an argument, or what became of it, while the function that it is given to is traced.
+    """One element of an argument, or a value computed from elements, while a function is traced.
 
-    It has the operators of arrays, `dtype` and `to(dtype)`, and no value. A number among the arguments is an element too,
-    whose dtype is weak.
+    It has the operators of arrays, `dtype` and `to(dtype)`, but no value. A number among the arguments is a tracer too,
+    with a weak dtype.
     """
 
     __slots__ = ("value",)
@@ -56,13 +56,13 @@ class ScalarTracer(Traceable):
 
     @property
     def dtype(self) -> DType:
-        """The element type; of a number that it has by itself."""
+        """Return the element type; for a number, its default dtype."""
         dtype: Any = self.value.dtype
         found: DType = BY_PYTHON.get(dtype, dtype)
         return found
 
     def apply(self, function: Any, *inputs: Any) -> Any:
-        """An operator on what the elements stand for; a function of operators is called with them."""
+        """Apply an operator to the nodes or expressions of the tracers; call a function of operators with the tracers."""
         if not isinstance(function, Operator):
             if isinstance(function, Function):
                 raise unsupported(f"{function}", "it works on whole arrays; compute it before the call, and pass the result")
@@ -70,35 +70,33 @@ class ScalarTracer(Traceable):
         return ScalarTracer(apply_operator(function, [unwrap(x) for x in inputs]))
 
     def to(self, dtype: DType | str) -> "ScalarTracer":
-        """The same value as another element type."""
+        """Convert to another element type."""
         wanted = as_dtype(dtype)
         return ScalarTracer(
             self.value.to(wanted) if isinstance(self.value, Node) else resolve_weak_dtype(self.value, wanted)
         )
 
     def __bool__(self) -> bool:
-        raise unsupported(
-            "a branch on the value of an element", "while the function is traced there are no values; use mf.where(c, a, b)"
-        )
+        raise unsupported("a branch on the value of an element", "values do not exist while tracing; use mf.where(c, a, b)")
 
     def __float__(self) -> float:
         raise unsupported(
-            "the value of an element", "there are none while the function is traced; use operators, and mf.exp for math.exp"
+            "the value of an element", "values do not exist while tracing; use operators, and mf.exp for math.exp"
         )
 
     def __index__(self) -> int:
-        advice = "there are none while the function is traced; a number that counts must come from outside the function"
+        advice = "values do not exist while tracing; pass sizes and loop counts as Python numbers from outside the function"
         raise unsupported("the value of an element", advice)
 
     __int__ = __index__
 
     def __getitem__(self, index: Any) -> Any:
-        raise unsupported("an index", 'the argument is a single element here; name the argument in raw=("...",) to index it')
+        raise unsupported("an index", 'the argument is a single element; name the argument in raw=("...",) to index it')
 
     __setitem__ = __getitem__
 
     def __iter__(self) -> Iterator[Any]:
-        raise unsupported("a loop over an element", "it is a single number")
+        raise unsupported("a loop over an element", "it is a single number; name the argument in raw=(...) to index it")
 
     def __matmul__(self, other: Any) -> Any:
         raise unsupported("matmul", "it works on whole arrays; compute it before the call, and pass the result")
@@ -106,13 +104,19 @@ class ScalarTracer(Traceable):
     __rmatmul__ = __matmul__
 
     def __getattr__(self, name: str) -> Any:
-        if name == "spec":  # what a tensor asks of what stands beside it
-            raise unsupported("a tensor beside an element", "pass the tensor as an argument, or as a raw one to index it")
+        if name == "spec":  # a tensor reads it of its other operand
+            raise unsupported(
+                "an operator on a tensor and an element", "pass the tensor as an argument, or name it in raw= to index it"
+            )
         if name.startswith("__") or not (name in REDUCTION_NAMES | SHAPE_ATTRIBUTES or hasattr(Array, name)):
             raise AttributeError(f"an element has no {name!r}; it has operators, dtype and to()")
         advice = "compute it before the call, and pass the result"
         if name in REDUCTION_NAMES or name in ("max", "min"):
-            advice = "mf.maximum and mf.minimum compare two" if name in ("max", "min") else f"{advice}, or see mf.reduction"
+            advice = (
+                "use mf.maximum or mf.minimum of two elements"
+                if name in ("max", "min")
+                else f"{advice}, or see mf.reduction"
+            )
         raise unsupported(f".{name}", f"a function of elements sees one element of each argument; {advice}")
 
     def __repr__(self) -> str:
@@ -120,23 +124,25 @@ class ScalarTracer(Traceable):
 
 
 def unsupported(what: str, advice: str, kind: type[MinifuseError] = FuseError) -> MinifuseError:
-    """The error of something that elements cannot do, with the user's line."""
+    """Return the error for an operation that elements do not support, with the user's line."""
     return kind(f"{users_line()}: {what}: {advice}")
 
 
 def unwrap(x: Any) -> Any:
-    """The node or expression of an element; a number as it is."""
+    """Return the node or expression of a tracer; return a number unchanged."""
     if isinstance(x, ScalarTracer):
         return x.value
     x = as_number(x)
     if isinstance(x, Array) or hasattr(x, "__array_interface__"):
-        raise unsupported("an array beside an element", "pass it as an argument, or as a raw one to index it")
-    weak_type_of(x)  # anything but a number is an error that says so
+        raise unsupported(
+            "an operator on an array and an element", "pass the array as an argument, or name it in raw= to index it"
+        )
+    weak_type_of(x)  # raises an error for anything but a number
     return x
 
 
 def apply_operator(operator: Operator, inputs: Sequence[Any]) -> Any:
-    """An operator on nodes, or on expressions, of which those that are numbers take the type of the others."""
+    """Apply an operator to nodes or expressions; numbers take the dtype of the other operands."""
     first = next(x for x in inputs if isinstance(x, Node | Expression))
     if isinstance(first, Expression):
         dtype, _ = operator.result_dtype(*[x.dtype if isinstance(x, Expression) else weak_type_of(x) for x in inputs])
@@ -150,13 +156,13 @@ def apply_operator(operator: Operator, inputs: Sequence[Any]) -> Any:
 
 
 def resolve_weak_dtype(x: Expression, dtype: DType) -> Expression:
-    """An expression as an element type; a number that has none yet is of that type, without a conversion."""
+    """Convert an expression to an element type; a number with a weak dtype takes it without a conversion."""
     is_weak = isinstance(x, KernelParameter) and isinstance(x.dtype, type)
     return KernelParameter(x.index, dtype) if is_weak else cast(x, dtype)
 
 
 class TraceStack(local):
-    """The functions that are being traced in this thread: of each its shape, and what gives the index along a dim."""
+    """The functions being traced in this thread: the shape of each, and the function that returns the index along a dim."""
 
     def __init__(self) -> None:
         self.stack: list[tuple[tuple[int, ...], Callable[[int], Any]]] = []
@@ -176,24 +182,24 @@ def trace_over(shape: tuple[int, ...], index_along: Callable[[int], Any]) -> Ite
 
 
 def index(dim: int = -1) -> Any:
-    """The position of the element that is computed, along a dim of the shape that all arguments broadcast to.
+    """Return the index of the current element along a dim of the shape that all arguments broadcast to.
 
-    Only inside a function of `mf.elementwise`.
+    Call it only inside a function of `mf.elementwise`.
 
     Parameters
     ----------
     dim : int
-        A dim of that shape; negative ones count from the last.
+        A dim of that shape; negative dims count from the last.
 
     Returns
     -------
     element of int64
-        From 0 to the size of the dim, without it.
+        From 0 to the size of the dim - 1.
 
     Raises
     ------
     FuseError
-        Outside a function of elements.
+        The call is not inside a function of elements.
     IndexingError
         The shape has no such dim.
 
@@ -208,6 +214,6 @@ def index(dim: int = -1) -> Any:
             [1., 1., 0.]])
     """
     if not tracing.stack:
-        raise FuseError("index: there is no element here; call it inside a function of mf.elementwise, or use mf.arange")
+        raise FuseError("index: there is no current element; call it inside a function of mf.elementwise, or use mf.arange")
     shape, index_along = tracing.stack[-1]
     return ScalarTracer(index_along(normalize_dim(dim, len(shape))))

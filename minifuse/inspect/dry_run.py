@@ -1,7 +1,7 @@
-"""What a call launches on a GPU: the very kernels, grids and arguments of the cuda backend, before anything runs.
+"""Record the launches of a call on the cuda backend without running them: the kernels, grids and arguments of a GPU.
 
-The function is captured and bound as for any call, but to a device that only takes note of launches. The interpreter, the
-command line and pictures take them from here, on a machine with a GPU as well. Nothing is computed.
+The function is traced and compiled as for any call, but its device only records launches. The interpreter, the command
+line and the visualizer use these records, with or without a GPU in the machine. Nothing is computed.
 """
 
 from collections.abc import Callable
@@ -19,21 +19,21 @@ from ..tensors.tensor import Tensor
 
 
 class RecordingDevice(SimulatedDevice):
-    """A GPU that takes note of launches in `plans`, and does none of them."""
+    """A simulated GPU that records launches in `plans` and runs none of them."""
 
     def __init__(self) -> None:
         super().__init__(0)
         self.plans: list[LaunchPlan] = []
-        self.memory: list[MemoryBuffer] = []  # all that was asked for: nothing is used twice, so the launches can run later
+        self.memory: list[MemoryBuffer] = []  # every buffer: none is reused, so the launches can run later
         self.pool = Pool(self.keep)
 
     def keep(self, nbytes: int) -> MemoryBuffer:
-        """New memory that lives as long as any launch."""
+        """Allocate a buffer that lives as long as any recorded launch."""
         self.memory.append(MemoryBuffer(nbytes))
         return self.memory[-1]
 
     def prepare(self, kernel: Any, geometry: LaunchGeometry, shared: int = 0) -> Callable[..., None]:
-        """A launch that is noted."""
+        """Return a function that records a launch of the kernel."""
 
         def note(*arguments: Any) -> None:
             for pointer in arguments:
@@ -45,26 +45,26 @@ class RecordingDevice(SimulatedDevice):
 
 
 class RecordingBackend(CudaBackend):
-    """The cuda backend over a device that takes note."""
+    """The cuda backend on a device that records launches."""
 
     def __init__(self, device: RecordingDevice) -> None:
         self.name, self.device, self.allocate = "cuda", device, device.pool.allocate
 
 
 def launches_of(function: Callable[..., Any], *inputs: Any) -> list[LaunchPlan]:
-    """The launches of a call on the cuda backend, in order, as they would happen on a GPU.
+    """Return the launches of a call on the cuda backend, in order, as a GPU would run them.
 
     Parameters
     ----------
     function
-        An operator such as `mf.exp`, or a Python function of tensors, which is captured as one: see `mf.source`.
+        An operator such as `mf.exp`, or a Python function of tensors, which is traced as one function: see `mf.source`.
     inputs : tensors, arrays and numbers
-        Copies of them, in the same layout, are what the launches read.
+        The arguments of the call. The launches read copies of them, in the same layout.
 
     Returns
     -------
     list of LaunchPlan
-        `simt.run` and `simt.trace` take them, one after the other; their memory lives as long as they do.
+        Pass them to `simt.run` or `simt.trace`, one after the other. Their memory lives as long as they do.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def launches_of(function: Callable[..., Any], *inputs: Any) -> list[LaunchPlan]:
 
 
 def copy_to_backend(backend: CudaBackend, x: Any) -> Any:
-    """A copy of an array or tensor on a backend, in the same layout; numbers as they are."""
+    """Copy an array or a tensor to a backend, in the same layout; return a number unchanged."""
     if isinstance(x, Array) or (hasattr(x, "ndim") and x.ndim):
         return Tensor.from_numpy(x.numpy() if isinstance(x, Array) else x, backend)
     return x

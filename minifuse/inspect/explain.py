@@ -1,10 +1,10 @@
-"""What fusion makes of a function, in facts: `f.explain(...)`.
+"""Measure what fusion changes in a function: the data of `f.explain(...)`.
 
-Everything is read off what would run: the graph of the capture, the steps of the plan, the allocations in its host program,
-and for comparison the plans of the calls that the function would have made by itself. Nothing is run; of the comparison
-nothing is compiled either. Bytes are those of distinct elements: what must be moved at least, however caches help.
+All data come from the compiled plan: the traced graph, the steps, and the allocations in its host program. The calls
+that the function would make without fusion are planned for comparison. Nothing runs, and plans for comparison are not
+compiled. Bytes are those of distinct elements, the least memory traffic that is possible, however caches help.
 
-Not counted: tensors that a function fills with a number or draws, and transfers between host and device.
+Not counted: tensors that a function fills with a number or draws at random, and transfers between host and device.
 """
 
 import re
@@ -30,21 +30,21 @@ from .fusion_log_text import StepFacts, describe_steps
 
 ALLOCATE_PATTERN = re.compile(r"(\w+) = allocate\((\d+)\)")
 LAUNCH_PATTERN = re.compile(r"launch(\d+)\(")
-MAX_FORMULA_DEPTH = 3  # operations inside each other, in the words for a node that has no number
+MAX_FORMULA_DEPTH = 3  # nested operations in the description of a node without a number
 
 
 @dataclass(frozen=True)
 class OperandFacts:
-    """What a kernel reads or writes."""
+    """An array that a kernel reads or writes."""
 
     name: str
     shape: tuple[int, ...]
-    """As the kernel sees it."""
+    """The shape as the kernel indexes it."""
     strides: tuple[int, ...]
     """In elements."""
     dtype: str
     nbytes: int
-    """Of the distinct elements."""
+    """Bytes of the distinct elements."""
 
 
 @dataclass(frozen=True)
@@ -53,28 +53,28 @@ class KernelFacts:
 
     formula: str
     form: str
-    """What kind of kernel it is, and over which space."""
+    """The kind of kernel, and the space that it iterates over."""
     reads: tuple[OperandFacts, ...]
     writes: tuple[OperandFacts, ...]
     nbytes: int
-    """Distinct bytes read, and those written; what its launches hand on to each other is in it twice."""
+    """Distinct bytes read plus distinct bytes written; scratch memory between its launches counts twice."""
     scratch: int
-    """Bytes that its launches hand on to each other."""
+    """Bytes of memory that passes values from one of its launches to the next."""
     launches: int
     """Kernels that the backend starts."""
     flops: int
-    """Of a product; else 0."""
+    """Floating-point operations of a matmul; 0 for any other kernel."""
 
 
 @dataclass(frozen=True)
 class PassFacts:
-    """Some kernels, one after the other."""
+    """Kernels that run one after the other, such as a forward pass."""
 
     kernels: tuple[KernelFacts, ...]
     nbytes: int
     launches: int
     peak: int
-    """The most bytes of temporaries and results that live at once, in sizes as they are allocated."""
+    """The most bytes of temporaries and results that exist at once, in sizes as they are allocated."""
 
 
 @dataclass(frozen=True)
@@ -84,16 +84,16 @@ class NodeFacts:
     number: int
     operation: str
     name: str
-    """Of an input, what the user calls it."""
+    """The user's name of an input."""
     shape: tuple[int, ...]
     dtype: str
     line: str
-    """The user's code, file:line, where it is known."""
+    """The line of the user's code, file:line, if it is known."""
 
 
 @dataclass(frozen=True)
 class RefusalFacts:
-    """A merge that did not happen."""
+    """A producer that was not fused into a consumer, and the reason."""
 
     producer: str
     consumer: str
@@ -103,22 +103,22 @@ class RefusalFacts:
 
 @dataclass(frozen=True)
 class BackwardFacts:
-    """The backward pass. In its formulas d0 is the gradient of result 0, and %5 is node 5 of the graph."""
+    """The backward pass. In its formulas, d0 is the gradient of result 0, and %5 is node 5 of the graph."""
 
     run: PassFacts
     unfused: PassFacts
-    """Of the calls that the function would have made; sums of gradients that meet are not counted."""
+    """The backward passes of the calls without fusion; adding up the gradients of one tensor is not counted."""
     kept: tuple[str, ...]
-    """Inputs and results that live on until then."""
+    """Inputs and results that stay in memory for the backward pass."""
     saved: tuple[tuple[str, int], ...]
-    """What is stored for it besides: the value, its bytes."""
+    """Intermediates that are stored for the backward pass: the value, its bytes."""
     again: tuple[str, ...]
-    """Values of the forward pass that it computes a second time."""
+    """Values of the forward pass that the backward pass recomputes."""
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What fusion makes of a function. `print` shows it; `as_dict` gives what JSON can hold.
+    """The effect of fusion on a function. `print` shows it; `as_dict` returns values that JSON can store.
 
     All sizes are in bytes.
     """
@@ -128,20 +128,21 @@ class Explanation:
     nodes: tuple[NodeFacts, ...]
     forward: PassFacts
     unfused: PassFacts
-    """The calls that the function would have made by itself. A value is taken to be let go after its last use, and Python's
-    variables may hold it longer: the peak is a lower bound."""
+    """The calls that the function would make without fusion. A value is assumed to be freed after its last use; Python's
+    variables may keep it longer, so the peak is a lower bound.
+    """
     backward: BackwardFacts | None
     refusals: tuple[RefusalFacts, ...]
     steps: tuple[StepFacts, ...]
-    """How the schedule came to these kernels: its decisions, in order."""
+    """The decisions of the scheduler that led to these kernels, in order."""
 
     @property
     def ratio(self) -> float:
-        """How many times fewer bytes are moved, forward."""
+        """Return how many times fewer bytes the fused forward pass moves."""
         return self.unfused.nbytes / max(self.forward.nbytes, 1)
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as dicts, lists, texts and numbers."""
+        """Return all fields as dicts, lists, strings and numbers."""
         return {**asdict(self), "ratio": self.ratio}
 
     def __str__(self) -> str:
@@ -149,7 +150,7 @@ class Explanation:
 
 
 def explain_call(entry: Any, flat: Sequence[Any]) -> Explanation:
-    """The facts of a captured function, called with these inputs."""
+    """Explain a traced function, called with these inputs."""
     plan, found = entry.plan, entry.found
     with use_dispatch_hook(None):
         graph = NumberedGraph(plan, found)
@@ -167,14 +168,14 @@ def explain_call(entry: Any, flat: Sequence[Any]) -> Explanation:
 
 
 def find_aliases(inputs: Sequence[Any]) -> dict[int, int]:
-    """Inputs that are the very memory of others."""
+    """Map each input to the first input with the same address and dtype."""
     first: dict[Any, int] = {}
     places = [(x.address, x.dtype) if isinstance(x, Tensor) else k for k, x in enumerate(inputs)]
     return {k: first.setdefault(place, k) for k, place in enumerate(places)}
 
 
 def pass_facts(plan: Plan, names: Sequence[str] = (), same: Mapping[int, int] | None = None) -> PassFacts:
-    """The kernels of a plan; `same` has inputs that are the very memory of others, and which."""
+    """Describe the kernels of a plan; `same` maps an input to the first input in the same memory."""
     names = names or plan.host.memory
     kernels = tuple(kernel_facts(step, names, plan, same) for step in plan.steps)
     peak = peak_bytes(plan.text, [kernel.scratch for kernel in kernels])
@@ -182,7 +183,7 @@ def pass_facts(plan: Plan, names: Sequence[str] = (), same: Mapping[int, int] | 
 
 
 def kernel_facts(step: Any, names: Sequence[str], plan: Plan, same: Mapping[int, int] | None = None) -> KernelFacts:
-    """One kernel."""
+    """Describe one step of a plan."""
     moved = step_traffic(step, plan.backend, same)
 
     def facts(operands: Sequence[OperandTraffic], known: Sequence[str]) -> tuple[OperandFacts, ...]:
@@ -200,7 +201,7 @@ def kernel_facts(step: Any, names: Sequence[str], plan: Plan, same: Mapping[int,
 
 
 def peak_bytes(text: str, scratch: Sequence[int]) -> int:
-    """The most bytes that a host program holds at once, with what its launches hand on to each other."""
+    """Return the most bytes that a host program has allocated at once, with the scratch memory of its launches."""
     peak = 0
     for line, live in iter_allocations(text):
         launched = LAUNCH_PATTERN.match(line)
@@ -210,13 +211,13 @@ def peak_bytes(text: str, scratch: Sequence[int]) -> int:
 
 
 def live_buffers(text: str) -> dict[str, int]:
-    """What a host program leaves allocated, in bytes."""
+    """Return the buffers that a host program leaves allocated, with their bytes."""
     *_, (_, live) = iter_allocations(text)
     return live
 
 
 def iter_allocations(text: str) -> Iterator[tuple[str, dict[str, int]]]:
-    """Each line of a host program, and what is allocated after it, in bytes."""
+    """Yield each line of a host program, and the bytes of each buffer that is allocated after it."""
     live: dict[str, int] = {}
     for line in map(str.strip, text.splitlines()):
         if allocated := ALLOCATE_PATTERN.fullmatch(line):
@@ -241,18 +242,18 @@ class NumberedGraph:
         self.order = list(dict.fromkeys([*sorted(inputs, key=lambda x: x.function.index), *toposort(values, inputs_of)]))
         self.order = [x for x in self.order if not isinstance(x.function, Literal)]
         self.numbers = {node: k for k, node in enumerate(self.order)}
-        for node in reversed(self.order):  # what an operation is made of comes from its line
+        for node in reversed(self.order):  # operands without a line get the line of the operation that uses them
             for x in node.inputs:
                 self.lines[x] = self.lines.get(x) or self.lines.get(node, "")
 
     def name(self, node: Node, depth: int = MAX_FORMULA_DEPTH) -> str:
-        """How the operation of another node refers to it: its number, or what one does that the schedule made."""
+        """Return the number of a node; for a node that the scheduler created, return its operation."""
         if node in self.numbers:
             return f"%{self.numbers[node]}"
         return pretty_print.format_node(node, lambda x: self.name(x, depth - 1)) if depth else "..."
 
     def describe(self, node: Node) -> str:
-        """A node, with what it does; an input by its name."""
+        """Format a node with its operation; an input by its name."""
         if isinstance(node.function, Argument):
             return self.plan.host.memory[node.function.index]
         return (
@@ -260,11 +261,11 @@ class NumberedGraph:
         )
 
     def line(self, node: Node) -> str:
-        """The line of the user's code that a node comes from."""
+        """Return the line of the user's code that a node comes from."""
         return self.lines.get(node, "")
 
     def refused(self) -> list[Refusal]:
-        """Each merge that did not happen, with the first reason."""
+        """Return each pair of nodes that was not fused, with the first reason."""
         found: dict[tuple[Node, Node], Refusal] = {}
         for refusal in self.plan.refusals:
             if refusal.producer is not strip_views(refusal.consumer):
@@ -272,45 +273,45 @@ class NumberedGraph:
         return [*found.values()]
 
     def refusals(self) -> tuple[RefusalFacts, ...]:
-        """The same in words."""
+        """Describe each pair of nodes that was not fused."""
         return tuple(
             RefusalFacts(self.describe(producer), self.describe(consumer), reason, self.line(producer))
             for producer, consumer, reason in self.refused()
         )
 
     def steps(self, inputs: Sequence[Any]) -> tuple[StepFacts, ...]:
-        """The decisions of the schedule, in words: the call is planned once more, as nobody listened the first time."""
+        """Describe the decisions of the scheduler. The call is scheduled again, since the first time no log was kept."""
         plan = self.plan
         with record_fusion() as record:
             Plan(plan.function, inputs, (), (), plan.graph, plan.recompute, plan.backend, plan.names)
         return tuple(describe_steps(record, {*self.refused()}, self.describe, self.numbers))
 
     def facts(self) -> tuple[NodeFacts, ...]:
-        """All of them."""
+        """Describe every node."""
         found = []
         for k, node in enumerate(self.order):
             is_input = isinstance(node.function, Argument)
             name = self.plan.host.memory[node.function.index] if is_input else ""
             text = ("number" if node.is_number else "input") if is_input else pretty_print.format_node(node, self.name)
-            dtype = str(getattr(node.dtype, "__name__", node.dtype))  # of a number it is Python's own
+            dtype = str(getattr(node.dtype, "__name__", node.dtype))  # a number has one of Python's types
             found.append(NodeFacts(k, text, name, node.shape, dtype, "" if is_input else self.line(node)))
         return tuple(found)
 
 
 def empty_tensor_like(x: Any, backend: Any) -> Any:
-    """A tensor of a spec that has no memory; other inputs as they are."""
+    """Return a tensor without memory for metadata, a tensor for an array, and any other input unchanged."""
     if isinstance(x, TensorMeta):
         return Tensor(None, 0, x)  # type: ignore[arg-type]
     return Tensor.from_numpy(x, backend) if hasattr(x, "ndim") and x.ndim and not isinstance(x, Array) else x
 
 
 def dense_meta(node: Any, backend: Any) -> TensorMeta:
-    """The spec of a value like a node."""
+    """Return the metadata of a row-major tensor with the shape and dtype of a node."""
     return TensorMeta(row_major(node.shape), node.dtype, backend, False)
 
 
 def plan_backward(plan: Plan, given: Sequence[Any]) -> Plan | None:
-    """The plan of the backward pass of a plan, whose inputs were given."""
+    """Plan the backward pass of a plan for these inputs; return None if it has none."""
     backward = plan.backward
     if backward is None:
         return None
@@ -322,7 +323,7 @@ def plan_backward(plan: Plan, given: Sequence[Any]) -> Plan | None:
 
 
 def backward_facts(plan: Plan, given: Sequence[Any], unfused: "UnfusedCalls", graph: NumberedGraph) -> BackwardFacts | None:
-    """The backward pass: what it runs, and what it finds again."""
+    """Describe the backward pass: its kernels, and the values that it reads from memory or recomputes."""
     found, backward = plan_backward(plan, given), plan.backward
     if found is None or backward is None:
         return None
@@ -349,11 +350,11 @@ def backward_facts(plan: Plan, given: Sequence[Any], unfused: "UnfusedCalls", gr
 
 
 class UnfusedCalls:
-    """The calls that a function would have made by itself, each planned."""
+    """The calls that a function would make without fusion, each with a plan."""
 
     def __init__(self, found: TraceResult, plan: Plan) -> None:
         self.found, self.plans = found, list[Plan | None]()
-        self.steps: list[tuple[int, PassFacts]] = []  # (which call, its kernels), backward passes inside the function too
+        self.steps: list[tuple[int, PassFacts]] = []  # (call, its kernels), also of backward passes inside the function
         for k, noted in enumerate(found.calls):
             inputs = [empty_tensor_like(x, plan.backend) for x in noted.inputs]
             if noted.function is BACKWARD:
@@ -365,7 +366,7 @@ class UnfusedCalls:
                 self.steps.append((k, pass_facts(eager, same=dict(enumerate(noted.same)))))
 
     def reachable_calls(self, calls: Sequence[int]) -> list[int]:
-        """The calls that some calls come from, the last first."""
+        """Return these calls and all calls that their inputs come from, the last first."""
         found, front = set[int](), [k for k in calls if k >= 0]
         while front:
             k = front.pop()
@@ -375,27 +376,27 @@ class UnfusedCalls:
         return sorted(found, reverse=True)
 
     def gradient(self, k: int) -> PassFacts | None:
-        """The kernels of the backward pass of a call."""
+        """Describe the backward pass of one call; return None if it has none."""
         plan = self.plans[k]
         found = plan_backward(plan, [*self.found.calls[k].inputs, *plan.hidden]) if plan else None
         return pass_facts(found) if found else None
 
     def forward(self) -> PassFacts:
-        """All that the function does."""
+        """Sum up all calls of the function."""
         return sum_passes([facts for _, facts in self.steps], self.peak())
 
     def backward(self) -> PassFacts:
-        """The backward passes of all calls whose results the function gives."""
+        """Sum up the backward passes of all calls whose results the function returns."""
         found = [facts for k in self.reachable_calls(sorted(self.found.returned_calls)) if (facts := self.gradient(k))]
         return sum_passes(found, max((facts.peak for facts in found), default=0))
 
     def peak(self) -> int:
-        """The most bytes that live at once, each result until its last use."""
+        """Return the most bytes that exist at once, if each result is freed after its last use."""
         calls = self.found.calls
         last = {j: k for k, (n, _) in enumerate(self.steps) for j in (n, *calls[n].reads) if j >= 0}
         kept = {*self.found.returned_calls}
         done = {k for noted in calls if noted.function is BACKWARD for k in self.reachable_calls(noted.reads)}
-        for k, plan in enumerate(self.plans):  # a recorded call holds what its gradient needs
+        for k, plan in enumerate(self.plans):  # a recorded call keeps what its gradient needs
             if plan is not None and plan.backward is not None and k not in done:
                 kept |= {k} if plan.backward.saved else set()
                 kept |= {calls[k].reads[n] for n in plan.backward.inputs if n < len(calls[k].reads)}
@@ -411,6 +412,6 @@ class UnfusedCalls:
 
 
 def sum_passes(passes: Sequence[PassFacts], peak: int) -> PassFacts:
-    """Several passes as one."""
+    """Combine several passes into one."""
     kernels = tuple(kernel for facts in passes for kernel in facts.kernels)
     return PassFacts(kernels, sum(x.nbytes for x in passes), sum(x.launches for x in passes), peak)

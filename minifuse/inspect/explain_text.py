@@ -1,4 +1,4 @@
-"""An explanation as a page of text. It takes the facts as they are, and knows nothing of graphs and plans."""
+"""Format an explanation as text. This module reads only the facts; it imports no graphs and no plans."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from .explain import BackwardFacts, Explanation, KernelFacts, OperandFacts, PassFacts, RefusalFacts
 
 PAGE_WIDTH = 96  # columns
-MAX_SHOWN_NODES = 120  # nodes that are shown
-MIN_ROUNDED_BYTES = 1_000_000  # bytes, from which on sizes are rounded
+MAX_SHOWN_NODES = 120  # nodes on the page
+MIN_ROUNDED_BYTES = 1_000_000  # bytes; larger sizes are rounded
 
 
 def format_page(x: "Explanation", width: int = PAGE_WIDTH) -> Iterator[str]:
-    """The lines of the page."""
+    """Yield the lines of the page."""
     yield from wrap_lines(format_headline(x), width)
     yield ""
     yield from align_columns(table_of_totals(x))
@@ -24,7 +24,7 @@ def format_page(x: "Explanation", width: int = PAGE_WIDTH) -> Iterator[str]:
 
 
 def format_sections(x: "Explanation", width: int, has_steps: bool = False) -> dict[str, Sequence[str]]:
-    """The parts of the page after the graph, each under its title."""
+    """Return the sections after the graph, by title."""
     kernels = [line for k, of in enumerate(x.forward.kernels) for line in format_kernel(f"launch{k}", of, width)]
     refused = list(format_refusals(x.refusals, width))
     steps = list(format_steps(x, width)) if has_steps else []
@@ -35,7 +35,7 @@ def format_sections(x: "Explanation", width: int, has_steps: bool = False) -> di
 
 
 def format_steps(x: "Explanation", width: int) -> Iterator[str]:
-    """How it came to these kernels: a numbered sentence for each decision."""
+    """Yield a numbered sentence for each decision of the scheduler."""
     column = len(str(len(x.steps)))
     for k, step in enumerate(x.steps, 1):
         first, *rest = wrap_lines(step.text, width - column - 4)
@@ -44,7 +44,7 @@ def format_steps(x: "Explanation", width: int) -> Iterator[str]:
 
 
 def format_refusals(refusals: "Sequence[RefusalFacts]", width: int) -> Iterator[str]:
-    """What was not merged, into what, and why."""
+    """Yield the producers that were not fused, their consumers, and the reasons."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for x in refusals:
         groups.setdefault((x.producer, x.line, x.reason), []).append(x.consumer)
@@ -56,7 +56,7 @@ def format_refusals(refusals: "Sequence[RefusalFacts]", width: int) -> Iterator[
 
 
 def format_headline(x: "Explanation") -> str:
-    """The whole in a sentence."""
+    """Summarize the explanation in one sentence."""
     kernels, others = len(x.forward.kernels), len(x.unfused.kernels)
     text = f"{x.function} on {x.backend}: {format_count(kernels, 'kernel')} instead of {others}, "
     text += f"{format_bytes(x.forward.nbytes)} moved instead of {format_bytes(x.unfused.nbytes)}"
@@ -64,7 +64,7 @@ def format_headline(x: "Explanation") -> str:
 
 
 def table_of_totals(x: "Explanation") -> list[list[str]]:
-    """The table of totals."""
+    """Return the cells of the table of totals."""
     found = [
         ["", "kernels", "launches", "bytes moved", "peak memory"],
         totals_row("fused", x.forward),
@@ -76,12 +76,12 @@ def table_of_totals(x: "Explanation") -> list[list[str]]:
 
 
 def totals_row(name: str, facts: "PassFacts") -> list[str]:
-    """One line of it."""
+    """Return one row of the table of totals."""
     return [name, f"{len(facts.kernels):,}", f"{facts.launches:,}", format_bytes(facts.nbytes), format_bytes(facts.peak)]
 
 
 def align_columns(cells: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Cells in columns: the first to the left, others to the right."""
+    """Align cells in columns: the first column to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for first, *rest in cells:
         line = "".join(f"  {text:>{width}}" for text, width in zip(rest, widths[1:], strict=True))
@@ -89,7 +89,7 @@ def align_columns(cells: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def format_graph(x: "Explanation", width: int) -> Iterator[str]:
-    """The nodes, one a line."""
+    """Yield the nodes, one per line."""
     cells = list(node_cells(x))
     column = min(max((len(text) for _, text, _, _ in cells), default=0), width // 2)
     for number, text, kind, line in cells:
@@ -97,7 +97,7 @@ def format_graph(x: "Explanation", width: int) -> Iterator[str]:
 
 
 def node_cells(x: "Explanation") -> Iterator[tuple[str, str, str, str]]:
-    """Of each node its number, what it is, its shape and dtype, and its line."""
+    """Yield number, operation, shape with dtype, and source line of each node."""
     for node in x.nodes[:MAX_SHOWN_NODES]:
         kind = f"{node.dtype} {node.shape if node.shape or node.operation != 'number' else ''}".strip()
         yield f"%{node.number}", f"{node.operation} {node.name}".strip(), kind, format_location(node.line)
@@ -106,7 +106,7 @@ def node_cells(x: "Explanation") -> Iterator[tuple[str, str, str, str]]:
 
 
 def format_kernel(title: str, kernel: "KernelFacts", width: int) -> Iterator[str]:
-    """What a kernel computes, over what, and what it moves."""
+    """Yield the formula, the iteration space and the memory traffic of a kernel."""
     yield from indent_lines(f"{title}: {kernel.formula}", width)
     launches = format_count(kernel.launches, "launch", "launches")
     flops = f", {kernel.flops:,} flops" if kernel.flops else ""
@@ -118,12 +118,12 @@ def format_kernel(title: str, kernel: "KernelFacts", width: int) -> Iterator[str
 
 
 def format_operand(x: "OperandFacts") -> str:
-    """One operand."""
+    """Format one operand and its size."""
     return f"{x.name} ({format_bytes(x.nbytes)})"
 
 
 def format_backward(x: "BackwardFacts", width: int) -> Iterator[str]:
-    """Its kernels, and where it finds what it needs."""
+    """Yield the kernels of the backward pass, and where it gets the values that it needs."""
     for k, kernel in enumerate(x.run.kernels):
         yield from format_kernel(f"launch{k}", kernel, width)
     saved = [f"{value} ({format_bytes(nbytes)})" for value, nbytes in x.saved]
@@ -132,21 +132,21 @@ def format_backward(x: "BackwardFacts", width: int) -> Iterator[str]:
 
 
 def indent_lines(text: str, width: int, by: int = 2) -> list[str]:
-    """A text in lines, moved to the right."""
+    """Wrap a text and indent its lines."""
     return [" " * by + line for line in wrap_lines(text, width - by)]
 
 
 def format_count(number: int, what: str, several: str = "") -> str:
-    """A number with its noun."""
+    """Format a number with its noun, singular or plural."""
     return f"{number:,} {what if number == 1 else several or what + 's'}"
 
 
 def format_bytes(nbytes: float) -> str:
-    """Bytes for people.
+    """Format a number of bytes for reading.
 
     Examples
     --------
-    >>> size(8000), size(67_108_864), size(3.2e9)
+    >>> format_bytes(8000), format_bytes(67_108_864), format_bytes(3.2e9)
     ('8,000 B', '67.1 MB', '3.20 GB')
     """
     if nbytes < MIN_ROUNDED_BYTES:
@@ -155,5 +155,5 @@ def format_bytes(nbytes: float) -> str:
 
 
 def format_location(line: str) -> str:
-    """file:line without the folders."""
+    """Remove the folders from file:line."""
     return Path(line).name if line else ""

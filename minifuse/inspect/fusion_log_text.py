@@ -1,4 +1,4 @@
-"""How a schedule came to its kernels, in words: a sentence for each decision. It knows no plans, and decides nothing."""
+"""Describe the decisions of the scheduler in words, one sentence each. This module sees no plans and decides nothing."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,29 +20,29 @@ from ..core.operators import detach
 from ..ir.array_functions import Full, Identity, Matmul
 from ..ir.graph import Node
 
-MAX_LISTED_VALUES = 3  # values that a sentence names
+MAX_LISTED_VALUES = 3  # values named in a sentence
 
 
 @dataclass(frozen=True)
 class StepFacts:
-    """A decision. Those of one kernel have one number, from "begun" to "made", or to "again", where it is given up."""
+    """A decision. The decisions for one kernel have one number, from "begun" to "made", or to "again" if it is given up."""
 
     kind: str
     """One of "joined", "begun", "taken", "held", "refused", "again", "made", "copied" and "in place"."""
     kernel: int | None
-    """Its number, in the order in which kernels were begun."""
+    """The number of the kernel, in the order in which kernels were begun."""
     launch: int | None
-    """What it became; None for one that was given up."""
+    """The launch that the kernel became; None if it was given up."""
     values: tuple[int, ...]
-    """Nodes of the graph that it is about."""
+    """The nodes of the graph that the decision is about."""
     text: str
-    """The same in words."""
+    """The decision as a sentence."""
 
 
 def describe_steps(
     record: FusionLog, listed: Collection[Refusal], say: Callable[[Node], str], numbers: Mapping[Node, int]
 ) -> Iterator[StepFacts]:
-    """Decisions in words; of refusals those that are listed, and nothing of what is no operation."""
+    """Yield the decisions of a log in words; refusals only if they are in `listed`, and no nodes that compute nothing."""
     launches = {kernel: record.order[k] if record.order else k for k, kernel in enumerate(record.emitted)}
     wanted: dict[int, frozenset[Node]] = {}
     products = set[int]()
@@ -70,14 +70,14 @@ def describe_steps(
 
 
 def strip_detach(node: Node) -> Node:
-    """What is computed for a node: nothing, for a mark that is there for gradients alone."""
+    """Return the node that is computed for a node: `detach` nodes matter only for gradients."""
     while node.function is detach:
         (node,) = node.inputs
     return node
 
 
 def format_decision(decision: Decision, name: str, values: Sequence[str]) -> str:
-    """A decision about values, and about the kernel of a name."""
+    """Format a decision about these values, and about the kernel with this name, as a sentence."""
     kind, _, nodes, reason = decision
     what = format_list(values)
     if kind == GROUPED:
@@ -101,11 +101,11 @@ def format_decision(decision: Decision, name: str, values: Sequence[str]) -> str
 
 
 def format_list(texts: Sequence[str]) -> str:
-    """Texts as a part of a sentence.
+    """Join texts with commas and a final 'and'; count those that do not fit.
 
     Examples
     --------
-    >>> listing(["a"]), listing(["a", "b"]), listing(["a", "b", "c", "d", "e"])
+    >>> format_list(["a"]), format_list(["a", "b"]), format_list(["a", "b", "c", "d", "e"])
     ('a', 'a and b', 'a, b, c and 2 more')
     """
     shown = (

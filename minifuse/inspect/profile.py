@@ -1,10 +1,10 @@
-"""`mf.profile()`: how long each kernel takes, and how near that is to the limit of the machine.
+"""`mf.profile()`: measure the time of each kernel, and compare it with the limits of the machine.
 
-A profile stands between calls and their runs. It runs each call through a copy of the plan's host program in which every
-launch is timed: by the clock of the host, or, on a GPU, by events that are read at the end, so that nothing waits. Kernels
-come from the cache, and results and gradients are the same. While there is no profile, none of this costs anything.
+A profile is a dispatch hook. It runs each call through a copy of the plan's host program in which every launch is timed:
+by the clock of the host, or on a GPU by events that are read at the end, so that nothing waits. Kernels come from the
+cache, and results and gradients are the same. Without a profile, calls cost nothing more.
 
-Not seen: transfers between host and device, memory that is filled with a number, and what other threads do.
+Not measured: transfers between host and device, filling memory with a number, and other threads.
 """
 
 import json
@@ -38,32 +38,32 @@ from .timeline import (
     group_launches,
 )
 
-MAX_FORMULA_LENGTH = 200  # characters of a formula that are kept
+MAX_FORMULA_LENGTH = 200  # characters; longer formulas are cut
 
 
 class BackendTimeline(NamedTuple):
-    """The clock of a backend."""
+    """The clock of a backend, and the launches that it has timed."""
 
     clock: Any
     first: Any
-    """A mark of it."""
+    """The first mark of the clock."""
     began: int
-    """The time of that mark on the host, in ns."""
+    """The time of the first mark on the host, in ns."""
     launches: list[tuple[LaunchWork, Any, Any]]
-    """Each with its marks."""
+    """The work of each launch, and its marks before and after."""
 
 
 class Profile(DispatchHook):
-    """What `mf.profile()` gives: after its block, `print` shows it.
+    """The result of `mf.profile()`: a context manager. After its block, `print` shows it.
 
     Attributes
     ----------
     events : list of LaunchEvent
         Every launch, in order.
     calls : list of CallEvent
-        Every call that is not made by another.
+        Every call of the host that is not made by another call.
     wall_us : float
-        Of the whole block, until its last launch is done.
+        The time of the whole block, until its last launch has finished.
     """
 
     def __init__(self) -> None:
@@ -105,13 +105,13 @@ class Profile(DispatchHook):
             view_cache.pop(key, None)
 
     def microseconds_since_start(self, time: int) -> float:
-        """Microseconds since the profile began."""
+        """Return the microseconds from the start of the profile to a time in ns."""
         return (time - self.began) / 1e3
 
     # Calls.
 
     def call(self, function: Any, inputs: Sequence[Any]) -> Any:
-        """A call of the eager engine, of a backward pass, of an optimizer."""
+        """Run a call of the eager engine, of a backward pass or of an optimizer."""
         for x in inputs:
             if isinstance(x, Node):
                 return x.apply(function, *inputs)
@@ -122,7 +122,7 @@ class Profile(DispatchHook):
             return run(*inputs)
 
     def call_inplace(self, function: Any, targets: tuple[int, ...], same: tuple[int, ...], inputs: Sequence[Any]) -> Any:
-        """An operation in place."""
+        """Return a function that runs an in-place operation."""
 
         def run(*values: Any) -> Any:
             with self.record_call(display_name(function)):
@@ -133,7 +133,7 @@ class Profile(DispatchHook):
         return run
 
     def inlined(self, fused: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """A call of a fused function."""
+        """Run a call of a fused function."""
         with self.record_call(display_name(fused.function)):
             with self.record_planning():
                 entry, flat = fused.entry(inputs, named)
@@ -142,7 +142,7 @@ class Profile(DispatchHook):
             return entry.apply_effects(run(*entry.plan_inputs(flat)), flat)
 
     def launch_custom_kernel(self, plan: Any, launch: Any) -> Any:
-        """A kernel of the user's own with raw arguments."""
+        """Return a timed launch of a custom kernel with indexed arguments."""
         kernel = plan.bound[0]
         dtype = next((e.dtype.name for e in (*kernel.outputs, *kernel.effects)), "")
         work = LaunchWork(plan.name, plan.name, f"pointwise over {plan.shape}, raw", plan.backend, None, 0, dtype)
@@ -150,7 +150,7 @@ class Profile(DispatchHook):
 
     @contextmanager
     def record_call(self, function: str) -> Iterator[None]:
-        """A call of the host; one inside another is a part of it."""
+        """Record a call of the host; a call inside another one is a part of it."""
         if self.depth:
             yield
             return
@@ -165,7 +165,7 @@ class Profile(DispatchHook):
 
     @contextmanager
     def record_planning(self) -> Iterator[None]:
-        """Whatever is planned or captured is planned as if there were no profile."""
+        """Measure planning and tracing, which run as if there were no profile."""
         start = perf_counter_ns()
         with use_dispatch_hook(None):
             yield
@@ -174,7 +174,7 @@ class Profile(DispatchHook):
     # Launches.
 
     def timed_run(self, plan: Plan) -> Callable[..., Any]:
-        """The host program of a plan, with its launches timed."""
+        """Return the host program of a plan with timed launches."""
         run = self.runs.get(plan)
         if run is None:
             works = [launch_work(plan, step) for step in plan.steps]
@@ -183,7 +183,7 @@ class Profile(DispatchHook):
         return run
 
     def timed_launch(self, launch: Callable[..., None], work: LaunchWork, backend: Backend) -> Callable[..., None]:
-        """A launch that is noted with its time, here and in the profiles around this one."""
+        """Return a launch that records its time, in this profile and in those around it."""
         mark, noted = self.timeline(backend).clock.mark, [x.timeline(backend).launches for x in self.enclosing_profiles()]
 
         def run(*values: Any) -> None:
@@ -196,14 +196,14 @@ class Profile(DispatchHook):
         return run
 
     def timeline(self, backend: Backend) -> BackendTimeline:
-        """The clock of a backend, and the launches on it."""
+        """Return the clock of a backend and its launches."""
         if backend not in self.timelines:
             clock = backend.clock()
             self.timelines[backend] = BackendTimeline(clock, clock.mark(), perf_counter_ns(), [])
         return self.timelines[backend]
 
     def enclosing_profiles(self) -> "Iterator[Profile]":
-        """This profile, and those around it."""
+        """Yield this profile, then those around it."""
         profile: Profile | None = self
         while profile is not None:
             yield profile
@@ -213,27 +213,27 @@ class Profile(DispatchHook):
 
     @property
     def kernels_us(self) -> float:
-        """The time of all launches."""
+        """Return the time of all launches."""
         return sum(event.duration_us for event in self.events)
 
     @property
     def host_us(self) -> float:
-        """The time of all calls, less that of planning and, where a launch returns when it is done, that of launches."""
+        """Return the time of all calls, without planning and without synchronous launches."""
         waited = sum(event.duration_us for event in self.events if event.work.is_synchronous)
         return sum(call.duration_us - call.planning_us for call in self.calls) - waited
 
     @property
     def planning_us(self) -> float:
-        """The time in which calls were captured, scheduled and compiled, once for each kind."""
+        """Return the time in which calls were traced, scheduled and compiled, once for each kind of call."""
         return sum(call.planning_us for call in self.calls)
 
     @property
     def rows(self) -> list[ProfileRow]:
-        """A row for each kernel, the longest in all first."""
+        """Return a row for each kernel, sorted by total time, the longest first."""
         return group_launches(self.events)
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as dicts, lists, texts and numbers."""
+        """Return all data as dicts, lists, strings and numbers."""
         return {
             "wall_us": self.wall_us,
             "kernels_us": self.kernels_us,
@@ -246,7 +246,7 @@ class Profile(DispatchHook):
         }
 
     def limits(self) -> dict[str, Any]:
-        """What the machine can do at most: of each backend that was used, GB/s of a copy and GFLOP/s of products."""
+        """Return the measured limits of each backend that was used: GB/s of a copy and GFLOP/s of matmuls."""
         used = {str(event.work.backend): event.work for event in self.events}
         found = {name: limits for name, work in used.items() if (limits := work.limits())}
         return {name: {"gbytes_per_s": x.gbytes_per_s, "gflops": dict(x.gflops)} for name, x in found.items()}
@@ -257,7 +257,7 @@ class Profile(DispatchHook):
         Parameters
         ----------
         path : path
-            A JSON file. It is written beside its place and then moved there, so that no half of it is ever seen.
+            A JSON file. It is written under a temporary name and then renamed, so that no incomplete file is ever seen.
         """
         with replacement(path, is_durable=False) as file:
             text = TextIOWrapper(file, encoding="utf-8")
@@ -281,7 +281,7 @@ class Profile(DispatchHook):
 
 
 def launch_work(plan: Plan, step: Step) -> LaunchWork:
-    """What a step of a plan does."""
+    """Describe the work of one step of a plan."""
     moved, formula = step_traffic(step, plan.backend), pretty_print.format_step(step, plan.host.memory)
     short = formula if len(formula) <= MAX_FORMULA_LENGTH else f"{formula[:MAX_FORMULA_LENGTH]}..."
     dtype = step.kernel.outputs[0].dtype.name
@@ -297,31 +297,35 @@ def launch_work(plan: Plan, step: Step) -> LaunchWork:
 
 
 def profile() -> Profile:
-    """Measure what runs in a block of code, kernel by kernel.
+    """Measure the kernels that run in a block of code.
 
     Returns
     -------
     Profile
-        A context manager. After its block, `print(p)` is a table of kernels, the longest first; `p.rows`, `p.events` and
-        `p.calls` are what it is made of, `p.as_dict()` all of that for JSON, and `p.chrome_trace(path)` a file for Perfetto.
+        A context manager. After its block, `print(p)` shows a table of kernels, the longest first. `p.rows`, `p.events`
+        and
+        `p.calls` are the data, `p.as_dict()` returns them for JSON, and `p.chrome_trace(path)` writes a file for
+        Perfetto.
 
     Raises
     ------
     FuseError
-        The block is inside a function that is being captured.
+        The block is inside a function that is being traced.
 
     Notes
     -----
-    Calls of the eager engine, fused functions, backward passes, optimizers and kernels with raw arguments are seen, of this
-    thread. Results are the same as without. Each launch is timed by itself, which takes some microseconds on the host; the
-    launches of a plan are not replayed as one graph meanwhile. On a GPU times are the GPU's own, and a kernel of less than
-    some 5 us looks longer where the GPU waits for the host; where CUDA is simulated, times are those of the interpreter.
+    A profile measures the eager engine, fused functions, backward passes, optimizers and custom kernels of this thread.
+    Results are the same as without a profile. Each launch is timed by itself, which takes some microseconds on the host;
+    meanwhile the launches of a plan are not replayed as one CUDA graph. On a GPU, times are measured by the GPU; a
+    kernel of less than about 5 us looks longer if the GPU waits for the host. If CUDA is simulated, times are those of
+    the interpreter.
 
-    The roofline is measured once a process and backend, by a copy and a product of our own, when it is first shown.
+    The roofline is measured once per process and backend, by a copy and a matmul, when it is first shown.
 
-    Bytes are those of the plan, which is made for operands of such kinds: where two are one tensor, it counts for each.
+    Bytes are those of the plan, which is made for operands of these kinds: if two operands are one tensor, both are
+    counted.
 
-    Profiles may be nested: the outer one sees what the inner one sees.
+    Profiles may be nested: the outer one also records what the inner one records.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""What a machine can do at most: bytes moved and operations done in a second, measured by kernels of our own.
+"""Measure the limits of a machine: memory bandwidth by a copy, arithmetic throughput by matmuls.
 
-Each is measured once a process and backend, when it is first asked for, in some tenths of a second.
+Each limit is measured once per process and backend, when it is first needed. That takes some tenths of a second.
 """
 
 from dataclasses import dataclass, field
@@ -14,23 +14,23 @@ from ..core.layout import row_major
 from ..ir.kernel_ir import Kernel, Load
 from ..runtime.memory_pool import round_to_size_class
 
-TIMED_LAUNCHES = 5  # the fastest counts
-COPY_ELEMENTS = 1 << 24  # elements that are copied, four times as many on a GPU: far more than caches hold
-MATMUL_SIZE = 1024  # of the square matrices that are multiplied, four times as large on a GPU
+TIMED_LAUNCHES = 5  # the fastest one counts
+COPY_ELEMENTS = 1 << 24  # four times as many on a GPU: far more than caches can store
+MATMUL_SIZE = 1024  # rows and columns of the square matrices, four times as many on a GPU
 
 
 @dataclass(frozen=True)
 class MachineLimits:
-    """What was measured of one backend."""
+    """The measured limits of one backend."""
 
     gbytes_per_s: float
-    """Of a copy: read and written."""
+    """The bandwidth of a copy: bytes read plus bytes written."""
     gflops: dict[str, float]
-    """Of matrix products, by element type: 10^9 multiplications and additions a second. Measured when asked for."""
+    """The throughput of matmuls by element type, in 10^9 multiplications and additions per second. Measured on demand."""
     backend: Any = field(repr=False, compare=False)
 
     def peak(self, dtype: str) -> float | None:
-        """Of products of an element type; None of integers."""
+        """Return the throughput of matmuls of an element type in GFLOP/s; None for integers."""
         if dtype not in self.gflops and BY_NAME[dtype].is_float:
             self.gflops[dtype] = measure_matmul(self.backend, BY_NAME[dtype])
         return self.gflops.get(dtype)
@@ -42,12 +42,12 @@ class MachineLimits:
 
 @cache
 def machine_limits(backend: Backend) -> MachineLimits:
-    """The limits of a backend."""
+    """Return the limits of a backend. The bandwidth is measured at the first call."""
     return MachineLimits(measure_copy(backend), {}, backend)
 
 
 def measure_copy(backend: Backend) -> float:
-    """GB/s of a copy."""
+    """Measure the bandwidth of a copy in GB/s."""
     layout = row_major((COPY_ELEMENTS if backend.is_host else 4 * COPY_ELEMENTS,))
     launch = backend.bind(Kernel((Load(0, float32),), ()), layout.shape, (), [layout], [layout])
     nbytes = layout.size * float32.itemsize
@@ -55,7 +55,7 @@ def measure_copy(backend: Backend) -> float:
 
 
 def measure_matmul(backend: Backend, dtype: DType) -> float:
-    """GFLOP/s of a product."""
+    """Measure the throughput of a matmul in GFLOP/s."""
     size = MATMUL_SIZE if backend.is_host else 4 * MATMUL_SIZE
     layout = row_major((size, size))
     launch = backend.bind_matmul(dtype, layout, layout, layout)
@@ -63,7 +63,7 @@ def measure_matmul(backend: Backend, dtype: DType) -> float:
 
 
 def time_launch(backend: Backend, launch: Any, sizes: list[int]) -> float:
-    """Microseconds of a launch over new memory, filled with zeros."""
+    """Return the shortest time of a launch in microseconds, on new buffers that are filled with zeros."""
     buffers = [backend.allocate(round_to_size_class(nbytes)) for nbytes in sizes]
     layouts = [row_major((nbytes // float32.itemsize,)) for nbytes in sizes]
     for buffer, layout in zip(buffers, layouts, strict=True):

@@ -1,4 +1,4 @@
-"""What a profile found: launches and calls with their times, as records, rows of a table, and a Chrome trace."""
+"""Results of a profile: launches and calls with their times, as records, as rows of a table, and as a Chrome trace."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,56 +11,56 @@ TABLE_WIDTH = 100  # columns
 
 @dataclass(frozen=True)
 class LaunchWork:
-    """What one launch does, as far as its plan knows."""
+    """The work of one launch, as far as its plan knows it."""
 
     function: str
-    """What the user called."""
+    """The function that the user called."""
     formula: str
     form: str
-    """What kind of kernel it is, and over which space."""
+    """The kind of kernel, and the space that it iterates over."""
     backend: Any
-    """What ran it."""
+    """The backend that ran it."""
     nbytes: int | None
-    """Distinct bytes read and written; None where only the kernel knows."""
+    """Distinct bytes read and written; None if only the kernel knows them."""
     flops: int
-    """Of a product; else 0."""
+    """Floating-point operations of a matmul; 0 for any other kernel."""
     dtype: str
-    """Of what it computes first."""
+    """The element type of the first output."""
 
     @property
     def is_synchronous(self) -> bool:
-        """Whether a launch returns when it is done."""
+        """Return True if a launch returns only when its kernel has finished."""
         return bool(self.backend.is_host or not self.backend.has_roofline)
 
     def limits(self) -> MachineLimits | None:
-        """What the machine can do at most."""
+        """Return the measured limits of the backend; None if it has none."""
         return machine_limits(self.backend) if self.backend.has_roofline else None
 
 
 @dataclass(frozen=True)
 class LaunchEvent:
-    """One launch."""
+    """One launch and its time."""
 
     work: LaunchWork
     start_us: float
-    """Since the profile began."""
+    """Microseconds since the start of the profile."""
     duration_us: float
 
     @property
     def gbytes_per_s(self) -> float | None:
-        """Bytes moved in the time; None where one of them is unknown."""
+        """Return the memory throughput; None if the bytes or the duration are unknown."""
         return self.work.nbytes / self.duration_us / 1e3 if self.work.nbytes is not None and self.duration_us else None
 
 
 @dataclass(frozen=True)
 class CallEvent:
-    """One call on the host, from the question which plan it is to its result."""
+    """One call on the host, from the lookup of its plan to its result."""
 
     function: str
     start_us: float
     duration_us: float
     planning_us: float
-    """The part in which a plan was found, or captured, scheduled and compiled."""
+    """The part of the duration in which the plan was found, or traced, scheduled and compiled."""
 
 
 @dataclass(frozen=True)
@@ -71,23 +71,24 @@ class ProfileRow:
     count: int
     total_us: float
     share: float
-    """Of the time of all launches."""
+    """The fraction of the time of all launches."""
     gbytes_per_s: float | None
     gflops: float | None
-    """10^9 operations a second, of a product."""
+    """10^9 floating-point operations per second of a matmul."""
     roofline: float | None
-    """The time that memory or arithmetic needs at least on this machine, over the time that it took. More than 1 where data
-    came from a cache."""
+    """The least time that this machine needs for the bytes and the flops, divided by the measured time. It is more than 1
+    if data came from a cache.
+    """
 
 
 def flatten_record(record: ProfileRow | LaunchEvent) -> dict[str, Any]:
-    """A record as one dict."""
+    """Convert a record to one flat dict."""
     work = {**vars(record.work), "backend": str(record.work.backend)}
     return {**work, **{name: value for name, value in vars(record).items() if name != "work"}}
 
 
 def group_launches(events: Sequence[LaunchEvent]) -> list[ProfileRow]:
-    """A row for each kernel, the longest in all first."""
+    """Return a row for each kernel, sorted by total time, the longest first."""
     groups: dict[LaunchWork, list[LaunchEvent]] = {}
     for event in events:
         groups.setdefault(event.work, []).append(event)
@@ -97,7 +98,7 @@ def group_launches(events: Sequence[LaunchEvent]) -> list[ProfileRow]:
 
 
 def make_row(work: LaunchWork, count: int, total_us: float, everything: float) -> ProfileRow:
-    """The launches of one kernel in a row of the table."""
+    """Summarize the launches of one kernel in a row of the table."""
     each_us, limits = total_us / count, work.limits()
     speed = work.nbytes / each_us / 1e3 if work.nbytes is not None and each_us else None
     gflops = work.flops / each_us / 1e3 if work.flops and each_us else None
@@ -111,7 +112,7 @@ def make_row(work: LaunchWork, count: int, total_us: float, everything: float) -
 
 
 def format_rows(rows: Sequence[ProfileRow]) -> Iterator[str]:
-    """The rows in columns of text."""
+    """Format the rows as lines of aligned text."""
     cells = [["kernel", "count", "total us", "share", "GB/s", "GFLOP/s", "roofline"]]
     cells += [
         [
@@ -133,12 +134,12 @@ def format_rows(rows: Sequence[ProfileRow]) -> Iterator[str]:
 
 
 def format_number(number: float | None, style: str) -> str:
-    """A number, or a dash for none."""
+    """Format a number; None becomes a dash."""
     return "-" if number is None else format(number, style)
 
 
 def chrome_trace_events(events: Sequence[LaunchEvent], calls: Sequence[CallEvent]) -> Iterator[dict[str, Any]]:
-    """The events of Chrome's trace format: a line of calls, and a line of kernels for each backend. Times are in us."""
+    """Yield events in Chrome's trace format: a track of calls, and a track of kernels for each backend. Times are in us."""
     backends = sorted({str(event.work.backend) for event in events})
     lines = {"host": 0} | {f"kernels on {name}": k for k, name in enumerate(backends, start=1)}
     for name, line in lines.items():

@@ -1,1 +1,1 @@
-"""Capture: a Python function becomes a graph."""
+"""Just-in-time compilation: tracing a Python function to a graph, and caching its plans."""

@@ -1,11 +1,12 @@
-"""Aliasing of the inputs of a fused call: which are one tensor, and which share memory, as a part of its key.
+"""Aliasing of the inputs of a fused call: which are one tensor, and which share memory. It is part of the cache key.
 
-A capture stands for all calls whose inputs alias each other in the same way. Two inputs that share elements matter only
-where the function changes one of them in place. Where the other is only read, and before that change, the call reads a
-copy of it, and it does not matter where the two overlap. Otherwise the distance of the two is a part of the key.
+A trace is valid for all calls whose inputs alias each other in the same way. Two inputs that share elements matter only
+if the function modifies one of them in place. If the other is only read, and before that change, the call reads a copy
+of it, and it does not matter where the two overlap. Otherwise the distance of the two is part of the key.
 
-Inputs that share bytes as elements of two dtypes cannot be windows of one memory. There a copy is needed, and where none
-helps, the call is refused. This is decided by what its own capture found, not by what others did: see `inputs_to_copy`.
+Inputs that share bytes as elements of two dtypes cannot be views of one memory. They need a copy, and if no copy helps,
+the call is refused. That depends on the effects that the trace of this call found, not on those of other traces: see
+`inputs_to_copy`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,33 +21,35 @@ from ..tensors.mutation import are_views_of_one_array, overlapping_groups, share
 from ..tensors.tensor import Tensor
 
 get_address = attrgetter("address")
-MAX_ADDRESSES = 4096  # combinations of addresses that are remembered for one kind of call
+MAX_ADDRESSES = 4096  # cached combinations of addresses, per kind of call
 
 
 class Aliasing(NamedTuple):
-    """How the inputs of a call alias each other, as far as the function can tell."""
+    """How the inputs of a call alias each other, as far as the function can observe it."""
 
     same: tuple[int, ...] = ()
-    """For each tensor the first one that is the same object; empty if all differ."""
+    """For each tensor the first one that is the same object; empty if all are different."""
     hidden: tuple[tuple[int, int], ...] = ()
-    """(input, id) of inputs that another capture of the function found by itself."""
+    """(input, id) of inputs that another trace of the function found in a closure or a global."""
     copies: frozenset[int] = frozenset()
     """Inputs that the call reads from a copy."""
     distances: tuple[tuple[int, int, int], ...] = ()
-    """(input, input, bytes from the first to the second) of others that share elements, or are between some that do."""
+    """(input, input, bytes from the first to the second) of other inputs in groups that share elements."""
 
 
 class AliasAnalysis:
-    """Facts about a function, learned from its captures, that say which aliasing its inputs may have without a new one."""
+    """Facts that the traces of a function found: they determine which aliasing of inputs needs a new trace."""
 
     def __init__(self) -> None:
-        self.stored = set[int]()  # inputs that are changed in place
+        self.stored = set[int]()  # inputs that are modified in place
         self.read_after = set[tuple[int, int]]()  # (stored, read): the second is read after a change of the first
         self.exposed = set[int]()  # inputs that results share memory with, or that receive gradients
-        self.hidden: WeakValueDictionary[int, Tensor] = WeakValueDictionary()  # by id: what captures found by themselves
+        self.hidden: WeakValueDictionary[int, Tensor] = (
+            WeakValueDictionary()
+        )  # by id: tensors that traces found in closures and globals
 
     def learn(self, effects: InputEffects) -> None:
-        """Add what a capture found."""
+        """Add the effects that a trace found."""
         self.stored |= effects.stored
         self.read_after |= effects.read_after
         self.exposed |= effects.exposed
@@ -60,14 +63,14 @@ class AliasAnalysis:
         flat
             Tensors and numbers.
         is_recorded
-            Whether a gradient may be wanted: then an input that is changed after it was read must be found changed.
+            True if a gradient may be required: then the call must detect that an input is modified after it was read.
         grads
-            Gradients that the inputs bring along, where the function reads them.
+            Gradients of the inputs, if the function reads them.
 
         Raises
         ------
         OverlapError
-            A tensor that is no input, and an input that is changed in place, share elements.
+            A tensor that is not an input, and an input that is modified in place, share elements.
         """
         tensors = [x for x in flat if isinstance(x, Tensor)]
         same = first_occurrences([*tensors, *grads])
@@ -96,7 +99,7 @@ class AliasAnalysis:
         return found
 
     def copies(self, flat: Sequence[Any], group: Sequence[int]) -> Iterator[int]:
-        """Yield the inputs of a group that may be read from a copy, and whose distance to a changed one would matter."""
+        """Yield the inputs of a group that can be read from a copy, and whose distance to a modified one would matter."""
         for k in group:
             if k in self.stored or k in self.exposed or flat[k].spec.requires_grad:
                 continue
@@ -106,27 +109,27 @@ class AliasAnalysis:
                 yield k
 
     def check_hidden(self, flat: Sequence[Any]) -> None:
-        """Raise where a change in place would be seen by a tensor that is no input of the call."""
+        """Raise an OverlapError if an in-place operation would change a tensor that is not an input of the call."""
         given = {id(x) for x in flat}
         for x in [x for key, x in self.hidden.items() if key not in given]:
             if any(shares_memory(flat[k], x) for k in self.stored if k < len(flat) and isinstance(flat[k], Tensor)):
                 raise OverlapError(
-                    f"a tensor of shape {x.shape}, which a fused function finds by itself, shares memory with an argument "
-                    "that it changes in place; pass both as arguments"
+                    f"a tensor of shape {x.shape} from a closure or a global of a fused function shares memory with an "
+                    "argument that the function modifies in place; pass both as arguments"
                 )
 
 
 class AddressDispatch:
-    """The quick path of a function that changes inputs in place: what runs, by the addresses of the inputs.
+    """The fast path of a function that modifies inputs in place: a table of runs by the addresses of the inputs.
 
-    Layouts and dtypes are the same for all calls that come here, so which elements are shared depends on addresses alone.
+    Layouts and dtypes are equal for all calls in one table, so which elements are shared depends on the addresses alone.
 
     Parameters
     ----------
     find
-        Return what runs a call with these arguments, tensors from outside included.
+        Returns the run for these arguments, including tensors from closures and globals.
     outside
-        Has the `tensors` that the function refers to, as they are now.
+        A guard, whose `tensors` are the tensors that the function refers to now.
     """
 
     def __init__(self, find: Callable[[tuple[Any, ...]], Callable[..., Any]], outside: Any) -> None:
@@ -138,7 +141,7 @@ class AddressDispatch:
         flat = (*inputs, *self.guard.tensors) if self.guard.tensors else inputs
         try:
             addresses = tuple(map(get_address, flat))
-        except AttributeError:  # there are numbers among them
+        except AttributeError:  # some inputs are numbers
             addresses = tuple([getattr(x, "address", None) for x in flat])
         run = self.runs.get(addresses)
         if run is None:
@@ -150,21 +153,21 @@ class AddressDispatch:
 
 
 def inputs_to_copy(name: str, labels: Sequence[str], flat: Sequence[Any], effects: InputEffects) -> frozenset[int]:
-    """Return the inputs that must be read from copies, since bytes of theirs are changed as elements of another dtype.
+    """Return the inputs that must be read from copies, since their bytes are modified as elements of another dtype.
 
     Parameters
     ----------
     name, labels
-        What messages call the function, and its inputs.
+        The names of the function and its inputs in messages.
     flat
         Tensors and numbers of a call.
     effects
-        What the capture for this very call found.
+        The effects that the trace of this call found.
 
     Raises
     ------
     OverlapError
-        No copy helps: the bytes are read after the change, or changed too, or a result or a gradient refers to them.
+        No copy helps: the bytes are read after the change, or modified too, or a result or a gradient refers to them.
     """
     analysis = AliasAnalysis()
     analysis.learn(effects)
@@ -193,11 +196,11 @@ def inputs_to_copy(name: str, labels: Sequence[str], flat: Sequence[Any], effect
 
 
 def first_occurrences(tensors: Sequence[Any]) -> tuple[int, ...]:
-    """Return for each tensor the position of the first one that is the same object; nothing if all differ."""
+    """Return for each tensor the position of the first one that is the same object; nothing if all are different."""
     ids = [*map(id, tensors)]
     return () if len({*ids}) == len(ids) else tuple(map(ids.index, ids))
 
 
 def are_equal_views(x: Tensor, y: Tensor) -> bool:
-    """Return whether two tensors are one view of the same memory."""
+    """Return True if two tensors are the same view of the same memory."""
     return x.address == y.address and x.spec.layout is y.spec.layout and x.dtype is y.dtype

@@ -1,4 +1,4 @@
-"""Cache entries of fused functions: the plan of one capture, and what a call does before and after the plan runs."""
+"""Cache entries of fused functions: the plan of one trace, and the work before and after each run of it."""
 
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
@@ -19,15 +19,15 @@ from ..tensors.tensor import Tensor
 
 
 def replace_inputs(flat: Sequence[Any], chosen: Collection[int], make: Callable[[Any], Any]) -> list[Any]:
-    """Return the inputs, with something new in the place of the chosen ones, wherever they occur."""
+    """Return the inputs, with a new object in the place of each chosen one, wherever it occurs."""
     new = {id(flat[k]): make(flat[k]) for k in chosen}
     return [new.get(id(x), x) for x in flat]
 
 
 class CacheEntry:
-    """The plan of one capture of a function, and the run of a call.
+    """The plan of one trace of a function, and the function that runs a call.
 
-    `copies` are inputs that the plan reads from copies. `key` is that of quick calls, where there are any.
+    `copies` are inputs that the plan reads from copies. `key` is the key of the fast path, if the call may take it.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class CacheEntry:
         return self.store_only_run() if is_short else self.run_with_effects
 
     def store_only_run(self) -> Callable[..., Any]:
-        """Return a short run for a function that changes inputs in place and returns nothing."""
+        """Return a short run for a function that modifies inputs in place and returns nothing."""
         run, mark, written = self.plan.run, write_clock.mark, tuple(self.found.modified_inputs)
         stored = tuple(sorted(self.found.effects.stored))
 
@@ -74,18 +74,18 @@ class CacheEntry:
         return store
 
     def run_with_effects(self, *flat: Any) -> Any:
-        """Run, and do what is left before and after."""
+        """Run a call, with all effects on versions, gradients and results."""
         self.mark(flat)
         return self.apply_effects(self.plan.run(*self.plan_inputs(flat)), flat)
 
     def plan_inputs(self, flat: Sequence[Any]) -> Sequence[Any]:
-        """Return the inputs of the plan: copies of those that overlap what it changes, and are read before that."""
+        """Return the inputs of the plan; those that it would read after a change of their memory are copied."""
         return replace_inputs(flat, self.copies, Tensor.clone) if self.copies else flat
 
     def mark(self, flat: Sequence[Any]) -> None:
-        """Before a run: record what it changes. What the run then keeps for gradients is newer than that.
+        """Record before a run which buffers it modifies; values that the run saves for gradients are newer than that.
 
-        Inputs that only overlap a changed one may be read-only, such as those that `np.broadcast_to` returns.
+        Inputs that only overlap a modified one may be read-only, such as the arrays that `np.broadcast_to` returns.
         """
         for k in self.found.effects.stored:
             check_writable(self.input(k, flat))
@@ -93,7 +93,7 @@ class CacheEntry:
             write_clock.mark(self.input(k, flat).buffer)
 
     def apply_effects(self, results: Any, flat: Sequence[Any]) -> Any:
-        """After a run: set gradients, put results in their places."""
+        """Set gradients after a run, and build the function's return value."""
         if self.is_direct:
             return results
         results = results if isinstance(results, tuple) else (results,)
@@ -103,7 +103,7 @@ class CacheEntry:
             if isinstance(x, InputRef):
                 return self.input(x.index, flat)
             if not isinstance(x, OutputRef):
-                return x.copy() if isinstance(x, np.ndarray) else x  # the user may change it
+                return x.copy() if isinstance(x, np.ndarray) else x  # the user may modify it
             y = results[x.index]
             if x.is_spent:
                 set_opaque_history(y, OpaqueBackward(is_freed=True))
@@ -116,12 +116,12 @@ class CacheEntry:
             return y
 
         given = [put(x) for _, x in changed]
-        for (x, _), grad in zip(changed, given, strict=True):  # each is found before one is replaced
+        for (x, _), grad in zip(changed, given, strict=True):  # compute all gradients before replacing one
             x.grad = grad
         return tree_map(self.found.tree, put)
 
     def input(self, k: int, flat: Sequence[Any]) -> Any:
-        """Input k of a run, hidden ones too."""
+        """Return input k of a run; hidden inputs are numbered after the others."""
         if k < self.count:
             return flat[k]
         hidden = self.plan.hidden[k - self.count]
@@ -129,14 +129,14 @@ class CacheEntry:
 
 
 def set_opaque_history(y: Tensor, call: "OpaqueBackward") -> None:
-    """Let a tensor require a gradient that goes no further than the call."""
+    """Make a tensor require a gradient that is not propagated further than this backward node."""
     y.spec, y.grad_fn = TensorMeta(y.spec.layout, y.dtype, y.spec.backend, bool(mode.is_recording)), (call, 0)
 
 
 class OpaqueBackward:
-    """A recorded call inside a fused function, whose inputs nobody can see: a gradient that arrives here is dropped.
+    """The backward node of a call inside a fused function whose inputs are not visible: it drops the gradient.
 
-    `is_freed`, if the graph was used inside the function.
+    `is_freed` is True if the function already ran backward through the graph.
     """
 
     __slots__ = ("is_freed",)
@@ -146,11 +146,11 @@ class OpaqueBackward:
         self.is_freed = is_freed
 
     def backward(self, gradients: Sequence[Any]) -> Sequence[Any]:
-        """Return no gradients, since there are no inputs; an error where the graph was used before."""
+        """Return no gradients, since there are no inputs. Raise a GradientError if the graph is freed."""
         if self.is_freed:
             raise GradientError(FREED_GRAPH)
         return ()
 
     def free_saved(self) -> None:
-        """Let the graph be used no more."""
+        """Mark the graph as freed."""
         self.is_freed = True

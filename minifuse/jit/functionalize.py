@@ -1,7 +1,8 @@
-"""Changes in place while a function is captured: memory gets a new value, and inputs that overlap become one memory.
+"""Functionalize in-place operations while tracing: a store gives memory a new value, and overlapping inputs become views of
+one memory.
 
-Inputs that share bytes as elements of two dtypes stay apart here: the call reads one of them from a copy, or is refused, as
-soon as the capture has found how they are used (`aliasing.read_from_copies`).
+Inputs that share bytes as elements of two dtypes stay separate here. When the trace has shown how they are used, the
+call reads one of them from a copy, or is refused (`aliasing.inputs_to_copy`).
 """
 
 from collections.abc import Sequence
@@ -18,18 +19,18 @@ from .traced_tensor import TracedStorage, TracedTensor, are_disjoint_slices
 
 
 class Functionalizer:
-    """What a captured function changes in place.
+    """The in-place operations of a traced function.
 
     Attributes
     ----------
-    written : list of Memory
-        Memory of inputs that is changed, or overlaps what is.
+    written : list of TracedStorage
+        Memory of inputs that is modified, or overlaps modified memory.
     windows : dict
-        {node: (input, layout from its address)} of nodes that stand for memory around an input, or in it.
+        {node: (input, layout relative to its address)} of nodes that stand for memory around an input, or in it.
     stored : set of int
-        Inputs that the function changes by their own name, or through views of them.
+        Inputs that the function modifies directly, or through views of them.
     read_after : set of (int, int)
-        (stored, read): the second input is read, or stored in, after a change of the first.
+        (stored, read): the second input is read, or modified, after a change of the first.
     """
 
     def __init__(self, capture: Any) -> None:
@@ -40,7 +41,7 @@ class Functionalizer:
         self.groups = overlapping_groups_by_dtype(capture.inputs)
 
     def store(self, function: Any, targets: Sequence[Any], inputs: Sequence[Any]) -> None:
-        """Results of a function become the values of targets."""
+        """Store the results of a function in the targets."""
         capture = self.capture
         xs = [capture.lift(x) if isinstance(x, Tensor) else x for x in (*targets, *inputs)]
         captured = xs[: len(targets)]
@@ -52,7 +53,7 @@ class Functionalizer:
             for y in captured[:k]:
                 if x.memory is y.memory and may_overlap(x, y):
                     raise OverlapError(
-                        f"in-place writes to two tensors that overlap, shapes {x.shape} and {y.shape}; "
+                        f"in-place write to two tensors that share memory, shapes {x.shape} and {y.shape}; "
                         "write to one at a time"
                     )
         capture.note(function, xs, len(targets))
@@ -63,7 +64,7 @@ class Functionalizer:
             self.write(x, value)
 
     def write(self, x: TracedTensor, value: Node) -> None:
-        """Change what a captured tensor shows."""
+        """Replace the value of a traced tensor."""
         memory = x.memory
         if memory.tensor is not None:
             self.note_use(memory)
@@ -72,34 +73,34 @@ class Functionalizer:
                 self.merge_overlapping(memory)
         value = value.detach() if value.dtype.is_float else value
         is_of_others = isinstance(value.function, View) or isinstance(strip_views(value).function, Argument)
-        value = value.clone() if is_of_others else value  # memory of its own
+        value = value.clone() if is_of_others else value  # a result must have its own memory
         memory.changed(x.views, value)
-        if memory.tensor is not None and memory.tensor.requires_grad:  # it is a leaf with its new values too
+        if memory.tensor is not None and memory.tensor.requires_grad:  # it stays a leaf with its new value
             memory.value = Identity(len(memory.leaves))(memory.value.detach())
             memory.leaves.append(memory.value)
 
     def note_use(self, memory: TracedStorage) -> None:
-        """Record that an input is read or stored in, after changes of other ones."""
+        """Record that an input is read or modified after changes of other inputs."""
         if self.stored and memory.tensor is not None:
             index = self.index_of(memory)
             self.read_after |= {(k, index) for k in self.stored if k != index}
 
     def index_of(self, memory: TracedStorage) -> int:
-        """Return the number of the input that memory belongs to."""
+        """Return the index of the input that a storage belongs to."""
         return next(k for k, x in enumerate(self.capture.inputs) if x is memory.tensor)
 
     def merge_overlapping(self, memory: TracedStorage) -> None:
-        """Before memory of an input is changed for the first time: inputs that overlap it become views of one memory."""
+        """Before the first change of an input's memory, make inputs that overlap it views of one storage."""
         index = self.index_of(memory)
         self.written.append(memory)
         group = next((group for group in self.groups if index in group), [])
         if not group and self.capture.inputs[index].spec.layout.has_internal_overlap:
-            group = [index]  # a write to a part of it is seen in its other elements
+            group = [index]  # a write to one element changes others, too
         if group:
             self.join([self.capture.known[id(self.capture.inputs[k])].memory for k in group], group)
 
     def join(self, memories: Sequence[TracedStorage], indices: Sequence[int]) -> None:
-        """Let inputs be windows of one memory, elements of which several of them, or several of their elements, share."""
+        """Make inputs views of one storage; several of them, or several of their elements, share elements of it."""
         tensors = [self.capture.inputs[k] for k in indices]
         low, high = min(address_range(x)[0] for x in tensors), max(address_range(x)[1] for x in tensors)
         itemsize = tensors[0].dtype.itemsize
@@ -117,7 +118,7 @@ class Functionalizer:
                 self.written.append(memory)
 
     def found(self) -> tuple[list[tuple[Node, Node]], list[int]]:
-        """What is stored where, and which inputs are changed."""
+        """Return (memory, new value) pairs, and the inputs that are modified."""
         stores: list[tuple[Node, Node]] = []
         changed = {id(m.tensor) for m in self.written if m.tensor is not None}
         written = [k for k, x in enumerate(self.capture.inputs) if id(x) in changed]
@@ -132,5 +133,5 @@ class Functionalizer:
 
 
 def may_overlap(a: TracedTensor, b: TracedTensor) -> bool:
-    """Whether two looks at one memory may show the same elements."""
+    """Return True if two views of one storage may share elements."""
     return not (a.views and b.views and are_disjoint_slices(a.views, b.views))

@@ -1,10 +1,11 @@
-"""@fuse: a Python function of tensors as few kernels.
+"""@fuse: compile a Python function of tensors to as few kernels as possible.
 
-The first call captures the function: it runs once, with tensors that have no values, and becomes a graph, a plan, and a
-host program. Later calls of the same kind run that program. What a call of the same kind is, the key says: the spec of each
-tensor, the type of each number, the value of all else, the structure of the arguments, what the function reads from outside,
-which tensors are one object, and whether calls are recorded. What a capture finds that the function depends on beyond that
-(the value of a number, how arguments overlap, gradients that they bring along) is part of all later keys of that function.
+The first call traces the function: it runs once, on tensors without values, and becomes a graph, a plan, and a host
+program. Later calls of the same kind run that program. The cache key defines the kind of a call: the metadata of each
+tensor, the type of each number, the value of all other arguments, the structure of the arguments, the state that the
+function reads from closures and globals, which tensors are one object, and the dispatch mode. If a trace depends on more
+than that (the value of a number, how arguments overlap, gradients of the arguments), all later keys of the function
+include it.
 """
 
 import sys
@@ -44,51 +45,52 @@ DYNAMIC_NUMBER_TYPES = {
     float,
     Size,
     *[np.dtype(code).type for code in "bBhHiIlLqQefdg"],
-}  # whose values a capture leaves open
-ENTRY_NBYTES = 7_000  # of a capture, besides its plan: what it found, and its key
-MAX_GUARDED_OBJECTS = 64  # objects among the arguments whose attributes are remembered
+}  # numbers that a trace treats as variables
+ENTRY_NBYTES = 7_000  # estimated size of a cache entry and its key, without the plan
+MAX_GUARDED_OBJECTS = 64  # objects among the arguments whose guards are cached
 
 
 @dataclass(frozen=True)
 class Placeholder:
-    """The place of a tensor or a number in nested arguments."""
+    """Marks the position of a tensor or a number in nested arguments."""
 
     index: int
 
 
 class FuseStats(NamedTuple):
-    """What a fused function has done."""
+    """Statistics of a fused function."""
 
     calls: int
-    """Calls that captured, each a new kind of call; all others ran what was there."""
+    """Calls that traced the function, each a new kind of call; all others used the cache."""
     captures: int
-    """How many captures are remembered."""
+    """Traces in the cache."""
     kernels: int
-    """Launches of one call, for the last capture."""
+    """Kernel launches of one call, for the last trace."""
 
 
 class Fused:
-    """A function that runs as few kernels. Inside another fused function it is inlined.
+    """A function that is compiled to few kernels. Inside another fused function it is inlined.
 
     Parameters
     ----------
     function
-        Any Python function of tensors: calls, loops, closures, nested arguments, NumPy's functions, changes in place.
+        Any Python function of tensors: it may contain calls, loops, closures, nested arguments, NumPy's functions, and
+        in-place operations.
     recompute : {"auto", "none"}
-        Whether the backward pass computes cheap values again ("auto"), or finds all of them in memory.
+        "auto": the backward pass recomputes cheap values. "none": it reads all values from memory.
     """
 
     def __init__(self, function: Callable[..., Any], recompute: str = "auto") -> None:
         if not callable(function):
             raise FuseError(f"fuse: expected a function, got {type(function).__name__}; write @mf.fuse above a function")
         if recompute not in ("auto", "none"):
-            raise FuseError(f'fuse: recompute is {recompute!r}, expected "auto" or "none"')
+            raise FuseError(f'fuse: got recompute={recompute!r}, expected "auto" or "none"')
         update_wrapper(self, function)
         self.function, self.recompute = function, recompute
         self.guard = ClosureGuard(function)
         self.fingerprint = self.guard.fingerprint
         self.entries: PlanTable[CacheEntry] = PlanTable()
-        self.runs = self.entries.fast_path  # of plain calls: no names, nothing learned
+        self.runs = self.entries.fast_path  # calls without keywords and without dynamic guards
         self.object_guards: dict[int, ClosureGuard] = {}
         self.specialized_on: frozenset[Any] = frozenset()
         self.aliases = AliasAnalysis()
@@ -98,32 +100,32 @@ class Fused:
 
     @property
     def __outside__(self) -> Any:
-        """What another function that calls this one depends on."""
+        """Return the function, which a guard of another function checks in the place of this object."""
         return self.function
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """As a method: the object is the first argument."""
+        """Bind the function to an object, as a method."""
         return self if instance is None else MethodType(self, instance)
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
-        """What the function gives."""
+        """Call the function."""
         if not named:
             tensors: Sequence[Any] = inputs
             try:
                 run = self.runs.get((mode.is_recording, self.fingerprint(), *map(get_spec, inputs)))
-            except AttributeError:  # there are numbers among them
+            except AttributeError:  # some inputs are numbers
                 run = self.runs.get(
                     (mode.is_recording, self.fingerprint(), *[getattr(x, "spec", None) or type(x) for x in inputs])
                 )
                 tensors = [x for x in inputs if isinstance(x, Tensor)]
             if self.guard.tensors:
                 tensors = (*tensors, *self.guard.tensors)
-            if run is not None and len({*tensors}) == len(tensors):  # all of them differ
+            if run is not None and len({*tensors}) == len(tensors):  # no tensor occurs twice
                 return run(*inputs)
         return self.slow_path(inputs, named)
 
     def slow_path(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """A call of any kind."""
+        """Run a call of any kind."""
         by = active_hook()
         if by is not None:
             return by.inlined(self, inputs, named)
@@ -135,7 +137,7 @@ class Fused:
         return entry.run(*flat)
 
     def entry(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[CacheEntry, list[Any]]:
-        """The capture for a call, found or made, and the inputs of its run."""
+        """Return the cache entry of a call, traced if there is none, and the inputs of its run."""
         leaves, tree, key = self.flatten_args(inputs, named)
         outside = [self.guard, *[self.guard_for(x) for x in find_objects(tree)]]
         looks = tuple(x.fingerprint() for x in outside)
@@ -168,30 +170,31 @@ class Fused:
         return found, flat
 
     def refuse_changes_outside(self, outside: Sequence[ClosureGuard], looks: Sequence[Any], arrays: Sequence[Any]) -> None:
-        """Raise where a capture changed what the function reads from outside."""
+        """Raise a FuseError if tracing modified state that the function reads from outside."""
         before = zip(outside, looks, arrays, strict=True)
         if any(x.fingerprint() != look or x.array_digests() != content for x, look, content in before):
             raise FuseError(
-                f"{function_name(self.function)}: the function changed something outside while it was captured, such as a "
-                "global, an attribute, a list or an array; that would not happen again in later calls. Return it, or "
-                "keep it in a tensor that is changed in place"
+                f"{function_name(self.function)}: tracing modified a global, an attribute, a list or an array outside "
+                "the function, which later calls would not repeat; return the new value, or store it in a tensor in place"
             )
 
     def aliasing(self, flat: Sequence[Any]) -> Aliasing:
-        """Return how the inputs of a call alias each other, as far as captures have found that it matters."""
+        """Return how the inputs of a call alias each other, as far as traces have found that it matters."""
         is_recorded = bool(mode.is_recording) and any(isinstance(x, Tensor) and x.spec.requires_grad for x in flat)
         grads = [x.grad for x in flat if isinstance(x, Tensor) and x.grad is not None] if self.reads_grads else ()
         return self.aliases.aliasing(flat, is_recorded, grads)
 
     def bind_closure_tensors(self, run: Callable[..., Any]) -> Callable[..., Any]:
-        """A run that takes the arguments alone, all different tensors; those from outside are those of the last look."""
+        """Return a run that takes the arguments only, all different tensors, and adds the tensors from closures and
+        globals.
+        """
         outside = self.guard
         if self.aliases.stored:
             return AddressDispatch(lambda inputs: self.entry(inputs, {})[0].run, outside)
         return (lambda *inputs: run(*inputs, *outside.tensors)) if outside.tensors else run
 
     def dynamic_guards(self, flat: Sequence[Any]) -> Any:
-        """What a call depends on besides, as far as captures have found out."""
+        """Return the values that a call depends on besides its arguments, as far as traces have found them."""
         known = [x.value if isinstance(x, DynamicAttr) else flat[x] if x < len(flat) else None for x in self.specialized_on]
         values = tuple((type(x), repr(x)) for x in known)
         grads = tuple(x.grad.spec if x.grad is not None else None for x in flat if isinstance(x, Tensor)) * self.reads_grads
@@ -199,7 +202,7 @@ class Fused:
         return values, grads, backend
 
     def capture(self, original: list[Any], tree: Any, copies: Collection[int]) -> CacheEntry:
-        """Capture the function for these inputs, of which it reads some from copies."""
+        """Trace the function for these inputs, some of which it reads from copies."""
         example = next((x for x in original if isinstance(x, Tensor)), None)
         backend = example.spec.backend if example is not None else get_backend(None)
         flat = replace_inputs(original, copies, lambda x: Tensor.empty(x.shape, x.dtype, backend))
@@ -219,8 +222,9 @@ class Fused:
         return CacheEntry(self.function, found, flat, labels, backend, self.recompute, copies)
 
     def flatten_args(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[Any], Any, Any]:
-        """Tensors and numbers among nested arguments; the rest with a `Placeholder` in the place of each; a key of all of
-        it."""
+        """Return tensors and numbers among nested arguments, the structure with a `Placeholder` for each of them, and a
+        key.
+        """
         leaves: list[Any] = []
         key: list[Any] = []
         arrays: dict[int, Tensor] = {}
@@ -247,7 +251,7 @@ class Fused:
         return leaves, (take(inputs), take(named)), tuple(key)
 
     def as_input(self, array: Any, known: dict[int, Tensor]) -> Any:
-        """Return an array as a tensor over its memory, always the same tensor; an array without dims as a number."""
+        """Return an array as a tensor over its memory, always the same tensor; return an array without dims as a number."""
         if not array.ndim:
             return array[()]
         if id(array) not in known:
@@ -255,7 +259,7 @@ class Fused:
         return known[id(array)]
 
     def guard_for(self, x: Any) -> ClosureGuard:
-        """What can be reached from an object among the arguments."""
+        """Return the guard of an object among the arguments."""
         found = self.object_guards.get(id(x))
         if found is None:
             while len(self.object_guards) >= MAX_GUARDED_OBJECTS:
@@ -266,29 +270,29 @@ class Fused:
     # Seeing it.
 
     def plan(self, *inputs: Any, **named: Any) -> Plan:
-        """The plan of a call like this one. The function is captured if it was not before; nothing runs."""
+        """Return the plan of a call like this one. The function is traced if necessary; nothing runs."""
         return self.entry(inputs, named)[0].plan
 
     def compile(self, *inputs: Any, processes: int = 1, **named: Any) -> int:
-        """Compile what a call like this one needs and no process has compiled yet; nothing runs.
+        """Compile the kernels of a call like this one that are not in the cache; nothing runs.
 
         Parameters
         ----------
         inputs, named
             Arguments like those of the call.
         processes : int
-            How many to compile in, besides this one; 1 compiles here. It pays from some ten kernels on: each process takes
-            half a second to start.
+            Processes to compile in, besides this one; 1 compiles in this process. Several pay off from about ten kernels
+            on: each process takes half a second to start.
 
         Returns
         -------
         int
-            How many kernels were compiled.
+            The number of kernels that were compiled.
 
         Raises
         ------
         MinifuseError
-            There are several processes, and no folder to hand kernels over in.
+            `processes` is more than 1, and there is no cache folder through which processes can return kernels.
 
         Notes
         -----
@@ -307,11 +311,12 @@ class Fused:
         return built + cache.stats().compiled - before
 
     def source(self, *inputs: Any, backend: str | None = None, **named: Any) -> str:
-        """The text of what a call runs: its host program, and each of its kernels as they are compiled.
+        """Return the source that a call runs: its host program, and each of its kernels as they are compiled.
 
-        Arguments have the names of the function's parameters, tensors from outside those they have there. Above each kernel
-        stands what it computes, over which space, and what stands behind the names in it, with a letter for each axis that
-        the kernel walks: 1 for neighbours in memory, 0 for an operand that is repeated, s for any other stride.
+        Arguments have the names of the function's parameters, tensors from closures and globals the names of their
+        variables. A comment above each kernel gives its formula, its iteration space, and the meaning of the names in
+        it, with a letter for each axis of the kernel: 1 for neighbors in memory, 0 for an operand that is repeated, s
+        for any other stride.
 
         Parameters
         ----------
@@ -325,17 +330,17 @@ class Fused:
         return self.plan(*inputs, **named).source()
 
     def explain(self, *inputs: Any, **named: Any) -> Explanation:
-        """What fusion makes of a call like this one: its kernels, the bytes that they move, and why there are not fewer.
+        """Explain a call like this one: its kernels, the bytes that they move, and why there are not fewer kernels.
 
         Parameters
         ----------
         inputs, named
-            Arguments like those of the call. The function is captured if it was not before; nothing runs.
+            Arguments like those of the call. The function is traced if necessary; nothing runs.
 
         Returns
         -------
         Explanation
-            Printed, it is a page of text; `as_dict()` is for JSON.
+            `print` shows it as a page of text; `as_dict()` is for JSON.
 
         Examples
         --------
@@ -348,16 +353,16 @@ class Fused:
         return explain_call(*self.entry(inputs, named))
 
     def stats(self) -> FuseStats:
-        """How often the function was captured, and what the last capture launches."""
+        """Return how often the function was traced, and how many kernels the last trace launches."""
         return FuseStats(self.captures, len(self.entries), len(self.last_entry.plan.steps) if self.last_entry else 0)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Fused":
-        """Copy like the function: a Python function is its own copy, a module or a bound method is copied."""
+        """Copy as the function is copied: a Python function is returned unchanged, a module or a bound method is copied."""
         function = deepcopy(self.function, memo)
         return self if function is self.function else Fused(function, self.recompute)
 
     def __reduce__(self) -> Any:
-        """Pickle like the function: by its name where that refers to this object, as below a decorator."""
+        """Pickle as the function is pickled: by its name, if the name refers to this object, as below a decorator."""
         name = getattr(self, "__qualname__", "<none>")
         module = sys.modules.get(getattr(self, "__module__", None) or "")
         is_named = "<" not in name and module is not None and hasattr(module, name.partition(".")[0])
@@ -371,7 +376,7 @@ STATIC_TYPES = bool | str | bytes | np.generic | None
 
 
 def find_objects(tree: Any) -> list[Any]:
-    """Objects among nested arguments that have attributes: modules, functions, and whatever a user defines."""
+    """Return the objects with attributes among nested arguments: modules, functions, and instances of the user's classes."""
     return [x for x in tree_leaves(tree) if not isinstance(x, Placeholder) and not isinstance(x, STATIC_TYPES)]
 
 
@@ -382,19 +387,19 @@ def fuse(*, recompute: str = "auto") -> Callable[[Callable[..., Any]], Fused]: .
 
 
 def fuse(function: Any = None, *, recompute: str = "auto") -> Any:
-    """Run a function of tensors as few kernels.
+    """Compile a function of tensors to as few kernels as possible.
 
     Parameters
     ----------
     function
-        The function; left out where `@mf.fuse(recompute="none")` is written.
+        The function; omitted in `@mf.fuse(recompute="none")`.
     recompute : {"auto", "none"}
-        Whether the backward pass computes cheap values again, or finds all of them in memory.
+        "auto": the backward pass recomputes cheap values. "none": it reads all values from memory.
 
     Returns
     -------
     Fused
-        Called like the function.
+        Call it like the function.
 
     Examples
     --------

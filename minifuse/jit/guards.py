@@ -1,13 +1,14 @@
-"""What a function reads from outside: closures, globals, defaults, attributes; those of the functions that it calls too.
+"""Guards of closures: the state that a function reads from closures, globals, defaults and attributes; also of functions
+that it calls.
 
-All of it is part of the key of a fused call, with types, so that a changed global captures anew and `True`, `1` and `1.0`
-are never taken for each other. Tensors found there are inputs of the call like its arguments: another tensor of the same
-kind in the same place needs no new capture.
+All of it is part of the key of a fused call, with types, so that a changed global is traced again, and `True`, `1` and
+`1.0` are different keys. Tensors found there are inputs of the call like its arguments: another tensor of the same kind
+in the same place needs no new trace.
 
-To look takes about 60 ns for each place while nothing has changed: the very objects are compared that were found before.
+A check costs about 60 ns per guard if nothing has changed: it compares object identity.
 
-Not seen: what only running the function would show (`getattr` with a computed name, a file, the time), and the insides of
-objects of C, which count as what they are.
+Not detected: state that is read by running the function only (`getattr` with a computed name, a file, the time), and
+state inside objects of C extensions, which are compared by identity.
 """
 
 import sys
@@ -27,8 +28,8 @@ from ..core.pytree import DynamicDict
 from ..tensors.tensor import Tensor
 
 VALUE_TYPES = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice, np.generic)
-MAX_GUARDS = 100_000  # places that are looked at
-MAX_DIGESTED_ELEMENTS = 1 << 16  # of a NumPy array, in each call: some 0.3 ms
+MAX_GUARDS = 100_000  # guards of one function
+MAX_DIGESTED_ELEMENTS = 1 << 16  # elements of an array that each call digests: about 0.3 ms
 LIBRARY_MODULES = ("minifuse", "numpy", "builtins", *sys.stdlib_module_names)
 
 TRANSPARENT_MODULES = (
@@ -37,16 +38,16 @@ TRANSPARENT_MODULES = (
     "collections",
     "configparser",
     "_thread",
-)  # whose objects hold what a user puts there
+)  # modules of classes whose objects store attributes of the user
 get_cell_contents = attrgetter("cell_contents")
 DEFAULT_GETTERS = attrgetter("__defaults__"), attrgetter("__kwdefaults__")
 METHOD_TYPES = (FunctionType, staticmethod, classmethod, property)
 
-GuardSite = tuple[Callable[[Any], Any], Any]  # how to read, and what of it
+GuardSite = tuple[Callable[[Any], Any], Any]  # a getter, and its argument
 
 
 class IdentityKey:
-    """An object as part of a key: equal to nothing but itself, however the object compares."""
+    """An object in a key, compared by identity, whatever its `__eq__` does."""
 
     __slots__ = ("thing",)
 
@@ -61,7 +62,7 @@ class IdentityKey:
 
 
 class Fingerprint:
-    """What a search has found, as one object: a lookup compares addresses."""
+    """The key that a search built, as one object, so that a lookup compares identities."""
 
     __slots__ = ("found",)
 
@@ -70,18 +71,19 @@ class Fingerprint:
 
 
 class ClosureGuard:
-    """What can be reached from some functions and objects.
+    """The guard of all state that some functions and objects can reach.
 
     Attributes
     ----------
     tensors : list of Tensor
-        Those found by the last look, in a fixed order; NumPy's arrays among them as tensors over the same memory.
+        The tensors that the last check found, in a fixed order; NumPy arrays among them are tensors over the same
+        memory.
     """
 
     def __init__(self, *roots: Any) -> None:
         self.roots = roots
         self.key: Any = None
-        self.keys: dict[Any, Any] = {}  # what was found, as a key -> the one object that stands for it
+        self.keys: dict[Any, Any] = {}  # key -> its Fingerprint
         self.tensors: list[Any] = []
         self._guard_sites: list[tuple[Callable[[Any], Any], Any, Any]] = []
         self._sizes: list[tuple[Any, int]] = []
@@ -90,15 +92,17 @@ class ClosureGuard:
         self._is_known = False
 
     def array_digests(self) -> tuple[Any, ...]:
-        """Return NumPy's arrays among the objects that the last look found, with digests of their elements, for a key.
+        """Return the NumPy arrays among the objects, with digests of their elements, for a key.
 
-        A function computes with them while it is captured, so a capture is valid for these elements only.
+        A function computes with their values while it is traced, so a trace is valid for these elements only.
         """
         arrays = [get(name) for get, name in self._arrays]
         return tuple((IdentityKey(x), array_digest(x)) for x in arrays)
 
     def fingerprint(self) -> Any:
-        """A key of all but the data of the tensors: the last one, as long as the same objects lie in the same places."""
+        """Return a key of all state except the data of tensors. It is the previous one if all guarded objects are
+        identical.
+        """
         if self._is_known:
             try:
                 for get, name, value in self._guard_sites:
@@ -111,12 +115,12 @@ class ClosureGuard:
                     return self.key
                 self.tensors = [as_tensor(get(name)) for get, name in self._tensors]
                 return (self.key, *[x.spec for x in self.tensors])
-            except (AttributeError, IndexError, ValueError):  # something is gone, or is no tensor any more
+            except (AttributeError, IndexError, ValueError):  # an object was removed, or is no longer a tensor
                 pass
         return self.rebuild()
 
     def rebuild(self) -> Any:
-        """Look everywhere."""
+        """Search all reachable state again."""
         search = GuardBuilder(self.roots)
         found = tuple(search.key)
         self.key = self.keys.setdefault(found, Fingerprint(found))
@@ -133,26 +137,28 @@ class ClosureGuard:
 
 
 class GuardBuilder:
-    """One walk over all that is reached: what was found, as a key, and where."""
+    """One search of all reachable state: it builds a key, and the places to check later."""
 
     def __init__(self, roots: Sequence[Any]) -> None:
-        self.todo = deque[tuple[Any, frozenset[str]]]()  # a chain of any length is no recursion
+        self.todo = deque[tuple[Any, frozenset[str]]]()  # a queue: long chains must not recurse
         self.key: list[Any] = []
         self.guard_sites: list[tuple[Callable[[Any], Any], Any, Any]] = []
         self.sizes: list[tuple[Any, int]] = []
         self.tensors: list[GuardSite] = []
         self.arrays: list[GuardSite] = []
-        self.known: dict[int, tuple[int, Any]] = {}  # id -> number in the order of finding, and the object, so that it lives
+        self.known: dict[
+            int, tuple[int, Any]
+        ] = {}  # id -> number in the order of the search, and the object, to keep it alive
         for root in roots:
             self.visit(root)
             while self.todo:
                 self.look_into(*self.todo.popleft())
 
     def found(self, get: Callable[[Any], Any], name: Any, names: frozenset[str] = frozenset()) -> None:
-        """Something in a place."""
+        """Guard an object in a place."""
         try:
             x = get(name)
-        except (AttributeError, ValueError):  # a cell that is still empty
+        except (AttributeError, ValueError):  # a cell that is empty so far
             return
         if isinstance(x, np.ndarray):
             self.arrays.append((get, name))
@@ -167,8 +173,8 @@ class GuardBuilder:
             return
         if len(self.guard_sites) > MAX_GUARDS:
             raise FuseError(
-                f"a fused function refers to more than {MAX_GUARDS:,} things outside; pass what it needs as arguments "
-                f"instead"
+                f"fuse: the function refers to more than {MAX_GUARDS:,} objects in closures and globals; pass them as "
+                "arguments"
             )
         self.guard_sites.append((get, name, x))
         self.visit(x, names)
@@ -178,11 +184,11 @@ class GuardBuilder:
         self.known[id(x)] = len(self.known), x
 
     def visit(self, x: Any, names: frozenset[str] = frozenset()) -> None:
-        """Look into an object, in its turn."""
+        """Add an object to the queue of the search."""
         self.todo.append((x, names))
 
     def look_into(self, x: Any, names: frozenset[str]) -> None:
-        """What is reached from an object in one step; `names` are those that the code mentions which found it."""
+        """Visit the objects that an object refers to; `names` are the names in the code that refers to it."""
         if isinstance(x, VALUE_TYPES):
             self.key += [type(x), repr(x)]
             return
@@ -208,13 +214,13 @@ class GuardBuilder:
             self.module(x, names)
         elif isinstance(x, type):
             self.of_class(x, names)
-        elif hasattr(x, "__outside__"):  # a fused function, or another that stands for one
+        elif hasattr(x, "__outside__"):  # a fused function, or a custom kernel
             self.visit(x.__outside__)
         else:
             self.instance(x)
 
     def container(self, x: Any) -> None:
-        """A tuple, list, dict or set."""
+        """Visit the contents of a tuple, list, dict or set."""
         self.key += [type(x), len(x)]
         if not isinstance(x, tuple | frozenset):
             self.sizes.append((x, len(x)))
@@ -232,12 +238,12 @@ class GuardBuilder:
                 self.visit(value)
 
     def function(self, function: FunctionType) -> None:
-        """The cells, defaults and globals of a Python function; of a library's, what it is, and what it was made to call."""
+        """Visit the cells, defaults and globals of a Python function; of a library function, only functions in its cells."""
         self.key.append(IdentityKey(function.__code__))
         if is_library_module(function.__module__):
             self.key.append(IdentityKey(function))
             for cell in function.__closure__ or ():
-                if callable(getattr(cell, "cell_contents", None)):  # as in `mf.grad(f)`, and in what a decorator makes
+                if callable(getattr(cell, "cell_contents", None)):  # as in `mf.grad(f)`, and in wrappers of decorators
                     self.found(get_cell_contents, cell)
             return
         for cell in function.__closure__ or ():
@@ -250,14 +256,14 @@ class GuardBuilder:
                 self.found(function.__globals__.get, name, names)
 
     def module(self, module: ModuleType, names: frozenset[str]) -> None:
-        """What the code mentions of a module that is not a library's."""
+        """Visit the names that the code uses of a module, unless it is a library module."""
         self.key.append(IdentityKey(module))
         if not is_library_module(module.__name__):
             for name in sorted(names & vars(module).keys()):
                 self.found(vars(module).get, name, names)
 
     def of_class(self, cls: type, names: frozenset[str]) -> None:
-        """Methods and other attributes of a class that the code may use."""
+        """Visit methods and other attributes of a class that the code may use."""
         self.key.append(IdentityKey(cls))
         for parent in cls.__mro__:
             if not is_library_module(parent.__module__):
@@ -266,7 +272,7 @@ class GuardBuilder:
                         self.found(vars(parent).get, name, names)
 
     def instance(self, x: Any) -> None:
-        """The attributes of an object, and its class."""
+        """Visit the attributes of an object, and its class."""
         cls = type(x)
         self.key.append(IdentityKey(x) if is_opaque(cls) else IdentityKey(cls))
         if is_opaque(cls):
@@ -287,7 +293,7 @@ class GuardBuilder:
 
 
 def code_names(code: CodeType) -> Iterator[str]:
-    """Names that code mentions, in nested functions and comprehensions too."""
+    """Yield the names in code, also in nested functions and comprehensions."""
     yield from code.co_names
     for x in code.co_consts:
         if isinstance(x, CodeType):
@@ -295,33 +301,33 @@ def code_names(code: CodeType) -> Iterator[str]:
 
 
 def method_functions(x: Any) -> list[FunctionType]:
-    """The Python functions of a method in any form."""
+    """Return the Python functions of a method, a static or class method, or a property."""
     parts = (x.fget, x.fset) if isinstance(x, property) else (getattr(x, "__func__", x),)
     return [part for part in parts if isinstance(part, FunctionType)]
 
 
 def is_library_module(module: str | None) -> bool:
-    """Whether a module is a library's, of minifuse, NumPy, Python or an installed one: what it holds does not change."""
+    """Return True for modules of minifuse, NumPy, Python and installed packages, which are assumed not to change."""
     name = (module or "").partition(".")[0]
     return name in LIBRARY_MODULES or (name != "__main__" and is_installed(name))
 
 
 @cache
 def is_installed(name: str) -> bool:
-    """Whether a package lies where packages are installed."""
+    """Return True if a package is in a folder of installed packages."""
     file = getattr(sys.modules.get(name), "__file__", None) or ""
     return "site-packages" in file or "dist-packages" in file
 
 
 def is_opaque(cls: type) -> bool:
-    """Whether objects of a class count as what they are: builtins, and those of NumPy and of minifuse."""
+    """Return True if objects of a class are compared by identity: builtins, and those of NumPy and minifuse."""
     name = cls.__module__ or ""
     is_learned = name.startswith(("minifuse.nn", "minifuse.optim"))
     return is_library_module(name) and not is_learned and name not in TRANSPARENT_MODULES
 
 
 def as_tensor(x: Any) -> Any:
-    """A tensor as it is; an array as a tensor over the same memory, the same one each time."""
+    """Return a tensor unchanged, and an array as a tensor over the same memory, the same tensor each time."""
     if isinstance(x, np.ndarray):
         found = _array_tensors.get(id(x))
         if found is None or found[0] is not x:
@@ -333,9 +339,9 @@ def as_tensor(x: Any) -> Any:
 
 
 def array_digest(array: Any) -> bytes:
-    """Return a digest of the elements of an array; of a large one, of elements at equal distances."""
+    """Return a digest of the elements of an array; of a large array, of elements at equal distances."""
     if array.dtype.hasobject:
-        return b""  # objects count by identity
+        return b""  # objects are compared by identity
     sample = array.reshape(-1)[:: -(-array.size // MAX_DIGESTED_ELEMENTS) or 1]
     return blake2b(sample.tobytes()).digest()
 

@@ -1,4 +1,6 @@
-"""The end of a capture: what the function gave, as outputs of a graph, inputs, and memory that both share."""
+"""Build the outputs of a trace: the values that the function returned, as outputs of a graph, inputs, and memory that they
+share.
+"""
 
 from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any
@@ -19,18 +21,18 @@ from .traced_tensor import TracedLeaf, TracedStorage, TracedTensor
 
 
 class OutputBuilder:
-    """The outputs of a captured function.
+    """The outputs of a traced function.
 
     Attributes
     ----------
     outputs : list of Node
-        What a run computes.
+        The values that a run computes.
     cut : set of int
         Outputs without a gradient.
     layouts : dict
-        How the memory of an output would lie if nothing were captured.
+        The layout that an output would have without tracing.
     gives : set of int
-        The calls whose results the function gives.
+        The calls whose results the function returns.
     aliases : dict
         Outputs that are views of an input: {output: input}.
     """
@@ -41,22 +43,22 @@ class OutputBuilder:
         self.cut, self.layouts, self.gives = set[int](), dict[Node, Layout](), set[int]()
         self.aliases: dict[int, int] = {}  # output -> the input that it is a view of
         self.owners: dict[Node, TracedStorage] = {}
-        self.values: dict[TracedStorage, Node] = {}  # where they are not those of the memory
-        self.known: dict[int, OutputRef | InputRef] = {}  # by the captured tensor's id
+        self.values: dict[TracedStorage, Node] = {}  # if they differ from the value of the storage
+        self.known: dict[int, OutputRef | InputRef] = {}  # by the id of the traced tensor
         self.leaves, self.dependent = (
             list[TracedLeaf](),
             list[Node](),
-        )  # leaves that the function made, and what depends on such
+        )  # leaves that the function made, and results that depend on them
 
     def place(self, x: Any) -> Any:
-        """What a run gives in the place of something that the function gave."""
+        """Return the reference that replaces a returned value: a run puts its result there."""
         if type(x) is TracedScalar:
             return x.known()
         if not isinstance(x, Tensor):
             if isinstance(x, Node | set | frozenset | Iterator | Coroutine) or contains_tracer(x):
                 if isinstance(x, Coroutine):
                     x.close()
-                kind = f"the function gave a {type(x).__name__}"
+                kind = f"the function returned a {type(x).__name__}"
                 raise FuseError(f"{self.capture.name}: {kind}; return tensors, or tuples, lists and dicts of them")
             return x
         x = self.capture.lift(x)
@@ -65,7 +67,7 @@ class OutputBuilder:
         return self.known[id(x)]
 
     def place_of(self, x: TracedTensor) -> OutputRef | InputRef:
-        """The same for a captured tensor that was not given before."""
+        """Add a traced tensor to the outputs, and return its reference."""
         memory = x.memory
         self.gives.add(memory.made)
         if memory.argument is not None and memory.tensor is not None:
@@ -79,9 +81,9 @@ class OutputBuilder:
         else:
             node = self.values.get(memory, memory.value)
             owned = node if memory.is_copy and isinstance(node.function, View) else strip_views(node)
-            while self.owners.setdefault(owned, memory) is not memory:  # equal values in memory of another's
+            while self.owners.setdefault(owned, memory) is not memory:  # an equal value in another storage
                 owned = node = self.values[memory] = node.clone()
-            for view in x.views:  # as they are: results may share memory
+            for view in x.views:  # not copied: results may share memory
                 node = view(node)
             under = strip_views(node)
             if (layout := match_shape(under.shape, memory.layout)) is not None:
@@ -103,24 +105,24 @@ class OutputBuilder:
         return OutputRef(index, is_spent, leaf is not None, depends, grad)
 
     def refuse_graphs_of_given_leaves(self) -> None:
-        """Raise where a result would have to remember how it was made of another one, which became a leaf inside."""
+        """Raise a FuseError if a result depends on another result that became a leaf inside the function."""
         if any(self.capture.gradients.depends_on_leaves(node, self.leaves) for node in self.dependent):
             raise FuseError(
-                f"{self.capture.name}: a tensor whose requires_grad was set inside is returned together with what was "
-                "computed from it, expected one of the two; call backward inside, return y.detach() of what was computed, "
+                f"{self.capture.name}: the function returned a tensor whose requires_grad it set, and a result y that was "
+                "computed from it, expected one of the two; call backward inside, return y.detach(), "
                 "or set requires_grad before the call and pass the tensor"
             )
 
 
 def contains_tracer(x: Any) -> bool:
-    """Return whether an object has a captured tensor, or a number without a value, among its attributes or elements."""
+    """Return True if an object has a traced tensor or scalar among its attributes or elements."""
     is_array = isinstance(x, np.ndarray) and x.dtype == object
     values = x.flat if is_array else getattr(x, "__dict__", {}).values()
     return any(isinstance(y, TracedTensor) or type(y) is TracedScalar for y in values)
 
 
 def output_layout(result: Node, inputs: Sequence[TracedTensor]) -> Layout:
-    """How a result would lie if the call ran by itself: elementwise like what it reads, all else in row-major order."""
+    """Return the layout of a call's result without tracing: elementwise results like the inputs, others row-major."""
     under = strip_views(result)
     is_point_by_point = under.is_elementwise or any(x.shape == under.shape for x in under.inputs)
     is_plain = not is_point_by_point or isinstance(under.function, Copy | Matmul | ScatterAdd | Gather)
@@ -137,7 +139,7 @@ def output_layout(result: Node, inputs: Sequence[TracedTensor]) -> Layout:
 
 
 def match_shape(shape: tuple[int, ...], layout: Layout) -> Layout | None:
-    """A layout as one of a shape that differs in dims of size 1 at most; None where more is between them."""
+    """Return a layout for a shape that differs in dims of size 1 only; None for any other shape."""
     if shape == layout.shape:
         return layout
     is_same = [n for n in shape if n > 1] == [n for n in layout.shape if n > 1]
@@ -145,6 +147,6 @@ def match_shape(shape: tuple[int, ...], layout: Layout) -> Layout | None:
 
 
 def is_broadcast(shape: tuple[int, ...], result: tuple[int, ...]) -> bool:
-    """Whether a shape is broadcast to a result."""
+    """Return True if a shape broadcasts to a result's shape."""
     new = len(result) - len(shape)
     return new >= 0 and all(n in (1, m) for n, m in zip(shape, result[new:], strict=True))

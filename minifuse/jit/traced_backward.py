@@ -1,4 +1,4 @@
-"""Gradients inside a captured function: `backward` and `mf.grad` go back through the graph, and give more of it."""
+"""Gradients inside a traced function: `backward` and `mf.grad` differentiate the graph, and add the gradients to it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,16 +18,16 @@ from .traced_tensor import TracedLeaf, TracedStorage, TracedTensor
 
 
 class TracedBackward:
-    """The leaves of a captured function, and what `backward` gives them.
+    """The leaves of a traced function, and the gradients that `backward` computes for them.
 
     Attributes
     ----------
-    leaves : list of (Captured, list of Node)
-        What requires a gradient, and the nodes that stand for it: one more after each change in place.
+    leaves : list of (TracedTensor, list of Node)
+        Tensors that require a gradient, and the nodes that stand for them: one more after each in-place operation.
     sources : dict
-        {call: the calls that a gradient goes on to from there}, by their numbers.
+        {call: the calls to which its gradient is propagated}, by their numbers.
     spent : set of int
-        Calls that `backward` went through: what they kept is gone, as it would be without a capture.
+        Calls that `backward` has visited: the values that they saved are freed, as they are without tracing.
     """
 
     def __init__(self, capture: Any) -> None:
@@ -37,36 +37,36 @@ class TracedBackward:
         self.spent: set[int] = set()
 
     def is_spent(self, x: TracedTensor) -> bool:
-        """Whether something that a tensor was computed from is gone."""
+        """Return True if the graph of a tensor is freed."""
         return x.requires_grad and bool(self.history(x) & self.spent)
 
     def make_leaf(self, x: TracedTensor) -> None:
-        """Compute a gradient for a tensor from now on, and for nothing that it was made of."""
+        """Compute a gradient for a tensor from now on, and for nothing that it was computed from."""
         x.leaf, x.cut = TracedLeaf(x, ("leaf", len(self.leaves))), True
         self.leaves.append((x, x.leaf.nodes))
 
     def note_call(self, k: int, inputs: Sequence[TracedTensor | None]) -> None:
-        """Record where a gradient goes on to from a call."""
+        """Record to which calls a call's gradient is propagated."""
         self.sources[k] = [x.memory.made for x in inputs if x is not None and x.requires_grad and not x.cut]
 
     def depends_on_leaves(self, node: Node, leaves: Sequence[TracedLeaf]) -> bool:
-        """Return whether a gradient flows from a node to leaves that the function made."""
+        """Return True if a gradient is propagated from a node to leaves that the function made."""
         nodes = [x for leaf in leaves for x in leaf.nodes]
         return bool(nodes) and node in dependents_of(toposort([node], inputs_of), nodes)
 
     def backward(self, root: TracedTensor, gradient: Any, create_graph: bool, retain_graph: bool) -> None:
-        """Gradients of all leaves that the root was computed from."""
+        """Add the gradients of all leaves that the root was computed from."""
         if gradient is None:
             if root.size != 1:
                 raise GradientError(
-                    f"{users_line()}: backward: shape {root.shape} has {root.size} elements, and only a single number has a "
-                    "gradient by itself; call sum() or mean() first, or pass gradient="
+                    f"{users_line()}: backward: got shape {root.shape} with {root.size} elements, expected one element; "
+                    "call sum() or mean() first, or pass gradient="
                 )
             gradient = self.capture.full(root.shape, 1, root.dtype)
         elif not isinstance(gradient, Tensor) or gradient.shape != root.shape or gradient.dtype is not root.dtype:
             got = f"{gradient.dtype} {gradient.shape}" if isinstance(gradient, Tensor) else type(gradient).__name__
-            raise GradientError(f"backward: gradient is {got}, expected a tensor like this one, {root.dtype} {root.shape}")
-        start = root.node  # before the nodes of leaves are collected, one of which it may be
+            raise GradientError(f"backward: gradient is {got}, expected {root.dtype} {root.shape}, as this tensor")
+        start = root.node  # read it before collecting the nodes of leaves: it may be one of them
         nodes = [node for _, leaves in self.leaves for node in leaves]
         used = self.history(root)
         if used & self.spent:
@@ -85,7 +85,7 @@ class TracedBackward:
                 self.accumulate_grad(x, parts, create_graph)
 
     def history(self, root: TracedTensor) -> set[int]:
-        """The calls, by their numbers, through which a gradient of the root goes."""
+        """Return the calls, by their numbers, through which a gradient of the root is propagated."""
         found, front = set[int](), [] if root.cut else [root.memory.made]
         while front:
             k = front.pop()
@@ -95,15 +95,15 @@ class TracedBackward:
         return found
 
     def has_grad_input(self, k: int) -> bool:
-        """Return whether an input of a call requires a gradient."""
+        """Return True if an input of a call requires a gradient."""
         return any(getattr(x, "requires_grad", False) for x in self.capture.calls[k].inputs)
 
     def accumulate_grad(self, x: TracedTensor, parts: Sequence[Node], create_graph: bool) -> None:
-        """Add a gradient to what a leaf has."""
+        """Add a gradient to `grad` of a leaf."""
         if x.owner is not None and x.owner.grad_fn is not None:
             raise FuseError(
-                f"{users_line()}: backward reaches what was computed before {self.capture.name} was called; compute it "
-                "inside, or pass x.detach().requires_grad_()"
+                f"{users_line()}: backward reached a tensor that was computed before the call of {self.capture.name}; "
+                "compute it inside, or pass x.detach().requires_grad_()"
             )
         g = parts[0]
         for part in parts[1:]:
@@ -114,11 +114,11 @@ class TracedBackward:
             x.grad = new if old is None else old + new
 
     def through(self, start: Node, gradient: Any, wanted: Sequence[Node]) -> list[Node | None]:
-        """Gradients of nodes, as nodes."""
+        """Return the gradients of nodes, as nodes."""
         return differentiate([start], [self.capture.node_of(gradient)], wanted)
 
     def gradient_of(self, function: Callable[..., Any], inputs: Sequence[Any], chosen: Sequence[int]) -> list[TracedTensor]:
-        """What `mf.grad` gives: the function is called on values of their own, which are differentiated."""
+        """Trace `mf.grad`: call the function on new variables, and differentiate with respect to them."""
         capture = self.capture
         is_inside = bool(mode.is_recording) and any(isinstance(x, Tensor) and x.requires_grad for x in inputs)
         with grad_recording(True):
@@ -134,7 +134,7 @@ class TracedBackward:
             if not isinstance(y, Tensor) or y.size != 1:
                 got = f"shape {y.shape}" if isinstance(y, Tensor) else type(y).__name__
                 advice = "expected a tensor of one element; end it with sum() or mean()"
-                raise GradientError(f"grad: the function gave {got}, {advice}")
+                raise GradientError(f"grad: the function returned {got}, {advice}")
             y = capture.lift(y)
             found = self.through(y.node, capture.full(y.shape, 1, y.dtype), nodes)
             capture.calls.append(CallRecord(BACKWARD, (), users_line(), (y.memory.made,)))

@@ -1,4 +1,4 @@
-"""Numbers while a function is captured: what they are worth is known when a call runs, and baked in only where it steers."""
+"""Python scalars while tracing: symbolic, specialized only if control flow reads the value."""
 
 import math
 import operator
@@ -16,14 +16,14 @@ from ..tensors.tensor import Tensor
 
 @dataclass(frozen=True, eq=False)
 class DynamicAttr:
-    """A number of a dict that each call reads anew."""
+    """A number in a dict that each call reads again."""
 
     settings: Any
     name: str
 
     @property
     def value(self) -> float:
-        """What it is now."""
+        """Return the current value."""
         return float(self.settings[self.name])
 
     def __hash__(self) -> int:
@@ -34,11 +34,11 @@ class DynamicAttr:
 
 
 class DynamicGuard(DynamicAttr):
-    """What somebody outside answers before each call: `settings` is the question, `name` tells it from others."""
+    """A question that is asked before each call: `settings` returns the answer, `name` tells it from other questions."""
 
     @property
     def value(self) -> Any:
-        """The answer now."""
+        """Return the current answer."""
         return self.settings()
 
     def __hash__(self) -> int:
@@ -49,10 +49,11 @@ class DynamicGuard(DynamicAttr):
 
 
 class TracedScalar:
-    """A Python number among the inputs, or computed from some: what it is worth is known when the call runs.
+    """A Python number among the inputs, or computed from some. Its value is known when a call runs.
 
-    `text` says so in Python, of inputs x0, x1, ...; `value` is what it is worth now. Where its value is asked for (a branch,
-    a size, `math.sqrt`), the capture holds for this value only: its `sources` become part of the key.
+    `text` is the Python expression that computes it from inputs x0, x1, ...; `value` is its value in this call. If
+    Python needs the value (a branch, a size, `math.sqrt`), the trace is specialized: its `sources` become part of the
+    key.
     """
 
     __slots__ = ("capture", "sources", "text", "value")
@@ -65,12 +66,12 @@ class TracedScalar:
         return type(self.value)
 
     def known(self) -> Any:
-        """Its value, which the capture then depends on."""
+        """Return the value, and specialize the trace on it."""
         self.capture.specialize_on(self.sources)
         return self.value
 
     def item(self) -> Any:
-        """Return a NumPy scalar as a Python number."""
+        """Convert a NumPy scalar to a Python number."""
         return TracedScalar(self.capture, self.value.item(), f"{self.text}.item()", self.sources)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
@@ -79,11 +80,11 @@ class TracedScalar:
         return getattr(ufunc, method)(*[x.known() if type(x) is TracedScalar else x for x in inputs], **named)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        """Return the value as an array of 0 dims: NumPy stores no symbols in its arrays."""
+        """Return the value as an array without dims: NumPy's arrays cannot contain symbols."""
         return np.asarray(self.known(), dtype)
 
     def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, named: Any) -> Any:
-        """Call a function of NumPy: beside tensors it is theirs, and among numbers it computes with the values."""
+        """Call a NumPy function: with tensors it is traced, with numbers only it computes with their values."""
         if any(issubclass(t, Tensor) for t in types):
             return on_function(function, [t for t in types if t is not TracedScalar], args, named)
         args, named = tree_map((args, named), _concretize)
@@ -106,7 +107,9 @@ def _add_arithmetic(name: str, symbol: str) -> None:
     compute = getattr(operator, name)
 
     def method(a: TracedScalar, b: Any) -> Any:
-        if name == "pow" and type(a.value) is int and isinstance(b, int):  # whether it is an integer depends on the values
+        if (
+            name == "pow" and type(a.value) is int and isinstance(b, int)
+        ):  # the result is an int or a float, depending on the values
             return compute(a.known(), _concretize(b))
         if type(b) is TracedScalar:
             return TracedScalar(a.capture, compute(a.value, b.value), f"({a.text} {symbol} {b.text})", a.sources | b.sources)

@@ -1,10 +1,9 @@
-"""What a function is called with while it is captured: tensors that have no elements, only a place in a graph.
+"""Traced tensors: the arguments of a function while it is traced. They have metadata and a node of the graph, but no
+elements.
 
-A captured tensor is a Tensor in every respect but its elements: it has a spec, so shapes, dtypes, strides and Python's
-`isinstance` work as ever. What it stands for is a node. Nodes never change; a change in place gives the memory that several
-captured tensors look at another node. So `y = x[1:]; y += 1` changes `x`, and the graph has no memory in it.
-
-Stands on tensors; what becomes of the graph is the business of `capture`.
+A traced tensor is a Tensor, so shapes, dtypes, strides and Python's `isinstance` work as usual. Nodes are immutable; an
+in-place operation assigns another node to the storage that several traced tensors view. So `y = x[1:]; y += 1` changes
+`x`, and the graph contains no memory.
 """
 
 from typing import Any
@@ -18,16 +17,16 @@ from ..ir.array_functions import Identity, SliceUpdate, View
 from ..ir.graph import Node
 from ..tensors.tensor import Tensor, no_gradient_error, non_leaf_error
 
-USE_WHERE = "use where(condition, a, b), which takes a choice element by element"
+USE_WHERE = "use mf.where(condition, a, b)"
 
 
 class TracedStorage:
-    """The elements that some captured tensors share.
+    """Memory that some traced tensors share.
 
-    `value` is what they are by now, `layout` how they would lie if nothing were captured, `made` the number of the call that
-    made them, -1 if none did. Of an input, `argument` is the node of what they were at first, and `tensor` the tensor
-    itself; `leaves` are the nodes that stand for it where its gradient is asked for. Memory that overlaps other memory is
-    seen through a `window` of the `whole`.
+    `value` is the node of its current value, `layout` the layout that it would have without tracing, and `made` the
+    number of the call that created it, or -1. For an input, `argument` is the node of its initial value, `tensor` is the
+    tensor, and `leaves` are the nodes that stand for it when its gradient is computed. Storage that overlaps other
+    storage is a `window` of the `whole`.
     """
 
     __slots__ = ("argument", "is_copy", "layout", "leaves", "made", "tensor", "value", "whole", "window")
@@ -36,29 +35,29 @@ class TracedStorage:
         self, value: Node, layout: Layout, argument: Node | None = None, tensor: Tensor | None = None, made: int = -1
     ) -> None:
         self.value, self.layout, self.argument, self.tensor, self.made = value, layout, argument, tensor, made
-        self.is_copy = False  # whether it is what a view became that strides do not allow
+        self.is_copy = False  # True for the copy that replaces a view without strides
         self.leaves = [value]
         self.whole: TracedStorage | None = None
         self.window: tuple[View, ...] = ()
 
     def seen(self, views: tuple[View, ...]) -> Node:
-        """What lies there now, through some views."""
+        """Return the current value through some views."""
         if self.whole is None:
             return view_chain(self.value, views)
         if self.tensor is None or not self.tensor.requires_grad:
             return self.whole.seen((*self.window, *views))
-        leaf = Identity("leaf")(self.whole.seen(self.window).detach())  # it is one with its new values too
+        leaf = Identity("leaf")(self.whole.seen(self.window).detach())  # it stays a leaf with its new value
         if all(leaf is not known for known in self.leaves):
             self.leaves.append(leaf)
         return view_chain(leaf, views)
 
     def changed(self, views: tuple[View, ...], node: Node) -> None:
-        """Put a node where the views show."""
+        """Store a node in the elements that the views select."""
         if self.whole is not None:
             self.whole.changed((*self.window, *views), node)
         elif views:
             old = self.value
-            if isinstance(old.function, SliceUpdate) and old.function.views == views:  # nobody will see what was put there
+            if isinstance(old.function, SliceUpdate) and old.function.views == views:  # its previous value is never read
                 (old, _) = old.inputs
             self.value = SliceUpdate(views)(old, node)
         else:
@@ -66,7 +65,9 @@ class TracedStorage:
 
 
 def view_chain(value: Node, views: tuple[View, ...]) -> Node:
-    """A node through views; what was put in just that place, or beside it, is found without going through memory."""
+    """Return a node through views. A slice that was stored at the same or a disjoint place is found without reading the
+    whole.
+    """
     while views and isinstance(value.function, SliceUpdate):
         old, new = value.inputs
         if value.function.views == views:
@@ -80,7 +81,7 @@ def view_chain(value: Node, views: tuple[View, ...]) -> Node:
 
 
 def are_disjoint_slices(a: tuple[View, ...], b: tuple[View, ...]) -> bool:
-    """Whether two chains of views surely show different elements: slices of disjoint ranges along some dim."""
+    """Return True if two chains of views surely select different elements: slices of disjoint ranges along some dim."""
     if a[0].method != "slice" or b[0].method != "slice":
         return False
     return any(
@@ -89,10 +90,10 @@ def are_disjoint_slices(a: tuple[View, ...], b: tuple[View, ...]) -> bool:
 
 
 class TracedLeaf:
-    """A tensor that became a leaf while the function is captured; views of it that are made later share the `TracedLeaf`.
+    """A tensor that became a leaf while tracing; views of it that are created later share it.
 
-    It belongs to the tensor, not to the memory, which others see without this leaf. `nodes` stand for it, in the order of
-    its values: one more after each change in place. `mark` tells them from those of other leaves.
+    It belongs to the tensor, not to the storage: other views of the storage are no leaves. `nodes` stand for it, one for
+    each of its values: one more after each in-place operation. `mark` distinguishes them from those of other leaves.
     """
 
     __slots__ = ("mark", "nodes", "tensor")
@@ -110,9 +111,10 @@ class TracedLeaf:
 
 
 class TracedTensor(Tensor):
-    """A tensor while a function is captured: a look at memory that is not there yet.
+    """A tensor while a function is traced: a view of traced storage.
 
-    One that is `cut` has no gradient of what its memory was computed from. `leaf` is the leaf that it is, or is a view of.
+    If it is `cut`, no gradient is propagated to the values that its storage was computed from. `leaf` is the leaf that
+    it is, or that it is a view of.
     """
 
     __slots__ = ("_grad", "capture", "cut", "leaf", "memory", "views")
@@ -127,7 +129,7 @@ class TracedTensor(Tensor):
 
     @property
     def node(self) -> Node:
-        """What it stands for now; without a gradient, if it is cut off."""
+        """Return the node of its current value, detached if the tensor is cut."""
         self.capture.changes.note_use(self.memory)
         if self.leaf is not None and self.requires_grad:
             return self.leaf.seen(self.views)
@@ -137,27 +139,27 @@ class TracedTensor(Tensor):
 
     @property
     def owner(self) -> Tensor | None:
-        """The user's tensor that it stands for; None for a view of one, and for what the function made."""
+        """Return the user's tensor that it stands for; None for a view, and for a tensor that the function created."""
         return None if self.views or self.cut else self.memory.tensor
 
     @property
     def is_own_leaf(self) -> bool:
-        """Whether it is a leaf that the function made, not a view of one."""
+        """Return True for a leaf that the function created; False for a view of one."""
         return self.leaf is not None and self.leaf.tensor is self
 
     @property
     def is_leaf(self) -> bool:
-        """Whether it was made by the user, not computed from something that requires a gradient."""
+        """Return True if it was not computed from tensors that require a gradient."""
         owner = self.owner
         return not self.requires_grad or self.is_own_leaf or (owner is not None and owner.is_leaf)
 
     @property
     def grad(self) -> Any:
-        """The gradient that it has received; that of an input is the input's, until the capture ends."""
+        """Return the gradient that it has received; for an input, the gradient of the input until tracing ends."""
         owner = self.owner
         if owner is None:
             return self._grad
-        self.capture.reads_grads = True  # that there is none matters too
+        self.capture.reads_grads = True  # also if it is None
         return owner.grad if owner.grad is None else self.capture.lift(owner.grad)
 
     @grad.setter
@@ -169,7 +171,7 @@ class TracedTensor(Tensor):
             owner.grad = value
 
     def apply_view(self, view: View) -> "TracedTensor":
-        """The same memory in another layout; where there is none, a copy."""
+        """Return a view of the same storage; if no strides describe it, return a copy."""
         requires_grad = self.requires_grad and bool(mode.is_recording)
         try:
             layout = view.layout(self.spec.layout).without_offset()
@@ -188,17 +190,17 @@ class TracedTensor(Tensor):
         return seen
 
     def detach(self) -> "TracedTensor":
-        """The same memory; no gradient flows."""
+        """Return a tensor of the same storage that is not part of the autograd graph."""
         spec = TensorMeta(self.spec.layout, self.dtype, self.spec.backend, False)
         return TracedTensor(self.capture, self.memory, spec, self.views, cut=True)
 
     def backward(self, gradient: Any = None, create_graph: bool = False, retain_graph: bool | None = None) -> None:
-        """Add the gradient to `grad` of every leaf, when the call runs."""
+        """Add the gradient to `grad` of every leaf when the call runs."""
         self.capture.gradients.backward(self, gradient, create_graph, create_graph if retain_graph is None else retain_graph)
 
     @property
     def requires_grad(self) -> bool:
-        """Whether `backward` computes a gradient for it."""
+        """Return True if `backward` computes a gradient for it."""
         return self.spec.requires_grad
 
     @requires_grad.setter
@@ -210,10 +212,10 @@ class TracedTensor(Tensor):
         if not self.is_leaf:
             raise non_leaf_error()
         if self.owner is not None:
-            where = f"{users_line()}: requires_grad of an argument, or a tensor from outside, was set to {bool(flag)}"
+            where = f"{users_line()}: requires_grad: got {bool(flag)} for an argument, or a tensor from outside,"
             advice = "x.clone().requires_grad_()" if flag else "x.detach()"
             raise FuseError(
-                f"{where} in {self.capture.name}, which is being captured; expected a tensor that the function made: set it "
+                f"{where} while tracing {self.capture.name}, expected a tensor that the function created; set it "
                 f"before the call, or write {advice}"
             )
         if self.leaf is None:
@@ -221,27 +223,27 @@ class TracedTensor(Tensor):
         self.spec = TensorMeta(self.spec.layout, self.dtype, self.spec.backend, bool(flag))
 
     def _fetch(self) -> Any:
-        raise self.capture.has_no_value("the elements of a tensor", "return the tensor, and look at it after the call")
+        raise self.capture.has_no_value("read the elements of a tensor", "return the tensor, and read it after the call")
 
     def __bool__(self) -> bool:
-        raise self.capture.has_no_value("a branch on the value of a tensor", USE_WHERE)
+        raise self.capture.has_no_value("branch on the value of a tensor", USE_WHERE)
 
     def __float__(self) -> float:
-        raise self.capture.has_no_value("the value of a tensor as a number", "compute with the tensor itself")
+        raise self.capture.has_no_value("convert a tensor to a Python number", "compute with the tensor itself")
 
     item = tolist = __float__
 
     def __index__(self) -> int:
-        raise self.capture.has_no_value("an index, or a size, that is computed", "pass it as an argument of the function")
+        raise self.capture.has_no_value("convert a tensor to an index or a size", "pass a Python number to the function")
 
     __int__ = __index__
 
     def to(self, *wanted: Any, dtype: Any = None, backend: str | None = None) -> Any:
-        """The tensor as another element type; another backend is out of reach."""
+        """Convert to another element type; a move to another backend is refused."""
         try:
             return super().to(*wanted, dtype=dtype, backend=backend)
         except FuseError:
-            raise self.capture.has_no_value("a move to another backend", "move tensors before or after the call") from None
+            raise self.capture.has_no_value("move a tensor to another backend", "move it before or after the call") from None
 
     def __reduce__(self) -> Any:
         return self._fetch()
@@ -257,4 +259,4 @@ class TracedTensor(Tensor):
         return f"captured({self.dtype}, shape={self.shape})"
 
 
-TracedTensor.__name__ = "Tensor"  # in messages of Python's own
+TracedTensor.__name__ = "Tensor"  # in Python's own messages

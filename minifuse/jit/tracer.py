@@ -1,11 +1,11 @@
-"""Capture: a Python function is called once, with tensors and numbers that have no values, and what it did is a graph.
+"""The tracer: call a Python function once, with tensors and numbers without values, and record its calls as a graph.
 
-While it runs, every call of this thread comes here instead of running: those on the function's arguments, and those on
-tensors that it finds elsewhere, which become hidden inputs. Changes in place become new values of memory; gradients that
-`backward` gives become outputs; random numbers become inputs that each call draws. In the end there is a `TracedGraph`: the
-graph, what is stored in which input, and what the function gives.
+While it runs, every call of this thread is passed to the tracer instead of running: calls on the function's arguments,
+and calls on other tensors, which become hidden inputs. In-place operations become new values of memory, gradients of
+`backward` become outputs, and random numbers become inputs that each call draws. The result is a `TracedGraph`: the
+graph, the values to store in each input, and the values that the function returns.
 
-Nothing is run, and nothing that the user has is changed: if the function raises, all is as before.
+Nothing runs, and none of the user's tensors change: if the function raises an exception, all state is as before.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -37,22 +37,22 @@ from .traced_backward import TracedBackward
 from .traced_scalar import DynamicAttr, DynamicGuard, TracedScalar
 from .traced_tensor import TracedStorage, TracedTensor
 
-_trace_lock = RLock()  # while a function is captured, its tensors' gradients are captured ones
+_trace_lock = RLock()  # while a function is traced, the gradients of its tensors are traced tensors
 
 
 class Tracer(DispatchHook):
-    """The capture of one function, for inputs like these.
+    """The tracer of one function, for inputs like these.
 
     Parameters
     ----------
     name
-        What messages call the function.
+        The name of the function in messages.
     inputs : tensors and numbers
-        Those of the call, then the tensors that the function was seen to refer to.
+        Inputs of the call, followed by the tensors that guards found in closures and globals.
     backend
-        The one that computes.
+        The backend that computes.
     originals : tensors and numbers, optional
-        Where the inputs are examples of copies: the tensors that those are copies of.
+        If some inputs are examples of copies: the tensors that are copied.
     """
 
     is_capture = True
@@ -61,25 +61,25 @@ class Tracer(DispatchHook):
         self.name, self.inputs, self.backend = name, list(inputs), backend
         self.arguments: list[Node] = []
         self.hidden: list[Any] = []
-        self.constants: list[Tensor] = []  # of these, the tensors that were made from data of the function
+        self.constants: list[Tensor] = []  # hidden inputs that were created from the function's constants
         self.made: dict[str, Node] = {}  # by text
         self.known: dict[int, TracedTensor] = {}  # by the tensor's id
-        self.specialized_on: set[Any] = set()  # sources of numbers whose values the graph depends on
+        self.specialized_on: set[Any] = set()  # numbers whose values the trace is specialized on
         self.numbers: dict[str, Node] = {}  # by text
-        self.settings: list[Any] = []  # dicts of live numbers
-        self.kept: dict[Any, TracedTensor] = {}  # what is provided
+        self.settings: list[Any] = []  # dicts whose entries each call reads
+        self.kept: dict[Any, TracedTensor] = {}  # by key: tensors that each call finds or creates
         self.reads_grads = False
         self.calls: list[CallRecord] = []
         self.recorded = set[int]()  # calls whose results require a gradient
         self.lines: dict[Node, str] = {}
         self.gradients = TracedBackward(self)
-        self.grads: list[Any] = []  # of the inputs, as they were
+        self.grads: list[Any] = []  # gradients of the inputs at the beginning
         self.given = [self.trace_input(k, x) for k, x in enumerate(self.inputs)]
         self.known |= {id(x): self.known[id(y)] for x, y in zip(originals, self.inputs, strict=False) if x is not y}
         self.changes = Functionalizer(self)
 
     def run(self, function: Callable[..., Any], rebuild: Callable[[list[Any]], Any]) -> TraceResult:
-        """Call the function; `rebuild` makes its arguments of what stands for the inputs."""
+        """Trace the function; `rebuild` builds its arguments from the traced inputs."""
         with _trace_lock:
             self.grads = [x.grad if isinstance(x, Tensor) else None for x in self.inputs]
             try:
@@ -90,10 +90,10 @@ class Tracer(DispatchHook):
                     if isinstance(x, Tensor):
                         x.grad = grad
 
-    # What stands for inputs.
+    # Traced inputs.
 
     def trace_input(self, k: int, x: Any) -> Any:
-        """What stands for input k."""
+        """Return the tracer for input k."""
         if not isinstance(x, Array):
             self.numbers[f"x{k}"] = Node(Number(k), (), (), weak_type_of(x))
             self.arguments.append(self.numbers[f"x{k}"])
@@ -104,7 +104,7 @@ class Tracer(DispatchHook):
         return self.wrap_input(node, x)
 
     def wrap_input(self, node: Node, x: Tensor) -> TracedTensor:
-        """A captured tensor for an input that is a tensor."""
+        """Return a traced tensor for an input that is a tensor."""
         if isinstance(x, TracedTensor):
             raise self.leaked_tracer_error()
         if x.spec.backend is not self.backend:
@@ -121,7 +121,7 @@ class Tracer(DispatchHook):
         return captured
 
     def lift(self, x: Any) -> TracedTensor:
-        """What stands for a concrete tensor; one that was not seen before becomes a hidden input."""
+        """Return the traced tensor for a concrete tensor; a new tensor becomes a hidden input."""
         if isinstance(x, TracedTensor):
             if x.capture is not self:
                 raise self.leaked_tracer_error()
@@ -135,8 +135,8 @@ class Tracer(DispatchHook):
                 return found
         if any(shares_memory(x, memory.tensor) for memory in self.changes.written if memory.tensor is not None):
             raise OverlapError(
-                f"{users_line()}: a tensor of shape {x.shape} shares memory with one that was changed in place before, and "
-                "is seen here for the first time; pass both as arguments"
+                f"{users_line()}: the first use of a tensor of shape {x.shape} is after an in-place operation on a tensor "
+                "that shares its memory; pass both as arguments"
             )
         self.hidden.append(x)
         self.inputs.append(x)
@@ -145,18 +145,18 @@ class Tracer(DispatchHook):
         return self.wrap_input(self.arguments[-1], x)
 
     def leaked_tracer_error(self) -> FuseError:
-        """The error of a captured tensor that outlived its capture."""
+        """Return the error for a traced tensor that is used after its trace ended."""
         return FuseError(
-            f"{users_line()}: {self.name} uses a tensor of another capture, which was kept outside when the function that "
-            "made it had ended; return it from there instead"
+            f"{users_line()}: {self.name} uses a traced tensor leaked from another fused function; return it from that "
+            "function instead"
         )
 
     def lift_constant(self, x: Any) -> Node:
-        """The node of an array that the library itself, or the user, refers to."""
+        """Return the node of an array that the library or the user refers to."""
         return (self.lift(x) if isinstance(x, Tensor) else self.constant(x)).node
 
     def add_hidden_input(self, text: str, names: dict[str, Any], value: Any, get: Any = None) -> Node:
-        """A hidden input that each call makes."""
+        """Add an input that each call computes."""
         if text not in self.made:
             k = len(self.arguments)
             is_tensor = isinstance(value, Tensor)
@@ -173,7 +173,7 @@ class Tracer(DispatchHook):
         return self.made[text]
 
     def node_of(self, x: Any) -> Any:
-        """An input of a call as a node; numbers stay numbers."""
+        """Convert an input of a call to a node; numbers stay numbers."""
         if isinstance(x, Tensor):
             return self.lift(x).node
         if type(x) is TracedScalar:
@@ -186,7 +186,7 @@ class Tracer(DispatchHook):
         return x
 
     def dynamic_attr(self, settings: Any, name: str) -> TracedScalar:
-        """A number of a dict that each call reads anew."""
+        """Return a traced number for an entry of a dict, which each call reads again."""
         if not any(settings is x for x in self.settings):
             self.settings.append(settings)
         holder = f"settings{next(k for k, x in enumerate(self.settings) if x is settings)}"
@@ -194,16 +194,16 @@ class Tracer(DispatchHook):
         return self.symbol(f"float({holder}[{name!r}])", {holder: settings}, source.value, frozenset([source]))
 
     def call_counter(self, count: Callable[[], int], value: int) -> TracedScalar:
-        """A number that each call counts, `value` in this one."""
+        """Return a traced number that each call counts; its value in this call is `value`."""
         name = f"count{len(self.arguments)}"
         return self.symbol(f"{name}()", {name: count}, value, frozenset(["a count"]))
 
     def add_guard(self, key: Any, ask: Callable[[], Any]) -> None:
-        """The graph depends on an answer, which stands for itself by its `repr`; the key tells it from others."""
+        """Make the trace depend on an answer, which is compared by its `repr`; the key tells it from other answers."""
         self.specialized_on.add(DynamicGuard(ask, key))
 
     def external_tensor(self, key: Any, find: Callable[[], Tensor], example: Tensor) -> TracedTensor:
-        """A tensor that each call finds, or makes, where something keeps it under a key: like the example."""
+        """Return a traced tensor that each call finds or creates under a key; it is like the example."""
         if key not in self.kept:
             name = f"find{len(self.arguments)}"
             node = self.add_hidden_input(f"{name}()", {name: find}, example, lambda inputs: find())
@@ -211,30 +211,32 @@ class Tracer(DispatchHook):
         return self.kept[key]
 
     def symbol(self, text: str, names: dict[str, Any], value: Any, sources: frozenset[Any]) -> TracedScalar:
-        """A number that each call makes."""
+        """Return a traced number that each call computes."""
         node = self.add_hidden_input(text, names, value)
         name = f"x{node.function.index}"
         self.numbers[name] = node
         return TracedScalar(self, value, name, sources)
 
     def specialize_on(self, sources: frozenset[Any]) -> None:
-        """The graph depends on the values of these numbers."""
+        """Make the trace depend on the values of these numbers."""
         if "a count" in sources:
-            raise self.has_no_value("the value of a count of calls", "compute with it, but do not let it steer")
+            raise self.has_no_value("branch on the number of calls", "use it in arithmetic only")
         self.specialized_on |= sources
 
     def has_no_value(self, what: str, advice: str) -> FuseError:
-        """The error of a function that asks for what is not there while it is captured."""
-        return FuseError(f"{users_line()}: {what}, in {self.name}, which is being captured: there are no values; {advice}")
+        """Return the error for an operation that needs a value."""
+        return FuseError(
+            f"{users_line()}: {self.name}: cannot {what} inside @mf.fuse (values do not exist while tracing); {advice}"
+        )
 
     # Calls.
 
     def inlined(self, fused: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """A fused function inside: its calls are ours."""
+        """Inline a fused function: its calls become part of this trace."""
         return fused.function(*inputs, **named)
 
     def call(self, function: Any, inputs: Sequence[Any]) -> Any:
-        """A call that would have run: a node for it."""
+        """Record a call: return its result as traced tensors."""
         nodes = [self.node_of(x) for x in inputs]
         tensors = [self.lift(x) for x in inputs if isinstance(x, Tensor)]
         self.note(function, inputs)
@@ -242,7 +244,7 @@ class Tracer(DispatchHook):
         return self.wrap_result(result, tensors, bool(mode.is_recording))
 
     def note(self, function: Any, inputs: Sequence[Any], targets: int = 0) -> int:
-        """Remember a call, for those who ask what fusion changed; gives its number."""
+        """Record a call for the comparison with unfused execution, and return its number."""
         specs = tuple(getattr(x, "spec", x.value if type(x) is TracedScalar else x) for x in inputs)
         xs = [self.lift(x) if isinstance(x, Tensor) else None for x in inputs]
         reads = tuple(-1 if x is None else x.memory.made for x in xs)
@@ -253,23 +255,23 @@ class Tracer(DispatchHook):
         return len(self.calls) - 1
 
     def apply_function(self, function: Any, nodes: Sequence[Any]) -> Any:
-        """The function on nodes; whoever is asked for a tensor's elements meanwhile is the function itself."""
+        """Apply a function to nodes; errors of nodes refer to the function itself."""
         with self.add_error_context():
             return next(x for x in nodes if isinstance(x, Node)).apply(function, *nodes)
 
     @contextmanager
     def add_error_context(self) -> Iterator[None]:
-        """Say where the user's code is, of errors that would come up without a capture too."""
+        """Add the user's line to errors that would also occur without tracing."""
         try:
             yield
         except FuseError:
             raise
         except (DTypeError, ShapeError, GradientError, OverlapError) as error:
-            error.add_note(f"while {self.name} was captured, at {users_line()}")
+            error.add_note(f"while tracing {self.name}, at {users_line()}")
             raise
 
     def wrap_result(self, result: Any, inputs: Sequence[TracedTensor], requires_grad: bool) -> Any:
-        """Results as captured tensors, in memory of their own."""
+        """Wrap results in traced tensors, each with its own storage."""
         if isinstance(result, tuple):
             return tuple(self.wrap_result(x, inputs, requires_grad) for x in result)
         if not isinstance(result, Node):
@@ -287,21 +289,21 @@ class Tracer(DispatchHook):
         return TracedTensor(self, memory, TensorMeta(layout, node.dtype, self.backend, requires_grad))
 
     def view(self, view: View, x: Tensor) -> TracedTensor:
-        """A view of a concrete tensor."""
+        """Record a view of a concrete tensor."""
         return self.lift(x).apply_view(view)
 
     def detach_tensor(self, x: Tensor) -> TracedTensor:
-        """A concrete tensor without its history."""
+        """Return a concrete tensor as a traced tensor without a gradient."""
         return self.lift(x).detach()
 
     def read(self, x: Tensor) -> None:
-        """Somebody asks for the elements of a concrete tensor."""
-        raise self.has_no_value("the elements of a tensor", "look at it before the call, and pass what was found")
+        """Raise the error for reading the elements of a concrete tensor."""
+        raise self.has_no_value("read the elements of a tensor", "read it before the call, and pass the values")
 
-    # Tensors that are made.
+    # Tensors that the function creates.
 
     def constant(self, array: Any) -> TracedTensor:
-        """Return what stands for an array: the input, if it is one that the function refers to, else data that are known."""
+        """Return the traced tensor for an array: an input if a guard found it, else a constant."""
         known = tensor_over(array)
         if known is not None and id(known) in self.known:
             return self.known[id(known)]
@@ -316,7 +318,7 @@ class Tracer(DispatchHook):
         return TracedTensor(self, TracedStorage(node.clone(), x.spec.layout), x.spec)
 
     def full(self, shape: tuple[int, ...], value: Any, dtype: DType) -> TracedTensor:
-        """One number everywhere."""
+        """Record a tensor filled with one number."""
         number = self.node_of(value)
         number = Node(number.function, (), (), dtype) if isinstance(number, Node) else literal(number, dtype)
         layout = row_major(shape)
@@ -325,7 +327,7 @@ class Tracer(DispatchHook):
         )
 
     def arange(self, start: Any, stop: Any, step: Any, dtype: DType) -> TracedTensor:
-        """start, start + step, ... below stop, which no memory is read for."""
+        """Record start, start + step, ... below stop, which needs no memory."""
         size = len(np.arange(start, stop, step))
         node = Node(Iota(size), (), (size,), int64)
         if not all(isinstance(x, int) for x in (start, step)):
@@ -336,7 +338,7 @@ class Tracer(DispatchHook):
         return TracedTensor(self, TracedStorage(node, layout), TensorMeta(layout, node.dtype, self.backend, False))
 
     def draw(self, make: Callable[[], Any], shape: tuple[int, ...], dtype: DType) -> TracedTensor:
-        """Numbers that each call draws anew, in the order of the function."""
+        """Record random numbers, which each call draws, in the order of the function."""
         example = Tensor.empty(shape, dtype, self.backend)
         name = f"draw{len(self.arguments)}"
 
@@ -347,22 +349,22 @@ class Tracer(DispatchHook):
         return TracedTensor(self, TracedStorage(node, example.spec.layout), example.spec)
 
     def check_backend(self, backend: Backend | None) -> None:
-        """A tensor that is made here lives where the others do, which is the default."""
+        """Raise a BackendError if a tensor is created on another backend than the traced one."""
         if backend is not None and backend is not self.backend:
             raise BackendError(
-                f"{users_line()}: a tensor is made on {backend.name}, and {self.name} computes on {self.backend.name}; "
+                f"{users_line()}: a tensor is created on {backend.name}, expected {self.backend.name} as in {self.name}; "
                 f'pass backend="{self.backend.name}"'
             )
 
-    # Changes in place, and gradients.
+    # In-place operations and gradients.
 
     def store(self, function: Any, targets: Sequence[Any], inputs: Sequence[Any]) -> None:
-        """Results of a function become the values of targets."""
+        """Store the results of a function in the targets."""
         with self.add_error_context():
             self.changes.store(function, targets, inputs)
 
     def grad_of(self, x: Tensor | None, index: int | None = None) -> TracedTensor | None:
-        """The gradient that an input brings along."""
+        """Return the gradient that an input has at the beginning of the call."""
         if x is None:
             return None
         self.reads_grads = True
@@ -377,7 +379,7 @@ class Tracer(DispatchHook):
     # The end.
 
     def finish(self, tree: Any) -> TraceResult:
-        """What the function gave, and what it did."""
+        """Return the result of the trace: the graph, the returned values, and the effects."""
         results = OutputBuilder(self)
         stores, written = self.changes.found()
         found = tree_map(tree, results.place)
@@ -407,15 +409,15 @@ class Tracer(DispatchHook):
         )
 
     def effects(self, results: OutputBuilder, grads: Sequence[tuple[int, Any]]) -> InputEffects:
-        """Return how the function changes and uses its inputs."""
+        """Return how the function modifies and uses its inputs."""
         leaves = {self.changes.index_of(x.memory) for x, _ in self.gradients.leaves if x.owner is not None}
-        given = [x.index for _, x in grads if isinstance(x, InputRef)]  # an input became the gradient of another one
+        given = [x.index for _, x in grads if isinstance(x, InputRef)]  # inputs that became gradients of others
         exposed = frozenset([*results.aliases.values(), *leaves, *[k for k, _ in grads], *given])
         made = {id(x) for x in self.constants}
         hidden = [x for x in self.hidden if isinstance(x, Tensor) and id(x) not in made]
         return InputEffects(frozenset(self.changes.stored), frozenset(self.changes.read_after), exposed, hidden)
 
     def has_new_grad(self, k: int, grad: Any) -> bool:
-        """Whether the gradient of input k is another one by now."""
+        """Return True if the function replaced the gradient of input k."""
         before = self.grads[k]
         return grad is not before and not (isinstance(grad, TracedTensor) and grad is self.known.get(id(before)))

@@ -1,6 +1,6 @@
-"""Augmented assignments of tensors, and plain ones: `x += y` and `x[...] = y` change the memory of x.
+"""Assignments that modify a tensor's memory: `x += y` and the other augmented operators, and `x[...] = y`.
 
-Stands below Tensor, which takes its methods from `AUGMENTED_METHODS`.
+Tensor gets its methods from `AUGMENTED_METHODS`.
 """
 
 from collections.abc import Callable
@@ -21,17 +21,17 @@ INPLACE_OPERATORS = {
 
 
 def assign(target: Any, value: Any) -> Any:
-    """Return the value: the body of a store."""
+    """Return the value: the operator of a plain store."""
     return value
 
 
 def as_operand(x: Any) -> Any:
-    """Return an array of 0 dims as its number, which is as weak as any other; all else as it is."""
+    """Convert an array without dims to a number, which has a weak dtype; return other values unchanged."""
     return as_number(x) if type(x) is np.ndarray else x
 
 
 def drop_leading_ones(value: Any, ndim: int) -> Any:
-    """Return a value without the leading dims of size 1 that its target of `ndim` dims lacks, as NumPy assigns it."""
+    """Remove the leading dims of size 1 that a target of `ndim` dims lacks, as NumPy does."""
     extra = len(getattr(value, "shape", ())) - ndim
     return value.reshape(value.shape[extra:]) if extra > 0 and value.shape[:extra] == (1,) * extra else value
 
@@ -43,10 +43,12 @@ def inplace_method(name: str) -> Callable[[Any, Any], Any]:
 
 
 def matmul_in_place(self: Any, other: Any) -> Any:
-    """Store `self @ other` in self; the product is computed before it is stored."""
+    """Store `self @ other` in self; the product is complete before it is stored."""
     product = self @ other
     if product.shape != self.shape:
-        raise ShapeError(f"@=: the product has shape {product.shape}, expected that of x, {self.shape}; write x = x @ y")
+        raise ShapeError(
+            f"@=: the product has shape {product.shape}, expected {self.shape}, the shape of x; write x = x @ y"
+        )
     return store_in(assign, self, product)
 
 

@@ -1,6 +1,6 @@
-"""Digests of checkpoints: SHA-256 of all elements, and of all that the header says.
+"""Digests of checkpoints: SHA-256 of all elements, and of the contents of the header.
 
-They find accidental damage, such as a flipped bit. Whoever writes a file can also write its digest, so they sign nothing.
+They detect accidental damage, such as a flipped bit. They are no signatures: whoever writes a file can write its digest.
 """
 
 import json
@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-DIGEST_KEY = "minifuse.digest"  # the name of the metadata entry
-DIGEST_PREFIX = "minifuse-sha256"  # its text begins with this; the digests of the elements and of the header follow
+DIGEST_KEY = "minifuse.digest"  # key of the metadata entry
+DIGEST_PREFIX = "minifuse-sha256"  # the entry is this prefix, the digest of the elements, and the digest of the header
 
-TensorHeaders = Mapping[str, tuple[str, list[int]]]  # element type, in the words of the format, and shape, by name
+TensorHeaders = Mapping[str, tuple[str, list[int]]]  # name -> element type, as the format names it, and shape
 
 
 def contents_digest(arrays: Mapping[str, npt.NDArray[Any]]) -> str:
@@ -28,11 +28,11 @@ def contents_digest(arrays: Mapping[str, npt.NDArray[Any]]) -> str:
 
 
 def header_digest(specs: TensorHeaders, texts: Mapping[str, str], contents: str) -> str:
-    """Return the SHA-256 of the content of a header: element types and shapes by name, metadata, the first digest."""
+    """Return the SHA-256 of a header: element types and shapes by name, metadata, and the digest of the elements."""
     return sha256(json.dumps([specs, texts, contents], sort_keys=True).encode()).hexdigest()
 
 
 def digest_entry(arrays: Mapping[str, npt.NDArray[Any]], specs: TensorHeaders, texts: Mapping[str, str]) -> str:
-    """Return the metadata entry by which damage is recognized."""
+    """Return the metadata entry that detects damage."""
     contents = contents_digest(arrays)
     return f"{DIGEST_PREFIX} {contents} {header_digest(specs, texts, contents)}"

@@ -1,4 +1,4 @@
-"""Tensors made from data, from numbers, and at random."""
+"""Create tensors from data, filled with a number, or at random."""
 
 import math
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ from ..core.errors import DTypeError, ShapeError
 from ..core.indexing import shape_of
 from .tensor import Tensor, to_array
 
-DTYPE_OF_KIND = {"f": float32, "i": int64, "b": bool_}  # what Python's numbers become
+DTYPE_OF_KIND = {"f": float32, "i": int64, "b": bool_}  # dtypes of Python numbers
 DTypeLike = DType | str | type | None
-DLPACK_CUDA = 2  # as DLPack counts kinds of devices
+DLPACK_CUDA = 2  # DLPack's number for CUDA devices
 
 
 def tensor(data: Any, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
@@ -31,21 +31,21 @@ def tensor(data: Any, dtype: DTypeLike = None, backend: str | None = None, requi
     dtype : DType, str or type, optional
         The element type.
     backend : str, optional
-        Where it lives; the default backend if left out.
+        The backend that stores it. Default: the default backend.
     requires_grad : bool
-        Whether `backward` computes a gradient for it.
+        Compute a gradient for it in `backward`.
 
     Returns
     -------
     Tensor
-        Contiguous, of the shape of the data.
+        Contiguous, with the shape of the data.
 
     Raises
     ------
     ShapeError
-        Lists of different lengths.
+        Nested lists have different lengths.
     DTypeError
-        Elements that are not numbers, or a dtype that is not supported.
+        Elements are not numbers, or the dtype is not supported.
 
     Examples
     --------
@@ -70,27 +70,27 @@ def tensor(data: Any, dtype: DTypeLike = None, backend: str | None = None, requi
 
 
 def convert_array(array: npt.NDArray[Any], dtype: DType) -> npt.NDArray[Any]:
-    """A contiguous copy as an element type; an error for numbers that it does not have."""
+    """Return a contiguous copy with another element type. Raise a DTypeError if an integer type cannot represent a value."""
     if dtype.is_integer and array.dtype.kind in "iuf" and array.dtype != dtype.numpy:
         limits = np.iinfo(dtype.numpy)
         exact = array.astype(np.float64) if array.dtype.kind == "f" else array
         is_inside = (exact >= limits.min) & (exact < int(limits.max) + 1)
         if not is_inside.all():
-            raise DTypeError(f"tensor: {array[~is_inside].flat[0]} does not fit {dtype}; use a larger type, or floats")
+            raise DTypeError(f"tensor: {array[~is_inside].flat[0]} does not fit {dtype}; use a larger type, or a float type")
     return array.astype(dtype.numpy, order="C")
 
 
 def unsupported_data(array: npt.NDArray[Any]) -> DTypeError:
-    """The error of data that are no numbers of ours."""
+    """Return the error for data of an unsupported dtype."""
     if array.dtype == object and any(isinstance(x, int) and abs(x) >> 63 for x in array.flat):
-        return DTypeError("tensor: an integer does not fit int64; use floats")
+        return DTypeError("tensor: an integer does not fit int64; use a float type")
     is_number = array.dtype.kind in "biuf"
-    advice = "convert it with array.astype(...), or pass dtype=" if is_number else "elements must be real numbers"
+    advice = "convert it with array.astype(...), or pass dtype=" if is_number else "expected real numbers"
     return DTypeError(f"tensor: data of NumPy dtype {array.dtype} (shape {array.shape}) is not supported; {advice}")
 
 
 def active_tracer(backend: str | None) -> Any:
-    """The capture that takes what is made now; None if there is none. Without a name, its backend is the default."""
+    """Return the tracer that takes tensors created now, or None. Without a name, the backend is that of the tracer."""
     by = active_capture()
     if by is not None:
         by.check_backend(None if backend is None else get_backend(backend))
@@ -98,7 +98,7 @@ def active_tracer(backend: str | None) -> Any:
 
 
 def wrap_array(array: npt.NDArray[Any], backend: str | None, requires_grad: bool) -> Tensor:
-    """A tensor around a new array."""
+    """Return a tensor over a new array; inside a traced function, a constant of its graph."""
     if (by := active_tracer(backend)) is not None:
         captured: Tensor = by.constant(array)
         return captured.detach().requires_grad_() if requires_grad else captured
@@ -107,14 +107,14 @@ def wrap_array(array: npt.NDArray[Any], backend: str | None, requires_grad: bool
 
 
 def from_numpy(array: npt.NDArray[Any], backend: str | None = None, requires_grad: bool = False) -> Tensor:
-    """A tensor over the memory of an array, without a copy: what is written to one is seen in the other.
+    """Return a tensor over the memory of an array, without a copy: writing to one changes the other.
 
     Raises
     ------
     DTypeError
         The dtype of the array is none of float32, float64, int32, int64 and bool.
     ViewError
-        Its strides are not whole elements.
+        A stride is no multiple of the element size.
 
     Examples
     --------
@@ -131,10 +131,10 @@ def from_numpy(array: npt.NDArray[Any], backend: str | None = None, requires_gra
 
 
 def from_dlpack(source: Any, backend: str | None = None) -> Tensor:
-    """A tensor over the memory of any object that knows DLPack, without a copy: on the CPU, or on a GPU.
+    """Return a tensor over the memory of any object that supports DLPack, without a copy: on the CPU, or on a GPU.
 
-    An array of CuPy, or a tensor of torch on a GPU, becomes a tensor of that GPU's backend; one that knows
-    `__cuda_array_interface__` will do too.
+    An array of CuPy, or a tensor of torch on a GPU, becomes a tensor on the backend of that GPU. An object with
+    `__cuda_array_interface__` is accepted, too.
 
     Examples
     --------
@@ -151,14 +151,14 @@ def from_dlpack(source: Any, backend: str | None = None) -> Tensor:
         y = Tensor(buffer, buffer.address - layout.span()[0] * dtype.itemsize, TensorMeta(layout, dtype, found, False))
         return y if backend is None else y.to(backend=backend)
     if not hasattr(source, "__dlpack__"):
-        raise DTypeError(f"from_dlpack: expected an object that knows DLPack, got {type(source).__name__}; use mf.tensor")
+        raise DTypeError(f"from_dlpack: expected an object that supports DLPack, got {type(source).__name__}; use mf.tensor")
     return wrap_array(np.from_dlpack(source), backend, False)
 
 
 def full(
     shape: Any, value: float, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """A tensor of one number, of the dtype that the number has in `tensor`, or of the one given.
+    """Return a tensor filled with one number. Default dtype: that of `mf.tensor(value)`.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def full(
 
 
 def zeros(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
-    """A tensor of zeros; float32 if no dtype is given.
+    """Return a tensor of zeros. Default dtype: float32.
 
     Examples
     --------
@@ -191,7 +191,7 @@ def zeros(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requ
 
 
 def ones(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
-    """A tensor of ones; float32 if no dtype is given.
+    """Return a tensor of ones. Default dtype: float32.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def ones(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requi
 
 
 def as_numbers(name: str, *values: Any) -> list[Any]:
-    """Return values as Python numbers; raise for anything but real numbers."""
+    """Convert values to Python numbers. Raise a DTypeError for anything but real numbers."""
     found = [as_number(x) for x in values]
     for x in found:
         if not isinstance(x, Real):
@@ -212,19 +212,19 @@ def as_numbers(name: str, *values: Any) -> list[Any]:
 
 
 def check_tensor(x: Any) -> None:
-    """Raise for anything but a tensor."""
+    """Raise a DTypeError if an object is not a tensor."""
     if not isinstance(x, Tensor):
         raise DTypeError(f"expected a tensor, got {type(x).__name__}; use mf.tensor")
 
 
 def full_like(x: Tensor, value: float, dtype: DTypeLike, backend: str | None, requires_grad: bool) -> Tensor:
-    """One number in the shape of another tensor, on its backend and of its dtype if no others are named."""
+    """Return a tensor filled with one number, with the shape of `x`, and its dtype and backend by default."""
     check_tensor(x)
     return full(x.shape, value, dtype or x.dtype, backend or x.backend, requires_grad)
 
 
 def zeros_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
-    """Zeros in the shape of `x`, of its dtype, on its backend.
+    """Return a tensor of zeros with the shape of `x`, and its dtype and backend by default.
 
     Examples
     --------
@@ -236,7 +236,7 @@ def zeros_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, r
 
 
 def ones_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
-    """Ones in the shape of `x`, of its dtype, on its backend.
+    """Return a tensor of ones with the shape of `x`, and its dtype and backend by default.
 
     Examples
     --------
@@ -248,7 +248,7 @@ def ones_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, re
 
 
 def empty_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
-    """A tensor in the shape of `x` whose elements are not set.
+    """Return an uninitialized tensor with the shape of `x`, and its dtype and backend by default.
 
     Examples
     --------
@@ -257,7 +257,7 @@ def empty_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, r
     (2, 3)
     """
     check_tensor(x)
-    if active_capture() is not None:  # what is not set may as well be 0
+    if active_capture() is not None:  # a traced tensor must have a value: 0 will do
         return zeros_like(x, dtype, backend, requires_grad)
     result = Tensor.empty(x.shape, as_dtype(dtype or x.dtype), get_backend(backend or x.backend))
     return result.requires_grad_() if requires_grad else result
@@ -266,7 +266,7 @@ def empty_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, r
 def arange(
     start: float, stop: float | None = None, step: float = 1, dtype: DTypeLike = None, backend: str | None = None
 ) -> Tensor:
-    """The numbers from start (0 if only one number is given) up to stop, which is left out.
+    """Return the numbers start, start + step, ... below stop. With one argument, start is 0.
 
     Examples
     --------
@@ -277,7 +277,10 @@ def arange(
     start, stop = (0, start) if stop is None else (start, stop)
     start, stop, step = as_numbers("arange", start, stop, step)
     if step == 0 or not all(map(math.isfinite, (start, stop, step))):
-        raise ShapeError(f"arange: start {start}, stop {stop}, step {step} give no finite number of elements")
+        raise ShapeError(
+            f"arange: start {start}, stop {stop}, step {step} have no finite number of elements; "
+            "pass finite numbers and a step other than 0"
+        )
     natural = float32 if any(isinstance(x, float) for x in (start, stop, step)) else int64
     if (by := active_tracer(backend)) is not None:
         captured: Tensor = by.arange(start, stop, step, as_dtype(dtype or natural))
@@ -289,12 +292,12 @@ _random = np.random.default_rng()
 
 
 def generator() -> np.random.Generator:
-    """The source of random numbers that `manual_seed` sets."""
+    """Return the random number generator that `manual_seed` sets."""
     return _random
 
 
 def manual_seed(seed: int) -> None:
-    """Start the random numbers of `rand` and `randn` again from a seed; see `get_rng_state` too.
+    """Seed the random numbers of `rand`, `randn` and initializers; see `get_rng_state` too.
 
     Examples
     --------
@@ -310,17 +313,17 @@ def manual_seed(seed: int) -> None:
 
 
 def get_rng_state() -> dict[str, Any]:
-    """Where the random numbers stand: all that `set_rng_state` needs to draw the same ones again.
+    """Return the state of the random number generator: `set_rng_state` makes it draw the same numbers again.
 
     Returns
     -------
     dict
-        Texts and integers alone, some of 128 bits, which Python's `json` keeps exactly.
+        Strings and integers, some of 128 bits, which Python's `json` stores exactly.
 
     Notes
     -----
-    It is the state of the one generator, NumPy's PCG64, from which `rand`, `randn` and the first values of layers are drawn.
-    Loaders have seeds of their own.
+    `rand`, `randn` and the initial values of layers are drawn from one generator, NumPy's PCG64, and this is its state.
+    Data loaders have seeds of their own.
 
     Examples
     --------
@@ -336,12 +339,12 @@ def get_rng_state() -> dict[str, Any]:
 
 
 def set_rng_state(state: Mapping[str, Any]) -> None:
-    """Let the random numbers go on where `get_rng_state` found them.
+    """Set the state of the random number generator to one that `get_rng_state` returned.
 
     Raises
     ------
     DTypeError
-        It is no such state; nothing has changed then.
+        The argument is no such state. The generator is unchanged then.
 
     Examples
     --------
@@ -358,16 +361,16 @@ def set_rng_state(state: Mapping[str, Any]) -> None:
     bits: Any = np.random.PCG64(0)
     try:
         bits.state = state
-        is_state = to_plain(bits.state) == to_plain(state)  # NumPy takes more than it understands
+        is_state = to_plain(bits.state) == to_plain(state)  # NumPy also accepts states that it ignores
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
         is_state = False
     if not is_state:
-        raise DTypeError(f"set_rng_state: expected what get_rng_state gives, a state of PCG64, got {state!r:.80}")
+        raise DTypeError(f"set_rng_state: expected a state of PCG64 from get_rng_state, got {state!r:.80}")
     _random = np.random.Generator(bits)
 
 
 def to_plain(state: Any) -> Any:
-    """A state as dicts, texts and Python's own integers."""
+    """Convert a state to dicts, strings and Python integers."""
     if isinstance(state, Mapping):
         return {name: to_plain(x) for name, x in state.items()}
     return int(state) if isinstance(state, np.integer) else state
@@ -376,7 +379,7 @@ def to_plain(state: Any) -> Any:
 def _draw(draw: str, shape: Any, dtype: DTypeLike, backend: str | None, requires_grad: bool) -> Tensor:
     wanted = as_dtype(dtype or float32)
     if not wanted.is_float:
-        raise DTypeError(f"random numbers are floats, got dtype {wanted}; use float32 or float64")
+        raise DTypeError(f"rand: got dtype {wanted}, expected a float type; use float32 or float64")
     sizes = shape_of(shape)
 
     def drawn() -> npt.NDArray[Any]:
@@ -389,7 +392,7 @@ def _draw(draw: str, shape: Any, dtype: DTypeLike, backend: str | None, requires
 
 
 def rand(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
-    """Random numbers between 0 and 1, evenly spread.
+    """Return random numbers from the uniform distribution on [0, 1).
 
     Examples
     --------
@@ -402,7 +405,7 @@ def rand(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requi
 
 
 def randn(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
-    """Random numbers of the standard normal distribution.
+    """Return random numbers from the standard normal distribution.
 
     Examples
     --------

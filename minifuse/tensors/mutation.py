@@ -1,6 +1,6 @@
-"""Changes in place: what is refused, and how overlapping operands are kept apart.
+"""In-place operations: which ones are refused, and how operands that share memory are separated.
 
-Stands above plans, which store results in memory that is there already, and below Tensor, whose methods call `store`.
+Plans store results in existing memory; Tensor's methods call `store` and `store_in`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,21 +19,24 @@ from ..core.layout import Layout
 from ..ir.array_methods import Array
 from ..runtime.memory_pool import write_clock
 
-MAX_COMPARED_LAYOUTS = 10_000  # pairs whose answer is remembered
-MAX_OVERLAP_WORK = 10_000  # candidate solutions that NumPy tries before two layouts count as overlapping
-BASE_ADDRESS = 1 << 46  # an address with room on both sides
-ONE_TARGET, DISTINCT_INPUTS = (0,), (0, 1)  # of a target and one input: the first is changed, and they are not the same
+MAX_COMPARED_LAYOUTS = 10_000  # cached pairs
+MAX_OVERLAP_WORK = 10_000  # solutions that NumPy tries; after that, two layouts count as overlapping
+BASE_ADDRESS = 1 << 46  # an address with space on both sides
+ONE_TARGET, DISTINCT_INPUTS = (
+    (0,),
+    (0, 1),
+)  # plan key of a target and one input: the target is modified, and they are different
 
 
 def store(function: Callable[..., Any], targets: Sequence[Any], *inputs: Any) -> None:
-    """Store `function(*targets, *inputs)`, one result a target, in the memory of the targets.
+    """Store `function(*targets, *inputs)`, one result per target, in the memory of the targets.
 
     Raises
     ------
     GradientError
-        A gradient is wanted: what was recorded would no longer be true.
+        A gradient is required: the recorded computation would no longer be valid.
     OverlapError
-        Several elements of a target share one place, two targets overlap, or a target's memory is read-only.
+        Elements of a target share memory, two targets share memory, or the memory of a target is read-only.
     """
     if (by := active_capture()) is not None:
         by.store(function, targets, inputs)
@@ -48,7 +51,7 @@ def store(function: Callable[..., Any], targets: Sequence[Any], *inputs: Any) ->
                 is_same = x.address == target.address and x.spec.layout is target.spec.layout and x.dtype is target.dtype
                 if j < len(targets) and (is_same or shares_memory(target, x)):
                     shapes = f"shapes {target.shape} and {x.shape}"
-                    raise OverlapError(f"in-place writes to two tensors that overlap, {shapes}; write to one at a time")
+                    raise OverlapError(f"in-place write to two tensors that share memory, {shapes}; write to one at a time")
                 if is_same:
                     same[j] = k
                 elif shares_memory(target, x):
@@ -57,13 +60,13 @@ def store(function: Callable[..., Any], targets: Sequence[Any], *inputs: Any) ->
 
 
 def check_writable(target: Any) -> None:
-    """Raise where memory that may not be written is to be changed."""
+    """Raise an OverlapError if a tensor's memory is read-only."""
     if not target.buffer.is_writable:
-        raise OverlapError(f"in-place write to read-only memory (shape {target.shape}); write to a clone()")
+        raise OverlapError(f"in-place write to read-only memory (shape {target.shape}); write to x.clone()")
 
 
 def run_inplace_plan(function: Any, targets: tuple[int, ...], same: tuple[int, ...], *inputs: Any) -> None:
-    """Run the plan of a change: see `get_inplace_plan`."""
+    """Run the plan of an in-place operation."""
     run = runs.get((targets, same, *plan_key(function, inputs)))
     if run is None:
         by = active_hook()
@@ -73,15 +76,15 @@ def run_inplace_plan(function: Any, targets: tuple[int, ...], same: tuple[int, .
             else by.call_inplace(function, targets, same, inputs)
         )
     for k in targets:
-        write_clock.mark(inputs[k].buffer)  # before the run, which a signal may end midway
+        write_clock.mark(inputs[k].buffer)  # before the run, which a signal may interrupt
     run(*inputs)
 
 
 def store_in(function: Any, target: Any, value: Any) -> Any:
-    """Store `function(target, value)` in the memory of the target, which it gives: `a += b`.
+    """Store `function(target, value)` in the memory of the target, and return the target: `a += b`.
 
-    What was planned before, and whose operands lie in memory apart from each other, goes the shortest way to its plan. A
-    capture has a mode of its own, for which nothing is remembered.
+    A call with a cached plan, whose operands are in different buffers, takes the fast path. While a function is traced,
+    the dispatch mode is another one, for which no plan is cached.
     """
     spec = getattr(value, "spec", None)
     run = runs.get((ONE_TARGET, DISTINCT_INPUTS, function, mode.is_recording, target.spec, spec or type(value)))
@@ -98,7 +101,7 @@ def store_in(function: Any, target: Any, value: Any) -> Any:
 
 
 def groups_sharing_buffers(xs: Sequence[Any]) -> list[list[int]]:
-    """Groups of tensors, by their indices, whose buffers share memory; few have any."""
+    """Return groups of tensors, by their indices, whose buffers share memory; most calls have none."""
     if are_disjoint([x.buffer for x in xs if isinstance(x, Array)]):
         return []
     ranges = ((x.buffer.address, x.buffer.address + x.buffer.nbytes, k) for k, x in enumerate(xs) if isinstance(x, Array))
@@ -106,7 +109,7 @@ def groups_sharing_buffers(xs: Sequence[Any]) -> list[list[int]]:
 
 
 def group_ranges(ranges: Iterable[tuple[int, int, int]]) -> list[list[int]]:
-    """Return groups of indices, from (start, end, index), that are linked by ranges of addresses that meet."""
+    """Return groups of indices, from (start, end, index), that are connected by intersecting address ranges."""
     groups: list[list[int]] = []
     end = 0
     for start, stop, k in sorted(ranges):
@@ -119,28 +122,30 @@ def group_ranges(ranges: Iterable[tuple[int, int, int]]) -> list[list[int]]:
 
 
 def are_disjoint(buffers: Sequence[Any]) -> bool:
-    """Whether no two buffers share memory: as many end as begin before each next one begins."""
+    """Return True if no two buffers share memory: at most as many begin as have ended before."""
     starts, ends = sorted([x.address for x in buffers]), sorted([x.address + x.nbytes for x in buffers])
     return all(map(le, ends, starts[1:]))
 
 
 def shares_memory(x: Any, y: Any) -> bool:
-    """Return whether two tensors share bytes: exactly, except for layouts where that is too hard to decide (then True)."""
+    """Return whether two tensors share bytes. The answer is exact, except for layouts that are too hard to decide (then
+    True).
+    """
     return ranges_intersect(x, y) and layouts_share_bytes(
         x.spec.layout, x.dtype, y.spec.layout, y.dtype, y.address - x.address
     )
 
 
 def ranges_intersect(x: Any, y: Any) -> bool:
-    """Return whether the ranges of addresses of two tensors meet, such as those of two columns of a matrix."""
+    """Return whether the address ranges of two tensors intersect, as those of two columns of a matrix do."""
     (a, b), (c, d) = address_range(x), address_range(y)
     return a < d and c < b
 
 
 def overlapping_groups(xs: Sequence[Any]) -> list[list[int]]:
-    """Return groups of tensors, by their indices, that interleave, and of which at least two share bytes.
+    """Return groups of tensors, by their indices, whose ranges intersect and of which at least two share bytes.
 
-    A tensor that occurs several times is named once.
+    A tensor that occurs several times is listed once.
     """
     found = []
     for near in groups_sharing_buffers(xs):
@@ -154,19 +159,19 @@ def overlapping_groups(xs: Sequence[Any]) -> list[list[int]]:
 
 
 def are_views_of_one_array(x: Any, y: Any) -> bool:
-    """Return whether the elements of two tensors can be elements of one array: of one dtype, and none across two."""
+    """Return whether two tensors can be views of one array: equal dtypes, and a distance of whole elements."""
     return x.dtype is y.dtype and (x.address - y.address) % x.dtype.itemsize == 0
 
 
 def overlapping_groups_by_dtype(xs: Sequence[Any]) -> list[list[int]]:
-    """Return the groups of overlapping tensors, by their indices, each of windows of one array."""
+    """Return the groups of overlapping tensors, by their indices; the tensors of a group can be views of one array."""
     kinds = [(x.dtype, x.address % x.dtype.itemsize) if isinstance(x, Array) else None for x in xs]
     each = [[x if kind == wanted else None for x, kind in zip(xs, kinds, strict=True)] for wanted in dict.fromkeys(kinds)]
     return [group for some in each for group in overlapping_groups(some)]
 
 
 class StridedInterface:
-    """A layout at an address, for NumPy, which reads no memory when it compares addresses."""
+    """A layout at an address, for NumPy, which compares addresses without reading memory."""
 
     def __init__(self, layout: Layout, dtype: DType, address: int) -> None:
         self.__array_interface__ = {
@@ -180,25 +185,25 @@ class StridedInterface:
 
 @lru_cache(MAX_COMPARED_LAYOUTS)
 def layouts_share_bytes(a: Layout, a_dtype: DType, b: Layout, b_dtype: DType, distance: int) -> bool:
-    """Return whether two layouts share bytes, where the second begins `distance` bytes after the first.
+    """Return whether two layouts share bytes, if the second begins `distance` bytes after the first.
 
     Examples
     --------
     Two columns of a matrix share nothing; a column and a row share one element.
 
-    >>> from .dtypes import float32
+    >>> from minifuse.core.dtypes import float32
     >>> row, column = Layout((8,), (1,), 0), Layout((8,), (8,), 0)
-    >>> share_bytes(column, float32, column, float32, 4), share_bytes(column, float32, row, float32, 32)
+    >>> layouts_share_bytes(column, float32, column, float32, 4), layouts_share_bytes(column, float32, row, float32, 32)
     (False, True)
     """
     first, second = StridedInterface(a, a_dtype, BASE_ADDRESS), StridedInterface(b, b_dtype, BASE_ADDRESS + distance)
     try:
-        return np.shares_memory(np.asarray(first), np.asarray(second), max_work=MAX_OVERLAP_WORK)  # type: ignore[arg-type]  # NumPy's stubs know -1 and 0
+        return np.shares_memory(np.asarray(first), np.asarray(second), max_work=MAX_OVERLAP_WORK)  # type: ignore[arg-type]  # NumPy's stubs allow -1 and 0 only
     except np.exceptions.TooHardError:
         return True
 
 
 def address_range(x: Any) -> tuple[int, int]:
-    """The addresses between which a tensor lies."""
+    """Return the first address of a tensor, and the address after its last byte."""
     low, high = x.spec.layout.span()
     return x.address + low * x.dtype.itemsize, x.address + high * x.dtype.itemsize

@@ -1,14 +1,16 @@
-"""Checkpoints: tensors by name in one file, which PyTorch opens too, and which is there whole or not at all.
+"""Checkpoints: tensors by name in one safetensors file, which PyTorch can also read. Writing is atomic.
 
-The format is safetensors [1]_: a header of JSON that says where each tensor lies, then the elements. A file is written
-beside its place, forced to the disk, and then moved there in one step: whoever dies in between, or finds the disk full,
-leaves the old file as it was. The package `import_safetensors` reads and writes the format; nothing of it is done here.
+The format is safetensors [1]_: a JSON header with the position of each tensor, followed by the elements. A file is
+written under a temporary name, flushed to the disk, and then renamed. If the process dies in between, or the disk is
+full, the old file is unchanged. The package `safetensors` reads and writes the format.
 
-The metadata of a file has a SHA-256 digest, which finds accidental damage when the file is loaded. It is no signature.
+The metadata of a file contains a SHA-256 digest, which detects accidental damage when the file is loaded. It is no
+signature.
 
-`save_state` and `load_state` keep any nest of dicts, lists, numbers and tensors in such a file: a whole training state.
+`save_state` and `load_state` store any tree of dicts, lists, numbers and tensors in such a file, such as a whole
+training state.
 
-Stands on tensors; knows no module and no optimizer.
+This module knows tensors, but no modules and no optimizers.
 
 References
 ----------
@@ -35,40 +37,47 @@ from .tensor import Tensor
 
 PathLike = str | os.PathLike[str]
 
-DTYPE_NAMES = {"F32": "float32", "F64": "float64", "I32": "int32", "I64": "int64", "BOOL": "bool"}  # the format's names
-STATE_KEY = "minifuse.state"  # the metadata that says how tensors and numbers belong together
+DTYPE_NAMES = {
+    "F32": "float32",
+    "F64": "float64",
+    "I32": "int32",
+    "I64": "int64",
+    "BOOL": "bool",
+}  # the format's name -> ours
+STATE_KEY = "minifuse.state"  # key of the metadata that describes the tree of save_state
 
 
 def save(tensors: Mapping[str, Tensor], path: PathLike, metadata: Mapping[str, str] | None = None) -> None:
-    """Write tensors into a file, by name: the whole file, or nothing.
+    """Write tensors to a file, by name. Writing is atomic: the file is complete, or unchanged.
 
     Parameters
     ----------
     tensors : mapping of str to Tensor
-        Such as `model.state_dict()`; of any layout and backend. Tensors that share memory are written each for itself.
+        Such as `model.state_dict()`; of any layout and backend. Each tensor is written in full, even if several share
+        memory.
     path : path
-        The file, `.safetensors` by custom. A file that is there is replaced.
+        The file, by convention with the extension `.safetensors`. An existing file is replaced.
     metadata : mapping of str to str, optional
-        Texts that `load_metadata` gives back.
+        Strings that `load_metadata` returns.
 
     Raises
     ------
     CheckpointError
-        The file cannot be written: a full disk, a folder that is not there or not open to writing, a folder in the place of
-        the file. What was there is there still, and nothing else is left.
+        The file cannot be written: the disk is full, the folder does not exist or is not writable, or the path is a
+        folder. An existing file is unchanged, and no other file is left.
     DTypeError
-        Something is no tensor, or a name or a text is no str; nothing is written.
+        A value is not a tensor, or a name or a metadata value is not a str. Nothing is written.
     MissingPartError
         The package safetensors is not installed.
 
     Notes
     -----
-    A digest is added to the metadata, which `load` verifies and `load_metadata` leaves out. Other libraries ignore it.
+    A digest is added to the metadata. `load` verifies it, `load_metadata` omits it, and other libraries ignore it.
 
-    The file is made in memory, written beside its place under a name that begins with a dot and ends in `.tmp`, forced to
-    the disk (`fsync`), and moved to its place in one step. So there is always one whole file, the old one or the new one.
-    Only a process that is killed while it writes, or a power cut, leaves a file of the other name; it may be deleted. A
-    symbolic link stays, and the file behind it is replaced.
+    The contents are built in memory, written to a file in the same folder whose name begins with a dot and ends in
+    `.tmp`, flushed to the disk (`fsync`), and renamed. So there is always one complete file, the old one or the new one.
+    A temporary file is left only if the process is killed while it writes, or the power fails; you may delete it. A
+    symbolic link stays, and the file that it points to is replaced.
 
     Examples
     --------
@@ -80,47 +89,52 @@ def save(tensors: Mapping[str, Tensor], path: PathLike, metadata: Mapping[str, s
     """
     texts, arrays = dict(metadata or {}), dict[str, npt.NDArray[Any]]()
     if DIGEST_KEY in texts:
-        raise DTypeError(f"save: {DIGEST_KEY!r} in the metadata is reserved for the digest; leave it out, it is added")
+        raise DTypeError(f"save: the metadata key {DIGEST_KEY!r} is reserved for the digest, which save adds; remove it")
     for name, text in texts.items():
         if not (is_text(name) and is_text(text)):
-            raise DTypeError(f"save: metadata {name!r} is {text!r:.40}, expected str by str; use json.dumps for all else")
+            raise DTypeError(
+                f"save: metadata {name!r} is {text!r:.40}, expected a str for a str; encode other values with json.dumps"
+            )
     for name, x in tensors.items():
         if not is_text(name) or name == "__metadata__":
-            raise DTypeError(f"save: {name!r} cannot be the name of a tensor, expected another str")
+            raise DTypeError(f"save: got {name!r} as the name of a tensor, expected a str other than __metadata__")
         if not isinstance(x, Tensor):
             raise DTypeError(f"save: {name!r} is {type(x).__name__}, expected a tensor; wrap it in mf.tensor")
         array = x.detach().numpy()
-        arrays[name] = array if array.flags.c_contiguous else array.copy(order="C")  # of one that is 0-d, it stays so
+        arrays[name] = (
+            array if array.flags.c_contiguous else array.copy(order="C")
+        )  # np.ascontiguousarray would add a dim to 0-d arrays
     names = {dtype: name for name, dtype in DTYPE_NAMES.items()}
     specs = {name: (names[array.dtype.name], list(array.shape)) for name, array in arrays.items()}
     write_file(import_safetensors().numpy.save(arrays, {**texts, DIGEST_KEY: digest_entry(arrays, specs, texts)}), path)
 
 
 def is_text(x: object) -> bool:
-    """Return True for a str that UTF-8 can encode; a lone surrogate has no encoding."""
+    """Return True for a str that UTF-8 can encode; it cannot encode lone surrogates."""
     return isinstance(x, str) and not any("\ud800" <= character <= "\udfff" for character in x)
 
 
 def load(path: PathLike, backend: str | None = None) -> dict[str, Tensor]:
-    """Read all tensors of a file that `save`, PyTorch or another library has written as safetensors.
+    """Read all tensors of a safetensors file, written by `save`, PyTorch or another library.
 
     Parameters
     ----------
     path : path
         The file.
     backend : str, optional
-        Where the tensors will live; the default backend if left out.
+        The backend that stores the tensors. Default: the default backend.
 
     Returns
     -------
     dict of str to Tensor
-        Contiguous, in memory of their own.
+        Contiguous tensors; none share memory.
 
     Raises
     ------
     CheckpointError
-        The file is not there, cannot be read, is no safetensors file, was cut short, differs from its digest, or has a
-        tensor of an element type that minifuse does not have, such as bfloat16.
+        The file does not exist, cannot be read, is not a safetensors file, is truncated, does not match its digest, or
+        contains
+        a tensor of an unsupported element type, such as bfloat16.
     MissingPartError
         The package safetensors is not installed.
 
@@ -143,7 +157,7 @@ def read_tensors(call: str, path: PathLike, backend: str | None) -> tuple[dict[s
         for name, (dtype, _) in file.specs.items():
             if dtype not in DTYPE_NAMES:
                 raise CheckpointError(
-                    f"{call}: {name!r} in {path} is {dtype}, and minifuse has {', '.join(BY_NAME)}; convert it where it was "
+                    f"{call}: {name!r} in {path} is {dtype}, expected {', '.join(BY_NAME)}; convert it where it was "
                     "written, in PyTorch with x.float() or x.long(), and save it again. Nothing was loaded"
                 )
         arrays, texts = file.arrays(), file.texts
@@ -151,12 +165,12 @@ def read_tensors(call: str, path: PathLike, backend: str | None) -> tuple[dict[s
 
 
 def load_metadata(path: PathLike) -> dict[str, str]:
-    """The texts that were saved with the tensors of a file; of the tensors themselves nothing is read.
+    """Read the metadata of a file that `save` wrote, without reading the tensors.
 
     Raises
     ------
     CheckpointError, MissingPartError
-        As `load`.
+        See `load`.
 
     Examples
     --------
@@ -171,21 +185,21 @@ def load_metadata(path: PathLike) -> dict[str, str]:
 
 
 def save_state(state: Any, path: PathLike) -> None:
-    """Write a nest of tensors, numbers and texts into one file, such as all that a training run needs to go on.
+    """Write a tree of tensors, numbers and strings to one file, such as the state of a training run.
 
     Parameters
     ----------
     state
-        Dicts (of any keys that may be leaves), lists and tuples of tensors, numbers, texts, True, False and None.
+        Dicts (their keys may be any leaves), lists and tuples of tensors, numbers, strings, True, False and None.
     path : path
-        The file. Its tensors have the names of their way through the nest, "model.0.weight": any library reads them.
+        The file. Its tensors are named by their paths in the tree, such as "model.0.weight"; any library can read them.
 
     Raises
     ------
     DTypeError
-        Something in the nest is of another type, or two tensors would have one name; nothing is written.
+        A leaf has another type, or two tensors would have one name. Nothing is written.
     CheckpointError, MissingPartError
-        As `save`.
+        See `save`.
 
     Examples
     --------
@@ -204,19 +218,19 @@ def save_state(state: Any, path: PathLike) -> None:
 
 
 def load_state(path: PathLike, backend: str | None = None) -> Any:
-    """Read what `save_state` has written: an equal nest, numbers bit by bit.
+    """Read a file that `save_state` wrote, and return an equal tree. Numbers are equal bit by bit.
 
     Parameters
     ----------
     path : path
         The file.
     backend : str, optional
-        Where the tensors will live; the default backend if left out.
+        The backend that stores the tensors. Default: the default backend.
 
     Raises
     ------
     CheckpointError
-        As `load`; also if the file holds tensors alone.
+        See `load`; also if `save_state` did not write the file.
     MissingPartError
         The package safetensors is not installed.
 
@@ -230,21 +244,23 @@ def load_state(path: PathLike, backend: str | None = None) -> Any:
     """
     tensors, texts = read_tensors("load_state", path, backend)
     if STATE_KEY not in texts:
-        raise CheckpointError(f"load_state: {path} holds tensors, and not how they belong together; use mf.load")
+        raise CheckpointError(f"load_state: {path} was not written by save_state; read its tensors with mf.load")
     try:
         return unflatten_state(tensors, texts)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"load_state: {path} says of its tensors what cannot be: {error!r}") from error
+        raise CheckpointError(
+            f"load_state: {path} describes a tree that does not match its tensors: {error!r}; use another copy"
+        ) from error
 
 
-# Nests as tensors by name, and a text that says how they belong together.
+# Trees as tensors by name, and metadata that describes the tree.
 
 
 def flatten_state(tree: Any) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors of a nest by name, and metadata from which `unflatten_state` makes it again.
+    """Return the tensors of a tree by name, and metadata from which `unflatten_state` restores the tree.
 
-    In the text a tensor is {"tensor": name}, a tuple {"tuple": [...]}, a dict {"dict": [[key, value], ...]}; lists, numbers
-    and texts are themselves.
+    In the metadata a tensor is {"tensor": name}, a tuple {"tuple": [...]}, and a dict {"dict": [[key, value], ...]}.
+    Lists, numbers and strings are stored as they are.
     """
     tensors: dict[str, Tensor] = {}
 
@@ -252,7 +268,7 @@ def flatten_state(tree: Any) -> tuple[dict[str, Tensor], dict[str, str]]:
         if isinstance(x, Tensor):
             name = ".".join(way) or "value"
             if name in tensors:
-                raise DTypeError(f"save_state: two tensors would have the name {name!r}; rename a key that has a dot in it")
+                raise DTypeError(f"save_state: two tensors would have the name {name!r}; rename a key that contains a dot")
             tensors[name] = x
             return {"tensor": name}
         if x is None or type(x) in (bool, int, float, str):
@@ -263,7 +279,7 @@ def flatten_state(tree: Any) -> tuple[dict[str, Tensor], dict[str, str]]:
         if isinstance(x, dict):
             return {"dict": [[flat(key, (*way, "key")), flat(y, (*way, str(key)))] for key, y in x.items()]}
         raise DTypeError(
-            f"save_state: {'.'.join(way) or 'the state'} is {type(x).__name__}, expected a tensor, a number, a text, or "
+            f"save_state: {'.'.join(way) or 'the state'} is {type(x).__name__}, expected a tensor, a number, a str, or "
             "dicts, lists and tuples of them; wrap arrays in mf.tensor"
         )
 
@@ -271,7 +287,7 @@ def flatten_state(tree: Any) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 
 def unflatten_state(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> Any:
-    """The nest that `flatten_state` was given."""
+    """Restore the tree that `flatten_state` received."""
 
     def nested(x: Any) -> Any:
         if isinstance(x, list):
@@ -302,37 +318,37 @@ class CheckpointFile:
         The name of the public function, for errors.
     path : path
     file
-        What `safetensors.safe_open` returned.
+        The result of `safetensors.safe_open`.
 
     Attributes
     ----------
     specs : dict
-        Element type, in the format's words, and shape of each tensor, by name.
+        Element type, as the format names it, and shape of each tensor, by name.
     texts : dict of str to str
         The metadata without the digest.
 
     Raises
     ------
     CheckpointError
-        The header is not the one that was written.
+        The header does not match its digest.
     """
 
     def __init__(self, call: str, path: PathLike, file: Any) -> None:
         self._call, self._path, self._file = call, path, file
-        slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # it is no dict
+        slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # file is not a dict
         self.specs = {name: (str(part.get_dtype()), list(part.get_shape())) for name, part in slices.items()}
         self.texts: dict[str, str] = dict(file.metadata() or {})
         signed = [
             text for text in self.texts.values() if text.startswith(DIGEST_PREFIX)
-        ]  # under any name: that may be damaged
+        ]  # under any key: the key may be damaged, too
         found = self.texts.pop(DIGEST_KEY, None)
         self._contents: str | None = None
         if found is None and not signed:
-            return  # an older file, or one of another library
+            return  # an older file, or one that another library wrote
         mark, _, digests = (found or "").partition(" ")
         self._contents, _, header = digests.partition(" ")
         if mark != DIGEST_PREFIX or header != header_digest(self.specs, self.texts, self._contents):
-            raise self._damaged("its header is not the one that was written")
+            raise self._damaged("its header has changed since it was written")
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Read all tensors.
@@ -340,22 +356,22 @@ class CheckpointFile:
         Raises
         ------
         CheckpointError
-            An element is not the one that was written.
+            The elements do not match their digest.
         """
         found = {name: self._file.get_tensor(name) for name in self.specs}
         if self._contents is not None and contents_digest(found) != self._contents:
-            raise self._damaged("its elements are not the ones that were written")
+            raise self._damaged("its elements have changed since they were written")
         return found
 
     def _damaged(self, what: str) -> CheckpointError:
         return CheckpointError(
-            f"{self._call}: {self._path} is damaged: {what}, since its SHA-256 digest differs; use another copy. If a "
-            f"program changed it on purpose, it must remove {DIGEST_KEY!r} from the metadata. Nothing was loaded"
+            f"{self._call}: {self._path} is damaged: {what}: the SHA-256 digest differs; use another copy. A program "
+            f"that changes the file on purpose must remove {DIGEST_KEY!r} from the metadata. Nothing was loaded"
         )
 
 
 def write_file(data: bytes, path: PathLike) -> None:
-    """Replace the content of a file in one step.
+    """Replace the content of a file atomically.
 
     Raises
     ------
@@ -365,10 +381,10 @@ def write_file(data: bytes, path: PathLike) -> None:
     try:
         replace_content(path, data)
     except ValueError as error:
-        raise CheckpointError(f"save: {path!r} is no path: {error}; nothing was written") from None
+        raise CheckpointError(f"save: {path!r} is not a valid path: {error}; nothing was written") from None
     except OSError as error:
         raise CheckpointError(
-            f"save: {path} could not be written: {reason(error)}. What was there before is unchanged; {remedy(error)}"
+            f"save: {path} could not be written: {reason(error)}. An existing file is unchanged; {remedy(error)}"
         ) from error
 
 
@@ -389,8 +405,8 @@ def open_checkpoint(call: str, path: PathLike) -> Iterator[CheckpointFile]:
     except part.SafetensorError as error:
         said = str(error).removeprefix("Error while deserializing header: ")
         raise CheckpointError(
-            f"{call}: {path} ({size:,} bytes) is no whole safetensors file: {said}. It was cut short, or is something "
-            "else; use another checkpoint. Nothing was loaded"
+            f"{call}: {path} ({size:,} bytes) is not a complete safetensors file: {said}. It is truncated, or of "
+            "another format; use another checkpoint. Nothing was loaded"
         ) from error
     except CheckpointError:
         raise
@@ -404,7 +420,7 @@ def file_size(path: PathLike) -> int:
     Raises
     ------
     OSError
-        There is no such file, it is something else, or it may not be read.
+        The file does not exist, is not a regular file, or cannot be read.
     """
     try:
         status = Path(path).stat()
@@ -412,15 +428,15 @@ def file_size(path: PathLike) -> int:
         raise OSError(str(error)) from None
     if not stat.S_ISREG(status.st_mode):
         raise OSError("it is a folder" if stat.S_ISDIR(status.st_mode) else "it is a device or a pipe, not a regular file")
-    with Path(path).open("rb"):  # the package calls a file without permission a missing one
+    with Path(path).open("rb"):  # the package reports a file without permission as missing
         return status.st_size
 
 
 def import_safetensors() -> Any:
-    """The package, imported when it is first needed."""
+    """Import the package safetensors when it is first needed."""
     try:
         import safetensors
         import safetensors.numpy
     except ImportError as error:
-        raise MissingPartError('checkpoints are safetensors files: pip install "minifuse[train]"') from error
+        raise MissingPartError('checkpoints need the package safetensors: pip install "minifuse[train]"') from error
     return safetensors

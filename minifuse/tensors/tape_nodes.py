@@ -1,4 +1,4 @@
-"""Recorded calls that need no plan: a view, and a move to another backend. They stand where a plan's call would."""
+"""Recorded calls that need no plan: a view, and a move to another backend."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from ..ir.array_functions import View
 
 
 class ViewBackward:
-    """One recorded view. Its gradient needs the shape of what was seen, not the elements."""
+    """The backward node of a view. Its gradient needs the layout of the viewed tensor, not the elements."""
 
     __slots__ = ("edges", "seen", "view")
     count = 1
@@ -16,15 +16,15 @@ class ViewBackward:
         self.view, self.edges, self.seen = view, (x.grad_fn or x,), x.spec.layout
 
     def backward(self, gradients: Sequence[Any]) -> Sequence[Any]:
-        """The view backwards."""
+        """Apply the VJP of the view."""
         return self.view.vjp(gradients[0], None, self.seen)
 
     def free_saved(self) -> None:
-        """Nothing was kept."""
+        """Do nothing: no tensors were saved."""
 
 
 class ToBackward:
-    """One recorded move to another backend."""
+    """The backward node of a move to another backend."""
 
     __slots__ = ("backend", "edges")
     count = 1
@@ -33,8 +33,8 @@ class ToBackward:
         self.backend, self.edges = x.spec.backend, (x.grad_fn or x,)
 
     def backward(self, gradients: Sequence[Any]) -> Sequence[Any]:
-        """The gradient moves back."""
+        """Move the gradient back."""
         return (gradients[0].to(self.backend.name),)
 
     def free_saved(self) -> None:
-        """Nothing was kept."""
+        """Do nothing: no tensors were saved."""

@@ -1,7 +1,7 @@
-"""Tensor: a Spec, an address in a buffer, and the call that made it. The user's face of arrays.
+"""The Tensor class: metadata, an address in a buffer, and the recorded call that computed it.
 
-All that a tensor shares with graph nodes is in `array.Array`; here is what needs memory: views over the same buffer,
-NumPy's and DLPack's protocols, changes in place, and `backward`.
+Methods that tensors share with graph nodes are in `ir.array_methods`. This file has the methods that need memory: views
+of one buffer, NumPy's and DLPack's protocols, in-place operations, and `backward`.
 """
 
 from functools import lru_cache
@@ -25,31 +25,29 @@ from .augmented_assignment import AUGMENTED_METHODS, as_operand, assign, drop_le
 from .mutation import store_in
 from .tape_nodes import ToBackward, ViewBackward
 
-MAX_CACHED_VIEWS = 10_000  # views that are remembered
+MAX_CACHED_VIEWS = 10_000  # entries of view_cache
 
-view_cache: dict[
-    Any, tuple[TensorMeta, int]
-] = {}  # (view, spec, recording) -> spec of what is seen, and where it starts, in bytes
+view_cache: dict[Any, tuple[TensorMeta, int]] = {}  # (view, spec, recording) -> spec of the view, and its offset in bytes
 
 
 class Tensor(Array):
-    """A strided array of numbers on a backend, which remembers how it was computed where gradients are wanted.
+    """A strided array of numbers on a backend. It records how it was computed if a gradient is required.
 
-    Make one with `mf.tensor`, `mf.zeros`, `mf.from_numpy` and their like. Operators and methods follow PyTorch's words
-    and meanings.
+    Create one with `mf.tensor`, `mf.zeros`, `mf.from_numpy` and similar functions. Operators and methods have the names
+    and meanings of PyTorch.
 
     Attributes
     ----------
     shape, strides : tuple of int
-        Sizes, and distances between neighbours along each dim, in elements.
+        The size of each dim, and the distance between neighbors along it, in elements.
     offset : int
-        Where the first element lies in its storage, in elements.
+        The position of the first element in its storage, in elements.
     dtype : DType
         float32, float64, int32, int64 or bool.
     backend : str
-        Where it lives and what computes with it.
+        The backend that stores it and computes with it.
     requires_grad : bool
-        Whether `backward` computes a gradient for it.
+        True if `backward` computes a gradient for it.
     grad : Tensor or None
         The sum of the gradients that it has received.
     """
@@ -61,76 +59,78 @@ class Tensor(Array):
         self.grad: Tensor | None = None
         self.grad_fn: Any = None
 
-    apply = staticmethod(call)  # type: ignore[assignment]  # the fastest way to the plan
+    apply = staticmethod(call)  # type: ignore[assignment]  # the shortest path to the plan
 
     @classmethod
     def from_numpy(cls, array: npt.NDArray[Any], backend: Backend) -> "Tensor":
-        """A tensor over the memory of an array; on a device, over a copy."""
+        """Return a tensor over the memory of an array; on a device, over a copy."""
         dtype = BY_NUMPY.get(array.dtype)
         if dtype is None:
             names = ", ".join(BY_NAME)
             raise DTypeError(
-                f"an array of dtype {array.dtype} cannot become a tensor; use array.astype(...) with one of {names}"
+                f"tensor: got an array of dtype {array.dtype}, expected one of {names}; convert it with array.astype(...)"
             )
         if any(s % dtype.itemsize for s in array.strides) or not array.flags.aligned:
-            raise ViewError(f"strides {array.strides} (bytes) are not whole elements of {dtype}; pass array.copy()")
+            raise ViewError(
+                f"from_numpy: strides {array.strides} (bytes) are no multiples of the size of {dtype}; pass array.copy()"
+            )
         buffer, address, layout = backend.from_numpy(array)
         return cls(buffer, address, TensorMeta(layout, dtype, backend, False))
 
     @classmethod
     def empty(cls, shape: tuple[int, ...], dtype: DType, backend: Backend) -> "Tensor":
-        """A tensor whose elements are not set."""
+        """Return a tensor with uninitialized elements."""
         layout = row_major(shape)
         buffer = backend.allocate(round_to_size_class(layout.size * dtype.itemsize))
         return cls(buffer, buffer.address, TensorMeta(layout, dtype, backend, False))
 
     @classmethod
     def full(cls, shape: tuple[int, ...], value: Any, dtype: DType, backend: Backend) -> "Tensor":
-        """A tensor of one number."""
+        """Return a tensor filled with one number."""
         result = cls.empty(shape, dtype, backend)
         backend.fill(result.buffer, result.address, dtype, result.spec.layout, value)
         return result
 
     def asarray_like(self, data: Any) -> "Tensor":
-        """An array, or nested lists of numbers, as a tensor on the same backend."""
+        """Convert an array, or nested lists of numbers, to a tensor on the same backend."""
         array = to_array(data)
         if array.dtype.kind not in "biuf" and array.ndim == 0:
-            weak_type_of(data)  # says what it is
+            weak_type_of(data)  # raises an error that names the type
         return Tensor.from_numpy(array, self.spec.backend)
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
-        """The size of each dim."""
+        """Return the size of each dim."""
         return self.spec.layout.shape
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """How far neighbours along each dim lie apart, in elements."""
+        """Return the distance between neighbors along each dim, in elements."""
         return self.spec.layout.strides
 
     @property
     def offset(self) -> int:
-        """Where the element at index 0, 0, ... lies in the storage, in elements."""
+        """Return the position of the element at index 0, 0, ... in its storage, in elements."""
         return (self.address - self.buffer.address) // self.dtype.itemsize
 
     @property
     def dtype(self) -> DType:  # type: ignore[override]
-        """The element type."""
+        """Return the element type."""
         return self.spec.dtype
 
     @property
     def backend(self) -> str:
-        """The name of the backend."""
+        """Return the name of the backend."""
         return self.spec.backend.name
 
     @property
     def is_leaf(self) -> bool:
-        """Whether it was made by the user, not computed from something that requires a gradient."""
+        """Return True if the tensor was created by the user, not computed from tensors that require a gradient."""
         return self.grad_fn is None
 
     @property
     def requires_grad(self) -> bool:
-        """Whether `backward` computes a gradient for it; may be set on what was not computed."""
+        """Return True if `backward` computes a gradient for this tensor. You may set it on leaves."""
         return self.spec.requires_grad
 
     @requires_grad.setter
@@ -144,14 +144,14 @@ class Tensor(Array):
         self.spec = TensorMeta(self.spec.layout, self.dtype, self.spec.backend, bool(flag))
 
     def requires_grad_(self, flag: bool = True) -> "Tensor":
-        """Set `requires_grad`, and give the tensor itself."""
+        """Set `requires_grad`, and return the tensor itself."""
         self.requires_grad = flag
         return self
 
-    # Views: the same memory.
+    # Views of the same memory.
 
     def apply_view(self, view: View) -> Any:
-        """The same memory in another layout. No kernel and no plan, so that a thousand different slices are cheap."""
+        """Return a view of the same memory. It needs no kernel and no plan, so a thousand different slices are cheap."""
         key = view, self.spec, dispatch.mode.is_recording
         found = view_cache.get(key)
         if found is None:
@@ -160,7 +160,7 @@ class Tensor(Array):
             try:
                 layout = view.layout(self.spec.layout)
             except ViewError:
-                return call(view, self)  # a copy, by a kernel
+                return call(view, self)  # a kernel copies
             if len(view_cache) > MAX_CACHED_VIEWS:
                 view_cache.clear()
             requires_grad = self.requires_grad and dispatch.mode.is_recording
@@ -173,33 +173,33 @@ class Tensor(Array):
         return y
 
     def view(self, *shape: Any) -> "Tensor":
-        """The same elements under another shape, over the same memory; an error where strides do not allow it."""
+        """Return a view with another shape of the same memory. Raise a ViewError if no strides describe it."""
         view = View("reshape", infer_shape(self.size, shape))
-        view.layout(self.spec.layout)  # says why, where it is none
+        view.layout(self.spec.layout)  # raises a ViewError with the reason
         y: Tensor = self.apply_view(view)
         return y
 
     def is_contiguous(self) -> bool:
-        """Whether the elements lie in row-major order without gaps."""
+        """Return True if the elements are in row-major order without gaps."""
         return self.spec.layout.is_contiguous
 
     def contiguous(self) -> "Tensor":
-        """The tensor itself where it is contiguous, else a copy that is."""
+        """Return the tensor itself if it is contiguous, else a contiguous copy."""
         return self if self.is_contiguous() else self.clone()
 
     def clone(self) -> "Tensor":
-        """A contiguous copy; gradients flow through it."""
+        """Return a contiguous copy; gradients flow through it."""
         y: Tensor = call(Copy(), self)
         return y
 
     def detach(self) -> "Tensor":
-        """The same memory, without history: no gradient flows."""
+        """Return a tensor of the same memory that is not part of the autograd graph."""
         if (by := dispatch.active_capture()) is not None:
             return by.detach_tensor(self)  # type: ignore[no-any-return]
         return Tensor(self.buffer, self.address, TensorMeta(self.spec.layout, self.dtype, self.spec.backend, False))
 
     def to(self, *wanted: Any, dtype: Any = None, backend: str | None = None) -> Any:
-        """The tensor as another element type, on another backend, or both: x.to(mf.float64), x.to("python").
+        """Convert to another element type, move to another backend, or both: x.to(mf.float64), x.to("python").
 
         Parameters
         ----------
@@ -209,13 +209,13 @@ class Tensor(Array):
         Returns
         -------
         Tensor
-            Itself where nothing changes, else a copy. Gradients flow through it.
+            The tensor itself if nothing changes, else a copy. Gradients flow through it.
         """
         for x in wanted:
             if isinstance(x, str) and x not in BY_NAME:
                 if x not in backends() and not x.startswith("cuda:"):
-                    names = f"{', '.join(BY_NAME)}, nor a backend: {', '.join(backends())}"
-                    raise BackendError(f"to: {x!r} is neither a dtype: {names}")
+                    names = f"{', '.join(BY_NAME)}, or a backend: {', '.join(backends())}"
+                    raise BackendError(f"to: got {x!r}, expected a dtype: {names}")
                 backend = x
             else:
                 dtype = x
@@ -230,12 +230,12 @@ class Tensor(Array):
             moved.requires_grad, moved.grad_fn = True, (ToBackward(y), 0)
         return moved
 
-    # Out to Python, NumPy and others.
+    # Conversion to Python, NumPy and others.
 
     def numpy(self) -> npt.NDArray[Any]:
-        """The same memory as a NumPy array. What is written there is seen here; gradients do not see it.
+        """Return a NumPy array of the same memory. Writing to it changes the tensor, without being recorded for gradients.
 
-        Of a tensor on a GPU it is a copy, which cannot be written.
+        For a tensor on a GPU it is a read-only copy.
         """
         array = self._fetch()
         if not self.spec.backend.is_host:
@@ -251,7 +251,7 @@ class Tensor(Array):
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
     def __dlpack__(self, **options: Any) -> Any:
-        """The memory for any library that knows DLPack, without a copy."""
+        """Export the memory to any library that supports DLPack, without a copy."""
         return self.spec.backend.to_dlpack(self, **options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -259,11 +259,11 @@ class Tensor(Array):
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """The memory of a GPU for CuPy, torch, Numba and others, without a copy."""
+        """Export the memory of a GPU to CuPy, torch, Numba and others, without a copy."""
         return self.spec.backend.cuda_array_interface(self)
 
     def item(self) -> Any:
-        """The only element, as a Python number."""
+        """Return the only element as a Python number."""
         if self.size != 1:
             raise ShapeError(
                 f"item: shape {self.shape} has {self.size} elements, expected 1; index it first, or use tolist()"
@@ -271,22 +271,22 @@ class Tensor(Array):
         return self.numpy().item()
 
     def tolist(self) -> Any:
-        """The elements as nested lists of Python numbers; of a 0-d tensor the number."""
+        """Return the elements as nested lists of Python numbers; for a 0-d tensor, return the number."""
         return self.numpy().tolist()
 
     def __copy__(self) -> "Tensor":
-        """The same memory, and the same history."""
+        """Return a tensor of the same memory with the same autograd history."""
         y = Tensor(self.buffer, self.address, self.spec)
         y.grad_fn = self.grad_fn
         return y
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and pickles hold the elements, not the history."""
+        """Pickle the elements, without the autograd history."""
         return rebuild_tensor, (self.numpy(), self.backend, self.requires_grad)
 
     def __bool__(self) -> bool:
         if self.size != 1:
-            raise ShapeError(f"the truth of {self.size} elements (shape {self.shape}) is ambiguous; use x.any() or x.all()")
+            raise ShapeError(f"bool: shape {self.shape} has {self.size} elements, expected 1; use x.any() or x.all()")
         return bool(self.item())
 
     def __float__(self) -> float:
@@ -298,8 +298,8 @@ class Tensor(Array):
     def __index__(self) -> int:
         if not self.dtype.is_integer or self.ndim:
             kind = f"{self.dtype} of shape {self.shape}"
-            advice = "for positions use x.index_select(dim, index), for a mask where(mask, x, y)"
-            raise IndexingError(f"only a 0-d tensor of integers is an index, this is {kind}; {advice}")
+            advice = "select by positions with x.index_select(dim, index), and by a mask with mf.where(mask, x, y)"
+            raise IndexingError(f"index: got a tensor of {kind}, expected integers and no dims; {advice}")
         return int(self.item())
 
     def __contains__(self, x: Any) -> bool:
@@ -313,7 +313,7 @@ class Tensor(Array):
         more += ["requires_grad=True"] if self.requires_grad else []
         return f"tensor({', '.join([text, *more])})"
 
-    # In place.
+    # In-place operations.
 
     def copy_(self, value: Any) -> "Tensor":
         """Store values in this memory: a tensor that broadcasts to the shape, an array, or a number."""
@@ -321,12 +321,12 @@ class Tensor(Array):
         return self
 
     def fill_(self, value: float) -> "Tensor":
-        """Store one number everywhere."""
+        """Store one number in every element."""
         store_in(assign, self, as_operand(value))
         return self
 
     def zero_(self) -> "Tensor":
-        """Store 0 everywhere."""
+        """Store 0 in every element."""
         store_in(assign, self, 0)
         return self
 
@@ -346,31 +346,31 @@ class Tensor(Array):
         Parameters
         ----------
         gradient : Tensor, optional
-            What this tensor receives, of its own shape; may be left out where it has one element.
+            The gradient of the final result with respect to this tensor, of its shape. You may omit it for one element.
         create_graph : bool
-            Whether the gradients can be differentiated again.
+            Record the backward pass, so that the gradients can be differentiated again.
         retain_graph : bool, optional
-            Whether `backward` may be called once more; as `create_graph` if left out.
+            Keep the saved tensors, so that `backward` can be called again. Default: the value of `create_graph`.
 
         Raises
         ------
         GradientError
             Nothing here requires a gradient, there is more than one element and no `gradient`, the graph was freed by
-            an earlier call, or something that it needs was changed in place.
+            an earlier call, or a tensor that the graph needs was modified in place.
         """
         if gradient is None:
             if self.size != 1:
                 raise GradientError(
-                    f"backward: shape {self.shape} has {self.size} elements, and only a single number has a gradient by "
-                    "itself; call sum() or mean() first, or pass gradient="
+                    f"backward: got shape {self.shape} with {self.size} elements, expected one element; "
+                    "call sum() or mean() first, or pass gradient="
                 )
             gradient = ones_like_meta(self.spec)
         elif not isinstance(gradient, Tensor) or gradient.shape != self.shape or gradient.dtype is not self.dtype:
             got = f"{gradient.dtype} {gradient.shape}" if isinstance(gradient, Tensor) else type(gradient).__name__
-            raise GradientError(f"backward: gradient is {got}, expected a tensor like this one, {self.dtype} {self.shape}")
+            raise GradientError(f"backward: gradient is {got}, expected {self.dtype} {self.shape}, as this tensor")
         elif gradient.spec.backend is not self.spec.backend:
             raise BackendError(
-                f"backward: gradient is on {gradient.backend}, this tensor on {self.backend}; move it with to()"
+                f'backward: gradient is on {gradient.backend}, expected {self.backend}; move it with x.to("{self.backend}")'
             )
         retain = create_graph if retain_graph is None else retain_graph
         found = autograd.run_backward(self, gradient, create_graph=create_graph, retain_graph=retain)
@@ -379,7 +379,7 @@ class Tensor(Array):
             if leaf.grad is not None:
                 with dispatch.grad_recording(create_graph):
                     g = leaf.grad + g
-            elif id(g.buffer) in taken or not is_dense(g.spec.layout):  # two leaves never share the memory of a gradient
+            elif id(g.buffer) in taken or not is_dense(g.spec.layout):  # leaves never share the memory of gradients
                 with dispatch.grad_recording(create_graph):
                     g = g.clone()
             taken.add(id(g.buffer))
@@ -391,45 +391,47 @@ Plan.tensor = Tensor
 
 @lru_cache(MAX_CACHED_VIEWS)
 def ones_like_meta(spec: TensorMeta) -> Tensor:
-    """What the result of a computation receives; never changed, and never given to a user."""
+    """Return the gradient of a result with respect to itself. It is cached: never modify it, never pass it to a user."""
     return Tensor.full(spec.layout.shape, 1, spec.dtype, spec.backend)
 
 
 @lru_cache(MAX_CACHED_VIEWS)
 def is_dense(layout: Layout) -> bool:
-    """Whether the elements of a layout fill their memory."""
+    """Return True if the elements of a layout fill their memory."""
     return layout.is_dense
 
 
 def non_leaf_error() -> GradientError:
-    """The error of a tensor that is to require no gradient, though it was computed from others that do."""
-    return GradientError("requires_grad: this tensor was computed from others; use x.detach() to cut it off")
+    """Return the error for a tensor that must not stop requiring a gradient, since it was computed from others."""
+    return GradientError("requires_grad: cannot set it to False on a tensor that was computed from others; use x.detach()")
 
 
 def no_gradient_error(dtype: DType) -> DTypeError:
-    """The error of a gradient that is asked for where there is none."""
-    return DTypeError(f"requires_grad: only floats have gradients, this is {dtype}; convert it with x.to(mf.float32)")
+    """Return the error for a gradient of a dtype that has none."""
+    return DTypeError(f"requires_grad: got {dtype}, expected a float type; convert it with x.to(mf.float32)")
 
 
 def check_float_argument(x: Any, k: int) -> None:
-    """Raise where `grad` is to differentiate something that has no gradient."""
+    """Raise an error if `grad` cannot differentiate argument k."""
     if not isinstance(x, Tensor) or not x.dtype.is_float:
         got = f"a tensor of {x.dtype}" if isinstance(x, Tensor) else type(x).__name__
         raise DTypeError(f"grad: argument {k} is {got}, expected a tensor of floats; choose others with argnums")
 
 
 def rebuild_tensor(array: npt.NDArray[Any], backend: str, requires_grad: bool) -> Tensor:
-    """A tensor from its parts."""
+    """Return a tensor from its pickled parts."""
     y = Tensor.from_numpy(array.copy(), get_backend(backend))
     return y.requires_grad_() if requires_grad else y
 
 
 def to_array(data: Any) -> npt.NDArray[Any]:
-    """Data as a NumPy array; a ShapeError where it has no shape."""
+    """Convert data to a NumPy array. Raise a ShapeError if they have no shape."""
     try:
         return np.asarray(data)
     except ValueError as error:
-        raise ShapeError(f"lists of different lengths have no shape; pad them, or make one tensor each ({error})") from None
+        raise ShapeError(
+            f"tensor: nested lists have different lengths; pad them, or make one tensor each ({error})"
+        ) from None
 
 
 for _method, _function in AUGMENTED_METHODS.items():

@@ -1,4 +1,4 @@
-"""Functions of functions: the gradient of a Python function, and the source of what it runs."""
+"""Function transforms: the gradient of a Python function, and the source of its kernels."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -13,27 +13,28 @@ from .tensor import Tensor, check_float_argument
 
 
 def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
-    """The function that computes the gradient of `function`.
+    """Return a function that computes the gradient of `function`.
 
     Parameters
     ----------
     function
-        A function of tensors (and anything else) that gives a tensor of one element.
+        A function of tensors (and anything else) that returns a tensor of one element.
     argnums : int or sequence of int
-        Which of its arguments to differentiate.
+        The arguments to differentiate with respect to.
 
     Returns
     -------
     function
-        Takes the same arguments, and gives the gradient, of the shape of the argument, or a tuple of them. It can be
-        differentiated itself.
+        Takes the same arguments, and returns the gradient, of the shape of the argument, or a tuple of gradients. You
+        can
+        differentiate it again.
 
     Raises
     ------
     GradientError
         The result has more than one element.
     DTypeError
-        An argument to differentiate is not a tensor of floats.
+        An argument in `argnums` is not a tensor of floats.
 
     Examples
     --------
@@ -58,7 +59,7 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Call
             if not isinstance(y, Tensor) or y.size != 1:
                 got = f"shape {y.shape}" if isinstance(y, Tensor) else type(y).__name__
                 advice = "expected a tensor of one element; end it with sum() or mean()"
-                raise GradientError(f"grad: the function gave {got}, {advice}")
+                raise GradientError(f"grad: the function returned {got}, {advice}")
             wanted = [autograd.grad_edge(variables[k]) for k in chosen]
             if y.requires_grad:
                 one = Tensor.full(y.shape, 1, y.dtype, y.spec.backend)
@@ -74,16 +75,14 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Call
 
 
 def normalize_argnum(k: int, count: int) -> int:
-    """The index of an argument, counted from the front."""
+    """Convert a negative argument index to the index from the front."""
     if not -count <= k < count:
-        raise IndexingError(
-            f"grad: argument {k} does not exist, the function was called with {count}; choose others with argnums"
-        )
+        raise IndexingError(f"grad: argnums names argument {k}, and the function was called with {count}; change argnums")
     return k % count
 
 
 def wrap_variable(x: Any, k: int) -> Tensor:
-    """The same elements as a value of its own, so that its gradient can be told from that of what it was computed from."""
+    """Return a new autograd variable with the same memory, so that its gradient is separate from that of `x`."""
     check_float_argument(x, k)
     y: Tensor = x.detach()
     y.requires_grad = True
@@ -93,14 +92,15 @@ def wrap_variable(x: Any, k: int) -> Tensor:
 
 
 def source(function: Callable[..., Any], *inputs: Any) -> str:
-    """The text of what a call runs: its host program, and each of its kernels.
+    """Return the source that a call runs: its host program and its kernels.
 
     Parameters
     ----------
     function
-        An operator such as `mf.exp`, or a Python function of tensors; its calls, loops and methods are captured as one.
+        An operator such as `mf.exp`, or a Python function of tensors. Its calls, loops and methods are traced as one
+        graph.
     inputs
-        Tensors and numbers like those of the call. The function is captured for them, not run.
+        Tensors and numbers like those of the call. The function is traced for them, not run.
 
     Returns
     -------

@@ -121,5 +121,5 @@ def test_a_tensor_made_of_numbers_has_their_values():
 
 
 def test_an_array_of_objects_does_not_bring_symbols_out():
-    with pytest.raises(mf.FuseError, match="the function gave a ndarray; return tensors"):
+    with pytest.raises(mf.FuseError, match="the function returned a ndarray; return tensors"):
         mf.fuse(lambda x, n: np.array([n, None], dtype=object))(X, 3)

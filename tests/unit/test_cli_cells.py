@@ -213,9 +213,9 @@ def test_names_are_no_numbers():
     assert [decode_id(x) for x in (one, two)] == [FIRST_ID, FIRST_ID + 1]
     total = 1.0 + one * two
     assert ledger.op_of(decode_id(total)).parts == ((1.0,), FIRST_ID + 2)
-    with pytest.raises(MinifuseError, match="decides by the value"):
+    with pytest.raises(MinifuseError, match="branches on the value"):
         bool(one > two)
-    with pytest.raises(MinifuseError, match="ask for a smaller shape"):
+    with pytest.raises(MinifuseError, match="use a smaller shape"):
         ProvenanceLog(lambda: (0, 0)).memory(0, ID_LIMIT)
 
 
@@ -266,11 +266,11 @@ def test_a_long_fold_fits_the_terminal():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["sum", "--shape", "4,3", "--cell", 1], "cell 1 does not exist: the output has shape (), so cells 0 to 0"),
-        (["exp", "--shape", "0,3", "--cell", 0], "cell 0 does not exist: the output has shape (0, 3), so no cells"),
+        (["sum", "--shape", "4,3", "--cell", 1], "cell 1 does not exist: the output has shape (), which has cells 0 to 0"),
+        (["exp", "--shape", "0,3", "--cell", 0], "cell 0 does not exist: the output has shape (0, 3), which has no cells"),
         (["sum", "--cell", 0, "--backend", "gpu"], "--backend gpu: there are cuda, parallel, python"),
         (["softmax", "--cell", 0], "--cell follows sum, prod, max, min, mean, and operators of floats; got softmax"),
-        (["sum", "--cell", 0, "--dtype", "float64"], "cells are followed in float32; got float64"),
+        (["sum", "--cell", 0, "--dtype", "float64"], "a cell can be traced in float32 only, got float64"),
         (["sum", "--backend", "parallel"], "--backend goes with --cell"),
     ],
 )

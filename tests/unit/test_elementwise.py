@@ -266,7 +266,7 @@ def test_what_a_call_does_not_pass_is_a_part_of_the_function():
     assert mf.elementwise(partial(poly, degree=3))(x).tolist() == [7.0]
     poly.__defaults__ = (4,)
     assert f(x).tolist() == [15.0]
-    with pytest.raises(FuseError, match="a number that counts must come from outside the function"):
+    with pytest.raises(FuseError, match="pass sizes and loop counts as Python numbers from outside the function"):
         f(x, 3)
 
 
@@ -300,15 +300,15 @@ def refused(function, *inputs, error=FuseError):
     [
         (lambda x: x if x > 0 else -x, "a branch on the value of an element"),
         (lambda x: x.sum(), ".sum: a function of elements sees one element of each argument"),
-        (lambda x: x.max(), "mf.maximum and mf.minimum compare two"),
+        (lambda x: x.max(), "use mf.maximum or mf.minimum of two elements"),
         (lambda x: x.reshape(6), ".reshape: a function of elements"),
         (lambda x: x * x.shape[0], ".shape: a function of elements"),
         (lambda x: x.T, ".T: a function of elements"),
         (lambda x: x @ x, "matmul: it works on whole arrays"),
-        (lambda x: x[0], 'an index: the argument is a single element here; name the argument in raw=("...",)'),
+        (lambda x: x[0], 'an index: the argument is a single element; name the argument in raw=("...",)'),
         (lambda x: [y for y in x], "a loop over an element"),  # noqa: C416
         (lambda x: float(x), "the value of an element"),
-        (lambda x: x * np.ones(3), "an array beside an element"),
+        (lambda x: x * np.ones(3), "an operator on an array and an element"),
         (lambda x: mf.index(2), "dim 2 is out of range"),
     ],
 )
@@ -330,10 +330,10 @@ def test_a_branch_is_refused_on_the_line_where_it_stands():
 
 
 def test_results_and_arguments_that_are_no_elements_are_refused():
-    assert "returns nothing; expected elements" in refused(lambda x: None)
-    assert "returns a str; expected elements" in refused(lambda x: "1")
-    assert "x is a list; expected an array, a number" in refused(lambda x: x, [1.0])
-    with pytest.raises(FuseError, match="got a int, expected a function of elements"):
+    assert "returned None, expected an element" in refused(lambda x: None)
+    assert "returned str, expected an element" in refused(lambda x: "1")
+    assert "x is list; expected an array, a number" in refused(lambda x: x, [1.0])
+    with pytest.raises(FuseError, match="got int, expected a function"):
         mf.elementwise(3)
     with pytest.raises(AttributeError, match="an element has no 'nothing'"):
         mf.elementwise(lambda x: x.nothing)(X)
@@ -344,12 +344,12 @@ def test_results_and_arguments_that_are_no_elements_are_refused():
 def test_arrays_from_outside_are_refused():
     table = mf.ones(3)
     numbers = np.ones(3)
-    assert "reads an array from outside" in refused(lambda x: x * table)
-    assert "reads an array from outside" in refused(lambda x: x * numbers[0])
+    assert "reads an array from a closure or a global" in refused(lambda x: x * table)
+    assert "reads an array from a closure or a global" in refused(lambda x: x * numbers[0])
 
 
 def test_the_index_needs_an_element():
-    with pytest.raises(FuseError, match=r"index: there is no element here; .* mf.arange"):
+    with pytest.raises(FuseError, match=r"index: there is no current element; .* mf.arange"):
         mf.index()
 
 

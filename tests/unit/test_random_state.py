@@ -78,6 +78,6 @@ GOOD = mf.get_rng_state()
 def test_what_is_no_state(state):
     mf.manual_seed(3)
     before = mf.get_rng_state()
-    with pytest.raises(DTypeError, match="set_rng_state: expected what get_rng_state gives, a state of PCG64, got"):
+    with pytest.raises(DTypeError, match="set_rng_state: expected a state of PCG64 from get_rng_state, got"):
         mf.set_rng_state(state)
     assert mf.get_rng_state() == before

@@ -113,8 +113,13 @@ def test_a_function_may_branch_on_values():
 @pytest.mark.parametrize(
     ("function", "inputs", "error", "message"),
     [
-        (lambda x: x * 2, [mf.ones(3)], GradientError, r"the function gave shape \(3,\), expected a tensor of one element"),
-        (lambda x: None, [mf.ones(3)], GradientError, "the function gave NoneType"),
+        (
+            lambda x: x * 2,
+            [mf.ones(3)],
+            GradientError,
+            r"the function returned shape \(3,\), expected a tensor of one element",
+        ),
+        (lambda x: None, [mf.ones(3)], GradientError, "the function returned NoneType"),
         (lambda x: x.sum(), [mf.ones(3, dtype=int)], DTypeError, "argument 0 is a tensor of int64, expected a"),
         (lambda x: x, [2.0], DTypeError, "argument 0 is float, expected a tensor of floats; choose others with argnums"),
     ],

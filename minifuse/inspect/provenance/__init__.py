@@ -1,10 +1,12 @@
-"""Where a number comes from: the launches of a call run once more, on names instead of numbers.
+"""Trace one element of an output to the inputs it is computed from: the launches of a call run again on value IDs.
 
-    told       names, and the ledger of what they are made of       launched   what one launch reads and stores
-    on_cpu     loops and kernels of the CPU                          on_cuda    kernels of a GPU, in the interpreter
-    cell       what one cell of an output is made of
+    traced_values       floats whose bits are IDs, and the log of what each ID stands for
+    recorded_launches   the elements that one launch reads and stores
+    on_cpu              loops of the python backend and kernels of the parallel backend
+    on_cuda             kernels of the cuda backend, in the interpreter
+    cell                the provenance of one cell of an output
 
-For looking, by the visualizer and the command line; nothing that computes knows of it.
+The visualizer and the command line use this package; nothing that computes depends on it.
 """
 
 from .cell import BACKENDS, CellProvenance, CellRead, compute_cell, trace_cell

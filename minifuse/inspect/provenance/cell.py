@@ -1,9 +1,10 @@
-"""What a cell of an output is made of: the launches of a call, run once more on names instead of numbers.
+"""The provenance of one cell of an output: the launches of a call run again, on value IDs instead of numbers.
 
-A call is captured and planned as ever, by a backend that takes note of its launches. Then they run from the last to the
-first, each for those elements alone that later ones wanted: whole blocks of a GPU kernel in the interpreter, whole chunks of
-a CPU kernel as Python's own text, the loops of the python backend for one element. What runs is the backend's own code; only
-its operators and its memory are others (see `told`). What LLVM makes of a CPU kernel's text cannot be seen here.
+A call is traced and planned as usual, by a backend that records its launches. Then the launches run from the last to the
+first, each only for the elements that later launches read: whole blocks of a GPU kernel in the interpreter, whole chunks
+of a CPU kernel as Python text, the loops of the python backend for one element. The code is the backend's own; only its
+operators and its memory are replaced (see `traced_values`). How LLVM transforms the text of a CPU kernel is not visible
+here.
 """
 
 import gc
@@ -31,11 +32,11 @@ RECORDING_BACKENDS: dict[str, Any] = {
     "python": RecordingPythonBackend,
 }
 BACKENDS = tuple(RECORDING_BACKENDS)
-MAX_INTERPRETED_ELEMENTS = 1 << 13  # elements of a call that the interpreter or the python backend runs whole
+MAX_INTERPRETED_ELEMENTS = 1 << 13  # elements of a call; larger ones take the slow backends too long
 
 
 class CellRead(NamedTuple):
-    """An element of an input that was read for a cell."""
+    """An element of an input that was read to compute the cell."""
 
     array: str
     element: int
@@ -46,40 +47,40 @@ class CellRead(NamedTuple):
 
 @dataclass(frozen=True)
 class CellProvenance:
-    """What one cell of an output is made of."""
+    """The elements, operators and launches that compute one cell of an output."""
 
     backend: str
     cell: int
     tree: ProvenanceTree
     launches: tuple[LaunchTrace, ...]
-    """The launches, in order; of each what was wanted."""
+    """The launches in order, each with the elements that it computed."""
     reads: tuple[CellRead, ...]
-    """In order; threads of a GPU read at the same time."""
+    """The reads in order; threads of a GPU read at the same time."""
 
 
 def trace_cell(function: Callable[..., Any], arrays: Sequence[Any], backend: str, cell: int) -> CellProvenance:
-    """What a cell of a function's output is made of.
+    """Trace one cell of a function's output to the elements and operators that it is computed from.
 
     Parameters
     ----------
     function
-        Of tensors, which gives one tensor.
+        A function of tensors that returns one tensor.
     arrays : ndarrays of float32
         Its arguments.
     backend : str
         One of BACKENDS.
     cell : int
-        Counted through the output, the last dim fastest.
+        The index of the cell in the flattened output, the last dim fastest.
 
     Raises
     ------
     MinifuseError
-        There is no such cell, or an element type that is not float32.
+        The cell does not exist, or an element type is not float32.
 
     Examples
     --------
     >>> import minifuse as mf
-    >>> found = origin_of(lambda x: x.sum(), [np.ones(3, np.float32)], "python", 0)
+    >>> found = trace_cell(lambda x: x.sum(), [np.ones(3, np.float32)], "python", 0)
     >>> found.tree.text(len(found.tree.parts) - 1)
     '((0 + in0[0]) + in0[1]) + in0[2]'
     """
@@ -90,7 +91,7 @@ def trace_cell(function: Callable[..., Any], arrays: Sequence[Any], backend: str
 
 @contextmanager
 def gc_disabled() -> Iterator[None]:
-    """No search for cycles meanwhile: there are none, and it would walk a hundred thousand parts again and again."""
+    """Disable the garbage collector in a block: there are no cycles, and it would visit 100,000 nodes again and again."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -101,28 +102,30 @@ def gc_disabled() -> Iterator[None]:
 
 
 class RecordedCall:
-    """A call whose launches were taken note of, and where it would store one cell."""
+    """A call whose launches were recorded, and the address at which it would store one cell."""
 
     def __init__(self, function: Callable[..., Any], arrays: Sequence[Any], backend: str, cell: int) -> None:
         if any(array.dtype != np.float32 for array in arrays):
-            raise MinifuseError(f"cells are followed in float32; got {', '.join(str(array.dtype) for array in arrays)}")
+            raise MinifuseError(
+                f"a cell can be traced in float32 only, got {', '.join(str(array.dtype) for array in arrays)}"
+            )
         self.noting = RECORDING_BACKENDS[backend]()
         placed = [Tensor.from_numpy(array, self.noting) for array in arrays]
         self.result = Plan(function, placed).run(*placed)
         layout = self.result.spec.layout
         if not 0 <= cell < layout.size:
             cells = f"cells 0 to {layout.size - 1:,}" if layout.size else "no cells"
-            raise MinifuseError(f"cell {cell} does not exist: the output has shape {layout.shape}, so {cells}")
+            raise MinifuseError(f"cell {cell} does not exist: the output has shape {layout.shape}, which has {cells}")
         index = np.unravel_index(cell, layout.shape) if layout.shape else ()
         self.place = self.result.address + ITEMSIZE * layout.position(int(i) for i in index)
         self.inputs = {f"in{k}": address_range(x.address, x.spec.layout) for k, x in enumerate(placed)}
-        self.kept = placed  # whose memory the launches read
+        self.kept = placed  # keeps the memory alive that the launches read
 
 
 def compute_cell(function: Callable[..., Any], arrays: Sequence[Any], backend: str, cell: int) -> float | None:
-    """What the backend itself stores in a cell; None where finding that out would take too long.
+    """Compute a cell as the backend does; return None if that would take too long.
 
-    The kernels of cuda run in the interpreter, those of the parallel backend as machine code.
+    Kernels of cuda run in the interpreter, kernels of the parallel backend as machine code.
     """
     if backend != "parallel" and sum(array.size for array in arrays) > MAX_INTERPRETED_ELEMENTS:
         return None
@@ -138,7 +141,7 @@ def compute_cell(function: Callable[..., Any], arrays: Sequence[Any], backend: s
 def trace_back(
     launches: Sequence[RecordedLaunch], inputs: dict[str, AddressRange], place: int, backend: str, cell: int
 ) -> CellProvenance:
-    """Run launches from the last to the first, each for what later ones read, and put together what they made."""
+    """Run launches from the last to the first, each for the elements that later ones read, and build one tree."""
 
     def writer(address: int, before: int) -> int | None:
         return next((k for k in range(before - 1, -1, -1) if launches[k].writes_to(address)), None)
@@ -156,7 +159,7 @@ def trace_back(
     parts, done, reads = list[ProvenanceNode](), dict[tuple[int, int], int](), list[CellRead]()
 
     def named(address: int) -> tuple[str, int]:
-        """The input that an address lies in, and which of its elements that is; "" for a number that the host put there."""
+        """Return the input that contains an address, and the index of the element; "" for a number that the host stored."""
         found = ((name, (address - low) // ITEMSIZE) for name, (low, end) in inputs.items() if low <= address < end)
         return next(found, ("", 0))
 

@@ -1,7 +1,7 @@
-"""What the loops of the python backend and the kernels of the parallel backend make, run on names: see `cell`.
+"""Run the loops of the python backend and the kernels of the parallel backend on value IDs: see `cell`.
 
-The text of a CPU kernel is Python, so Python runs it as it stands, with other words behind its names. What LLVM makes of it,
-which may add up a row in the lanes of a vector, cannot be seen here.
+The text of a CPU kernel is Python, so Python runs it unchanged, with other functions behind its names. How LLVM
+transforms the text is not visible here: it may reduce a row in the lanes of a vector.
 """
 
 import copy
@@ -35,7 +35,7 @@ from .traced_values import ProvenanceLog, ValueId, decode_id
 
 
 class TracedMemory:
-    """Memory of floats whose elements are names; what is stored is kept by address."""
+    """Memory of floats that are value IDs; stored values are kept by address."""
 
     def __init__(self, ledger: ProvenanceLog, address: int, within: AddressRange, stored: dict[int, ValueId]) -> None:
         self.log, self.address, self.within, self.stored = ledger, address, within, stored
@@ -44,7 +44,7 @@ class TracedMemory:
     def __getitem__(self, k: int) -> Any:
         at = self.address + ITEMSIZE * int(k)
         if not self.within[0] <= at < self.within[1]:
-            return np.float32(nan)  # of an input without elements, that a kernel reads ahead and does not use
+            return np.float32(nan)  # an input without elements, which a kernel reads ahead and does not use
         return self.log.load(at, sys._getframe(1).f_lineno)
 
     def __setitem__(self, k: int, value: Any) -> None:
@@ -52,7 +52,7 @@ class TracedMemory:
 
 
 class LaunchRecorder:
-    """What a backend needs that takes note of its launches: a list of them, and memory of its own."""
+    """The part of a recording backend that all share: a list of launches, and memory that is never reused."""
 
     def __init__(self) -> None:
         self.known: list[RecordedLaunch] = []
@@ -60,27 +60,27 @@ class LaunchRecorder:
         self.allocate = Pool(partial(allocate_forever, self.kept)).allocate
 
     def launches(self) -> list[RecordedLaunch]:
-        """What was asked for, in order."""
+        """Return the recorded launches, in order."""
         return self.known
 
 
 class RecordingPythonBackend(LaunchRecorder, PythonBackend):
-    """The python backend, which takes note of its loops."""
+    """The python backend, recording its loops."""
 
     def map(self, op: ScalarFunction, a: Operand, out: Operand) -> None:
-        """Note it."""
+        """Record a map."""
         self.note(PythonBackend.map, op, [a], out, ())
 
     def zip(self, op: ScalarFunction, a: Operand, b: Operand, out: Operand) -> None:
-        """Note it."""
+        """Record a zip."""
         self.note(PythonBackend.zip, op, [a, b], out, ())
 
     def reduce(self, op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int]) -> None:
-        """Note it."""
+        """Record a reduction."""
         self.note(PythonBackend.reduce, op, [a], out, tuple(dims))
 
     def note(self, loop: Any, op: ScalarFunction, xs: list[Operand], out: Operand, dims: tuple[int, ...]) -> None:
-        """One loop."""
+        """Record one loop."""
         place, origin = out.layout.without_offset(), out.address
 
         def run(wanted: set[int]) -> LaunchTrace:
@@ -96,7 +96,7 @@ class RecordingPythonBackend(LaunchRecorder, PythonBackend):
 
 
 def traced_operator(ledger: ProvenanceLog, op: ScalarFunction) -> ScalarFunction:
-    """An operator that is taken down; other functions, which only move a value, as they are."""
+    """Return an operator that is logged; other functions, which only move a value, are returned unchanged."""
     if not isinstance(op, Operator):
         return op
     found = copy.copy(op)
@@ -107,7 +107,7 @@ def traced_operator(ledger: ProvenanceLog, op: ScalarFunction) -> ScalarFunction
 def operand_of_element(
     ledger: ProvenanceLog, x: Operand, index: Sequence[int], dims: tuple[int, ...], stored: dict[int, ValueId]
 ) -> Operand:
-    """Of an operand what belongs to one element of the output."""
+    """Return the part of an operand that one element of the output is computed from."""
     layout = x.layout
     shape = tuple(n if d in dims else 1 for d, n in enumerate(layout.shape))
     offset = layout.offset + sum(i * s for i, s in zip(index, layout.strides, strict=True))
@@ -117,12 +117,12 @@ def operand_of_element(
 
 
 class RecordingParallelBackend(LaunchRecorder, ParallelBackend):
-    """The parallel backend, which takes note of its kernels: of each array on its own, since a cell belongs to one."""
+    """The parallel backend, recording its kernels: one per array, since a cell belongs to one array."""
 
     has_multi_tensor = False
 
     def bind(self, kernel: Kernel, shape: Shape, dims: tuple[int, ...], outputs: Any, inputs: Any, raws: Any = ()) -> Any:
-        """A launch that is noted, with the text that would be compiled."""
+        """Return a function that records a launch, with the text that would be compiled."""
         nest = LoopNest(shape, dims, [*outputs, *inputs])
         if nest.is_empty:
             return lambda *values: None
@@ -152,7 +152,7 @@ def run_kernel_text(
     outputs: int,
     wanted: set[int],
 ) -> LaunchTrace:
-    """Run the text of a CPU kernel as Python, in the chunks that the driver would cut."""
+    """Run the text of a CPU kernel as Python, in the chunks of the driver."""
     chunk, stored = [0], dict[int, ValueId]()
     ledger = ProvenanceLog(lambda: (chunk[0], 0))
     memory = dict(zip(values, places, strict=False))
@@ -173,7 +173,7 @@ def run_kernel_text(
         "nan": nan,
     }
     names: dict[str, Any] = {**ledger.traced_operators(), **words}
-    exec(compile(text, "<kernel>", "exec"), names)  # text of our own making
+    exec(compile(text, "<kernel>", "exec"), names)  # the text was generated by minifuse
     arguments, count = [*values, *nest.sizes[1:], *nest.runtime_strides()], nest.sizes[0]
     step = nest.strides[0][0]
     reach = sum((n - 1) * s for n, s in zip(nest.sizes[1:], nest.strides[0][1:], strict=True))

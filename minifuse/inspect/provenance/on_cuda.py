@@ -1,4 +1,4 @@
-"""What the kernels of the cuda backend make, run on names in the interpreter: see `cell`."""
+"""Run kernels of the cuda backend on value IDs in the interpreter: see `cell`."""
 
 import linecache
 from collections.abc import Iterator
@@ -20,12 +20,12 @@ from ..dry_run import RecordingBackend, RecordingDevice
 from .recorded_launches import ITEMSIZE, AddressRange, ElementRead, LaunchTrace, RecordedLaunch
 from .traced_values import ProvenanceLog, ThreadId, ValueId, decode_id
 
-MAX_TRACED_ACCESSES = 250_000  # accesses to memory that a trace of one launch may have
-MAX_LANES_RUN_WHOLE = 1 << 13  # a launch of no more runs whole, with no search for the blocks that are wanted
+MAX_TRACED_ACCESSES = 250_000  # accesses to memory in the trace of one launch
+MAX_LANES_RUN_WHOLE = 1 << 13  # a launch with more lanes runs only the blocks that are likely to be needed
 
 
 class RecordingCudaBackend(RecordingBackend):
-    """The cuda backend, which takes note of its launches: of each array on its own, since a cell belongs to one."""
+    """The cuda backend, recording its launches: one per array, since a cell belongs to one array."""
 
     has_multi_tensor = False
 
@@ -33,36 +33,36 @@ class RecordingCudaBackend(RecordingBackend):
         super().__init__(RecordingDevice())
 
     def launches(self) -> list[RecordedLaunch]:
-        """What was asked for, in order."""
+        """Return the recorded launches, in order."""
         return [RecordedLaunch(output_ranges(plan), partial(run_launch, plan)) for plan in self.device.plans]
 
 
 def named_pointers(plan: LaunchPlan) -> list[tuple[str, Pointer]]:
-    """The memory among the arguments of a launch, with the names of the kernel."""
+    """Return the pointers among the arguments of a launch, with the names of the kernel's parameters."""
     names = python_kernel(plan).__code__.co_varnames
     return [(name, x) for name, x in zip(names, plan.arguments, strict=False) if isinstance(x, Pointer)]
 
 
 def python_kernel(plan: LaunchPlan) -> FunctionType:
-    """The kernel of a plan as Python's function."""
+    """Return the kernel of a plan as a Python function."""
     found = python_function(plan.kernel)
     assert found is not None
     return found
 
 
 def output_ranges(plan: LaunchPlan) -> tuple[AddressRange, ...]:
-    """The memory that a launch writes: the library's kernels call it out0, out1, ..."""
+    """Return the address ranges that a launch writes: generated kernels name their outputs out0, out1, ..."""
     return tuple(pointer_range(x) for name, x in named_pointers(plan) if name.startswith("out"))
 
 
 def pointer_range(pointer: Pointer) -> AddressRange:
-    """The memory of a pointer."""
+    """Return the address range of a pointer's memory."""
     first = pointer.data.__array_interface__["data"][0]
     return first, first + pointer.data.nbytes
 
 
 class TracedArray(np.ndarray):
-    """Memory of an interpreted kernel, whose elements come out as names of a ledger."""
+    """Memory of an interpreted kernel whose elements are read as value IDs."""
 
     number: Any = None
 
@@ -75,13 +75,13 @@ class TracedArray(np.ndarray):
 
 
 class TracedSharedMemory:
-    """`cuda.shared` of such a kernel: what comes out of shared memory is a name, too."""
+    """`cuda.shared` of a traced kernel: values read from shared memory are IDs, too."""
 
     def __init__(self, number: Any) -> None:
         self.number = number
 
     def array(self, *given: Any) -> Any:
-        """An array of the block."""
+        """Return an array in shared memory."""
         found = simt.cuda.shared.array(*given)
         if found.dtype == np.float32 and not isinstance(found.data, TracedArray):
             data: Any = found.data.view(TracedArray)
@@ -90,7 +90,7 @@ class TracedSharedMemory:
 
 
 class TracedCudaModule:
-    """`cuda` of such a kernel."""
+    """The `cuda` module of a traced kernel."""
 
     is_word = True
 
@@ -102,7 +102,7 @@ class TracedCudaModule:
 
 
 def run_launch(plan: LaunchPlan, wanted: set[int]) -> LaunchTrace:
-    """Run the blocks of a launch that make some elements."""
+    """Run the blocks of a launch that compute some elements."""
     total, places = prod(plan.grid), output_ranges(plan)
     every = set(range(total))
     if total * prod(plan.block) > MAX_LANES_RUN_WHOLE:
@@ -117,14 +117,16 @@ def run_launch(plan: LaunchPlan, wanted: set[int]) -> LaunchTrace:
 
 
 def run_blocks(plan: LaunchPlan, blocks: set[int], wanted: set[int]) -> LaunchTrace | None:
-    """Run some blocks; None where they do not make all that is wanted."""
+    """Run some blocks; return None if they do not compute all requested elements."""
     ledger, function, total = ProvenanceLog(current_lane), python_kernel(plan), prod(plan.grid)
     arguments, places = list(plan.arguments), dict[int, tuple[int, Any]]()
     for k, argument in enumerate(plan.arguments):
         if isinstance(argument, Pointer):
             low, _ = pointer_range(argument)
             if argument.data.dtype != np.float32:
-                raise MinifuseError(f"cells are followed in float32; a launch has memory of {argument.data.dtype}")
+                raise MinifuseError(
+                    f"a cell can be traced in float32 only, and a kernel has memory of {argument.data.dtype}"
+                )
             first = ledger.memory(low, argument.data.size)
             data = np.arange(first, first + argument.data.size, dtype=np.int32).view(np.float32).view(TracedArray)
             data.number = ledger.number
@@ -163,7 +165,7 @@ def run_blocks(plan: LaunchPlan, blocks: set[int], wanted: set[int]) -> LaunchTr
 
 
 def rebind_operators(ledger: ProvenanceLog, function: FunctionType) -> FunctionType:
-    """A kernel, with the functions that stand above it, over operators that are taken down."""
+    """Return a kernel, and the functions that it calls, with operators that are logged."""
     names, words = function.__globals__, {**ledger.traced_operators(), "cuda": TracedCudaModule(ledger.number)}
     told = {name: words.get(name, value) for name, value in names.items()}
 
@@ -180,7 +182,7 @@ def rebind_operators(ledger: ProvenanceLog, function: FunctionType) -> FunctionT
 def iter_loads(
     trace: simt.Trace, rows: list[int], lows: list[int], wanted: set[int | None], makers: set[ThreadId]
 ) -> Iterator[ElementRead]:
-    """The loads of elements at wanted addresses, by threads that had a part in what is made of them."""
+    """Yield the loads of elements at these addresses, by threads that took part in computing the cell."""
     events, turns = trace.events, dict[ThreadId, int]()
     for k in np.flatnonzero(np.isin(events.array, rows) & (events.kind == LOAD)).tolist():
         who, row = (int(events.block[k]), int(events.thread[k])), events.array[k]
@@ -193,13 +195,13 @@ def iter_loads(
 
 
 def current_lane() -> ThreadId:
-    """Block and thread of the lane that runs."""
+    """Return block and thread of the running lane."""
     lane = getcurrent().lane
     return lane.block, lane.thread
 
 
 def restrict_to_blocks(kernel: FunctionType, blocks: set[int]) -> FunctionType:
-    """A kernel whose other blocks end at once."""
+    """Return a kernel whose other blocks return at once."""
 
     def is_chosen() -> bool:
         return current_lane()[0] in blocks

@@ -1,4 +1,4 @@
-"""Launches that a call asked for, and what is known of one that ran on names: see `told`."""
+"""Recorded launches of a call, and the trace of one that ran on value IDs: see `traced_values`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,61 +9,61 @@ from ...core.layout import Layout
 from ...runtime.memory_pool import MemoryBuffer
 from .traced_values import LoadRecord, ProvenanceLog, ThreadId, ValueId
 
-ITEMSIZE = 4  # bytes of an element: a float32
-AddressRange = tuple[int, int]  # of memory: the first address, and the one behind the last
+ITEMSIZE = 4  # bytes of a float32
+AddressRange = tuple[int, int]  # the first address, and the one after the last
 
 
 class ElementRead(NamedTuple):
-    """An element that a launch read for the cell."""
+    """An element that a launch read to compute the cell."""
 
     address: int
     thread: ThreadId
     turn: int
-    """How often its thread had read before for this cell; a vector load is one turn."""
+    """How many reads for this cell its thread did before; a vector load is one read."""
     line: int
-    """Of the kernel's text; 0 where it has none."""
+    """The line of the kernel's text; 0 if it has none."""
 
 
 @dataclass
 class LaunchTrace:
-    """One launch that ran on names, for some elements of its output."""
+    """One launch that ran on value IDs, for some elements of its output."""
 
     log: ProvenanceLog
     names: dict[int, ValueId]
-    """By the address of an element of the output: what was stored there."""
+    """By the address of an element of the output: the ID that was stored there."""
     ancestors: list[ValueId]
-    """All that these are made of, parts before what is made of them."""
+    """All values that these are computed from, operands before results."""
     reads: list[ElementRead]
     text: dict[int, str]
-    """Lines of the kernel, by number."""
+    """The lines of the kernel, by number."""
     total: int
-    """Blocks of the grid, or chunks."""
+    """The number of blocks of the grid, or of chunks."""
     chosen: tuple[int, ...]
-    """Those that ran."""
+    """The blocks or chunks that ran."""
     trace: simt.Trace | None = None
 
 
 class RecordedLaunch(NamedTuple):
-    """A launch that was taken note of."""
+    """A launch that was recorded, and not run."""
 
     writes: tuple[tuple[int, int], ...]
-    """First address and the address behind the last, of each output."""
+    """For each output, its first address, and the address after its last byte."""
     run: Callable[[set[int]], LaunchTrace]
-    """Runs it for the elements at some addresses."""
+    """Runs the launch for the elements at some addresses."""
 
     def writes_to(self, address: int) -> bool:
-        """Whether it writes an element."""
+        """Return True if the launch writes the element at this address."""
         return any(low <= address < high for low, high in self.writes)
 
 
 def address_range(address: int, layout: Layout) -> AddressRange:
-    """The memory of a layout: its first address, and the one behind the last."""
+    """Return the first address of a layout, and the address after its last byte."""
     low, high = layout.span()
     return address + ITEMSIZE * low, address + ITEMSIZE * high
 
 
 def make_launch_trace(ledger: ProvenanceLog, names: dict[int, ValueId], text: dict[int, str], **more: Any) -> LaunchTrace:
-    """What ran, with the loads that the wanted elements are made of."""
+    """Return the trace of a launch, with the loads that the traced elements depend on."""
     below = ledger.ancestors(*names.values())
     made, first = ledger.records, ledger.next
     loads = sorted(name for name in below if type(name) is int and name >= first and type(made[name - first]) is LoadRecord)
@@ -77,6 +77,6 @@ def make_launch_trace(ledger: ProvenanceLog, names: dict[int, ValueId], text: di
 
 
 def allocate_forever(kept: list[MemoryBuffer], nbytes: int) -> MemoryBuffer:
-    """New memory that lives as long as a list: no address is used twice."""
+    """Allocate a buffer that lives as long as the list: no address is used twice."""
     kept.append(MemoryBuffer(nbytes))
     return kept[-1]

@@ -1,8 +1,8 @@
-"""Numbers that tell what they are made of: each is a name, and a ledger knows which operator made it of which others.
+"""Floats whose bits are an ID into a provenance log, which stores the operator and the operands of each value.
 
-A kernel that runs on names instead of numbers leaves the order in which it combines them, operation by operation. A name is
-a float32 whose bits are a small whole number: far below the normal numbers, where no kernel has a constant. So it passes
-through registers, shuffles and memory like any other number. Nothing here knows a backend; `cell` runs the kernels.
+A kernel that runs on IDs instead of numbers records the order in which it combines them, operation by operation. An ID
+is a float32 whose bits are a small integer: a subnormal number, which no kernel has as a constant. So it passes through
+registers, shuffles and memory like any other number. This module knows no backend; `cell` runs the kernels.
 """
 
 import sys
@@ -16,14 +16,14 @@ from ...core.errors import MinifuseError
 from ...core.operators import TABLE
 from ...simt.columnar import WARP_SIZE
 
-FIRST_ID, ID_LIMIT = 1, 1 << 23  # of names: what is below the normal float32 numbers
+FIRST_ID, ID_LIMIT = 1, 1 << 23  # IDs are the positive subnormal float32 numbers
 ID_UNIT = 2.0**-149  # the float32 with the bits 1
-PYTHON_METHODS = {  # of operators: how Python calls them
+PYTHON_METHODS = {  # operator of the table -> the name of Python's special method
     **{"add": "add", "sub": "sub", "mul": "mul", "div": "truediv", "floordiv": "floordiv", "mod": "mod", "pow": "pow"},
     **{"neg": "neg", "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"},
 }
 REFLECTED = ("add", "sub", "mul", "div", "floordiv", "mod", "pow")
-ValueId = int | tuple[float]  # or a plain number, which a dict must not take for a name
+ValueId = int | tuple[float]  # a tuple with a plain number, which as a dict key must differ from an ID
 ThreadId = tuple[int, int]  # block and thread; of backends without threads: chunk and 0
 
 
@@ -33,7 +33,7 @@ class LoadRecord(NamedTuple):
     address: int
     thread: ThreadId
     line: int
-    """Of the kernel's text; 0 where it has none."""
+    """The line of the kernel's text; 0 if it has none."""
 
 
 class OpRecord(NamedTuple):
@@ -41,14 +41,14 @@ class OpRecord(NamedTuple):
 
     operator: str
     parts: tuple[ValueId, ...]
-    """Names, or numbers such as an identity."""
+    """IDs, or numbers such as an identity element."""
     thread: ThreadId
     exchange: str
-    """How the parts of others came: "shuffle 16", "shared", or "" where a thread works alone."""
+    """How operands of other threads arrived: "shuffle 16", "shared", or "" if the thread used only its own."""
 
 
 class ProvenanceLog:
-    """What every name of one launch stands for: an element of memory, or the result of an operator."""
+    """What each ID of one launch stands for: an element of memory, or the result of an operator."""
 
     def __init__(self, who: Callable[[], ThreadId]) -> None:
         self.thread = who
@@ -58,7 +58,7 @@ class ProvenanceLog:
         self.number = traced_float_type(self)
 
     def memory(self, address: int, count: int) -> int:
-        """Name the elements of memory; gives the first name. No operator must have run yet."""
+        """Assign IDs to the elements of memory, and return the first ID. Call it before any operator runs."""
         first, self.next = self.next, self.next + count
         self.ranges.append((first, address, count))
         if self.next > ID_LIMIT:
@@ -66,16 +66,16 @@ class ProvenanceLog:
         return first
 
     def load(self, address: int, line: int = 0) -> Any:
-        """An element, under a name that is new each time."""
+        """Return a new ID for an element that is read."""
         return self.append(LoadRecord(address, self.thread(), line))
 
     def join(self, operator: str, *parts: Any) -> Any:
-        """The result of an operator."""
+        """Return an ID for the result of an operator."""
         frame = sys._getframe(2)
         return self.append(OpRecord(operator, tuple(map(decode_id, parts)), self.thread(), exchange_of(frame)))
 
     def append(self, made: OpRecord | LoadRecord) -> Any:
-        """A new name for what was made."""
+        """Append a record to the log, and return its ID."""
         self.records.append(made)
         name = self.next + len(self.records) - 1
         if name >= ID_LIMIT:
@@ -83,11 +83,11 @@ class ProvenanceLog:
         return self.number(ID_UNIT * name)
 
     def traced_operators(self) -> dict[str, Callable[..., Any]]:
-        """The operators of the table, as functions that are taken down."""
+        """Return the operators of the table, as functions that are logged."""
         return {name: self.traced_operator(name) for name in TABLE}
 
     def traced_operator(self, name: str) -> Callable[..., Any]:
-        """One operator that is taken down; the interpreter takes it as a word of its own."""
+        """Return one operator as a function that is logged; the interpreter treats it as one of its own functions."""
 
         def tell(*parts: Any) -> Any:
             return self.join(name, *parts)
@@ -96,12 +96,12 @@ class ProvenanceLog:
         return tell
 
     def op_of(self, name: ValueId) -> OpRecord | None:
-        """The operator behind a name; None of an element or a plain number."""
+        """Return the operator record of an ID; None for an element or a number."""
         made = self.records[name - self.next] if isinstance(name, int) and name >= self.next else None
         return made if isinstance(made, OpRecord) else None
 
     def address_of(self, name: ValueId) -> int | None:
-        """Where the element of a name lies; None where it is no element."""
+        """Return the address of the element of an ID; None if the ID is not an element."""
         if not isinstance(name, int):
             return None
         if name >= self.next:
@@ -110,7 +110,7 @@ class ProvenanceLog:
         return next(at + 4 * (name - first) for first, at, count in self.ranges if first <= name < first + count)
 
     def ancestors(self, *names: ValueId) -> list[ValueId]:
-        """All that some names are made of, and they themselves; parts before what is made of them."""
+        """Return these values and all values that they are computed from, operands before results."""
         found, waiting, made, first = dict[ValueId, None](), list(reversed(names)), self.records, self.next
         while waiting:
             one = waiting[-1]
@@ -124,32 +124,32 @@ class ProvenanceLog:
 
 
 def too_many_ids() -> MinifuseError:
-    """The error of more names than float32 tells apart."""
-    return MinifuseError(f"more than {ID_LIMIT:,} elements and operators; ask for a smaller shape")
+    """Return the error for more IDs than float32 can represent."""
+    return MinifuseError(f"more than {ID_LIMIT:,} elements and operators; use a smaller shape")
 
 
 def decode_id(number: Any) -> ValueId:
-    """The name that a number is, or the number itself."""
+    """Return the ID that a number encodes; for a plain number, a tuple with the number."""
     found = float(number)
     return int(found / ID_UNIT) if 0 < found < ID_LIMIT * ID_UNIT else (found,)
 
 
 def exchange_of(frame: Any) -> str:
-    """How the numbers of other threads come to an operator, by the word of the library that calls it."""
+    """Return how operands of other threads arrive at an operator, by the library function that calls it."""
     word = frame.f_code.co_name
     is_shared = word in ("fold_along_y", "fold_of_column")
     return f"shuffle {frame.f_locals['step']}" if word == "fold_among" else "shared" * is_shared
 
 
 def traced_float_type(ledger: ProvenanceLog) -> type[np.float32]:
-    """The type of the names of a ledger: what is written with signs is taken down too."""
+    """Return the float type of the IDs of a log; arithmetic on it is logged."""
 
     class Told(np.float32):
-        __array_ufunc__ = None  # so that NumPy's own numbers leave `number + name` to the name
+        __array_ufunc__ = None  # so that NumPy's scalars leave `number + value` to this type
         __hash__ = None  # type: ignore[assignment]
 
         def __bool__(self) -> bool:
-            raise MinifuseError("a kernel decides by the value of an element, so its order is not the same for all values")
+            raise MinifuseError("a kernel branches on the value of an element, so a cell of it cannot be traced")
 
     def sign(name: str, method: str) -> None:
         def forward(*parts: Any) -> Any:
@@ -167,19 +167,19 @@ def traced_float_type(ledger: ProvenanceLog) -> type[np.float32]:
     return Told
 
 
-# What a cell is made of, over all launches.
+# The tree of a cell, over all launches.
 
 
 class ProvenanceNode(NamedTuple):
-    """An element, a number, or an operator of some parts."""
+    """An element, a number, or an operator with its operands."""
 
     operator: str = ""
     parts: tuple[int, ...] = ()
-    """Where they stand in the list of parts: always before."""
+    """Positions of the operands in the list of nodes; they are always smaller."""
     array: str = ""
-    """Of an element: the input that it is from."""
+    """The input that an element belongs to."""
     element: int = 0
-    """Its place in the memory of that input."""
+    """The index of the element in the memory of that input."""
     number: float = 0
     launch: int = 0
     thread: ThreadId = (0, 0)
@@ -187,18 +187,18 @@ class ProvenanceNode(NamedTuple):
 
     @property
     def is_element(self) -> bool:
-        """Whether it is an element of an input."""
+        """Return True for an element of an input."""
         return bool(self.array)
 
 
 @dataclass(frozen=True)
 class ProvenanceTree:
-    """What one cell is made of: the last part is the cell."""
+    """The values that one cell is computed from; the last node is the cell."""
 
     parts: tuple[ProvenanceNode, ...]
 
     def values(self, inputs: dict[str, Any], dtype: Any = np.float64) -> list[Any]:
-        """The value of each part, computed in the order of the tree; inputs are flat."""
+        """Compute the value of each node in the order of the tree; the inputs are flat."""
         found = list[Any]()
         with np.errstate(all="ignore"):
             for part in self.parts:
@@ -210,22 +210,23 @@ class ProvenanceTree:
         return found
 
     def elements(self) -> list[tuple[str, int]]:
-        """The elements that it has, by array and place."""
+        """Return the elements of inputs, as array and index."""
         return [(part.array, part.element) for part in self.parts if part.is_element]
 
     def depth(self) -> int:
-        """The most operators that wait for one another."""
+        """Return the length of the longest chain of operators."""
         deep = list[int]()
         for part in self.parts:
             deep.append(max((deep[k] for k in part.parts), default=0) + bool(part.operator))
         return deep[-1]
 
     def text(self, root: int, longest: int = 400, names: Mapping[int, str] | None = None) -> str:
-        """A part as Python writes it, cut off where it becomes long; parts that have names are not written out.
+        """Format a node as a Python expression, cut off at `longest` characters; nodes in `names` are written by name.
 
         Examples
         --------
-        >>> Tree((Part(number=0.0), Part(array="x", element=3), Part("add", (0, 1)))).text(2)
+        >>> nodes = ProvenanceNode(number=0.0), ProvenanceNode(array="x", element=3), ProvenanceNode("add", (0, 1))
+        >>> ProvenanceTree(nodes).text(2)
         '0 + x[3]'
         """
         text, waiting = "", list[Any]([root])
@@ -238,7 +239,7 @@ class ProvenanceTree:
         return text if not waiting and len(text) <= longest else text[:longest] + " ..."
 
     def pieces(self, k: int, is_outer: bool) -> list[Any]:
-        """Texts and places that one part is written with."""
+        """Return the texts and operands that one node is formatted from."""
         part = self.parts[k]
         if not part.operator:
             return [f"{part.array}[{part.element}]" if part.is_element else f"{part.number:g}"]
@@ -254,7 +255,7 @@ class ProvenanceTree:
 
 
 class ProvenanceStage(NamedTuple):
-    """One step of a tree: what was done, and the parts that there are then."""
+    """One step of a tree: a title, and the nodes computed by then."""
 
     title: str
     parts: tuple[int, ...]
@@ -263,7 +264,7 @@ class ProvenanceStage(NamedTuple):
 
 
 def split_stages(tree: ProvenanceTree, root: int | None = None) -> list[ProvenanceStage]:
-    """The tree of a part in steps, within the launch that made it: what each thread has, then what they do together."""
+    """Split the tree of a node into steps of its launch: the value of each thread, then how threads combine them."""
     root = len(tree.parts) - 1 if root is None else root
     launch, level, inside = tree.parts[root].launch, dict[int, int](), list(nodes_of_launch(tree, root))
     joins = [k for k in inside if tree.parts[k].exchange and tree.parts[k].launch == launch]
@@ -295,12 +296,12 @@ def split_stages(tree: ProvenanceTree, root: int | None = None) -> list[Provenan
 
 
 def sort_by_thread(tree: ProvenanceTree, parts: Sequence[int]) -> tuple[int, ...]:
-    """Parts in the order of the threads that made them; those that nobody made, such as an identity, last."""
+    """Sort nodes by the thread that computed them; values that no thread computed, such as an identity, come last."""
     return tuple(sorted(parts, key=lambda k: (not tree.parts[k].operator, tree.parts[k].thread)))
 
 
 def nodes_of_launch(tree: ProvenanceTree, root: int) -> Iterator[int]:
-    """The parts below a part that were made by the same launch, or given to it; parts before what is made of them."""
+    """Yield the nodes below a node that its launch computed or read, operands before results."""
     launch, wanted = tree.parts[root].launch, {root}
     for k in range(root, -1, -1):
         if k in wanted and tree.parts[k].operator and tree.parts[k].launch == launch:
@@ -309,21 +310,21 @@ def nodes_of_launch(tree: ProvenanceTree, root: int) -> Iterator[int]:
 
 
 def crosses_warps(tree: ProvenanceTree, k: int) -> bool:
-    """Whether a part was made of what other warps made."""
+    """Return True if a node combines values of other warps."""
     part = tree.parts[k]
     makers = [tree.parts[p] for p in part.parts if tree.parts[p].operator and tree.parts[p].launch == part.launch]
     return bool(part.exchange) and any(maker.thread[1] // WARP_SIZE != part.thread[1] // WARP_SIZE for maker in makers)
 
 
 def earlier_results(tree: ProvenanceTree) -> Sequence[int]:
-    """The parts that earlier launches handed to the last: its second stage; none where there is one launch."""
+    """Return the nodes that earlier launches passed to the last one; none if there is one launch."""
     last = len(tree.parts) - 1
     launch = tree.parts[last].launch
     return [k for k in nodes_of_launch(tree, last) if tree.parts[k].operator and tree.parts[k].launch != launch]
 
 
 def all_stages(tree: ProvenanceTree, piece: int = 0) -> list[ProvenanceStage]:
-    """The steps of a whole tree: those of one piece, where earlier launches made pieces, then those of the last launch."""
+    """Return the steps of a tree: of one piece, if earlier launches computed pieces, then of the last launch."""
     pieces, last = earlier_results(tree), split_stages(tree)
     if not pieces:
         return last

@@ -65,8 +65,8 @@ class AddressSpaces:
             return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
         if value is None or isinstance(value, bool | int | float | complex | np.generic):
             return scalar_argument(value)
-        if hasattr(value, "meaning"):
-            return value.meaning
+        if hasattr(value, "python_semantics"):
+            return value.python_semantics
         raise SimtError(
             f"argument '{name}' is of type {type(value).__name__}; a kernel takes NumPy arrays, numbers, tuples, pointers "
             "and device arrays: pass np.asarray(...) of it"

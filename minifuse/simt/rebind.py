@@ -173,8 +173,9 @@ class Rebinder:
             or getattr(value, "is_word", False)
         ):
             return value
-        if getattr(value, "meaning", None) is not None:
-            return self.rebind_value(value.meaning, name, place) if isinstance(value.meaning, type) else value.meaning
+        if getattr(value, "python_semantics", None) is not None:
+            semantics = value.python_semantics
+            return self.rebind_value(semantics, name, place) if isinstance(semantics, type) else semantics
         found = find_equivalent(value)
         if found is not MISSING:
             self.is_cooperative |= getattr(value, "__name__", "") in COOPERATIVE_NAMES
@@ -261,7 +262,7 @@ def cell_contents(cell: CellType) -> Any:
 def python_function(value: Any) -> FunctionType | None:
     """The Python function behind a kernel or a device function; None where there is none."""
     while not isinstance(value, FunctionType):
-        value = getattr(value, "py_func", None) or getattr(value, "meaning", None)
+        value = getattr(value, "py_func", None) or getattr(value, "python_semantics", None)
         if value is None:
             return None
     return value

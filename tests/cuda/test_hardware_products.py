@@ -124,7 +124,7 @@ def launched(case, backend):
     bound(*[address for _, address, _ in placed], *case.numbers)
     found = zip(placed, case.kernel.pointwise_outputs, strict=False)
     case.outs = [backend.to_numpy(buffer, address, e.dtype, layout) for (buffer, address, layout), e in found]
-    return [launch.kernel.name for runs, _ in bound.ready.values() for _, launch in runs]
+    return [launch.kernel.name for runs, _ in bound.prepared.values() for _, launch in runs]
 
 
 FUSED_SIZES = [

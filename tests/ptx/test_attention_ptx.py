@@ -15,7 +15,7 @@ CASES = {
     for name, known in ATTENTION_KERNELS.items()
     for width in WIDTHS
 }
-CASES |= {f"{name} short": (known, known.short, 64, "x") for name, known in ATTENTION_KERNELS.items()}
+CASES |= {f"{name} short": (known, known.short_tile, 64, "x") for name, known in ATTENTION_KERNELS.items()}
 KERNELS = {name: known.make(tile, width, along) for name, (known, tile, width, along) in CASES.items()}
 on_each = pytest.mark.parametrize("name", KERNELS)
 

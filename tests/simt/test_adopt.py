@@ -184,26 +184,26 @@ def test_named_tuples():
     assert a[0] == 2
 
 
-class Meaning:
-    """As the words of the library's kernels."""
+class PairLoad:
+    """An object with an implementation for the interpreter, like the intrinsics of the library's kernels."""
 
     @staticmethod
     @simt.word
-    def meaning(array):
+    def python_semantics(array):
         return array.load(0, 2)
 
 
-MEANING = Meaning()
+PAIR_LOAD = PairLoad()
 THING = object()
 
 
-def use_meaning(a):
-    a[2], a[3] = MEANING(a)
+def use_pair_load(a):
+    a[2], a[3] = PAIR_LOAD(a)
 
 
-def test_an_object_with_a_meaning_stands_for_it():
+def test_an_object_with_python_semantics_is_replaced_by_them():
     a = np.arange(4.0)
-    simt.run(use_meaning, 1, 1, a)
+    simt.run(use_pair_load, 1, 1, a)
     assert a.tolist() == [0, 1, 0, 1]
 
 

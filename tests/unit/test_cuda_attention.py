@@ -72,7 +72,9 @@ def small_tiles(monkeypatch):
     """Blocks of two small warps, so that few rows are several tiles; `as_they_are` has the tiles in use."""
     for name, known in ATTENTION_KERNELS.items():
         monkeypatch.setitem(
-            ATTENTION_KERNELS, name, known._replace(tiles=dict.fromkeys(WIDTHS, SMALL), short=AttentionTile(1, 0, 32, 1))
+            ATTENTION_KERNELS,
+            name,
+            known._replace(tiles=dict.fromkeys(WIDTHS, SMALL), short_tile=AttentionTile(1, 0, 32, 1)),
         )
 
 
@@ -145,7 +147,7 @@ def test_the_tiles_in_use(kind, monkeypatch):
 def test_shapes_of_tiles_fit_together(kind, width, monkeypatch):
     monkeypatch.undo()
     known = ATTENTION_KERNELS[kind.names[0]]
-    for tile in (known.tiles[width], *[known.short] * (width < WIDTHS[-1])):
+    for tile in (known.tiles[width], *[known.short_tile] * (width < WIDTHS[-1])):
         for along in ("x4", "x"):
             kernel = known.make(tile, width, along)
             assert kernel.shared * tile.blocks <= 227 * 1024

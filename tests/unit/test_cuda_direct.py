@@ -194,7 +194,7 @@ def test_positions_are_no_addresses():
     first, second = check(bound, (*addresses[:3], 3))
     moved = {struct.unpack("=q", y)[0] - struct.unpack("=q", x)[0] for x, y in zip(first[5], second[5], strict=True)}
     assert 65535 * 8 in moved
-    assert len(bound.ready) == 1
+    assert len(bound.prepared) == 1
 
 
 def test_numbers_that_must_be_checked_have_no_short_way():

@@ -110,7 +110,7 @@ class Case:
         expected, bound = self.expected(), self.bound()
         bound(*self.values())
         self.check(expected)
-        *_, (runs, _) = bound.ready.values()
+        *_, (runs, _) = bound.prepared.values()
         return [launch.kernel.name for _, launch in runs]
 
     def check(self, expected, scale=1.0):

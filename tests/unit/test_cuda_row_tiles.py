@@ -9,11 +9,11 @@ from minifuse.backends.cuda.intrinsics.rows import (
     add_rows,
     exp2,
     exponentials,
-    raise_to_rows,
-    scaled_rows,
+    mask_scores,
+    row_maxima,
+    scale_rows,
     softmax_gradients,
-    turn,
-    within,
+    store_transposed,
 )
 
 R, C = 4, 8
@@ -51,7 +51,7 @@ V = np.arange(C, dtype=np.float32) - 1
 
 
 def test_what_is_seen_is_a_band_before_an_end():
-    word = within(ROWS, COLUMNS)
+    word = mask_scores(ROWS, COLUMNS)
     i, j = 10 + np.arange(R)[:, None], 8 + np.arange(C)
     for end, low, high in ((100, -100, 0), (100, 1, 100), (12, -1, 2), (8, -100, 100)):
         got = lane(lambda acc, v, out, e=end, a=low, b=high: stored(word(acc, 10, 8, e, a, b), out))
@@ -59,7 +59,7 @@ def test_what_is_seen_is_a_band_before_an_end():
 
 
 def test_folds_of_rows_go_on_from_what_is_there():
-    for word, fold in ((raise_to_rows(R, C), np.maximum), (add_rows(R, C), np.add)):
+    for word, fold in ((row_maxima(R, C), np.maximum), (add_rows(R, C), np.add)):
 
         def kernel(acc, v, out, word=word):
             word(v, acc)
@@ -79,12 +79,12 @@ def test_exponentials_and_gradients_along_rows_and_columns():
 
 
 def test_rows_are_scaled():
-    word = scaled_rows(R, C)
+    word = scale_rows(R, C)
     np.testing.assert_array_equal(lane(lambda acc, v, out: stored(word(acc, v), out)), X * V[:R, None])
 
 
 def test_columns_become_rows():
-    word = turn(ROWS, COLUMNS, R)
+    word = store_transposed(ROWS, COLUMNS, R)
 
     def kernel(acc, v, out):
         tile = cuda.shared.array(R * C, f32, 16)

@@ -204,7 +204,7 @@ def test_a_word_has_a_name_and_says_what_it_does():
         assert isinstance(word, base.Intrinsic)
         assert word.__name__ == name
         assert word.__doc__
-    assert base.f32.meaning is np.float32
+    assert base.f32.python_semantics is np.float32
 
 
 def test_a_word_is_built_once_and_late():

@@ -67,30 +67,30 @@ class CudaKernelLauncher:
         self.text = text = generate_kernel(kernel, nest, stride_kinds_of(raws))
         self.geometry = geometry_for(text, nest)
         self.dtypes = [*[e.dtype for e in (*kernel.outputs, *kernel.find_all(Load))], *kernel.indexed_dtypes()]
-        self.positions = {
-            len(kernel.outputs) + e.index for e in kernel.find_all(IndexValue)
-        }  # operands that are not addresses
+        self.index_values = {len(kernel.outputs) + e.index for e in kernel.find_all(IndexValue)}  # operands without address
         stored = range(len(kernel.pointwise_outputs), len(kernel.outputs))  # once per row, even of a row without elements
         self.spans = [Layout(rows if k in stored else x.shape, x.strides, 0).span() for k, x in enumerate(layouts)]
         self.spans += [x.span() for x in raws]
-        self.numbers = [p.dtype for p in kernel.find_all(KernelParameter)]
+        self.number_dtypes = [p.dtype for p in kernel.find_all(KernelParameter)]
         self.device, self.is_simulated = device, device.is_simulated
         names = [name for name, _ in text.parameters]
-        known = sizes_and_strides(text, nest, names[: len(layouts)], raws)
-        known["held"] = cached_row_pitch(text.held, nest.sizes[-1], self.geometry.block[1], device.max_shared_bytes)
-        self.shared = known["held"] * text.held * self.geometry.block[1]
+        values_by_name = sizes_and_strides(text, nest, names[: len(layouts)], raws)
+        values_by_name["held"] = cached_row_pitch(text.held, nest.sizes[-1], self.geometry.block[1], device.max_shared_bytes)
+        self.shared = values_by_name["held"] * text.held * self.geometry.block[1]
         if self.shared > EXCLUSIVE_ROW_BYTES:  # one row only: short rows that share a block leave room for others
             self.geometry = LaunchGeometry(self.geometry.grid, (LONG_ROW_THREADS, 1, 1))
-        self.wide = [names.index(name) for name in text.wide]
-        self.whole = known[names[-1]] if text.wide else 0  # the last argument, if addresses are aligned
-        self.constants = [known[name] for name in names[len(self.spans) + len(self.numbers) : -1 if text.wide else None]]
+        self.vector_operands = [names.index(name) for name in text.wide]
+        self.vectorized_count = values_by_name[names[-1]] if text.wide else 0  # the last argument, if addresses are aligned
+        self.constants = [
+            values_by_name[name] for name in names[len(self.spans) + len(self.number_dtypes) : -1 if text.wide else None]
+        ]
         self.kernel = python_kernel(text, **functions or {})
         threads = {"points": THREADS, "rows": MAX_ROW_THREADS}.get(text.form, MAX_COLUMN_THREADS)
         if text.row_partition:
             threads = max(text.row_partition.threads, THREADS)
         threads = max(threads, self.geometry.block[0])
-        self.kinds = tuple(kind for _, kind in text.parameters)
-        loaded = device.load(text.text, lambda: self.kernel, self.kinds, threads, use_cache=not functions)
+        self.argument_types = tuple(kind for _, kind in text.parameters)
+        loaded = device.load(text.text, lambda: self.kernel, self.argument_types, threads, use_cache=not functions)
         self.run = device.prepare(loaded, self.geometry, self.shared)
 
     def __call__(self, *values: Any) -> None:
@@ -103,10 +103,10 @@ class CudaKernelLauncher:
 
     def fast_entry(self) -> Callable[..., Any]:
         """Return the fast launch path. It falls back to this launcher."""
-        kinds = self.kinds[: len(self.spans) + len(self.numbers)]
-        arguments = [*map(CallValue, range(len(kinds))), *self.constants, *[IF_ALIGNED] * bool(self.wide)]
-        found = self.device.fast_entry([(self.run, arguments)], kinds, self, self.wide, self.whole)
-        return self if found is None else found
+        kinds = self.argument_types[: len(self.spans) + len(self.number_dtypes)]
+        arguments = [*map(CallValue, range(len(kinds))), *self.constants, *[IF_ALIGNED] * bool(self.vector_operands)]
+        launch = self.device.fast_entry([(self.run, arguments)], kinds, self, self.vector_operands, self.vectorized_count)
+        return self if launch is None else launch
 
     def plan(self, *values: Any) -> LaunchPlan:
         """Return the launch without running it."""
@@ -114,25 +114,27 @@ class CudaKernelLauncher:
 
     def ready_launches(self, *values: Any) -> list[ReadyLaunch]:
         """Return the launch for use in a graph."""
-        return [ReadyLaunch(self.run, self.kinds, self.arguments(values))]
+        return [ReadyLaunch(self.run, self.argument_types, self.arguments(values))]
 
     def arguments(self, values: Sequence[Any]) -> list[Any]:
         """Return all arguments of the kernel."""
         count = len(self.spans)
-        found = self.pointers(values) if self.is_simulated else list(values[:count])
-        found += [to_kernel_number(value, dtype) for value, dtype in zip(values[count:], self.numbers, strict=True)]
-        found += self.constants
-        if self.wide:
+        arguments = self.pointers(values) if self.is_simulated else list(values[:count])
+        arguments += [
+            to_kernel_number(value, dtype) for value, dtype in zip(values[count:], self.number_dtypes, strict=True)
+        ]
+        arguments += self.constants
+        if self.vector_operands:
             bits = 0
-            for k in self.wide:
+            for k in self.vector_operands:
                 bits |= values[k]
-            found.append(0 if bits & ALIGNMENT_MASK else self.whole)
-        return found
+            arguments.append(0 if bits & ALIGNMENT_MASK else self.vectorized_count)
+        return arguments
 
     def pointers(self, values: Sequence[Any]) -> list[Any]:
         """Return the addresses with the range of elements that the kernel may access, for the interpreter."""
-        places = enumerate(zip(values, self.spans, self.dtypes, strict=False))
-        return [x if k in self.positions else Pointer(x, low, high, d.numpy) for k, (x, (low, high), d) in places]
+        operands = enumerate(zip(values, self.spans, self.dtypes, strict=False))
+        return [x if k in self.index_values else Pointer(x, low, high, d.numpy) for k, (x, (low, high), d) in operands]
 
 
 def geometry_for(text: GeneratedKernel, nest: LoopNest) -> LaunchGeometry:
@@ -148,22 +150,22 @@ def sizes_and_strides(
     text: GeneratedKernel, nest: LoopNest, operands: Sequence[str], raws: Sequence[Layout] = ()
 ) -> dict[str, int]:
     """Return the sizes and strides that a kernel may take as arguments, by name."""
-    raw = {f"raw{k}": x for k, x in enumerate(raws)}
-    found = {f"n{axis}": size for axis, size in enumerate(nest.sizes)}
-    found |= {f"{name}_{a}": s for name, strides in zip(operands, nest.strides, strict=True) for a, s in enumerate(strides)}
-    found |= {f"{name}_{d}": s for name, x in raw.items() for d, s in enumerate(x.strides)}
+    indexed = {f"raw{k}": x for k, x in enumerate(raws)}
+    values = {f"n{axis}": size for axis, size in enumerate(nest.sizes)}
+    values |= {f"{name}_{a}": s for name, strides in zip(operands, nest.strides, strict=True) for a, s in enumerate(strides)}
+    values |= {f"{name}_{d}": s for name, x in indexed.items() for d, s in enumerate(x.strides)}
     last = len(nest.sizes) - 1 if text.column is None else text.column
-    wide = [name for name in text.wide if name not in raw]
-    along = {name: text.across if name in text.tiled else last for name in wide}  # its contiguous axis
-    steps = [s for name, b in along.items() for a, s in enumerate(nest.strides[operands.index(name)]) if a != b]
-    for name in raw.keys() & set(text.wide):
-        strides = list(raw[name].strides)
+    vectorized = [name for name in text.wide if name not in indexed]
+    contiguous_axis = {name: text.across if name in text.tiled else last for name in vectorized}
+    steps = [s for name, b in contiguous_axis.items() for a, s in enumerate(nest.strides[operands.index(name)]) if a != b]
+    for name in indexed.keys() & set(text.wide):
+        strides = list(indexed[name].strides)
         strides.remove(1)
         steps += strides
-    is_whole = all(s % 4 == 0 for s in steps)
-    fours = nest.sizes[-1] // 4 * 4 if is_whole else 0
-    is_wide = is_whole and all(size % 4 == 0 for a, size in enumerate(nest.sizes) if a in along.values())
-    return found | {"rows": prod(nest.sizes[: text.counted]), "fours": fours, "is_wide": int(is_wide)}
+    rows_are_aligned = all(s % 4 == 0 for s in steps)
+    fours = nest.sizes[-1] // 4 * 4 if rows_are_aligned else 0
+    is_wide = rows_are_aligned and all(size % 4 == 0 for a, size in enumerate(nest.sizes) if a in contiguous_axis.values())
+    return values | {"rows": prod(nest.sizes[: text.counted]), "fours": fours, "is_wide": int(is_wide)}
 
 
 @lru_cache(1024)
@@ -191,13 +193,13 @@ class CudaMatmulLauncher:
         layouts, dtypes = [*outputs, *inputs], [e.dtype for e in kernel.pointwise_outputs]
         dtypes += [e.dtype for loads in kernel.loads() for e in loads]
         self.dtypes, self.spans = [*dtypes, kernel.a.dtype], [layout.span() for layout in layouts]  # last: workspace
-        self.numbers = [p.dtype for p in kernel.parameters()]
+        self.number_dtypes = [p.dtype for p in kernel.parameters()]
         operands = matmul_operands(kernel, outputs, inputs)
-        self.positions = {k for k, _, in_memory, _ in operands.fused if not in_memory}  # operands that are not addresses
+        self.index_values = {k for k, _, in_memory, _ in operands.fused if not in_memory}  # operands without address
         fused = [k for k, space, in_memory, x in operands.fused if space == "out" and in_memory and 1 in x.strides[-2:]]
-        self.places = (OUT, *fused), (operands.a,), (operands.b,)
-        self.ready: dict[AlignmentFlags, tuple[list[tuple[Any, GpuGemmLaunch]], int]] = {}
-        self.ways: dict[AlignmentFlags, Callable[..., Any]] = {}  # fast launch paths by alignment
+        self.aligned_operands = (OUT, *fused), (operands.a,), (operands.b,)
+        self.prepared: dict[AlignmentFlags, tuple[list[tuple[Any, GpuGemmLaunch]], int]] = {}
+        self.fast_paths: dict[AlignmentFlags, Callable[..., Any]] = {}  # fast launch paths by alignment
         self.prepare(ALL_ALIGNED)
 
     def prepare(self, aligned: AlignmentFlags) -> None:
@@ -218,7 +220,7 @@ class CudaMatmulLauncher:
             )
             geometry = LaunchGeometry(launch.grid, launch.block)
             runs.append((device.prepare(loaded, geometry, kernel.shared), launch))
-        self.ready[aligned] = runs, plan.workspace
+        self.prepared[aligned] = runs, plan.workspace
 
     def __call__(self, *values: Any) -> None:
         """Launch with the addresses of outputs and inputs, and with numbers."""
@@ -230,108 +232,111 @@ class CudaMatmulLauncher:
 
     def fast_entry(self) -> Callable[..., Any]:
         """Return the fast launch path. Launches that may not run twice have none."""
-        runs, _ = self.ready[ALL_ALIGNED]
+        runs, _ = self.prepared[ALL_ALIGNED]
         outputs = range(len(self.outputs))
-        writers = [
+        output_writers = [
             run for run, x in runs if any(isinstance(y, OperandAddress) and y.operand in outputs for y in x.arguments)
         ]
-        if len(writers) > 1 and Kernel(self.kernel.pointwise_outputs, ()).find_all(ReadOutput):
+        if len(output_writers) > 1 and Kernel(self.kernel.pointwise_outputs, ()).find_all(ReadOutput):
             return self
-        return self.way(ALL_ALIGNED, self.by_alignment)
+        return self.fast_path(ALL_ALIGNED, self.launch_by_alignment)
 
-    def by_alignment(self, *values: Any) -> None:
+    def launch_by_alignment(self, *values: Any) -> None:
         """Launch by the fast path for the alignment of the addresses, or by the slow path if all are aligned."""
         aligned = self.alignment(values)
         if aligned == ALL_ALIGNED:
             self(*values)
             return
-        way = self.ways.get(aligned)
-        if way is None:
-            way = self.ways[aligned] = self.way(aligned, self)
-        way(*values)
+        launch = self.fast_paths.get(aligned)
+        if launch is None:
+            launch = self.fast_paths[aligned] = self.fast_path(aligned, self)
+        launch(*values)
 
-    def way(self, aligned: AlignmentFlags, long_way: Callable[..., Any]) -> Callable[..., Any]:
+    def fast_path(self, aligned: AlignmentFlags, fallback: Callable[..., Any]) -> Callable[..., Any]:
         """Return the fast launch path for this alignment. It appends a workspace and tensor maps to the values of a call."""
-        if aligned not in self.ready:
+        if aligned not in self.prepared:
             self.prepare(aligned)
-        runs, workspace = self.ready[aligned]
+        runs, workspace = self.prepared[aligned]
         maps = list(dict.fromkeys(x for _, launch in runs for x in launch.arguments if isinstance(x, TensorMapArgument)))
-        addresses, given = len(self.spans), len(self.spans) + len(self.numbers)
-        kinds = ["i64"] * addresses + [storage_of(dtype) for dtype in self.numbers]
+        address_count, value_count = len(self.spans), len(self.spans) + len(self.number_dtypes)
+        kinds = ["i64"] * address_count + [storage_of(dtype) for dtype in self.number_dtypes]
 
-        def argument_of(x: Any, kind: str) -> CallValue | int:
+        def encode(x: Any, kind: str) -> CallValue | int:
             if isinstance(x, OperandAddress):
-                return CallValue(given if x.operand == WORKSPACE else x.operand, self.nbytes_to(x))
+                return CallValue(value_count if x.operand == WORKSPACE else x.operand, self.byte_offset(x))
             if isinstance(x, NumberArgument):
-                return CallValue(addresses + x.position)
-            return CallValue(given + 1 + maps.index(x)) if isinstance(x, TensorMapArgument) else encode_argument(kind, x)
+                return CallValue(address_count + x.position)
+            if isinstance(x, TensorMapArgument):
+                return CallValue(value_count + 1 + maps.index(x))
+            return encode_argument(kind, x)
 
-        def long_way_of(*values: Any) -> None:
-            long_way(*values[:given])
+        def fallback_without_extras(*values: Any) -> None:
+            fallback(*values[:value_count])
 
-        launches = [(run, list(map(argument_of, x.arguments, x.kernel.signature))) for run, x in runs]
-        wide = [k for places, is_aligned in zip(self.places, aligned, strict=True) if is_aligned for k in places]
+        launches = [(run, list(map(encode, x.arguments, x.kernel.signature))) for run, x in runs]
+        operands = zip(self.aligned_operands, aligned, strict=True)
+        must_be_aligned = [k for group, is_aligned in operands if is_aligned for k in group]
         if not workspace and not maps:
-            return self.device.fast_entry(launches, kinds, long_way, wide) or self
-        launch = self.device.fast_entry(launches, [*kinds, *["i64"] * (1 + len(maps))], long_way_of)
+            return self.device.fast_entry(launches, kinds, fallback, must_be_aligned) or self
+        launch = self.device.fast_entry(launches, [*kinds, *["i64"] * (1 + len(maps))], fallback_without_extras)
         if launch is None:
             return self
         allocate, nbytes = self.device.pool.allocate, round_to_size_class(workspace)
-        places = [(x.box, x.place.operand, self.nbytes_to(x.place)) for x in maps]
+        mapped = [(x.box, x.place.operand, self.byte_offset(x.place)) for x in maps]
 
-        def launch_over(*values: Any) -> None:
+        def launch_with_extras(*values: Any) -> None:
             bits = 0
-            for k in wide:
+            for k in must_be_aligned:
                 bits |= values[k]
             if bits & ALIGNMENT_MASK:
-                long_way(*values)
+                fallback(*values)
                 return
             buffer = allocate(nbytes)  # stream order: nothing else uses it before the last launch has ended
             bases = *values, buffer.address
-            found = [self.device.tensor_maps.find(box, bases[k] + start) for box, k, start in places]
-            launch(*bases, *[x.address for x in found])
+            tensor_maps = [self.device.tensor_maps.find(box, bases[k] + start) for box, k, start in mapped]
+            launch(*bases, *[x.address for x in tensor_maps])
 
-        return launch_over
+        return launch_with_extras
 
     def ready_launches(self, *values: Any) -> list[ReadyLaunch]:
         """Return the launches for use in a graph."""
-        numbers, found = self.typed_numbers(values), []
-        for run, launch, pointer, owner in self.launches(values):
+        numbers, ready = self.typed_numbers(values), []
+        for run, launch, pointer, owner in self.bound_launches(values):
             kinds, maps = launch.kernel.signature, dict[TensorMapArgument, Any]()
             for x in launch.arguments:
                 if isinstance(x, TensorMapArgument):
                     maps[x] = self.device.tensor_maps.find(x.box, pointer(x.place))
-            given = [maps[x].address if isinstance(x, TensorMapArgument) else x for x in launch.arguments]
-            arguments = [launch_argument(x, kind, pointer, numbers) for x, kind in zip(given, kinds, strict=True)]
-            found.append(ReadyLaunch(run, kinds, arguments, (owner, *maps.values()) if maps else owner))
-        return found
+            resolved = [maps[x].address if isinstance(x, TensorMapArgument) else x for x in launch.arguments]
+            arguments = [launch_argument(x, kind, pointer, numbers) for x, kind in zip(resolved, kinds, strict=True)]
+            ready.append(ReadyLaunch(run, kinds, arguments, (owner, *maps.values()) if maps else owner))
+        return ready
 
     def plans(self, *values: Any) -> list[LaunchPlan]:
         """Return the launches without running them."""
         numbers = self.typed_numbers(values)
-        return [launch.at(pointer, numbers) for _, launch, pointer, _ in self.launches(values)]
+        return [launch.at(pointer, numbers) for _, launch, pointer, _ in self.bound_launches(values)]
 
     def typed_numbers(self, values: Sequence[Any]) -> list[Any]:
         """Convert the numbers of a call to the types of the kernel's parameters."""
-        return [to_kernel_number(x, dtype) for x, dtype in zip(values[len(self.spans) :], self.numbers, strict=True)]
+        return [to_kernel_number(x, dtype) for x, dtype in zip(values[len(self.spans) :], self.number_dtypes, strict=True)]
 
-    def launches(
+    def bound_launches(
         self, values: Sequence[Any]
     ) -> list[tuple[Callable[..., None], GpuGemmLaunch, Callable[[OperandAddress], Any], Any]]:
         """Return each launch, the function that turns its operand addresses into pointers, and the workspace."""
         aligned = self.alignment(values)
-        if aligned not in self.ready:
+        if aligned not in self.prepared:
             self.prepare(aligned)
-        runs, workspace = self.ready[aligned]
+        runs, workspace = self.prepared[aligned]
         buffer = self.device.pool.allocate(round_to_size_class(workspace)) if workspace else None
         bases, dtypes = [*values[: len(self.spans)], buffer.address if buffer else 0], self.dtypes
         spans = [*self.spans, (0, workspace // dtypes[WORKSPACE].itemsize)]
 
         def address_of(place: OperandAddress) -> Any:
-            return bases[place.operand] + self.nbytes_to(place)
+            return bases[place.operand] + self.byte_offset(place)
 
         def pointer_of(place: OperandAddress) -> Any:
-            if place.operand in self.positions:
+            if place.operand in self.index_values:
                 return address_of(place)
             low, high = spans[place.operand]
             dtype = dtypes[place.operand].numpy
@@ -342,12 +347,12 @@ class CudaMatmulLauncher:
 
     def alignment(self, values: Sequence[Any]) -> AlignmentFlags:
         """Return whether the addresses of outputs and epilogue operands, of a, and of b are multiples of 16."""
-        out, a, b = (not any(values[k] & ALIGNMENT_MASK for k in places) for places in self.places)
+        out, a, b = (not any(values[k] & ALIGNMENT_MASK for k in group) for group in self.aligned_operands)
         return out, a, b
 
-    def nbytes_to(self, place: OperandAddress) -> int:
+    def byte_offset(self, place: OperandAddress) -> int:
         """Return the byte offset of an address within its operand; for an index value, which is not in memory, its count."""
-        return place.offset * (1 if place.operand in self.positions else self.dtypes[place.operand].itemsize)
+        return place.offset * (1 if place.operand in self.index_values else self.dtypes[place.operand].itemsize)
 
 
 def launch_argument(x: Any, kind: str, pointer: Callable[[OperandAddress], Any], numbers: Sequence[Any]) -> Any:

@@ -206,7 +206,7 @@ def stand_in_modules(judge: LaunchHandler) -> dict[str, ModuleType]:
     cuda = StandInModule(
         MODULE_NAME,
         find,
-        meaning=cuda_api.cuda,
+        python_semantics=cuda_api.cuda,
         _targets=partial(cuda_target, judge),
         **numbers,
         **below,

@@ -19,7 +19,7 @@ from functools import cache
 
 from ..intrinsics.base import cuda, f32, i32, load4, u32
 from ..intrinsics.gemm import commit, copy_async, lane_indices, outer_products, store_tile, wait, zeros
-from ..intrinsics.rows import LOG2E, exponentials, softmax_gradients, turn, within
+from ..intrinsics.rows import LOG2E, exponentials, mask_scores, softmax_gradients, store_transposed
 from ..matmul.epilogue import identity_epilogue, identity_epilogue4
 from ..matmul.tile_copies import tile_copier
 from ..tile_shapes import GpuKernel
@@ -43,12 +43,12 @@ def make_query_gradient(tile: AttentionTile, width: int, along: str = "x4") -> G
     """
     _, WM, BN, blocks = tile
     BM, threads = tile.height, tile.threads
-    rows, columns, ahead = (
+    rows, columns, outputs = (
         lane_indices(WM // LANES_DOWN, LANES_DOWN),
         lane_indices(BN // LANES_ACROSS, LANES_ACROSS),
         lane_indices(width // LANES_ACROSS, LANES_ACROSS),
     )
-    R, C, H = len(rows), len(columns), len(ahead)
+    R, C, H = len(rows), len(columns), len(outputs)
     pitch_m, pitch_n = BM + PAD, BN + PAD  # of transposed tiles: queries, and keys
     start_g = width * pitch_m
     start_k = start_g + width * pitch_m
@@ -59,11 +59,11 @@ def make_query_gradient(tile: AttentionTile, width: int, along: str = "x4") -> G
     place_m, copy_m = tile_copier(BM, width, pitch_m, threads, "k", True, "f32")
     place_n, copy_n = tile_copier(BN, width, pitch_n, threads, "k", True, "f32")
     place_w, copy_w = tile_copier(width, BN, width, threads, along, True, "f32")
-    no_scores, nothing, arrive = zeros(R, C), zeros(R, H), wait(0)
+    zero_scores, zero_sums, wait_copies = zeros(R, C), zeros(R, H), wait(0)
     multiply_rows = outer_products(rows, columns, UNROLLED_STEPS, pitch_m, pitch_n)
-    multiply_k = outer_products(rows, ahead, UNROLLED_STEPS, pitch_m, width)
-    mask, weights_of, gradients_of = within(rows, columns), exponentials(R, C), softmax_gradients(R, C)
-    hand_over, store = turn(rows, columns, pitch_m), store_tile(rows, ahead, True)
+    multiply_k = outer_products(rows, outputs, UNROLLED_STEPS, pitch_m, width)
+    apply_mask, weights_of, gradients_of = mask_scores(rows, columns), exponentials(R, C), softmax_gradients(R, C)
+    store_scores, store = store_transposed(rows, columns, pitch_m), store_tile(rows, outputs, True)
 
     def query_gradient(
         dq, q, k, v, g, sums, delta, M, N, D, reach, scale, inner, wide,
@@ -104,7 +104,7 @@ def make_query_gradient(tile: AttentionTile, width: int, along: str = "x4") -> G
             if row < M:
                 shift[r] = sums[i * sums_inner + o * sums_outer + row * sums_row] * f32(LOG2E)
                 mean[r] = delta[i * delta_inner + o * delta_outer + row * delta_row]
-        acc = nothing()
+        acc = zero_sums()
         copy_m(S, sm, q, gq, q_row, q_col, xm, km, M - row0, D, False)
         copy_m(S, start_g + sm, g, gg, g_row, g_col, xm, km, M - row0, D, False)
         copy_n(S, start_k + sn, k, gk, k_row, k_col, xn, kn, N, D, False)
@@ -112,23 +112,23 @@ def make_query_gradient(tile: AttentionTile, width: int, along: str = "x4") -> G
         commit()
         for step in range(steps):
             col0 = step * BN
-            is_seen = col0 <= last + reach
-            arrive()
+            is_unmasked = col0 <= last + reach
+            wait_copies()
             cuda.syncthreads()  # transposed k and v are visible to all threads; untransposed k may be overwritten
             copy_w(S, sw, k, gw, k_col, k_row, xw, kw, D, N - col0, False)
             gw += BN * k_row
             commit()
-            if is_seen:
-                weights, gradients = no_scores(), no_scores()
+            if is_unmasked:
+                weights, gradients = zero_scores(), zero_scores()
                 for d in range(0, width, UNROLLED_STEPS):
                     weights = multiply_rows(weights, S, m + d * pitch_m, S, start_k + n + d * pitch_n)
                 for d in range(0, width, UNROLLED_STEPS):
                     gradients = multiply_rows(gradients, S, start_g + m + d * pitch_m, S, start_v + n + d * pitch_n)
                 if col0 + BN > N or col0 + BN - 1 > first + reach:
-                    weights = mask(weights, row0 + m, col0 + n, N, -NO_LIMIT, reach)
+                    weights = apply_mask(weights, row0 + m, col0 + n, N, -NO_LIMIT, reach)
                 weights = weights_of(weights, scale2, shift)
-                hand_over(S, start_s + m + n * pitch_m, gradients_of(weights, gradients, mean))
-            arrive()
+                store_scores(S, start_s + m + n * pitch_m, gradients_of(weights, gradients, mean))
+            wait_copies()
             cuda.syncthreads()  # the reverse
             if step + 1 < steps:
                 gk += BN * k_row
@@ -136,7 +136,7 @@ def make_query_gradient(tile: AttentionTile, width: int, along: str = "x4") -> G
                 copy_n(S, start_k + sn, k, gk, k_row, k_col, xn, kn, N - col0 - BN, D, False)
                 copy_n(S, start_v + sn, v, gv, v_row, v_col, xn, kn, N - col0 - BN, D, False)
             commit()
-            if is_seen:
+            if is_unmasked:
                 for c in range(0, BN, UNROLLED_STEPS):
                     acc = multiply_k(acc, S, start_s + m + c * pitch_m, S, start_n + n + c * width)
         start = i * dq_inner + o * dq_outer
@@ -172,12 +172,12 @@ def make_key_gradient(tile: AttentionTile, width: int, along: str = "x4") -> Gpu
     """
     _, WM, BN, blocks = tile
     BM, threads = tile.height, tile.threads
-    rows, columns, ahead = (
+    rows, columns, outputs = (
         lane_indices(WM // LANES_DOWN, LANES_DOWN),
         lane_indices(BN // LANES_ACROSS, LANES_ACROSS),
         lane_indices(width // LANES_ACROSS, LANES_ACROSS),
     )
-    R, C, H = len(rows), len(columns), len(ahead)
+    R, C, H = len(rows), len(columns), len(outputs)
     pitch_m, pitch_n = BM + PAD, BN + PAD  # of transposed tiles: keys, and queries
     start_v = width * pitch_m
     start_q = start_v + width * pitch_m
@@ -190,11 +190,15 @@ def make_key_gradient(tile: AttentionTile, width: int, along: str = "x4") -> Gpu
     place_m, copy_m = tile_copier(BM, width, pitch_m, threads, "k", True, "f32")
     place_n, copy_n = tile_copier(BN, width, pitch_n, threads, "k", True, "f32")
     place_w, copy_w = tile_copier(width, BN, width, threads, along, True, "f32")
-    no_scores, nothing, arrive, copy_one = zeros(R, C), zeros(R, H), wait(0), copy_async(1)
+    zero_scores, zero_sums, wait_copies, copy_one = zeros(R, C), zeros(R, H), wait(0), copy_async(1)
     multiply_rows = outer_products(rows, columns, UNROLLED_STEPS, pitch_m, pitch_n)
-    multiply_down = outer_products(rows, ahead, UNROLLED_STEPS, pitch_m, width)
-    mask, weights_of, gradients_of = within(rows, columns), exponentials(R, C, "column"), softmax_gradients(R, C, "column")
-    hand_over, store = turn(rows, columns, pitch_m), store_tile(rows, ahead, True)
+    multiply_down = outer_products(rows, outputs, UNROLLED_STEPS, pitch_m, width)
+    apply_mask, weights_of, gradients_of = (
+        mask_scores(rows, columns),
+        exponentials(R, C, "column"),
+        softmax_gradients(R, C, "column"),
+    )
+    store_scores, store = store_transposed(rows, columns, pitch_m), store_tile(rows, outputs, True)
 
     def key_gradient(
         dk, dv, q, k, v, g, sums, delta, M, N, D, reach, scale, inner, wide,
@@ -231,7 +235,7 @@ def make_key_gradient(tile: AttentionTile, width: int, along: str = "x4") -> Gpu
         first = row0 + t // 32 * WM  # rows of the warp
         last = first + WM - 1
         scale2 = scale * f32(LOG2E)
-        key_sums, value_sums = nothing(), nothing()
+        key_sums, value_sums = zero_sums(), zero_sums()
         copy_m(S, sm, k, gk, k_row, k_col, xm, km, N - row0, D, False)
         copy_m(S, start_v + sm, v, gv, v_row, v_col, xm, km, N - row0, D, False)
         copy_n(S, start_q + sn, q, gq, q_row, q_col, xn, kn, M - begin, D, False)
@@ -241,17 +245,17 @@ def make_key_gradient(tile: AttentionTile, width: int, along: str = "x4") -> Gpu
             copy_one(S, start_sums + BN + e, delta, gd + e * delta_row, begin + e < M)
         commit()
         for col0 in range(begin, M, BN):
-            is_seen = col0 + BN - 1 + reach >= first
+            is_unmasked = col0 + BN - 1 + reach >= first
             rest = M - col0
-            arrive()
+            wait_copies()
             cuda.syncthreads()  # transposed q and g are visible to all threads; untransposed ones may be overwritten
             copy_w(S, start_nq + sw, q, wq, q_col, q_row, xw, kw, D, rest, False)
             copy_w(S, start_ng + sw, g, wg, g_col, g_row, xw, kw, D, rest, False)
             wq += BN * q_row
             wg += BN * g_row
             commit()
-            weights, gradients = no_scores(), no_scores()
-            if is_seen:
+            weights, gradients = zero_scores(), zero_scores()
+            if is_unmasked:
                 for d in range(0, width, UNROLLED_STEPS):
                     weights = multiply_rows(weights, S, m + d * pitch_m, S, start_q + n + d * pitch_n)
                 for d in range(0, width, UNROLLED_STEPS):
@@ -262,11 +266,11 @@ def make_key_gradient(tile: AttentionTile, width: int, along: str = "x4") -> Gpu
                         shift[c + e] = a[e] * f32(LOG2E)
                         mean[c + e] = b[e]
                 if col0 + reach < last:
-                    weights = mask(weights, row0 + m, col0 + n, M, -reach, NO_LIMIT)
+                    weights = apply_mask(weights, row0 + m, col0 + n, M, -reach, NO_LIMIT)
                 weights = weights_of(weights, scale2, shift)
                 gradients = gradients_of(weights, gradients, mean)
-                hand_over(S, start_p + m + n * pitch_m, weights)
-            arrive()
+                store_scores(S, start_p + m + n * pitch_m, weights)
+            wait_copies()
             cuda.syncthreads()  # the reverse
             if col0 + BN < M:
                 gq += BN * q_row
@@ -279,11 +283,11 @@ def make_key_gradient(tile: AttentionTile, width: int, along: str = "x4") -> Gpu
                     copy_one(S, start_sums + e, sums, gs + e * sums_row, BN + e < rest)
                     copy_one(S, start_sums + BN + e, delta, gd + e * delta_row, BN + e < rest)
             commit()
-            if is_seen:
+            if is_unmasked:
                 for c in range(0, BN, UNROLLED_STEPS):
                     value_sums = multiply_down(value_sums, S, start_p + m + c * pitch_m, S, start_ng + n + c * width)
                 cuda.syncwarp()
-                hand_over(S, start_p + m + n * pitch_m, gradients)
+                store_scores(S, start_p + m + n * pitch_m, gradients)
                 cuda.syncwarp()
                 for c in range(0, BN, UNROLLED_STEPS):
                     key_sums = multiply_down(key_sums, S, start_p + m + c * pitch_m, S, start_nq + n + c * width)

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from ..intrinsics.base import ALL_LANES, add, cuda, device, f32, i32, inf, log, maximum, u32
 from ..intrinsics.gemm import commit, lane_indices, outer_products, store_tile, wait, zeros
-from ..intrinsics.rows import LOG2E, add_rows, exp2, exponentials, raise_to_rows, scaled_rows, turn, within
+from ..intrinsics.rows import LOG2E, add_rows, exp2, exponentials, mask_scores, row_maxima, scale_rows, store_transposed
 from ..matmul.epilogue import identity_epilogue, identity_epilogue4
 from ..matmul.tile_copies import tile_copier
 from ..tile_shapes import GpuKernel
@@ -95,12 +95,12 @@ def make_attention(tile: AttentionTile, width: int, along: str = "x4") -> GpuKer
     """
     _, WM, BN, blocks = tile
     BM, threads = tile.height, tile.threads
-    rows, columns, ahead = (
+    rows, columns, outputs = (
         lane_indices(WM // LANES_DOWN, LANES_DOWN),
         lane_indices(BN // LANES_ACROSS, LANES_ACROSS),
         lane_indices(width // LANES_ACROSS, LANES_ACROSS),
     )
-    R, C, H = len(rows), len(columns), len(ahead)
+    R, C, H = len(rows), len(columns), len(outputs)
     pitch_q, pitch_k, pitch_p = BM + PAD, BN + PAD, BM + PAD
     start_k = width * pitch_q
     start_v = start_k + width * pitch_k
@@ -109,12 +109,12 @@ def make_attention(tile: AttentionTile, width: int, along: str = "x4") -> GpuKer
     place_q, copy_q = tile_copier(BM, width, pitch_q, threads, "k", True, "f32")
     place_k, copy_k = tile_copier(BN, width, pitch_k, threads, "k", True, "f32")
     place_v, copy_v = tile_copier(width, BN, width, threads, along, True, "f32")
-    no_scores, nothing, arrive = zeros(R, C), zeros(R, H), wait(0)
+    zero_scores, zero_sums, wait_copies = zeros(R, C), zeros(R, H), wait(0)
     multiply_qk = outer_products(rows, columns, UNROLLED_STEPS, pitch_q, pitch_k)
-    multiply_pv = outer_products(rows, ahead, UNROLLED_STEPS, pitch_p, width)
-    mask, raise_to, weights_of = within(rows, columns), raise_to_rows(R, C), exponentials(R, C)
-    add_up, scaled, hand_over = add_rows(R, C), scaled_rows(R, H), turn(rows, columns, pitch_p)
-    store = store_tile(rows, ahead, True)
+    multiply_pv = outer_products(rows, outputs, UNROLLED_STEPS, pitch_p, width)
+    apply_mask, update_maxima, weights_of = mask_scores(rows, columns), row_maxima(R, C), exponentials(R, C)
+    add_sums, rescale, store_scores = add_rows(R, C), scale_rows(R, H), store_transposed(rows, columns, pitch_p)
+    store = store_tile(rows, outputs, True)
 
     def attention(
         out, sums, q, k, v, M, N, D, reach, scale, inner, wide, out_row, sums_row, q_row, k_row, v_row,
@@ -148,43 +148,43 @@ def make_attention(tile: AttentionTile, width: int, along: str = "x4") -> GpuKer
         for r in range(R):
             largest[r] = f32(-inf)
             total[r] = f32(0)
-        acc = nothing()
+        acc = zero_sums()
         copy_q(S, kq * pitch_q + xq, q, gq, q_row, q_col, xq, kq, M - row0, D, False)
         copy_k(S, sk, k, gk, k_row, k_col, xk, kk, N, D, False)
         commit()
         for step in range(steps):
             col0 = step * BN
-            is_seen = col0 <= last + reach
-            arrive()
+            is_unmasked = col0 <= last + reach
+            wait_copies()
             cuda.syncthreads()  # k is visible to all threads, and v may be overwritten
             copy_v(S, sv, v, gv, v_col, v_row, xv, kv, D, N - col0, False)
             gv += BN * v_row
             commit()
-            if is_seen:
-                scores = no_scores()
+            if is_unmasked:
+                scores = zero_scores()
                 for d in range(0, width, UNROLLED_STEPS):
                     scores = multiply_qk(scores, S, m + d * pitch_q, S, start_k + n + d * pitch_k)
                 if col0 + BN > N or col0 + BN - 1 > first + reach:
-                    scores = mask(scores, row0 + m, col0 + n, N, -NO_LIMIT, reach)
+                    scores = apply_mask(scores, row0 + m, col0 + n, N, -NO_LIMIT, reach)
                 for r in range(R):
                     factor[r] = largest[r]
-                raise_to(largest, scores)
+                update_maxima(largest, scores)
                 for r in range(R):
                     largest[r] = reduce_row(maximum, largest[r])
                     factor[r] = exp2((factor[r] - largest[r]) * scale2)
                     total[r] *= factor[r]
                     shift[r] = largest[r] * scale2
                 scores = weights_of(scores, scale2, shift)
-                add_up(total, scores)
-                acc = scaled(acc, factor)
-                hand_over(S, start_p + m + n * pitch_p, scores)
-            arrive()
+                add_sums(total, scores)
+                acc = rescale(acc, factor)
+                store_scores(S, start_p + m + n * pitch_p, scores)
+            wait_copies()
             cuda.syncthreads()  # v and the weights are visible to all threads, and k may be overwritten
             if step + 1 < steps:
                 gk += BN * k_row
                 copy_k(S, sk, k, gk, k_row, k_col, xk, kk, N - col0 - BN, D, False)
             commit()
-            if is_seen:
+            if is_unmasked:
                 for c in range(0, BN, UNROLLED_STEPS):
                     acc = multiply_pv(acc, S, start_p + m + c * pitch_p, S, start_v + n + c * width)
         sums_start = i * sums_inner + o * sums_outer
@@ -194,7 +194,7 @@ def make_attention(tile: AttentionTile, width: int, along: str = "x4") -> GpuKer
             row = row0 + m + rows[r]
             if n == 0 and row < M:
                 sums[sums_start + row * sums_row] = largest[r] * scale + log(total[r])
-        acc = scaled(acc, factor)
+        acc = rescale(acc, factor)
         start = i * out_inner + o * out_outer
         store(
             out,

@@ -32,11 +32,11 @@ class AttentionKernel(NamedTuple):
 
     make: Callable[..., GpuKernel]
     tiles: dict[int, AttentionTile]  # by width of a row
-    short: AttentionTile
-    outputs: int
-    rows: int  # the operand whose rows are distributed over blocks
-    whole: tuple[int, ...]  # operands copied without transposing, 16 bytes at once if their layout allows it
-    products: int
+    short_tile: AttentionTile  # for few rows
+    outputs: int  # number of outputs
+    rows_operand: int  # the operand whose rows are distributed over blocks
+    untransposed: tuple[int, ...]  # operands copied without transposing, 16 bytes at once if their layout allows it
+    products: int  # matrix products per pair of rows of q and k
 
 
 ATTENTION_KERNELS = {
@@ -77,7 +77,7 @@ def plan_attention(
 
     A batch of more than two axes takes several launches. `is_aligned`: all addresses are multiples of 16 bytes.
     """
-    known, operands = ATTENTION_KERNELS[function.names[0]], (*outputs, *inputs)
+    definition, operands = ATTENTION_KERNELS[function.names[0]], (*outputs, *inputs)
     is_causal, scale = function.parameters
     q, k = inputs[:2]
     (M, D), N = q.shape[-2:], k.shape[-2]
@@ -85,30 +85,20 @@ def plan_attention(
     batch = q.shape[:-2]
     nest = LoopNest(batch, (), [Layout(batch, x.strides[: len(batch)], 0) for x in operands])
     width = min(width for width in WIDTHS if width >= D)
-    rows = operands[known.rows].shape[-2]
-    is_short = rows <= known.short.height and width < MAX_WIDTH
-    tile = known.short if is_short else known.tiles[width]
-    can_four = [is_aligned and D % 4 == 0 and has_vec4_rows(x, nest, e) for e, x in enumerate(operands)]
-    kernel = known.make(tile, width, "x4" if all(can_four[e] for e in known.whole) else "x")
-    wide = all(can_four[e] for e, x in enumerate(outputs) if len(x.shape) == len(q.shape))
-    down = [x.strides[len(batch)] for x in operands]
-    across = [x.strides[-1] for x in matrices]
+    rows = operands[definition.rows_operand].shape[-2]
+    is_short = rows <= definition.short_tile.height and width < MAX_WIDTH
+    tile = definition.short_tile if is_short else definition.tiles[width]
+    has_vec4 = [is_aligned and D % 4 == 0 and has_vec4_rows(x, nest, e) for e, x in enumerate(operands)]
+    kernel = definition.make(tile, width, "x4" if all(has_vec4[e] for e in definition.untransposed) else "x")
+    can_store4 = all(has_vec4[e] for e, x in enumerate(outputs) if len(x.shape) == len(q.shape))
+    row_strides = [x.strides[len(batch)] for x in operands]
+    column_strides = [x.strides[-1] for x in matrices]
+    reach = 0 if is_causal else NO_LIMIT
     launches = []
     for sizes, strides, starts in split_batch(nest.sizes, list(zip(*nest.strides, strict=True)), (0,) * len(operands)):
         outer, inner = [(0,) * len(operands)] * (MAX_BATCH_AXES - len(sizes)) + strides
-        numbers = (
-            M,
-            N,
-            D,
-            0 if is_causal else NO_LIMIT,
-            np.float32(scale),
-            sizes[-1],
-            int(wide),
-            *down,
-            *across,
-            *inner,
-            *outer,
-        )
+        constants = M, N, D, reach, np.float32(scale), sizes[-1], int(can_store4)
+        numbers = *constants, *row_strides, *column_strides, *inner, *outer
         launches.append(AttentionLaunch(kernel, (ceil_div(rows, tile.height), prod(sizes), 1), starts, numbers))
     return tuple(launches)
 
@@ -133,9 +123,9 @@ def split_batch(
     step = max(1, MAX_GRID_BLOCKS // inside) if len(sizes) <= MAX_BATCH_AXES else 1
     for i in range(0, sizes[0], step):
         size = min(step, sizes[0] - i)
-        moved = tuple(start + i * stride for start, stride in zip(starts, strides[0], strict=True))
+        piece_starts = tuple(start + i * stride for start, stride in zip(starts, strides[0], strict=True))
         first = 1 if size == 1 and len(sizes) > 1 else 0
-        yield from split_batch([size, *sizes[1:]][first:], strides[first:], moved)
+        yield from split_batch([size, *sizes[1:]][first:], strides[first:], piece_starts)
 
 
 def attention_cost(function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
@@ -143,11 +133,11 @@ def attention_cost(function: Any, outputs: Sequence[Layout], inputs: Sequence[La
 
     A causal function counts only the pairs of rows and columns that are not masked.
     """
-    known, (is_causal, _) = ATTENTION_KERNELS[function.names[0]], function.parameters
+    definition, (is_causal, _) = ATTENTION_KERNELS[function.names[0]], function.parameters
     q, k = inputs[:2]
     M, N = q.shape[-2], k.shape[-2]
     pairs = sum(min(i + 1, N) for i in range(M)) if is_causal else M * N
-    flops = 2 * known.products * pairs * q.shape[-1] * prod(q.shape[:-2])
+    flops = 2 * definition.products * pairs * q.shape[-1] * prod(q.shape[:-2])
     return len(plan_attention(function, outputs, inputs)), flops
 
 
@@ -157,7 +147,7 @@ class CudaAttentionLauncher:
     def __init__(self, device: Any, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> None:
         self.device, self.function, self.outputs, self.inputs = device, function, outputs, inputs
         self.spans = [layout.span() for layout in (*outputs, *inputs)]
-        self.ready: dict[bool, list[tuple[Callable[..., None], AttentionLaunch]]] = {}
+        self.prepared: dict[bool, list[tuple[Callable[..., None], AttentionLaunch]]] = {}
         self.prepare(True)
 
     def prepare(self, is_aligned: bool) -> None:
@@ -169,7 +159,7 @@ class CudaAttentionLauncher:
                 kernel.source, lambda k=kernel: k.function, kernel.signature, kernel.threads, kernel.blocks
             )
             runs.append((self.device.prepare(loaded, LaunchGeometry(launch.grid, launch.block), kernel.shared), launch))
-        self.ready[is_aligned] = runs
+        self.prepared[is_aligned] = runs
 
     def __call__(self, *addresses: int) -> None:
         """Launch with the addresses of outputs and inputs."""
@@ -182,9 +172,9 @@ class CudaAttentionLauncher:
     def fast_entry(self) -> Callable[..., Any]:
         """Return the fast launch path, which requires that all addresses are multiples of 16."""
         count, runs = len(self.spans), []
-        for run, launch in self.ready[True]:
-            places = [CallValue(k, ITEMSIZE * start) for k, start in enumerate(launch.starts)]
-            runs.append((run, [*places, *map(encode_argument, launch.kernel.signature[count:], launch.numbers)]))
+        for run, launch in self.prepared[True]:
+            addresses = [CallValue(k, ITEMSIZE * start) for k, start in enumerate(launch.starts)]
+            runs.append((run, [*addresses, *map(encode_argument, launch.kernel.signature[count:], launch.numbers)]))
         return self.device.fast_entry(runs, ["i64"] * count, self, range(count)) or self
 
     def ready_launches(self, *addresses: int) -> list[ReadyLaunch]:
@@ -202,14 +192,14 @@ class CudaAttentionLauncher:
     def runs(self, addresses: Sequence[int]) -> list[tuple[Callable[..., None], AttentionLaunch]]:
         """Return the prepared launches for the alignment of these addresses."""
         is_aligned = not any(address & ALIGNMENT_MASK for address in addresses)
-        if is_aligned not in self.ready:
+        if is_aligned not in self.prepared:
             self.prepare(is_aligned)
-        return self.ready[is_aligned]
+        return self.prepared[is_aligned]
 
     def arguments(self, launch: AttentionLaunch, addresses: Sequence[int]) -> list[Any]:
         """Return all arguments of a kernel: addresses in the order of operands, and numbers."""
-        places = list(zip(addresses, launch.starts, self.spans, strict=True))
+        operands = list(zip(addresses, launch.starts, self.spans, strict=True))
         if self.device.is_simulated:
-            pointers = [Pointer(x + ITEMSIZE * s, low - s, high - s, np.float32) for x, s, (low, high) in places]
+            pointers = [Pointer(x + ITEMSIZE * s, low - s, high - s, np.float32) for x, s, (low, high) in operands]
             return [*pointers, *launch.numbers]
-        return [*[x + ITEMSIZE * start for x, start, _ in places], *launch.numbers]
+        return [*[x + ITEMSIZE * start for x, start, _ in operands], *launch.numbers]

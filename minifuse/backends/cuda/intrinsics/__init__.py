@@ -1,1 +1,1 @@
-"""Device functions that Numba CUDA lacks, with a Python meaning for the interpreter."""
+"""Device functions that Numba CUDA lacks, each with an implementation in Python for the interpreter."""

@@ -32,13 +32,13 @@ class Intrinsic:
         something is compiled.
     """
 
-    def __init__(self, meaning: Callable[..., Any], build: Callable[[], Any]) -> None:
-        self.meaning, self._build = meaning, build
-        self.__name__, self.__doc__ = meaning.__name__, meaning.__doc__
+    def __init__(self, python_semantics: Callable[..., Any], build: Callable[[], Any]) -> None:
+        self.python_semantics, self._build = python_semantics, build
+        self.__name__, self.__doc__ = python_semantics.__name__, python_semantics.__doc__
 
     def __call__(self, *operands: Any) -> Any:
         """Run the Python implementation, in the interpreter."""
-        return self.meaning(*operands)
+        return self.python_semantics(*operands)
 
     @cached_property
     def compiled(self) -> Any:
@@ -58,15 +58,15 @@ def intrinsic(build: Callable[[], Any]) -> Callable[[Callable[..., Any]], Intrin
     `build` returns the typing function of a Numba intrinsic, which emits the instructions.
     """
 
-    def enter(meaning: Callable[..., Any]) -> Intrinsic:
-        def built() -> Any:
+    def decorate(python_semantics: Callable[..., Any]) -> Intrinsic:
+        def build_intrinsic() -> Any:
             from numba.cuda.extending import intrinsic as numba_intrinsic
 
             return numba_intrinsic(build())
 
-        return Intrinsic(meaning, built)
+        return Intrinsic(python_semantics, build_intrinsic)
 
-    return enter
+    return decorate
 
 
 def _type(name: str) -> Callable[[], Any]:

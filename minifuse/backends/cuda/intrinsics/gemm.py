@@ -33,7 +33,7 @@ def lane_indices(count: int, lanes: int) -> tuple[int, ...]:
     return tuple(i // 4 * 4 * lanes + i % 4 for i in range(count))
 
 
-def llvm_intrinsic(meaning: Callable[..., Any], name: str, *operands: Any) -> Intrinsic:
+def llvm_intrinsic(python_semantics: Callable[..., Any], name: str, *operands: Any) -> Intrinsic:
     """Return an intrinsic that Numba compiles with the function `name` of `gemm_llvm`."""
 
     def build() -> Any:
@@ -41,7 +41,7 @@ def llvm_intrinsic(meaning: Callable[..., Any], name: str, *operands: Any) -> In
 
         return getattr(gemm_llvm, name)(*operands)
 
-    return Intrinsic(meaning, build)
+    return Intrinsic(python_semantics, build)
 
 
 def copy_async(width: int, element: str = "f32") -> Intrinsic:
@@ -150,7 +150,7 @@ def tile_reader(
     return look
 
 
-def fragment_products(
+def float64_mma_products(
     rows: Sequence[int], columns: Sequence[int], steps: int, steps_a: tuple[int, int], steps_b: tuple[int, int]
 ) -> Intrinsic:
     """Add the products of one float64 tile to the accumulators of a warp's lanes, on tensor cores.
@@ -171,7 +171,7 @@ def fragment_products(
             acc = acc + product
         return acc
 
-    return llvm_intrinsic(multiply, "fragment_products", len(rows), len(columns), steps, steps_a, steps_b)
+    return llvm_intrinsic(multiply, "float64_mma_products", len(rows), len(columns), steps, steps_a, steps_b)
 
 
 def store_tile(

@@ -185,7 +185,7 @@ def outer_products(
     return multiply
 
 
-def fragment_products(rows: int, columns: int, steps: int, steps_a: tuple[int, int], steps_b: tuple[int, int]) -> Any:
+def float64_mma_products(rows: int, columns: int, steps: int, steps_a: tuple[int, int], steps_b: tuple[int, int]) -> Any:
     """Emit acc[i, j] += the sum over k of A[i, k] * B[k, j] over a warp: one instruction for 8 x 8 sums and 4 k.
 
     PTX fixes which elements a lane holds. Lane 4 * g + t has a's element at row g, k = t, b's at k = t, column g, and the

@@ -17,7 +17,7 @@ from ..tile_shapes import MMA_DEPTH
 from .base import Intrinsic
 
 
-def llvm_intrinsic(meaning: Any, name: str, *operands: Any) -> Intrinsic:
+def llvm_intrinsic(python_semantics: Any, name: str, *operands: Any) -> Intrinsic:
     """Return an intrinsic that Numba compiles with the function `name` of `mma_llvm`."""
 
     def build() -> Any:
@@ -25,7 +25,7 @@ def llvm_intrinsic(meaning: Any, name: str, *operands: Any) -> Intrinsic:
 
         return getattr(mma_llvm, name)(*operands)
 
-    return Intrinsic(meaning, build)
+    return Intrinsic(python_semantics, build)
 
 
 def round_to_tf32(x: Any) -> Any:
@@ -80,7 +80,7 @@ def lane_columns(warp_columns: int) -> tuple[int, ...]:
     return tuple(column + e for column in range(0, warp_columns, 16) for e in range(4))
 
 
-def warp_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int, kind: str) -> Intrinsic:
+def mma_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int, kind: str) -> Intrinsic:
     """Add the products of one tile of depth `steps` to a lane's accumulators. The lanes of a warp multiply together.
 
     acc = multiply(acc, a, i, b, j): the lane's first row starts at a[i], its first columns at b[j], for k = lane % 4. Rows
@@ -113,4 +113,4 @@ def warp_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int,
                         sums[...] = np.reshape(found, (2, 2))
         return acc
 
-    return llvm_intrinsic(multiply, "warp_products", warp, steps, pitch_a, pitch_b, kind)
+    return llvm_intrinsic(multiply, "mma_products", warp, steps, pitch_a, pitch_b, kind)

@@ -39,7 +39,7 @@ def pack_bf16() -> Any:
     return pack
 
 
-def warp_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int, kind: str) -> Any:
+def mma_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int, kind: str) -> Any:
     """Emit acc += A B for a warp's part of a tile. The order reverses after each row, so that operands are reused."""
     rows, columns = warp
     across = columns // 4  # sums of a lane side by side

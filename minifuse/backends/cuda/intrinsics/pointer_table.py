@@ -41,7 +41,7 @@ def _pointer_at_llvm(kind: Any) -> Callable[[], Any]:
 def pointer_at(element: str) -> Intrinsic:
     """Return the intrinsic that reads a pointer to elements of one type from a table."""
     kind = getattr(base, element)
-    stored = np.bool_ if element == "u8" else kind.meaning  # a bool is a byte
+    stored = np.bool_ if element == "u8" else kind.python_semantics  # a bool is a byte
 
     @word
     def at(table: Any, k: Any) -> Any:

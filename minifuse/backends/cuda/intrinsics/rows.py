@@ -17,7 +17,7 @@ from .base import Intrinsic
 LOG2E = 1 / math.log(2)
 
 
-def llvm_intrinsic(meaning: Callable[..., Any], name: str, *operands: Any) -> Intrinsic:
+def llvm_intrinsic(python_semantics: Callable[..., Any], name: str, *operands: Any) -> Intrinsic:
     """Return an intrinsic that Numba compiles with the function `name` of `rows_llvm`."""
 
     def build() -> Any:
@@ -25,20 +25,20 @@ def llvm_intrinsic(meaning: Callable[..., Any], name: str, *operands: Any) -> In
 
         return getattr(rows_llvm, name)(*operands)
 
-    return Intrinsic(meaning, build)
+    return Intrinsic(python_semantics, build)
 
 
-def within(rows: Sequence[int], columns: Sequence[int]) -> Any:
+def mask_scores(rows: Sequence[int], columns: Sequence[int]) -> Any:
     """Mask scores: -inf where column >= end, and where column - row is not between low and high."""
 
     def keep(acc: Any, row: int, column: int, end: int, low: int, high: int) -> Any:
         i, j = row + np.array(rows)[:, None], column + np.array(columns)
         return np.where((j < end) & (low <= j - i) & (j - i <= high), acc, np.float32(-np.inf))
 
-    return llvm_intrinsic(keep, "within", rows, columns)
+    return llvm_intrinsic(keep, "mask_scores", rows, columns)
 
 
-def raise_to_rows(rows: int, columns: int) -> Any:
+def row_maxima(rows: int, columns: int) -> Any:
     """Set largest[r] to the maximum of itself and the accumulators of row r. NaN is ignored."""
 
     @word
@@ -46,7 +46,7 @@ def raise_to_rows(rows: int, columns: int) -> Any:
         for r in range(rows):
             largest[r] = np.fmax(largest[r], np.fmax.reduce(acc[r]))
 
-    return llvm_intrinsic(raise_to, "raise_to_rows", rows, columns)
+    return llvm_intrinsic(raise_to, "row_maxima", rows, columns)
 
 
 def exponentials(rows: int, columns: int, along: str = "row") -> Any:
@@ -72,14 +72,14 @@ def add_rows(rows: int, columns: int) -> Any:
     return llvm_intrinsic(add_up, "add_rows", rows, columns)
 
 
-def scaled_rows(rows: int, columns: int) -> Any:
+def scale_rows(rows: int, columns: int) -> Any:
     """Return acc[r, c] * factors[r]."""
 
     @word
     def scale(acc: Any, factors: Any) -> Any:
         return acc * per_line_values(factors, "row", rows, columns).astype(np.float32)
 
-    return llvm_intrinsic(scale, "scaled_rows", rows, columns)
+    return llvm_intrinsic(scale, "scale_rows", rows, columns)
 
 
 def softmax_gradients(rows: int, columns: int, along: str = "row") -> Any:
@@ -93,7 +93,7 @@ def softmax_gradients(rows: int, columns: int, along: str = "row") -> Any:
     return llvm_intrinsic(gradient, "softmax_gradients", rows, columns, along)
 
 
-def turn(rows: Sequence[int], columns: Sequence[int], pitch: int) -> Any:
+def store_transposed(rows: Sequence[int], columns: Sequence[int], pitch: int) -> Any:
     """Store a transposed tile, four rows at once: tile[i + columns[c] * pitch + rows[r]] = acc[r, c].
 
     Its columns become rows, so that it can be an operand of the next product.
@@ -105,7 +105,7 @@ def turn(rows: Sequence[int], columns: Sequence[int], pitch: int) -> Any:
             for r in range(0, len(rows), 4):
                 tile.store(i + column * pitch + rows[r], tuple(acc[r : r + 4, c]))
 
-    return llvm_intrinsic(store, "turn", rows, columns, pitch)
+    return llvm_intrinsic(store, "store_transposed", rows, columns, pitch)
 
 
 def _exp2(x: Any) -> Any:

@@ -56,7 +56,7 @@ def exp2() -> Any:
     return power
 
 
-def within(rows: Sequence[int], columns: Sequence[int]) -> Any:
+def mask_scores(rows: Sequence[int], columns: Sequence[int]) -> Any:
     """Emit the mask of scores: acc where the column is below the end and near enough to its row, else -inf."""
     across = len(columns)
 
@@ -100,7 +100,7 @@ def row_reduction(rows: int, columns: int, fold: Callable[[Any, Any, Any], Any])
     return fold_rows
 
 
-def raise_to_rows(rows: int, columns: int) -> Any:
+def row_maxima(rows: int, columns: int) -> Any:
     """Emit the maximum of each row. NaN is ignored: the maximum of a number and NaN is the number."""
 
     def larger(builder: Any, x: Any, y: Any) -> Any:
@@ -133,7 +133,7 @@ def exponentials(rows: int, columns: int, along: str) -> Any:
     return exponential
 
 
-def scaled_rows(rows: int, columns: int) -> Any:
+def scale_rows(rows: int, columns: int) -> Any:
     """Emit acc * factors."""
 
     @intrinsic
@@ -168,7 +168,7 @@ def softmax_gradients(rows: int, columns: int, along: str) -> Any:
     return gradient
 
 
-def turn(rows: Sequence[int], columns: Sequence[int], pitch: int) -> Any:
+def store_transposed(rows: Sequence[int], columns: Sequence[int], pitch: int) -> Any:
     """Emit stores of 16 bytes: four rows of a column."""
     element, across = ELEMENTS["f32"], len(columns)
 

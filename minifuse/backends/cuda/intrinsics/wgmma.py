@@ -22,14 +22,14 @@ def hopper_intrinsic(name: str, maker: str, *operands: Any) -> Intrinsic:
 
         return getattr(wgmma_llvm, maker)(*operands)
 
-    def meaning(*given: Any) -> NoReturn:
+    def python_semantics(*given: Any) -> NoReturn:
         raise UnknownWordError(
             f"{name}: the interpreter has no instructions of compute capability 9.0; "
             "use `mma.sync`, see minifuse.backends.cuda.intrinsics.mma"
         )
 
-    meaning.__name__ = name
-    return Intrinsic(meaning, build)
+    python_semantics.__name__ = name
+    return Intrinsic(python_semantics, build)
 
 
 # Barriers.
@@ -73,14 +73,14 @@ def multiply_from_registers(columns: int) -> Intrinsic:
     return hopper_intrinsic("multiply_from_registers", "multiply_from_registers", columns)
 
 
-def arranged(pairs: Sequence[int], lanes: int) -> Intrinsic:
+def exchange_pairs(pairs: Sequence[int], lanes: int) -> Intrinsic:
     """Return the exchange between adjacent lanes that gives each lane groups of four accumulators along columns of out."""
-    return hopper_intrinsic("arranged", "arranged", tuple(pairs), lanes)
+    return hopper_intrinsic("exchange_pairs", "exchange_pairs", tuple(pairs), lanes)
 
 
-def store_fours(places: Sequence[tuple[int, int]], stored: str) -> Intrinsic:
+def store_vectors(places: Sequence[tuple[int, int]], stored: str) -> Intrinsic:
     """Return the store of accumulators in groups of four; `places` are the rows and columns relative to the lane's first."""
-    return hopper_intrinsic("store_fours", "store_fours", tuple(places), stored)
+    return hopper_intrinsic("store_vectors", "store_vectors", tuple(places), stored)
 
 
 def set_max_registers(grow: bool, count: int) -> Intrinsic:

@@ -221,7 +221,7 @@ def load_fragments() -> Any:
     return load
 
 
-def arranged(pairs: Sequence[int], lanes: int) -> Any:
+def exchange_pairs(pairs: Sequence[int], lanes: int) -> Any:
     """Exchange accumulators with the neighboring lane (lane xor `lanes`), so that each lane keeps four sums of one row.
 
     `pairs` are indices into a group of four sums: the pair of one row, then that of the other.
@@ -248,7 +248,7 @@ def arranged(pairs: Sequence[int], lanes: int) -> Any:
     return exchange
 
 
-def store_fours(places: Sequence[tuple[int, int]], stored: str) -> Any:
+def store_vectors(places: Sequence[tuple[int, int]], stored: str) -> Any:
     """Emit out[start + row * row_step + column * column_step] = epilogue(sum, row, column, at), or four if `wide`."""
     target = ELEMENTS[stored]
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from ..intrinsics.base import cuda, device, f64, i32, u32
-from ..intrinsics.gemm import commit, fragment_products, store_tile, wait, zeros
+from ..intrinsics.gemm import commit, float64_mma_products, store_tile, wait, zeros
 from ..tile_shapes import FLOAT64_MMA, GpuKernel
 from .epilogue import NO_HOOKS, GemmHooks
 from .ladder import signature_of
@@ -71,7 +71,7 @@ def make_float64(a_along: str, b_along: str, hooks: GemmHooks = NO_HOOKS) -> Gpu
     columns = tuple(n + pair for n in range(0, WN, GROUP) for pair in (0, 1))
     epilogue, epilogue4, stored = hooks.epilogue, hooks.epilogue4, hooks.stored or ELEMENT
     zero, wait_tile, ahead = zeros(len(rows), len(columns), ELEMENT), wait(stages - 2), stages - 1
-    multiply = fragment_products(rows, columns, BK, steps_a, steps_b)
+    multiply = float64_mma_products(rows, columns, BK, steps_a, steps_b)
     store = store_tile(rows, columns, False, ELEMENT, stored)
 
     def matmul_double(

@@ -10,7 +10,7 @@ from functools import cache
 
 from ..intrinsics.base import cuda, f32, i32, u32
 from ..intrinsics.gemm import commit, store_tile, wait, zeros
-from ..intrinsics.mma import lane_columns, lane_rows, warp_products
+from ..intrinsics.mma import lane_columns, lane_rows, mma_products
 from ..tile_shapes import GpuKernel, TileShape
 from .epilogue import NO_HOOKS, GemmHooks
 from .ladder import signature_of
@@ -54,7 +54,7 @@ def make_mma(
     epilogue, epilogue4, stored = hooks.epilogue, hooks.epilogue4, hooks.stored or "f32"
     rows, columns = lane_rows(WM), lane_columns(WN)
     zero, wait_tile, ahead = zeros(len(rows), len(columns)), wait(stages - 2), stages - 1
-    multiply = warp_products((WM, WN), BK, pitch_a, pitch_b, kind)
+    multiply = mma_products((WM, WN), BK, pitch_a, pitch_b, kind)
     store = store_tile(rows, columns, guarded, "f32", stored)
 
     def matmul_mma(

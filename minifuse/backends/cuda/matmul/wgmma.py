@@ -44,9 +44,9 @@ from functools import cache
 from ..intrinsics.base import cuda, device, f32, i32, i64, u32
 from ..intrinsics.wgmma import (
     acquire_map,
-    arranged,
     arrive,
     copy_box,
+    exchange_pairs,
     expect_bytes,
     finish_products,
     load_fragments,
@@ -56,7 +56,7 @@ from ..intrinsics.wgmma import (
     publish_barriers,
     set_max_registers,
     shared_address,
-    store_fours,
+    store_vectors,
     wait_barrier,
     zeros,
 )
@@ -119,9 +119,9 @@ def make_wgmma(
     BM, BN = (right, LEFT_ROWS) if is_output_transposed else (LEFT_ROWS, right)
     multiply = multiply_from_registers(right) if is_crosswise else multiply_shared(kind, right)
     zero = zeros(right // 2)
-    arrange = arranged((0, 2, 1, 3), 4) if is_output_transposed else arranged((0, 1, 2, 3), 1)
+    arrange = exchange_pairs((0, 2, 1, 3), 4) if is_output_transposed else exchange_pairs((0, 1, 2, 3), 1)
     places = [(j, 0) if is_output_transposed else (0, j) for j in range(0, right, 8)]
-    store = store_fours(places, hooks.stored or "f32")
+    store = store_vectors(places, hooks.stored or "f32")
     epilogue, epilogue4 = hooks.epilogue, hooks.epilogue4
     give, take = set_max_registers(False, COPY_REGISTERS), set_max_registers(True, MULTIPLY_REGISTERS)
 

@@ -1,4 +1,4 @@
-"""Element types, and NumPy's promotion with weak Python numbers. No tensors, no kernels."""
+"""Data types, and NumPy's type promotion with weak Python numbers."""
 
 from numbers import Integral, Real
 from typing import Any
@@ -10,7 +10,7 @@ from .errors import DTypeError
 
 
 class DType:
-    """An element type: its name in messages, its short name in generated source, its size in bytes."""
+    """A data type: its name, its short name in generated source, and its size in bytes."""
 
     __slots__ = ("is_float", "is_integer", "itemsize", "name", "numpy", "short")
 
@@ -22,15 +22,15 @@ class DType:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of NumPy: it makes `np.zeros(3, x.dtype)` and `np.finfo(x.dtype)` work."""
+        """The dtype of NumPy. It makes `np.zeros(3, x.dtype)` and `np.finfo(x.dtype)` work."""
         return self.numpy
 
-    __numpy_dtype__ = dtype  # since NumPy 2.4, which means to ignore `dtype` some day
+    __numpy_dtype__ = dtype  # read by NumPy 2.4 and later, which deprecates `dtype`
 
     def __repr__(self) -> str:
         return self.name
 
-    def __reduce__(self) -> str:  # copies and pickles are the same object
+    def __reduce__(self) -> str:  # a copy is the object itself
         return "bool_" if self.name == "bool" else self.name
 
 
@@ -47,21 +47,21 @@ BY_PYTHON: dict[type, DType] = {float: float32, int: int64, bool: bool_}
 
 PYTHON_TYPE_OF: dict[type, type] = {np.bool_: bool, np.int32: int, np.int64: int, np.float32: float, np.float64: float}
 
-NOT_NUMBERS: tuple[type, ...] = (np.timedelta64,)  # which NumPy counts among the integers
+NOT_NUMBERS: tuple[type, ...] = (np.timedelta64,)  # NumPy makes it a subclass of its integers
 
-HIGHEST, HIGH, MEDIUM = PRECISIONS = ("highest", "high", "medium")  # of float32 products: 24, 11, and 8 bits of operands
+HIGHEST, HIGH, MEDIUM = PRECISIONS = ("highest", "high", "medium")  # of float32 matmuls: operands of 24, 11, 8 bits
 
 Number = bool | int | float
 WeakType = type[bool] | type[int] | type[float]  # the dtype of a Python number until it meets an array
 
 
 def as_dtype(x: DType | str | type | npt.DTypeLike) -> DType:
-    """The element type that a DType, a name, a Python type or a NumPy dtype stands for.
+    """Convert a DType, a name, a Python type or a NumPy dtype to a DType.
 
     Raises
     ------
     DTypeError
-        It stands for none of float32, float64, int32, int64 and bool.
+        The dtype is not float32, float64, int32, int64 or bool.
 
     Examples
     --------
@@ -80,17 +80,17 @@ def as_dtype(x: DType | str | type | npt.DTypeLike) -> DType:
 
 
 def as_number(x: Any) -> Any:
-    """Return the Python number that a scalar of another library stands for; anything else as it is.
+    """Convert a scalar of another library to a Python number. Return anything else unchanged.
 
-    NumPy's scalars and its real arrays of 0 dims are such scalars, and so is what `numbers.Real` knows: a Fraction, an
-    IntEnum. Each entrance of operands calls this, so that what is behind it knows bool, int and float alone.
+    Such scalars are NumPy scalars, 0-d NumPy arrays of real numbers, and instances of `numbers.Real`: a Fraction, an
+    IntEnum. Every function that accepts operands calls this first, so the code behind it meets only bool, int and float.
 
     Examples
     --------
     >>> as_number(np.True_), as_number(np.array(2.5)), as_number("text")
     (True, 2.5, 'text')
     """
-    kind = type(x)  # not `isinstance`: a number whose value is not known yet has the class of its value
+    kind = type(x)  # not `isinstance`, since a traced scalar pretends to be an int or a float
     if kind is bool or kind is int or kind is float:
         return x
     if kind in PYTHON_TYPE_OF:
@@ -103,7 +103,7 @@ def as_number(x: Any) -> Any:
 
 
 def weak_type_of(x: Any) -> WeakType:
-    """The Python type that a number stands for: bool, int or float; NumPy's scalars are as weak as Python's."""
+    """Return the Python type of a number: bool, int or float. NumPy scalars are as weak as Python numbers."""
     if isinstance(x, bool | np.bool_):
         return bool
     if isinstance(x, Real) and not isinstance(x, NOT_NUMBERS):
@@ -114,7 +114,7 @@ def weak_type_of(x: Any) -> WeakType:
 
 
 def promote(*operands: DType | WeakType) -> DType:
-    """The common type of dtypes and of Python number types; bool, int and float are weak, as in NumPy 2.
+    """Return the common dtype of dtypes and Python number types. bool, int and float are weak, as in NumPy 2.
 
     Examples
     --------

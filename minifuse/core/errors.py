@@ -1,36 +1,36 @@
-"""Every error that minifuse raises on purpose.
+"""The error classes of minifuse.
 
     MinifuseError
     ├── ShapeError        (ValueError)    shapes, sizes or dims do not fit together
-    │   └── ViewError                     no strides over the same memory give this shape
-    ├── DTypeError        (TypeError)     an element type that is unknown, or that the operation is not made for
-    ├── IndexingError     (IndexError)    an index that is out of range or of the wrong kind
-    ├── OverlapError      (ValueError)    an in-place write to memory in which several elements share one place
-    ├── GradientError     (RuntimeError)  a gradient that does not exist, or a graph that is gone
+    │   └── ViewError                     no strides over the same memory describe this shape
+    ├── DTypeError        (TypeError)     an unknown dtype, or one that the operation does not support
+    ├── IndexingError     (IndexError)    an index out of range or of the wrong type
+    ├── OverlapError      (ValueError)    an in-place write to memory where several elements share one address
+    ├── GradientError     (RuntimeError)  a gradient that is not defined, or a graph that was freed
     ├── BackendError      (ValueError)    an unknown backend, or operands of two backends
-    ├── DataError         (ValueError)    a file of examples that cannot be read or is damaged; letters that are not known
-    ├── MissingPartError  (ImportError)   an optional part that is not installed; names the install line
-    ├── FuseError         (TypeError)     a function that cannot be captured
+    ├── DataError         (ValueError)    a data file that cannot be read or is damaged; characters not in the vocabulary
+    ├── MissingPartError  (ImportError)   an optional dependency that is not installed; the message has the install command
+    ├── FuseError         (TypeError)     a function that cannot be traced
     ├── CompileError      (RuntimeError)  machine code that calls functions which the process does not have
-    ├── CheckpointError   (OSError)       a file of tensors that cannot be written or read, or is not whole
-    ├── TrainingError     (RuntimeError)  a run that cannot begin, or go on: settings, its folder, a loss that is no number
-    ├── CourseError       (ValueError)    a folder of the course, or a task, that is not what it should be
-    ├── NotDoneYet        (NotImplementedError)  a part of a task of the course that is still to be written; has .part
-    ├── CudaError         (RuntimeError)  what the GPU or its driver reports
-    │   └── OutOfMemoryError              device memory that is not there, with the sizes; also a MemoryError
-    └── SimtError         (RuntimeError)  a kernel that does wrong, or what the interpreter does not know; has .lines
+    ├── CheckpointError   (OSError)       a file of tensors that cannot be written or read, or is incomplete
+    ├── TrainingError     (RuntimeError)  a training run that cannot start or continue: settings, its folder, a loss of NaN
+    ├── CourseError       (ValueError)    an invalid course folder or task name
+    ├── NotDoneYet        (NotImplementedError)  a part of a course task that is not written yet; has .part
+    ├── CudaError         (RuntimeError)  an error reported by the GPU or its driver
+    │   └── OutOfMemoryError              not enough device memory; the message has the sizes; also a MemoryError
+    └── SimtError         (RuntimeError)  a faulty kernel, or a feature that the CUDA interpreter lacks; has .lines
         ├── OutOfBoundsError              an access outside an array
-        ├── RaceError                     two threads at one address with nothing that orders them
+        ├── RaceError                     a data race: two unordered accesses to one address, one of them a write
         ├── UninitializedReadError        an element that is read before it is written
         ├── UnwrittenOutputError          an element of an output that no thread wrote
-        ├── BarrierError                  a barrier or a warp operation that not all threads reach
-        ├── DivergenceError               lanes of one warp at different instructions where they must be together
-        ├── UnknownWordError              a word of CUDA, Python or NumPy that kernels here do not have
+        ├── BarrierError                  a barrier or a warp operation that some threads do not reach
+        ├── DivergenceError               lanes of one warp at different instructions where they must be converged
+        ├── UnknownWordError              a function of CUDA, Python or NumPy that kernels do not support here
         └── LimitError                    more events than the limit
             └── LoopLimitError            a loop or a recursion that does not end within the limit
 
-Each is also the built-in error that NumPy or Python would raise, so `except ValueError` works as expected. A message
-says what was got, what was expected and what to do.
+Each is also the built-in error that NumPy or Python would raise, so `except ValueError` works as expected. A message states
+what was passed, what was expected, and what to write instead.
 """
 
 import contextlib
@@ -41,15 +41,15 @@ PACKAGE = str(pathlib.Path(__file__).parents[1])
 
 
 def users_line() -> str:
-    """The line of the user's code that is running, as file:line."""
+    """Return the line of the user's code that is running, as file:line."""
     frame = sys._getframe(1)
-    while frame.f_back and frame.f_code.co_filename.startswith((PACKAGE, contextlib.__file__)):  # ours: on to the user's
+    while frame.f_back and frame.f_code.co_filename.startswith((PACKAGE, contextlib.__file__)):  # skip our own frames
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 class MinifuseError(Exception):
-    """The base of all errors of minifuse."""
+    """Base class of all errors of minifuse."""
 
 
 class ShapeError(MinifuseError, ValueError):
@@ -57,39 +57,39 @@ class ShapeError(MinifuseError, ValueError):
 
 
 class ViewError(ShapeError):
-    """The new shape cannot be expressed with strides over the same memory."""
+    """No strides over the same memory describe the new shape."""
 
 
 class DTypeError(MinifuseError, TypeError):
-    """An element type that is unknown, or that the operation is not made for."""
+    """The dtype is unknown, or the operation does not support it."""
 
 
 class IndexingError(MinifuseError, IndexError):
-    """An index is out of range or of the wrong kind."""
+    """An index is out of range or of the wrong type."""
 
 
 class OverlapError(MinifuseError, ValueError):
-    """Several elements of the target of an in-place write share one place in memory."""
+    """Several elements of the target of an in-place write share one address."""
 
 
 class GradientError(MinifuseError, RuntimeError):
-    """The gradient does not exist, or the graph that it needs is gone."""
+    """The gradient is not defined, or the graph that it needs was freed."""
 
 
 class BackendError(MinifuseError, ValueError):
-    """The backend is unknown, or the operands live on different backends."""
+    """The backend is unknown, or the operands are on different backends."""
 
 
 class DataError(MinifuseError, ValueError):
-    """A file of examples cannot be read or is not what it should be, or letters are not known."""
+    """A data file cannot be read or is damaged, or characters are not in the vocabulary."""
 
 
 class MissingPartError(MinifuseError, ImportError):
-    """An optional part is not installed."""
+    """An optional dependency is not installed."""
 
 
 class FuseError(MinifuseError, TypeError):
-    """The function cannot be captured."""
+    """The function cannot be traced."""
 
 
 class CompileError(MinifuseError, RuntimeError):
@@ -97,24 +97,24 @@ class CompileError(MinifuseError, RuntimeError):
 
 
 class CheckpointError(MinifuseError, OSError):
-    """A file of tensors cannot be written or read, or is not whole."""
+    """A file of tensors cannot be written or read, or is incomplete."""
 
 
 class TrainingError(MinifuseError, RuntimeError):
-    """A run of training cannot begin, or cannot go on."""
+    """A training run cannot start, or cannot continue."""
 
 
 class CourseError(MinifuseError, ValueError):
-    """A folder of the course, or the name of a task, is not what it should be."""
+    """The course folder or the task name is invalid."""
 
 
-class NotDoneYet(MinifuseError, NotImplementedError):  # noqa: N818  # no error: it says how far somebody has come
-    """A part of a task of the course is still to be written.
+class NotDoneYet(MinifuseError, NotImplementedError):  # noqa: N818  # progress of a course task rather than an error
+    """A part of a course task is not written yet.
 
     Attributes
     ----------
     part : str
-        Which: "2.3a".
+        The part, such as "2.3a".
     """
 
     def __init__(self, part: str, message: str) -> None:
@@ -123,23 +123,23 @@ class NotDoneYet(MinifuseError, NotImplementedError):  # noqa: N818  # no error:
 
 
 class CudaError(MinifuseError, RuntimeError):
-    """The GPU or its driver reports an error."""
+    """The GPU or its driver reported an error."""
 
 
 class OutOfMemoryError(CudaError, MemoryError):
-    """The device has less memory than is asked for."""
+    """The device has less free memory than requested."""
 
 
 class SimtError(MinifuseError, RuntimeError):
-    """A kernel does wrong, or does what the interpreter does not know.
+    """A kernel is faulty, or uses a feature that the CUDA interpreter lacks.
 
     Attributes
     ----------
     lines : tuple of (str, int)
-        File and line of each instruction that takes part.
+        File and line of each instruction involved.
     array, element, block, threads, epoch
-        Where it happened: the name of the array, the index of the element, the block, the threads in it, and the barriers
-        passed before; None where that means nothing.
+        Where it happened: the name of the array, the index of the element, the block, its threads, and the number of
+        barriers passed before. None if it does not apply.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class OutOfBoundsError(SimtError):
 
 
 class RaceError(SimtError):
-    """Two threads access one address, one of them writes, and nothing orders them."""
+    """A data race: two threads access one address without synchronization, and one of them writes."""
 
 
 class UninitializedReadError(SimtError):
@@ -175,15 +175,15 @@ class UnwrittenOutputError(SimtError):
 
 
 class BarrierError(SimtError):
-    """Not all threads reach a barrier or a warp operation."""
+    """Some threads do not reach a barrier or a warp operation."""
 
 
 class DivergenceError(SimtError):
-    """Lanes of one warp are at different instructions where they must be together."""
+    """Lanes of one warp are at different instructions where they must be converged."""
 
 
 class UnknownWordError(SimtError):
-    """A word of CUDA, Python or NumPy that kernels here do not have."""
+    """Kernels do not support this function of CUDA, Python or NumPy here."""
 
 
 class LimitError(SimtError):
@@ -191,4 +191,4 @@ class LimitError(SimtError):
 
 
 class LoopLimitError(LimitError):
-    """Threads loop or call functions more often than the limit, and none of them ends."""
+    """Threads loop or recurse more often than the limit, and none of them ends."""

@@ -1,8 +1,8 @@
-"""Directed acyclic graphs: equal nodes are one object, and nodes can be put in topological order.
+"""Directed acyclic graphs: interning, topological sort, and deep recursion without Python's stack.
 
-Layouts, expressions, graph nodes and kernels are all interned. Expressions of a kernel, nodes of a captured graph and
-the history of a tensor are all ordered by the same function. None of it recurses: graphs are deeper than Python's stack.
-Nothing here knows what a node means.
+Layouts, expressions, graph nodes and kernels are interned: equal ones are one object. The expressions of a kernel, the nodes
+of a graph and the tape of autograd are sorted by one function. Nothing here recurses, since graphs are deeper than Python's
+stack allows.
 """
 
 from collections import deque
@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-MAX_KEPT_ALIVE = 256  # objects of a class that are kept though nobody uses them
+MAX_KEPT_ALIVE = 256  # objects per class
 
 N = TypeVar("N", bound=Hashable)
 R = TypeVar("R")
@@ -18,11 +18,11 @@ Task = Generator[Any, Any, R]
 
 
 class Interned(type):
-    """Metaclass: building a class twice from equal parts gives the same object.
+    """Metaclass that interns the instances of a class: equal arguments return the same object.
 
-    Equality is then identity, a dictionary lookup hashes one address, and common subexpressions are found by being
-    built. Parts must be hashable and must not mix 1, 1.0 and True, which are equal. The table is weak: it keeps only the
-    last few alive, so that what is made again and again is found.
+    Then equality is identity, a dict lookup hashes one address, and building a common subexpression twice finds the first
+    one. Arguments must be hashable, and must not mix 1, 1.0 and True, which are equal. The table holds weak references. The
+    last MAX_KEPT_ALIVE objects of a class are kept alive, so an object that is built again and again is found.
     """
 
     instances: WeakValueDictionary[tuple[Any, ...], Any]
@@ -33,30 +33,30 @@ class Interned(type):
         cls.instances = WeakValueDictionary()
         cls.recent = deque(maxlen=MAX_KEPT_ALIVE)
 
-    def __call__(cls, *parts: Any) -> Any:
-        """Find the object made of these parts, or make it."""
-        found = cls.instances.get(parts)
-        if found is None:
-            found = cls.instances.setdefault(parts, super().__call__(*parts))
-            cls.recent.append(found)
-        return found
+    def __call__(cls, *arguments: Any) -> Any:
+        """Return the object with these arguments; create it if there is none."""
+        instance = cls.instances.get(arguments)
+        if instance is None:
+            instance = cls.instances.setdefault(arguments, super().__call__(*arguments))
+            cls.recent.append(instance)
+        return instance
 
 
 def toposort(roots: Iterable[N], inputs_of: Callable[[N], Iterable[N]]) -> list[N]:
-    """Everything that the roots need, inputs before users; iterative, so a graph may be any number of nodes deep."""
+    """Sort the roots and everything that they depend on, inputs before users. Iterative, so a graph may have any depth."""
     order: list[N] = []
-    done: set[N] = set()
-    waiting: list[N] = []  # for their inputs
+    visited: set[N] = set()
+    open_nodes: list[N] = []  # their inputs are on the stack
     stack: list[N | None] = [*roots]
     stack.reverse()
     while stack:
         node = stack.pop()
-        if node is None:  # all inputs of the last one that waits are done
-            order.append(waiting.pop())
-        elif node not in done:
-            done.add(node)
+        if node is None:  # a marker: all inputs of the last open node are done
+            order.append(open_nodes.pop())
+        elif node not in visited:
+            visited.add(node)
             if inputs := tuple(inputs_of(node)):
-                waiting.append(node)
+                open_nodes.append(node)
                 stack.append(None)
                 stack.extend(inputs[::-1])
             else:
@@ -65,9 +65,9 @@ def toposort(roots: Iterable[N], inputs_of: Callable[[N], Iterable[N]]) -> list[
 
 
 def run_trampolined(task: Task[R]) -> R:
-    """What a task gives, which yields each task that it waits for and is sent what that gave; on a stack of our own.
+    """Run recursive generator functions on an explicit stack, and return the result of the first one.
 
-    Written like functions that call each other, tasks may wait for one another any number of tasks deep.
+    Write them like recursive functions, with `yield` in front of each recursive call. They may recurse to any depth.
 
     Examples
     --------
@@ -77,14 +77,14 @@ def run_trampolined(task: Task[R]) -> R:
     50005000
     """
     stack: list[Task[Any]] = [task]
-    given: Any = None
+    value: Any = None  # sent to the task on top of the stack
     while True:
         try:
-            stack.append(stack[-1].send(given))
-            given = None
+            stack.append(stack[-1].send(value))
+            value = None
         except StopIteration as end:
             stack.pop()
-            given = end.value
+            value = end.value
             if not stack:
-                found: R = given
-                return found
+                result: R = value
+                return result

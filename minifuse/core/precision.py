@@ -1,8 +1,7 @@
-"""The precision of float32 matrix products: a setting, in PyTorch's words.
+"""The precision of float32 matrix multiplication: a setting with PyTorch's names.
 
-It stands beside the switch for gradients in the mode that is a part of the key of every call (`autodiff.mode`), so no plan,
-no fused function and no replayed graph of another precision is ever found. Which kernels it chooses is the matter of the
-backend: `backends.cuda.product`.
+It is part of the dispatch state of a thread (`core.dispatch`), and thereby of every cache key: no plan, fused function or
+recorded CUDA graph is reused with another precision. The backend chooses kernels for it.
 """
 
 from collections.abc import Iterator
@@ -14,31 +13,31 @@ from .errors import DTypeError
 
 
 def require_precision(name: str, value: str) -> str:
-    """One of PRECISIONS, or an error that says which there are."""
+    """Return a precision, or raise DTypeError if it is not one of PRECISIONS."""
     if value not in PRECISIONS:
         raise DTypeError(f'{name}: got {value!r}, expected "highest", "high" (tf32) or "medium" (bf16)')
     return value
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Choose how exact products of float32 matrices are on a GPU, for this thread and for those that start to compute later.
+    """Set the precision of float32 matmuls on a GPU, for this thread and for threads that start to compute later.
 
     Parameters
     ----------
     precision : {"highest", "high", "medium"}
-        "highest", the default: all 24 bits of float32. "high": operands rounded to tf32, which has 11 bits. "medium": to
-        bf16, which has 8. Sums are float32 always.
+        "highest", the default, uses all 24 bits of float32. "high" rounds operands to tf32, which has 11 bits. "medium"
+        rounds them to bf16, which has 8. Sums are always float32.
 
     Raises
     ------
     DTypeError
-        It is none of these.
+        The precision is none of these.
 
     Notes
     -----
-    Only products of float32 on the backend `cuda` change, gradients among them: those of a product are computed in the
-    precision in which it was. Attention, which is one kernel, keeps float32. float64 and integers never change, nor
-    anything on a CPU. What is too small for tensor cores to help may be computed in float32 all the same.
+    The setting affects only float32 matmuls on the backend `cuda`. Their gradients use the precision of the forward pass.
+    Attention, which is one kernel, keeps float32. float64, integers and the CPU are not affected. Matrices too small for
+    tensor cores may be multiplied in float32 anyway.
 
     Examples
     --------
@@ -54,7 +53,7 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """The precision of float32 products in this thread: "highest", "high" or "medium".
+    """Return the precision of float32 matrix multiplication in this thread: "highest", "high" or "medium".
 
     Examples
     --------
@@ -67,17 +66,17 @@ def get_float32_matmul_precision() -> str:
 
 @contextmanager
 def use_float32_matmul_precision(precision: str) -> Iterator[None]:
-    """Compute products of float32 matrices so in a block of code, in this thread.
+    """Set the precision of float32 matrix multiplication in a block of code, in this thread.
 
     Parameters
     ----------
     precision : {"highest", "high", "medium"}
-        As `set_float32_matmul_precision` takes it.
+        See `set_float32_matmul_precision`.
 
     Raises
     ------
     DTypeError
-        It is none of these.
+        The precision is none of these.
 
     Examples
     --------

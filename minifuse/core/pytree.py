@@ -1,15 +1,15 @@
-"""Nested tuples, lists and dicts: how people group tensors. Named tuples stay what they are. Knows nothing of tensors."""
+"""Pytrees: nested tuples, lists and dicts of leaves. Named tuples keep their type. Independent of tensors."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
 
 class DynamicDict(dict[str, Any]):
-    """A dict whose numbers are read anew by each call, such as the settings of an optimizer: they are no part of a key."""
+    """A dict whose numbers may change between calls, as the settings of an optimizer do. Cache keys omit them."""
 
 
-def tree_map(tree: Any, change: Callable[[Any], Any]) -> Any:
-    """The same nest with each leaf changed.
+def tree_map(tree: Any, function: Callable[[Any], Any]) -> Any:
+    """Apply a function to each leaf, and return the results in the same structure.
 
     Examples
     --------
@@ -17,17 +17,17 @@ def tree_map(tree: Any, change: Callable[[Any], Any]) -> Any:
     {'a': (2, 3), 'b': [4]}
     """
     if isinstance(tree, tuple):
-        parts = [tree_map(x, change) for x in tree]
+        parts = [tree_map(x, function) for x in tree]
         return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
     if isinstance(tree, list):
-        return [tree_map(x, change) for x in tree]
+        return [tree_map(x, function) for x in tree]
     if isinstance(tree, dict):
-        return {key: tree_map(x, change) for key, x in tree.items()}
-    return change(tree)
+        return {key: tree_map(x, function) for key, x in tree.items()}
+    return function(tree)
 
 
 def tree_leaves(tree: Any) -> Iterator[Any]:
-    """The leaves, in order.
+    """Yield the leaves in order.
 
     Examples
     --------

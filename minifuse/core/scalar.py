@@ -1,4 +1,4 @@
-"""A number with a gradient: the same table and the same backpropagation as tensors, with nothing else in the way."""
+"""Scalar: a number with a gradient. It uses the operator table and the backpropagation of tensors, without the rest."""
 
 from collections.abc import Sequence
 from numbers import Real
@@ -14,7 +14,7 @@ from .traceable import Traceable
 
 
 class ScalarBackward:
-    """One operator applied to numbers."""
+    """One operator applied to numbers, recorded for the backward pass."""
 
     __slots__ = ("edges", "inputs", "operator", "output")
     count = 1
@@ -24,30 +24,30 @@ class ScalarBackward:
         self.edges: tuple[Any, ...] = tuple(autograd.grad_edge(x) if requires_grad(x) else None for x in inputs)
 
     def backward(self, gradients: Sequence[Any]) -> Sequence[Any]:
-        """What each input receives, by the rule of the table."""
+        """Return the gradient of each input, by the VJP of the operator."""
         if self.inputs is None:
             raise GradientError(autograd.FREED_GRAPH)
         y: Any = self.output
         xs: Sequence[Any] = self.inputs
         if not dispatch.mode.is_recording:
-            y, *xs = [np.float64(to_number(x)) for x in (y, *xs)]  # NumPy's, since Python's do not divide by 0
+            y, *xs = [np.float64(to_number(x)) for x in (y, *xs)]  # NumPy's float: Python's raises on division by 0
         with np.errstate(all="ignore"):
             return self.operator.vjp(*gradients, y, *xs) if self.operator.vjp else [None] * len(xs)
 
     def free_saved(self) -> None:
-        """Let go of the inputs and of the output, which refers to this call."""
+        """Free the inputs and the output, which refers to this node."""
         self.inputs = self.output = None  # type: ignore[assignment]
 
 
 class Scalar(Traceable):
-    """A number that knows how it was computed.
+    """A number that records how it was computed.
 
     Parameters
     ----------
     data
-        The number; kept as a Python float, computed with as a float64.
+        The number. It is stored as a Python float; arithmetic uses float64.
     requires_grad
-        Whether `backward` gives it a `grad`.
+        Whether `backward` computes its `grad`.
 
     Examples
     --------
@@ -76,15 +76,13 @@ class Scalar(Traceable):
         return self.apply(ne, self, other) if is_comparable(other) else NotImplemented
 
     def apply(self, operator: Operator, *inputs: Any) -> "Scalar":
-        """The operator on numbers, remembered."""
+        """Apply an operator to numbers, and record it."""
         for x in inputs:
             if isinstance(x, Traceable) and not isinstance(x, Scalar):
-                raise DTypeError(
-                    f"{operator}: got a Scalar beside a {type(x).__name__}; make the Scalar a tensor with mf.tensor"
-                )
+                raise DTypeError(f"{operator}: got a Scalar and a {type(x).__name__}; convert the Scalar with mf.tensor")
         if not operator.accepts_floats:
-            wanted = "integers and bools" if operator.accepts_bools else "integers"
-            raise DTypeError(f"{operator}: got float64, expected {wanted}; Scalars are floats")
+            expected = "integers and bools" if operator.accepts_bools else "integers"
+            raise DTypeError(f"{operator}: got float64, expected {expected}; Scalars are floats")
         if not operator.is_primitive and operator.vjp is None:
             y: Scalar = operator.body(*inputs)
             return y
@@ -100,9 +98,9 @@ class Scalar(Traceable):
         Parameters
         ----------
         create_graph
-            Whether the derivatives are Scalars themselves, to be differentiated again; else floats.
+            Return derivatives as Scalars, which can be differentiated again, instead of floats.
         retain_graph
-            Whether `backward` may be called again; as `create_graph` if omitted.
+            Allow another call of `backward`. Default: `create_graph`.
 
         Raises
         ------
@@ -116,7 +114,7 @@ class Scalar(Traceable):
             leaf.grad = g if leaf.grad is None else leaf.grad + g
 
     def item(self) -> float:
-        """The number as a Python float."""
+        """Return the number as a Python float."""
         return self.data
 
     def __bool__(self) -> bool:
@@ -130,12 +128,12 @@ class Scalar(Traceable):
 
 
 def is_comparable(x: Any) -> bool:
-    """Return whether `==` compares x by value; a Value of another kind then raises the error of `apply`."""
+    """Return whether `==` compares x by value. `apply` raises DTypeError for a Traceable of another class."""
     return isinstance(x, Traceable | Real | np.bool_)
 
 
 def to_number(x: Any) -> Any:
-    """The number in a Scalar, or the number itself; anything else is an error that says so."""
+    """Return the number in a Scalar, or a real number itself. Raise DTypeError for anything else."""
     if isinstance(x, Scalar):
         return x.data
     x = as_number(x)
@@ -145,5 +143,5 @@ def to_number(x: Any) -> Any:
 
 
 def requires_grad(x: Any) -> bool:
-    """Whether a gradient is wanted."""
+    """Return whether x is a Scalar that requires a gradient."""
     return isinstance(x, Scalar) and x.requires_grad

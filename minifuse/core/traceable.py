@@ -1,22 +1,22 @@
-"""Value: anything that operators work on. What an operator does to it is up to the subclass."""
+"""Traceable: the base class of everything that operators apply to."""
 
 from typing import TYPE_CHECKING, Any
 
 
 class Traceable:
-    """Anything that operators work on: a Scalar, a Tensor, a node of a graph, an expression in a kernel.
+    """A value that operators apply to: a Scalar, a Tensor, a graph node, a kernel expression.
 
-    A subclass says what applying an operator means. Python's arithmetic, and the methods named in the operator table,
-    follow from that: each entry of the table adds its methods to this class.
+    A subclass defines what it means to apply an operator. Python's arithmetic and the named methods follow: each entry of
+    the operator table adds its methods to this class.
     """
 
     __slots__ = ()
 
     def apply(self, operator: Any, *inputs: Any) -> Any:
-        """Apply a function to inputs of which at least one is of this class."""
+        """Apply a function to inputs, at least one of which is of this class."""
         raise NotImplementedError
 
-    if TYPE_CHECKING:  # the table gives these, and the named methods, at run time
+    if TYPE_CHECKING:  # the operator table adds these, and the named methods, at run time
 
         def __add__(self, other: Any) -> Any: ...
         def __radd__(self, other: Any) -> Any: ...

@@ -1,7 +1,7 @@
-"""Array: the face that tensors and graph nodes share. A method is written once, and is eager, fused and differentiable.
+"""Array: the methods shared by tensors and graph nodes. Each method is written once, and is eager, fused and differentiable.
 
-An Array has a shape and a dtype; `apply` says what a function does to it and `through` what a view does. Methods that
-are made of several functions are composites: on tensors each is one captured call, on nodes it is inlined.
+An Array has a shape and a dtype. Its subclass defines `apply`, for functions, and `apply_view`, for views. A method composed
+of several functions is a BoundFunction: on tensors it is one traced call, on nodes it is inlined.
 """
 
 import math
@@ -42,13 +42,13 @@ from .safe_root import root
 from .softmax import softmax
 
 NO_CLIP_BOUNDS = "clip: got neither low nor high; give at least one of them"
-MAX_CACHED_CALLS = 10_000  # ways to call a method that are remembered
-HASHABLE_INDEX = {int, type(None)}  # what a slice is made of that may be a key
+MAX_CACHED_CALLS = 10_000  # arguments of a method whose views or bound function are cached
+HASHABLE_INDEX = {int, type(None)}  # types of the parts of a slice that may be a cache key
 Dims = int | tuple[int, ...] | list[int] | None
 
 
 class Array(Traceable):
-    """A strided array of numbers: `shape` and `dtype`, operators, views, folds and products."""
+    """A strided array of numbers: `shape`, `dtype`, operators, views, reductions and matrix multiplication."""
 
     __slots__ = ()
     shape: Shape
@@ -56,20 +56,20 @@ class Array(Traceable):
     __hash__ = object.__hash__  # `==` compares elements, but an array is a key by identity
 
     def apply_view(self, view: View) -> Any:
-        """See the elements through a view."""
+        """Apply a view."""
         raise NotImplementedError
 
     @property
     def ndim(self) -> int:
-        """The number of dims."""
+        """Number of dims."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """The number of elements, an int. PyTorch's `x.size()` is `x.shape`."""
+        """Number of elements, an int. PyTorch's `x.size()` is `x.shape`."""
         return size_of(self.shape)
 
-    # Python's and NumPy's protocols.
+    # Protocols of Python and NumPy.
 
     def __eq__(self, other: object) -> Any:
         return self.apply(eq, self, other)
@@ -78,7 +78,7 @@ class Array(Traceable):
         return self.apply(ne, self, other)
 
     def __pow__(self, other: Any) -> Any:
-        """The power; squares, roots and inverses by the cheaper operators."""
+        """Raise to a power. Squares, square roots and inverses use cheaper operators."""
         other = as_number(other)
         if isinstance(other, int | float):
             if other == 2 and (self.dtype.is_float or (self.dtype.is_integer and not isinstance(other, float))):
@@ -89,7 +89,7 @@ class Array(Traceable):
                 return 1 / self
             if other < 0 and not self.dtype.is_float and isinstance(other, int):
                 raise DTypeError(
-                    f"pow: an integer to the power {other} is no integer; convert first, as in x.to(mf.float32)"
+                    f"pow: an integer to the power {other} is not an integer; convert first, as in x.to(mf.float32)"
                 )
         return self.apply(pow, self, other)
 
@@ -101,24 +101,24 @@ class Array(Traceable):
 
     def __len__(self) -> int:
         if not self.shape:
-            raise ShapeError("len() of a 0-d array; it has one element, see item()")
+            raise ShapeError("len: a 0-d array has no length; use x.item() for its one element")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Any]:
         return (self[k] for k in range(len(self)))
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **named: Any) -> Any:
-        """np.exp(x), np.add(x, y) and array + x: operators of the table, and what is composed of them."""
+        """Implement np.exp(x), np.add(x, y) and array + x with operators and their compositions."""
         return on_ufunc(self, ufunc, method, inputs, named)
 
     def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, named: Any) -> Any:
-        """np.sum(x), np.where(mask, x, y): methods, and what is composed of them; what is unknown, by NumPy."""
+        """Implement np.sum(x), np.where(mask, x, y) with methods and their compositions. NumPy computes other functions."""
         return on_function(function, types, args, named)
 
     # Views.
 
     def __getitem__(self, index: Any) -> Any:
-        """A view of part of the elements: integers, slices with any step, None for a new dim, Ellipsis."""
+        """Return a view of some of the elements. The index contains integers, slices, None for a new dim, and Ellipsis."""
         key = index_key(index)
         views = index_views(self.shape, index) if key is None else cached_views(self.shape, key)
         y: Any = self
@@ -127,7 +127,7 @@ class Array(Traceable):
         return y
 
     def permute(self, *order: Any) -> Any:
-        """The dims in another order, as a view: x.permute(1, 0) is the transpose of a matrix."""
+        """Reorder the dims, as a view. x.permute(1, 0) is the transpose of a matrix."""
         dims = sizes_of(order)
         if len(dims) != self.ndim:
             raise ShapeError(
@@ -136,7 +136,7 @@ class Array(Traceable):
         return self.apply_view(View("permute", normalize_dims(dims, self.ndim)))
 
     def transpose(self, dim0: int, dim1: int) -> Any:
-        """Two dims swapped, as a view."""
+        """Swap two dims, as a view."""
         a, b = normalize_dim(dim0, self.ndim), normalize_dim(dim1, self.ndim)
         order = list(range(self.ndim))
         order[a], order[b] = b, a
@@ -144,7 +144,7 @@ class Array(Traceable):
 
     @property
     def T(self) -> Any:  # noqa: N802
-        """All dims in reverse order, as a view: the transpose of a matrix."""
+        """The dims in reverse order, as a view: the transpose of a matrix."""
         return self.apply_view(View("permute", tuple(reversed(range(self.ndim)))))
 
     @property
@@ -153,23 +153,23 @@ class Array(Traceable):
         return self.transpose(-1, -2)
 
     def expand(self, *shape: Any) -> Any:
-        """Dims of size 1, and new ones in front, repeated without a copy; -1 keeps a size."""
+        """Repeat dims of size 1, and add dims in front, without a copy. -1 keeps a size."""
         sizes = sizes_of(shape)
-        new = len(sizes) - self.ndim
-        sizes = tuple(self.shape[d - new] if n == -1 and d >= new else n for d, n in enumerate(sizes))
+        new_dims = len(sizes) - self.ndim
+        sizes = tuple(self.shape[d - new_dims] if n == -1 and d >= new_dims else n for d, n in enumerate(sizes))
         return self if sizes == self.shape else self.apply_view(View("expand", sizes))
 
     def reshape(self, *shape: Any) -> Any:
-        """The same elements in the same order under another shape; a view where strides allow it, else a copy."""
+        """Change the shape and keep the elements in row-major order. Return a view if strides allow it, else a copy."""
         sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
         try:
             view = reshape_view(self.shape, *sizes)
-        except TypeError:  # a size that is no key: NumPy's array of one integer, or a mistake
+        except TypeError:  # a size that is not hashable: a NumPy array of one integer, or a mistake
             view = reshape_view.__wrapped__(self.shape, *sizes)
         return self if view is None else self.apply_view(view)
 
     def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Any:
-        """The dims from start to end, both included, as one."""
+        """Merge the dims from start to end, both included, into one."""
         if not self.shape:
             return self.reshape(1)
         a, b = normalize_dim(start_dim, self.ndim), normalize_dim(end_dim, self.ndim)
@@ -178,109 +178,109 @@ class Array(Traceable):
         return self.reshape(*self.shape[:a], math.prod(self.shape[a : b + 1]), *self.shape[b + 1 :])
 
     def unsqueeze(self, dim: int) -> Any:
-        """A new dim of size 1 at `dim`, as a view."""
+        """Insert a dim of size 1 at `dim`, as a view."""
         d = normalize_dim(dim, self.ndim + 1)
         return self.reshape(*self.shape[:d], 1, *self.shape[d:])
 
     def squeeze(self, dim: Dims = None) -> Any:
-        """Without the dims of size 1, or those of them that are named, as a view."""
+        """Remove the dims of size 1, or only the given ones, as a view."""
         dims = normalize_dims(dim, self.ndim)
         return self.reshape(tuple(n for d, n in enumerate(self.shape) if d not in dims or n != 1))
 
     def flip(self, *dims: Any) -> Any:
-        """Some dims in reverse order, as a view (the stride changes its sign)."""
+        """Reverse some dims, as a view (with negative strides)."""
         chosen = normalize_dims(dims[0] if len(dims) == 1 else dims, self.ndim)
         ranges = tuple((n - 1, -1, n) if d in chosen and n else (0, 1, n) for d, n in enumerate(self.shape))
         return self.apply_view(View("slice", ranges))
 
     def unfold(self, dimension: int, size: int, step: int) -> Any:
-        """The windows of `size` elements along a dim, one every `step`, as a view: window p starts at element p * step.
+        """Return sliding windows of `size` elements along a dim, as a view. Window p starts at element p * step.
 
-        The dim becomes the number of windows, (n - size) // step + 1, and a new last dim runs along a window.
+        The size of the dim becomes the number of windows, (n - size) // step + 1. A new last dim is the index in a window.
         """
         return self.apply_view(View("sliding_windows", (normalize_dim(dimension, self.ndim), *sizes_of((size, step)), 1)))
 
-    # Folds.
+    # Reductions.
 
     def sum(self, dim: Dims = None, keepdim: bool = False) -> Any:
-        """The sum along dims; of integers and bools as int64."""
+        """Sum along dims. The sum of integers and bools is an int64."""
         return self._reduce(add, dim, keepdim)
 
     def prod(self, dim: Dims = None, keepdim: bool = False) -> Any:
-        """The product along dims; of integers and bools as int64."""
+        """Multiply along dims. The product of integers and bools is an int64."""
         return self._reduce(mul, dim, keepdim)
 
     def max(self, dim: Dims = None, keepdim: bool = False) -> Any:
-        """The largest element along dims (the values only); NaN where there is one. Ties share the gradient equally.
+        """Return the largest element along dims, without its index; NaN if there is one. Ties share the gradient equally.
 
-        `values, indices = x.max(dim)`, as PyTorch has it, is a ShapeError: the indices are `x.argmax(dim)`.
+        `values, indices = x.max(dim)`, as in PyTorch, raises ShapeError: the indices are `x.argmax(dim)`.
         """
         if dim is not None:
             forbid_pair_unpacking("max")
         return self._reduce(maximum, dim, keepdim, "max")
 
     def min(self, dim: Dims = None, keepdim: bool = False) -> Any:
-        """The smallest element along dims (the values only); NaN where there is one. Ties share the gradient equally."""
+        """Return the smallest element along dims, without its index; NaN if there is one. Ties share the gradient."""
         if dim is not None:
             forbid_pair_unpacking("min")
         return self._reduce(minimum, dim, keepdim, "min")
 
     def any(self, dim: Dims = None, keepdim: bool = False) -> Any:
-        """Whether any element along dims is not 0."""
+        """Return whether any element along dims is nonzero."""
         return self._reduce(or_, dim, keepdim)
 
     def all(self, dim: Dims = None, keepdim: bool = False) -> Any:
-        """Whether all elements along dims are not 0."""
+        """Return whether all elements along dims are nonzero."""
         return self._reduce(and_, dim, keepdim)
 
     def mean(self, dim: Dims = None, keepdim: bool = False) -> Any:
-        """The mean along dims; of integers a float64; NaN of no elements."""
+        """Average along dims. The mean of integers is a float64; the mean of no elements is NaN."""
         return self.apply(reduction(_mean, len(self.shape), bool(keepdim), (), *as_dims(dim)), self)
 
     def var(self, dim: Dims = None, correction: int = 1, keepdim: bool = False) -> Any:
-        """The variance along dims: squared distances from the mean over (number - correction)."""
+        """Return the variance along dims: the sum of squared distances from the mean, divided by (count - correction)."""
         return self.apply(reduction(_var, len(self.shape), bool(keepdim), (as_number(correction),), *as_dims(dim)), self)
 
     def std(self, dim: Dims = None, correction: int = 1, keepdim: bool = False) -> Any:
-        """The standard deviation along dims: the root of `var`."""
+        """Return the standard deviation along dims: the square root of `var`."""
         return self.apply(reduction(_std, len(self.shape), bool(keepdim), (as_number(correction),), *as_dims(dim)), self)
 
     def argmax(self, dim: int | None = None, keepdim: bool = False) -> Any:
-        """The index of the largest element along a dim, or in the flattened array: the first one, or the first NaN."""
+        """Return the index of the first largest element along a dim, or in the flattened array. NaN counts as largest."""
         return self._arg_position(maximum, dim, keepdim, "argmax")
 
     def argmin(self, dim: int | None = None, keepdim: bool = False) -> Any:
-        """The index of the smallest element along a dim, or in the flattened array: the first one, or the first NaN."""
+        """Return the index of the first smallest element along a dim, or in the flattened array. NaN counts as smallest."""
         return self._arg_position(minimum, dim, keepdim, "argmin")
 
     def softmax(self, dim: int) -> Any:
-        """exp(x) over its sum along a dim, computed without overflow."""
+        """Compute exp(x) / sum(exp(x)) along a dim, without overflow."""
         return self.apply(reduction(_softmax, len(self.shape), True, (), *as_dims(dim)), self)
 
     def log_softmax(self, dim: int) -> Any:
-        """The logarithm of softmax, right where softmax itself would be 0."""
+        """Compute the logarithm of softmax along a dim, accurate where softmax underflows to 0."""
         return self.apply(reduction(_log_softmax, len(self.shape), True, (), *as_dims(dim)), self)
 
     def logsumexp(self, dim: Dims = None, keepdim: bool = False) -> Any:
-        """The logarithm of the sum of exp(x) along dims, computed without overflow."""
+        """Compute log(sum(exp(x))) along dims, without overflow."""
         return self.apply(reduction(_logsumexp, len(self.shape), bool(keepdim), (), *as_dims(dim)), self)
 
-    # Others.
+    # Other methods.
 
     def index_select(self, dim: int, index: Any) -> Any:
-        """The parts along a dim at the positions in an index, a tensor of int64 or int32 of one dim; repeated as it says.
+        """Select slices along a dim by a 1-D index tensor (int64 or int32). Indices may repeat.
 
-        A position outside of the dim is an IndexingError; inside a fused function, where nobody sees it, its part is NaN
-        (of integers 0). Gradients of parts that were taken several times add up, in an order that is always the same.
+        An index out of range raises IndexingError. Inside a fused function, where values are not known, it selects NaN (0
+        for integers). The gradients of a slice that was selected several times are summed in a deterministic order.
         """
         if getattr(index, "ndim", 1) != 1:
             raise ShapeError(
-                f"index_select: got an index of shape {index.shape}, expected one dim; flatten it, or see mf.nn.embedding"
+                f"index_select: got an index of shape {index.shape}, expected 1 dim; flatten it, or use mf.nn.embedding"
             )
         return take("index_select", self, dim, index)
 
     def clip(self, low: Any = None, high: Any = None) -> Any:
-        """The elements, not below `low` and not above `high`; either may be left out, or be an array."""
+        """Limit the elements to the range from `low` to `high`. Either may be None or an array."""
         if low is None and high is None:
             raise DTypeError(NO_CLIP_BOUNDS)
         if high is None:
@@ -290,14 +290,17 @@ class Array(Traceable):
         return self.apply(TABLE["clip"], self, low, high)
 
     def to(self, dtype: DType | str) -> Any:
-        """The same values as another element type; itself where that is the same."""
+        """Convert to another dtype. Return the array itself if it has this dtype."""
         dtype = as_dtype(dtype)
         return self if dtype is self.dtype else self.apply(Cast(dtype), self)
 
     def _reduce(self, operator: Operator, dim: Dims, keepdim: bool, needs_elements: str = "") -> Any:
         shape = self.shape
         if needs_elements and 0 in shape and 0 in [shape[d] for d in normalize_dims(dim, len(shape))]:
-            raise ShapeError(f"{needs_elements}: shape {shape} has no elements along dim {dim}, and there is no identity")
+            raise ShapeError(
+                f"{needs_elements}: shape {shape} has no elements along dim {dim}, and {needs_elements} of none is "
+                "undefined; check the size first"
+            )
         return self.apply(reduction(fold, len(shape), bool(keepdim), (operator,), *as_dims(dim)), self)
 
     def _arg_position(self, operator: Operator, dim: int | None, keepdim: bool, name: str) -> Any:
@@ -308,14 +311,14 @@ class Array(Traceable):
 
 
 def as_dims(dim: Dims) -> tuple[Any, ...]:
-    """Dims as a user wrote them, one by one; (None,) for all."""
-    if dim is None or type(dim) is int:  # the usual ones, first
+    """Return the `dim` argument of a method as a tuple; (None,) for all dims."""
+    if dim is None or type(dim) is int:  # the most common cases
         return (dim,)
     return tuple(map(as_number, dim)) if isinstance(dim, tuple | list) else (as_number(dim),)
 
 
 def index_key(index: Any) -> Any:
-    """A plain index as a part of a key; None for any other, such as one with NumPy's integers."""
+    """Return an index as a hashable key, or None if it contains more than Python ints, slices, None and Ellipsis."""
     key: list[Any] = []
     for entry in index if type(index) is tuple else (index,):
         if type(entry) is slice:
@@ -332,12 +335,12 @@ def index_key(index: Any) -> Any:
 
 @lru_cache(MAX_CACHED_CALLS)
 def cached_views(shape: Shape, key: tuple[Any, ...]) -> tuple[View, ...]:
-    """The views that a plain index stands for."""
+    """Return the views of an index, given its key."""
     return index_views(shape, tuple(slice(*entry) if type(entry) is tuple else entry for entry in key))
 
 
 def index_views(shape: Shape, index: Any) -> tuple[View, ...]:
-    """The views that an index stands for: a slice, then a reshape where dims come or go."""
+    """Return the views that compute x[index]: a slice, then a reshape if dims are added or removed."""
     ranges, after = parse_index(shape, index)
     sliced = tuple(size for _, _, size in ranges)
     is_whole = all(r == (0, 1, n) for r, n in zip(ranges, shape, strict=True))
@@ -346,20 +349,20 @@ def index_views(shape: Shape, index: Any) -> tuple[View, ...]:
 
 @lru_cache(MAX_CACHED_CALLS, typed=True)
 def reduction(body: Callable[..., Any], ndim: int, keepdim: bool, parameters: tuple[Any, ...], *dims: Any) -> BoundFunction:
-    """The composite for dims as a user wrote them."""
+    """Return the bound function of a reduction, given the dims of the call."""
     chosen = normalize_dims(None if dims == (None,) else dims, ndim)
     return BoundFunction(body, (tuple(sorted(chosen)), bool(keepdim), *parameters))
 
 
 @lru_cache(MAX_CACHED_CALLS, typed=True)
 def reshape_view(old: Shape, *new: Any) -> View | None:
-    """The view for a shape as a user wrote it; None where it is the shape that there is."""
+    """Return the view of a reshape, or None if the shape does not change."""
     shape = infer_shape(math.prod(old), new)
     return None if shape == old else View("reshape", shape)
 
 
 def clip(x: Any, low: Any = None, high: Any = None) -> Any:
-    """The elements of x, not below `low` and not above `high`; either may be left out.
+    """Limit the elements of x to the range from `low` to `high`. Either may be None.
 
     Examples
     --------
@@ -375,11 +378,11 @@ def clip(x: Any, low: Any = None, high: Any = None) -> Any:
     return x if high is None else clamp_max(x, high)
 
 
-# The bodies of composites: functions of arrays, written with nothing but functions and operators.
+# Bodies of bound functions, written with functions and operators.
 
 
 def fold(x: Any, dims: tuple[int, ...], keepdim: bool, operator: Operator) -> Any:
-    """Fold dims; integers add up and multiply as int64, and logic is of bools."""
+    """Reduce dims. Sums and products of integers are int64; `any` and `all` convert to bool first."""
     if operator in (add, mul) and not x.dtype.is_float:
         x = x.to(int64)
     elif operator in (and_, or_):
@@ -410,14 +413,14 @@ def _std(x: Any, dims: tuple[int, ...], keepdim: bool, correction: int) -> Any:
 
 
 def _shift(x: Any, dims: tuple[int, ...]) -> Any:
-    """The largest element where it is finite, else 0: subtracted before exp, it changes neither value nor gradient."""
+    """Return the largest element, or 0 if infinite. Subtracting it before exp changes neither value nor gradient."""
     largest = fold(x, dims, True, maximum).detach()
     return where(eq(abs(largest), math.inf), 0, largest)
 
 
 def _softmax(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
     if not x.dtype.is_float:
-        x = (x - fold(x, dims, True, maximum)).to(float64)  # subtracted as integers, exactly; bools do not subtract
+        x = (x - fold(x, dims, True, maximum)).to(float64)  # subtract integers, which is exact; bools raise
     return softmax(x, dims) if dims else exp(x - x)
 
 
@@ -433,7 +436,7 @@ def _logsumexp(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
 
 
 def _argreduce(x: Any, operator: Operator, dim: int | None, keepdim: bool) -> Any:
-    """The smallest index at which the extreme stands; only NaN differs from itself."""
+    """Return the smallest index of the extreme element. NaN is found as the only value that differs from itself."""
     along = x.reshape(x.size) if dim is None else x
     d = dim or 0
     n = along.shape[d]

@@ -1,13 +1,12 @@
-"""Attention as a function of arrays, and its gradient: definitions, which a backend with kernels of its own may replace.
+"""Attention and its gradient as composite ops, which a backend may compute with kernels of its own.
 
     y = softmax(scale * q @ k.T) @ v        q (..., M, D), k (..., N, D), v (..., N, E)
 
-The definition is two products and one kernel for all between them; its scores take M * N numbers of memory. A backend that
-knows `attention` as a whole makes them a tile at a time and keeps none. The gradient is the same for all: it makes the
-weights again from q, k and one number a row, so nothing of M * N is kept for it, and that of the definition is not needed
-before it is differentiated itself.
+The definition is two matmuls with a softmax kernel between them. It stores M * N scores. A backend that supports `attention`
+computes them tile by tile and stores none. All backends share the gradient: it recomputes the weights from q, k and one
+number per row, so it saves nothing of size M * N. The gradient of the definition is used only for second derivatives.
 
-Stands on functions; knows no kernels. The face for users is `nn.scaled_dot_product_attention`.
+Users call `nn.scaled_dot_product_attention`.
 """
 
 import math
@@ -19,14 +18,14 @@ from .array_methods import fold
 
 
 class AttentionOp(CompositeOp):
-    """What the functions of this file have in common: their parameters, and the scores.
+    """Base of the ops in this file: their parameters, and the scores.
 
     Parameters
     ----------
     is_causal : bool
-        Whether row i sees columns up to i alone.
+        Row i attends to columns 0, ..., i only.
     scale : float
-        What scores are multiplied with, above 0.
+        Factor of the scores, above 0.
     """
 
     __slots__ = ("is_causal", "scale")
@@ -36,11 +35,11 @@ class AttentionOp(CompositeOp):
 
     @property
     def parameters(self) -> tuple[Any, ...]:
-        """Both."""
+        """The causal flag and the scale."""
         return self.is_causal, self.scale
 
     def scores(self, q: Any, k: Any) -> Any:
-        """scale * q @ k.T, and -inf where a row does not see a column: found by comparing positions, not by a mask."""
+        """Return scale * q @ k.T, with -inf where a row does not attend to a column. It compares indices, without a mask."""
         scores = Matmul()(q, k.mT) * self.scale
         if not self.is_causal:
             return scores
@@ -48,14 +47,14 @@ class AttentionOp(CompositeOp):
         return where(q.positions(m).reshape(m, 1) >= q.positions(n), scores, -math.inf)
 
     def weights(self, q: Any, k: Any, sums: Any) -> Any:
-        """softmax of the scores, from the logarithm of each row's sum."""
+        """Return the softmax of the scores, given the log-sum-exp of each row."""
         return exp(self.scores(q, k) - sums.reshape(*sums.shape, 1))
 
 
 class Attention(AttentionOp):
-    """softmax(scale * q @ k.T) @ v, and log(sum(exp(scale * q @ k.T))) of each row, by which its gradient finds the weights.
+    """Compute softmax(scale * q @ k.T) @ v, and the log-sum-exp of the scores of each row, which the gradient needs.
 
-    Batch dims are equal already. Of a row that sees nothing (N = 0) both are what sums of nothing are: 0 and -inf.
+    Batch dims are equal already. A row without columns (N = 0) has output 0 and log-sum-exp -inf.
     """
 
     __slots__ = ()
@@ -63,11 +62,11 @@ class Attention(AttentionOp):
     output_layout_like = (0, None)
 
     def infer(self, q: Any, k: Any, v: Any) -> tuple[ShapeDtype, ...]:
-        """(..., M, E) and (..., M)."""
+        """Return shapes (..., M, E) and (..., M)."""
         return ((*q.shape[:-1], v.shape[-1]), q.dtype), (q.shape[:-1], q.dtype)
 
     def body(self, q: Any, k: Any, v: Any) -> tuple[Any, ...]:
-        """Two products, and a softmax between them."""
+        """Compute two matmuls with a softmax between them."""
         scores = self.scores(q, k)
         dims = (scores.ndim - 1,)
         largest = fold(scores, dims, True, maximum).detach()
@@ -76,7 +75,7 @@ class Attention(AttentionOp):
         return Matmul()(e / total, v), (log(total) + largest).reshape(q.shape[:-1])
 
     def vjp(self, index: int, g: Any, q: Any, k: Any, v: Any) -> tuple[Any, ...] | None:
-        """Of the output, two functions of their own; of the sums, that of the definition."""
+        """Return the gradient of the output by two ops. The gradient of the log-sum-exp is that of the definition."""
         if index:
             return None
         y, sums = self.outputs(q, k, v)
@@ -86,35 +85,35 @@ class Attention(AttentionOp):
 
 
 class QueryGradient(AttentionOp):
-    """What q receives when the output of Attention receives g; `delta` is the sum of g times the output, of each row."""
+    """The gradient of q, given the gradient g of the output. `delta` is the sum of g times the output along each row."""
 
     __slots__ = ()
     names = ("query_gradient",)
     output_layout_like = (0,)
 
     def infer(self, q: Any, k: Any, v: Any, g: Any, sums: Any, delta: Any) -> tuple[ShapeDtype, ...]:
-        """As q."""
+        """Return the shape and dtype of q."""
         return ((q.shape, q.dtype),)
 
     def body(self, q: Any, k: Any, v: Any, g: Any, sums: Any, delta: Any) -> tuple[Any, ...]:
-        """Three products: the weights are made again."""
-        given = self.weights(q, k, sums) * (Matmul()(g, v.mT) - delta.reshape(*delta.shape, 1))
-        return (Matmul()(given, k) * self.scale,)
+        """Compute three matmuls; the weights are recomputed."""
+        score_grads = self.weights(q, k, sums) * (Matmul()(g, v.mT) - delta.reshape(*delta.shape, 1))
+        return (Matmul()(score_grads, k) * self.scale,)
 
 
 class KeyValueGradient(AttentionOp):
-    """What k and v receive when the output of Attention receives g."""
+    """The gradients of k and v, given the gradient g of the output."""
 
     __slots__ = ()
     names = ("key_gradient", "value_gradient")
     output_layout_like = (1, 2)
 
     def infer(self, q: Any, k: Any, v: Any, g: Any, sums: Any, delta: Any) -> tuple[ShapeDtype, ...]:
-        """As k, and as v."""
+        """Return the shapes and dtypes of k and v."""
         return (k.shape, k.dtype), (v.shape, v.dtype)
 
     def body(self, q: Any, k: Any, v: Any, g: Any, sums: Any, delta: Any) -> tuple[Any, ...]:
-        """Four products: the weights are made again."""
+        """Compute four matmuls; the weights are recomputed."""
         weights = self.weights(q, k, sums)
-        given = weights * (Matmul()(g, v.mT) - delta.reshape(*delta.shape, 1))
-        return Matmul()(given.mT, q) * self.scale, Matmul()(weights.mT, g)
+        score_grads = weights * (Matmul()(g, v.mT) - delta.reshape(*delta.shape, 1))
+        return Matmul()(score_grads.mT, q) * self.scale, Matmul()(weights.mT, g)

@@ -1,7 +1,7 @@
-"""Words of PyTorch that mean something else here, and would be misunderstood without an error.
+"""PyTorch habits that mean something else here, and get an error that explains the difference.
 
-* `x.size` is NumPy's: the number of elements. PyTorch's is a method.
-* `x.max(dim)` returns the values alone. PyTorch's returns a pair, which is unpacked: `values, indices = x.max(1)`.
+* `x.size` is the number of elements, as in NumPy. In PyTorch it is a method.
+* `x.max(dim)` returns only the values. In PyTorch it returns a pair, to unpack: `values, indices = x.max(1)`.
 """
 
 import sys
@@ -13,18 +13,18 @@ from typing import Any
 from ..core.errors import ShapeError, users_line
 
 CACHE_OPCODE, UNPACK_OPCODE = opmap["CACHE"], opmap["UNPACK_SEQUENCE"]
-MAX_CACHED_SHAPES = 10_000  # shapes whose number of elements is remembered
+MAX_CACHED_SHAPES = 10_000
 
 
 class Size(int):
-    """A number of elements: an int in all respects, but for an error that helps whoever calls it."""
+    """The number of elements: an int whose call raises an error that names the alternative."""
 
     __slots__ = ()
 
     def __call__(self, *dim: Any) -> Any:
-        """Raise: there is nothing to call."""
+        """Raise ShapeError: the size is not a method."""
         instead = f"x.shape[{', '.join(map(str, dim))}]" if dim else "x.shape"
-        raise ShapeError(f"size: x.size is the number of elements, {self}, and no method; write {instead}")
+        raise ShapeError(f"size: x.size is the number of elements, {self}, not a method; write {instead}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return int, (int(self),)
@@ -32,15 +32,15 @@ class Size(int):
 
 @lru_cache(MAX_CACHED_SHAPES)
 def size_of(shape: tuple[int, ...]) -> Size:
-    """Return the number of elements of a shape; each time the same object, so that it can be part of a key."""
+    """Return the number of elements of a shape. Equal shapes return the same object, so it can be part of a cache key."""
     return Size(prod(shape))
 
 
 def forbid_pair_unpacking(name: str) -> None:
-    """Raise where the method that calls this was called as `values, indices = x.max(dim)`.
+    """Raise ShapeError if the calling method was called as `values, indices = x.max(dim)`.
 
-    The bytecode of the caller says so: the instruction after the call unpacks its result into two names. Any other use
-    of the result, a loop over its rows too, is left alone.
+    The bytecode of the caller shows it: the instruction after the call unpacks its result into two names. Any other use of
+    the result is allowed, such as a loop over its rows.
     """
     frame = sys._getframe(2)
     code, k = frame.f_code.co_code, frame.f_lasti + 2
@@ -48,6 +48,6 @@ def forbid_pair_unpacking(name: str) -> None:
         k += 2
     if code[k] == UNPACK_OPCODE and code[k + 1] == 2:
         raise ShapeError(
-            f"{users_line()}: values, indices = x.{name}(dim): {name} returns the values alone; the indices are "
+            f"{users_line()}: values, indices = x.{name}(dim): {name} returns only the values; the indices are "
             f"x.arg{name}(dim). For two rows, write a, b = x.{name}(dim).tolist(), or give the result a name first"
         )

@@ -1,7 +1,7 @@
-"""What a plan does, step by step: launches of kernels, matrix products, and what backends know as a whole.
+"""Steps of a plan: kernel launches, matmul launches, and library calls for composite ops.
 
-Steps work on places in the memory of one call. A place is (slot, layout): slots are the arguments of the call, then its
-buffers. Binding a step to a backend does all that follows from layouts, once.
+The operands of a step are buffer views: (slot, layout). Slots number the arguments of the call, then its buffers. All work
+that depends only on layouts is done once, when a step is bound to a backend.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,85 +20,199 @@ if TYPE_CHECKING:
     from ..backends.base import Backend
 
 BufferView = tuple[int, Layout]
-NO_BUFFER = -1  # the slot of what has a layout and no memory: positions
+NO_BUFFER = -1  # the slot of an operand with a layout and without memory: an index value
+
+
+class StepOperands:
+    """The operands that all steps have."""
+
+    outputs: list[BufferView]
+    inputs: list[BufferView]
+    indexed_operands: list[BufferView]
+
+    def buffer_views(self) -> list[BufferView]:
+        """Return the view of every operand, in the order of the addresses that the bound function takes."""
+        return [*self.outputs, *self.inputs, *self.indexed_operands]
+
+    def layouts(self) -> tuple[list[Layout], list[Layout]]:
+        """Return the layouts of outputs and of inputs, without offsets."""
+        return without_offsets(self.outputs), without_offsets(self.inputs)
+
+    def outputs_with(self, output: int, target: BufferView) -> list[BufferView]:
+        """Return the outputs, with one of them stored in `target`."""
+        return [target if k == output else view for k, view in enumerate(self.outputs)]
 
 
 @dataclass
-class KernelLaunch:
-    """One kernel: its space, its folded dims, the places of its operands, its numbers, and what it reads by index."""
+class KernelLaunch(StepOperands):
+    """Launch a kernel over a shape, of which it reduces `dims`."""
 
     kernel: Kernel
     shape: tuple[int, ...]
     dims: tuple[int, ...]
     outputs: list[BufferView]
     inputs: list[BufferView]
-    numbers: list[Any] = field(default_factory=list)  # slots of arguments, or literals as text
-    indexed_operands: list[BufferView] = field(default_factory=list)  # whole, in layouts of their own
-
-    def buffer_views(self) -> list[BufferView]:
-        """All that it stores and reads, in the order of its addresses."""
-        return [*self.outputs, *self.inputs, *self.indexed_operands]
-
-    def layouts(self) -> tuple[list[Layout], list[Layout]]:
-        """Layouts of outputs and of inputs, each from its own first element."""
-        return [layout.without_offset() for _, layout in self.outputs], [
-            layout.without_offset() for _, layout in self.inputs
-        ]
+    numbers: list[Any] = field(default_factory=list)  # scalar arguments: slots, or literals as text
+    indexed_operands: list[BufferView] = field(default_factory=list)  # their layouts are not expanded to the shape
 
     def operand_layouts(self) -> list[list[Layout]]:
-        """Those of outputs and of inputs, and, where there are some, of what is read by index."""
-        return [
-            *self.layouts(),
-            *[[layout.without_offset() for _, layout in self.indexed_operands]] * bool(self.indexed_operands),
-        ]
+        """Return the layouts of outputs, of inputs, and of indexed operands if there are any, without offsets."""
+        return [*self.layouts(), *[without_offsets(self.indexed_operands)] * bool(self.indexed_operands)]
 
     def bind(self, backend: "Backend") -> Any:
-        """A function of addresses and numbers."""
+        """Return a function of addresses and numbers that runs this step."""
         return backend.bind(self.kernel, self.shape, self.dims, *self.operand_layouts())
 
     def address_offsets(self) -> list[tuple[int, int]]:
-        """(slot, offset in bytes) of each address that the bound function takes; of positions (NOWHERE, the first one)."""
+        """Return (slot, offset in bytes) of each address argument. An index value has (NO_BUFFER, its first position)."""
         dtypes = [e.dtype for e in (*self.kernel.outputs, *self.kernel.find_all(Load))]
         return byte_offsets(self.buffer_views(), [*dtypes, *self.kernel.indexed_dtypes()])
 
     def source(self, backend: "Backend") -> str:
-        """The text that runs."""
+        """Return the generated source."""
         return backend.source(self.kernel, self.shape, self.dims, *self.operand_layouts())
 
-    def as_output_view(self, place: BufferView) -> BufferView:
-        """A place as an output of this launch: of one value a row, repeated along the row."""
-        slot, layout = place
+    def as_output_view(self, view: BufferView) -> BufferView:
+        """Return a buffer view in the shape of an output of this launch. Values stored once per row are expanded."""
+        slot, layout = view
         rows = tuple(1 if d in self.dims else n for d, n in enumerate(self.shape))
         if layout.shape != self.shape and layout.size == prod(rows):
-            with suppress(ShapeError):  # then it is none
+            with suppress(ShapeError):  # then it is not a view of an output
                 layout = layout.reshape(*rows).expand(*self.shape)
         return slot, layout
 
     def can_alias(self, k: int) -> bool:
-        """Whether input k is read just where an output may be stored, and before that: at each point, or once a row."""
+        """Return whether an output may overwrite input k, which needs each element to be read before it is stored.
+
+        A pointwise kernel reads an element at the point where it stores it. A kernel with rows may overwrite what it reads
+        once per row, if it stores only row outputs.
+        """
         if not self.dims:
             return True
         _, layout = self.inputs[k]
         return not self.kernel.pointwise_outputs and all(not layout.strides[d] or self.shape[d] == 1 for d in self.dims)
 
     def alias_output(self, output: int, target: BufferView) -> "KernelLaunch":
-        """The same launch, with one output stored where it is read: loads of that place become what was there before."""
-        outputs = [target if k == output else place for k, place in enumerate(self.outputs)]
-        if self.dims:  # a value of the row is stored last of all
-            return KernelLaunch(
-                self.kernel, self.shape, self.dims, outputs, self.inputs, self.numbers, self.indexed_operands
-            )
-        moved, inputs = alias_inputs(self.inputs, target, output)
-        elements = tuple(replace(e, Load, moved) for e in self.kernel.pointwise_outputs)
-        kernel = Kernel(elements, self.kernel.row_outputs)
+        """Return this launch with one output stored in `target`, which inputs may read: they become `ReadOutput`."""
+        outputs = self.outputs_with(output, target)
+        kernel, inputs = self.kernel, self.inputs
+        if not self.dims:  # a row output is stored at the end of its row, after all loads
+            change, inputs = alias_inputs(self.inputs, target, output)
+            pointwise = tuple(replace(e, Load, change) for e in kernel.pointwise_outputs)
+            kernel = Kernel(pointwise, kernel.row_outputs)
         return KernelLaunch(kernel, self.shape, self.dims, outputs, inputs, self.numbers, self.indexed_operands)
 
 
-def relocate(place: BufferView, source: BufferView, target: BufferView) -> BufferView | None:
-    """Where a place of a buffer comes to lie, if what lay there as `source` lies as `target`; None if it is no layout."""
-    slot, layout = place
+@dataclass
+class MatmulLaunch(StepOperands):
+    """Launch a matmul with its fused prologue and epilogue."""
+
+    kernel: MatmulKernel
+    outputs: list[BufferView]
+    inputs: list[BufferView]
+    numbers: list[Any] = field(default_factory=list)
+    indexed_operands: list[BufferView] = field(default_factory=list)  # always empty
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the result: (..., M, N)."""
+        return self.outputs[0][1].shape
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the operands and of the accumulators."""
+        return self.kernel.a.dtype
+
+    def bind(self, backend: "Backend") -> Any:
+        """Return a function of addresses and numbers that runs this step."""
+        outputs, inputs = self.layouts()
+        if self.kernel.is_plain:
+            return backend.bind_matmul(self.dtype, *outputs, *inputs)
+        return backend.bind_fused_matmul(self.kernel, outputs, inputs)
+
+    def address_offsets(self) -> list[tuple[int, int]]:
+        """Return (slot, offset in bytes) of each address argument."""
+        a, b, epilogue = self.kernel.loads()
+        return byte_offsets(self.buffer_views(), [e.dtype for e in (*self.kernel.pointwise_outputs, *a, *b, *epilogue)])
+
+    def source(self, backend: "Backend") -> str:
+        """Return the generated source, or a description of the library routine."""
+        return backend.fused_matmul_source(self.kernel, *self.layouts())
+
+    def as_output_view(self, view: BufferView) -> BufferView:
+        """Return a buffer view in the shape of the result, if strides allow that."""
+        slot, layout = view
+        try:
+            return slot, layout.reshape(*self.shape)
+        except ShapeError:
+            return view
+
+    def can_alias(self, k: int) -> bool:
+        """Return whether an output may overwrite input k: only the epilogue reads at the point where it stores."""
+        a, b, _ = self.kernel.loads()
+        return k >= len(a) + len(b)
+
+    def alias_output(self, output: int, target: BufferView) -> "MatmulLaunch":
+        """Return this launch with one output stored in `target`, which the epilogue may read."""
+        change, inputs = alias_inputs(self.inputs, target, output)
+        a, b = (replace(e, Load, change) for e in (self.kernel.a, self.kernel.b))
+        pointwise = tuple(replace(e, Load, change) for e in self.kernel.pointwise_outputs)
+        kernel = MatmulKernel(a, b, pointwise, self.kernel.precision)
+        return MatmulLaunch(kernel, self.outputs_with(output, target), inputs, self.numbers)
+
+
+@dataclass
+class LibraryCall(StepOperands):
+    """Run a composite op with a kernel of the backend."""
+
+    function: CompositeOp
+    kernel: Kernel  # describes the outputs and the loads
+    outputs: list[BufferView]
+    inputs: list[BufferView]
+    numbers: list[Any] = field(default_factory=list)  # always empty: parameters belong to the function
+    indexed_operands: list[BufferView] = field(default_factory=list)  # always empty
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the first output."""
+        return self.outputs[0][1].shape
+
+    def bind(self, backend: "Backend") -> Any:
+        """Return a function of addresses that runs this step."""
+        return backend.bind_composite(self.function, *self.layouts())
+
+    def address_offsets(self) -> list[tuple[int, int]]:
+        """Return (slot, offset in bytes) of each address argument."""
+        return byte_offsets(self.buffer_views(), [e.dtype for e in (*self.kernel.outputs, *self.kernel.find_all(Load))])
+
+    def source(self, backend: "Backend") -> str:
+        """Return the generated source, or a description of the library routine."""
+        return backend.composite_source(self.function, *self.layouts())
+
+    def as_output_view(self, view: BufferView) -> BufferView:
+        """Return the buffer view unchanged."""
+        return view
+
+    def can_alias(self, k: int) -> bool:
+        """Return False: an op may read any element of an input after it stores an output."""
+        return False
+
+    def alias_output(self, output: int, target: BufferView) -> "LibraryCall":
+        """Return this call with one output stored in `target`, which no input reads."""
+        return LibraryCall(self.function, self.kernel, self.outputs_with(output, target), self.inputs)
+
+
+Step = KernelLaunch | MatmulLaunch | LibraryCall
+
+
+def relocate(view: BufferView, source: BufferView, target: BufferView) -> BufferView | None:
+    """Return a view after the elements of `source`, a view of the same buffer, have moved to `target`.
+
+    Views of other buffers are returned unchanged. Return None if no layout describes the result.
+    """
+    slot, layout = view
     if slot != source[0]:
-        return place
+        return view
     if source[1] is target[1].without_offset():
         return target[0], Layout(layout.shape, layout.strides, layout.offset + target[1].offset)
     try:
@@ -109,151 +223,40 @@ def relocate(place: BufferView, source: BufferView, target: BufferView) -> Buffe
 
 
 def may_overlap(a: BufferView, b: BufferView) -> bool:
-    """Whether two places may share elements."""
+    """Return whether two buffer views may share elements: they have the same slot, and their spans overlap."""
     if a[0] != b[0]:
         return False
     (low, high), (start, stop) = a[1].span(), b[1].span()
     return low < stop and start < high
 
 
-def byte_offsets(places: Sequence[BufferView], dtypes: Sequence[DType]) -> list[tuple[int, int]]:
-    """(slot, how far from its begin) of each place: in bytes, and of positions in elements."""
-    sizes = [1 if slot == NO_BUFFER else dtype.itemsize for (slot, _), dtype in zip(places, dtypes, strict=True)]
-    return [(slot, layout.offset * size) for (slot, layout), size in zip(places, sizes, strict=True)]
+def without_offsets(views: Sequence[BufferView]) -> list[Layout]:
+    """Return the layouts of buffer views, each relative to its own first element."""
+    return [layout.without_offset() for _, layout in views]
+
+
+def byte_offsets(views: Sequence[BufferView], dtypes: Sequence[DType]) -> list[tuple[int, int]]:
+    """Return (slot, offset) of each view: in bytes, or in elements for a view without a buffer."""
+    sizes = [1 if slot == NO_BUFFER else dtype.itemsize for (slot, _), dtype in zip(views, dtypes, strict=True)]
+    return [(slot, layout.offset * size) for (slot, layout), size in zip(views, sizes, strict=True)]
 
 
 def alias_inputs(
     inputs: list[BufferView], target: BufferView, output: int
 ) -> tuple[Callable[[Load], Expression], list[BufferView]]:
-    """What loads become where an output is stored in the place of some inputs; the inputs that are left."""
-    stays = [k for k, place in enumerate(inputs) if place != target]
-    index = {old: new for new, old in enumerate(stays)}
+    """Let an output overwrite the inputs equal to `target`.
 
-    def moved(load: Load) -> Expression:
-        return type(load)(index[load.index], load.dtype) if load.index in index else ReadOutput(output, load.dtype)
+    Returns
+    -------
+    change : function of a Load
+        The expression that replaces the load: `ReadOutput` for an overwritten input, else the load renumbered.
+    inputs : list of BufferView
+        The remaining inputs.
+    """
+    remaining = [k for k, view in enumerate(inputs) if view != target]
+    new_index = {old: new for new, old in enumerate(remaining)}
 
-    return moved, [inputs[k] for k in stays]
+    def change(load: Load) -> Expression:
+        return type(load)(new_index[load.index], load.dtype) if load.index in new_index else ReadOutput(output, load.dtype)
 
-
-@dataclass
-class MatmulLaunch:
-    """One matrix product with its prologue and epilogue: places of its outputs, and of its inputs."""
-
-    kernel: MatmulKernel
-    outputs: list[BufferView]
-    inputs: list[BufferView]
-    numbers: list[Any] = field(default_factory=list)
-    indexed_operands: list[BufferView] = field(default_factory=list)  # none: a product reads nothing by index
-
-    def buffer_views(self) -> list[BufferView]:
-        """All that it stores and reads, in the order of its addresses."""
-        return [*self.outputs, *self.inputs]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(..., M, N)."""
-        return self.outputs[0][1].shape
-
-    @property
-    def dtype(self) -> DType:
-        """Of the operands and the sums."""
-        return self.kernel.a.dtype
-
-    def layouts(self) -> tuple[list[Layout], list[Layout]]:
-        """Layouts of outputs and of inputs, each from its own first element."""
-        return [layout.without_offset() for _, layout in self.outputs], [
-            layout.without_offset() for _, layout in self.inputs
-        ]
-
-    def bind(self, backend: "Backend") -> Any:
-        """A function of addresses and numbers."""
-        outputs, inputs = self.layouts()
-        if self.kernel.is_plain:
-            return backend.bind_matmul(self.dtype, *outputs, *inputs)
-        return backend.bind_fused_matmul(self.kernel, outputs, inputs)
-
-    def address_offsets(self) -> list[tuple[int, int]]:
-        """(slot, offset in bytes) of each address."""
-        a, b, epilogue = self.kernel.loads()
-        return byte_offsets(self.buffer_views(), [e.dtype for e in (*self.kernel.pointwise_outputs, *a, *b, *epilogue)])
-
-    def source(self, backend: "Backend") -> str:
-        """The text that runs, or what runs, in words."""
-        return backend.fused_matmul_source(self.kernel, *self.layouts())
-
-    def as_output_view(self, place: BufferView) -> BufferView:
-        """A place as an output of this product."""
-        slot, layout = place
-        try:
-            return slot, layout.reshape(*self.shape)
-        except ShapeError:
-            return place
-
-    def can_alias(self, k: int) -> bool:
-        """Whether input k is read just where an output may be stored: by the epilogue."""
-        a, b, _ = self.kernel.loads()
-        return k >= len(a) + len(b)
-
-    def alias_output(self, output: int, target: BufferView) -> "MatmulLaunch":
-        """The same product, with one output stored where its epilogue reads."""
-        outputs = [target if k == output else place for k, place in enumerate(self.outputs)]
-        moved, inputs = alias_inputs(self.inputs, target, output)
-        a, b = (replace(e, Load, moved) for e in (self.kernel.a, self.kernel.b))
-        elements = tuple(replace(e, Load, moved) for e in self.kernel.pointwise_outputs)
-        kernel = MatmulKernel(a, b, elements, self.kernel.precision)
-        return MatmulLaunch(kernel, outputs, inputs, self.numbers)
-
-
-@dataclass
-class LibraryCall:
-    """One function that the backend computes as a whole: places of its outputs, and of its inputs."""
-
-    function: CompositeOp
-    kernel: Kernel  # as those see it who read what is computed
-    outputs: list[BufferView]
-    inputs: list[BufferView]
-    numbers: list[Any] = field(default_factory=list)  # none: parameters belong to the function
-    indexed_operands: list[BufferView] = field(default_factory=list)  # none
-
-    def buffer_views(self) -> list[BufferView]:
-        """All that it stores and reads, in the order of its addresses."""
-        return [*self.outputs, *self.inputs]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Of the first output."""
-        return self.outputs[0][1].shape
-
-    def layouts(self) -> tuple[list[Layout], list[Layout]]:
-        """Layouts of outputs and of inputs, each from its own first element."""
-        return [layout.without_offset() for _, layout in self.outputs], [
-            layout.without_offset() for _, layout in self.inputs
-        ]
-
-    def bind(self, backend: "Backend") -> Any:
-        """A function of addresses."""
-        return backend.bind_composite(self.function, *self.layouts())
-
-    def address_offsets(self) -> list[tuple[int, int]]:
-        """(slot, offset in bytes) of each address."""
-        return byte_offsets(self.buffer_views(), [e.dtype for e in (*self.kernel.outputs, *self.kernel.find_all(Load))])
-
-    def source(self, backend: "Backend") -> str:
-        """The text that runs, or what runs, in words."""
-        return backend.composite_source(self.function, *self.layouts())
-
-    def as_output_view(self, place: BufferView) -> BufferView:
-        """A place as an output of this function: as it is."""
-        return place
-
-    def can_alias(self, k: int) -> bool:
-        """Whether input k is read just where an output may be stored: never."""
-        return False
-
-    def alias_output(self, output: int, target: BufferView) -> "LibraryCall":
-        """The same function, with one output stored where nothing is read."""
-        outputs = [target if k == output else place for k, place in enumerate(self.outputs)]
-        return LibraryCall(self.function, self.kernel, outputs, self.inputs)
-
-
-Step = KernelLaunch | MatmulLaunch | LibraryCall
+    return change, [inputs[k] for k in remaining]

@@ -1,4 +1,4 @@
-"""The gradient of a captured computation, as more nodes; and what of the computation is kept for it."""
+"""Differentiate a graph: gradients as more nodes. Also choose what the forward pass saves for the backward pass."""
 
 from collections.abc import Collection, Container, Mapping, Sequence
 from types import MappingProxyType
@@ -10,58 +10,62 @@ from .graph import Argument, Node, inputs_of, strip_views, substitute
 
 
 def differentiate(outputs: Sequence[Node], gradients: Sequence[Node], wanted: Sequence[Node]) -> list[Node | None]:
-    """Gradients of the arguments `wanted`, given those of the outputs; None where nothing flows."""
+    """Return the gradients of the nodes `wanted`, given those of the outputs; None for a node without gradient."""
     order = toposort(outputs, inputs_of)
-    matters = dependents_of(order, wanted)
-    received: dict[Node, Node] = {}
+    differentiable_nodes = dependents_of(order, wanted)
+    cotangents: dict[Node, Node] = {}  # node -> its gradient, a sum over its users
 
-    def receive(node: Node, g: Node | None) -> None:
-        if g is not None and node in matters:
-            received[node] = received[node] + g if node in received else g
+    def accumulate(node: Node, g: Node | None) -> None:
+        if g is not None and node in differentiable_nodes:
+            cotangents[node] = cotangents[node] + g if node in cotangents else g
 
     for node, g in zip(outputs, gradients, strict=True):
-        receive(node, g)
+        accumulate(node, g)
     for node in reversed(order):
-        if node in received and node.inputs and node.function.vjp is not None:
-            for x, part in zip(node.inputs, input_gradients(node, received[node]), strict=True):
-                receive(x, part)
-    return [received.get(node) for node in wanted]
+        if node in cotangents and node.inputs and node.function.vjp is not None:
+            for x, g_x in zip(node.inputs, input_gradients(node, cotangents[node]), strict=True):
+                accumulate(x, g_x)
+    return [cotangents.get(node) for node in wanted]
 
 
 def input_gradients(node: Node, g: Node) -> Sequence[Node | None]:
-    """What each input of a node receives when it receives g; of a function without a rule, by its definition."""
+    """Return the gradient of each input of a node, given the gradient g of the node.
+
+    A composite op without its own VJP is differentiated through its definition.
+    """
     function, inputs = node.function, node.inputs
     if not isinstance(function, CompositeOutput):
-        found: Sequence[Node | None] = function.vjp(g, node, *inputs)
-        return found
-    ruled: Sequence[Node | None] | None = function.op.vjp(function.index, g, *inputs)
-    if ruled is not None:
-        return ruled
-    *places, arrives = [Node(Argument(k), (), x.shape, x.dtype) for k, x in enumerate((*inputs, g))]
-    derived = differentiate([function.op.body(*places)[function.index]], [arrives], places)
-    flowing = substitute([x for x in derived if x is not None], dict(zip([*places, arrives], [*inputs, g], strict=True)))
-    return [None if x is None else flowing.pop(0) for x in derived]
+        gradients: Sequence[Node | None] = function.vjp(g, node, *inputs)
+        return gradients
+    custom: Sequence[Node | None] | None = function.op.vjp(function.index, g, *inputs)
+    if custom is not None:
+        return custom
+    *arguments, output_grad = [Node(Argument(k), (), x.shape, x.dtype) for k, x in enumerate((*inputs, g))]
+    derived = differentiate([function.op.body(*arguments)[function.index]], [output_grad], arguments)
+    values = dict(zip([*arguments, output_grad], [*inputs, g], strict=True))
+    present = substitute([x for x in derived if x is not None], values)
+    return [None if x is None else present.pop(0) for x in derived]
 
 
 def dependents_of(order: Sequence[Node], wanted: Sequence[Node]) -> set[Node]:
-    """The floating nodes that depend on those wanted; `order` has inputs first."""
-    found = set(wanted)
+    """Return the float nodes that depend on the nodes `wanted` differentiably. In `order`, inputs come before users."""
+    dependents = set(wanted)
     for node in order:
-        flows = node.function is not detach and getattr(node.function, "vjp", None) is not None
-        if flows and getattr(node.dtype, "is_float", False) and found.intersection(node.inputs):
-            found.add(node)
-    return found
+        has_vjp = node.function is not detach and getattr(node.function, "vjp", None) is not None
+        if has_vjp and getattr(node.dtype, "is_float", False) and dependents.intersection(node.inputs):
+            dependents.add(node)
+    return dependents
 
 
 class GradientFunction:
-    """A backward pass as a function of nodes, so that it is called, fused and differentiated like any other function."""
+    """A backward pass as a function of nodes: it is called, fused and differentiated like any other function."""
 
     def __init__(self, sources: list[Node], outputs: list[Node]) -> None:
         self.sources, self.outputs = sources, outputs
-        self.of = ""  # the name of what it is the gradient of
+        self.of = ""  # name of the function that it is the gradient of
 
     def __call__(self, *nodes: Node) -> tuple[Node, ...]:
-        """The gradients, with these nodes in the place of the sources."""
+        """Return the gradients, with `sources` replaced by these nodes."""
         return tuple(substitute(self.outputs, dict(zip(self.sources, nodes, strict=True))))
 
     def __repr__(self) -> str:
@@ -69,30 +73,31 @@ class GradientFunction:
 
 
 class Backward:
-    """The backward pass of a captured function, and what it finds again of the forward pass instead of computing it twice.
+    """The backward pass of a traced function, and the forward values that it loads instead of recomputing them.
 
-    Kept is what lies in memory in any case (outputs, operands of products), what is dear (folds, products), and what
-    must have the very same bits (the input of a fold that selects), or could not be computed again, since an argument that
-    it reads is one of those `changed` in place; all else is computed again inside the backward kernels, unless `recompute`
-    is "none". To be differentiated again, a backward pass is a function of inputs and outputs
-    alone: those remember how they were made.
+    Saved are values that are in memory in any case (outputs, operands of matmuls), values that are expensive to recompute
+    (reductions, matmuls), and values whose exact bits are needed (the input of a reduction that selects). A value that reads
+    an argument modified in place (`changed`) is saved too, since it could not be recomputed. Everything else is recomputed
+    inside the backward kernels, unless `recompute` is "none". A backward pass that is differentiated again is a function of
+    inputs and outputs only, since those have a grad_fn.
 
-    Outputs that are `cut` carry no gradient. `leaves` are nodes that stand for an argument too: what it was changed to.
+    Outputs in `cut` have no gradient. `leaves` maps nodes to arguments: each is the new value of an argument modified in
+    place.
 
     inputs
-        Indices of the arguments whose data it needs.
+        Indices of the arguments whose data the backward pass reads.
     saved
-        Nodes of the forward pass that it needs; `outputs_among_saved` has (index here, which output) of those that are
-        outputs, or reshaped as outputs.
-    receivers
-        Indices of the arguments that receive a gradient, in the order of the results.
-    is_changed
-        Whether its own gradient would need what an argument was before, or after, a change in place; there is none then.
-    is_gone
-        Whether it needs what an argument was before a change in place.
+        Nodes of the forward pass that it reads. `saved_outputs` contains (index in saved, index of the output) for those
+        that are outputs, or reshaped outputs.
+    arguments_with_grad
+        Indices of the arguments that get a gradient, in the order of the results.
+    needs_overwritten_value
+        Whether it needs the value that an argument had before it was modified in place.
+    double_needs_overwritten_value
+        Whether its own gradient would need such a value, or the value after it; then there is no second derivative.
     function, differentiable
-        The backward pass, of (inputs, gradients of the outputs, saved), or of (..., outputs among saved) to be
-        differentiated again.
+        The backward pass as a function of (inputs, gradients of the outputs, saved); and as a function of (inputs, gradients
+        of the outputs, saved outputs), to be differentiated again.
     """
 
     def __init__(
@@ -105,66 +110,81 @@ class Backward:
         leaves: Mapping[Node, Node] = MappingProxyType({}),
         changed: Collection[Node] = (),
     ) -> None:
-        arrived = [Node(Argument(len(arguments) + k), (), y.shape, y.dtype) for k, y in enumerate(outputs)]
-        flowing = [(y, g) for k, (y, g) in enumerate(zip(outputs, arrived, strict=True)) if k not in cut]
-        asked = [*wanted, *[leaf for leaf, argument in leaves.items() if argument in set(wanted)]]
-        found = dict(zip(asked, differentiate([y for y, _ in flowing], [g for _, g in flowing], asked), strict=True))
-        for leaf in asked[len(wanted) :]:
-            if (g := found[leaf]) is not None:
-                before = found[leaves[leaf]]
-                found[leaves[leaf]] = g if before is None else before + g
-        self.arguments_with_grad = [k for k, x in enumerate(arguments) if found.get(x) is not None]
-        gradients = [g for k in self.arguments_with_grad if (g := found[arguments[k]]) is not None]
+        output_grads = [Node(Argument(len(arguments) + k), (), y.shape, y.dtype) for k, y in enumerate(outputs)]
+        differentiated = [k for k in range(len(outputs)) if k not in cut]
+        wanted_leaves = [leaf for leaf, argument in leaves.items() if argument in set(wanted)]
+        targets = [*wanted, *wanted_leaves]
+        grads = differentiate([outputs[k] for k in differentiated], [output_grads[k] for k in differentiated], targets)
+        grad_of = dict(zip(targets, grads, strict=True))
+        for leaf in wanted_leaves:  # the gradient of a new value belongs to its argument
+            if (g := grad_of[leaf]) is not None:
+                before = grad_of[leaves[leaf]]
+                grad_of[leaves[leaf]] = g if before is None else before + g
+        self.arguments_with_grad = [k for k, x in enumerate(arguments) if grad_of.get(x) is not None]
+        gradients = [g for k in self.arguments_with_grad if (g := grad_of[arguments[k]]) is not None]
+
         order = toposort(outputs, inputs_of)
-        receiving = {arguments[k] for k in self.arguments_with_grad}
+        sources = {arguments[k] for k in self.arguments_with_grad}
         self.differentiable_nodes = dependents_of(
-            order, [*receiving, *[leaf for leaf in asked[len(wanted) :] if leaves[leaf] in receiving]]
+            order, [*sources, *[leaf for leaf in wanted_leaves if leaves[leaf] in sources]]
         )
         forward = [x for x in order if x.inputs]
         self.selection_inputs = {strip_views(*x.inputs) for x in forward if is_selection(x)}
-        lost = set(changed)
-        once = self._kept(forward, outputs, recompute, lost) | set(asked[len(wanted) :])
-        again = {x: k for k, y in enumerate(outputs) if k not in cut and not is_selection(x := strip_reshapes(y))}
-        used_once, used_again = frontier(gradients, once), frontier(gradients, {*again, *asked[len(wanted) :]})
-        is_lost = bool(lost.intersection(used_again).difference(used_once))
-        self.needs_overwritten_value = any(x in lost for x in toposort(gradients, lambda x: () if x in once else x.inputs))
-        needed = dict.fromkeys(used_once if is_lost else used_once + used_again)
-        read = {x.function for x in needed}  # a number may have taken a dtype since it was given
-        self.inputs = [k for k, x in enumerate(arguments) if x.function in read]
-        self.saved = [x for x in needed if x.inputs]
-        self.double_needs_overwritten_value = is_lost or any(leaf in set(self.saved) for leaf in asked[len(wanted) :])
-        self.saved_outputs = [(k, again[x]) for k, x in enumerate(self.saved) if x in again]
-        given = [*[arguments[k] for k in self.inputs], *arrived]
-        self.function = GradientFunction([*given, *self.saved], gradients)
-        self.differentiable = GradientFunction([*given, *[self.saved[k] for k, _ in self.saved_outputs]], gradients)
 
-    def _kept(self, forward: Sequence[Node], outputs: Sequence[Node], recompute: str, lost: set[Node]) -> set[Node]:
+        # What is read if the backward pass runs once, and what in addition if it is differentiated again.
+        overwritten = set(changed)
+        saveable = self._saveable(forward, outputs, recompute, overwritten) | set(wanted_leaves)
+        output_of = {x: k for k, y in enumerate(outputs) if k not in cut and not is_selection(x := strip_reshapes(y))}
+        read_once, read_again = frontier(gradients, saveable), frontier(gradients, {*output_of, *wanted_leaves})
+        is_lost = bool(overwritten.intersection(read_again).difference(read_once))
+        reachable = toposort(gradients, lambda x: () if x in saveable else x.inputs)
+        self.needs_overwritten_value = any(x in overwritten for x in reachable)
+        needed = dict.fromkeys(read_once if is_lost else read_once + read_again)
+        functions = {x.function for x in needed}  # compare functions: a number may have another dtype than its argument
+        self.inputs = [k for k, x in enumerate(arguments) if x.function in functions]
+        self.saved = [x for x in needed if x.inputs]
+        self.double_needs_overwritten_value = is_lost or any(leaf in set(self.saved) for leaf in wanted_leaves)
+        self.saved_outputs = [(k, output_of[x]) for k, x in enumerate(self.saved) if x in output_of]
+
+        parameters = [*[arguments[k] for k in self.inputs], *output_grads]
+        self.function = GradientFunction([*parameters, *self.saved], gradients)
+        self.differentiable = GradientFunction([*parameters, *[self.saved[k] for k, _ in self.saved_outputs]], gradients)
+
+    def _saveable(
+        self, forward: Sequence[Node], outputs: Sequence[Node], recompute: str, overwritten: set[Node]
+    ) -> set[Node]:
+        """Return the forward nodes that the backward pass loads, if it needs them, instead of recomputing them."""
         in_memory = [strip_views(y) for y in outputs]
         in_memory += [strip_views(x) for y in forward if isinstance(y.function, Matmul | CompositeOutput) for x in y.inputs]
-        dear = [x for x in forward if isinstance(x.function, Reduce | Matmul | PadSlice)]
-        dear += [y for x in forward if isinstance(x.function, CompositeOutput) for y in x.function.op.outputs(*x.inputs)]
+        expensive = [x for x in forward if isinstance(x.function, Reduce | Matmul | PadSlice)]
+        expensive += [
+            y for x in forward if isinstance(x.function, CompositeOutput) for y in x.function.op.outputs(*x.inputs)
+        ]
         if recompute == "none":
-            dear += [x for x in forward if isinstance(x.function, Operator)]
-        once = [x for x in forward if strip_views(x) is x and any(strip_views(y) in lost for y in x.inputs)] if lost else []
-        return {x for x in (*self.selection_inputs, *in_memory, *dear, *once) if x.inputs}
+            expensive += [x for x in forward if isinstance(x.function, Operator)]
+        readers = list[Node]()  # they could not be recomputed
+        if overwritten:
+            readers = [x for x in forward if strip_views(x) is x and any(strip_views(y) in overwritten for y in x.inputs)]
+        return {x for x in (*self.selection_inputs, *in_memory, *expensive, *readers) if x.inputs}
 
 
-def frontier(roots: Sequence[Node], kept: Container[Node]) -> list[Node]:
-    """The arguments and kept nodes that the roots are computed from, looking no further than those."""
-    found = toposort(roots, lambda x: () if x in kept else x.inputs)
-    return [x for x in found if x in kept or isinstance(x.function, Argument)]
+def frontier(roots: Sequence[Node], saved: Container[Node]) -> list[Node]:
+    """Return the arguments and saved nodes that the roots are computed from. The search stops at saved nodes."""
+    order = toposort(roots, lambda x: () if x in saved else x.inputs)
+    return [x for x in order if x in saved or isinstance(x.function, Argument)]
 
 
 def is_selection(node: Node) -> bool:
-    """Return whether a node is an element of its input, such as a maximum: its rule compares the two bit by bit.
+    """Return whether a node selects an element of its input, as max does. Its VJP compares the two bit by bit.
 
-    Differentiated again, both are computed again in one plan. The element from the first run could have other last bits.
+    When differentiated again, both are recomputed in one plan: the element saved by the first run could differ in the last
+    bit.
     """
     return isinstance(node.function, Reduce) and bool(node.function.operator.is_selection)
 
 
 def strip_reshapes(node: Node) -> Node:
-    """The node that was only reshaped."""
+    """Return the node that a chain of reshapes starts from."""
     while isinstance(node.function, View) and node.function.method == "reshape":
         (node,) = node.inputs
     return node

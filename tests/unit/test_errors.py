@@ -121,12 +121,7 @@ SHAPES = {
         ShapeError,
         "matmul: inner sizes differ, a has K=3 (shape (3,)), b has K=4 (shape (4,))",
     ),
-    "matmul, 0-d": (
-        lambda o: o.a @ o.n,
-        ShapeError,
-        "matmul: got shapes (2, 3) and ()",
-        "at least 1 dim each; use * for numbers",
-    ),
+    "matmul, 0-d": (lambda o: o.a @ o.n, ShapeError, "matmul: got shapes (2, 3) and ()", "use * for numbers"),
     "matmul, a number": (lambda o: 2 @ o.a, ShapeError, "matmul: got shapes () and (2, 3)", "use * for numbers"),
     "matmul, batch dims": (
         lambda o: mf.ones(2, 3, 4) @ mf.ones(5, 4, 2),
@@ -209,8 +204,8 @@ SHAPES = {
         "bool: shape (3,) has 3 elements, expected 1; use x.any() or x.all()",
     ),
     "truth of none": (lambda o: bool(o.empty), ShapeError, "bool: shape (2, 0) has 0 elements"),
-    "len of 0-d": (lambda o: len(o.n), ShapeError, "len() of a 0-d", "see item()"),
-    "for over 0-d": (lambda o: list(o.n), ShapeError, "0-d", "see item()"),
+    "len of 0-d": (lambda o: len(o.n), ShapeError, "len: a 0-d array", "use x.item()"),
+    "for over 0-d": (lambda o: list(o.n), ShapeError, "0-d", "use x.item()"),
     "negative size": (lambda o: mf.zeros(2, -3), ShapeError, "shape (2, -3) has a negative size; sizes are 0 or more"),
     "size of text": (lambda o: mf.ones("2"), ShapeError, "sizes are integers, got '2' (str)"),
     "size of None": (lambda o: mf.ones(None), ShapeError, "sizes are integers, got None (NoneType)"),
@@ -330,7 +325,7 @@ DTYPES = {
     "integer to a negative power": (
         lambda o: o.i**-1,
         DTypeError,
-        "pow: an integer to the power -1 is no integer; convert first, as in x.to(mf.float32)",
+        "pow: an integer to the power -1 is not an integer; convert first, as in x.to(mf.float32)",
     ),
     "clip without bounds": (lambda o: o.v.clip(), DTypeError, "clip: got neither low nor high; give at least one of them"),
     "clip of a number without bounds": (

@@ -182,7 +182,7 @@ def test_an_integer_to_the_power_of_a_float_is_a_float():
     for two in (2.0, np.float64(2), np.float32(2), np.array(2.0)):
         assert (x**two).dtype is mf.float64
     assert (x**2).dtype is mf.int64
-    with pytest.raises(mf.DTypeError, match="an integer to the power -1 is no integer"):
+    with pytest.raises(mf.DTypeError, match="an integer to the power -1 is not an integer"):
         x ** np.int64(-1)
 
 

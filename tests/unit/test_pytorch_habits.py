@@ -69,7 +69,7 @@ def test_rows_of_other_results_may_be_unpacked():
     ("dims", "instead"), [((), "write x.shape$"), ((1,), r"write x.shape\[1\]"), ((-1,), r"x.shape\[-1\]")]
 )
 def test_a_call_of_the_size_names_the_shape(dims, instead):
-    with pytest.raises(mf.ShapeError, match=f"x.size is the number of elements, 6, and no method; .*{instead}"):
+    with pytest.raises(mf.ShapeError, match=f"x.size is the number of elements, 6, not a method; .*{instead}"):
         X.size(*dims)
 
 

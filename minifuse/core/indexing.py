@@ -77,7 +77,7 @@ def ravel_index(index: Sequence[int], shape: Shape) -> int:
 
     Examples
     --------
-    >>> ravel((1, 2), (4, 6))
+    >>> ravel_index((1, 2), (4, 6))
     8
     """
     if len(index) != len(shape) or not all(0 <= i < n for i, n in zip(index, shape, strict=True)):
@@ -93,7 +93,7 @@ def unravel_index(position: int, shape: Shape) -> tuple[int, ...]:
 
     Examples
     --------
-    >>> unravel(8, (4, 6))
+    >>> unravel_index(8, (4, 6))
     (1, 2)
     """
     if not 0 <= position < prod(shape):

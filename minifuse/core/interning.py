@@ -73,7 +73,7 @@ def run_trampolined(task: Task[R]) -> R:
     --------
     >>> def total(n):
     ...     return n + (yield total(n - 1)) if n else 0
-    >>> finished(total(10_000))
+    >>> run_trampolined(total(10_000))
     50005000
     """
     stack: list[Task[Any]] = [task]

@@ -64,7 +64,7 @@ class Operator:
         Examples
         --------
         >>> from minifuse.core.operators import add, and_, maximum
-        >>> maximum.identity_in(float32), add.identity_in(float32), and_.identity_in(bool_)
+        >>> maximum.identity_for(float32), add.identity_for(float32), and_.identity_for(bool_)
         (-inf, 0.0, True)
         """
         if self.identity is None:

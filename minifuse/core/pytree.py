@@ -13,7 +13,7 @@ def tree_map(tree: Any, function: Callable[[Any], Any]) -> Any:
 
     Examples
     --------
-    >>> mapped({"a": (1, 2), "b": [3]}, lambda x: x + 1)
+    >>> tree_map({"a": (1, 2), "b": [3]}, lambda x: x + 1)
     {'a': (2, 3), 'b': [4]}
     """
     if isinstance(tree, tuple):
@@ -31,7 +31,7 @@ def tree_leaves(tree: Any) -> Iterator[Any]:
 
     Examples
     --------
-    >>> list(leaves_of({"a": (1, 2), "b": [3]}))
+    >>> list(tree_leaves({"a": (1, 2), "b": [3]}))
     [1, 2, 3]
     """
     if isinstance(tree, tuple | list | dict):

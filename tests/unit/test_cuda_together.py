@@ -184,7 +184,7 @@ def bound_doubling(sizes):
 def test_the_interpreter_finds_a_size_that_is_wrong(place):
     """Of all elements, and of those that are taken four at a time."""
     bound, _, _, addresses = bound_doubling((40, 9))
-    bound.facts[1, place] = 16
+    bound.array_sizes[1, place] = 16
     with pytest.raises(OutOfBoundsError, match=r"in0\[1\]"):
         bound(*addresses, 2.0)
 

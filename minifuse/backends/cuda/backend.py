@@ -94,24 +94,26 @@ class CudaBackend(Backend):
             return do_nothing
         rows = tuple(1 if d in dims else n for d, n in enumerate(shape))
         if not nest.points:
-            return self._bind_folds_of_nothing(kernel, rows, layouts, raws)
+            return self._bind_empty_reduction(kernel, rows, layouts, raws)
         return CudaKernelLauncher(self.device, kernel, nest, layouts, rows, functions, raws)
 
-    def _bind_folds_of_nothing(
+    def _bind_empty_reduction(
         self, kernel: Kernel, rows: Shape, layouts: Sequence[Layout], raws: Sequence[Layout]
     ) -> Launcher:
         """Bind a kernel whose rows are empty: each reduction is its identity, and the rest is computed once per row."""
         new, loads = renumber_operands([replace(e, ReduceExpr, identity_of_reduction) for e in kernel.row_outputs])
-        moved, picked = renumber_indexed_operands(Kernel(new, ()))
+        row_kernel, used = renumber_indexed_operands(Kernel(new, ()))
         first, count = len(kernel.pointwise_outputs), len(kernel.outputs)
         operands = [*range(first, count), *[count + k for k in loads]]
         numbers = [
-            len(layouts) + len(raws) + kernel.find_all(KernelParameter).index(p) for p in moved.find_all(KernelParameter)
+            len(layouts) + len(raws) + kernel.find_all(KernelParameter).index(p)
+            for p in row_kernel.find_all(KernelParameter)
         ]
-        placed = [Layout(rows, layouts[k].strides, 0) for k in operands]
-        launch = self.bind(moved, rows, (), placed[: count - first], placed[count - first :], [raws[k] for k in picked])
-        whole = [len(layouts) + k for k in picked]
-        return lambda *values: launch(*[values[k] for k in operands + whole + numbers])
+        row_layouts = [Layout(rows, layouts[k].strides, 0) for k in operands]
+        outputs, inputs = row_layouts[: count - first], row_layouts[count - first :]
+        launch = self.bind(row_kernel, rows, (), outputs, inputs, [raws[k] for k in used])
+        indexed = [len(layouts) + k for k in used]
+        return lambda *values: launch(*[values[k] for k in operands + indexed + numbers])
 
     def source(
         self,
@@ -295,23 +297,21 @@ class CudaBackend(Backend):
             dtype = BY_NUMPY[a.data.dtype]
             identity = identity_for(op, dtype)
             if identity is None:
-                self._reduce_from_first(op, a, out, dims)
+                self._reduce_without_identity(op, a, out, dims)
                 return
             op = as_operator(op, 2, identity)
             functions[op.name] = op.body
         self._run(reduce_expr(op, as_load(0, a)), a.layout.shape, tuple(dims), out, [a], functions)
 
-    def _reduce_from_first(self, op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int]) -> None:
+    def _reduce_without_identity(self, op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int]) -> None:
         """Reduce from the first element. Without an identity, one thread must process a whole row."""
-        moved = np.moveaxis(a.array(), tuple(dims), range(-len(dims), 0))
+        dims_last = np.moveaxis(a.array(), tuple(dims), range(-len(dims), 0))
         count, length = out.layout.size, prod(a.layout.shape[d] for d in dims)
         if not length:
             raise empty_reduction_error(op, a.layout.shape)
-        rows, totals = (
-            Operand.of(np.ascontiguousarray(moved).reshape(count, length)),
-            Operand.of(np.empty(count, out.data.dtype)),
-        )
-        with self._lent([rows], totals) as addresses:
+        rows = Operand.of(np.ascontiguousarray(dims_last).reshape(count, length))
+        totals = Operand.of(np.empty(count, out.data.dtype))
+        with self._on_device([rows], totals) as addresses:
             reduce_without_identity(
                 self.device, op, count, length, [BY_NUMPY[x.data.dtype] for x in (totals, rows)], addresses
             )
@@ -319,7 +319,7 @@ class CudaBackend(Backend):
 
     def matmul(self, a: Operand, b: Operand, out: Operand) -> None:
         """Compute out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]."""
-        with self._lent([a, b], out) as addresses:
+        with self._on_device([a, b], out) as addresses:
             layouts = [x.layout.without_offset() for x in (out, a, b)]
             self.bind_matmul(BY_NUMPY[out.data.dtype], *layouts)(*addresses)
 
@@ -347,12 +347,12 @@ class CudaBackend(Backend):
         (e,), used = renumber_operands([cast(e, BY_NUMPY[out.data.dtype])])  # lambda a, b: b uses one input only
         inputs = [inputs[k] for k in used]
         kernel = Kernel((), (e,)) if dims else Kernel((e,), ())
-        with self._lent(inputs, out) as addresses:
+        with self._on_device(inputs, out) as addresses:
             layouts = [x.layout.without_offset().expand(*shape) for x in (out, *inputs)]
             self._bind(kernel, shape, dims, layouts, **functions)(*addresses)
 
     @contextmanager
-    def _lent(self, inputs: Sequence[Operand], out: Operand) -> Iterator[list[int]]:
+    def _on_device(self, inputs: Sequence[Operand], out: Operand) -> Iterator[list[int]]:
         """Copy operands to the device, yield the addresses of the output and the inputs, and copy the output back."""
         if self.device.is_simulated:
             yield [x.address for x in (out, *inputs)]

@@ -46,19 +46,19 @@ class CudaMultiTensorLauncher:
         self.text = text = generate_multi_tensor_kernel(kernel, nests[0].stride_kinds)
         self.device, self.kernel = device, kernel_from_text(text.text, **DEVICE_FUNCTIONS)
         self.dtypes = [e.dtype for e in (*kernel.outputs, *kernel.find_all(Load))]
-        self.numbers = [p.dtype for p in kernel.find_all(KernelParameter)]
+        self.number_dtypes = [p.dtype for p in kernel.find_all(KernelParameter)]
         self.spans = [layout.span() for outputs, inputs in layouts for layout in (*outputs, *inputs)]
         self.names = [f"out{k}" for k in range(len(kernel.outputs))] + [f"in{k}" for k in range(len(kernel.find_all(Load)))]
-        self.wide = [self.names.index(name) for name in text.wide]
+        self.vector_operands = [self.names.index(name) for name in text.wide]
         sizes = np.array([nest.points for nest in nests])
         x = line_geometry(nests[0].points, text.each).block[0]
         blocks = -(-sizes // (x * text.each))
-        fours = [sizes // VECTOR_WIDTH * VECTOR_WIDTH] * bool(self.wide)  # if the addresses are aligned
-        self.facts = np.stack([sizes, *fours, np.cumsum(blocks) - blocks], axis=1)
-        self.arrays = self.sent(np.repeat(np.arange(len(nests), dtype=np.int32), blocks))
+        fours = [sizes // VECTOR_WIDTH * VECTOR_WIDTH] * bool(self.vector_operands)  # if the addresses are aligned
+        self.array_sizes = np.stack([sizes, *fours, np.cumsum(blocks) - blocks], axis=1)
+        self.arrays = self.copy_to_device(np.repeat(np.arange(len(nests), dtype=np.int32), blocks))
         self.geometry = LaunchGeometry((int(blocks.sum()), 1, 1), (x, 1, 1))
-        self.kinds = tuple(kind for _, kind in text.parameters)
-        self.run = device.prepare(device.load(text.text, lambda: self.kernel, self.kinds, THREADS), self.geometry)
+        self.argument_types = tuple(kind for _, kind in text.parameters)
+        self.run = device.prepare(device.load(text.text, lambda: self.kernel, self.argument_types, THREADS), self.geometry)
         self.tables: dict[tuple[int, ...], MemoryBuffer] = {}  # in order of last use
         self.lock = Lock()
 
@@ -76,19 +76,19 @@ class CudaMultiTensorLauncher:
     def fast_entry(self) -> Callable[..., Any]:
         """Return the fast launch path. It still looks up the table of the addresses."""
 
-        def long_way(arrays: int, table: int, *numbers: Any) -> None:
-            self.launch([arrays, table, *self.typed(numbers)])
+        def fallback(arrays: int, table: int, *numbers: Any) -> None:
+            self.launch([arrays, table, *self.to_kernel_numbers(numbers)])
 
-        arguments, count = list(map(CallValue, range(len(self.kinds)))), len(self.spans)
-        launch = self.device.fast_entry([(self.run, arguments)], self.kinds, long_way)
+        arguments, count = list(map(CallValue, range(len(self.argument_types)))), len(self.spans)
+        launch = self.device.fast_entry([(self.run, arguments)], self.argument_types, fallback)
         if launch is None:
             return self
 
-        def launch_over(*values: Any) -> None:
+        def launch_with_table(*values: Any) -> None:
             table = self.table_of(values[:count])
             launch(self.arrays.address, table.address, *values[count:])
 
-        return launch_over
+        return launch_with_table
 
     def plan(self, *values: Any) -> LaunchPlan:
         """Return the launch without running it."""
@@ -97,57 +97,59 @@ class CudaMultiTensorLauncher:
 
     def ready_launches(self, *values: Any) -> list[ReadyLaunch]:
         """Return the launch for use in a graph, which keeps the table allocated."""
-        addresses, numbers = values[: len(self.spans)], self.typed(values[len(self.spans) :])
+        addresses, numbers = values[: len(self.spans)], self.to_kernel_numbers(values[len(self.spans) :])
         table = self.table_of(addresses)
         arguments: list[Any] = [self.arrays.address, table.address, *numbers]
         if self.device.is_simulated:
             arguments[0] = Pointer(self.arrays.address, 0, self.geometry.grid[0], np.int32, self.arrays)
-            arguments[1] = Table(table.address, self.behind(addresses), self.row * len(self.facts), table)
-        return [ReadyLaunch(self.run, self.kinds, arguments, table)]
+            arguments[1] = Table(
+                table.address, self.table_targets(addresses), self.row_length * len(self.array_sizes), table
+            )
+        return [ReadyLaunch(self.run, self.argument_types, arguments, table)]
 
-    def typed(self, numbers: Sequence[Any]) -> list[Any]:
+    def to_kernel_numbers(self, numbers: Sequence[Any]) -> list[Any]:
         """Convert numbers to the types of the kernel's parameters."""
-        return [to_kernel_number(x, dtype) for x, dtype in zip(numbers, self.numbers, strict=True)]
+        return [to_kernel_number(x, dtype) for x, dtype in zip(numbers, self.number_dtypes, strict=True)]
 
     # The table.
 
     @property
-    def row(self) -> int:
+    def row_length(self) -> int:
         """Return the number of entries in a row of the table."""
-        return len(self.names) + int(self.facts.shape[1])
+        return len(self.names) + int(self.array_sizes.shape[1])
 
     def table_of(self, addresses: tuple[int, ...]) -> MemoryBuffer:
         """Return the table of these addresses, on the GPU."""
         with self.lock:
-            found = self.tables.pop(addresses, None)
-            if found is None:
+            table = self.tables.pop(addresses, None)
+            if table is None:
                 if len(self.tables) >= MAX_CACHED_TABLES:
                     self.tables.pop(next(iter(self.tables)))
-                found = self.sent(self.written(addresses))
-            self.tables[addresses] = found
-            return found
+                table = self.copy_to_device(self.make_table(addresses))
+            self.tables[addresses] = table
+            return table
 
-    def written(self, addresses: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    def make_table(self, addresses: tuple[int, ...]) -> npt.NDArray[np.int64]:
         """Compute the table of these addresses."""
-        rows = np.empty((len(self.facts), self.row), np.int64)
+        rows = np.empty((len(self.array_sizes), self.row_length), np.int64)
         rows[:, : len(self.names)] = np.reshape(addresses, (-1, len(self.names)))
-        rows[:, len(self.names) :] = self.facts
-        if self.wide:
-            bits = np.bitwise_or.reduce(rows[:, self.wide], axis=1)
+        rows[:, len(self.names) :] = self.array_sizes
+        if self.vector_operands:
+            bits = np.bitwise_or.reduce(rows[:, self.vector_operands], axis=1)
             rows[bits & ALIGNMENT_MASK != 0, len(self.names) + VECTORIZED_COUNT] = 0
         return rows
 
-    def sent(self, flat: npt.NDArray[Any]) -> MemoryBuffer:
+    def copy_to_device(self, flat: npt.NDArray[Any]) -> MemoryBuffer:
         """Copy an array to the GPU."""
         buffer: MemoryBuffer = self.device.pool.allocate(round_to_size_class(flat.nbytes))
         self.device.copy_in_async(flat, buffer.address)
         return buffer
 
-    def behind(self, addresses: Sequence[int]) -> dict[int, tuple[str, Pointer]]:
+    def table_targets(self, addresses: Sequence[int]) -> dict[int, tuple[str, Pointer]]:
         """Return the name and the memory of each address in the table, for the interpreter."""
-        found, width = {}, len(self.names)
+        targets, width = {}, len(self.names)
         for k, (address, (low, high)) in enumerate(zip(addresses, self.spans, strict=True)):
             array, operand = divmod(k, width)
             pointer = Pointer(address, low, high, self.dtypes[operand].numpy)
-            found[array * self.row + operand] = f"{self.names[operand]}[{array}]", pointer
-        return found
+            targets[array * self.row_length + operand] = f"{self.names[operand]}[{array}]", pointer
+        return targets

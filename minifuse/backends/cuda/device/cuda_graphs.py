@@ -57,15 +57,15 @@ class GraphKernelNode:
         self.bytes = struct.pack(self.format, *launch.arguments)
         self.slots = ctypes.create_string_buffer(self.bytes, max(len(self.bytes), SLOT_BYTES))
         base, count = ctypes.addressof(self.slots), len(launch.kinds)
-        self.places = (ctypes.c_void_p * max(count, 1))(*[base + SLOT_BYTES * k for k in range(count)])
+        self.argument_pointers = (ctypes.c_void_p * max(count, 1))(*[base + SLOT_BYTES * k for k in range(count)])
         self.params = params = bindings.CUDA_KERNEL_NODE_PARAMS()
         params.gridDimX, params.gridDimY, params.gridDimZ = launch.run.geometry.grid
         params.blockDimX, params.blockDimY, params.blockDimZ = launch.run.geometry.block
         params.kern, params.sharedMemBytes = launch.run.kernel.handle, launch.run.shared
-        params.kernelParams = ctypes.addressof(self.places)
+        params.kernelParams = ctypes.addressof(self.argument_pointers)
         self.handle: Any = None
 
-    def change(self, arguments: Sequence[Any]) -> bool:
+    def set_arguments(self, arguments: Sequence[Any]) -> bool:
         """Set other arguments. Return False if they are bitwise equal to the present ones."""
         new = struct.pack(self.format, *arguments)
         if new == self.bytes:
@@ -95,7 +95,7 @@ class GraphReplay:
         if [node.run for node in nodes] != [launch.run for launch in ready]:
             return False
         for node, launch in zip(nodes, ready, strict=True):
-            if node.change(launch.arguments):
+            if node.set_arguments(launch.arguments):
                 driver.check(self.bindings.cuGraphExecKernelNodeSetParams(self.handle, node.handle, node.params))
         self.owners[k] = [launch.owner for launch in ready]
         return True
@@ -116,11 +116,11 @@ class GraphLauncher:
 
     def __init__(self, device: Any, launches: Sequence[Any], counts: Sequence[int]) -> None:
         self.device, self.launches = device, list(launches)
-        self.short = [fastest_entry(launch) for launch in launches]
+        self.fast_launches = [fastest_entry(launch) for launch in launches]
         self.slices = [slice(a, b) for a, b in pairwise(accumulate(counts, initial=0))]
-        self.few = len(self.launches) // 2  # launches: updating more nodes costs as much as launching all
+        self.max_updates = len(self.launches) // 2  # updating more launches costs as much as launching all
         self.replays: dict[tuple[Any, ...], GraphReplay] = {}  # in order of last use
-        self.asked: deque[tuple[Any, ...]] = deque(maxlen=MAX_CACHED_REPLAYS)
+        self.recent_keys: deque[tuple[Any, ...]] = deque(maxlen=MAX_CACHED_REPLAYS)
         self.misses = 0
         self.lock = Lock()
 
@@ -129,7 +129,7 @@ class GraphLauncher:
         key = values if 0 not in values else (*values, *[copysign(1, x) for x in values if x == 0])  # 0.0 is not -0.0
         with self.lock:
             self.device.use()
-            replay = self.replays.pop(key, None) or (self.prepared(key) if self.misses < MAX_MISSES else None)
+            replay = self.replays.pop(key, None) or (self.find_replay(key) if self.misses < MAX_MISSES else None)
             self.misses = 0 if replay else self.misses + 1
             if replay is not None:
                 self.replays[key] = replay
@@ -138,34 +138,34 @@ class GraphLauncher:
                 except Exception as error:
                     self.device.recover(replay.launch, (), error)
         if replay is None:
-            for launch, place in zip(self.short, self.slices, strict=True):
-                launch(*values[place])
+            for launch, own in zip(self.fast_launches, self.slices, strict=True):
+                launch(*values[own])
 
-    def prepared(self, key: tuple[Any, ...]) -> GraphReplay | None:
+    def find_replay(self, key: tuple[Any, ...]) -> GraphReplay | None:
         """Return a replay for values that have none: updated or built. Return None if a replay would not pay."""
-        is_back = key in self.asked
-        if is_back and len(self.replays) < MAX_CACHED_REPLAYS:
-            return self.made(key)
-        for known in reversed(self.replays):
-            changed = self.changes(known, key)
-            if len(changed) <= self.few:
-                replay = self.replays.pop(known)
-                self.asked.append(known)
+        is_repeated = key in self.recent_keys
+        if is_repeated and len(self.replays) < MAX_CACHED_REPLAYS:
+            return self.build_replay(key)
+        for old_key in reversed(self.replays):
+            changed = self.changed_launches(old_key, key)
+            if len(changed) <= self.max_updates:
+                replay = self.replays.pop(old_key)
+                self.recent_keys.append(old_key)
                 ready = [(k, self.launches[k].ready_launches(*key[self.slices[k]])) for k in changed]
-                return replay if all(replay.update(k, launches) for k, launches in ready) else self.made(key)
-        if is_back or any(len(self.changes(known, key)) <= self.few for known in self.asked):
-            return self.made(key)
-        self.asked.append(key)
+                return replay if all(replay.update(k, launches) for k, launches in ready) else self.build_replay(key)
+        if is_repeated or any(len(self.changed_launches(recent, key)) <= self.max_updates for recent in self.recent_keys):
+            return self.build_replay(key)
+        self.recent_keys.append(key)
         return None
 
-    def changes(self, old: tuple[Any, ...], new: tuple[Any, ...]) -> list[int]:
+    def changed_launches(self, old: tuple[Any, ...], new: tuple[Any, ...]) -> list[int]:
         """Return the indices of the launches whose values differ."""
         signs = old[self.slices[-1].stop :] != new[self.slices[-1].stop :]
-        return [k for k, place in enumerate(self.slices) if old[place] != new[place] or (signs and 0 in new[place])]
+        return [k for k, own in enumerate(self.slices) if old[own] != new[own] or (signs and 0 in new[own])]
 
-    def made(self, key: tuple[Any, ...]) -> GraphReplay:
+    def build_replay(self, key: tuple[Any, ...]) -> GraphReplay:
         """Build a replay. If there are MAX_CACHED_REPLAYS already, discard the least recently used one."""
         if len(self.replays) >= MAX_CACHED_REPLAYS:
             self.replays.pop(next(iter(self.replays)))
-        ready = [launch.ready_launches(*key[place]) for launch, place in zip(self.launches, self.slices, strict=True)]
+        ready = [launch.ready_launches(*key[own]) for launch, own in zip(self.launches, self.slices, strict=True)]
         return GraphReplay(self.device, ready)

@@ -141,12 +141,12 @@ class GpuDevice:
         self.use()
         bits = int.from_bytes(value.tobytes(), "little")
         if bits == 0:
-            words = self.bindings.cuMemsetD8Async, count * value.itemsize
+            memset, count = self.bindings.cuMemsetD8Async, count * value.itemsize
         elif value.itemsize in (1, 4):
-            words = (self.bindings.cuMemsetD8Async if value.itemsize == 1 else self.bindings.cuMemsetD32Async), count
+            memset = self.bindings.cuMemsetD8Async if value.itemsize == 1 else self.bindings.cuMemsetD32Async
         else:
             return False
-        driver.check(words[0](address, bits, words[1], int(self.stream.handle)))
+        driver.check(memset(address, bits, count, int(self.stream.handle)))
         return True
 
     def make_stream_wait(self, stream: int | None) -> None:
@@ -221,9 +221,9 @@ class GpuDevice:
         self,
         runs: Sequence[tuple[PreparedLaunch, Sequence[CallValue | int]]],
         kinds: Sequence[str],
-        long_way: Callable[..., Any],
-        wide: Iterable[int] = (),
-        whole: int | None = None,
+        fallback: Callable[..., Any],
+        aligned_addresses: Iterable[int] = (),
+        aligned_value: int | None = None,
     ) -> Callable[..., Any] | None:
         """Return the fast launch path of prepared launches (see `fast_call.make_fast_launch`), or None if there is none."""
         self.use()
@@ -231,7 +231,7 @@ class GpuDevice:
         for run, arguments in runs:
             function = int(driver.check(self.bindings.cuKernelGetFunction(run.kernel.handle)))
             launches.append(FastLaunch(function, arguments, run.geometry.grid, run.geometry.block, run.shared))
-        return make_fast_launch(self.driver, kinds, launches, long_way, wide, whole)
+        return make_fast_launch(self.driver, kinds, launches, fallback, aligned_addresses, aligned_value)
 
     @cached_property
     def driver(self) -> Driver:

@@ -12,9 +12,8 @@ import numpy as np
 
 from . import driver
 
-NBYTES, ALIGNMENT = 128, 64  # bytes of a map, and of its alignment
+NBYTES = 128  # bytes of a map
 MAX_CACHED_MAPS = 4096  # maps
-SWIZZLED = 128  # bytes of the innermost side of a box, whose 16-byte pieces are reordered in each row
 DIMS = 4  # two for the matrix, two for the batch
 TENSOR_MAP_TYPES = {"tf32": "TFLOAT32", "bf16": "BFLOAT16"}  # the copy rounds float32 to tf32
 ITEMSIZE = {"tf32": 4, "bf16": 2}
@@ -33,22 +32,22 @@ class TensorMaps:
     """The cached maps of a device, by contents and address."""
 
     def __init__(self, device: Any) -> None:
-        self.device, self.known, self.lock = device, OrderedDict[tuple[TensorMapBox, int], Any](), Lock()
+        self.device, self.cache, self.lock = device, OrderedDict[tuple[TensorMapBox, int], Any](), Lock()
 
     def find(self, box: TensorMapBox, address: int) -> Any:
         """Return the memory that contains a map. The caller must keep it allocated until its launches have ended."""
         key = box, address
         with self.lock:
-            found = self.known.get(key)
-            if found is None:
-                found = self.known[key] = self.made(box, address)
-                if len(self.known) > MAX_CACHED_MAPS:
-                    self.known.popitem(last=False)
+            tensor_map = self.cache.get(key)
+            if tensor_map is None:
+                tensor_map = self.cache[key] = self.make_map(box, address)
+                if len(self.cache) > MAX_CACHED_MAPS:
+                    self.cache.popitem(last=False)
             else:
-                self.known.move_to_end(key)
-        return found
+                self.cache.move_to_end(key)
+        return tensor_map
 
-    def made(self, box: TensorMapBox, address: int) -> Any:
+    def make_map(self, box: TensorMapBox, address: int) -> Any:
         """Copy a new map to the device."""
         buffer = self.device.pool.allocate(NBYTES)
         self.device.copy_in(encode(self.device.bindings, box, address), buffer.address)
@@ -57,20 +56,20 @@ class TensorMaps:
 
 def encode(bindings: Any, box: TensorMapBox, address: int) -> np.ndarray[Any, Any]:
     """Return the 128 bytes of a map, as the driver encodes them."""
-    number = bindings.cuuint64_t, bindings.cuuint32_t
-    found = driver.check(
+    uint64, uint32 = bindings.cuuint64_t, bindings.cuuint32_t
+    tensor_map = driver.check(
         bindings.cuTensorMapEncodeTiled(
             getattr(bindings.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{TENSOR_MAP_TYPES[box.kind]}"),
             DIMS,
             address,
-            [number[0](n) for n in box.sizes],
-            [number[0](n) for n in box.strides],
-            [number[1](n) for n in (*box.box, 1, 1)],
-            [number[1](1)] * DIMS,
+            [uint64(n) for n in box.sizes],
+            [uint64(n) for n in box.strides],
+            [uint32(n) for n in (*box.box, 1, 1)],
+            [uint32(1)] * DIMS,
             bindings.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
             bindings.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,
             bindings.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
             bindings.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
         )
     )
-    return np.array([int(word) for word in found.opaque], np.uint64)
+    return np.array([int(word) for word in tensor_map.opaque], np.uint64)

@@ -156,7 +156,7 @@ def outer_products(
     and reads it from the operand cache instead of a register bank.
     """
     element, across, (is_a_mixed, is_b_mixed) = ELEMENTS[name], len(columns), are_mixed
-    walk = [(i, j if i % 2 == 0 else across - 1 - j) for i in range(len(rows)) for j in range(across)]
+    traversal = [(i, j if i % 2 == 0 else across - 1 - j) for i in range(len(rows)) for j in range(across)]
 
     def load(builder: Any, base: Any, places: Iterator[int], order: int) -> Iterator[Any]:
         for place in places:
@@ -169,14 +169,14 @@ def outer_products(
     @intrinsic
     def multiply(typingctx: Any, acc: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            sums = [builder.extract_value(values[0], e) for e in range(len(walk))]
+            sums = [builder.extract_value(values[0], e) for e in range(len(traversal))]
             tile_a = address(context, builder, a, *values[1:3])
             tile_b = address(context, builder, b, *values[3:5])
             for k in range(steps):
                 order_a, order_b = swizzle(k) * is_a_mixed, swizzle(k) * is_b_mixed
                 x = list(load(builder, tile_a, (k * pitch_a + row for row in rows[::4]), order_a))
                 y = list(load(builder, tile_b, (k * pitch_b + column for column in columns[::4]), order_b))
-                for r, c in walk:
+                for r, c in traversal:
                     sums[r * across + c] = element.add_product(builder, sums[r * across + c], x[r], y[c])
             return context.make_tuple(builder, signature.return_type, sums)
 
@@ -203,7 +203,7 @@ def float64_mma_products(rows: int, columns: int, steps: int, steps_a: tuple[int
             number = context.cast(builder, values[5], lane, types.int64)
             g, t = builder.lshr(number, ir.Constant(I64, 2)), builder.and_(number, ir.Constant(I64, 3))
 
-            def moved(tile: Any, at: int, *terms: tuple[Any, int]) -> Any:
+            def advance(tile: Any, at: int, *terms: tuple[Any, int]) -> Any:
                 base = address(context, builder, tile, *values[at : at + 2])
                 for count, step in terms:
                     base = builder.gep(base, [builder.mul(count, ir.Constant(I64, step))])
@@ -213,13 +213,13 @@ def float64_mma_products(rows: int, columns: int, steps: int, steps_a: tuple[int
                 return builder.load(builder.gep(base, [ir.Constant(I32, place)]), align=8)
 
             if compile_target.get() < MIN_ASYNC_COPY_CC:  # no float64 tensor cores either: each lane computes its own sums
-                tile_a, tile_b = moved(a, 1, (g, ax)), moved(b, 3, (t, 2 * bx))
+                tile_a, tile_b = advance(a, 1, (g, ax)), advance(b, 3, (t, 2 * bx))
                 for k in range(steps):
                     row = [load(tile_a, 8 * r * ax + k * ak) for r in range(rows)]
                     column = [load(tile_b, (c // 2 * 8 + c % 2) * bx + k * bk) for c in range(columns)]
                     sums = [builder.fma(row[e // columns], column[e % columns], total) for e, total in enumerate(sums)]
                 return context.make_tuple(builder, signature.return_type, sums)
-            tile_a, tile_b = moved(a, 1, (g, ax), (t, ak)), moved(b, 3, (g, bx), (t, bk))
+            tile_a, tile_b = advance(a, 1, (g, ax), (t, ak)), advance(b, 3, (g, bx), (t, bk))
             for k in range(0, steps, 4):
                 x = [load(tile_a, 8 * r * ax + k * ak) for r in range(rows)]
                 y = [load(tile_b, 8 * c * bx + k * bk) for c in range(columns // 2)]

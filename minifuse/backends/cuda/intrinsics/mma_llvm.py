@@ -43,7 +43,7 @@ def mma_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int, 
     """Emit acc += A B for a warp's part of a tile. The order reverses after each row, so that operands are reused."""
     rows, columns = warp
     across = columns // 4  # sums of a lane side by side
-    walk = [(m, n if m % 2 == 0 else columns // 16 - 1 - n) for m in range(rows // 16) for n in range(columns // 16)]
+    traversal = [(m, n if m % 2 == 0 else columns // 16 - 1 - n) for m in range(rows // 16) for n in range(columns // 16)]
 
     def registers(builder: Any, base: Any, start: int, pitch: int) -> list[list[Any]]:
         """Load two adjacent elements at each k of the lane in this step, as registers of the instruction."""
@@ -66,7 +66,7 @@ def mma_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int, 
             for k in range(0, steps, MMA_DEPTH[kind]):
                 left = [registers(builder, tile_a, k * pitch_a + row, pitch_a) for row in range(0, rows, 16)]
                 right = [registers(builder, tile_b, k * pitch_b + column, pitch_b) for column in range(0, columns, 16)]
-                for m, n in walk:
+                for m, n in traversal:
                     upper, lower = left[m]
                     for e, other in enumerate(right[n]):
                         places = [(2 * m + h) * across + 4 * n + e + f for h in range(2) for f in (0, 2)]

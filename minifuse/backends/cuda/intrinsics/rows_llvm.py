@@ -81,23 +81,23 @@ def mask_scores(rows: Sequence[int], columns: Sequence[int]) -> Any:
     return keep
 
 
-def row_reduction(rows: int, columns: int, fold: Callable[[Any, Any, Any], Any]) -> Any:
+def row_reduction(rows: int, columns: int, reduce: Callable[[Any, Any, Any], Any]) -> Any:
     """Return an intrinsic that reduces row r into array[r]."""
 
     @intrinsic
-    def fold_rows(typingctx: Any, array: Any, acc: Any) -> Any:
+    def reduce_rows(typingctx: Any, array: Any, acc: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             sums = unpack(builder, values[1], rows * columns)
             for r, place in enumerate(element_addresses(context, builder, array, values[0], rows)):
                 total = builder.load(place)
                 for c in range(columns):
-                    total = fold(builder, total, sums[r * columns + c])
+                    total = reduce(builder, total, sums[r * columns + c])
                 builder.store(total, place)
             return context.get_dummy_value()
 
         return types.void(array, acc), codegen
 
-    return fold_rows
+    return reduce_rows
 
 
 def row_maxima(rows: int, columns: int) -> Any:

@@ -181,7 +181,7 @@ class HookEmitter(CudaSource):
             return f"{name} + {self.index(name, shift)}"
         return self.dialect.load(f"{name}[{self.index(name, shift)}]", e.dtype)
 
-    def neighbours(self, e: Load | ReadOutput, short: str) -> list[str]:
+    def load_four(self, e: Load | ReadOutput, short: str) -> list[str]:
         """Return four adjacent elements: one load if they are contiguous or equal."""
         name = f"out{e.index}" if isinstance(e, ReadOutput) else operand_name(e)
         if self.along[name][COL] == "0":
@@ -201,9 +201,9 @@ class HookEmitter(CudaSource):
 
     def function(self, name: str, parameters: Sequence[str]) -> str:
         """Return the lines as a function. If it takes `at`, it begins by unpacking what the lines read."""
-        words, order = set(re.findall(r"\w+", "\n".join(self.lines))), list(self.extra)
-        read, opened = [known for known in order if known in words], list[str]()
-        if "at" in parameters and (read or words & {"outer", "inner"}):
+        names, order = set(re.findall(r"\w+", "\n".join(self.lines))), list(self.extra)
+        read, opened = [name for name in order if name in names], list[str]()
+        if "at" in parameters and (read or names & {"outer", "inner"}):
             opened = ["    outer, inner, extra = at"]
             opened += [f"    {', '.join(read)} = {', '.join(f'extra[{order.index(x)}]' for x in read)}"] * bool(read)
         return "\n".join([f"def {name}({', '.join(parameters)}):", *opened, *self.lines]) + "\n"
@@ -246,7 +246,7 @@ class HookEmitter(CudaSource):
         self.give([call("total", [self.element(e) for e in leaves])])
         found["finish"] = self.function("finish", ["total", "row", "col", "at"])
         self.begin({})
-        loaded = [self.neighbours(e, shorts[e]) for e in leaves]
+        loaded = [self.load_four(e, shorts[e]) for e in leaves]
         self.give([call(f"totals[{k}]", [x[k] for x in loaded]) for k in range(4)])
         found["finish_four"] = self.function("finish_four", ["totals", "row", "col", "at"])
         return found

@@ -70,7 +70,7 @@ class FusedOperand(NamedTuple):
     start: int = 0
 
     @property
-    def has_neighbours(self) -> bool:
+    def can_vectorize(self) -> bool:
         """Return whether four of its elements can be loaded or stored together with four sums."""
         return self.space == "out" and self.in_memory and self.n == 1
 
@@ -201,12 +201,12 @@ def transposed_configs(
 ) -> Iterator[GpuGemmConfig]:
     """Return the configurations that first transpose one operand that is contiguous along k, or both."""
     for sides in ((False,), (True,), (False, True)):
-        turned, places, transposes = p, list(aligned), list[OperandTranspose]()
+        transposed, places, transposes = p, list(aligned), list[OperandTranspose]()
         for is_b in sides:
             rows, stride, pitch = (p.N, p.b_row, p.b_col) if is_b else (p.M, p.a_col, p.a_row)
             if stride != 1 or pitch == 1 or rows % 4:
                 break
-            turned, transpose = transpose_operand(turned, is_b, aligned[1 + is_b])
+            transposed, transpose = transpose_operand(transposed, is_b, aligned[1 + is_b])
             transposes.append(transpose)
             places[1 + is_b] = True
         else:
@@ -215,7 +215,7 @@ def transposed_configs(
                 for transpose in transposes
             )
             out, a, b = places
-            for config in candidate_configs(dtype, turned, multiprocessors, (out, a, b), max_shared_bytes):
+            for config in candidate_configs(dtype, transposed, multiprocessors, (out, a, b), max_shared_bytes):
                 if not config.shape.is_thin:
                     yield config._replace(cycles=config.cycles + extra, transposes=tuple(transposes))
 
@@ -267,7 +267,7 @@ def candidate_configs(
 def can_store_vectors(p: GpuGemmProblem, is_aligned: bool) -> bool:
     """Return whether four adjacent elements of a row of out, and their fused operands, can be accessed at once."""
     places = [(p.out_col, p.out_row, p.start[0], [axis.out for axis in p.batch])]
-    places += [(x.n, x.m, x.start, [axis.fused[e] for axis in p.batch]) for e, x in enumerate(p.fused) if x.has_neighbours]
+    places += [(x.n, x.m, x.start, [axis.fused[e] for axis in p.batch]) for e, x in enumerate(p.fused) if x.can_vectorize]
     return all(operand_mode(p.N, n, m, [start, *moves], is_aligned) == "x4" for n, m, start, moves in places)
 
 

@@ -371,7 +371,7 @@ class LibraryRung(Rung):
 
 RUNGS = (
     Rung("naive", "one thread an element", naive, (32, 8), (32, 8)),
-    Rung("coalesced", "a warp lies along a row", coalesced, (8, 32), (32, 8)),
+    Rung("coalesced", "a warp is along a row", coalesced, (8, 32), (32, 8)),
     Rung("shared_tiles", "a block loads each element once", shared_tiles, (TILE, TILE), (TILE, TILE), 2),
     Rung("strips", "one load from shared memory serves eight sums", strips, (STRIP, STRIP), (STRIP * STRIP_K,), 3),
     Rung("squares", "sixteen loads serve 64 sums", squares, (SQUARE, SQUARE), (ACROSS * ACROSS,), 2),

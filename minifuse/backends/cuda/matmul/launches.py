@@ -150,8 +150,8 @@ def launches_of_config(
             OperandAddress((a, b)[transpose.is_b], transpose.start),
             OperandAddress(WORKSPACE, at),
         )
-        turned = make_transpose(dtype)
-        yield GpuGemmLaunch(turned, transpose.grid, (*LANES, 1), (OperandAddress(WORKSPACE, at), source, *transpose.numbers))
+        kernel = make_transpose(dtype)
+        yield GpuGemmLaunch(kernel, transpose.grid, (*LANES, 1), (OperandAddress(WORKSPACE, at), source, *transpose.numbers))
         at += transpose.size
     strides = stored.out_row, stored.out_col, p.a_row, p.a_col, p.b_row, p.b_col
     batch = inner.size, stored_inner.out, inner.a, inner.b, stored_outer.out, outer.a, outer.b

@@ -1,1 +1,1 @@
-"""Captured computations: nodes, their gradients, the kernels they become, and the plans that run them."""
+"""The compiler: from a traced graph to a plan, which is a few kernels and a host program that launches them."""

@@ -1,11 +1,11 @@
-"""Launches that differ in their arrays alone, as one: the update of all parameters of a network is one launch.
+"""Batch launches that differ only in their arrays: the update of all parameters of a network is one launch.
 
 A step of an optimizer changes many arrays of different sizes by one formula. Each would be a launch of its own, too small to
-be shared out among threads. Where a backend can, launches of one kernel become one step, which runs that kernel over a table
-of arrays. The kernel and its text stay as they are, so nothing compiles anew for another number of arrays.
+be shared among threads. If the backend can, launches of one kernel become one step, which runs that kernel over a table of
+arrays (multi_tensor_apply in PyTorch). The kernel and its text do not change, so another number of arrays compiles nothing.
 
-Joined are launches that walk points of one axis, with the same stride classes and the same numbers, if none of them reads
-or changes what another changes, and no step between them does either.
+Launches are batched if their loops have one axis, with equal stride kinds and equal numbers, if none of them reads or
+writes what another writes, and if no step between them does.
 """
 
 from collections.abc import Sequence
@@ -18,91 +18,97 @@ from ..core.layout import Layout
 from ..ir.kernel_ir import Expression, IndexValue, Kernel, Load, LoopNest, ReadOutput, replace
 from ..ir.steps import BufferView, KernelLaunch, Step, may_overlap
 
-MAX_BATCHED_POINTS = (
-    1 << 22
-)  # points of which new values may be stored past the caches, by ways that a launch has for itself
+MAX_BATCHED_POINTS = 1 << 22  # points; a larger launch may store past the caches, which a batched launch cannot
 
 
 @dataclass
 class BatchedLaunch(KernelLaunch):
-    """One launch of one kernel over several arrays, each with a space of its own.
+    """One launch of one kernel over several arrays, each with its own size.
 
-    Its `kernel` is that of all parts, one after the other, for those who ask what is computed; what runs is that of the
-    first part, which has the most points. Its `shape` is how many points all parts have.
+    Attributes
+    ----------
+    kernel : Kernel
+        The kernels of all parts, one after the other, for readers. The kernel of the first part, the largest, is what runs.
+    shape : tuple of int
+        The number of points of all parts together.
+    parts : list of KernelLaunch
     """
 
     parts: list[KernelLaunch] = field(default_factory=list)
 
     def bind(self, backend: Backend) -> Any:
-        """A function of the addresses of each part in turn, then of numbers."""
+        """Return a function of the addresses of each part in turn, then of numbers."""
         return backend.bind_multi_tensor(*self.arrays())
 
     def arrays(self) -> tuple[Kernel, list[tuple[int, ...]], list[tuple[list[Layout], list[Layout]]]]:
-        """The kernel, and the shape and the layouts of each part."""
+        """Return the kernel, and the shape and the layouts of each part."""
         return self.parts[0].kernel, [part.shape for part in self.parts], [part.layouts() for part in self.parts]
 
     def address_offsets(self) -> list[tuple[int, int]]:
-        """(slot, offset in bytes) of each address, part by part."""
+        """Return (slot, offset in bytes) for each address, part by part."""
         return [operand for part in self.parts for operand in part.address_offsets()]
 
     def source(self, backend: Backend) -> str:
-        """The text that runs over all parts."""
+        """Return the text that runs over all parts."""
         return backend.multi_tensor_source(*self.arrays())
 
 
 def merge_launches(launches: Sequence[KernelLaunch]) -> BatchedLaunch:
-    """Several launches as one step."""
-    parts = sorted(launches, key=lambda part: -prod(part.shape))  # the first one's text runs
-    elements, stored, read = [], list[BufferView](), list[BufferView]()
+    """Return several launches as one step."""
+    parts = sorted(launches, key=lambda part: -prod(part.shape))  # the text of the first one runs
+    expressions, outputs, inputs = list[Expression](), list[BufferView](), list[BufferView]()
     for part in parts:
-        elements += [offset_operands(e, len(stored), len(read)) for e in part.kernel.pointwise_outputs]
-        stored += part.outputs
-        read += part.inputs
+        expressions += [offset_operands(e, len(outputs), len(inputs)) for e in part.kernel.pointwise_outputs]
+        outputs += part.outputs
+        inputs += part.inputs
     points = sum(prod(part.shape) for part in parts)
-    return BatchedLaunch(Kernel(tuple(elements), ()), (points,), (), stored, read, parts[0].numbers, [], parts)
+    return BatchedLaunch(Kernel(tuple(expressions), ()), (points,), (), outputs, inputs, parts[0].numbers, [], parts)
 
 
 def offset_operands(e: Expression, outputs: int, inputs: int) -> Expression:
-    """An expression among others, whose outputs and inputs come before its own."""
+    """Renumber the outputs and inputs of an expression to follow so many others."""
     e = replace(e, Load, lambda x: Load(x.index + inputs, x.dtype))
     return replace(e, ReadOutput, lambda x: ReadOutput(x.index + outputs, x.dtype))
 
 
 def batch_steps(steps: Sequence[Step]) -> tuple[list[Step], list[int]]:
-    """Steps with those that can be one joined, and where each of them has come to be."""
+    """Batch launches where possible.
+
+    Returns
+    -------
+    steps : list of Step
+    positions : list of int
+        The index in that list of each of the old steps.
+    """
     if len(steps) == 1:
         return [*steps], [0]
-    found: list[list[Step]] = []
-    latest: dict[Any, int] = {}  # by kind
-    writers, readers = dict[int, list[tuple[int, Step]]](), dict[int, list[tuple[int, Step]]]()  # by slot
-    order = []
+    groups: list[list[Step]] = []
+    latest: dict[Any, int] = {}  # batch key -> the last group with it
+    writers, readers = dict[int, list[tuple[int, Step]]](), dict[int, list[tuple[int, Step]]]()  # slot -> (group, step)
+    positions = []
     for step in steps:
-        kind = batch_key(step)
-        place = latest.get(kind, -1)
-        near = [x for slot, _ in step.buffer_views() for x in writers.get(slot, ())]
-        near += [x for slot, _ in step.outputs for x in readers.get(slot, ())]
-        if kind is None or place < 0 or any(depends_on(step, x) for where, x in near if where >= place):
-            place = len(found)
-            found.append([])
-            latest[kind] = place
-        found[place].append(step)
-        order.append(place)
+        key = batch_key(step)
+        group = latest.get(key, -1)
+        related = [x for slot, _ in step.buffer_views() for x in writers.get(slot, ())]
+        related += [x for slot, _ in step.outputs for x in readers.get(slot, ())]
+        if key is None or group < 0 or any(depends_on(step, x) for position, x in related if position >= group):
+            group = len(groups)
+            groups.append([])
+            latest[key] = group
+        groups[group].append(step)
+        positions.append(group)
         for slot in {slot for slot, _ in step.outputs}:
-            writers.setdefault(slot, []).append((place, step))
+            writers.setdefault(slot, []).append((group, step))
         for slot in {slot for slot, _ in step.buffer_views()}:
-            readers.setdefault(slot, []).append((place, step))
-    return [group[0] if len(group) == 1 else merge_launches(group) for group in found], order  # type: ignore[arg-type]
+            readers.setdefault(slot, []).append((group, step))
+    return [x[0] if len(x) == 1 else merge_launches(x) for x in groups], positions  # type: ignore[arg-type]
 
 
 def batch_key(step: Step) -> Any:
-    """What launches have in common that can be one; None of others."""
-    if (
-        not isinstance(step, KernelLaunch)
-        or step.dims
-        or step.indexed_operands
-        or not prod(step.shape)
-        or step.kernel.effects
-    ):
+    """Return what launches of one batch have in common, or None if a step cannot be batched."""
+    if not isinstance(step, KernelLaunch) or step.dims or step.indexed_operands:
+        return None
+    if not prod(step.shape) or step.kernel.effects:
         return None
     outputs, inputs = step.layouts()
     nest = LoopNest(step.shape, (), [*outputs, *inputs])
@@ -110,17 +116,16 @@ def batch_key(step: Step) -> Any:
         return None
     if len(nest.sizes) > 1 or any("s" in letters for letters in nest.stride_kinds) or step.kernel.find_all(IndexValue):
         return None
-    classes = nest.stride_kinds
-    if nest.points == 1:  # the text for others will do: it walks one point as well
-        classes = tuple("0" if 0 in layout.strides else "1" for layout in (*outputs, *inputs))
-    return step.kernel, classes, tuple(step.numbers)
+    stride_kinds = nest.stride_kinds
+    if nest.points == 1:  # the text for longer arrays also runs over one element
+        stride_kinds = tuple("0" if 0 in layout.strides else "1" for layout in (*outputs, *inputs))
+    return step.kernel, stride_kinds, tuple(step.numbers)
 
 
 def depends_on(step: Step, before: Step) -> bool:
-    """Whether one of two steps changes what the other reads or changes."""
-    written, known = {slot for slot, _ in before.outputs}, {slot for slot, _ in before.buffer_views()}
-    changed = [place for place in step.outputs if place[0] in known]
-    read = [place for place in step.buffer_views() if place[0] in written]
-    return any(may_overlap(a, b) for a in changed for b in before.buffer_views()) or any(
-        may_overlap(a, b) for a in read for b in before.outputs
-    )
+    """Return whether one of two steps writes memory that the other reads or writes."""
+    written, used = {slot for slot, _ in before.outputs}, {slot for slot, _ in before.buffer_views()}
+    outputs = [x for x in step.outputs if x[0] in used]
+    operands = [x for x in step.buffer_views() if x[0] in written]
+    writes_operand = any(may_overlap(a, b) for a in outputs for b in before.buffer_views())
+    return writes_operand or any(may_overlap(a, b) for a in operands for b in before.outputs)

@@ -1,33 +1,87 @@
-"""One buffer for all temporaries of a call: which bytes of it each of them has, and from when on others may have them.
+"""Assign every temporary of a call an offset in one arena, so that buffers with disjoint lifetimes share bytes.
 
-A call that hands over its launches together allocates everything before the first of them. One buffer costs it one request,
-and lies at the same address whenever the call comes again, so that a replay of its launches fits.
+A program that submits all its launches at once must allocate before the first of them. One arena costs one allocation, and
+it has the same address in every call, so a recorded CUDA graph can be replayed.
+
+Offsets are computed when a plan is built; nothing here allocates memory.
 """
 
-ALIGNMENT = 256  # bytes: the widest load of a warp starts at one of its multiples
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+ALIGNMENT = 256  # bytes; the widest load of a warp must start at a multiple of it
 
 
-class Arena:
-    """Bytes that are handed out and come back: the smallest gap that is large enough, at its start.
+class Lifetime(NamedTuple):
+    """The steps between which a buffer is needed, both included, and its size."""
+
+    first_step: int
+    last_step: int
+    nbytes: int
+
+
+class Assignment(NamedTuple):
+    """The offset of each buffer, and the size of the arena, in bytes."""
+
+    offsets: list[int]
+    nbytes: int
+
+
+def assign_offsets(lifetimes: Sequence[Lifetime]) -> Assignment:
+    """Give each buffer an offset in one arena; two buffers overlap only if their lifetimes do not.
+
+    A step reads its inputs while it writes its outputs, so a buffer is freed after the outputs of its last step are
+    allocated, never before.
 
     Examples
     --------
-    >>> workspace = Workspace()
-    >>> a, b, c = workspace.take(1000), workspace.take(500), workspace.take(2000)
-    >>> workspace.give(a, 1000)
-    >>> workspace.give(b, 500)  # they are one gap now
-    >>> workspace.take(1200), workspace.take(200), workspace.size
+    Three layers: step k reads the buffer of step k - 1. The third buffer reuses the bytes of the first.
+
+    >>> assign_offsets([Lifetime(0, 1, 400), Lifetime(1, 2, 400), Lifetime(2, 3, 400)])
+    Assignment(offsets=[0, 512, 0], nbytes=1024)
+    """
+    arena, offsets = Arena(), [0] * len(lifetimes)
+    starting, ending = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)  # step -> buffers
+    for k, lifetime in enumerate(lifetimes):
+        starting[lifetime.first_step].append(k)
+        ending[lifetime.last_step].append(k)
+    for step in sorted({*starting, *ending}):
+        for k in starting[step]:
+            offsets[k] = arena.alloc(lifetimes[k].nbytes)
+        for k in ending[step]:
+            arena.free(offsets[k], lifetimes[k].nbytes)
+    return Assignment(offsets, arena.nbytes)
+
+
+class Arena:
+    """A best-fit allocator of offsets: `alloc` takes the smallest free block that is large enough.
+
+    Attributes
+    ----------
+    nbytes : int
+        The size of the arena so far. It never shrinks.
+    free_blocks : dict of int to int
+        Start of each free block -> its end. Neighbors are merged, so no block ends where another starts.
+
+    Examples
+    --------
+    >>> arena = Arena()
+    >>> a, b, c = arena.alloc(1000), arena.alloc(500), arena.alloc(2000)
+    >>> arena.free(a, 1000)
+    >>> arena.free(b, 500)  # merged with the block of a
+    >>> arena.free_blocks
+    {0: 1536}
+    >>> arena.alloc(1200), arena.alloc(200), arena.nbytes
     (0, 1280, 3584)
     """
 
     def __init__(self) -> None:
-        self.size = 0
-        """Bytes that it needs."""
+        self.nbytes = 0
         self.free_blocks: dict[int, int] = {}
-        """Starts of what is free, with their ends."""
 
     def alloc(self, nbytes: int) -> int:
-        """The offset of so many bytes, in bytes."""
+        """Return the offset of a block of `nbytes` bytes."""
         needed = align_up(nbytes)
         fitting = [(end - start, start) for start, end in self.free_blocks.items() if end - start >= needed]
         if not fitting:
@@ -38,21 +92,21 @@ class Arena:
             self.free_blocks[start + needed] = end
         return start
 
-    def _extend(self, needed: int) -> int:
-        """The offset of bytes at the end, of which some may be free already."""
-        start = next((start for start, end in self.free_blocks.items() if end == self.size), self.size)
-        self.free_blocks.pop(start, None)
-        self.size = start + needed
-        return start
-
     def free(self, start: int, nbytes: int) -> None:
-        """Let go of what `take` gave for so many bytes."""
+        """Return a block to the arena. `start` and `nbytes` are those of its `alloc`."""
         end = start + align_up(nbytes)
-        before = next((s for s, e in self.free_blocks.items() if e == start), start)
-        self.free_blocks.pop(before, None)
-        self.free_blocks[before] = self.free_blocks.pop(end, end)
+        left = next((s for s, e in self.free_blocks.items() if e == start), start)
+        self.free_blocks.pop(left, None)
+        self.free_blocks[left] = self.free_blocks.pop(end, end)
+
+    def _extend(self, needed: int) -> int:
+        """Grow the arena. A free block at its end becomes the start of the new block."""
+        start = next((s for s, e in self.free_blocks.items() if e == self.nbytes), self.nbytes)
+        self.free_blocks.pop(start, None)
+        self.nbytes = start + needed
+        return start
 
 
 def align_up(nbytes: int) -> int:
-    """Bytes, rounded up to where the next ones may start; at least one step, so that no two offsets are the same."""
+    """Round up to a multiple of ALIGNMENT. An empty buffer gets one unit, so that no two buffers share an offset."""
     return -(-max(nbytes, 1) // ALIGNMENT) * ALIGNMENT

@@ -1,4 +1,4 @@
-"""What no kernel computes, as what it is made of: functions that the backend does not know, and values with a rule."""
+"""Decompose composite ops that the backend has no kernel for."""
 
 from ..backends.base import Backend
 from ..core.dtypes import DType
@@ -7,23 +7,24 @@ from ..ir.graph import Node, rewrite
 
 
 def decompose_composites(outputs: list[Node], backend: Backend) -> list[Node]:
-    """The same graph, with the definition of each defined function in its place, unless the backend knows it.
+    """Replace outputs of composite ops by their definitions, and values with a custom VJP by the values.
 
-    Once gradients are found, a value with a rule of its own is a value like any other.
+    attention(q, k, v)[0]      ->  softmax(q @ k.T / sqrt(d)) @ v, unless the backend has a kernel for the whole op
+    custom_vjp(value, *inputs) ->  value, because gradients are found by now
     """
 
-    def defined(node: Node) -> Node:
+    def decompose(node: Node) -> Node:
         function = node.function
         if isinstance(function, CustomVJP):
             return node.inputs[0]
         if not isinstance(function, CompositeOutput) or backend.supports(function.op, *shapes_and_dtypes(node)):
             return node
-        found: Node = function.op.body(*node.inputs)[function.index]
-        return found
+        definition: Node = function.op.body(*node.inputs)[function.index]
+        return definition
 
-    return rewrite(outputs, CompositeOutput | CustomVJP, defined)
+    return rewrite(outputs, CompositeOutput | CustomVJP, decompose)
 
 
 def shapes_and_dtypes(node: Node) -> tuple[list[tuple[int, ...]], list[DType]]:
-    """Shapes and element types of what a node is computed from."""
+    """Return the shapes and the dtypes of the inputs of a node."""
     return [x.shape for x in node.inputs], [x.dtype for x in node.inputs]

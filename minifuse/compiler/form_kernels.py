@@ -1,53 +1,67 @@
-"""From a graph to few kernels.
+"""Form kernels from a graph, and the steps that launch them.
 
-Greedy: every value that must lie in memory (an output, an operand of a product, a fold that its user cannot hold)
-becomes a kernel that computes all it can on the way: elementwise functions always, folds where the space and the folded
-dims are the kernel's own, a matrix product where the kernel's points are its sums. Values over the same space and fold share
-one kernel. Elementwise values are computed again in every kernel that needs them, unless they lie in memory anyway.
+The algorithm is greedy. Every value that must be in memory (an output, an operand of a matmul, a reduction that its user
+cannot inline) becomes a kernel, which inlines as much as it can: pointwise ops always, a reduction if it runs over the
+kernel's own rows, a matmul if the kernel is its epilogue. Values with equal loops that read a common array share a kernel.
+Pointwise values are recomputed in every kernel that needs them, unless they are in memory.
 
-What a kernel could not hold, and why, is kept in `refusals`; all that was decided on the way, in `record`, if somebody asks.
+`refusals` lists what a kernel loads although it could have computed it, with the reason. `log` lists all decisions, if a
+fusion log is active.
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import islice
 
 from ..backends.base import Backend
 from ..core.errors import ShapeError
 from ..core.interning import Task, run_trampolined, toposort
 from ..core.layout import Layout, dense_like, row_major
-from ..ir.array_functions import CompositeOutput, Copy, Matmul, PadSlice, Reduce, SliceUpdate, View
+from ..ir.array_functions import CompositeOutput, Copy, Matmul, PadSlice, SliceUpdate, View
 from ..ir.gather import Gather, ScatterAdd
 from ..ir.graph import Node, inputs_of, strip_views
-from ..ir.kernel_ir import Accumulator, Expression, Kernel, Load, MatmulKernel, OpaqueOutput
-from ..ir.steps import NO_BUFFER, BufferView, KernelLaunch, LibraryCall, MatmulLaunch, Step
+from ..ir.kernel_ir import Expression, Kernel, Load, OpaqueOutput
+from ..ir.steps import NO_BUFFER, BufferView, KernelLaunch, LibraryCall, Step
 from .fusible_region import FusibleRegion
-from .fusion_log import EMITTED, GROUPED, INLINED, REFUSED, RESTARTED, Refusal, active_log
+from .fusion_log import EMITTED, GROUPED, REFUSED, RESTARTED, Refusal, active_log
 from .horizontal_fusion import KernelGroups, hoist_common_reductions, partition_by_inputs
-from .kernel_builder import (
-    ONE_MATMUL_PER_KERNEL,
-    PROLOGUE_IS_POINTWISE,
-    IterationSpace,
-    KernelBuilder,
-    copy_kernel,
-    drop_unused_operands,
-    keep_layout,
-    shift_loads,
-)
+from .iteration_space import IterationSpace
+from .kernel_builder import KernelBuilder, copy_kernel
 from .kernel_limits import split_points
 from .lower_gather import GATHER_NOT_IN_MATMUL, lower_scatter_add
 from .materialize import choose_materialized
+from .matmul_fusion import emit_matmul, find_matmul
 from .shared_inputs import connected_components, set_bits, shared_input_masks
 from .slice_updates import SEPARATE_STEPS, alias_identity, schedule_slice_update
 
-EPILOGUE_NOT_STRIDED = "what its epilogue reads cannot be seen in the shape of the product"
-
-LoweredOperand = tuple[Expression, KernelBuilder]
+SAVED_FOR_BACKWARD = "it is saved for the backward pass"
+ALREADY_STORED = "another kernel has computed and stored it"
+REDUCTION_IS_SHARED = "another kernel needs it as well"
 
 
 class KernelScheduler:
-    """Steps that compute nodes. `place` says in which slot of the call's memory, and in which layout, a node lies.
+    """Forms kernels for the nodes that it is asked for, and lists the steps that run them.
 
-    `roots` are all nodes that will be asked for, `saved` those of them that only a backward pass needs.
+    Parameters
+    ----------
+    arguments : sequence of Node
+        Inputs of the graph.
+    layouts : sequence of Layout or None
+        The layout of each argument; None for a number.
+    backend : Backend
+    roots : iterable of Node
+        All nodes that will be asked for.
+    saved : iterable of Node
+        Those of the roots that only a backward pass needs.
+
+    Attributes
+    ----------
+    buffers : dict of Node to BufferView
+        The buffer and the layout of each node that is in memory.
+    buffer_nbytes : list of int
+        The size of each buffer that the scheduler has allocated, in bytes. The first of them is slot `first_buffer`.
+    steps : list of Step
+        In the order in which they run.
+    refusals : dict of Refusal to None
+        An ordered set.
     """
 
     def __init__(
@@ -58,17 +72,17 @@ class KernelScheduler:
         roots: Iterable[Node],
         saved: Iterable[Node] = (),
     ) -> None:
-        places = enumerate(zip(arguments, layouts, strict=True))
-        self.buffers: dict[Node, BufferView] = {node: (k, layout) for k, (node, layout) in places if layout is not None}
+        slots = enumerate(zip(arguments, layouts, strict=True))
+        self.buffers: dict[Node, BufferView] = {node: (k, layout) for k, (node, layout) in slots if layout is not None}
         self.first_buffer, self.backend = len(arguments), backend
-        self.copies: dict[Node, BufferView] = {}  # in row-major order
-        self.layouts: dict[Node, Layout] = {}  # how some nodes are to lie
-        self.preassigned: dict[Node, BufferView] = {}  # where nodes that are not computed yet are to lie
-        self.buffer_nbytes: list[int] = []  # bytes, of each buffer
+        self.copies: dict[Node, BufferView] = {}  # row-major copies
+        self.required_layouts: dict[Node, Layout] = {}  # of outputs whose layout is given
+        self.preassigned: dict[Node, BufferView] = {}  # where nodes that are not computed yet are to be stored
+        self.buffer_nbytes: list[int] = []
         self.steps: list[Step] = []
-        self.unfusable_matmuls: dict[Node, str] = {}  # products that are kernels of their own, and why
-        self.refusals: dict[Refusal, None] = {}  # in order
-        self.origin_of: dict[Node, Node | None] = {}  # nodes of our own making, and what they are for; None for their parts
+        self.unfusable_matmuls: dict[Node, str] = {}  # matmuls without an epilogue -> why the backend refused one
+        self.refusals: dict[Refusal, None] = {}
+        self.origin_of: dict[Node, Node | None] = {}  # nodes made by lowering -> the node of the graph; None for its parts
         self.log = active_log.log
         self.roots, self.saved = dict.fromkeys(map(strip_views, roots)), set(map(strip_views, saved))
         order = toposort(self.roots, inputs_of)
@@ -79,76 +93,72 @@ class KernelScheduler:
             self.reads_memory[node] = any(self.reads_memory[x] for x in node.inputs) if node.inputs else node in self.buffers
             for x in node.inputs:
                 self.users.setdefault(x, set()).add(node)
-        self.kept = choose_materialized(order, self.roots)  # what must lie in memory before it is read, and why
-        self.ways = FusibleRegion(self.buffers, self.kept)
-        self.push_views_up, self.inlined_inputs, self.space = (
-            self.ways.push_views_up,
-            self.ways.inlined_inputs,
-            self.ways.space,
-        )
+        self.materialized = choose_materialized(order, self.roots)  # stored before another kernel reads them -> why
+        self.region = FusibleRegion(self.buffers, self.materialized)
+        self.push_views_up, self.inlined_inputs = self.region.push_views_up, self.region.inlined_inputs
+        self.space = self.region.space
 
     def allocate(self, node: Node, layout: Layout) -> BufferView:
-        """A new buffer for a node."""
+        """Add a buffer for a node."""
         self.buffer_nbytes.append(layout.size * node.dtype.itemsize)
         self.buffers[node] = self.first_buffer + len(self.buffer_nbytes) - 1, layout
         return self.buffers[node]
 
-    def refuse(self, producer: Node, consumer: Node, reason: str) -> None:
-        """Note that a kernel loads what it could have computed."""
-        is_input = producer in self.buffers and self.buffers[producer][0] < self.first_buffer
-        if not is_input:
-            is_saved = producer in self.saved
-            why = "it is saved for the backward pass" if is_saved else "it lies in memory: another kernel has computed it"
-            refusal = Refusal(producer, consumer, reason or why)
-            if self.log and refusal not in self.refusals:
-                self.log.note(REFUSED, -1, refusal[:2], refusal.reason)
-            self.refusals.setdefault(refusal)
+    def record_refusal(self, producer: Node, consumer: Node, reason: str) -> None:
+        """Record that a kernel loads a value that it could have computed. Without a reason: because it is in memory."""
+        if producer in self.buffers and self.buffers[producer][0] < self.first_buffer:
+            return  # an input of the call
+        refusal = Refusal(producer, consumer, reason or (SAVED_FOR_BACKWARD if producer in self.saved else ALREADY_STORED))
+        if self.log and refusal not in self.refusals:
+            self.log.note(REFUSED, -1, refusal[:2], refusal.reason)
+        self.refusals.setdefault(refusal)
 
-    def begin(self, space: IterationSpace, nodes: Iterable[Node]) -> KernelBuilder:
-        """A kernel for some nodes, which holds nothing yet."""
-        body = KernelBuilder(self, space)
+    def begin_kernel(self, space: IterationSpace, nodes: Iterable[Node]) -> KernelBuilder:
+        """Return an empty kernel for some nodes."""
+        builder = KernelBuilder(self, space)
         if self.log:
-            body.kernel = self.log.begin(self.origins(nodes), f"{'the rows of ' * bool(space.dims)}{space}")
-        return body
+            loops = f"the rows of {space}" if space.dims else str(space)
+            builder.number_in_log = self.log.begin(self.origins(nodes), loops)
+        return builder
 
     def origins(self, nodes: Iterable[Node]) -> list[Node]:
-        """Nodes of the graph: what those of our own making are for."""
+        """Return the nodes of the graph that some nodes, made by lowering or not, belong to."""
         found = (self.origin_of.get(node, node) for node in nodes)
         return list(dict.fromkeys(node for node in found if node is not None))
 
-    def note(self, kind: str, body: KernelBuilder, nodes: Iterable[Node], reason: str = "") -> None:
-        """Write down what becomes of a kernel, if somebody asks."""
-        if self.log and body.kernel is not None and (known := self.origins(nodes)):
-            self.log.note(kind, body.kernel, known, reason)
+    def note(self, kind: str, builder: KernelBuilder, nodes: Iterable[Node], reason: str = "") -> None:
+        """Write a decision about a kernel to the fusion log, if there is one."""
+        if self.log and builder.number_in_log is not None and (origins := self.origins(nodes)):
+            self.log.note(kind, builder.number_in_log, origins, reason)
 
-    def add(self, step: Step, node: Node, reason: str) -> None:
-        """A step that only puts a node somewhere."""
+    def add_copy(self, step: Step, node: Node, reason: str) -> None:
+        """Add a step that fuses nothing: it only stores a node somewhere."""
         self.steps.append(step)
         if self.log:
             self.log.copy(node, reason)
 
-    def is_read_outside(self, node: Node, inside: set[Node], stored: Iterable[Node]) -> bool:
-        """Whether anybody needs a node but the kernel that computes the nodes `inside`, of which it stores some."""
-        front, done = [node], {*stored} - {node}
-        while front:
-            x = front.pop()
+    def is_read_outside(self, node: Node, computed: set[Node], stored: Iterable[Node]) -> bool:
+        """Return whether a node is read by any kernel but the one that computes the nodes `computed` and stores some."""
+        pending, done = [node], {*stored} - {node}
+        while pending:
+            x = pending.pop()
             if x in done:
                 continue
             done.add(x)
             if x in self.roots:
                 return True
             for user in self.users.get(x, ()):
-                if not isinstance(user.function, View) and user not in inside:
+                if not isinstance(user.function, View) and user not in computed:
                     return True
-                front.append(user)
+                pending.append(user)
         return False
 
     def compute(self, nodes: Iterable[Node]) -> None:
-        """Steps for several nodes."""
+        """Add the steps that compute some nodes."""
         run_trampolined(self.schedule_nodes(nodes))
 
     def schedule_nodes(self, nodes: Iterable[Node]) -> Task[None]:
-        """Steps for several nodes: what others need first; those over one space that read a common array share a kernel."""
+        """Add the steps that compute some nodes. Nodes with equal loops that read a common array share a kernel."""
         groups: KernelGroups = {}
         for node in dict.fromkeys(map(strip_views, nodes)):
             if node in self.buffers or (yield alias_identity(self, node)):
@@ -157,76 +167,78 @@ class KernelScheduler:
                 yield self.materialize(node)
             else:
                 space = self.space(node)
-                groups.setdefault((space, self.find_matmul(node, space)), []).append(node)
+                groups.setdefault((space, find_matmul(self, node, space)), []).append(node)
         yield hoist_common_reductions(self, groups)
         self.merge_pointwise_into_reductions(groups)
-        for (space, product), members in sorted(groups.items(), key=lambda item: max(map(self.rank_of, item[1]))):
-            for related in [members] if product is not None else self.split_unrelated(space, members):
+        for (space, matmul), members in sorted(groups.items(), key=lambda item: max(map(self.rank_of, item[1]))):
+            for related in [members] if matmul is not None else self.split_unrelated(space, members):
                 yield self.emit_kernel(space, related)
 
     def rank_of(self, node: Node) -> float:
-        """A number that is higher than those of all that a node is computed from."""
+        """Return a number that is higher than those of all nodes that a node is computed from."""
         for x in toposort([node], lambda x: () if x in self.rank else x.inputs):
-            if x not in self.rank:  # of our own making
+            if x not in self.rank:  # made by lowering
                 self.rank[x] = max((self.rank[i] for i in x.inputs), default=0) + 0.001
                 self.reads_memory[x] = any(self.reads_memory[i] for i in x.inputs)
         return self.rank[node]
 
     def merge_pointwise_into_reductions(self, groups: KernelGroups) -> None:
-        """Let kernels that fold rows store points of the same space too; note why others stay apart."""
+        """Let the kernel of a reduction also store pointwise values of its shape, and record why other groups are apart."""
         keys = list(groups)
-        sharing = self.shared_input_masks(list(groups.values()))
+        masks = self.shared_input_masks(list(groups.values()))
         for k, key in enumerate(keys):
-            space, product = key
-            near = [j for j in set_bits(sharing[k]) if j != k and keys[j] in groups]
-            folding = [j for j in near if keys[j][0].shape == space.shape and keys[j][0].dims and keys[j][1] is None]
-            if folding and product is None and not space.dims:
-                other = groups[keys[folding[0]]]
+            space, matmul = key
+            related = [j for j in set_bits(masks[k]) if j != k and keys[j] in groups]
+            reducing = [j for j in related if keys[j][0].shape == space.shape and keys[j][0].dims and keys[j][1] is None]
+            if reducing and matmul is None and not space.dims:
+                other = groups[keys[reducing[0]]]
                 if self.log:
                     self.log.note(GROUPED, -1, (groups[key][0], other[0]), str(space))
                 other.extend(groups.pop(key))
-                sharing = [mask | sharing[k] if j == folding[0] else mask for j, mask in enumerate(sharing)]
-            elif before := [j for j in near if j < k]:
-                reason = f"one kernel runs over {keys[before[0]][0]}, the other over {space}"
-                self.refuse(groups[keys[before[0]]][0], groups[key][0], reason)
+                masks = [mask | masks[k] if j == reducing[0] else mask for j, mask in enumerate(masks)]
+            elif before := [j for j in related if j < k]:
+                reason = f"one kernel loops over {keys[before[0]][0]}, the other over {space}"
+                self.record_refusal(groups[keys[before[0]]][0], groups[key][0], reason)
 
     def split_unrelated(self, space: IterationSpace, nodes: Sequence[Node]) -> list[list[Node]]:
-        """Nodes by what they read: a kernel for values that have no array in common would only be larger."""
+        """Split nodes by what they read: outputs with a common input may share a kernel, others would gain nothing."""
         groups = connected_components(self.shared_input_masks([[node] for node in nodes]))
-        return [part for members in groups for part in partition_by_inputs(self.ways, space, [nodes[k] for k in members])]
+        return [part for members in groups for part in partition_by_inputs(self.region, space, [nodes[k] for k in members])]
 
     def shared_input_masks(self, groups: Sequence[Sequence[Node]]) -> list[int]:
-        """For each group a mask of those that read an array which it reads too."""
-        return shared_input_masks(
-            groups, self.rank_of, lambda node: node in self.buffers or self.reads_memory[node], self.buffers
-        )
+        """Return for each group a mask of the groups that read an array which it reads, too."""
+
+        def reads_memory(node: Node) -> bool:
+            return node in self.buffers or self.reads_memory[node]
+
+        return shared_input_masks(groups, self.rank_of, reads_memory, self.buffers)
 
     def locate(self, node: Node) -> BufferView:
-        """The place of a node, after the steps that put it there."""
+        """Return the buffer of a node, after adding the steps that store it there."""
         return run_trampolined(self.materialize(node))
 
     def materialize(self, node: Node) -> Task[BufferView]:
-        """The same, as a task."""
-        under = strip_views(node)
-        function = under.function
-        if node in self.buffers or under in self.buffers:
+        """Add the steps that store a node, and return its buffer."""
+        source = strip_views(node)
+        function = source.function
+        if node in self.buffers or source in self.buffers:
             pass
         elif isinstance(function, Matmul):
-            body = self.begin(IterationSpace(under.shape, ()), [under])
-            yield body.own(under)
-            yield self.emit_matmul(under, body, [], {})
+            builder = self.begin_kernel(IterationSpace(source.shape, ()), [source])
+            yield builder.inline_root(source)
+            yield emit_matmul(self, source, builder, [], {})
         elif isinstance(function, PadSlice | SliceUpdate):
-            yield schedule_slice_update(self, under)
+            yield schedule_slice_update(self, source)
         elif isinstance(function, ScatterAdd):
-            yield self.emit_scatter_add(under)
+            yield self.emit_scatter_add(source)
         elif isinstance(function, CompositeOutput):
-            yield self.emit_library_call(under, function)
-        elif not (yield alias_identity(self, under)):
-            yield self.emit_kernel(self.space(under), [under])
+            yield self.emit_library_call(source, function)
+        elif not (yield alias_identity(self, source)):
+            yield self.emit_kernel(self.space(source), [source])
         return self.locate_stored(node)
 
     def locate_stored(self, node: Node) -> BufferView:
-        """The place of views of what lies in memory; a copy of it where strides do not allow them."""
+        """Return the buffer of a view of a stored node. If no strides describe the view, add a copy."""
         views, x = list[Node](), node
         while x not in self.buffers:
             views.append(x)
@@ -240,52 +252,44 @@ class KernelScheduler:
                 layout = view.function.layout(layout)
         return slot, layout
 
+    def copy_to_row_major(self, node: Node, source: BufferView) -> BufferView:
+        """Add a row-major copy of a stored node, and return its buffer."""
+        if node not in self.copies:
+            self.copies[node] = self.allocate(node, row_major(node.shape))
+            self.buffers[node] = source
+            copy = KernelLaunch(copy_kernel(node), node.shape, (), [self.copies[node]], [source])
+            self.add_copy(copy, node, "a row-major copy, because a view needs one")
+        return self.copies[node]
+
     def emit_scatter_add(self, node: Node) -> Task[None]:
-        """What adds up by index: as a fold, in a kernel that stores it, since it is all there only at the end."""
-        fold = lower_scatter_add(node)
-        chosen = fold.inputs[0]
-        is_here = chosen.inputs[0]
-        self.origin_of |= {
-            fold: node,
-            chosen: None,
-            is_here: None,
-            **{strip_views(x): None for x in is_here.inputs if x.is_pointwise},
-        }
-        yield self.emit_kernel(self.space(fold), [fold])
-        self.buffers[node] = self.locate_stored(fold.reshape(node.shape))
+        """Add the kernel of a scatter-add, which is lowered to a reduction. The kernel stores it, and does nothing more."""
+        reduction = lower_scatter_add(node)
+        (selected,) = reduction.inputs
+        is_selected = selected.inputs[0]
+        self.origin_of |= {reduction: node, selected: None, is_selected: None}
+        self.origin_of |= {strip_views(x): None for x in is_selected.inputs if x.is_pointwise}
+        yield self.emit_kernel(self.space(reduction), [reduction])
+        self.buffers[node] = self.locate_stored(reduction.reshape(node.shape))
 
     def emit_library_call(self, node: Node, function: CompositeOutput) -> Task[None]:
-        """All outputs of a function that the backend knows as a whole."""
-        defined, inputs = function.op, list[BufferView]()
+        """Add the step that computes all outputs of a composite op by one call of the backend."""
+        op, inputs = function.op, list[BufferView]()
         for x in node.inputs:
             inputs.append((yield self.materialize(x)))
-        inferred = defined.infer(*node.inputs)
-        outputs = [Node(CompositeOutput(defined, k), node.inputs, *kind) for k, kind in enumerate(inferred)]
-        for x, like in zip(outputs, defined.output_layout_like, strict=True):
+        outputs = [Node(CompositeOutput(op, k), node.inputs, *kind) for k, kind in enumerate(op.infer(*node.inputs))]
+        for x, like in zip(outputs, op.output_layout_like, strict=True):
             if x in self.preassigned:
                 self.buffers[x] = self.preassigned.pop(x)
             else:
                 read = [] if like is None else [inputs[like][1]]
-                self.allocate(x, self.layouts.get(x, dense_like(read, x.shape)))
+                self.allocate(x, self.required_layouts.get(x, dense_like(read, x.shape)))
         loads = tuple(Load(k, x.dtype) for k, x in enumerate(node.inputs))
         kernel = Kernel(tuple(OpaqueOutput(repr(x.function), loads, x.dtype) for x in outputs), ())
-        step = LibraryCall(defined, kernel, [self.buffers[x] for x in outputs], inputs)
-        self.add(step, node, "which the backend computes as a whole")
-
-    def copy_to_row_major(self, node: Node, source: BufferView) -> BufferView:
-        """The place of a copy in row-major order."""
-        if node not in self.copies:
-            self.copies[node] = self.allocate(node, row_major(node.shape))
-            self.buffers[node] = source
-            self.add(
-                KernelLaunch(copy_kernel(node), node.shape, (), [self.copies[node]], [source]),
-                node,
-                "a copy in order, as a view of it needs",
-            )
-        return self.copies[node]
+        step = LibraryCall(op, kernel, [self.buffers[x] for x in outputs], inputs)
+        self.add_copy(step, node, "computed by the backend's own kernel for this op")
 
     def emit_kernel(self, space: IterationSpace, nodes: Iterable[Node]) -> Task[None]:
-        """One kernel for those of the nodes that lie nowhere yet."""
+        """Add one kernel for those of the nodes that are not in memory; several if one is not possible."""
         nodes = [node for node in dict.fromkeys(nodes) if node not in self.buffers]
         if not nodes:
             return
@@ -294,191 +298,94 @@ class KernelScheduler:
                 yield self.emit_kernel(space, batch)
             return
         if space.dims and all(self.space(node) != space for node in nodes):
-            yield self.schedule_nodes(nodes)  # the rows of the space are folded by now: what is left runs over less
+            yield self.schedule_nodes(nodes)  # the rows of the space are reduced by now: the rest loops over less
             return
         if (yield self.split_long_kernel(space, nodes)):
             yield self.emit_kernel(space, nodes)
             return
-        body, found = self.begin(space, nodes), dict[Node, Expression]()
-        with self.ways.inside_kernel_of(nodes):
+        builder, found = self.begin_kernel(space, nodes), dict[Node, Expression]()
+        with self.region.inside_kernel_of(nodes):
             for node in nodes:
-                found[node] = yield body.expression(node, space.sees(node.shape))
-        if body.unmaterialized:
-            self.note(RESTARTED, body, dict.fromkeys(body.unmaterialized))
-            yield self.schedule_nodes(body.unmaterialized)
-            yield self.emit_kernel(space, nodes)  # more lies in memory now: look again
-        elif body.matmul is not None and body.gathers:
-            for node in body.gathers:
-                self.refuse(node, nodes[0], GATHER_NOT_IN_MATMUL)
-            self.note(RESTARTED, body, body.gathers)
-            yield self.schedule_nodes(body.gathers)
+                found[node] = yield builder.expression(node, space.reindex_for(node.shape))
+        if builder.unmaterialized:
+            self.note(RESTARTED, builder, dict.fromkeys(builder.unmaterialized))
+            yield self.schedule_nodes(builder.unmaterialized)
+            yield self.emit_kernel(space, nodes)  # more is in memory now, so the space may be another
+        elif builder.matmul is not None and builder.gathers:
+            for node in builder.gathers:
+                self.record_refusal(node, nodes[0], GATHER_NOT_IN_MATMUL)
+            self.note(RESTARTED, builder, builder.gathers)
+            yield self.schedule_nodes(builder.gathers)
             yield self.emit_kernel(space, nodes)
-        elif body.matmul is not None:
-            yield self.emit_matmul(body.matmul, body, nodes, found)
-        elif needed := [x for x in body.reductions if self.is_needed_again(x, body, nodes)]:
-            self.note(RESTARTED, body, needed, "another kernel needs it as well")
-            yield self.emit_kernel(space, [*nodes, *needed])
+        elif builder.matmul is not None:
+            yield emit_matmul(self, builder.matmul, builder, nodes, found)
+        elif shared := [x for x in builder.reductions if self.is_shared_reduction(x, builder, nodes)]:
+            self.note(RESTARTED, builder, shared, REDUCTION_IS_SHARED)
+            yield self.emit_kernel(space, [*nodes, *shared])
         else:
-            elements = [node for node in nodes if node.shape == space.shape]
-            rows = [node for node in nodes if node.shape != space.shape]
-            outputs = [self.allocate_output(node, body) for node in elements + rows]
-            kernel = Kernel(tuple(found[node] for node in elements), tuple(found[node] for node in rows))
-            numbers = [source for source, _ in body.numbers]
-            self.steps.append(
-                KernelLaunch(kernel, space.shape, space.dims, outputs, list(body.inputs), numbers, list(body.raws))
-            )
-            self.note(EMITTED, body, elements + rows)
+            self.emit_launch(space, nodes, builder, found)
+
+    def emit_launch(
+        self, space: IterationSpace, nodes: Sequence[Node], builder: KernelBuilder, found: dict[Node, Expression]
+    ) -> None:
+        """Add the launch of a finished kernel that stores some nodes."""
+        pointwise = [node for node in nodes if node.shape == space.shape]
+        rows = [node for node in nodes if node.shape != space.shape]
+        outputs = [self.allocate_output(node, builder) for node in pointwise + rows]
+        kernel = Kernel(tuple(found[node] for node in pointwise), tuple(found[node] for node in rows))
+        inputs, indexed_operands = list(builder.inputs), list(builder.indexed_operands)
+        parameters = [source for source, _ in builder.parameters]
+        self.steps.append(KernelLaunch(kernel, *space, outputs, inputs, parameters, indexed_operands))
+        self.note(EMITTED, builder, pointwise + rows)
 
     def split_into_batches(self, space: IterationSpace, nodes: list[Node]) -> list[list[Node]]:
-        """Split nodes into batches, each a kernel: a node that is kept is stored before others read a view of it."""
-        members = self.kept.keys() & nodes
+        """Split nodes into batches, each a kernel: a materialized node is stored before others read a view of it."""
+        members = self.materialized.keys() & nodes
         if len(nodes) == 1 or not members:
             return [nodes]
-        inside, levels = self.ways.inside(space), dict[Node, int]()
+        inputs_in_kernel, levels = self.region.inputs_in_kernel(space), dict[Node, int]()
 
         def inputs(x: Node) -> Sequence[Node]:
-            under = strip_views(x)
-            if under in members:
-                return self.ways.own(under) if x is under else (under,)
-            return inside(x)
+            source = strip_views(x)
+            if source in members:
+                return self.region.root_inputs(source) if x is source else (source,)
+            return inputs_in_kernel(x)
 
-        for x in toposort(nodes, lambda x: (*inputs(x), *self.ways.gathered_from(x, members))):
-            levels[x] = max((levels[i] for i in inputs(x)), default=0) + (
-                strip_views(x) in members and x is not strip_views(x)
-            )
-            levels[x] = max((levels[x], *(levels[i] + 1 for i in self.ways.gathered_from(x, members))))
+        for x in toposort(nodes, lambda x: (*inputs(x), *self.region.gathered_from(x, members))):
+            is_view_of_member = strip_views(x) in members and x is not strip_views(x)
+            level = max((levels[i] for i in inputs(x)), default=0) + is_view_of_member
+            levels[x] = max((level, *(levels[i] + 1 for i in self.region.gathered_from(x, members))))
         batches: dict[int, list[Node]] = {}
         for node in nodes:
             batches.setdefault(levels[node], []).append(node)
         return [batches[level] for level in sorted(batches)]
 
-    def is_needed_again(self, fold: Node, body: KernelBuilder, nodes: Iterable[Node]) -> bool:
-        """Whether another kernel would fold the same again, so that its few results should be stored."""
-        stored = {*nodes, *body.reductions}
-        return fold not in set(nodes) and self.is_read_outside(fold, body.inside, stored)
+    def is_shared_reduction(self, reduction: Node, builder: KernelBuilder, nodes: Iterable[Node]) -> bool:
+        """Return whether another kernel would compute the same reduction again, so that its results should be stored."""
+        stored = {*nodes, *builder.reductions}
+        return reduction not in set(nodes) and self.is_read_outside(reduction, builder.computed, stored)
 
-    def allocate_output(self, node: Node, body: KernelBuilder) -> BufferView:
-        """Where a kernel stores a node, as its space sees that place: laid out like what the kernel reads."""
-        wanted = self.preassigned.pop(node, None)
-        if wanted is not None and (seen := body.reindex_buffer(wanted, node.shape)) is not None:
-            self.buffers[node] = wanted
-            return seen
-        is_plain = node.shape != body.space.shape or isinstance(node.function, Copy | Gather)
-        is_plain = is_plain or (body.matmul is not None and node.shape != body.matmul.shape)
-        read = [layout for slot, layout in body.inputs if slot != NO_BUFFER]
-        layout = row_major(node.shape) if is_plain else dense_like(read, node.shape)
-        slot, layout = self.allocate(node, self.layouts.get(node, layout))
-        return slot, body.space.sees(node.shape)(layout)
-
-    def matmul_output(self, product: Node) -> BufferView:
-        """Where the sums of a product are stored as they are."""
-        if product in self.preassigned:
-            self.buffers[product] = self.preassigned.pop(product)
-            return self.buffers[product]
-        return self.allocate(product, row_major(product.shape))
+    def allocate_output(self, node: Node, builder: KernelBuilder) -> BufferView:
+        """Return the buffer in which a kernel stores a node, as its loops see it, in the layout of what the kernel reads."""
+        preassigned = self.preassigned.pop(node, None)
+        if preassigned is not None and (buffer := builder.reindex_buffer(preassigned, node.shape)) is not None:
+            self.buffers[node] = preassigned
+            return buffer
+        is_row_major = node.shape != builder.space.shape or isinstance(node.function, Copy | Gather)
+        is_row_major = is_row_major or (builder.matmul is not None and node.shape != builder.matmul.shape)
+        read = [layout for slot, layout in builder.inputs if slot != NO_BUFFER]
+        layout = row_major(node.shape) if is_row_major else dense_like(read, node.shape)
+        slot, layout = self.allocate(node, self.required_layouts.get(node, layout))
+        return slot, builder.space.reindex_for(node.shape)(layout)
 
     def split_long_kernel(self, space: IterationSpace, nodes: Sequence[Node]) -> Task[bool]:
-        """Let other kernels compute parts of what would be a very long one; whether there was any."""
-        inside, asked = self.ways.inside(space), set(nodes)
-        with self.ways.inside_kernel_of(nodes):
-            found = split_points([x for x in toposort(nodes, inside) if not x.is_number], inside, nodes)
-        for stored, reason in found:
+        """Let other kernels compute parts of a kernel that would be too long. Return whether there were any."""
+        inputs, asked = self.region.inputs_in_kernel(space), set(nodes)
+        with self.region.inside_kernel_of(nodes):
+            parts = split_points([x for x in toposort(nodes, inputs) if not x.is_number], inputs, nodes)
+        for stored, reason in parts:
             for node in stored:
                 if node not in asked:
-                    self.refuse(strip_views(node), nodes[0], reason)
+                    self.record_refusal(strip_views(node), nodes[0], reason)
             yield self.schedule_nodes(stored)
-        return bool(found)
-
-    # Matrix products.
-
-    def find_matmul(self, node: Node, space: IterationSpace) -> Node | None:
-        """The matrix product whose sums the kernel of a node would finish."""
-        body = KernelBuilder(self, space)
-        for leaf in [] if self.ways.is_pointwise(node) else toposort([node], self.inlined_inputs):
-            under = strip_views(leaf)
-            if (
-                isinstance(under.function, Matmul)
-                and under not in self.buffers
-                and not body.why_not_fusible(leaf, keep_layout)
-            ):
-                return under
-        return None
-
-    def emit_matmul(
-        self, product: Node, body: KernelBuilder, nodes: list[Node], found: dict[Node, Expression]
-    ) -> Task[None]:
-        """One matrix product, and what is done to its operands and its sums; less of that where the backend refuses."""
-        if product not in set(nodes) and (not nodes or self.is_read_outside(product, body.inside, nodes)):
-            nodes, found = [*nodes, product], {**found, product: Accumulator(product.dtype)}
-        is_alone, before = len(nodes) == 1 and nodes[0] is product, len(self.buffers)
-        for is_merged in (True, False):
-            operands = list[LoweredOperand]()
-            for x in product.inputs:
-                operands.append((yield self.lower_operand(x, product, body, is_merged)))
-            if len(self.buffers) > before and not is_alone:
-                self.note(RESTARTED, body, islice(self.buffers, before, None))
-                yield self.emit_kernel(body.space, nodes)
-                return
-            kernel, inputs, reason = self.merge_operands(product, body, [found[node] for node in nodes], operands)
-            reason = reason or self.backend.why_not_fused(
-                kernel, [row_major(product.shape)] * len(nodes), [layout.without_offset() for _, layout in inputs]
-            )
-            merged = [strip_views(x) for x, (e, _) in zip(product.inputs, operands, strict=True) if not isinstance(e, Load)]
-            if not reason:
-                break
-            for x in merged:
-                self.refuse(x, product, reason)
-            if not merged and not is_alone:
-                self.unfusable_matmuls[product] = reason
-                self.note(RESTARTED, body, [product], reason)
-                yield self.emit_kernel(body.space, nodes)
-                return
-        outputs = [self.matmul_output(x) if x is product else self.allocate_output(x, body) for x in nodes]
-        outputs = [(slot, layout.reshape(*product.shape)) for slot, layout in outputs]
-        numbers = [source for source, _ in body.numbers]
-        self.steps.append(MatmulLaunch(*drop_unused_operands(kernel, outputs, inputs, numbers)))
-        if merged:
-            prologue = dict.fromkeys(strip_views(x) for _, inner in operands for x in inner.seen)
-            self.note(INLINED, body, prologue, "in its prologue")
-        self.note(EMITTED, body, nodes)
-
-    def lower_operand(self, x: Node, product: Node, body: KernelBuilder, is_merged: bool) -> Task[LoweredOperand]:
-        """An operand of a product: computed on its way in, where nobody else needs it, or loaded."""
-        is_new = strip_views(x) not in self.buffers and bool(self.inlined_inputs(x))
-        if is_merged and is_new and not self.is_read_outside(strip_views(x), {product}, [product]):
-            inner = KernelBuilder(self, IterationSpace(x.shape, ()), body.numbers, holds=False)
-            e = yield inner.expression(x, keep_layout, product)
-            if inner.unmaterialized:
-                yield self.schedule_nodes(inner.unmaterialized)
-                found: LoweredOperand = yield self.lower_operand(x, product, body, is_merged)
-                return found
-            if inner.inputs:
-                return e, inner
-        elif is_new and is_merged:
-            self.refuse(strip_views(x), product, "others need it too, so it lies in memory")
-        elif is_merged and isinstance(strip_views(x).function, Matmul | Reduce):
-            self.refuse(
-                strip_views(x),
-                product,
-                ONE_MATMUL_PER_KERNEL if isinstance(strip_views(x).function, Matmul) else PROLOGUE_IS_POINTWISE,
-            )
-        inner = KernelBuilder(self, IterationSpace(x.shape, ()))
-        yield self.materialize(x)
-        return inner.load(x, keep_layout), inner
-
-    def merge_operands(
-        self, product: Node, body: KernelBuilder, elements: Sequence[Expression], operands: Sequence[LoweredOperand]
-    ) -> tuple[MatmulKernel, list[BufferView], str]:
-        """Operands and epilogue as one kernel with one count of loads, the places of those, and what is against it."""
-        inputs: list[BufferView] = []
-        parts = list[Expression]()
-        for e, inner in operands:
-            parts.append(shift_loads(e, len(inputs)))
-            inputs += inner.inputs
-        a, b = parts
-        precision = product.function.precision_of(product.dtype, self.backend.has_reduced_precision)
-        kernel = MatmulKernel(a, b, tuple(shift_loads(e, len(inputs)) for e in elements), precision)
-        try:
-            return kernel, inputs + [(slot, layout.reshape(*product.shape)) for slot, layout in body.inputs], ""
-        except ShapeError:
-            return kernel, inputs, EPILOGUE_NOT_STRIDED
+        return bool(parts)

@@ -1,6 +1,6 @@
-"""What a kernel computes on the way to a value: how far back it may go before it must load.
+"""The subgraph that a kernel may inline before it reaches materialized inputs.
 
-It is asked again and again while a schedule is made, and stays the same until something else lies in memory.
+The scheduler asks for it again and again, so answers are cached until another node is stored.
 """
 
 from collections.abc import Callable, Collection, Container, Iterator, Mapping
@@ -11,113 +11,115 @@ from ..ir.array_functions import Matmul, Reduce
 from ..ir.gather import Gather, GatherND
 from ..ir.graph import Node, strip_views
 from ..ir.steps import BufferView
-from .kernel_builder import IterationSpace, pointwise_inputs, push_views_up, strip_identities
+from .iteration_space import IterationSpace, reduction_space
+from .kernel_builder import pointwise_inputs, push_views_up, strip_identities
 from .reindexing import ViewChains
 
 
 class FusibleRegion:
-    """Answers for a schedule with these places; what is `kept` has none yet, and will have one before it is read."""
+    """The nodes that kernels inline.
 
-    def __init__(self, place: Mapping[Node, BufferView], kept: Container[Node]) -> None:
-        self.buffers, self.kept = place, kept
-        self.hidden: Collection[Node] = ()  # nodes that are kept, and that the kernel being made computes
-        self.ways: dict[Node, tuple[Node, tuple[Node, ...]]] = {}  # what is opened, and what is on the way
-        self.whole: dict[Node, bool] = {}  # whether there is a fold or a product on the way
+    Parameters
+    ----------
+    buffers : mapping
+        Nodes that are in memory, and where. The scheduler adds to it.
+    materialized : container of Node
+        Nodes that are not in memory yet, and will be before another kernel reads them.
+    """
+
+    def __init__(self, buffers: Mapping[Node, BufferView], materialized: Container[Node]) -> None:
+        self.buffers, self.materialized = buffers, materialized
+        self.computed_here: Collection[Node] = ()  # materialized nodes that the current kernel computes
+        self.views: dict[Node, tuple[Node, tuple[Node, ...]]] = {}  # node -> (the node with its views pushed up, its inputs)
+        self.needs_root: dict[Node, bool] = {}  # whether a reduction or a matmul is inlined for a node
         self.chains = ViewChains()
-        self.state = 0  # how many nodes were stored when that was asked
+        self.stored_count = 0  # nodes that were in memory when these were computed
 
     def push_views_up(self, node: Node) -> Node:
-        """A view of a value that lies nowhere, as that value of views: views end at memory, and become strides."""
-        return self.region(node)[0]
+        """Rewrite a view of a value that is not in memory: views move to the loads, and become strides."""
+        return self.resolve(node)[0]
 
     def inlined_inputs(self, node: Node) -> tuple[Node, ...]:
-        """What a kernel computes on the way to a node: the inputs of an elementwise function."""
-        return self.region(node)[1]
+        """Return the nodes that a kernel computes to compute a node: the inputs of a pointwise function, else nothing."""
+        return self.resolve(node)[1]
 
-    def region(self, node: Node) -> tuple[Node, tuple[Node, ...]]:
-        """Both, which are asked for again and again, and stay the same until something else lies in memory."""
-        if (state := len(self.buffers)) != self.state:
-            self.ways, self.whole, self.state = {}, {}, state
-        found = self.ways.get(node)
+    def resolve(self, node: Node) -> tuple[Node, tuple[Node, ...]]:
+        """Return a node with its views pushed up, and the inputs of that. Cached until another node is stored."""
+        if (stored_count := len(self.buffers)) != self.stored_count:
+            self.views, self.needs_root, self.stored_count = {}, {}, stored_count
+        found = self.views.get(node)
         if found is None:
             x = push_views_up(node, self.is_materialized, self.chains)
-            found = self.ways[node] = x, pointwise_inputs(x) if x.is_pointwise and not self.is_materialized(x) else ()
+            found = self.views[node] = x, pointwise_inputs(x) if x.is_pointwise and not self.is_materialized(x) else ()
         return found
 
     @contextmanager
     def inside_kernel_of(self, nodes: Collection[Node]) -> Iterator[None]:
-        """Answer for the kernel that stores these nodes: it computes them, though others must load them."""
-        hidden = {node for node in nodes if node in self.kept}
-        if not hidden:
+        """Answer for the kernel that stores these nodes: it computes them, though other kernels must load them."""
+        computed_here = {node for node in nodes if node in self.materialized}
+        if not computed_here:
             yield
             return
-        outside = self.ways, self.whole, self.state
-        self.hidden, self.ways, self.whole = hidden, {}, {}
+        saved = self.views, self.needs_root, self.stored_count
+        self.computed_here, self.views, self.needs_root = computed_here, {}, {}
         try:
             yield
         finally:
-            self.hidden = ()
-            self.ways, self.whole, self.state = outside
+            self.computed_here = ()
+            self.views, self.needs_root, self.stored_count = saved
 
     def must_be_loaded(self, node: Node) -> bool:
-        """Return whether a node must be stored before the kernel being made may read it."""
-        return node in self.kept and node not in self.hidden
+        """Return whether a node must be stored before the current kernel may read it."""
+        return node in self.materialized and node not in self.computed_here
 
     def is_materialized(self, node: Node) -> bool:
-        """Whether a node lies in memory, or will before anybody reads it."""
+        """Return whether a node is in memory, or will be before a kernel reads it."""
         return node in self.buffers or self.must_be_loaded(node)
 
     def gathered_from(self, node: Node, members: Container[Node]) -> tuple[Node, ...]:
-        """Return which of some nodes a kernel picks elements of, by index, to compute a node."""
+        """Return those of some nodes that a kernel gathers elements of to compute a node."""
         x = node if node in members else self.push_views_up(node)
         if not isinstance(x.function, GatherND | Gather):
             return ()
-        under = strip_views(strip_identities(x.inputs[0], self.buffers))
-        return (under,) if under in members else ()
+        source = strip_views(strip_identities(x.inputs[0], self.buffers))
+        return (source,) if source in members else ()
 
     def is_pointwise(self, node: Node) -> bool:
-        """Whether there is neither a fold nor a product on the way to a node."""
-        self.region(node)
-        for x in toposort([node], lambda x: () if x in self.whole else self.inlined_inputs(x)):
-            if x not in self.whole:
+        """Return whether a kernel for a node inlines neither a reduction nor a matmul."""
+        self.resolve(node)
+        for x in toposort([node], lambda x: () if x in self.needs_root else self.inlined_inputs(x)):
+            if x not in self.needs_root:
                 inputs = self.inlined_inputs(x)
-                is_whole = not inputs and isinstance(strip_views(x).function, Reduce | Matmul)
-                self.whole[x] = is_whole or any(self.whole[i] for i in inputs)
-        return not self.whole[node]
+                is_root = not inputs and isinstance(strip_views(x).function, Reduce | Matmul)
+                self.needs_root[x] = is_root or any(self.needs_root[i] for i in inputs)
+        return not self.needs_root[node]
 
     def space(self, node: Node) -> IterationSpace:
-        """The space of the kernel that computes a node: that of a fold which it can hold, or its own shape.
-
-        The node itself may be one that is kept: its kernel computes it all the same.
-        """
+        """Return the loops of the kernel that stores a node: those of a reduction that it inlines, or the node's shape."""
         if isinstance(node.function, Reduce):
             return reduction_space(node)
-        inputs = self.own(node)
+        inputs = self.root_inputs(node)
         for leaf in toposort([x for x in inputs if not self.is_pointwise(x)], self.inlined_inputs):
-            fold = strip_views(leaf)
-            if isinstance(fold.function, Reduce) and fold not in self.buffers:
-                space = reduction_space(fold)
-                if space.contains_shape(node.shape) and space.is_own_reduction(leaf, space.sees(node.shape)):
+            source = strip_views(leaf)
+            if isinstance(source.function, Reduce) and source not in self.buffers:
+                space = reduction_space(source)
+                if space.contains_shape(node.shape) and space.is_own_reduction(leaf, space.reindex_for(node.shape)):
                     return space
         return IterationSpace(node.shape, ())
 
-    def own(self, node: Node) -> tuple[Node, ...]:
-        """What a kernel that stores a node computes it from."""
+    def root_inputs(self, node: Node) -> tuple[Node, ...]:
+        """Return the inputs of a node for the kernel that stores it, even if other kernels must load the node."""
         x = push_views_up(node, lambda x: x is not node and self.is_materialized(x), self.chains)
         return pointwise_inputs(x) if x.is_pointwise and node not in self.buffers else ()
 
-    def inside(self, space: IterationSpace) -> Callable[[Node], tuple[Node, ...]]:
-        """What a kernel over a space computes on the way to a node: through its own folds, too."""
+    def inputs_in_kernel(self, space: IterationSpace) -> Callable[[Node], tuple[Node, ...]]:
+        """Return a function like `inlined_inputs` for a kernel over a space: it inlines its own reductions, too."""
 
         def inputs(node: Node) -> tuple[Node, ...]:
-            under = strip_views(node)
-            if isinstance(under.function, Reduce) and under not in self.buffers and space == reduction_space(under):
-                return under.inputs if under is node else (under,)
+            source = strip_views(node)
+            is_reduction = isinstance(source.function, Reduce) and source not in self.buffers
+            if is_reduction and space == reduction_space(source):
+                return source.inputs if source is node else (source,)
             return self.inlined_inputs(node)
 
         return inputs
-
-
-def reduction_space(fold: Node) -> IterationSpace:
-    """The space of a kernel that computes a fold."""
-    return IterationSpace(fold.inputs[0].shape, fold.function.dims)

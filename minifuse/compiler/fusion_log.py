@@ -1,9 +1,7 @@
-"""What a schedule decided, in the order in which it did, for whoever asks.
+"""The fusion log: all decisions of a scheduler, in order, for `explain` and the Fusion page.
 
-Nobody asks while a function runs: then nothing is noted. `record_fusion` is for the one who explains; the schedules that
-are made
-inside its block write down each decision, and from these alone follows which kernel computes and stores what. Nothing here
-decides anything.
+While functions run, no log is active, and nothing is logged. `record_fusion` activates one: schedulers that run inside its
+block log each decision. The log alone tells which kernel computes and stores which nodes. Nothing here makes a decision.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,66 +11,79 @@ from typing import NamedTuple
 
 from ..ir.graph import Node
 
-GROUPED = "joined"  # two groups of values will share a kernel: those that come, those that are there
-STARTED = "begun"  # a kernel, for some values
-INLINED = "taken"  # a function of single elements is computed by a kernel
-REDUCTION_FUSED = "held"  # a fold or a product is
-REFUSED = "refused"  # one value is not computed where another is: (producer, consumer)
-RESTARTED = "again"  # a kernel is given up, and begun anew: once these lie in memory, or, for a reason, so that they will
-EMITTED = "made"  # a kernel is finished, and stores these
-COPIED = "copied"  # a kernel that only puts a value somewhere
-IN_PLACE = "in place"  # a kernel stores a value where an argument lies: (value, argument)
+GROUPED = "joined"  # two groups of nodes will share a kernel: (a new one, one that is in the group)
+STARTED = "begun"  # a kernel is started for some nodes
+INLINED = "taken"  # a kernel computes a pointwise op
+REDUCTION_FUSED = "held"  # a kernel computes a reduction or a matmul
+REFUSED = "refused"  # two nodes are not fused: (producer, consumer)
+RESTARTED = (
+    "again"  # a kernel is given up, and started again when these nodes are in memory; a reason says if it stores them
+)
+EMITTED = "made"  # a kernel is finished, and stores these nodes
+COPIED = "copied"  # a kernel fuses nothing, and only stores a node somewhere
+IN_PLACE = "in place"  # a kernel stores a node in an argument: (node, argument)
 
 
 class Refusal(NamedTuple):
-    """A merge that did not happen."""
+    """Two nodes that are not fused, and why."""
 
     producer: Node
-    """What was computed by a kernel of its own, or lies in memory for another reason."""
+    """A node that is in memory, or that a kernel of its own computes."""
     consumer: Node
-    """What is computed from it."""
+    """A node that is computed from it."""
     reason: str
 
 
 class Decision(NamedTuple):
-    """One decision. Kernels are numbered as they are begun, copies among them."""
+    """One decision. Kernels are numbered in the order in which they are started, copies among them."""
 
     kind: str
     kernel: int
-    """-1 where it is about none."""
+    """-1 if the decision is about no single kernel."""
     nodes: tuple[Node, ...]
     reason: str = ""
 
 
 class FusionLog:
-    """Decisions in order."""
+    """All decisions, in order.
+
+    Attributes
+    ----------
+    decisions : list of Decision
+    count : int
+        How many kernels were started.
+    emitted : list of int
+        The numbers of the kernels that were finished, in order.
+    order : list of int
+        The step of the plan that each of those became. Empty if each is the step of its own index.
+    """
 
     def __init__(self) -> None:
         self.decisions: list[Decision] = []
-        self.count = 0  # kernels that were begun
-        self.emitted: list[int] = []  # of these, the ones that are finished, in order
-        self.order: list[int] = []  # which step of the plan each of those became; empty where each is one
+        self.count = 0
+        self.emitted: list[int] = []
+        self.order: list[int] = []
 
-    def begin(self, nodes: Iterable[Node], over: str) -> int:
-        """A kernel is begun; gives its number."""
+    def begin(self, nodes: Iterable[Node], loops: str) -> int:
+        """Log that a kernel is started, and return its number. `loops` describes its iteration space."""
         self.count += 1
-        self.note(STARTED, self.count - 1, nodes, over)
+        self.note(STARTED, self.count - 1, nodes, loops)
         return self.count - 1
 
     def note(self, kind: str, kernel: int, nodes: Iterable[Node], reason: str = "") -> None:
-        """One decision."""
+        """Log one decision."""
         if kind in (EMITTED, COPIED):
             self.emitted.append(kernel)
         self.decisions.append(Decision(kind, kernel, tuple(nodes), reason))
 
     def copy(self, node: Node, reason: str) -> None:
-        """A kernel that only puts a value somewhere."""
+        """Log a kernel that only stores a node somewhere."""
         self.count += 1
         self.note(COPIED, self.count - 1, (node,), reason)
 
 
 class ActiveLog(local):
-    """Where decisions of this thread are written down, if anybody asks."""
+    """The log of this thread, or None."""
 
     def __init__(self) -> None:
         self.log: FusionLog | None = None
@@ -83,7 +94,7 @@ active_log = ActiveLog()
 
 @contextmanager
 def record_fusion() -> Iterator[FusionLog]:
-    """The decisions of the schedules that are made in a block of code."""
+    """Log the decisions of the schedulers that run inside a `with` block."""
     before, active_log.log = active_log.log, FusionLog()
     try:
         yield active_log.log

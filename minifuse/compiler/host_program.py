@@ -1,13 +1,13 @@
-"""The host program of a plan: what one call does, as a few lines of Python.
+"""The host program of a plan: the Python function that one call runs.
 
     def run(x0, x1):
         m0 = allocate(4096)
         launch0(m0.address, x0.address, x1.address)
         return Tensor(m0, m0.address, spec0)
 
-Nothing is decided in it, so a call costs no more than these lines. `del` after the last use of a temporary is all the memory
-planning there is: the pool sees it as free, and the next `allocate` of the same call gets it. Where launches are handed over
-together, temporaries lie in one buffer.
+All decisions are made when the plan is built, so a call costs no more than these lines. The memory of a temporary is freed
+by `del` after its last use: the pool then gives it to the next `allocate` of the same call. If all launches are submitted
+together, temporaries share one arena.
 """
 
 import re
@@ -24,172 +24,198 @@ import numpy as np
 from ..backends.base import fastest_entry
 from ..ir.steps import NO_BUFFER, BufferView, Step
 from ..runtime.memory_pool import round_to_size_class
-from .buffer_assignment import Arena
+from .buffer_assignment import Lifetime, assign_offsets
 from .form_kernels import KernelScheduler
 
-RESERVED_NAMES = re.compile(  # no names for inputs
+RESERVED_NAMES = re.compile(  # names that the program uses itself, so that no input may have them
     r"([xmy]|spec|draw|count|settings)\d+|launch.*|allocate|workspace|Tensor|Call|call|plan|np|inf|nan|run|float"
 )
 
-MIN_LAUNCHES_TO_SUBMIT_TOGETHER = 3  # launches, from which on they are handed to a backend together
+MIN_LAUNCHES_TO_SUBMIT_TOGETHER = 3  # with fewer launches, submitting them together saves no time
 
-INPUT_NAME = re.compile(r"\bx(\d+)\b")  # in the text of what each call makes
+INPUT_NAME = re.compile(r"\bx(\d+)\b")  # in the text of a per-call input
 
 
 class HostProgram:
-    """The text of a plan's call, and the names that it uses. Kernels are bound when it becomes a function.
+    """The text of a plan's host program, and the names that it uses. `function` binds the kernels and compiles it.
 
-    `places` and `specs` are those of the plan's outputs, then of what it saves; `names` are the user's, of the arguments.
+    Parameters
+    ----------
+    plan : Plan
+    scheduler : KernelScheduler
+        The steps, and the sizes of the buffers.
+    results : sequence of BufferView
+        Where the outputs of the plan are, then the values that it saves.
+    metas : sequence of TensorMeta
+        One for each of the results.
+    backward_class : type
+        The class of the tape node that a recorded call makes.
+    names : sequence of str
+        What the user calls the arguments.
+
+    Attributes
+    ----------
+    text : str
+    memory : list of str
+        The name of each slot: arguments, then buffers.
     """
 
     def __init__(
         self,
         plan: Any,
-        schedule: KernelScheduler,
-        places: Sequence[BufferView],
-        specs: Sequence[Any],
-        call: type,
+        scheduler: KernelScheduler,
+        results: Sequence[BufferView],
+        metas: Sequence[Any],
+        backward_class: type,
         names: Sequence[str] = (),
     ) -> None:
-        self.plan, self.schedule, self.places, self.specs = plan, schedule, places, specs
-        self.count, self.outputs = len(plan.arguments), len(plan.outputs)
-        self.memory = choose_names(names, self.count) + [f"m{k}" for k in range(len(schedule.buffer_nbytes))]
-        self.is_joined = plan.backend.can_join_launches and len(schedule.steps) >= MIN_LAUNCHES_TO_SUBMIT_TOGETHER
-        self.offsets: dict[int, int] = {}  # in one buffer, in bytes, of temporaries that share it
+        self.plan, self.scheduler, self.results, self.metas = plan, scheduler, results, metas
+        self.argument_count, self.output_count = len(plan.arguments), len(plan.outputs)
+        buffer_names = [f"m{k}" for k in range(len(scheduler.buffer_nbytes))]
+        self.memory = choose_names(names, self.argument_count) + buffer_names
+        is_long = len(scheduler.steps) >= MIN_LAUNCHES_TO_SUBMIT_TOGETHER
+        self.submits_together = plan.backend.can_join_launches and is_long
+        self.offsets: dict[int, int] = {}  # slot -> offset in the arena, in bytes
         self.names = {
             "allocate": plan.backend.allocate,
             "Tensor": plan.tensor,
-            "Call": call,
+            "Call": backward_class,
             "plan": plan,
             "np": np,
             "inf": inf,
             "nan": nan,
         }
-        given = self.count - len(plan.hidden)
-        body = [*self.given(self.memory[given : self.count], plan.hidden), *self.steps()]
-        body += [*self.results(), *self.record(), self.returned()]
-        self.text = "\n    ".join([f"def run({', '.join(self.memory[:given])}):", *body]) + "\n"
+        passed = self.argument_count - len(plan.hidden)
+        hidden_names = self.memory[passed : self.argument_count]
+        body = [*self.hidden_inputs(hidden_names, plan.hidden), *self.run_steps()]
+        body += [*self.make_results(), *self.record_call(), self.return_outputs()]
+        self.text = "\n    ".join([f"def run({', '.join(self.memory[:passed])}):", *body]) + "\n"
 
-    def function(self, around: Callable[[int, Any], Any] = lambda k, launch: launch) -> Callable[..., Any]:
-        """The text as a function, with its kernels bound; `around` may put something in the place of launch k.
+    def function(self, wrap: Callable[[int, Any], Any] = lambda k, launch: launch) -> Callable[..., Any]:
+        """Compile the text to a function, with its kernels bound. `wrap(k, launch)` may replace launch k.
 
-        It is our own text, of names and integers: of what a user wrote only identifiers get in.
+        `exec` runs only text that this module has written, of names and integers: of the user's text, it contains only
+        identifiers.
         """
-        bound = [step.bind(self.plan.backend) for step in self.schedule.steps]
-        launches = [around(k, launch) for k, launch in enumerate(bound)]
-        short = [fastest_entry(launch) for launch in launches]
-        names = self.names | {f"launch{k}": launch for k, launch in enumerate(short)}
-        if self.is_joined:
-            counts = [len(step.address_offsets()) + len(step.numbers) for step in self.schedule.steps]
-            joined = self.plan.backend.bind_sequence(bound, counts) if launches == bound else None
-            names["launches"] = joined or run_in_sequence(short, counts)
+        bound = [step.bind(self.plan.backend) for step in self.scheduler.steps]
+        launches = [wrap(k, launch) for k, launch in enumerate(bound)]
+        entries = [fastest_entry(launch) for launch in launches]
+        names = self.names | {f"launch{k}": entry for k, entry in enumerate(entries)}
+        if self.submits_together:
+            counts = [len(step.address_offsets()) + len(step.numbers) for step in self.scheduler.steps]
+            sequence = self.plan.backend.bind_sequence(bound, counts) if launches == bound else None
+            names["launches"] = sequence or run_in_sequence(entries, counts)
         title = f"<host program of {getattr(self.plan.function, '__name__', self.plan.function)}>"
         exec(compile_text(self.text, title), names)
         run: Callable[..., Any] = names["run"]
         return run
 
-    def given(self, names: Sequence[str], hidden: Sequence[Any]) -> list[str]:
-        """Inputs that the caller does not pass: tensors by their names, and what each call makes."""
+    def hidden_inputs(self, names: Sequence[str], hidden: Sequence[Any]) -> list[str]:
+        """Return lines that define the inputs that the caller does not pass: tensors, and values made in each call."""
         lines = []
         for name, x in zip(names, hidden, strict=True):
             if hasattr(x, "text"):
                 self.names |= x.names
-                lines.append(f"{name} = {INPUT_NAME.sub(lambda of: self.memory[int(of[1])], x.text)}")
+                lines.append(f"{name} = {INPUT_NAME.sub(lambda match: self.memory[int(match[1])], x.text)}")
             else:
                 self.names[name] = x
         return lines
 
     def address(self, slot: int, offset: int) -> str:
-        """The address of a place in the memory of the call; of positions the first one."""
-        if slot == NO_BUFFER:
+        """Return the expression of an address: `offset` bytes behind the start of a slot."""
+        if slot == NO_BUFFER:  # an Iota has no memory: the offset is its first element
             return str(offset)
         if slot in self.offsets:
             return f"workspace.address + {self.offsets[slot] + offset}"
         return f"{self.memory[slot]}.address{f' + {offset}' * bool(offset)}"
 
-    def steps(self) -> list[str]:
-        """Allocate, launch, let go."""
-        if self.is_joined:
-            return self.joined()
-        steps, lines, allocated = self.schedule.steps, [], {NO_BUFFER, *range(self.count)}
-        kept = {slot for slot, _ in self.places} | allocated
+    def allocation(self, slot: int) -> str:
+        """Return the line that allocates a buffer."""
+        nbytes = self.scheduler.buffer_nbytes[slot - self.argument_count]
+        return f"{self.memory[slot]} = allocate({round_to_size_class(nbytes)})"
+
+    def run_steps(self) -> list[str]:
+        """Return lines that allocate buffers, launch kernels, and free the buffers again."""
+        if self.submits_together:
+            return self.submit_steps()
+        steps, lines, allocated = self.scheduler.steps, list[str](), {NO_BUFFER, *range(self.argument_count)}
+        permanent = {slot for slot, _ in self.results} | allocated
         last_use = {slot: k for k, step in enumerate(steps) for slot, _ in step.buffer_views()}
         for k, step in enumerate(steps):
-            for slot in [slot for slot, _ in step.outputs if slot not in allocated]:
-                lines.append(
-                    f"{self.memory[slot]} = allocate({round_to_size_class(self.schedule.buffer_nbytes[slot - self.count])})"
-                )
-                allocated.add(slot)
-            lines.append(f"launch{k}({', '.join(self.values(step))})")
-            done = [self.memory[slot] for slot in dict(step.buffer_views()) if last_use[slot] == k and slot not in kept]
-            lines += [f"del {', '.join(done)}"] * bool(done)
+            new = dict.fromkeys(slot for slot, _ in step.outputs if slot not in allocated)
+            lines += map(self.allocation, new)
+            allocated.update(new)
+            lines.append(f"launch{k}({', '.join(self.launch_values(step))})")
+            done = [slot for slot in dict(step.buffer_views()) if last_use[slot] == k and slot not in permanent]
+            lines += [f"del {', '.join(self.memory[slot] for slot in done)}"] * bool(done)
         return lines
 
-    def values(self, step: Step) -> list[str]:
-        """Addresses and numbers of a launch."""
-        values = [self.address(slot, offset) for slot, offset in step.address_offsets()]
-        return values + [x if isinstance(x, str) else self.memory[x] for x in step.numbers]
+    def launch_values(self, step: Step) -> list[str]:
+        """Return the expressions of a launch's addresses and numbers."""
+        addresses = [self.address(slot, offset) for slot, offset in step.address_offsets()]
+        return addresses + [x if isinstance(x, str) else self.memory[x] for x in step.numbers]
 
-    def joined(self) -> list[str]:
-        """Allocate everything, then launch everything at once. Temporaries lie in one buffer, some where others lay before.
+    def submit_steps(self) -> list[str]:
+        """Return lines that allocate all buffers, then submit all launches together. Temporaries share one arena.
 
-        To let them go before the launches have happened would lend them to another thread.
+        The arena is freed after the submission. Buffers that were freed earlier could be given to another thread before
+        the launches have run.
         """
-        steps, lines, calls, workspace = self.schedule.steps, list[str](), list[str](), Arena()
-        allocated = {NO_BUFFER, *range(self.count)}
-        kept = {slot for slot, _ in self.places} | allocated
-        last_use = {slot: k for k, step in enumerate(steps) for slot, _ in step.buffer_views()}
+        steps, permanent = self.scheduler.steps, {slot for slot, _ in self.results}
+        first_use, last_use = dict[int, int](), dict[int, int]()
         for k, step in enumerate(steps):
-            for slot in [slot for slot, _ in step.outputs if slot not in allocated]:
-                nbytes = self.schedule.buffer_nbytes[slot - self.count]
-                if slot in kept:
-                    lines.append(f"{self.memory[slot]} = allocate({round_to_size_class(nbytes)})")
-                else:
-                    self.offsets[slot] = workspace.alloc(nbytes)
-                allocated.add(slot)
-            calls.append(f"    {', '.join(self.values(step))},  # launch{k}")
-            for slot in dict(step.buffer_views()):
-                if last_use[slot] == k and slot not in kept:
-                    workspace.free(self.offsets[slot], self.schedule.buffer_nbytes[slot - self.count])
-        if workspace.size:
-            lines.append(f"workspace = allocate({round_to_size_class(workspace.size)})")
-        return [*lines, "launches(", *calls, ")", *["del workspace"] * bool(workspace.size)]
+            for slot, _ in (*step.outputs, *step.buffer_views()):
+                first_use.setdefault(slot, k)
+                last_use[slot] = k
+        buffers = [slot for slot in first_use if slot >= self.argument_count]
+        temporaries = [slot for slot in buffers if slot not in permanent]
+        nbytes = self.scheduler.buffer_nbytes
+        lifetimes = [Lifetime(first_use[x], last_use[x], nbytes[x - self.argument_count]) for x in temporaries]
+        assignment = assign_offsets(lifetimes)
+        self.offsets = dict(zip(temporaries, assignment.offsets, strict=True))
+        lines = [self.allocation(slot) for slot in buffers if slot in permanent]
+        if temporaries:
+            lines.append(f"workspace = allocate({round_to_size_class(assignment.nbytes)})")
+        calls = [f"    {', '.join(self.launch_values(step))},  # launch{k}" for k, step in enumerate(steps)]
+        return [*lines, "launches(", *calls, ")", *["del workspace"] * bool(temporaries)]
 
-    def results(self) -> list[str]:
-        """A tensor around each output, and around what is saved."""
+    def make_results(self) -> list[str]:
+        """Return lines that make a tensor for each output, and for each value that is saved."""
         lines = []
-        for k, ((slot, layout), spec) in enumerate(zip(self.places, self.specs, strict=True)):
-            owner = self.plan.graph.owners.get(k, slot) if slot < self.count else slot  # the argument that it is a view of
-            buffer = self.memory[owner] + ".buffer" * (owner < self.count)
-            lines.append(f"y{k} = Tensor({buffer}, {self.address(slot, layout.offset * spec.dtype.itemsize)}, spec{k})")
-            self.names[f"spec{k}"] = spec
+        for k, ((slot, layout), meta) in enumerate(zip(self.results, self.metas, strict=True)):
+            is_argument = slot < self.argument_count
+            owner = self.plan.graph.owners.get(k, slot) if is_argument else slot  # the argument that it is a view of
+            buffer = self.memory[owner] + ".buffer" * (owner < self.argument_count)
+            lines.append(f"y{k} = Tensor({buffer}, {self.address(slot, layout.offset * meta.dtype.itemsize)}, spec{k})")
+            self.names[f"spec{k}"] = meta
         return lines
 
-    def record(self) -> list[str]:
-        """The call, for backpropagation."""
+    def record_call(self) -> list[str]:
+        """Return lines that record the call for backpropagation."""
         backward = self.plan.backward
         if backward is None:
             return []
         edges = [f"{self.memory[k]}.grad_fn or {self.memory[k]}" for k in backward.arguments_with_grad]
-        kept = [self.memory[k] for k in backward.inputs] + [f"y{k}" for k in range(self.outputs, len(self.places))]
-        lines = [f"call = Call(plan, ({''.join(f'{e}, ' for e in edges)}), ({''.join(f'{x}, ' for x in kept)}))"]
-        return lines + [f"y{k}.grad_fn = call, {k}" for k in range(self.outputs) if self.specs[k].requires_grad]
+        saved = [self.memory[k] for k in backward.inputs]
+        saved += [f"y{k}" for k in range(self.output_count, len(self.results))]
+        lines = [f"call = Call(plan, ({''.join(f'{x}, ' for x in edges)}), ({''.join(f'{x}, ' for x in saved)}))"]
+        return lines + [f"y{k}.grad_fn = call, {k}" for k in range(self.output_count) if self.metas[k].requires_grad]
 
-    def returned(self) -> str:
-        """What the function gives."""
-        if not self.places:  # all is stored in the targets
+    def return_outputs(self) -> str:
+        """Return the last line."""
+        if not self.results:  # everything is stored in the targets
             return "return None"
-        return f"return {', '.join(f'y{k}' for k in range(self.outputs))}{',' * self.plan.is_tuple}"
+        return f"return {', '.join(f'y{k}' for k in range(self.output_count))}{',' * self.plan.is_tuple}"
 
 
 @lru_cache(1024)
 def compile_text(text: str, title: str) -> CodeType:
-    """A host program, compiled by Python: programs of calls that differ in sizes alone are often one text."""
+    """Compile a host program to bytecode. Programs for calls that differ only in sizes often have the same text."""
     return compile(text, title, "exec")
 
 
 def run_in_sequence(launches: Sequence[Any], counts: Sequence[int]) -> Callable[..., None]:
-    """Several launches as one, which takes the values of all."""
+    """Return one function for several launches. It takes the values of all launches, `counts` of them for each."""
     ends = list(accumulate(counts))
 
     def launch(*values: Any) -> None:
@@ -200,7 +226,7 @@ def run_in_sequence(launches: Sequence[Any], counts: Sequence[int]) -> Callable[
 
 
 def choose_names(names: Sequence[str], count: int) -> list[str]:
-    """What the text calls the arguments: the user's names, where Python takes them and they are free; else x0, x1, ..."""
+    """Return the names of the arguments in the text: the user's if they are free identifiers, else x0, x1, ..."""
     found: list[str] = []
     for k in range(count):
         name = names[k] if k < len(names) else ""

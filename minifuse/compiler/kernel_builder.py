@@ -1,33 +1,25 @@
-"""What one kernel computes: the space that it runs over, and its expressions, made of nodes.
+"""A fused kernel under construction: the expressions that it computes, and what they load.
 
-A kernel holds elementwise functions, the folds of its own rows, or one matrix product. What it cannot hold it loads.
+A kernel inlines pointwise ops and the reductions of its own rows, or it computes one matmul with its epilogue. It loads
+everything else from memory.
 """
 
 from collections.abc import Callable, Container, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..core.dtypes import bool_, int64
 from ..core.errors import ShapeError
 from ..core.interning import Task, toposort
-from ..core.layout import Layout, row_major
+from ..core.layout import row_major
 from ..core.operators import Operator, detach
 from ..ir import kernel_ir
 from ..ir.array_functions import CompositeOutput, Identity, Iota, Matmul, PadSlice, Reduce, SliceUpdate, View
 from ..ir.gather import Gather, GatherND, ScatterAdd
 from ..ir.graph import Argument, Literal, Node, strip_views, view_shape
-from ..ir.kernel_ir import (
-    Accumulator,
-    Constant,
-    Expression,
-    IndexValue,
-    Kernel,
-    KernelParameter,
-    Load,
-    MatmulKernel,
-    replace,
-)
+from ..ir.kernel_ir import Accumulator, Constant, Expression, IndexValue, Kernel, KernelParameter, Load
 from ..ir.steps import NO_BUFFER, BufferView
 from .fusion_log import INLINED, REDUCTION_FUSED
+from .iteration_space import IterationSpace, Reindex, keep_layout, layout_through_views, reduction_space
 from .lower_gather import (
     GATHER_NEEDS_MEMORY,
     GATHER_NOT_IN_MATMUL,
@@ -36,265 +28,250 @@ from .lower_gather import (
     fill_value,
     lower_gather,
 )
-from .reindexing import RESHAPE_NEEDS_COPY, ViewChains, drop_ones
+from .reindexing import RESHAPE_NEEDS_COPY, ViewChains
 
-INLINE_LITERALS = {
-    "0",
-    "1",
-    "2",
-    "0.0",
-    "1.0",
-    "2.0",
-}  # literals that stay in the source; others, sizes among them, are numbers
-ONE_MATMUL_PER_KERNEL = "a kernel holds one matrix product"
-PROLOGUE_IS_POINTWISE = "an operand of a matrix product is computed point by point, and a fold is not"
+INLINE_LITERALS = frozenset({"0", "1", "2", "0.0", "1.0", "2.0"})  # other literals, sizes too, are parameters of the launch
 
-Reindex = Callable[[Layout], Layout]
-
-
-class IterationSpace(NamedTuple):
-    """What a kernel runs over: the points of a shape, in rows along the folded dims."""
-
-    shape: tuple[int, ...]
-    dims: tuple[int, ...]
-
-    def __str__(self) -> str:
-        if not self.dims:
-            return f"the points of {self.shape}"
-        return f"{self.shape} along dim{'s' * (len(self.dims) > 1)} {', '.join(map(str, self.dims))}"
-
-    @property
-    def rows(self) -> tuple[int, ...]:
-        """The shape of values that are one a row."""
-        return tuple(1 if d in self.dims else n for d, n in enumerate(self.shape))
-
-    def sees(self, shape: tuple[int, ...]) -> Reindex:
-        """How it sees layouts of a shape: its own as they are, that of its rows repeated along them."""
-        if shape == self.shape:
-            return keep_layout
-        return lambda layout: layout.reshape(*self.rows).expand(*self.shape)
-
-    def contains_shape(self, shape: tuple[int, ...]) -> bool:
-        """Whether values of a shape are its elements, or its rows."""
-        return shape == self.shape or drop_ones(shape) == drop_ones(self.rows)
-
-    def is_own_reduction(self, leaf: Node, see: Reindex) -> bool:
-        """Whether a leaf is the fold of this space's own rows, under views that only repeat it along the row."""
-        fold = strip_views(leaf)
-        if not isinstance(fold.function, Reduce) or (fold.inputs[0].shape, fold.function.dims) != self:
-            return False
-        return has_same_traversal(leaf, see, lambda layout: layout.expand(*self.shape))
-
-    def is_all_of(self, leaf: Node, see: Reindex) -> bool:
-        """Whether the points of the space are the elements of what lies under a leaf, in the same order."""
-        return has_same_traversal(leaf, see, lambda layout: layout.reshape(*self.shape))
-
-
-def has_same_traversal(leaf: Node, see: Reindex, order: Reindex) -> bool:
-    """Whether a space sees what lies under a leaf in an order."""
-    layout = row_major(strip_views(leaf).shape)
-    try:
-        return see(layout_through_views(leaf, layout)).same_traversal(order(layout))
-    except ShapeError:
-        return False
-
-
-def layout_through_views(node: Node, layout: Layout) -> Layout:
-    """The layout of views of something that lies in a layout."""
-    views = []
-    while isinstance(node.function, View):
-        views.append(node.function)
-        (node,) = node.inputs
-    for view in reversed(views):
-        layout = view.layout(layout)
-    return layout
+ONE_MATMUL_PER_KERNEL = "a kernel computes one matmul"
+PROLOGUE_IS_POINTWISE = "the prologue of a matmul must be pointwise, and this operand is a reduction"
+REDUCTION_NEEDS_ROWS = "a row reduction needs complete rows; a matmul tile holds only parts"
+REDUCTION_REORDERED = "a kernel has one result of its reduction per row, and a view reorders or repeats these results"
+MATMUL_REORDERED = "an epilogue reads each element of its matmul once and in order, and a view repeats or reorders them"
+UPDATE_NEEDS_MEMORY = "a slice update writes a part of an array, so the array must be in memory"
+COMPOSITE_IS_ONE_CALL = "the backend computes this composite op with a kernel of its own"
 
 
 class KernelBuilder:
-    """The expressions of one kernel, and what they load.
+    """A fused kernel under construction.
 
-    `inside` are the nodes that it computes, `held` the folds among them, `product` the matrix product whose sums it
-    finishes. What is `missing` must be computed first: until then, expressions mean nothing. Without `holds` it is
-    elementwise: there a kernel computes an operand of a product. What one refuses that nobody will run is not `is_noted`.
+    Parameters
+    ----------
+    scheduler : KernelScheduler
+        Stores which nodes are in memory, and receives refusals.
+    space : IterationSpace
+        The loops of the kernel.
+    parameters : dict, optional
+        Numbers of the launch, numbered. The prologue of a matmul shares those of its kernel.
+    is_prologue : bool
+        Build an operand of a matmul: pointwise ops only.
+    logs_refusals : bool
+        False for a kernel that is built on trial: nobody will run it, so its refusals mean nothing.
+
+    Attributes
+    ----------
+    computed : set of Node
+        Nodes that the kernel computes.
+    reductions : list of Node
+        The reductions among them.
+    matmul : Node or None
+        The matmul whose epilogue the kernel computes.
+    unmaterialized : list of Node
+        Nodes that other kernels must compute first. Until they are in memory, the expressions are placeholders.
     """
 
     def __init__(
-        self, schedule: Any, space: IterationSpace, numbers: Any = None, holds: bool = True, is_noted: bool = True
+        self,
+        scheduler: Any,
+        space: IterationSpace,
+        parameters: dict[tuple[Any, Any], int] | None = None,
+        is_prologue: bool = False,
+        logs_refusals: bool = True,
     ) -> None:
-        self.schedule, self.space, self.holds, self.is_noted = schedule, space, holds, is_noted
-        self.kernel: int | None = None  # its number, where somebody asks what is decided
+        self.scheduler, self.space, self.is_prologue, self.logs_refusals = scheduler, space, is_prologue, logs_refusals
+        self.number_in_log: int | None = None  # None if nothing is logged
         self.inputs: dict[BufferView, int] = {}
-        self.raws: dict[BufferView, int] = {}  # what is picked from by index
-        self.gathers: dict[Node, None] = {}  # what picks there
-        self.numbers: dict[tuple[Any, Any], int] = {} if numbers is None else numbers
-        self.inside: set[Node] = set()
-        self.reductions: list[Node] = []  # folds
-        self.memo: dict[Node, Expression] = {}  # folds and products that were met, as expressions
-        self.unmaterialized: list[Node] = []  # what must lie in memory first
+        self.indexed_operands: dict[BufferView, int] = {}  # sources of gathers
+        self.gathers: dict[Node, None] = {}
+        self.parameters: dict[tuple[Any, Any], int] = {} if parameters is None else parameters
+        self.computed: set[Node] = set()
+        self.reductions: list[Node] = []
+        self.unmaterialized: list[Node] = []
         self.matmul: Node | None = None
-        self.found: dict[Node, Expression] = {}  # what is computed at the points of the space itself
-        self.seen: dict[Node, None] = {}  # what is computed, as it is seen
+        self.roots: dict[Node, Expression] = {}  # the kernel's own reductions and its matmul
+        self.expressions: dict[Node, Expression] = {}  # of nodes that have the shape of the space
+        self.inlined: dict[Node, None] = {}  # in order
 
-    def expression(self, root: Node, see: Reindex, consumer: Node | None = None) -> Task[Expression]:
-        """A node as an expression; `see` gives a layout of the node's shape as the kernel's space sees it.
+    def expression(self, root: Node, reindex: Reindex, consumer: Node | None = None) -> Task[Expression]:
+        """Return a node as an expression.
 
-        The `consumer` is what is computed from it, the node itself if left out.
+        Parameters
+        ----------
+        root : Node
+            What to compute.
+        reindex : Reindex
+            Maps a layout of the node's shape to the layout that the loops of the kernel read.
+        consumer : Node, optional
+            The node that is computed from `root`, for refusals. Default: `root`.
         """
-        schedule, found = self.schedule, self.found if see is keep_layout else dict[Node, Expression]()
-        for node in toposort([root], lambda x: () if x in found else schedule.inlined_inputs(x)):
-            inputs = schedule.inlined_inputs(node)
+        scheduler = self.scheduler
+        found = self.expressions if reindex is keep_layout else dict[Node, Expression]()
+        consumer = root if consumer is None else consumer
+        for node in toposort([root], lambda x: () if x in found else scheduler.inlined_inputs(x)):
+            inputs = scheduler.inlined_inputs(node)
             if node in found and inputs:
                 continue
             if node.is_number:
                 found[node] = self.lower_number(node)
             elif inputs:
-                function, xs = schedule.push_views_up(node).function, [found[x] for x in inputs]
+                function, operands = scheduler.push_views_up(node).function, [found[x] for x in inputs]
                 if isinstance(function, GatherND):
-                    found[node] = self.gather_load(node, xs, root if consumer is None else consumer)
+                    found[node] = self.gather_load(node, operands, consumer)
+                elif isinstance(function, Operator):
+                    found[node] = function(*operands)
                 else:
-                    found[node] = function(*xs) if isinstance(function, Operator) else kernel_ir.cast(xs[0], node.dtype)
-                self.inline(node)
+                    found[node] = kernel_ir.cast(operands[0], node.dtype)
+                self.mark_inlined(node)
             else:
-                found[node] = yield self.visit_leaf(node, see, root if consumer is None else consumer)
+                found[node] = yield self.visit_leaf(node, reindex, consumer)
         return found[root]
 
-    def reindex_buffer(self, place: BufferView, shape: tuple[int, ...]) -> BufferView | None:
-        """A place of something of a shape, as the kernel would store there; None where strides do not allow that."""
-        slot, layout = place
+    def reindex_buffer(self, buffer: BufferView, shape: tuple[int, ...]) -> BufferView | None:
+        """Return a buffer of a shape as the kernel stores to it, or None if no strides describe that."""
+        slot, layout = buffer
         try:
-            layout = self.space.sees(shape)(layout)
+            layout = self.space.reindex_for(shape)(layout)
             return slot, layout if self.matmul is None else layout.reshape(*self.matmul.shape)
         except ShapeError:
             return None
 
     def gather_load(self, node: Node, indices: Sequence[Expression], consumer: Node) -> Expression:
-        """Elements of something that lies in memory, at an index along each of its dims."""
-        at, schedule = self.schedule.push_views_up(node), self.schedule
-        x = strip_identities(at.inputs[0], schedule.buffers)
-        under = strip_views(x)
-        if not self.holds:
-            self.miss(strip_views(node), consumer, GATHER_NOT_IN_MATMUL)
-        elif under not in schedule.buffers:
-            self.miss(under, strip_views(node), GATHER_NEEDS_MEMORY)
+        """Return the elements of an array in memory at given indices, one along each dim."""
+        scheduler = self.scheduler
+        gather = scheduler.push_views_up(node)
+        source = strip_identities(gather.inputs[0], scheduler.buffers)
+        array = strip_views(source)
+        if self.is_prologue:
+            self.require(strip_views(node), consumer, GATHER_NOT_IN_MATMUL)
+        elif array not in scheduler.buffers:
+            self.require(array, strip_views(node), GATHER_NEEDS_MEMORY)
         else:
-            self.refuse(under, strip_views(node), "")
+            self.record_refusal(array, strip_views(node), "")
             self.gathers[strip_views(node)] = None
-            raw = self.raws.setdefault(schedule.locate_stored(x), len(self.raws))
-            dim, other = at.function.dim, Literal(kernel_ir.constant(fill_value(x), x.dtype).text)
-            last = self.lower_number(Node(Literal(str(x.shape[dim] - 1)), (), (), int64))
-            return clamped_load(x, dim, indices, raw, last, self.lower_number(Node(other, (), (), x.dtype)))
+            operand = self.indexed_operands.setdefault(scheduler.locate_stored(source), len(self.indexed_operands))
+            dim, fill = gather.function.dim, Literal(kernel_ir.constant(fill_value(source), source.dtype).text)
+            last = self.lower_number(Node(Literal(str(source.shape[dim] - 1)), (), (), int64))
+            fill_number = self.lower_number(Node(fill, (), (), source.dtype))
+            return clamped_load(source, dim, indices, operand, last, fill_number)
         return kernel_ir.constant(0, node.dtype)
 
-    def inline(self, node: Node) -> None:
-        """Note that a node, and what it is a view of, is computed here."""
-        self.seen[node] = None
-        if self.kernel is not None and (under := strip_views(node)) not in self.inside:
-            self.schedule.note(INLINED if under.is_pointwise else REDUCTION_FUSED, self, (under,))
-        self.inside.add(node)
+    def mark_inlined(self, node: Node) -> None:
+        """Record that this kernel computes a node, and the nodes that it is a view of."""
+        self.inlined[node] = None
+        if self.number_in_log is not None and (source := strip_views(node)) not in self.computed:
+            self.scheduler.note(INLINED if source.is_pointwise else REDUCTION_FUSED, self, (source,))
+        self.computed.add(node)
         while isinstance(node.function, View):
             (node,) = node.inputs
-            self.inside.add(node)
+            self.computed.add(node)
 
-    def visit_leaf(self, node: Node, see: Reindex, consumer: Node) -> Task[Expression]:
-        """What a kernel does not compute point by point: its own fold, its own product, or a load."""
-        under = strip_views(node)
-        if under in self.schedule.buffers:
-            self.refuse(under, consumer, "")
-            return self.load(node, see)
-        if isinstance(under.function, Iota):
-            place = NO_BUFFER, see(layout_through_views(node, row_major(under.shape)))
-            return IndexValue(self.inputs.setdefault(place, len(self.inputs)), node.dtype)
-        if isinstance(under.function, Argument):
-            return self.load(node, see)
-        reason = self.schedule.kept[under] if self.schedule.ways.must_be_loaded(under) else self.why_not_fusible(node, see)
-        if not reason and under not in self.memo:
-            self.memo[under] = yield self.own(under)
+    def visit_leaf(self, node: Node, reindex: Reindex, consumer: Node) -> Task[Expression]:
+        """Return a node that is not pointwise: the kernel's own reduction, its matmul, or a load."""
+        source = strip_views(node)
+        if source in self.scheduler.buffers:
+            self.record_refusal(source, consumer, "")
+            return self.load(node, reindex)
+        if isinstance(source.function, Iota):
+            buffer = NO_BUFFER, reindex(layout_through_views(node, row_major(source.shape)))
+            return IndexValue(self.inputs.setdefault(buffer, len(self.inputs)), node.dtype)
+        if isinstance(source.function, Argument):
+            return self.load(node, reindex)
+        if self.scheduler.region.must_be_loaded(source):
+            reason = self.scheduler.materialized[source]
+        else:
+            reason = self.why_not_fusible(node, reindex)
+        if not reason and source not in self.roots:
+            self.roots[source] = yield self.inline_root(source)
         if not reason:
-            self.inline(node)
-            return self.memo[under]
-        self.miss(under, consumer, reason)
+            self.mark_inlined(node)
+            return self.roots[source]
+        self.require(source, consumer, reason)
         return kernel_ir.constant(0, node.dtype)
 
-    def miss(self, node: Node, consumer: Node, reason: str) -> None:
-        """Note that something must be computed first, by another kernel."""
-        self.refuse(node, consumer, reason)
+    def require(self, node: Node, consumer: Node, reason: str) -> None:
+        """Record that another kernel must compute a node first."""
+        self.record_refusal(node, consumer, reason)
         self.unmaterialized.append(node)
 
-    def refuse(self, producer: Node, consumer: Node, reason: str) -> None:
-        """Note that it loads what it could have computed."""
-        if self.is_noted:
-            self.schedule.refuse(producer, consumer, reason)
+    def record_refusal(self, producer: Node, consumer: Node, reason: str) -> None:
+        """Record that the kernel loads a value that it could have computed."""
+        if self.logs_refusals:
+            self.scheduler.record_refusal(producer, consumer, reason)
 
-    def load(self, node: Node, see: Reindex) -> Expression:
-        """The elements of something that lies in memory."""
-        slot, layout = self.schedule.locate_stored(node)
-        return Load(self.inputs.setdefault((slot, see(layout)), len(self.inputs)), node.dtype)
+    def load(self, node: Node, reindex: Reindex) -> Expression:
+        """Return the elements of an array in memory."""
+        slot, layout = self.scheduler.locate_stored(node)
+        return Load(self.inputs.setdefault((slot, reindex(layout)), len(self.inputs)), node.dtype)
 
-    def own(self, under: Node) -> Task[Expression]:
-        """A product, or a fold, that the kernel holds."""
-        if isinstance(under.function, Matmul):
-            self.matmul = under
-            self.inline(under)
-            return Accumulator(under.dtype)
-        x = yield self.expression(under.inputs[0], keep_layout, under)
-        self.inline(under)
-        self.reductions.append(under)
-        return kernel_ir.reduce_expr(under.function.operator, x)
+    def inline_root(self, node: Node) -> Task[Expression]:
+        """Make a matmul or a reduction part of this kernel."""
+        if isinstance(node.function, Matmul):
+            self.matmul = node
+            self.mark_inlined(node)
+            return Accumulator(node.dtype)
+        x = yield self.expression(node.inputs[0], keep_layout, node)
+        self.mark_inlined(node)
+        self.reductions.append(node)
+        return kernel_ir.reduce_expr(node.function.operator, x)
 
-    def why_not_fusible(self, leaf: Node, see: Reindex) -> str:
-        """Why this kernel cannot hold what lies under a leaf; empty if it can."""
-        under = strip_views(leaf)
-        if isinstance(under.function, Reduce):
-            if not self.holds:
-                return PROLOGUE_IS_POINTWISE
-            own = IterationSpace(under.inputs[0].shape, under.function.dims)
-            if own != self.space:
-                return f"it folds {own}, this kernel {'folds' if self.space.dims else 'runs over'} {self.space}"
-            return "" if self.space.is_own_reduction(leaf, see) else "its results are not seen one a row, as they are made"
-        if isinstance(under.function, Matmul):
-            if not self.holds:
-                return ONE_MATMUL_PER_KERNEL
-            if self.space.dims:
-                return "what folds rows needs whole rows of the product, and a tile holds parts of many"
-            if not self.space.is_all_of(leaf, see):
-                return "the product is seen through a view that repeats or reorders it"
-            if under in self.schedule.unfusable_matmuls:
-                return str(self.schedule.unfusable_matmuls[under])
-            return "" if self.matmul is None or self.matmul is under else ONE_MATMUL_PER_KERNEL
-        if isinstance(under.function, PadSlice | SliceUpdate):
-            return "what is put in a place needs memory around it"
-        if isinstance(under.function, ScatterAdd):
-            return SCATTER_ADD_ENDS_KERNEL
-        if isinstance(under.function, CompositeOutput):
-            return "the backend computes it as a whole"
+    def why_not_fusible(self, leaf: Node, reindex: Reindex) -> str:
+        """Return why this kernel cannot compute the value under the views of a leaf; empty if it can."""
+        source = strip_views(leaf)
+        match source.function:
+            case Reduce():
+                return self.why_not_reduced(leaf, reindex)
+            case Matmul():
+                return self.why_not_multiplied(leaf, reindex)
+            case PadSlice() | SliceUpdate():
+                return UPDATE_NEEDS_MEMORY
+            case ScatterAdd():
+                return SCATTER_ADD_ENDS_KERNEL
+            case CompositeOutput():
+                return COMPOSITE_IS_ONE_CALL
         return RESHAPE_NEEDS_COPY
 
+    def why_not_reduced(self, leaf: Node, reindex: Reindex) -> str:
+        """Return why this kernel cannot compute the reduction under the views of a leaf; empty if it can."""
+        if self.is_prologue:
+            return PROLOGUE_IS_POINTWISE
+        space = reduction_space(strip_views(leaf))
+        if space != self.space:
+            return f"it reduces {space}, and this kernel {'reduces' if self.space.dims else 'loops over'} {self.space}"
+        return "" if self.space.is_own_reduction(leaf, reindex) else REDUCTION_REORDERED
+
+    def why_not_multiplied(self, leaf: Node, reindex: Reindex) -> str:
+        """Return why this kernel cannot be the epilogue of the matmul under the views of a leaf; empty if it can."""
+        matmul = strip_views(leaf)
+        if self.is_prologue:
+            return ONE_MATMUL_PER_KERNEL
+        if self.space.dims:
+            return REDUCTION_NEEDS_ROWS
+        if not self.space.is_read_in_order(leaf, reindex):
+            return MATMUL_REORDERED
+        if matmul in self.scheduler.unfusable_matmuls:
+            return str(self.scheduler.unfusable_matmuls[matmul])
+        return "" if self.matmul is None or self.matmul is matmul else ONE_MATMUL_PER_KERNEL
+
     def lower_number(self, node: Node) -> Expression:
-        """A literal that stays in the text, or a number that travels with the launch."""
+        """Return a literal of the kernel's text, or a parameter of the launch."""
         function = node.function
         if isinstance(function, Literal) and (function.text in INLINE_LITERALS or node.dtype is bool_):
             return Constant(function.text, node.dtype)
         source = function.text if isinstance(function, Literal) else function.index
-        return KernelParameter(self.numbers.setdefault((source, node.dtype), len(self.numbers)), node.dtype)
+        return KernelParameter(self.parameters.setdefault((source, node.dtype), len(self.parameters)), node.dtype)
 
 
-def keep_layout(layout: Layout) -> Layout:
-    """The layout itself."""
-    return layout
+def push_views_up(node: Node, is_materialized: Callable[[Node], bool], chains: ViewChains) -> Node:
+    """Rewrite a view of a pointwise value that is not in memory: the same function of views of the value's inputs.
 
-
-def push_views_up(node: Node, lies: Callable[[Node], bool], chains: ViewChains) -> Node:
-    """Return a view of a value that is not stored as that value of views of its inputs.
-
-    A value that is picked by index is opened too: it is the element at its indices. `chains` remembers one chain of views
-    for each order of elements, so that equal elements become one node.
+    A gather becomes the element at its indices, so views of it are views of the indices. `chains` returns one chain of
+    views for each order of elements, so that equal elements become one node.
     """
     views = []
     x = node
-    while isinstance(x.function, View) and not lies(x):
+    while isinstance(x.function, View) and not is_materialized(x):
         views.append(x.function)
         (x,) = x.inputs
-    if not x.is_pointwise or lies(x):
+    if not x.is_pointwise or is_materialized(x):
         return node
     if isinstance(x.function, Gather):
         x = lower_gather(x)
@@ -310,10 +287,10 @@ def push_views_up(node: Node, lies: Callable[[Node], bool], chains: ViewChains) 
     return x
 
 
-def strip_identities(node: Node, place: Container[Node]) -> Node:
-    """The same elements where they lie: without what tells values apart for gradients alone."""
+def strip_identities(node: Node, buffers: Container[Node]) -> Node:
+    """Return the stored node that has the same elements: without the identities that only gradients tell apart."""
     views = []
-    while node not in place and (isinstance(node.function, View | Identity) or node.function is detach):
+    while node not in buffers and (isinstance(node.function, View | Identity) or node.function is detach):
         if isinstance(node.function, View):
             views.append(node.function)
         (node,) = node.inputs
@@ -323,32 +300,10 @@ def strip_identities(node: Node, place: Container[Node]) -> Node:
 
 
 def pointwise_inputs(node: Node) -> tuple[Node, ...]:
-    """Of the inputs of what is computed point by point those that are needed at the same point: of an At, its indices."""
+    """Return the inputs of a pointwise node that are read at the point itself: of a GatherND, only its indices."""
     return node.inputs[1:] if isinstance(node.function, GatherND) else node.inputs
 
 
-def drop_unused_operands(
-    kernel: MatmulKernel, outputs: list[BufferView], inputs: list[BufferView], numbers: list[Any]
-) -> tuple[MatmulKernel, list[BufferView], list[BufferView], list[Any]]:
-    """A product with the inputs and the numbers that it reads, counted without gaps."""
-    loads = [x.index for part in kernel.loads() for x in part]
-    parameters = [x.index for x in kernel.parameters()]
-
-    def counted(e: Expression) -> Expression:
-        e = replace(e, Load, lambda x: type(x)(loads.index(x.index), x.dtype))
-        return replace(e, KernelParameter, lambda x: KernelParameter(parameters.index(x.index), x.dtype))
-
-    kernel = MatmulKernel(
-        counted(kernel.a), counted(kernel.b), tuple(map(counted, kernel.pointwise_outputs)), kernel.precision
-    )
-    return kernel, outputs, [inputs[k] for k in loads], [numbers[k] for k in parameters]
-
-
-def shift_loads(e: Expression, count: int) -> Expression:
-    """An expression whose loads are counted from somewhere else."""
-    return replace(e, Load, lambda x: type(x)(x.index + count, x.dtype)) if count else e
-
-
 def copy_kernel(node: Node) -> Kernel:
-    """The kernel that copies."""
+    """Return the kernel that copies an array."""
     return Kernel((Load(0, node.dtype),), ())

@@ -1,7 +1,7 @@
-"""Where a kernel that would be too long, or walk its rows too often, is cut: where the least must be stored.
+"""Split a kernel that would be too long, or would read its rows too often, where the fewest bytes must be stored.
 
-What a compiler takes for a kernel grows with its length, so pieces of limited length keep the whole linear; and pieces that
-compute the same are compiled once. A piece stores what later ones read, and they load it.
+The time to compile a kernel grows with its length, so parts of limited length keep the total linear, and parts that compute
+the same thing are compiled once. A part stores what later parts need, and they load it.
 """
 
 from bisect import bisect_left
@@ -12,14 +12,14 @@ from typing import NamedTuple
 from ..ir.array_functions import Reduce
 from ..ir.graph import Node
 
-MAX_OPS = 1000  # functions in one kernel: beyond that, a compiler takes longer than it gains
-MAX_PASSES = 6  # walks along a row: with each, all that later ones need is computed again
-TOO_MANY_OPS = f"a kernel holds at most {MAX_OPS} functions"
-TOO_MANY_PASSES = f"a row would be walked more than {MAX_PASSES} times"
+MAX_OPS = 1000  # ops in one kernel; beyond that, compiling takes longer than fusion saves
+MAX_PASSES = 6  # passes over a row; each computes again all that later passes need
+TOO_MANY_OPS = f"a kernel computes at most {MAX_OPS} ops"
+TOO_MANY_PASSES = f"a kernel makes at most {MAX_PASSES} passes over each row"
 
 
 class KernelPart(NamedTuple):
-    """What a piece of a kernel stores, and why it is a kernel of its own."""
+    """What a part of a kernel stores, and why it is a kernel of its own."""
 
     stored: list[Node]
     reason: str
@@ -28,57 +28,57 @@ class KernelPart(NamedTuple):
 def split_points(
     order: Sequence[Node], inputs_of: Callable[[Node], Sequence[Node]], asked: Collection[Node]
 ) -> list[KernelPart]:
-    """The kernels that come before another one, so that none of them is too long, one after the other.
+    """Split a kernel into parts that are short enough, to run one after the other.
 
     Parameters
     ----------
-    order
-        All that a kernel would compute and load, inputs first.
-    inputs_of
-        What a node is computed from; nothing of what is loaded.
-    asked
+    order : sequence of Node
+        All that the kernel would compute and load, inputs first.
+    inputs_of : function
+        Returns what a node is computed from; nothing for a node that is loaded.
+    asked : collection of Node
         The nodes of `order` that the kernel is for.
 
     Returns
     -------
-    list of Cut
-        Of each piece but the last, what it stores: all that later ones need of it, and what is asked for. Empty where one
-        kernel is enough.
+    list of KernelPart
+        For each part but the last, what it stores: all that later parts need of it, and nodes that are asked for. Empty if
+        one kernel is short enough.
     """
     inputs = [inputs_of(node) for node in order]
-    folds = sum(isinstance(node.function, Reduce) for node in order)
-    if len(order) <= MAX_OPS and folds <= MAX_PASSES:
+    reductions = sum(isinstance(node.function, Reduce) for node in order)
+    if len(order) <= MAX_OPS and reductions <= MAX_PASSES:
         return []
     index = {node: k for k, node in enumerate(order)}
-    ends = list(range(len(order)))  # who needs each node last
+    last_use = list(range(len(order)))
     for k, xs in enumerate(inputs):
         for x in xs:
             if x in index and inputs[index[x]]:
-                ends[index[x]] = k
-    dear = [0] * (len(order) + 1)  # elements that a cut before each place would store
-    for k, end in enumerate(ends):
-        dear[k + 1] += order[k].size
-        dear[min(end, len(order) - 1) + 1] -= order[k].size
-    dear = list(accumulate(dear))
-    wanted = sorted(index[node] for node in asked)
-    found, start = list[KernelPart](), 0
+                last_use[index[x]] = k
+    cut_sizes = [0] * (len(order) + 1)  # elements that a cut before each node would store: first the differences
+    for k, end in enumerate(last_use):
+        cut_sizes[k + 1] += order[k].size
+        cut_sizes[min(end, len(order) - 1) + 1] -= order[k].size
+    cut_sizes = list(accumulate(cut_sizes))
+    asked_indices = sorted(index[node] for node in asked)
+    parts, start = list[KernelPart](), 0
     while (stop := find_limit(order, inputs, index, start)) < len(order):
-        cut = min(range((start + stop) // 2 + 1, stop + 1), key=lambda k: (dear[k], -k))
-        stored = {k for k in range(start, cut) if ends[k] >= cut}
-        stored.update(wanted[bisect_left(wanted, start) : bisect_left(wanted, cut)])
+        cut = min(range((start + stop) // 2 + 1, stop + 1), key=lambda k: (cut_sizes[k], -k))
+        stored = {k for k in range(start, cut) if last_use[k] >= cut}
+        stored.update(asked_indices[bisect_left(asked_indices, start) : bisect_left(asked_indices, cut)])
         reason = TOO_MANY_OPS if stop - start == MAX_OPS else TOO_MANY_PASSES
-        found.append(KernelPart([order[k] for k in sorted(stored) if inputs[k]], reason))
+        parts.append(KernelPart([order[k] for k in sorted(stored) if inputs[k]], reason))
         start = cut
-    return [cut for cut in found if cut.stored]
+    return [part for part in parts if part.stored]
 
 
 def find_limit(order: Sequence[Node], inputs: Sequence[Sequence[Node]], index: dict[Node, int], start: int) -> int:
-    """How far a kernel may go that begins at a place, all before which lies in memory."""
+    """Return the index at which a kernel must end that begins at `start`, if all nodes before are in memory."""
     stop = min(start + MAX_OPS, len(order))
-    sweeps: dict[int, int] = {}  # folds, each inside the next, that a node waits for
+    passes: dict[int, int] = {}  # node -> reductions that must finish before it, each after the one before
     for k in range(start, stop):
-        below = max((sweeps.get(index[x], 0) for x in inputs[k] if x in index), default=0)
-        sweeps[k] = below + (isinstance(order[k].function, Reduce) and bool(inputs[k]))
-        if sweeps[k] > MAX_PASSES:
+        before = max((passes.get(index[x], 0) for x in inputs[k] if x in index), default=0)
+        passes[k] = before + (isinstance(order[k].function, Reduce) and bool(inputs[k]))
+        if passes[k] > MAX_PASSES:
             return k
     return stop

@@ -1,9 +1,9 @@
-"""Elements picked by index, in the words of kernels: `Take` is elementwise in its index, `Put` is a fold.
+"""Lower gathers and scatter-adds: in a kernel, a gather is pointwise in its index, and a scatter-add is a reduction.
 
-    take(x, index)[i, j] = x[index[i], j]
-    put(g, index)[v, j]  = sum over i of (g[i, j] where index[i] == v, else 0)
+    gather(x, index)[i, j]      = x[index[i], j]
+    scatter_add(g, index)[v, j] = sum over i of (g[i, j] where index[i] == v, else 0)
 
-So both fuse with what is around them as all else does. Nothing here knows memory or schedules.
+So both fuse with the ops around them like any other op. Nothing here depends on memory or kernels.
 """
 
 from collections.abc import Sequence
@@ -16,64 +16,70 @@ from ..ir.gather import GatherND
 from ..ir.graph import Node, literal
 from ..ir.kernel_ir import Expression, IndexedLoad, Op
 
-GATHER_NEEDS_MEMORY = "what is picked by index is picked from memory"
-SCATTER_ADD_ENDS_KERNEL = "what adds up by index is all there only at the end"
-GATHER_NOT_IN_MATMUL = "a product reads whole arrays, and what is picked by index lies anywhere"
+GATHER_NEEDS_MEMORY = "a gather may read any element, so its source must be in memory first"
+SCATTER_ADD_ENDS_KERNEL = "a scatter-add is complete only when its kernel ends"
+GATHER_NOT_IN_MATMUL = "a matmul copies whole tiles of its operands, and gathered elements are not adjacent"
 
 
 def index_along(node: Node, size: int, dim: int) -> Node:
-    """The index along a dim of a size, where `dim` is its place in the shape of a node."""
+    """Return 0, 1, ..., size - 1 along a dim of a node, expanded to the node's shape."""
     found: Node = node.positions(size).reshape(size, *[1] * (node.ndim - dim - 1)).expand(*node.shape)
     return found
 
 
-def lower_gather(take: Node) -> Node:
-    """A Take as an At: each element of the result has an index along each dim of what it is taken from."""
-    x, index = take.inputs
-    dim, new = take.function.dim, index.ndim - 1
-    if not x.size:  # there is nothing to read, not even for what lies outside
-        return Node(Full(take.shape, x.dtype), (literal(fill_value(x), x.dtype),), take.shape, x.dtype)
-    chosen = index.to(int64).reshape(*index.shape, *[1] * (x.ndim - dim - 1)).expand(*take.shape)
-    indices = [chosen if d == dim else index_along(take, n, d + new * (d > dim)) for d, n in enumerate(x.shape)]
-    return Node(GatherND(dim), (x, *indices), take.shape, take.dtype)
+def lower_gather(gather: Node) -> Node:
+    """Rewrite a Gather as a GatherND: each element of the result has an index along each dim of the source."""
+    x, index = gather.inputs
+    dim, added = gather.function.dim, index.ndim - 1  # dims that the index adds
+    if not x.size:  # there is nothing to read, not even for an index that is out of range
+        return Node(Full(gather.shape, x.dtype), (literal(fill_value(x), x.dtype),), gather.shape, x.dtype)
+    gathered = index.to(int64).reshape(*index.shape, *[1] * (x.ndim - dim - 1)).expand(*gather.shape)
+    indices = [gathered if d == dim else index_along(gather, n, d + added * (d > dim)) for d, n in enumerate(x.shape)]
+    return Node(GatherND(dim), (x, *indices), gather.shape, gather.dtype)
 
 
 def fill_value(x: Node) -> float | bool:
-    """What stands for an element that is not there."""
+    """Return the result of a gather for an index that is out of range."""
     return nan if x.dtype.is_float else False
 
 
 def clamped_load(
-    x: Node, dim: int, indices: Sequence[Expression], raw: int, last: Expression, other: Expression
+    x: Node, dim: int, indices: Sequence[Expression], operand: int, last: Expression, fill: Expression
 ) -> Expression:
-    """The element of raw operand x at some indices: inside by force along `dim`, and another value where it was not."""
+    """Load the element of an indexed operand at some indices, or return `fill` if the index along `dim` is out of range.
+
+    The load itself is clamped to the range 0 to `last`, so it never reads other memory.
+    """
     index = indices[dim]
-    inside = minimum(maximum(index, 0), last)
-    load = IndexedLoad(raw, 0, tuple(inside if d == dim else i for d, i in enumerate(indices)), x.dtype)
-    found: Expression = where(eq(inside, index), load, other)
+    clamped = minimum(maximum(index, 0), last)
+    load = IndexedLoad(operand, 0, tuple(clamped if d == dim else i for d, i in enumerate(indices)), x.dtype)
+    found: Expression = where(eq(clamped, index), load, fill)
     return found
 
 
 def match_clamped_load(e: Expression) -> tuple[IndexedLoad, tuple[Expression, ...]] | None:
-    """The load in what `clamped_load` gives, and the indices that it was given; None of any other expression."""
+    """Return the load in an expression made by `clamped_load`, and the indices before clamping; None for any other."""
     if not (isinstance(e, Op) and e.operator is where and isinstance(e.inputs[1], IndexedLoad)):
         return None
     condition, load, _ = e.inputs
     if not (isinstance(condition, Op) and condition.operator is eq and condition.inputs[0] in load.inputs):
         return None
-    inside, index = condition.inputs
-    return load, tuple(index if x is inside else x for x in load.inputs)  # type: ignore[return-value]
+    clamped, index = condition.inputs
+    return load, tuple(index if x is clamped else x for x in load.inputs)  # type: ignore[return-value]
 
 
-def lower_scatter_add(put: Node) -> Node:
-    """A Put as a fold, with dims of size 1 where the index had its own: of each place it folds what has that index."""
-    x, index = put.inputs
-    dim = put.function.dim
+def lower_scatter_add(scatter_add: Node) -> Node:
+    """Rewrite a scatter-add as a reduction: each element of the result sums the values whose index is its own.
+
+    The dims of the index are reduced, so they have size 1 in the result.
+    """
+    x, index = scatter_add.inputs
+    dim, size = scatter_add.function.dim, scatter_add.function.size
     before, after = x.shape[:dim], x.shape[dim + index.ndim :]
-    chosen = index.shape or (1,)
-    shape = *before, put.function.size, *chosen, *after
-    values = x.reshape(*before, 1, *chosen, *after).expand(*shape)
-    keys = index.to(int64).reshape(*chosen, *[1] * len(after)).expand(*shape)
-    is_here = keys == index_along(keys, put.function.size, dim)
-    found: Node = Reduce(add, tuple(range(dim + 1, dim + 1 + len(chosen))))(where(is_here, values, 0))
+    index_shape = index.shape or (1,)
+    shape = *before, size, *index_shape, *after
+    values = x.reshape(*before, 1, *index_shape, *after).expand(*shape)
+    keys = index.to(int64).reshape(*index_shape, *[1] * len(after)).expand(*shape)
+    is_selected = keys == index_along(keys, size, dim)
+    found: Node = Reduce(add, tuple(range(dim + 1, dim + 1 + len(index_shape))))(where(is_selected, values, 0))
     return found

@@ -9,33 +9,21 @@ The pass runs before kernels exist, so it estimates. It changes what is stored, 
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..core.operators import detach
 from ..ir.array_functions import Identity, Reduce, View
 from ..ir.gather import Gather
 from ..ir.graph import Node, strip_views
+from .kernel_depths import Consumer, Depths, pointwise_kernel, reducing_kernel
 from .lower_gather import GATHER_NEEDS_MEMORY, lower_gather
-from .reindexing import RESHAPE_NEEDS_COPY, Shape, ViewChains, Views, is_computable
+from .reindexing import RESHAPE_NEEDS_COPY, ViewChains, Views, is_computable
 
-FREE_COPIES = 2  # of a value, that are always computed: one more store costs more than one more copy saves
-MAX_COPIES = 256  # that are told apart; one more would not change an answer
-MAX_RECOMPUTED = 128  # functions on one path through a kernel that are computed for copies beyond those
+FREE_COPIES = 2  # copies of a value that are always computed: one more store costs more than one more copy saves
+MAX_COPIES = 256  # copies counted per value; more would not change an answer
+MAX_RECOMPUTED = 128  # ops on one path through a kernel that are computed for copies beyond the free ones
 
-TOO_MANY_REINDEXINGS = "kernels need it at many indices, and would grow with each that they compute it at"
-
-Depths = Mapping[Node, tuple[int, Any]]
-
-
-class LoopKernel(NamedTuple):
-    """A kernel that the estimate expects: equal loops after as many other kernels are one kernel."""
-
-    shape: Shape
-    dims: tuple[int, ...]
-    stage: int
-
-
-Consumer = LoopKernel | Node  # a node stands for a kernel of its own
+TOO_MANY_REINDEXINGS = "kernels read it through many different views, and would compute it again for each"
 
 
 class ViewedRead(NamedTuple):
@@ -56,11 +44,12 @@ class InlinedCopies(NamedTuple):
     """How kernels compute a value that is not stored."""
 
     copies: dict[ReindexedCopy, None]
-    recomputed: int  # functions that are computed for surplus copies, on the path from the output of a kernel to here
+    recomputed: int
+    """Ops that are computed for surplus copies, on the path from the output of a kernel to this value."""
 
 
 def reindexed_too_often(
-    nodes: Sequence[Node], roots: Collection[Node], stored: Collection[Node], stages: Depths
+    nodes: Sequence[Node], roots: Collection[Node], stored: Collection[Node], depths: Depths
 ) -> dict[Node, str]:
     """Find the pointwise values that must be stored so that kernels stay short, each with the reason.
 
@@ -72,13 +61,13 @@ def reindexed_too_often(
         Outputs of the graph.
     stored : collection of Node
         Values that are stored for other reasons.
-    stages : mapping
+    depths : mapping
         How many kernels run before the one that computes a node.
 
     Notes
     -----
     One walk from the outputs to the inputs. A value is charged for its surplus copies, each with the length of the
-    elementwise computation that ends in it. Charges add up along the path from the output of a kernel. Beyond a limit, the
+    pointwise computation that ends in it. Charges add up along the path from the output of a kernel. Beyond a limit, the
     value is stored, and the count starts again. So the number of copies of a value is bounded, and the walk is linear in the
     length of the graph.
     """
@@ -86,22 +75,22 @@ def reindexed_too_often(
     views = {node: {read.views for read in reads[node]} for node in nodes if node.is_pointwise}
     if not any(len(chains) > 1 for chains in views.values()):
         return found
-    memory = {*stored, *found}
-    ends = {node for node, chains in views.items() if any(chains)}  # each is charged itself
-    lengths, chains = chain_lengths(nodes, memory | ends), ViewChains()
+    in_memory = {*stored, *found}
+    ends = {node for node, chains in views.items() if any(chains)}  # values that are read through views: each is charged
+    lengths, chains = chain_lengths(nodes, in_memory | ends), ViewChains()
     inlined: dict[Node, InlinedCopies] = {}
     for node in reversed(nodes):
         if not node.is_pointwise:
             continue
-        own = {ReindexedCopy(LoopKernel(node.shape, (), stages[node][0]), ()): None}
-        if node in memory:
+        own = {ReindexedCopy(pointwise_kernel(node, depths), ()): None}
+        if node in in_memory:
             inlined[node] = InlinedCopies(own, 0)
             continue
-        copies = dict.fromkeys(islice(iter_copies(node, reads[node], inlined, stages, chains), MAX_COPIES))
+        copies = dict.fromkeys(islice(iter_copies(node, reads[node], inlined, depths, chains), MAX_COPIES))
         if node in roots:
             copies |= own
         users = [inlined[user] for user, _ in reads[node] if user in inlined]
-        # The functions of a node that is no end are in the charge of its users, for each copy of those.
+        # The ops of a node that is no end are in the charge of its users, for each copy of those.
         charged = 0 if node in ends else max((len(user.copies) for user in users), default=0)
         recomputed = max((user.recomputed for user in users), default=0)
         recomputed += max(len(copies) - max(charged, FREE_COPIES), 0) * lengths[node]
@@ -125,7 +114,7 @@ def collect_reads(nodes: Sequence[Node]) -> tuple[dict[Node, list[ViewedRead]], 
     for user in nodes:
         inputs: Sequence[Node] = user.inputs
         if isinstance(user.function, Gather):
-            if inputs[0].size:  # otherwise there is nothing to pick from
+            if inputs[0].size:  # from an empty array, nothing is read
                 need(strip_views(inputs[0]), GATHER_NEEDS_MEMORY)
             inputs = lower_gather(user).inputs[1:]
         for x in inputs:
@@ -145,23 +134,20 @@ def collect_reads(nodes: Sequence[Node]) -> tuple[dict[Node, list[ViewedRead]], 
 
 
 def iter_copies(
-    node: Node, reads: Sequence[ViewedRead], inlined: Mapping[Node, InlinedCopies], stages: Depths, chains: ViewChains
+    node: Node, reads: Sequence[ViewedRead], inlined: Mapping[Node, InlinedCopies], depths: Depths, chains: ViewChains
 ) -> Iterator[ReindexedCopy]:
     """Yield the copies of a node that its readers need; some more than once."""
     for user, views in reads:
         if user in inlined:
             for kernel, after in inlined[user].copies:
-                yield ReindexedCopy(kernel, chains.joined(node.shape, views, after))
-        elif isinstance(user.function, Reduce):
-            yield ReindexedCopy(
-                LoopKernel(user.inputs[0].shape, user.function.dims, stages[user][0]), chains.joined(node.shape, views, ())
-            )
+                yield ReindexedCopy(kernel, chains.join(node.shape, views, after))
         else:
-            yield ReindexedCopy(user, chains.joined(node.shape, views, ()))
+            consumer = reducing_kernel(user, depths) if isinstance(user.function, Reduce) else user
+            yield ReindexedCopy(consumer, chains.join(node.shape, views, ()))
 
 
 def chain_lengths(nodes: Sequence[Node], ends: Collection[Node]) -> dict[Node, int]:
-    """Return for each node the length of the longest chain of elementwise functions from the next of some `ends` to it."""
+    """Return for each node the length of the longest chain of pointwise ops from the nearest of some `ends` to it."""
     found: dict[Node, int] = {}
     for node in nodes:
         is_computed = node.is_pointwise and any(not x.is_number for x in node.inputs)

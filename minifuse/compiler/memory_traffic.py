@@ -1,8 +1,8 @@
-"""What a step moves: the distinct elements that it reads and writes, in bytes; and the arithmetic of a product.
+"""Count the memory traffic of a step in bytes, and the arithmetic of a matmul.
 
-This is what the step must move at least, whatever caches do: an element that is read a hundred times counts once, a repeated
-operand is as large as its memory. What the launches of one step hand on to each other (a product that is cut along K) counts
-too, once each way: backends say how much that is.
+The traffic is the least that the step must move, whatever the caches do: an element that is read many times counts once,
+and an expanded operand counts as much as its memory. If a step has several launches, such as a matmul that is split along K,
+the partial results between them count once for the write and once for the read. The backend returns their size.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,42 +19,40 @@ from ..core.layout import Layout
 from ..ir.kernel_ir import Expression, IndexedAccess, Kernel, Load, ReadOutput, ReduceExpr
 from ..ir.steps import NO_BUFFER, KernelLaunch, LibraryCall, MatmulLaunch, Step
 
-MAX_COUNTED_POSITIONS = 1 << 22  # positions that are counted one by one; above, strides that interleave give an upper bound
+MAX_COUNTED_POSITIONS = 1 << 22  # positions that are counted one by one; with more, the result is an upper bound
 
 
 class OperandTraffic(NamedTuple):
-    """What a step reads or writes."""
+    """An operand that a step reads or writes."""
 
     slot: int
     layout: Layout
-    """As the step sees it."""
+    """The layout in which the step reads or writes it."""
     dtype: DType
     nbytes: int
-    """Of the distinct elements."""
+    """The size of its distinct elements."""
 
 
 class Traffic(NamedTuple):
-    """What a step moves."""
+    """The memory traffic and the arithmetic of a step."""
 
     reads: list[OperandTraffic]
     writes: list[OperandTraffic]
     nbytes: int
-    """Distinct bytes that are read, and those that are written; operands over the same memory count once."""
+    """Distinct bytes that are read, plus those that are written. Operands in the same memory count once."""
     scratch: int
-    """Bytes of memory of its own that it writes and reads again: not part of `nbytes`, which has them twice over."""
+    """Size of the memory that only the step itself writes and reads. `nbytes` contains it twice."""
     launches: int
-    """Kernels that the backend starts for it."""
+    """Kernels that the backend launches for it."""
     flops: int
-    """Multiplications and additions of a product; 0 of other kernels, whose limit is memory."""
+    """Multiplications and additions of a matmul; 0 for other kernels, which memory limits."""
 
 
-def step_traffic(step: Step, backend: Backend, same: Mapping[int, int] | None = None) -> Traffic:
-    """What a step moves on a backend; `same` has slots that are the very memory of others, and which."""
+def step_traffic(step: Step, backend: Backend, alias_of: Mapping[int, int] | None = None) -> Traffic:
+    """Return the traffic of a step on a backend. `alias_of` maps slots that are the same memory to one of them."""
     outputs = [(slot, stored_layout(step, k, layout)) for k, (slot, layout) in enumerate(step.outputs)]
     dtypes = [e.dtype for e in step.kernel.outputs]
-    writes = [
-        OperandTraffic(*place, dtype, nbytes_of(place[1], dtype)) for place, dtype in zip(outputs, dtypes, strict=True)
-    ]
+    writes = [OperandTraffic(*x, dtype, nbytes_of(x[1], dtype)) for x, dtype in zip(outputs, dtypes, strict=True)]
     if isinstance(step, MatmulLaunch):
         loads = [e for part in step.kernel.loads() for e in part]
         old = Kernel(step.kernel.pointwise_outputs, ()).find_all(ReadOutput)
@@ -67,24 +65,23 @@ def step_traffic(step: Step, backend: Backend, same: Mapping[int, int] | None = 
     else:
         loads, old = step.kernel.find_all(Load), step.kernel.find_all(ReadOutput)
         launches, scratch, flops = backend.count_launches(step.kernel, step.shape, step.dims), 0, 0
-    is_idle = prod(step.shape) == 0
-    places = zip(step.inputs, [e.dtype for e in loads], strict=True)
-    reads = [OperandTraffic(*place, dtype, nbytes_of(place[1], dtype)) for place, dtype in places if place[0] != NO_BUFFER]
+    inputs = zip(step.inputs, [e.dtype for e in loads], strict=True)
+    reads = [OperandTraffic(*x, dtype, nbytes_of(x[1], dtype)) for x, dtype in inputs if x[0] != NO_BUFFER]
     reads += [writes[e.index] for e in old]
-    picked = gathered_operands(step)
-    if is_idle:
-        reads, picked = [], []
-    whole = [x._replace(nbytes=nbytes_of(x.layout, x.dtype)) for x in picked]
-    read = min(union_bytes(reads, same) + sum(x.nbytes for x in picked), union_bytes([*reads, *whole], same))
-    nbytes = read + union_bytes(writes, same) + 2 * scratch
-    return Traffic([*reads, *picked], writes, nbytes, scratch, launches, flops)
+    gathered = gathered_operands(step)
+    if prod(step.shape) == 0:
+        reads, gathered = [], []
+    whole = [x._replace(nbytes=nbytes_of(x.layout, x.dtype)) for x in gathered]
+    read = min(union_bytes(reads, alias_of) + sum(x.nbytes for x in gathered), union_bytes([*reads, *whole], alias_of))
+    nbytes = read + union_bytes(writes, alias_of) + 2 * scratch
+    return Traffic([*reads, *gathered], writes, nbytes, scratch, launches, flops)
 
 
 def gathered_operands(step: Step) -> list[OperandTraffic]:
-    """What a step reads by index: of each array as many elements as there are points that pick one, and at most all."""
+    """Return the operands that a step gathers from: one element per gathering point, at most the whole array."""
     if not isinstance(step, KernelLaunch):
         return []
-    along: dict[Expression, set[int]] = {}  # the dims along which a value varies
+    along: dict[Expression, set[int]] = {}  # expression -> the dims along which it varies
     counts = [0] * len(step.indexed_operands)
     for e in step.kernel.expressions():
         along[e] = {d for x in e.inputs for d in along[x]} - {d for d in step.dims if isinstance(e, ReduceExpr)}
@@ -101,7 +98,7 @@ def gathered_operands(step: Step) -> list[OperandTraffic]:
 
 
 def stored_layout(step: Step, k: int, layout: Layout) -> Layout:
-    """The layout of output k, of which what is stored once a row has one element a row, even if the row has none."""
+    """Return the layout of output k as it is stored: a row output has one element per row, even if the row is empty."""
     if isinstance(step, KernelLaunch) and k >= len(step.kernel.pointwise_outputs):
         rows = tuple(1 if d in step.dims else n for d, n in enumerate(step.shape))
         return Layout(rows, layout.strides, layout.offset)
@@ -109,35 +106,37 @@ def stored_layout(step: Step, k: int, layout: Layout) -> Layout:
 
 
 def nbytes_of(layout: Layout, dtype: DType) -> int:
-    """Bytes of the distinct elements of a layout."""
+    """Return the size of the distinct elements of a layout, in bytes."""
     return count_distinct([layout]) * dtype.itemsize
 
 
-def union_bytes(operands: Sequence[OperandTraffic], same: Mapping[int, int] | None = None) -> int:
-    """Bytes of the distinct elements of several operands."""
+def union_bytes(operands: Sequence[OperandTraffic], alias_of: Mapping[int, int] | None = None) -> int:
+    """Return the size of the distinct elements of several operands, in bytes."""
     slots: dict[tuple[int, DType], list[Layout]] = {}
     for x in operands:
-        slots.setdefault(((same or {}).get(x.slot, x.slot), x.dtype), []).append(x.layout)
+        slots.setdefault(((alias_of or {}).get(x.slot, x.slot), x.dtype), []).append(x.layout)
     return sum(count_distinct(layouts) * dtype.itemsize for (_, dtype), layouts in slots.items())
 
 
 def count_distinct(layouts: Sequence[Layout]) -> int:
-    """How many positions some layouts touch.
+    """Count the positions in memory of the elements of some layouts.
 
     Notes
     -----
-    Exact where strides nest, as those of all views do, for a single layout and for several that are equal, dense or apart.
-    Others are counted one by one up to COUNTED positions; above, the result is an upper bound.
+    Exact if strides nest, as those of all views do, for one layout and for several that are equal, dense or disjoint.
+    Others are counted one by one up to MAX_COUNTED_POSITIONS. Above, the result is an upper bound.
 
     Examples
     --------
     >>> from minifuse.core.layout import row_major
     >>> x = row_major((40, 33))
-    >>> distinct([x]), distinct([x, x.permute(1, 0)]), distinct([x.slice((0, 1, 1), (0, 1, 33)).expand(40, 33)])
-    (1320, 1320, 33)
-    >>> distinct([x.slice((0, 1, 30), (0, 1, 33)), x.slice((10, 1, 30), (0, 1, 33))])
+    >>> count_distinct([x]), count_distinct([x, x.permute(1, 0)])
+    (1320, 1320)
+    >>> count_distinct([x.slice((0, 1, 1), (0, 1, 33)).expand(40, 33)])
+    33
+    >>> count_distinct([x.slice((0, 1, 30), (0, 1, 33)), x.slice((10, 1, 30), (0, 1, 33))])
     1320
-    >>> distinct([Layout((5, 3), (1, 1), 0)])
+    >>> count_distinct([Layout((5, 3), (1, 1), 0)])
     7
     """
     sets = list(dict.fromkeys(found for layout in layouts if (found := position_set(layout)) is not None))
@@ -146,38 +145,38 @@ def count_distinct(layouts: Sequence[Layout]) -> int:
     if len(sets) == 1 and sets[0].is_exact:
         return sets[0].size
     ranges: list[tuple[int, int]] = sorted((x.low, x.high) for x in sets)
-    is_apart = all(a[1] <= b[0] for a, b in pairwise(ranges))
-    if is_apart and all(x.is_exact for x in sets):
+    are_disjoint = all(a[1] <= b[0] for a, b in pairwise(ranges))
+    if are_disjoint and all(x.is_exact for x in sets):
         return sum(x.size for x in sets)
-    most = sum(x.size for x in sets)
-    if most <= MAX_COUNTED_POSITIONS and not all(x.is_exact and x.size == x.high - x.low for x in sets):
+    upper_bound = sum(x.size for x in sets)
+    if upper_bound <= MAX_COUNTED_POSITIONS and not all(x.is_exact and x.size == x.high - x.low for x in sets):
         return len(np.unique(np.concatenate([x.all() for x in sets])))
     covered, end = 0, ranges[0][0]
     for low, high in ranges:
         covered += max(0, high - max(low, end))
         end = max(end, high)
-    return min(covered, most)
+    return min(covered, upper_bound)
 
 
 class PositionSet(NamedTuple):
-    """A set of positions: the lowest, then steps as (stride, size), the smallest first."""
+    """A set of positions in memory: the lowest one, then (stride, size) for each step, the smallest stride first."""
 
     low: int
     steps: tuple[tuple[int, int], ...]
 
     @property
     def size(self) -> int:
-        """How many ways there are to step: the number of positions, if none is reached twice."""
+        """The product of the sizes: the number of positions if none is reached twice."""
         return prod(n for _, n in self.steps)
 
     @property
     def high(self) -> int:
-        """The highest, and 1."""
+        """The highest position plus 1."""
         return self.low + sum(stride * (n - 1) for stride, n in self.steps) + 1
 
     @property
     def is_exact(self) -> bool:
-        """Whether no position is reached twice, for sure."""
+        """Whether it is certain that no position is reached twice."""
         reach = 0
         for stride, n in self.steps:
             if stride <= reach:
@@ -186,7 +185,7 @@ class PositionSet(NamedTuple):
         return True
 
     def all(self) -> NDArray[np.int64]:
-        """Each position, as often as it is reached."""
+        """Return all positions, each as often as it is reached."""
         found = np.array([self.low])
         for stride, n in self.steps:
             found = (found[:, None] + np.arange(n) * stride).reshape(-1)
@@ -194,7 +193,7 @@ class PositionSet(NamedTuple):
 
 
 def position_set(layout: Layout) -> PositionSet | None:
-    """The positions of a layout's elements, whatever their order; None where it has no elements."""
+    """Return the positions of the elements of a layout, in any order; None if it has no elements."""
     if layout.size == 0:
         return None
     steps: list[tuple[int, int]] = []

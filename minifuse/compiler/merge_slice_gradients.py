@@ -1,8 +1,8 @@
-"""Sums of arrays that are zeros but for a part each, as one array with all parts: what an array receives that was cut up.
+"""Merge a sum of zero-padded slice gradients into one buffer.
 
-The gradient of a slice is zeros with a part (`PadSlice`). Of an array that is used in parts, such as the weight of queries,
-keys and values, it is a sum of those: as many arrays as there are parts, each as large as the whole. Where parts do not
-meet, they are put into one instead.
+The gradient of a slice is the gradient of its result, padded with zeros (`PadSlice`). If an array is used in slices, such as
+the weight of queries, keys and values, its gradient is a sum of such arrays: one for each slice, each as large as the whole.
+If the slices are disjoint, they are stored in one array instead.
 """
 
 from bisect import bisect, insort
@@ -15,17 +15,20 @@ from ..ir.graph import Node, rewrite
 
 
 class NonzeroRanges(NamedTuple):
-    """Where an array may not be zero, along one dim: the ends of ranges that do not meet, in order."""
+    """Where an array may be nonzero along one dim: the bounds of disjoint ranges, in order."""
 
     dim: int
     ranges: list[tuple[int, int]]
 
 
 def merge_slice_gradients(outputs: list[Node]) -> list[Node]:
-    """The same graph, in which parts of an array that do not meet are put into one array."""
-    known: dict[Node, NonzeroRanges | None] = {}  # of sums; an Embed has one part, whichever the dim
+    """Replace sums of disjoint padded slices by updates of one array.
 
-    def joined(node: Node) -> Node:
+    pad(g0) + pad(g1) -> pad(g0) with its second slice set to g1
+    """
+    known: dict[Node, NonzeroRanges | None] = {}  # None for a PadSlice: it has one range along each dim
+
+    def merge(node: Node) -> Node:
         if isinstance(node.function, PadSlice):
             known[node] = None
         elif node.function is add and known.keys() >= set(node.inputs):
@@ -36,25 +39,22 @@ def merge_slice_gradients(outputs: list[Node]) -> list[Node]:
                 known[node] = found
         return node
 
-    return rewrite(outputs, PadSlice, joined)
+    return rewrite(outputs, PadSlice, merge)
 
 
-def add_range(whole: Node, parts: NonzeroRanges | None, part: Node) -> NonzeroRanges | None:
-    """The parts of an array and one more; None where they may meet."""
+def add_range(whole: Node, nonzero: NonzeroRanges | None, part: Node) -> NonzeroRanges | None:
+    """Return the nonzero ranges of the sum of an array and a padded slice, or None if they may overlap."""
     new = part.function.ranges
     if 0 in (*part.inputs[0].shape, *whole.shape):
         return None
-    if parts is None:
-        pairs = enumerate(zip(whole.function.ranges, new, strict=True))
-        dims = [d for d, (a, b) in pairs if not has_overlap(range_bounds(*a), range_bounds(*b))]
-        return (
-            NonzeroRanges(dims[0], sorted([range_bounds(*whole.function.ranges[dims[0]]), range_bounds(*new[dims[0]])]))
-            if dims
-            else None
-        )
-    ranges, added = [*parts.ranges], range_bounds(*new[parts.dim])
+    if nonzero is None:
+        for dim, (a, b) in enumerate(zip(whole.function.ranges, new, strict=True)):
+            if not has_overlap(range_bounds(*a), range_bounds(*b)):
+                return NonzeroRanges(dim, sorted([range_bounds(*a), range_bounds(*b)]))
+        return None
+    ranges, added = [*nonzero.ranges], range_bounds(*new[nonzero.dim])
     k = bisect(ranges, added)
-    if any(has_overlap(added, near) for near in ranges[max(k - 1, 0) : k + 1]):
+    if any(has_overlap(added, neighbor) for neighbor in ranges[max(k - 1, 0) : k + 1]):
         return None
     insort(ranges, added)
-    return NonzeroRanges(parts.dim, ranges)
+    return NonzeroRanges(nonzero.dim, ranges)

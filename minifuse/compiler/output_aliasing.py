@@ -1,4 +1,4 @@
-"""Changes in place: values are put where arguments lie, by the steps that compute them wherever that is possible."""
+"""Stores in arguments: let the step that computes a value write it where the argument is, instead of copying it there."""
 
 from collections.abc import Collection
 
@@ -10,71 +10,80 @@ from .kernel_builder import copy_kernel
 
 
 class InPlaceStores:
-    """Puts values in their places, after the steps of a schedule. `kept` are buffers that are needed for themselves."""
+    """Stores values in arguments, after the other steps of a scheduler.
 
-    def __init__(self, schedule: KernelScheduler, kept: Collection[int]) -> None:
-        self.schedule, self.kept = schedule, kept
-        self.steps: dict[int, set[int]] = {}  # slot -> the steps that read or write there
-        self.nodes: dict[int, list[Node]] = {}  # slot -> what lies there
-        for k, step in enumerate(schedule.steps):
-            self.note(k, step)
-        for node, (slot, _) in schedule.buffers.items():
+    Parameters
+    ----------
+    scheduler : KernelScheduler
+    needed : collection of int
+        Slots of buffers that the call returns or saves, so that no other memory can replace them.
+    """
+
+    def __init__(self, scheduler: KernelScheduler, needed: Collection[int]) -> None:
+        self.scheduler, self.needed = scheduler, needed
+        self.steps: dict[int, set[int]] = {}  # slot -> the steps that read or write it
+        self.nodes: dict[int, list[Node]] = {}  # slot -> the nodes that are stored in it
+        for k, step in enumerate(scheduler.steps):
+            self.index_step(k, step)
+        for node, (slot, _) in scheduler.buffers.items():
             self.nodes.setdefault(slot, []).append(node)
 
-    def note(self, k: int, step: Step) -> None:
-        """Remember what a step reads and writes."""
+    def index_step(self, k: int, step: Step) -> None:
+        """Add step k to the steps of the slots that it reads and writes."""
         for slot, _ in step.buffer_views():
             self.steps.setdefault(slot, set()).add(k)
 
     def store(self, source: BufferView, target: BufferView, node: Node) -> None:
-        """Put a node where an argument lies: by the step that computes it, unless what lay there is read after it."""
-        schedule = self.schedule
-        near = self.steps.get(source[0], set()) | self.steps.get(target[0], set()) if source[0] not in self.kept else ()
-        for k in sorted(near, reverse=True):
-            step = schedule.steps[k]
-            seen, wanted = step.as_output_view(source), step.as_output_view(target)
-            if seen in step.outputs and wanted[1].shape == step.shape:
-                reads = [n for n, place in enumerate(step.inputs) if may_overlap(place, target)]
-                is_own = all(step.inputs[n] == wanted and step.can_alias(n) for n in reads)
-                is_own = is_own and not any(
-                    may_overlap(place, target) for place in step.indexed_operands
-                )  # read at any time
-                is_own = is_own and not any(
-                    may_overlap(place, target) for place in step.outputs
-                )  # one launch, one store a place
-                if is_own and self.rename(source, target, k):
-                    if schedule.log:
+        """Store a node in an argument: by the step that computes it, or by a copy if later steps read the old contents."""
+        scheduler, slots = self.scheduler, (source[0], target[0])
+        related = set[int]().union(*(self.steps.get(slot, ()) for slot in slots)) if source[0] not in self.needed else ()
+        for k in sorted(related, reverse=True):
+            step = scheduler.steps[k]
+            computed, wanted = step.as_output_view(source), step.as_output_view(target)
+            if computed in step.outputs and wanted[1].shape == step.shape:
+                if can_store_in(step, wanted, target) and self.redirect(source, target, k):
+                    if scheduler.log:
                         argument = self.nodes[target[0]][0]
-                        schedule.log.note(IN_PLACE, schedule.log.emitted[k], (node, argument))
-                    schedule.steps[k] = step.alias_output(step.outputs.index(seen), wanted)
-                    self.note(k, schedule.steps[k])
+                        scheduler.log.note(IN_PLACE, scheduler.log.emitted[k], (node, argument))
+                    scheduler.steps[k] = step.alias_output(step.outputs.index(computed), wanted)
+                    self.index_step(k, scheduler.steps[k])
                     return
                 break
-            if any(may_overlap(place, target) for place in step.buffer_views()):
+            if any(may_overlap(x, target) for x in step.buffer_views()):
                 break
-        schedule.add(
-            KernelLaunch(copy_kernel(node), node.shape, (), [target], [source]), node, "a copy to where an argument lies"
-        )
-        self.note(len(schedule.steps) - 1, schedule.steps[-1])
+        copy = KernelLaunch(copy_kernel(node), node.shape, (), [target], [source])
+        scheduler.add_copy(copy, node, "a copy into the argument")
+        self.index_step(len(scheduler.steps) - 1, scheduler.steps[-1])
 
-    def rename(self, source: BufferView, target: BufferView, first: int) -> bool:
-        """Let what was to lie in a buffer lie in a target, from step `first` on, which makes it; False if it cannot."""
-        schedule, slot = self.schedule, source[0]
-        if slot < schedule.first_buffer:  # it is what another argument becomes
+    def redirect(self, source: BufferView, target: BufferView, first: int) -> bool:
+        """Replace a buffer by a target from step `first` on, which writes it. Return False if that is not possible."""
+        scheduler, slot = self.scheduler, source[0]
+        if slot < scheduler.first_buffer:  # another argument is stored there
             return False
         later = [k for k in self.steps[slot] if k > first]
-        places = [place for k in later for place in schedule.steps[k].buffer_views()]
         nodes = self.nodes.get(slot, [])
-        known = {place: relocate(place, source, target) for place in [*places, *[schedule.buffers[node] for node in nodes]]}
-        if None in known.values():
+        old = [x for k in later for x in scheduler.steps[k].buffer_views()] + [scheduler.buffers[node] for node in nodes]
+        new = {x: relocate(x, source, target) for x in old}
+        if None in new.values():
             return False
         for node in nodes:
-            schedule.buffers[node] = known[schedule.buffers[node]] or schedule.buffers[node]
+            scheduler.buffers[node] = new[scheduler.buffers[node]] or scheduler.buffers[node]
         for k in later:
-            step = schedule.steps[k]
-            step.outputs = [known[place] or place for place in step.outputs]
-            step.inputs = [known[place] or place for place in step.inputs]
-            step.indexed_operands = [known[place] or place for place in step.indexed_operands]
-            self.note(k, step)
+            step = scheduler.steps[k]
+            step.outputs = [new[x] or x for x in step.outputs]
+            step.inputs = [new[x] or x for x in step.inputs]
+            step.indexed_operands = [new[x] or x for x in step.indexed_operands]
+            self.index_step(k, step)
         self.nodes.setdefault(target[0], []).extend(self.nodes.pop(slot, []))
         return True
+
+
+def can_store_in(step: Step, wanted: BufferView, target: BufferView) -> bool:
+    """Return whether a step may store an output in a target that its inputs or other outputs may overlap.
+
+    An input must be the same elements, each read only by the thread that replaces it. A gather reads them at any time, and
+    of two outputs in one place only one would survive.
+    """
+    overlapping = [k for k, x in enumerate(step.inputs) if may_overlap(x, target)]
+    is_elementwise = all(step.inputs[k] == wanted and step.can_alias(k) for k in overlapping)
+    return is_elementwise and not any(may_overlap(x, target) for x in (*step.indexed_operands, *step.outputs))

@@ -1,7 +1,8 @@
-"""The steps of a plan, in order: what is given, what a backward pass needs, and what is stored where arguments lie.
+"""From a traced graph to the steps of a plan, in the order in which they run.
 
-The schedule makes kernels of values. Here is said which values, and when: a value that reads what lay in an argument comes
-before that is changed, and one that reads what is stored there comes after.
+First rewrites of the graph, then kernels, then stores in arguments, then the order of steps. `form_kernels` decides how
+values are computed; this module decides which values are needed, and when. A value that reads the old contents of an
+argument is computed before the argument is changed; a value that reads the new contents is computed after.
 """
 
 from collections import Counter
@@ -24,79 +25,83 @@ from .split_reductions import split_reductions
 
 
 class ScheduledPlan(NamedTuple):
-    """What was found."""
+    """The steps of a plan, and where its results are."""
 
-    schedule: KernelScheduler
-    outputs_and_saved: list[Node]
-    """What the plan gives, then what it saves: the nodes that were computed for them."""
-    places: list[BufferView]
-    """Where each of those lies."""
+    scheduler: KernelScheduler
+    results: list[Node]
+    """The nodes that were computed for the outputs of the plan, then those for the values that it saves."""
+    buffers: list[BufferView]
+    """Where each of the results is stored."""
 
 
 def rewrite_graph(nodes: list[Node], backend: Backend) -> list[Node]:
-    """The same values as the steps of a backend compute them: what it does not know, parts of an array, and long folds."""
+    """Rewrite a graph: decompose composite ops, merge slice gradients, split long reductions."""
     return split_reductions(merge_slice_gradients(decompose_composites(nodes, backend)))
 
 
 def schedule_plan(plan: Any, layouts: Sequence[Layout | None]) -> ScheduledPlan:
-    """The steps of a plan whose arguments lie in these layouts; None of a number."""
-    program, saved = plan.graph, plan.backward.saved if plan.backward else []
-    stores = [(target, *part) for target, node in program.stores for part in split_stores(node, target)]
-    values = [node for _, node in program.stores]
-    nodes = [*plan.outputs, *saved, *[node for _, _, node in stores], *values]
-    nodes = rewrite_graph(nodes, plan.backend)
+    """Find the steps of a plan.
+
+    Parameters
+    ----------
+    plan : Plan
+    layouts : sequence of Layout or None
+        The layout of each argument; None for a number.
+    """
+    graph, saved = plan.graph, plan.backward.saved if plan.backward else []
+    stores = [(target, *part) for target, node in graph.stores for part in split_stores(node, target)]
+    values = [node for _, node in graph.stores]
+    nodes = rewrite_graph([*plan.outputs, *saved, *[node for _, _, node in stores], *values], plan.backend)
     end = len(plan.outputs) + len(saved)
-    given, parts, values = nodes[:end], nodes[end : end + len(stores)], nodes[end + len(stores) :]
-    kept_for_backward = given[len(plan.outputs) :]
-    schedule = KernelScheduler(plan.arguments, layouts, plan.backend, [*given, *parts], kept_for_backward)
-    schedule.buffers |= program.aliases
-    lie = zip(plan.outputs, given, strict=False)
-    schedule.layouts = {strip_views(y): found for x, y in lie if (found := program.layouts.get(strip_views(x))) is not None}
-    old = aliasing_nodes(schedule, [schedule.buffers[target] for target, _ in program.stores])
-    parts = [node.clone() if strip_views(node) in old else node for node in parts]  # read before anything is stored
+    results, parts, values = nodes[:end], nodes[end : end + len(stores)], nodes[end + len(stores) :]
+    saved_results = results[len(plan.outputs) :]
+    scheduler = KernelScheduler(plan.arguments, layouts, plan.backend, [*results, *parts], saved_results)
+    scheduler.buffers |= graph.aliases
+    for output, result in zip(plan.outputs, results, strict=False):
+        if (layout := graph.layouts.get(strip_views(output))) is not None:
+            scheduler.required_layouts[strip_views(result)] = layout
+    overwritten = aliasing_nodes(scheduler, [scheduler.buffers[target] for target, _ in graph.stores])
+    parts = [node.clone() if strip_views(node) in overwritten else node for node in parts]  # read before anything is stored
     replaced = [k for k, (target, _, _) in enumerate(stores[1:]) if target is stores[k][0]]  # by the next part, perhaps
     occurrences = Counter(strip_views(node) for node in parts)
     for k in replaced:
-        if (
-            occurrences[strip_views(parts[k])] > 1
-        ):  # a value of its own, since others read it when this one is no longer there
+        if occurrences[strip_views(parts[k])] > 1:  # a value of its own: others still read it when this part is replaced
             parts[k] = Identity(("stored", k))(parts[k])
     if plan.backward:
         selected = plan.backward.selection_inputs
-        schedule.compute([y for x, y in zip(saved, kept_for_backward, strict=True) if x in selected])
-    around = {node for node in values if isinstance(node.function, SliceUpdate)}  # which would be copied to be read
-    late = depends_on_stores(given, around, old | {strip_views(parts[k]) for k in replaced})
-    schedule.compute([*[node for node in given if node not in late], *parts])  # folds that select read what is saved
-    for node in (*given, *parts):
-        if node not in late:
-            schedule.locate(node)
-    put = InPlaceStores(schedule, {schedule.locate(node)[0] for node in given if node not in late})
-    for (target, insert, _), node in zip(stores, parts, strict=True):
-        slot, layout = schedule.buffers[target]
-        put.store(schedule.locate(node), (slot, insert.region_layout(layout)), node)
-    before = {node: schedule.locate(node) for node in given if node not in late}
-    for (target, _), value in zip(program.stores, values, strict=True):
-        schedule.buffers[value] = schedule.buffers[target]
-    schedule.compute(late)
-    places = [before[node] if node in before else schedule.locate(node) for node in given]
-    finalize(schedule, places)
-    return ScheduledPlan(schedule, given, places)
+        scheduler.compute([y for x, y in zip(saved, saved_results, strict=True) if x in selected])
+    updates = {node for node in values if isinstance(node.function, SliceUpdate)}  # to read one, it would be copied
+    late = depends_on_stores(results, updates, overwritten | {strip_views(parts[k]) for k in replaced})
+    early = [node for node in results if node not in late]
+    scheduler.compute([*early, *parts])  # reductions that select read values that are saved by now
+    for node in (*early, *(node for node in parts if node not in late)):
+        scheduler.locate(node)
+    in_place = InPlaceStores(scheduler, {scheduler.locate(node)[0] for node in early})
+    for (target, update, _), node in zip(stores, parts, strict=True):
+        slot, layout = scheduler.buffers[target]
+        in_place.store(scheduler.locate(node), (slot, update.region_layout(layout)), node)
+    buffers = {node: scheduler.locate(node) for node in early}
+    for (target, _), value in zip(graph.stores, values, strict=True):
+        scheduler.buffers[value] = scheduler.buffers[target]
+    scheduler.compute(late)
+    found = [buffers[node] if node in buffers else scheduler.locate(node) for node in results]
+    finalize(scheduler, found)
+    return ScheduledPlan(scheduler, results, found)
 
 
-def finalize(schedule: KernelScheduler, places: Sequence[BufferView]) -> None:
-    """The steps of a schedule as they run: what lets go of memory comes early, and launches that may be one are one."""
-    order = reorder_for_memory(
-        schedule.steps, dict(enumerate(schedule.buffer_nbytes, schedule.first_buffer)), {slot for slot, _ in places}
-    )
-    schedule.steps, came = [schedule.steps[k] for k in order], [*range(len(order))]
-    if schedule.backend.has_multi_tensor:
-        schedule.steps, came = batch_steps(schedule.steps)
-    if schedule.log:
-        schedule.log.order = [place for _, place in sorted(zip(order, came, strict=True))]
+def finalize(scheduler: KernelScheduler, results: Sequence[BufferView]) -> None:
+    """Put the steps in the order in which they run, and merge launches that can be one."""
+    nbytes = dict(enumerate(scheduler.buffer_nbytes, scheduler.first_buffer))
+    order = reorder_for_memory(scheduler.steps, nbytes, {slot for slot, _ in results})
+    scheduler.steps, positions = [scheduler.steps[k] for k in order], [*range(len(order))]
+    if scheduler.backend.has_multi_tensor:
+        scheduler.steps, positions = batch_steps(scheduler.steps)
+    if scheduler.log:
+        scheduler.log.order = [position for _, position in sorted(zip(order, positions, strict=True))]
 
 
 def split_stores(node: Node, argument: Node) -> list[tuple[SliceUpdate, Node]]:
-    """What is stored in an argument, place by place, in order: of changes of some views of it, only those."""
+    """Return the updates that store a node in an argument, in order: only the slices that change, if it is such a chain."""
     found: list[tuple[SliceUpdate, Node]] = []
     while isinstance(node.function, SliceUpdate):
         old, new = node.inputs
@@ -107,22 +112,29 @@ def split_stores(node: Node, argument: Node) -> list[tuple[SliceUpdate, Node]]:
     return found[::-1]
 
 
-def aliasing_nodes(schedule: KernelScheduler, targets: Iterable[BufferView]) -> set[Node]:
-    """What lies where something will be stored."""
-    slots: dict[int, list[BufferView]] = {}
+def aliasing_nodes(scheduler: KernelScheduler, targets: Iterable[BufferView]) -> set[Node]:
+    """Return the nodes whose memory overlaps one of the targets of stores."""
+    targets_by_slot: dict[int, list[BufferView]] = {}
     for target in targets:
-        slots.setdefault(target[0], []).append(target)
-    places = schedule.buffers.items()
-    return {node for node, place in places if any(may_overlap(place, target) for target in slots.get(place[0], ()))}
+        targets_by_slot.setdefault(target[0], []).append(target)
+    buffers = scheduler.buffers.items()
+    return {node for node, x in buffers if any(may_overlap(x, target) for target in targets_by_slot.get(x[0], ()))}
 
 
-def depends_on_stores(nodes: Iterable[Node], values: Collection[Node], targets: Collection[Node]) -> dict[Node, None]:
-    """Return the nodes that are computed from what is stored in arguments in the end, and from nothing that is there before.
+def depends_on_stores(nodes: Iterable[Node], values: Collection[Node], before: Collection[Node]) -> dict[Node, None]:
+    """Return the nodes that are computed from the final contents of arguments, and from nothing that is there before.
 
-    `targets` is what is there before: what the arguments held, and parts that another part of the same argument may replace.
+    Parameters
+    ----------
+    nodes : iterable of Node
+        The nodes to choose from.
+    values : collection of Node
+        What is stored in arguments in the end.
+    before : collection of Node
+        What is there before: the old contents, and slices that a later slice of the same argument may replace.
     """
-    late: dict[Node, bool] = {}  # whether a node reads what is stored; those that read what lay there are not in it
+    late: dict[Node, bool] = {}  # node -> whether it reads final contents; nodes that read old contents are not in it
     for node in toposort(nodes if values else (), lambda x: () if x in values else x.inputs):
-        if node not in targets and all(x in late for x in node.inputs if node not in values):
+        if node not in before and all(x in late for x in node.inputs if node not in values):
             late[node] = node in values or any(late[x] for x in node.inputs)
     return {node: None for node in nodes if late.get(node) and strip_views(node) not in values}

@@ -1,8 +1,8 @@
-"""Plans: all of a call that follows from the kinds of its inputs, done once.
+"""Plans: everything about a call that depends only on the dtypes, layouts and backend of its inputs, computed once.
 
-The key of a call is the function, whether calls are recorded, and the Spec of each input, an interned object: a lookup
-hashes a few addresses. A miss captures, differentiates, schedules, binds and writes the host program, in about a
-millisecond; it compiles only where the source of a kernel is new.
+The key of a call is the function, whether calls are recorded, and the TensorMeta of each input, an interned object, so a
+lookup hashes a few addresses. A miss traces the function, differentiates the graph, forms kernels, binds them and writes the
+host program. That takes about a millisecond, and longer only if the source of a kernel is new and must be compiled.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -36,7 +36,7 @@ from .pretty_print import kernel_comment
 
 
 class TensorMeta(metaclass=Interned):
-    """All of a tensor but its data. The layout starts at the tensor's address: its offset is 0."""
+    """The metadata of a tensor. The layout is relative to the tensor's address: its offset is 0."""
 
     __slots__ = ("__weakref__", "backend", "dtype", "layout", "requires_grad")
 
@@ -47,18 +47,18 @@ class TensorMeta(metaclass=Interned):
 NATIVE_TYPES = (Array, np.float64)  # operands that need no conversion: NumPy's float64 is a Python float
 
 plans: PlanTable["Plan"] = PlanTable()  # by key
-runs = plans.fast_path  # key -> its host program, which is all that a repeated call needs; some plans are in `plans` alone
+runs = plans.fast_path  # key -> host program, which is all that a repeated call needs; some plans are only in `plans`
 
 
 def plan_key(function: Any, inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """What a plan depends on."""
+    """Return the key of a call's plan: everything that the plan depends on."""
     return (function, mode.is_recording, *[getattr(x, "spec", None) or type(x) for x in inputs])
 
 
 def call(function: Any, *inputs: Any) -> Any:
-    """Apply any function to tensors and numbers: an Operator, a fold, or a Python function that is captured."""
+    """Apply any function to tensors and numbers: an Operator, a reduction, or a Python function, which is traced."""
     key: Any
-    if len(inputs) == 2:  # key_of, written out: a frame more would be felt in a small operation
+    if len(inputs) == 2:  # plan_key, inlined: one more Python call would slow down small operations
         a, b = inputs
         key = function, mode.is_recording, getattr(a, "spec", None) or type(a), getattr(b, "spec", None) or type(b)
     elif len(inputs) == 1:
@@ -70,225 +70,240 @@ def call(function: Any, *inputs: Any) -> Any:
 
 
 def unwrap_scalars(inputs: Sequence[Any]) -> list[Any]:
-    """Return the inputs of a call with Python numbers in the place of other libraries' scalars."""
+    """Return the inputs of a call, with scalars of other libraries converted to Python numbers."""
     return [x if isinstance(x, NATIVE_TYPES) else as_number(x) for x in inputs]
 
 
 def compile_and_run(function: Any, inputs: Sequence[Any]) -> Any:
-    """Plan the call, remember the plan, and run it; or hand it to whoever takes calls."""
-    known = unwrap_scalars(inputs)
-    if any(map(is_not, known, inputs)):
-        return call(function, *known)
-    if (by := active_hook()) is not None:
-        return by.call(function, inputs)
+    """Make the plan of a call, cache it, and run it. If a dispatch hook is active, it gets the call instead."""
+    unwrapped = unwrap_scalars(inputs)
+    if any(map(is_not, unwrapped, inputs)):
+        return call(function, *unwrapped)
+    if (hook := active_hook()) is not None:
+        return hook.call(function, inputs)
     for x in inputs:
-        if isinstance(x, Node):  # a function that is captured by itself refers to a tensor
+        if isinstance(x, Node):  # a function that is being traced uses a tensor of its closure
             return x.apply(function, *inputs)
     plan, inputs = get_plan(function, inputs)
     return plan.run(*inputs)
 
 
 def get_plan(function: Any, inputs: Sequence[Any]) -> "tuple[Plan, Sequence[Any]]":
-    """The plan of a call, found or made, and its inputs, in which NumPy's arrays are tensors."""
+    """Return the plan of a call, cached or new, and its inputs, with NumPy arrays converted to tensors."""
     example = next(x for x in inputs if isinstance(x, Array))
-    lifted = [
+    converted = [
         x if isinstance(x, NATIVE_TYPES) or not hasattr(x, "ndim") else example.asarray_like(x)
         for x in unwrap_scalars(inputs)
     ]
-    key = plan_key(function, lifted)
-    return get_or_make_plan(key, lambda: Plan(function, lifted)), lifted
+    key = plan_key(function, converted)
+    return get_or_make_plan(key, lambda: Plan(function, converted)), converted
 
 
 def get_or_make_plan(key: Any, make: "Callable[[], Plan]") -> "Plan":
-    """Return the plan of a key, found or made; the next call with this key finds its host program at once."""
+    """Return the plan of a key, cached or new. The next call with this key finds its host program in `runs`."""
     plan = plans.get(key)
     if plan is None:
         plan = make()
-        plan.run  # noqa: B018  # binds what it launches: a plan that cannot run is not remembered
+        plan.run  # noqa: B018  # binds its kernels: a plan that cannot run is not cached
         plans.put(key, plan, plan_nbytes(plan))
     runs[key] = plan.run
     return plan
 
 
-def get_inplace_plan(function: Any, targets: tuple[int, ...], same: tuple[int, ...], inputs: Sequence[Any]) -> "Plan":
-    """The plan of an operation in place, found or made: its results are stored in the inputs that `targets` names.
+def get_inplace_plan(function: Any, targets: tuple[int, ...], alias_of: tuple[int, ...], inputs: Sequence[Any]) -> "Plan":
+    """Return the plan of an in-place operation, cached or new.
 
-    `same` names for each input the first one that is the very same elements; otherwise targets overlap nothing.
+    Parameters
+    ----------
+    function : callable
+    targets : tuple of int
+        The inputs that the results are stored in.
+    alias_of : tuple of int
+        For each input, the first input that is exactly the same elements. Apart from these, targets overlap nothing.
+    inputs : sequence
     """
 
     def make() -> Plan:
         check_inplace([x.spec for x in inputs if isinstance(x, Array)], [inputs[k].spec for k in targets])
-        return Plan(function, inputs, targets, same)
+        return Plan(function, inputs, targets, alias_of)
 
-    return get_or_make_plan((targets, same, *plan_key(function, inputs)), make)
+    return get_or_make_plan((targets, alias_of, *plan_key(function, inputs)), make)
 
 
-def check_inplace(specs: Sequence[TensorMeta], targets: Sequence[TensorMeta]) -> None:
-    """Raise where a change in place would make a gradient or a value wrong."""
-    for spec in specs:
-        if spec.requires_grad and mode.is_recording:
+def check_inplace(metas: Sequence[TensorMeta], targets: Sequence[TensorMeta]) -> None:
+    """Raise an error if an in-place operation would make a gradient or a value wrong."""
+    for meta in metas:
+        if meta.requires_grad and mode.is_recording:
             raise GradientError(
-                f"a change in place is not recorded, and a tensor of shape {spec.layout.shape} requires a gradient; "
+                f"an in-place operation is not recorded, and a tensor of shape {meta.layout.shape} requires a gradient; "
                 "write x = x + y instead of x += y, or change it inside `with mf.no_grad():`"
             )
-    for spec in targets:
-        shape, strides = spec.layout.shape, spec.layout.strides
-        if spec.layout.has_internal_overlap:
+    for meta in targets:
+        shape, strides = meta.layout.shape, meta.layout.strides
+        if meta.layout.has_internal_overlap:
             raise OverlapError(
-                f"in-place write to shape {shape} with strides {strides}: several elements share one place, since "
-                "the tensor is expanded, or shows windows that overlap; write to a clone()"
+                f"in-place write to shape {shape} with strides {strides}: several elements share one place in memory, "
+                "because the tensor is expanded or its windows overlap; write to x.clone() instead"
             )
 
 
 def function_name(function: Any) -> str:
-    """What messages call a function."""
+    """Return the name of a function for messages."""
     return getattr(function, "__name__", None) or repr(function)
 
 
 def display_name(function: Any) -> str:
-    """What tables call a function: of one that is made of others, the name of its body."""
+    """Return the name of a function for tables. A composite op has the name of its body."""
     return function.body.__name__.strip("_") if isinstance(function, BoundFunction) else function_name(function)
 
 
 def backend_of(function: Any, inputs: Sequence[Any]) -> Backend:
-    """The backend of the tensors among the inputs."""
+    """Return the backend of the first tensor among the inputs."""
     example = next((x for x in inputs if isinstance(x, Array)), None)
     if example is None:
-        raise FuseError(f"{function_name(function)}: got no tensor; pass at least one, since it says which backend computes")
+        raise FuseError(f"{function_name(function)}: got no tensor; pass at least one: its backend computes the result")
     found: Backend = example.spec.backend
     return found
 
 
 def cast_to_target(name: str, node: Any, target: Any) -> Node:
-    """A result as what its target holds."""
+    """Convert a result to the dtype and the shape of the tensor that it is stored in."""
     if not isinstance(node, Node):
         node = literal(node)
     if node.is_number:
         dtype = target.dtype if not issubclass(node.dtype, float) else add.result_dtype(target.dtype, float)[0]
         node = Full(target.shape, dtype)(node.to(dtype))
     if (node.dtype.is_float and not target.dtype.is_float) or (target.dtype is bool_ and node.dtype is not bool_):
-        kinds = f"the result is {node.dtype} and cannot be stored in {target.dtype}"
-        raise DTypeError(f"{name}: {kinds}; convert it first")
+        dtypes = f"a result of dtype {node.dtype} in a tensor of dtype {target.dtype}"
+        raise DTypeError(f"{name}: cannot store {dtypes}; convert it first")
     try:
-        fitted: Node = node.to(target.dtype).expand(target.shape)
+        converted: Node = node.to(target.dtype).expand(target.shape)
     except ShapeError:
-        shapes = f"the result has shape {node.shape}, and {target.shape} is where it is stored"
-        raise ShapeError(f"{name}: {shapes}; it does not broadcast to that") from None
-    return fitted
+        shapes = f"a result of shape {node.shape} in a tensor of shape {target.shape}"
+        advice = "it must broadcast to that shape; if you wrote y += x, write y = y + x"
+        raise ShapeError(f"{name}: cannot store {shapes}: {advice}") from None
+    return converted
 
 
 class PlanBackward:
-    """One recorded run of a plan, for backpropagation."""
+    """The tape node of one recorded run of a plan.
 
-    __slots__ = ("clock", "count", "edges", "kept", "plan")
+    `count` is the number of outputs, `clock` the time of the run on the clock of writes to memory.
+    """
 
-    def __init__(self, plan: "Plan", edges: tuple[Any, ...], kept: tuple[Any, ...]) -> None:
-        self.plan, self.edges, self.kept = plan, edges, kept
+    __slots__ = ("clock", "count", "edges", "plan", "saved_tensors")
+
+    def __init__(self, plan: "Plan", edges: tuple[Any, ...], saved_tensors: tuple[Any, ...]) -> None:
+        self.plan, self.edges, self.saved_tensors = plan, edges, saved_tensors
         self.count, self.clock = plan.count, write_clock.clock
 
-    def backward(self, gradients: Sequence[Any]) -> Sequence[Any]:
-        """Gradients of the inputs."""
-        kept = self.kept
-        if kept is None:
+    def backward(self, output_grads: Sequence[Any]) -> Sequence[Any]:
+        """Return the gradients of the inputs."""
+        saved_tensors = self.saved_tensors
+        if saved_tensors is None:
             raise GradientError(FREED_GRAPH)
-        for x in kept:
+        for x in saved_tensors:
             if isinstance(x, Array) and x.buffer.version.last_write > self.clock:
                 raise modified_error(f"a tensor of shape {x.shape}", self.plan.function)
-        return self.plan.gradients(self, gradients)
+        return self.plan.gradients(self, output_grads)
 
     def free_saved(self) -> None:
-        """Let go of what was kept."""
-        self.edges, self.kept = (), None  # type: ignore[assignment]
+        """Free the saved tensors."""
+        self.edges, self.saved_tensors = (), None  # type: ignore[assignment]
 
 
-def modified_error(what: str, function: Any) -> GradientError:
-    """The error of a gradient that needs what is no longer there."""
+def modified_error(value: str, function: Any) -> GradientError:
+    """Return the error for a gradient that needs a value which was overwritten."""
     return GradientError(
-        f"backward: {what} that the gradient of {function_name(function)} needs was changed in place after it was "
-        f"used; change a "
-        "clone(), or compute the value again"
+        f"backward: {value} that the gradient of {function_name(function)} needs was modified in place after it was used; "
+        "modify x.clone() instead, or compute the value again"
     )
 
 
 class TracedGraph(NamedTuple):
-    """What a capture found: the graph of a call."""
+    """The graph of a call, as tracing found it."""
 
     arguments: list[Node]
-    """Tensors and numbers: those that are given, then those that the function refers to."""
+    """Tensors and numbers: the inputs of the call, then the hidden inputs."""
     hidden: list[Any]
-    """What stands behind the last of them: tensors, or how each call makes them (`PerCallInput`)."""
+    """The values of the hidden inputs: tensors of the function's closure, or `PerCallInput`."""
     outputs: list[Node]
-    """What the call gives."""
     stores: list[tuple[Node, Node]]
-    """(argument, what is stored in its memory): changes in place."""
+    """In-place changes: (argument, what is stored in its memory)."""
     is_tuple: bool = True
     aliases: Mapping[Node, tuple[int, Layout]] = MappingProxyType({})
-    """Nodes that stand for memory around an argument, or in it: the argument, and their layout from its address."""
+    """Nodes that are memory of an argument, or around it: (the argument, their layout relative to its address)."""
     nondifferentiable: Collection[int] = ()
-    """Outputs that carry no gradient, though they are computed from what has one."""
+    """Outputs that carry no gradient, although they are computed from inputs that do."""
     layouts: Mapping[Node, Layout] = MappingProxyType({})
-    """How outputs are to lie."""
+    """Required layouts of outputs."""
     leaves: Mapping[Node, Node] = MappingProxyType({})
-    """Nodes that stand for an argument too, where its gradient is asked for: what it was changed to in place."""
+    """Nodes that get the gradient of an argument, too: its new value after an in-place change."""
     owners: Mapping[int, int] = MappingProxyType({})
     """Outputs that are views of an argument: {output: argument}. The result shares the buffer of that argument."""
     copies: Collection[int] = ()
-    """Arguments that are copies of memory which the call changes after it read them."""
+    """Arguments that are copies of memory, because the call changes that memory after it reads them."""
 
     def changed_arguments(self) -> list[Node]:
-        """The arguments that are changed in place, or copied since they will be, and all that stand for memory of those."""
+        """Return the arguments that are changed in place, or copied because they will be, and all nodes that alias them."""
         found = [*[argument for argument, _ in self.stores], *[self.arguments[k] for k in self.copies]]
         shared = {self.aliases[node][0] for node in found if node in self.aliases}
         return found + [node for node, (index, _) in self.aliases.items() if index in shared]
 
 
 class PerCallInput(NamedTuple):
-    """A hidden input that each call makes anew: an expression of the inputs x0, x1, ..., and the names in it."""
+    """A hidden input that is computed in each call."""
 
     text: str
+    """An expression of the inputs x0, x1, ... in the host program."""
     names: dict[str, Any]
-    value: Any  # an example
-    get: Callable[[Sequence[Any]], Any] | None = None  # the same for those who have the inputs and not the names
+    """Other names in the expression."""
+    value: Any
+    """Its value in the call that was traced."""
+    get: Callable[[Sequence[Any]], Any] | None = None
+    """A function of the inputs with the same result."""
 
 
 class Plan:
-    """A captured function, for inputs of given kinds: `run` is its host program, `steps` its kernels.
-
-    `tensor` is the class of results; the module that defines it stands above this one, and puts it here.
+    """A compiled function for inputs with given metadata.
 
     Parameters
     ----------
-    function
-        Called with nodes once; Python numbers among the inputs become numbers of the launch.
-    inputs
-        Tensors and numbers like those of the calls to come.
-    targets
+    function : callable
+        Called once, with nodes. Python numbers among the inputs become parameters of launches.
+    inputs : sequence
+        Tensors and numbers with the metadata of the calls to come.
+    targets : tuple of int
         Inputs that the results are stored in.
-    same
-        For each input the first one that is the very same.
-    program
-        What a capture found, where that is done already.
-    recompute
-        "auto", or "none": the backward pass computes nothing again.
-    backend
-        That of the inputs, if left out.
-    names
-        What the user calls the arguments, for those who read the host program.
+    alias_of : sequence of int
+        For each input, the first input that is the same tensor.
+    program : TracedGraph, optional
+        The graph of the function if it is traced already.
+    recompute : {"auto", "none"}
+        Whether the backward pass may recompute values instead of saving them.
+    backend : Backend, optional
+        Default: the backend of the inputs.
+    names : sequence of str
+        What the user calls the arguments, for readers of the host program.
 
     Attributes
     ----------
-    run
-        The host program as a function. Kernels are bound, and compiled where they are new, when it is first asked for.
+    run : callable
+        The host program as a function. On first access, kernels are bound, and compiled if they are new.
+    steps : list of Step
+        The launches of a call.
+    backward : Backward or None
+        The backward pass, if calls are recorded.
     """
 
-    tensor: Any = None
+    tensor: Any = None  # the class of results: `tensors.tensor`, which imports this module, sets it
 
     def __init__(
         self,
         function: Any,
         inputs: Sequence[Any],
         targets: tuple[int, ...] = (),
-        same: Sequence[int] = (),
+        alias_of: Sequence[int] = (),
         program: TracedGraph | None = None,
         recompute: str = "auto",
         backend: Backend | None = None,
@@ -296,123 +311,125 @@ class Plan:
     ) -> None:
         self.function, self.recompute, self.names = function, recompute, names
         self.backend = backend or backend_of(function, inputs)
-        self.graph = program or self.trace(inputs, targets, same)
+        self.graph = program or self.trace(inputs, targets, alias_of)
         self.arguments, self.hidden, self.outputs = self.graph.arguments, self.graph.hidden, self.graph.outputs
         self.is_tuple, self.count = self.graph.is_tuple, len(self.graph.outputs)
-        given = [*inputs, *[x.value if isinstance(x, PerCallInput) else x for x in self.hidden]]
-        specs = [getattr(x, "spec", None) for x in given]
-        self.backward = self.backward_pass(specs) if self.outputs else None
-        self.schedule([spec and spec.layout for spec in specs])
+        values = [*inputs, *[x.value if isinstance(x, PerCallInput) else x for x in self.hidden]]
+        metas = [getattr(x, "spec", None) for x in values]
+        self.backward = self.backward_pass(metas) if self.outputs else None
+        self.schedule([meta and meta.layout for meta in metas])
 
-    def trace(self, inputs: Sequence[Any], targets: tuple[int, ...], same: Sequence[int]) -> TracedGraph:
-        """Call the function with nodes; tensors that it refers to become hidden arguments."""
-        arguments = [self.argument(k, x) for k, x in enumerate(inputs)]
-        hidden, known = list[Any](), dict[int, Node]()
+    def trace(self, inputs: Sequence[Any], targets: tuple[int, ...], alias_of: Sequence[int]) -> TracedGraph:
+        """Call the function with nodes. Tensors of its closure become hidden inputs."""
+        arguments = [self.make_argument(k, x) for k, x in enumerate(inputs)]
+        hidden, by_id = list[Any](), dict[int, Node]()
 
-        def lift(x: Any) -> Node:
+        def wrap(x: Any) -> Node:
             x = x if isinstance(x, Array) else self.tensor.from_numpy(x, self.backend)
-            if id(x) not in known:
-                known[id(x)] = self.argument(len(arguments), x)
-                arguments.append(known[id(x)])
+            if id(x) not in by_id:
+                by_id[id(x)] = self.make_argument(len(arguments), x)
+                arguments.append(by_id[id(x)])
                 hidden.append(x)
-            return known[id(x)]
+            return by_id[id(x)]
 
-        with use_wrapper(lift):
-            result = self.function(*([arguments[k] for k in same] or arguments))
+        with use_wrapper(wrap):
+            result = self.function(*([arguments[k] for k in alias_of] or arguments))
         results = result if isinstance(result, tuple) else (result,)
         for x in results:
             if not isinstance(x, Node) and not (targets and isinstance(x, bool | int | float)):
-                raise FuseError(f"{function_name(self.function)}: the function gave {type(x).__name__}, expected a tensor")
+                raise FuseError(
+                    f"{function_name(self.function)}: the function returned {type(x).__name__}, expected a tensor"
+                )
         if not targets:
             return TracedGraph(arguments, hidden, list(results), [], isinstance(result, tuple))
-        fitted = [cast_to_target(function_name(self.function), x, inputs[k]) for x, k in zip(results, targets, strict=True)]
-        return TracedGraph(arguments, hidden, [], [(arguments[k], x) for x, k in zip(fitted, targets, strict=True)])
+        name = function_name(self.function)
+        stores = [(arguments[k], cast_to_target(name, x, inputs[k])) for x, k in zip(results, targets, strict=True)]
+        return TracedGraph(arguments, hidden, [], stores)
 
-    def backward_pass(self, specs: Sequence[Any]) -> Backward | None:
-        """The backward pass, where calls are recorded and a gradient flows to an input that wants one."""
-        arguments = zip(self.arguments, specs, strict=True)
-        wanted = [x for x, spec in arguments if spec and spec.requires_grad and mode.is_recording]
-        program = self.graph
-        backward = None
-        if wanted:
-            how = program.nondifferentiable, self.recompute, program.leaves, program.changed_arguments()
-            backward = Backward(self.arguments, self.outputs, wanted, *how)
-        if backward is None or not backward.arguments_with_grad:
+    def backward_pass(self, metas: Sequence[Any]) -> Backward | None:
+        """Return the backward pass, or None if the call is not recorded or no input gets a gradient."""
+        arguments = zip(self.arguments, metas, strict=True)
+        requiring_grad = [x for x, meta in arguments if meta and meta.requires_grad and mode.is_recording]
+        if not requiring_grad:
+            return None
+        graph = self.graph
+        options = graph.nondifferentiable, self.recompute, graph.leaves, graph.changed_arguments()
+        backward = Backward(self.arguments, self.outputs, requiring_grad, *options)
+        if not backward.arguments_with_grad:
             return None
         backward.function.of = backward.differentiable.of = display_name(self.function)
         return backward
 
-    def argument(self, k: int, x: Any) -> Node:
-        """The node that stands for input k."""
+    def make_argument(self, k: int, x: Any) -> Node:
+        """Return the node of input k."""
         if not isinstance(x, Array):
             return Node(Number(k), (), (), weak_type_of(x))
         if x.spec.backend is not self.backend:
             raise BackendError(
-                f"{function_name(self.function)}: operands are on two backends, {self.backend.name} and "
-                f"{x.spec.backend.name}; "
-                f'move one with x.to("{self.backend.name}")'
+                f"{function_name(self.function)}: operands are on two backends, "
+                f'{self.backend.name} and {x.spec.backend.name}; move one with x.to("{self.backend.name}")'
             )
         return Node(Argument(k), (), x.shape, x.dtype)
 
     def schedule(self, layouts: list[Layout | None]) -> None:
-        """Find the kernels, and write the host program that runs them."""
+        """Form the kernels, and write the host program that launches them."""
         found = schedule_plan(self, layouts)
-        specs = []
-        for k, (node, (_, layout)) in enumerate(zip(found.outputs_and_saved, found.places, strict=True)):
-            requires_grad = (
-                self.backward is not None and k < self.count and self.outputs[k] in self.backward.differentiable_nodes
-            )
-            requires_grad = requires_grad and k not in self.graph.nondifferentiable
-            specs.append(TensorMeta(layout.without_offset(), node.dtype, self.backend, requires_grad))
-        self.specs, self.steps, self.refusals = specs, found.schedule.steps, list(found.schedule.refusals)
-        self.host = HostProgram(self, found.schedule, found.places, specs, PlanBackward, self.names)
+        outputs_with_grad = set[int]()
+        if self.backward is not None:
+            reached = {k for k, x in enumerate(self.outputs) if x in self.backward.differentiable_nodes}
+            outputs_with_grad = reached - {*self.graph.nondifferentiable}
+        self.specs = []
+        for k, (node, (_, layout)) in enumerate(zip(found.results, found.buffers, strict=True)):
+            requires_grad = k in outputs_with_grad
+            self.specs.append(TensorMeta(layout.without_offset(), node.dtype, self.backend, requires_grad))
+        self.steps, self.refusals = found.scheduler.steps, list(found.scheduler.refusals)
+        self.host = HostProgram(self, found.scheduler, found.buffers, self.specs, PlanBackward, self.names)
         self.text = self.host.text
 
     @cached_property
     def run(self) -> Callable[..., Any]:
-        """The host program."""
+        """The host program as a function."""
         return self.host.function()
 
     def kernels_to_compile(self) -> dict[str, MissingKernel]:
-        """The kernels that would have to be compiled, by name; of a launch that needs several, the first one."""
+        """Return the kernels that would have to be compiled, by name. If a launch needs several, only the first one."""
         with cache.collect_missing() as found:
             for step in self.steps:
                 with suppress(KernelNotCompiled):
                     step.bind(self.backend)
         return found
 
-    def gradients(self, call_: PlanBackward, arrived: Sequence[Any]) -> Sequence[Any]:
-        """What the inputs of one run receive."""
+    def gradients(self, tape_node: PlanBackward, output_grads: Sequence[Any]) -> Sequence[Any]:
+        """Return the gradients of the inputs of one run. The gradient of an output that was not used is None."""
         backward = self.backward
         assert backward is not None
-        arrived = [self.zeros(y) if g is None else g for y, g in zip(self.outputs, arrived, strict=True)]
+        output_grads = [self.zeros(y) if g is None else g for y, g in zip(self.outputs, output_grads, strict=True)]
         if backward.needs_overwritten_value:
             raise modified_error("an argument", self.function)
         count = len(backward.inputs)
-        kept, saved = call_.kept[:count], call_.kept[count:]
+        inputs, saved = tape_node.saved_tensors[:count], tape_node.saved_tensors[count:]
         if not mode.is_recording:
-            found: Sequence[Any] = call(backward.function, *kept, *arrived, *saved)
-            return found
+            input_grads: Sequence[Any] = call(backward.function, *inputs, *output_grads, *saved)
+            return input_grads
         if backward.double_needs_overwritten_value:
             raise GradientError(
-                f"backward: create_graph through {function_name(self.function)}, which changes in place what its "
-                f"gradient needs; "
-                "make the change outside, or in a clone()"
+                f"backward: create_graph=True through {function_name(self.function)}, which modifies a tensor in place that "
+                "its gradient needs; modify the tensor outside of the function, or modify x.clone() instead"
             )
-        remembering = []
+        recorded = []
         for k, n in backward.saved_outputs:
             y = self.tensor(saved[k].buffer, saved[k].address, self.specs[n])
-            y.grad_fn = call_, n
-            remembering.append(y.reshape(saved[k].shape))
-        found = call(backward.differentiable, *kept, *arrived, *remembering)
-        return found
+            y.grad_fn = tape_node, n
+            recorded.append(y.reshape(saved[k].shape))
+        input_grads = call(backward.differentiable, *inputs, *output_grads, *recorded)
+        return input_grads
 
     def zeros(self, node: Node) -> Any:
-        """What an output that nobody used receives."""
+        """Return the gradient of an output that was not used."""
         return self.tensor.full(node.shape, 0, node.dtype, self.backend)
 
     def source(self) -> str:
-        """The host program and every kernel, as they run; where the user's names are known, with what each computes."""
+        """Return the host program and every kernel. If the user's names are known, a comment says what each computes."""
         parts = [self.text]
         for k, step in enumerate(self.steps):
             head = kernel_comment(f"launch{k}", step, self.host.memory) if self.names else f"# launch{k}\n"

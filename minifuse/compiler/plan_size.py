@@ -1,7 +1,7 @@
-"""How much memory a plan takes: an estimate from what it consists of, since measuring would cost more than planning.
+"""Estimate the memory of a plan from the number of its parts: measuring it would take longer than planning.
 
-The figures were fitted to what `tracemalloc` measures of operations, loops, networks and training steps, on Python 3.11 of
-64 bits. Kernels that are compiled belong to the kernel cache, and are not counted.
+The constants were fitted to measurements with `tracemalloc` of single ops, loops, networks and training steps, on 64-bit
+Python 3.11. Compiled kernels belong to the kernel cache, and are not counted.
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from ..core.interning import toposort
 from ..ir.graph import inputs_of
 
-PLAN_NBYTES = 5_000  # bytes of any plan, and of each part of one:
+PLAN_NBYTES = 5_000  # bytes of an empty plan; then bytes of each of its parts
 NODE_NBYTES = 400
 STEP_NBYTES = 1_500
 OPERAND_NBYTES = 500
@@ -17,7 +17,7 @@ EXPRESSION_NBYTES = 350
 
 
 def plan_nbytes(plan: Any) -> int:
-    """Return about how many bytes a plan takes."""
+    """Return the approximate size of a plan, in bytes."""
     roots = [*plan.outputs, *[value for _, value in plan.graph.stores], *(plan.backward.saved if plan.backward else ())]
     nodes = len(toposort(roots, inputs_of))
     operands = sum(len(step.inputs) + len(step.outputs) for step in plan.steps)
@@ -28,5 +28,5 @@ def plan_nbytes(plan: Any) -> int:
 
 
 def kernel_roots(kernel: Any) -> tuple[Any, ...]:
-    """Return what a kernel computes: of a matrix product its operands, too."""
+    """Return the expressions of a kernel: for a matmul, its operands and its outputs."""
     return (kernel.a, kernel.b, *kernel.pointwise_outputs) if hasattr(kernel, "a") else kernel.outputs

@@ -1,7 +1,7 @@
-"""Steps in words, for people: a formula of what a kernel computes, and what its operands are. Nothing is run or compiled.
+"""Format steps for readers: a formula of what a kernel computes, and its operands. Nothing is run or compiled.
 
-The formula is read off the kernel's expressions, so it says what is computed, not what was written. It is no source: folds
-have no dims in it, numbers are rounded, and what occurs several times is named once, after the word `where`.
+The formula is made from the kernel's expressions, so it shows what is computed, not what the user wrote. It is no source
+code: reductions have no dims in it, numbers are rounded, and a repeated value is named once, after the word `where`.
 """
 
 import re
@@ -39,39 +39,45 @@ REDUCTION_NAMES = {"add": "sum", "mul": "prod", "maximum": "max", "minimum": "mi
 PRECEDENCE = {
     "==": 1, "!=": 1, "<": 1, ">": 1, "<=": 1, ">=": 1, "|": 2, "^": 3, "&": 4, "+": 5, "-": 5, "*": 6, "/": 6, "@": 6,
 }  # fmt: skip
-PREFIX_PRECEDENCE, ATOM_PRECEDENCE = 7, 9  # strengths of -x, and of what needs no parentheses
-MAX_REPEATED_LENGTH = 12  # characters that are repeated rather than named
+PREFIX_PRECEDENCE, ATOM_PRECEDENCE = 7, 9  # of -x, and of texts that need no parentheses
+MAX_REPEATED_LENGTH = 12  # characters; a longer text that occurs several times gets a name
+COMMENT_WIDTH = 118  # characters
 
-FormattedExpression = tuple[str, int]  # and how strongly it holds together
+FormattedExpression = tuple[str, int]  # a text, and the precedence of its outermost operator
 
 
 class Formula:
-    """What a step stores, with the names of slots in the place of memory.
+    """The formula of a step.
 
-    `stored` has a text for each output; `shared` those of values that occur several times, each under its name.
+    Attributes
+    ----------
+    stored : list of str
+        The text of each output.
+    shared : dict of str to str
+        Values that occur several times: name -> text.
     """
 
     def __init__(self, step: Step, names: Sequence[str]) -> None:
         self.step, self.names = step, names
         self.outputs, self.inputs = operand_names(step, names)
-        self.known: dict[Expression, FormattedExpression] = {}
+        self.formatted: dict[Expression, FormattedExpression] = {}
         self.shared: dict[str, str] = {}
         roots = list(step.kernel.outputs)
         factors = [step.kernel.a, step.kernel.b] if isinstance(step, MatmulLaunch) else []
         order = toposort([*factors, *roots], formula_inputs)
         self.uses = Counter(roots) + Counter(x for e in order for x in formula_inputs(e))
-        self.dot = format_binary("@", *[self.part(e) for e in factors]) if factors else ("", 0)
-        self.stored = [self.part(e)[0] for e in roots]
+        self.matmul = format_binary("@", *[self.format(e) for e in factors]) if factors else ("", 0)
+        self.stored = [self.format(e)[0] for e in roots]
 
-    def part(self, root: Expression) -> FormattedExpression:
-        """An expression, after those that it is made of."""
+    def format(self, root: Expression) -> FormattedExpression:
+        """Return the text of an expression, after formatting its inputs."""
         for e in toposort([root], formula_inputs):
-            if e not in self.known:
-                self.known[e] = self.named(e, self.text(e))
-        return self.known[root]
+            if e not in self.formatted:
+                self.formatted[e] = self.name_repeated(e, self.text(e))
+        return self.formatted[root]
 
-    def named(self, e: Expression, text: FormattedExpression) -> FormattedExpression:
-        """A name in the place of a long text that occurs several times."""
+    def name_repeated(self, e: Expression, text: FormattedExpression) -> FormattedExpression:
+        """Return a name for a long text that occurs several times, or the text itself."""
         if not e.inputs or self.uses[e] < 2 or len(text[0]) <= MAX_REPEATED_LENGTH:
             return text
         name = f"t{len(self.shared)}"
@@ -79,10 +85,10 @@ class Formula:
         return name, ATOM_PRECEDENCE
 
     def text(self, e: Expression) -> FormattedExpression:
-        """An expression whose inputs are known."""
+        """Return the text of an expression whose inputs are formatted."""
         if (found := match_clamped_load(e)) is not None:
             return self.element(*found)
-        xs = [self.known[x] for x in e.inputs]
+        xs = [self.formatted[x] for x in e.inputs]
         if isinstance(e, Load | ReadOutput):
             return (self.outputs if isinstance(e, ReadOutput) else self.inputs)[e.index], ATOM_PRECEDENCE
         if isinstance(e, KernelParameter):
@@ -91,7 +97,7 @@ class Formula:
         if isinstance(e, Constant):
             return format_number(e.text), ATOM_PRECEDENCE
         if isinstance(e, Accumulator):
-            return self.dot
+            return self.matmul
         if isinstance(e, OpaqueOutput):
             return f"{e.name}({', '.join(x for x, _ in xs)})", ATOM_PRECEDENCE
         if isinstance(e, IndexedAccess):
@@ -104,11 +110,9 @@ class Formula:
         return format_call(e.operator.name, e.operator.symbol, xs)
 
     def element(self, e: IndexedAccess, indices: Sequence[Expression]) -> FormattedExpression:
-        """An element that is picked by index. That an index outside is held inside goes without saying."""
-        return (
-            f"{self.names[self.step.indexed_operands[e.index][0]]}[{', '.join(self.known[x][0] for x in indices)}]",
-            ATOM_PRECEDENCE,
-        )
+        """Return the text of an indexed element. It does not show that the index is clamped."""
+        slot, _ = self.step.indexed_operands[e.index]
+        return f"{self.names[slot]}[{', '.join(self.formatted[x][0] for x in indices)}]", ATOM_PRECEDENCE
 
     def __str__(self) -> str:
         shared = "; ".join(f"{name} = {text}" for name, text in self.shared.items())
@@ -116,24 +120,24 @@ class Formula:
 
 
 def formula_inputs(e: Expression) -> tuple[Expression, ...]:
-    """What the text of an expression is made of."""
+    """Return the expressions that the text of an expression contains."""
     found = match_clamped_load(e)
     return e.inputs if found is None else found[1]
 
 
 def operand_names(step: Step, names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The names of outputs and inputs: of those that see one array in several ways, the others have a prime."""
-    known: dict[BufferView, str] = {}
-    seen: Counter[int] = Counter()
-    for place in (*step.outputs, *step.inputs):
-        if place not in known:
-            known[place] = (names[place[0]] if place[0] != NO_BUFFER else "index") + "'" * seen[place[0]]
-            seen[place[0]] += 1
-    return [known[place] for place in step.outputs], [known[place] for place in step.inputs]
+    """Return the names of outputs and inputs. Other views of the same array have primes: x, x', x''."""
+    found: dict[BufferView, str] = {}
+    views: Counter[int] = Counter()  # of each slot
+    for x in (*step.outputs, *step.inputs):
+        if x not in found:
+            found[x] = (names[x[0]] if x[0] != NO_BUFFER else "index") + "'" * views[x[0]]
+            views[x[0]] += 1
+    return [found[x] for x in step.outputs], [found[x] for x in step.inputs]
 
 
 def format_call(name: str, symbol: str | None, xs: Sequence[FormattedExpression]) -> FormattedExpression:
-    """A function of texts: between two operands, before one, or as a call."""
+    """Format a function of operands: as a binary operator, a prefix operator, or a call."""
     if symbol and len(xs) == 2:
         return format_binary(symbol, *xs)
     if symbol:
@@ -142,22 +146,22 @@ def format_call(name: str, symbol: str | None, xs: Sequence[FormattedExpression]
 
 
 def format_binary(symbol: str, a: FormattedExpression, b: FormattedExpression) -> FormattedExpression:
-    """A symbol between two texts."""
-    strength = PRECEDENCE[symbol]
-    return f"{parenthesize(a, strength + (symbol == '@'))} {symbol} {parenthesize(b, strength + 1)}", strength
+    """Format a binary operator."""
+    precedence = PRECEDENCE[symbol]
+    return f"{parenthesize(a, precedence + (symbol == '@'))} {symbol} {parenthesize(b, precedence + 1)}", precedence
 
 
-def parenthesize(text: FormattedExpression, strength: int) -> str:
-    """A text as an operand, in parentheses where it would fall apart."""
-    return text[0] if text[1] >= strength else f"({text[0]})"
+def parenthesize(text: FormattedExpression, precedence: int) -> str:
+    """Return a text as an operand, in parentheses if its precedence is lower."""
+    return text[0] if text[1] >= precedence else f"({text[0]})"
 
 
 def format_number(text: str) -> str:
-    """A literal, rounded.
+    """Round a literal to four digits.
 
     Examples
     --------
-    >>> number("2.0"), number("0.7071067811865475"), number("True")
+    >>> format_number("2.0"), format_number("0.7071067811865475"), format_number("True")
     ('2', '0.7071', 'True')
     """
     try:
@@ -167,19 +171,19 @@ def format_number(text: str) -> str:
 
 
 def format_step(step: Step, names: Sequence[str]) -> str:
-    """What a step computes. `names` are those of the slots in the memory of the call."""
+    """Return the formula of a step. `names` are the names of the slots."""
     if isinstance(step, BatchedLaunch):
         return f"{Formula(step.parts[0], names)}; and {len(step.parts) - 1} more like it"
     return str(Formula(step, names))
 
 
 def describe_kernel(step: Step) -> str:
-    """What kind of kernel a step is, and over which space.
+    """Return the kind of a step's kernel, and its iteration space.
 
     Examples
     --------
-    >>> from ..kernels import Kernel
-    >>> form(Launch(Kernel((), ()), (4, 5), (1,), [], []))
+    >>> from minifuse.ir.kernel_ir import Kernel
+    >>> describe_kernel(KernelLaunch(Kernel((), ()), (4, 5), (1,), [], []))
     'rows of (4, 5) along dim 1'
     """
     if isinstance(step, MatmulLaunch):
@@ -188,7 +192,7 @@ def describe_kernel(step: Step) -> str:
         parts = [*["prologue"] * (not (isinstance(step.kernel.a, Load) and isinstance(step.kernel.b, Load)))]
         parts += ["epilogue"] * (step.kernel.pointwise_outputs != (Accumulator(step.dtype),))
         precision = "" if step.kernel.precision == HIGHEST else f" in {step.kernel.precision} precision"
-        return f"product {' @ '.join(map(str, shapes))}{precision}{' with ' * bool(parts)}{' and '.join(parts)}"
+        return f"matmul {' @ '.join(map(str, shapes))}{precision}{' with ' * bool(parts)}{' and '.join(parts)}"
     if isinstance(step, LibraryCall):
         return f"{step.function.names[0]} of {', '.join(str(layout.shape) for _, layout in step.inputs)}"
     if isinstance(step, BatchedLaunch):
@@ -201,14 +205,14 @@ def describe_kernel(step: Step) -> str:
 
 
 def count_shapes(step: BatchedLaunch) -> list[str]:
-    """The shapes of a launch over several arrays, each with how often it is there.
+    """Return the shapes of a batched launch, each with its number of arrays.
 
     Examples
     --------
-    >>> from ..kernels import Kernel
-    >>> from .together import together
-    >>> parts = [Launch(Kernel((), ()), shape, (), [], []) for shape in ((4, 5), (3,), (4, 5))]
-    >>> counted_shapes(together(parts))
+    >>> from minifuse.compiler.batch_launches import merge_launches
+    >>> from minifuse.ir.kernel_ir import Kernel
+    >>> parts = [KernelLaunch(Kernel((), ()), shape, (), [], []) for shape in ((4, 5), (3,), (4, 5))]
+    >>> count_shapes(merge_launches(parts))
     ['2 x (4, 5)', '(3,)']
     """
     counts = Counter(part.shape for part in step.parts)
@@ -216,7 +220,7 @@ def count_shapes(step: BatchedLaunch) -> list[str]:
 
 
 def operand_stride_kinds(step: Step) -> list[str]:
-    """The stride classes of outputs and inputs, as the text of the kernel knows them: a letter for each of its axes."""
+    """Return the stride kinds of outputs and inputs as in the text of the kernel: a letter for each axis."""
     outputs, inputs = step.layouts()
     if isinstance(step, KernelLaunch):
         return list(LoopNest(step.shape, step.dims, [*outputs, *inputs]).stride_kinds)
@@ -224,30 +228,33 @@ def operand_stride_kinds(step: Step) -> list[str]:
 
 
 def kernel_comment(title: str, step: Step, names: Sequence[str]) -> str:
-    """The comment above the text of a kernel: what it computes, and what stands behind the names in it."""
+    """Return the comment above the text of a kernel: what it computes, and the user's names of its operands."""
     if isinstance(step, BatchedLaunch):
-        rest = [name for part in step.parts[1:] for known in operand_names(part, names) for name in known]
-        first, after = (
-            kernel_comment(title, step.parts[0], names),
-            f"then the same of {', '.join(rest)}: {describe_kernel(step)}",
-        )
-        return first + "".join(f"# {line}\n" for line in wrap_lines(after, 118))
+        first = kernel_comment(title, step.parts[0], names)
+        rest = [name for part in step.parts[1:] for found in operand_names(part, names) for name in found]
+        return first + comment_lines(f"then the same of {', '.join(rest)}: {describe_kernel(step)}")
     operands = [f"out{k}" for k in range(len(step.outputs))] + [f"in{k}" for k in range(len(step.inputs))]
-    known = [name for part in operand_names(step, names) for name in part]
-    behind = [f"{name} = {x} [{c}]" for name, x, c in zip(operands, known, operand_stride_kinds(step), strict=True)]
-    picked = zip(step.indexed_operands, stride_kinds_of(layout for _, layout in step.indexed_operands), strict=True)
-    behind += [f"raw{k} = {names[slot]} [{c}]" for k, ((slot, _), c) in enumerate(picked)]
-    behind += [f"p{k} = {x if isinstance(x, str) else names[x]}" for k, x in enumerate(step.numbers)]
-    lines = [f"{title}: {format_step(step, names)}", f"{describe_kernel(step)}; {', '.join(behind)}"]
-    return "".join(f"# {line}\n" for text in lines for line in wrap_lines(text, 118))
+    user_names = [name for found in operand_names(step, names) for name in found]
+    stride_kinds = operand_stride_kinds(step)
+    meanings = [f"{x} = {name} [{kinds}]" for x, name, kinds in zip(operands, user_names, stride_kinds, strict=True)]
+    indexed = zip(step.indexed_operands, stride_kinds_of(layout for _, layout in step.indexed_operands), strict=True)
+    meanings += [f"raw{k} = {names[slot]} [{kinds}]" for k, ((slot, _), kinds) in enumerate(indexed)]
+    meanings += [f"p{k} = {x if isinstance(x, str) else names[x]}" for k, x in enumerate(step.numbers)]
+    formula = comment_lines(f"{title}: {format_step(step, names)}")
+    return formula + comment_lines(f"{describe_kernel(step)}; {', '.join(meanings)}")
+
+
+def comment_lines(text: str) -> str:
+    """Return a text as lines of a Python comment."""
+    return "".join(f"# {line}\n" for line in wrap_lines(text, COMMENT_WIDTH))
 
 
 def wrap_lines(text: str, width: int) -> list[str]:
-    """A text in lines of a width; what follows the first is indented.
+    """Split a text into lines of at most `width` characters. All lines but the first are indented.
 
     Examples
     --------
-    >>> wrapped("one two three", 8)
+    >>> wrap_lines("one two three", 8)
     ['one two', '    three']
     """
     lines = [""]
@@ -259,7 +266,7 @@ def wrap_lines(text: str, width: int) -> list[str]:
 
 
 def format_node(node: Node, text_of: Callable[[Node], str]) -> str:
-    """What a node of the graph is, in the words of the formula; `text_of` names its inputs."""
+    """Return the formula of one node of the graph. `text_of` returns the names of its inputs."""
     function = node.function
     if isinstance(function, Literal):
         return format_number(function.text)
@@ -284,7 +291,7 @@ def format_node(node: Node, text_of: Callable[[Node], str]) -> str:
 
 
 def snake_case(name: str) -> str:
-    """Return the name of a class as that of a function.
+    """Convert the name of a class to snake case.
 
     >>> snake_case("SliceUpdate"), snake_case("GatherND")
     ('slice_update', 'gather_nd')
@@ -293,7 +300,7 @@ def snake_case(name: str) -> str:
 
 
 def format_parameter(parameter: Any) -> str:
-    """A parameter of a view; a range as Python writes it."""
+    """Return the text of a parameter of a view. A range is written like a Python slice."""
     if isinstance(parameter, tuple) and len(parameter) == 3:
         start, step, size = parameter
         stop = start + step * size

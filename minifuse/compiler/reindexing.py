@@ -1,7 +1,7 @@
-"""Chains of views as the order of elements that they show.
+"""Normalize chains of views: chains that select the same elements in the same order are one reindexing.
 
-A kernel that computes a view of a value computes the value at other indices. Two chains of views that show the same elements
-in the same order are one reindexing, so a kernel computes the value once for both.
+A kernel that computes a view of a value computes the value at other indices. If two chains of views are one reindexing, the
+kernel computes the value once for both.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from ..core.layout import Layout, row_major
 from ..ir.array_functions import View
 from ..ir.graph import merge_views
 
-RESHAPE_NEEDS_COPY = "a reshape of what is computed cannot be a matter of strides"
+RESHAPE_NEEDS_COPY = "this reshape needs a copy: no strides describe it"
 
 Shape = tuple[int, ...]
 Views = tuple[View, ...]  # in the order in which they are applied
@@ -21,47 +21,47 @@ class ViewChains:
     """The shortest known chain of views for each reindexing of arrays of a shape."""
 
     def __init__(self) -> None:
-        self.known: dict[tuple[Shape, Layout], Views] = {}
-        self.found: dict[tuple[Shape, Views], Views | None] = {}
-        self.pairs: dict[tuple[Shape, Views, Views], Views] = {}
+        self.by_layout: dict[tuple[Shape, Layout], Views] = {}
+        self.by_chain: dict[tuple[Shape, Views], Views | None] = {}
+        self.by_pair: dict[tuple[Shape, Views, Views], Views] = {}
 
     def shortest(self, shape: Shape, views: Views) -> Views | None:
-        """Return a chain that shows the same elements in the same order; None where a kernel cannot compute one."""
+        """Return the shortest known chain for the same reindexing, or None if a kernel cannot compute it."""
         key = shape, views
-        if key not in self.found:
-            self.found[key] = self.shorter(shape, views) if is_computable(shape, views) else None
-        return self.found[key]
+        if key not in self.by_chain:
+            self.by_chain[key] = self.keep_shorter(shape, views) if is_computable(shape, views) else None
+        return self.by_chain[key]
 
-    def shorter(self, shape: Shape, views: Views) -> Views:
-        """Return the first chain of its reindexing, or one that is shorter: this one."""
+    def keep_shorter(self, shape: Shape, views: Views) -> Views:
+        """Return the known chain of a reindexing, or this one if it is shorter, which is then the known one."""
         layout = layout_of_views(shape, views)
         if layout is None:
             return views
         if layout is row_major(shape):
             return ()
-        found = self.known.get((shape, layout))
+        found = self.by_layout.get((shape, layout))
         if found is None or len(found) > len(views):
-            found = self.known[shape, layout] = views
+            found = self.by_layout[shape, layout] = views
         return found
 
-    def joined(self, shape: Shape, first: Views, second: Views) -> Views:
-        """Return two chains that a kernel can compute, one after the other, as one chain."""
+    def join(self, shape: Shape, first: Views, second: Views) -> Views:
+        """Return one chain for two that a kernel can compute, one after the other."""
         if not first:
             return second
         key = shape, first, second
-        found = self.pairs.get(key)
+        found = self.by_pair.get(key)
         if found is None:
             both = [*first]
             for view in second:
                 one = merge_views(both[-1], view)
                 both[-1:] = [both[-1], view] if one is None else [one]
             chain = self.shortest(shape, tuple(both))
-            found = self.pairs[key] = tuple(both) if chain is None else chain
+            found = self.by_pair[key] = tuple(both) if chain is None else chain
         return found
 
 
 def layout_of_views(shape: Shape, views: Views) -> Layout | None:
-    """Return the layout of views of a row-major array; None where positions there do not tell which element is meant."""
+    """Return the layout of views of a row-major array; None if positions in it do not identify elements."""
     layout = row_major(shape)
     try:
         for view in views:
@@ -74,7 +74,7 @@ def layout_of_views(shape: Shape, views: Views) -> Layout | None:
 
 
 def is_computable(shape: Shape, views: Views) -> bool:
-    """Return whether a kernel can compute views of a value of a shape: reshapes only split dims."""
+    """Return whether a kernel can compute views of a value of a shape: its reshapes only split dims."""
     for view in views if any(view.method == "reshape" for view in views) else ():
         # Each view is applied to a row-major array of the shape before it: only its new shape matters here.
         old, shape = shape, view.layout(row_major(shape)).shape
@@ -84,7 +84,7 @@ def is_computable(shape: Shape, views: Views) -> bool:
 
 
 def is_unflatten(old: Sequence[int], new: Sequence[int]) -> bool:
-    """Return whether a reshape only splits dims, and adds or drops dims of size 1: a view of any layout."""
+    """Return whether a reshape only splits dims, or adds or drops dims of size 1: then it is a view of any layout."""
     rest = drop_ones(new)
     for size in drop_ones(old):
         found = 1

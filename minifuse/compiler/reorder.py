@@ -1,9 +1,10 @@
-"""Steps in an order that lets go of memory early, and finds in caches what was just computed.
+"""Reorder steps to free buffers early and reuse cached data.
 
-A schedule makes kernels in the order in which values are asked for. A training step asks for the gradients of all weights at
-its end, so each would be computed long after what it is computed from, which would have to be held, and would come from
-memory again. So a step comes as soon as it may if it is the last one that needs some buffers, larger than those that it
-fills. All others stay in their order, and so do changes of arguments, which may be one launch if they are neighbours.
+The scheduler forms kernels in the order in which values are asked for. A training step asks for the gradients of all weights
+at its end, so each would be computed long after the values that it is computed from. These would occupy memory until then,
+and would no longer be in the caches. So a step runs as early as possible if it is the last one that needs some buffers, and
+they are larger than the buffers that it fills. All other steps keep their order. So do stores in arguments, because
+neighbors among them may become one launch.
 """
 
 from collections import Counter, defaultdict
@@ -12,36 +13,39 @@ from collections.abc import Container, Mapping, Sequence
 from ..ir.steps import NO_BUFFER, Step
 
 
-def reorder_for_memory(steps: Sequence[Step], sizes: Mapping[int, int], results: Container[int]) -> list[int]:
-    """The order in which steps run, as indices.
+def reorder_for_memory(steps: Sequence[Step], nbytes: Mapping[int, int], results: Container[int]) -> list[int]:
+    """Return the order in which steps run, as indices.
 
     Parameters
     ----------
     steps : sequence of Step
-    sizes : mapping
-        The bytes of each slot that is a buffer; all others are arguments of the call.
+    nbytes : mapping
+        The size of each slot that is a buffer, in bytes. All other slots are arguments of the call.
     results : container of int
-        The buffers that are not let go of.
+        The buffers that are never freed.
     """
     if len(steps) < 2:
         return [*range(len(steps))]
     slots = [{slot for slot, _ in step.buffer_views() if slot != NO_BUFFER} for step in steps]
-    links = dependencies(steps, slots)
-    waits = Counter(later for found in links for later in found)
-    uses, users = Counter[int](), Counter[int]()  # of each slot by what is left: how many, and the sum of their indices
+    dependents = dependencies(steps, slots)
+    waiting_for = Counter(later for found in dependents for later in found)
+    uses, users = (
+        Counter[int](),
+        Counter[int](),
+    )  # of each slot, in steps that are left: how many, and the sum of their indices
     for k, found in enumerate(slots):
         uses.update(found)
         for slot in found:
             users[slot] += k
-    held, order, done = set[int](), list[int](), [False] * len(steps)
+    allocated, order, done = set[int](), list[int](), [False] * len(steps)
 
-    def frees(k: int) -> bool:
-        """Whether less is held after a step than before it."""
+    def frees_memory(k: int) -> bool:
+        """Return whether less memory is allocated after a step than before it."""
         stored = {slot for slot, _ in steps[k].outputs}
-        if not all(slot in sizes for slot in stored):
+        if not all(slot in nbytes for slot in stored):
             return False
-        freed = sum(sizes.get(slot, 0) for slot in slots[k] if uses[slot] == 1 and slot not in results)
-        return freed > sum(sizes[slot] for slot in stored - held)
+        freed = sum(nbytes.get(slot, 0) for slot in slots[k] if uses[slot] == 1 and slot not in results)
+        return freed > sum(nbytes[slot] for slot in stored - allocated)
 
     for first in range(len(steps)):
         ready = [first]
@@ -51,31 +55,32 @@ def reorder_for_memory(steps: Sequence[Step], sizes: Mapping[int, int], results:
                 continue
             done[k] = True
             order.append(k)
-            held.update(slot for slot, _ in steps[k].outputs)
-            near = set(links[k])
-            waits.subtract(near)
+            allocated.update(slot for slot, _ in steps[k].outputs)
+            candidates = set(dependents[k])
+            waiting_for.subtract(candidates)
             for slot in slots[k]:
                 uses[slot] -= 1
                 users[slot] -= k
-                if uses[slot] == 1:
-                    near.add(users[slot])
-            ready += sorted((n for n in near if not waits[n] and not done[n] and frees(n)), reverse=True)
+                if uses[slot] == 1:  # the sum of the indices is the index of its last user
+                    candidates.add(users[slot])
+            may_run = (n for n in candidates if not waiting_for[n] and not done[n] and frees_memory(n))
+            ready += sorted(may_run, reverse=True)
     return order
 
 
 def dependencies(steps: Sequence[Step], slots: Sequence[set[int]]) -> list[set[int]]:
-    """For each step those that must come after it: one of the two stores where the other reads or stores."""
+    """Return for each step the steps that must run after it: one of the two writes a slot that the other reads or writes."""
     found: list[set[int]] = [set() for _ in steps]
-    writer, readers = dict[int, int](), defaultdict[int, list[int]](list)  # of each slot: the last one, and those since
+    last_writer, readers = dict[int, int](), defaultdict[int, list[int]](list)  # of each slot; readers since that writer
     for k, step in enumerate(steps):
         written = {slot for slot, _ in step.outputs}
         for slot in slots[k]:
-            if slot in writer:
-                found[writer[slot]].add(k)
+            if slot in last_writer:
+                found[last_writer[slot]].add(k)
             if slot in written:
                 for reader in readers.pop(slot, ()):
                     found[reader].add(k)
-                writer[slot] = k
+                last_writer[slot] = k
             else:
                 readers[slot].append(k)
     return found

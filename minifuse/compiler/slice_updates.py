@@ -1,7 +1,10 @@
-"""Arrays that are put together: zeros, or what was there, with parts in it, each of which is computed where it belongs.
+"""Slice updates: compute each slice directly in its destination buffer.
 
-A schedule asks for steps. Where nobody else looks at an array that receives a part, the next one lies in its memory: one
-that receives part after part has one buffer, which is filled once, and not at all where its parts leave no gap.
+An array that receives slice after slice (zeros with parts, or an older array with new parts) is a chain of updates. If no
+kernel reads the arrays between them, the chain has one buffer. The buffer is filled once before the first update, or not
+at all if its slices leave no gap.
+
+The scheduler of `form_kernels` calls these functions.
 """
 
 from collections.abc import Sequence
@@ -17,77 +20,82 @@ from ..ir import kernel_ir
 from ..ir.array_functions import CompositeOutput, Full, Matmul, PadSlice, SliceUpdate, View
 from ..ir.gather import ScatterAdd
 from ..ir.graph import Node
-from ..ir.kernel_ir import Kernel, Load
+from ..ir.kernel_ir import Kernel
 from ..ir.steps import BufferView, KernelLaunch
 from .kernel_builder import copy_kernel
 from .materialize_reindexed import is_identity
 
-Preassigned = tuple[Node, BufferView]  # where a node that is not computed yet is to lie
+Preassigned = tuple[Node, BufferView]  # a node that is not computed yet, and the buffer that it is to be stored in
 
-SEPARATE_STEPS = (Matmul, CompositeOutput, PadSlice, SliceUpdate, ScatterAdd)  # functions that are steps of their own
+SEPARATE_STEPS = (Matmul, CompositeOutput, PadSlice, SliceUpdate, ScatterAdd)  # functions that no pointwise kernel computes
 
 
-def schedule_slice_update(schedule: Any, node: Node) -> Task[None]:
-    """Memory for an array that is put together, what lies around its parts, and each part."""
-    chain = update_chain(schedule, node)
-    parts = [x for x in chain if isinstance(x.function, PadSlice | SliceUpdate)]
-    ranges = [slice_ranges(x) for x in parts]
-    is_free = are_disjoint(ranges)  # to be computed in any order
-    layout = schedule.layouts.get(node, row_major(node.shape))
-    if is_free and sum(prod(size for *_, size in part) for part in ranges if part is not None) == node.size:
-        place = schedule.allocate(chain[0], layout)
+def schedule_slice_update(scheduler: Any, node: Node) -> Task[None]:
+    """Add the steps of a chain of slice updates that ends in a node: its buffer, the fill around its slices, each slice."""
+    chain = update_chain(scheduler, node)
+    updates = [x for x in chain if isinstance(x.function, PadSlice | SliceUpdate)]
+    ranges = [slice_ranges(x) for x in updates]
+    has_any_order = are_disjoint(ranges)
+    layout = scheduler.required_layouts.get(node, row_major(node.shape))
+    if has_any_order and sum(prod(size for *_, size in part) for part in ranges if part is not None) == node.size:
+        buffer = scheduler.allocate(chain[0], layout)
     else:
-        place = yield base_buffer(schedule, chain[0], layout)
-    schedule.buffers |= dict.fromkeys(chain, place)
-    places: list[BufferView] = [(place[0], x.function.region_layout(place[1])) for x in parts]
-    wishes = [preassign(schedule, x, where) if is_free else None for x, where in zip(parts, places, strict=True)]
-    for x, where, wished in zip(parts, places, wishes, strict=True):
-        yield schedule_part(schedule, x, where, wished if is_free else preassign(schedule, x, where))
+        buffer = yield base_buffer(scheduler, chain[0], layout)
+    scheduler.buffers |= dict.fromkeys(chain, buffer)
+    targets: list[BufferView] = [(buffer[0], x.function.region_layout(buffer[1])) for x in updates]
+    if has_any_order:  # a kernel may then compute several slices
+        preassigned = [preassign(scheduler, x, target) for x, target in zip(updates, targets, strict=True)]
+        for x, target, assigned in zip(updates, targets, preassigned, strict=True):
+            yield schedule_part(scheduler, x, target, assigned)
+    else:
+        for x, target in zip(updates, targets, strict=True):
+            yield schedule_part(scheduler, x, target, preassign(scheduler, x, target))
 
 
-def update_chain(schedule: Any, node: Node) -> list[Node]:
-    """An array after each of its parts, the last of which is `node`: those that can lie in one buffer."""
+def update_chain(scheduler: Any, node: Node) -> list[Node]:
+    """Return the updates that can share one buffer, in order; the last is `node`. Identities may be among them."""
     chain = [node]
     while not isinstance(chain[-1].function, PadSlice):
         old = chain[-1].inputs[0]
-        is_one = isinstance(old.function, PadSlice | SliceUpdate) or is_identity(old)
-        if not is_one or old in schedule.buffers or not has_only_user(schedule, old, chain[-1]):
+        is_update = isinstance(old.function, PadSlice | SliceUpdate) or is_identity(old)
+        if not is_update or old in scheduler.buffers or not has_only_user(scheduler, old, chain[-1]):
             break
-        if schedule.layouts.get(old) is not schedule.layouts.get(node) and old in schedule.layouts:
+        layouts = scheduler.required_layouts
+        if old in layouts and layouts[old] is not layouts.get(node):
             break
         chain.append(old)
-    while is_identity(chain[-1]):  # on something else
+    while is_identity(chain[-1]):  # of an array that is no update
         chain.pop()
     return chain[::-1]
 
 
-def base_buffer(schedule: Any, node: Node, layout: Layout) -> Task[BufferView]:
-    """The place of an array that is about to receive its first part, with what lies beside that."""
+def base_buffer(scheduler: Any, node: Node, layout: Layout) -> Task[BufferView]:
+    """Return the buffer of the first update of a chain, after adding the steps that fill it."""
     if isinstance(node.function, PadSlice):
-        place: BufferView = schedule.allocate(node, layout)
-        zeros = KernelLaunch(Kernel((kernel_ir.constant(0, node.dtype),), ()), node.shape, (), [place], [])
-        schedule.add(zeros, node, "zeros, before its parts are put in")
-        return place
+        buffer: BufferView = scheduler.allocate(node, layout)
+        zeros = KernelLaunch(Kernel((kernel_ir.constant(0, node.dtype),), ()), node.shape, (), [buffer], [])
+        scheduler.add_copy(zeros, node, "zeros, before its slices are written")
+        return buffer
     old = node.inputs[0]
-    if is_computed_by_kernel(old) and old not in schedule.buffers and has_only_user(schedule, old, node):
-        place = schedule.preassigned[old] = schedule.allocate(node, layout)
-        yield schedule.emit_kernel(schedule.space(old), [old])
-        read: BufferView = schedule.buffers[old]
-        if read is place:
-            return place
+    if is_computed_by_kernel(old) and old not in scheduler.buffers and has_only_user(scheduler, old, node):
+        buffer = scheduler.preassigned[old] = scheduler.allocate(node, layout)
+        yield scheduler.emit_kernel(scheduler.space(old), [old])
+        source: BufferView = scheduler.buffers[old]
+        if source is buffer:
+            return buffer
     else:
-        propagate_layout(schedule, old, node)
-        read = yield schedule.materialize(old)
-        if is_reusable(schedule, old, node):
-            return read
-        place = schedule.allocate(node, layout)
-    copy = KernelLaunch(Kernel((Load(0, node.dtype),), ()), node.shape, (), [place], [read])
-    schedule.add(copy, node, "what was there, before its parts are put in")
-    return place
+        propagate_layout(scheduler, old, node)
+        source = yield scheduler.materialize(old)
+        if is_reusable(scheduler, old, node):
+            return source
+        buffer = scheduler.allocate(node, layout)
+    copy = KernelLaunch(copy_kernel(node), node.shape, (), [buffer], [source])
+    scheduler.add_copy(copy, node, "a copy of the old array, before its slices are written")
+    return buffer
 
 
 def slice_value(node: Node) -> Node:
-    """What an array receives; of a number, an array of it."""
+    """Return the array that an update stores in its slice. A number is expanded to an array."""
     new, function = node.inputs[-1], node.function
     if not new.is_number:
         return new
@@ -95,45 +103,52 @@ def slice_value(node: Node) -> Node:
     return filled
 
 
-def preassign(schedule: Any, node: Node, place: BufferView) -> Preassigned | None:
-    """Let the part that an array receives be computed in its place; None where others look at it, or it is there already."""
-    x, user, (slot, layout) = slice_value(node), node, place
+def preassign(scheduler: Any, node: Node, target: BufferView) -> Preassigned | None:
+    """Let the kernel that computes a slice store it in its target.
+
+    Returns
+    -------
+    tuple or None
+        The node that is to be stored, and where. None if it is stored already, or if another node reads it.
+    """
+    x, user, (slot, layout) = slice_value(node), node, target
     found: Preassigned | None = None
-    while x not in schedule.buffers and has_only_user(schedule, x, user):
+    while x not in scheduler.buffers and has_only_user(scheduler, x, user):
         if is_computed_by_kernel(x) or isinstance(x.function, Matmul | CompositeOutput):
             found = x, (slot, layout)
         if not isinstance(x.function, View) and not is_identity(x):
             break
-        below = invert_view(x.function, layout, x.inputs[0].shape) if isinstance(x.function, View) else layout
-        if below is None:
+        source_layout = invert_view(x.function, layout, x.inputs[0].shape) if isinstance(x.function, View) else layout
+        if source_layout is None:
             break
-        (x,), user, layout = x.inputs, x, below
+        (x,), user, layout = x.inputs, x, source_layout
     if found is not None:
-        schedule.preassigned[found[0]] = found[1]
+        scheduler.preassigned[found[0]] = found[1]
     return found
 
 
-def schedule_part(schedule: Any, node: Node, place: BufferView, wished: Preassigned | None) -> Task[None]:
-    """A step that computes a part in its place, if it is not there yet; a copy, where it had to be computed elsewhere."""
+def schedule_part(scheduler: Any, node: Node, target: BufferView, preassigned: Preassigned | None) -> Task[None]:
+    """Add the step that computes a slice in its target, or a copy if it had to be computed elsewhere."""
     new = slice_value(node)
-    if wished is not None:
-        x, where = wished
-        if x not in schedule.buffers:
-            is_whole = isinstance(x.function, CompositeOutput)
-            yield schedule.materialize(x) if is_whole else schedule.emit_kernel(schedule.space(x), [x])
-        schedule.preassigned.pop(x, None)
-        if schedule.buffers[x] is where:
-            if x not in schedule.users:  # a number's array: a later part of the same number is computed again
-                del schedule.buffers[x]
+    if preassigned is not None:
+        x, buffer = preassigned
+        if x not in scheduler.buffers:
+            is_composite = isinstance(x.function, CompositeOutput)
+            yield scheduler.materialize(x) if is_composite else scheduler.emit_kernel(scheduler.space(x), [x])
+        scheduler.preassigned.pop(x, None)
+        if scheduler.buffers[x] is buffer:
+            if x not in scheduler.users:  # an expanded number: a later slice of the same number is computed again
+                del scheduler.buffers[x]
             return
-        for mark in identities(new, x):
-            schedule.buffers[mark] = schedule.locate_stored(mark.inputs[0])
-    source = yield schedule.materialize(new)
-    schedule.add(KernelLaunch(copy_kernel(new), place[1].shape, (), [place], [source]), new, "put where it belongs")
+        for identity in identities(new, x):
+            scheduler.buffers[identity] = scheduler.locate_stored(identity.inputs[0])
+    source = yield scheduler.materialize(new)
+    copy = KernelLaunch(copy_kernel(new), target[1].shape, (), [target], [source])
+    scheduler.add_copy(copy, new, "a copy into its slice")
 
 
 def identities(node: Node, x: Node) -> list[Node]:
-    """The marks among what stands between a node and one that it is the same as, the last one first."""
+    """Return the identities on the path from `x` to a node, in the order in which they are applied."""
     found = list[Node]()
     while node is not x:
         found += [node] * is_identity(node)
@@ -141,46 +156,48 @@ def identities(node: Node, x: Node) -> list[Node]:
     return found[::-1]
 
 
-def alias_identity(schedule: Any, node: Node) -> Task[bool]:
-    """A mark on an array that nobody else looks at: it lies where that lies. Whether it does."""
+def alias_identity(scheduler: Any, node: Node) -> Task[bool]:
+    """Store an identity of an update in the update's buffer, if no other node reads the update. Return whether it did."""
     if not is_identity(node):
         return False
     (x,) = node.inputs
     if not isinstance(x.function, PadSlice | SliceUpdate):
         return False
-    propagate_layout(schedule, x, node)
-    yield schedule.materialize(x)
-    if not is_reusable(schedule, x, node):
+    propagate_layout(scheduler, x, node)
+    yield scheduler.materialize(x)
+    if not is_reusable(scheduler, x, node):
         return False
-    schedule.buffers[node] = schedule.buffers[x]
+    scheduler.buffers[node] = scheduler.buffers[x]
     return True
 
 
 def is_computed_by_kernel(node: Node) -> bool:
-    """Whether a kernel computes a node: it is no input, no view, and no step of its own."""
+    """Return whether a pointwise or reducing kernel computes a node: it is no input, no view and no separate step."""
     return node.function is not None and not isinstance(node.function, (View, *SEPARATE_STEPS))
 
 
-def has_only_user(schedule: Any, node: Node, user: Node) -> bool:
-    """Whether nobody looks at a node but one user."""
-    return node not in schedule.roots and all(x is user for x in schedule.users.get(node, ()))
+def has_only_user(scheduler: Any, node: Node, user: Node) -> bool:
+    """Return whether no node but `user` reads a node."""
+    return node not in scheduler.roots and all(x is user for x in scheduler.users.get(node, ()))
 
 
-def is_reusable(schedule: Any, old: Node, node: Node) -> bool:
-    """Whether an array has memory of its own that only `node` looks at, which may lie there."""
-    is_own = isinstance(old.function, PadSlice | SliceUpdate) and schedule.buffers[old][0] >= schedule.first_buffer
-    is_own = is_own and schedule.layouts.get(node, schedule.buffers[old][1]) is schedule.buffers[old][1]
-    return is_own and has_only_user(schedule, old, node)
+def is_reusable(scheduler: Any, old: Node, node: Node) -> bool:
+    """Return whether a node may overwrite an update: the update has a buffer of its own, and only the node reads it."""
+    if not isinstance(old.function, PadSlice | SliceUpdate):
+        return False
+    slot, layout = scheduler.buffers[old]
+    has_same_layout = scheduler.required_layouts.get(node, layout) is layout
+    return slot >= scheduler.first_buffer and has_same_layout and has_only_user(scheduler, old, node)
 
 
-def propagate_layout(schedule: Any, old: Node, node: Node) -> None:
-    """Let an array lie as one that may come to lie there is to."""
-    if node in schedule.layouts and isinstance(old.function, PadSlice | SliceUpdate):
-        schedule.layouts.setdefault(old, schedule.layouts[node])
+def propagate_layout(scheduler: Any, old: Node, node: Node) -> None:
+    """Require the layout of a node also for an update whose buffer the node may reuse."""
+    if node in scheduler.required_layouts and isinstance(old.function, PadSlice | SliceUpdate):
+        scheduler.required_layouts.setdefault(old, scheduler.required_layouts[node])
 
 
 def slice_ranges(node: Node) -> tuple[Range, ...] | None:
-    """Where an array receives a part, a range for each dim; None where that is no slice, or empty."""
+    """Return the slice that an update writes, a range for each dim. None if it is empty, or no slice but another view."""
     function = node.function
     ranges: tuple[Range, ...] | None = None
     if isinstance(function, PadSlice):
@@ -190,17 +207,17 @@ def slice_ranges(node: Node) -> tuple[Range, ...] | None:
     return ranges if ranges and all(size for *_, size in ranges) else None
 
 
-def are_disjoint(parts: Sequence[tuple[Range, ...] | None]) -> bool:
-    """Whether parts do not meet, since along one dim they lie behind each other."""
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
+def are_disjoint(slices: Sequence[tuple[Range, ...] | None]) -> bool:
+    """Return whether slices are known to be disjoint: along one dim, each ends before the next begins."""
+    known = [ranges for ranges in slices if ranges is not None]
+    if len(known) < len(slices):
         return False
-    along = (sorted(range_bounds(*r) for r in ranges) for ranges in zip(*known, strict=True))
-    return any(all(a[1] < b[0] for a, b in pairwise(spans)) for spans in along)
+    bounds_by_dim = (sorted(range_bounds(*r) for r in ranges) for ranges in zip(*known, strict=True))
+    return any(all(a[1] < b[0] for a, b in pairwise(bounds)) for bounds in bounds_by_dim)
 
 
 def invert_view(view: View, layout: Layout, shape: tuple[int, ...]) -> Layout | None:
-    """How an array of a shape lies whose view lies in a layout; None where other views than these two would be needed."""
+    """Return the layout of an array of a shape whose view has a given layout; None if strides cannot describe it."""
     if view.method == "permute":
         return layout.permute(*sorted(range(len(shape)), key=view.parameters.__getitem__))
     if view.method in ("reshape", "unflatten"):

@@ -1,4 +1,7 @@
-"""What a capture finds: calls that did not run, the graph, and what becomes of the results of a run."""
+"""The result of tracing a function: its graph, what a call does to its inputs, and how its return value is built.
+
+It also lists the calls that the function would have made without fusion, for `explain`.
+"""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -6,56 +9,57 @@ from typing import Any, NamedTuple
 from ..ir.graph import Node
 from .plan import TracedGraph
 
-BACKWARD = "backward"  # noted in the place of a function, with the call whose result is differentiated
+BACKWARD = (
+    "backward"  # the `function` of a recorded backward pass; its only input is the call whose result is differentiated
+)
 
 
 class CallRecord(NamedTuple):
-    """A call that the function would have made by itself."""
+    """A call that the function would have made without fusion."""
 
     function: Any
     inputs: tuple[Any, ...]
-    """The spec or the number of each."""
+    """The TensorMeta or the number of each input."""
     line: str
-    """Of the user's code, file:line."""
+    """The line of the user's code, as file:line."""
     reads: tuple[int, ...]
-    """For each input, which call made its memory; -1 where none did."""
+    """For each input, the call that made its memory; -1 for memory that no call made."""
     same: tuple[int, ...] = ()
-    """For each input the first one that is the very same."""
+    """For each input, the first input that is the same tensor."""
     targets: int = 0
     """How many of the first inputs it changes in place."""
 
 
 class InputEffects(NamedTuple):
-    """The inputs of a captured function, by their numbers, that are changed in place, and how the others are used then."""
+    """How a traced function changes its inputs in place, and uses the others. Inputs are numbered."""
 
     stored: frozenset[int]
     """Inputs whose memory is changed."""
     read_after: frozenset[tuple[int, int]]
-    """(stored, read): the second is read, or stored in, after a change of the first."""
+    """Pairs (stored, read): the second is read or changed after a change of the first."""
     exposed: frozenset[int]
     """Inputs that a result is a view of, or that receive a gradient."""
     hidden: list[Any]
-    """Tensors that the function found by itself, which are no inputs of the call."""
+    """Tensors of the function's closure: they are no inputs of the call."""
 
 
 class TraceResult(NamedTuple):
-    """A captured function: its graph, and what becomes of the results of a run."""
+    """A traced function: its graph, and how the results of a run become the results of a call."""
 
     program: TracedGraph
     tree: Any
-    """What the function gave, with a place (`OutputRef` or `InputRef`) for each tensor."""
+    """The return value, with an `OutputRef` or an `InputRef` in the place of each tensor."""
     grads: "list[tuple[int, OutputRef | InputRef | None]]"
-    """(input, the tensor that is its gradient from now on; None for none)."""
+    """New `.grad` attributes: (input, its gradient or None)."""
     modified_inputs: list[int]
     """Inputs whose memory is changed."""
     calls: list[CallRecord]
-    """Each call that the function would have made by itself, in order."""
+    """The calls that the function would have made without fusion, in order."""
     returned_calls: frozenset[int]
-    """The calls whose results the function gives."""
+    """The calls whose results the function returns."""
     lines: dict[Node, str]
-    """The line of the user's code, file:line, that a node comes from."""
+    """The line of the user's code that a node comes from, as file:line."""
     effects: InputEffects
-    """How inputs are changed and used."""
 
 
 @dataclass(frozen=True)
@@ -64,17 +68,17 @@ class OutputRef:
 
     index: int
     is_spent: bool = False
-    """Whether a gradient went through it that freed what it was computed from."""
+    """Whether a backward pass went through it and freed what it was computed from."""
     is_leaf: bool = False
-    """Whether it requires a gradient by itself, since the function said so."""
+    """Whether the function made it a leaf that requires a gradient."""
     depends_on_leaves: bool = False
-    """Whether it was computed from leaves that the function made, and keeps to itself."""
+    """Whether it was computed from leaves that the function made and does not return."""
     grad: "OutputRef | InputRef | None" = None
-    """The gradient that it has."""
+    """Its gradient."""
 
 
 @dataclass(frozen=True)
 class InputRef:
-    """Input `index` of the call, the very object."""
+    """Input `index` of the call, the same object."""
 
     index: int

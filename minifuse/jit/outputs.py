@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.kernel_builder import layout_through_views
+from ..compiler.iteration_space import layout_through_views
 from ..compiler.trace_result import InputRef, OutputRef
 from ..core.errors import FuseError, ViewError
 from ..core.interning import toposort

@@ -141,7 +141,7 @@ def parts_of(step: Any, plan: Any, graph: NumberedGraph, held: dict[Expression, 
             name = symbol(e.operator, e.dtype.name) if isinstance(e, Op | ReduceExpr) else "@"
             word = REDUCTION_NAMES.get(name, name) if isinstance(e, ReduceExpr) else name
             text = {"+": "sum", "*": "prod"}.get(word, word) if isinstance(e, ReduceExpr) else word
-            said = formula.part(e)[0]
+            said = formula.format(e)[0]
             said = f"computes {cut_short(f'{said} = {formula.shared[said]}' if said in formula.shared else said)}"
             found.append(Part(text, said, OTHER if isinstance(e, ReduceExpr | Accumulator) else "", reads, "", nodes))
     for e, (slot, _) in zip(roots_of(step), step.outputs, strict=True):

@@ -116,7 +116,7 @@ def test_what_is_dear_is_stored_and_what_is_cheap_is_not():
     stored = [found.explained.nodes[k].operation for k in sorted(found.stored)]
     assert len(stored) == 2
     labels = [cell.label for cell in grids(fusion.picture(found))["refusals"].cells]
-    assert any("what folds rows needs whole rows of the product" in label for label in labels)
+    assert any("a row reduction needs complete rows" in label for label in labels)
 
 
 def test_the_same_memory_is_linked_between_kernels():

@@ -208,7 +208,7 @@ class World:
         try:
             x.sum().backward(retain_graph=True)
         except mf.GradientError as error:
-            return REFUSED if "was changed in place after it was used" in str(error) else "GradientError"
+            return REFUSED if "was modified in place after it was used" in str(error) else "GradientError"
         return None
 
 

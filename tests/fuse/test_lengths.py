@@ -70,7 +70,7 @@ def test_a_sum_that_many_layers_add_to_is_stored_where_it_is_computed():
     plan = mf.fuse(function).plan(*inputs)
     reads = [len({slot for slot, _ in step.inputs}) for step in plan.steps]
     assert max(reads) <= 5  # what came in, two values a row, a weight
-    assert any("several kernels need it" in refusal.reason for refusal in plan.refusals)
+    assert any("recomputing it in each consumer" in refusal.reason for refusal in plan.refusals)
 
 
 def test_kernels_of_deep_networks_are_those_of_shallow_ones():

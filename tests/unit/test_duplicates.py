@@ -1,15 +1,17 @@
-"""Which values are stored since kernels would compute them at many reindexings."""
+"""reindexed_too_often: the values that are stored because kernels would compute them at many reindexings."""
 
 import numpy as np
 import pytest
 
 import minifuse as mf
+from minifuse.compiler.kernel_depths import Depth
 from minifuse.compiler.lower_gather import GATHER_NEEDS_MEMORY
 from minifuse.compiler.materialize import choose_materialized
 from minifuse.compiler.materialize_reindexed import FREE_COPIES, MAX_RECOMPUTED, TOO_MANY_REINDEXINGS, reindexed_too_often
 from minifuse.compiler.reindexing import RESHAPE_NEEDS_COPY
 from minifuse.core.dtypes import float32, int64
 from minifuse.core.interning import toposort
+from minifuse.core.operators import detach
 from minifuse.ir.array_functions import View
 from minifuse.ir.graph import Argument, Node, inputs_of
 
@@ -86,13 +88,13 @@ def test_a_mark_is_never_stored():
     x = X
     for k in range(60):
         x = (x + x[k % SIZE]).detach() * 0.5
-    assert all(node.function is not mf.graph.duplicates.detach for node in stored(x))
+    assert all(node.function is not detach for node in stored(x))
 
 
 def test_numbers_and_constants_are_no_reason():
     y = X * 0 + 1
     order = [x for x in toposort([y], inputs_of) if not x.is_number and not isinstance(x.function, View)]
-    assert reindexed_too_often(order, {y}, set(), dict.fromkeys(order, (0, None))) == {}
+    assert reindexed_too_often(order, {y}, set(), dict.fromkeys(order, Depth(0, None))) == {}
 
 
 def test_a_stored_value_and_those_that_read_views_of_it_are_asked_for_together():

@@ -13,7 +13,7 @@ import pytest
 
 import minifuse as mf
 from minifuse.compiler import plan as plan_module
-from minifuse.compiler.kernel_builder import IterationSpace
+from minifuse.compiler.iteration_space import IterationSpace
 from minifuse.compiler.plan import Plan, TensorMeta, call, plan_key, plans, runs
 from minifuse.compiler.split_reductions import CHUNK_SIZE
 from minifuse.core import operators as op
@@ -291,11 +291,11 @@ def test_a_kernel_holds_the_folds_of_its_own_rows_only():
     assert space.contains_shape((4, 6))
     assert space.contains_shape((4,))
     assert not space.contains_shape((6,))
-    assert space.is_own_reduction(own.expand(4, 6), space.sees((4, 6)))
-    assert space.is_own_reduction(own.reshape(4), space.sees((4,)))
-    assert not space.is_own_reduction(Reduce(op.add, (0,))(x).expand(4, 6), space.sees((4, 6)))
-    assert not space.is_own_reduction(own.flip(0).expand(4, 6), space.sees((4, 6)))
-    assert not space.is_own_reduction(x, space.sees((4, 6)))
+    assert space.is_own_reduction(own.expand(4, 6), space.reindex_for((4, 6)))
+    assert space.is_own_reduction(own.reshape(4), space.reindex_for((4,)))
+    assert not space.is_own_reduction(Reduce(op.add, (0,))(x).expand(4, 6), space.reindex_for((4, 6)))
+    assert not space.is_own_reduction(own.flip(0).expand(4, 6), space.reindex_for((4, 6)))
+    assert not space.is_own_reduction(x, space.reindex_for((4, 6)))
 
 
 def test_steps_know_what_they_read_and_write():

@@ -156,7 +156,7 @@ def test_two_products_and_one_kernel_between_them():
     q, k, v = [mf.randn(2, 3, 7, 16) for _ in range(3)]
     found = mf.fuse(lambda q, k, v: nn.scaled_dot_product_attention(q, k, v, is_causal=True)).explain(q, k, v)
     _, softmax, _ = found.forward.kernels
-    assert [kernel.form.split()[0] for kernel in found.forward.kernels] == ["product", "rows", "product"]
+    assert [kernel.form.split()[0] for kernel in found.forward.kernels] == ["matmul", "rows", "matmul"]
     assert found.forward.launches == 3
     scores = 4 * 2 * 3 * 7 * 7
     assert [x.nbytes for x in softmax.reads] == [scores]  # scale, mask, maximum, exp and sum: and no mask in memory
@@ -192,7 +192,7 @@ def test_heads_need_no_copy_on_cuda(backend):
         return nn.scaled_dot_product_attention(q, q, q).permute(0, 2, 1, 3).reshape(2, 5, 32) @ w
 
     forms = [kernel.form.split()[0] for kernel in attend.explain(x, w).forward.kernels]
-    assert forms == (["product", "attention", "product"] if backend == "cuda" else forms)
+    assert forms == (["matmul", "attention", "matmul"] if backend == "cuda" else forms)
     q = (x.numpy() @ w.numpy()).reshape(2, 5, 2, 16).swapaxes(1, 2).astype(float)
     wanted = softmax_of(q, q, q).swapaxes(1, 2).reshape(2, 5, 32) @ w.numpy()
     np.testing.assert_allclose(attend(x, w).numpy(), wanted, 1e-4, 1e-3)

@@ -191,21 +191,21 @@ def test_windows_are_multiplied_where_they_lie():
     assert "window_product of (1, 2, 36), (4, 9, 8, 5)" in backward
     short = x.to(mf.float32), w.to(mf.float32)
     assert len(launches(lambda x, w: nn.conv2d(x, w, stride=2), *short)) == 3  # runs of 5 examples: windows are copied
-    assert launches(lambda: nn.conv2d(last(x), w[:, :, :1, :1]))[-1] == "product (1, 4, 2) @ (1, 2, 210)"
+    assert launches(lambda: nn.conv2d(last(x), w[:, :, :1, :1]))[-1] == "matmul (1, 4, 2) @ (1, 2, 210)"
 
 
 def test_what_is_copied():
     """On a backend that does not."""
     w = random(4, 2, 3, 3).detach().to("python")
     x = random(5, 2, 7, 6).detach().to("python")
-    assert launches(nn.conv2d, last(x), w) == ["pointwise over (2, 3, 3, 5, 4, 5)", "product (1, 4, 18) @ (1, 18, 100)"]
+    assert launches(nn.conv2d, last(x), w) == ["pointwise over (2, 3, 3, 5, 4, 5)", "matmul (1, 4, 18) @ (1, 18, 100)"]
     assert len(launches(nn.conv2d, x, w)) == 3  # first in order, then all windows
     assert len(launches(lambda x: nn.conv2d(x, w[:, :, :1, :1]), last(x))) == 1  # one element is no window
     for image in (x[:, :, :3, :3].contiguous(), last(x[:, :, :3, :3])):
-        assert launches(nn.conv2d, image, w) == ["product (1, 4, 18) @ (1, 18, 5)"]  # neither is the whole image
+        assert launches(nn.conv2d, image, w) == ["matmul (1, 4, 18) @ (1, 18, 5)"]  # neither is the whole image
     apart = launches(lambda x: nn.conv2d(x, w, stride=3), x)
     assert len(apart) == 2  # elements are read once: no reason to put them in order first
-    assert launches(nn.conv2d, last(x), w, w[:, 0, 0, 0])[1:] == ["product (1, 4, 18) @ (1, 18, 100) with epilogue"]
+    assert launches(nn.conv2d, last(x), w, w[:, 0, 0, 0])[1:] == ["matmul (1, 4, 18) @ (1, 18, 100) with epilogue"]
 
 
 def gradient_launches(x, w, **settings):
@@ -232,7 +232,7 @@ def test_the_gradient_of_x_is_a_convolution_where_that_copies_little():
     assert any(form.startswith("rows") for form in gradient_launches(x, wide))
     few = w[:1, :, :2, :2].contiguous()  # a convolution would copy little too, yet there is nothing to add up
     for part, kernel in ((x[:, :, :3, :3], w), (x[:, :, :2, :2], few), (x, w[:, :, :1, :1])):
-        assert [form.partition(" ")[0] for form in gradient_launches(last(part), kernel)] == ["product"]
+        assert [form.partition(" ")[0] for form in gradient_launches(last(part), kernel)] == ["matmul"]
 
 
 def test_zeros_are_known_as_padding_only_where_they_lie_around_images():

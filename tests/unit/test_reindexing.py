@@ -14,7 +14,7 @@ def test_the_shortest_chain_stands_for_all_of_its_elements():
     assert chains.shortest((4, 4), (FIRST, REPEAT, FIRST, REPEAT)) == (FIRST, REPEAT)
     assert chains.shortest((4, 4), (TURN, TURN, FLIP)) == (TURN, TURN, FLIP)
     assert chains.shortest((4, 4), (FLIP,)) == (FLIP,)
-    assert chains.joined((4, 4), (FLIP,), (TURN, TURN)) == (FLIP,)
+    assert chains.join((4, 4), (FLIP,), (TURN, TURN)) == (FLIP,)
 
 
 def test_chains_of_other_elements_stay_apart():

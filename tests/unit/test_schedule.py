@@ -26,7 +26,7 @@ from minifuse.compiler.fusion_log import (
     record_fusion,
 )
 from minifuse.compiler.horizontal_fusion import MAX_KERNEL_ARRAYS
-from minifuse.compiler.kernel_builder import IterationSpace
+from minifuse.compiler.iteration_space import IterationSpace
 from minifuse.compiler.kernel_limits import MAX_OPS, MAX_PASSES
 from minifuse.compiler.plan import Plan
 from minifuse.compiler.reindexing import is_unflatten
@@ -59,7 +59,7 @@ def test_a_split_is_a_view_of_any_layout(old, new, expected):
 
 
 def test_a_space_says_what_it_is():
-    assert str(IterationSpace((2, 3), ())) == "the points of (2, 3)"
+    assert str(IterationSpace((2, 3), ())) == "the elements of (2, 3)"
     assert str(IterationSpace((2, 3), (1,))) == "(2, 3) along dim 1"
     assert str(IterationSpace((2, 3), (0, 1))) == "(2, 3) along dims 0, 1"
 
@@ -67,8 +67,8 @@ def test_a_space_says_what_it_is():
 def test_what_a_kernel_refuses_that_was_only_looked_at_is_not_noted():
     """Points of the same space join the kernel that folds it, so no kernel runs over the points alone."""
     plan = plan_of(lambda x, y: (x * y.sum(), x.sum(1)), X, X[0])
-    folds = "it folds (5,) along dim 0, this kernel folds (6, 5) along dim 1"
-    assert reasons(plan) == [folds, "it lies in memory: another kernel has computed it"]
+    reduces = "it reduces (5,) along dim 0, and this kernel reduces (6, 5) along dim 1"
+    assert reasons(plan) == [reduces, "another kernel has computed and stored it"]
 
 
 def test_a_product_finishes_its_sums():
@@ -111,13 +111,13 @@ def test_an_operand_that_nobody_else_needs_is_computed_on_its_way_in():
 def test_two_products_are_two_kernels_and_say_why():
     plan = plan_of(lambda x, w: x @ w + (x * 2) @ w, X, W)
     assert len(plan.steps) == 2
-    assert "a kernel holds one matrix product" in reasons(plan)
+    assert "a kernel computes one matmul" in reasons(plan)
 
 
 def test_a_fold_of_a_product_says_why_it_is_apart():
     plan = plan_of(lambda x, w: (x @ w).sum(1), X, W)
     assert [type(step) for step in plan.steps] == [MatmulLaunch, KernelLaunch]
-    assert any("a tile holds parts of many" in reason for reason in reasons(plan))
+    assert any("a matmul tile holds only parts" in reason for reason in reasons(plan))
 
 
 def test_folds_over_other_dims_say_why_they_are_apart():
@@ -163,7 +163,7 @@ def test_a_row_is_walked_a_few_times_at_most():
 
     plan = plan_of(deep, X)
     assert 1 < len(plan.steps) < 3 * MAX_PASSES
-    assert any("walked more than" in reason for reason in reasons(plan))
+    assert any("passes over each row" in reason for reason in reasons(plan))
     expected = X
     for _ in range(3 * MAX_PASSES):
         expected = expected - expected.mean(1, keepdims=True) * 0.5
@@ -178,7 +178,7 @@ def test_a_kernel_has_an_end():
 
     plan = plan_of(long, X)
     assert 1 < len(plan.steps) < 6
-    assert any("functions" in reason for reason in reasons(plan))
+    assert any("ops" in reason for reason in reasons(plan))
 
 
 # Changes in place
@@ -441,6 +441,6 @@ def test_nothing_is_noted_when_nobody_asks(monkeypatch):
     with record_fusion() as record:
         plan = plan_of(long, X)
     assert len(record.decisions) > 400
-    assert calls(KernelScheduler.note.__code__) + calls(KernelScheduler.begin.__code__) <= 4 * len(plan.steps)
+    assert calls(KernelScheduler.note.__code__) + calls(KernelScheduler.begin_kernel.__code__) <= 4 * len(plan.steps)
     monkeypatch.setattr(FusionLog, "note", None)  # whoever notes something fails
     assert len(plan_of(long, X).steps) == len(plan.steps)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import minifuse as mf
 from minifuse.backends.base import Backend
-from minifuse.compiler.buffer_assignment import ALIGNMENT, Arena
+from minifuse.compiler.buffer_assignment import ALIGNMENT, Arena, Lifetime, assign_offsets
 from minifuse.compiler.plan import Plan
 
 SIZES = st.integers(0, 3000)
@@ -18,36 +18,49 @@ SIZES = st.integers(0, 3000)
 
 @given(st.lists(st.tuples(SIZES, st.integers(0, 5)), max_size=60))
 @settings(max_examples=300, deadline=None)
-def test_what_is_in_use_never_meets(requests):
-    workspace, used = Arena(), []
+def test_allocated_blocks_never_overlap(requests):
+    arena, used = Arena(), []
     most = in_use = 0
-    for nbytes, given_back in requests:
-        start = workspace.alloc(nbytes)
+    for nbytes, freed in requests:
+        start = arena.alloc(nbytes)
         assert start % ALIGNMENT == 0
-        assert start + nbytes <= workspace.size
+        assert start + nbytes <= arena.nbytes
         assert all(start + max(nbytes, 1) <= low or high <= start for low, high in used)
         used.append((start, start + max(nbytes, 1)))
         in_use = sum(-(-(high - low) // ALIGNMENT) for low, high in used) * ALIGNMENT
         most = max(most, in_use)
-        for _ in range(min(given_back, len(used))):
+        for _ in range(min(freed, len(used))):
             low, high = used.pop(len(used) // 2)
-            workspace.free(low, high - low)
-    assert workspace.size >= most
+            arena.free(low, high - low)
+    assert arena.nbytes >= most
     for low, high in used:
-        workspace.free(low, high - low)
-    assert workspace.free_blocks == ({0: workspace.size} if workspace.size else {})
+        arena.free(low, high - low)
+    assert arena.free_blocks == ({0: arena.nbytes} if arena.nbytes else {})
 
 
-def test_the_smallest_gap_that_is_large_enough_is_taken():
-    workspace = Arena()
-    places = {n: workspace.alloc(n * ALIGNMENT) for n in (4, 1, 2, 1, 3, 1)}
+def test_the_smallest_free_block_that_fits_is_allocated():
+    arena = Arena()
+    starts = {n: arena.alloc(n * ALIGNMENT) for n in (4, 1, 2, 1, 3, 1)}
     for n in (4, 2, 3):
-        workspace.free(places[n], n * ALIGNMENT)
-    size = workspace.size
-    assert workspace.alloc(2 * ALIGNMENT) == places[2]
-    assert workspace.alloc(3 * ALIGNMENT) == places[3]
-    assert workspace.alloc(3 * ALIGNMENT) == places[4]
-    assert workspace.size == size
+        arena.free(starts[n], n * ALIGNMENT)
+    nbytes = arena.nbytes
+    assert arena.alloc(2 * ALIGNMENT) == starts[2]
+    assert arena.alloc(3 * ALIGNMENT) == starts[3]
+    assert arena.alloc(3 * ALIGNMENT) == starts[4]
+    assert arena.nbytes == nbytes
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), SIZES), max_size=40))
+@settings(max_examples=300, deadline=None)
+def test_buffers_overlap_only_if_their_lifetimes_do_not(drawn):
+    lifetimes = [Lifetime(min(a, b), max(a, b), nbytes) for a, b, nbytes in drawn]
+    offsets, nbytes = assign_offsets(lifetimes)
+    for k, (x, start) in enumerate(zip(lifetimes, offsets, strict=True)):
+        assert start % ALIGNMENT == 0
+        assert start + x.nbytes <= nbytes
+        for y, other in zip(lifetimes[:k], offsets[:k], strict=True):
+            if x.first_step <= y.last_step and y.first_step <= x.last_step:
+                assert start + max(x.nbytes, 1) <= other or other + max(y.nbytes, 1) <= start
 
 
 @pytest.fixture

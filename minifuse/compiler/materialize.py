@@ -36,6 +36,7 @@ def choose_materialized(order: Sequence[Node], roots: Collection[Node]) -> dict[
     --------
     The sum reads three arrays and two matmuls need it, so it is stored; `exp` and `sin` are inlined.
 
+    >>> from minifuse.core.dtypes import float32
     >>> from minifuse.core.interning import toposort
     >>> from minifuse.ir.graph import Argument, inputs_of
     >>> a, b, c, w = (Node(Argument(k), (), (64, 64), float32) for k in range(4))

@@ -60,7 +60,7 @@ def test_backward_reads_the_result_where_it_lies_in_memory(function, kept, backe
     x = mf.tensor(np.random.default_rng(2).standard_normal((6, 9), np.float32), requires_grad=True, backend=backend)
     y = mf.fuse(function)(x)
     y = y if isinstance(y, tuple) else (y,)
-    assert [k.shape for k in y[0].grad_fn[0].kept] == kept
+    assert [k.shape for k in y[0].grad_fn[0].saved_tensors] == kept
     x = mf.tensor(x.detach().numpy(), "float64", requires_grad=True)
     assert gradcheck(mf.fuse(lambda x: function(x)), x, second=True)
 

@@ -41,7 +41,7 @@ def choose_materialized(order: Sequence[Node], roots: Collection[Node]) -> dict[
     >>> from minifuse.ir.graph import Argument, inputs_of
     >>> a, b, c, w = (Node(Argument(k), (), (64, 64), float32) for k in range(4))
     >>> total = a + b + c
-    >>> outputs = total.exp() @ w, total.sin() @ w
+    >>> outputs = {total.exp() @ w, total.sin() @ w}
     >>> choose_materialized(toposort(outputs, inputs_of), outputs) == {total: RECOMPUTING_READS_MORE}
     True
     """

@@ -358,7 +358,7 @@ def test_decisions_are_told_of_what_the_user_wrote():
     assert any("scatter_add(%0, %1, dim=0)" in step.text for step in facts.steps)
     assert not any("where" in step.text or "expand" in step.text for step in facts.steps)
     facts = mf.fuse(take).explain(mf.zeros(4, 3), mf.tensor([0, 2, 2, 1]))
-    assert [step.text for step in facts.steps if step.kind == "taken"] == ["launch0 computes %2 = take(%0, %1, dim=0)."]
+    assert [step.text for step in facts.steps if step.kind == "taken"] == ["launch0 computes %2 = gather(%0, %1, dim=0)."]
 
 
 # Kernels

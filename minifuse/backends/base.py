@@ -66,22 +66,22 @@ class Backend:
     can_join_launches = False  # whether `bind_sequence` may return a launcher
 
     def map(self, op: ScalarFunction, a: Operand, out: Operand) -> None:
-        """out[i] = op(a[i])."""
+        """Compute out[i] = op(a[i])."""
         raise NotImplementedError
 
     def zip(self, op: ScalarFunction, a: Operand, b: Operand, out: Operand) -> None:
-        """out[i] = op(a[i], b[i])."""
+        """Compute out[i] = op(a[i], b[i])."""
         raise NotImplementedError
 
     def reduce(self, op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int]) -> None:
-        """out[i] = op(... op(op(identity, a[i, 0]), a[i, 1]) ...) along dims.
+        """Compute out[i] = op(... op(op(identity, a[i, 0]), a[i, 1]) ...) along dims.
 
         Without an identity, a reduction starts with the first element.
         """
         raise NotImplementedError
 
     def matmul(self, a: Operand, b: Operand, out: Operand) -> None:
-        """out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]."""
+        """Compute out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]."""
         raise NotImplementedError
 
     pool: Pool = host_pool

@@ -31,21 +31,21 @@ class PythonBackend(Backend):
     name = "python"
 
     def map(self, op: ScalarFunction, a: Operand, out: Operand) -> None:
-        """out[i] = op(a[i])."""
+        """Compute out[i] = op(a[i])."""
         op = scalar_function(op)
         with np.errstate(all="ignore"):
             for i in iter_indices(out.layout.shape):
                 out.data[out.layout.position(i)] = op(a.data[a.layout.position(i)])
 
     def zip(self, op: ScalarFunction, a: Operand, b: Operand, out: Operand) -> None:
-        """out[i] = op(a[i], b[i])."""
+        """Compute out[i] = op(a[i], b[i])."""
         op = scalar_function(op)
         with np.errstate(all="ignore"):
             for i in iter_indices(out.layout.shape):
                 out.data[out.layout.position(i)] = op(a.data[a.layout.position(i)], b.data[b.layout.position(i)])
 
     def reduce(self, op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int]) -> None:
-        """out[i] = op(... op(op(identity, a[i, 0]), a[i, 1]) ...) along dims. The last of the dims changes fastest."""
+        """Compute out[i] = op(... op(op(identity, a[i, 0]), a[i, 1]) ...) along dims, the last dim fastest."""
         identity, function = identity_for(op, BY_NUMPY[a.data.dtype]), scalar_function(op)
         with np.errstate(all="ignore"):
             for i in iter_indices(out.layout.shape):
@@ -61,7 +61,7 @@ class PythonBackend(Backend):
                 out.data[out.layout.position(i)] = total
 
     def matmul(self, a: Operand, b: Operand, out: Operand) -> None:
-        """out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]."""
+        """Compute out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]."""
         with np.errstate(all="ignore"):
             for *batch, m, n in iter_indices(out.layout.shape):
                 total = to_accumulator(out.data.dtype.type(0))

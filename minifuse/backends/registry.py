@@ -37,8 +37,8 @@ class Registry:
     """Backends by name, and the default backend of new tensors."""
 
     def __init__(self) -> None:
-        self.makers: dict[str, Callable[[], Backend]] = {"python": _python, "parallel": _parallel, "cuda": _cuda()}
-        self.made: dict[str, Backend] = {}
+        self.factories: dict[str, Callable[[], Backend]] = {"python": _python, "parallel": _parallel, "cuda": _cuda()}
+        self.instances: dict[str, Backend] = {}
         self.default = "parallel"
 
 
@@ -55,7 +55,7 @@ def backends() -> tuple[str, ...]:
     >>> backends()[:2]
     ('python', 'parallel')
     """
-    return tuple(name for name in registry.makers if name != "cuda" or has_cuda())
+    return tuple(name for name in registry.factories if name != "cuda" or has_cuda())
 
 
 @cache
@@ -74,13 +74,13 @@ def get_backend(name: "str | Backend | None" = None) -> Backend:
         if not index.isdecimal():
             raise BackendError(f'backend {name!r} does not exist; write "cuda:0" for the first GPU, "cuda:1" for the second')
         name = f"cuda:{int(index)}" if int(index) else "cuda"
-        if name != "cuda" and name not in registry.made:
-            registry.made.setdefault(name, _cuda(int(index))())
-    elif name not in registry.makers:
+        if name != "cuda" and name not in registry.instances:
+            registry.instances.setdefault(name, _cuda(int(index))())
+    elif name not in registry.factories:
         raise BackendError(f"backend {name!r} does not exist; choose one of {', '.join(backends())}")
-    if name not in registry.made:
-        registry.made.setdefault(name, registry.makers[name]())  # two threads get the same one
-    return registry.made[name]
+    if name not in registry.instances:
+        registry.instances.setdefault(name, registry.factories[name]())  # two threads get the same one
+    return registry.instances[name]
 
 
 def register_backend(backend: Backend) -> None:
@@ -104,12 +104,12 @@ def register_backend(backend: Backend) -> None:
     >>> register_backend(Mine())
     >>> "mine" in backends()
     True
-    >>> _ = registry.makers.pop("mine"), registry.made.pop("mine")
+    >>> _ = registry.factories.pop("mine"), registry.instances.pop("mine")
     """
-    if backend.name in registry.makers and registry.made.get(backend.name) is not backend:
+    if backend.name in registry.factories and registry.instances.get(backend.name) is not backend:
         raise BackendError(f"register_backend: a backend named {backend.name!r} exists; set another name")
-    registry.makers[backend.name] = lambda: backend
-    registry.made[backend.name] = backend
+    registry.factories[backend.name] = lambda: backend
+    registry.instances[backend.name] = backend
 
 
 def set_default_backend(name: str) -> None:

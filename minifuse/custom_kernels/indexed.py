@@ -336,7 +336,7 @@ class IndexedPlan:
         values += [inputs[k].address for k in self.addresses] + self.index_starts + [inputs[k].address for k in self.raws]
         values += [inputs[x] if type(x) is int else x.value for x in self.numbers]
         for k in self.changed:
-            write_clock.mark(inputs[k].buffer)  # before the launch, which a signal may interrupt
+            write_clock.record_write(inputs[k].buffer)  # before the launch, which a signal may interrupt
         self.launch(*values)
         results = tuple(Tensor(b, b.address, spec) for b, spec in zip(buffers, self.outputs, strict=True))
         return None if not results else results if self.is_tuple else results[0]

@@ -60,7 +60,7 @@ class CacheEntry:
 
     def store_only_run(self) -> Callable[..., Any]:
         """Return a short run for a function that modifies inputs in place and returns nothing."""
-        run, mark, written = self.plan.run, write_clock.mark, tuple(self.found.modified_inputs)
+        run, mark, written = self.plan.run, write_clock.record_write, tuple(self.found.modified_inputs)
         stored = tuple(sorted(self.found.effects.stored))
 
         def store(*flat: Any) -> None:
@@ -90,7 +90,7 @@ class CacheEntry:
         for k in self.found.effects.stored:
             check_writable(self.input(k, flat))
         for k in self.found.modified_inputs:
-            write_clock.mark(self.input(k, flat).buffer)
+            write_clock.record_write(self.input(k, flat).buffer)
 
     def apply_effects(self, results: Any, flat: Sequence[Any]) -> Any:
         """Set gradients after a run, and build the function's return value."""

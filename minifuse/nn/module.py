@@ -264,7 +264,9 @@ class Module:
                 p.spec = TensorMeta(x.spec.layout, x.spec.dtype, x.spec.backend, p.requires_grad)
                 if p.grad is not None:
                     p.grad = p.grad.detach().to(*wanted, dtype=dtype, backend=backend)
-                write_clock.mark(p.buffer)  # what was recorded with the old memory must not be differentiated with the new
+                write_clock.record_write(
+                    p.buffer
+                )  # what was recorded with the old memory must not be differentiated with the new
         return self
 
     # Its state.

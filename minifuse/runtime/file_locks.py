@@ -79,8 +79,9 @@ class FileLock:
 
     def forget(self) -> None:
         """Close the file in a forked child. The parent keeps the lock."""
-        if self._release is not None and (found := self._release.detach()):
-            os.close(found[2][0])
+        if self._release is not None and (detached := self._release.detach()):
+            _, _, (handle, *_), _ = detached
+            os.close(handle)
 
 
 HELD: "weakref.WeakSet[FileLock]" = weakref.WeakSet()
@@ -141,8 +142,8 @@ def owner_of(handle: int) -> str:
     """Describe the process that holds a lock, from the content of its file."""
     try:
         os.lseek(handle, 0, os.SEEK_SET)
-        found: Any = json.loads(os.read(handle, MAX_CONTENT_BYTES))
-        process, host, since = int(found["pid"]), str(found["host"]), str(found["since"])
+        owner: Any = json.loads(os.read(handle, MAX_CONTENT_BYTES))
+        process, host, since = int(owner["pid"]), str(owner["host"]), str(owner["since"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return "another process"
     if process == os.getpid() and host == socket.gethostname():

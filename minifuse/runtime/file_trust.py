@@ -42,8 +42,8 @@ def distrust(folder: Path) -> str:
     try:
         system = {0, here.stat().st_uid}  # in a user namespace, root may have another number
         parts = list(reversed((folder if folder.is_absolute() else Path.cwd() / folder).parts[1:]))
-        found = reason_against(here, here.stat(), is_ancestor=bool(parts), system=system)
-        while parts and not found:
+        reason = reason_against(here, here.stat(), is_ancestor=bool(parts), system=system)
+        while parts and not reason:
             part = parts.pop()
             here = here.parent if part == ".." else here / part
             status = here.lstat()
@@ -57,10 +57,10 @@ def distrust(folder: Path) -> str:
                 here = Path("/") if target.is_absolute() else here.parent
                 parts += reversed(target.parts[target.is_absolute() :])
             else:
-                found = reason_against(here, status, is_ancestor=bool(parts), system=system)
+                reason = reason_against(here, status, is_ancestor=bool(parts), system=system)
     except OSError:  # it is missing, or cannot be examined
         return ""
-    return found
+    return reason
 
 
 def reason_against(path: PurePath, status: os.stat_result, *, is_ancestor: bool, system: set[int]) -> str:
@@ -105,10 +105,10 @@ def is_private_group(user: int, group: int) -> bool:
     import pwd
 
     try:
-        owner, found = pwd.getpwuid(user), grp.getgrgid(group)
+        owner, entry = pwd.getpwuid(user), grp.getgrgid(group)
     except KeyError:
         return False
-    return owner.pw_gid == group and found.gr_name == owner.pw_name and {*found.gr_mem} <= {owner.pw_name}
+    return owner.pw_gid == group and entry.gr_name == owner.pw_name and {*entry.gr_mem} <= {owner.pw_name}
 
 
 def has_access_list(path: PurePath) -> bool:

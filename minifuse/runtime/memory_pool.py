@@ -82,10 +82,10 @@ def version_of(array: npt.NDArray[Any]) -> VersionCounter:
         owner = base
     if isinstance(owner, MemoryBuffer):  # memory of a pool, which became an array
         return owner.version
-    found = _versions.get(id(owner))
-    if found is None:
-        found = _versions[id(owner)] = VersionCounter()
-    return found
+    version = _versions.get(id(owner))
+    if version is None:
+        version = _versions[id(owner)] = VersionCounter()
+    return version
 
 
 def base_of(owner: Any) -> Any:
@@ -109,7 +109,7 @@ class WriteClock:
     def __init__(self) -> None:
         self.clock = 0
 
-    def mark(self, buffer: MemoryBuffer) -> None:
+    def record_write(self, buffer: MemoryBuffer) -> None:
         """Record an in-place write to a buffer."""
         self.clock += 1
         buffer.version.last_write = self.clock

@@ -134,7 +134,7 @@ class PlanCache:
         cached = [(entry, key, table) for table in list(self.tables) for key, entry in list(table.entries.items())]
         total = sum(entry.nbytes for entry, _, _ in cached)
         if total > limit * MAX_FRACTION:
-            for entry, key, table in sorted(cached, key=lambda found: found[0].last_use)[:-1]:
+            for entry, key, table in sorted(cached, key=lambda item: item[0].last_use)[:-1]:
                 if total <= limit * KEPT_FRACTION:
                     break
                 total -= entry.nbytes

@@ -76,7 +76,7 @@ def run_inplace_plan(function: Any, targets: tuple[int, ...], same: tuple[int, .
             else by.call_inplace(function, targets, same, inputs)
         )
     for k in targets:
-        write_clock.mark(inputs[k].buffer)  # before the run, which a signal may interrupt
+        write_clock.record_write(inputs[k].buffer)  # before the run, which a signal may interrupt
     run(*inputs)
 
 
@@ -91,7 +91,7 @@ def store_in(function: Any, target: Any, value: Any) -> Any:
     if run is not None and (memory := target.buffer).is_writable:
         other = memory if spec is None else value.buffer
         if spec is None or other.address + other.nbytes <= memory.address or memory.address + memory.nbytes <= other.address:
-            write_clock.mark(memory)
+            write_clock.record_write(memory)
             run(target, value)
             return target
     if not isinstance(value, Array | bool | int | float):

@@ -14,7 +14,7 @@ def _stranger():
     """The stranger's backend is there while the tests of this folder run."""
     mf.register_backend(Stranger())
     yield
-    for found in (registry.makers, registry.made):
+    for found in (registry.factories, registry.instances):
         found.pop("stranger")
 
 

@@ -144,7 +144,7 @@ def test_a_conftest_may_register_a_backend(pytester, run):
             mf.register_backend(Abacus())
 
         def pytest_unconfigure():
-            registry.makers.pop("abacus"), registry.made.pop("abacus")
+            registry.factories.pop("abacus"), registry.instances.pop("abacus")
     """)
     pytester.makepyfile(TEST)
     run("--backends=abacus").assert_outcomes(passed=1)

@@ -14,8 +14,8 @@ from minifuse.core.errors import BackendError
 
 @pytest.fixture(autouse=True)
 def same_registry_afterwards(monkeypatch):
-    monkeypatch.setattr(registry, "makers", dict(registry.makers))
-    monkeypatch.setattr(registry, "made", dict(registry.made))
+    monkeypatch.setattr(registry, "factories", dict(registry.factories))
+    monkeypatch.setattr(registry, "instances", dict(registry.instances))
     monkeypatch.setattr(registry, "default", registry.default)
 
 
@@ -30,8 +30,8 @@ def test_the_names():
 
 def test_a_backend_is_made_once_when_first_asked_for():
     fresh, count = Registry(), []
-    registry.makers["counted"] = lambda: count.append(1) or Another()
-    assert fresh.made == {}
+    registry.factories["counted"] = lambda: count.append(1) or Another()
+    assert fresh.instances == {}
     assert count == []
     assert get_backend("counted") is get_backend("counted")
     assert count == [1]
@@ -99,7 +99,7 @@ def test_a_taken_name_is_refused_and_the_same_backend_may_come_again():
 
 
 def test_a_backend_of_a_thread_is_made_once():
-    registry.makers["slow"] = Another
+    registry.factories["slow"] = Another
     found = []
     threads = [threading.Thread(target=lambda: found.append(get_backend("slow"))) for _ in range(8)]
     for thread in threads:
@@ -128,7 +128,7 @@ def test_threads_that_come_at_once_get_one_backend():
         together.wait()
         return Another()
 
-    registry.makers["another"] = make
+    registry.factories["another"] = make
     threads = [threading.Thread(target=lambda: found.append(get_backend("another"))) for _ in range(2)]
     for thread in threads:
         thread.start()

@@ -41,7 +41,7 @@ class Faulty(PythonBackend):
 def faulty():
     mf.register_backend(Faulty())
     yield
-    registry.makers.pop("faulty"), registry.made.pop("faulty")
+    registry.factories.pop("faulty"), registry.instances.pop("faulty")
 
 
 def parameter(array):

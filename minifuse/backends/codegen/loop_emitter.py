@@ -101,7 +101,7 @@ class LoopEmitter:
             elif isinstance(e, ReadOutput) or (isinstance(e, IndexedAccess) and kernel.effects):
                 self.varies[e] = True
         across = [c[rows - 1] + c[-1] for name, c in self.classes.items() if name.startswith("in")]
-        for x in filter(None, map(self.beside, kernel.find_all(IndexedLoad))):
+        for x in filter(None, map(self.contiguous_index, kernel.find_all(IndexedLoad))):
             c = self.classes[operand_name(x)]
             across.append(c[rows - 1] + (c[-1] if c[-1] != "0" else "s"))
         self.is_columns = dialect.reduces_columns and bool(self.folds) and "1s" in across and "s1" not in across
@@ -125,16 +125,16 @@ class LoopEmitter:
         yield
         self.depth = depth
 
-    def beside(self, e: IndexedLoad) -> IndexValue | None:
+    def contiguous_index(self, e: IndexedLoad) -> IndexValue | None:
         """Return the index expression of the contiguous dim of an indexed load, if it is a plain index; else None."""
-        found = [x for x, c in zip(e.inputs, self.raws[f"raw{e.index}"], strict=True) if c == "1"]
-        return found[0] if found and isinstance(found[0], IndexValue) else None
+        x = next((x for x, c in zip(e.inputs, self.raws[f"raw{e.index}"], strict=True) if c == "1"), None)
+        return x if isinstance(x, IndexValue) else None
 
-    def step_of(self, e: Expression) -> str:
+    def last_axis_stride_kind(self, e: Expression) -> str:
         """Return the stride kind of a leaf along the last axis."""
         if not isinstance(e, IndexedLoad):
             return self.classes[self.operand(e)][-1]
-        own = self.beside(e)
+        own = self.contiguous_index(e)
         part = Kernel(tuple(x for x in e.inputs if x is not own), ())
         moves = part.find_all(ReadOutput) or any(self.classes[operand_name(x)][-1] != "0" for x in part.find_all(Load))
         return "s" if moves else "0" if own is None else self.classes[operand_name(own)][-1]
@@ -241,17 +241,17 @@ class LoopEmitter:
 
     def functions(self) -> list[list[str]]:
         """Return the lines of each function that combines two values in a custom reduction."""
-        found = []
+        functions = []
         for (operator, dtype), name in self.combiners.items():
-            kept = self.names, self.lines, self.depth, self.count
+            saved = self.names, self.lines, self.depth, self.count
             self.names = self.operands_of_combiner(dtype)
             self.lines, self.depth, self.count = [f"def {name}(a, b):"], 1, 0
             e = operator.expression(dtype)
             self.define([e])
             self.line(f"return {self.combiner_result(e)}")
-            found.append(self.lines)
-            self.names, self.lines, self.depth, self.count = kept
-        return found
+            functions.append(self.lines)
+            self.names, self.lines, self.depth, self.count = saved
+        return functions
 
     def operands_of_combiner(self, dtype: DType) -> dict[Expression, str]:
         """Return the names of the operands in such a function."""
@@ -376,11 +376,11 @@ class LoopEmitter:
                 self.combine(name, fold, fold.inputs[0])
             for k, e in elements:
                 self.store(k, e)
-        found: dict[Expression, str] = {e: self.place(f"out{k}") for k, e in spills.items()}
-        found.update(totals.items())
+        computed: dict[Expression, str] = {e: self.place(f"out{k}") for k, e in spills.items()}
+        computed.update(totals.items())
         in_memory = {*spills.values(), *(folds if self.is_columns else ())}
-        found = {e: self.dialect.load(name, e.dtype) if e in in_memory else name for e, name in found.items()}
-        self.names = {e: name for e, name in known.items() if e not in done} | found
+        computed = {e: self.dialect.load(name, e.dtype) if e in in_memory else name for e, name in computed.items()}
+        self.names = {e: name for e, name in known.items() if e not in done} | computed
         for fold, name in totals.items():
             for line in self.dialect.after_reduce(name, fold.operator):
                 self.line(line)

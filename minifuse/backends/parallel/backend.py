@@ -155,8 +155,8 @@ class ParallelBackend(Backend):
 
     def supports(self, function: Any, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
         """Return True for a convolution or its weight gradient whose windows are long enough runs in memory."""
-        found = COMPOSITES.get(function.names[0])
-        return found is not None and bool(found.is_profitable(function.parameters, shapes))
+        module = COMPOSITES.get(function.names[0])
+        return module is not None and bool(module.is_profitable(function.parameters, shapes))
 
     def bind_composite(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
         """Prepare a launch of a convolution or its weight gradient."""
@@ -173,15 +173,15 @@ class ParallelBackend(Backend):
         return text
 
     def map(self, op: ScalarFunction, a: Operand, out: Operand) -> None:
-        """out[i] = op(a[i])."""
+        """Compute out[i] = op(a[i])."""
         self._elementwise(op, [a], out)
 
     def zip(self, op: ScalarFunction, a: Operand, b: Operand, out: Operand) -> None:
-        """out[i] = op(a[i], b[i])."""
+        """Compute out[i] = op(a[i], b[i])."""
         self._elementwise(op, [a, b], out)
 
     def reduce(self, op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int]) -> None:
-        """out[i] = op(... op(op(identity, a[i, 0]), a[i, 1]) ...) along dims."""
+        """Compute out[i] = op(... op(op(identity, a[i, 0]), a[i, 1]) ...) along dims."""
         if isinstance(op, Operator):
             self._run(reduce_expr(op, as_load(0, a)), a.layout.shape, tuple(dims), out, [a])
             return
@@ -191,7 +191,7 @@ class ParallelBackend(Backend):
         numba_fallback.reduce(op, a, out, dims, identity)
 
     def matmul(self, a: Operand, b: Operand, out: Operand) -> None:
-        """out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]."""
+        """Compute out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]."""
         out_layout, a_layout, b_layout = (x.layout.without_offset() for x in (out, a, b))
         bind_matmul(BY_NUMPY[out.data.dtype], out_layout, a_layout, b_layout)(out.address, a.address, b.address)
 

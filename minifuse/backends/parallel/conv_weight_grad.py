@@ -105,7 +105,7 @@ def bind(
     (groups, rows, _), places, channels = x.shape, implicit_gemm_conv.window_origins(z, parameters), z.shape[0] // x.shape[0]
     columns = row_major((*places.shape, z.shape[-1]))
     *outer, (run, _) = collapse(columns.shape, [columns.strides, (*places.strides, z.strides[-1])])
-    walks = [(n, *strides) for n, strides in reversed(outer)]
+    run_axes = [(n, *strides) for n, strides in reversed(outer)]
 
     # The axes of a row of windows: size, stride in z, stride in the result.
     inside = row_major((channels, *size)).strides
@@ -118,12 +118,12 @@ def bind(
     threads = THREADS if cycles > PARALLEL_COST else 1
     parts = min(entries, -(-threads // groups))
     items = groups * parts
-    offsets_at = len(NAMES) + 3 * len(walks)
-    numbers = [rows, chosen[0], run, prod(n for n, *_ in walks), entries, parts, out.strides[1], chosen[2], x.strides[1]]
-    numbers += [chosen[1], out.strides[0], x.strides[0], channels * z.strides[0], len(walks), offsets_at]
+    offsets_at = len(NAMES) + 3 * len(run_axes)
+    numbers = [rows, chosen[0], run, prod(n for n, *_ in run_axes), entries, parts, out.strides[1], chosen[2], x.strides[1]]
+    numbers += [chosen[1], out.strides[0], x.strides[0], channels * z.strides[0], len(run_axes), offsets_at]
     chunks = max(items if threads > 1 else 1, 2 if cycles > LONG_COST else 1)
     numbers += [offsets_at + 2 * entries, address_of_stop_check() if chunks > 1 else 0]
-    numbers += [*itertools.chain(*walks), *itertools.chain(*table)]
+    numbers += [*itertools.chain(*run_axes), *itertools.chain(*table)]
     return CpuKernelLauncher(compile_gradient(dtype), items, chunks, 3, header=numbers)
 
 

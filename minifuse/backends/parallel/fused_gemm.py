@@ -44,7 +44,7 @@ LAUNCH_COST = 9000  # cycles (3.5 us) of a separate launch, including memory for
 RELOAD_COST = 0.2  # cycles to store an element of its output and to load it again
 MAX_SLOWDOWN = 1.03  # a fused prologue may take this much longer, since it needs no memory for its result
 
-PART = """
+PART_TEXT = """
 from minifuse.backends.parallel.fused_gemm import ARGUMENT_BYTES
 from minifuse.backends.parallel.micro_kernel import scratch, shift
 from minifuse.backends.parallel.stage_call import call_kernel
@@ -253,7 +253,7 @@ class FusedMatmul:
     def bind(self) -> CpuKernelLauncher:
         """Compile the loops and the stages, and return the launch."""
         out, a, b = self.addressed
-        words = [self.encode(walk) if walk else [] for walk in self.traversals()]
+        words = [self.encode(stage) if stage else [] for stage in self.traversals()]
         numbers = self.plan.numbers((out, b, a) if self.plan.is_swapped else (out, a, b), words)
         loops, given = compile_loops(self.dtype), self.kernel.parameters()
         return CpuKernelLauncher(loops, self.plan.tiles, self.plan.chunks, self.addresses, given, header=numbers)
@@ -263,7 +263,7 @@ class FusedMatmul:
         names = ("b", "a") if self.plan.is_swapped else ("a", "b")
         parts = [*[f"each block of {name}, before it is multiplied" for name in names], "each strip of finished sums"]
         lines = [f"# a matmul of {self.dtype}; its loops call a kernel for\n"]
-        lines += [f"# {part}\n{walk.text()}" for part, walk in zip(parts, self.traversals(), strict=True) if walk]
+        lines += [f"# {part}\n{loops.text()}" for part, loops in zip(parts, self.traversals(), strict=True) if loops]
         return "\n".join(lines)
 
 
@@ -297,7 +297,7 @@ compile_stage = lru_cache(1024)(compile_kernel_text)  # cached by text, since ea
 @cache
 def part_kernel() -> int:
     """Return the address of the kernel that runs one part of a stage. It is compiled in 0.2 s, once on a machine."""
-    return compile_kernel_text(PART)
+    return compile_kernel_text(PART_TEXT)
 
 
 def contiguous_strides(strides: Sequence[tuple[int, int]], size: tuple[int, int]) -> tuple[int, int]:

@@ -34,7 +34,7 @@ OUTER, DOT, ROW = range(3)  # which micro-kernel runs
 
 
 class GemmProblem(NamedTuple):
-    """out[m, n] = sum over k of a[m, k] * b[k, n]: sizes, strides in elements, and costs of prologues and epilogue.
+    """A matmul out[m, n] = sum over k of a[m, k] * b[k, n]: sizes, strides in elements, costs of prologues and epilogue.
 
     If a prologue computes a or b, its strides are those of the block that the prologue writes. Before a configuration is
     chosen, they only tell along which axis the operand is contiguous.
@@ -85,8 +85,8 @@ class GemmConfig(NamedTuple):
 def choose_config(problem: GemmProblem, dtype: DType) -> tuple[GemmConfig, bool]:
     """Return the fastest configuration for a problem, and whether it computes out.T = b.T @ a.T."""
     both = ((problem, False), (problem.transposed(), True))
-    found = [(config, is_swapped) for p, is_swapped in both for config in candidate_configs(p, dtype)]
-    return min(found, key=lambda pair: pair[0].cost)
+    configs = [(config, is_swapped) for p, is_swapped in both for config in candidate_configs(p, dtype)]
+    return min(configs, key=lambda pair: pair[0].cost)
 
 
 def candidate_configs(p: GemmProblem, dtype: DType) -> Iterator[GemmConfig]:
@@ -148,10 +148,10 @@ def dot_config(p: GemmProblem, dtype: DType) -> GemmConfig:
 
 def row_config(p: GemmProblem, dtype: DType) -> GemmConfig:
     """Return the configuration for a single row: b is read once, in order."""
-    vectors, kept = ceil_div(p.N, lanes_of(dtype)), SUMS_BYTES // dtype.itemsize
+    vectors, max_columns = ceil_div(p.N, lanes_of(dtype)), SUMS_BYTES // dtype.itemsize
     # A panel that is not stored directly must fit in the small array.
-    panel_n = kept if p.keeps_sums else p.N if p.out_n == 1 else ROWS * VECTORS * lanes_of(dtype)
-    block_n, block_k = kept if p.keeps_sums else p.N, max(p.K, 1)
+    panel_n = max_columns if p.keeps_sums else p.N if p.out_n == 1 else ROWS * VECTORS * lanes_of(dtype)
+    block_n, block_k = max_columns if p.keeps_sums else p.N, max(p.K, 1)
     cost = 3 * vectors * p.K + p.cost_a * p.K * ceil_div(p.N, block_n) + store_cost(p, dtype)
     p = with_accumulator_strides(p, block_n)
     p = p._replace(a_m=p.K, a_k=1) if p.cost_a else p

@@ -120,8 +120,8 @@ def bind(
     size, _, dilation, dtype = parameters
     (groups, rows, depth), places, examples = w.shape, window_origins(z, parameters), z.shape[-1]
     columns = row_major((*places.shape, examples))
-    walks = [[s * out.strides[2] for s in columns.strides], (*places.strides, z.strides[-1])]
-    *outer, (run, (out_n, _)) = collapse(columns.shape, walks)
+    strides = [[s * out.strides[2] for s in columns.strides], (*places.strides, z.strides[-1])]
+    *outer, (run, (out_n, _)) = collapse(columns.shape, strides)
     axes = [(n, o, 0, s, 0) for n, (o, s) in reversed(outer)]
     bias_m = bias[0].strides[0] if bias else 0
     if groups > 1:
@@ -192,7 +192,7 @@ def multiply_windows(
     bias: Any,
     bias_m: Any,
 ) -> None:
-    """to[i * step + j] = bias[i] + sum over c, t of x[i, c * window + t] * z[c * z_c + taps[t] + j].
+    """Compute to[i * step + j] = bias[i] + sum over c, t of x[i, c * window + t] * z[c * z_c + taps[t] + j].
 
     For ROWS rows or one row, and 1 to VECTORS vectors of columns. If the last vector is not full, z is not read past its
     end. All sums stay in registers. If x has fewer rows, its last one is repeated.
@@ -200,9 +200,9 @@ def multiply_windows(
     b = v.builder
 
     def multiply(most: int, width: int) -> None:
-        row_of_x, begins = v.lines(x, x_m, rows, most), v.lines(bias, bias_m, rows, most)
+        row_of_x, begins = v.row_pointers(x, x_m, rows, most), v.row_pointers(bias, bias_m, rows, most)
         places = [const_i64(j * v.lanes) for j in range(width)]
-        masks = [None] * (width - 1) + [v.first(b.sub(columns, places[-1]))]
+        masks = [None] * (width - 1) + [v.first_lanes(b.sub(columns, places[-1]))]
 
         def add_channel(k: Any, totals: list[Any]) -> list[Any]:
             channel = v.at(z, (b.sdiv(k, window), z_c))
@@ -210,12 +210,12 @@ def multiply_windows(
             def add_element(t: Any, totals: list[Any]) -> list[Any]:
                 row = b.gep(channel, [b.load(b.gep(taps, [t]))])
                 ys = [v.load(b.gep(row, [j]), mask) for j, mask in zip(places, masks, strict=True)]
-                xs = [v.repeat(b.load(v.at(line, (b.add(k, t), x_k)))) for line in row_of_x]
+                xs = [v.broadcast(b.load(v.at(line, (b.add(k, t), x_k)))) for line in row_of_x]
                 return v.add_products(totals, xs, ys)
 
             return v.loop(const_i64(0), window, const_i64(1), totals, add_element)[1]
 
-        totals = [v.repeat(b.load(begin)) for begin in begins for _ in places]
+        totals = [v.broadcast(b.load(begin)) for begin in begins for _ in places]
         _, totals = v.loop(const_i64(0), depth, window, totals, add_channel)
         for n, total in enumerate(totals):
             v.store(total, b.gep(v.at(to, (const_i64(n // width), step)), [places[n % width]]))

@@ -27,9 +27,7 @@ from .gemm_config import DOT_COLUMNS, DOT_ROWS, ROW_STEP, ROWS, VECTORS
 
 I64, I32 = ir.IntType(64), ir.IntType(32)
 MAX_SQUARE = 16  # side of the largest square that is transposed in registers
-PREFETCH_VECTORS = (
-    16  # vectors: how far ahead a matrix is asked for that meets one vector; the processor's own asking ends with a page
-)
+PREFETCH_VECTORS = 16  # distance of prefetches in vectors; the prefetcher of the processor stops at the end of a page
 
 
 def const_i64(n: int) -> Any:
@@ -65,7 +63,7 @@ class VectorEmitter:
         pairs = [(x, y) for x in xs for y in ys]
         return [self.add_product(total, x, y) for total, (x, y) in zip(totals, pairs, strict=True)]
 
-    def sums(self, vectors: list[Any]) -> list[Any]:
+    def sum_lanes(self, vectors: list[Any]) -> list[Any]:
         """Return the sum of the lanes of each vector. The number of vectors is a power of two.
 
         Each step adds the two halves of each run of lanes, and merges two vectors into one while there are at least two.
@@ -95,16 +93,16 @@ class VectorEmitter:
         """Select lanes by index, where the lanes of y follow those of x."""
         return self.builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(I32, len(lanes)), list(lanes)))
 
-    def repeat(self, x: Any) -> Any:
+    def broadcast(self, x: Any) -> Any:
         """Return a vector with one element in all lanes."""
         nothing = ir.Constant(ir.VectorType(x.type, self.lanes), ir.Undefined)
         first = self.builder.insert_element(nothing, x, ir.Constant(I32, 0))
         return self.shuffle(first, first, [0] * self.lanes)
 
-    def first(self, count: Any) -> Any:
+    def first_lanes(self, count: Any) -> Any:
         """Return the mask of the first `count` lanes: all lanes if `count` is larger, none if it is negative."""
         steps = ir.Constant(ir.VectorType(I32, self.lanes), list(range(self.lanes)))
-        return self.builder.icmp_signed("<", steps, self.repeat(self.builder.trunc(count, I32)))
+        return self.builder.icmp_signed("<", steps, self.broadcast(self.builder.trunc(count, I32)))
 
     def at(self, base: Any, *steps: tuple[Any, Any]) -> Any:
         """Return the pointer to an element: base plus index * stride, summed over pairs (index, stride)."""
@@ -112,12 +110,12 @@ class VectorEmitter:
             base = self.builder.gep(base, [self.builder.mul(index, stride)])
         return base
 
-    def lines(self, base: Any, stride: Any, count: Any, most: int) -> list[Any]:
+    def row_pointers(self, base: Any, stride: Any, count: Any, most: int) -> list[Any]:
         """Return pointers to `most` rows or columns. Past `count`, the last one is repeated, which handles edges."""
         last = self.builder.sub(count, const_i64(1))
-        return [self.at(base, (self.smaller(const_i64(i), last), stride)) for i in range(most)]
+        return [self.at(base, (self.minimum(const_i64(i), last), stride)) for i in range(most)]
 
-    def smaller(self, x: Any, y: Any) -> Any:
+    def minimum(self, x: Any, y: Any) -> Any:
         """Return the smaller of two int64."""
         return self.builder.select(self.builder.icmp_signed("<", x, y), x, y)
 
@@ -169,20 +167,20 @@ class VectorEmitter:
         builder.position_at_end(after)
         return k, current
 
-    def each(self, start: Any, stop: Any, step: Any, body: Callable[[Any], object]) -> Any:
+    def for_each(self, start: Any, stop: Any, step: Any, body: Callable[[Any], object]) -> Any:
         """Emit such a loop for a body without values. Return the last k."""
         return self.loop(start, stop, step, [], lambda k, _: [body(k)][:0])[0]
 
-    def cover(self, stop: Any, step: Any, body: Callable[[Any], object]) -> None:
+    def for_range(self, stop: Any, step: Any, body: Callable[[Any], object]) -> None:
         """Emit `for k in range(0, stop, step): body(k)`."""
-        self.each(const_i64(0), self.builder.sub(self.builder.add(stop, step), const_i64(1)), step, body)
+        self.for_each(const_i64(0), self.builder.sub(self.builder.add(stop, step), const_i64(1)), step, body)
 
-    def each_vector(self, stop: Any, body: Callable[[Any, Any], object]) -> None:
+    def for_each_vector(self, stop: Any, body: Callable[[Any, Any], object]) -> None:
         """Emit body(j, None) for each whole vector at j, then body(j, mask) for the remaining elements, if any."""
         builder = self.builder
-        j = self.each(const_i64(0), stop, const_i64(self.lanes), lambda j: body(j, None))
+        j = self.for_each(const_i64(0), stop, const_i64(self.lanes), lambda j: body(j, None))
         with builder.if_then(builder.icmp_signed("<", j, stop)):
-            body(j, self.first(builder.sub(stop, j)))
+            body(j, self.first_lanes(builder.sub(stop, j)))
 
 
 def emitted_function(body: Callable[..., None]) -> Any:
@@ -239,7 +237,7 @@ def scratch(typingctx: Any, like: Any, nbytes: Any) -> Any:
 def multiply_outer(
     v: VectorEmitter, vectors: Any, to: Any, step: Any, x: Any, x_m: Any, x_k: Any, rows: Any, y: Any, y_k: Any, depth: Any
 ) -> None:
-    """to[i * step + j] = sum over k of x[i, k] * y[k, j], for ROWS rows and 1 to VECTORS vectors of columns.
+    """Compute to[i * step + j] = sum over k of x[i, k] * y[k, j], for ROWS rows and 1 to VECTORS vectors of columns.
 
     All sums stay in registers. x has any strides and is read element by element. y has unit stride along n. If x has fewer
     rows, its last one is repeated.
@@ -247,12 +245,12 @@ def multiply_outer(
     b = v.builder
 
     def multiply(width: int) -> None:
-        row_of_x, columns = v.lines(x, x_m, rows, ROWS), [const_i64(j * v.lanes) for j in range(width)]
+        row_of_x, columns = v.row_pointers(x, x_m, rows, ROWS), [const_i64(j * v.lanes) for j in range(width)]
 
         def add_outer_product(k: Any, totals: list[Any]) -> list[Any]:
             row_of_y = v.at(y, (k, y_k))
             ys = [v.load(b.gep(row_of_y, [j])) for j in columns]
-            xs = [v.repeat(b.load(v.at(row, (k, x_k)))) for row in row_of_x]
+            xs = [v.broadcast(b.load(v.at(row, (k, x_k)))) for row in row_of_x]
             return v.add_products(totals, xs, ys)
 
         _, totals = v.loop(const_i64(0), depth, const_i64(1), [v.zeros] * (ROWS * width), add_outer_product)
@@ -276,7 +274,7 @@ def multiply_dot(
     b = v.builder
 
     def multiply(most: int) -> None:
-        row_of_x, column_of_y = v.lines(x, x_m, rows, most), v.lines(y, y_n, columns, DOT_COLUMNS)
+        row_of_x, column_of_y = v.row_pointers(x, x_m, rows, most), v.row_pointers(y, y_n, columns, DOT_COLUMNS)
 
         def add_products(k: Any, totals: list[Any], mask: Any = None) -> list[Any]:
             xs, ys = ([v.load(b.gep(line, [k]), mask) for line in lines] for lines in (row_of_x, column_of_y))
@@ -286,7 +284,7 @@ def multiply_dot(
             return v.add_products(totals, xs, ys)
 
         k, totals = v.loop(const_i64(0), depth, const_i64(v.lanes), [v.zeros] * (most * DOT_COLUMNS), add_products)
-        for n, total in enumerate(v.sums(add_products(k, totals, v.first(b.sub(depth, k))))):
+        for n, total in enumerate(v.sum_lanes(add_products(k, totals, v.first_lanes(b.sub(depth, k))))):
             b.store(total, b.gep(v.at(to, (const_i64(n // DOT_COLUMNS), step)), [const_i64(n % DOT_COLUMNS)]))
 
     with b.if_else(b.icmp_signed("==", rows, const_i64(1))) as (is_single, otherwise):
@@ -303,7 +301,7 @@ def multiply_row(v: VectorEmitter, to: Any, x: Any, x_k: Any, y: Any, y_k: Any, 
 
     def add_rows(k: Any, count: int) -> None:
         ks = [b.add(k, const_i64(i)) for i in range(count)]
-        factors, rows = [v.repeat(b.load(v.at(x, (i, x_k)))) for i in ks], [v.at(y, (i, y_k)) for i in ks]
+        factors, rows = [v.broadcast(b.load(v.at(x, (i, x_k)))) for i in ks], [v.at(y, (i, y_k)) for i in ks]
 
         def add_vector(j: Any, mask: Any) -> None:
             total = v.load(b.gep(to, [j]), mask)
@@ -311,11 +309,11 @@ def multiply_row(v: VectorEmitter, to: Any, x: Any, x_k: Any, y: Any, y_k: Any, 
                 total = v.add_product(total, factor, v.load(b.gep(row, [j]), mask))
             v.store(total, b.gep(to, [j]), mask)
 
-        v.each_vector(columns, add_vector)
+        v.for_each_vector(columns, add_vector)
 
-    v.each_vector(columns, lambda j, mask: v.store(v.zeros, b.gep(to, [j]), mask))
-    k = v.each(const_i64(0), depth, const_i64(ROW_STEP), lambda k: add_rows(k, ROW_STEP))
-    v.each(k, depth, const_i64(1), lambda k: add_rows(k, 1))
+    v.for_each_vector(columns, lambda j, mask: v.store(v.zeros, b.gep(to, [j]), mask))
+    k = v.for_each(const_i64(0), depth, const_i64(ROW_STEP), lambda k: add_rows(k, ROW_STEP))
+    v.for_each(k, depth, const_i64(1), lambda k: add_rows(k, 1))
 
 
 @emitted_function
@@ -331,11 +329,11 @@ def pack(v: VectorEmitter, to: Any, width: Any, y: Any, y_k: Any, y_n: Any, colu
             row, source, rest = v.at(to, (p, height), (k, width)), b.gep(v.at(y, (k, y_k)), [p]), b.sub(columns, p)
 
             def copy_vector(j: Any) -> None:
-                v.store(v.load(b.gep(source, [j]), v.first(b.sub(rest, j))), b.gep(row, [j]))
+                v.store(v.load(b.gep(source, [j]), v.first_lanes(b.sub(rest, j))), b.gep(row, [j]))
 
-            v.cover(v.smaller(rest, width), const_i64(v.lanes), copy_vector)
+            v.for_range(v.minimum(rest, width), const_i64(v.lanes), copy_vector)
 
-        v.cover(columns, width, copy_panel)
+        v.for_range(columns, width, copy_panel)
 
     def copy_columns(j: Any) -> None:
         inside = b.srem(j, width)
@@ -348,18 +346,18 @@ def pack(v: VectorEmitter, to: Any, width: Any, y: Any, y_k: Any, y_n: Any, colu
 
         def copy_elements(k: Any) -> None:
             for i in range(side):
-                column = v.smaller(b.add(j, const_i64(i)), last)
+                column = v.minimum(b.add(j, const_i64(i)), last)
                 b.store(b.load(v.at(y, (k, y_k), (column, y_n))), b.gep(v.at(panel, (k, width)), [const_i64(i)]))
 
         is_square = b.and_(b.icmp_signed("==", y_k, const_i64(1)), b.icmp_signed("<=", b.add(j, const_i64(side)), columns))
-        k = v.each(const_i64(0), b.select(is_square, depth, const_i64(0)), const_i64(side), copy_square)
-        v.each(k, depth, const_i64(1), copy_elements)
+        k = v.for_each(const_i64(0), b.select(is_square, depth, const_i64(0)), const_i64(side), copy_square)
+        v.for_each(k, depth, const_i64(1), copy_elements)
 
     with b.if_else(b.icmp_signed("==", y_n, const_i64(1))) as (is_unit, otherwise):
         with is_unit:
-            v.cover(depth, const_i64(1), copy_row)
+            v.for_range(depth, const_i64(1), copy_row)
         with otherwise:
-            v.cover(columns, const_i64(side), copy_columns)
+            v.for_range(columns, const_i64(side), copy_columns)
 
 
 @emitted_function
@@ -374,9 +372,9 @@ def pack_rows(v: VectorEmitter, to: Any, x: Any, x_k: Any, rows: Any, depth: Any
         def copy_panel(i: Any) -> None:
             v.store(v.load(b.gep(v.at(x, (k, x_k)), [i]), lanes=ROWS), v.at(to, (i, depth), (k, const_i64(ROWS))))
 
-        v.each(const_i64(0), rows, const_i64(ROWS), copy_panel)
+        v.for_each(const_i64(0), rows, const_i64(ROWS), copy_panel)
 
-    v.cover(depth, const_i64(1), copy_column)
+    v.for_range(depth, const_i64(1), copy_column)
 
 
 @emitted_function
@@ -386,9 +384,9 @@ def gather(v: VectorEmitter, to: Any, x: Any, x_m: Any, x_k: Any, rows: Any, dep
 
     def copy_row(i: Any) -> None:
         row, source = v.at(to, (i, depth)), v.at(x, (i, x_m))
-        v.cover(depth, const_i64(1), lambda k: b.store(b.load(v.at(source, (k, x_k))), b.gep(row, [k])))
+        v.for_range(depth, const_i64(1), lambda k: b.store(b.load(v.at(source, (k, x_k))), b.gep(row, [k])))
 
-    v.cover(rows, const_i64(1), copy_row)
+    v.for_range(rows, const_i64(1), copy_row)
 
 
 @emitted_function
@@ -397,16 +395,16 @@ def prefetch(v: VectorEmitter, out: Any, out_m: Any, rows: Any, columns: Any) ->
 
     def prefetch_row(i: Any) -> None:
         row = v.at(out, (i, out_m))
-        v.cover(columns, const_i64(v.lanes), lambda j: v.prefetch(v.builder.gep(row, [j]), is_written=True))
+        v.for_range(columns, const_i64(v.lanes), lambda j: v.prefetch(v.builder.gep(row, [j]), is_written=True))
 
-    v.cover(rows, const_i64(1), prefetch_row)
+    v.for_range(rows, const_i64(1), prefetch_row)
 
 
 @emitted_function
 def store(
     v: VectorEmitter, out: Any, out_m: Any, out_n: Any, tile: Any, step: Any, rows: Any, columns: Any, adds: Any
 ) -> None:
-    """out[i, j] = tile[i * step + j], or += if `adds`. Memory past the rows and columns is not accessed."""
+    """Store out[i, j] = tile[i * step + j], or += if `adds`. Memory past the rows and columns is not accessed."""
     b = v.builder
 
     def write(x: Any, place: Any, load: Callable[[Any], Any], store: Callable[[Any, Any], None]) -> None:
@@ -423,17 +421,17 @@ def store(
             x, place = v.load(b.gep(source, [j])), b.gep(to, [j])
             write(x, place, lambda place: v.load(place, mask), lambda x, place: v.store(x, place, mask))
 
-        v.each_vector(columns, store_vector)
+        v.for_each_vector(columns, store_vector)
 
     def store_column(j: Any) -> None:
         def store_element(i: Any) -> None:
             x, place = b.load(b.gep(v.at(tile, (i, step)), [j])), v.at(out, (i, out_m), (j, out_n))
             write(x, place, b.load, b.store)
 
-        v.cover(rows, const_i64(1), store_element)
+        v.for_range(rows, const_i64(1), store_element)
 
     with b.if_else(b.icmp_signed("==", out_n, const_i64(1))) as (is_unit, otherwise):
         with is_unit:
-            v.cover(rows, const_i64(1), store_row)
+            v.for_range(rows, const_i64(1), store_row)
         with otherwise:
-            v.cover(columns, const_i64(1), store_column)
+            v.for_range(columns, const_i64(1), store_column)

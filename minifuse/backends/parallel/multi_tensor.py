@@ -11,7 +11,7 @@ from ...ir.kernel_ir import KernelParameter
 from ..llvm_linker import link_text
 from .driver import count_chunks
 
-TEXT = """
+MULTI_TENSOR_TEXT = """
 ; Runs a kernel over elements start to stop of several consecutive tensors. args: address of the kernel, number of tensors,
 ; number of addresses of each tensor, number of numbers; the end of each tensor's elements; the addresses of each tensor; the
 ; numbers. The arguments of the kernel are the addresses of one tensor, and the numbers.
@@ -87,7 +87,7 @@ return:
 @cache
 def multi_tensor_kernel() -> int:
     """Return the address of the kernel that runs another kernel over several tensors; linked at first use."""
-    return link_text(TEXT, ["multi_tensor"])["multi_tensor"]
+    return link_text(MULTI_TENSOR_TEXT, ["multi_tensor"])["multi_tensor"]
 
 
 def make_job(

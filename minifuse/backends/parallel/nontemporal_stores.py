@@ -16,7 +16,7 @@ STREAM_BYTES = 1 << 25  # outputs of this size leave the cache before another ke
 BUFFER_BYTES = 2048
 MAX_OUTPUTS = 8  # with more, their buffers would fill the L1 cache
 
-TEXT = """
+STREAM_TEXT = """
 ; Runs another kernel. args: its address, number of its arguments, number of streamed outputs, number of points of a block (a
 ; power of two), the bytes of a point for each streamed output; then the arguments of the kernel, streamed outputs first.
 define void @stream(i64 %start, i64 %stop, ptr %args) {
@@ -178,4 +178,4 @@ def stream_arguments(kernel: Kernel, nest: LoopNest, address: int, words: int) -
 @cache
 def stream_kernel() -> int:
     """Return the address of the kernel that runs another kernel with non-temporal stores; linked at first use."""
-    return link_text(TEXT.replace("BUFFER_BYTES", str(BUFFER_BYTES)), ["stream"])["stream"]
+    return link_text(STREAM_TEXT.replace("BUFFER_BYTES", str(BUFFER_BYTES)), ["stream"])["stream"]

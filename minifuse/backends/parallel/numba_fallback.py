@@ -60,7 +60,7 @@ def compile_function(op: ScalarFunction) -> Any:
 
 
 def elementwise(op: ScalarFunction, xs: Sequence[Operand], out: Operand) -> None:
-    """out[i] = op(x[i], ...) for one or two operands."""
+    """Compute out[i] = op(x[i], ...) for one or two operands."""
     flat = np.empty(out.layout.size, out.data.dtype)
     run = loops().map if len(xs) == 1 else loops().zip
     arrays = [*[x.array().reshape(-1) for x in xs], flat]

@@ -21,11 +21,11 @@ MIN_COLUMNS_PER_THREAD = 64  # with fewer, reading the keys takes longer than ad
 class SegmentSumLaunch:
     """The loops of a segment sum: the text in `source`, the first axis of size `count`, and the `sizes` passed to it."""
 
-    def __init__(self, kernel: Kernel, nest: LoopNest, found: SegmentSum, axis: int, raws: Sequence[str]) -> None:
+    def __init__(self, kernel: Kernel, nest: LoopNest, match: SegmentSum, axis: int, raws: Sequence[str]) -> None:
         columns = [a for a in range(nest.row_axes) if a != axis]
         contiguous = [a for a in columns if nest.stride_kinds[0][a] == "1"]
         shared = (contiguous or sorted(columns, key=lambda a: nest.sizes[a])[-1:] or [-1])[0]
-        self.source = segment_sum_text(kernel, nest.row_axes, nest.stride_kinds, tuple(raws), found, axis, shared)
+        self.source = segment_sum_text(kernel, nest.row_axes, nest.stride_kinds, tuple(raws), match, axis, shared)
         self.count = nest.sizes[shared] if columns else 1
         self.sizes = [n for a, n in enumerate(nest.sizes) if a != shared or not columns]
         work = (nest.points // nest.sizes[axis]) * kernel.cost()
@@ -41,7 +41,7 @@ def plan_segment_sum(kernel: Kernel, nest: LoopNest, raws: Sequence[str]) -> Seg
 
 @lru_cache(1024)
 def segment_sum_text(
-    kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str], found: SegmentSum, axis: int, shared: int
+    kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str], match: SegmentSum, axis: int, shared: int
 ) -> str:
     """Return the text: store zeros, then add each value to the row of its key. Threads split axis `shared` (-1: no axis)."""
     body = LoopEmitter(kernel, rows, classes, SerialLoops(), raws)
@@ -56,13 +56,13 @@ def segment_sum_text(
         with body.block(*loops([axis, *columns])):
             body.line(f"{body.place('out0')} = {literal(0.0 if fold.dtype.is_float else 0, fold.dtype)}")
         with body.block(*loops(range(rows, body.axes))):
-            body.line(f"i{axis} = {body.bare(found.key)} - {operand_name(found.position)}")
+            body.line(f"i{axis} = {body.bare(match.key)} - {operand_name(match.position)}")
             with body.block(f"if i{axis} >= 0 and i{axis} < n{axis}:"):
-                same = invariant_along(shared, body, found.value)
+                same = invariant_along(shared, body, match.value)
                 body.define(same, always=same)
                 with body.block(*loops(columns)):
-                    body.define([found.value])
-                    body.combine(body.place("out0"), fold, found.value)
+                    body.define([match.value])
+                    body.combine(body.place("out0"), fold, match.value)
     return head + "\n".join(body.lines) + "\n"
 
 

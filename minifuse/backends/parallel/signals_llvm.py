@@ -22,10 +22,10 @@ NO_CLOCK = "add i64 0, 0", 0  # checks every time
 def signals_text() -> str:
     """Return the LLVM text for this machine."""
     clock, ticks = CLOCKS.get(platform.machine(), NO_CLOCK)
-    return TEXT.replace("CLOCK", clock).replace("LOOK_TICKS", str(ticks))
+    return SIGNALS_TEXT.replace("CLOCK", clock).replace("LOOK_TICKS", str(ticks))
 
 
-TEXT = """
+SIGNALS_TEXT = """
 @main_thread = global i64 0                                 ; Python's id of its main thread
 @looked   = internal global i64 0                        ; time of its last check for signals
 @stopped  = internal global ptr null, align 64           ; arguments of a stopped job; only the main thread writes it

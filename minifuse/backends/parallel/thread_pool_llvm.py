@@ -32,11 +32,11 @@ LOOK_US = 20_000  # microseconds between two checks for signals while the caller
 
 def pool_text() -> str:
     """Return the LLVM text for this machine."""
-    text = TEXT.replace("PAUSE", PAUSE.get(platform.machine(), "")).replace("LOOK_US", str(LOOK_US))
+    text = POOL_TEXT.replace("PAUSE", PAUSE.get(platform.machine(), "")).replace("LOOK_US", str(LOOK_US))
     return signals_text() + text
 
 
-TEXT = """
+POOL_TEXT = """
 @kernel   = internal global ptr null, align 64           ; of the job
 @args     = internal global ptr null
 @count    = internal global i64 0

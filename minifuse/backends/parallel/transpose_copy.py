@@ -85,11 +85,11 @@ def transpose_text(nbytes: int) -> str:
 
 @emitted_function
 def turn(v: VectorEmitter, to: Any, step: Any, x: Any, x_step: Any, rows: Any, columns: Any) -> None:
-    """to[i * step + j] = x[j * x_step + i], for at most as many rows i and columns j as a vector has lanes.
+    """Copy to[i * step + j] = x[j * x_step + i], for at most as many rows i and columns j as a vector has lanes.
 
     Memory past the last element is not accessed. Rows past the last one are stored to its address, before the last one.
     """
-    loaded, stored = v.first(rows), v.first(columns)
-    square = [v.load(line, loaded) for line in v.lines(x, x_step, columns, v.lanes)]
-    for row, line in reversed([*zip(v.transpose(square), v.lines(to, step, rows, v.lanes), strict=True)]):
+    loaded, stored = v.first_lanes(rows), v.first_lanes(columns)
+    square = [v.load(line, loaded) for line in v.row_pointers(x, x_step, columns, v.lanes)]
+    for row, line in reversed([*zip(v.transpose(square), v.row_pointers(to, step, rows, v.lanes), strict=True)]):
         v.store(row, line, stored)

@@ -41,7 +41,7 @@ class CudaSource(LoopEmitter):
         self.form = "points" if not self.folds else "columns" if self.is_columns else "rows"
         self.is_columns = False  # each thread has one column, and walks none
         last = {c[-1] for name, c in self.classes.items() if not name.startswith("base")}
-        last |= set(map(self.step_of, kernel.find_all(IndexedLoad)))
+        last |= set(map(self.last_axis_stride_kind, kernel.find_all(IndexedLoad)))
         self.is_wide = self.form != "columns" and "1" in last and "s" not in last
         self.points: list[str] = []  # the functions of what one point becomes
         self.groups = self.groups_of_four()
@@ -59,7 +59,9 @@ class CudaSource(LoopEmitter):
             if isinstance(e, Load | ReadOutput) and not isinstance(e, IndexValue)
         }
         nbytes = sum(4 * dtype.itemsize for name, dtype in leaves.items() if "0" not in self.classes[name])
-        nbytes += sum(4 * e.dtype.itemsize for e in self.kernel.find_all(IndexedLoad) if self.step_of(e) == "1")
+        nbytes += sum(
+            4 * e.dtype.itemsize for e in self.kernel.find_all(IndexedLoad) if self.last_axis_stride_kind(e) == "1"
+        )
         return 1 + (0 < nbytes < IN_FLIGHT)
 
     # The head.
@@ -306,7 +308,7 @@ class CudaSource(LoopEmitter):
         name = self.leaf_name(e)
         if isinstance(e, IndexValue):
             return self.count_beside(e, name, letter)
-        if self.step_of(e) != "1":
+        if self.last_axis_stride_kind(e) != "1":
             if letter == "i":  # another group has the same
                 self.line(f"{name} = {self.element_read(e)}")
             return [name] * 4

@@ -77,7 +77,7 @@ class RegisterSource(RowSource):
         inside = toposort([e.inputs[0] for e in folds] + [e for _, e in elements], self.inputs_of)
         new = [e for e in inside if isinstance(e, Load) and e not in self.held | self.names]
         if elements and not self.is_wide:
-            beside = [e for e in new if self.is_leaf(e) and self.step_of(e) == "1"]
+            beside = [e for e in new if self.is_leaf(e) and self.last_axis_stride_kind(e) == "1"]
             more: dict[Expression, str] = {e: f"row{len(self.held) + k}" for k, e in enumerate(beside)}
             self.fetch(more)
             self.held |= more

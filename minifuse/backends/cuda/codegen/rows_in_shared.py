@@ -34,7 +34,10 @@ class RowSource(CudaSource):
 
     def counts_along(self, position: IndexValue) -> bool:
         """Whether a position counts the elements of each row from the same number on."""
-        return not self.classes[operand_name(position)].removesuffix("1").strip("0") and self.step_of(position) == "1"
+        return (
+            not self.classes[operand_name(position)].removesuffix("1").strip("0")
+            and self.last_axis_stride_kind(position) == "1"
+        )
 
     def set_levels(self, together: Mapping[ReduceExpr, ReduceExpr]) -> None:
         """How many sweeps each value must wait for; some folds are ready with others, what is picked with its value."""
@@ -51,7 +54,7 @@ class RowSource(CudaSource):
             return []
         sweeps = Counter(e for sweep in range(max(self.pass_index.values()) + 1) for e in self.needed(sweep, sweep))
         found = [e for e in sweeps if self.is_leaf(e) and sweeps[e] > 1 and not self.pass_index[e]]
-        beside = [e for e in found if self.step_of(e) == "1"]
+        beside = [e for e in found if self.last_axis_stride_kind(e) == "1"]
         return sorted(beside, key=lambda e: -e.dtype.itemsize)
 
     def needed(self, first: int, last: int, known: Expression | None = None) -> list[Expression]:
@@ -140,7 +143,8 @@ class RowSource(CudaSource):
         inside = toposort([e.inputs[0] for e in folds] + [e for _, e in elements], self.inputs_of)
         loads = [e for e in inside if self.is_leaf(e) and e not in self.names]
         self.has_pairs = (
-            any(e not in self.held and self.step_of(e) == "1" for e in loads) and self.kernel.cost() <= MAX_REPEATED_COST
+            any(e not in self.held and self.last_axis_stride_kind(e) == "1" for e in loads)
+            and self.kernel.cost() <= MAX_REPEATED_COST
         )
         super().emit_pass(folds, elements, parked)
         self.kept |= {e: self.name_of_kept(e) for e in parked.values()}

@@ -118,8 +118,8 @@ def source_of(
 
 def picked_wide(source: CudaSource) -> tuple[str, ...]:
     """The raw operands of which four neighbours are taken at once, and the positions that say where in them."""
-    found = [e for e in source.kernel.find_all(IndexedLoad) if source.is_wide and source.step_of(e) == "1"]
-    places = [operand_name(x) for x in map(source.beside, found) if x is not None]
+    found = [e for e in source.kernel.find_all(IndexedLoad) if source.is_wide and source.last_axis_stride_kind(e) == "1"]
+    places = [operand_name(x) for x in map(source.contiguous_index, found) if x is not None]
     return tuple(dict.fromkeys([f"raw{e.index}" for e in found] + places))
 
 

@@ -80,9 +80,9 @@ class LoopEmitter:
     ) -> None:
         self.kernel, self.rows, self.dialect = kernel, rows, dialect
         self.axes = len(classes[0]) if classes else 1
-        self.order, self.folds = kernel.expressions(), kernel.find_all(ReduceExpr)
+        self.order, self.reductions = kernel.expressions(), kernel.find_all(ReduceExpr)
         names = [f"out{k}" for k in range(len(kernel.outputs))] + [operand_name(e) for e in kernel.find_all(Load)]
-        self.classes = dict(zip(names, classes, strict=True))
+        self.stride_kinds = dict(zip(names, classes, strict=True))
         self.raws = {f"raw{k}": c for k, c in enumerate(raws)}
         self.combiners: dict[tuple[CustomReduceOp, DType], str] = {}
         for e in self.order:
@@ -97,16 +97,16 @@ class LoopEmitter:
             self.pass_index[e] = max((self.pass_index[x] for x in e.inputs), default=0) + isinstance(e, ReduceExpr)
             self.varies[e] = not isinstance(e, ReduceExpr) and any(self.varies[x] for x in e.inputs)
             if isinstance(e, Load):
-                self.varies[e] = bool(self.classes[operand_name(e)][rows:].strip("0"))
+                self.varies[e] = bool(self.stride_kinds[operand_name(e)][rows:].strip("0"))
             elif isinstance(e, ReadOutput) or (isinstance(e, IndexedAccess) and kernel.effects):
                 self.varies[e] = True
-        across = [c[rows - 1] + c[-1] for name, c in self.classes.items() if name.startswith("in")]
+        across = [c[rows - 1] + c[-1] for name, c in self.stride_kinds.items() if name.startswith("in")]
         for x in filter(None, map(self.contiguous_index, kernel.find_all(IndexedLoad))):
-            c = self.classes[operand_name(x)]
+            c = self.stride_kinds[operand_name(x)]
             across.append(c[rows - 1] + (c[-1] if c[-1] != "0" else "s"))
-        self.is_columns = dialect.reduces_columns and bool(self.folds) and "1s" in across and "s1" not in across
-        tails = {c[-2:] for name, c in self.classes.items() if not name.startswith("base")}
-        self.is_tiled = dialect.has_tiles and not self.folds and "1s" in tails and bool(tails & {"s1", "01"})
+        self.is_columns = dialect.reduces_columns and bool(self.reductions) and "1s" in across and "s1" not in across
+        tails = {c[-2:] for name, c in self.stride_kinds.items() if not name.startswith("base")}
+        self.is_tiled = dialect.has_tiles and not self.reductions and "1s" in tails and bool(tails & {"s1", "01"})
         self.lines: list[str] = []
         self.depth, self.count = 1, 0
         self.spilled: dict[int, Expression] = {}  # output -> the value that is spilled to its memory
@@ -133,11 +133,11 @@ class LoopEmitter:
     def last_axis_stride_kind(self, e: Expression) -> str:
         """Return the stride kind of a leaf along the last axis."""
         if not isinstance(e, IndexedLoad):
-            return self.classes[self.operand(e)][-1]
+            return self.stride_kinds[self.operand(e)][-1]
         own = self.contiguous_index(e)
         part = Kernel(tuple(x for x in e.inputs if x is not own), ())
-        moves = part.find_all(ReadOutput) or any(self.classes[operand_name(x)][-1] != "0" for x in part.find_all(Load))
-        return "s" if moves else "0" if own is None else self.classes[operand_name(own)][-1]
+        moves = part.find_all(ReadOutput) or any(self.stride_kinds[operand_name(x)][-1] != "0" for x in part.find_all(Load))
+        return "s" if moves else "0" if own is None else self.stride_kinds[operand_name(own)][-1]
 
     # Expressions.
 
@@ -147,7 +147,7 @@ class LoopEmitter:
 
     def position(self, name: str) -> str:
         """Return the position of that element."""
-        return position_text(name, [f"i{a}" for a in range(self.axes)], self.classes[name])
+        return position_text(name, [f"i{a}" for a in range(self.axes)], self.stride_kinds[name])
 
     def operand(self, e: Expression) -> str:
         """Return the name of the operand that a leaf reads."""
@@ -314,7 +314,7 @@ class LoopEmitter:
                     with self.block(*self.store_rows() * bool(stored)):
                         for k, e in stored:
                             self.store(k, e)
-            folds = [e for e in self.folds if self.pass_index[e] == index + 1]
+            folds = [e for e in self.reductions if self.pass_index[e] == index + 1]
             ready = [(k, e) for k, e in enumerate(self.kernel.pointwise_outputs) if e in now]
             if folds or ready or self.kernel.effects:
                 self.emit_pass(folds, ready, self.spill(index, folds))
@@ -345,7 +345,7 @@ class LoopEmitter:
     def last_passes(self) -> dict[Expression, int]:
         """Return the last pass that needs each value."""
         last: dict[Expression, int] = {}
-        roots = [(e.inputs[0], self.pass_index[e] - 1) for e in self.folds]
+        roots = [(e.inputs[0], self.pass_index[e] - 1) for e in self.reductions]
         roots += [(e, self.pass_index[e]) for e in self.kernel.pointwise_outputs]
         for root, index in roots:
             last |= {e: max(index, last.get(e, 0)) for e in inputs_in_pass(root)}
@@ -356,7 +356,7 @@ class LoopEmitter:
     ) -> None:
         """Emit one pass: accumulate reductions, store outputs, and spill values to the memory of later outputs."""
         known = dict(self.names)
-        totals = {e: f"fold{self.folds.index(e)}" + "[c]" * self.is_columns for e in folds}
+        totals = {e: f"fold{self.reductions.index(e)}" + "[c]" * self.is_columns for e in folds}
         self.start(totals)
         along = [line for a in range(self.rows, self.axes) for line in self.dialect.loop(a, False, self)]
         if self.is_tiled:
@@ -394,7 +394,7 @@ class LoopEmitter:
         """Emit the accumulators, initialized with the identities of their operators."""
         if self.is_columns:
             for e in totals:
-                self.line(f"fold{self.folds.index(e)} = block_of_{e.dtype.short}()")
+                self.line(f"fold{self.reductions.index(e)} = block_of_{e.dtype.short}()")
         if totals:
             with self.columns():
                 for e, name in totals.items():

@@ -42,13 +42,13 @@ def begin_kernel(body: LoopEmitter, sizes: Iterable[int]) -> str:
     kernel = body.kernel
     dtypes = [*[e.dtype for e in (*kernel.outputs, *kernel.find_all(Load))], *kernel.indexed_dtypes()]
     numbers, positions = kernel.find_all(KernelParameter), {operand_name(e) for e in kernel.find_all(IndexValue)}
-    operands = zip([*body.classes, *body.raws], dtypes, strict=True)
+    operands = zip([*body.stride_kinds, *body.raws], dtypes, strict=True)
     unpack = [(name, "args[{}]" if name in positions else f"pointer_{dtype.short}(args[{{}}])") for name, dtype in operands]
     unpack += [(f"p{p.index}", f"{p.dtype.short}({'numbers' if p.dtype.is_float else 'args'}[{{}}])") for p in numbers]
     unpack += [(f"n{axis}", "args[{}]") for axis in sizes]
     unpack += [
         (f"{name}_{axis}", "args[{}]")
-        for name, c in (body.classes | body.raws).items()
+        for name, c in (body.stride_kinds | body.raws).items()
         for axis, letter in enumerate(c)
         if letter == "s"
     ]

@@ -71,6 +71,6 @@ def invariant_along(axis: int, body: LoopEmitter, value: Expression) -> list[Exp
     varies: dict[Expression, bool] = {}
     order = toposort([value], lambda e: e.inputs)
     for e in order:
-        own = isinstance(e, Load) and body.classes[operand_name(e)][axis] != "0"
+        own = isinstance(e, Load) and body.stride_kinds[operand_name(e)][axis] != "0"
         varies[e] = axis >= 0 and (own or any(varies[x] for x in e.inputs))
     return [e for e in order if e.inputs and not varies[e]] if axis >= 0 else []

@@ -38,9 +38,9 @@ class CudaSource(LoopEmitter):
 
     def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str] = ()) -> None:
         super().__init__(kernel, rows, classes, CudaDialect(), raws)
-        self.form = "points" if not self.folds else "columns" if self.is_columns else "rows"
+        self.form = "points" if not self.reductions else "columns" if self.is_columns else "rows"
         self.is_columns = False  # each thread has one column, and walks none
-        last = {c[-1] for name, c in self.classes.items() if not name.startswith("base")}
+        last = {c[-1] for name, c in self.stride_kinds.items() if not name.startswith("base")}
         last |= set(map(self.last_axis_stride_kind, kernel.find_all(IndexedLoad)))
         self.is_wide = self.form != "columns" and "1" in last and "s" not in last
         self.points: list[str] = []  # the functions of what one point becomes
@@ -58,7 +58,7 @@ class CudaSource(LoopEmitter):
             for e in self.order
             if isinstance(e, Load | ReadOutput) and not isinstance(e, IndexValue)
         }
-        nbytes = sum(4 * dtype.itemsize for name, dtype in leaves.items() if "0" not in self.classes[name])
+        nbytes = sum(4 * dtype.itemsize for name, dtype in leaves.items() if "0" not in self.stride_kinds[name])
         nbytes += sum(
             4 * e.dtype.itemsize for e in self.kernel.find_all(IndexedLoad) if self.last_axis_stride_kind(e) == "1"
         )
@@ -70,7 +70,7 @@ class CudaSource(LoopEmitter):
         """Names and types, in the order of the launch: operands, numbers, sizes, strides, raw operands last."""
         kinds = [f"*{storage_of(e.dtype)}" for e in self.kernel.outputs]
         kinds += ["i64" if isinstance(e, IndexValue) else f"*{storage_of(e.dtype)}" for e in self.kernel.find_all(Load)]
-        operands = list(zip(self.classes, kinds, strict=True))
+        operands = list(zip(self.stride_kinds, kinds, strict=True))
         operands += [
             (name, f"*{storage_of(dtype)}") for name, dtype in zip(self.raws, self.kernel.indexed_dtypes(), strict=True)
         ]
@@ -83,7 +83,7 @@ class CudaSource(LoopEmitter):
     def integers(self) -> list[str]:
         """Names of the sizes and strides that the text reads."""
         sizes = [f"n{axis}" for axis in range(self.axes) if axis or not self.is_flat]
-        strides = [f"{name}_{axis}" for name, c in self.classes.items() for axis in range(self.axes) if c[axis] == "s"]
+        strides = [f"{name}_{axis}" for name, c in self.stride_kinds.items() for axis in range(self.axes) if c[axis] == "s"]
         return ["rows"] * self.is_flat + sizes + strides + ["fours"] * self.is_wide
 
     @property
@@ -99,8 +99,8 @@ class CudaSource(LoopEmitter):
     def emit(self) -> str:
         """The whole function."""
         self.depth = 1
-        for fold in [e for e in self.folds if e not in self.picks]:
-            self.line(f"parts{self.folds.index(fold)} = cuda.shared.array({self.room()}, {accumulator_of(fold.dtype)})")
+        for fold in [e for e in self.reductions if e not in self.picks]:
+            self.line(f"parts{self.reductions.index(fold)} = cuda.shared.array({self.room()}, {accumulator_of(fold.dtype)})")
         with self.block(*self.head()):
             self.take_apart()
             self.hold()
@@ -190,7 +190,7 @@ class CudaSource(LoopEmitter):
         roots = [e.inputs[0] for e in folds] + [e for _, e in elements]
         point = self.point([*roots, *[e for e in parked.values() if e not in roots]])
         for e in folds:
-            self.line(f"fold{self.folds.index(e)} = {self.start_of(e)}")
+            self.line(f"fold{self.reductions.index(e)} = {self.start_of(e)}")
         guard = ["if is_row:"] if self.form in ("rows", "columns") else []
         way = "y" if self.form == "columns" else "x"
         outer = [f"for i{a} in range(n{a}):" for a in range(self.rows, self.axes - 1)]
@@ -208,7 +208,7 @@ class CudaSource(LoopEmitter):
                             step = f"{4 * len(letters)} * " * bool(letters)
                             self.line(f"{letter}{self.axes - 1} += {step}cuda.blockDim.{way}")
         for e in folds:
-            k = self.folds.index(e)
+            k = self.reductions.index(e)
             self.line(f"fold{k} = fold_along_{way}({self.operator_name(e)}, fold{k}, parts{k})")
             self.names[e] = f"(fold{k} != 0)" if e.dtype is bool_ else f"fold{k}"
 
@@ -243,7 +243,7 @@ class CudaSource(LoopEmitter):
         """What a point's function calls a value that it is given."""
         if isinstance(e, Load | ReadOutput | IndexedLoad):
             return self.names.get(e) or self.leaf_name(e)
-        return f"fold{self.folds.index(e)}" if isinstance(e, ReduceExpr) else self.names[e]
+        return f"fold{self.reductions.index(e)}" if isinstance(e, ReduceExpr) else self.names[e]
 
     def results(self, point: Point, values: Sequence[str], suffix: str) -> list[str]:
         """The roots of a point whose leaves have these values; several results are named once."""
@@ -327,7 +327,7 @@ class CudaSource(LoopEmitter):
     def count_beside(self, e: IndexValue, name: str, letter: str) -> list[str]:
         """Four positions beside each other, which lie in no memory."""
         last, operand = self.axes - 1, operand_name(e)
-        kind = self.classes[operand][-1]
+        kind = self.stride_kinds[operand][-1]
         if kind == "0":
             if letter == "i":
                 self.line(f"{name} = {self.bare(e)}")
@@ -375,7 +375,7 @@ class CudaSource(LoopEmitter):
 
     def accumulate(self, fold: ReduceExpr, x: str, suffix: str = "") -> None:
         """One more value of a fold."""
-        name, symbol = f"fold{self.folds.index(fold)}{suffix}", self.symbol(fold)
+        name, symbol = f"fold{self.reductions.index(fold)}{suffix}", self.symbol(fold)
         if symbol is None:
             self.line(f"{name} = {self.operator_name(fold)}({name}, {x})")
         elif fold.dtype.is_integer or fold.dtype is bool_:
@@ -390,7 +390,7 @@ class CudaSource(LoopEmitter):
 
     def store_rows(self) -> list[str]:
         """The first of the threads that share a row stores what it folds to."""
-        return [f"if is_row and cuda.threadIdx.{'x' if self.form == 'rows' else 'y'} == 0:"] if self.folds else []
+        return [f"if is_row and cuda.threadIdx.{'x' if self.form == 'rows' else 'y'} == 0:"] if self.reductions else []
 
     def spill(self, sweep: int, folds: Sequence[ReduceExpr]) -> dict[int, Expression]:
         """Nothing waits in memory: arithmetic is cheaper than memory here."""

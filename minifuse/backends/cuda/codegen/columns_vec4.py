@@ -36,16 +36,18 @@ class ColumnSource(CudaSource):
         if source.form != "columns":
             return False
         if any(isinstance(e, IndexValue | ReadOutput) for e in kernel.expressions()) or any(
-            e.dtype is bool_ for e in source.folds
+            e.dtype is bool_ for e in source.reductions
         ):
             return False
-        loads = [len(kernel.outputs) + e.index for e in Kernel(tuple(e.inputs[0] for e in source.folds), ()).find_all(Load)]
+        loads = [
+            len(kernel.outputs) + e.index for e in Kernel(tuple(e.inputs[0] for e in source.reductions), ()).find_all(Load)
+        ]
         found = [(nest.stride_kinds[k], nest.strides[k]) for k in loads]
         is_beside = all(c[column] != "s" and (c[column] == "0" or c[last] != "0") for c, _ in found)
         steps = [x for c, strides in found if c[column] == "1" for a, x in enumerate(strides) if a != column]
         is_whole = all(x % VECTOR_WIDTH == 0 for x in [*steps, nest.sizes[column]]) and nest.sizes[last] >= MIN_COLUMN_LENGTH
-        is_one_sweep = max(source.pass_index[e.inputs[0]] for e in source.folds) == 0
-        has_room = sum(e.dtype.itemsize for e in source.folds) * VECTOR_WIDTH * MAX_COLUMN_THREADS <= SHARED
+        is_one_sweep = max(source.pass_index[e.inputs[0]] for e in source.reductions) == 0
+        has_room = sum(e.dtype.itemsize for e in source.reductions) * VECTOR_WIDTH * MAX_COLUMN_THREADS <= SHARED
         return is_beside and is_whole and is_one_sweep and has_room
 
     def integers(self) -> list[str]:
@@ -73,7 +75,7 @@ class ColumnSource(CudaSource):
         """Once along the columns; then each thread has one of them."""
         point, last, column = self.point([e.inputs[0] for e in folds]), self.axes - 1, f"i{self.rows - 1}"
         for e in folds:
-            names = [f"fold{self.folds.index(e)}_{c}" for c in range(4)]
+            names = [f"fold{self.reductions.index(e)}_{c}" for c in range(4)]
             self.line(f"{' = '.join(names)} = {self.start_of(e)}")
         leaves = sum(not isinstance(e, IndexValue) for e in point.leaves)
         count = 1 if self.kernel.cost() > MAX_REPEATED_COST else min(max(IN_FLIGHT // max(leaves, 1), 1), 4)
@@ -89,7 +91,7 @@ class ColumnSource(CudaSource):
                     self.line("no_unroll()")
                 self.rows_at_once(point, folds, 1)
         for e in folds:
-            k = self.folds.index(e)
+            k = self.reductions.index(e)
             four = ", ".join(f"fold{k}_{c}" for c in range(4))
             self.line(f"fold{k} = fold_of_column({self.operator_name(e)}, {four}, parts{k})")
             self.names[e] = f"fold{k}"
@@ -113,7 +115,7 @@ class ColumnSource(CudaSource):
         name = self.leaf_name(e) + f"_{r}" * (r > 0)
         if r:
             place = replace_index(place, f"i{last}", f"(i{last} + {f'{r} * ' * (r > 1)}cuda.blockDim.y)")
-        if self.classes[self.operand(e)][self.rows - 1] == "0":
+        if self.stride_kinds[self.operand(e)][self.rows - 1] == "0":
             self.line(f"{name} = {place}")
             return [name] * 4
         operand, _, at = place[:-1].partition("[")

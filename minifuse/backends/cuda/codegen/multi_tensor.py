@@ -25,17 +25,17 @@ class TableSource(CudaSource):
 
     def parameters(self) -> list[tuple[str, str]]:
         """The array of each block, the table, and numbers, which are the same for all arrays."""
-        return [("arrays", "*i32"), ("table", "*i64"), *super().parameters()[len(self.classes) : -len(self.integers())]]
+        return [("arrays", "*i32"), ("table", "*i64"), *super().parameters()[len(self.stride_kinds) : -len(self.integers())]]
 
     def head(self) -> list[str]:
         """What the table says of the array, then which elements of it the thread has."""
-        kinds = [kind.removeprefix("*") for _, kind in super().parameters()[: len(self.classes)]]
+        kinds = [kind.removeprefix("*") for _, kind in super().parameters()[: len(self.stride_kinds)]]
         pointers = [f"{kind}_at(table, {moved(k)})" for k, kind in enumerate(kinds)]
         names = [*self.integers(), "before"]
         numbers = [f"table[{moved(len(kinds) + k)}]" for k in range(len(names))]
         return [
             f"row = {len(kinds) + len(names)} * arrays[cuda.blockIdx.x]  # where the table tells of this block's array",
-            *[f"{name} = {pointer}" for name, pointer in zip(self.classes, pointers, strict=True)],
+            *[f"{name} = {pointer}" for name, pointer in zip(self.stride_kinds, pointers, strict=True)],
             f"{', '.join(names)} = {', '.join(numbers)}",
             "block = cuda.blockIdx.x - before  # counted from the first one of the array",
             *[line.replace("cuda.blockIdx.x", "block") for line in super().head()],
@@ -70,5 +70,5 @@ def generate_multi_tensor_kernel(kernel: Kernel, classes: Sequence[str]) -> Gene
     <BLANKLINE>
     """
     source = TableSource(kernel, 0, classes)
-    wide = tuple(name for name, c in source.classes.items() if source.is_wide and c == "1")
+    wide = tuple(name for name, c in source.stride_kinds.items() if source.is_wide and c == "1")
     return GeneratedKernel(source.emit(), "points", tuple(source.parameters()), wide, 0, max(4 * source.groups, 1))

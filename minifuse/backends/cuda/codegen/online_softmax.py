@@ -46,7 +46,7 @@ class OnlineSource(RegisterSource):
         rest = [e for e in folds if e not in tops]
         before = self.point([e.inputs[0] for e in tops]) if tops else None
         for top, base in found:
-            self.names[base] = f"top{self.folds.index(top)}"
+            self.names[base] = f"top{self.reductions.index(top)}"
         after = self.point([*[e.inputs[0] for e in rest], *[e for _, e in elements]])
         self.declare(folds, [e for point in (before, after) if point for e in point.leaves])
         with self.block("if is_row:"):
@@ -68,7 +68,7 @@ class OnlineSource(RegisterSource):
     def declare(self, folds: Sequence[ReduceExpr], leaves: Sequence[Expression]) -> None:
         """The start of each fold, and an array for each leaf of a chunk."""
         for fold in folds:
-            self.line(f"fold{self.folds.index(fold)} = {self.start_of(fold)}")
+            self.line(f"fold{self.reductions.index(fold)} = {self.start_of(fold)}")
         beside = [e for e in dict.fromkeys(leaves) if self.is_leaf(e) and self.varies[e]]
         for e in beside:
             if e not in self.rows_of:
@@ -93,15 +93,15 @@ class OnlineSource(RegisterSource):
         """The maxima with those of a chunk, and sums as if they had been so from the start."""
         self.needs_index = any(isinstance(e, IndexValue) for e in before.leaves)
         for e in tops:
-            k = self.folds.index(e)
+            k = self.reductions.index(e)
             self.line(f"old{k} = fold{k}")
         self.each(before, tops, [], groups)
         for total in rest:
             if total in self.sums:
-                k, top = self.folds.index(total), self.folds.index(self.sums[total].top)
+                k, top = self.reductions.index(total), self.reductions.index(self.sums[total].top)
                 self.line(f"fold{k} = moved_sum(fold{k}, old{top}, fold{top})")
         for e in tops:
-            k = self.folds.index(e)
+            k = self.reductions.index(e)
             self.line(f"top{k} = finite(fold{k})")
 
     def each(
@@ -117,14 +117,14 @@ class OnlineSource(RegisterSource):
     def meet(self, tops: Sequence[ReduceExpr], rest: Sequence[ReduceExpr]) -> None:
         """The threads of a row agree on the maxima first; what -inf - -inf makes NaN is so in two sweeps as well."""
         for e in tops:
-            k = self.folds.index(e)
+            k = self.reductions.index(e)
             self.line(f"own{k} = fold{k}")
         for e in [*tops, *rest]:
-            k, x = self.folds.index(e), f"fold{self.folds.index(e)}"
+            k, x = self.reductions.index(e), f"fold{self.reductions.index(e)}"
             if e in self.sums:
                 top, base = self.sums[e]
                 if base not in self.names:
                     self.name(base)
-                x = f"{x} * exp(own{self.folds.index(top)} - {self.names[base]})"
+                x = f"{x} * exp(own{self.reductions.index(top)} - {self.names[base]})"
             self.line(f"fold{k} = fold_along_x({self.operator_name(e)}, {x}, parts{k})")
             self.names[e] = f"(fold{k} != 0)" if e.dtype is bool_ else f"fold{k}"

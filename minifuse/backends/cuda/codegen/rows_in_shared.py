@@ -25,7 +25,7 @@ class RowSource(CudaSource):
         if (
             self.form == "rows" and self.axes == self.rows + 1 and not kernel.find_all(ReadOutput)
         ):  # else it may be overwritten already
-            found = {e: match_masked_sum(e) for e in self.folds}
+            found = {e: match_masked_sum(e) for e in self.reductions}
             self.picks = {e: x for e, x in found.items() if x and self.counts_along(x.position) and not self.varies[x.key]}
         self.set_levels({})
         self.held = {e: f"row{k}" for k, e in enumerate(self.loaded_again())}
@@ -35,7 +35,7 @@ class RowSource(CudaSource):
     def counts_along(self, position: IndexValue) -> bool:
         """Whether a position counts the elements of each row from the same number on."""
         return (
-            not self.classes[operand_name(position)].removesuffix("1").strip("0")
+            not self.stride_kinds[operand_name(position)].removesuffix("1").strip("0")
             and self.last_axis_stride_kind(position) == "1"
         )
 
@@ -59,7 +59,7 @@ class RowSource(CudaSource):
 
     def needed(self, first: int, last: int, known: Expression | None = None) -> list[Expression]:
         """What varies along the row and is needed by sweeps `first` to `last`, to whom a value may be known."""
-        roots = [e.inputs[0] for e in self.folds if first < self.pass_index[e] <= last + 1 and e not in self.picks]
+        roots = [e.inputs[0] for e in self.reductions if first < self.pass_index[e] <= last + 1 and e not in self.picks]
         roots += [e for e in self.kernel.pointwise_outputs if first <= self.pass_index[e] <= last]
         return toposort(roots, lambda e: e.inputs if self.varies[e] and e is not known else ())
 
@@ -103,7 +103,7 @@ class RowSource(CudaSource):
             free = [
                 x for x in self.held if x.dtype is e.dtype and x not in later and self.held[x] not in self.places.values()
             ]
-            if not free or e.dtype is bool_ or self.classes[f"out{k}"][-1] != "1":
+            if not free or e.dtype is bool_ or self.stride_kinds[f"out{k}"][-1] != "1":
                 del parked[k], self.spilled[k]
             else:
                 self.places[e] = self.held[free[0]]
@@ -122,7 +122,7 @@ class RowSource(CudaSource):
 
     def pick(self, fold: ReduceExpr) -> None:
         """The element of a row that a fold is, from memory, since another thread may hold it; 0 where there is none."""
-        (key, position, value), name, last = self.picks[fold], f"fold{self.folds.index(fold)}", self.axes - 1
+        (key, position, value), name, last = self.picks[fold], f"fold{self.reductions.index(fold)}", self.axes - 1
         known = dict(self.names), self.held, self.kept
         self.held, self.kept = {}, {}
         self.line(f"{name} = {self.start_of(fold)}")

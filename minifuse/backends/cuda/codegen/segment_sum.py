@@ -23,7 +23,7 @@ class KeyedSource(RowSource):
         super().__init__(kernel, rows, classes, raws)
         self.found, self.is_wide = found, False
         loads = Kernel((found.key, found.position), ()).find_all(Load)
-        self.has_votes = self.form == "columns" and all(self.classes[operand_name(e)][rows - 1] == "0" for e in loads)
+        self.has_votes = self.form == "columns" and all(self.stride_kinds[operand_name(e)][rows - 1] == "0" for e in loads)
 
     def emit_pass(
         self, folds: Sequence[ReduceExpr], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]

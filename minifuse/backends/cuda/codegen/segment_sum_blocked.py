@@ -35,12 +35,12 @@ class BandSource(KeyedSource):
 
     def integers(self) -> list[str]:
         """Names of the sizes and strides that the text reads."""
-        strides = [f"{name}_{axis}" for name, c in self.classes.items() for axis in range(self.axes) if c[axis] == "s"]
+        strides = [f"{name}_{axis}" for name, c in self.stride_kinds.items() for axis in range(self.axes) if c[axis] == "s"]
         return ["n0", "n1", "n2", *strides]
 
     def emit(self) -> str:
         """The whole function."""
-        (fold,) = self.folds
+        (fold,) = self.reductions
         self.depth = 1
         self.line(f"notes = cuda.shared.array({NOTES}, i64)  # {ROWS} * the place of a key + its row in the band")
         self.line(f"places = cuda.shared.array({NOTES}, i64)  # those of the keys of each row, from `begins` on")
@@ -86,5 +86,5 @@ class BandSource(KeyedSource):
             self.line(f"fold0 = {start} if is_first else {out}")
             with self.block("for k in range(begins[i0 - first0], begins[i0 - first0 + 1]):"):
                 self.line("i2 = places[k]")
-                self.add_up(self.folds[0])
+                self.add_up(self.reductions[0])
             self.line(f"{out} = fold0")

@@ -78,7 +78,7 @@ def is_whole(source: CudaSource, nest: LoopNest) -> bool:
     last = len(nest.sizes) - 1
     beside = [
         s
-        for s, c, name in zip(nest.strides, nest.stride_kinds, source.classes, strict=True)
+        for s, c, name in zip(nest.strides, nest.stride_kinds, source.stride_kinds, strict=True)
         if c[-1] == "1" and name[0] != "b"
     ]
     return nest.sizes[-1] % 4 == 0 and all(x % 4 == 0 for s in beside for a, x in enumerate(s) if a != last)
@@ -135,7 +135,7 @@ def _generate_kernel(
 ) -> GeneratedKernel:
     if across is None:
         source = source_of(kernel, rows, classes, raws, share, variant)
-        operands = {name: c for name, c in source.classes.items() if not name.startswith("base")}
+        operands = {name: c for name, c in source.stride_kinds.items() if not name.startswith("base")}
         column = rows - 1 if isinstance(source, ColumnSource) else None
         beside = -1 if column is None else column
         chosen = {name: c for name, c in operands.items() if column is None or name.startswith("in")}
@@ -148,6 +148,6 @@ def _generate_kernel(
             text, source.form, parameters, wide, source.counted, each, held=held, row_partition=share, column=column
         )
     tiles = TileSource(kernel, rows, classes, across)
-    operands = {name: c for name, c in tiles.classes.items() if not name.startswith("base")}
+    operands = {name: c for name, c in tiles.stride_kinds.items() if not name.startswith("base")}
     wide = tuple(name for name, c in operands.items() if tiles.is_wide and (c[-1] == "1" or name in tiles.tiled))
     return GeneratedKernel(tiles.emit(), "tiles", tuple(tiles.parameters()), wide, 0, 1, across, tuple(tiles.tiled))

@@ -43,17 +43,17 @@ class TileSource(CudaSource):
         self.tiled: list[str] = []
         left = SHARED
         for e in [e for e in kernel.find_all(Load) if not isinstance(e, IndexValue)]:
-            letters, nbytes = self.classes[f"in{e.index}"], SIDE * PITCH * e.dtype.itemsize
+            letters, nbytes = self.stride_kinds[f"in{e.index}"], SIDE * PITCH * e.dtype.itemsize
             if letters[across] == "1" and letters[-1] == "s" and nbytes <= left:
                 self.tiled.append(f"in{e.index}")
                 left -= nbytes
-        direct = {c[-1] for name, c in self.classes.items() if name not in self.tiled and not name.startswith("base")}
+        direct = {c[-1] for name, c in self.stride_kinds.items() if name not in self.tiled and not name.startswith("base")}
         self.is_wide = "s" not in direct
 
     def integers(self) -> list[str]:
         """Names of the sizes and strides that the text reads."""
         sizes = [f"n{axis}" for axis in range(self.axes)]
-        strides = [f"{name}_{axis}" for name, c in self.classes.items() for axis in range(self.axes) if c[axis] == "s"]
+        strides = [f"{name}_{axis}" for name, c in self.stride_kinds.items() for axis in range(self.axes) if c[axis] == "s"]
         return sizes + strides + ["is_wide"] * self.is_wide
 
     def emit(self) -> str:

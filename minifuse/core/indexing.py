@@ -1,10 +1,9 @@
-"""How people write indices, dims and shapes, and the exact integers that they mean.
+"""Parse indices, dims and shapes: from what the user wrote to exact integers.
 
-Functions from what a person wrote, and the shape that it is written for, to plain ints: an index becomes one range a dim, a
-negative dim is counted from the front, the -1 of a reshape gets its size. Stands below layouts, which turn ranges into
-strides, and knows neither layouts nor data.
+An index becomes one range per dim, a negative dim is counted from the front, and the -1 of a reshape gets its size. The
+layouts of `core.layout` turn ranges into strides.
 
-An integer is anything with `__index__` that is not a bool: NumPy's integers count, 2.0 and True do not.
+An integer is any object with `__index__` except a bool: NumPy integers count, 2.0 and True do not.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,20 +24,20 @@ Index = Entry | tuple[Entry, ...]
 
 
 def parse_index(shape: Shape, index: Index) -> tuple[tuple[Range, ...], Shape]:
-    """What `x[index]` selects of an `x` of this shape, by the rules of NumPy's basic indexing.
+    """Return what `x[index]` selects from an x of this shape, by the rules of NumPy's basic indexing.
 
     Returns
     -------
     ranges : tuple of (start, step, size)
-        One a dimension of `shape`, in bounds. Fewer than two elements have step 1, none have start 0.
+        One per dim of `shape`, in bounds. A range of one element has step 1; an empty range has start 0 and step 1.
     shape_after : tuple of int
-        The shape of the result: an integer takes its dimension away, None puts one of size 1.
+        Shape of the result: an integer removes its dim, None adds one of size 1.
         `layout.slice(*ranges).reshape(*shape_after)` is the view.
 
     Raises
     ------
     IndexingError
-        Too many indices, an index out of range, or one that is not an integer, a slice, None or `...`.
+        There are too many indices, or one is out of range or not an integer, a slice, None or `...`.
 
     Examples
     --------
@@ -50,7 +49,7 @@ def parse_index(shape: Shape, index: Index) -> tuple[tuple[Range, ...], Shape]:
     entries: tuple[object, ...] = index if isinstance(index, tuple) else (index,)
     ellipses = sum(entry is Ellipsis for entry in entries)
     if ellipses > 1:
-        raise IndexingError(f"an index has at most one `...`, got {ellipses}; write `:` for each dim that one stands for")
+        raise IndexingError(f"got {ellipses} `...` in an index, expected at most one; write `:` for each dim instead")
     count = sum(entry is not None and entry is not Ellipsis for entry in entries)
     if count > len(shape):
         raise IndexingError(f"too many indices: {count} for shape {shape} of {len(shape)} dims; None and ... do not count")
@@ -61,9 +60,9 @@ def parse_index(shape: Shape, index: Index) -> tuple[tuple[Range, ...], Shape]:
         if entry is None:
             after.append(1)
         elif entry is Ellipsis:
-            whole = shape[dim : dim + len(shape) - count]
-            ranges.extend((0, 1, size) for size in whole)
-            after.extend(whole)
+            sizes = shape[dim : dim + len(shape) - count]
+            ranges.extend((0, 1, size) for size in sizes)
+            after.extend(sizes)
         elif isinstance(entry, slice):
             ranges.append(_range_of(entry, shape[dim], dim))
             after.append(ranges[dim][2])
@@ -73,7 +72,7 @@ def parse_index(shape: Shape, index: Index) -> tuple[tuple[Range, ...], Shape]:
 
 
 def ravel_index(index: Sequence[int], shape: Shape) -> int:
-    """The position of an index in the row-major order of a shape. IndexingError outside the shape: here -1 is not the last.
+    """Return the row-major position of an index in a shape. Raise IndexingError outside the shape; -1 is outside.
 
     Examples
     --------
@@ -89,7 +88,7 @@ def ravel_index(index: Sequence[int], shape: Shape) -> int:
 
 
 def unravel_index(position: int, shape: Shape) -> tuple[int, ...]:
-    """The index at a position in the row-major order of a shape. IndexingError where there is none.
+    """Return the index at a row-major position in a shape. Raise IndexingError if there is none.
 
     Examples
     --------
@@ -106,31 +105,31 @@ def unravel_index(position: int, shape: Shape) -> tuple[int, ...]:
 
 
 def range_bounds(start: int, step: int, size: int) -> tuple[int, int]:
-    """The lowest and the highest position of a range."""
+    """Return the lowest and the highest position of a range."""
     last = start + step * (size - 1)
     return min(start, last), max(start, last)
 
 
 def has_overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:
-    """Whether two ranges, by their ends, share a position."""
+    """Return whether two intervals, given by their bounds, share a position."""
     return a[0] <= b[1] and b[0] <= a[1]
 
 
 def _range_of(entry: slice, size: int, dim: int) -> Range:
-    """The (start, step, size) of a slice."""
+    """Return the range of a slice."""
     for part in (entry.start, entry.stop, entry.step):
         if part is not None and _as_integer(part) is None:
             raise IndexingError(f"slice of dim {dim}: bounds and step are integers or None, got {_format_value(part)}")
     if entry.step is not None and _as_integer(entry.step) == 0:
-        raise IndexingError(f"slice of dim {dim}: the step is 0, so it would never end; use a positive or a negative step")
-    chosen = range(size)[entry]
-    if len(chosen) < 2:  # a step without a second element means nothing, and may be huge
-        return (chosen[0] if chosen else 0), 1, len(chosen)
-    return chosen.start, chosen.step, len(chosen)
+        raise IndexingError(f"slice of dim {dim}: got step 0, expected a positive or a negative step")
+    selected = range(size)[entry]
+    if len(selected) < 2:  # the step has no effect, and may be huge
+        return (selected[0] if selected else 0), 1, len(selected)
+    return selected.start, selected.step, len(selected)
 
 
 def _position_of(entry: object, size: int, dim: int) -> int:
-    """The position along a dimension that an integer names."""
+    """Return the position that an integer index selects."""
     i = _as_integer(entry)
     if i is None:
         raise IndexingError(
@@ -143,7 +142,7 @@ def _position_of(entry: object, size: int, dim: int) -> int:
 
 
 def _index_advice(entry: object) -> str:
-    """What to do instead of indexing with something that does not select."""
+    """Return what to write instead of this index."""
     if isinstance(entry, bool):
         return "for a mask use where(mask, x, y)"
     if isinstance(entry, Real):
@@ -154,12 +153,12 @@ def _index_advice(entry: object) -> str:
 
 
 def normalize_dim(dim: int, ndim: int) -> int:
-    """A dim counted from the front: -1 is the last.
+    """Convert a negative dim to one counted from the front: -1 is the last.
 
     Raises
     ------
     ShapeError
-        There is no such dim, or it is not an integer.
+        The dim does not exist, or it is not an integer.
 
     Examples
     --------
@@ -170,18 +169,20 @@ def normalize_dim(dim: int, ndim: int) -> int:
     if d is None:
         raise ShapeError(f"a dim is an integer, got {_format_value(dim)}")
     if not -ndim <= d < ndim:
-        valid = f"valid are {-ndim} to {ndim - 1}" if ndim else "it has none to choose"
+        valid = f"valid are {-ndim} to {ndim - 1}" if ndim else "a 0-d tensor has no dims"
         raise ShapeError(f"dim {d} is out of range for a tensor of {ndim} dims; {valid}")
     return d % ndim
 
 
 def normalize_dims(dims: int | Iterable[int] | None, ndim: int) -> tuple[int, ...]:
-    """Dims counted from the front, in the order given; None stands for all. Arguments may be `1`, `(0, 1)` or `((0, 1),)`.
+    """Convert dims to a tuple, counted from the front, in the given order. None means all dims.
+
+    The argument may be `1`, `(0, 1)` or `((0, 1),)`.
 
     Raises
     ------
     ShapeError
-        There is no such dim, one is named twice, or one is not an integer.
+        A dim does not exist, is named twice, or is not an integer.
 
     Examples
     --------
@@ -190,33 +191,33 @@ def normalize_dims(dims: int | Iterable[int] | None, ndim: int) -> tuple[int, ..
     """
     if dims is None:
         return tuple(range(ndim))
-    given = _unpack_varargs(dims)
-    normal = tuple(normalize_dim(d, ndim) for d in given)
-    for k, d in enumerate(normal):
-        if d in normal[:k]:
-            raise ShapeError(f"dims {given} name dim {d} twice; name each dim once")
-    return normal
+    items = _unpack_varargs(dims)
+    normalized = tuple(normalize_dim(d, ndim) for d in items)
+    for k, d in enumerate(normalized):
+        if d in normalized[:k]:
+            raise ShapeError(f"dims {items} name dim {d} twice; name each dim once")
+    return normalized
 
 
 def sizes_of(sizes: int | Iterable[Any]) -> tuple[int, ...]:
-    """The arguments of `f(2, 3)` or of `f((2, 3))` as exact ints of any sign, since -1 has a meaning in reshape and expand.
+    """Convert the arguments of `f(2, 3)` or `f((2, 3))` to ints. They may be negative, since reshape and expand accept -1.
 
     Examples
     --------
     >>> sizes_of((2, -1)), sizes_of(([2, -1],))
     ((2, -1), (2, -1))
     """
-    found = []
+    integers = []
     for size in _unpack_varargs(sizes):
         n = _as_integer(size)
         if n is None:
             raise ShapeError(f"sizes are integers, got {_format_value(size)}; write a shape as 2, 3 or as (2, 3)")
-        found.append(n)
-    return tuple(found)
+        integers.append(n)
+    return tuple(integers)
 
 
 def shape_of(sizes: int | Iterable[Any]) -> Shape:
-    """The shape that the arguments of `f(2, 3)` or of `f((2, 3))` stand for; a single integer is a shape of one dim.
+    """Convert the arguments of `f(2, 3)` or `f((2, 3))` to a shape. A single integer is a shape with one dim.
 
     Raises
     ------
@@ -235,12 +236,12 @@ def shape_of(sizes: int | Iterable[Any]) -> Shape:
 
 
 def infer_shape(size: int, shape: Iterable[Any]) -> Shape:
-    """The shape to which `size` elements are reshaped: one size may be -1, which stands for what is left.
+    """Return the shape of a reshape of `size` elements. One size may be -1, and is inferred from the others.
 
     Raises
     ------
     ShapeError
-        The shape does not hold `size` elements, the -1 is not determined, or a size is below -1 or not an integer.
+        The shape does not have `size` elements, the -1 is ambiguous, or a size is below -1 or not an integer.
 
     Examples
     --------
@@ -258,26 +259,26 @@ def infer_shape(size: int, shape: Iterable[Any]) -> Shape:
         return shape
     known = -prod(shape)
     if known == 0:
-        raise ShapeError(f"reshape: the -1 in {shape} is not determined, since another size is 0; write it out")
+        raise ShapeError(f"reshape: the -1 in {shape} is ambiguous, since another size is 0; write the size")
     if size % known:
         raise ShapeError(f"reshape: {size} elements do not fit {shape}: {size} is not a multiple of {known}")
     return tuple(size // known if n == -1 else n for n in shape)
 
 
 def _as_integer(x: object) -> int | None:
-    """The exact int that x stands for, or None."""
-    if isinstance(x, bool | np.bool_):  # NumPy before 2.3 takes its own for indices, with a warning
+    """Return x as an int if it is an exact integer, else None."""
+    if isinstance(x, bool | np.bool_):  # before NumPy 2.3, np.bool_ has __index__, with a warning
         return None
     try:
-        return as_index(x)  # type: ignore[arg-type]  # asking is the test
-    except FuseError:  # a tensor without a value
+        return as_index(x)  # type: ignore[arg-type]  # raises TypeError if it is not one
+    except FuseError:  # a traced tensor has no value
         raise
     except TypeError:
         return None
 
 
 def _unpack_varargs(x: Any) -> tuple[Any, ...]:
-    """What the arguments of `f(2, 3)`, of `f((2, 3))` or of `f(2)` hold; a 0-d NumPy array is one integer."""
+    """Return the items of the arguments of `f(2, 3)`, `f((2, 3))` or `f(2)`. A 0-d NumPy array is one integer."""
     if not isinstance(x, Iterable) or isinstance(x, str) or _as_integer(x) is not None:
         return (x,)
     items = tuple(x)
@@ -285,6 +286,6 @@ def _unpack_varargs(x: Any) -> tuple[Any, ...]:
 
 
 def _format_value(x: object) -> str:
-    """A value with its type, for messages."""
-    text = " ".join(repr(x).split())  # arrays come in lines
+    """Return a value with its type, for error messages."""
+    text = " ".join(repr(x).split())  # arrays print on several lines
     return f"{text if len(text) <= 40 else text[:37] + '...'} ({type(x).__name__})"

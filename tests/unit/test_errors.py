@@ -141,7 +141,7 @@ SHAPES = {
     "reshape, -1 beside 0": (
         lambda o: o.empty.reshape(-1, 0),
         ShapeError,
-        "the -1 in (-1, 0) is not determined",
+        "the -1 in (-1, 0) is ambiguous",
         "write it out",
     ),
     "reshape, negative": (lambda o: o.a.reshape(-2, -3), ShapeError, "(-2, -3) has a negative size", "one may be -1"),
@@ -344,7 +344,7 @@ DTYPES = {
     "unsupported ufunc": (
         lambda o: np.arctan2(o.v, o.v),
         DTypeError,
-        "np.arctan2 has no operator in minifuse",
+        "np.arctan2 is not in minifuse",
         "np.asarray(x)",
     ),
     "requires_grad of integers": (
@@ -547,7 +547,7 @@ INDICES = {
     ),
     "too many": (lambda o: o.a[0, 0, 0], IndexingError, "too many indices: 3 for shape (2, 3) of 2 dims"),
     "of 0-d": (lambda o: o.n[0], IndexingError, "too many indices: 1 for shape () of 0 dims"),
-    "two ellipses": (lambda o: o.a[..., 0, ...], IndexingError, "at most one `...`, got 2"),
+    "two ellipses": (lambda o: o.a[..., 0, ...], IndexingError, "got 2 `...` in an index"),
     "too large": (lambda o: o.a[0, 3], IndexingError, "index 3 is out of range for dim 1 of size 3; valid are -3 to 2"),
     "too small": (lambda o: o.a[-3], IndexingError, "index -3 is out of range for dim 0 of size 2; valid are -2 to 1"),
     "of no elements": (
@@ -555,7 +555,7 @@ INDICES = {
         IndexingError,
         "index 0 is out of range for dim 1 of size 0; it has no elements",
     ),
-    "slice with step 0": (lambda o: o.v[::0], IndexingError, "the step is 0, so it would never end"),
+    "slice with step 0": (lambda o: o.v[::0], IndexingError, "got step 0, expected"),
     "slice of floats": (lambda o: o.v[:1.5], IndexingError, "bounds and step are integers or None, got 1.5 (float)"),
     "out of range in a store": (lambda o: put(o.v, 3, 1.0), IndexingError, "index 3 is out of range for dim 0 of size 3"),
     "a tensor as a Python index": (

@@ -177,7 +177,7 @@ parse_index((0,), 0)
 parse_index((2, 3), (0, 1, None, 2))
     IndexingError: too many indices: 3 for shape (2, 3) of 2 dims; None and ... do not count
 parse_index((2, 3), (..., ...))
-    IndexingError: an index has at most one `...`, got 2; write `:` for each dim that one stands for
+    IndexingError: got 2 `...` in an index, expected at most one; write `:` for each dim instead
 parse_index((2, 3), (0, 1.5))
     IndexingError: index 1.5 (float) for dim 1: only integers, slices, None and ... select; convert it with int() first
 parse_index((2, 3), nan)
@@ -196,13 +196,13 @@ parse_index((2, 3), np.eye(9))
     IndexingError: index array([[1., 0., 0., 0., 0., 0., 0., 0... (ndarray) for dim 0: only integers, slices, None and ...
     select; for a mask use where(mask, x, y), for positions x.index_select(dim, index)
 parse_index((2, 3), slice(None, None, 0))
-    IndexingError: slice of dim 0: the step is 0, so it would never end; use a positive or a negative step
+    IndexingError: slice of dim 0: got step 0, expected a positive or a negative step
 parse_index((2, 3), (0, slice(0, 2.0)))
     IndexingError: slice of dim 1: bounds and step are integers or None, got 2.0 (float)
 normalize_dim(3, 2)
     ShapeError: dim 3 is out of range for a tensor of 2 dims; valid are -2 to 1
 normalize_dim(0, 0)
-    ShapeError: dim 0 is out of range for a tensor of 0 dims; it has none to choose
+    ShapeError: dim 0 is out of range for a tensor of 0 dims; a 0-d tensor has no dims
 normalize_dim(1.0, 2)
     ShapeError: a dim is an integer, got 1.0 (float)
 normalize_dims((0, "x"), 2)
@@ -232,7 +232,7 @@ infer_shape(24, (-1, 2, -1))
 infer_shape(24, (-2, -12))
     ShapeError: reshape: (-2, -12) has a negative size; sizes are 0 or more, and one may be -1
 infer_shape(0, (0, -1))
-    ShapeError: reshape: the -1 in (0, -1) is not determined, since another size is 0; write it out
+    ShapeError: reshape: the -1 in (0, -1) is ambiguous, since another size is 0; write the size
 """
 
 

@@ -1,7 +1,7 @@
-"""NumPy's functions on arrays: code written for NumPy runs on tensors, and fuses, as it stands.
+"""NumPy's functions on arrays: code written for NumPy runs on tensors and fuses, unchanged.
 
-`protocol` implements NEP 13 and NEP 18; `table` says how an entry is written; `ufuncs`, `reductions`, `elementwise` and
-`shaping` contain the entries. They call methods of arrays, and know neither tensors nor nodes.
+`protocol` implements NEP 13 and NEP 18. `table` explains how an entry is written. `ufuncs`, `reductions`, `elementwise` and
+`shaping` contain the entries. They call methods of arrays, and depend neither on tensors nor on graph nodes.
 """
 
 from . import elementwise, reductions, shaping, ufuncs

@@ -1,4 +1,4 @@
-"""NumPy's functions of the elements that are no ufuncs: choices, comparisons of whole arrays, triangles, products."""
+"""NumPy's elementwise functions that are not ufuncs, comparisons of whole arrays, triangles, and matrix products."""
 
 import math
 from typing import Any
@@ -17,7 +17,7 @@ from .ufuncs import isfinite, rint
 
 @implements(np.where)
 def where_(condition: Any, x: Any = None, y: Any = None) -> Any:
-    """`mf.where(condition != 0, x, y)`; with one argument, only NumPy's own."""
+    """Choose by `mf.where(condition != 0, x, y)`. With one argument, NumPy computes it."""
     return NotImplemented if x is None or y is None else call_once(_where, condition, x, y)
 
 
@@ -30,7 +30,7 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
 
 @implements(np.clip)
 def clip(a: Any, a_min: Any = None, a_max: Any = None, min: Any = None, max: Any = None) -> Any:  # noqa: A002
-    """`a.clip(low, high)`; the ends are a_min and a_max, or min and max."""
+    """Limit by `a.clip(low, high)`. The bounds are a_min and a_max, or min and max."""
     low, high = a_min if min is None else min, a_max if max is None else max
     if isinstance(a, Traceable):
         return a.clone() if low is None and high is None else a.clip(as_operand(low), as_operand(high))
@@ -41,7 +41,7 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, min: Any = None, max: Any
 
 @implements(np.round, np.around)
 def round_(a: Any, decimals: int = 0) -> Any:
-    """The nearest number of so many decimals; of two the even one."""
+    """Round to a number of decimals, half to even."""
     return (
         call_once(_round, a, parameters=(decimals,)) if a.dtype.is_float else NotImplemented if decimals < 0 else a.clone()
     )
@@ -54,19 +54,19 @@ def _round(x: Any, decimals: int) -> Any:
 
 @implements(np.isclose)
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
-    """Whether |a - b| <= atol + rtol * |b|, or a = b."""
+    """Return where |a - b| <= atol + rtol * |b|, or a == b."""
     return call_once(_isclose, a, b, rtol, atol, parameters=(bool(equal_nan),))
 
 
 @implements(np.allclose)
 def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
-    """Whether all are close, as an array of one bool."""
+    """Return whether all elements are close, as an array of one bool."""
     return call_once(_allclose, a, b, rtol, atol, parameters=(bool(equal_nan),))
 
 
 @implements(np.array_equal)
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
-    """Whether shapes and elements are equal, as an array of one bool; False at once where the shapes differ."""
+    """Return whether shapes and elements are equal, as an array of one bool; plain False if the shapes differ."""
     if np.shape(a1) != np.shape(a2):
         return False
     return call_once(_array_equal, a1, a2, parameters=(bool(equal_nan),))
@@ -89,7 +89,7 @@ def _array_equal(a: Any, b: Any, equal_nan: bool) -> Any:
 
 @implements(np.nan_to_num)
 def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-    """x with numbers for NaN and the infinities: 0, the largest, the smallest."""
+    """Replace NaN by 0, and infinities by the largest and the smallest number of the dtype."""
     if not x.dtype.is_float:
         return x.clone()
     limits = np.finfo(x.dtype.numpy)
@@ -103,27 +103,27 @@ def _nan_to_num(x: Any, nan: Any, high: Any, low: Any) -> Any:
 
 @implements(np.triu)
 def triu(m: Any, k: int = 0) -> Any:
-    """The part above diagonal k, itself included; 0 elsewhere."""
+    """Return the part on and above diagonal k, with 0 elsewhere."""
     return call_once(_triangle, m, parameters=(True, int(k)))
 
 
 @implements(np.tril)
 def tril(m: Any, k: int = 0) -> Any:
-    """The part below diagonal k, itself included; 0 elsewhere."""
+    """Return the part on and below diagonal k, with 0 elsewhere."""
     return call_once(_triangle, m, parameters=(False, int(k)))
 
 
 def _triangle(x: Any, is_upper: bool, k: int) -> Any:
     if x.ndim == 0:
         raise ShapeError("np.triu and np.tril: a 0-d array has no diagonal; expected a matrix")
-    rows, columns = (x.shape[-1],) * 2 if x.ndim == 1 else x.shape[-2:]  # a vector is every row of a square
+    rows, columns = (x.shape[-1],) * 2 if x.ndim == 1 else x.shape[-2:]  # a vector is repeated as the rows of a square
     distance = x.positions(columns) - x.positions(rows).reshape(rows, 1)
     return where(distance >= k if is_upper else distance <= k, x, False)  # of any dtype
 
 
 @implements(np.diff)
 def diff(a: Any, n: int = 1, axis: int = -1) -> Any:
-    """Differences of neighbours, n times; of bools whether they differ."""
+    """Return the differences of neighboring elements, n times. For bools, return where neighbors differ."""
     if n < 0:
         raise ShapeError(f"np.diff: n is {n}; expected 0 or more")
     return call_once(_diff, a, parameters=(int(n), normalize_dim(axis, a.ndim))) if n else a
@@ -137,12 +137,12 @@ def _diff(x: Any, n: int, dim: int) -> Any:
     return x
 
 
-# Products.
+# Matrix products.
 
 
 @implements(np.dot)
 def dot(a: Any, b: Any) -> Any:
-    """`a @ b`, or `a * b` where one is a number; of arrays with more dims, the last of a with the last but one of b."""
+    """Compute `a @ b`, or `a * b` if one is a number. With more dims, sum over the last of a and the last but one of b."""
     a, b = as_operand(a), as_operand(b)
     if not ndim_of(a) or not ndim_of(b):
         return call_once(mul, a, b)
@@ -153,14 +153,14 @@ def dot(a: Any, b: Any) -> Any:
 
 @implements(np.inner)
 def inner(a: Any, b: Any) -> Any:
-    """The sum of products along the last dims of both."""
+    """Sum the products along the last dims of both."""
     a, b = as_operand(a), as_operand(b)
     return tensordot(a, b, (-1, -1)) if ndim_of(a) and ndim_of(b) else call_once(mul, a, b)
 
 
 @implements(np.vdot)
 def vdot(a: Any, b: Any) -> Any:
-    """The sum of products of all elements."""
+    """Sum the products of all elements."""
     return call_once(_vdot, a, b)
 
 
@@ -170,7 +170,7 @@ def _vdot(a: Any, b: Any) -> Any:
 
 @implements(np.outer)
 def outer(a: Any, b: Any) -> Any:
-    """Each element of a times each element of b, as a matrix."""
+    """Multiply each element of a by each element of b, as a matrix."""
     return call_once(_outer, a, b)
 
 
@@ -180,7 +180,7 @@ def _outer(a: Any, b: Any) -> Any:
 
 @implements(np.tensordot)
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
-    """The sum of products along some dims of a and as many of b, as a product of matrices."""
+    """Sum the products along some dims of a and as many of b, by a matmul."""
     a, b = as_operand(a), as_operand(b)
     left, right = (range(-axes, 0), range(axes)) if isinstance(axes, int) else axes
     dims = normalize_dims(left, ndim_of(a)), normalize_dims(right, ndim_of(b))

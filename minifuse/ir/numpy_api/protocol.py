@@ -1,8 +1,8 @@
-"""How NumPy calls: ufuncs by NEP 13, other functions by NEP 18; `out=`, parameters that there are none of, what is unknown.
+"""NumPy's protocols: ufuncs call NEP 13, other functions call NEP 18. Also `out=`, unsupported parameters and functions.
 
-A ufunc without an entry is an error. Any other function without one is computed by NumPy, where the elements of tensors are
-there: it gets arrays that cannot be written, and its result is a plain array. While a function is captured there are no
-elements, and the error names NumPy's function and the line that called it.
+A ufunc without an entry is an error. Any other function without an entry is computed by NumPy: it gets read-only arrays, and
+its result is a plain array. A traced tensor has no values, so tracing such a function raises an error that names the NumPy
+function and the calling line.
 """
 
 import inspect
@@ -31,29 +31,27 @@ IN_PLACE: dict[Any, Callable[[Any, Any], Any]] = {
     np.left_shift: operator.ilshift, np.right_shift: operator.irshift,
 }  # fmt: skip
 
-NEUTRAL_VALUES: dict[str, tuple[Any, ...]] = {  # values of parameters that change nothing
+NEUTRAL_VALUES: dict[str, tuple[Any, ...]] = {  # parameter -> values that have no effect
     "where": (True,), "order": ("C", "K", "A"), "casting": ("same_kind",), "subok": (True, False), "copy": (True,),
     "device": ("cpu",), "returned": (False,),
 }  # fmt: skip
-NO_CONCATENATION = "joining arrays is not an operation of minifuse; store the parts in x[...] of an array that is there"
-PARAMETER_ADVICE = {  # for parameters: what to do without
+NO_CONCATENATION = "minifuse does not concatenate arrays; store the parts in x[...] of an existing array"
+PARAMETER_ADVICE = {  # unsupported parameter -> what to write instead
     "out": "pass a tensor, or write y[...] = {name}(...)",
-    "where": "choose with np.where(mask, x, 0), or another neutral element, before",
+    "where": "write np.where(mask, x, 0) for x, with 0 or another neutral element",
     "initial": "combine the result with it afterwards",
     "order": "elements are in row-major order; permute the dims",
     "dtype": "convert with x.to(dtype)",
     "weights": "write np.sum(x * w) / np.sum(w)",
     "mean": "leave it out: it costs nothing, since it is computed in the same kernel",
-    "copy": "the result has memory of its own; write x[...] = {name}(x)",
+    "copy": "the result is always a copy; write x[...] = {name}(x)",
     "prepend": NO_CONCATENATION,
     "append": NO_CONCATENATION,
     "axes": "permute the dims",
 }
-NO_RUNNING_SUM = (
-    "a running sum is not an operation of minifuse; x @ np.triu(np.ones((n, n), x.dtype.numpy)) is one, in n * n"
-)
+NO_RUNNING_SUM = "minifuse has no running sums; write x @ np.triu(np.ones((n, n), x.dtype.numpy)), which costs n * n"
 NO_DYNAMIC_SHAPE = "the shape of the result would depend on values; use np.where(condition, a, b)"
-ALTERNATIVES = {  # for functions: what to write in a captured function
+ALTERNATIVES = {  # NumPy function -> what to write in a traced function
     **dict.fromkeys(
         ("concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "block", "append"), NO_CONCATENATION
     ),
@@ -62,14 +60,14 @@ ALTERNATIVES = {  # for functions: what to write in a captured function
     "einsum": "write it with np.transpose, np.matmul and np.sum",
 }
 ARRAYS = (Traceable, np.ndarray)
-DEFAULT_ALTERNATIVE = "write it with the functions in docs/guide/numpy.md, or call it outside and pass the result in"
+DEFAULT_ALTERNATIVE = "use the functions in docs/guide/numpy.md, or call it outside and pass the result as an argument"
 
 
 # Ufuncs.
 
 
 def on_ufunc(x: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], named: dict[str, Any]) -> Any:
-    """What a ufunc, or a method of one, does, where the array x is an input or the place for the result."""
+    """Call a ufunc, or one of its methods, where the array x is an input or the output."""
     entry = UFUNCS.get(ufunc)
     if entry is not None and method == "__call__" and not named:
         return x.apply(entry, *[as_operand(i) for i in inputs])
@@ -81,8 +79,8 @@ def on_ufunc(x: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], named:
     if method == "reduce" and (ufunc in REDUCTIONS or ufunc is np.logical_xor):
         return reduce_ufunc(name, ufunc, x, **given)
     if entry is None or method not in ("__call__", "outer"):
-        to_numpy_arguments(name, inputs)  # says so, where they are captured
-        raise DTypeError(f"np.{name} has no operator in minifuse; use a method of the tensor, or np.asarray(x) for NumPy's")
+        to_numpy_arguments(name, inputs)  # raises FuseError while tracing
+        raise DTypeError(f"np.{name} is not in minifuse; use a method of the tensor, or np.asarray(x) to compute with NumPy")
     dtype = given.pop("dtype", None)
     reject_parameters(name, given)
     call = entry if dtype is None else BoundFunction(convert_then_call, (entry, dtype_from_numpy(dtype), name))
@@ -92,7 +90,7 @@ def on_ufunc(x: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], named:
 def store_ufunc_result(
     name: str, ufunc: np.ufunc, method: str, inputs: Sequence[Any], outs: Sequence[Any], named: dict[str, Any]
 ) -> Any:
-    """The result of a ufunc, stored in the memory of tensors that are there already."""
+    """Compute a ufunc and store the result in the tensors given as `out`."""
     for out in outs:
         reject_out(name, out)
     if method == "__call__" and ufunc in IN_PLACE and not named and outs[0] is inputs[0]:
@@ -106,7 +104,7 @@ def store_ufunc_result(
 def reduce_ufunc(
     name: str, ufunc: np.ufunc, x: Any, axis: Any = 0, dtype: Any = None, keepdims: bool = False, **others: Any
 ) -> Any:
-    """A fold, along dim 0 if no other is named."""
+    """Reduce by a ufunc, along dim 0 by default."""
     reject_parameters(name, others)
     if ufunc is np.logical_xor:
         return call_once(is_odd, x, parameters=(axes_key(axis), bool(keepdims)))
@@ -114,7 +112,7 @@ def reduce_ufunc(
 
 
 def convert_then_call(*inputs: Any) -> Any:
-    """The body of a ufunc whose inputs are converted first."""
+    """Convert the inputs to a dtype, then call the implementation of a ufunc."""
     *operands, entry, dtype, name = inputs
     if any(x.dtype.is_float and not dtype.is_float for x in operands if is_array(x)):
         raise DTypeError(f"np.{name}(..., dtype={dtype}): the operands are floats; convert them with x.to(mf.{dtype})")
@@ -126,12 +124,12 @@ def convert_then_call(*inputs: Any) -> Any:
 
 
 def outer(a: Any, b: Any, entry: Any) -> Any:
-    """The body of ufunc.outer: each element of a with each element of b."""
+    """Apply a ufunc to each element of a with each element of b."""
     return entry(a.reshape(*a.shape, *[1] * b.ndim) if is_array(a) and is_array(b) else a, b)
 
 
 def is_odd(x: Any, axis: Any, keepdims: bool) -> Any:
-    """Whether the number of elements along dims that are not 0 is odd."""
+    """Return whether the number of nonzero elements along dims is odd."""
     return eq(mod(ne(x, 0).sum(axis, keepdim=keepdims), 2), 1)
 
 
@@ -139,10 +137,10 @@ def is_odd(x: Any, axis: Any, keepdims: bool) -> Any:
 
 
 def on_function(function: Callable[..., Any], types: Iterable[type], args: Sequence[Any], named: dict[str, Any]) -> Any:
-    """What a function of NumPy gives for arguments of which at least one is an array."""
+    """Call a NumPy function with arguments of which at least one is an array."""
     for t in types:
         if not issubclass(t, ARRAYS):
-            return NotImplemented  # a stranger among the arguments, who may know better
+            return NotImplemented  # the type of another library, which may implement the function
     entry = FUNCTIONS.get(function)
     if entry is not None:
         names, known, is_sequence = parameters_of(function, entry)
@@ -162,7 +160,7 @@ def on_function(function: Callable[..., Any], types: Iterable[type], args: Seque
 
 
 def store_function_result(function: Callable[..., Any], given: dict[str, Any]) -> Any:
-    """The result of a function that has an entry, stored in the memory of a tensor that is there already."""
+    """Compute a function that has an entry and store the result in the tensor given as `out`."""
     out = given.pop("out")
     reject_out(name_of(function), out)
     out.copy_(function(**given))
@@ -171,27 +169,27 @@ def store_function_result(function: Callable[..., Any], given: dict[str, Any]) -
 
 @lru_cache(None)
 def parameters_of(function: Callable[..., Any], entry: Callable[..., Any]) -> tuple[tuple[str, ...], frozenset[str], bool]:
-    """Return NumPy's parameters of a function, those that its entry has, and whether the first one takes all positions."""
+    """Return NumPy's parameters of a function, those that its entry supports, and whether the first one is *args."""
     known = inspect.signature(entry).parameters
     try:
         names = inspect.signature(function).parameters
-    except ValueError:  # NumPy before 2.4 tells no signature of a function written in C
+    except ValueError:  # before NumPy 2.4, functions written in C have no signature
         return tuple(known), frozenset(known), function is np.result_type
     is_sequence = next(iter(names.values())).kind is inspect.Parameter.VAR_POSITIONAL
     return tuple(names), frozenset(known), is_sequence
 
 
 def to_numpy_arguments(name: str, arguments: Any) -> Any:
-    """Arguments with plain arrays in place of tensors; an error while a function is captured, when there are no elements."""
+    """Convert tensors in the arguments to NumPy arrays. Raise FuseError while tracing, when tensors have no values."""
     try:
         return to_numpy(arguments)
     except FuseError:
         advice = ALTERNATIVES.get(name, DEFAULT_ALTERNATIVE)
-        raise FuseError(f"{users_line()}: np.{name} cannot be captured; {advice}") from None
+        raise FuseError(f"{users_line()}: np.{name} cannot be traced; {advice}") from None
 
 
 def to_numpy(x: Any) -> Any:
-    """Arguments with arrays that cannot be written in place of tensors."""
+    """Convert tensors in the arguments to read-only NumPy arrays."""
     if isinstance(x, Traceable):
         array = x.numpy().view()
         array.flags.writeable = False
@@ -201,29 +199,29 @@ def to_numpy(x: Any) -> Any:
     return type(x)(map(to_numpy, x)) if type(x) in (list, tuple) else x
 
 
-# What is refused.
+# Errors.
 
 
 def name_of(function: Any) -> str:
-    """What a user calls a function, without `np.`."""
+    """Return the name of a NumPy function without `np.`."""
     module: str = function.__module__.removeprefix("numpy").removeprefix(".")
     return f"{module}.{function.__name__}" if module and not module.startswith("_") else function.__name__
 
 
 def is_neutral(key: str, value: Any) -> bool:
-    """Whether a parameter has a value that changes nothing."""
+    """Return whether a parameter has a value that has no effect."""
     return value is None or value is np._NoValue or (isinstance(value, bool | str) and value in NEUTRAL_VALUES.get(key, ()))
 
 
 def reject_parameters(name: str, given: Iterable[str]) -> None:
-    """Raise for parameters of NumPy's that there are none of here."""
+    """Raise DTypeError for parameters of NumPy that minifuse does not support."""
     for key in given:
         advice = PARAMETER_ADVICE.get(key, "leave it out").format(name=f"np.{name}")
         raise DTypeError(f"np.{name}(..., {key}=) is not in minifuse; {advice}")
 
 
 def reject_out(name: str, out: Any) -> None:
-    """Raise where the place for a result is not an array of ours."""
+    """Raise DTypeError unless `out` is a tensor."""
     if not isinstance(out, Traceable):
         raise DTypeError(
             f"np.{name}(..., out=): got {type(out).__name__}, expected a tensor; "

@@ -1,4 +1,4 @@
-"""NumPy's folds: sums, extremes, spreads, positions, norms."""
+"""NumPy's reductions: sums, extremes, variances, indices of extremes, norms."""
 
 import math
 from typing import Any
@@ -14,7 +14,7 @@ from .table import Axes, axes_key, call_once, dtype_from_numpy, implements, prom
 
 
 def reduce_by_method(x: Any, method: str, axis: Any, dtype: Any, keepdims: Any) -> Any:
-    """A fold by a method of arrays; where a dtype is given, computed in it."""
+    """Reduce with a method of arrays. If a dtype is given, convert to it first."""
     if dtype is None:
         return getattr(x, method)(axis, keepdim=bool(keepdims))
     return call_once(_reduce_in_dtype, x, parameters=(method, axes_key(axis), bool(keepdims), dtype_from_numpy(dtype)))
@@ -26,49 +26,49 @@ def _reduce_in_dtype(x: Any, method: str, axis: Any, keepdims: bool, dtype: DTyp
 
 @implements(np.sum)
 def sum_(a: Any, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """`a.sum(axis, keepdims)`; of integers and bools an int64."""
+    """Sum by `a.sum(axis, keepdims)`. The sum of integers and bools is an int64."""
     return reduce_by_method(a, "sum", axis, dtype, keepdims)
 
 
 @implements(np.prod)
 def prod(a: Any, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """`a.prod(axis, keepdims)`; of integers and bools an int64."""
+    """Multiply by `a.prod(axis, keepdims)`. The product of integers and bools is an int64."""
     return reduce_by_method(a, "prod", axis, dtype, keepdims)
 
 
 @implements(np.mean)
 def mean(a: Any, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """`a.mean(axis, keepdims)`; of integers and bools a float64."""
+    """Average by `a.mean(axis, keepdims)`. The mean of integers and bools is a float64."""
     return reduce_by_method(a, "mean", axis, dtype, keepdims)
 
 
 @implements(np.average)
 def average(a: Any, axis: Axes = None, keepdims: bool = False) -> Any:
-    """The mean, without weights."""
+    """Return the mean, without weights."""
     return reduce_by_method(a, "mean", axis, None, keepdims)
 
 
 @implements(np.max, np.amax)
 def max_(a: Any, axis: Axes = None, keepdims: bool = False) -> Any:
-    """`a.max(axis, keepdims)`; NaN where there is one."""
+    """Return `a.max(axis, keepdims)`; NaN if there is one."""
     return reduce_by_method(a, "max", axis, None, keepdims)
 
 
 @implements(np.min, np.amin)
 def min_(a: Any, axis: Axes = None, keepdims: bool = False) -> Any:
-    """`a.min(axis, keepdims)`; NaN where there is one."""
+    """Return `a.min(axis, keepdims)`; NaN if there is one."""
     return reduce_by_method(a, "min", axis, None, keepdims)
 
 
 @implements(np.any)
 def any_(a: Any, axis: Axes = None, keepdims: bool = False) -> Any:
-    """`a.any(axis, keepdims)`."""
+    """Return `a.any(axis, keepdims)`."""
     return reduce_by_method(a, "any", axis, None, keepdims)
 
 
 @implements(np.all)
 def all_(a: Any, axis: Axes = None, keepdims: bool = False) -> Any:
-    """`a.all(axis, keepdims)`."""
+    """Return `a.all(axis, keepdims)`."""
     return reduce_by_method(a, "all", axis, None, keepdims)
 
 
@@ -76,7 +76,7 @@ def all_(a: Any, axis: Axes = None, keepdims: bool = False) -> Any:
 def var(
     a: Any, axis: Axes = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, correction: Any = None
 ) -> Any:
-    """`a.var(axis, ddof, keepdims)`: divided by the number of elements, less ddof."""
+    """Return `a.var(axis, ddof, keepdims)`: the divisor is the number of elements minus ddof."""
     return _var_or_std("var", a, axis, dtype, ddof, keepdims, correction)
 
 
@@ -84,16 +84,16 @@ def var(
 def std(
     a: Any, axis: Axes = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, correction: Any = None
 ) -> Any:
-    """`a.std(axis, ddof, keepdims)`: the root of the variance."""
+    """Return `a.std(axis, ddof, keepdims)`: the square root of the variance."""
     return _var_or_std("std", a, axis, dtype, ddof, keepdims, correction)
 
 
 def _var_or_std(method: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, correction: Any) -> Any:
-    count = ddof if correction is None else correction
+    correction = ddof if correction is None else correction
     if dtype is None:
-        return getattr(a, method)(axis, count, bool(keepdims))
+        return getattr(a, method)(axis, correction, bool(keepdims))
     return call_once(
-        _var_or_std_in_dtype, a, parameters=(method, axes_key(axis), count, bool(keepdims), dtype_from_numpy(dtype))
+        _var_or_std_in_dtype, a, parameters=(method, axes_key(axis), correction, bool(keepdims), dtype_from_numpy(dtype))
     )
 
 
@@ -103,19 +103,19 @@ def _var_or_std_in_dtype(x: Any, method: str, axis: Any, correction: Any, keepdi
 
 @implements(np.argmax)
 def argmax(a: Any, axis: int | None = None, keepdims: bool = False) -> Any:
-    """`a.argmax(axis, keepdims)`: the first of the largest, or the first NaN."""
+    """Return `a.argmax(axis, keepdims)`: the first of the largest, or the first NaN."""
     return a.argmax(axis, bool(keepdims))
 
 
 @implements(np.argmin)
 def argmin(a: Any, axis: int | None = None, keepdims: bool = False) -> Any:
-    """`a.argmin(axis, keepdims)`: the first of the smallest, or the first NaN."""
+    """Return `a.argmin(axis, keepdims)`: the first of the smallest, or the first NaN."""
     return a.argmin(axis, bool(keepdims))
 
 
 @implements(np.count_nonzero)
 def count_nonzero(a: Any, axis: Axes = None, keepdims: bool = False) -> Any:
-    """How many elements are not 0."""
+    """Count the nonzero elements."""
     return call_once(_count_nonzero, a, parameters=(axes_key(axis), bool(keepdims)))
 
 
@@ -125,7 +125,7 @@ def _count_nonzero(x: Any, axis: Any, keepdims: bool) -> Any:
 
 @implements(np.ptp)
 def ptp(a: Any, axis: Axes = None, keepdims: bool = False) -> Any:
-    """The largest less the smallest."""
+    """Return the largest element minus the smallest."""
     return call_once(_ptp, a, parameters=(axes_key(axis), bool(keepdims)))
 
 
@@ -135,7 +135,7 @@ def _ptp(x: Any, axis: Any, keepdims: bool) -> Any:
 
 @implements(np.linalg.norm)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A002
-    """The norm of vectors (any order) or of matrices (Frobenius, 1, infinity)."""
+    """Return the norm of vectors (any order) or of matrices (Frobenius, 1, infinity)."""
     dims = normalize_dims(axes_key(axis), x.ndim)
     if axis is None and (ord is None or (ord in ("f", "fro") and x.ndim == 2) or (ord == 2 and x.ndim == 1)):
         return call_once(_norm, x, parameters=(2, dims, bool(keepdims)))
@@ -146,7 +146,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     if len(dims) == 2 and ord in (1, -1, math.inf, -math.inf):
         return call_once(_matrix_norm, x, parameters=(ord, dims, bool(keepdims)))
     if len(dims) == 2 and ord in (2, -2, "nuc"):
-        return NotImplemented  # singular values
+        return NotImplemented  # needs singular values
     raise ShapeError(f"np.linalg.norm: order {ord!r} along dims {dims} of shape {x.shape}; a vector has 1 dim, a matrix 2")
 
 

@@ -1,4 +1,4 @@
-"""NumPy's functions of shapes: views, copies, parts, and new arrays like others. They compute nothing."""
+"""NumPy's shape functions: views, copies, slices, and new arrays like others."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -16,7 +16,7 @@ from ..array_functions import Full
 from ..gather import Gather, require_in_range
 from .table import Axes, axes_key, call_once, dtype_from_numpy, implements
 
-# Views: the same memory. A reshape copies where it must.
+# Views of the same memory. A reshape copies if strides do not allow a view.
 
 
 @implements(np.shape)
@@ -34,7 +34,7 @@ def ndim(a: Any) -> int:
 
 @implements(np.size)
 def size(a: Any, axis: Axes = None) -> int:
-    """`a.size`, or the number of elements along dims."""
+    """Return `a.size`, or the number of elements along dims."""
     count = 1
     for d in normalize_dims(axis, a.ndim):
         count *= a.shape[d]
@@ -43,13 +43,13 @@ def size(a: Any, axis: Axes = None) -> int:
 
 @implements(np.transpose)
 def transpose(a: Any, axes: Any = None) -> Any:
-    """`a.permute(axes)`; all dims in reverse order if none are named."""
+    """Permute by `a.permute(axes)`; default: reverse all dims."""
     return a.T if axes is None else a.permute(tuple(axes))
 
 
 @implements(getattr(np, "matrix_transpose", None), getattr(np.linalg, "matrix_transpose", None))
 def matrix_transpose(x: Any) -> Any:
-    """`x.mT`: the last two dims swapped."""
+    """Return `x.mT`: swap the last two dims."""
     return x.mT
 
 
@@ -61,19 +61,21 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 
 @implements(np.moveaxis)
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
-    """Some dims at other places, the others in their order."""
+    """Move some dims to other positions, and keep the order of the others."""
     old, new = normalize_dims(source, a.ndim), normalize_dims(destination, a.ndim)
     if len(old) != len(new):
-        raise ShapeError(f"np.moveaxis: {len(old)} dims {source} go to {len(new)} places {destination}; name as many")
+        raise ShapeError(
+            f"np.moveaxis: got {len(old)} dims {source} and {len(new)} destinations {destination}; name as many"
+        )
     order = [d for d in range(a.ndim) if d not in old]
-    for place, d in sorted(zip(new, old, strict=True)):
-        order.insert(place, d)
+    for position, d in sorted(zip(new, old, strict=True)):
+        order.insert(position, d)
     return a.permute(tuple(order))
 
 
 @implements(np.reshape)
 def reshape(a: Any, shape: Any = None, newshape: Any = None) -> Any:
-    """`a.reshape(shape)`; one size may be -1."""
+    """Reshape by `a.reshape(shape)`; one size may be -1."""
     sizes = newshape if shape is None else shape
     return a.reshape(sizes if isinstance(sizes, int) else tuple(sizes))
 
@@ -86,7 +88,7 @@ def ravel(a: Any) -> Any:
 
 @implements(np.squeeze)
 def squeeze(a: Any, axis: Axes = None) -> Any:
-    """`a.squeeze(axis)`; dims that are named must have size 1."""
+    """Remove dims by `a.squeeze(axis)`. Dims that are named must have size 1."""
     if axis is not None and any(a.shape[d] != 1 for d in normalize_dims(axes_key(axis), a.ndim)):
         raise ShapeError(f"np.squeeze: axis {axis} of shape {a.shape} has more than 1 element; name dims of size 1")
     return a.squeeze(axes_key(axis))
@@ -94,7 +96,7 @@ def squeeze(a: Any, axis: Axes = None) -> Any:
 
 @implements(np.expand_dims)
 def expand_dims(a: Any, axis: Any) -> Any:
-    """New dims of size 1, at these places of the result."""
+    """Insert dims of size 1, at these positions of the result."""
     count = len(axis) if isinstance(axis, tuple | list) else 1
     new = normalize_dims(axis, a.ndim + count)
     sizes = iter(a.shape)
@@ -103,20 +105,20 @@ def expand_dims(a: Any, axis: Any) -> Any:
 
 @implements(np.broadcast_to)
 def broadcast_to(array: Any, shape: Any) -> Any:
-    """`array.expand(shape)`: repeated without a copy."""
+    """Repeat by `array.expand(shape)`, without a copy."""
     return array.expand(shape_of(shape))
 
 
 @implements(np.broadcast_arrays)
 def broadcast_arrays(args: Sequence[Any]) -> tuple[Any, ...]:
-    """All expanded to their common shape."""
+    """Expand all arrays to their common shape."""
     common = broadcast(*map(np.shape, args))
     return tuple(x.expand(common) if isinstance(x, Traceable) else np.broadcast_to(x, common) for x in args)
 
 
 @implements(np.flip)
 def flip(m: Any, axis: Axes = None) -> Any:
-    """`m.flip(axis)`; all dims if none are named."""
+    """Reverse dims by `m.flip(axis)`; default: all dims."""
     return m.flip(normalize_dims(axes_key(axis), m.ndim))
 
 
@@ -134,24 +136,24 @@ def flipud(m: Any) -> Any:
 
 @implements(np.atleast_1d)
 def atleast_1d(arys: Sequence[Any]) -> Any:
-    """With a dim of size 1 where there is none."""
+    """Add a dim of size 1 to 0-d arrays."""
     return _each(arys, np.atleast_1d, lambda x: x.reshape(1) if x.ndim == 0 else x)
 
 
 @implements(np.atleast_2d)
 def atleast_2d(arys: Sequence[Any]) -> Any:
-    """With dims of size 1 in front, where there are fewer than two."""
+    """Add dims of size 1 in front, up to two dims."""
     return _each(arys, np.atleast_2d, lambda x: x.reshape((1,) * (2 - x.ndim) + x.shape) if x.ndim < 2 else x)
 
 
 @implements(np.atleast_3d)
 def atleast_3d(arys: Sequence[Any]) -> Any:
-    """With dims of size 1 around, where there are fewer than three."""
+    """Add dims of size 1 in front and at the end, up to three dims."""
 
-    def deep(x: Any) -> Any:
+    def with_3_dims(x: Any) -> Any:
         return x.reshape(((1,) if x.ndim < 2 else ()) + (x.shape or (1,)) + (1,)) if x.ndim < 3 else x
 
-    return _each(arys, np.atleast_3d, deep)
+    return _each(arys, np.atleast_3d, with_3_dims)
 
 
 def _each(arrays: Sequence[Any], numpys: Any, ours: Any) -> Any:
@@ -161,11 +163,11 @@ def _each(arrays: Sequence[Any], numpys: Any, ours: Any) -> Any:
 
 @implements(np.split)
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """Parts along a dim, as views: so many of one size, or cut at these places."""
+    """Split a dim into views: a number of equal parts, or at these indices."""
     n = ary.shape[normalize_dim(axis, ary.ndim)]
     if isinstance(indices_or_sections, int) and (indices_or_sections < 1 or n % indices_or_sections):
         raise ShapeError(
-            f"np.split: {n} elements are no {indices_or_sections} equal parts; np.array_split makes unequal ones"
+            f"np.split: cannot split {n} elements into {indices_or_sections} equal parts; np.array_split makes unequal ones"
         )
     parts: list[Any] = array_split(ary, indices_or_sections, axis)
     return parts
@@ -173,18 +175,18 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 
 @implements(np.array_split)
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """Parts along a dim, as views: the first may be longer by one."""
+    """Split a dim into views. The first parts may be longer by one."""
     dim = normalize_dim(axis, ary.ndim)
     n, sections = ary.shape[dim], indices_or_sections
     if isinstance(sections, int):
         if sections < 1:
-            raise ShapeError(f"np.array_split: {sections} parts; expected 1 or more")
+            raise ShapeError(f"np.array_split: got {sections} parts, expected 1 or more")
         each, longer = divmod(n, sections)
-        places = [k * each + min(k, longer) for k in range(1, sections)]
+        indices = [k * each + min(k, longer) for k in range(1, sections)]
     else:
-        places = [int(k) for k in sections]
+        indices = [int(k) for k in sections]
     before = (slice(None),) * dim
-    return [ary[(*before, slice(*ends))] for ends in pairwise([0, *places, None])]
+    return [ary[(*before, slice(*ends))] for ends in pairwise([0, *indices, None])]
 
 
 # Copies, and new arrays.
@@ -192,7 +194,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 
 @implements(np.take)
 def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> Any:
-    """Parts at some positions along a dim, or of the flattened array; negative positions count from the end."""
+    """Select slices at indices along a dim, or of the flattened array. Negative indices count from the end."""
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError(f'np.take: mode is {mode!r}, expected "raise", "wrap" or "clip"')
     if not isinstance(a, Traceable):
@@ -220,7 +222,7 @@ def copy(a: Any) -> Any:
 
 @implements(getattr(np, "astype", None))
 def astype(x: Any, dtype: Any, copy: bool = True) -> Any:
-    """`x.to(dtype)`; a copy, unless copy=False and nothing changes."""
+    """Convert by `x.to(dtype)`. The result is a copy, unless copy=False and the dtype is the same."""
     wanted = dtype_from_numpy(dtype)
     return x.clone() if copy and wanted is x.dtype else x.to(wanted)
 
@@ -236,25 +238,25 @@ def copyto(dst: Any, src: Any) -> Any:
 
 @implements(np.zeros_like)
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
-    """Zeros, of the shape and dtype of a if no others are given."""
+    """Return zeros with the shape and dtype of a, unless others are given."""
     return call_once(_filled, a, 0, parameters=_kind(a, dtype, shape))
 
 
 @implements(np.empty_like)
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Any:
-    """Zeros: elements that are not set would have to be remembered."""
+    """Return zeros."""
     return zeros_like(prototype, dtype, shape)
 
 
 @implements(np.ones_like)
 def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
-    """Ones, of the shape and dtype of a if no others are given."""
+    """Return ones with the shape and dtype of a, unless others are given."""
     return call_once(_filled, a, 1, parameters=_kind(a, dtype, shape))
 
 
 @implements(np.full_like)
 def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
-    """One number, in the shape and dtype of a if no others are given."""
+    """Return an array filled with one number, with the shape and dtype of a, unless others are given."""
     sizes, wanted = _kind(a, dtype, shape)
     if isinstance(fill_value, float) and not wanted.is_float:
         fill_value = wanted.numpy.type(fill_value).item()  # without its fraction
@@ -271,5 +273,5 @@ def _filled(x: Any, number: Any, shape: tuple[int, ...], dtype: DType) -> Any:
 
 @implements(np.result_type)
 def result_type(arrays_and_dtypes: Sequence[Any]) -> Any:
-    """The dtype that these have together, as one of NumPy's."""
+    """Return the common dtype, as a NumPy dtype."""
     return np.result_type(*[x.dtype.numpy if isinstance(x, Traceable) else as_number(x) for x in arrays_and_dtypes])

@@ -1,8 +1,7 @@
-"""NumPy's ufuncs as arrays know them: each is an operator of the table, or a composition of several.
+"""NumPy's ufuncs: each is an operator of the table, or a composition of operators.
 
-A composition is written with nothing but operators and methods of arrays. So it is one call on tensors, is inlined where a
-function is captured, and has its gradient. How ufuncs are called, with `out=` and the like, is the business of
-`protocol`.
+A composition is written with operators and methods of arrays. So it is one call on tensors, is inlined while tracing, and
+has its gradient. `protocol` handles how ufuncs are called, including `out=`.
 """
 
 import math
@@ -41,7 +40,7 @@ NUMPY_NAMES = {"sub": "subtract", "mul": "multiply", "div": "divide", "floordiv"
 OPERATORS = {getattr(np, NUMPY_NAMES.get(name, name), None): entry for name, entry in TABLE.items()}
 UFUNCS |= {f: entry for f, entry in OPERATORS.items() if isinstance(f, np.ufunc)} | {np.matmul: matmul}
 
-# Compositions. Where a branch is not chosen, its inputs are put right first: 0 * inf would spoil the gradient.
+# Compositions. The inputs of a branch that is not chosen are replaced first, since 0 * inf would make the gradient NaN.
 
 
 @implements(np.square)
@@ -52,71 +51,71 @@ def square(x: Any) -> Any:
 
 @implements(np.reciprocal)
 def reciprocal(x: Any) -> Any:
-    """1 / x; of integers without the fraction, and 0 of 0."""
+    """1 / x. For integers the quotient is truncated, and 1 / 0 is 0."""
     return 1 / x if x.dtype.is_float else where(eq(abs(x), 1), x, 0)
 
 
 @implements(np.fabs)
 def fabs(x: Any) -> Any:
-    """The absolute value, as a float."""
+    """Absolute value, as a float."""
     return abs(*promote_to_float(x))
 
 
 @implements(np.sign)
 def sign(x: Any) -> Any:
-    """Return 1, 0 or -1, or NaN; 0.0 for both zeros."""
+    """Return 1, 0, -1 or NaN. Both zeros return 0.0."""
     return where(x > 0, 1, where(x < 0, -1, where(eq(x, 0), 0, x.detach())))
 
 
 @implements(np.heaviside)
 def heaviside(x: Any, at_zero: Any) -> Any:
-    """0 below 0, 1 above, `at_zero` at 0."""
+    """Return 0 below 0, 1 above, and `at_zero` at 0."""
     x, at_zero = promote_to_float(x, at_zero)
     return where(eq(x, 0), at_zero, where(x > 0, 1, where(x < 0, 0, x.detach())))
 
 
 @implements(np.isfinite)
 def isfinite(x: Any) -> Any:
-    """Whether x is neither NaN nor infinite."""
+    """Return where x is neither NaN nor infinite."""
     return abs(x) < math.inf
 
 
 @implements(np.isinf)
 def isinf(x: Any) -> Any:
-    """Whether x is infinite."""
+    """Return where x is infinite."""
     return eq(abs(x), math.inf)
 
 
 def float_limits(x: Any) -> tuple[float, float]:
-    """Of the floats of an array: the spacing at 1, and the smallest with all digits."""
+    """Return the machine epsilon and the smallest normal number of the dtype of an array."""
     info = np.finfo(x.dtype.numpy)
     return float(info.eps), float(info.tiny)
 
 
-# Whole numbers. No gradient flows through them.
+# Rounding. It has no gradient.
 
 
 @implements(np.floor)
 def floor(x: Any) -> Any:
-    """The largest whole number that is not above x."""
+    """Round down to an integer."""
     return where(isfinite(x), floordiv(x, 1), x.detach()) if x.dtype.is_float else x.clone()
 
 
 @implements(np.ceil)
 def ceil(x: Any) -> Any:
-    """The smallest whole number that is not below x."""
+    """Round up to an integer."""
     return -floor(-x) if x.dtype.is_float else x.clone()
 
 
 @implements(np.trunc)
 def trunc(x: Any) -> Any:
-    """x without its fraction."""
+    """Round toward zero."""
     return where(x < 0, ceil(x), floor(x)) if x.dtype.is_float else x.clone()
 
 
 @implements(np.rint)
 def rint(x: Any) -> Any:
-    """Return the nearest whole number; of two the even one. A zero has the sign of x."""
+    """Round to the nearest integer, half to even. A zero has the sign of x."""
     (x,) = promote_to_float(x)
     x = x.detach()
     low = floor(x)
@@ -127,34 +126,34 @@ def rint(x: Any) -> Any:
 
 @implements(np.divmod)
 def quotient_and_rest(a: Any, b: Any) -> tuple[Any, Any]:
-    """(a // b, a % b)."""
+    """Return (a // b, a % b)."""
     return floordiv(a, b), mod(a, b)
 
 
-# Logic of anything: what is not 0 is true.
+# Logic. Nonzero is true.
 
 
 @implements(np.logical_and)
 def logical_and(a: Any, b: Any) -> Any:
-    """Whether both are not 0."""
+    """Return where both are nonzero."""
     return ne(a, 0) & ne(b, 0)
 
 
 @implements(np.logical_or)
 def logical_or(a: Any, b: Any) -> Any:
-    """Whether one is not 0."""
+    """Return where at least one is nonzero."""
     return ne(a, 0) | ne(b, 0)
 
 
 @implements(np.logical_xor)
 def logical_xor(a: Any, b: Any) -> Any:
-    """Whether just one is not 0."""
+    """Return where exactly one is nonzero."""
     return ne(ne(a, 0), ne(b, 0))
 
 
 @implements(np.logical_not)
 def logical_not(x: Any) -> Any:
-    """Whether x is 0."""
+    """Return where x is 0."""
     return eq(x, 0)
 
 
@@ -163,19 +162,19 @@ def logical_not(x: Any) -> Any:
 
 @implements(np.float_power)
 def float_power(a: Any, b: Any) -> Any:
-    """a ** b in float64."""
+    """Compute a ** b in float64."""
     return pow(*[x.to(float64) if is_array(x) else x for x in (a, b)])
 
 
 @implements(np.exp2)
 def exp2(x: Any) -> Any:
-    """2 ** x, by the power: the exponential of x * log(2) would lose digits of large x."""
+    """Compute 2 ** x with pow, since exp(x * log(2)) would be inaccurate for large x."""
     return pow(2.0, *promote_to_float(x))
 
 
 @implements(np.expm1)
 def expm1(x: Any) -> Any:
-    """exp(x) - 1: near 0, where that cancels, 2 t / (1 - t) with t = tanh(x / 2)."""
+    """Compute exp(x) - 1. Near 0, where the subtraction cancels, use 2 t / (1 - t) with t = tanh(x / 2)."""
     is_near = abs(x) < 0.5
     t = tanh(where(is_near, x, 0) * 0.5)
     return where(is_near, 2 * t / (1 - t), exp(x) - 1)
@@ -183,18 +182,18 @@ def expm1(x: Any) -> Any:
 
 @implements(np.log2)
 def log2(x: Any) -> Any:
-    """log(x) / log(2), and the whole number where that is nearest: of powers of 2 it is exact."""
+    """Compute log(x) / log(2), snapped to integers, so that powers of 2 are exact."""
     return snap_to_integer(log(x) * (1 / math.log(2)))
 
 
 @implements(np.log10)
 def log10(x: Any) -> Any:
-    """log(x) / log(10), and the whole number where that is nearest: of powers of 10 it is exact."""
+    """Compute log(x) / log(10), snapped to integers, so that powers of 10 are exact."""
     return snap_to_integer(log(x) * (1 / math.log(10)))
 
 
 def snap_to_integer(y: Any) -> Any:
-    """y, or the whole number next to it that rounding errors may have kept it from: up to 4 units in the last place away."""
+    """Round y to the nearest integer if it is at most 4 units in the last place away, else return y."""
     distance = floordiv(y + 0.5, 1) - y
     is_next = abs(distance) <= 2 * float_limits(y)[0] * abs(y)
     return y + where(is_next, distance, 0).detach()
@@ -202,7 +201,7 @@ def snap_to_integer(y: Any) -> Any:
 
 @implements(np.cbrt)
 def cbrt(x: Any) -> Any:
-    """The cube root: a power, and a step of Newton's method, since 1/3 is not a float."""
+    """Compute the cube root: pow, then one step of Newton's method, since 1/3 is not a float."""
     (x,) = promote_to_float(x)
     guess = pow(abs(x), 1 / 3).detach()
     guess = where(x < 0, -guess, guess)
@@ -213,15 +212,15 @@ def cbrt(x: Any) -> Any:
 
 @implements(np.logaddexp)
 def logaddexp(a: Any, b: Any) -> Any:
-    """log(exp(a) + exp(b)), without overflow."""
+    """Compute log(exp(a) + exp(b)) without overflow."""
     a, b = promote_to_float(a, b)
-    distance = where(eq(a, b), 0, a - b)  # infinities of one sign have none
+    distance = where(eq(a, b), 0, a - b)  # the difference of two equal infinities would be NaN
     return maximum(a, b) + log1p(exp(-abs(distance)))
 
 
 @implements(np.logaddexp2)
 def logaddexp2(a: Any, b: Any) -> Any:
-    """log2(2 ** a + 2 ** b), without overflow."""
+    """Compute log2(2 ** a + 2 ** b) without overflow."""
     a, b = promote_to_float(a, b)
     distance = where(eq(a, b), 0, a - b)
     return maximum(a, b) + snap_to_integer(log1p(exp2(-abs(distance))) * (1 / math.log(2)))
@@ -232,7 +231,7 @@ def logaddexp2(a: Any, b: Any) -> Any:
 
 @implements(np.hypot)
 def hypot(a: Any, b: Any) -> Any:
-    """sqrt(a * a + b * b), without overflow; infinite where one is, even beside NaN."""
+    """Compute sqrt(a * a + b * b) without overflow. If one is infinite, the result is infinite, even if the other is NaN."""
     a, b = promote_to_float(a, b)
     scale = maximum(abs(a), abs(b)).detach()
     scale = where(isfinite(scale), maximum(scale, float_limits(scale)[1]), 1)  # its reciprocal is finite
@@ -242,13 +241,13 @@ def hypot(a: Any, b: Any) -> Any:
 
 @implements(np.deg2rad, np.radians)
 def radians(x: Any) -> Any:
-    """Degrees as radians."""
+    """Convert degrees to radians."""
     return x * (math.pi / 180)
 
 
 @implements(np.rad2deg, np.degrees)
 def degrees(x: Any) -> Any:
-    """Radians as degrees."""
+    """Convert radians to degrees."""
     return x * (180 / math.pi)
 
 
@@ -260,7 +259,7 @@ def tan(x: Any) -> Any:
 
 @implements(np.sinh)
 def sinh(x: Any) -> Any:
-    """(exp(x) - exp(-x)) / 2, right near 0 too."""
+    """(exp(x) - exp(-x)) / 2, accurate near 0."""
     return (expm1(x) - expm1(-x)) * 0.5
 
 
@@ -270,16 +269,16 @@ def cosh(x: Any) -> Any:
     return (exp(x) + exp(-x)) * 0.5
 
 
-# Of two, that which is a number.
+# Extremes that ignore NaN.
 
 
 @implements(np.fmax)
 def fmax(a: Any, b: Any) -> Any:
-    """Return the larger one, where one is NaN the other, of equal ones a."""
+    """Return the larger of a and b. If one is NaN, return the other; if they are equal, a."""
     return where(isnan(b) | (a >= b), a, b)
 
 
 @implements(np.fmin)
 def fmin(a: Any, b: Any) -> Any:
-    """Return the smaller one, where one is NaN the other, of equal ones a."""
+    """Return the smaller of a and b. If one is NaN, return the other; if they are equal, a."""
     return where(isnan(b) | (a <= b), a, b)

@@ -142,7 +142,7 @@ SHAPES = {
         lambda o: o.empty.reshape(-1, 0),
         ShapeError,
         "the -1 in (-1, 0) is ambiguous",
-        "write it out",
+        "write the size",
     ),
     "reshape, negative": (lambda o: o.a.reshape(-2, -3), ShapeError, "(-2, -3) has a negative size", "one may be -1"),
     "reshape, float": (lambda o: o.a.reshape(2.0, 3), ShapeError, "sizes are integers, got 2.0 (float)"),

@@ -67,7 +67,7 @@ class OutputRef:
     """Output `index` of the run."""
 
     index: int
-    is_spent: bool = False
+    is_freed: bool = False
     """Whether a backward pass went through it and freed what it was computed from."""
     is_leaf: bool = False
     """Whether the function made it a leaf that requires a gradient."""

@@ -140,9 +140,8 @@ class Reduction:
         """Test with a few numbers that `combine` has this identity, is commutative and is associative."""
         kind, combine = dtype.numpy.type, self.combine
         none, low = kind(identity), kind(-2) if dtype is not bool_ else kind(True)
-        a, b, c = (
-            kind(x) for x in ((True, False, True) if dtype is bool_ else (1, 2, 3) if dtype.is_integer else PROBE_VALUES)
-        )
+        values = (True, False, True) if dtype is bool_ else (1, 2, 3) if dtype.is_integer else PROBE_VALUES
+        a, b, c = map(kind, values)
         with np.errstate(all="ignore"):
             for x, y, expected in ((none, none, none), (none, b, b), (c, none, c), (low, none, low), (none, low, low)):
                 got = combine(x, y)

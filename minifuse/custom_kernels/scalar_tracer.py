@@ -111,12 +111,10 @@ class ScalarTracer(Traceable):
         if name.startswith("__") or not (name in REDUCTION_NAMES | SHAPE_ATTRIBUTES or hasattr(Array, name)):
             raise AttributeError(f"an element has no {name!r}; it has operators, dtype and to()")
         advice = "compute it before the call, and pass the result"
-        if name in REDUCTION_NAMES or name in ("max", "min"):
-            advice = (
-                "use mf.maximum or mf.minimum of two elements"
-                if name in ("max", "min")
-                else f"{advice}, or see mf.reduction"
-            )
+        if name in ("max", "min"):
+            advice = "use mf.maximum or mf.minimum of two elements"
+        elif name in REDUCTION_NAMES:
+            advice += ", or see mf.reduction"
         raise unsupported(f".{name}", f"a function of elements sees one element of each argument; {advice}")
 
     def __repr__(self) -> str:

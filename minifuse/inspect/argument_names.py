@@ -99,12 +99,12 @@ def name_object(name: str, x: Any, known: dict[int, str], depth: int = MAX_OBJEC
     if is_plain or isinstance(x, FunctionType | Array) or not depth:
         return
     if hasattr(x, "named_parameters"):
-        found = dict(x.named_parameters()).items()
+        members = dict(x.named_parameters())
+    elif isinstance(x, tuple | list):
+        members = dict(enumerate(x))
     else:
-        found = (
-            dict(enumerate(x)) if isinstance(x, tuple | list) else x if isinstance(x, dict) else attributes_of(x)
-        ).items()
-    for key, part in islice(found, MAX_TENSORS_PER_OBJECT):
+        members = x if isinstance(x, dict) else attributes_of(x)
+    for key, part in islice(members.items(), MAX_TENSORS_PER_OBJECT):
         if isinstance(key, Array):  # state that an optimizer stores for a parameter
             name_object(known.get(id(key), name), part, known, depth - 1)
         elif isinstance(key, str | int):

@@ -49,9 +49,8 @@ def format_refusals(refusals: "Sequence[RefusalFacts]", width: int) -> Iterator[
     for x in refusals:
         groups.setdefault((x.producer, x.line, x.reason), []).append(x.consumer)
     for (producer, line, reason), consumers in groups.items():
-        yield from indent_lines(
-            f"{producer}{f' ({format_location(line)})' * bool(line)}, into {', into '.join(consumers)}:", width
-        )
+        location = f" ({format_location(line)})" if line else ""
+        yield from indent_lines(f"{producer}{location}, into {', into '.join(consumers)}:", width)
         yield from indent_lines(reason, width, 4)
 
 

@@ -108,9 +108,7 @@ def format_list(texts: Sequence[str]) -> str:
     >>> format_list(["a"]), format_list(["a", "b"]), format_list(["a", "b", "c", "d", "e"])
     ('a', 'a and b', 'a, b, c and 2 more')
     """
-    shown = (
-        [*texts[:MAX_LISTED_VALUES], f"{len(texts) - MAX_LISTED_VALUES} more"]
-        if len(texts) > MAX_LISTED_VALUES
-        else [*texts]
-    )
+    shown = list(texts[:MAX_LISTED_VALUES])
+    if len(texts) > MAX_LISTED_VALUES:
+        shown.append(f"{len(texts) - MAX_LISTED_VALUES} more")
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)

@@ -81,10 +81,10 @@ class Profile(DispatchHook):
     def __enter__(self) -> "Profile":
         if active_capture() is not None:
             raise FuseError(
-                "profile: a function is being captured, so nothing runs; put its call in the block, not the block inside it"
+                "profile: got a block inside a traced function, where nothing runs; write the block around the call"
             )
         if self._context is not None:
-            raise FuseError("profile: this profile has begun already; call mf.profile() for another")
+            raise FuseError("profile: this profile was already used; call mf.profile() for another one")
         self.outer = active_hook()
         self._context = use_dispatch_hook(self)
         self.began = perf_counter_ns()

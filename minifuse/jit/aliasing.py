@@ -44,9 +44,7 @@ class AliasAnalysis:
         self.stored = set[int]()  # inputs that are modified in place
         self.read_after = set[tuple[int, int]]()  # (stored, read): the second is read after a change of the first
         self.exposed = set[int]()  # inputs that results share memory with, or that receive gradients
-        self.hidden: WeakValueDictionary[int, Tensor] = (
-            WeakValueDictionary()
-        )  # by id: tensors that traces found in closures and globals
+        self.hidden: WeakValueDictionary[int, Tensor] = WeakValueDictionary()  # by id: tensors of closures and globals
 
     def learn(self, effects: InputEffects) -> None:
         """Add the effects that a trace found."""

@@ -105,7 +105,7 @@ class CacheEntry:
             if not isinstance(x, OutputRef):
                 return x.copy() if isinstance(x, np.ndarray) else x  # the user may modify it
             y = results[x.index]
-            if x.is_spent:
+            if x.is_freed:
                 set_opaque_history(y, OpaqueBackward(is_freed=True))
             elif x.depends_on_leaves and not y.requires_grad:
                 set_opaque_history(y, OpaqueBackward())

@@ -23,7 +23,7 @@ class Functionalizer:
 
     Attributes
     ----------
-    written : list of TracedStorage
+    modified_storages : list of TracedStorage
         Memory of inputs that is modified, or overlaps modified memory.
     windows : dict
         {node: (input, layout relative to its address)} of nodes that stand for memory around an input, or in it.
@@ -33,102 +33,102 @@ class Functionalizer:
         (stored, read): the second input is read, or modified, after a change of the first.
     """
 
-    def __init__(self, capture: Any) -> None:
-        self.capture = capture
-        self.written: list[TracedStorage] = []
+    def __init__(self, tracer: Any) -> None:
+        self.tracer = tracer
+        self.modified_storages: list[TracedStorage] = []
         self.windows: dict[Node, tuple[int, Layout]] = {}
         self.stored, self.read_after = set[int](), set[tuple[int, int]]()
-        self.groups = overlapping_groups_by_dtype(capture.inputs)
+        self.groups = overlapping_groups_by_dtype(tracer.inputs)
 
     def store(self, function: Any, targets: Sequence[Any], inputs: Sequence[Any]) -> None:
         """Store the results of a function in the targets."""
-        capture = self.capture
-        xs = [capture.lift(x) if isinstance(x, Tensor) else x for x in (*targets, *inputs)]
-        captured = xs[: len(targets)]
-        for x in captured:
-            if x.memory.tensor is not None:
-                check_writable(x.memory.tensor)
-        check_inplace([x.spec for x in xs if isinstance(x, Tensor)], [x.spec for x in captured])
-        for k, x in enumerate(captured):
-            for y in captured[:k]:
-                if x.memory is y.memory and may_overlap(x, y):
+        tracer = self.tracer
+        xs = [tracer.lift(x) if isinstance(x, Tensor) else x for x in (*targets, *inputs)]
+        traced = xs[: len(targets)]
+        for x in traced:
+            if x.storage.tensor is not None:
+                check_writable(x.storage.tensor)
+        check_inplace([x.spec for x in xs if isinstance(x, Tensor)], [x.spec for x in traced])
+        for k, x in enumerate(traced):
+            for y in traced[:k]:
+                if x.storage is y.storage and may_overlap(x, y):
                     raise OverlapError(
                         f"in-place write to two tensors that share memory, shapes {x.shape} and {y.shape}; "
                         "write to one at a time"
                     )
-        capture.note(function, xs, len(targets))
-        results = function(*[capture.node_of(x) for x in xs])
+        tracer.record_call(function, xs, len(targets))
+        results = function(*[tracer.node_of(x) for x in xs])
         results = results if isinstance(results, tuple) else (results,)
-        values = [cast_to_target(function_name(function), y, x) for x, y in zip(captured, results, strict=True)]
-        for x, value in zip(captured, values, strict=True):
+        values = [cast_to_target(function_name(function), y, x) for x, y in zip(traced, results, strict=True)]
+        for x, value in zip(traced, values, strict=True):
             self.write(x, value)
 
     def write(self, x: TracedTensor, value: Node) -> None:
         """Replace the value of a traced tensor."""
-        memory = x.memory
-        if memory.tensor is not None:
-            self.note_use(memory)
-            self.stored.add(self.index_of(memory))
-            if memory not in self.written:
-                self.merge_overlapping(memory)
+        storage = x.storage
+        if storage.tensor is not None:
+            self.record_use(storage)
+            self.stored.add(self.index_of(storage))
+            if storage not in self.modified_storages:
+                self.merge_overlapping(storage)
         value = value.detach() if value.dtype.is_float else value
         is_of_others = isinstance(value.function, View) or isinstance(strip_views(value).function, Argument)
         value = value.clone() if is_of_others else value  # a result must have its own memory
-        memory.changed(x.views, value)
-        if memory.tensor is not None and memory.tensor.requires_grad:  # it stays a leaf with its new value
-            memory.value = Identity(len(memory.leaves))(memory.value.detach())
-            memory.leaves.append(memory.value)
+        storage.write_view(x.views, value)
+        if storage.tensor is not None and storage.tensor.requires_grad:  # it stays a leaf with its new value
+            storage.value = Identity(len(storage.leaves))(storage.value.detach())
+            storage.leaves.append(storage.value)
 
-    def note_use(self, memory: TracedStorage) -> None:
+    def record_use(self, storage: TracedStorage) -> None:
         """Record that an input is read or modified after changes of other inputs."""
-        if self.stored and memory.tensor is not None:
-            index = self.index_of(memory)
+        if self.stored and storage.tensor is not None:
+            index = self.index_of(storage)
             self.read_after |= {(k, index) for k in self.stored if k != index}
 
-    def index_of(self, memory: TracedStorage) -> int:
+    def index_of(self, storage: TracedStorage) -> int:
         """Return the index of the input that a storage belongs to."""
-        return next(k for k, x in enumerate(self.capture.inputs) if x is memory.tensor)
+        return next(k for k, x in enumerate(self.tracer.inputs) if x is storage.tensor)
 
-    def merge_overlapping(self, memory: TracedStorage) -> None:
+    def merge_overlapping(self, storage: TracedStorage) -> None:
         """Before the first change of an input's memory, make inputs that overlap it views of one storage."""
-        index = self.index_of(memory)
-        self.written.append(memory)
+        index = self.index_of(storage)
+        self.modified_storages.append(storage)
         group = next((group for group in self.groups if index in group), [])
-        if not group and self.capture.inputs[index].spec.layout.has_internal_overlap:
+        if not group and self.tracer.inputs[index].spec.layout.has_internal_overlap:
             group = [index]  # a write to one element changes others, too
         if group:
-            self.join([self.capture.known[id(self.capture.inputs[k])].memory for k in group], group)
+            self.join([self.tracer.traced_tensors[id(self.tracer.inputs[k])].storage for k in group], group)
 
-    def join(self, memories: Sequence[TracedStorage], indices: Sequence[int]) -> None:
+    def join(self, storages: Sequence[TracedStorage], indices: Sequence[int]) -> None:
         """Make inputs views of one storage; several of them, or several of their elements, share elements of it."""
-        tensors = [self.capture.inputs[k] for k in indices]
+        tensors = [self.tracer.inputs[k] for k in indices]
         low, high = min(address_range(x)[0] for x in tensors), max(address_range(x)[1] for x in tensors)
         itemsize = tensors[0].dtype.itemsize
         layout = Layout(((high - low) // itemsize,), (1,), (low - tensors[0].address) // itemsize)
         node = Node(Identity(("window", indices[0])), (), layout.shape, tensors[0].dtype)
         self.windows[node] = indices[0], layout
         whole = TracedStorage(node, layout, node)
-        for x, memory in zip(tensors, memories, strict=True):
+        for x, storage in zip(tensors, storages, strict=True):
             of, start = x.spec.layout, (x.address - tensors[0].address) // itemsize
-            assert memory.argument is not None
-            self.windows[memory.argument] = indices[0], Layout(of.shape, of.strides, start)
-            memory.whole = whole
-            memory.window = (View("as_strided", (of.shape, of.strides, (x.address - low) // itemsize)),)
-            if memory not in self.written:
-                self.written.append(memory)
+            assert storage.argument is not None
+            self.windows[storage.argument] = indices[0], Layout(of.shape, of.strides, start)
+            storage.whole = whole
+            storage.window = (View("as_strided", (of.shape, of.strides, (x.address - low) // itemsize)),)
+            if storage not in self.modified_storages:
+                self.modified_storages.append(storage)
 
-    def found(self) -> tuple[list[tuple[Node, Node]], list[int]]:
+    def stores_and_modified_inputs(self) -> tuple[list[tuple[Node, Node]], list[int]]:
         """Return (memory, new value) pairs, and the inputs that are modified."""
         stores: list[tuple[Node, Node]] = []
-        changed = {id(m.tensor) for m in self.written if m.tensor is not None}
-        written = [k for k, x in enumerate(self.capture.inputs) if id(x) in changed]
-        for memory in dict.fromkeys(m.whole or m for m in self.written):
-            assert memory.argument is not None
-            value = memory.value
+        changed = {id(m.tensor) for m in self.modified_storages if m.tensor is not None}
+        written = [k for k, x in enumerate(self.tracer.inputs) if id(x) in changed]
+        for storage in dict.fromkeys(m.whole or m for m in self.modified_storages):
+            assert storage.argument is not None
+            value = storage.value
             while isinstance(value.function, Identity):
                 (value,) = value.inputs
-            if value is not memory.argument:
-                stores.append((memory.argument, value))
+            if value is not storage.argument:
+                stores.append((storage.argument, value))
         return stores, written
 
 

@@ -139,39 +139,41 @@ class Fused:
     def entry(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[CacheEntry, list[Any]]:
         """Return the cache entry of a call, traced if there is none, and the inputs of its run."""
         leaves, tree, key = self.flatten_args(inputs, named)
-        outside = [self.guard, *[self.guard_for(x) for x in find_objects(tree)]]
-        looks = tuple(x.fingerprint() for x in outside)
-        flat = [*leaves, *[x for found in outside for x in found.tensors]]
-        arrays = tuple(x.array_digests() for x in outside)
+        guards = [self.guard, *[self.guard_for(x) for x in find_objects(tree)]]
+        fingerprints = tuple(x.fingerprint() for x in guards)
+        flat = [*leaves, *[x for found in guards for x in found.tensors]]
+        arrays = tuple(x.array_digests() for x in guards)
         aliasing = self.aliasing(flat)
         copies = aliasing.copies
         while True:
-            known = self.entries.get((mode.is_recording, looks, arrays, key, aliasing, self.dynamic_guards(flat)))
+            known = self.entries.get((mode.is_recording, fingerprints, arrays, key, aliasing, self.dynamic_guards(flat)))
             if known is not None:
                 return known, flat
-            found = self.capture(flat, tree, copies)
-            self.refuse_changes_outside(outside, looks, arrays)
+            found = self.trace(flat, tree, copies)
+            self.check_no_side_effects(guards, fingerprints, arrays)
             expected, aliasing = aliasing.copies, self.aliasing(flat)
             needed = aliasing.copies
-            if expected <= needed:  # else it must be captured anew, since it changed a copy
+            if expected <= needed:  # else it must be traced again, since it modified a copy
                 needed |= inputs_to_copy(function_name(self.function), found.plan.names, flat, found.found.effects)
             if needed == copies:
                 break
-            copies = needed  # the capture has found that it must read other inputs from copies
+            copies = needed  # trace again with the copies that this trace needs
         self.last_entry = found
-        whole_key = (mode.is_recording, looks, arrays, key, aliasing, self.dynamic_guards(flat))
+        whole_key = (mode.is_recording, fingerprints, arrays, key, aliasing, self.dynamic_guards(flat))
         self.entries.put(whole_key, found, plan_nbytes(found.plan) + ENTRY_NBYTES)
-        is_quick = not (named or any(arrays) or self.specialized_on or self.reads_grads or len(outside) > 1)
+        is_quick = not (named or any(arrays) or self.specialized_on or self.reads_grads or len(guards) > 1)
         if is_quick and not aliasing.same and all(isinstance(x, Tensor) or type(x) in DYNAMIC_NUMBER_TYPES for x in inputs):
             kinds = [x.spec if isinstance(x, Tensor) else type(x) for x in inputs]
-            found.key = (mode.is_recording, looks[0], *kinds)
+            found.key = (mode.is_recording, fingerprints[0], *kinds)
         elif not is_quick:
             self.runs.clear()
         return found, flat
 
-    def refuse_changes_outside(self, outside: Sequence[ClosureGuard], looks: Sequence[Any], arrays: Sequence[Any]) -> None:
+    def check_no_side_effects(
+        self, guards: Sequence[ClosureGuard], fingerprints: Sequence[Any], arrays: Sequence[Any]
+    ) -> None:
         """Raise a FuseError if tracing modified state that the function reads from outside."""
-        before = zip(outside, looks, arrays, strict=True)
+        before = zip(guards, fingerprints, arrays, strict=True)
         if any(x.fingerprint() != look or x.array_digests() != content for x, look, content in before):
             raise FuseError(
                 f"{function_name(self.function)}: tracing modified a global, an attribute, a list or an array outside "
@@ -188,10 +190,10 @@ class Fused:
         """Return a run that takes the arguments only, all different tensors, and adds the tensors from closures and
         globals.
         """
-        outside = self.guard
+        guard = self.guard
         if self.aliases.stored:
-            return AddressDispatch(lambda inputs: self.entry(inputs, {})[0].run, outside)
-        return (lambda *inputs: run(*inputs, *outside.tensors)) if outside.tensors else run
+            return AddressDispatch(lambda inputs: self.entry(inputs, {})[0].run, guard)
+        return (lambda *inputs: run(*inputs, *guard.tensors)) if guard.tensors else run
 
     def dynamic_guards(self, flat: Sequence[Any]) -> Any:
         """Return the values that a call depends on besides its arguments, as far as traces have found them."""
@@ -201,23 +203,23 @@ class Fused:
         backend = None if any(isinstance(x, Tensor) for x in flat) else get_backend(None)
         return values, grads, backend
 
-    def capture(self, original: list[Any], tree: Any, copies: Collection[int]) -> CacheEntry:
+    def trace(self, original: list[Any], tree: Any, copies: Collection[int]) -> CacheEntry:
         """Trace the function for these inputs, some of which it reads from copies."""
         example = next((x for x in original if isinstance(x, Tensor)), None)
         backend = example.spec.backend if example is not None else get_backend(None)
         flat = replace_inputs(original, copies, lambda x: Tensor.empty(x.shape, x.dtype, backend))
-        capture = Tracer(function_name(self.function), flat, backend, original)
+        tracer = Tracer(function_name(self.function), flat, backend, original)
 
         def rebuild(given: list[Any]) -> Any:
             return tree_map(tree, lambda x: given[x.index] if isinstance(x, Placeholder) else x)
 
-        found = capture.run(lambda arguments: self.function(*arguments[0], **arguments[1]), rebuild)
-        labels = name_inputs(self.function, tree, Placeholder, [*original, *capture.hidden])
-        self.specialized_on |= capture.specialized_on
+        found = tracer.run(lambda arguments: self.function(*arguments[0], **arguments[1]), rebuild)
+        labels = name_inputs(self.function, tree, Placeholder, [*original, *tracer.hidden])
+        self.specialized_on |= tracer.specialized_on
         if found.effects.stored and not self.aliases.stored:
             self.runs.clear()
         self.aliases.learn(found.effects)
-        self.reads_grads |= capture.reads_grads
+        self.reads_grads |= tracer.reads_grads
         self.captures += 1
         return CacheEntry(self.function, found, flat, labels, backend, self.recompute, copies)
 

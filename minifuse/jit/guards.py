@@ -31,14 +31,8 @@ VALUE_TYPES = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis)
 MAX_GUARDS = 100_000  # guards of one function
 MAX_DIGESTED_ELEMENTS = 1 << 16  # elements of an array that each call digests: about 0.3 ms
 LIBRARY_MODULES = ("minifuse", "numpy", "builtins", *sys.stdlib_module_names)
-
-TRANSPARENT_MODULES = (
-    "types",
-    "argparse",
-    "collections",
-    "configparser",
-    "_thread",
-)  # modules of classes whose objects store attributes of the user
+# Modules of classes whose instances store the user's attributes.
+TRANSPARENT_MODULES = ("types", "argparse", "collections", "configparser", "_thread")
 get_cell_contents = attrgetter("cell_contents")
 DEFAULT_GETTERS = attrgetter("__defaults__"), attrgetter("__kwdefaults__")
 METHOD_TYPES = (FunctionType, staticmethod, classmethod, property)
@@ -64,10 +58,10 @@ class IdentityKey:
 class Fingerprint:
     """The key that a search built, as one object, so that a lookup compares identities."""
 
-    __slots__ = ("found",)
+    __slots__ = ("entries",)
 
     def __init__(self, found: tuple[Any, ...]) -> None:
-        self.found = found
+        self.entries = found
 
 
 class ClosureGuard:
@@ -140,21 +134,19 @@ class GuardBuilder:
     """One search of all reachable state: it builds a key, and the places to check later."""
 
     def __init__(self, roots: Sequence[Any]) -> None:
-        self.todo = deque[tuple[Any, frozenset[str]]]()  # a queue: long chains must not recurse
+        self.queue = deque[tuple[Any, frozenset[str]]]()  # a queue: long chains must not recurse
         self.key: list[Any] = []
         self.guard_sites: list[tuple[Callable[[Any], Any], Any, Any]] = []
         self.sizes: list[tuple[Any, int]] = []
         self.tensors: list[GuardSite] = []
         self.arrays: list[GuardSite] = []
-        self.known: dict[
-            int, tuple[int, Any]
-        ] = {}  # id -> number in the order of the search, and the object, to keep it alive
+        self.numbered: dict[int, tuple[int, Any]] = {}  # id -> number in the search, and the object, to keep it alive
         for root in roots:
-            self.visit(root)
-            while self.todo:
-                self.look_into(*self.todo.popleft())
+            self.enqueue(root)
+            while self.queue:
+                self.visit_object(*self.queue.popleft())
 
-    def found(self, get: Callable[[Any], Any], name: Any, names: frozenset[str] = frozenset()) -> None:
+    def add_guard(self, get: Callable[[Any], Any], name: Any, names: frozenset[str] = frozenset()) -> None:
         """Guard an object in a place."""
         try:
             x = get(name)
@@ -163,11 +155,11 @@ class GuardBuilder:
         if isinstance(x, np.ndarray):
             self.arrays.append((get, name))
         if isinstance(x, Tensor) or (isinstance(x, np.ndarray) and x.dtype in BY_NUMPY):
-            if id(x) in self.known:
+            if id(x) in self.numbered:
                 self.guard_sites.append((get, name, x))
-                self.key.append(self.known[id(x)][0])
+                self.key.append(self.numbered[id(x)][0])
             else:
-                self.note(x)
+                self.assign_number(x)
                 self.tensors.append((get, name))
                 self.key.append(Tensor)
             return
@@ -177,49 +169,49 @@ class GuardBuilder:
                 "arguments"
             )
         self.guard_sites.append((get, name, x))
-        self.visit(x, names)
+        self.enqueue(x, names)
 
-    def note(self, x: Any) -> None:
+    def assign_number(self, x: Any) -> None:
         """Number an object."""
-        self.known[id(x)] = len(self.known), x
+        self.numbered[id(x)] = len(self.numbered), x
 
-    def visit(self, x: Any, names: frozenset[str] = frozenset()) -> None:
+    def enqueue(self, x: Any, names: frozenset[str] = frozenset()) -> None:
         """Add an object to the queue of the search."""
-        self.todo.append((x, names))
+        self.queue.append((x, names))
 
-    def look_into(self, x: Any, names: frozenset[str]) -> None:
+    def visit_object(self, x: Any, names: frozenset[str]) -> None:
         """Visit the objects that an object refers to; `names` are the names in the code that refers to it."""
         if isinstance(x, VALUE_TYPES):
             self.key += [type(x), repr(x)]
             return
-        if id(x) in self.known:
-            self.key.append(self.known[id(x)][0])
+        if id(x) in self.numbered:
+            self.key.append(self.numbered[id(x)][0])
             return
-        self.note(x)
+        self.assign_number(x)
         if isinstance(x, tuple | list | dict | set | frozenset):
-            self.container(x)
+            self.visit_container(x)
         elif isinstance(x, FunctionType):
-            self.function(x)
+            self.visit_function(x)
         elif isinstance(x, METHOD_TYPES):
             for function in method_functions(x):
-                self.visit(function)
+                self.enqueue(function)
         elif isinstance(x, MethodType):
-            self.visit(x.__func__)
-            self.found(partial(getattr, x), "__self__")
+            self.enqueue(x.__func__)
+            self.add_guard(partial(getattr, x), "__self__")
         elif isinstance(x, partial):
             self.key.append(partial)
             for part in ("func", "args", "keywords"):
-                self.found(partial(getattr, x), part)
+                self.add_guard(partial(getattr, x), part)
         elif isinstance(x, ModuleType):
-            self.module(x, names)
+            self.visit_module(x, names)
         elif isinstance(x, type):
-            self.of_class(x, names)
+            self.visit_class(x, names)
         elif hasattr(x, "__outside__"):  # a fused function, or a custom kernel
-            self.visit(x.__outside__)
+            self.enqueue(x.__outside__)
         else:
-            self.instance(x)
+            self.visit_instance(x)
 
-    def container(self, x: Any) -> None:
+    def visit_container(self, x: Any) -> None:
         """Visit the contents of a tuple, list, dict or set."""
         self.key += [type(x), len(x)]
         if not isinstance(x, tuple | frozenset):
@@ -227,69 +219,69 @@ class GuardBuilder:
         if isinstance(x, dict):
             is_live = isinstance(x, DynamicDict)
             for name, value in list(x.items()):
-                self.visit(name)
+                self.enqueue(name)
                 if not (is_live and type(value) in (int, float)):
-                    self.found(x.get, name)
+                    self.add_guard(x.get, name)
         elif isinstance(x, tuple | list):
             for k in range(len(x)):
-                self.found(x.__getitem__, k)
+                self.add_guard(x.__getitem__, k)
         else:
             for value in x:
-                self.visit(value)
+                self.enqueue(value)
 
-    def function(self, function: FunctionType) -> None:
+    def visit_function(self, function: FunctionType) -> None:
         """Visit the cells, defaults and globals of a Python function; of a library function, only functions in its cells."""
         self.key.append(IdentityKey(function.__code__))
         if is_library_module(function.__module__):
             self.key.append(IdentityKey(function))
             for cell in function.__closure__ or ():
                 if callable(getattr(cell, "cell_contents", None)):  # as in `mf.grad(f)`, and in wrappers of decorators
-                    self.found(get_cell_contents, cell)
+                    self.add_guard(get_cell_contents, cell)
             return
         for cell in function.__closure__ or ():
-            self.found(get_cell_contents, cell)
+            self.add_guard(get_cell_contents, cell)
         for part in DEFAULT_GETTERS:
-            self.found(part, function)
+            self.add_guard(part, function)
         names = frozenset(code_names(function.__code__))
         for name in sorted(names):
             if name in function.__globals__:
-                self.found(function.__globals__.get, name, names)
+                self.add_guard(function.__globals__.get, name, names)
 
-    def module(self, module: ModuleType, names: frozenset[str]) -> None:
+    def visit_module(self, module: ModuleType, names: frozenset[str]) -> None:
         """Visit the names that the code uses of a module, unless it is a library module."""
         self.key.append(IdentityKey(module))
         if not is_library_module(module.__name__):
             for name in sorted(names & vars(module).keys()):
-                self.found(vars(module).get, name, names)
+                self.add_guard(vars(module).get, name, names)
 
-    def of_class(self, cls: type, names: frozenset[str]) -> None:
+    def visit_class(self, cls: type, names: frozenset[str]) -> None:
         """Visit methods and other attributes of a class that the code may use."""
         self.key.append(IdentityKey(cls))
         for parent in cls.__mro__:
             if not is_library_module(parent.__module__):
                 for name, value in list(vars(parent).items()):
                     if isinstance(value, METHOD_TYPES) or not name.startswith("__"):
-                        self.found(vars(parent).get, name, names)
+                        self.add_guard(vars(parent).get, name, names)
 
-    def instance(self, x: Any) -> None:
+    def visit_instance(self, x: Any) -> None:
         """Visit the attributes of an object, and its class."""
         cls = type(x)
         self.key.append(IdentityKey(x) if is_opaque(cls) else IdentityKey(cls))
         if is_opaque(cls):
             return
         if not is_library_module(cls.__module__):
-            self.visit(cls)
+            self.enqueue(cls)
         attributes = getattr(x, "__dict__", None)
         if attributes is not None:
             self.sizes.append((attributes, len(attributes)))
             for name in [name for name in attributes if name not in getattr(cls, "not_captured", ())]:
                 self.key.append(name)
-                self.found(attributes.get, name)
+                self.add_guard(attributes.get, name)
         for parent in cls.__mro__:
             slots = vars(parent).get("__slots__", ())
             for name in (slots,) if isinstance(slots, str) else slots:
                 if name not in ("__dict__", "__weakref__"):
-                    self.found(partial(getattr, x), name)
+                    self.add_guard(partial(getattr, x), name)
 
 
 def code_names(code: CodeType) -> Iterator[str]:

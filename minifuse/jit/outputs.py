@@ -27,88 +27,86 @@ class OutputBuilder:
     ----------
     outputs : list of Node
         The values that a run computes.
-    cut : set of int
+    nondifferentiable : set of int
         Outputs without a gradient.
     layouts : dict
         The layout that an output would have without tracing.
-    gives : set of int
+    returned_calls : set of int
         The calls whose results the function returns.
     aliases : dict
         Outputs that are views of an input: {output: input}.
     """
 
-    def __init__(self, capture: Any) -> None:
-        self.capture = capture
+    def __init__(self, tracer: Any) -> None:
+        self.tracer = tracer
         self.outputs: list[Node] = []
-        self.cut, self.layouts, self.gives = set[int](), dict[Node, Layout](), set[int]()
+        self.nondifferentiable, self.layouts, self.returned_calls = set[int](), dict[Node, Layout](), set[int]()
         self.aliases: dict[int, int] = {}  # output -> the input that it is a view of
         self.owners: dict[Node, TracedStorage] = {}
         self.values: dict[TracedStorage, Node] = {}  # if they differ from the value of the storage
-        self.known: dict[int, OutputRef | InputRef] = {}  # by the id of the traced tensor
-        self.leaves, self.dependent = (
-            list[TracedLeaf](),
-            list[Node](),
-        )  # leaves that the function made, and results that depend on them
+        self.references: dict[int, OutputRef | InputRef] = {}  # by the id of the traced tensor
+        self.leaves: list[TracedLeaf] = []  # leaves that the function created and returned
+        self.dependent: list[Node] = []  # results that depend on leaves
 
-    def place(self, x: Any) -> Any:
+    def add(self, x: Any) -> Any:
         """Return the reference that replaces a returned value: a run puts its result there."""
         if type(x) is TracedScalar:
-            return x.known()
+            return x.concretize()
         if not isinstance(x, Tensor):
             if isinstance(x, Node | set | frozenset | Iterator | Coroutine) or contains_tracer(x):
                 if isinstance(x, Coroutine):
                     x.close()
                 kind = f"the function returned a {type(x).__name__}"
-                raise FuseError(f"{self.capture.name}: {kind}; return tensors, or tuples, lists and dicts of them")
+                raise FuseError(f"{self.tracer.name}: {kind}; return tensors, or tuples, lists and dicts of them")
             return x
-        x = self.capture.lift(x)
-        if id(x) not in self.known:
-            self.known[id(x)] = self.place_of(x)
-        return self.known[id(x)]
+        x = self.tracer.lift(x)
+        if id(x) not in self.references:
+            self.references[id(x)] = self.add_tensor(x)
+        return self.references[id(x)]
 
-    def place_of(self, x: TracedTensor) -> OutputRef | InputRef:
+    def add_tensor(self, x: TracedTensor) -> OutputRef | InputRef:
         """Add a traced tensor to the outputs, and return its reference."""
-        memory = x.memory
-        self.gives.add(memory.made)
-        if memory.argument is not None and memory.tensor is not None:
-            index = self.capture.changes.index_of(memory)
-            if not x.views and not x.cut:
+        storage = x.storage
+        self.returned_calls.add(storage.producer)
+        if storage.argument is not None and storage.tensor is not None:
+            index = self.tracer.functionalizer.index_of(storage)
+            if not x.views and not x.is_detached:
                 return InputRef(index)
             self.aliases[len(self.outputs)] = index
-            node = memory.argument
+            node = storage.argument
             for view in x.views:
                 node = view(node)
         else:
-            node = self.values.get(memory, memory.value)
-            owned = node if memory.is_copy and isinstance(node.function, View) else strip_views(node)
-            while self.owners.setdefault(owned, memory) is not memory:  # an equal value in another storage
-                owned = node = self.values[memory] = node.clone()
+            node = self.values.get(storage, storage.value)
+            owned = node if storage.is_copy and isinstance(node.function, View) else strip_views(node)
+            while self.owners.setdefault(owned, storage) is not storage:  # an equal value in another storage
+                owned = node = self.values[storage] = node.clone()
             for view in x.views:  # not copied: results may share memory
                 node = view(node)
             under = strip_views(node)
-            if (layout := match_shape(under.shape, memory.layout)) is not None:
+            if (layout := match_shape(under.shape, storage.layout)) is not None:
                 self.layouts[under] = layout
-        gradients = self.capture.gradients
-        is_spent, leaf = x.requires_grad and gradients.is_spent(x), x.leaf if x.requires_grad and x.is_own_leaf else None
-        if x.cut or is_spent:
-            self.cut.add(len(self.outputs))
+        gradients = self.tracer.gradients
+        is_freed, leaf = x.requires_grad and gradients.is_freed(x), x.leaf if x.requires_grad and x.is_own_leaf else None
+        if x.is_detached or is_freed:
+            self.nondifferentiable.add(len(self.outputs))
         index = len(self.outputs)
         self.outputs.append(node)
-        grad = None if x.owner is not None or x.grad is None else self.place(x.grad)
+        grad = None if x.owner is not None or x.grad is None else self.add(x.grad)
         depends = False
         if leaf is not None:
             self.leaves.append(leaf)
-        elif x.requires_grad and not is_spent:
+        elif x.requires_grad and not is_freed:
             leaves = [y.leaf for y, _ in gradients.leaves if y.leaf is not None]
             depends = gradients.depends_on_leaves(x.node, leaves)
             self.dependent += [x.node] * depends
-        return OutputRef(index, is_spent, leaf is not None, depends, grad)
+        return OutputRef(index, is_freed, leaf is not None, depends, grad)
 
     def refuse_graphs_of_given_leaves(self) -> None:
         """Raise a FuseError if a result depends on another result that became a leaf inside the function."""
-        if any(self.capture.gradients.depends_on_leaves(node, self.leaves) for node in self.dependent):
+        if any(self.tracer.gradients.depends_on_leaves(node, self.leaves) for node in self.dependent):
             raise FuseError(
-                f"{self.capture.name}: the function returned a tensor whose requires_grad it set, and a result y that was "
+                f"{self.tracer.name}: the function returned a tensor whose requires_grad it set, and a result y that was "
                 "computed from it, expected one of the two; call backward inside, return y.detach(), "
                 "or set requires_grad before the call and pass the tensor"
             )

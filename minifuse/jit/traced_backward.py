@@ -26,28 +26,28 @@ class TracedBackward:
         Tensors that require a gradient, and the nodes that stand for them: one more after each in-place operation.
     sources : dict
         {call: the calls to which its gradient is propagated}, by their numbers.
-    spent : set of int
+    freed_calls : set of int
         Calls that `backward` has visited: the values that they saved are freed, as they are without tracing.
     """
 
-    def __init__(self, capture: Any) -> None:
-        self.capture = capture
+    def __init__(self, tracer: Any) -> None:
+        self.tracer = tracer
         self.leaves: list[tuple[TracedTensor, list[Node]]] = []
         self.sources: dict[int, list[int]] = {}
-        self.spent: set[int] = set()
+        self.freed_calls: set[int] = set()
 
-    def is_spent(self, x: TracedTensor) -> bool:
+    def is_freed(self, x: TracedTensor) -> bool:
         """Return True if the graph of a tensor is freed."""
-        return x.requires_grad and bool(self.history(x) & self.spent)
+        return x.requires_grad and bool(self.gradient_path(x) & self.freed_calls)
 
     def make_leaf(self, x: TracedTensor) -> None:
         """Compute a gradient for a tensor from now on, and for nothing that it was computed from."""
-        x.leaf, x.cut = TracedLeaf(x, ("leaf", len(self.leaves))), True
+        x.leaf, x.is_detached = TracedLeaf(x, ("leaf", len(self.leaves))), True
         self.leaves.append((x, x.leaf.nodes))
 
     def note_call(self, k: int, inputs: Sequence[TracedTensor | None]) -> None:
         """Record to which calls a call's gradient is propagated."""
-        self.sources[k] = [x.memory.made for x in inputs if x is not None and x.requires_grad and not x.cut]
+        self.sources[k] = [x.storage.producer for x in inputs if x is not None and x.requires_grad and not x.is_detached]
 
     def depends_on_leaves(self, node: Node, leaves: Sequence[TracedLeaf]) -> bool:
         """Return True if a gradient is propagated from a node to leaves that the function made."""
@@ -62,47 +62,47 @@ class TracedBackward:
                     f"{users_line()}: backward: got shape {root.shape} with {root.size} elements, expected one element; "
                     "call sum() or mean() first, or pass gradient="
                 )
-            gradient = self.capture.full(root.shape, 1, root.dtype)
+            gradient = self.tracer.full(root.shape, 1, root.dtype)
         elif not isinstance(gradient, Tensor) or gradient.shape != root.shape or gradient.dtype is not root.dtype:
             got = f"{gradient.dtype} {gradient.shape}" if isinstance(gradient, Tensor) else type(gradient).__name__
             raise GradientError(f"backward: gradient is {got}, expected {root.dtype} {root.shape}, as this tensor")
         start = root.node  # read it before collecting the nodes of leaves: it may be one of them
         nodes = [node for _, leaves in self.leaves for node in leaves]
-        used = self.history(root)
-        if used & self.spent:
+        used = self.gradient_path(root)
+        if used & self.freed_calls:
             raise GradientError(FREED_GRAPH)
-        found = dict(zip(nodes, self.through(start, gradient, nodes), strict=True))
-        self.capture.calls.append(CallRecord(BACKWARD, (), users_line(), (root.memory.made,)))
+        found = dict(zip(nodes, self.gradients_of_nodes(start, gradient, nodes), strict=True))
+        self.tracer.calls.append(CallRecord(BACKWARD, (), users_line(), (root.storage.producer,)))
         if not any(g is not None for g in found.values()):
             raise GradientError(
                 "backward: this value does not depend on anything that requires a gradient; set requires_grad=True"
             )
         if not retain_graph:
-            self.spent |= used
+            self.freed_calls |= used
         for x, leaves in self.leaves:
             parts = [g for node in leaves if (g := found[node]) is not None]
             if parts:
                 self.accumulate_grad(x, parts, create_graph)
 
-    def history(self, root: TracedTensor) -> set[int]:
+    def gradient_path(self, root: TracedTensor) -> set[int]:
         """Return the calls, by their numbers, through which a gradient of the root is propagated."""
-        found, front = set[int](), [] if root.cut else [root.memory.made]
+        found, front = set[int](), [] if root.is_detached else [root.storage.producer]
         while front:
             k = front.pop()
-            if k in self.capture.recorded and k not in found and self.has_grad_input(k):
+            if k in self.tracer.calls_with_grad and k not in found and self.has_grad_input(k):
                 found.add(k)
                 front += self.sources[k]
         return found
 
     def has_grad_input(self, k: int) -> bool:
         """Return True if an input of a call requires a gradient."""
-        return any(getattr(x, "requires_grad", False) for x in self.capture.calls[k].inputs)
+        return any(getattr(x, "requires_grad", False) for x in self.tracer.calls[k].inputs)
 
     def accumulate_grad(self, x: TracedTensor, parts: Sequence[Node], create_graph: bool) -> None:
         """Add a gradient to `grad` of a leaf."""
         if x.owner is not None and x.owner.grad_fn is not None:
             raise FuseError(
-                f"{users_line()}: backward reached a tensor that was computed before the call of {self.capture.name}; "
+                f"{users_line()}: backward reached a tensor that was computed before the call of {self.tracer.name}; "
                 "compute it inside, or pass x.detach().requires_grad_()"
             )
         g = parts[0]
@@ -110,34 +110,34 @@ class TracedBackward:
             g = g + part
         with grad_recording(create_graph):
             old = x.grad
-            new = self.capture.wrap_result(g, [], create_graph)
+            new = self.tracer.wrap_result(g, [], create_graph)
             x.grad = new if old is None else old + new
 
-    def through(self, start: Node, gradient: Any, wanted: Sequence[Node]) -> list[Node | None]:
+    def gradients_of_nodes(self, start: Node, gradient: Any, wanted: Sequence[Node]) -> list[Node | None]:
         """Return the gradients of nodes, as nodes."""
-        return differentiate([start], [self.capture.node_of(gradient)], wanted)
+        return differentiate([start], [self.tracer.node_of(gradient)], wanted)
 
-    def gradient_of(self, function: Callable[..., Any], inputs: Sequence[Any], chosen: Sequence[int]) -> list[TracedTensor]:
+    def trace_grad(self, function: Callable[..., Any], inputs: Sequence[Any], chosen: Sequence[int]) -> list[TracedTensor]:
         """Trace `mf.grad`: call the function on new variables, and differentiate with respect to them."""
-        capture = self.capture
+        tracer = self.tracer
         is_inside = bool(mode.is_recording) and any(isinstance(x, Tensor) and x.requires_grad for x in inputs)
         with grad_recording(True):
             variables = list(inputs)
             for k in chosen:
                 check_float_argument(inputs[k], k)
-                x = capture.lift(inputs[k])
-                node = Identity(("variable", len(capture.calls), k))(x.node)
-                spec = TensorMeta(row_major(x.shape), x.dtype, capture.backend, True)
-                variables[k] = TracedTensor(capture, TracedStorage(node, spec.layout), spec)
+                x = tracer.lift(inputs[k])
+                node = Identity(("variable", len(tracer.calls), k))(x.node)
+                spec = TensorMeta(row_major(x.shape), x.dtype, tracer.backend, True)
+                variables[k] = TracedTensor(tracer, TracedStorage(node, spec.layout), spec)
             nodes = [variables[k].node for k in chosen]
             y = function(*variables)
             if not isinstance(y, Tensor) or y.size != 1:
                 got = f"shape {y.shape}" if isinstance(y, Tensor) else type(y).__name__
                 advice = "expected a tensor of one element; end it with sum() or mean()"
                 raise GradientError(f"grad: the function returned {got}, {advice}")
-            y = capture.lift(y)
-            found = self.through(y.node, capture.full(y.shape, 1, y.dtype), nodes)
-            capture.calls.append(CallRecord(BACKWARD, (), users_line(), (y.memory.made,)))
+            y = tracer.lift(y)
+            found = self.gradients_of_nodes(y.node, tracer.full(y.shape, 1, y.dtype), nodes)
+            tracer.calls.append(CallRecord(BACKWARD, (), users_line(), (y.storage.producer,)))
             zeros = [Full(x.shape, x.dtype)(literal(0, x.dtype)) for x in nodes]
-            results = [capture.wrap_result(zero if g is None else g, [], True) for g, zero in zip(found, zeros, strict=True)]
+            results = [tracer.wrap_result(zero if g is None else g, [], True) for g, zero in zip(found, zeros, strict=True)]
         return results if is_inside else [g.detach() for g in results]

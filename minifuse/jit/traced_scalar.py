@@ -56,32 +56,32 @@ class TracedScalar:
     key.
     """
 
-    __slots__ = ("capture", "sources", "text", "value")
+    __slots__ = ("sources", "text", "tracer", "value")
 
-    def __init__(self, capture: Any, value: Any, text: str, sources: frozenset[Any]) -> None:
-        self.capture, self.value, self.text, self.sources = capture, value, text, sources
+    def __init__(self, tracer: Any, value: Any, text: str, sources: frozenset[Any]) -> None:
+        self.tracer, self.value, self.text, self.sources = tracer, value, text, sources
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:  # isinstance(x, float) holds
         return type(self.value)
 
-    def known(self) -> Any:
+    def concretize(self) -> Any:
         """Return the value, and specialize the trace on it."""
-        self.capture.specialize_on(self.sources)
+        self.tracer.specialize_on(self.sources)
         return self.value
 
     def item(self) -> Any:
         """Convert a NumPy scalar to a Python number."""
-        return TracedScalar(self.capture, self.value.item(), f"{self.text}.item()", self.sources)
+        return TracedScalar(self.tracer, self.value.item(), f"{self.text}.item()", self.sources)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
         if any(isinstance(x, Tensor) for x in inputs):
             return NotImplemented
-        return getattr(ufunc, method)(*[x.known() if type(x) is TracedScalar else x for x in inputs], **named)
+        return getattr(ufunc, method)(*[x.concretize() if type(x) is TracedScalar else x for x in inputs], **named)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """Return the value as an array without dims: NumPy's arrays cannot contain symbols."""
-        return np.asarray(self.known(), dtype)
+        return np.asarray(self.concretize(), dtype)
 
     def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, named: Any) -> Any:
         """Call a NumPy function: with tensors it is traced, with numbers only it computes with their values."""
@@ -91,37 +91,35 @@ class TracedScalar:
         return function(*args, **named)
 
     def __format__(self, spec: str) -> str:
-        return format(self.known(), spec)
+        return format(self.concretize(), spec)
 
     def __getattr__(self, name: str) -> Any:
         if not hasattr(self.value, name):
             raise AttributeError(f"{type(self.value).__name__!r} object has no attribute {name!r}")
-        return getattr(self.known(), name)
+        return getattr(self.concretize(), name)
 
 
 def _concretize(x: Any) -> Any:
-    return x.known() if type(x) is TracedScalar else x
+    return x.concretize() if type(x) is TracedScalar else x
 
 
 def _add_arithmetic(name: str, symbol: str) -> None:
     compute = getattr(operator, name)
 
     def method(a: TracedScalar, b: Any) -> Any:
-        if (
-            name == "pow" and type(a.value) is int and isinstance(b, int)
-        ):  # the result is an int or a float, depending on the values
-            return compute(a.known(), _concretize(b))
+        if name == "pow" and type(a.value) is int and isinstance(b, int):  # an int or a float, depending on the values
+            return compute(a.concretize(), _concretize(b))
         if type(b) is TracedScalar:
-            return TracedScalar(a.capture, compute(a.value, b.value), f"({a.text} {symbol} {b.text})", a.sources | b.sources)
+            return TracedScalar(a.tracer, compute(a.value, b.value), f"({a.text} {symbol} {b.text})", a.sources | b.sources)
         if type(b) in (bool, int, float) or isinstance(b, np.generic):
-            return TracedScalar(a.capture, compute(a.value, b), f"({a.text} {symbol} {b!r})", a.sources)
+            return TracedScalar(a.tracer, compute(a.value, b), f"({a.text} {symbol} {b!r})", a.sources)
         return NotImplemented
 
     def swapped(a: TracedScalar, b: Any) -> Any:
         if name == "pow" and type(a.value) is int and isinstance(b, int):
-            return compute(b, a.known())
+            return compute(b, a.concretize())
         if type(b) in (bool, int, float):
-            return TracedScalar(a.capture, compute(b, a.value), f"({b!r} {symbol} {a.text})", a.sources)
+            return TracedScalar(a.tracer, compute(b, a.value), f"({b!r} {symbol} {a.text})", a.sources)
         return NotImplemented
 
     setattr(TracedScalar, f"__{name}__", method)
@@ -130,20 +128,22 @@ def _add_arithmetic(name: str, symbol: str) -> None:
 
 def _add_sign(name: str, symbol: str) -> None:
     compute = getattr(operator, name)
-    setattr(
-        TracedScalar, f"__{name}__", lambda a: TracedScalar(a.capture, compute(a.value), f"({symbol}{a.text})", a.sources)
-    )
+
+    def method(a: TracedScalar) -> Any:
+        return TracedScalar(a.tracer, compute(a.value), f"({symbol}{a.text})", a.sources)
+
+    setattr(TracedScalar, f"__{name}__", method)
 
 
 def _add_concrete_method(name: str, function: Callable[..., Any]) -> None:
-    setattr(TracedScalar, f"__{name}__", lambda a, *more: function(a.known(), *map(_concretize, more)))
+    setattr(TracedScalar, f"__{name}__", lambda a, *more: function(a.concretize(), *map(_concretize, more)))
 
 
 def _add_comparison(name: str) -> None:
     compare = getattr(operator, name)
 
     def method(a: TracedScalar, b: Any) -> Any:
-        return NotImplemented if isinstance(b, Tensor) else compare(a.known(), _concretize(b))
+        return NotImplemented if isinstance(b, Tensor) else compare(a.concretize(), _concretize(b))
 
     setattr(TracedScalar, f"__{name}__", method)
 
@@ -152,10 +152,10 @@ def _add_binary_by_value(compute: Callable[[Any, Any], Any]) -> None:
     name = compute.__name__.rstrip("_")
 
     def method(a: TracedScalar, b: Any) -> Any:
-        return NotImplemented if isinstance(b, Tensor) else compute(a.known(), _concretize(b))
+        return NotImplemented if isinstance(b, Tensor) else compute(a.concretize(), _concretize(b))
 
     setattr(TracedScalar, f"__{name}__", method)
-    setattr(TracedScalar, f"__r{name}__", lambda a, b: compute(_concretize(b), a.known()))
+    setattr(TracedScalar, f"__r{name}__", lambda a, b: compute(_concretize(b), a.concretize()))
 
 
 for _name, _symbol in {

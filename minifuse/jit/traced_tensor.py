@@ -23,38 +23,38 @@ USE_WHERE = "use mf.where(condition, a, b)"
 class TracedStorage:
     """Memory that some traced tensors share.
 
-    `value` is the node of its current value, `layout` the layout that it would have without tracing, and `made` the
+    `value` is the node of its current value, `layout` the layout that it would have without tracing, and `producer` the
     number of the call that created it, or -1. For an input, `argument` is the node of its initial value, `tensor` is the
     tensor, and `leaves` are the nodes that stand for it when its gradient is computed. Storage that overlaps other
     storage is a `window` of the `whole`.
     """
 
-    __slots__ = ("argument", "is_copy", "layout", "leaves", "made", "tensor", "value", "whole", "window")
+    __slots__ = ("argument", "is_copy", "layout", "leaves", "producer", "tensor", "value", "whole", "window")
 
     def __init__(
-        self, value: Node, layout: Layout, argument: Node | None = None, tensor: Tensor | None = None, made: int = -1
+        self, value: Node, layout: Layout, argument: Node | None = None, tensor: Tensor | None = None, producer: int = -1
     ) -> None:
-        self.value, self.layout, self.argument, self.tensor, self.made = value, layout, argument, tensor, made
+        self.value, self.layout, self.argument, self.tensor, self.producer = value, layout, argument, tensor, producer
         self.is_copy = False  # True for the copy that replaces a view without strides
         self.leaves = [value]
         self.whole: TracedStorage | None = None
         self.window: tuple[View, ...] = ()
 
-    def seen(self, views: tuple[View, ...]) -> Node:
+    def read_view(self, views: tuple[View, ...]) -> Node:
         """Return the current value through some views."""
         if self.whole is None:
             return view_chain(self.value, views)
         if self.tensor is None or not self.tensor.requires_grad:
-            return self.whole.seen((*self.window, *views))
-        leaf = Identity("leaf")(self.whole.seen(self.window).detach())  # it stays a leaf with its new value
+            return self.whole.read_view((*self.window, *views))
+        leaf = Identity("leaf")(self.whole.read_view(self.window).detach())  # it stays a leaf with its new value
         if all(leaf is not known for known in self.leaves):
             self.leaves.append(leaf)
         return view_chain(leaf, views)
 
-    def changed(self, views: tuple[View, ...], node: Node) -> None:
+    def write_view(self, views: tuple[View, ...], node: Node) -> None:
         """Store a node in the elements that the views select."""
         if self.whole is not None:
-            self.whole.changed((*self.window, *views), node)
+            self.whole.write_view((*self.window, *views), node)
         elif views:
             old = self.value
             if isinstance(old.function, SliceUpdate) and old.function.views == views:  # its previous value is never read
@@ -93,18 +93,18 @@ class TracedLeaf:
     """A tensor that became a leaf while tracing; views of it that are created later share it.
 
     It belongs to the tensor, not to the storage: other views of the storage are no leaves. `nodes` stand for it, one for
-    each of its values: one more after each in-place operation. `mark` distinguishes them from those of other leaves.
+    each of its values: one more after each in-place operation. `key` distinguishes them from those of other leaves.
     """
 
-    __slots__ = ("mark", "nodes", "tensor")
+    __slots__ = ("key", "nodes", "tensor")
 
-    def __init__(self, tensor: "TracedTensor", mark: Any) -> None:
-        self.tensor, self.mark, self.nodes = tensor, mark, list[Node]()
+    def __init__(self, tensor: "TracedTensor", key: Any) -> None:
+        self.tensor, self.key, self.nodes = tensor, key, list[Node]()
 
-    def seen(self, views: tuple[View, ...]) -> Node:
+    def read_view(self, views: tuple[View, ...]) -> Node:
         """Return the node of the leaf through views that begin with its own."""
         own = self.tensor.views
-        node = Identity(self.mark)(self.tensor.memory.seen(own).detach())
+        node = Identity(self.key)(self.tensor.storage.read_view(own).detach())
         if all(node is not known for known in self.nodes):
             self.nodes.append(node)
         return view_chain(node, views[len(own) :])
@@ -113,34 +113,34 @@ class TracedLeaf:
 class TracedTensor(Tensor):
     """A tensor while a function is traced: a view of traced storage.
 
-    If it is `cut`, no gradient is propagated to the values that its storage was computed from. `leaf` is the leaf that
-    it is, or that it is a view of.
+    `is_detached` is True if no gradient is propagated to the values that its storage was computed from. `leaf` is the leaf
+    that it is, or that it is a view of.
     """
 
-    __slots__ = ("_grad", "capture", "cut", "leaf", "memory", "views")
+    __slots__ = ("_grad", "is_detached", "leaf", "storage", "tracer", "views")
 
     def __init__(
-        self, capture: Any, memory: TracedStorage, spec: TensorMeta, views: tuple[View, ...] = (), cut: bool = False
+        self, tracer: Any, storage: TracedStorage, spec: TensorMeta, views: tuple[View, ...] = (), is_detached: bool = False
     ) -> None:
-        self.capture, self.memory, self.spec, self.views, self.cut = capture, memory, spec, views, cut
+        self.tracer, self.storage, self.spec, self.views, self.is_detached = tracer, storage, spec, views, is_detached
         self._grad: Any = None
         self.leaf: TracedLeaf | None = None
         self.grad_fn = None
 
     @property
     def node(self) -> Node:
-        """Return the node of its current value, detached if the tensor is cut."""
-        self.capture.changes.note_use(self.memory)
+        """Return the node of its current value, detached if the tensor is detached."""
+        self.tracer.functionalizer.record_use(self.storage)
         if self.leaf is not None and self.requires_grad:
-            return self.leaf.seen(self.views)
-        node = self.memory.seen(self.views)
-        found: Node = node.detach() if self.cut and self.dtype.is_float else node
+            return self.leaf.read_view(self.views)
+        node = self.storage.read_view(self.views)
+        found: Node = node.detach() if self.is_detached and self.dtype.is_float else node
         return found
 
     @property
     def owner(self) -> Tensor | None:
         """Return the user's tensor that it stands for; None for a view, and for a tensor that the function created."""
-        return None if self.views or self.cut else self.memory.tensor
+        return None if self.views or self.is_detached else self.storage.tensor
 
     @property
     def is_own_leaf(self) -> bool:
@@ -159,8 +159,8 @@ class TracedTensor(Tensor):
         owner = self.owner
         if owner is None:
             return self._grad
-        self.capture.reads_grads = True  # also if it is None
-        return owner.grad if owner.grad is None else self.capture.lift(owner.grad)
+        self.tracer.reads_grads = True  # also if it is None
+        return owner.grad if owner.grad is None else self.tracer.lift(owner.grad)
 
     @grad.setter
     def grad(self, value: Any) -> None:
@@ -177,26 +177,26 @@ class TracedTensor(Tensor):
             layout = view.layout(self.spec.layout).without_offset()
         except ViewError:
             node = view(self.node)
-            made = self.capture.note(view, [self])
+            producer = self.tracer.record_call(view, [self])
             if requires_grad:
-                self.capture.recorded.add(made)
+                self.tracer.calls_with_grad.add(producer)
             spec = TensorMeta(row_major(node.shape), self.dtype, self.spec.backend, requires_grad)
-            memory = TracedStorage(node, spec.layout, made=made)
-            memory.is_copy = True
-            return TracedTensor(self.capture, memory, spec)
+            storage = TracedStorage(node, spec.layout, producer=producer)
+            storage.is_copy = True
+            return TracedTensor(self.tracer, storage, spec)
         spec = TensorMeta(layout, self.dtype, self.spec.backend, requires_grad)
-        seen = TracedTensor(self.capture, self.memory, spec, (*self.views, view), self.cut or not mode.is_recording)
-        seen.leaf = self.leaf if requires_grad else None
-        return seen
+        y = TracedTensor(self.tracer, self.storage, spec, (*self.views, view), self.is_detached or not mode.is_recording)
+        y.leaf = self.leaf if requires_grad else None
+        return y
 
     def detach(self) -> "TracedTensor":
         """Return a tensor of the same storage that is not part of the autograd graph."""
         spec = TensorMeta(self.spec.layout, self.dtype, self.spec.backend, False)
-        return TracedTensor(self.capture, self.memory, spec, self.views, cut=True)
+        return TracedTensor(self.tracer, self.storage, spec, self.views, is_detached=True)
 
     def backward(self, gradient: Any = None, create_graph: bool = False, retain_graph: bool | None = None) -> None:
         """Add the gradient to `grad` of every leaf when the call runs."""
-        self.capture.gradients.backward(self, gradient, create_graph, create_graph if retain_graph is None else retain_graph)
+        self.tracer.gradients.backward(self, gradient, create_graph, create_graph if retain_graph is None else retain_graph)
 
     @property
     def requires_grad(self) -> bool:
@@ -215,26 +215,26 @@ class TracedTensor(Tensor):
             where = f"{users_line()}: requires_grad: got {bool(flag)} for an argument, or a tensor from outside,"
             advice = "x.clone().requires_grad_()" if flag else "x.detach()"
             raise FuseError(
-                f"{where} while tracing {self.capture.name}, expected a tensor that the function created; set it "
+                f"{where} while tracing {self.tracer.name}, expected a tensor that the function created; set it "
                 f"before the call, or write {advice}"
             )
         if self.leaf is None:
-            self.capture.gradients.make_leaf(self)
+            self.tracer.gradients.make_leaf(self)
         self.spec = TensorMeta(self.spec.layout, self.dtype, self.spec.backend, bool(flag))
 
     def _fetch(self) -> Any:
-        raise self.capture.has_no_value("read the elements of a tensor", "return the tensor, and read it after the call")
+        raise self.tracer.no_value_error("read the elements of a tensor", "return the tensor, and read it after the call")
 
     def __bool__(self) -> bool:
-        raise self.capture.has_no_value("branch on the value of a tensor", USE_WHERE)
+        raise self.tracer.no_value_error("branch on the value of a tensor", USE_WHERE)
 
     def __float__(self) -> float:
-        raise self.capture.has_no_value("convert a tensor to a Python number", "compute with the tensor itself")
+        raise self.tracer.no_value_error("convert a tensor to a Python number", "compute with the tensor itself")
 
     item = tolist = __float__
 
     def __index__(self) -> int:
-        raise self.capture.has_no_value("convert a tensor to an index or a size", "pass a Python number to the function")
+        raise self.tracer.no_value_error("convert a tensor to an index or a size", "pass a Python number to the function")
 
     __int__ = __index__
 
@@ -243,20 +243,22 @@ class TracedTensor(Tensor):
         try:
             return super().to(*wanted, dtype=dtype, backend=backend)
         except FuseError:
-            raise self.capture.has_no_value("move a tensor to another backend", "move it before or after the call") from None
+            raise self.tracer.no_value_error(
+                "move a tensor to another backend", "move it before or after the call"
+            ) from None
 
     def __reduce__(self) -> Any:
         return self._fetch()
 
     def __copy__(self) -> "TracedTensor":
-        y = TracedTensor(self.capture, self.memory, self.spec, self.views, self.cut)
+        y = TracedTensor(self.tracer, self.storage, self.spec, self.views, self.is_detached)
         y.leaf = self.leaf
         if self.is_own_leaf:
-            self.capture.gradients.make_leaf(y)
+            self.tracer.gradients.make_leaf(y)
         return y
 
     def __repr__(self) -> str:
-        return f"captured({self.dtype}, shape={self.shape})"
+        return f"traced({self.dtype}, shape={self.shape})"
 
 
 TracedTensor.__name__ = "Tensor"  # in Python's own messages

@@ -62,31 +62,33 @@ class Tracer(DispatchHook):
         self.arguments: list[Node] = []
         self.hidden: list[Any] = []
         self.constants: list[Tensor] = []  # hidden inputs that were created from the function's constants
-        self.made: dict[str, Node] = {}  # by text
-        self.known: dict[int, TracedTensor] = {}  # by the tensor's id
+        self.hidden_nodes: dict[str, Node] = {}  # by text
+        self.traced_tensors: dict[int, TracedTensor] = {}  # by the tensor's id
         self.specialized_on: set[Any] = set()  # numbers whose values the trace is specialized on
         self.numbers: dict[str, Node] = {}  # by text
         self.settings: list[Any] = []  # dicts whose entries each call reads
-        self.kept: dict[Any, TracedTensor] = {}  # by key: tensors that each call finds or creates
+        self.external_tensors: dict[Any, TracedTensor] = {}  # by key: tensors that each call finds or creates
         self.reads_grads = False
         self.calls: list[CallRecord] = []
-        self.recorded = set[int]()  # calls whose results require a gradient
+        self.calls_with_grad = set[int]()  # calls whose results require a gradient
         self.lines: dict[Node, str] = {}
         self.gradients = TracedBackward(self)
-        self.grads: list[Any] = []  # gradients of the inputs at the beginning
-        self.given = [self.trace_input(k, x) for k, x in enumerate(self.inputs)]
-        self.known |= {id(x): self.known[id(y)] for x, y in zip(originals, self.inputs, strict=False) if x is not y}
-        self.changes = Functionalizer(self)
+        self.initial_grads: list[Any] = []  # gradients of the inputs at the beginning
+        self.traced_inputs = [self.trace_input(k, x) for k, x in enumerate(self.inputs)]
+        self.traced_tensors |= {
+            id(x): self.traced_tensors[id(y)] for x, y in zip(originals, self.inputs, strict=False) if x is not y
+        }
+        self.functionalizer = Functionalizer(self)
 
     def run(self, function: Callable[..., Any], rebuild: Callable[[list[Any]], Any]) -> TraceResult:
         """Trace the function; `rebuild` builds its arguments from the traced inputs."""
         with _trace_lock:
-            self.grads = [x.grad if isinstance(x, Tensor) else None for x in self.inputs]
+            self.initial_grads = [x.grad if isinstance(x, Tensor) else None for x in self.inputs]
             try:
                 with use_dispatch_hook(self), use_wrapper(self.lift_constant):
-                    return self.finish(function(rebuild(self.given)))
+                    return self.finish(function(rebuild(self.traced_inputs)))
             finally:
-                for x, grad in zip(self.inputs, self.grads, strict=True):
+                for x, grad in zip(self.inputs, self.initial_grads, strict=True):
                     if isinstance(x, Tensor):
                         x.grad = grad
 
@@ -112,35 +114,36 @@ class Tracer(DispatchHook):
                 f"{self.name}: operands are on two backends, {self.backend.name} and {x.backend}; "
                 f'move one with x.to("{self.backend.name}")'
             )
-        if id(x) in self.known:
-            return self.known[id(x)]
-        captured = TracedTensor(self, TracedStorage(node, x.spec.layout, node, x), x.spec)
-        self.known[id(x)] = captured
+        if id(x) in self.traced_tensors:
+            return self.traced_tensors[id(x)]
+        traced = TracedTensor(self, TracedStorage(node, x.spec.layout, node, x), x.spec)
+        self.traced_tensors[id(x)] = traced
         if x.requires_grad:
-            self.gradients.leaves.append((captured, captured.memory.leaves))
-        return captured
+            self.gradients.leaves.append((traced, traced.storage.leaves))
+        return traced
 
     def lift(self, x: Any) -> TracedTensor:
         """Return the traced tensor for a concrete tensor; a new tensor becomes a hidden input."""
         if isinstance(x, TracedTensor):
-            if x.capture is not self:
+            if x.tracer is not self:
                 raise self.leaked_tracer_error()
             return x
-        if id(x) in self.known:
-            return self.known[id(x)]
+        if id(x) in self.traced_tensors:
+            return self.traced_tensors[id(x)]
         for k, y in enumerate(self.inputs):
             if isinstance(y, Tensor) and y.grad is x:
                 found = self.grad_of(y, k)
                 assert found is not None
                 return found
-        if any(shares_memory(x, memory.tensor) for memory in self.changes.written if memory.tensor is not None):
+        modified = [storage.tensor for storage in self.functionalizer.modified_storages if storage.tensor is not None]
+        if any(shares_memory(x, y) for y in modified):
             raise OverlapError(
                 f"{users_line()}: the first use of a tensor of shape {x.shape} is after an in-place operation on a tensor "
                 "that shares its memory; pass both as arguments"
             )
         self.hidden.append(x)
         self.inputs.append(x)
-        self.grads.append(x.grad)
+        self.initial_grads.append(x.grad)
         self.arguments.append(Node(Argument(len(self.arguments)), (), x.shape, x.dtype))
         return self.wrap_input(self.arguments[-1], x)
 
@@ -157,7 +160,7 @@ class Tracer(DispatchHook):
 
     def add_hidden_input(self, text: str, names: dict[str, Any], value: Any, get: Any = None) -> Node:
         """Add an input that each call computes."""
-        if text not in self.made:
+        if text not in self.hidden_nodes:
             k = len(self.arguments)
             is_tensor = isinstance(value, Tensor)
             node = (
@@ -168,9 +171,9 @@ class Tracer(DispatchHook):
             self.arguments.append(node)
             self.hidden.append(PerCallInput(text, names, value, get))
             self.inputs.append(value if is_tensor else None)
-            self.grads.append(value.grad if is_tensor else None)
-            self.made[text] = node
-        return self.made[text]
+            self.initial_grads.append(value.grad if is_tensor else None)
+            self.hidden_nodes[text] = node
+        return self.hidden_nodes[text]
 
     def node_of(self, x: Any) -> Any:
         """Convert an input of a call to a node; numbers stay numbers."""
@@ -204,11 +207,11 @@ class Tracer(DispatchHook):
 
     def external_tensor(self, key: Any, find: Callable[[], Tensor], example: Tensor) -> TracedTensor:
         """Return a traced tensor that each call finds or creates under a key; it is like the example."""
-        if key not in self.kept:
+        if key not in self.external_tensors:
             name = f"find{len(self.arguments)}"
             node = self.add_hidden_input(f"{name}()", {name: find}, example, lambda inputs: find())
-            self.kept[key] = self.wrap_input(node, example)
-        return self.kept[key]
+            self.external_tensors[key] = self.wrap_input(node, example)
+        return self.external_tensors[key]
 
     def symbol(self, text: str, names: dict[str, Any], value: Any, sources: frozenset[Any]) -> TracedScalar:
         """Return a traced number that each call computes."""
@@ -220,10 +223,10 @@ class Tracer(DispatchHook):
     def specialize_on(self, sources: frozenset[Any]) -> None:
         """Make the trace depend on the values of these numbers."""
         if "a count" in sources:
-            raise self.has_no_value("branch on the number of calls", "use it in arithmetic only")
+            raise self.no_value_error("branch on the number of calls", "use it in arithmetic only")
         self.specialized_on |= sources
 
-    def has_no_value(self, what: str, advice: str) -> FuseError:
+    def no_value_error(self, what: str, advice: str) -> FuseError:
         """Return the error for an operation that needs a value."""
         return FuseError(
             f"{users_line()}: {self.name}: cannot {what} inside @mf.fuse (values do not exist while tracing); {advice}"
@@ -239,16 +242,16 @@ class Tracer(DispatchHook):
         """Record a call: return its result as traced tensors."""
         nodes = [self.node_of(x) for x in inputs]
         tensors = [self.lift(x) for x in inputs if isinstance(x, Tensor)]
-        self.note(function, inputs)
+        self.record_call(function, inputs)
         result = self.apply_function(function, nodes)
         return self.wrap_result(result, tensors, bool(mode.is_recording))
 
-    def note(self, function: Any, inputs: Sequence[Any], targets: int = 0) -> int:
+    def record_call(self, function: Any, inputs: Sequence[Any], targets: int = 0) -> int:
         """Record a call for the comparison with unfused execution, and return its number."""
         specs = tuple(getattr(x, "spec", x.value if type(x) is TracedScalar else x) for x in inputs)
         xs = [self.lift(x) if isinstance(x, Tensor) else None for x in inputs]
-        reads = tuple(-1 if x is None else x.memory.made for x in xs)
-        looks = [k if x is None else (id(x.memory), x.views) for k, x in enumerate(xs)]
+        reads = tuple(-1 if x is None else x.storage.producer for x in xs)
+        looks = [k if x is None else (id(x.storage), x.views) for k, x in enumerate(xs)]
         same = tuple(looks.index(look) for look in looks)
         self.calls.append(CallRecord(function, specs, users_line(), reads, same, targets))
         self.gradients.note_call(len(self.calls) - 1, xs)
@@ -284,9 +287,9 @@ class Tracer(DispatchHook):
         layout = output_layout(result, inputs)
         self.lines.setdefault(strip_views(node), self.calls[-1].line if self.calls else "")
         if requires_grad:
-            self.recorded.add(len(self.calls) - 1)
-        memory = TracedStorage(node, layout, made=len(self.calls) - 1)
-        return TracedTensor(self, memory, TensorMeta(layout, node.dtype, self.backend, requires_grad))
+            self.calls_with_grad.add(len(self.calls) - 1)
+        storage = TracedStorage(node, layout, producer=len(self.calls) - 1)
+        return TracedTensor(self, storage, TensorMeta(layout, node.dtype, self.backend, requires_grad))
 
     def view(self, view: View, x: Tensor) -> TracedTensor:
         """Record a view of a concrete tensor."""
@@ -298,15 +301,15 @@ class Tracer(DispatchHook):
 
     def read(self, x: Tensor) -> None:
         """Raise the error for reading the elements of a concrete tensor."""
-        raise self.has_no_value("read the elements of a tensor", "read it before the call, and pass the values")
+        raise self.no_value_error("read the elements of a tensor", "read it before the call, and pass the values")
 
     # Tensors that the function creates.
 
     def constant(self, array: Any) -> TracedTensor:
         """Return the traced tensor for an array: an input if a guard found it, else a constant."""
         known = tensor_over(array)
-        if known is not None and id(known) in self.known:
-            return self.known[id(known)]
+        if known is not None and id(known) in self.traced_tensors:
+            return self.traced_tensors[id(known)]
         with use_dispatch_hook(None):
             x = Tensor.from_numpy(np.ascontiguousarray(array).reshape(np.shape(array)), self.backend)
         node = Node(Argument(len(self.arguments)), (), x.shape, x.dtype)
@@ -314,7 +317,7 @@ class Tracer(DispatchHook):
         self.constants.append(x)
         self.hidden.append(x)
         self.inputs.append(x)
-        self.grads.append(None)
+        self.initial_grads.append(None)
         return TracedTensor(self, TracedStorage(node.clone(), x.spec.layout), x.spec)
 
     def full(self, shape: tuple[int, ...], value: Any, dtype: DType) -> TracedTensor:
@@ -361,7 +364,7 @@ class Tracer(DispatchHook):
     def store(self, function: Any, targets: Sequence[Any], inputs: Sequence[Any]) -> None:
         """Store the results of a function in the targets."""
         with self.add_error_context():
-            self.changes.store(function, targets, inputs)
+            self.functionalizer.store(function, targets, inputs)
 
     def grad_of(self, x: Tensor | None, index: int | None = None) -> TracedTensor | None:
         """Return the gradient that an input has at the beginning of the call."""
@@ -369,29 +372,29 @@ class Tracer(DispatchHook):
             return None
         self.reads_grads = True
         k = index if index is not None else next(k for k, y in enumerate(self.inputs) if y is x)
-        grad = self.grads[k]
+        grad = self.initial_grads[k]
         if grad is None:
             return None
-        if id(grad) not in self.known:
+        if id(grad) not in self.traced_tensors:
             self.wrap_input(self.add_hidden_input(f"x{k}.grad", {}, grad, lambda inputs: inputs[k].grad), grad)
-        return self.known[id(grad)]
+        return self.traced_tensors[id(grad)]
 
     # The end.
 
     def finish(self, tree: Any) -> TraceResult:
         """Return the result of the trace: the graph, the returned values, and the effects."""
         results = OutputBuilder(self)
-        stores, written = self.changes.found()
-        found = tree_map(tree, results.place)
+        stores, written = self.functionalizer.stores_and_modified_inputs()
+        found = tree_map(tree, results.add)
         grads: list[tuple[int, OutputRef | InputRef | None]] = []
         for k, x in enumerate(self.inputs):
             if isinstance(x, Tensor) and self.has_new_grad(k, x.grad):
                 self.reads_grads = True
-                grads.append((k, None if x.grad is None else results.place(x.grad)))
+                grads.append((k, None if x.grad is None else results.add(x.grad)))
         results.refuse_graphs_of_given_leaves()
-        learned = [(x.memory.argument, nodes) for x, nodes in self.gradients.leaves if x.owner is not None]
+        learned = [(x.storage.argument, nodes) for x, nodes in self.gradients.leaves if x.owner is not None]
         leaves = {leaf: argument for argument, nodes in learned if argument is not None for leaf in nodes[1:]}
-        windows = self.changes.windows
+        windows = self.functionalizer.windows
         program = TracedGraph(
             self.arguments,
             self.hidden,
@@ -399,25 +402,34 @@ class Tracer(DispatchHook):
             stores,
             True,
             windows,
-            results.cut,
+            results.nondifferentiable,
             results.layouts,
             leaves,
             results.aliases,
         )
         return TraceResult(
-            program, found, grads, written, self.calls, frozenset(results.gives), self.lines, self.effects(results, grads)
+            program,
+            found,
+            grads,
+            written,
+            self.calls,
+            frozenset(results.returned_calls),
+            self.lines,
+            self.effects(results, grads),
         )
 
     def effects(self, results: OutputBuilder, grads: Sequence[tuple[int, Any]]) -> InputEffects:
         """Return how the function modifies and uses its inputs."""
-        leaves = {self.changes.index_of(x.memory) for x, _ in self.gradients.leaves if x.owner is not None}
+        leaves = {self.functionalizer.index_of(x.storage) for x, _ in self.gradients.leaves if x.owner is not None}
         given = [x.index for _, x in grads if isinstance(x, InputRef)]  # inputs that became gradients of others
         exposed = frozenset([*results.aliases.values(), *leaves, *[k for k, _ in grads], *given])
         made = {id(x) for x in self.constants}
         hidden = [x for x in self.hidden if isinstance(x, Tensor) and id(x) not in made]
-        return InputEffects(frozenset(self.changes.stored), frozenset(self.changes.read_after), exposed, hidden)
+        return InputEffects(
+            frozenset(self.functionalizer.stored), frozenset(self.functionalizer.read_after), exposed, hidden
+        )
 
     def has_new_grad(self, k: int, grad: Any) -> bool:
         """Return True if the function replaced the gradient of input k."""
-        before = self.grads[k]
-        return grad is not before and not (isinstance(grad, TracedTensor) and grad is self.known.get(id(before)))
+        before = self.initial_grads[k]
+        return grad is not before and not (isinstance(grad, TracedTensor) and grad is self.traced_tensors.get(id(before)))

@@ -56,8 +56,8 @@ def tensor(data: Any, dtype: DTypeLike = None, backend: str | None = None, requi
             [15., 22.]])
     """
     if isinstance(data, Tensor) and active_capture() is not None:
-        found: Tensor = data.detach().clone() if dtype is None else data.detach().to(dtype).clone()
-        return found.requires_grad_() if requires_grad else found
+        result: Tensor = data.detach().clone() if dtype is None else data.detach().to(dtype).clone()
+        return result.requires_grad_() if requires_grad else result
     array = to_array(data)
     if array.dtype.kind not in "biuf":
         raise unsupported_data(array)
@@ -100,8 +100,8 @@ def active_tracer(backend: str | None) -> Any:
 def wrap_array(array: npt.NDArray[Any], backend: str | None, requires_grad: bool) -> Tensor:
     """Return a tensor over a new array; inside a traced function, a constant of its graph."""
     if (by := active_tracer(backend)) is not None:
-        captured: Tensor = by.constant(array)
-        return captured.detach().requires_grad_() if requires_grad else captured
+        traced: Tensor = by.constant(array)
+        return traced.detach().requires_grad_() if requires_grad else traced
     result = Tensor.from_numpy(array, get_backend(backend))
     return result.requires_grad_() if requires_grad else result
 
@@ -147,8 +147,8 @@ def from_dlpack(source: Any, backend: str | None = None) -> Tensor:
         from ..backends.cuda.device.dlpack import import_array
 
         buffer, dtype, layout, index = import_array(source)
-        found = get_backend(f"cuda:{index}")
-        y = Tensor(buffer, buffer.address - layout.span()[0] * dtype.itemsize, TensorMeta(layout, dtype, found, False))
+        result = get_backend(f"cuda:{index}")
+        y = Tensor(buffer, buffer.address - layout.span()[0] * dtype.itemsize, TensorMeta(layout, dtype, result, False))
         return y if backend is None else y.to(backend=backend)
     if not hasattr(source, "__dlpack__"):
         raise DTypeError(f"from_dlpack: expected an object that supports DLPack, got {type(source).__name__}; use mf.tensor")
@@ -204,11 +204,11 @@ def ones(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requi
 
 def as_numbers(name: str, *values: Any) -> list[Any]:
     """Convert values to Python numbers. Raise a DTypeError for anything but real numbers."""
-    found = [as_number(x) for x in values]
-    for x in found:
+    result = [as_number(x) for x in values]
+    for x in result:
         if not isinstance(x, Real):
             raise DTypeError(f"{name}: expected real numbers, got {type(x).__name__} ({x!r:.40})")
-    return found
+    return result
 
 
 def check_tensor(x: Any) -> None:
@@ -283,8 +283,8 @@ def arange(
         )
     natural = float32 if any(isinstance(x, float) for x in (start, stop, step)) else int64
     if (by := active_tracer(backend)) is not None:
-        captured: Tensor = by.arange(start, stop, step, as_dtype(dtype or natural))
-        return captured
+        traced: Tensor = by.arange(start, stop, step, as_dtype(dtype or natural))
+        return traced
     return tensor(np.arange(start, stop, step), dtype or natural, backend)
 
 
@@ -386,8 +386,8 @@ def _draw(draw: str, shape: Any, dtype: DTypeLike, backend: str | None, requires
         return np.asarray(getattr(generator(), draw)(sizes, dtype=wanted.numpy.type))
 
     if (by := active_tracer(backend)) is not None:
-        captured: Tensor = by.draw(drawn, sizes, wanted)
-        return captured.requires_grad_() if requires_grad else captured
+        traced: Tensor = by.draw(drawn, sizes, wanted)
+        return traced.requires_grad_() if requires_grad else traced
     return wrap_array(drawn(), backend, requires_grad)
 
 

@@ -22,10 +22,8 @@ from ..runtime.memory_pool import write_clock
 MAX_COMPARED_LAYOUTS = 10_000  # cached pairs
 MAX_OVERLAP_WORK = 10_000  # solutions that NumPy tries; after that, two layouts count as overlapping
 BASE_ADDRESS = 1 << 46  # an address with space on both sides
-ONE_TARGET, DISTINCT_INPUTS = (
-    (0,),
-    (0, 1),
-)  # plan key of a target and one input: the target is modified, and they are different
+ONE_TARGET = (0,)  # plan key of an operation that modifies its first operand
+DISTINCT_INPUTS = (0, 1)  # plan key of two operands that are different tensors
 
 
 def store(function: Callable[..., Any], targets: Sequence[Any], *inputs: Any) -> None:
@@ -70,11 +68,10 @@ def run_inplace_plan(function: Any, targets: tuple[int, ...], same: tuple[int, .
     run = runs.get((targets, same, *plan_key(function, inputs)))
     if run is None:
         by = active_hook()
-        run = (
-            get_inplace_plan(function, targets, same, inputs).run
-            if by is None
-            else by.call_inplace(function, targets, same, inputs)
-        )
+        if by is not None:
+            run = by.call_inplace(function, targets, same, inputs)
+        else:
+            run = get_inplace_plan(function, targets, same, inputs).run
     for k in targets:
         write_clock.record_write(inputs[k].buffer)  # before the run, which a signal may interrupt
     run(*inputs)

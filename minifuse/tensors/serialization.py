@@ -101,9 +101,7 @@ def save(tensors: Mapping[str, Tensor], path: PathLike, metadata: Mapping[str, s
         if not isinstance(x, Tensor):
             raise DTypeError(f"save: {name!r} is {type(x).__name__}, expected a tensor; wrap it in mf.tensor")
         array = x.detach().numpy()
-        arrays[name] = (
-            array if array.flags.c_contiguous else array.copy(order="C")
-        )  # np.ascontiguousarray would add a dim to 0-d arrays
+        arrays[name] = array if array.flags.c_contiguous else array.copy(order="C")  # keeps 0-d arrays 0-d
     names = {dtype: name for name, dtype in DTYPE_NAMES.items()}
     specs = {name: (names[array.dtype.name], list(array.shape)) for name, array in arrays.items()}
     write_file(import_safetensors().numpy.save(arrays, {**texts, DIGEST_KEY: digest_entry(arrays, specs, texts)}), path)

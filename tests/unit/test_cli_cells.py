@@ -208,15 +208,15 @@ def test_what_lay_in_shared_memory_goes_on_by_its_name():
 
 def test_names_are_no_numbers():
     assert [decode_id(x) for x in (0.0, 1.0, -1.0, np.inf, 512.0)] == [(0.0,), (1.0,), (-1.0,), (np.inf,), (512.0,)]
-    ledger = ProvenanceLog(lambda: (0, 0))
-    one, two = ledger.load(400), ledger.load(404)
+    log = ProvenanceLog(lambda: (0, 0))
+    one, two = log.record_load(400), log.record_load(404)
     assert [decode_id(x) for x in (one, two)] == [FIRST_ID, FIRST_ID + 1]
     total = 1.0 + one * two
-    assert ledger.op_of(decode_id(total)).parts == ((1.0,), FIRST_ID + 2)
+    assert log.op_of(decode_id(total)).parts == ((1.0,), FIRST_ID + 2)
     with pytest.raises(MinifuseError, match="branches on the value"):
         bool(one > two)
     with pytest.raises(MinifuseError, match="use a smaller shape"):
-        ProvenanceLog(lambda: (0, 0)).memory(0, ID_LIMIT)
+        ProvenanceLog(lambda: (0, 0)).add_memory(0, ID_LIMIT)
 
 
 # The command.

@@ -86,7 +86,7 @@ def trace_cell(function: Callable[..., Any], arrays: Sequence[Any], backend: str
     """
     call = RecordedCall(function, arrays, backend, cell)
     with gc_disabled():
-        return trace_back(call.noting.launches(), call.inputs, call.place, backend, cell)
+        return trace_back(call.recorder.launches(), call.inputs, call.address, backend, cell)
 
 
 @contextmanager
@@ -109,17 +109,17 @@ class RecordedCall:
             raise MinifuseError(
                 f"a cell can be traced in float32 only, got {', '.join(str(array.dtype) for array in arrays)}"
             )
-        self.noting = RECORDING_BACKENDS[backend]()
-        placed = [Tensor.from_numpy(array, self.noting) for array in arrays]
+        self.recorder = RECORDING_BACKENDS[backend]()
+        placed = [Tensor.from_numpy(array, self.recorder) for array in arrays]
         self.result = Plan(function, placed).run(*placed)
         layout = self.result.spec.layout
         if not 0 <= cell < layout.size:
             cells = f"cells 0 to {layout.size - 1:,}" if layout.size else "no cells"
             raise MinifuseError(f"cell {cell} does not exist: the output has shape {layout.shape}, which has {cells}")
         index = np.unravel_index(cell, layout.shape) if layout.shape else ()
-        self.place = self.result.address + ITEMSIZE * layout.position(int(i) for i in index)
+        self.address = self.result.address + ITEMSIZE * layout.position(int(i) for i in index)
         self.inputs = {f"in{k}": address_range(x.address, x.spec.layout) for k, x in enumerate(placed)}
-        self.kept = placed  # keeps the memory alive that the launches read
+        self.inputs_alive = placed  # keeps the memory alive that the launches read
 
 
 def compute_cell(function: Callable[..., Any], arrays: Sequence[Any], backend: str, cell: int) -> float | None:
@@ -131,9 +131,9 @@ def compute_cell(function: Callable[..., Any], arrays: Sequence[Any], backend: s
         return None
     if backend == "cuda":
         call = RecordedCall(function, arrays, backend, cell)
-        for plan in call.noting.device.plans:
+        for plan in call.recorder.device.plans:
             simt.run(plan, loop_limit=None)
-        return c_float.from_address(call.place).value
+        return c_float.from_address(call.address).value
     result = function(*[Tensor.from_numpy(array, get_backend(backend)) for array in arrays])
     return float(np.reshape(result.numpy(), -1)[cell])
 
@@ -146,56 +146,56 @@ def trace_back(
     def writer(address: int, before: int) -> int | None:
         return next((k for k in range(before - 1, -1, -1) if launches[k].writes_to(address)), None)
 
-    wanted, ran, top = [set[int]() for _ in launches], dict[int, LaunchTrace](), writer(place, len(launches))
+    requested, ran, top = [set[int]() for _ in launches], dict[int, LaunchTrace](), writer(place, len(launches))
     if top is not None:
-        wanted[top].add(place)
+        requested[top].add(place)
     for k in range(len(launches) - 1, -1, -1):
-        if wanted[k]:
-            ran[k] = launches[k].run(wanted[k])
+        if requested[k]:
+            ran[k] = launches[k].run(requested[k])
             for read in ran[k].reads:
-                if (maker := writer(read.address, k)) is not None:
-                    wanted[maker].add(read.address)
+                if (writer_index := writer(read.address, k)) is not None:
+                    requested[writer_index].add(read.address)
 
-    parts, done, reads = list[ProvenanceNode](), dict[tuple[int, int], int](), list[CellRead]()
+    parts, node_of_value, reads = list[ProvenanceNode](), dict[tuple[int, int], int](), list[CellRead]()
 
-    def named(address: int) -> tuple[str, int]:
+    def find_input(address: int) -> tuple[str, int]:
         """Return the input that contains an address, and the index of the element; "" for a number that the host stored."""
         found = ((name, (address - low) // ITEMSIZE) for name, (low, end) in inputs.items() if low <= address < end)
         return next(found, ("", 0))
 
     def element(address: int, before: int) -> int:
-        maker = writer(address, before)
-        if maker is not None:
-            return done[maker, address]
-        array, which = named(address)
+        writer_index = writer(address, before)
+        if writer_index is not None:
+            return node_of_value[writer_index, address]
+        array, which = find_input(address)
         number = 0.0 if array else c_float.from_address(address).value
         parts.append(ProvenanceNode(array=array, element=which, number=number, launch=before))
         return len(parts) - 1
 
     for k in sorted(ran):
-        ledger, known = ran[k].log, dict[ValueId, int]()
+        log, known = ran[k].log, dict[ValueId, int]()
         for name in ran[k].ancestors:
-            join = ledger.op_of(name)
-            if join is None and (at := ledger.address_of(name)) is not None:
+            op = log.op_of(name)
+            if op is None and (at := log.address_of(name)) is not None:
                 known[name] = element(at, k)
                 continue
             part = ProvenanceNode(number=0.0 if isinstance(name, int) else name[0], launch=k)
-            if join is not None:
+            if op is not None:
                 part = ProvenanceNode(
-                    join.operator,
-                    tuple([known[p] for p in join.parts]),
+                    op.operator,
+                    tuple([known[p] for p in op.parts]),
                     launch=k,
-                    thread=join.thread,
-                    exchange=join.exchange,
+                    thread=op.thread,
+                    exchange=op.exchange,
                 )
             known[name] = len(parts)
             parts.append(part)
-        done |= {(k, address): known[name] for address, name in ran[k].names.items()}
+        node_of_value |= {(k, address): known[name] for address, name in ran[k].names.items()}
         for read in ran[k].reads:
-            array, which = named(read.address)
+            array, which = find_input(read.address)
             if array and writer(read.address, k) is None:
                 reads.append(CellRead(array, which, k, read.thread, read.turn))
-    root = done[top, place] if top is not None else element(place, 0)
+    root = node_of_value[top, place] if top is not None else element(place, 0)
     if root != len(parts) - 1:
         parts.append(parts[root])
     return CellProvenance(backend, cell, ProvenanceTree(tuple(parts)), tuple(ran[k] for k in sorted(ran)), tuple(reads))

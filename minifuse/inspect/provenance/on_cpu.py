@@ -37,15 +37,15 @@ from .traced_values import ProvenanceLog, ValueId, decode_id
 class TracedMemory:
     """Memory of floats that are value IDs; stored values are kept by address."""
 
-    def __init__(self, ledger: ProvenanceLog, address: int, within: AddressRange, stored: dict[int, ValueId]) -> None:
-        self.log, self.address, self.within, self.stored = ledger, address, within, stored
+    def __init__(self, log: ProvenanceLog, address: int, within: AddressRange, stored: dict[int, ValueId]) -> None:
+        self.log, self.address, self.within, self.stored = log, address, within, stored
         self.dtype = np.dtype(np.float32)
 
     def __getitem__(self, k: int) -> Any:
         at = self.address + ITEMSIZE * int(k)
         if not self.within[0] <= at < self.within[1]:
             return np.float32(nan)  # an input without elements, which a kernel reads ahead and does not use
-        return self.log.load(at, sys._getframe(1).f_lineno)
+        return self.log.record_load(at, sys._getframe(1).f_lineno)
 
     def __setitem__(self, k: int, value: Any) -> None:
         self.stored[self.address + ITEMSIZE * int(k)] = decode_id(value)
@@ -55,13 +55,13 @@ class LaunchRecorder:
     """The part of a recording backend that all share: a list of launches, and memory that is never reused."""
 
     def __init__(self) -> None:
-        self.known: list[RecordedLaunch] = []
-        self.kept: list[MemoryBuffer] = []
-        self.allocate = Pool(partial(allocate_forever, self.kept)).allocate
+        self.recorded: list[RecordedLaunch] = []
+        self.buffers: list[MemoryBuffer] = []
+        self.allocate = Pool(partial(allocate_forever, self.buffers)).allocate
 
     def launches(self) -> list[RecordedLaunch]:
         """Return the recorded launches, in order."""
-        return self.known
+        return self.recorded
 
 
 class RecordingPythonBackend(LaunchRecorder, PythonBackend):
@@ -69,50 +69,50 @@ class RecordingPythonBackend(LaunchRecorder, PythonBackend):
 
     def map(self, op: ScalarFunction, a: Operand, out: Operand) -> None:
         """Record a map."""
-        self.note(PythonBackend.map, op, [a], out, ())
+        self.record_loop(PythonBackend.map, op, [a], out, ())
 
     def zip(self, op: ScalarFunction, a: Operand, b: Operand, out: Operand) -> None:
         """Record a zip."""
-        self.note(PythonBackend.zip, op, [a, b], out, ())
+        self.record_loop(PythonBackend.zip, op, [a, b], out, ())
 
     def reduce(self, op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int]) -> None:
         """Record a reduction."""
-        self.note(PythonBackend.reduce, op, [a], out, tuple(dims))
+        self.record_loop(PythonBackend.reduce, op, [a], out, tuple(dims))
 
-    def note(self, loop: Any, op: ScalarFunction, xs: list[Operand], out: Operand, dims: tuple[int, ...]) -> None:
+    def record_loop(self, loop: Any, op: ScalarFunction, xs: list[Operand], out: Operand, dims: tuple[int, ...]) -> None:
         """Record one loop."""
         place, origin = out.layout.without_offset(), out.address
 
         def run(wanted: set[int]) -> LaunchTrace:
-            ledger, stored = ProvenanceLog(lambda: (0, 0)), dict[int, ValueId]()
+            log, stored = ProvenanceLog(lambda: (0, 0)), dict[int, ValueId]()
             for address in sorted(wanted):
                 index = place.index((address - origin) // ITEMSIZE)
-                operands = [operand_of_element(ledger, x, index, dims, stored) for x in (*xs, out)]
+                operands = [operand_of_element(log, x, index, dims, stored) for x in (*xs, out)]
                 more = (dims,) if dims else ()
-                loop(PythonBackend(), traced_operator(ledger, op), *operands, *more)
-            return make_launch_trace(ledger, {at: stored[at] for at in sorted(wanted)}, {}, total=place.size, chosen=())
+                loop(PythonBackend(), traced_operator(log, op), *operands, *more)
+            return make_launch_trace(log, {at: stored[at] for at in sorted(wanted)}, {}, total=place.size, chosen=())
 
-        self.known.append(RecordedLaunch((address_range(out.address, out.layout.without_offset()),), run))
+        self.recorded.append(RecordedLaunch((address_range(out.address, out.layout.without_offset()),), run))
 
 
-def traced_operator(ledger: ProvenanceLog, op: ScalarFunction) -> ScalarFunction:
+def traced_operator(log: ProvenanceLog, op: ScalarFunction) -> ScalarFunction:
     """Return an operator that is logged; other functions, which only move a value, are returned unchanged."""
     if not isinstance(op, Operator):
         return op
     found = copy.copy(op)
-    found.body = ledger.traced_operator(op.name)
+    found.body = log.traced_operator(op.name)
     return found
 
 
 def operand_of_element(
-    ledger: ProvenanceLog, x: Operand, index: Sequence[int], dims: tuple[int, ...], stored: dict[int, ValueId]
+    log: ProvenanceLog, x: Operand, index: Sequence[int], dims: tuple[int, ...], stored: dict[int, ValueId]
 ) -> Operand:
     """Return the part of an operand that one element of the output is computed from."""
     layout = x.layout
     shape = tuple(n if d in dims else 1 for d, n in enumerate(layout.shape))
     offset = layout.offset + sum(i * s for i, s in zip(index, layout.strides, strict=True))
     first = x.address - ITEMSIZE * layout.offset
-    memory: Any = TracedMemory(ledger, first, address_range(first, layout), stored)
+    memory: Any = TracedMemory(log, first, address_range(first, layout), stored)
     return Operand(memory, Layout(shape, layout.strides, offset))
 
 
@@ -138,7 +138,7 @@ class RecordingParallelBackend(LaunchRecorder, ParallelBackend):
                 address_range(at, layout) for at, layout in zip(values, [*map(unfolded, outputs), *inputs], strict=False)
             ]
             run = partial(run_kernel_text, text, nest, chunks, values, places, len(outputs))
-            self.known.append(RecordedLaunch(tuple(places[: len(outputs)]), run))
+            self.recorded.append(RecordedLaunch(tuple(places[: len(outputs)]), run))
 
         return note
 
@@ -154,14 +154,14 @@ def run_kernel_text(
 ) -> LaunchTrace:
     """Run the text of a CPU kernel as Python, in the chunks of the driver."""
     chunk, stored = [0], dict[int, ValueId]()
-    ledger = ProvenanceLog(lambda: (chunk[0], 0))
+    log = ProvenanceLog(lambda: (chunk[0], 0))
     memory = dict(zip(values, places, strict=False))
 
     def pointer(address: int) -> TracedMemory:
-        return TracedMemory(ledger, address, memory[address], stored)
+        return TracedMemory(log, address, memory[address], stored)
 
     def number(x: float) -> Any:
-        kind: Any = ledger.number
+        kind: Any = log.float_type
         return x if isinstance(x, kind) else np.float32(x)
 
     words = {
@@ -172,7 +172,7 @@ def run_kernel_text(
         "inf": inf,
         "nan": nan,
     }
-    names: dict[str, Any] = {**ledger.traced_operators(), **words}
+    names: dict[str, Any] = {**log.traced_operators(), **words}
     exec(compile(text, "<kernel>", "exec"), names)  # the text was generated by minifuse
     arguments, count = [*values, *nest.sizes[1:], *nest.runtime_strides()], nest.sizes[0]
     step = nest.strides[0][0]
@@ -186,4 +186,4 @@ def run_kernel_text(
             chosen.append(k)
             names["kernel"](start, stop, arguments)
     lines = dict(enumerate(text.splitlines(), start=1))
-    return make_launch_trace(ledger, {at: stored[at] for at in sorted(wanted)}, lines, total=chunks, chosen=tuple(chosen))
+    return make_launch_trace(log, {at: stored[at] for at in sorted(wanted)}, lines, total=chunks, chosen=tuple(chosen))

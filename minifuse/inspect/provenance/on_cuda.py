@@ -118,7 +118,7 @@ def run_launch(plan: LaunchPlan, wanted: set[int]) -> LaunchTrace:
 
 def run_blocks(plan: LaunchPlan, blocks: set[int], wanted: set[int]) -> LaunchTrace | None:
     """Run some blocks; return None if they do not compute all requested elements."""
-    ledger, function, total = ProvenanceLog(current_lane), python_kernel(plan), prod(plan.grid)
+    log, function, total = ProvenanceLog(current_lane), python_kernel(plan), prod(plan.grid)
     arguments, places = list(plan.arguments), dict[int, tuple[int, Any]]()
     for k, argument in enumerate(plan.arguments):
         if isinstance(argument, Pointer):
@@ -127,12 +127,12 @@ def run_blocks(plan: LaunchPlan, blocks: set[int], wanted: set[int]) -> LaunchTr
                 raise MinifuseError(
                     f"a cell can be traced in float32 only, and a kernel has memory of {argument.data.dtype}"
                 )
-            first = ledger.memory(low, argument.data.size)
+            first = log.add_memory(low, argument.data.size)
             data = np.arange(first, first + argument.data.size, dtype=np.int32).view(np.float32).view(TracedArray)
-            data.number = ledger.number
+            data.number = log.float_type
             arguments[k] = Pointer(data, argument.low)
             places[len(places)] = low, data
-    kernel = rebind_operators(ledger, function)
+    kernel = rebind_operators(log, function)
     trace = simt.trace(
         kernel if len(blocks) == total else restrict_to_blocks(kernel, blocks),
         plan.grid,
@@ -156,27 +156,27 @@ def run_blocks(plan: LaunchPlan, blocks: set[int], wanted: set[int]) -> LaunchTr
     names = dict(sorted(names.items()))
     if set(names) != wanted:
         return None
-    below = ledger.ancestors(*names.values())
-    makers = storers | {join.thread for name in below if (join := ledger.op_of(name)) is not None}
-    reads = list(iter_loads(trace, rows, [low for low, _ in places.values()], {ledger.address_of(n) for n in below}, makers))
+    below = log.ancestors(*names.values())
+    makers = storers | {op.thread for name in below if (op := log.op_of(name)) is not None}
+    reads = list(iter_loads(trace, rows, [low for low, _ in places.values()], {log.address_of(n) for n in below}, makers))
     lines = dict(enumerate(linecache.getlines(function.__code__.co_filename), start=1))
     text = {number: line.rstrip("\n") for number, line in lines.items()}
-    return LaunchTrace(ledger, names, below, reads, text, total, tuple(sorted(blocks)), trace)
+    return LaunchTrace(log, names, below, reads, text, total, tuple(sorted(blocks)), trace)
 
 
-def rebind_operators(ledger: ProvenanceLog, function: FunctionType) -> FunctionType:
+def rebind_operators(log: ProvenanceLog, function: FunctionType) -> FunctionType:
     """Return a kernel, and the functions that it calls, with operators that are logged."""
-    names, words = function.__globals__, {**ledger.traced_operators(), "cuda": TracedCudaModule(ledger.number)}
-    told = {name: words.get(name, value) for name, value in names.items()}
+    names, words = function.__globals__, {**log.traced_operators(), "cuda": TracedCudaModule(log.float_type)}
+    namespace = {name: words.get(name, value) for name, value in names.items()}
 
-    def moved(function: FunctionType) -> FunctionType:
-        return FunctionType(function.__code__, told, function.__name__, function.__defaults__, function.__closure__)
+    def rebind(function: FunctionType) -> FunctionType:
+        return FunctionType(function.__code__, namespace, function.__name__, function.__defaults__, function.__closure__)
 
     for name, value in names.items():
         inner = python_function(value) if name not in words else None
         if inner is not None and inner.__globals__ is names:
-            told[name] = moved(inner)
-    return moved(function)
+            namespace[name] = rebind(inner)
+    return rebind(function)
 
 
 def iter_loads(

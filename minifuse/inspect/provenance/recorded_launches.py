@@ -62,10 +62,10 @@ def address_range(address: int, layout: Layout) -> AddressRange:
     return address + ITEMSIZE * low, address + ITEMSIZE * high
 
 
-def make_launch_trace(ledger: ProvenanceLog, names: dict[int, ValueId], text: dict[int, str], **more: Any) -> LaunchTrace:
+def make_launch_trace(log: ProvenanceLog, names: dict[int, ValueId], text: dict[int, str], **more: Any) -> LaunchTrace:
     """Return the trace of a launch, with the loads that the traced elements depend on."""
-    below = ledger.ancestors(*names.values())
-    made, first = ledger.records, ledger.next
+    below = log.ancestors(*names.values())
+    made, first = log.records, log.next_id
     loads = sorted(name for name in below if type(name) is int and name >= first and type(made[name - first]) is LoadRecord)
     turns, reads = dict[ThreadId, int](), list[ElementRead]()
     for name in loads:
@@ -73,7 +73,7 @@ def make_launch_trace(ledger: ProvenanceLog, names: dict[int, ValueId], text: di
         assert isinstance(load, LoadRecord)
         reads.append(ElementRead(load.address, load.thread, turns.get(load.thread, 0), load.line))
         turns[load.thread] = turns.get(load.thread, 0) + 1
-    return LaunchTrace(ledger, names, below, reads, text, **more)
+    return LaunchTrace(log, names, below, reads, text, **more)
 
 
 def allocate_forever(kept: list[MemoryBuffer], nbytes: int) -> MemoryBuffer:

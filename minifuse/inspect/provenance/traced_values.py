@@ -50,37 +50,37 @@ class OpRecord(NamedTuple):
 class ProvenanceLog:
     """What each ID of one launch stands for: an element of memory, or the result of an operator."""
 
-    def __init__(self, who: Callable[[], ThreadId]) -> None:
-        self.thread = who
+    def __init__(self, current_thread: Callable[[], ThreadId]) -> None:
+        self.current_thread = current_thread
         self.records: list[OpRecord | LoadRecord] = []
         self.ranges: list[tuple[int, int, int]] = []  # first name, address of its element, elements
-        self.next = FIRST_ID
-        self.number = traced_float_type(self)
+        self.next_id = FIRST_ID
+        self.float_type = traced_float_type(self)
 
-    def memory(self, address: int, count: int) -> int:
+    def add_memory(self, address: int, count: int) -> int:
         """Assign IDs to the elements of memory, and return the first ID. Call it before any operator runs."""
-        first, self.next = self.next, self.next + count
+        first, self.next_id = self.next_id, self.next_id + count
         self.ranges.append((first, address, count))
-        if self.next > ID_LIMIT:
+        if self.next_id > ID_LIMIT:
             raise too_many_ids()
         return first
 
-    def load(self, address: int, line: int = 0) -> Any:
+    def record_load(self, address: int, line: int = 0) -> Any:
         """Return a new ID for an element that is read."""
-        return self.append(LoadRecord(address, self.thread(), line))
+        return self.append(LoadRecord(address, self.current_thread(), line))
 
-    def join(self, operator: str, *parts: Any) -> Any:
+    def record_op(self, operator: str, *parts: Any) -> Any:
         """Return an ID for the result of an operator."""
         frame = sys._getframe(2)
-        return self.append(OpRecord(operator, tuple(map(decode_id, parts)), self.thread(), exchange_of(frame)))
+        return self.append(OpRecord(operator, tuple(map(decode_id, parts)), self.current_thread(), exchange_of(frame)))
 
     def append(self, made: OpRecord | LoadRecord) -> Any:
         """Append a record to the log, and return its ID."""
         self.records.append(made)
-        name = self.next + len(self.records) - 1
+        name = self.next_id + len(self.records) - 1
         if name >= ID_LIMIT:
             raise too_many_ids()
-        return self.number(ID_UNIT * name)
+        return self.float_type(ID_UNIT * name)
 
     def traced_operators(self) -> dict[str, Callable[..., Any]]:
         """Return the operators of the table, as functions that are logged."""
@@ -89,29 +89,29 @@ class ProvenanceLog:
     def traced_operator(self, name: str) -> Callable[..., Any]:
         """Return one operator as a function that is logged; the interpreter treats it as one of its own functions."""
 
-        def tell(*parts: Any) -> Any:
-            return self.join(name, *parts)
+        def traced(*parts: Any) -> Any:
+            return self.record_op(name, *parts)
 
-        tell.__name__, tell.is_word = name, True  # type: ignore[attr-defined]
-        return tell
+        traced.__name__, traced.is_word = name, True  # type: ignore[attr-defined]
+        return traced
 
     def op_of(self, name: ValueId) -> OpRecord | None:
         """Return the operator record of an ID; None for an element or a number."""
-        made = self.records[name - self.next] if isinstance(name, int) and name >= self.next else None
+        made = self.records[name - self.next_id] if isinstance(name, int) and name >= self.next_id else None
         return made if isinstance(made, OpRecord) else None
 
     def address_of(self, name: ValueId) -> int | None:
         """Return the address of the element of an ID; None if the ID is not an element."""
         if not isinstance(name, int):
             return None
-        if name >= self.next:
-            made = self.records[name - self.next]
+        if name >= self.next_id:
+            made = self.records[name - self.next_id]
             return made.address if isinstance(made, LoadRecord) else None
         return next(at + 4 * (name - first) for first, at, count in self.ranges if first <= name < first + count)
 
     def ancestors(self, *names: ValueId) -> list[ValueId]:
         """Return these values and all values that they are computed from, operands before results."""
-        found, waiting, made, first = dict[ValueId, None](), list(reversed(names)), self.records, self.next
+        found, waiting, made, first = dict[ValueId, None](), list(reversed(names)), self.records, self.next_id
         while waiting:
             one = waiting[-1]
             join = made[one - first] if type(one) is int and one >= first else None
@@ -141,10 +141,10 @@ def exchange_of(frame: Any) -> str:
     return f"shuffle {frame.f_locals['step']}" if word == "fold_among" else "shared" * is_shared
 
 
-def traced_float_type(ledger: ProvenanceLog) -> type[np.float32]:
+def traced_float_type(log: ProvenanceLog) -> type[np.float32]:
     """Return the float type of the IDs of a log; arithmetic on it is logged."""
 
-    class Told(np.float32):
+    class TracedFloat(np.float32):
         __array_ufunc__ = None  # so that NumPy's scalars leave `number + value` to this type
         __hash__ = None  # type: ignore[assignment]
 
@@ -153,18 +153,18 @@ def traced_float_type(ledger: ProvenanceLog) -> type[np.float32]:
 
     def sign(name: str, method: str) -> None:
         def forward(*parts: Any) -> Any:
-            return ledger.join(name, *parts)
+            return log.record_op(name, *parts)
 
         def backward(a: Any, b: Any) -> Any:
-            return ledger.join(name, b, a)
+            return log.record_op(name, b, a)
 
-        setattr(Told, f"__{method}__", forward)
+        setattr(TracedFloat, f"__{method}__", forward)
         if name in REFLECTED:
-            setattr(Told, f"__r{method}__", backward)
+            setattr(TracedFloat, f"__r{method}__", backward)
 
     for name, method in PYTHON_METHODS.items():
         sign(name, method)
-    return Told
+    return TracedFloat
 
 
 # The tree of a cell, over all launches.

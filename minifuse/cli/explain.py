@@ -72,7 +72,7 @@ def run(request: Request, source: bool, json: bool, steps: bool = False) -> int:
 
 
 def show(found: Explanation, source: str, steps: bool, console: Console) -> None:
-    """Print the totals, the graph, how it became kernels if that is asked for, the kernels, and what was not merged."""
+    """Print the totals, the graph, how it became kernels if that is asked for, the kernels, and what was not fused."""
     console.print(Text(format_headline(found), style="bold"))
     totals = Table(box=None, pad_edge=False)
     for k, title in enumerate(table_of_totals(found)[0]):

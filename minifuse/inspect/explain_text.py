@@ -28,7 +28,7 @@ def format_sections(x: "Explanation", width: int, has_steps: bool = False) -> di
     kernels = [line for k, of in enumerate(x.forward.kernels) for line in format_kernel(f"launch{k}", of, width)]
     refused = list(format_refusals(x.refusals, width))
     steps = list(format_steps(x, width)) if has_steps else []
-    found: dict[str, Sequence[str]] = {"step by step": steps, "kernels": kernels, "not merged": refused}
+    found: dict[str, Sequence[str]] = {"step by step": steps, "kernels": kernels, "not fused": refused}
     if x.backward is not None:
         found["backward"] = list(format_backward(x.backward, width))
     return {title: lines for title, lines in found.items() if lines}
@@ -109,7 +109,7 @@ def format_kernel(title: str, kernel: "KernelFacts", width: int) -> Iterator[str
     yield from indent_lines(f"{title}: {kernel.formula}", width)
     launches = format_count(kernel.launches, "launch", "launches")
     flops = f", {kernel.flops:,} flops" if kernel.flops else ""
-    scratch = f", {format_bytes(kernel.scratch)} handed on between launches" if kernel.scratch else ""
+    scratch = f", {format_bytes(kernel.scratch)} passed between launches" if kernel.scratch else ""
     yield from indent_lines(f"{kernel.form}; {launches}, {format_bytes(kernel.nbytes)}{scratch}{flops}", width, 4)
     for word, operands in (("reads ", kernel.reads), ("writes", kernel.writes)):
         if operands:
@@ -126,7 +126,7 @@ def format_backward(x: "BackwardFacts", width: int) -> Iterator[str]:
     for k, kernel in enumerate(x.run.kernels):
         yield from format_kernel(f"launch{k}", kernel, width)
     saved = [f"{value} ({format_bytes(nbytes)})" for value, nbytes in x.saved]
-    for title, values in (("kept alive", x.kept), ("saved for it", saved), ("computed again", x.again)):
+    for title, values in (("kept alive", x.kept), ("saved", saved), ("recomputed", x.again)):
         yield from indent_lines(f"{title}: {'; '.join(values) or 'nothing'}", width)
 
 

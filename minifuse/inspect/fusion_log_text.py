@@ -25,14 +25,14 @@ MAX_LISTED_VALUES = 3  # values named in a sentence
 
 @dataclass(frozen=True)
 class StepFacts:
-    """A decision. The decisions for one kernel have one number, from "begun" to "made", or to "again" if it is given up."""
+    """A decision. The decisions for one kernel have one number, from "begun" to "made", or to "again" if it is discarded."""
 
     kind: str
     """One of "joined", "begun", "taken", "held", "refused", "again", "made", "copied" and "in place"."""
     kernel: int | None
-    """The number of the kernel, in the order in which kernels were begun."""
+    """The number of the kernel, in the order in which kernels were started."""
     launch: int | None
-    """The launch that the kernel became; None if it was given up."""
+    """The launch that the kernel became; None if it was discarded."""
     values: tuple[int, ...]
     """The nodes of the graph that the decision is about."""
     text: str
@@ -63,7 +63,7 @@ def describe_steps(
             products.add(kernel)
         if kind == INLINED and not reason:
             is_target = not wanted[kernel].isdisjoint(nodes)
-            reason = "in its epilogue" if kernel in products else "on the way" * (not is_target)
+            reason = "in its epilogue" if kernel in products else "inline" * (not is_target)
         text = format_decision(Decision(kind, kernel, nodes, reason), name, [say(x) for x in nodes])
         values = tuple(numbers[x] for x in nodes if x in numbers)
         yield StepFacts(kind, kernel if kernel >= 0 else None, launch, values, text)
@@ -81,22 +81,21 @@ def format_decision(decision: Decision, name: str, values: Sequence[str]) -> str
     kind, _, nodes, reason = decision
     what = format_list(values)
     if kind == GROUPED:
-        return f"{values[0]} will share a kernel with {values[1]}: both read one array, over {reason}."
+        return f"{values[0]} will share a kernel with {values[1]}: both read one array, and iterate over {reason}."
     if kind == STARTED:
-        begun, together = name.replace("This", "A"), " together" * (len(nodes) > 1)
-        return f"{begun} is begun over {reason}, for {what}{together}."
+        return f"{name.replace('This', 'A')} starts over {reason}, to compute {what}{' together' * (len(nodes) > 1)}."
     if kind == INLINED:
         return f"{name} computes {what}{f' {reason}' * bool(reason)}."
     if kind == REDUCTION_FUSED:
-        return f"{name} {'makes the sums of' if isinstance(nodes[0].function, Matmul) else 'folds its own rows:'} {what}."
+        return f"{name} {'accumulates' if isinstance(nodes[0].function, Matmul) else 'reduces its rows:'} {what}."
     if kind == REFUSED:
-        return f"{values[0]} is not merged into {values[1]}: {reason}."
+        return f"{values[0]} is not fused into {values[1]}: {reason}."
     if kind == RESTARTED:
-        return f"{name} is given up{f': {reason}' * bool(reason)}. It is begun anew when {what} can be found in memory."
+        return f"{name} is discarded{f': {reason}' * bool(reason)}. It starts again when {what} can be loaded from memory."
     if kind == EMITTED:
-        return f"{name} is made, and stores {what}."
+        return f"{name} is complete, and stores {what}."
     if kind == IN_PLACE:
-        return f"{name} stores {values[0]} where {values[1]} lies, and needs no other memory for it."
+        return f"{name} stores {values[0]} in the memory of {values[1]}."
     return f"{name} stores {what}, {reason}."
 
 

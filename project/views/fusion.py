@@ -280,7 +280,7 @@ def refusal_grid(found: Taken) -> Grid:
     cells = []
     for k, x in enumerate(found.explained.refusals):
         ends = [value.partition(" = ")[0] for value in (x.producer, x.consumer)]
-        label = f"{x.producer} was not merged into {x.consumer}: {x.reason}"
+        label = f"{x.producer} was not fused into {x.consumer}: {x.reason}"
         links = (f"r{k}", *[f"g{end[1:]}" for end in ends if end.startswith("%") and end[1:].isdecimal()])
         cells.append(Cell(0, 0, f"{ends[0]} | {ends[1]}", label, OTHER, links))
     title = "merges that were refused: what is computed | what reads it"
@@ -345,7 +345,7 @@ def facts(found: Taken, chosen: str | None = None) -> list[Fact]:
     for no in x.refusals:
         consumers.setdefault((no.producer, no.reason), []).append(no.consumer)
     known += [
-        Fact("not merged", f"{producer} into {', '.join(into)}", DERIVED, reason)
+        Fact("not fused", f"{producer} into {', '.join(into)}", DERIVED, reason)
         for (producer, reason), into in consumers.items()
     ]
     return known

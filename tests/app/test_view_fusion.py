@@ -160,7 +160,7 @@ def test_facts_are_those_before_and_after(example):
     x = found.explained
     assert values["kernels"] == f"{len(x.unfused.kernels)} before, {len(x.forward.kernels)} after"
     assert values["launches"] == f"{x.unfused.launches} before, {x.forward.launches} after"
-    refused = [fact for fact in fusion.facts(found) if fact.name == "not merged"]
+    refused = [fact for fact in fusion.facts(found) if fact.name == "not fused"]
     for no in x.refusals:
         assert any(
             f"{no.producer} into" in fact.value and no.consumer in fact.value and fact.why == no.reason for fact in refused
@@ -269,20 +269,20 @@ def test_frames_say_what_is_in_the_making():
     found = taken("attention")
     drawn = fusion.picture(found, "step by step")
     looks = {frame.sentence: dict(frame.kinds) for frame in drawn.frames}
-    refused = next(kinds for sentence, kinds in looks.items() if "is not merged into %12" in sentence)
+    refused = next(kinds for sentence, kinds in looks.items() if "is not fused into %12" in sentence)
     assert refused["g3"] == refused["g12"] == refused["r0"] == OTHER
     assert refused["g4"] == STORE, "no kernel computes it yet"
     begun = next(kinds for sentence, kinds in looks.items() if sentence.startswith("This kernel computes %4"))
     assert (begun["g4"], begun["g5"]) == (CHOSEN, STORE)
-    given_up = next(kinds for sentence, kinds in looks.items() if "is given up" in sentence)
+    given_up = next(kinds for sentence, kinds in looks.items() if "is discarded" in sentence)
     assert given_up["g4"] == given_up["g12"] == CHOSEN
-    folded = next(kinds for sentence, kinds in looks.items() if sentence.startswith("launch1 folds its own rows"))
+    folded = next(kinds for sentence, kinds in looks.items() if sentence.startswith("launch1 reduces its rows"))
     assert [kind for link, kind in folded.items() if link.startswith("k1.")].count(
         CHOSEN
     ) == 2  # the product scaled, its max
     assert not any(link.startswith("k0.") for link in folded), "which is made"
     moved = fusion.format_bytes(found.explained.forward.kernels[0].nbytes)
-    assert f"launch0 is made, and stores %3 = %0 @ %2. It moves {moved}." in looks
+    assert f"launch0 is complete, and stores %3 = %0 @ %2. It moves {moved}." in looks
 
 
 @pytest.mark.parametrize("rows", fusion.SIZES)

@@ -353,7 +353,7 @@ def test_steps_lead_to_the_kernels_and_the_refusals(case):
         assert len(step.values) == len(kernel.writes)
     refused = [step for step in found.steps if step.kind == "refused"]
     for step, refusal in zip(refused, found.refusals, strict=True):
-        assert step.text == f"{refusal.producer} is not merged into {refusal.consumer}: {refusal.reason}."
+        assert step.text == f"{refusal.producer} is not fused into {refusal.consumer}: {refusal.reason}."
     ends = {step.kernel: step.kind for step in found.steps if step.kind in ("made", "again", "copied")}
     assert all((step.launch is None) == (ends[step.kernel] == "again") for step in found.steps if step.kernel is not None)
 
@@ -370,7 +370,7 @@ def test_each_step_is_a_sentence_that_names_what_it_is_about():
         for k in step.values[:3]:
             assert found.nodes[k].name in step.text if found.nodes[k].name else f"%{k} = " in step.text
     texts = {step.kind: step.text for step in found.steps}
-    assert texts["in place"] == "launch0 stores %5 = %2 * 0.5 where v lies, and needs no other memory for it."
+    assert texts["in place"] == "launch0 stores %5 = %2 * 0.5 in the memory of v."
     assert "%10 = %0 * 2 will share a kernel with %11 = sum(%10, dim=1)" in texts["joined"]
     assert any(step.text.endswith(" in its prologue.") for step in found.steps)
     assert any(step.text.endswith(" in its epilogue.") for step in found.steps)

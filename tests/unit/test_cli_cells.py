@@ -149,7 +149,7 @@ def test_long_rows_are_folded_in_pieces(backend):
     assert sorted(read.element for read in origin.reads) == list(range(65536, 131072))
     assert len(given_to(origin.tree)) == 4
     np.testing.assert_allclose(origin.tree.values({"in0": x.reshape(-1)})[-1], x[1].sum(dtype=np.float64), rtol=1e-12)
-    assert "second stage: what the pieces gave" in [stage.title for stage in all_stages(origin.tree)]
+    assert "second stage: results of the pieces" in [stage.title for stage in all_stages(origin.tree)]
 
 
 def test_only_the_blocks_that_make_the_cell_run():
@@ -163,7 +163,7 @@ def test_what_is_left_over_is_added_last():
     x = np.ones((1028, 256), np.float32)
     origin = trace_cell(folded("sum", 0), [x], "cuda", 5)
     assert len(origin.reads) == 1028
-    assert all_stages(origin.tree)[-1].title == "with what else the launch is given"
+    assert all_stages(origin.tree)[-1].title == "combined with other inputs of the launch"
 
 
 def test_chunks_are_those_of_the_driver(monkeypatch):
@@ -247,7 +247,7 @@ def test_the_command_says_it_in_words():
     for line in (
         "sum of float32 (4, 12), plain, dim 1: cell 1 on the cuda backend",
         "  block 0, thread 4: in0[12..15]",
-        "shuffle: each lane adds that of lane ^ 2 (2 numbers)",
+        "shuffle: each lane adds the value of lane ^ 2 (2 numbers)",
         "  0, of a thread that reads nothing",
     ):
         assert line in told.splitlines()

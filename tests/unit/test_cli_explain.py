@@ -101,8 +101,8 @@ def test_the_page_fits_80_columns(file):
     text = page[0].replace("read\n", "", 1)
     assert all(len(line) <= 80 for line in text.splitlines())
     assert text.splitlines()[0].startswith("attention on parallel: ")
-    assert [line for line in text.splitlines() if line in ("graph", "kernels", "not merged", "backward")] == [
-        "graph", "kernels", "not merged", "backward"
+    assert [line for line in text.splitlines() if line in ("graph", "kernels", "not fused", "backward")] == [
+        "graph", "kernels", "not fused", "backward"
     ]  # fmt: skip
     assert page[2].lstrip().startswith("def run(q, k, v):")
 

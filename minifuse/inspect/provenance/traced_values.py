@@ -272,26 +272,25 @@ def split_stages(tree: ProvenanceTree, root: int | None = None) -> list[Provenan
     for k in inside:
         level[k] = max((level.get(p, 0) for p in tree.parts[k].parts), default=0) + (k in meets)
     if not joins:
-        return [ProvenanceStage("what it has in the end", (root,), launch)]
+        return [ProvenanceStage("result of the launch", (root,), launch)]
     own = [p for k in joins for p in tree.parts[k].parts if p not in meets]
     is_column = tree.parts[joins[0]].exchange == "shared"
-    title = "in shared memory: what each thread has" if is_column else "what each thread has"
+    title = "in shared memory: value of each thread" if is_column else "value of each thread"
     found = [ProvenanceStage(title, sort_by_thread(tree, own), launch, is_column)]
     for step in range(1, level[root] + 1):
         now = sort_by_thread(tree, [k for k in joins if level[k] == step])
         first = tree.parts[now[0]]
         if first.exchange != "shared" and crosses_warps(tree, now[0]) and not crosses_warps(tree, first.parts[0]):
             warps = sort_by_thread(tree, [p for k in now for p in tree.parts[k].parts])
-            found.append(ProvenanceStage("in shared memory: what each warp has", warps, launch, True))
-        does = "adds" if first.operator == "add" else f"takes the {first.operator} with"
-        meeting = (
-            f"after the thread at y = {step}"
-            if is_column
-            else f"shuffle: each lane {does} that of lane ^ {first.exchange[8:]}"
-        )
-        found.append(ProvenanceStage(meeting, now, launch))
+            found.append(ProvenanceStage("in shared memory: value of each warp", warps, launch, True))
+        if is_column:
+            title = f"after the thread at y = {step}"
+        else:
+            does = "adds" if first.operator == "add" else f"takes the {first.operator} with"
+            title = f"shuffle: each lane {does} the value of lane ^ {first.exchange.removeprefix('shuffle ')}"
+        found.append(ProvenanceStage(title, now, launch))
     if root not in meets:
-        found.append(ProvenanceStage("with what else the launch is given", (root,), launch))
+        found.append(ProvenanceStage("combined with other inputs of the launch", (root,), launch))
     return found
 
 
@@ -329,4 +328,8 @@ def all_stages(tree: ProvenanceTree, piece: int = 0) -> list[ProvenanceStage]:
     if not pieces:
         return last
     chosen, launch = pieces[min(piece, len(pieces) - 1)], last[-1].launch
-    return [*split_stages(tree, chosen), ProvenanceStage("second stage: what the pieces gave", tuple(pieces), launch), *last]
+    return [
+        *split_stages(tree, chosen),
+        ProvenanceStage("second stage: results of the pieces", tuple(pieces), launch),
+        *last,
+    ]

@@ -151,10 +151,10 @@ class Explanation:
 
 def explain_call(entry: Any, flat: Sequence[Any]) -> Explanation:
     """Explain a traced function, called with these inputs."""
-    plan, found = entry.plan, entry.found
+    plan, trace = entry.plan, entry.trace
     with use_dispatch_hook(None):
-        graph = NumberedGraph(plan, found)
-        unfused = UnfusedCalls(found, plan)
+        graph = NumberedGraph(plan, trace)
+        unfused = UnfusedCalls(trace, plan)
         return Explanation(
             function_name(plan.function),
             str(plan.backend),
@@ -231,12 +231,12 @@ def iter_allocations(text: str) -> Iterator[tuple[str, dict[str, int]]]:
 class NumberedGraph:
     """The nodes of a call, numbered, inputs first."""
 
-    def __init__(self, plan: Plan, found: TraceResult) -> None:
+    def __init__(self, plan: Plan, trace: TraceResult) -> None:
         self.plan = plan
         written = [value for _, value in plan.graph.stores]
         before = toposort([*plan.outputs, *written], inputs_of)
         after = dict(zip(before, rewrite_graph(before, plan.backend), strict=True))
-        self.lines = {new: found.lines.get(strip_views(old), "") for old, new in after.items()}
+        self.lines = {new: trace.lines.get(strip_views(old), "") for old, new in after.items()}
         values = [after[node] for node in dict.fromkeys([*plan.outputs, *written]) if not after[node].is_number]
         inputs = [x for x in toposort(values, inputs_of) if isinstance(x.function, Argument)]
         self.order = list(dict.fromkeys([*sorted(inputs, key=lambda x: x.function.index), *toposort(values, inputs_of)]))
@@ -352,10 +352,10 @@ def backward_facts(plan: Plan, given: Sequence[Any], unfused: "UnfusedCalls", gr
 class UnfusedCalls:
     """The calls that a function would make without fusion, each with a plan."""
 
-    def __init__(self, found: TraceResult, plan: Plan) -> None:
-        self.found, self.plans = found, list[Plan | None]()
+    def __init__(self, trace: TraceResult, plan: Plan) -> None:
+        self.trace, self.plans = trace, list[Plan | None]()
         self.steps: list[tuple[int, PassFacts]] = []  # (call, its kernels), also of backward passes inside the function
-        for k, noted in enumerate(found.calls):
+        for k, noted in enumerate(trace.calls):
             inputs = [empty_tensor_like(x, plan.backend) for x in noted.inputs]
             if noted.function is BACKWARD:
                 self.plans.append(None)
@@ -372,13 +372,13 @@ class UnfusedCalls:
             k = front.pop()
             if k not in found:
                 found.add(k)
-                front += [j for j in self.found.calls[k].reads if j >= 0]
+                front += [j for j in self.trace.calls[k].reads if j >= 0]
         return sorted(found, reverse=True)
 
     def gradient(self, k: int) -> PassFacts | None:
         """Describe the backward pass of one call; return None if it has none."""
         plan = self.plans[k]
-        found = plan_backward(plan, [*self.found.calls[k].inputs, *plan.hidden]) if plan else None
+        found = plan_backward(plan, [*self.trace.calls[k].inputs, *plan.hidden]) if plan else None
         return pass_facts(found) if found else None
 
     def forward(self) -> PassFacts:
@@ -387,14 +387,14 @@ class UnfusedCalls:
 
     def backward(self) -> PassFacts:
         """Sum up the backward passes of all calls whose results the function returns."""
-        found = [facts for k in self.reachable_calls(sorted(self.found.returned_calls)) if (facts := self.gradient(k))]
+        found = [facts for k in self.reachable_calls(sorted(self.trace.returned_calls)) if (facts := self.gradient(k))]
         return sum_passes(found, max((facts.peak for facts in found), default=0))
 
     def peak(self) -> int:
         """Return the most bytes that exist at once, if each result is freed after its last use."""
-        calls = self.found.calls
+        calls = self.trace.calls
         last = {j: k for k, (n, _) in enumerate(self.steps) for j in (n, *calls[n].reads) if j >= 0}
-        kept = {*self.found.returned_calls}
+        kept = {*self.trace.returned_calls}
         done = {k for noted in calls if noted.function is BACKWARD for k in self.reachable_calls(noted.reads)}
         for k, plan in enumerate(self.plans):  # a recorded call keeps what its gradient needs
             if plan is not None and plan.backward is not None and k not in done:

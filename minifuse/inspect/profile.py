@@ -138,7 +138,7 @@ class Profile(DispatchHook):
             with self.record_planning():
                 entry, flat = fused.entry(inputs, named)
                 run = self.timed_run(entry.plan)
-            entry.mark(flat)
+            entry.record_writes(flat)
             return entry.apply_effects(run(*entry.plan_inputs(flat)), flat)
 
     def launch_custom_kernel(self, plan: Any, launch: Any) -> Any:

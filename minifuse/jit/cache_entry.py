@@ -33,20 +33,20 @@ class CacheEntry:
     def __init__(
         self,
         function: Callable[..., Any],
-        found: TraceResult,
+        trace: TraceResult,
         flat: Sequence[Any],
         names: Sequence[str],
         backend: Backend,
         recompute: str = "auto",
         copies: Collection[int] = (),
     ) -> None:
-        self.found, self.count, self.copies = found, len(flat), copies
-        tree, results = found.tree, [OutputRef(k) for k in range(len(found.program.outputs))]
+        self.trace, self.count, self.copies = trace, len(flat), copies
+        tree, results = trace.tree, [OutputRef(k) for k in range(len(trace.program.outputs))]
         is_single = isinstance(tree, OutputRef) and len(results) == 1
         is_direct = (is_single and tree == results[0]) or (type(tree) is tuple and list(tree) == results and bool(results))
-        program = found.program._replace(is_tuple=not is_single, copies=copies)
+        program = trace.program._replace(is_tuple=not is_single, copies=copies)
         self.plan = Plan(function, flat, program=program, recompute=recompute, names=names, backend=backend)
-        self.is_direct = is_direct and not (found.grads or found.modified_inputs)
+        self.is_direct = is_direct and not (trace.grads or trace.modified_inputs)
         self.key: Any = None
 
     @cached_property
@@ -54,42 +54,42 @@ class CacheEntry:
         """Return the function that runs a call."""
         if self.is_direct:
             return self.plan.run
-        returns_nothing = self.found.tree is None and not self.found.grads
-        is_short = returns_nothing and not self.copies and max(self.found.modified_inputs, default=0) < self.count
+        returns_nothing = self.trace.tree is None and not self.trace.grads
+        is_short = returns_nothing and not self.copies and max(self.trace.modified_inputs, default=0) < self.count
         return self.store_only_run() if is_short else self.run_with_effects
 
     def store_only_run(self) -> Callable[..., Any]:
         """Return a short run for a function that modifies inputs in place and returns nothing."""
-        run, mark, written = self.plan.run, write_clock.record_write, tuple(self.found.modified_inputs)
-        stored = tuple(sorted(self.found.effects.stored))
+        run, record_write, modified = self.plan.run, write_clock.record_write, tuple(self.trace.modified_inputs)
+        stored = tuple(sorted(self.trace.effects.stored))
 
         def store(*flat: Any) -> None:
             for k in stored:
                 if not flat[k].buffer.is_writable:
                     check_writable(flat[k])
-            for k in written:
-                mark(flat[k].buffer)
+            for k in modified:
+                record_write(flat[k].buffer)
             run(*flat)
 
         return store
 
     def run_with_effects(self, *flat: Any) -> Any:
         """Run a call, with all effects on versions, gradients and results."""
-        self.mark(flat)
+        self.record_writes(flat)
         return self.apply_effects(self.plan.run(*self.plan_inputs(flat)), flat)
 
     def plan_inputs(self, flat: Sequence[Any]) -> Sequence[Any]:
         """Return the inputs of the plan; those that it would read after a change of their memory are copied."""
         return replace_inputs(flat, self.copies, Tensor.clone) if self.copies else flat
 
-    def mark(self, flat: Sequence[Any]) -> None:
+    def record_writes(self, flat: Sequence[Any]) -> None:
         """Record before a run which buffers it modifies; values that the run saves for gradients are newer than that.
 
         Inputs that only overlap a modified one may be read-only, such as the arrays that `np.broadcast_to` returns.
         """
-        for k in self.found.effects.stored:
+        for k in self.trace.effects.stored:
             check_writable(self.input(k, flat))
-        for k in self.found.modified_inputs:
+        for k in self.trace.modified_inputs:
             write_clock.record_write(self.input(k, flat).buffer)
 
     def apply_effects(self, results: Any, flat: Sequence[Any]) -> Any:
@@ -97,9 +97,9 @@ class CacheEntry:
         if self.is_direct:
             return results
         results = results if isinstance(results, tuple) else (results,)
-        changed = [(self.input(k, flat), place) for k, place in self.found.grads]
+        replaced_grads = [(self.input(k, flat), reference) for k, reference in self.trace.grads]
 
-        def put(x: Any) -> Any:
+        def resolve(x: Any) -> Any:
             if isinstance(x, InputRef):
                 return self.input(x.index, flat)
             if not isinstance(x, OutputRef):
@@ -112,13 +112,13 @@ class CacheEntry:
             elif x.is_leaf:
                 y.requires_grad = True
             if x.grad is not None:
-                y.grad = put(x.grad)
+                y.grad = resolve(x.grad)
             return y
 
-        given = [put(x) for _, x in changed]
-        for (x, _), grad in zip(changed, given, strict=True):  # compute all gradients before replacing one
+        grads = [resolve(x) for _, x in replaced_grads]
+        for (x, _), grad in zip(replaced_grads, grads, strict=True):  # compute all gradients before replacing one
             x.grad = grad
-        return tree_map(self.found.tree, put)
+        return tree_map(self.trace.tree, resolve)
 
     def input(self, k: int, flat: Sequence[Any]) -> Any:
         """Return input k of a run; hidden inputs are numbered after the others."""

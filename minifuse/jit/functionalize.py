@@ -72,8 +72,8 @@ class Functionalizer:
             if storage not in self.modified_storages:
                 self.merge_overlapping(storage)
         value = value.detach() if value.dtype.is_float else value
-        is_of_others = isinstance(value.function, View) or isinstance(strip_views(value).function, Argument)
-        value = value.clone() if is_of_others else value  # a result must have its own memory
+        is_shared = isinstance(value.function, View) or isinstance(strip_views(value).function, Argument)
+        value = value.clone() if is_shared else value  # a result must have its own memory
         storage.write_view(x.views, value)
         if storage.tensor is not None and storage.tensor.requires_grad:  # it stays a leaf with its new value
             storage.value = Identity(len(storage.leaves))(storage.value.detach())
@@ -109,19 +109,19 @@ class Functionalizer:
         self.windows[node] = indices[0], layout
         whole = TracedStorage(node, layout, node)
         for x, storage in zip(tensors, storages, strict=True):
-            of, start = x.spec.layout, (x.address - tensors[0].address) // itemsize
+            own, start = x.spec.layout, (x.address - tensors[0].address) // itemsize
             assert storage.argument is not None
-            self.windows[storage.argument] = indices[0], Layout(of.shape, of.strides, start)
+            self.windows[storage.argument] = indices[0], Layout(own.shape, own.strides, start)
             storage.whole = whole
-            storage.window = (View("as_strided", (of.shape, of.strides, (x.address - low) // itemsize)),)
+            storage.window = (View("as_strided", (own.shape, own.strides, (x.address - low) // itemsize)),)
             if storage not in self.modified_storages:
                 self.modified_storages.append(storage)
 
     def stores_and_modified_inputs(self) -> tuple[list[tuple[Node, Node]], list[int]]:
         """Return (memory, new value) pairs, and the inputs that are modified."""
         stores: list[tuple[Node, Node]] = []
-        changed = {id(m.tensor) for m in self.modified_storages if m.tensor is not None}
-        written = [k for k, x in enumerate(self.tracer.inputs) if id(x) in changed]
+        modified_ids = {id(m.tensor) for m in self.modified_storages if m.tensor is not None}
+        modified = [k for k, x in enumerate(self.tracer.inputs) if id(x) in modified_ids]
         for storage in dict.fromkeys(m.whole or m for m in self.modified_storages):
             assert storage.argument is not None
             value = storage.value
@@ -129,7 +129,7 @@ class Functionalizer:
                 (value,) = value.inputs
             if value is not storage.argument:
                 stores.append((storage.argument, value))
-        return stores, written
+        return stores, modified
 
 
 def may_overlap(a: TracedTensor, b: TracedTensor) -> bool:

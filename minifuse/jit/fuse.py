@@ -141,40 +141,40 @@ class Fused:
         leaves, tree, key = self.flatten_args(inputs, named)
         guards = [self.guard, *[self.guard_for(x) for x in find_objects(tree)]]
         fingerprints = tuple(x.fingerprint() for x in guards)
-        flat = [*leaves, *[x for found in guards for x in found.tensors]]
-        arrays = tuple(x.array_digests() for x in guards)
+        flat = [*leaves, *[x for guard in guards for x in guard.tensors]]
+        digests = tuple(x.array_digests() for x in guards)
         aliasing = self.aliasing(flat)
         copies = aliasing.copies
         while True:
-            known = self.entries.get((mode.is_recording, fingerprints, arrays, key, aliasing, self.dynamic_guards(flat)))
-            if known is not None:
-                return known, flat
-            found = self.trace(flat, tree, copies)
-            self.check_no_side_effects(guards, fingerprints, arrays)
+            cached = self.entries.get((mode.is_recording, fingerprints, digests, key, aliasing, self.dynamic_guards(flat)))
+            if cached is not None:
+                return cached, flat
+            entry = self.trace(flat, tree, copies)
+            self.check_no_side_effects(guards, fingerprints, digests)
             expected, aliasing = aliasing.copies, self.aliasing(flat)
             needed = aliasing.copies
             if expected <= needed:  # else it must be traced again, since it modified a copy
-                needed |= inputs_to_copy(function_name(self.function), found.plan.names, flat, found.found.effects)
+                needed |= inputs_to_copy(function_name(self.function), entry.plan.names, flat, entry.trace.effects)
             if needed == copies:
                 break
             copies = needed  # trace again with the copies that this trace needs
-        self.last_entry = found
-        whole_key = (mode.is_recording, fingerprints, arrays, key, aliasing, self.dynamic_guards(flat))
-        self.entries.put(whole_key, found, plan_nbytes(found.plan) + ENTRY_NBYTES)
-        is_quick = not (named or any(arrays) or self.specialized_on or self.reads_grads or len(guards) > 1)
-        if is_quick and not aliasing.same and all(isinstance(x, Tensor) or type(x) in DYNAMIC_NUMBER_TYPES for x in inputs):
+        self.last_entry = entry
+        whole_key = (mode.is_recording, fingerprints, digests, key, aliasing, self.dynamic_guards(flat))
+        self.entries.put(whole_key, entry, plan_nbytes(entry.plan) + ENTRY_NBYTES)
+        is_simple = not (named or any(digests) or self.specialized_on or self.reads_grads or len(guards) > 1)
+        if is_simple and not aliasing.same and all(isinstance(x, Tensor) or type(x) in DYNAMIC_NUMBER_TYPES for x in inputs):
             kinds = [x.spec if isinstance(x, Tensor) else type(x) for x in inputs]
-            found.key = (mode.is_recording, fingerprints[0], *kinds)
-        elif not is_quick:
+            entry.key = (mode.is_recording, fingerprints[0], *kinds)
+        elif not is_simple:
             self.runs.clear()
-        return found, flat
+        return entry, flat
 
     def check_no_side_effects(
-        self, guards: Sequence[ClosureGuard], fingerprints: Sequence[Any], arrays: Sequence[Any]
+        self, guards: Sequence[ClosureGuard], fingerprints: Sequence[Any], digests: Sequence[Any]
     ) -> None:
         """Raise a FuseError if tracing modified state that the function reads from outside."""
-        before = zip(guards, fingerprints, arrays, strict=True)
-        if any(x.fingerprint() != look or x.array_digests() != content for x, look, content in before):
+        before = zip(guards, fingerprints, digests, strict=True)
+        if any(x.fingerprint() != fingerprint or x.array_digests() != digest for x, fingerprint, digest in before):
             raise FuseError(
                 f"{function_name(self.function)}: tracing modified a global, an attribute, a list or an array outside "
                 "the function, which later calls would not repeat; return the new value, or store it in a tensor in place"
@@ -187,9 +187,7 @@ class Fused:
         return self.aliases.aliasing(flat, is_recorded, grads)
 
     def bind_closure_tensors(self, run: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a run that takes the arguments only, all different tensors, and adds the tensors from closures and
-        globals.
-        """
+        """Return a run for the fast path: it takes the arguments, and adds the tensors from closures and globals."""
         guard = self.guard
         if self.aliases.stored:
             return AddressDispatch(lambda inputs: self.entry(inputs, {})[0].run, guard)
@@ -210,28 +208,26 @@ class Fused:
         flat = replace_inputs(original, copies, lambda x: Tensor.empty(x.shape, x.dtype, backend))
         tracer = Tracer(function_name(self.function), flat, backend, original)
 
-        def rebuild(given: list[Any]) -> Any:
-            return tree_map(tree, lambda x: given[x.index] if isinstance(x, Placeholder) else x)
+        def rebuild(leaves: list[Any]) -> Any:
+            return tree_map(tree, lambda x: leaves[x.index] if isinstance(x, Placeholder) else x)
 
-        found = tracer.run(lambda arguments: self.function(*arguments[0], **arguments[1]), rebuild)
+        result = tracer.run(lambda arguments: self.function(*arguments[0], **arguments[1]), rebuild)
         labels = name_inputs(self.function, tree, Placeholder, [*original, *tracer.hidden])
         self.specialized_on |= tracer.specialized_on
-        if found.effects.stored and not self.aliases.stored:
+        if result.effects.stored and not self.aliases.stored:
             self.runs.clear()
-        self.aliases.learn(found.effects)
+        self.aliases.learn(result.effects)
         self.reads_grads |= tracer.reads_grads
         self.captures += 1
-        return CacheEntry(self.function, found, flat, labels, backend, self.recompute, copies)
+        return CacheEntry(self.function, result, flat, labels, backend, self.recompute, copies)
 
     def flatten_args(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[Any], Any, Any]:
-        """Return tensors and numbers among nested arguments, the structure with a `Placeholder` for each of them, and a
-        key.
-        """
+        """Split nested arguments into tensors and numbers, the structure with a `Placeholder` for each, and a key."""
         leaves: list[Any] = []
         key: list[Any] = []
         arrays: dict[int, Tensor] = {}
 
-        def take(x: Any) -> Any:
+        def flatten(x: Any) -> Any:
             if isinstance(x, np.ndarray):
                 x = self.as_input(x, arrays)
             if isinstance(x, Tensor):
@@ -241,16 +237,16 @@ class Fused:
             elif isinstance(x, tuple | list | dict):
                 key.append((type(x), tuple(x) if isinstance(x, dict) else len(x)))
                 if isinstance(x, tuple):
-                    parts = [take(y) for y in x]
+                    parts = [flatten(y) for y in x]
                     return type(x)(*parts) if hasattr(x, "_fields") else tuple(parts)
-                return [take(y) for y in x] if isinstance(x, list) else {name: take(y) for name, y in x.items()}
+                return [flatten(y) for y in x] if isinstance(x, list) else {name: flatten(y) for name, y in x.items()}
             else:
                 key.append((type(x), repr(x)) if isinstance(x, STATIC_TYPES) else IdentityKey(x))
                 return x
             leaves.append(x)
             return Placeholder(len(leaves) - 1)
 
-        return leaves, (take(inputs), take(named)), tuple(key)
+        return leaves, (flatten(inputs), flatten(named)), tuple(key)
 
     def as_input(self, array: Any, known: dict[int, Tensor]) -> Any:
         """Return an array as a tensor over its memory, always the same tensor; return an array without dims as a number."""
@@ -269,7 +265,7 @@ class Fused:
             found = self.object_guards[id(x)] = ClosureGuard(x)
         return found
 
-    # Seeing it.
+    # Inspection.
 
     def plan(self, *inputs: Any, **named: Any) -> Plan:
         """Return the plan of a call like this one. The function is traced if necessary; nothing runs."""
@@ -309,7 +305,7 @@ class Fused:
         """
         plan, before = self.plan(*inputs, **named), cache.stats().compiled
         built = compile_all(plan.kernels_to_compile, processes) if processes > 1 else 0
-        plan.run  # noqa: B018  # binds what it launches
+        plan.run  # noqa: B018  # compiles and binds the kernels
         return built + cache.stats().compiled - before
 
     def source(self, *inputs: Any, backend: str | None = None, **named: Any) -> str:

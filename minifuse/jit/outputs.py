@@ -102,7 +102,7 @@ class OutputBuilder:
             self.dependent += [x.node] * depends
         return OutputRef(index, is_freed, leaf is not None, depends, grad)
 
-    def refuse_graphs_of_given_leaves(self) -> None:
+    def check_returned_leaves(self) -> None:
         """Raise a FuseError if a result depends on another result that became a leaf inside the function."""
         if any(self.tracer.gradients.depends_on_leaves(node, self.leaves) for node in self.dependent):
             raise FuseError(

@@ -163,11 +163,10 @@ class Tracer(DispatchHook):
         if text not in self.hidden_nodes:
             k = len(self.arguments)
             is_tensor = isinstance(value, Tensor)
-            node = (
-                Node(Argument(k), (), value.shape, value.dtype)
-                if is_tensor
-                else Node(Number(k), (), (), weak_type_of(value))
-            )
+            if is_tensor:
+                node = Node(Argument(k), (), value.shape, value.dtype)
+            else:
+                node = Node(Number(k), (), (), weak_type_of(value))
             self.arguments.append(node)
             self.hidden.append(PerCallInput(text, names, value, get))
             self.inputs.append(value if is_tensor else None)
@@ -239,7 +238,7 @@ class Tracer(DispatchHook):
         return fused.function(*inputs, **named)
 
     def call(self, function: Any, inputs: Sequence[Any]) -> Any:
-        """Record a call: return its result as traced tensors."""
+        """Record a call, and return its results as traced tensors."""
         nodes = [self.node_of(x) for x in inputs]
         tensors = [self.lift(x) for x in inputs if isinstance(x, Tensor)]
         self.record_call(function, inputs)
@@ -251,8 +250,8 @@ class Tracer(DispatchHook):
         specs = tuple(getattr(x, "spec", x.value if type(x) is TracedScalar else x) for x in inputs)
         xs = [self.lift(x) if isinstance(x, Tensor) else None for x in inputs]
         reads = tuple(-1 if x is None else x.storage.producer for x in xs)
-        looks = [k if x is None else (id(x.storage), x.views) for k, x in enumerate(xs)]
-        same = tuple(looks.index(look) for look in looks)
+        identities = [k if x is None else (id(x.storage), x.views) for k, x in enumerate(xs)]
+        same = tuple(identities.index(identity) for identity in identities)
         self.calls.append(CallRecord(function, specs, users_line(), reads, same, targets))
         self.gradients.note_call(len(self.calls) - 1, xs)
         return len(self.calls) - 1
@@ -279,10 +278,10 @@ class Tracer(DispatchHook):
             return tuple(self.wrap_result(x, inputs, requires_grad) for x in result)
         if not isinstance(result, Node):
             return result
-        learned = [x.node for x in inputs if x.requires_grad]
+        with_grad = [x.node for x in inputs if x.requires_grad]
         if requires_grad and inputs:
-            given = {x.node for x in inputs}
-            requires_grad = result in dependents_of(toposort([result], lambda x: () if x in given else x.inputs), learned)
+            leaves = {x.node for x in inputs}
+            requires_grad = result in dependents_of(toposort([result], lambda x: () if x in leaves else x.inputs), with_grad)
         node = result if mode.is_recording or not getattr(result.dtype, "is_float", False) else result.detach()
         layout = output_layout(result, inputs)
         self.lines.setdefault(strip_views(node), self.calls[-1].line if self.calls else "")
@@ -379,21 +378,21 @@ class Tracer(DispatchHook):
             self.wrap_input(self.add_hidden_input(f"x{k}.grad", {}, grad, lambda inputs: inputs[k].grad), grad)
         return self.traced_tensors[id(grad)]
 
-    # The end.
+    # The result of the trace.
 
     def finish(self, tree: Any) -> TraceResult:
         """Return the result of the trace: the graph, the returned values, and the effects."""
         results = OutputBuilder(self)
-        stores, written = self.functionalizer.stores_and_modified_inputs()
-        found = tree_map(tree, results.add)
+        stores, modified = self.functionalizer.stores_and_modified_inputs()
+        returned = tree_map(tree, results.add)
         grads: list[tuple[int, OutputRef | InputRef | None]] = []
         for k, x in enumerate(self.inputs):
             if isinstance(x, Tensor) and self.has_new_grad(k, x.grad):
                 self.reads_grads = True
                 grads.append((k, None if x.grad is None else results.add(x.grad)))
-        results.refuse_graphs_of_given_leaves()
-        learned = [(x.storage.argument, nodes) for x, nodes in self.gradients.leaves if x.owner is not None]
-        leaves = {leaf: argument for argument, nodes in learned if argument is not None for leaf in nodes[1:]}
+        results.check_returned_leaves()
+        with_grad = [(x.storage.argument, nodes) for x, nodes in self.gradients.leaves if x.owner is not None]
+        leaves = {leaf: argument for argument, nodes in with_grad if argument is not None for leaf in nodes[1:]}
         windows = self.functionalizer.windows
         program = TracedGraph(
             self.arguments,
@@ -409,9 +408,9 @@ class Tracer(DispatchHook):
         )
         return TraceResult(
             program,
-            found,
+            returned,
             grads,
-            written,
+            modified,
             self.calls,
             frozenset(results.returned_calls),
             self.lines,
@@ -421,10 +420,10 @@ class Tracer(DispatchHook):
     def effects(self, results: OutputBuilder, grads: Sequence[tuple[int, Any]]) -> InputEffects:
         """Return how the function modifies and uses its inputs."""
         leaves = {self.functionalizer.index_of(x.storage) for x, _ in self.gradients.leaves if x.owner is not None}
-        given = [x.index for _, x in grads if isinstance(x, InputRef)]  # inputs that became gradients of others
-        exposed = frozenset([*results.aliases.values(), *leaves, *[k for k, _ in grads], *given])
-        made = {id(x) for x in self.constants}
-        hidden = [x for x in self.hidden if isinstance(x, Tensor) and id(x) not in made]
+        used_as_grads = [x.index for _, x in grads if isinstance(x, InputRef)]  # inputs that became gradients of others
+        exposed = frozenset([*results.aliases.values(), *leaves, *[k for k, _ in grads], *used_as_grads])
+        constants = {id(x) for x in self.constants}
+        hidden = [x for x in self.hidden if isinstance(x, Tensor) and id(x) not in constants]
         return InputEffects(
             frozenset(self.functionalizer.stored), frozenset(self.functionalizer.read_after), exposed, hidden
         )

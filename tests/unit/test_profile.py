@@ -199,7 +199,7 @@ def test_a_profile_belongs_around_a_capture():
         with mf.profile():
             return x + 1
 
-    with pytest.raises(FuseError, match="put its call in the block"):
+    with pytest.raises(FuseError, match="write the block around the call"):
         wrong(mf.tensor(X))
     profile = mf.profile()
     with profile, pytest.raises(FuseError, match="was already used"):

@@ -7,7 +7,7 @@ import pytest
 
 import minifuse as mf
 from minifuse.backends.cuda.launcher import CudaMatmulLauncher
-from minifuse.backends.cuda.matmul.operands import plain
+from minifuse.backends.cuda.matmul.operands import plain_matmul
 from minifuse.core.dtypes import BY_NUMPY, HIGH, MEDIUM, float32
 from minifuse.core.layout import Layout, row_major
 from minifuse.core.operators import relu
@@ -148,13 +148,13 @@ def operands(name, dtype="f4"):
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products(name, first, on_gpu, monkeypatch):
     a, b = operands(name)
-    check(Product(on_gpu, plain(float32), [a, b], first), [a.astype(float) @ b], monkeypatch)
+    check(Product(on_gpu, plain_matmul(float32), [a, b], first), [a.astype(float) @ b], monkeypatch)
 
 
 @pytest.mark.parametrize("name", ["tiles", "K is cut", "a row"])
 def test_products_of_float64(name, on_gpu, monkeypatch):
     a, b = operands(name, "f8")
-    check(Product(on_gpu, plain(BY_NUMPY[a.dtype]), [a, b]), [a @ b], monkeypatch)
+    check(Product(on_gpu, plain_matmul(BY_NUMPY[a.dtype]), [a, b]), [a @ b], monkeypatch)
 
 
 @pytest.mark.parametrize("first", [0, 1])

@@ -13,7 +13,7 @@ import pytest
 
 from minifuse.backends.cuda.attention.launches import CudaAttentionLauncher
 from minifuse.backends.cuda.launcher import CudaMatmulLauncher
-from minifuse.backends.cuda.matmul.operands import plain
+from minifuse.backends.cuda.matmul.operands import plain_matmul
 from minifuse.backends.fast_call import SLOT_FORMATS, FastLaunch, make_fast_launch
 from minifuse.core.dtypes import HIGH, MEDIUM, float32, float64, int32, int64
 from minifuse.core.errors import DTypeError
@@ -132,14 +132,14 @@ PRODUCTS = {  # layouts of a and b, and how many launches
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products(name):
     a, b, launches = PRODUCTS[name]
-    bound, addresses = bound_product(plain(float32), a, b)
+    bound, addresses = bound_product(plain_matmul(float32), a, b)
     check(bound, addresses, launches)
 
 
 @pytest.mark.parametrize("dtype", [float64, int32], ids=str)
 def test_other_element_types(dtype):
     for name in ("tiles", "K is cut", "a row"):
-        bound, addresses = bound_product(plain(dtype), *PRODUCTS[name][:2])
+        bound, addresses = bound_product(plain_matmul(dtype), *PRODUCTS[name][:2])
         check(bound, addresses)
 
 
@@ -160,7 +160,7 @@ def test_tensor_cores(name, precision):
 def test_addresses_that_are_no_multiples_of_16(name, moved, precision):
     """They take other kernels, by a short way too."""
     a, b, _ = PRODUCTS[name]
-    kernel = MatmulKernel(A, B, (DOT,), precision) if precision else plain(float32)
+    kernel = MatmulKernel(A, B, (DOT,), precision) if precision else plain_matmul(float32)
     bound, addresses = bound_product(kernel, a, b, "wgmma")
     aligned, others = check(bound, addresses), [x + step for x, step in zip(addresses, moved, strict=True)]
     assert check(bound, others) != aligned
@@ -219,7 +219,9 @@ def test_what_is_changed_in_place_is_not_launched_twice(name, is_short):
 @pytest.mark.parametrize("precision", ["", HIGH])
 def test_an_error_of_the_driver_takes_the_long_way(name, precision):
     a, b, _ = PRODUCTS[name]
-    bound, addresses = bound_product(MatmulKernel(A, B, (DOT,), precision) if precision else plain(float32), a, b, "wgmma")
+    bound, addresses = bound_product(
+        MatmulKernel(A, B, (DOT,), precision) if precision else plain_matmul(float32), a, b, "wgmma"
+    )
     short = bound.fast_entry()
     bound.device.fake.status = 719
     for moved in (0, 4):
@@ -244,7 +246,7 @@ def test_odd_values_take_the_long_way_and_are_refused(name):
 
 def test_threads_have_workspaces_of_their_own():
     """From the first launch that writes to one until the last that reads it, no other thread has it."""
-    bound, addresses = bound_product(plain(float32), *PRODUCTS["K is cut"][:2])
+    bound, addresses = bound_product(plain_matmul(float32), *PRODUCTS["K is cut"][:2])
     device, short, events = bound.device, bound.fast_entry(), []
 
     class Slots(dict):

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minifuse import simt
+from minifuse.backends.cuda.geometry import ceil_div
 from minifuse.backends.cuda.matmul import launches as planning
 from minifuse.backends.cuda.matmul.element_types import MIN_TALL_PARTS
 from minifuse.backends.cuda.matmul.gemv import dot_tile, max_rows, row_tile
@@ -20,22 +21,14 @@ from minifuse.backends.cuda.matmul.heuristics import (
     can_store_vectors,
     candidate_configs,
     candidate_kernels,
-    ceil_div,
     choose_config,
     estimate_cycles,
     operand_mode,
     problem_of,
     transposed_configs,
 )
-from minifuse.backends.cuda.matmul.launches import (
-    OUT,
-    WORKSPACE,
-    GpuGemmPlan,
-    OperandAddress,
-    plain,
-    plan_matmul,
-    split_for_grid,
-)
+from minifuse.backends.cuda.matmul.launches import plan_matmul, split_for_grid
+from minifuse.backends.cuda.matmul.operands import OUT, WORKSPACE, GpuGemmPlan, OperandAddress, plain_matmul
 from minifuse.backends.cuda.tile_shapes import FLOAT64_MMA, LARGE, MIDDLE, NARROW, SHAPES_BY_ITEMSIZE, SLIM, SMALL, WIDE
 from minifuse.core.dtypes import BY_NUMPY, DTYPES, float32, float64
 from minifuse.core.layout import Layout, row_major
@@ -74,7 +67,9 @@ def pointers_to(operands):
 
 def plan_of(out, a, b, multiprocessors=4):
     aligned = tuple(address_of(x) % 16 == 0 for x in (out, a, b))
-    return plan_matmul(plain(BY_NUMPY[out.dtype]), [layout_of(out)], [layout_of(a), layout_of(b)], multiprocessors, aligned)
+    return plan_matmul(
+        plain_matmul(BY_NUMPY[out.dtype]), [layout_of(out)], [layout_of(a), layout_of(b)], multiprocessors, aligned
+    )
 
 
 def traces(plan, out, a, b, is_traced=False):
@@ -357,8 +352,10 @@ def test_sums_of_nothing_are_zero(dtype):
 def test_an_empty_output_takes_no_launch():
     for M, N in ((0, 5), (5, 0), (0, 0)):
         inputs = [row_major((M, 3)), row_major((3, N))]
-        assert plan_matmul(plain(float32), [row_major((M, N))], inputs) == GpuGemmPlan((), 0)
-    assert plan_matmul(plain(float32), [row_major((0, 2, 2))], [row_major((0, 2, 3)), row_major((3, 2))]).launches == ()
+        assert plan_matmul(plain_matmul(float32), [row_major((M, N))], inputs) == GpuGemmPlan((), 0)
+    assert (
+        plan_matmul(plain_matmul(float32), [row_major((0, 2, 2))], [row_major((0, 2, 3)), row_major((3, 2))]).launches == ()
+    )
 
 
 def test_nan_and_infinity_stay_where_they_are(monkeypatch):
@@ -564,7 +561,7 @@ def test_a_swapped_product_is_its_transpose():
 def test_arguments_have_the_types_of_the_signature():
     for dtype in DTYPES:
         for M, N, K in ((33, 65, 20), (1, 4096, 4096), (512, 512, 2048), (4096, 1, 64)):
-            plan = plan_matmul(plain(dtype), [row_major((M, N))], [row_major((M, K)), row_major((K, N))])
+            plan = plan_matmul(plain_matmul(dtype), [row_major((M, N))], [row_major((M, K)), row_major((K, N))])
             for launch in plan.launches:
                 for kind, x in zip(launch.kernel.signature, launch.arguments, strict=True):
                     assert isinstance(
@@ -586,9 +583,9 @@ def test_parts_are_stored_four_at_once_where_the_output_is_not():
     strided, odd = Layout((64, 64), (128, 2), 0), row_major((63, 63))
     for out, wide in ((row_major((64, 64)), [1, 1]), (strided, [1, 0]), (odd, [0, 0])):
         n = out.shape[0]
-        plan = plan_matmul(plain(float32), [out], [row_major((n, 4096)), row_major((4096, n))])
+        plan = plan_matmul(plain_matmul(float32), [out], [row_major((n, 4096)), row_major((4096, n))])
         assert [argument(launch, "wide") for launch in plan.launches] == wide
-    [alone] = plan_matmul(plain(float32), [strided], [row_major((64, 64))] * 2).launches
+    [alone] = plan_matmul(plain_matmul(float32), [strided], [row_major((64, 64))] * 2).launches
     assert argument(alone, "wide") == 0
 
 
@@ -602,7 +599,7 @@ def test_few_kernels_serve_all_products():
             Layout(shape, (int(s), shape[0] * int(s)) if t else (shape[1] * int(s), int(s)), 0)
             for shape, s, t in zip(((M, N), (M, K), (K, N)), (1, *step), turned, strict=True)
         ]
-        plan = plan_matmul(plain(float32), layouts[:1], layouts[1:], int(random.choice([20, 132])), aligned)
+        plan = plan_matmul(plain_matmul(float32), layouts[:1], layouts[1:], int(random.choice([20, 132])), aligned)
         seen |= {(launch.kernel.name, launch.kernel.constants) for launch in plan.launches}
     assert 30 < len(seen) <= 80
     assert {name for name, _ in seen} == {"matmul", "matmul_rows", "matmul_dots", "add_parts", "turn"}

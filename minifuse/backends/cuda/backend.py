@@ -46,7 +46,7 @@ from .device.simulated_device import SimulatedDevice
 from .launcher import CudaKernelLauncher, CudaMatmulLauncher, reduce_without_identity
 from .matmul.fusion_cost import why_not_fused_matmul
 from .matmul.launches import plan_matmul
-from .matmul.operands import GpuGemmPlan, plain
+from .matmul.operands import GpuGemmPlan, plain_matmul
 from .multi_tensor import CudaMultiTensorLauncher
 
 
@@ -145,7 +145,7 @@ class CudaBackend(Backend):
 
     def bind_matmul(self, dtype: DType, out: Layout, a: Layout, b: Layout) -> Launcher:
         """Return a launcher for a matrix product: launch(address of out, of a, of b)."""
-        return CudaMatmulLauncher(self.device, plain(dtype), [out], [a, b])
+        return CudaMatmulLauncher(self.device, plain_matmul(dtype), [out], [a, b])
 
     def bind_fused_matmul(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
         """Return a launcher for a matrix product with prologue and epilogue, fused unless `why_not_fused`."""

@@ -58,9 +58,8 @@ def geometry_of(
     if form == "rows":
         return row_geometry(count, last, each > 1, held)
     if form == "bands":
-        return LaunchGeometry(
-            (1, *split_grid_yz(ceil_div(sizes[0], ROWS))), (clamp(power_of_two(sizes[1]), WARP, THREADS), 1, 1)
-        )
+        threads = clamp(power_of_two(sizes[1]), WARP, THREADS)
+        return LaunchGeometry((1, *split_grid_yz(ceil_div(sizes[0], ROWS))), (threads, 1, 1))
     if form == "columns":
         return column_geometry(count, sizes[rows - 1], last)
     return pointwise_geometry(count, last, each) if counted else line_geometry(last, each)
@@ -95,14 +94,12 @@ def row_geometry(count: int, last: int, is_wide: bool, held: int) -> LaunchGeome
     Short rows share a block. The more bytes of each element are cached in shared memory, the fewer elements a thread gets,
     so that many threads fit.
     """
-    share = (
-        min(MAX_ROW_ELEMENTS_PER_THREAD, MAX_CACHED_BYTES_PER_THREAD // max(held, 1))
-        if count >= MIN_BUSY_BLOCKS
-        else MAX_ELEMENTS_PER_THREAD_OF_FEW_ROWS
-    )
+    per_thread = MAX_ELEMENTS_PER_THREAD_OF_FEW_ROWS
+    if count >= MIN_BUSY_BLOCKS:
+        per_thread = min(MAX_ROW_ELEMENTS_PER_THREAD, MAX_CACHED_BYTES_PER_THREAD // max(held, 1))
     is_whole = is_wide and last % VECTOR_WIDTH == 0
     least = clamp(power_of_two(last // VECTOR_WIDTH if is_whole else last), 1, LINE_THREADS if is_whole else WARP)
-    x = clamp(power_of_two(ceil_div(last, max(share, 1))), least, MAX_ROW_THREADS)
+    x = clamp(power_of_two(ceil_div(last, max(per_thread, 1))), least, MAX_ROW_THREADS)
     y = clamp(power_of_two(count), ceil_div(WARP, x), THREADS // x) if x <= WARP else 1
     return LaunchGeometry((ceil_div(count, y), 1, 1), (x, y, 1))
 
@@ -128,10 +125,10 @@ def partition_long_row(count: int, last: int, is_wide: bool, nbytes: int, is_rea
     all. Then few blocks of many threads run, so that the second read finds the row in the L2 cache.
     """
     width = VECTOR_WIDTH if is_wide else 1
-    if is_read_twice and (
-        cached_row_pitch(nbytes, last, 1, MAX_SHARED_BYTES) if is_wide else nbytes * last <= EXCLUSIVE_ROW_BYTES
-    ):
-        return None
+    if is_read_twice:
+        fits = cached_row_pitch(nbytes, last, 1, MAX_SHARED_BYTES) if is_wide else nbytes * last <= EXCLUSIVE_ROW_BYTES
+        if fits:
+            return None
     threads = LONG_ROW_THREADS if is_read_twice or count < MIN_BUSY_BLOCKS else THREADS
     return RowPartition(threads, max(CHUNK_BYTES * (1 + is_read_twice) // nbytes // width, 1), width)
 

@@ -63,11 +63,8 @@ NARROW = TileShape((32, 64, 16), 4, (16, 32), (4, 8), 6)
 WIDE = TileShape((64, 64, 16), 2, (32, 32), (8, 4), 3)
 SLIM = TileShape((32, 64, 16), 3, (16, 32), (4, 8), 4)
 FLOAT64_MMA = TileShape((128, 64, 16), 3, (64, 32), (8, 4), 2)  # float64 on tensor cores
-SHAPES_BY_ITEMSIZE = {
-    4: (LARGE, SMALL, MIDDLE, NARROW),
-    1: (SMALL, NARROW),
-    8: (WIDE, SLIM),
-}  # chosen so that accumulators stay in registers
+# The shapes of each item size are those whose accumulators stay in registers.
+SHAPES_BY_ITEMSIZE = {4: (LARGE, SMALL, MIDDLE, NARROW), 1: (SMALL, NARROW), 8: (WIDE, SLIM)}
 
 
 @device

@@ -14,10 +14,10 @@ from ....core.layout import Layout
 from ....ir.kernel_ir import LoopNest, Shape
 from ....simt import Pointer
 from ...fast_call import CallValue, encode_argument
-from ..geometry import LaunchGeometry
+from ..geometry import LaunchGeometry, ceil_div
 from ..launch_plan import LaunchPlan, ReadyLaunch
 from ..launcher import ALIGNMENT_MASK
-from ..matmul.heuristics import MAX_GRID_BLOCKS, ceil_div
+from ..matmul.heuristics import MAX_GRID_BLOCKS
 from ..tile_shapes import GpuKernel
 from . import backward, forward
 from .forward import NO_LIMIT, WIDTHS, AttentionTile

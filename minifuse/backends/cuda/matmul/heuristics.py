@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ....core.dtypes import DType, float64
 from ....core.layout import Layout, collapse
+from ..geometry import ceil_div
 from ..tile_shapes import FLOAT64_MMA, LARGE, MIDDLE, NARROW, SHAPES_BY_ITEMSIZE, SLIM, SMALL, WIDE, GpuKernel, TileShape
 from .element_types import element_name
 from .float64 import MAX_TILE_BYTES, float64_operand_mode, make_float64
@@ -178,22 +179,17 @@ def stride_along_k(space: str, layout: Layout) -> int:
 
 
 def choose_config(
-    dtype: DType, product: GpuGemmProblem, multiprocessors: int, aligned: tuple[bool, bool, bool], max_shared_bytes: int
+    dtype: DType, problem: GpuGemmProblem, multiprocessors: int, aligned: tuple[bool, bool, bool], max_shared_bytes: int
 ) -> GpuGemmConfig:
     """Choose the fastest configuration in either orientation."""
-    both = ((product, aligned), (product.transposed(), (aligned[0], aligned[2], aligned[1])))
-    found = [
-        config for p, places in both for config in candidate_configs(dtype, p, multiprocessors, places, max_shared_bytes)
-    ]
-    best = min(found, key=lambda config: config.cycles)
-    if dtype.itemsize == 4 and product.matrices * product.M * product.N * product.K >= MIN_TRANSPOSE_WORK:
-        found = [
-            config
-            for p, places in both
-            for config in transposed_configs(dtype, p, multiprocessors, places, max_shared_bytes)
-        ]
-        best = min([best, *found], key=lambda config: config.cycles)
-    return best
+    orientations = ((problem, aligned), (problem.transposed(), (aligned[0], aligned[2], aligned[1])))
+    configs: list[GpuGemmConfig] = []
+    for p, places in orientations:
+        configs += candidate_configs(dtype, p, multiprocessors, places, max_shared_bytes)
+    if dtype.itemsize == 4 and problem.matrices * problem.M * problem.N * problem.K >= MIN_TRANSPOSE_WORK:
+        for p, places in orientations:
+            configs += transposed_configs(dtype, p, multiprocessors, places, max_shared_bytes)
+    return min(configs, key=lambda config: config.cycles)
 
 
 def transposed_configs(
@@ -348,8 +344,3 @@ def prologue_cycles(shape: TileShape, p: GpuGemmProblem) -> float:
     return (BM * (a + SHARED_ROUND_TRIP_COST if a else 0) + BN * (b + SHARED_ROUND_TRIP_COST if b else 0)) / (
         128 * PROLOGUE_RATE
     )
-
-
-def ceil_div(size: int, step: int) -> int:
-    """Return size / step, rounded up."""
-    return -(-size // step)

@@ -12,7 +12,8 @@ from math import prod
 from ....core.dtypes import HIGHEST, DType, float32
 from ....core.layout import Layout
 from ....ir.kernel_ir import MatmulKernel
-from .heuristics import MAX_GRID_BLOCKS, GpuGemmConfig, GpuGemmProblem, ceil_div, choose_config
+from ..geometry import ceil_div
+from .heuristics import MAX_GRID_BLOCKS, GpuGemmConfig, GpuGemmProblem, choose_config
 from .operands import (
     MAX_BATCH_AXES,
     OUT,
@@ -26,7 +27,6 @@ from .operands import (
     padded_batch,
     sum_parts_launch,
 )
-from .operands import plain as plain
 from .tensor_core_heuristics import WgmmaConfig, choose_tensor_core_config
 from .transpose_operand import LANES, make_transpose
 from .wgmma_launches import plan_wgmma, wgmma_workspace_bytes
@@ -82,7 +82,7 @@ def plan_matmul(
     >>> from minifuse.core.dtypes import float32
     >>> from minifuse.core.layout import row_major
     >>> inputs = [row_major((512, 4096)), row_major((4096, 512))]
-    >>> plan = plan_matmul(plain(float32), [row_major((512, 512))], inputs)
+    >>> plan = plan_matmul(plain_matmul(float32), [row_major((512, 512))], inputs)
     >>> [(launch.kernel.name, launch.grid) for launch in plan.launches], plan.workspace
     ([('matmul', (4, 8, 16)), ('add_parts', (4, 64, 1))], 16777216)
     """

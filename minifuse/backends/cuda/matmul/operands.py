@@ -11,11 +11,12 @@ from ....core.layout import Layout
 from ....ir.kernel_ir import Accumulator, Expression, IndexValue, Kernel, Load, MatmulKernel, ReadOutput, stride_kind
 from ...codegen.loop_emitter import operand_name
 from ..device.tensor_maps import TensorMapBox
+from ..geometry import ceil_div
 from ..launch_plan import LaunchPlan
 from ..tile_shapes import GpuKernel
 from .element_types import MAX_TALL_BLOCKS, MIN_TALL_PARTS, SUM_PARTS_BLOCK, make_sum_parts
 from .epilogue import AXES, GemmHooks, build_hooks, hook_expressions
-from .heuristics import MAX_GRID_BLOCKS, BatchAxis, FusedOperand, GpuGemmProblem, ceil_div, problem_of
+from .heuristics import MAX_GRID_BLOCKS, BatchAxis, FusedOperand, GpuGemmProblem, problem_of
 
 OUT, WORKSPACE = 0, -1
 MAX_BATCH_AXES = 2  # axes of the batch that one launch iterates over
@@ -41,15 +42,16 @@ class TensorMapArgument(NamedTuple):
     box: TensorMapBox
 
 
+Argument = OperandAddress | NumberArgument | TensorMapArgument | int | float
+
+
 class GpuGemmLaunch(NamedTuple):
     """One launch of a kernel over operands without their addresses."""
 
     kernel: GpuKernel
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
-    arguments: tuple[
-        OperandAddress | NumberArgument | TensorMapArgument | int | float, ...
-    ]  # of the types in the kernel's signature
+    arguments: tuple[Argument, ...]  # of the types in the kernel's signature
 
     def at(self, pointer: Callable[[OperandAddress], Any], numbers: Sequence[Any] = ()) -> LaunchPlan:
         """Return the launch plan; `pointer` converts each operand address to an address or an interpreter's pointer."""
@@ -61,11 +63,9 @@ class GpuGemmLaunch(NamedTuple):
 
 def resolve_argument(x: Any, pointer: Callable[[OperandAddress], Any]) -> Any:
     """Replace an operand's address or tensor map by a pointer. Other arguments are returned unchanged."""
-    return (
-        pointer(x.place if isinstance(x, TensorMapArgument) else x)
-        if isinstance(x, OperandAddress | TensorMapArgument)
-        else x
-    )
+    if isinstance(x, TensorMapArgument):
+        return pointer(x.place)
+    return pointer(x) if isinstance(x, OperandAddress) else x
 
 
 class GpuGemmPlan(NamedTuple):
@@ -80,7 +80,7 @@ class GpuGemmOperands(NamedTuple):
 
     a: int
     b: int
-    fused: tuple[tuple[int, str, bool, Layout], ...]  # as `problem_of` takes them
+    fused: tuple[tuple[int, str, bool, Layout], ...]  # in the form that `problem_of` takes
     outputs: int  # number of outputs
 
     @property
@@ -94,7 +94,7 @@ class GpuGemmOperands(NamedTuple):
         return f"out{x.operand}" if k < 0 else operand_name((Load if x.in_memory else IndexValue)(k, int64))
 
 
-def plain(dtype: DType) -> MatmulKernel:
+def plain_matmul(dtype: DType) -> MatmulKernel:
     """Return the matmul kernel without prologue and epilogue."""
     return MatmulKernel(Load(0, dtype), Load(1, dtype), (Accumulator(dtype),))
 

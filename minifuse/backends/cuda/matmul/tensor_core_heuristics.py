@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ....core.dtypes import HIGH
 from ..device.tensor_maps import ITEMSIZE
+from ..geometry import ceil_div
 from .heuristics import (
     CYCLES_PER_PART,
     EXTRA_LAUNCH_CYCLES,
@@ -25,7 +26,6 @@ from .heuristics import (
     GpuGemmConfig,
     GpuGemmProblem,
     can_store_vectors,
-    ceil_div,
     estimate_cycles,
     operand_mode,
 )

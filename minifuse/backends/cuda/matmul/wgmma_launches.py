@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ....ir.kernel_ir import MatmulKernel
 from ..device.tensor_maps import ITEMSIZE, TensorMapBox
-from .heuristics import ceil_div
+from ..geometry import ceil_div
 from .operands import (
     OUT,
     WORKSPACE,

@@ -54,8 +54,8 @@ def generate_multi_tensor_kernel(kernel: Kernel, classes: Sequence[str]) -> Gene
     Examples
     --------
     >>> from minifuse.core.dtypes import float32
-    >>> from minifuse.ir.kernel_ir import Load, Parameter
-    >>> kernel = Kernel((Load(0, float32) * Parameter(0, float32),), ())
+    >>> from minifuse.ir.kernel_ir import KernelParameter, Load
+    >>> kernel = Kernel((Load(0, float32) * KernelParameter(0, float32),), ())
     >>> print(generate_multi_tensor_kernel(kernel, ("1", "1")).text.partition("    first")[0])
     def point(x0, p0):
         return x0 * p0

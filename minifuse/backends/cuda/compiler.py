@@ -72,9 +72,9 @@ def compile_ptx(
         The compute capability.
     """
     ptx = compile_with_numba(kernel, signature, threads, blocks, cc, "ptx")
-    found = PTX_ENTRY.search(ptx)
-    assert found is not None
-    return PtxKernel(ptx, found.group(1))
+    entry = PTX_ENTRY.search(ptx)
+    assert entry is not None
+    return PtxKernel(ptx, entry.group(1))
 
 
 def compile_with_numba(
@@ -89,15 +89,14 @@ def compile_with_numba(
         if kernel.__code__.co_flags & CO_VARARGS:
             named = kernel.__code__.co_argcount
             types[named:] = [cuda.types.StarArgTuple.from_types(types[named:])]
-        kinds, known = cuda.types.void(*types), dict(_device_functions.get(cc, {}))
+        numba_signature, known = cuda.types.void(*types), dict(_device_functions.get(cc, {}))
         try:
-            found, _ = cuda.compile(
-                rebind_for_numba(kernel, known), kinds, device=False, abi="numba", output=output, cc=cc, **bounds
-            )
+            rebound = rebind_for_numba(kernel, known)
+            code, _ = cuda.compile(rebound, numba_signature, device=False, abi="numba", output=output, cc=cc, **bounds)
         except (ImportError, OSError, missing_library_error()) as error:  # a library of the toolkit, or libdevice
             raise MissingPartError(f"a library of the CUDA toolkit is missing ({error}); run: {INSTALL_COMMAND}") from error
-        _device_functions[cc] = {function: made for function, made in known.items() if hasattr(function, "is_device")}
-    return found
+        _device_functions[cc] = {function: new for function, new in known.items() if hasattr(function, "is_device")}
+    return code
 
 
 def missing_library_error() -> type[Exception]:
@@ -110,8 +109,8 @@ def missing_library_error() -> type[Exception]:
 
 def numba_type(name: str) -> Any:
     """Return Numba's type of an argument."""
-    plain = getattr(base, name.lstrip("*")).compiled
-    return numba_cuda().types.CPointer(plain) if name.startswith("*") else plain
+    element = getattr(base, name.lstrip("*")).compiled
+    return numba_cuda().types.CPointer(element) if name.startswith("*") else element
 
 
 @contextmanager

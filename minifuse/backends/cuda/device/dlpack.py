@@ -86,11 +86,10 @@ def release_unclaimed() -> None:
     """Release capsules that no other object references. A destructor in Python would lose a pending error."""
     is_valid = ctypes.pythonapi.PyCapsule_IsValid
     is_valid.argtypes = ctypes.py_object, ctypes.c_char_p
-    for place, (capsule, _) in list(exported_capsules.items()):
-        if getrefcount(capsule) == UNCLAIMED_REFERENCES and is_valid(
-            capsule, UNCLAIMED_NAME
-        ):  # consuming a capsule renames it
-            exported_capsules.pop(place, None)
+    for address, (capsule, _) in list(exported_capsules.items()):
+        # a library that consumes a capsule renames it
+        if getrefcount(capsule) == UNCLAIMED_REFERENCES and is_valid(capsule, UNCLAIMED_NAME):
+            exported_capsules.pop(address, None)
 
 
 def require_no_copy(

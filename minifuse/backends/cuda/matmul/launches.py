@@ -79,6 +79,7 @@ def plan_matmul(
 
     Examples
     --------
+    >>> from minifuse.backends.cuda.matmul.operands import plain_matmul
     >>> from minifuse.core.dtypes import float32
     >>> from minifuse.core.layout import row_major
     >>> inputs = [row_major((512, 4096)), row_major((4096, 512))]

@@ -20,7 +20,7 @@ def combine_keys(*columns: Column) -> Ints:
 
     Examples
     --------
-    >>> key_of(np.array([7, 7, 5]), np.array([0, 3, 3])).tolist()
+    >>> combine_keys(np.array([7, 7, 5]), np.array([0, 3, 3])).tolist()
     [8, 11, 3]
     """
     key, size = np.zeros(len(columns[0]), np.int64), 1
@@ -50,7 +50,7 @@ def run_starts(ordered: Column) -> Ints:
 
     Examples
     --------
-    >>> starts_of(np.array([4, 4, 7, 9, 9])).tolist()
+    >>> run_starts(np.array([4, 4, 7, 9, 9])).tolist()
     [0, 2, 3]
     """
     is_start = np.ones(len(ordered), bool)
@@ -68,7 +68,7 @@ def unique_pairs(left: Ints, right: Ints) -> tuple[Ints, Ints]:
 
     Examples
     --------
-    >>> [column.tolist() for column in distinct_pairs(np.array([1, 0, 1, 1]), np.array([5, 6, 5, -2]))]
+    >>> [column.tolist() for column in unique_pairs(np.array([1, 0, 1, 1]), np.array([5, 6, 5, -2]))]
     [[0, 1, 1], [6, -2, 5]]
     """
     if not len(left):
@@ -90,7 +90,7 @@ def expand_ranges(first: Ints, last: Ints) -> tuple[Ints, Ints]:
 
     Examples
     --------
-    >>> [column.tolist() for column in spread(np.array([4, 9]), np.array([6, 9]))]
+    >>> [column.tolist() for column in expand_ranges(np.array([4, 9]), np.array([6, 9]))]
     [[0, 0, 0, 1], [4, 5, 6, 9]]
     """
     counts = last - first + 1

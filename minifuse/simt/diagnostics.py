@@ -52,7 +52,7 @@ def unravel_xyz(linear: int, sizes: Sizes) -> Sizes:
 
     Examples
     --------
-    >>> index_in(35, (16, 16, 1)), index_in(35, (64, 1, 1))
+    >>> unravel_xyz(35, (16, 16, 1)), unravel_xyz(35, (64, 1, 1))
     ((3, 2), (35,))
     """
     ndim = max((d + 1 for d, size in enumerate(sizes) if size > 1), default=1)

@@ -244,7 +244,7 @@ def unwritten_elements(events: Events, info: ArrayInfo) -> NDArray[np.int64]:
     --------
     >>> column = np.array([1, 1])
     >>> events = Events(column, *[column] * 5, column * 0, column, np.array([256, 264]), column + 3, column / 1)
-    >>> unwritten(events, ArrayInfo("out", "global", 256, (4,), (4,), 4, "float32")).tolist()
+    >>> unwritten_elements(events, ArrayInfo("out", "global", 256, (4,), (4,), 4, "float32")).tolist()
     [1, 3]
     """
     element: Ints = np.array(info.base, np.int64)

@@ -232,7 +232,7 @@ def test_the_fold_of_nothing_without_an_identity_is_an_error(backend):
 
 
 def test_an_operator_that_cannot_fold_says_so(backend):
-    with pytest.raises(DTypeError, match="sub has no identity, so it cannot fold"):
+    with pytest.raises(DTypeError, match="sub has no identity, so it cannot reduce"):
         backend.reduce(op.sub, Operand.of(BASE), Operand.new((5, 4, 1), float64), (2,))
 
 

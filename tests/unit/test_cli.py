@@ -17,6 +17,7 @@ from minifuse.backends.parallel import processors
 from minifuse.cli import demo, doctor, equivalence
 from minifuse.cli.commands import app
 from minifuse.cli.simulation import is_simulated
+from minifuse.core.operators import TABLE
 
 
 def invoke(*arguments, **environment):
@@ -183,7 +184,7 @@ def test_a_compiler_that_fails_is_told_in_one_line(monkeypatch):
 @pytest.fixture
 def few(monkeypatch):
     """A small part of the equivalence table."""
-    monkeypatch.setattr(equivalence, "cases", lambda: iter([("add", mf.operators.TABLE["add"], 2, "float"), WRONG[0]]))
+    monkeypatch.setattr(equivalence, "cases", lambda: iter([("add", TABLE["add"], 2, "float"), WRONG[0]]))
 
 
 WRONG = [("relu", mf.relu, 1, "float")]

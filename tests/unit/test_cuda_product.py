@@ -537,13 +537,13 @@ def test_pieces_fit_a_grid_and_cover_the_product(product):
 def test_what_lies_beside_moves_with_the_pieces():
     """A bias of columns, one of rows of b, and an operand of the epilogue in a batch, each by its own strides."""
     beside = (FusedOperand(3, 0, 1, 0, "out"), FusedOperand(4, 0, 2, 7, "b"), FusedOperand(5, 11, 1, 0, "out"))
-    rows = GpuGemmProblem(300_000, 300_000, 3, 7, 1, 3, 1, 7, 1, beside=beside)
+    rows = GpuGemmProblem(300_000, 300_000, 3, 7, 1, 3, 1, 7, 1, fused=beside)
     for p in split_for_grid(rows):
         j = p.start[2]
         i = (p.start[0] - j) // 7
         assert p.start[1] == 3 * i
         assert [x.start for x in p.fused] == [j, 2 * j, 11 * i + j]
-    many = GpuGemmProblem(5, 5, 3, 5, 1, 3, 1, 5, 1, (BatchAxis(100_000, 25, 15, 0, (0, 21, 55)),), beside=beside)
+    many = GpuGemmProblem(5, 5, 3, 5, 1, 3, 1, 5, 1, (BatchAxis(100_000, 25, 15, 0, (0, 21, 55)),), fused=beside)
     for p in split_for_grid(many):
         k = p.start[0] // 25
         assert [x.start for x in p.fused] == [0, 21 * k, 55 * k]

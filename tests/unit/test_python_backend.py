@@ -8,6 +8,7 @@ import pytest
 import minifuse as mf
 from minifuse.backends.base import Operand
 from minifuse.backends.python import PythonBackend, iter_indices
+from minifuse.core import operators
 from minifuse.core.dtypes import bool_, float32, int32, int64
 
 backend = PythonBackend()
@@ -36,7 +37,7 @@ def test_float32_folds_and_multiplies_in_float64():
     """In float32, 2**24 + 1 is 2**24: sixteen million ones would be lost one by one."""
     a = np.array([2.0**24, *[1.0] * 64], np.float32)
     out = Operand.new((1,), float32)
-    backend.reduce(mf.operators.add, Operand.of(a), out, (0,))
+    backend.reduce(operators.add, Operand.of(a), out, (0,))
     assert out.data[0] == 2**24 + 64
     product = Operand.new((1, 1), float32)
     backend.matmul(Operand.of(a[None]), Operand.of(np.ones((65, 1), np.float32)), product)
@@ -46,9 +47,9 @@ def test_float32_folds_and_multiplies_in_float64():
 def test_integers_wrap_around_without_a_warning():
     a = np.array([2**31 - 1, -(2**31)], np.int32)
     out = Operand.new((2,), int32)
-    backend.zip(mf.operators.add, Operand.of(a), Operand.of(np.array([1, -1], np.int32)), out)
+    backend.zip(operators.add, Operand.of(a), Operand.of(np.array([1, -1], np.int32)), out)
     assert out.data.tolist() == [-(2**31), 2**31 - 1]
-    backend.map(mf.operators.abs, Operand.of(a), out)
+    backend.map(operators.abs, Operand.of(a), out)
     assert out.data.tolist() == [2**31 - 1, -(2**31)]
 
 

@@ -195,7 +195,7 @@ def test_other_mistakes():
         x.index_select(0, mf.tensor([True]))
     with pytest.raises(DTypeError, match="got an index of list"):
         x.index_select(0, [1])
-    with pytest.raises(ShapeError, match=r"got an index of shape \(1, 1\), expected one dim"):
+    with pytest.raises(ShapeError, match=r"got an index of shape \(1, 1\), expected 1 dim"):
         x.index_select(0, mf.tensor([[1]]))
     with pytest.raises(ShapeError, match="dim 2 is out of range"):
         x.index_select(2, mf.tensor([1]))

@@ -257,12 +257,12 @@ def infer_shape(size: int, shape: Iterable[Any]) -> Shape:
         if prod(shape) != size:
             raise ShapeError(f"reshape: {size} elements do not fit {shape}, which has {prod(shape)}")
         return shape
-    known = -prod(shape)
-    if known == 0:
+    known_size = -prod(shape)  # without the -1
+    if known_size == 0:
         raise ShapeError(f"reshape: the -1 in {shape} is ambiguous, since another size is 0; write the size")
-    if size % known:
-        raise ShapeError(f"reshape: {size} elements do not fit {shape}: {size} is not a multiple of {known}")
-    return tuple(size // known if n == -1 else n for n in shape)
+    if size % known_size:
+        raise ShapeError(f"reshape: {size} elements do not fit {shape}: {size} is not a multiple of {known_size}")
+    return tuple(size // known_size if n == -1 else n for n in shape)
 
 
 def _as_integer(x: object) -> int | None:

@@ -436,6 +436,6 @@ def _skew_vjp(g: Any, n: int, dim: int, along: int, slope: int, start: int) -> A
     return View("skew", (dim, along, -slope, before - start, n))(padded)
 
 
-def _slice_along(shape: Shape, dim: int, chosen: tuple[int, int, int]) -> tuple[tuple[int, int, int], ...]:
-    """Return ranges that select `chosen` along one dim, and everything along the others."""
-    return tuple(chosen if d == dim else (0, 1, n) for d, n in enumerate(shape))
+def _slice_along(shape: Shape, dim: int, range_: tuple[int, int, int]) -> tuple[tuple[int, int, int], ...]:
+    """Return ranges that select `range_` along one dim, and everything along the others."""
+    return tuple(range_ if d == dim else (0, 1, n) for d, n in enumerate(shape))

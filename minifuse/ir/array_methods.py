@@ -301,7 +301,7 @@ class Array(Traceable):
                 f"{needs_elements}: shape {shape} has no elements along dim {dim}, and {needs_elements} of none is "
                 "undefined; check the size first"
             )
-        return self.apply(reduction(fold, len(shape), bool(keepdim), (operator,), *as_dims(dim)), self)
+        return self.apply(reduction(reduce_dims, len(shape), bool(keepdim), (operator,), *as_dims(dim)), self)
 
     def _arg_position(self, operator: Operator, dim: int | None, keepdim: bool, name: str) -> Any:
         d = None if dim is None else normalize_dim(dim, self.ndim)
@@ -381,7 +381,7 @@ def clip(x: Any, low: Any = None, high: Any = None) -> Any:
 # Bodies of bound functions, written with functions and operators.
 
 
-def fold(x: Any, dims: tuple[int, ...], keepdim: bool, operator: Operator) -> Any:
+def reduce_dims(x: Any, dims: tuple[int, ...], keepdim: bool, operator: Operator) -> Any:
     """Reduce dims. Sums and products of integers are int64; `any` and `all` convert to bool first."""
     if operator in (add, mul) and not x.dtype.is_float:
         x = x.to(int64)
@@ -400,12 +400,12 @@ def _reduced_size(x: Any, dims: tuple[int, ...]) -> int:
 
 
 def _mean(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
-    return fold(x, dims, keepdim, add) / _reduced_size(x, dims)
+    return reduce_dims(x, dims, keepdim, add) / _reduced_size(x, dims)
 
 
 def _var(x: Any, dims: tuple[int, ...], keepdim: bool, correction: int) -> Any:
     d = x - _mean(x, dims, True)
-    return fold(d * d, dims, keepdim, add) / max(0, _reduced_size(x, dims) - correction)
+    return reduce_dims(d * d, dims, keepdim, add) / max(0, _reduced_size(x, dims) - correction)
 
 
 def _std(x: Any, dims: tuple[int, ...], keepdim: bool, correction: int) -> Any:
@@ -414,24 +414,24 @@ def _std(x: Any, dims: tuple[int, ...], keepdim: bool, correction: int) -> Any:
 
 def _shift(x: Any, dims: tuple[int, ...]) -> Any:
     """Return the largest element, or 0 if infinite. Subtracting it before exp changes neither value nor gradient."""
-    largest = fold(x, dims, True, maximum).detach()
+    largest = reduce_dims(x, dims, True, maximum).detach()
     return where(eq(abs(largest), math.inf), 0, largest)
 
 
 def _softmax(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
     if not x.dtype.is_float:
-        x = (x - fold(x, dims, True, maximum)).to(float64)  # subtract integers, which is exact; bools raise
+        x = (x - reduce_dims(x, dims, True, maximum)).to(float64)  # subtract integers, which is exact; bools raise
     return softmax(x, dims) if dims else exp(x - x)
 
 
 def _log_softmax(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
-    z = x - fold(x, dims, True, maximum).detach()
-    return z - log(fold(exp(z), dims, True, add))
+    z = x - reduce_dims(x, dims, True, maximum).detach()
+    return z - log(reduce_dims(exp(z), dims, True, add))
 
 
 def _logsumexp(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
     shift = _shift(x, dims)
-    y = log(fold(exp(x - shift), dims, True, add)) + shift
+    y = log(reduce_dims(exp(x - shift), dims, True, add)) + shift
     return y if keepdim else _drop_dims(y, dims)
 
 
@@ -441,8 +441,8 @@ def _argreduce(x: Any, operator: Operator, dim: int | None, keepdim: bool) -> An
     d = dim or 0
     n = along.shape[d]
     index = x.positions(n).reshape((n,) + (1,) * (along.ndim - d - 1))
-    extreme = fold(along, (d,), True, operator)
-    y = fold(where(eq(along, extreme) | ne(along, along), index, n), (d,), True, minimum)
+    extreme = reduce_dims(along, (d,), True, operator)
+    y = reduce_dims(where(eq(along, extreme) | ne(along, along), index, n), (d,), True, minimum)
     if dim is None:
         return y.reshape((1,) * x.ndim if keepdim else ())
     return y if keepdim else _drop_dims(y, (d,))

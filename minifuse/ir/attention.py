@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core.operators import add, exp, log, maximum, where
 from .array_functions import CompositeOp, Matmul, Reduce, ShapeDtype
-from .array_methods import fold
+from .array_methods import reduce_dims
 
 
 class AttentionOp(CompositeOp):
@@ -69,9 +69,9 @@ class Attention(AttentionOp):
         """Compute two matmuls with a softmax between them."""
         scores = self.scores(q, k)
         dims = (scores.ndim - 1,)
-        largest = fold(scores, dims, True, maximum).detach()
+        largest = reduce_dims(scores, dims, True, maximum).detach()
         e = exp(scores - largest)
-        total = fold(e, dims, True, add)
+        total = reduce_dims(e, dims, True, add)
         return Matmul()(e / total, v), (log(total) + largest).reshape(q.shape[:-1])
 
     def vjp(self, index: int, g: Any, q: Any, k: Any, v: Any) -> tuple[Any, ...] | None:

@@ -19,34 +19,34 @@ class SegmentSum(NamedTuple):
     value: Expression
 
 
-def match_segment_sum(kernel: Kernel, rows: int, classes: Sequence[str]) -> tuple[SegmentSum, int] | None:
+def match_segment_sum(kernel: Kernel, row_axes: int, stride_kinds: Sequence[str]) -> tuple[SegmentSum, int] | None:
     """Match a kernel that is a segment sum. Return its expressions and the axis of the sums, or None.
 
     The kernel has one output, the sum of `where(key == position, value, 0)` along the row. `position` is the index along one
     of the `row_axes`, and nothing else varies along that axis. So each value belongs to exactly one of the sums.
     """
-    found = (
-        match_masked_sum(kernel.row_outputs[0]) if len(kernel.row_outputs) == 1 and not kernel.pointwise_outputs else None
-    )
-    if found is None:
+    if len(kernel.row_outputs) != 1 or kernel.pointwise_outputs:
         return None
-    key, position, value = found
-    own = [axis for axis, c in enumerate(classes[1 + position.index]) if c != "0"]
-    if len(own) != 1 or own[0] >= rows or classes[1 + position.index][own[0]] != "1":
+    match = match_masked_sum(kernel.row_outputs[0])
+    if match is None:
         return None
-    is_alone = all(classes[1 + e.index][own[0]] == "0" for e in Kernel((key, value), ()).find_all(Load))
-    return (found, own[0]) if is_alone else None
+    letters = stride_kinds[1 + match.position.index]  # operand 0 is the output
+    axes = [axis for axis, letter in enumerate(letters) if letter != "0"]
+    if len(axes) != 1 or axes[0] >= row_axes or letters[axes[0]] != "1":
+        return None
+    loads = Kernel((match.key, match.value), ()).find_all(Load)
+    return (match, axes[0]) if all(stride_kinds[1 + e.index][axes[0]] == "0" for e in loads) else None
 
 
 def match_masked_sum(e: Expression) -> SegmentSum | None:
     """Match the sum of `where(key == position, value, 0)`. Return its expressions, or None."""
-    chosen = e.inputs[0] if isinstance(e, ReduceExpr) and e.operator is add else None
-    if not isinstance(chosen, Op) or chosen.operator is not where:
+    summand = e.inputs[0] if isinstance(e, ReduceExpr) and e.operator is add else None
+    if not isinstance(summand, Op) or summand.operator is not where:
         return None
-    condition, value, other = chosen.inputs
+    condition, value, otherwise = summand.inputs
     if not isinstance(condition, Op) or condition.operator is not eq:
         return None
     key, position = condition.inputs
-    if not isinstance(position, IndexValue) or not isinstance(other, Constant) or other.value != 0:
+    if not isinstance(position, IndexValue) or not isinstance(otherwise, Constant) or otherwise.value != 0:
         return None
     return SegmentSum(key, position, value)

@@ -12,7 +12,7 @@ from ..core.dispatch import active_capture
 from ..core.errors import DTypeError, IndexingError, ShapeError
 from ..core.operators import add, eq, exp, log, log1p, maximum, ne, where
 from ..ir.array_functions import BoundFunction
-from ..ir.array_methods import fold
+from ..ir.array_methods import reduce_dims
 from ..tensors.tensor import Tensor
 from .layers import apply, refuse_other_than_tensors
 from .module import Buffer, Module
@@ -134,19 +134,19 @@ def _cross_entropy(x: Any, targets: Any, ignored: Any, *more: Any) -> Any:
     *smoothing, reduction = more
     refuse_other_than_classes("cross_entropy", x, targets)
     classes, target = x.shape[1], targets.unsqueeze(1)
-    z = x - fold(x, (1,), True, maximum).detach()
+    z = x - reduce_dims(x, (1,), True, maximum).detach()
     picked = where(is_right(x, target), z, 0)
     if smoothing:
         (s,) = smoothing
         picked = (1 - s) * picked + (s / classes) * z
-    loss = log(fold(exp(z), (1,), True, add)) - fold(picked, (1,), True, add)
+    loss = log(reduce_dims(exp(z), (1,), True, add)) - reduce_dims(picked, (1,), True, add)
     return mean_of_counted(loss, targets, classes, ignored, reduction)
 
 
 def _nll_loss(x: Any, targets: Any, ignored: Any, reduction: Reduction) -> Any:
     refuse_other_than_classes("nll_loss", x, targets)
     target = targets.unsqueeze(1)
-    loss = -fold(where(is_right(x, target), x, 0), (1,), True, add)
+    loss = -reduce_dims(where(is_right(x, target), x, 0), (1,), True, add)
     return mean_of_counted(loss, targets, x.shape[1], ignored, reduction)
 
 

@@ -16,7 +16,7 @@ from ..core.errors import DTypeError, ShapeError
 from ..core.indexing import sizes_of
 from ..core.operators import add, rsqrt
 from ..ir.array_functions import BoundFunction
-from ..ir.array_methods import fold
+from ..ir.array_methods import reduce_dims
 from ..tensors.creation import DTypeLike, ones, tensor, zeros
 from ..tensors.mutation import store
 from .activations import floats
@@ -120,9 +120,9 @@ def _by_batch(x: Any, eps: Any, *more: Any) -> tuple[Any, Any, Any]:
     *parameters, is_scaled, is_shifted = more
     dims = (0, *range(2, x.ndim))
     count, channels = x.size // x.shape[1], x.shape[1]
-    mean = fold(x, dims, True, add) / count  # (1, C, 1, ...)
+    mean = reduce_dims(x, dims, True, add) / count  # (1, C, 1, ...)
     d = x - mean
-    var = fold(d * d, dims, True, add) / count
+    var = reduce_dims(d * d, dims, True, add) / count
     seen = [p.reshape(mean.shape) for p in parameters]
     y = scaled_and_shifted(d * rsqrt(var + eps), seen, is_scaled, is_shifted)
     return y, mean.reshape(channels).detach(), var.reshape(channels).detach()
@@ -372,8 +372,8 @@ def layer_norm(x: Any, normalized_shape: Sequence[int], weight: Any = None, bias
 def _layer_norm(x: Any, eps: Any, *more: Any) -> Any:
     *parameters, count, is_scaled, is_shifted = more
     dims, size = tuple(range(x.ndim - count, x.ndim)), math.prod(x.shape[x.ndim - count :])
-    d = x - fold(x, dims, True, add) / size
-    var = fold(d * d, dims, True, add) / size
+    d = x - reduce_dims(x, dims, True, add) / size
+    var = reduce_dims(d * d, dims, True, add) / size
     return scaled_and_shifted(d * rsqrt(var + eps), parameters, is_scaled, is_shifted)
 
 

@@ -11,7 +11,7 @@ from minifuse.compiler.plan import get_inplace_plan
 from minifuse.core.dtypes import float32
 from minifuse.core.operators import add
 from minifuse.ir.array_functions import BoundFunction, CompositeOp, CompositeOutput
-from minifuse.ir.array_methods import fold
+from minifuse.ir.array_methods import reduce_dims
 from minifuse.ir.graph import Argument, Node
 from minifuse.ir.steps import KernelLaunch, LibraryCall
 from minifuse.testing import gradcheck
@@ -36,7 +36,7 @@ class Scaled(CompositeOp):
 
     def body(self, x):
         y = x * self.by
-        return y, fold(y, (y.ndim - 1,), True, add).reshape(x.shape[:-1])
+        return y, reduce_dims(y, (y.ndim - 1,), True, add).reshape(x.shape[:-1])
 
     def vjp(self, index, g, x):
         return None if index else (g * self.by,)

@@ -74,8 +74,8 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 
 def _isclose(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
     a, b = promote_to_float(a, b)
-    found = ((abs(a - b) <= atol + rtol * abs(b)) & isfinite(b)) | eq(a, b)
-    return found | (isnan(a) & isnan(b)) if equal_nan else found
+    is_close = ((abs(a - b) <= atol + rtol * abs(b)) & isfinite(b)) | eq(a, b)
+    return is_close | (isnan(a) & isnan(b)) if equal_nan else is_close
 
 
 def _allclose(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
@@ -83,8 +83,8 @@ def _allclose(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
 
 
 def _array_equal(a: Any, b: Any, equal_nan: bool) -> Any:
-    found = eq(a, b)
-    return (found | (isnan(a) & isnan(b)) if equal_nan else found).all()
+    is_equal = eq(a, b)
+    return (is_equal | (isnan(a) & isnan(b)) if equal_nan else is_equal).all()
 
 
 @implements(np.nan_to_num)

@@ -143,16 +143,16 @@ def on_function(function: Callable[..., Any], types: Iterable[type], args: Seque
             return NotImplemented  # the type of another library, which may implement the function
     entry = FUNCTIONS.get(function)
     if entry is not None:
-        names, known, is_sequence = parameters_of(function, entry)
+        names, supported, is_sequence = parameters_of(function, entry)
         given = {names[0]: args, **named} if is_sequence else dict(zip(names, args, strict=False)) | named
-        if not given.keys() <= known:
+        if not given.keys() <= supported:
             if given.get("out") is not None:
                 return store_function_result(function, given)
-            given = {key: value for key, value in given.items() if key in known or not is_neutral(key, value)}
-            reject_parameters(name_of(function), given.keys() - known)
-        found = entry(**{key: as_number(value) for key, value in given.items() if value is not np._NoValue})
-        if found is not NotImplemented:
-            return found
+            given = {key: value for key, value in given.items() if key in supported or not is_neutral(key, value)}
+            reject_parameters(name_of(function), given.keys() - supported)
+        result = entry(**{key: as_number(value) for key, value in given.items() if value is not np._NoValue})
+        if result is not NotImplemented:
+            return result
     elif named.get("out") is not None:
         raise DTypeError(f"np.{name_of(function)}(..., out=): NumPy computes this, of arrays; write y[...] = the result")
     args, named = to_numpy_arguments(name_of(function), (args, named))
@@ -170,13 +170,13 @@ def store_function_result(function: Callable[..., Any], given: dict[str, Any]) -
 @lru_cache(None)
 def parameters_of(function: Callable[..., Any], entry: Callable[..., Any]) -> tuple[tuple[str, ...], frozenset[str], bool]:
     """Return NumPy's parameters of a function, those that its entry supports, and whether the first one is *args."""
-    known = inspect.signature(entry).parameters
+    supported = inspect.signature(entry).parameters
     try:
         names = inspect.signature(function).parameters
     except ValueError:  # before NumPy 2.4, functions written in C have no signature
-        return tuple(known), frozenset(known), function is np.result_type
+        return tuple(supported), frozenset(supported), function is np.result_type
     is_sequence = next(iter(names.values())).kind is inspect.Parameter.VAR_POSITIONAL
-    return tuple(names), frozenset(known), is_sequence
+    return tuple(names), frozenset(supported), is_sequence
 
 
 def to_numpy_arguments(name: str, arguments: Any) -> Any:

@@ -22,8 +22,8 @@ from .table import Axes, axes_key, call_once, dtype_from_numpy, implements
 @implements(np.shape)
 def shape(a: Any) -> tuple[int, ...]:
     """`a.shape`."""
-    found: tuple[int, ...] = a.shape
-    return found
+    sizes: tuple[int, ...] = a.shape
+    return sizes
 
 
 @implements(np.ndim)
@@ -157,8 +157,8 @@ def atleast_3d(arys: Sequence[Any]) -> Any:
 
 
 def _each(arrays: Sequence[Any], numpys: Any, ours: Any) -> Any:
-    found = tuple(ours(x) if isinstance(x, Traceable) else numpys(x) for x in arrays)
-    return found[0] if len(found) == 1 else found
+    results = tuple(ours(x) if isinstance(x, Traceable) else numpys(x) for x in arrays)
+    return results[0] if len(results) == 1 else results
 
 
 @implements(np.split)
@@ -223,8 +223,8 @@ def copy(a: Any) -> Any:
 @implements(getattr(np, "astype", None))
 def astype(x: Any, dtype: Any, copy: bool = True) -> Any:
     """Convert by `x.to(dtype)`. The result is a copy, unless copy=False and the dtype is the same."""
-    wanted = dtype_from_numpy(dtype)
-    return x.clone() if copy and wanted is x.dtype else x.to(wanted)
+    new_dtype = dtype_from_numpy(dtype)
+    return x.clone() if copy and new_dtype is x.dtype else x.to(new_dtype)
 
 
 @implements(np.copyto)
@@ -239,7 +239,7 @@ def copyto(dst: Any, src: Any) -> Any:
 @implements(np.zeros_like)
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
     """Return zeros with the shape and dtype of a, unless others are given."""
-    return call_once(_filled, a, 0, parameters=_kind(a, dtype, shape))
+    return call_once(_filled, a, 0, parameters=_shape_and_dtype(a, dtype, shape))
 
 
 @implements(np.empty_like)
@@ -251,19 +251,19 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Any:
 @implements(np.ones_like)
 def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
     """Return ones with the shape and dtype of a, unless others are given."""
-    return call_once(_filled, a, 1, parameters=_kind(a, dtype, shape))
+    return call_once(_filled, a, 1, parameters=_shape_and_dtype(a, dtype, shape))
 
 
 @implements(np.full_like)
 def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
     """Return an array filled with one number, with the shape and dtype of a, unless others are given."""
-    sizes, wanted = _kind(a, dtype, shape)
-    if isinstance(fill_value, float) and not wanted.is_float:
-        fill_value = wanted.numpy.type(fill_value).item()  # without its fraction
-    return call_once(_filled, a, fill_value, parameters=(sizes, wanted))
+    sizes, new_dtype = _shape_and_dtype(a, dtype, shape)
+    if isinstance(fill_value, float) and not new_dtype.is_float:
+        fill_value = new_dtype.numpy.type(fill_value).item()  # without its fraction
+    return call_once(_filled, a, fill_value, parameters=(sizes, new_dtype))
 
 
-def _kind(a: Any, dtype: Any, shape: Any) -> tuple[Any, DType]:
+def _shape_and_dtype(a: Any, dtype: Any, shape: Any) -> tuple[Any, DType]:
     return a.shape if shape is None else shape_of(shape), a.dtype if dtype is None else dtype_from_numpy(dtype)
 
 

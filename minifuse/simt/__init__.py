@@ -1,13 +1,21 @@
-"""CUDA kernels lane by lane, on any machine: `trace` runs one and records every access, `run` only runs it.
+"""Interpret CUDA kernels thread by thread, on any machine: `run` executes a kernel, `trace` also records every memory
+access.
 
-    record       the columns and tables of a trace          facts, hazards, trace   what they say
-    arithmetic   numbers in kernels                          lanes, stuck, machine   lanes, and where they wait
-    collectives, fragments   what a warp does together
-    memory, pointers, spaces   arrays, and where they lie    words, atomics, random   what a kernel says
-    adopt        from a function for Numba to ours           host, check             scripts as they are
+The files, from low level to high:
 
-Above `errors`, below the backends. It needs neither Numba nor a GPU, and imports neither. It runs what a kernel says, and is
-not a model of time: no cache, no latency, nothing that a compiler moves.
+    record, bytecode_locations   the columns and tables of a trace
+    arithmetic, libdevice        numbers in kernels
+    lanes, loops, collectives, fragments, deadlock, machine   threads, warps and barriers
+    memory, pointers, struct_arrays, address_spaces           arrays in kernels, and their addresses
+    cuda_api, atomics, random    the names that a kernel uses
+    rebind, launch               from a function written for Numba to a launch of the interpreter
+    metrics, races, fences, columnar, diagnostics, summary, trace, trace_file   analyses of a trace
+    occupancy                    theoretical occupancy of a kernel
+    host, check                  unmodified numba.cuda scripts
+
+The package imports neither Numba nor a GPU library. It executes the kernel's Python code, and does not model time: there are
+no
+caches, no latencies and no compiler optimizations.
 """
 
 from .cuda_api import cuda, mma_sync, word

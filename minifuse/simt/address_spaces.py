@@ -1,6 +1,6 @@
-"""Where the arrays of a launch lie: arguments, shared and local memory, constants, and their synthetic addresses.
+"""Address spaces of a launch: global, shared, local and constant arrays, with synthetic addresses.
 
-Arguments over one allocation keep their distances; everything else begins at a multiple of 256 bytes.
+Arguments that share an allocation keep their distances. Every other array starts at a multiple of 256 bytes.
 """
 
 from collections.abc import Mapping
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from .machine import Machine
 
 ALIGNMENT_BYTES: Final = 256
-POISON_BYTE: Final = 0xFF  # each byte of shared and local memory that nobody has written: nan, or -1
-RNG_STATE_FIELDS: Final = ("s0", "s1")  # of a random generator, which `random` reads as a row of two integers
-UNRECORDED_ROW: Final = -1  # the row of arrays that are not recorded
+POISON_BYTE: Final = 0xFF  # fills unwritten shared and local memory: nan as a float, -1 as an integer
+RNG_STATE_FIELDS: Final = ("s0", "s1")  # fields of a random generator state, which `random` reads as a row of two integers
+UNRECORDED_ROW: Final = -1  # table row of an array whose accesses are not recorded
 InstructionKey = tuple[int, ...]
 
 
@@ -34,28 +34,28 @@ class AddressSpaces:
     """The memory of one launch."""
 
     def __init__(self, machine: "Machine", dynamic_nbytes: int) -> None:
-        self.unwritten_arguments: list[str] = []  # arguments with memory that nobody had written when the launch began
+        self.unwritten_arguments: list[str] = []  # arguments without a written element at the start of the launch
         self.arguments: dict[int, tuple[str, NDArray[Any]]] = {}  # row -> the name of an argument and its memory
         self._machine, self._dynamic_nbytes = machine, dynamic_nbytes
         self._next_base = ALIGNMENT_BYTES
-        self._roots: list[tuple[int, int, MemoryBlock]] = []  # first address, address behind the last, what they are
-        self._rows: dict[InstructionKey, tuple[int, int]] = {}  # place of a shared array -> its row and base
+        self._roots: list[tuple[int, int, MemoryBlock]] = []  # first address, end address, block
+        self._rows: dict[InstructionKey, tuple[int, int]] = {}  # instruction of a shared array -> row and base address
         self._shared: dict[int, dict[InstructionKey, KernelArray]] = {}  # block -> its shared arrays
-        self._dynamic: dict[int, tuple[NDArray[Any], NDArray[np.bool_]]] = {}  # block -> bytes, and which are written
+        self._dynamic: dict[int, tuple[NDArray[Any], NDArray[np.bool_]]] = {}  # block -> bytes, written flags
         self._dynamic_base = self._reserve(dynamic_nbytes) if dynamic_nbytes else 0
         self._constants: dict[int, KernelArray] = {}
         self._captured: dict[int, KernelArray] = {}
 
     def bind_argument(self, name: str, value: Any) -> Any:
-        """An argument as the kernel sees it."""
+        """Convert an argument to the value that the kernel uses."""
         if isinstance(value, np.ndarray):
             return self._argument(name, value, None)
         if isinstance(value, Pointer):
-            found = self._global(name, value.data, None, "global", value.low, value.misalignment)
+            array = self._global(name, value.data, None, "global", value.low, value.misalignment)
             if isinstance(value, Table):
-                behind = {index: self.bind_argument(*named) for index, named in value.targets.items()}
-                return PointerTableArray(self._machine, value, name, found, behind)
-            return OffsetArray(self._machine, value, name, found._allocation, found._row) if value.low else found
+                targets = {index: self.bind_argument(*named) for index, named in value.targets.items()}
+                return PointerTableArray(self._machine, value, name, array, targets)
+            return OffsetArray(self._machine, value, name, array._allocation, array._row) if value.low else array
         if is_device_memory(value):
             if not value.written.any():
                 self.unwritten_arguments.append(name)
@@ -68,24 +68,24 @@ class AddressSpaces:
         if hasattr(value, "python_semantics"):
             return value.python_semantics
         raise SimtError(
-            f"argument '{name}' is of type {type(value).__name__}; a kernel takes NumPy arrays, numbers, tuples, pointers "
-            "and device arrays: pass np.asarray(...) of it"
+            f"argument '{name}' has type {type(value).__name__}; a kernel takes NumPy arrays, numbers, tuples, pointers and "
+            "device arrays: convert it with np.asarray(...)"
         )
 
     def _argument(self, name: str, data: NDArray[Any], written: NDArray[np.bool_] | None) -> Any:
-        """Return an array as the kernel sees it; of structures with an array for each field."""
+        """Return an array for the kernel. An array of structures becomes an array for each field."""
         if data.dtype.names in (None, RNG_STATE_FIELDS):
             return self._global(name, data, written, "global")
         fields = {}
         for field in data.dtype.names:
             part = data[field]
-            more = (0,) * (part.ndim - data.ndim)
-            known = None if written is None else as_strided(written, part.shape, (*written.strides, *more))
-            fields[field] = self._argument(f"{name}.{field}", part, known)
+            extra_strides = (0,) * (part.ndim - data.ndim)
+            part_written = None if written is None else as_strided(written, part.shape, (*written.strides, *extra_strides))
+            fields[field] = self._argument(f"{name}.{field}", part, part_written)
         return StructArray(name, data.shape, fields)
 
     def constant_array(self, name: str, data: NDArray[Any]) -> KernelArray:
-        """An array of the program around the kernel; kernels only read it."""
+        """Return a global NumPy array of the program as a read-only array."""
         if id(data) not in self._constants:
             view = data.view()
             view.flags.writeable = False
@@ -93,7 +93,7 @@ class AddressSpaces:
         return self._constants[id(data)]
 
     def captured_array(self, name: str, value: Any) -> KernelArray:
-        """Return the launch's view of a device array of the program around the kernel."""
+        """Return the launch's view of a device array that is a global of the program."""
         if id(value) not in self._captured:
             self._captured[id(value)] = self.bind_argument(name, value)
         return self._captured[id(value)]
@@ -104,7 +104,7 @@ class AddressSpaces:
         if data.dtype.kind not in "biufc":
             fields = {kind for kind, *_ in (data.dtype.fields or {}).values()}
             if len(fields) != 1:
-                raise SimtError(f"array '{name}' has elements of {data.dtype}; a kernel takes booleans, integers and floats")
+                raise SimtError(f"array '{name}' has dtype {data.dtype}; a kernel takes booleans, integers and floats")
             data = as_strided(
                 data.view(next(iter(fields))),
                 (*data.shape, len(data.dtype.fields or {})),
@@ -142,7 +142,7 @@ class AddressSpaces:
     def shared_array(
         self, lane: Lane, key: InstructionKey, frame: FrameType, shape: Any, dtype: Any, alignment: int | None
     ) -> KernelArray:
-        """The shared array of the lane's block that belongs to this instruction."""
+        """Return the shared array of the lane's block that this instruction creates."""
         arrays = self._shared.setdefault(lane.block, {})
         found = arrays.get(key)
         if found is None:
@@ -151,7 +151,7 @@ class AddressSpaces:
             file, line = frame_line(frame)
             raise SimtError(
                 f"shared array '{found.name}' at {file_name(file)}:{line} has shape {found.shape} for one lane and {shape} "
-                "for another; the shape of a shared array is a constant",
+                "for another; the shape of a shared array must be a constant",
                 lines=((file, line),),
             )
         return found
@@ -177,7 +177,10 @@ class AddressSpaces:
         return KernelArray(self._machine, data, name, allocation, row, written)
 
     def _dynamic_view(self, block: int, dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """The dynamic shared memory of a block as elements of a type; which are written is known by their first byte."""
+        """Return the dynamic shared memory of a block as elements of a dtype.
+
+        An element counts as written if its first byte is.
+        """
         if block not in self._dynamic:
             nbytes = self._dynamic_nbytes
             self._dynamic[block] = np.full(nbytes, POISON_BYTE, np.uint8), np.zeros(nbytes, bool)
@@ -186,7 +189,7 @@ class AddressSpaces:
         return raw[: count * dtype.itemsize].view(dtype), written[: count * dtype.itemsize : dtype.itemsize]
 
     def local_array(self, lane: Lane, key: InstructionKey, frame: FrameType, shape: Any, dtype: Any) -> KernelArray:
-        """The array of this lane that belongs to this instruction."""
+        """Return the local array of this lane that this instruction creates."""
         if lane.locals is None:
             lane.locals = {}
         if key not in lane.locals:
@@ -201,19 +204,19 @@ class AddressSpaces:
         element = dtype_named(dtype)
         where = current().position
         if not all(type(size) is int and size >= 0 for size in dims):
-            raise SimtError(f"a {space} array of shape {shape} in {where}; its shape is an integer or a tuple of them")
+            raise SimtError(f"a {space} array of shape {shape} in {where}; expected an integer or a tuple of integers")
         if element is None:
-            raise UnknownWordError(f"a {space} array of {dtype!r} in {where}; its element type is one of NumPy's or Numba's")
+            raise UnknownWordError(f"a {space} array of {dtype!r} in {where}; expected a dtype of NumPy or Numba")
         return dims, element
 
     def end_block(self, block: int) -> None:
-        """Forget the shared memory of a block."""
+        """Release the shared memory of a block."""
         self._shared.pop(block, None)
         self._dynamic.pop(block, None)
 
 
 class ClosureArray:
-    """An array of the program around a kernel, before there is a launch: it stands for the launch's own view of it."""
+    """A global array of the program, replaced by the launch's own view when a kernel uses it."""
 
     def __init__(self, name: str, value: Any) -> None:
         self._name, self._value = name, value
@@ -252,19 +255,19 @@ class DeviceClosureArray(ClosureArray):
 
 
 def is_device_memory(value: Any) -> bool:
-    """Return whether a value is an array of a script in device memory."""
+    """Return whether a value is a device array of a script."""
     return isinstance(getattr(value, "data", None), np.ndarray) and hasattr(value, "written")
 
 
 def poisoned_memory(dims: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Memory that nobody has written, and the record of that."""
+    """Return uninitialized memory filled with poison, and the booleans that record which elements are written."""
     data = np.empty(dims, dtype)
     data.view(np.uint8).fill(POISON_BYTE)
     return data, np.zeros(dims, bool)
 
 
 def scalar_arguments(names: list[str], values: tuple[Any, ...]) -> list[tuple[str, Any]]:
-    """The arguments that are no arrays, for a record of the launch."""
+    """Return the arguments that are not arrays, for the record of the launch."""
     found: Mapping[str, Any] = dict(zip(names, values, strict=False))
     scalars = (bool, int, float, np.generic)
     return [

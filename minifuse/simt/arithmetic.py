@@ -1,9 +1,11 @@
-"""Numbers in kernels: casts, math, NumPy's names and builtins, with Numba's meaning on a GPU.
+"""Numbers in kernels: casts, math, NumPy's functions and builtins, with the semantics that Numba gives them on a GPU.
 
-Integers are exact Python ints, because Numba computes at least in 64 bits; only uint64 is NumPy's. float32 stays float32
-through math, a division by zero gives inf or nan, and `min` and `max` pass over nan. An element type takes what is stored as
-the hardware does: integers wrap. What differs from Numba: a float literal next to a float32 is weak here, and float64 there;
-a division of an integer or a literal by the integer 0 is an error here.
+Integers are exact Python ints, because Numba computes in at least 64 bits; only uint64 is a NumPy type. float32 stays
+float32 in math functions, a division by zero returns inf or nan, and `min` and `max` ignore nan. Storing converts to the
+element type as the hardware does: integers wrap.
+
+There are two differences from Numba. A float literal next to a float32 gives float32 here and float64 there. Dividing an
+integer or a literal by the integer 0 is an error here.
 """
 
 import builtins
@@ -21,19 +23,19 @@ ScalarFunction = Callable[..., Any]
 
 
 def to_kernel_scalar(value: Any) -> Any:
-    """A result of NumPy as kernels hold it: integers as `int`, booleans as `bool`, floats and uint64 as they are."""
+    """Convert a NumPy scalar for kernels: integers to `int`, booleans to `bool`. Floats and uint64 are unchanged."""
     if isinstance(value, np.bool_):
         return bool(value)
     return int(value) if isinstance(value, np.integer) and not isinstance(value, np.uint64) else value
 
 
 def wrap_integer(value: Any, dtype: np.dtype[Any]) -> Any:
-    """An integer as an element of this type holds it: its low bits."""
+    """Reduce an integer to the range of an element type: keep its low bits."""
     value = int(value)
     if not -(1 << 63) <= value < 1 << 64:
         raise SimtError(
-            f"{value} does not fit 64 bits; integers in kernels are exact here, and wrap on a GPU: "
-            "write int64(...) or uint64(...) where they are meant to wrap"
+            f"{value} does not fit in 64 bits; integers in kernels are exact here, but wrap on a GPU: "
+            "write int64(...) or uint64(...) where you want them to wrap"
         )
     bits = 8 * dtype.itemsize
     value &= (1 << bits) - 1
@@ -41,7 +43,7 @@ def wrap_integer(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 class IntegerCast:
-    """An integer type as a kernel calls it: `int32(x)` cuts off what is behind the point and wraps."""
+    """An integer type that a kernel calls: `int32(x)` drops the fraction and wraps."""
 
     def __init__(self, name: str) -> None:
         self.__name__, self.dtype = name, np.dtype(name)
@@ -49,7 +51,7 @@ class IntegerCast:
         self._sign = 1 << 8 * self.dtype.itemsize - 1 if self.dtype.kind == "i" else 0
 
     def __call__(self, value: Any = 0) -> int:
-        """The value in this type."""
+        """Convert a value to this type."""
         return ((int(value) & self._mask) ^ self._sign) - self._sign
 
     def __repr__(self) -> str:
@@ -57,7 +59,7 @@ class IntegerCast:
 
 
 def cast_to_uint64(value: Any = 0) -> np.uint64:
-    """The value as an unsigned integer of 64 bits, wrapped."""
+    """Convert a value to an unsigned 64-bit integer, with wrapping."""
     return np.uint64(int(value) & 0xFFFF_FFFF_FFFF_FFFF)
 
 
@@ -68,7 +70,7 @@ CASTS: Final[dict[str, Any]] = {
     **{"complex64": np.complex64, "complex128": np.complex128},
 }
 DTYPES: Final[dict[Any, np.dtype[Any]]] = {cast: np.dtype(name) for name, cast in CASTS.items()}
-DTYPE_ALIASES: Final[dict[str, str]] = {  # Numba's and NumPy's names of types
+DTYPE_ALIASES: Final[dict[str, str]] = {  # other names in Numba and NumPy -> name in CASTS
     **{
         "boolean": "bool",
         "bool_": "bool",
@@ -103,12 +105,12 @@ DTYPE_ALIASES: Final[dict[str, str]] = {  # Numba's and NumPy's names of types
 
 
 def cast_for(dtype: np.dtype[Any]) -> Any:
-    """What a type does to a number when a kernel calls it; None where kernels have no such type."""
+    """Return the function that converts a number to a dtype, or None if kernels do not have the dtype."""
     return CASTS.get(dtype.name)
 
 
 def dtype_named(kind: Any) -> np.dtype[Any] | None:
-    """The element type that a kernel names; None where it is none."""
+    """Return the dtype that a kernel names, or None if it is not a dtype."""
     if isinstance(kind, np.dtype):
         return kind
     if isinstance(kind, str):
@@ -117,89 +119,94 @@ def dtype_named(kind: Any) -> np.dtype[Any] | None:
 
 
 def scalar_argument(value: Any) -> Any:
-    """A number that is passed to a kernel, as kernels hold it."""
+    """Convert a number that is passed to a kernel to a kernel's number."""
     if type(value) is complex:
         return np.complex128(value)
     return np.float64(value) if type(value) is float else to_kernel_scalar(value)
 
 
 def from_ufunc(function: ScalarFunction) -> ScalarFunction:
-    """A function of NumPy on the numbers of kernels."""
+    """Wrap a NumPy function for kernels' numbers."""
 
-    count = getattr(function, "nin", 1)
+    arity = getattr(function, "nin", 1)
 
-    def meaning(*operands: Any) -> Any:
-        if len(operands) > count:
-            return apply_to_arrays(meaning, function, operands)
+    def apply(*operands: Any) -> Any:
+        if len(operands) > arity:
+            return apply_to_arrays(apply, function, operands)
         try:
             return to_kernel_scalar(function(*[int(x) if x is True or x is False else x for x in operands]))
         except TypeError:
-            return apply_to_arrays(meaning, function, operands)
+            return apply_to_arrays(apply, function, operands)
 
-    meaning.__name__ = function.__name__
-    return meaning
+    apply.__name__ = function.__name__
+    return apply
 
 
 def from_float_ufunc(function: ScalarFunction) -> ScalarFunction:
-    """A function of NumPy with float results: float64 for integers."""
+    """Wrap a NumPy function with float results. Integers are converted to float64."""
 
-    count = getattr(function, "nin", 1)
+    arity = getattr(function, "nin", 1)
 
-    def meaning(*operands: Any) -> Any:
-        if len(operands) > count:
-            return apply_to_arrays(meaning, function, operands)
+    def apply(*operands: Any) -> Any:
+        if len(operands) > arity:
+            return apply_to_arrays(apply, function, operands)
         try:
             return function(*[np.float64(x) if isinstance(x, int | np.integer) else x for x in operands])
         except TypeError:
-            return apply_to_arrays(meaning, function, operands)
+            return apply_to_arrays(apply, function, operands)
 
-    meaning.__name__ = function.__name__
-    return meaning
+    apply.__name__ = function.__name__
+    return apply
 
 
-def apply_to_arrays(meaning: ScalarFunction, function: Any, operands: tuple[Any, ...]) -> None:
-    """Store a function of elements in an array: `np.add(x, 1, out)`, for arrays and numbers of shapes that broadcast.
+def apply_to_arrays(apply: ScalarFunction, function: Any, operands: tuple[Any, ...]) -> None:
+    """Apply a function to each element and store the results: `np.add(x, 1, out)`. Arrays and numbers broadcast.
+
+    It runs if the number or types of the operands are not those of a call for one element.
 
     Runs where the number or the types of the operands are not those of one element.
     """
-    count, name = getattr(function, "nin", 1), f"np.{function.__name__}"
+    arity, name = getattr(function, "nin", 1), f"np.{function.__name__}"
     is_array = [hasattr(operand, "shape") and not isinstance(operand, np.generic) for operand in operands]
     if not any(is_array):
-        raise TypeError(f"{name} takes {count} numbers, got {', '.join(type(operand).__name__ for operand in operands)}")
-    if len(operands) != count + 1 or not is_array[count]:
-        call = f"{name}({', '.join('xyz'[:count])}, out)"
+        raise TypeError(f"{name} takes {arity} numbers, got {', '.join(type(operand).__name__ for operand in operands)}")
+    if len(operands) != arity + 1 or not is_array[arity]:
+        call = f"{name}({', '.join('xyz'[:arity])}, out)"
         raise lane_error(
             UnknownWordError, f"{name} of an array without an output", f"write {call}, or call it for each element"
         )
     *inputs, out = operands
     for index in np.ndindex(out.shape):
-        out[index] = meaning(
-            *[broadcast_element(x, index) if many else x for x, many in zip(inputs, is_array, strict=False)]
+        out[index] = apply(
+            *[
+                broadcast_element(x, index) if is_array_operand else x
+                for x, is_array_operand in zip(inputs, is_array, strict=False)
+            ]
         )
 
 
 def broadcast_element(array: Any, index: tuple[int, ...]) -> Any:
-    """Return the element of an array that broadcasts to an index."""
+    """Return the element of an array at an index of the broadcast shape."""
     own = index[len(index) - array.ndim :]
     return array[tuple(0 if size == 1 else position for position, size in zip(own, array.shape, strict=True))]
 
 
-def from_python(function: Callable[[float], float], failed: Callable[[float], float]) -> ScalarFunction:
-    """A function that only Python has; where it raises, the value that hardware gives."""
+def from_python(function: Callable[[float], float], on_error: Callable[[float], float]) -> ScalarFunction:
+    """Wrap a function that only `math` has. If it raises, return `on_error(x)`, the result of the hardware."""
 
-    def meaning(x: Any) -> Any:
+    def apply(x: Any) -> Any:
         kind = type(x) if isinstance(x, np.floating) else np.float64
         try:
             return kind(function(float(x)))
         except (ValueError, OverflowError):
-            return kind(failed(float(x)))
+            return kind(on_error(float(x)))
 
-    meaning.__name__ = function.__name__
-    return meaning
+    apply.__name__ = function.__name__
+    return apply
 
 
 def real_power(base: Any, exponent: Any) -> Any:
-    """`math.pow` as C has it; NumPy's scalars give nan for a root of -inf."""
+    """Compute `math.pow` with the special cases of C. NumPy scalars return nan for a root of -inf."""
     kind = np.float32 if isinstance(base, np.float32) and isinstance(exponent, np.float32) else np.float64
     x, y = float(base), float(exponent)
     is_odd = y % 2 == 1  # False for inf and nan
@@ -212,17 +219,17 @@ def real_power(base: Any, exponent: Any) -> Any:
 
 
 def minimum_ignoring_nan(*values: Any) -> Any:
-    """The least of the values; a nan counts as missing."""
+    """Return the smallest value. nan is ignored."""
     return reduce_extremum(np.fmin, min, values)
 
 
 def maximum_ignoring_nan(*values: Any) -> Any:
-    """The greatest of the values; a nan counts as missing."""
+    """Return the largest value. nan is ignored."""
     return reduce_extremum(np.fmax, max, values)
 
 
 def reduce_extremum(of_floats: ScalarFunction, of_integers: ScalarFunction, values: tuple[Any, ...]) -> Any:
-    """The first value after ordering, in the type that all of them have in common."""
+    """Reduce the values with the integer or the float function. The result has their common type."""
     values = values[0] if len(values) == 1 else values
     if not any(isinstance(value, float | np.floating) for value in values):
         return of_integers(values)
@@ -233,32 +240,32 @@ def reduce_extremum(of_floats: ScalarFunction, of_integers: ScalarFunction, valu
 
 
 def float_cast(value: Any = 0.0) -> np.float64:
-    """`float(x)`: float64, so that a division by zero gives inf or nan."""
+    """`float(x)`: return a float64, so that a division by zero returns inf or nan."""
     return np.float64(value)
 
 
 def complex_cast(real: Any = 0.0, imaginary: Any = 0.0) -> np.complex128:
-    """`complex(x, y)`: complex128, so that a division by zero gives inf or nan."""
+    """`complex(x, y)`: return a complex128, so that a division by zero returns inf or nan."""
     return np.complex128(complex(real, imaginary))
 
 
 def int_cast(value: Any = 0) -> int:
-    """`int(x)`: what is before the point."""
+    """`int(x)`: drop the fraction."""
     return int(value)
 
 
 def round_to_even(value: Any, ndigits: int | None = None) -> Any:
-    """`round(x)`: the nearest integer, the even one of two."""
+    """`round(x)`: return the nearest integer. Ties go to the even one."""
     return round(value) if ndigits is None else type(value)(round(float(value), ndigits))
 
 
 def power(base: Any, exponent: Any) -> Any:
-    """`pow(x, y)`: as `x ** y`."""
+    """`pow(x, y)`: compute `x ** y`."""
     return to_kernel_scalar(base**exponent)
 
 
 def fma(a: Any, b: Any, c: Any) -> Any:
-    """`a * b + c` with one rounding, in the widest type of the three."""
+    """Compute `a * b + c` with one rounding, in the widest of the three types."""
     kind = (
         np.result_type(*(x for x in (a, b, c) if isinstance(x, np.floating))).type
         if any(isinstance(x, np.floating) for x in (a, b, c))
@@ -274,7 +281,7 @@ def fma(a: Any, b: Any, c: Any) -> Any:
 
 
 def nearest_float64(exact: Fraction) -> float:
-    """The nearest float64."""
+    """Round an exact number to float64."""
     try:
         return float(exact)
     except OverflowError:
@@ -282,7 +289,7 @@ def nearest_float64(exact: Fraction) -> float:
 
 
 def round_to_odd(exact: Fraction) -> float:
-    """A float64 that rounds to narrower types as the exact number does: of two neighbours the one with the odd last bit."""
+    """Round to float64 so that rounding again to a narrower type is correct: take the neighbor whose last bit is odd."""
     found = nearest_float64(exact)
     if math.isinf(found) or Fraction(found) == exact or np.float64(found).view(np.int64) & 1:
         return found
@@ -290,29 +297,29 @@ def round_to_odd(exact: Fraction) -> float:
 
 
 def frexp(x: Any) -> tuple[Any, int]:
-    """Mantissa and exponent."""
+    """Return mantissa and exponent."""
     mantissa, exponent = np.frexp(x)
     return mantissa, int(exponent)
 
 
 def modf(x: Any) -> tuple[Any, Any]:
-    """What is behind and what is before the point."""
+    """Return the fraction and the integer part."""
     behind, before = np.modf(x)
     return behind, before
 
 
 def ldexp(x: Any, exponent: int) -> Any:
-    """`x * 2**exponent`."""
+    """Compute `x * 2**exponent`."""
     return np.ldexp(x, exponent)
 
 
 def cbrt(x: Any) -> Any:
-    """The cube root; through float64, since NumPy's is not exact for 27."""
+    """Compute the cube root through float64, because NumPy is not exact for 27 in float32."""
     return (type(x) if isinstance(x, np.floating) else np.float64)(np.cbrt(np.float64(x)))
 
 
 def remainder(x: Any, y: Any) -> Any:
-    """IEEE 754's remainder: of the quotient rounded to even."""
+    """Compute the IEEE 754 remainder: the quotient is rounded to even."""
     kind = np.result_type(*(v if isinstance(v, np.floating) else np.float64 for v in (x, y))).type
     try:
         return kind(math.remainder(x, y))
@@ -321,37 +328,37 @@ def remainder(x: Any, y: Any) -> Any:
 
 
 def complex_function(function: ScalarFunction) -> ScalarFunction:
-    """Return a function of NumPy with complex results."""
+    """Wrap a NumPy function with complex results."""
 
-    def meaning(z: Any) -> Any:
+    def apply(z: Any) -> Any:
         return function(z if isinstance(z, np.complex64) else np.complex128(z))
 
-    meaning.__name__ = function.__name__
-    return meaning
+    apply.__name__ = function.__name__
+    return apply
 
 
 def phase(z: Any) -> Any:
-    """The angle of a complex number."""
+    """Return the angle of a complex number."""
     return np.arctan2(np.float64(z.imag), np.float64(z.real))
 
 
 def polar(z: Any) -> tuple[Any, Any]:
-    """Absolute value and angle of a complex number."""
+    """Return the absolute value and the angle of a complex number."""
     return abs(z), phase(z)
 
 
 def rect(r: Any, phi: Any) -> Any:
-    """The complex number of an absolute value and an angle."""
+    """Return the complex number with an absolute value and an angle."""
     return np.complex128(complex(r * np.cos(phi), r * np.sin(phi)))
 
 
 def split_names(text: str) -> list[str]:
-    """The words of a text."""
+    """Split a text into words."""
     return text.split()
 
 
 def gcd(a: int, b: int) -> int:
-    """The greatest common divisor."""
+    """Return the greatest common divisor."""
     return math.gcd(a, b)
 
 

@@ -1,4 +1,4 @@
-"""`cuda.atomic`: changes of one element that nothing can come between, as `words` gives them to kernels."""
+"""`cuda.atomic`: read-modify-write operations on one element that no other thread can interrupt."""
 
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
@@ -20,7 +20,7 @@ SUPPORTED_DTYPES: Final = {
 
 
 class AtomicFunctions:
-    """`cuda.atomic`: changes of one element that nothing can come between. Each gives the old value."""
+    """`cuda.atomic`: atomic operations on one element. Each returns the old value."""
 
     @staticmethod
     def add(array: Any, index: Any, value: Any) -> Any:
@@ -49,12 +49,12 @@ class AtomicFunctions:
 
     @staticmethod
     def inc(array: Any, index: Any, value: Any) -> Any:
-        """One more, up to `value`; then 0."""
+        """Add 1, or set to 0 if the element is `value` or more."""
         return atomic_update("inc", array, index, lambda old, new: type(old)(0) if old >= new else old + type(old)(1), value)
 
     @staticmethod
     def dec(array: Any, index: Any, value: Any) -> Any:
-        """One less, down to 0; then `value`."""
+        """Subtract 1, or set to `value` if the element is 0 or more than `value`."""
         return atomic_update(
             "dec", array, index, lambda old, new: new if old == 0 or old > new else old - type(old)(1), value
         )
@@ -66,34 +66,34 @@ class AtomicFunctions:
 
     @staticmethod
     def max(array: Any, index: Any, value: Any) -> Any:
-        """The greater of the two; a nan in memory stays."""
+        """Store the larger of the two. A nan in memory stays."""
         return atomic_update("max", array, index, lambda old, new: new if new > old else old, value)
 
     @staticmethod
     def min(array: Any, index: Any, value: Any) -> Any:
-        """The smaller of the two; a nan in memory stays."""
+        """Store the smaller of the two. A nan in memory stays."""
         return atomic_update("min", array, index, lambda old, new: new if new < old else old, value)
 
     @staticmethod
     def nanmax(array: Any, index: Any, value: Any) -> Any:
-        """The greater of the two; a nan counts as missing."""
+        """Store the larger of the two. nan is ignored."""
         return atomic_update("nanmax", array, index, lambda old, new: new if new > old or old != old else old, value)
 
     @staticmethod
     def nanmin(array: Any, index: Any, value: Any) -> Any:
-        """The smaller of the two; a nan counts as missing."""
+        """Store the smaller of the two. nan is ignored."""
         return atomic_update("nanmin", array, index, lambda old, new: new if new < old or old != old else old, value)
 
     @staticmethod
     def cas(array: Any, index: Any, old: Any, value: Any) -> Any:
-        """`array[index] = value` where it is `old`."""
+        """Set `array[index] = value` if it is `old`."""
         return atomic_update(
             "cas", array, index, lambda found, expected, new: new if found == expected else found, old, value
         )
 
     @staticmethod
     def compare_and_swap(array: Any, old: Any, value: Any) -> Any:
-        """`cas` at the first element."""
+        """Do `cas` on the first element."""
         first = (0,) * array.ndim if isinstance(array, KernelArray) else 0
         return atomic_update(
             "compare_and_swap", array, first, lambda found, expected, new: new if found == expected else found, old, value
@@ -104,16 +104,16 @@ class AtomicFunctions:
 
 
 def atomic_update(name: str, array: Any, index: Any, change: Callable[..., Any], *operands: Any) -> Any:
-    """Do an atomic: the operands count in the element type of the array."""
+    """Run an atomic operation, with the operands converted to the element type of the array."""
     if not isinstance(array, KernelArray):
         raise lane_error(
             SimtError,
             f"cuda.atomic.{name} on a {type(array).__name__}",
-            "its first operand is an array, its second an index",
+            "pass an array and an index",
         )
     dtype, known = array.dtype, SUPPORTED_DTYPES.get(name, NUMERIC_DTYPES)
     if dtype.name not in known:
-        raise lane_error(UnknownWordError, f"cuda.atomic.{name} on elements of {dtype}", f"it exists for {', '.join(known)}")
+        raise lane_error(UnknownWordError, f"cuda.atomic.{name} on elements of {dtype}", f"supported are {', '.join(known)}")
     if dtype.kind == "f":
         values = [dtype.type(operand) for operand in operands]
     else:

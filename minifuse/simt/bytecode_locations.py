@@ -1,7 +1,7 @@
-"""Places in bytecode: which instruction an offset belongs to, where it stands in the source, what takes its result.
+"""Locate bytecode: the instruction at an offset, its position in the source, and the variable that takes its result.
 
-The offset that a frame shows is that of an instruction or of a cache behind it, since Python changes instructions as they
-run; so offsets are brought to the begin of their instruction before they are compared.
+Python rewrites instructions as they run, so the offset of a frame may be that of a cache entry behind the instruction.
+Offsets are therefore mapped to the start of their instruction before they are compared.
 """
 
 import dis
@@ -10,16 +10,15 @@ from types import CodeType, FrameType
 from typing import Final, NamedTuple
 
 CodeOffset = tuple[CodeType, int]  # a function's code and an offset into its bytecode
-MAX_CACHED_FUNCTIONS: Final = 4096  # functions
+MAX_CACHED_FUNCTIONS: Final = 4096
 
-INSTRUCTION_OFFSETS: dict[
-    int, tuple[CodeType, list[int]]
-] = {}  # id of a code -> the code, so that the id stays its own, and its offsets
+# id of a code object -> the code object, kept alive so that the id stays valid, and its instruction offsets
+INSTRUCTION_OFFSETS: dict[int, tuple[CodeType, list[int]]] = {}
 ASSIGNED_NAMES: dict[tuple[int, int], str | None] = {}
 
 
 class Instruction(NamedTuple):
-    """One instruction of a kernel: a place in its source and in its bytecode."""
+    """An instruction of a kernel: its position in the source and in the bytecode."""
 
     file: str
     function: str
@@ -29,7 +28,7 @@ class Instruction(NamedTuple):
 
 
 def instruction_start(code: CodeType, offset: int) -> int:
-    """The offset of the instruction that an offset belongs to."""
+    """Return the offset of the instruction that an offset belongs to."""
     found = INSTRUCTION_OFFSETS.get(id(code))
     if found is None:
         if len(INSTRUCTION_OFFSETS) >= MAX_CACHED_FUNCTIONS:
@@ -41,19 +40,22 @@ def instruction_start(code: CodeType, offset: int) -> int:
 
 
 def current_instruction(frame: FrameType) -> int:
-    """The offset of the instruction that a frame is at."""
+    """Return the offset of the instruction that a frame is executing."""
     return instruction_start(frame.f_code, frame.f_lasti)
 
 
 def instruction_key(caller: FrameType, frame: FrameType) -> tuple[int, ...]:
-    """Equal for two lanes at the same instruction: inside a word, that word's, called at the same one of the kernel."""
+    """Return a key that is equal for lanes at the same instruction.
+
+    Inside a Python function of `cuda`, it consists of the instruction there and the calling instruction of the kernel.
+    """
     if caller is frame:
         return id(frame.f_code), current_instruction(frame)
     return id(frame.f_code), current_instruction(frame), id(caller.f_code), current_instruction(caller)
 
 
 def instruction_at(code: CodeType, offset: int) -> Instruction:
-    """Where in the source an instruction stands."""
+    """Return an instruction with its position in the source."""
     line, column = code.co_firstlineno, 0
     for index, (start, _, first, _) in enumerate(code.co_positions()):
         if 2 * index == offset:
@@ -63,7 +65,7 @@ def instruction_at(code: CodeType, offset: int) -> Instruction:
 
 
 def assigned_name(frame: FrameType) -> str | None:
-    """The variable that takes the result of the call that a frame is at; None where there is none."""
+    """Return the variable that takes the result of the call that a frame is executing, or None."""
     code, offset = frame.f_code, current_instruction(frame)
     key = (id(code), offset)
     if key not in ASSIGNED_NAMES:

@@ -1,11 +1,11 @@
-"""Run a script of `numba.cuda` without a GPU, every launch in the interpreter, and collect what is wrong with its kernels.
+"""Run a `numba.cuda` script without a GPU, with every launch in the interpreter, and collect the hazards of its kernels.
 
-Top of `simt`. The script runs unmodified in this process, with the host side in `simt.host` in the place of `numba.cuda`;
-each launch goes through `trace`, whose hazards are gathered here, one for each kernel and pair of lines. A file of tests
-(test_*.py or *_test.py) is run by pytest in the same way. How a report looks is the command's affair (`cli.check`).
+The script runs unmodified in this process, with `simt.host` in place of `numba.cuda`. Each launch is traced, and its hazards
+are collected, one for each kernel and pair of lines. A test file (test_*.py or *_test.py) is run by pytest in the same way.
+`cli.check` prints the report.
 
-Not judged: leaks, what streams and missing synchronisations would break, time, and outputs that a launch leaves as they
-are. A copy to the host of memory that nobody ever wrote is a hazard.
+Not checked: leaks, missing synchronization of streams, time, and outputs that a launch leaves unchanged. Copying memory to
+the host that was never written is a hazard.
 """
 
 import ast
@@ -37,22 +37,20 @@ from .host import DeviceArray, Line, ScriptLaunch, format_line, stand_in_modules
 from .machine import LOOP_LIMIT
 from .trace import Trace
 
-MAX_RECORDED_ACCESSES = 1_000_000  # accesses to memory that are recorded of a launch: some 3 s, and 50 MB
+MAX_RECORDED_ACCESSES = 1_000_000  # per launch: about 3 s and 50 MB
 EXIT_HAZARDS, EXIT_FAILED = 1, 2  # exit statuses
-INTERNAL_PREFIXES = (
-    "<frozen",
-    f"{Path(__file__).parents[1]}{os.sep}",
-)  # how names of files begin that no script has written
+# files that do not belong to the script have names with these prefixes
+INTERNAL_PREFIXES = ("<frozen", f"{Path(__file__).parents[1]}{os.sep}")
 
 
 @dataclass
 class HazardFinding:
-    """A hazard, as often as it was found in one kernel at one pair of lines."""
+    """A hazard, and how often it was found in one kernel at one pair of lines."""
 
     error: SimtError
-    kernel: str | None  # None where it was found outside a kernel
+    kernel: str | None  # None if it was found outside a kernel
     launch: int | None  # number of the first launch that had it, from 1
-    line: Line  # of the script: that launch, or the call that found it
+    line: Line  # line of the script: of that launch, or of the call that found it
     count: int = 1  # launches, or calls, that had it
     last: int | None = None  # number of the last launch that had it
 
@@ -64,25 +62,25 @@ class ScheduleFinding:
     kernel: str
     launch: int  # number of the first one, from 1
     line: Line
-    seeds: list[int]  # those that give other results than seed 0, in the first one
+    seeds: list[int]  # seeds whose results differ from seed 0, in the first launch
     tried: int
     count: int = 1  # launches
 
 
 @dataclass
 class Report:
-    """What a run of a script showed."""
+    """The results of running a script."""
 
     script: Path
     launches: int = 0
     kernels: list[str] = field(default_factory=list)
     findings: list[HazardFinding] = field(default_factory=list)
     schedules: list[ScheduleFinding] = field(default_factory=list)
-    tried: int = 1  # schedules a launch
-    hints: list[str] = field(default_factory=list)  # on what the script does without a hazard, and surely did not mean
-    unrecorded: list[int] = field(default_factory=list)  # numbers of launches with more accesses than are recorded
-    failure: BaseException | None = None  # what ended the script, where that is no hazard
-    exit_status: int = 0  # that the script itself asked for
+    tried: int = 1  # schedules per launch
+    hints: list[str] = field(default_factory=list)  # likely mistakes that are not hazards
+    unrecorded: list[int] = field(default_factory=list)  # numbers of launches with too many accesses to record
+    failure: BaseException | None = None  # the exception that ended the script, unless it is a hazard
+    exit_status: int = 0  # of the script itself
 
     @property
     def status(self) -> int:
@@ -92,14 +90,14 @@ class Report:
         return EXIT_FAILED if self.failure is not None else self.exit_status
 
     def verdict(self) -> str:
-        """The last line: `3 launches of 2 kernels: 1 hazard`."""
+        """Return the last line of the report: `3 launches of 2 kernels: 1 hazard`."""
         if not self.launches and not self.findings:
             return "no kernel was launched"
         found = f"{pluralize(len(self.findings), 'hazard')}" if self.findings else "no hazards"
         return f"{pluralize(self.launches, 'launch', 'launches')} of {pluralize(len(self.kernels), 'kernel')}: {found}"
 
     def facts(self) -> dict[str, Any]:
-        """All of it in types that JSON has."""
+        """Return the report in types that JSON represents."""
         return {
             "script": str(self.script),
             "launches": self.launches,
@@ -115,21 +113,21 @@ class Report:
 
 
 class Checker:
-    """Runs the launches of a script and gathers their hazards: the judge that `simt.host` hands them to.
+    """Run the launches of a script and collect their hazards: the launch handler of `simt.host`.
 
-    A launch that cannot go on (out of bounds, a barrier that not all threads reach) raises its hazard where the script
-    launched it, since nothing that the script did afterwards would mean anything.
+    A launch that cannot continue (out of bounds, a barrier that not all threads reach) raises its hazard where the script
+    launched it, because later results would be meaningless.
     """
 
     def __init__(self, report: Report, limit: int, loop_limit: int, keeps_trace: bool) -> None:
         self.report, self.limit, self.loop_limit, self.keeps_trace = report, limit, loop_limit, keeps_trace
-        self.trace: Trace | None = None  # of the first launch with a hazard, or else of the last launch
+        self.trace: Trace | None = None  # of the first launch with a hazard, otherwise of the last launch
         self._trace_has_hazard = False
         self._seen: dict[tuple[Any, ...], HazardFinding] = {}
         self._kernels: set[Any] = set()
 
     def launch(self, launch: ScriptLaunch) -> None:
-        """Run one launch, judge it, and try other schedules of it."""
+        """Run one launch, collect its hazards, and try other schedules."""
         report, name = self.report, launch.kernel.py_func.__name__
         report.launches += 1
         if launch.kernel.py_func not in self._kernels:
@@ -141,7 +139,7 @@ class Checker:
         trace = self._trace_launch(launch, 0)
         hazards = reportable_hazards(trace)
         if self.keeps_trace and not self._trace_has_hazard:
-            outputs = {key: array.copy() for key, array in trace.outputs.items()}  # a later launch may write to the arrays
+            outputs = {key: array.copy() for key, array in trace.outputs.items()}  # a later launch may change the arrays
             self.trace, self._trace_has_hazard = replace(trace, outputs=outputs), bool(hazards)
         for hazard in hazards:
             self._add_finding(hazard, launch.line, name, report.launches)
@@ -154,11 +152,11 @@ class Checker:
             raise numba_exception(trace.findings[-1], launch)
 
     def _note_stale_globals(self, launch: ScriptLaunch) -> None:
-        """Note names whose new value the kernel does not see."""
+        """Add a hint for each global whose new value the kernel does not see."""
         for name in launch.kernel.frozen_for(launch.arguments).changed_globals():
             hint = (
                 f"{format_line(launch.line)}: kernel {launch.kernel.py_func.__name__} still uses the value that {name!r} "
-                "had at its first launch, as Numba compiles it in; pass it as an argument to use the new one"
+                "had at its first launch, because Numba compiles globals in; pass it as an argument to use the new value"
             )
             if hint not in self.report.hints:
                 self.report.hints.append(hint)
@@ -176,7 +174,7 @@ class Checker:
         )
 
     def _run_unrecorded(self, launch: ScriptLaunch) -> None:
-        """Do a launch that is too long to record: with every check but that for races."""
+        """Run a launch that is too long to record, with every check except that for races."""
         self.report.unrecorded.append(self.report.launches)
         try:
             run_kernel(
@@ -193,7 +191,7 @@ class Checker:
             raise
 
     def _try_schedules(self, launch: ScriptLaunch, arrays: list[Any], before: list[NDArray[Any]], has_hazard: bool) -> None:
-        """Run the launch again from where it started, under other seeds; leave what seed 0 gave."""
+        """Run the launch again from its initial memory with other seeds. Keep the results of seed 0."""
         report, name, after, different = self.report, launch.kernel.py_func.__name__, snapshot(arrays), []
         for seed in range(1, report.tried):
             restore(arrays, before)
@@ -216,7 +214,7 @@ class Checker:
         self.report.schedules.append(new)
 
     def report_hazard(self, error: SimtError, line: Line) -> None:
-        """Take note of a hazard that happened outside a kernel."""
+        """Add a hazard that was found outside a kernel."""
         self._add_finding(error, line, None, None)
 
     def _add_finding(self, error: SimtError, line: Line, kernel: str | None, launch: int | None) -> None:
@@ -231,7 +229,7 @@ class Checker:
 
 
 def numba_exception(error: SimtError, launch: ScriptLaunch) -> Exception:
-    """Return the exception that a kernel raised, as Numba gives it to the host where it compiles with debug=True."""
+    """Return the exception that a kernel raised, as Numba passes it to the host when it compiles with debug=True."""
     cause, is_raised = error.__cause__, type(error) is SimtError
     if not (launch.kernel.options.get("debug") and is_raised and isinstance(cause, Exception)):
         return error
@@ -245,7 +243,10 @@ def numba_exception(error: SimtError, launch: ScriptLaunch) -> Exception:
 
 
 def reportable_hazards(trace: Trace) -> list[SimtError]:
-    """The hazards of a launch that count here. A read before the write that it races with is told as the race alone."""
+    """Return the hazards of a launch that the report includes.
+
+    A read before the write that it races with is reported only as the race.
+    """
     hazards = trace.hazards()
     racy = {(hazard.array, line) for hazard in hazards if isinstance(hazard, RaceError) for line in hazard.lines}
     return [
@@ -257,10 +258,10 @@ def reportable_hazards(trace: Trace) -> list[SimtError]:
 
 
 def is_kernel_hazard(error: SimtError) -> bool:
-    """Whether an error counts as one of the script's kernels.
+    """Return whether an error is a hazard of the script's kernels.
 
-    What the interpreter cannot do, or not within its limit, says nothing about a kernel. An output that a launch leaves as
-    it is may be filled by another launch.
+    Unsupported names and exceeded limits are limits of the interpreter, not of the kernel. An output that a launch leaves
+    unwritten may be written by another launch.
     """
     return type(error) is not SimtError and not isinstance(error, LimitError | UnknownWordError | UnwrittenOutputError)
 
@@ -274,24 +275,24 @@ def check(
     loop_limit: int = LOOP_LIMIT,
     trace: Path | None = None,
 ) -> Report:
-    """Run a script and judge its kernels.
+    """Run a script and check its kernels.
 
     Parameters
     ----------
     script
-        A Python script, or a file of tests, which pytest then runs.
+        A Python script, or a test file, which pytest runs.
     arguments
-        What the script finds in `sys.argv`, or what pytest is told.
+        The arguments of the script (`sys.argv`) or of pytest.
     schedules
-        Run each launch under this many orders of warps and blocks; the script goes on with the results of the first.
+        Run each launch in this many orders of warps and blocks. The script continues with the results of the first.
     limit
-        Accesses to memory that are recorded of a launch. One with more is run again unrecorded, so that races in it are
-        found among the first accesses alone.
+        Record at most this many memory accesses per launch. A longer launch is run again unrecorded, so races are found only
+        among its first accesses.
     loop_limit
-        Loop iterations and calls of a launch after which one of its threads must have ended. A launch with more raises
+        Number of loop iterations and calls of a launch within which a thread must end. Otherwise the launch raises
         LoopLimitError in the script.
     trace
-        Save the trace of the first launch that has a hazard, or of the last launch where none has, in this file.
+        Save the trace of the first launch with a hazard to this file, or of the last launch if there is no hazard.
 
     Returns
     -------
@@ -299,7 +300,7 @@ def check(
 
     Notes
     -----
-    The script runs in this process, as `__main__`. Afterwards `sys.modules`, `sys.argv` and `sys.path` are as they were.
+    The script runs in this process, as `__main__`. Afterwards `sys.modules`, `sys.argv` and `sys.path` are restored.
     """
     report = Report(script, tried=schedules)
     checker = Checker(report, limit, loop_limit, keeps_trace=trace is not None)
@@ -313,20 +314,20 @@ def check(
         except SystemExit as error:
             report.exit_status = exit_code(error)
         except Exception as error:
-            is_told = isinstance(error, SimtError) and is_kernel_hazard(error) and bool(report.findings)
-            report.failure = None if is_told else error
+            is_reported = isinstance(error, SimtError) and is_kernel_hazard(error) and bool(report.findings)
+            report.failure = None if is_reported else error
     if trace is not None and checker.trace is not None:
         checker.trace.save(trace)
     return report
 
 
 def is_test_file(script: Path) -> bool:
-    """Return whether pytest collects a file by its name, and finds a test in it. Any other file runs as a script."""
+    """Return whether pytest collects the file by its name and finds a test in it. Other files run as scripts."""
     if not (script.name.startswith("test_") or script.stem.endswith("_test")):
         return False
     try:
         tree = ast.parse(script.read_bytes())
-    except (SyntaxError, ValueError):  # running it says why
+    except (SyntaxError, ValueError):  # running the file reports the error
         return False
     inside = [node for outer in tree.body if isinstance(outer, ast.ClassDef) for node in outer.body]
     return any(
@@ -341,14 +342,14 @@ def run_pytest(path: Path, arguments: Sequence[str]) -> int:
         import pytest
     except ImportError as error:
         raise MissingPartError(
-            f'{path.name} is a file of tests, and pytest is not installed; run: pip install "minifuse[test]"'
+            f'{path.name} is a test file, and pytest is not installed; run: pip install "minifuse[test]"'
         ) from error
     return int(pytest.main([str(path), *arguments]))
 
 
 @contextmanager
 def script_environment(path: Path, arguments: Sequence[str]) -> Iterator[None]:
-    """Let `sys.argv` and `sys.path` be what the interpreter would give to the script."""
+    """Set `sys.argv` and `sys.path` as the Python interpreter would for the script."""
     argv, folders = sys.argv, list(sys.path)
     sys.argv = [str(path), *arguments]
     sys.path.insert(0, str(path.parent))
@@ -359,7 +360,7 @@ def script_environment(path: Path, arguments: Sequence[str]) -> Iterator[None]:
 
 
 def exit_code(error: SystemExit) -> int:
-    """The status that `sys.exit` was given; a message is printed, and means 1."""
+    """Return the status passed to `sys.exit`. A message is printed and means 1."""
     if error.code is None or isinstance(error.code, int):
         return error.code or 0
     sys.stderr.write(f"{error.code}\n")
@@ -367,21 +368,21 @@ def exit_code(error: SystemExit) -> int:
 
 
 def script_traceback(report: Report) -> str:
-    """The traceback of what ended the script, from the script's first line on and without the lines of minifuse."""
+    """Return the traceback of the exception that ended the script, without the lines of minifuse."""
     error = report.failure
     if error is None:
         return ""
-    told = traceback.TracebackException.from_exception(error)
-    part: traceback.TracebackException | None = told
+    summary = traceback.TracebackException.from_exception(error)
+    part: traceback.TracebackException | None = summary
     while part is not None:
         kept = [frame for frame in part.stack if not frame.filename.startswith(INTERNAL_PREFIXES)]
         part.stack = traceback.StackSummary.from_list(kept)
         part = part.__cause__ or part.__context__
-    return "".join(told.format())
+    return "".join(summary.format())
 
 
 def array_arguments(arguments: Sequence[Any]) -> Iterator[Any]:
-    """The arrays among the arguments of a launch."""
+    """Yield the arrays among the arguments of a launch."""
     for argument in arguments:
         if isinstance(argument, tuple):
             yield from array_arguments(argument)
@@ -390,23 +391,23 @@ def array_arguments(arguments: Sequence[Any]) -> Iterator[Any]:
 
 
 def snapshot(arrays: Sequence[Any]) -> list[NDArray[Any]]:
-    """Copies of the elements, and of what is known to be written."""
+    """Copy the elements of the arrays, and which of them are written."""
     return [part.copy() for array in arrays for part in array_parts(array)]
 
 
 def restore(arrays: Sequence[Any], copies: Sequence[NDArray[Any]]) -> None:
-    """Put the copies back; arrays that share memory stay what they are."""
+    """Restore the arrays from the copies, in place."""
     for part, saved in zip((part for array in arrays for part in array_parts(array)), copies, strict=True):
         part[...] = saved
 
 
 def array_parts(array: Any) -> tuple[NDArray[Any], ...]:
-    """The NumPy arrays that an argument is made of."""
+    """Return the NumPy arrays of an argument."""
     return (array.data, array.written) if isinstance(array, DeviceArray) else (array,)
 
 
 def finding_as_dict(finding: HazardFinding) -> dict[str, Any]:
-    """A hazard in types that JSON has."""
+    """Return a hazard in types that JSON represents."""
     error = finding.error
     return {
         "error": type(error).__name__,
@@ -425,5 +426,5 @@ def finding_as_dict(finding: HazardFinding) -> dict[str, Any]:
 
 
 def pluralize(number: int, one: str, many: str = "") -> str:
-    """A number with its noun."""
+    """Format a number with its noun."""
     return f"{number} {one if number == 1 else many or one + 's'}"

@@ -1,6 +1,7 @@
-"""Grouping of columns: keys of several columns, runs of equal keys, distinct pairs, ranges laid out row by row.
+"""Group columns: combine several columns into one key, find runs of equal keys, unique pairs, and expand ranges into rows.
 
-What `facts` and `races` share. Everything sorts, so a million rows take tenths of a second and no step is quadratic.
+`metrics` and `races` use it. Everything is based on sorting, so a million rows take tenths of a second and no step is
+quadratic.
 """
 
 from typing import Any, Final
@@ -16,7 +17,7 @@ MAX_KEY: Final = 2**62
 
 
 def combine_keys(*columns: Column) -> Ints:
-    """One number a row: equal where all columns are equal, and ordered as they are, the first column first.
+    """Return one number per row that is equal where all columns are equal. The order is lexicographic, first column first.
 
     Examples
     --------
@@ -40,13 +41,13 @@ def combine_keys(*columns: Column) -> Ints:
 
 
 def _dense_ranks(column: Column) -> tuple[Ints, int]:
-    """Each value's place among the distinct values, and how many there are."""
+    """Return the rank of each value among the distinct values, and the number of distinct values."""
     distinct, inverse = np.unique(column, return_inverse=True)
     return inverse.astype(np.int64), len(distinct)
 
 
 def run_starts(ordered: Column) -> Ints:
-    """Where each run of equal values begins.
+    """Return the index at which each run of equal values starts.
 
     Examples
     --------
@@ -59,12 +60,12 @@ def run_starts(ordered: Column) -> Ints:
 
 
 def run_numbers(starts: Ints, count: int) -> Ints:
-    """The number of the run that each of `count` rows lies in."""
+    """Return for each of `count` rows the number of its run."""
     return np.repeat(np.arange(len(starts)), np.diff(starts, append=count))
 
 
 def unique_pairs(left: Ints, right: Ints) -> tuple[Ints, Ints]:
-    """The pairs that occur, each once, ordered. `left` is not negative.
+    """Return the distinct pairs of two columns, sorted. `left` is not negative.
 
     Examples
     --------
@@ -86,7 +87,7 @@ def unique_pairs(left: Ints, right: Ints) -> tuple[Ints, Ints]:
 
 
 def expand_ranges(first: Ints, last: Ints) -> tuple[Ints, Ints]:
-    """All integers from `first` to `last` of each row, and the row that each belongs to.
+    """Return all integers from `first` to `last` of each row, and the row that each belongs to.
 
     Examples
     --------

@@ -1,7 +1,8 @@
-"""`cuda` as a kernel sees it: positions, barriers, warp operations, memory, atomics, bits.
+"""The `cuda` namespace that kernels use: thread indices, barriers, warp operations, memory, atomics and bit operations.
 
-A word finds the lane that runs, so one object serves every launch, in every thread. What a barrier or a warp operation
-gives is decided in `machine`, when all lanes that must meet have come. A name that is not here raises UnknownWordError.
+Each function looks up the lane that is running, so one object serves all launches in all threads. `machine` computes the
+result
+of a barrier or warp operation when all participating lanes have arrived. Any other name raises UnknownWordError.
 """
 
 import sys
@@ -22,12 +23,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def word(function: Function) -> Function:
-    """Mark the Python meaning of an instruction: it runs as it stands, and what it accesses belongs to the kernel's line.
+    """Mark a Python function as an instruction: its accesses are attributed to the line of the kernel that calls it.
 
     Parameters
     ----------
     function : callable
-        Uses arrays and pointers of the launch, `cuda`, `current()` and Python.
+        Python code that may use arrays and pointers of the launch, `cuda` and `current()`.
 
     Returns
     -------
@@ -69,7 +70,7 @@ class LaneIndex:
 
 
 def join_collective(name: str, mask: Any, *operands: Any) -> Any:
-    """Wait until the lanes of a mask have come to this instruction; what it gives to this lane."""
+    """Wait until all lanes of a mask have reached this instruction, and return this lane's result."""
     lane = current(f"cuda.{name}")
     caller = sys._getframe(2)
     frame = kernel_frame(caller)
@@ -77,27 +78,28 @@ def join_collective(name: str, mask: Any, *operands: Any) -> Any:
     if not mask >> lane.laneid & 1:
         raise lane_error(
             BarrierError,
-            f"cuda.{name} with the mask {mask:#010x}, which leaves out the calling lane {lane.laneid}",
-            "a mask names every lane that calls",
+            f"cuda.{name} with the mask {mask:#010x}, which does not include the calling lane {lane.laneid}",
+            "a mask must include every lane that calls",
         )
     return lane.pause(Wait(name, instruction_key(caller, frame), mask, operands, frame))
 
 
 def mma_sync(kind: str, a: Sequence[Any], b: Sequence[Any], c: Sequence[Any]) -> tuple[Any, ...]:
-    """The lane's fragment of a @ b + c, of matrices that the warp holds together: `mma.sync`.
+    """Multiply two matrices that the lanes of a warp hold together, and return this lane's fragment of a @ b + c:
+    `mma.sync`.
 
     Parameters
     ----------
     kind : {"tf32", "bf16"}
-        What the operands are: float32 of which the upper 19 bits count, or pairs of bf16 in integers of 32 bits.
+        The operands: float32 values of which the upper 19 bits are used, or pairs of bf16 in 32-bit integers.
     a, b, c
-        Its fragments of the operands: 4, 2 and 4 registers. See `simt.fragments` for where their elements lie.
+        This lane's fragments: 4, 2 and 4 registers. `simt.fragments` defines which elements they contain.
     """
     return join_collective("mma_sync", FULL_MASK, kind, a, b, c)  # type: ignore[no-any-return]
 
 
 def wait_at_barrier(name: str, *operands: Any) -> Any:
-    """Wait at a barrier; what it gives."""
+    """Wait at a barrier, and return its result."""
     lane = current(f"cuda.{name}")
     caller = sys._getframe(2)
     frame = kernel_frame(caller)
@@ -105,11 +107,14 @@ def wait_at_barrier(name: str, *operands: Any) -> Any:
 
 
 class SharedMemory:
-    """`cuda.shared`: memory of a block."""
+    """`cuda.shared`: memory shared by the lanes of a block."""
 
     @staticmethod
     def array(shape: Any, dtype: Any, alignment: int | None = None) -> KernelArray:
-        """An array of the block, the same for all its lanes; one an instruction. Shape 0: the dynamic shared memory."""
+        """Return the shared array of this instruction, the same one for all lanes of the block.
+
+        Shape 0 means the dynamic shared memory of the launch.
+        """
         caller = sys._getframe(1)
         frame = kernel_frame(caller)
         return current("cuda.shared.array").machine.shared_array(
@@ -121,11 +126,11 @@ class SharedMemory:
 
 
 class LocalMemory:
-    """`cuda.local`: memory of a lane."""
+    """`cuda.local`: private memory of a lane."""
 
     @staticmethod
     def array(shape: Any, dtype: Any, alignment: int | None = None) -> KernelArray:
-        """An array of this lane; one an instruction."""
+        """Return this lane's local array of this instruction."""
         caller = sys._getframe(1)
         frame = kernel_frame(caller)
         return current("cuda.local.array").machine.local_array(instruction_key(caller, frame), frame, shape, dtype)
@@ -135,18 +140,18 @@ class LocalMemory:
 
 
 class ConstantMemory:
-    """`cuda.const`: memory that kernels only read."""
+    """`cuda.const`: memory that kernels can only read."""
 
     @staticmethod
     def array_like(ndarray: Any) -> KernelArray:
-        """The array of the surrounding program, as it is."""
+        """Return a global NumPy array of the program as a read-only array of the kernel."""
         if isinstance(ndarray, ConstantClosureArray):
             return ndarray.launch_view()
         if not isinstance(ndarray, KernelArray):
             raise lane_error(
                 UnknownWordError,
                 f"cuda.const.array_like of a {type(ndarray).__name__}",
-                "it takes an array of the program around the kernel",
+                "pass a global NumPy array of the program",
             )
         return ndarray
 
@@ -159,16 +164,16 @@ class GridGroup:
 
     @staticmethod
     def sync() -> None:
-        """Wait for every lane of the grid."""
+        """Wait for all lanes of the grid."""
         wait_at_barrier("grid.sync")
 
 
 class CooperativeGroups:
-    """`cuda.cg`."""
+    """`cuda.cg`: cooperative groups."""
 
     @staticmethod
     def this_grid() -> GridGroup:
-        """All blocks; they are alive at once."""
+        """Return the group of all blocks. They run concurrently."""
         return GridGroup()
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -176,19 +181,18 @@ class CooperativeGroups:
 
 
 def unsigned_bits(value: Any) -> tuple[int, int]:
-    """An integer without its sign, and the bits that it has: 32, or 64 where it does not fit."""
+    """Return an integer as an unsigned number, and its width: 32 bits if it fits, otherwise 64."""
     value = int(value)
     bits = 32 if -(1 << 31) <= value < 1 << 32 else 64
     return value & ((1 << bits) - 1), bits
 
 
 class CudaNamespace:
-    """The words of `numba.cuda` that kernels use.
+    """The names of `numba.cuda` that kernels use.
 
     Notes
     -----
-    Integers have no width here: `popc` of a negative one, `clz` and `brev` count in 32 bits where the value fits them, else
-    in 64.
+    Integers have no fixed width. `clz`, `brev`, and `popc` of a negative number use 32 bits if the value fits, otherwise 64.
     """
 
     threadIdx = LaneIndex("threadIdx", lambda lane: lane.threadIdx)  # noqa: N815
@@ -207,13 +211,13 @@ class CudaNamespace:
 
     @property
     def laneid(self) -> int:
-        """The position of the lane in its warp."""
+        """The index of the lane in its warp."""
         lane: Lane = current("cuda.laneid")
         return lane.laneid
 
     @staticmethod
     def grid(ndim: int) -> Any:
-        """The position in the grid: an int for one dim, else a tuple."""
+        """Return the index of the thread in the grid: an int for one dim, otherwise a tuple."""
         lane = current("cuda.grid")
         machine, thread, block = lane.machine, lane.threadIdx, lane.blockIdx
         if ndim == 1:
@@ -222,7 +226,7 @@ class CudaNamespace:
 
     @staticmethod
     def gridsize(ndim: int) -> Any:
-        """The threads of the grid: an int for one dim, else a tuple."""
+        """Return the number of threads in the grid: an int for one dim, otherwise a tuple."""
         machine = current("cuda.gridsize").machine
         return machine.leading_sizes(ndim, [a * b for a, b in zip(machine.grid, machine.block, strict=True)])
 
@@ -233,77 +237,77 @@ class CudaNamespace:
 
     @staticmethod
     def syncthreads_count(predicate: Any) -> int:
-        """Wait for all lanes of the block; for how many the predicate is true."""
+        """Wait for all lanes of the block, and return the number of true predicates."""
         return wait_at_barrier("syncthreads_count", predicate)  # type: ignore[no-any-return]
 
     @staticmethod
     def syncthreads_and(predicate: Any) -> int:
-        """Wait for all lanes of the block; 1 where the predicate is true for all."""
+        """Wait for all lanes of the block, and return 1 if the predicate is true for all of them."""
         return wait_at_barrier("syncthreads_and", predicate)  # type: ignore[no-any-return]
 
     @staticmethod
     def syncthreads_or(predicate: Any) -> int:
-        """Wait for all lanes of the block; 1 where the predicate is true for any."""
+        """Wait for all lanes of the block, and return 1 if the predicate is true for any of them."""
         return wait_at_barrier("syncthreads_or", predicate)  # type: ignore[no-any-return]
 
     @staticmethod
     def syncwarp(mask: int = FULL_MASK) -> None:
-        """Wait for the lanes of the mask; what they wrote before is seen after."""
+        """Wait for the lanes of the mask. Their earlier writes are visible to each other afterwards."""
         join_collective("syncwarp", mask)
 
     @staticmethod
     def shfl_sync(mask: int, value: Any, src_lane: int) -> Any:
-        """The value of lane `src_lane`, modulo 32."""
+        """Return the value of lane `src_lane`, modulo 32."""
         return join_collective("shfl_sync", mask, value, src_lane)
 
     @staticmethod
     def shfl_up_sync(mask: int, value: Any, delta: int) -> Any:
-        """The value of the lane `delta` below; the own one where there is none."""
+        """Return the value of the lane `delta` below, or the own value if there is none."""
         return join_collective("shfl_up_sync", mask, value, delta)
 
     @staticmethod
     def shfl_down_sync(mask: int, value: Any, delta: int) -> Any:
-        """The value of the lane `delta` above; the own one where there is none."""
+        """Return the value of the lane `delta` above, or the own value if there is none."""
         return join_collective("shfl_down_sync", mask, value, delta)
 
     @staticmethod
     def shfl_xor_sync(mask: int, value: Any, lane_mask: int) -> Any:
-        """The value of the lane whose number is this one's xor `lane_mask`."""
+        """Return the value of the lane with the index `laneid ^ lane_mask`."""
         return join_collective("shfl_xor_sync", mask, value, lane_mask)
 
     @staticmethod
     def ballot_sync(mask: int, predicate: Any) -> int:
-        """A bit for each lane of the mask whose predicate is true."""
+        """Return a bit mask of the lanes whose predicate is true."""
         return join_collective("ballot_sync", mask, predicate)  # type: ignore[no-any-return]
 
     @staticmethod
     def any_sync(mask: int, predicate: Any) -> bool:
-        """Whether the predicate is true for any lane of the mask."""
+        """Return whether the predicate is true for any lane of the mask."""
         return join_collective("any_sync", mask, predicate)  # type: ignore[no-any-return]
 
     @staticmethod
     def all_sync(mask: int, predicate: Any) -> bool:
-        """Whether the predicate is true for all lanes of the mask."""
+        """Return whether the predicate is true for all lanes of the mask."""
         return join_collective("all_sync", mask, predicate)  # type: ignore[no-any-return]
 
     @staticmethod
     def eq_sync(mask: int, predicate: Any) -> bool:
-        """Whether the predicate is the same for all lanes of the mask."""
+        """Return whether the predicate is equal for all lanes of the mask."""
         return join_collective("eq_sync", mask, predicate)  # type: ignore[no-any-return]
 
     @staticmethod
     def match_any_sync(mask: int, value: Any) -> int:
-        """A bit for each lane of the mask that has the same value."""
+        """Return a bit mask of the lanes with the same value."""
         return join_collective("match_any_sync", mask, value)  # type: ignore[no-any-return]
 
     @staticmethod
     def match_all_sync(mask: int, value: Any) -> tuple[int, bool]:
-        """The mask and True where all its lanes have the same value, else 0 and False."""
+        """Return (mask, True) if all lanes of the mask have the same value, otherwise (0, False)."""
         return join_collective("match_all_sync", mask, value)  # type: ignore[no-any-return]
 
     @staticmethod
     def activemask() -> int:
-        """A bit for each lane of the warp that comes to this instruction together with this one."""
+        """Return a bit mask of the lanes of the warp that execute this instruction together."""
         lane = current("cuda.activemask")
         caller = sys._getframe(1)
         frame = kernel_frame(caller)
@@ -311,54 +315,54 @@ class CudaNamespace:
 
     @staticmethod
     def lanemask_lt() -> int:
-        """A bit for each lane of the warp below this one."""
+        """Return a bit mask of the lanes of the warp with a smaller index."""
         return (1 << current("cuda.lanemask_lt").laneid) - 1
 
     @staticmethod
     def threadfence() -> None:
-        """Order the accesses of this lane for the whole device."""
+        """Order this lane's accesses as seen by the whole device."""
         record_fence("threadfence")
 
     @staticmethod
     def threadfence_block() -> None:
-        """Order the accesses of this lane for its block."""
+        """Order this lane's accesses as seen by its block."""
         record_fence("threadfence_block")
 
     @staticmethod
     def threadfence_system() -> None:
-        """Order the accesses of this lane for all devices."""
+        """Order this lane's accesses as seen by all devices and the host."""
         record_fence("threadfence_system")
 
     @staticmethod
     def nanosleep(ns: int) -> None:
-        """Let others run; no time passes."""
+        """Let other lanes run. No time passes."""
         current("cuda.nanosleep").machine.spin(sys._getframe(1))
 
     @staticmethod
     def selp(condition: Any, a: Any, b: Any) -> Any:
-        """`a` where the condition is true, else `b`."""
+        """Return `a` if the condition is true, otherwise `b`."""
         return a if condition else b
 
     @staticmethod
     def popc(value: Any) -> int:
-        """How many bits are set."""
+        """Count the bits that are set."""
         return unsigned_bits(value)[0].bit_count()
 
     @staticmethod
     def clz(value: Any) -> int:
-        """How many bits above the highest one that is set."""
+        """Count the leading zero bits."""
         found, bits = unsigned_bits(value)
         return bits - found.bit_length()
 
     @staticmethod
     def ffs(value: Any) -> int:
-        """The position of the lowest bit that is set, from 1; 0 where none is."""
+        """Return the position of the lowest set bit, counted from 1, or 0 if no bit is set."""
         found = int(value)
         return (found & -found).bit_length()
 
     @staticmethod
     def brev(value: Any) -> int:
-        """The bits in the opposite order."""
+        """Reverse the order of the bits."""
         found, bits = unsigned_bits(value)
         return int(f"{found:0{bits}b}"[::-1], 2)
 
@@ -370,12 +374,12 @@ class CudaNamespace:
         if kind in CASTS:
             return CASTS[kind]
         if name.startswith("__") or getattr(getcurrent(), "lane", None) is None:
-            raise AttributeError(f"minifuse.simt knows no word cuda.{name}")
+            raise AttributeError(f"minifuse.simt does not support cuda.{name}")
         return raise_unknown(f"cuda.{name}")
 
 
 def record_fence(kind: str) -> None:
-    """Record a memory fence; it waits for nobody."""
+    """Record a memory fence. A fence waits for no other lane."""
     lane = current(f"cuda.{kind}")
     frame = kernel_frame(sys._getframe(1))
     lane.machine.record_fence(lane, kind, frame)

@@ -1,4 +1,4 @@
-"""Errors of lanes that cannot go on: who waits, who is elsewhere, both lines, and what would help."""
+"""Errors of lanes that cannot continue: which lanes wait, where the others are, both lines, and a way to fix it."""
 
 import dis
 from collections.abc import Iterable
@@ -12,40 +12,40 @@ Line = tuple[str, int]
 
 
 def barrier_mismatch_error(lanes: list[Lane]) -> SimtError:
-    """A block's barrier that some lanes wait at and others do not."""
+    """Return the error for a barrier of a block that some lanes wait at and others do not."""
     waiting = next(lane for lane in lanes if lane.wait is not None)
     wait = wait_of(waiting)
-    gone = [lane for lane in lanes if lane.wait is None]
-    others = gone or [lane for lane in lanes if wait_of(lane).key != wait.key]
+    ended = [lane for lane in lanes if lane.wait is None]
+    others = ended or [lane for lane in lanes if wait_of(lane).key != wait.key]
     sentence, lines = describe_position(others[0], wait)
     return make_error(
         BarrierError,
         f"{waiting.position} waits at {format_wait(wait)}, but {sentence}{format_others(others)}; every thread of the "
-        f"block must come to the same barrier: {'skip the work, not the barrier' if gone else 'move it out of the branch'}",
+        f"block must reach the same barrier: {'skip the work, not the barrier' if ended else 'move it out of the branch'}",
         [waiting, others[0]],
         [wait.line, *lines],
     )
 
 
 def grid_barrier_error(waiting: list[list[Lane]], blocks: list[list[Lane]]) -> SimtError:
-    """A barrier of the grid that some blocks wait at while others have ended."""
+    """Return the error for a barrier of the grid that some blocks wait at while others have ended."""
     lane = waiting[0][0]
     ended = next(lanes[0] for lanes in blocks if lanes[0].is_done)
     wait = wait_of(lane)
     sentence, lines = describe_position(ended, wait)
     return make_error(
         BarrierError,
-        f"{lane.position} waits at {format_wait(wait)}, but {sentence}; every thread of the grid must come to it",
+        f"{lane.position} waits at {format_wait(wait)}, but {sentence}; every thread of the grid must reach it",
         [lane, ended],
         [wait.line, *lines],
     )
 
 
 def warp_mismatch_error(warp: list[Lane], group: list[Lane]) -> SimtError:
-    """A warp operation that not all lanes of its mask come to."""
+    """Return the error for a warp operation that not all lanes of its mask reach."""
     wait = wait_of(group[0])
-    there = {lane.laneid for lane in group}
-    missing = [lane for lane in warp if wait.mask >> lane.laneid & 1 and lane.laneid not in there]
+    present = {lane.laneid for lane in group}
+    missing = [lane for lane in warp if wait.mask >> lane.laneid & 1 and lane.laneid not in present]
     other = missing[0]
     sentence, lines = describe_position(other, wait)
     diverged = other.wait is not None and other.wait.mask
@@ -55,15 +55,15 @@ def warp_mismatch_error(warp: list[Lane], group: list[Lane]) -> SimtError:
     return make_error(
         kind,
         f"{group[0].position} waits at {format_wait(wait)} with the mask {wait.mask:#010x}, but {sentence}"
-        f"{format_others(missing)}; every lane of the mask must come to the same instruction: mask the lanes that do, or "
-        "move it out of the branch",
+        f"{format_others(missing)}; every lane of the mask must reach the same instruction: use a mask of the lanes that "
+        "do, or move it out of the branch",
         [group[0], other],
         [wait.line, *lines],
     )
 
 
 def inactive_source_error(lanes: list[Lane], reader: int, source: int) -> SimtError:
-    """A shuffle that reads from a lane that does not take part."""
+    """Return the error for a shuffle that reads from a lane that does not take part."""
     lane = next(lane for lane in lanes if lane.laneid == reader)
     wait = wait_of(lane)
     return make_error(
@@ -76,79 +76,79 @@ def inactive_source_error(lanes: list[Lane], reader: int, source: int) -> SimtEr
 
 
 def shuffle_type_error(lane: Lane, kind: str) -> SimtError:
-    """A shuffle of a value that shuffles do not move."""
+    """Return the error for a shuffle of a value whose type shuffles do not support."""
     wait = wait_of(lane)
     return make_error(
         UnknownWordError,
-        f"{lane.position} brings a {kind} to {format_wait(wait)}, which moves integers and floats of 32 and 64 bits",
+        f"{lane.position} passes a {kind} to {format_wait(wait)}, which takes integers and floats of 32 and 64 bits",
         [lane],
         [wait.line],
     )
 
 
 def spin_error(lane: Lane, frame: FrameType) -> SimtError:
-    """A lane that polls for what does not come."""
+    """Return the error for a lane that polls for a change that never happens."""
     line = frame_line(frame)
     return make_error(
         BarrierError,
-        f"deadlock: {lane.position} polls at {file_name(line[0])}:{line[1]}, and nothing has changed for long; what it "
-        "waits for is done by no thread that can run, but by one at a barrier, one that has ended, or one of a later block",
+        f"deadlock: {lane.position} polls at {file_name(line[0])}:{line[1]}, and no thread makes progress; the thread that "
+        "it waits for is at a barrier, has ended, or belongs to a later block",
         [lane],
         [line],
     )
 
 
 def loop_limit_error(lane: Lane, kernel: str, frame: FrameType, limit: int) -> SimtError:
-    """Return the error for a launch whose threads loop, or call each other's functions, and do not end."""
+    """Return the error for a launch whose loops or recursive calls do not end."""
     line = loop_line(frame)
     return make_error(
         LoopLimitError,
         f"kernel {kernel}: {limit:,} loop iterations and calls, and no thread has ended; {lane.position} is in the loop of "
-        f"{frame.f_code.co_name} at {file_name(line[0])}:{line[1]}. Check what ends this loop. A loop that only takes long "
-        "runs with a larger loop_limit= (--loop-limit)",
+        f"{frame.f_code.co_name} at {file_name(line[0])}:{line[1]}. Check the condition that ends this loop. If it is only "
+        "slow, raise loop_limit= (--loop-limit)",
         [lane],
         [line],
     )
 
 
 def recursion_error(lane: Lane, kernel: str, line: Line) -> SimtError:
-    """Return the error for a function that calls itself more often than Python's stack allows."""
+    """Return the error for a recursion deeper than Python's stack allows."""
     return make_error(
         LoopLimitError,
-        f"kernel {kernel}: {lane.position} calls functions inside functions too deep, at {file_name(line[0])}:{line[1]}; "
-        "check what ends the recursion, or write it as a loop: a thread of a GPU has a small stack",
+        f"kernel {kernel}: {lane.position} calls functions too deeply, at {file_name(line[0])}:{line[1]}; "
+        "check the condition that ends the recursion, or write a loop: a thread of a GPU has a small stack",
         [lane],
         [line],
     )
 
 
 def integer_growth_error(lane: Lane, frame: FrameType, bits: int) -> SimtError:
-    """Return the error for an integer that a loop makes larger and larger."""
+    """Return the error for an integer that grows in a loop without limit."""
     line = loop_line(frame)
     names = [name for name, value in frame.f_locals.items() if type(value) is int and value.bit_length() > bits]
     return make_error(
         SimtError,
         f"'{names[0]}' has more than {bits:,} bits in the loop at {file_name(line[0])}:{line[1]}, in {lane.position}; "
-        "kernels have exact integers here, and integers that wrap on a GPU: write int64(...) or uint64(...) for those",
+        "integers in kernels are exact here, but wrap on a GPU: write int64(...) or uint64(...) where you want them to wrap",
         [lane],
         [line],
     )
 
 
 def wait_of(lane: Lane) -> Wait:
-    """What a lane that is known to wait waits for."""
+    """Return the operation that a waiting lane waits for."""
     if lane.wait is None:
         raise AssertionError(f"{lane.position} does not wait")
     return lane.wait
 
 
 def format_wait(wait: Wait) -> str:
-    """A word with its line."""
+    """Format an operation with its line."""
     return f"cuda.{wait.operation}() at {file_name(wait.line[0])}:{wait.line[1]}"
 
 
 def describe_position(lane: Lane, wait: Wait) -> tuple[str, list[Line]]:
-    """Where a lane is that is not at `wait`, in words and as lines."""
+    """Describe where a lane is that is not at `wait`, in words and as lines."""
     if lane.wait is not None:
         return f"{lane.position} is at {format_wait(lane.wait)}", [lane.wait.line]
     code = wait.frame.f_code
@@ -161,7 +161,7 @@ def describe_position(lane: Lane, wait: Wait) -> tuple[str, list[Line]]:
 
 
 def return_lines(code: CodeType) -> list[int]:
-    """The lines at which a function returns."""
+    """Return the lines at which a function returns."""
     line, found = code.co_firstlineno, set()
     for step in dis.get_instructions(code):
         line = step.positions.lineno if step.positions and step.positions.lineno else line
@@ -171,7 +171,7 @@ def return_lines(code: CodeType) -> list[int]:
 
 
 def format_others(lanes: list[Lane]) -> str:
-    """How many more there are."""
+    """Format how many more lanes have ended."""
     return (
         f", and so {'has' if len(lanes) == 2 else 'have'} {len(lanes) - 1} more"
         if len(lanes) > 1 and lanes[0].wait is None
@@ -180,7 +180,7 @@ def format_others(lanes: list[Lane]) -> str:
 
 
 def make_error(kind: type[SimtError], message: str, lanes: Iterable[Lane], lines: list[Line]) -> SimtError:
-    """The error with all that the app draws."""
+    """Build an error with the lines, block, threads and epoch that the app displays."""
     lanes = list(lanes)
     machine = lanes[0].machine
     return kind(

@@ -1,8 +1,7 @@
-"""Verdicts with words: what is wrong with a launch, where, and what would help.
+"""Turn races and unwritten outputs of a trace into errors: the problem, its location, and a way to fix it.
 
-Errors are made here of what `races` and `facts` find in the columns. Reads before writes, accesses out of bounds and
-barriers that not all threads reach are found while the kernel runs, by the machine. Lanes that diverge are a fact, not a
-hazard (`facts.divergence`).
+`races` and `metrics` find them in the columns. The machine detects reads before writes, accesses out of bounds and barrier
+mismatches while the kernel runs. Divergence is a metric, not a hazard (`metrics.divergence`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +20,7 @@ ACCESS_VERBS = {LOAD: "read", STORE: "written", ATOMIC: "atomically updated"}
 
 
 class EventLabels(NamedTuple):
-    """What people call the rows of the event columns."""
+    """Readable labels of the rows of the event columns: lines, arrays, blocks and threads."""
 
     events: Events
     instructions: Sequence[Instruction]
@@ -30,25 +29,25 @@ class EventLabels(NamedTuple):
     block: Sizes  # threads along x, y, z
 
     def line(self, row: int) -> tuple[str, int]:
-        """File and line."""
+        """Return the file and line of an event."""
         instruction = self.instructions[int(self.events.instruction[row])]
         return instruction.file, instruction.line
 
     def array(self, row: int) -> ArrayInfo:
-        """The array."""
+        """Return the array of an event."""
         return self.arrays[int(self.events.array[row])]
 
     def block_index(self, row: int) -> Sizes:
-        """The index of the block, with as many numbers as the grid has dimensions."""
+        """Return the index of the block, with as many numbers as the grid has dims."""
         return unravel_xyz(int(self.events.block[row]), self.grid)
 
     def thread_index(self, row: int) -> Sizes:
-        """The index of the thread, with as many numbers as the block has dimensions."""
+        """Return the index of the thread, with as many numbers as the block has dims."""
         return unravel_xyz(int(self.events.thread[row]), self.block)
 
 
 def unravel_xyz(linear: int, sizes: Sizes) -> Sizes:
-    """The index of a block or thread along x, y, z; trailing dimensions of size 1 are left out.
+    """Convert a linear index of a block or thread to (x, y, z), without trailing dims of size 1.
 
     Examples
     --------
@@ -64,12 +63,12 @@ def unravel_xyz(linear: int, sizes: Sizes) -> Sizes:
 
 
 def format_index(index: Sizes) -> str:
-    """An index as people write it: `5`, `(5, 0)`."""
+    """Format an index as `5` or `(5, 0)`."""
     return str(index[0]) if len(index) == 1 else str(index)
 
 
 def element_at(array: ArrayInfo, address: int) -> Sizes:
-    """The index of the element of an array that lies at a byte address.
+    """Return the index of the element of an array at a byte address.
 
     Examples
     --------
@@ -80,14 +79,14 @@ def element_at(array: ArrayInfo, address: int) -> Sizes:
     if len(array.shape) > 1:
         try:
             return Layout(array.shape, array.strides, 0).index(position * array.itemsize)
-        except IndexingError:  # the array has gaps, and the access went through another one over the same memory
+        except IndexingError:  # the array has gaps, and the access was through another array over the same memory
             pass
     stride = array.strides[0] if len(array.strides) == 1 and array.strides[0] else array.itemsize
     return (position * array.itemsize // stride + array.low,) if array.shape else ()
 
 
 def find_race_errors(found: Iterable[Race], names: EventLabels) -> list[RaceError]:
-    """An error for each race."""
+    """Return an error for each race."""
     return [_race_error(race, names) for race in found]
 
 
@@ -102,9 +101,9 @@ def _race_error(race: Race, names: EventLabels) -> RaceError:
     where = "" if is_between_blocks else f", both in epoch {epoch} of block {format_index(block)}"
     message = f"{_format_element(array, element)}: {accesses[0]}, {accesses[1]}{where}; {_advice(race, names)}."
     if race.same_value:
-        message += " All of them wrote the same value, so the order does not show; it is a race all the same."
+        message += " All of them wrote the same value, so the result is not affected; it is still a race."
     if race.elements > 1:
-        message += f" The same holds for {race.elements} elements in all."
+        message += f" In all, {race.elements} elements are affected."
     return RaceError(
         message,
         lines=(names.line(first), names.line(second)),
@@ -133,7 +132,7 @@ def _base_name(file: str) -> str:
 
 
 def _advice(race: Race, names: EventLabels) -> str:
-    """What would order the two accesses, or make their order not matter."""
+    """Return how to order the two accesses, or how to make their order irrelevant."""
     (first_file, first_line), (second_file, second_line) = names.line(race.first), names.line(race.second)
     is_one_line = (first_file, first_line) == (second_file, second_line)
     if is_one_line and race.kind != "write-write":
@@ -141,18 +140,21 @@ def _advice(race: Race, names: EventLabels) -> str:
         return f"write to another array than the one that is read{within}, or use cuda.atomic"
     if race.scope == "grid":
         if race.kind == "write-write":
-            return "blocks run in any order: give each an element of its own, or use cuda.atomic for all of them"
+            return "blocks run in any order: give each block an element of its own, or use cuda.atomic in all of them"
         return "blocks run in any order: use two launches, or cuda.cg.this_grid().sync() between the two"
     if is_one_line and race.kind == "write-write":
         return "let one thread write it, give each thread an element of its own, or use cuda.atomic"
     too = ", and so would a cuda.syncwarp(), as the threads are of one warp" if race.scope == "warp" else ""
     if first_file == second_file and first_line > second_line:
-        return f"a cuda.syncthreads() after line {first_line}, before line {second_line} comes again, would order them{too}"
+        return f"a cuda.syncthreads() after line {first_line}, before line {second_line} runs again, would order them{too}"
     return f"a cuda.syncthreads() between the two lines would order them{too}"
 
 
 def find_unwritten(names: EventLabels) -> dict[str, int]:
-    """How many elements no thread wrote, for each array in global memory that was written in part; a fact, not a hazard."""
+    """Count the elements that no thread wrote, for each global array that was written in part.
+
+    This is a metric, not a hazard.
+    """
     is_write = names.events.kind != LOAD
     counts = {}
     for row in np.unique(names.events.array[is_write]).tolist():
@@ -164,11 +166,11 @@ def find_unwritten(names: EventLabels) -> dict[str, int]:
 
 
 def find_unwritten_errors(fresh: Iterable[str], names: EventLabels) -> list[UnwrittenOutputError]:
-    """An error for each output that was written in part.
+    """Return an error for each output that was written in part.
 
-    An output is an array that held nothing when the launch began (`device_array`) and that the kernel wrote to. Any other
-    array may be meant to keep what it held, so that an element which is not written is a fact of `find_unwritten` only; and
-    an array that is not written at all may be one that this launch has no part in.
+    An output is an array that was uninitialized when the launch began (`device_array`) and that the kernel wrote to. Other
+    arrays may keep their old elements on purpose, so `find_unwritten` only counts them. An array that the kernel
+    does not write at all may belong to another launch.
     """
     counts = find_unwritten(names)
     outputs = [info for info in names.arrays if info.space == "global" and info.name in {*fresh} & {*counts}]

@@ -1,14 +1,15 @@
-"""Hand-overs: the order that a fence and two atomics make between threads, as in CUDA's threadFenceReduction sample.
+"""Release-acquire order: fences and atomics order accesses of different threads, as in CUDA's threadFenceReduction sample.
 
     thread a:  access x;  fence;  atomic at s
     thread b:                                  atomic at s (later);  access x
 
-The atomic of `a` releases what stands before the fence, that of `b` acquires it. Barriers of the block carry both further: a
-fence covers what other threads of its block did before an earlier barrier, and after a barrier they know what one of them
-acquired. Only what happened in the run counts, so that a block that reads without its turn having come is found.
+The atomic of thread a releases its accesses before the fence, and the later atomic of thread b acquires them. Barriers of
+the block extend both: a fence covers the accesses of other threads of its block before an earlier barrier, and after a
+barrier all threads have acquired what one of them acquired. Only the order of the run counts, so an access by a block that
+did not wait for its turn is found.
 
-One hand-over is followed, not a chain of them over several addresses: such a chain shows as a race. Unlike in the memory
-model of PTX, no fence is asked of the acquiring thread, as NVIDIA's sample has none.
+One release-acquire pair is followed, not a chain over several addresses: such a chain is reported as a race. Unlike in the
+PTX memory model, the acquiring thread needs no fence, because NVIDIA's sample has none.
 
 References
 ----------
@@ -30,7 +31,7 @@ ALWAYS: Final = -NEVER
 
 
 class _EventPoints(NamedTuple):
-    """Where in the launch something happens: columns of one length. Events have odd times, fences even ones between them."""
+    """Points in time of a launch, as columns of one length. Events have odd times, fences even times between them."""
 
     block: Ints
     lane: Ints
@@ -39,42 +40,42 @@ class _EventPoints(NamedTuple):
 
 
 class ReleaseAcquireOrder:
-    """What the hand-overs of a launch say of some of its events. False where there are none.
+    """The release-acquire order of some events of a launch. It is False if no pair of fence and atomic orders anything.
 
     Parameters
     ----------
     events : Events
     collectives : iterable of Collective
-        Those of the kinds `threadfence`, `threadfence_system` and `threadfence_block` are the fences.
+        The fences are those of the kinds `threadfence`, `threadfence_system` and `threadfence_block`.
     rows : ndarray of int64
-        The events that will be asked for.
+        The events that `class_of` and `orders` will be called with.
     between_blocks : bool
-        Fences of a block order nothing between blocks.
+        Whether the events are of different blocks. A `threadfence_block` orders nothing between blocks.
     """
 
     def __init__(self, events: Events, collectives: Iterable[Collective], rows: Ints, *, between_blocks: bool) -> None:
         self._class = np.zeros(len(events.block), np.int64)
         self._released: list[Ints] = []  # for each address: class -> time of the first atomic that releases its events
-        self._acquired: list[Ints] = []  # for each address: class -> time of the last atomic that they come after
+        self._acquired: list[Ints] = []  # for each address: class -> time of the last atomic that acquires for its events
         kinds = DEVICE_FENCES if between_blocks else (*DEVICE_FENCES, "threadfence_block")
         lanes = int(events.thread.max(initial=0)) + WARP_SIZE
         fences = _fences(collectives, kinds, lanes)
         if not len(fences.time):
             return
-        everything = np.arange(len(events.block))
-        atomics = everything[events.kind == ATOMIC]
+        all_rows = np.arange(len(events.block))
+        atomics = all_rows[events.kind == ATOMIC]
         is_release = (
             _min_value_later(_points(events, atomics, lanes), _reversed(fences), -fences.time, backwards=True) > ALWAYS
         )
         rows = np.unique(rows)
-        asked = _points(events, rows, lanes)
+        queried = _points(events, rows, lanes)
         columns: list[Ints] = []
         for address in np.unique(events.address[atomics[is_release]]):
             here = atomics[events.address[atomics] == address]
             points = _points(events, here, lanes)
             release = _min_value_later(fences, points, points.time)
-            columns.append(_min_value_later(asked, fences, release))
-            columns.append(_min_value_later(asked, _reversed(points), -points.time, backwards=True))
+            columns.append(_min_value_later(queried, fences, release))
+            columns.append(_min_value_later(queried, _reversed(points), -points.time, backwards=True))
         if columns:
             classes, number = np.unique(np.stack(columns), axis=1, return_inverse=True)
             self._class[rows] = number.reshape(-1)
@@ -84,11 +85,14 @@ class ReleaseAcquireOrder:
         return bool(self._released)
 
     def class_of(self, rows: Ints) -> Ints:
-        """A number for each event; events of one block with the same number are ordered alike with all others."""
+        """Return a number for each event.
+
+        Events of one block with equal numbers are ordered alike with respect to all others.
+        """
         return self._class[rows]
 
     def orders(self, left: Ints, right: Ints) -> NDArray[np.bool_]:
-        """Whether a hand-over lies between two events, for each pair of rows."""
+        """Return for each pair of rows whether a release and an acquire lie between the two events."""
         is_ordered = np.zeros(len(left), bool)
         left, right = self._class[left], self._class[right]
         for released, acquired in zip(self._released, self._acquired, strict=True):
@@ -113,15 +117,15 @@ def _fences(collectives: Iterable[Collective], kinds: tuple[str, ...], lanes: in
 
 
 def _reversed(points: _EventPoints) -> _EventPoints:
-    """The same points in a launch that runs backwards."""
+    """Return the points of the launch run backwards."""
     return points._replace(epoch=-points.epoch, time=-points.time)
 
 
 def _min_value_later(start: _EventPoints, later: _EventPoints, value: Ints, *, backwards: bool = False) -> Ints:
-    """The least value of the points that come after each start: later in the same lane, or in a later epoch of its block.
+    """Return the smallest value of the points after each start: later in the same lane, or in a later epoch of its block.
 
-    NEVER where there is none. Backwards, what comes before the start counts instead, and the result is negated: the greatest
-    value, or ALWAYS.
+    The result is NEVER if there is none. With `backwards`, the points before the start count, and the result is the negated
+    one: the greatest value, or ALWAYS.
     """
     if backwards:
         return -_min_value_later(_reversed(start), later, value)
@@ -131,16 +135,16 @@ def _min_value_later(start: _EventPoints, later: _EventPoints, value: Ints, *, b
 
 
 def _min_value_after(segment: Ints, place: Ints, segments: Ints, places: Ints, values: Ints) -> Ints:
-    """For each (segment, place) the least of the values that stand in its segment at a greater place."""
+    """Return for each (segment, place) the smallest value in the same segment at a greater place."""
     if not len(segments):
         return np.full(len(segment), NEVER)
     key = combine_keys(np.concatenate([segment, segments]), np.concatenate([place, places]))
     asked, key = key[: len(segment)], key[len(segment) :]
     order = np.argsort(key, kind="stable")
     segments, values = segments[order], values[order]
-    # Values of later segments are lifted above those of earlier ones: so a minimum from the right is one within the segment.
-    lift = run_numbers(run_starts(segments), len(segments)) * (4 * NEVER)
-    least = np.minimum.accumulate((values + lift)[::-1])[::-1] - lift
+    # Shift the values of later segments above those of earlier ones, so that a minimum from the right stays in its segment.
+    shift = run_numbers(run_starts(segments), len(segments)) * (4 * NEVER)
+    minimum = np.minimum.accumulate((values + shift)[::-1])[::-1] - shift
     after = np.searchsorted(key[order], asked, side="right")
     nearest = np.minimum(after, len(segments) - 1)
-    return np.where((after < len(segments)) & (segments[nearest] == segment), least[nearest], NEVER)
+    return np.where((after < len(segments)) & (segments[nearest] == segment), minimum[nearest], NEVER)

@@ -1,7 +1,8 @@
-"""Lanes: the threads of a launch, one greenlet each, and where in the kernel a lane is.
+"""Lanes: the threads of a launch, each run by a greenlet.
 
-The machine makes and resumes them; words and arrays ask for the current one. Greenlets belong to one thread of the operating
-system, so two launches in two threads do not meet.
+The machine creates and resumes lanes; functions of `cuda` and arrays look up the current one. A greenlet belongs to one
+operating
+system thread, so launches in different threads are independent.
 """
 
 import sys
@@ -21,13 +22,11 @@ except ImportError as error:
 if TYPE_CHECKING:
     from .machine import Machine
 
-KERNEL_BUILTINS: Final[
-    dict[str, Any]
-] = {}  # of functions of kernels alone, so that a frame shows whether it is the kernel's; see arithmetic
+KERNEL_BUILTINS: Final[dict[str, Any]] = {}  # builtins of kernel code, filled by arithmetic; they also identify its frames
 
 
 class Dim3(NamedTuple):
-    """Three sizes or positions along x, y and z."""
+    """Three sizes or indices along x, y and z."""
 
     x: int
     y: int
@@ -35,17 +34,17 @@ class Dim3(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """What a lane waits for."""
+    """The operation that a lane waits for."""
 
     operation: str
     key: tuple[int, ...]  # equal for lanes at the same instruction
-    mask: int  # lanes of the warp that must meet; 0 for barriers
+    mask: int  # lanes of the warp that must arrive; 0 for barriers
     operands: tuple[Any, ...]
-    frame: FrameType  # the kernel's
+    frame: FrameType  # of the kernel
 
     @property
     def line(self) -> tuple[str, int]:
-        """File and line."""
+        """The file and line of the kernel."""
         return self.frame.f_code.co_filename, self.frame.f_lineno
 
 
@@ -59,7 +58,7 @@ class Lane:
 
     def __init__(self, machine: "Machine", block: int, thread: int, block_idx: Dim3, thread_idx: Dim3) -> None:
         self.machine = machine
-        self.block, self.thread = block, thread  # linear
+        self.block, self.thread = block, thread  # linear indices
         self.blockIdx, self.threadIdx = block_idx, thread_idx
         self.laneid, self.warp = thread % WARP_SIZE, thread // WARP_SIZE
         self.epoch = self.warp_epoch = 0
@@ -67,32 +66,34 @@ class Lane:
         self.runner: LaneRunner | None = None
         self.wait: Wait | None = None
         self.result: Any = None  # of the last barrier
-        self.locals: dict[tuple[int, ...], Any] | None = None  # its local arrays, by the place of their making
-        self.copies: list[list[tuple[Any, int, int]]] | None = None  # on their way: array, index, width; in groups
+        self.locals: dict[tuple[int, ...], Any] | None = None  # local arrays, by the key of the instruction that made them
+        self.copies: list[list[tuple[Any, int, int]]] | None = (
+            None  # asynchronous copies in flight, in groups: (array, index, width)
+        )
 
     def pause(self, wait: Wait) -> Any:
-        """Let other lanes run until the machine has an answer."""
+        """Suspend this lane until the machine has a result for it, and return the result."""
         self.wait = wait
         return self.machine.home.switch()
 
     @property
     def position(self) -> str:
-        """Where it is in the launch, in words."""
+        """The thread and block in words, for messages."""
         machine = self.machine
         thread = format_position(self.threadIdx, machine.block_rank)
         return f"thread {thread} of block {format_position(self.blockIdx, machine.grid_rank)}"
 
 
 class LaneRunner(greenlet):  # type: ignore[misc]
-    """A greenlet that runs lanes: many, one after the other, as long as none of them pauses.
+    """A greenlet that runs one lane after another, as long as none of them pauses.
 
-    To begin a greenlet costs 8 us, to switch to one 0.7 us.
+    Starting a greenlet takes 8 us, switching to one 0.7 us.
     """
 
     lane: Lane | None = None
 
     def run(self, kernel: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-        """Run the kernel once for each lane that is set."""
+        """Run the kernel once for each lane that the machine assigns."""
         home = self.parent
         while True:
             kernel(*arguments)
@@ -100,37 +101,37 @@ class LaneRunner(greenlet):  # type: ignore[misc]
             home.switch()
 
 
-def current(word: str = "this word") -> Lane:
-    """The lane that runs; an error outside a launch."""
+def current(name: str = "this function") -> Lane:
+    """Return the lane that is running. Raise SimtError outside a launch."""
     lane = getattr(getcurrent(), "lane", None)
     if lane is None:
         raise SimtError(
-            f"{word} means something only inside a kernel; launch it with simt.run(kernel, grid, block, ...) or simt.trace"
+            f"{name} works only inside a kernel; launch the kernel with simt.run(kernel, grid, block, ...) or simt.trace"
         )
     return lane  # type: ignore[no-any-return]
 
 
 def format_position(position: tuple[int, ...], rank: int) -> str:
-    """A position as the launch counts: `5` along one dimension, `(5, 0)` along two."""
+    """Format a position with as many dims as the launch has: `5` for one dim, `(5, 0)` for two."""
     return str(position[0]) if rank == 1 else str(tuple(position[:rank]))
 
 
 def kernel_frame(frame: FrameType | None) -> FrameType:
-    """The innermost frame of the kernel, or of a function that it calls, from here outwards."""
+    """Return the innermost frame of the kernel, or of a function that it calls, starting at `frame`."""
     while frame is not None and frame.f_builtins is not KERNEL_BUILTINS:
         frame = frame.f_back
     if frame is None:
-        raise SimtError("an array of a launch is used outside its kernel; use the NumPy array that was passed in")
+        raise SimtError("an array of a kernel was used outside the kernel; use the NumPy array that you passed in")
     return frame
 
 
 def frame_line(frame: FrameType) -> tuple[str, int]:
-    """File and line at which a frame is."""
+    """Return the file and line that a frame is executing."""
     return frame.f_code.co_filename, frame.f_lineno
 
 
 def traceback_line(traceback: TracebackType | None) -> tuple[str, int] | None:
-    """File and line of the kernel at which an exception arose; None where the kernel was not entered."""
+    """Return the file and line of the kernel that raised an exception, or None if no kernel code ran."""
     found = None
     while traceback is not None:
         if traceback.tb_frame.f_builtins is KERNEL_BUILTINS:
@@ -140,7 +141,7 @@ def traceback_line(traceback: TracebackType | None) -> tuple[str, int] | None:
 
 
 def lane_error(kind: type[SimtError], what: str, advice: str, **details: Any) -> SimtError:
-    """An error of the current lane: `what, by thread (4, 3) of block (0, 0) at matmul.py:41; advice`."""
+    """Build an error of the current lane: `what, by thread (4, 3) of block (0, 0) at matmul.py:41; advice`."""
     lane = current()
     file, line = frame_line(kernel_frame(sys._getframe(1)))
     machine = lane.machine
@@ -155,12 +156,12 @@ def lane_error(kind: type[SimtError], what: str, advice: str, **details: Any) ->
 
 
 def file_name(file: str) -> str:
-    """The last part of a path."""
+    """Return the last component of a path."""
     return file.replace("\\", "/").rsplit("/", 1)[-1]
 
 
 def raise_unknown(name: str) -> NoReturn:
-    """Raise the error for a name that kernels here do not have, with the kernel's line where there is one."""
+    """Raise UnknownWordError for a name that kernels cannot use, with the kernel's line if a kernel is running."""
     lane = getattr(getcurrent(), "lane", None)
     if lane is None:
         raise UnknownWordError(f"{name} is unknown to minifuse.simt")

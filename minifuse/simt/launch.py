@@ -1,6 +1,6 @@
-"""Launches of the interpreter: `trace` records one, `run` does it without a record, `schedules` tries many orders.
+"""Launch kernels: `run` executes one, `trace` also records it, `schedules` compares many execution orders.
 
-On top of the machine: reads grid, block and arguments as Numba does, adopts the kernel, and puts the results together.
+It checks grid, block and arguments as Numba does, rebinds the kernel, runs the machine and collects the results.
 """
 
 import math
@@ -22,7 +22,7 @@ Sizes = int | tuple[int, ...]
 
 
 class PreparedLaunch(NamedTuple):
-    """All that a launch is, in the form in which the machine takes it."""
+    """A checked launch, ready for the machine."""
 
     kernel: ReboundKernel
     grid: tuple[int, ...]
@@ -31,7 +31,7 @@ class PreparedLaunch(NamedTuple):
     shared: int
 
     def machine(self, seed: int, recorder: Recorder | None, loop_limit: int | None) -> Machine:
-        """Return a machine that is about to do this launch."""
+        """Return a machine that is ready to run this launch."""
         return Machine(
             self.kernel.function,
             self.grid,
@@ -46,12 +46,12 @@ class PreparedLaunch(NamedTuple):
 
 
 class Schedules(NamedTuple):
-    """In how many orders of warps and blocks a launch gives what it gives in the order of their numbers."""
+    """A comparison of the results of a launch in many orders of blocks, warps and lanes with those in index order."""
 
     tried: int
-    different: tuple[int, ...]  # seeds with other outputs; each replays its own
-    failed: tuple[int, ...]  # seeds that end in an error, where seed 0 does not
-    outputs: dict[str, int]  # name of an array -> the first seed with another one
+    different: tuple[int, ...]  # seeds with other outputs; pass one as seed= to replay it
+    failed: tuple[int, ...]  # seeds that end in an error, unlike seed 0
+    outputs: dict[str, int]  # name of an array -> first seed that changes it
 
     def __str__(self) -> str:
         wrong = sorted((*self.different, *self.failed))
@@ -69,31 +69,31 @@ def run(
     shared: int = 0,
     loop_limit: int | None = LOOP_LIMIT,
 ) -> None:
-    """Run a CUDA kernel on the CPU, lane by lane, with every check but that for races, and record nothing.
+    """Run a CUDA kernel on the CPU, lane by lane, with every check except that for races, and record nothing.
 
     Parameters
     ----------
     kernel : function, dispatcher of cuda.jit, or launch plan
-        A plan has the attributes kernel, grid, block, arguments and shared; grid and block are left out then.
+        A plan has the attributes kernel, grid, block, arguments and shared. Omit grid and block with it.
     grid, block : int or tuple of 1 to 3 ints
-        Blocks of the grid, threads of a block.
+        Number of blocks in the grid, and of threads per block.
     *arguments
         NumPy arrays (written in place), numbers, tuples of them, `Pointer`, device arrays.
     seed : int
-        0 for the order of lanes and blocks, another one for an order of its own, the same each time.
+        Execution order: 0 is the order of the indices, every other seed is a reproducible shuffled order.
     shared : int
         Bytes of dynamic shared memory.
     loop_limit : int or None
-        Loop iterations and calls of all threads after which one of them must have ended; None for no limit.
+        Number of loop iterations and calls of all threads within which a thread must end; None for no limit.
 
     Raises
     ------
     SimtError
-        The first fault of the kernel, with its line, block and thread.
+        The first error of the kernel, with its line, block and thread.
     LoopLimitError
         A loop or a recursion did not end within the limit.
     UnknownWordError
-        A name that kernels here do not have.
+        The kernel uses a name that is not supported.
 
     Notes
     -----
@@ -130,20 +130,20 @@ def trace(
     Parameters
     ----------
     kernel, grid, block, *arguments, seed, shared, loop_limit
-        As for `run`.
+        See `run`.
     limit : int or None
-        Events after which the launch ends with a LimitError among the hazards.
+        Record at most this many events, then end the launch with a LimitError among the hazards.
 
     Returns
     -------
     Trace
-        Outputs, events, requests and hazards. A fault that ends the launch is the last of its findings, and
-        `is_complete` is False then.
+        Outputs, events, requests and hazards. An error that ends the launch is the last of its findings, and `is_complete`
+        is then False.
 
     Raises
     ------
     UnknownWordError
-        A name that kernels here do not have. Every other fault is in `hazards()`.
+        The kernel uses a name that is not supported. Every other error is in `hazards()`.
 
     Notes
     -----
@@ -206,28 +206,28 @@ def schedules(
     shared: int = 0,
     loop_limit: int | None = LOOP_LIMIT,
 ) -> Schedules:
-    """Run a kernel in many orders of blocks, warps and lanes, each on copies of the arguments, and compare what comes out.
+    """Run a kernel in many orders of blocks, warps and lanes, each on copies of the arguments, and compare the outputs.
 
     Parameters
     ----------
     kernel, grid, block, *arguments, shared, loop_limit
-        As for `run`. The arguments stay as they are.
+        See `run`. The arguments are not changed_arrays.
     count : int
         Seeds to try: 0 to count - 1.
 
     Returns
     -------
     Schedules
-        Which seeds give other bits than seed 0.
+        The seeds whose outputs differ from those of seed 0 in any bit.
 
     Raises
     ------
     SimtError
-        What seed 0 ends with.
+        Seed 0 ends in an error.
 
     Notes
     -----
-    Sums of floats by atomics differ in their last bits by right: that is an order that shows, not a fault.
+    Float sums by atomics legitimately differ in their last bits between orders.
 
     Examples
     --------
@@ -248,14 +248,14 @@ def schedules(
         for seed in range(1, count):
             restore_memory(before)
             try:
-                found = run_outputs(launch, seed, loop_limit)
+                contents = run_outputs(launch, seed, loop_limit)
             except SimtError:
                 failed.append(seed)
                 continue
-            changed = [name for name, content in found.items() if content != expected[name]]
-            if changed:
+            changed_arrays = [name for name, content in contents.items() if content != expected[name]]
+            if changed_arrays:
                 different.append(seed)
-            for name in changed:
+            for name in changed_arrays:
                 outputs.setdefault(name, seed)
     finally:
         restore_memory(before)
@@ -263,14 +263,14 @@ def schedules(
 
 
 def run_outputs(launch: PreparedLaunch, seed: int, loop_limit: int | None) -> dict[str, bytes]:
-    """Return the contents of a launch's arrays after it, by name."""
+    """Run a launch, and return the contents of its arrays by name."""
     machine = launch.machine(seed, None, loop_limit)
     machine.run()
     return {name: data.tobytes() for name, data in machine.spaces.arguments.values()}
 
 
 def argument_memory(value: Any) -> Iterator[np.ndarray[Any, Any]]:
-    """The memory that an argument stands for, and the record of what is written in it."""
+    """Yield the NumPy arrays of an argument: its elements, and the record of which are written."""
     if isinstance(value, np.ndarray):
         yield value
     elif isinstance(value, tuple):
@@ -283,21 +283,19 @@ def argument_memory(value: Any) -> Iterator[np.ndarray[Any, Any]]:
                 yield part
 
 
-def restore_memory(before: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]) -> None:
-    """Put memory back to what it held."""
-    for data, content in before:
+def restore_memory(saved: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]) -> None:
+    """Restore arrays to earlier contents."""
+    for data, content in saved:
         data[...] = content
 
 
 def prepare_launch(
     kernel: Any, grid: Sizes | None, block: Sizes | None, arguments: tuple[Any, ...], shared: int
 ) -> PreparedLaunch:
-    """The launch that a call asks for; raises where it is none."""
+    """Check the arguments of a call, and return the launch. Raise SimtError if they are invalid."""
     if grid is None:
         if not all(hasattr(kernel, name) for name in ("kernel", "grid", "block", "arguments", "shared")):
-            raise SimtError(
-                f"a launch of {kernel!r} without a grid; expected run(kernel, grid, block, *arguments) or run(plan)"
-            )
+            raise SimtError(f"launch of {kernel!r}: no grid; write run(kernel, grid, block, *arguments) or run(plan)")
         kernel, grid, block, arguments, shared = (
             kernel.kernel,
             kernel.grid,
@@ -306,27 +304,27 @@ def prepare_launch(
             kernel.shared,
         )
     if getattr(getcurrent(), "lane", None) is not None:
-        raise SimtError("a kernel launches a kernel; here as in Numba only the host does")
-    adopted = rebind(kernel)
+        raise SimtError("a kernel cannot launch a kernel; launch it from the host")
+    rebound = rebind(kernel)
     blocks, threads = check_sizes(grid, "grid"), check_sizes(block, "block")
     if math.prod(threads) > MAX_THREADS_PER_BLOCK:
         raise SimtError(
             f"a block of {math.prod(threads)} threads; a GPU allows at most {MAX_THREADS_PER_BLOCK}: use more blocks"
         )
-    return PreparedLaunch(adopted, blocks, threads, name_arguments(adopted, arguments), shared)
+    return PreparedLaunch(rebound, blocks, threads, name_arguments(rebound, arguments), shared)
 
 
 def check_sizes(given: Sizes | None, what: str) -> tuple[int, ...]:
-    """One to three sizes."""
-    found = given if isinstance(given, Sequence) else (given,)
-    if not 1 <= len(found) <= 3 or not all(isinstance(size, int | np.integer) and size > 0 for size in found):
-        raise SimtError(f"{what} {given}; expected a positive integer, or a tuple of 1 to 3 of them")
-    return tuple(int(size) for size in found)  # type: ignore[arg-type]
+    """Check a grid or block of one to three sizes, and return it as a tuple."""
+    sizes = given if isinstance(given, Sequence) else (given,)
+    if not 1 <= len(sizes) <= 3 or not all(isinstance(size, int | np.integer) and size > 0 for size in sizes):
+        raise SimtError(f"{what}: got {given}; expected a positive integer or a tuple of 1 to 3 positive integers")
+    return tuple(int(size) for size in sizes)  # type: ignore[arg-type]
 
 
-def name_arguments(adopted: ReboundKernel, arguments: tuple[Any, ...]) -> list[tuple[str, Any]]:
-    """The arguments with the names of their parameters."""
-    names, function = adopted.parameter_names, adopted.source
+def name_arguments(rebound: ReboundKernel, arguments: tuple[Any, ...]) -> list[tuple[str, Any]]:
+    """Return the arguments with the names of their parameters."""
+    names, function = rebound.parameter_names, rebound.source
     has_rest = function.__code__.co_flags & CO_VARARGS
     needed = len(names) - len(function.__defaults__ or ())
     if not needed <= len(arguments) or (len(arguments) > len(names) and not has_rest):

@@ -1,7 +1,7 @@
-"""Functions of `numba.cuda.libdevice` and `cuda.fp16` for kernels, made of the meanings in `arithmetic`.
+"""Functions of `numba.cuda.libdevice` and `cuda.fp16` for kernels, built from those in `arithmetic`.
 
-A name of libdevice that ends in `f` computes in float32, any other in float64. The fast ones (`fast_sinf`) are as exact here
-as the others.
+A libdevice function whose name ends in `f` computes in float32, any other in float64. The fast ones (`fast_sinf`) are as
+accurate here as the others.
 """
 
 import operator
@@ -50,26 +50,26 @@ FP16_COMPARISONS: Final[dict[str, ScalarFunction]] = {
 
 
 def with_dtype(kind: type[np.floating[Any]], function: ScalarFunction, name: str) -> ScalarFunction:
-    """Return a function whose numbers and results are of one type."""
+    """Return a function whose operands and results have one float type."""
 
-    def meaning(*operands: Any) -> Any:
+    def apply(*operands: Any) -> Any:
         if any(isinstance(operand, KernelArray) for operand in operands):
             raise_unknown(f"{name} of an array")
         found = function(*map(kind, operands))
         return tuple(map(kind, found)) if isinstance(found, tuple) else kind(found)
 
-    meaning.__name__, meaning.is_word = name, True  # type: ignore[attr-defined]
-    return meaning
+    apply.__name__, apply.is_word = name, True  # type: ignore[attr-defined]
+    return apply
 
 
 def fp16_comparison(function: ScalarFunction, name: str) -> ScalarFunction:
-    """Return a comparison of two halves."""
+    """Return a comparison of two float16 numbers."""
 
-    def meaning(x: Any, y: Any) -> bool:
+    def apply(x: Any, y: Any) -> bool:
         return bool(function(np.float16(x), np.float16(y)))
 
-    meaning.__name__, meaning.is_word = name, True  # type: ignore[attr-defined]
-    return meaning
+    apply.__name__, apply.is_word = name, True  # type: ignore[attr-defined]
+    return apply
 
 
 LIBDEVICE: Final[dict[str, ScalarFunction]] = {

@@ -1,10 +1,10 @@
-"""Count the loop iterations and calls of a kernel, so that one that never ends is stopped.
+"""Count the loop iterations and calls of a kernel, so that an endless kernel is stopped.
 
 `count_loops` adds a few bytecode instructions to a function, at its entry and at every backward jump. They take one element
 of `COUNTER`, an iterator in C, which costs about 20 ns. After every `CHUNK_SIZE` elements it asks the running launch for
 more, and `Machine.next_chunk` raises if the launch has reached its limit. `rebind` uses it.
 
-The layout of bytecode is CPython's, from 3.11 to 3.13. Other versions run the code unchanged and without a limit.
+It knows the bytecode layout of CPython 3.11 to 3.13. Other versions run the code unchanged, without a limit.
 """
 
 import dis
@@ -20,18 +20,18 @@ from typing import Any, Final
 from ..core.errors import SimtError
 from .lanes import getcurrent
 
-CHUNK_SIZE: Final = 1024  # iterations between two looks at the limit
+CHUNK_SIZE: Final = 1024  # iterations between two checks of the limit
 CACHE_OP: Final = 0
 IS_KNOWN_LAYOUT: Final = sys.implementation.name == "cpython" and (3, 11) <= sys.version_info[:2] <= (3, 13)
 UNIT_BYTES: Final = 2  # of one instruction, one EXTENDED_ARG or one cache
-MAX_ENTRY_UNITS: Final = 8  # units that one entry of the table of lines describes
-NO_COLUMNS, WITH_COLUMNS, NO_LINE = 13, 14, 15  # kinds of such an entry
+MAX_ENTRY_UNITS: Final = 8  # units that one entry of the line table can describe
+NO_COLUMNS, WITH_COLUMNS, NO_LINE = 13, 14, 15  # kinds of entries of the line table
 
 SourcePosition = tuple[int | None, int | None, int | None, int | None]  # first and last line, first and last column
 
 
 class CounterChunks:
-    """The iterators that `COUNTER` goes through, one after the other."""
+    """The iterators that `COUNTER` consumes one after the other."""
 
     def __init__(self) -> None:
         self._chunk: Iterator[None] = iter(())
@@ -49,12 +49,12 @@ class CounterChunks:
         return self._chunk
 
     def drain(self) -> None:
-        """Discard the rest of the current chunk, so that a launch begins with one of its own."""
+        """Discard the rest of the current chunk, so that a launch starts with a chunk of its own."""
         deque(self._chunk, maxlen=0)
 
 
 class RaisingIterator:
-    """An iterator that raises an error, once. (An error of `CounterChunks` itself would end `COUNTER` for good.)"""
+    """An iterator that raises an error once. (An error raised by `CounterChunks` itself would end `COUNTER` for good.)"""
 
     def __init__(self, error: SimtError) -> None:
         self._error: SimtError | None = error
@@ -81,7 +81,7 @@ class BytecodeInstruction:
     position: SourcePosition
     target: "BytecodeInstruction | None" = None  # of a jump
     prefixes: int = 0  # EXTENDED_ARGs that it needs
-    offset: int = 0  # bytes from the begin of the code that it was read from
+    offset: int = 0  # in bytes, in the code that it was decoded from
 
     @property
     def name(self) -> str:
@@ -90,17 +90,17 @@ class BytecodeInstruction:
 
     @property
     def is_backward(self) -> bool:
-        """True for a jump that closes a loop."""
+        """Whether it is a jump that closes a loop."""
         return self.target is not None and "BACKWARD" in self.name
 
     @property
     def units(self) -> int:
-        """Its length, with EXTENDED_ARGs and caches."""
+        """Its length in units, with EXTENDED_ARGs and caches."""
         return self.prefixes + 1 + self.caches
 
 
 def count_loops(code: CodeType) -> CodeType:
-    """Return code that counts its loop iterations and calls; of a known layout of bytecode, else the code itself."""
+    """Return code that counts its loop iterations and calls, or the code itself if the bytecode layout is unknown."""
     if not IS_KNOWN_LAYOUT:
         return code
     constants = tuple(count_loops(value) if isinstance(value, CodeType) else value for value in code.co_consts)
@@ -116,34 +116,34 @@ def count_loops(code: CodeType) -> CodeType:
 
 
 def decode_instructions(code: CodeType) -> list[BytecodeInstruction]:
-    """Return the instructions of a function, each jump with the one that it goes to."""
+    """Return the instructions of a function, each jump with its target instruction."""
     steps: list[BytecodeInstruction] = []
-    at: dict[int, BytecodeInstruction] = {}  # offset, also of its first EXTENDED_ARG
+    at_offset: dict[int, BytecodeInstruction] = {}  # offset -> instruction, also for the offset of its first EXTENDED_ARG
     jumps: list[tuple[BytecodeInstruction, int]] = []
     positions, raw = list(code.co_positions()), code.co_code
-    begin = None
-    for found in dis.get_instructions(code):
-        begin = found.offset if begin is None else begin
-        if found.opname == "EXTENDED_ARG":
+    first_offset = None
+    for instruction in dis.get_instructions(code):
+        first_offset = instruction.offset if first_offset is None else first_offset
+        if instruction.opname == "EXTENDED_ARG":
             continue
-        behind = found.offset + UNIT_BYTES
-        while behind < len(raw) and raw[behind] == CACHE_OP:
-            behind += UNIT_BYTES
-        caches = (behind - found.offset) // UNIT_BYTES - 1
-        position = positions[found.offset // UNIT_BYTES]
-        step = BytecodeInstruction(found.opcode, found.arg or 0, caches, position, offset=found.offset)
-        at[begin] = at[found.offset] = step
-        if found.opcode in dis.hasjrel:
-            jumps.append((step, found.argval))
+        end = instruction.offset + UNIT_BYTES
+        while end < len(raw) and raw[end] == CACHE_OP:
+            end += UNIT_BYTES
+        caches = (end - instruction.offset) // UNIT_BYTES - 1
+        position = positions[instruction.offset // UNIT_BYTES]
+        step = BytecodeInstruction(instruction.opcode, instruction.arg or 0, caches, position, offset=instruction.offset)
+        at_offset[first_offset] = at_offset[instruction.offset] = step
+        if instruction.opcode in dis.hasjrel:
+            jumps.append((step, instruction.argval))
         steps.append(step)
-        begin = None
+        first_offset = None
     for step, target in jumps:
-        step.target = at[target]
+        step.target = at_offset[target]
     return steps
 
 
 def insert_counters(steps: list[BytecodeInstruction], constant: int) -> Iterator[BytecodeInstruction]:
-    """Yield the instructions, with a counter before each jump backwards and behind the entry."""
+    """Yield the instructions, with a counter before each backward jump and after the entry."""
     for step, following in zip(steps, [*steps[1:], None], strict=True):
         if step.is_backward:
             jump, (first, *others) = replace(step), counter_instructions(constant, step.position)
@@ -156,18 +156,18 @@ def insert_counters(steps: list[BytecodeInstruction], constant: int) -> Iterator
 
 
 def counter_instructions(constant: int, position: SourcePosition) -> Iterator[BytecodeInstruction]:
-    """Yield the instructions that take one element of the counter. They have no line of their own, for debuggers."""
-    taken = BytecodeInstruction(dis.opmap["POP_TOP"], 0, 0, position)
+    """Yield the instructions that take one element of the counter. Debuggers see no line of their own."""
+    pop = BytecodeInstruction(dis.opmap["POP_TOP"], 0, 0, position)
     yield BytecodeInstruction(dis.opmap["LOAD_CONST"], constant, 0, position)
     yield BytecodeInstruction(
-        dis.opmap["FOR_ITER"], 0, CACHES_OF_FOR_ITER, position, taken
+        dis.opmap["FOR_ITER"], 0, CACHES_OF_FOR_ITER, position, pop
     )  # never exhausted, so it never jumps
-    yield taken
+    yield pop
     yield BytecodeInstruction(dis.opmap["POP_TOP"], 0, 0, position)
 
 
 def loop_line(frame: FrameType) -> tuple[str, int]:
-    """Return file and line of the loop whose counter a frame is at, or of the frame where it is at no counter."""
+    """Return the file and line of the loop whose counter a frame is executing, or the line of the frame if there is none."""
     steps = decode_instructions(frame.f_code)
     here = bisect_right(steps, frame.f_lasti, key=lambda step: step.offset) - 1
     lines = [frame.f_lineno]
@@ -180,7 +180,7 @@ def loop_line(frame: FrameType) -> tuple[str, int]:
 
 
 def caches_of_for_iter() -> int:
-    """Return how many caches this Python puts behind a FOR_ITER."""
+    """Return the number of cache entries that this Python puts after a FOR_ITER."""
 
     def loop(values: Iterable[Any]) -> None:
         for _ in values:
@@ -193,7 +193,10 @@ CACHES_OF_FOR_ITER: Final = caches_of_for_iter() if IS_KNOWN_LAYOUT else 0
 
 
 def resolve_jumps(steps: list[BytecodeInstruction]) -> None:
-    """Give each jump its distance, and each instruction its EXTENDED_ARGs, which make other jumps longer."""
+    """Compute the distance of each jump and the EXTENDED_ARGs of each instruction.
+
+    Repeat both until nothing changes, because an EXTENDED_ARG makes other jumps longer.
+    """
     is_settled = False
     while not is_settled:
         ends = dict(zip(map(id, steps), accumulate(step.units for step in steps), strict=True))
@@ -207,14 +210,14 @@ def resolve_jumps(steps: list[BytecodeInstruction]) -> None:
 
 
 def encode_instruction(step: BytecodeInstruction) -> bytes:
-    """Return an instruction as bytes, with its EXTENDED_ARGs before and its caches behind."""
+    """Return an instruction as bytes, with its EXTENDED_ARGs before it and its caches after it."""
     *high, low = step.argument.to_bytes(1 + step.prefixes, "big")
     prefixes = b"".join(bytes((dis.EXTENDED_ARG, part)) for part in high)
     return prefixes + bytes((step.opcode, low)) + bytes(UNIT_BYTES * step.caches)
 
 
 def encode_line_table(steps: list[BytecodeInstruction], line: int) -> bytes:
-    """Return the table of source positions, which begins at this line."""
+    """Return the table of source positions, which starts at this line."""
     table = bytearray()
     for step in steps:
         first, last, begin, end = step.position
@@ -233,9 +236,9 @@ def encode_line_table(steps: list[BytecodeInstruction], line: int) -> bytes:
 
 def encode_varint(value: int) -> bytes:
     """Return a number in groups of six bits, lowest first."""
-    found = bytearray()
+    encoded = bytearray()
     while value >= 0x40:
-        found.append(0x40 | value & 0x3F)
+        encoded.append(0x40 | value & 0x3F)
         value >>= 6
-    found.append(value)
-    return bytes(found)
+    encoded.append(value)
+    return bytes(encoded)

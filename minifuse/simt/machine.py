@@ -1,8 +1,9 @@
-"""The machine: runs the lanes of a launch, lets them meet at barriers and in warps, and says where they cannot.
+"""The machine: run the lanes of a launch, synchronize them at barriers and in warps, and report where they cannot
+synchronize.
 
-Between two barriers warps run one after the other, and in a warp lanes run one after the other until they wait. Blocks run
-one after the other too, except in a cooperative launch, whose blocks are all alive at once. Seed 0 is the order of their
-numbers; another seed shuffles blocks, warps and lanes. How a call is read is said in `launch`.
+Blocks run one after another, except in a cooperative launch, where all blocks are alive at once. Between two barriers the
+warps of a block run one after another, and the lanes of a warp run one after another until they wait. Seed 0 runs them in
+the order of their indices; any other seed shuffles blocks, warps and lanes. `launch` checks the arguments of a call.
 """
 
 import random
@@ -33,12 +34,12 @@ from .memory import KernelArray
 from .record import Recorder
 
 Item = TypeVar("Item")
-MAX_THREADS_PER_BLOCK: Final = 1024  # a block
-MAX_SPINS: Final = 100_000  # about 0.3 s
-SPINS_PER_TURN: Final = 256
+MAX_THREADS_PER_BLOCK: Final = 1024
+MAX_SPINS: Final = 100_000  # polls without progress before a deadlock is reported; about 0.3 s
+SPINS_PER_TURN: Final = 256  # polls after which other lanes run
 LOOP_LIMIT: Final = 3_000_000  # iterations and calls before a thread ends: 0.1 s for an empty loop, 3 s with accesses
-MAX_INTEGER_BITS: Final = 4096  # a GPU has 64; an exact integer that grows without end would take all time and memory
-SPIN_WAIT: Final = "a turn of others"
+MAX_INTEGER_BITS: Final = 4096  # a GPU has 64; an exact integer that grows without limit would use all time and memory
+SPIN_WAIT: Final = "spin"  # the operation of a lane that is suspended while it polls
 
 
 class Machine:
@@ -47,20 +48,20 @@ class Machine:
     Parameters
     ----------
     kernel : callable
-        As `adopt` gives it: in its globals stand the words of `simt`.
+        A function returned by `rebind`, whose globals are the functions of `simt`.
     grid, block : tuple of int
         One to three sizes.
     arguments : sequence of (name, value)
     shared : int
         Bytes of dynamic shared memory.
     seed : int
-        0 for the order of the numbers, another one for an order of its own.
+        0 for the order of the indices. Each other seed is a shuffled order.
     recorder : Recorder, optional
-        Takes the events; without one nothing is recorded and the first finding is raised.
+        Records the events. Without one, nothing is recorded and the first finding is raised.
     is_cooperative : bool
         Whether all blocks are alive at once.
     loop_limit : int or None
-        Loop iterations and calls of all threads after which one of them must have ended; None for no limit.
+        Number of loop iterations and calls of all threads within which a thread must end; None for no limit.
     """
 
     def __init__(
@@ -88,14 +89,14 @@ class Machine:
         self._runners: list[LaneRunner] = []
         self._idle: list[LaneRunner] = []
         self._running: Lane | None = None
-        self.spins = 0  # atomics that changed nothing, naps and fences, one after the other
+        self.spins = 0  # consecutive atomics that changed nothing, fences and calls of nanosleep
         self._loop_limit = self._loops_left = loop_limit
         self.home = getcurrent()
 
     def run(self) -> None:
-        """Run every lane to its end. Raises a SimtError where that cannot be."""
+        """Run every lane to its end. Raise SimtError if that is impossible."""
         with np.errstate(all="ignore"):
-            self._context = copy_context()  # a greenlet has a context of its own, and with it NumPy's error state
+            self._context = copy_context()  # a greenlet has its own context, which contains NumPy's error state
         CHUNKS.drain()
         try:
             blocks = self._in_seed_order(list(enumerate(all_positions(self.grid))))
@@ -119,14 +120,19 @@ class Machine:
                     runner.throw()
 
     def report_hazard(self, error: SimtError) -> None:
-        """Take note of a hazard that the launch can outlive: once for each place. Raises it where nothing is recorded."""
+        """Record a hazard that does not end the launch, once for each line.
+
+        Without a recorder, raise it.
+        """
         if self.recorder is None:
             raise error
         if not any(type(error) is type(known) and error.lines == known.lines for known in self.findings):
             self.findings.append(error)
 
     def spin(self, frame: FrameType) -> None:
-        """Take note that the running lane may wait for another one: now and then that one gets its turn."""
+        """Note that the running lane may be polling for another one. Suspend it regularly, so that other lanes make
+        progress.
+        """
         lane: Lane = getcurrent().lane
         self.spins += 1
         if self.spins > MAX_SPINS:
@@ -135,14 +141,14 @@ class Machine:
             lane.pause(Wait(SPIN_WAIT, (), 0, (), kernel_frame(frame)))
 
     def next_chunk(self, wanted: int, frame: FrameType) -> int:
-        """Return how many loop iterations the launch may do until it asks again, at most `wanted`.
+        """Return how many loop iterations the launch may do before it asks again, at most `wanted`.
 
         Raises
         ------
         LimitError
-            There are none left.
+            The launch has reached its limit.
         SimtError
-            An integer of the running function has grown past all bounds.
+            An integer of the running function has more than MAX_INTEGER_BITS bits.
         """
         if any(type(value) is int and value.bit_length() > MAX_INTEGER_BITS for value in frame.f_locals.values()):
             raise integer_growth_error(getcurrent().lane, frame, MAX_INTEGER_BITS)
@@ -155,19 +161,19 @@ class Machine:
         return count
 
     def leading_sizes(self, ndim: int, sizes: list[int]) -> Any:
-        """As many sizes as asked for: an int for one, else a tuple."""
+        """Return the first `ndim` sizes: an int for one, otherwise a tuple."""
         if ndim not in (1, 2, 3):
-            raise SimtError(f"a grid has 1, 2 or 3 dims; asked for {ndim}")
+            raise SimtError(f"cuda.grid, cuda.gridsize: expected 1, 2 or 3 dims, got {ndim}")
         return sizes[0] if ndim == 1 else tuple(sizes[:ndim])
 
     def shared_array(
         self, key: tuple[int, ...], frame: FrameType, shape: Any, dtype: Any, alignment: int | None
     ) -> KernelArray:
-        """The shared array of the running lane's block that belongs to this instruction."""
+        """Return the shared array of the running lane's block that this instruction creates."""
         return self.spaces.shared_array(getcurrent().lane, key, frame, shape, dtype, alignment)
 
     def local_array(self, key: tuple[int, ...], frame: FrameType, shape: Any, dtype: Any) -> KernelArray:
-        """The array of the running lane that belongs to this instruction."""
+        """Return the local array of the running lane that this instruction creates."""
         return self.spaces.local_array(getcurrent().lane, key, frame, shape, dtype)
 
     def record_fence(self, lane: Lane, kind: str, frame: FrameType) -> None:
@@ -175,7 +181,7 @@ class Machine:
         self._record_collective([lane], kind, frame, 1 << lane.laneid)
 
     def _in_seed_order(self, items: list[Item]) -> list[Item]:
-        """In their order, or in the order that the seed gives."""
+        """Return the items in their order, or in the order of the seed."""
         if self._shuffle is not None:
             items = items[:]
             self._shuffle(items)
@@ -200,7 +206,7 @@ class Machine:
                 self._pass_barrier(lanes, "grid")
 
     def _run_to_barrier(self, lanes: list[Lane]) -> bool:
-        """Run the lanes of a block until each has ended or waits at a barrier; whether any waits."""
+        """Run the lanes of a block until each has ended or waits at a barrier. Return whether any lane waits."""
         spinning = lanes
         while spinning:
             for warp in self._in_seed_order([lanes[first : first + WARP_SIZE] for first in range(0, len(lanes), WARP_SIZE)]):
@@ -240,67 +246,72 @@ class Machine:
             self._idle.append(runner)
 
     def _complete_collectives(self, warp: list[Lane]) -> list[tuple[Lane, Any]]:
-        """The lanes of a warp whose collective is complete, with their answers. Raises where none is and one should be."""
+        """Return the lanes of a warp whose collective is complete, each with its result.
+
+        Raise if lanes wait for a collective and none can be completed.
+        """
         groups: dict[tuple[Any, ...], list[Lane]] = {}
         for lane in warp:
             if lane.wait is not None and lane.wait.mask:
                 groups.setdefault((lane.wait.key, lane.wait.operation, lane.wait.mask), []).append(lane)
         if not groups:
             return []
-        there = sum(1 << lane.laneid for lane in warp)
+        present = sum(1 << lane.laneid for lane in warp)
         ready: list[tuple[Lane, Any]] = []
-        for (_, word, mask), lanes in groups.items():
-            if word != "activemask" and sum(1 << lane.laneid for lane in lanes) == mask & there:
-                ready += self._complete_group(lanes, word, mask)
+        for (_, operation, mask), lanes in groups.items():
+            if operation != "activemask" and sum(1 << lane.laneid for lane in lanes) == mask & present:
+                ready += self._complete_group(lanes, operation, mask)
         if ready:
             return ready
-        same: dict[tuple[int, ...], list[Lane]] = {}
-        for (key, word, _), lanes in groups.items():
-            if word == "activemask":
-                same.setdefault(key, []).extend(lanes)
-        for lanes in same.values():
+        by_instruction: dict[tuple[int, ...], list[Lane]] = {}
+        for (key, operation, _), lanes in groups.items():
+            if operation == "activemask":
+                by_instruction.setdefault(key, []).extend(lanes)
+        for lanes in by_instruction.values():
             ready += self._complete_group(lanes, "activemask", sum(1 << lane.laneid for lane in lanes))
         if not ready and not any(lane.wait is not None and lane.wait.operation == SPIN_WAIT for lane in warp):
             raise warp_mismatch_error(warp, next(iter(groups.values())))
         return ready
 
-    def _complete_group(self, lanes: list[Lane], word: str, mask: int) -> list[tuple[Lane, Any]]:
+    def _complete_group(self, lanes: list[Lane], operation: str, mask: int) -> list[tuple[Lane, Any]]:
         waits: list[Wait] = [lane.wait for lane in lanes]  # type: ignore[misc]
         try:
-            found = collective_results(word, {lane.laneid: wait.operands for lane, wait in zip(lanes, waits, strict=True)})
+            results = collective_results(
+                operation, {lane.laneid: wait.operands for lane, wait in zip(lanes, waits, strict=True)}
+            )
         except InactiveSourceError as error:
             raise inactive_source_error(lanes, error.reader, error.source) from None
         except UnsupportedShuffleError as error:
             raise shuffle_type_error(lanes[0], str(error)) from None
-        self._record_collective(lanes, word, waits[0].frame, mask)
-        if word == "syncwarp":
+        self._record_collective(lanes, operation, waits[0].frame, mask)
+        if operation == "syncwarp":
             for lane in lanes:
                 lane.warp_epoch += 1
-        return [(lane, found[lane.laneid]) for lane in lanes]
+        return [(lane, results[lane.laneid]) for lane in lanes]
 
-    def _record_collective(self, lanes: list[Lane], word: str, frame: FrameType, mask: int) -> None:
+    def _record_collective(self, lanes: list[Lane], operation: str, frame: FrameType, mask: int) -> None:
         recorder, lane = self.recorder, lanes[0]
         if recorder is not None:
-            where = (frame.f_code, frame.f_lasti)
-            recorder.collectives.append((lane.block, lane.warp, where, word, mask, lane.epoch, recorder.position))
+            code_offset = (frame.f_code, frame.f_lasti)
+            recorder.collectives.append((lane.block, lane.warp, code_offset, operation, mask, lane.epoch, recorder.position))
 
     def _pass_barrier(self, lanes: list[Lane], kind: str) -> None:
-        """Let the lanes of a block through the barrier at which all of them wait; raises where they do not."""
+        """Let the lanes of a block pass the barrier at which they wait. Raise if not all of them wait at the same one."""
         waits = [lane.wait for lane in lanes]
         first = waits[0]
         if first is None or any(wait is None or wait.key != first.key for wait in waits):
             raise barrier_mismatch_error(lanes)
         value = barrier_result(first.operation, [wait.operands for wait in waits if wait is not None])
         if self.recorder is not None:
-            where = (first.frame.f_code, first.frame.f_lasti)
-            word = "grid" if kind == "grid" else first.operation
-            self.recorder.barriers.append((lanes[0].block, lanes[0].epoch, where, word, value))
+            code_offset = (first.frame.f_code, first.frame.f_lasti)
+            operation = "grid" if kind == "grid" else first.operation
+            self.recorder.barriers.append((lanes[0].block, lanes[0].epoch, code_offset, operation, value))
         for lane in lanes:
             lane.epoch += 1
             lane.wait, lane.result = None, value
 
     def _with_location(self, error: LimitError) -> LimitError:
-        """Return a limit's error with the thread that went over it, and its line."""
+        """Add the thread that exceeded a limit, and its line, to the error."""
         found, lane = traceback_line(error.__traceback__), self._running
         if error.lines or found is None or lane is None:
             return error
@@ -313,7 +324,7 @@ class Machine:
         )
 
     def _as_simt_error(self, error: Exception) -> SimtError:
-        """An exception of Python in a kernel as an error with its place."""
+        """Convert a Python exception of a kernel to an error with its location."""
         found, lane = traceback_line(error.__traceback__), self._running
         where = f" at {file_name(found[0])}:{found[1]}" if found else ""
         if lane is None:
@@ -330,5 +341,5 @@ class Machine:
 
 
 def all_positions(sizes: Dim3) -> list[Dim3]:
-    """All positions, x fastest."""
+    """Return all positions in a grid or block. x varies fastest."""
     return [Dim3(x, y, z) for z in range(sizes.z) for y in range(sizes.y) for x in range(sizes.x)]

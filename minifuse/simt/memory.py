@@ -1,4 +1,4 @@
-"""Arrays as a kernel sees them: every index is checked, every access recorded.
+"""Arrays as a kernel uses them: every index is checked and every access is recorded.
 
 A `KernelArray` reads and writes NumPy memory in place. To detect reads of uninitialized memory, a second array of the same
 shape records which elements have been written. Raw pointers are in `pointers`, conversions of numbers in `arithmetic`.
@@ -22,31 +22,31 @@ if TYPE_CHECKING:
     from .machine import Machine
 
 
-UNWRITTEN_BYTE = b"\0"  # among bytes that say of elements whether they were written
+UNWRITTEN_BYTE = b"\0"  # the byte of an unwritten element in the array of booleans
 
 
 class MemoryBlock(NamedTuple):
-    """A stretch of memory: what views of one array have in common."""
+    """A block of memory that several views share."""
 
     space: str  # 'global', 'shared', 'local' or 'const'
     address: int  # in this process
-    base: int  # synthetic
+    base: int  # synthetic address
 
 
 def base_array(data: NDArray[Any]) -> NDArray[Any]:
-    """The array whose memory this one is a view of."""
+    """Return the array that owns the memory of a view."""
     while isinstance(data.base, np.ndarray):
         data = data.base
     return data
 
 
 class KernelArray:
-    """An array of a launch. Index it as Numba allows: a position for each dim, fewer or slices for a view.
+    """An array of a launch. Index it as in Numba: with an integer for each dim, or with fewer integers or slices for a view.
 
     Notes
     -----
     float32 is read as `np.float32`, float64 as `np.float64`, uint64 as `np.uint64`; other integers as `int`, booleans as
-    `bool`. Integers that are stored wrap to the element type.
+    `bool`. Stored integers wrap to the element type.
     """
 
     __slots__ = (
@@ -83,7 +83,7 @@ class KernelArray:
         self._machine, self._allocation, self._row = machine, allocation, row
         self._origin = data.__array_interface__["data"][0] - allocation.address if data.size else 0
         self._is_plain = data.dtype.kind in "bi" or (data.dtype.kind == "u" and data.itemsize < 8)
-        self._flat: NDArray[Any] | None = None  # one row, made when vectors are first asked for; so is the next
+        self._flat: NDArray[Any] | None = None  # flat view, made by the first vector access; so is the next
         self._flat_written: NDArray[np.bool_] | None = None
         self._written = written
         recorder = machine.recorder
@@ -126,7 +126,7 @@ class KernelArray:
             self._record(frame.f_code, frame.f_lasti, self._store_tag, offset, value)
 
     def load(self, index: int, width: int) -> tuple[Any, ...]:
-        """Read `width` neighbours at once, from a flat index on: one event, aligned as the hardware wants it."""
+        """Read `width` adjacent elements from a flat index: one event, with the alignment that the hardware requires."""
         found = KernelArray.peek(self, index, width)
         values = tuple(found.tolist() if self._is_plain else found)
         if self._record is not None:
@@ -137,7 +137,7 @@ class KernelArray:
         return values
 
     def store(self, index: int, values: tuple[Any, ...]) -> None:
-        """Write neighbours at once, from a flat index on: one event, aligned as the hardware wants it."""
+        """Write adjacent elements from a flat index: one event, with the alignment that the hardware requires."""
         flat, offset = self._check_vector(index, len(values), "written")
         for position, value in enumerate(values, index):
             try:
@@ -152,13 +152,16 @@ class KernelArray:
             )
 
     def gather(self, places: NDArray[np.int64], width: int) -> NDArray[Any]:
-        """As many loads of `width` neighbours as there are flat indices, one after the other: (places, width)."""
+        """Load `width` adjacent elements from each flat index in turn, and return an array of shape (places, width)."""
         if self._record is None and places.size and self._are_vectors_valid(places, width):
             return np.take(self.data, places[:, None] + np.arange(width))
         return np.array([KernelArray.load(self, place, width) for place in places.tolist()])
 
     def receive(self, index: int, width: int, source: "KernelArray | None", start: int) -> None:
-        """Store what a load of `source` gives, or zeros; unwritten until marked: a copy on its way is not there yet."""
+        """Start an asynchronous copy: store elements loaded from `source`, or zeros if it is None.
+
+        The elements count as unwritten until `mark` is called, because the copy has not arrived.
+        """
         if self._record is not None:
             self.store(index, (0,) * width if source is None else source.load(start, width))
         else:
@@ -168,22 +171,24 @@ class KernelArray:
             self._flat_written[index : index + width] = False
 
     def peek(self, index: int, width: int) -> NDArray[Any]:
-        """What `load` reads, as a look at memory that nobody records."""
+        """Read adjacent elements as `load` does, without recording an event."""
         flat, _ = self._check_vector(index, width, "read")
         if self._flat_written is not None and UNWRITTEN_BYTE in self._flat_written[index : index + width].tobytes():
             self._report_unwritten(index)
         return flat[index : index + width]
 
     def mark(self, index: int, width: int, is_written: bool) -> None:
-        """Say whether neighbours, which were stored at once, count as written."""
+        """Set whether adjacent elements count as written."""
         if self._flat_written is not None:
             self._flat_written[index : index + width] = is_written
 
     def update(self, index: Any, change: Callable[[Any], Any]) -> Any:
-        """Replace an element by what `change` makes of it, as one atomic event; the old value."""
+        """Replace an element by `change(element)` as one atomic event, and return the old value."""
         offset = self._offset(index)
         if offset < 0:
-            raise lane_error(OutOfBoundsError, f"{self}: an atomic at the index {index}", "name one element")
+            raise lane_error(
+                OutOfBoundsError, f"{self}: an atomic at the index {index}", "an atomic needs the index of one element"
+            )
         if self._written is not None and not self._written[index]:
             self._report_unwritten(index)
         old = self.data.item(index) if self._is_plain else self.data[index]
@@ -201,7 +206,9 @@ class KernelArray:
         return old
 
     def _offset(self, index: Any) -> int:
-        """Bytes from the begin of the allocation to an element; -1 where the index names more than one. Raises outside."""
+        """Return the offset of an element in its block, in bytes, or -1 if the index selects a view. Raise if it is out of
+        bounds.
+        """
         if type(index) is tuple:
             if len(index) == 2 == self.ndim:
                 row, col = index
@@ -222,7 +229,7 @@ class KernelArray:
             parts[hole : hole + 1] = [slice(None)] * (self.ndim - len(parts) + 1)
         if len(parts) > self.ndim:
             raise lane_error(
-                OutOfBoundsError, f"{self}: {len(parts)} positions in the index {index}", f"it has {self.ndim} dims"
+                OutOfBoundsError, f"{self}: the index {index} has {len(parts)} positions", f"the array has {self.ndim} dims"
             )
         offset = self._origin
         for dim, part in enumerate(parts):
@@ -233,12 +240,12 @@ class KernelArray:
         return offset if is_whole else -1
 
     def _check_position(self, part: Any, dim: int, index: Any) -> int:
-        """One position, as an int inside the array."""
+        """Convert an index of one dim to an int. Raise if it is out of bounds."""
         position = self._check_integer(part)
         if not 0 <= position < self.shape[dim]:
             raise lane_error(
                 OutOfBoundsError,
-                f"{self}: access to element {index}, which is outside",
+                f"{self}: access to element {index}, which is out of bounds",
                 f"dim {dim} needs 0 <= index < {self.shape[dim]}; guard the access with an `if`",
                 array=self.name,
                 element=tuple(index) if isinstance(index, tuple) else (index,),
@@ -246,7 +253,7 @@ class KernelArray:
         return position
 
     def _check_integer(self, part: Any) -> int:
-        """An index as an int; booleans and floats are none."""
+        """Convert an index to an int. Raise for booleans and floats."""
         try:
             if isinstance(part, bool | np.bool_):
                 raise TypeError
@@ -255,31 +262,33 @@ class KernelArray:
         except TypeError:
             kind = type(part).__name__
             raise lane_error(
-                SimtError, f"{self} indexed with {part} of type {kind}", "index with an integer; int(...) makes one"
+                SimtError, f"{self} indexed with {part} of type {kind}", "use an integer; int(...) makes one"
             ) from None
 
     def _view(self, index: Any) -> "KernelArray":
         return self._same_array_view(self.data[index], None if self._written is None else self._written[index])
 
     def _same_array_view(self, data: NDArray[Any], written: NDArray[np.bool_] | None) -> "KernelArray":
-        """Another look at the same memory."""
+        """Return another view of the same memory."""
         return KernelArray(self._machine, data, self.name, self._allocation, self._row, written)
 
     def _fill(self, value: Any) -> None:
         """Store into every element, one event each."""
         if isinstance(value, KernelArray) and value.shape != self.shape:
             raise lane_error(
-                SimtError, f"{self}: a view of shape {self.shape} is filled from shape {value.shape}", "give both one shape"
+                SimtError, f"{self}: a view of shape {self.shape} is set to shape {value.shape}", "use equal shapes"
             )
         for position in np.ndindex(self.shape):
             self[position] = value[position] if isinstance(value, KernelArray) else value
 
     def _check_vector(self, index: int, width: int, verb: str) -> tuple[NDArray[Any], int]:
-        """The elements as one row, and where an access of `width` of them begins; raises outside and where misaligned."""
+        """Return the flat elements and the byte offset of a vector access. Raise if it is out of bounds or misaligned."""
         if self._flat is None:
             if not self.data.flags.c_contiguous:
                 raise lane_error(
-                    SimtError, f"{self} with strides {self.strides}: a vector {verb}", "vectors need neighbours in memory"
+                    SimtError,
+                    f"{self} with strides {self.strides}: a vector {verb}",
+                    "a vector access needs contiguous memory",
                 )
             self._flat = self.data.reshape(-1)
             self._flat_written = None if self._written is None else self._written.reshape(-1)
@@ -288,7 +297,7 @@ class KernelArray:
         if not 0 <= index <= self.size - width:
             raise lane_error(
                 OutOfBoundsError,
-                f"{self}: {width} elements from index {index} on {verb}, which is outside",
+                f"{self}: {width} elements from index {index} on {verb}, which is out of bounds",
                 f"the flat index needs 0 <= index <= {self.size - width}",
                 array=self.name,
                 element=(index,),
@@ -306,7 +315,7 @@ class KernelArray:
         return self._flat, offset
 
     def _are_vectors_valid(self, places: NDArray[np.int64], width: int) -> bool:
-        """Whether vectors at all these indices are inside, aligned and written."""
+        """Return whether the vectors at all these indices are in bounds, aligned and written."""
         if places.min() < 0 or places.max() > self.size - width:
             return False
         self._check_vector(int(places[0]), width, "read")
@@ -323,32 +332,32 @@ class KernelArray:
 
     def _report_unwritten(self, index: Any) -> None:
         what = f"{self}: element {index} is read before it is written"
-        advice = "fill it first; between the write of one thread and the read of another stands a cuda.syncthreads()"
+        advice = "fill it first; if another thread writes it, call cuda.syncthreads() between the write and the read"
         element = tuple(index) if isinstance(index, tuple) else (index,)
         self._machine.report_hazard(lane_error(UninitializedReadError, what, advice, array=self.name, element=element))
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements."""
+        """The size of all elements, in bytes."""
         return self.size * self.itemsize
 
     @property
     def T(self) -> "KernelArray":  # noqa: N802
-        """The view with the dims in the opposite order."""
+        """The view with the dims reversed."""
         return self._same_array_view(self.data.T, None if self._written is None else self._written.T)
 
     def reshape(self, *shape: Any) -> "KernelArray":
-        """A view of contiguous memory in another shape."""
+        """Return a view of contiguous memory in another shape."""
         if not self.data.flags.c_contiguous:
             raise lane_error(
-                SimtError, f"{self} with strides {self.strides} reshaped", "only contiguous arrays have another shape"
+                SimtError, f"{self} with strides {self.strides} reshaped", "only a contiguous array can be reshaped"
             )
         return self._same_array_view(
             self.data.reshape(*shape), None if self._written is None else self._written.reshape(*shape)
         )
 
     def ravel(self) -> "KernelArray":
-        """A view of contiguous memory with one dim."""
+        """Return a view of contiguous memory with one dim."""
         return self.reshape(-1)
 
     def __len__(self) -> int:
@@ -364,8 +373,8 @@ class KernelArray:
     def _no_arithmetic(self, *_: Any) -> NoReturn:
         raise lane_error(
             UnknownWordError,
-            f"{self}: arithmetic of whole arrays",
-            "a kernel computes with elements: write a loop, or np.add(x, y, out) and the like",
+            f"{self}: arithmetic with a whole array",
+            "compute with elements in a loop, or write np.add(x, y, out)",
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _no_arithmetic
@@ -375,5 +384,5 @@ class KernelArray:
         if name.startswith("__"):
             raise AttributeError(name)
         raise lane_error(
-            UnknownWordError, f"arrays in kernels have no attribute '{name}'; asked for", "index its elements instead"
+            UnknownWordError, f"arrays in kernels have no attribute '{name}'; asked for", "use its elements instead"
         )

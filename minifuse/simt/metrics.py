@@ -1,11 +1,11 @@
-"""Facts about memory, derived from the columns of a trace: requests, sectors, wavefronts, divergence, reuse.
+"""Metrics of memory accesses, computed from the columns of a trace: requests, sectors, wavefronts, divergence, reuse.
 
-Pure functions over `record.Events`. A warp request is what is equal in (block, warp, instruction, occurrence); what it costs
-follows from its addresses alone. Not known here, and not guessed: cache hits, latency, scheduling, and what the compiler
-hoists or merges.
+Pure functions of `record.Events`. A warp request consists of the events with equal (block, warp, instruction, occurrence),
+and its cost follows from its addresses alone. Cache hits, latency, scheduling, and instructions that the compiler moves or
+merges are unknown and not estimated.
 
     sectors      distinct byte // 32 of a request to global memory; cache lines are distinct byte // 128
-    wavefronts   passes of a request to shared memory over its 32 banks of 4 bytes; lanes that want the same word share it
+    wavefronts   passes of a request to shared memory over its 32 banks of 4 bytes; lanes with the same word share a pass
 
 References
 ----------
@@ -22,18 +22,18 @@ from numpy.typing import NDArray
 from .columnar import WARP_SIZE, Column, Ints, combine_keys, expand_ranges, run_numbers, run_starts, unique_pairs
 from .record import LOAD, ArrayInfo, Events
 
-SECTOR_BYTES: Final = 32  # bytes
-CACHE_LINE_BYTES: Final = 128  # bytes
+SECTOR_BYTES: Final = 32
+CACHE_LINE_BYTES: Final = 128
 BANK_COUNT: Final = 32
-BANK_BYTES: Final = 4  # bytes of a bank a wavefront
+BANK_BYTES: Final = 4  # per bank and wavefront
 
 
 class Requests(NamedTuple):
-    """The warp requests of a trace in the order of their first event: columns of one length."""
+    """The warp requests of a trace, in the order of their first event: columns of one length."""
 
     block: Ints
     warp: Ints
-    """Linear in its block."""
+    """Linear index in its block."""
     instruction: Ints
     occurrence: Ints
     array: Ints
@@ -41,27 +41,27 @@ class Requests(NamedTuple):
     lanes: Ints
     """Active lanes."""
     nbytes: Ints
-    """Bytes that the active lanes ask for in all."""
+    """Total bytes that the active lanes request."""
     sectors: Ints
-    """32-byte sectors that they touch; 0 unless the memory is global."""
+    """32-byte sectors that the lanes touch; 0 unless the memory is global."""
     ideal_sectors: Ints
-    """ceil(nbytes / 32): what neighbouring elements take. More than `sectors` where lanes share elements."""
+    """ceil(nbytes / 32): the sectors of adjacent elements. More than `sectors` if lanes access equal elements."""
     lines: Ints
     """128-byte cache lines; 0 unless the memory is global."""
     wavefronts: Ints
     """Passes over the banks; 0 unless the memory is shared."""
     ideal_wavefronts: Ints
-    """Passes without a bank conflict: 1, with 8 bytes a lane 2, with 16 bytes 4; less where whole parts of the warp idle."""
+    """Passes without bank conflicts: 1; 2 for 8 bytes per lane, 4 for 16 bytes; fewer if whole parts of the warp idle."""
 
 
 def requests(events: Events, arrays: Sequence[ArrayInfo]) -> Requests:
-    """Gather the accesses of each warp into requests, and count what each request touches.
+    """Group the accesses of each warp into requests, and count the memory units that each request touches.
 
     Notes
     -----
-    Lanes that access different arrays, or of which some load and some store, at one instruction make one request for each.
-    All atomics are counted as the loads that they begin with; that equal addresses of one request are served one by one is
-    not. Constant memory has no sectors and no wavefronts.
+    If the lanes of one instruction access different arrays, or some load and some store, each group is a request. Atomics
+    count as the loads that they start with; the serialization of equal addresses is not counted. Constant memory has no
+    sectors and no wavefronts.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def requests(events: Events, arrays: Sequence[ArrayInfo]) -> Requests:
 
 
 def number_requests(events: Events) -> tuple[Ints, Ints]:
-    """The request that each event belongs to, numbered by first event, and the first event of each request."""
+    """Return the request of each event, numbered by first event, and the first event of each request."""
     key = combine_keys(
         events.block, events.thread // WARP_SIZE, events.instruction, events.occurrence, events.array, events.kind
     )
@@ -123,16 +123,16 @@ def _at(column: Column, rows: Ints) -> Ints:
 
 
 def _distinct_units(group: Ints, address: Ints, nbytes: Column, unit: int, count: int) -> Ints:
-    """How many distinct units of memory each group touches."""
+    """Count the distinct units of memory that each group touches."""
     row, touched = expand_ranges(address // unit, (address + nbytes - 1) // unit)
     return np.bincount(unique_pairs(group[row], touched)[0], minlength=count)
 
 
 def _wavefronts(group: Ints, lane: Column, address: Ints, nbytes: Column, count: int) -> tuple[Ints, Ints]:
-    """Passes over the banks that each group needs, and would need without conflicts.
+    """Count the passes over the banks that each group needs, and would need without bank conflicts.
 
-    A pass moves 128 bytes at most: lanes with 8 bytes go by halves of the warp, lanes with 16 bytes by quarters. A pass is
-    repeated until the bank with the most distinct words has served them all.
+    A pass moves at most 128 bytes: accesses of 8 bytes per lane are split into half warps, of 16 bytes into quarter warps. A
+    pass is repeated until the bank with the most distinct words has served all of them.
     """
     wavefronts, ideal = np.zeros(count, np.int64), np.zeros(count, np.int64)
     if not len(group):
@@ -152,12 +152,12 @@ def _wavefronts(group: Ints, lane: Column, address: Ints, nbytes: Column, count:
 
 
 class Divergence(NamedTuple):
-    """How many lanes take part in the requests of each instruction: columns of one length, ordered by instruction."""
+    """The lanes that take part in the requests of each instruction: columns of one length, ordered by instruction."""
 
     instruction: Ints
     requests: Ints
     partial: Ints
-    """Requests in which fewer lanes are active than the warp has."""
+    """Requests in which some lanes of the warp are inactive."""
     lanes: Ints
     """Active lanes of all requests."""
     possible: Ints
@@ -171,12 +171,12 @@ def divergence(found: Requests, threads: int) -> Divergence:
     ----------
     found : Requests
     threads : int
-        Threads a block. The last warp of a block has fewer than 32 lanes where 32 does not divide them; that is no
-        divergence.
+        Threads per block. If 32 does not divide them, the last warp has fewer than 32 lanes; that is not divergence.
 
     Notes
     -----
-    A fact, not an error: a guard at the edge of an array makes some lanes idle, and so does a loop that some leave early.
+    Divergence is not an error: a guard at the edge of an array makes some lanes idle, as does a loop that some lanes leave
+    early.
     """
     possible = np.minimum(WARP_SIZE, threads - WARP_SIZE * found.warp)
     instruction, row = np.unique(found.instruction, return_inverse=True)
@@ -191,14 +191,14 @@ def divergence(found: Requests, threads: int) -> Divergence:
 
 
 class Reuse(NamedTuple):
-    """How often the elements of an array are loaded."""
+    """Loads of the elements of an array."""
 
     loads: int
-    """Loads of elements: a vector load of four counts four times."""
+    """Loads of elements: a vector load of four elements counts as four."""
     distinct: int
-    """Elements that are loaded at least once; of a shared array, in each block anew."""
+    """Elements that are loaded at least once. Elements of a shared array count once per block."""
     minimum: int
-    """Loads of the element that is loaded least, among those that are."""
+    """Fewest loads of an element, among the loaded ones."""
     maximum: int
     mean: float
 
@@ -210,13 +210,13 @@ def reuse(events: Events, array: int, info: ArrayInfo) -> Reuse:
     ----------
     events : Events
     array : int
-        Row of the table of arrays.
+        The row of the array in the table of arrays.
     info : ArrayInfo
         That row.
 
     Notes
     -----
-    Each element is read exactly once where `distinct` is the size of the array and `maximum` is 1. Atomics are not loads.
+    Each element is read exactly once if `distinct` is the size of the array and `maximum` is 1. Atomics are not loads.
 
     Examples
     --------
@@ -236,9 +236,9 @@ def reuse(events: Events, array: int, info: ArrayInfo) -> Reuse:
 
 
 def unwritten_elements(events: Events, info: ArrayInfo) -> NDArray[np.int64]:
-    """Positions of the elements of an array that no thread wrote, in row-major order of its shape.
+    """Return the positions of the elements that no thread wrote, in row-major order.
 
-    An atomic counts as a write. Another array over the same memory counts too.
+    An atomic counts as a write. A write through another array over the same memory also counts.
 
     Examples
     --------

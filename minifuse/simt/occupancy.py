@@ -1,7 +1,7 @@
-"""Theoretical occupancy: how many blocks of a kernel fit on a multiprocessor at once, and what limits them.
+"""Theoretical occupancy: how many blocks of a kernel fit on a multiprocessor at once, and which resource limits them.
 
-THEORY, from the sizes of the hardware alone: how many warps are in fact active depends on the launch, and full occupancy is
-not always fastest. Knows nothing of traces.
+It follows from the sizes of the hardware alone. The number of warps that are active at run time depends on the launch, and
+full occupancy is not always fastest. This file does not use traces.
 
 References
 ----------
@@ -15,27 +15,27 @@ from ..core.errors import SimtError
 from .columnar import WARP_SIZE
 
 KIB: Final = 1024
-MAX_THREADS_PER_BLOCK: Final = 1024  # a block
-MAX_REGISTERS_PER_THREAD: Final = 255  # a thread
-REGISTERS_PER_MULTIPROCESSOR: Final = 64 * KIB  # of a multiprocessor; of 32 bits
-REGISTER_UNIT: Final = 256  # a warp's registers are rounded up to it
-PARTITIONS_PER_MULTIPROCESSOR: Final = 4  # of a multiprocessor; each holds a quarter of the registers and whole warps
+MAX_THREADS_PER_BLOCK: Final = 1024
+MAX_REGISTERS_PER_THREAD: Final = 255
+REGISTERS_PER_MULTIPROCESSOR: Final = 64 * KIB  # of 32 bits each
+REGISTER_UNIT: Final = 256  # the registers of a warp are rounded up to a multiple of it
+PARTITIONS_PER_MULTIPROCESSOR: Final = 4  # each has a quarter of the registers and holds whole warps
 
 
 class Multiprocessor(NamedTuple):
-    """What a multiprocessor has room for."""
+    """The resources of a multiprocessor."""
 
     warps: int
     blocks: int
     shared: int
     """Bytes of shared memory."""
     reserved: int
-    """Bytes of it that the system takes in each block."""
+    """Bytes of it that the system reserves in each block."""
     shared_unit: int
-    """A block's bytes are rounded up to it."""
+    """The bytes of a block are rounded up to a multiple of it."""
 
 
-MULTIPROCESSORS: Final = {  # compute capability -> sizes, from [1] and [2]
+MULTIPROCESSORS: Final = {  # compute capability -> resources, from [1] and [2]
     (7, 0): Multiprocessor(64, 32, 96 * KIB, 0, 256),
     (7, 5): Multiprocessor(32, 16, 64 * KIB, 0, 256),
     (8, 0): Multiprocessor(64, 32, 164 * KIB, KIB, 128),
@@ -52,13 +52,13 @@ class Occupancy(NamedTuple):
     """How full a multiprocessor can be."""
 
     blocks: int
-    """Blocks at once; 0: the kernel cannot be launched."""
+    """Blocks at once. 0 if the kernel cannot be launched."""
     warps: int
     """Warps at once."""
     fraction: float
-    """Of the warps that it has room for."""
+    """`warps` divided by the number of warps that fit."""
     limits: dict[str, int]
-    """How many blocks each resource allows: 'warps', 'blocks', 'shared' where any is used, 'registers' where known."""
+    """Blocks that each resource allows: 'warps', 'blocks', 'shared' if any is used, 'registers' if known."""
     limited_by: tuple[str, ...]
     """The resources that allow the fewest."""
 
@@ -66,16 +66,16 @@ class Occupancy(NamedTuple):
 def occupancy(
     threads: int, shared: int = 0, registers: int | None = None, capability: tuple[int, int] = (9, 0)
 ) -> Occupancy:
-    """How many blocks of a kernel fit on a multiprocessor at once.
+    """Compute how many blocks of a kernel fit on a multiprocessor at once.
 
     Parameters
     ----------
     threads : int
-        Threads a block.
+        Threads per block.
     shared : int
-        Bytes of shared memory a block, static and dynamic.
+        Bytes of shared memory per block, static and dynamic.
     registers : int, optional
-        Registers a thread, as the compiler reports them. None: not known, and taken to be no limit.
+        Registers per thread, as the compiler reports them. None if unknown: registers are then no limit.
     capability : tuple of two ints
         The compute capability of the GPU.
 
@@ -86,7 +86,7 @@ def occupancy(
 
     Notes
     -----
-    All of the multiprocessor's shared memory is counted on, as the driver gives it to kernels that ask for it.
+    It assumes that all shared memory is available, because the driver configures it so for kernels that need it.
 
     Examples
     --------
@@ -97,10 +97,10 @@ def occupancy(
     """
     if capability not in MULTIPROCESSORS:
         known = ", ".join(f"{major}.{minor}" for major, minor in MULTIPROCESSORS)
-        raise SimtError(f"compute capability {capability} is not in the table; known are {known}")
+        raise SimtError(f"occupancy: got compute capability {capability}; expected one of {known}")
     if threads < 1 or shared < 0 or (registers is not None and registers < 0):
         given = f"threads={threads}, shared={shared}, registers={registers}"
-        raise SimtError(f"a block has at least one thread and no negative sizes; got {given}")
+        raise SimtError(f"occupancy: expected at least one thread and no negative sizes, got {given}")
     processor = MULTIPROCESSORS[capability]
     warps = -(-threads // WARP_SIZE)
     limits = {"warps": processor.warps // warps if threads <= MAX_THREADS_PER_BLOCK else 0, "blocks": processor.blocks}
@@ -114,11 +114,13 @@ def occupancy(
 
 
 def _warps_by_registers(registers: int) -> int:
-    """A warp has all its registers in one partition."""
+    """Return how many warps the registers allow. All registers of a warp are in one partition."""
     if registers > MAX_REGISTERS_PER_THREAD:
         return 0
-    a_warp = _round_up(max(registers, 1) * WARP_SIZE, REGISTER_UNIT)
-    return REGISTERS_PER_MULTIPROCESSOR // PARTITIONS_PER_MULTIPROCESSOR // a_warp * PARTITIONS_PER_MULTIPROCESSOR
+    registers_per_warp = _round_up(max(registers, 1) * WARP_SIZE, REGISTER_UNIT)
+    return (
+        REGISTERS_PER_MULTIPROCESSOR // PARTITIONS_PER_MULTIPROCESSOR // registers_per_warp * PARTITIONS_PER_MULTIPROCESSOR
+    )
 
 
 def _round_up(size: int, unit: int) -> int:

@@ -1,6 +1,6 @@
-"""Raw pointers: memory that a kernel indexes without a shape, in a range of allowed indices, negative ones too.
+"""Raw pointers: memory that a kernel indexes without a shape, within a range of allowed indices that may be negative.
 
-A pointer may also stand in memory: a table of addresses, of which a kernel takes those that it needs.
+A `Table` is memory that contains pointers. A kernel loads an address from it and follows it.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 
 class Pointer:
-    """A raw pointer to elements, with the range of indices that a kernel may use.
+    """A raw pointer to elements, and the range of indices that a kernel may use.
 
     Parameters
     ----------
     data : ndarray or int
         One-dimensional contiguous memory, whose first element has the index `low`; or the address of the element with the
-        index 0, which need not be one of the allowed ones.
+        index 0, which may be outside the allowed range.
     low, high : int
-        Allowed indices are `low <= index < high`; they may be negative. `high` is needed with an address only.
+        Allowed indices are `low <= index < high`; they may be negative. `high` is required with an address.
     dtype : dtype, optional
-        Of the elements; needed with an address.
+        Type of the elements; required with an address.
     owner : object, optional
-        What must live as long as the pointer.
+        The owner of the memory, kept alive as long as the pointer.
 
     Examples
     --------
@@ -56,33 +56,33 @@ class Pointer:
         dtype: DTypeLike | None = None,
         owner: object = None,
     ) -> None:
-        self.misalignment = 0  # bytes from a multiple of 64 to the first element, of memory that is given by its address
+        self.misalignment = 0  # for memory given by its address: the address of the first element modulo 64
         if isinstance(data, int):
             if high is None or dtype is None:
-                raise ValueError("a pointer to an address needs high= and dtype=")
+                raise ValueError("Pointer: an address needs high= and dtype=")
             element = np.dtype(dtype)
             self.misalignment = (data + low * element.itemsize) % 64
             data = memory_at(data + low * element.itemsize, high - low, element)
         if data.ndim != 1 or not data.flags.c_contiguous:
-            raise ValueError(f"a pointer needs 1-D contiguous memory; got shape {data.shape}, strides {data.strides}")
+            raise ValueError(f"Pointer: expected 1-D contiguous memory, got shape {data.shape} and strides {data.strides}")
         if high is not None and high - low != data.size:
-            raise ValueError(f"{data.size} elements do not fill the indices {low} <= i < {high}")
+            raise ValueError(f"Pointer: got {data.size} elements for the indices {low} <= i < {high}")
         self.data, self.low, self.high, self.owner = data, low, low + data.size, owner
 
 
 class Table(Pointer):
-    """Memory of int64 in which addresses stand, and what lies there.
+    """A table of addresses in int64 memory, and the pointers that they stand for.
 
     Parameters
     ----------
     data : ndarray or int
-        As of a `Pointer`; an address comes with the number of elements.
-    behind : dict
-        {index in the table: (name, pointer)}: what a kernel may reach through it.
+        Memory or address, as for a `Pointer`. An address requires `count`.
+    targets : dict
+        {index in the table: (name, pointer)}: the pointers that a kernel may load.
     count : int, optional
-        Elements; needed with an address.
+        Number of elements; required with an address.
     owner : object, optional
-        What must live as long as the pointer.
+        The owner of the memory, kept alive as long as the pointer.
 
     Examples
     --------
@@ -106,16 +106,16 @@ class Table(Pointer):
     def __init__(
         self,
         data: NDArray[Any] | int,
-        behind: Mapping[int, tuple[str, Pointer]],
+        targets: Mapping[int, tuple[str, Pointer]],
         count: int | None = None,
         owner: object = None,
     ) -> None:
         super().__init__(data, 0, count, np.int64, owner)
-        self.targets = behind
+        self.targets = targets
 
 
 def memory_at(address: int, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Elements at an address of this process."""
+    """Return the elements at an address of this process."""
 
     class Raw:
         __array_interface__ = {"data": (address, False), "shape": (count,), "typestr": dtype.str, "version": 3}  # noqa: RUF012
@@ -124,7 +124,7 @@ def memory_at(address: int, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 class OffsetArray(KernelArray):
-    """The elements of a `Pointer` whose first index is not 0."""
+    """The memory of a `Pointer` whose first index is not 0, as a kernel uses it."""
 
     __slots__ = ("_low",)
 
@@ -133,12 +133,12 @@ class OffsetArray(KernelArray):
         self._low = pointer.low
 
     def _memory_index(self, given: Any) -> int:
-        """The position in memory of an allowed index."""
+        """Convert an allowed index to an index in memory."""
         index = self._check_integer(given)
         if not self._low <= index < self._low + self.size:
             raise lane_error(
                 OutOfBoundsError,
-                f"pointer '{self.name}': access to element {index}, which is outside",
+                f"pointer '{self.name}': access to element {index}, which is out of bounds",
                 f"the index needs {self._low} <= index < {self._low + self.size}",
                 array=self.name,
                 element=(index,),
@@ -152,43 +152,43 @@ class OffsetArray(KernelArray):
         KernelArray.__setitem__(self, self._memory_index(index), value)
 
     def load(self, index: int, width: int) -> tuple[Any, ...]:
-        """As `Array.load`."""
+        """See `KernelArray.load`."""
         return super().load(index - self._low, width)
 
     def gather(self, places: NDArray[np.int64], width: int) -> NDArray[Any]:
-        """As `Array.gather`."""
+        """See `KernelArray.gather`."""
         return super().gather(places - self._low, width)
 
     def peek(self, index: int, width: int) -> NDArray[Any]:
-        """As `Array.neighbours`."""
+        """See `KernelArray.peek`."""
         return super().peek(index - self._low, width)
 
     def store(self, index: int, values: tuple[Any, ...]) -> None:
-        """As `Array.store`."""
+        """See `KernelArray.store`."""
         super().store(index - self._low, values)
 
     def update(self, index: Any, change: Callable[[Any], Any]) -> Any:
-        """As `Array.update`."""
+        """See `KernelArray.update`."""
         return super().update(self._memory_index(index), change)
 
 
 class PointerTableArray(KernelArray):
-    """A `Table` as a kernel sees it: integers, some of which lead to other memory."""
+    """A `Table` as a kernel uses it: integers, some of which are addresses of other arrays."""
 
     __slots__ = ("_targets",)
 
     def __init__(
-        self, machine: "Machine", table: Table, name: str, of: KernelArray, behind: Mapping[int, KernelArray]
+        self, machine: "Machine", table: Table, name: str, memory: KernelArray, targets: Mapping[int, KernelArray]
     ) -> None:
-        super().__init__(machine, table.data, name, of._allocation, of._row)
-        self._targets = behind
+        super().__init__(machine, table.data, name, memory._allocation, memory._row)
+        self._targets = targets
 
     def follow(self, index: int, dtype: DTypeLike) -> KernelArray:
-        """Read an address, and give the memory of such elements that lies there."""
+        """Load an address, and return the array of this dtype that is stored there."""
         self[index]
         found = self._targets.get(index)
         if found is None or found.dtype != dtype:
-            what = "no address" if found is None else f"the address of '{found.name}', {found.dtype}"
+            what = "no address" if found is None else f"the address of '{found.name}', of {found.dtype}"
             advice = f"expected the address of memory of {np.dtype(dtype)}"
             raise lane_error(SimtError, f"{self}: element {index} followed as a pointer, which is {what}", advice)
         return found

@@ -1,15 +1,15 @@
-"""Races: two threads at one address, one of them writes, and nothing orders them.
+"""Find data races: two threads access one address, at least one of them writes, and nothing orders the accesses.
 
-Pure functions over the columns of a trace. What orders two accesses:
+Pure functions of the columns of a trace. Accesses are ordered by:
 
     within a warp      a barrier of the block, a syncwarp
     within a block     a barrier of the block
     between blocks     a barrier of the grid
-    anywhere           a hand-over: a fence and an atomic, then an atomic of the other side at the same address (`fences`)
+    anywhere           a fence and an atomic, then an atomic of the other side at the same address (`fences`)
 
-A race is a property of the program, not of the order that a run happened to take: the lanes of the interpreter take turns,
-so its outputs may be right where those of hardware are not. Atomics among themselves do not race; an atomic and a plain
-access do. Words for people are made in `hazards`.
+A race is a property of the program, not of the order of one run: the interpreter runs lanes one after another, so its
+outputs may be right where those of hardware are wrong. Two atomics do not race; an atomic and a plain access do.
+`diagnostics` formats the messages.
 """
 
 from collections.abc import Sequence
@@ -30,20 +30,20 @@ class Race(NamedTuple):
     """All races of two lines at one array, with one example: rows of the event columns."""
 
     first: int
-    """The access that comes first in the program of a thread."""
+    """The access that is first in the program of a thread."""
     second: int
     kind: str
     """'write-read', 'read-write' or 'write-write'; an atomic counts as a write."""
     scope: str
-    """Between whom it is: lanes of a 'warp', warps of a 'block' or blocks of the 'grid'; the widest that occurs."""
+    """The widest scope that occurs: lanes of a 'warp', warps of a 'block' or blocks of the 'grid'."""
     elements: int
-    """How many elements are raced for; those of a shared array count in each block anew."""
+    """Number of elements with this race. Elements of a shared array count once per block."""
     same_value: bool
-    """All writes of an element wrote the same number, so that the outcome does not depend on their order."""
+    """All writes of an element stored the same number, so the result does not depend on their order."""
 
 
 class Cells(NamedTuple):
-    """Accesses taken apart into the smallest units of memory in which they differ: columns of one length, by cell."""
+    """Accesses split into the smallest units of memory in which they differ: columns of one length, ordered by cell."""
 
     event: Ints
     cell: Ints
@@ -51,11 +51,11 @@ class Cells(NamedTuple):
 
 
 class Conflicts(NamedTuple):
-    """Pairs of unordered accesses, one for each two sides of a cell at one time: columns of one length."""
+    """Pairs of unordered accesses, one for each pair of access sites per cell and time: columns of one length."""
 
     left: Ints
     right: Ints
-    """Events, as `left`; its side is not below left's."""
+    """Events, as `left`. The site of `right` is not below that of `left`."""
     address: Ints
     same_value: NDArray[np.bool_]
 
@@ -67,14 +67,14 @@ def races(
     barriers: Sequence[Barrier] = (),
     collectives: Sequence[Collective] = (),
 ) -> list[Race]:
-    """Find the races, one for each array, pair of lines and kind.
+    """Find the races: one for each array, pair of lines and kind.
 
     Notes
     -----
-    Accesses of different widths race where they overlap. Where a thread runs both lines between two barriers, the kind says
-    which comes first in its program; where it does so in both orders, as in a loop without barriers, there are two races.
-    Else, the order of the run decides. Lanes that have passed different numbers of syncwarps are taken to be ordered,
-    whatever the masks. Costs a few sorts of the accesses to memory that several threads touch: about a second for a million
+    Accesses of different widths race if they overlap. If a thread runs both lines between two barriers, the kind states
+    which one is first in its program. If it runs them in both orders, as in a loop without barriers, there are two races.
+    Otherwise the order of the run decides. Lanes that have passed different numbers of syncwarps count as ordered, whatever
+    the masks. The cost is a few sorts of the accesses to memory that several threads touch: about a second for a million
     events.
 
     Examples
@@ -90,17 +90,17 @@ def races(
     cells = _contested(events, _cells(events, arrays))
     if not len(cells.event):
         return []
-    side = _access_sites(events, instructions)
+    site = _access_sites(events, instructions)
     value = _comparable_values(events, arrays)
-    found = []
+    conflicts = []
     for scope, (period, agent) in zip(SCOPES, _times(events, barriers), strict=True):
-        hand_overs = ReleaseAcquireOrder(events, collectives, cells.event, between_blocks=scope == "grid")
-        found.append(_conflicts(events, cells, period, agent, side, value, hand_overs))
-    return _summarize(events, arrays, found, side, grid_phase(events, barriers))
+        order = ReleaseAcquireOrder(events, collectives, cells.event, between_blocks=scope == "grid")
+        conflicts.append(_conflicts(events, cells, period, agent, site, value, order))
+    return _summarize(events, arrays, conflicts, site, grid_phase(events, barriers))
 
 
 def _access_sites(events: Events, instructions: Sequence[Instruction]) -> Ints:
-    """A number for each event: equal for equal line, array and kind, and ordered by them."""
+    """Return a number for each event, equal for equal line, array and kind, and ordered by them."""
     lines = sorted({(instruction.file, instruction.line) for instruction in instructions})
     number = {line: index for index, line in enumerate(lines)}
     line_of = np.array([number[instruction.file, instruction.line] for instruction in instructions], np.int64)
@@ -108,7 +108,7 @@ def _access_sites(events: Events, instructions: Sequence[Instruction]) -> Ints:
 
 
 def _comparable_values(events: Events, arrays: Sequence[ArrayInfo]) -> NDArray[np.float64]:
-    """What plain stores wrote; NaN, which equals nothing, where the column of values does not hold all of it."""
+    """Return the values of plain stores, or NaN, which equals nothing, if the column of values is not exact."""
     itemsize = np.array([info.itemsize for info in arrays])[events.array]
     is_exact = np.array([info.dtype[:5] == "float" for info in arrays])[events.array] | (np.abs(events.value) < 2**53)
     is_real = np.array([not info.dtype.startswith("complex") for info in arrays])[events.array]
@@ -116,9 +116,9 @@ def _comparable_values(events: Events, arrays: Sequence[ArrayInfo]) -> NDArray[n
 
 
 def _cells(events: Events, arrays: Sequence[ArrayInfo]) -> Cells:
-    """Take accesses apart, so that two overlap exactly where they have a cell in common.
+    """Split accesses into cells, so that two accesses overlap exactly if they share a cell.
 
-    The cells of an array are as large as all its accesses allow; arrays over the same memory have the same cells.
+    The cells of an array are as large as all its accesses allow. Arrays over the same memory have the same cells.
     """
     count = len(arrays)
     low, high = np.full(count, NO_ROW), np.zeros(count, np.int64)
@@ -127,12 +127,12 @@ def _cells(events: Events, arrays: Sequence[ArrayInfo]) -> Cells:
     unit = np.full(count, WARP_SIZE, np.int64)
     alignment = events.address | events.nbytes
     np.minimum.at(unit, events.array, alignment & -alignment)
-    by_place = np.argsort(low, kind="stable")
-    reach = np.maximum.accumulate(high[by_place])
-    is_apart = np.r_[True, low[by_place][1:] >= reach[:-1]][:count]
-    starts = np.flatnonzero(is_apart)
+    by_address = np.argsort(low, kind="stable")
+    reach = np.maximum.accumulate(high[by_address])
+    is_disjoint = np.r_[True, low[by_address][1:] >= reach[:-1]][:count]
+    starts = np.flatnonzero(is_disjoint)
     if count:
-        unit[by_place] = np.minimum.reduceat(unit[by_place], starts)[run_numbers(starts, count)]
+        unit[by_address] = np.minimum.reduceat(unit[by_address], starts)[run_numbers(starts, count)]
     is_shared = np.array([info.space == "shared" for info in arrays], bool)
     size = unit[events.array]
     event, cell = expand_ranges(events.address // size, (events.address + events.nbytes - 1) // size)
@@ -144,7 +144,7 @@ def _cells(events: Events, arrays: Sequence[ArrayInfo]) -> Cells:
 
 
 def _contested(events: Events, cells: Cells) -> Cells:
-    """The cells that are written, and accessed by more than one thread."""
+    """Return the cells that are written, and accessed by more than one thread."""
     if not len(cells.event):
         return cells
     lane = combine_keys(events.block, events.thread)[cells.event]
@@ -156,7 +156,10 @@ def _contested(events: Events, cells: Cells) -> Cells:
 
 
 def _times(events: Events, barriers: Sequence[Barrier]) -> list[tuple[Ints, Ints]]:
-    """For each scope: when an event happens, and who does it. Between two who differ, what is equal in time is unordered."""
+    """Return for each scope the time of each event and its agent.
+
+    Two events of different agents at equal times are unordered.
+    """
     warp = combine_keys(events.block, events.thread // WARP_SIZE)
     return [
         (combine_keys(warp, events.epoch, events.warp_epoch), combine_keys(events.block, events.thread)),
@@ -166,7 +169,7 @@ def _times(events: Events, barriers: Sequence[Barrier]) -> list[tuple[Ints, Ints
 
 
 def grid_phase(events: Events, barriers: Sequence[Barrier]) -> Ints:
-    """How many barriers of the grid the block of each event had passed."""
+    """Return for each event how many barriers of the grid its block has passed."""
     passed = np.array([(barrier.block, barrier.epoch) for barrier in barriers if barrier.kind == "grid"], np.int64).reshape(
         -1, 2
     )
@@ -181,15 +184,15 @@ def _conflicts(
     cells: Cells,
     period: Ints,
     agent: Ints,
-    side: Ints,
+    site: Ints,
     value: NDArray[np.float64],
-    hand_overs: ReleaseAcquireOrder,
+    sync_order: ReleaseAcquireOrder,
 ) -> Conflicts:
-    """Unordered accesses to one cell in one period by two agents.
+    """Find unordered accesses of two agents to one cell in one period.
 
-    The accesses of a cell in a period fall into sides (line, array, kind), of which there are few, so that pairs of sides
-    are looked at instead of pairs of accesses. Of a side, its first access and its first by another agent suffice. Where
-    there are hand-overs, a side is one agent's accesses between two of them.
+    The accesses of a cell in a period belong to few sites (line, array, kind), so pairs of sites are compared instead of
+    pairs of accesses. For a site, its first access and its first access by another agent suffice. With release-acquire
+    order, a site contains only the accesses of one agent between two synchronizations.
     """
     moment = combine_keys(cells.cell, period[cells.event])
     order = np.argsort(moment, kind="stable")
@@ -202,9 +205,9 @@ def _conflicts(
         return Conflicts(rows, rows, rows, rows > 0)
     event, moment, address = event[rows], moment[rows], cells.address[order][rows]
 
-    parts = [moment, side[event]]
-    if hand_overs:
-        parts += [agent[event], hand_overs.class_of(event)]
+    parts = [moment, site[event]]
+    if sync_order:
+        parts += [agent[event], sync_order.class_of(event)]
     part = combine_keys(*parts)
     order = np.argsort(part, kind="stable")
     event, starts = event[order], run_starts(part[order])
@@ -225,7 +228,7 @@ def _conflicts(
             np.where(is_same_agent & has_other[right], other[right], event[right]),
         )
         is_same = (low[left] == high[left]) & (low[right] == high[right]) & (low[left] == low[right])
-        keep = (~is_same_agent | has_other[left] | has_other[right]) & ~hand_overs.orders(*pair)
+        keep = (~is_same_agent | has_other[left] | has_other[right]) & ~sync_order.orders(*pair)
         found.append(Conflicts(pair[0][keep], pair[1][keep], address[left][keep], is_same[keep]))
     return _concatenate(found)
 
@@ -235,25 +238,25 @@ def _concatenate(parts: Sequence[Conflicts]) -> Conflicts:
 
 
 def _first_of_others(event: Ints, agent: Ints, starts: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-    """Of each run, the first event by another agent than that of its first event, and whether there is one."""
+    """Return for each run the first event by another agent than that of its first event, and whether there is one."""
     is_other = agent != agent[starts][run_numbers(starts, len(agent))]
     row = np.minimum.reduceat(np.where(is_other, np.arange(len(agent)), NO_ROW), starts)
     return event[np.minimum(row, len(event) - 1)], row < NO_ROW
 
 
 def _can_race(left: NDArray[np.uint8], right: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Whether accesses of these kinds race: one writes, and not both are atomic."""
+    """Return whether accesses of these kinds race: one writes, and not both are atomic."""
     is_harmless: NDArray[np.bool_] = (left == right) & (left != STORE)
     return ~is_harmless
 
 
 def _summarize(
-    events: Events, arrays: Sequence[ArrayInfo], found: Sequence[Conflicts], side: Ints, phase: Ints
+    events: Events, arrays: Sequence[ArrayInfo], conflicts: Sequence[Conflicts], site: Ints, phase: Ints
 ) -> list[Race]:
-    """One race for each two sides and kind, with the first example in the widest scope."""
-    left, right, address, same_value = _concatenate(found)
-    scope = np.repeat(np.arange(len(found)), [len(part.left) for part in found])
-    pair = np.unique(combine_keys(side[left], side[right]), return_inverse=True)[1]
+    """Return one race for each pair of access sites and kind, with the first example in the widest scope."""
+    left, right, address, same_value = _concatenate(conflicts)
+    scope = np.repeat(np.arange(len(conflicts)), [len(part.left) for part in conflicts])
+    pair = np.unique(combine_keys(site[left], site[right]), return_inverse=True)[1]
     order = np.lexsort((np.minimum(left, right), np.maximum(left, right), -scope, pair))
     examples = order[run_starts(pair[order])]
     elements = np.bincount(unique_pairs(pair, _elements(events, arrays, left, address))[0])
@@ -262,14 +265,14 @@ def _summarize(
         Race(first, second, kind, SCOPES[scope[row]], count, not different)
         for row, count, different in zip(examples, elements.tolist(), differing.tolist(), strict=True)
         for first, second, kind in _kinds(
-            events, int(left[row]), int(right[row]), side, phase if scope[row] == 2 else events.epoch
+            events, int(left[row]), int(right[row]), site, phase if scope[row] == 2 else events.epoch
         )
     ]
     return sorted(result, key=lambda race: (max(race.first, race.second), min(race.first, race.second), race.kind))
 
 
 def _elements(events: Events, arrays: Sequence[ArrayInfo], event: Ints, address: Ints) -> Ints:
-    """A number for the element that lies at the address: equal for equal elements of one memory."""
+    """Return a number for the element at the address, equal for equal elements of one memory."""
     array = events.array[event]
     base = np.array([info.base for info in arrays])[array]
     itemsize = np.array([info.itemsize for info in arrays])[array]
@@ -277,14 +280,14 @@ def _elements(events: Events, arrays: Sequence[ArrayInfo], event: Ints, address:
     return combine_keys(np.where(is_shared, events.block[event] + 1, 0), base + (address - base) // itemsize * itemsize)
 
 
-def _kinds(events: Events, left: int, right: int, side: Ints, period: Column) -> list[tuple[int, int, str]]:
-    """The kinds of race that two accesses are an example of: (first, second, kind), by the order of a thread's program."""
+def _kinds(events: Events, left: int, right: int, site: Ints, period: Column) -> list[tuple[int, int, str]]:
+    """Return the kinds of race of two accesses as (first, second, kind), in the order of a thread's program."""
     if events.kind[left] != LOAD and events.kind[right] != LOAD:
-        first, second = (left, right) if side[left] != side[right] else sorted((left, right))
+        first, second = (left, right) if site[left] != site[right] else sorted((left, right))
         return [(first, second, "write-write")]
     write, read = (left, right) if events.kind[left] != LOAD else (right, left)
     lane = combine_keys(events.block, events.thread, period)
-    writes, reads = np.flatnonzero(side == side[write]), np.flatnonzero(side == side[read])
+    writes, reads = np.flatnonzero(site == site[write]), np.flatnonzero(site == site[read])
     is_before, is_after = _happens_before(lane, writes, reads), _happens_before(lane, reads, writes)
     if not is_before and not is_after:
         is_before, is_after = write < read, read < write
@@ -292,7 +295,7 @@ def _kinds(events: Events, left: int, right: int, side: Ints, period: Column) ->
 
 
 def _happens_before(lane: Ints, early: Ints, late: Ints) -> bool:
-    """Whether some lane does an event of `early` before one of `late`. Both are ordered by time."""
+    """Return whether some lane executes an event of `early` before one of `late`. Both are ordered by time."""
     early_lanes, first = np.unique(lane[early], return_index=True)
     late_lanes, last = np.unique(lane[late][::-1], return_index=True)
     _, i, j = np.intersect1d(early_lanes, late_lanes, assume_unique=True, return_indices=True)

@@ -1,9 +1,8 @@
-"""From a function written for Numba to one that the machine can run, with our words in the place of Numba's.
+"""Rebind a function written for Numba to the interpreter: copy it with the interpreter's functions in place of Numba's.
 
-The function is copied, never changed: the code with its loops counted, other globals, closure, defaults and builtins. The
-functions that it calls are adopted as well. The values behind names are looked up again for each launch, so a global that
-changed is seen; Numba would keep the value of its first compilation. A name that kernels here do not have raises
-UnknownWordError with the line that uses it.
+The original is never changed. The copy has counted loops, and other globals, closure, defaults and builtins. Functions that
+it calls are rebound as well. The values of names are looked up again for each launch, so a changed global is seen; Numba
+keeps the value of its first compilation. A name that kernels cannot use raises UnknownWordError with the line that uses it.
 """
 
 import builtins
@@ -30,7 +29,7 @@ from .libdevice import LIBDEVICE
 from .loops import count_loops
 
 NUMBA: Final = ("numba", "numba_cuda")
-MAX_CACHED_KERNELS: Final = 256  # adopted kernels
+MAX_CACHED_KERNELS: Final = 256
 COOPERATIVE_NAMES: Final = {"cg", "this_grid"}
 PLAIN_TYPES: Final = (bool, int, float, complex, str, enum.Enum, enum.EnumType)
 Line = tuple[str, int]
@@ -50,7 +49,7 @@ ARRAY_FUNCTIONS: Final = split_names(
 ARRAY_CREATION_FUNCTIONS: Final = split_names(
     "zeros ones empty full arange linspace array zeros_like empty_like ones_like full_like"
 )
-SUGGESTIONS: Final = {  # of a name that kernels do not have
+SUGGESTIONS: Final = {  # unsupported name -> what to write instead
     **{f"np.{name}": "write a loop over the elements, or call it on the host" for name in ARRAY_FUNCTIONS},
     **{f"np.{name}": "write cuda.local.array(shape, dtype), or pass an array in" for name in ARRAY_CREATION_FUNCTIONS},
     "np.random": "write xoroshiro128p_uniform_float32(states, i) of numba.cuda.random",
@@ -68,7 +67,7 @@ MISSING: Final = object()
 
 
 class ReboundKernel:
-    """A kernel that the machine can run, and the values that it was made for."""
+    """A kernel that the machine can run, and the global values that it was rebound with."""
 
     def __init__(self, function: Callable[..., None], source: FunctionType, sources: "Rebinder") -> None:
         self.function, self.source = function, source
@@ -77,14 +76,14 @@ class ReboundKernel:
         self._seen, self._copied = sources.seen, sources.copied
 
     def is_current(self) -> bool:
-        """Whether every name still means what it meant."""
+        """Return whether every global name still has the same value."""
         try:
             return all(lookup(key) is value for _, lookup, key, value in self._seen)
-        except ValueError:  # a cell that is empty now
+        except ValueError:  # the cell is empty now
             return False
 
     def changed_globals(self) -> list[str]:
-        """Return the names that have another value than when the kernel was adopted; of an array, other elements."""
+        """Return the names whose value has changed since the kernel was rebound, or whose array has other elements."""
         found = [
             name for name, array, copy in self._copied if not np.array_equal(array, copy, equal_nan=array.dtype.kind in "fc")
         ]
@@ -102,7 +101,7 @@ class ReboundKernel:
 
 
 class ModuleProxy:
-    """A module as a kernel sees it: its words, and others that are found when they are asked for."""
+    """A module as a kernel uses it: known names, and names that are looked up on access."""
 
     def __init__(self, find: Callable[[str], Any], known: Mapping[str, Any]) -> None:
         self._find = find
@@ -113,47 +112,47 @@ class ModuleProxy:
 
 
 class Rebinder:
-    """Adopts one kernel with all that it calls.
+    """Rebind one kernel and all functions that it calls.
 
     Parameters
     ----------
     copies_arrays : bool
-        Whether arrays of the program around the kernel keep the elements that they have now, as Numba compiles them in.
+        Whether global arrays are copied, so that they keep their current elements, as Numba compiles them in.
     """
 
     def __init__(self, copies_arrays: bool = False) -> None:
-        self.seen: list[tuple[str, Callable[[Any], Any], Any, Any]] = []  # name, how it is looked up, the key, the value
+        self.seen: list[tuple[str, Callable[[Any], Any], Any, Any]] = []  # name, lookup function, key, value
         self.copied: list[tuple[str, np.ndarray[Any, Any], np.ndarray[Any, Any]]] = []  # name, array, copy
         self._copies_arrays = copies_arrays
         self.is_cooperative = False
         self._copies: dict[FunctionType, FunctionType] = {}
 
     def copy(self, function: FunctionType) -> FunctionType:
-        """The function over our words."""
+        """Return a copy of the function that runs in the interpreter."""
         if function in self._copies:
             return self._copies[function]
         code = function.__code__
-        known_names: dict[str, Any] = {"__builtins__": KERNEL_BUILTINS, "__name__": function.__globals__.get("__name__")}
+        namespace: dict[str, Any] = {"__builtins__": KERNEL_BUILTINS, "__name__": function.__globals__.get("__name__")}
         cells = tuple(CellType() for _ in function.__closure__ or ())
-        copied = FunctionType(count_loops(code), known_names, function.__name__, None, cells)
+        copied = FunctionType(count_loops(code), namespace, function.__name__, None, cells)
         self._copies[function] = copied
         self.is_cooperative |= not COOPERATIVE_NAMES.isdisjoint(code.co_names)
         check_opcodes(code)
         for name, attribute, line in used_globals(code):
             value = self._lookup(name, function.__globals__.get, name, MISSING)
             if value is not MISSING:
-                known_names[name] = self.rebind_value(value, name, (code.co_filename, line), attribute)
+                namespace[name] = self.rebind_value(value, name, (code.co_filename, line), attribute)
             elif name not in KERNEL_BUILTINS:
                 raise_unknown_name(name, (code.co_filename, line))
         for name, cell, original in zip(code.co_freevars, cells, function.__closure__ or (), strict=True):
             value = self._lookup(name, cell_contents, original)
             cell.cell_contents = self.rebind_value(value, name, (code.co_filename, code.co_firstlineno))
-        place = code.co_filename, code.co_firstlineno
+        location = code.co_filename, code.co_firstlineno
         copied.__defaults__ = (
-            tuple(self.rebind_value(value, "a default", place) for value in function.__defaults__ or ()) or None
+            tuple(self.rebind_value(value, "a default", location) for value in function.__defaults__ or ()) or None
         )
         copied.__kwdefaults__ = {
-            name: self.rebind_value(value, name, place) for name, value in (function.__kwdefaults__ or {}).items()
+            name: self.rebind_value(value, name, location) for name, value in (function.__kwdefaults__ or {}).items()
         }
         return copied
 
@@ -162,10 +161,13 @@ class Rebinder:
         self.seen.append((name, lookup, key, None if value is MISSING else value))
         return value
 
-    def rebind_value(self, value: Any, name: str, place: Line, attribute: str | None = None) -> Any:
-        """What a value of the program around the kernel is in the kernel; `attribute` of it is what the kernel uses."""
+    def rebind_value(self, value: Any, name: str, location: Line, attribute: str | None = None) -> Any:
+        """Convert a global value of the program to the value that the kernel uses.
+
+        If the kernel uses only an attribute of it, `attribute` is its name.
+        """
         if isinstance(value, ModuleType) or value is cuda:
-            return self._module(value, name, place, attribute)
+            return self._module(value, name, location, attribute)
         if (
             value is None
             or isinstance(value, (*PLAIN_TYPES, np.dtype))
@@ -173,15 +175,15 @@ class Rebinder:
             or getattr(value, "is_word", False)
         ):
             return value
-        if getattr(value, "python_semantics", None) is not None:
-            semantics = value.python_semantics
-            return self.rebind_value(semantics, name, place) if isinstance(semantics, type) else semantics
-        found = find_equivalent(value)
-        if found is not MISSING:
+        semantics = getattr(value, "python_semantics", None)
+        if semantics is not None:
+            return self.rebind_value(semantics, name, location) if isinstance(semantics, type) else semantics
+        equivalent = find_equivalent(value)
+        if equivalent is not MISSING:
             self.is_cooperative |= getattr(value, "__name__", "") in COOPERATIVE_NAMES
-            return found
+            return equivalent
         if isinstance(value, tuple):
-            parts = [self.rebind_value(part, f"{name}[{index}]", place) for index, part in enumerate(value)]
+            parts = [self.rebind_value(part, f"{name}[{index}]", location) for index, part in enumerate(value)]
             return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
         if isinstance(value, np.ndarray):
             return ConstantClosureArray(name, self._array(name, value))
@@ -194,23 +196,23 @@ class Rebinder:
             return self.copy(function)
         if isinstance(value, type) and (issubclass(value, Exception) or hasattr(value, "_fields")):
             return value
-        return raise_unknown_name(name, place, f" of type {type(value).__name__}" if value is not MISSING else "")
+        return raise_unknown_name(name, location, f" of type {type(value).__name__}" if value is not MISSING else "")
 
     def _array(self, name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the array of the program around the kernel as the kernel is to see it."""
+        """Return the global array that the kernel uses: the array itself, or its copy."""
         if not self._copies_arrays:
             return array
-        known = next((copy for _, original, copy in self.copied if original is array), None)
-        if known is None:
-            known = array.copy(order="K")
-            self.copied.append((name, array, known))
-        return known
+        copied = next((copy for _, original, copy in self.copied if original is array), None)
+        if copied is None:
+            copied = array.copy(order="K")
+            self.copied.append((name, array, copied))
+        return copied
 
-    def _module(self, module: Any, name: str, place: Line, attribute: str | None) -> Any:
+    def _module(self, module: Any, name: str, location: Line, attribute: str | None) -> Any:
         table = TABLES.get(module.__name__) if isinstance(module, ModuleType) else None
         if table is not None:
             if attribute is not None and attribute not in table:
-                raise_unknown_name(f"{name}.{attribute}", place)
+                raise_unknown_name(f"{name}.{attribute}", location)
             return ModuleProxy(lambda key: raise_unknown(f"{name}.{key}"), table)
         if is_numba_cuda(module):
             if (
@@ -218,27 +220,27 @@ class Rebinder:
                 and not hasattr(CudaNamespace, attribute)
                 and DTYPE_ALIASES.get(attribute, attribute) not in CASTS
             ):
-                raise_unknown_name(f"{name}.{attribute}", place)
+                raise_unknown_name(f"{name}.{attribute}", location)
             return cuda
-        words = ModuleProxy(lambda key: self.rebind_value(getattr(module, key, MISSING), f"{name}.{key}", place), {})
+        proxy = ModuleProxy(lambda key: self.rebind_value(getattr(module, key, MISSING), f"{name}.{key}", location), {})
         if attribute is not None:
-            getattr(words, attribute)
-        return words
+            getattr(proxy, attribute)
+        return proxy
 
 
 def rebind_frozen(function: FunctionType) -> ReboundKernel:
-    """Return a kernel that keeps the globals that it has now, as Numba does from its first compilation on."""
+    """Rebind a kernel that keeps its current globals, as Numba does from its first compilation on."""
     adopter = Rebinder(copies_arrays=True)
     return ReboundKernel(adopter.copy(function), function, adopter)
 
 
 def rebind(kernel: Any) -> ReboundKernel:
-    """Return the kernel for our machine; the one of the last launch where every name still means the same."""
+    """Rebind a kernel. Return the one of the last launch if every global name still has the same value."""
     if isinstance(kernel, ReboundKernel):
         return kernel
     source = python_function(kernel)
     if source is None:
-        raise UnknownWordError(f"a kernel is a Python function or what cuda.jit makes of one; got {type(kernel).__name__}")
+        raise UnknownWordError(f"expected a Python function or a kernel of cuda.jit, got {type(kernel).__name__}")
     with LOCK:
         found = CACHE.get(source)
         if found is None or not found.is_current():
@@ -255,12 +257,12 @@ LOCK: Final = threading.RLock()
 
 
 def cell_contents(cell: CellType) -> Any:
-    """What a variable of the surrounding function holds."""
+    """Return the value of a closure variable."""
     return cell.cell_contents
 
 
 def python_function(value: Any) -> FunctionType | None:
-    """The Python function behind a kernel or a device function; None where there is none."""
+    """Return the Python function of a kernel or a device function, or None."""
     while not isinstance(value, FunctionType):
         value = getattr(value, "py_func", None) or getattr(value, "python_semantics", None)
         if value is None:
@@ -269,13 +271,13 @@ def python_function(value: Any) -> FunctionType | None:
 
 
 def is_simt_object(value: Any) -> bool:
-    """Whether it is a word of this package already."""
+    """Return whether a value already belongs to this package."""
     kind = value if isinstance(value, type | FunctionType) else type(value)
     return kind.__module__ in (CudaNamespace.__module__, IntegerCast.__module__)
 
 
 def is_numba_cuda(module: Any) -> bool:
-    """Whether it is the module that scripts call `cuda`, or ours."""
+    """Return whether a module is `numba.cuda` or its replacement."""
     return (
         module is cuda
         or module is sys.modules.get("numba.cuda")
@@ -284,11 +286,11 @@ def is_numba_cuda(module: Any) -> bool:
 
 
 def find_equivalent(value: Any) -> Any:
-    """Our word for an object of math, NumPy, Python or Numba; MISSING where it is none of them."""
+    """Return the interpreter's equivalent of an object of math, NumPy, Python or Numba, or MISSING."""
     try:
         if value in EQUIVALENTS:
             return EQUIVALENTS[value]
-    except TypeError:  # it has no hash, so it is none of these
+    except TypeError:  # unhashable, so it has no equivalent
         return MISSING
     module = getattr(value, "__module__", None) or ""
     if type(value).__module__.partition(".")[0] in NUMBA and isinstance(getattr(value, "name", None), str):
@@ -314,15 +316,15 @@ def find_equivalent(value: Any) -> Any:
 CUDA_NAMES: Final = [name for name in vars(CudaNamespace) if not name.startswith("_") and name != "laneid"]
 ATOMIC_NAMES: Final = [name for name in vars(type(cuda.atomic)) if not name.startswith("_")]
 EQUIVALENTS: Final[dict[Any, Any]] = {
-    **{getattr(builtins, name): word for name, word in KERNEL_BUILTINS.items() if callable(word)},
-    **{getattr(np, name): word for name, word in NUMPY.items() if callable(word)},
-    **{getattr(math, name): word for name, word in MATH.items() if callable(word) and hasattr(math, name)},
-    **{getattr(cmath, name): word for name, word in CMATH.items() if callable(word)},
+    **{getattr(builtins, name): ours for name, ours in KERNEL_BUILTINS.items() if callable(ours)},
+    **{getattr(np, name): ours for name, ours in NUMPY.items() if callable(ours)},
+    **{getattr(math, name): ours for name, ours in MATH.items() if callable(ours) and hasattr(math, name)},
+    **{getattr(cmath, name): ours for name, ours in CMATH.items() if callable(ours)},
 }
 
 
 def used_globals(code: CodeType) -> Iterator[tuple[str, str | None, int]]:
-    """Each global name that a function and the functions in it use, the attribute taken of it, and the line."""
+    """Yield each global name that a function and its inner functions use, the attribute taken of it, and the line."""
     line = code.co_firstlineno
     steps = [step for step in dis.get_instructions(code) if step.opname != "CACHE"]
     for step, following in zip(steps, [*steps[1:], None], strict=True):
@@ -336,7 +338,7 @@ def used_globals(code: CodeType) -> Iterator[tuple[str, str | None, int]]:
 
 
 def check_opcodes(code: CodeType) -> None:
-    """Refuse what Numba has no meaning for on a GPU."""
+    """Raise UnknownWordError for Python statements that Numba cannot compile for a GPU."""
     line = code.co_firstlineno
     for step in dis.get_instructions(code):
         line = step.positions.lineno if step.positions and step.positions.lineno else line
@@ -347,12 +349,12 @@ def check_opcodes(code: CodeType) -> None:
             check_opcodes(constant)
 
 
-def raise_unknown_name(name: str, place: Line, what: str = "") -> NoReturn:
-    """Raise the error for a name that kernels here do not have."""
-    instead = SUGGESTIONS.get(name.replace("numpy.", "np."))
+def raise_unknown_name(name: str, location: Line, detail: str = "") -> NoReturn:
+    """Raise UnknownWordError for a name that kernels cannot use."""
+    suggestion = SUGGESTIONS.get(name.replace("numpy.", "np."))
     raise UnknownWordError(
-        f"{name}{what} at {file_name(place[0])}:{place[1]} is unknown to minifuse.simt; "
-        "kernels use numba.cuda's words, math, numbers of NumPy, and functions made of them"
-        + (f": {instead}" if instead else ""),
-        lines=(place,),
+        f"{name}{detail} at {file_name(location[0])}:{location[1]} is unknown to minifuse.simt; "
+        "kernels can use numba.cuda, math, NumPy scalar functions, and functions made of them"
+        + (f": {suggestion}" if suggestion else ""),
+        lines=(location,),
     )

@@ -1,8 +1,8 @@
-"""The record of a launch: which lane touched which byte at which line, as columns.
+"""The record of a launch: which lane accessed which byte at which line, as columns.
 
-While the kernel runs, an access appends five values to a flat list, and a change of lane or epoch appends one segment;
-columns are made of both in chunks. What can be known afterwards (occurrences, synthetic addresses) is computed afterwards.
-Facts and verdicts over the columns are made in `facts` and `hazards`.
+While the kernel runs, an access appends five values to a flat list, and a change of lane or epoch appends one segment. Both
+are converted to columns in chunks. Everything that can be computed afterwards (occurrences, synthetic addresses) is computed
+afterwards. `metrics` and `races` analyze the columns.
 """
 
 from collections.abc import Iterable
@@ -20,12 +20,12 @@ LOAD: Final = 0
 STORE: Final = 1
 ATOMIC: Final = 2
 
-VALUES_PER_EVENT: Final = 5  # values an event in the log: code, bytecode offset, tag, byte offset in the allocation, value
-CHUNK_EVENTS: Final = 1 << 16  # events between two conversions to columns, so that a long trace takes 50 bytes an event
+VALUES_PER_EVENT: Final = 5  # in the log: code, bytecode offset, tag, byte offset in the allocation, value
+CHUNK_EVENTS: Final = 1 << 16  # events per conversion to columns, so that a long trace takes 50 bytes per event
 
 
 class ArrayInfo(NamedTuple):
-    """One array that a launch touches. Views made in a kernel count as the array that they look at."""
+    """An array that a launch accesses. Views made in a kernel count as the array that they view."""
 
     name: str
     space: str  # 'global', 'shared' or 'const'
@@ -34,28 +34,28 @@ class ArrayInfo(NamedTuple):
     strides: tuple[int, ...]  # bytes
     itemsize: int
     dtype: str
-    low: int = 0  # the index of the first element, where a pointer does not start there
+    low: int = 0  # the index of the first element; not 0 for some pointers
 
 
 class Barrier(NamedTuple):
     """One passage of a block through a barrier. A barrier of the grid has a row for each block."""
 
     block: int
-    epoch: int  # the epoch that it ends
+    epoch: int  # epoch that it ends
     instruction: int
     kind: str  # 'syncthreads', 'syncthreads_count', 'syncthreads_and', 'syncthreads_or' or 'grid'
-    value: int  # what the lanes got; 0 where they get nothing
+    value: int  # result of the lanes; 0 for a barrier without a result
 
 
 class Collective(NamedTuple):
-    """One operation of a warp in which the lanes of a mask meet; or a memory fence, of one lane."""
+    """One warp operation of the lanes of a mask, or a memory fence of one lane."""
 
     block: int
     warp: int
     instruction: int
-    kind: str  # the word: 'shfl_down_sync', 'syncwarp', ...
+    kind: str  # name of the operation: 'shfl_down_sync', 'syncwarp', ...
     mask: int
-    occurrence: int  # how often these lanes had met at this instruction before
+    occurrence: int  # how often these lanes had executed this instruction before
     epoch: int = 0  # barriers that the block had passed
     position: int = -1  # events recorded before it
 
@@ -63,7 +63,7 @@ class Collective(NamedTuple):
 class Events(NamedTuple):
     """The accesses of a launch in the order of execution: columns of one length.
 
-    A warp's request to memory is what is equal in (block, thread // 32, instruction, occurrence).
+    A warp's request to memory consists of the events with equal (block, thread // 32, instruction, occurrence).
     """
 
     block: NDArray[np.int32]  # linear: x + y * gridDim.x + z * gridDim.x * gridDim.y
@@ -76,14 +76,14 @@ class Events(NamedTuple):
     kind: NDArray[np.uint8]  # LOAD, STORE or ATOMIC
     address: NDArray[np.int64]  # synthetic, bytes
     nbytes: NDArray[np.int32]
-    value: NDArray[np.float64]  # of the first element: what was read, what was written, what an atomic left in memory
+    value: NDArray[np.float64]  # of the first element: loaded, stored, or in memory after an atomic
 
 
 EVENT_DTYPES: Final = Events(*map(np.dtype, (*["i4"] * 7, "u1", "i8", "i4", "f8")))  # type: ignore[arg-type]
 
 
 class Recorder:
-    """Gathers the events of one launch.
+    """Collect the events of one launch.
 
     Parameters
     ----------
@@ -96,27 +96,27 @@ class Recorder:
         self.arrays: list[ArrayInfo] = []
         self.barriers: list[tuple[int, int, CodeOffset, str, int]] = []
         self.collectives: list[tuple[int, int, CodeOffset, str, int, int, int]] = []
-        self._bases: list[int] = []  # an array's row -> synthetic address of the allocation that it lies in
+        self._bases: list[int] = []  # row of an array -> synthetic address of its allocation
         self._log: list[Any] = []
         self._segments: list[tuple[int, ...]] = []  # first event, block, thread, epoch, warp epoch
         self._chunks: list[tuple[NDArray[Any], ...]] = []
         self._count = 0  # events in the chunks
-        self._codes: dict[int, tuple[int, CodeType]] = {}  # id -> (number, the code, kept so that the id stays its own)
+        self._codes: dict[int, tuple[int, CodeType]] = {}  # id -> (number, code), kept alive so that the id stays valid
         self._capacity = 0
         self._set_capacity()
 
     def add_array(self, info: ArrayInfo, allocation_base: int) -> int:
-        """Enter an array into the table; its row."""
+        """Add an array to the table, and return its row."""
         self.arrays.append(info)
         self._bases.append(allocation_base)
         return len(self.arrays) - 1
 
     def begin_segment(self, block: int, thread: int, epoch: int, warp_epoch: int) -> None:
-        """What is recorded from here on belongs to this lane, in these epochs."""
+        """Attribute the following events to this lane, in these epochs."""
         self._segments.append((len(self._log) // VALUES_PER_EVENT, block, thread, epoch, warp_epoch))
 
     def add(self, code: CodeType, offset_in_code: int, tag: int, offset: int, value: Any) -> None:
-        """Record one access of the current lane, at a byte offset in the allocation of the array in `pack_tag`."""
+        """Record one access of the current lane, at a byte offset in the allocation of the array in `tag`."""
         log = self._log
         log += (code, offset_in_code, tag, offset, value)
         if len(log) >= self._capacity:
@@ -124,7 +124,7 @@ class Recorder:
 
     @property
     def position(self) -> int:
-        """Events recorded so far."""
+        """The number of events recorded so far."""
         return self._count + len(self._log) // VALUES_PER_EVENT
 
     def _set_capacity(self) -> None:
@@ -132,7 +132,7 @@ class Recorder:
         self._capacity = VALUES_PER_EVENT * room
 
     def _flush(self) -> None:
-        """Turn the log into columns; raise where there are more events than the limit."""
+        """Convert the log to columns. Raise LimitError if there are more events than the limit."""
         log, segments = self._log, self._segments
         is_over = self.limit is not None and self._count + len(log) // VALUES_PER_EVENT > self.limit
         if is_over:
@@ -145,7 +145,7 @@ class Recorder:
         self._set_capacity()
         if is_over:
             raise LimitError(
-                f"more than {self.limit} events; trace a smaller grid, or ask for more with limit= (about 50 bytes an event)"
+                f"more than {self.limit} events; trace a smaller grid, or raise limit= (about 50 bytes per event)"
             )
 
     def _columns(self, log: list[Any], segments: list[tuple[int, ...]]) -> tuple[NDArray[Any], ...]:
@@ -175,7 +175,7 @@ class Recorder:
         return (self._number(place[0]) << 32) + instruction_start(*place)
 
     def finish(self) -> tuple[Events, list[Instruction], list[Barrier], list[Collective]]:
-        """The events, and the tables that they point into. The recorder is empty afterwards."""
+        """Return the events and the tables that they refer to. The recorder is empty afterwards."""
         if self._log:
             self._chunks.append(self._columns(self._log, self._segments))
             self._log.clear()
@@ -199,14 +199,14 @@ class Recorder:
         return events, instructions, barriers, self._collective_rows(row_of_key)
 
     def _at_instruction_starts(self, place: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The column of places with every offset at the begin of its instruction."""
+        """Return the column of code offsets with each offset at the start of its instruction."""
         codes = dict(self._codes.values())
         keys, inverse = np.unique(place, return_inverse=True)
         begins = [(key >> 32 << 32) + instruction_start(codes[key >> 32], key & 0xFFFF_FFFF) for key in keys.tolist()]
         return np.array(begins, np.int64)[inverse]
 
     def _instruction_table(self, keys: list[int]) -> tuple[list[Instruction], dict[int, int]]:
-        """The instructions in the order of the source, and the row of each key."""
+        """Return the instructions in source order, and the row of each key."""
         codes = dict(self._codes.values())
         found = [(instruction_at(codes[key >> 32], key & 0xFFFF_FFFF), key) for key in keys]
         found.sort(key=lambda pair: (pair[0].file, pair[0].line, pair[0].column, pair[0].offset, pair[1]))
@@ -224,18 +224,18 @@ class Recorder:
 
 
 def pack_tag(array: int, nbytes: int, kind: int) -> int:
-    """Which array, how many bytes and what kind of access, in one number."""
+    """Pack the row of an array, the number of bytes and the kind of access into one number."""
     return array << 16 | nbytes << 2 | kind
 
 
-def to_float64_column(found: list[Any], has_complex: bool) -> NDArray[np.float64]:
-    """A column of numbers; of a complex number its real part."""
-    numbers = (value.real for value in found) if has_complex else found
-    return np.fromiter(numbers, np.float64, len(found))
+def to_float64_column(values: list[Any], has_complex: bool) -> NDArray[np.float64]:
+    """Convert values to a float64 column. Complex numbers keep their real part."""
+    numbers = (value.real for value in values) if has_complex else values
+    return np.fromiter(numbers, np.float64, len(values))
 
 
 def round_to_dtype(value: NDArray[np.float64], array: NDArray[np.int64], arrays: Iterable[ArrayInfo]) -> NDArray[np.float64]:
-    """The values as the elements hold them: what was stored into an array of float32 is rounded to it."""
+    """Round values to the dtype of their array: a value stored in a float32 array is rounded to float32."""
     for row, info in enumerate(arrays):
         dtype = np.dtype(info.dtype)
         here = array == row
@@ -250,7 +250,7 @@ def round_to_dtype(value: NDArray[np.float64], array: NDArray[np.int64], arrays:
 
 
 def count_occurrences(block: NDArray[Any], thread: NDArray[Any], instruction: NDArray[Any]) -> NDArray[np.int64]:
-    """How often the same lane had executed the same instruction before, for each event."""
+    """Count for each event how often the same lane had executed the same instruction before."""
     if not len(block):
         return np.zeros(0, np.int64)
     key = (block * (int(thread.max()) + 1) + thread) * (int(instruction.max()) + 1) + instruction

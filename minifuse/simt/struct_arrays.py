@@ -1,7 +1,7 @@
-"""Arrays of structures as a kernel sees them: `points[i].x`, `points[i]["x"]`.
+"""Arrays of structures as a kernel uses them: `points[i].x`, `points[i]["x"]`.
 
-Each field is an array of its own over the same memory, with the strides of the structures, so that an access to a field is
-checked and recorded like any other. `spaces` makes the arrays of the fields.
+Each field is an array over the same memory, with the strides of the structures, so that an access to a field is checked and
+recorded like any other. `address_spaces` creates the arrays of the fields.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ class StructArray:
             raise lane_error(
                 UnknownWordError,
                 f"structure {index} of '{self.name}' set to a {type(value).__name__}",
-                "set its fields one by one, or copy another structure",
+                "assign its fields one by one, or another structure",
             )
         for name in self.fields:
             StructElement(self, index)[name] = value[name]
@@ -51,7 +51,7 @@ class StructArray:
 
 
 class StructElement:
-    """One structure, or a field of structures inside it."""
+    """One structure, or a structure nested in it."""
 
     __slots__ = ("_index", "_records")
 

@@ -1,9 +1,9 @@
-"""The facts of a launch as plain numbers, for the command line, files and tables.
+"""The metrics of a launch as plain numbers, for the command line, files and tables.
 
-Each group of numbers stands under the label that says what it is worth:
+Numbers are grouped under a label that states where they are from:
 
-    TRACED     it ran: accesses, bytes, barriers
-    DERIVED    the rules of `facts` and `races` say so: requests, sectors, wavefronts, hazards
+    TRACED     the kernel ran: accesses, bytes, barriers
+    DERIVED    computed by the rules of `metrics` and `races`: requests, sectors, wavefronts, hazards
 """
 
 from collections import Counter
@@ -32,14 +32,14 @@ NOT_MODELLED: Final = (
 
 
 def summarize(trace: "Trace") -> dict[str, Any]:
-    """Count what a launch did: in all, by memory space, by array and by line.
+    """Count the accesses of a launch: in total, by memory space, by array and by line.
 
     Returns
     -------
     dict
-        Plain numbers, strings, lists and dicts, so that `json.dumps` takes it. `spaces`, `arrays` and `lines` have the same
-        numbers under TRACED and DERIVED; `efficiency` is `ideal_sectors / sectors`, above 1 where lanes share elements, and
-        None without sectors; `bank_conflicts` are the wavefronts beyond those of a request without conflicts.
+        Plain numbers, strings, lists and dicts, accepted by `json.dumps`. `spaces`, `arrays` and `lines` have the same
+        numbers under TRACED and DERIVED. `efficiency` is `ideal_sectors / sectors`, above 1 if lanes access equal elements,
+        and None without sectors. `bank_conflicts` are the wavefronts beyond those of a request without conflicts.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def summarize(trace: "Trace") -> dict[str, Any]:
 
 
 def _count(trace: "Trace", event_group: Ints, request_group: Ints, count: int) -> list[dict[str, Any]]:
-    """The numbers of each group, given the group of each event and of each request."""
+    """Return the numbers of each group, given the group of each event and of each request."""
     events, found = trace.events, trace.requests()
 
     def of_events(weight: Column) -> list[int]:
@@ -126,13 +126,13 @@ def _row(columns: dict[str, list[Any]], index: int) -> dict[str, Any]:
 
 
 def _totals(group: Ints, weight: Column, count: int) -> list[int]:
-    """The sum of the weights of each group; exact up to 2^53."""
+    """Return the sum of the weights of each group, exact up to 2^53."""
     totals: list[int] = np.bincount(group, weight, count).astype(np.int64).tolist()
     return totals
 
 
 def _count_idle(trace: "Trace", line_of: Ints, count: int) -> list[dict[str, int]]:
-    """For each line, the requests that lack lanes of their warp, and the lanes that took part and that could have."""
+    """Return for each line the requests with inactive lanes, the active lanes and the lanes of their warps."""
     table = trace.divergence()
     line = line_of[table.instruction]
     columns = {

@@ -1,7 +1,7 @@
-"""A trace: all that is known of one launch of a kernel that ran in the interpreter.
+"""A trace: the record of one launch of a kernel in the interpreter.
 
-The machine fills it. Facts are computed when they are asked for, by `facts`, `races`, `hazards` and `summary`; a trace in a
-file is the same as one in memory.
+The machine fills it. `metrics`, `races`, `diagnostics` and `summary` compute their results when they are first requested. A
+trace loaded from a file equals the one that was saved.
 """
 
 import os
@@ -27,32 +27,32 @@ TABLES = {"instructions": Instruction, "arrays": ArrayInfo, "barriers": Barrier,
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trace:
-    """What one launch did.
+    """The record of one launch, and its analyses.
 
     Attributes
     ----------
     kernel, file, line : str, str, int
-        The name of the kernel, and where it begins.
+        The name of the kernel, and the location of its definition.
     grid, block : tuple of three ints
         Blocks and threads along x, y and z.
     shared : int
         Bytes of dynamic shared memory.
     seed : int
-        Chose the order of warps and blocks.
+        The seed of the order of warps and blocks.
     arguments : list of (name, value)
-        Those that are no arrays.
+        The arguments that are not arrays.
     outputs : dict of ndarray
-        The arrays among the arguments that the kernel wrote to, by name.
+        The arrays among the arguments that the kernel wrote, by name.
     events : Events
         Every access to global, shared and constant memory, in the order of execution.
     instructions, arrays, barriers, collectives : list
-        The tables that the columns of `events` point into, and what the threads met at.
+        The tables that the columns of `events` refer to, and the synchronizations of the threads.
     findings : list of SimtError
-        What the machine found while the kernel ran. `hazards()` has these and all others.
+        Hazards found while the kernel ran. `hazards()` returns these and all others.
     is_complete : bool
-        Whether every thread came to its end. If not, the last of the findings says why.
+        Whether every thread ran to its end. If not, the last finding is the reason.
     fresh : tuple of str
-        The arrays among the arguments that held nothing when the launch began.
+        The arrays among the arguments that were uninitialized when the launch began.
 
     Examples
     --------
@@ -91,53 +91,53 @@ class Trace:
 
     @property
     def threads(self) -> int:
-        """Threads a block."""
+        """Threads per block."""
         x, y, z = self.block
         return x * y * z
 
     def requests(self) -> Requests:
-        """The accesses gathered into warp requests, with the sectors, cache lines and wavefronts that each takes."""
+        """Group the accesses into warp requests, with the sectors, cache lines and wavefronts of each."""
         return self._requests
 
     def divergence(self) -> Divergence:
-        """How many lanes take part in the requests of each instruction."""
+        """Count the lanes that take part in the requests of each instruction."""
         return divergence(self._requests, self.threads)
 
     def reuse(self, array: str) -> Reuse:
-        """How often the elements of an array, given by its name, are loaded.
+        """Count the loads of the elements of an array, given by its name.
 
         Raises
         ------
         SimtError
-            The launch has no array of this name.
+            The launch has no array with this name.
         """
         for row, info in enumerate(self.arrays):
             if info.name == array:
                 return reuse(self.events, row, info)
         known = ", ".join(repr(info.name) for info in self.arrays) or "none at all"
-        raise SimtError(f"the launch of {self.kernel} has no array {array!r}; it has {known}")
+        raise SimtError(f"trace.reuse: the launch of {self.kernel} has no array {array!r}; it has {known}")
 
     def races(self) -> list[Race]:
-        """The races, as rows of the event columns."""
+        """Return the races, as rows of the event columns."""
         return self._races
 
     def hazards(self) -> list[SimtError]:
-        """All that is wrong with the launch: what the machine found, then races, then outputs that were written in part.
+        """Return all hazards: findings of the machine, then races, then outputs that were written in part.
 
         Notes
         -----
-        Where the launch did not come to its end, unwritten outputs mean nothing and are left out.
+        If the launch did not complete, unwritten outputs are expected, and are omitted.
         """
         unwritten = find_unwritten_errors(self.fresh, self.labels) if self.is_complete else []
         return [*self.findings, *find_race_errors(self._races, self.labels), *unwritten]
 
     def summary(self) -> dict[str, Any]:
-        """The facts as plain numbers, each under its label, ready for JSON: see `summary.summarize`."""
+        """Return the metrics as plain numbers under labels, ready for JSON: see `summary.summarize`."""
         return summarize(self)
 
     @property
     def labels(self) -> EventLabels:
-        """What people call the rows of the event columns."""
+        """Readable labels of the rows of the event columns."""
         return EventLabels(self.events, self.instructions, self.arrays, self.grid, self.block)
 
     @cached_property
@@ -149,29 +149,29 @@ class Trace:
         return races(self.events, self.arrays, self.instructions, self.barriers, self.collectives)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the trace to a file, as a .npz of columns and tables without pickles; equal traces give equal bytes."""
+        """Write the trace to a .npz file of columns and tables, without pickles. Equal traces give equal bytes."""
         columns, tables = self._parts()
         trace_file.write(path, columns, tables)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Trace":
-        """The trace that was saved to a file. It equals the one that was saved.
+        """Load a trace from a file. It equals the one that was saved.
 
         Raises
         ------
         SimtError
-            The file holds no trace, one of another version, or is damaged.
+            The file is not a trace, has another version, or is damaged.
         OSError
-            There is no such file, or it cannot be read.
+            The file does not exist or cannot be read.
         """
         columns, tables = trace_file.read(path)
         try:
             return cls(**_trace_attributes(columns, tables))
         except (KeyError, TypeError, ValueError) as error:
-            raise SimtError(f"{path} lacks a part of a trace ({error}); make a new one with trace.save(path)") from error
+            raise SimtError(f"{path} lacks a part of a trace ({error}); write a new one with trace.save(path)") from error
 
     def _parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Arrays, and all else as JSON knows it."""
+        """Return the arrays, and everything else in types that JSON represents."""
         tables = {field.name: getattr(self, field.name) for field in fields(self)}
         events, outputs = tables.pop("events"), tables.pop("outputs")
         columns = {f"event.{name}": column for name, column in events._asdict().items()}
@@ -190,7 +190,7 @@ class Trace:
             and all(_is_bitwise_equal(column, other_columns[name]) for name, column in columns.items())
         )
 
-    __hash__ = None  # type: ignore[assignment]  # holds arrays
+    __hash__ = None  # type: ignore[assignment]  # contains arrays
 
     def __repr__(self) -> str:
         state = "complete" if self.is_complete else "cut short"
@@ -204,29 +204,29 @@ load = Trace.load  # as `simt.load(path)`
 
 
 def _is_bitwise_equal(left: NDArray[Any], right: NDArray[Any]) -> bool:
-    """Whether two arrays hold the same bits."""
+    """Return whether two arrays have equal bits."""
     return left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()
 
 
 def _error_as_dict(error: SimtError) -> dict[str, Any]:
-    """An error as JSON knows it."""
+    """Return an error in types that JSON represents."""
     attributes = {name: getattr(error, name) for name in ("lines", "array", "element", "block", "threads", "epoch")}
     return {"type": type(error).__name__, "message": str(error), **attributes}
 
 
 def _error_from_dict(record: dict[str, Any]) -> SimtError:
-    """The error that `_error_as_dict` made a record of."""
+    """Return the error that `_error_as_dict` converted."""
     kind = getattr(errors, record.pop("type"), SimtError)
     return kind(record.pop("message"), **{name: _as_tuple(value) for name, value in record.items()})
 
 
 def _as_tuple(value: Any) -> Any:
-    """JSON has lists only; tables have tuples only."""
+    """Convert lists to tuples: JSON has only lists, tables have only tuples."""
     return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
 
 
 def _trace_attributes(columns: dict[str, NDArray[Any]], tables: dict[str, Any]) -> dict[str, Any]:
-    """The attributes of a trace, from its parts."""
+    """Return the attributes of a trace, given its parts."""
     values = {name: _as_tuple(value) for name, value in tables.items()}
     values["events"] = events = Events(**{name: columns[f"event.{name}"] for name in Events._fields})
     for (name, column), dtype in zip(events._asdict().items(), EVENT_DTYPES, strict=True):

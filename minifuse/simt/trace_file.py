@@ -1,6 +1,7 @@
-"""Columns and tables in one file: a .npz of arrays, and JSON for all that is no array. No pickle: a file runs no code.
+"""Store columns and tables in one file: arrays in a .npz, everything else as JSON. There are no pickles, so loading runs no
+code.
 
-The file is written under another name and renamed, so that nobody finds half a file. Equal contents give equal bytes.
+The file is written under a temporary name and renamed, so no reader sees a partial file. Equal contents give equal bytes.
 """
 
 import json
@@ -19,42 +20,42 @@ from ..runtime.atomic_files import replacement
 
 FORMAT: Final = "minifuse trace"
 VERSION: Final = 1
-TABLES: Final = "tables.json"  # the name of the array that holds the JSON, as bytes
+TABLES: Final = "tables.json"  # name of the array that contains the JSON, as bytes
 
 
 def write(path: str | os.PathLike[str], columns: Mapping[str, NDArray[Any]], tables: Mapping[str, Any]) -> None:
-    """Write arrays, and tables of what JSON knows, to a file that `read` understands.
+    """Write arrays, and tables that JSON can represent, to a file that `read` reads.
 
     Raises
     ------
     ValueError
-        An array of Python objects, which only a pickle could hold.
+        An array contains Python objects, which would need a pickle.
     OSError
         The file cannot be written.
     """
     text = json.dumps({"format": FORMAT, "version": VERSION, **tables}, default=_plain)
     with replacement(path, is_durable=False) as unfinished, zipfile.ZipFile(unfinished, "w") as file:
         for name, column in {TABLES: np.frombuffer(text.encode(), np.uint8), **columns}.items():
-            member = zipfile.ZipInfo(f"{name}.npy")  # its date is always 1980, so that equal contents are equal bytes
+            member = zipfile.ZipInfo(f"{name}.npy")  # dated 1980 by default, so that equal contents are equal bytes
             member.compress_type = zipfile.ZIP_DEFLATED
             with file.open(member, "w", force_zip64=True) as content:
                 np.lib.format.write_array(content, np.asanyarray(column), allow_pickle=False)
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers as Python's."""
+    """Convert a NumPy number to a Python number."""
     return value.item()
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """The arrays and the tables of a file.
+    """Return the arrays and the tables of a file.
 
     Raises
     ------
     SimtError
-        The file is not one of ours, of another version, or damaged.
+        The file is not a trace, has another version, or is damaged.
     OSError
-        There is no such file, or it cannot be read.
+        The file does not exist or cannot be read.
     """
     try:
         with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as found:
@@ -71,7 +72,9 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, NDArray[Any]], dict[st
         TypeError,
         NotImplementedError,
     ) as error:
-        raise SimtError(f"{path} is no trace, or a damaged one ({error}); make a new one with trace.save(path)") from error
+        raise SimtError(f"{path} is not a trace, or is damaged ({error}); write a new one with trace.save(path)") from error
     if name != FORMAT or version != VERSION:
-        raise SimtError(f"{path} is a {name!r} of version {version}; this minifuse reads {FORMAT!r} of version {VERSION}")
+        raise SimtError(
+            f"{path} is a {name!r} of version {version}; this version of minifuse reads {FORMAT!r} of version {VERSION}"
+        )
     return columns, tables

@@ -268,7 +268,7 @@ def test_the_line_is_that_of_the_function_that_is_called():
 
 
 def test_a_kernel_is_a_function():
-    with pytest.raises(UnknownWordError, match="a kernel is a Python function"):
+    with pytest.raises(UnknownWordError, match="expected a Python function or a kernel"):
         simt.run(3, 1, 1)
 
 

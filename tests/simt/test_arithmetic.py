@@ -93,7 +93,7 @@ def square_often(a, x):
 
 
 def test_an_integer_past_64_bits_is_an_error_that_says_so():
-    with pytest.raises(SimtError, match=r"does not fit 64 bits; .* write int64"):
+    with pytest.raises(SimtError, match=r"does not fit in 64 bits; .* write int64"):
         simt.run(square_often, 1, 1, np.zeros(1, np.int32), 3)
 
 

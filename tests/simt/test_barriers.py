@@ -49,7 +49,7 @@ def test_a_return_before_a_barrier_is_told_with_both_lines():
 
 
 def test_two_barriers_in_two_branches_are_told_with_both_lines():
-    with pytest.raises(BarrierError, match="every thread of the block must come to the same barrier") as info:
+    with pytest.raises(BarrierError, match="every thread of the block must reach the same barrier") as info:
         simt.run(in_branch, 1, (64, 1), np.zeros(1))
     assert info.value.threads == ((0, 0), (32, 0))
     assert len({line for _, line in info.value.lines}) == 2
@@ -151,7 +151,7 @@ def absent_source(out):
         (two_instructions, DivergenceError, r"thread 20 of block 0 is at cuda.shfl_sync\(\)", 2),
         (two_masks, DivergenceError, "with the mask 0x0000ffff", 2),
         (lane_has_left, BarrierError, "thread 7 of block 0 has left the kernel", 2),
-        (outside_mask, BarrierError, "leaves out the calling lane 0", 1),
+        (outside_mask, BarrierError, "does not include the calling lane 0", 1),
         (absent_source, BarrierError, "reads in cuda.shfl_down_sync.* from lane 8, which does not take part", 1),
     ],
 )

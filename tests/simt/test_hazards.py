@@ -60,7 +60,7 @@ def test_a_race_reads_as_it_should():
         ),
         (
             [Access(0, LOAD, instruction=1), Access(40, STORE)],
-            "a cuda.syncthreads() after line 47, before line 41 comes again, would order them.",
+            "a cuda.syncthreads() after line 47, before line 41 runs again, would order them.",
         ),
         (
             [Access(0, LOAD), Access(40, STORE)],
@@ -75,7 +75,7 @@ def test_a_race_reads_as_it_should():
             [Access(0, STORE, 4096, array=1), Access(0, LOAD, 4096, array=1, block=1, instruction=1)],
             "use two launches, or cuda.cg.this_grid().sync() between the two",
         ),
-        ([Access(0, STORE, 4096, array=1), Access(0, STORE, 4096, array=1, block=1)], "give each an element of its own"),
+        ([Access(0, STORE, 4096, array=1), Access(0, STORE, 4096, array=1, block=1)], "give each block an element"),
     ],
 )
 def test_a_verdict_says_what_would_help(rows, advice):
@@ -95,7 +95,7 @@ def test_a_race_between_blocks_names_both_blocks():
 def test_equal_values_are_a_race_and_said_to_be_equal():
     [error] = say([Access(lane, STORE, 256 + 4 * (lane % 2), value=3.5) for lane in range(8)])
     assert "All of them wrote the same value" in str(error)
-    assert "The same holds for 2 elements in all." in str(error)
+    assert "In all, 2 elements are affected." in str(error)
     [error] = say([Access(lane, STORE, value=lane // 7) for lane in range(8)])
     assert "same value" not in str(error)
 

@@ -215,14 +215,14 @@ def test_the_verdict_on_a_missing_barrier_reads_as_it_should():
     assert message == (
         f"shared array 'right' element (4, 0): written by thread (0, 4) at test_known_answers.py:{right}, "
         f"read by thread (0, 0) at test_known_answers.py:{product}, both in epoch 0 of block (0, 0); "
-        "a cuda.syncthreads() between the two lines would order them. The same holds for 384 elements in all."
+        "a cuda.syncthreads() between the two lines would order them. In all, 384 elements are affected."
     )
     [message] = [str(error) for error in second.hazards() if error.array == "right"]
     assert message == (
         f"shared array 'right' element (0, 0): read by thread (0, 4) at test_known_answers.py:{product}, "
         f"written by thread (0, 0) at test_known_answers.py:{right}, both in epoch 1 of block (0, 0); "
-        f"a cuda.syncthreads() after line {product}, before line {right} comes again, would order them. "
-        "The same holds for 384 elements in all."
+        f"a cuda.syncthreads() after line {product}, before line {right} runs again, would order them. "
+        "In all, 384 elements are affected."
     )
 
 

@@ -183,7 +183,7 @@ def test_threads_launch_at_the_same_time():
 
 @pytest.mark.parametrize(
     ("grid", "block", "words"),
-    [(0, 1, "grid 0"), (1, (1, 1, 1, 1), "block"), (1, 1025, "1025 threads"), (1.5, 1, "grid 1.5"), ((), 1, "grid")],
+    [(0, 1, "got 0"), (1, (1, 1, 1, 1), "block"), (1, 1025, "1025 threads"), (1.5, 1, "got 1.5"), ((), 1, "grid")],
 )
 def test_sizes_that_no_launch_has(grid, block, words):
     with pytest.raises(SimtError, match=words):
@@ -193,7 +193,7 @@ def test_sizes_that_no_launch_has(grid, block, words):
 def test_arguments_are_counted():
     with pytest.raises(SimtError, match=r"last_writer\(out\) takes 1 arguments, got 2"):
         simt.run(last_writer, 1, 1, np.zeros(1), 3)
-    with pytest.raises(SimtError, match="argument 'out' is of type list"):
+    with pytest.raises(SimtError, match="argument 'out' has type list"):
         simt.run(last_writer, 1, 1, [1.0])
 
 
@@ -218,7 +218,7 @@ def test_a_plan_is_a_launch():
 
 
 def test_outside_a_launch_words_say_so():
-    with pytest.raises(SimtError, match="means something only inside a kernel"):
+    with pytest.raises(SimtError, match="works only inside a kernel"):
         _ = cuda.threadIdx.x
-    with pytest.raises(SimtError, match="means something only inside a kernel"):
+    with pytest.raises(SimtError, match="works only inside a kernel"):
         cuda.syncthreads()

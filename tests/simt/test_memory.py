@@ -82,7 +82,7 @@ def test_each_position_is_bounded_and_negative_ones_do_not_wrap(index):
 
 @pytest.mark.parametrize("index", [(1.0, 0), (np.float32(1), 0), (True, 0), (0, np.True_), (None, 0)])
 def test_an_index_is_an_integer(index):
-    with pytest.raises(SimtError, match="index with an integer") as info:
+    with pytest.raises(SimtError, match="use an integer") as info:
         simt.run(access, 1, 1, np.zeros((3, 4)), *index)
     assert not isinstance(info.value, OutOfBoundsError)
 
@@ -92,7 +92,7 @@ def too_many(a):
 
 
 def test_too_many_positions():
-    with pytest.raises(OutOfBoundsError, match="3 positions in the index"):
+    with pytest.raises(OutOfBoundsError, match=r"the index .* has 3 positions"):
         simt.run(too_many, 1, 1, np.zeros((3, 4)))
 
 
@@ -246,7 +246,7 @@ def unknown_type(out):
 
 
 def test_shared_arrays_have_one_shape_and_a_type():
-    with pytest.raises(SimtError, match="the shape of a shared array is a constant"):
+    with pytest.raises(SimtError, match="the shape of a shared array must be a constant"):
         simt.run(odd_shape, 1, 2, np.zeros(1))
     with pytest.raises(UnknownWordError, match="'three'"):
         simt.run(unknown_type, 1, 1, np.zeros(1))
@@ -277,7 +277,7 @@ def test_a_vector_is_one_event_at_the_kernels_line():
     assert trace.events.value[:2].tolist() == [0, 0]
 
 
-@pytest.mark.parametrize(("start", "size", "words"), [(1, 9, "misaligned address"), (0, 3, "which is outside")])
+@pytest.mark.parametrize(("start", "size", "words"), [(1, 9, "misaligned address"), (0, 3, "which is out of bounds")])
 def test_vectors_are_aligned_and_inside(start, size, words):
     a = np.zeros(16, np.float32)[start : start + size]
     with pytest.raises(OutOfBoundsError, match=words):
@@ -303,13 +303,13 @@ def test_many_vectors_are_as_many_loads(launch):
         trace = launch(gather, 1, 1, out, simt.Pointer(a, low=low), 0, 2)
         assert out.tolist() == [4 - low, 5 - low, -low, 1 - low, 2 - low, 3 - low]
         assert trace is None or trace.events.nbytes[:3].tolist() == [16] * 3
-        for j, words in ((1, "misaligned address"), (8, "which is outside"), (-4, "which is outside")):
+        for j, words in ((1, "misaligned address"), (8, "which is out of bounds"), (-4, "which is out of bounds")):
             with pytest.raises(OutOfBoundsError, match=words):
                 simt.run(gather, 1, 1, out, simt.Pointer(a, low=low), 0, j)
 
 
 def test_vectors_need_neighbours():
-    with pytest.raises(SimtError, match="vectors need neighbours"):
+    with pytest.raises(SimtError, match="a vector access needs contiguous memory"):
         simt.run(copy_vectors, 1, 1, np.zeros(16, np.float32), np.zeros(32, np.float32)[::2])
 
 
@@ -342,7 +342,7 @@ def test_a_pointer_to_an_address():
         simt.Pointer(1000, 3)
     with pytest.raises(ValueError, match="contiguous"):
         simt.Pointer(memory[::2])
-    with pytest.raises(ValueError, match="do not fill"):
+    with pytest.raises(ValueError, match="elements for the indices"):
         simt.Pointer(memory, 0, 9)
 
 
@@ -379,7 +379,7 @@ def test_a_table_leads_to_memory():
         simt.run(fill_behind, 1, 3, table_of(a, b), 9)
     with pytest.raises(SimtError, match="element 0 followed as a pointer, which is no address"):
         simt.run(fill_behind, 1, 3, table_of(a, b), 0)
-    with pytest.raises(SimtError, match=r"the address of 'out\[2\]', int64.*expected the address of memory of float64"):
+    with pytest.raises(SimtError, match=r"the address of 'out\[2\]', of int64.*expected the address of memory of float64"):
         simt.run(fill_behind, 1, 2, table_of(a, b, whole), 3)
 
 
@@ -414,7 +414,7 @@ def test_what_a_kernel_cannot_hold():
     def touch(a):
         a[0] = 1
 
-    with pytest.raises(SimtError, match="elements of object"):
+    with pytest.raises(SimtError, match="has dtype object"):
         simt.run(touch, 1, 1, np.zeros(3, object))
     read_only = np.zeros(3)
     read_only.flags.writeable = False

@@ -123,7 +123,7 @@ def test_a_truncated_file_is_refused(tmp_path, share):
     path = saved(tmp_path)
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
-    with pytest.raises(SimtError, match=r"t\.npz is no trace, or a damaged one .*make a new one with trace\.save"):
+    with pytest.raises(SimtError, match=r"t\.npz is not a trace, or is damaged .*write a new one with trace\.save"):
         Trace.load(path)
 
 
@@ -142,16 +142,16 @@ def test_a_damaged_byte_is_noticed(tmp_path):
 def test_a_foreign_file_is_refused(tmp_path, content):
     path = tmp_path / "other"
     path.write_bytes(content)
-    with pytest.raises(SimtError, match="other is no trace"):
+    with pytest.raises(SimtError, match="other is not a trace"):
         Trace.load(path)
 
 
 def test_arrays_of_someone_else_are_refused(tmp_path):
     np.savez(tmp_path / "other.npz", a=np.zeros(3))
-    with pytest.raises(SimtError, match="is no trace"):
+    with pytest.raises(SimtError, match="is not a trace"):
         Trace.load(tmp_path / "other.npz")
     np.save(tmp_path / "other.npy", np.zeros(3))
-    with pytest.raises(SimtError, match="is no trace"):
+    with pytest.raises(SimtError, match="is not a trace"):
         Trace.load(tmp_path / "other.npy")
     with pytest.raises(FileNotFoundError):
         Trace.load(tmp_path / "absent.npz")
@@ -169,7 +169,7 @@ def change(path, edit, drop=()):
 def test_another_version_is_refused_by_name(tmp_path):
     path = saved(tmp_path)
     change(path, lambda tables: tables.update(version=99))
-    with pytest.raises(SimtError, match="of version 99; this minifuse reads 'minifuse trace' of version 1"):
+    with pytest.raises(SimtError, match="of version 99; this version of minifuse reads 'minifuse trace' of version 1"):
         Trace.load(path)
 
 
@@ -211,7 +211,7 @@ def test_a_file_holds_no_pickle_and_runs_none(tmp_path):
                 assert version == (1, 0)
                 assert not np.lib.format.read_array_header_1_0(member)[2].hasobject
     np.savez(tmp_path / "evil.npz", **{"tables.json": np.array([object()])})
-    with pytest.raises(SimtError, match="is no trace"):
+    with pytest.raises(SimtError, match="is not a trace"):
         Trace.load(tmp_path / "evil.npz")
 
 

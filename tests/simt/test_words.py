@@ -108,7 +108,7 @@ def half_shuffle(a):
 
 def test_what_shuffles_do_not_move():
     for dtype, kind in ((bool, "bool"), (np.float16, "float16")):
-        with pytest.raises(UnknownWordError, match=f"brings a {kind}"):
+        with pytest.raises(UnknownWordError, match=f"passes a {kind}"):
             simt.run(half_shuffle, 1, 32, np.zeros(1, dtype))
 
 

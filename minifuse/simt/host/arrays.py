@@ -1,8 +1,8 @@
-"""Memory of the device as a script holds it: an array that kernels take, views of it, and copies to and from the host.
+"""Device memory of a script: arrays that kernels take, views of them, and copies to and from the host.
 
-Stands at the bottom of `simt.host`. A device array here is a NumPy array with a second one beside it that remembers which
-elements were ever written, so that a read of memory that nobody filled shows. Nothing is copied to a GPU and no time
-passes: `stream` arguments are taken and mean nothing. Launches are in `kernels.py`.
+A device array is a NumPy array with a second array of booleans that records which elements were ever written, so that a read
+of uninitialized memory is found. Nothing is copied to a GPU and no time passes: `stream` arguments are accepted and ignored.
+Launches are in `kernels.py`.
 """
 
 import math
@@ -20,24 +20,22 @@ from numpy.typing import DTypeLike, NDArray
 from ...core.errors import DTypeError, ShapeError, SimtError, UninitializedReadError, UnknownWordError, ViewError
 
 INTERNAL_FOLDERS = (Path(__file__).parents[2], Path(np.__file__).parent)
-INTERNAL_PREFIXES = (
-    "<frozen importlib",
-    *(f"{folder}{os.sep}" for folder in INTERNAL_FOLDERS),
-)  # how names of other files begin
-POISON_BYTE = 0xFF  # each byte of memory that nobody filled: NaN as a float, -1 as an integer
+# files that do not belong to the script have names with these prefixes
+INTERNAL_PREFIXES = ("<frozen importlib", *(f"{folder}{os.sep}" for folder in INTERNAL_FOLDERS))
+POISON_BYTE = 0xFF  # fills uninitialized memory: NaN as a float, -1 as an integer
 
 Line = tuple[str, int]  # a file and a line in it
 
 
 class HazardReporter(Protocol):
-    """Whoever collects what the host side finds."""
+    """An object that collects the hazards that the host functions find."""
 
     def report_hazard(self, error: SimtError, line: Line) -> None:
-        """Take note of a hazard that happened outside a kernel, at this line."""
+        """Record a hazard that was found outside a kernel, at this line."""
 
 
 def script_line() -> Line:
-    """The innermost line that runs now and is neither minifuse's nor NumPy's."""
+    """Return the innermost line being executed that belongs neither to minifuse nor to NumPy."""
     frame = sys._getframe(1)
     while frame.f_back and frame.f_code.co_filename.startswith(INTERNAL_PREFIXES):
         frame = frame.f_back
@@ -45,35 +43,37 @@ def script_line() -> Line:
 
 
 def format_line(line: Line) -> str:
-    """A line as messages say it: matmul.py:41."""
+    """Format a line for messages: matmul.py:41."""
     return f"{Path(line[0]).name}:{line[1]}"
 
 
-def raise_unsupported(word: str, why: str = "") -> NoReturn:
-    """Raise the error for a word of numba.cuda that this host side does not have."""
+def raise_unsupported(name: str, reason: str = "") -> NoReturn:
+    """Raise UnknownWordError for a name of numba.cuda that the interpreter does not support."""
     line = script_line()
-    why = why or "the host side here has arrays, streams, events and launches; take it out to check the rest of the script"
-    raise UnknownWordError(f"{word} at {format_line(line)}: not known here; {why}", lines=(line,))
+    reason = (
+        reason or "the interpreter has arrays, streams, events and launches; remove the call to check the rest of the script"
+    )
+    raise UnknownWordError(f"{name} at {format_line(line)}: not supported by the interpreter; {reason}", lines=(line,))
 
 
 @dataclass
 class DeviceAllocation:
-    """One piece of device memory, shared by an array and its views."""
+    """A piece of device memory, shared by an array and its views."""
 
     handler: HazardReporter
-    line: Line  # where the script asked for it
-    name: str = ""  # of the parameter that it was last given to
+    line: Line  # of the script that allocated it
+    name: str = ""  # of the parameter that it was last passed to
 
 
 class DeviceArray:
-    """An array in the memory of the device.
+    """An array in device memory.
 
     Attributes
     ----------
     data : numpy.ndarray
-        The elements; views share them.
+        The elements, shared by views.
     written : numpy.ndarray of bool
-        The shape and the views of `data`: whether an element was ever written.
+        Whether each element was ever written. It has the shape of `data`, and views share it.
     """
 
     is_device_array: ClassVar[bool] = True
@@ -91,7 +91,7 @@ class DeviceArray:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Bytes from one element to the next along each dim."""
+        """The bytes between adjacent elements along each dim."""
         return self.data.strides
 
     @property
@@ -111,17 +111,17 @@ class DeviceArray:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all elements."""
+        """The size of all elements, in bytes."""
         return self.data.nbytes
 
     @property
     def flags(self) -> dict[str, bool]:
-        """Whether the elements lie in C or Fortran order without gaps."""
+        """Whether the elements are contiguous in C or Fortran order."""
         return {"C_CONTIGUOUS": self.is_c_contiguous(), "F_CONTIGUOUS": self.is_f_contiguous()}
 
     @property
     def alloc_size(self) -> int:
-        """The bytes of all elements."""
+        """The size of all elements, in bytes."""
         return self.data.nbytes
 
     @property
@@ -139,11 +139,11 @@ class DeviceArray:
         }
 
     def is_c_contiguous(self) -> bool:
-        """Whether the elements lie row by row without gaps."""
+        """Return whether the elements are contiguous in C order."""
         return bool(self.data.flags.c_contiguous)
 
     def is_f_contiguous(self) -> bool:
-        """Whether the elements lie column by column without gaps."""
+        """Return whether the elements are contiguous in Fortran order."""
         return bool(self.data.flags.f_contiguous)
 
     def __len__(self) -> int:
@@ -156,7 +156,7 @@ class DeviceArray:
 
     @property
     def name(self) -> str:
-        """The parameter that it was last given to, quoted, or nothing."""
+        """The parameter that the array was last passed to, quoted."""
         return f"{self.allocation.name!r}" if self.allocation.name else "without a name"
 
     def _view(self, data: NDArray[Any], written: NDArray[np.bool_]) -> "DeviceArray":
@@ -165,7 +165,7 @@ class DeviceArray:
     def __getitem__(self, key: Any) -> Any:
         part = self.data[key]
         if isinstance(part, np.ndarray) and part.base is None:
-            raise_unsupported("an index array on a device array", "take integers and slices, or index on the host")
+            raise_unsupported("an index array on a device array", "use integers and slices, or index on the host")
         if isinstance(part, np.ndarray):
             return self._view(part, self.written[key])
         self.check_written(key, "read by the host")
@@ -178,55 +178,55 @@ class DeviceArray:
             self.data[key], self.written[key] = value, True
 
     def getitem(self, item: Any, stream: Any = 0) -> Any:
-        """The same as `array[item]`."""
+        """Return `array[item]`."""
         return self[item]
 
     def setitem(self, key: Any, value: Any, stream: Any = 0) -> None:
-        """The same as `array[key] = value`."""
+        """Set `array[key] = value`."""
         self[key] = value
 
     def reshape(self, *shape: Any, order: Any = "C") -> "DeviceArray":
-        """The same elements in another shape; ViewError where that needs a copy."""
+        """Return a view in another shape. Raise ViewError if that needs a copy."""
         new = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
         data, written = self.data.reshape(new, order=order), self.written.reshape(new, order=order)
         if self.size and not np.may_share_memory(data, self.data):
             raise ViewError(
-                f"reshape of {self!r} to {tuple(new)}: the elements do not lie together, and a device array is never copied "
-                "for a new shape; reshape before you slice, or on the host"
+                f"reshape of {self!r} to {tuple(new)}: the elements are not contiguous, and a reshape of a device array "
+                "never copies; reshape before you slice, or on the host"
             )
         return self._view(data, written)
 
     def ravel(self, order: Any = "C", stream: Any = 0) -> "DeviceArray":
-        """The same elements in one dim; ViewError where that needs a copy."""
+        """Return a view with one dim. Raise ViewError if that needs a copy."""
         return self.reshape(-1, order=order)
 
     def squeeze(self, axis: Any = None, stream: Any = 0) -> "DeviceArray":
-        """The same elements without dims of size one."""
+        """Return a view without dims of size one."""
         return self._view(self.data.squeeze(axis), self.written.squeeze(axis))
 
     def view(self, dtype: DTypeLike) -> "DeviceArray":
-        """The same bytes as elements of another type of the same size."""
+        """Return the same bytes as elements of another dtype of the same size."""
         if np.dtype(dtype).itemsize != self.dtype.itemsize:
-            raise_unsupported(f"view of {self.dtype} as {np.dtype(dtype)}", "views keep the size of the elements")
+            raise_unsupported(f"view of {self.dtype} as {np.dtype(dtype)}", "a view must keep the size of the elements")
         return self._view(self.data.view(dtype), self.written)
 
     def split(self, section: int, stream: Any = 0) -> Iterator["DeviceArray"]:
-        """Parts of `section` elements of an array of one dim; the last may be smaller."""
+        """Yield views of `section` elements of a 1-D array. The last one may be smaller."""
         if self.ndim != 1:
-            raise ShapeError(f"split: got {self!r}; only arrays of one dim are split")
+            raise ShapeError(f"split: got {self!r}; expected an array of one dim")
         for start in range(0, self.size, section):
             yield self[start : start + section]
 
     def bind(self, stream: Any = 0) -> "DeviceArray":
-        """The same array with another default stream."""
+        """Return the array with another default stream."""
         return DeviceArray(self.data, self.written, self.allocation, stream)
 
     def transpose(self, axes: Any = None) -> "DeviceArray":
-        """A transposed copy of a matrix, as in Numba."""
+        """Return a transposed copy of a matrix, as in Numba."""
         if axes is not None and tuple(axes) == tuple(range(self.ndim)):
             return self
         if self.ndim != 2:
-            raise_unsupported(f"transpose of {self.ndim} dims", "numba.cuda transposes matrices alone")
+            raise_unsupported(f"transpose of {self.ndim} dims", "numba.cuda transposes only matrices")
         return self._view(self.data.T.copy(), self.written.T.copy())
 
     @property
@@ -235,9 +235,9 @@ class DeviceArray:
         return self.transpose()
 
     def copy_to_host(self, ary: NDArray[Any] | None = None, stream: Any = 0) -> NDArray[Any]:
-        """Copy to a new NumPy array, or to `ary`, of the same shape, type and order.
+        """Copy to a new NumPy array, or to `ary`, which must have the same shape, dtype and order.
 
-        Elements that nobody ever wrote are reported, as compute-sanitizer's initcheck does for a copy.
+        Elements that were never written are reported, as compute-sanitizer's initcheck does for a copy.
         """
         if ary is not None:
             self._check_compatible(ary, "copy_to_host")
@@ -250,25 +250,21 @@ class DeviceArray:
         return ary
 
     def copy_to_device(self, ary: Any, stream: Any = 0) -> None:
-        """Fill from a host or device array of the same shape and type."""
+        """Copy from a host or device array of the same shape and dtype."""
         source = ary if isinstance(ary, DeviceArray) else np.asarray(ary)
         if not (self.is_c_contiguous() or self.is_f_contiguous()):
-            raise ViewError(
-                f"copy_to_device: {self!r} has gaps between its elements, so it is not one piece of memory to fill"
-            )
+            raise ViewError(f"copy_to_device: {self!r} has gaps between its elements; copy to a contiguous array")
         self._check_compatible(source, "copy_to_device")
         self.squeeze()[...] = source.squeeze()
 
     def _check_compatible(self, other: Any, verb: str) -> None:
         if other.dtype != self.dtype:
-            raise DTypeError(
-                f"{verb}: the device array has {self.dtype}, the host array {other.dtype}; they must be the same"
-            )
+            raise DTypeError(f"{verb}: the device array has {self.dtype}, the host array {other.dtype}; convert one of them")
         if other.squeeze().shape != self.data.squeeze().shape:
             raise ShapeError(f"{verb}: the device array has shape {self.shape}, the host array {other.shape}")
 
     def check_written(self, key: Any, verb: str) -> None:
-        """Report the first element of `self[key]` that nobody ever wrote."""
+        """Report the first element of `self[key]` that was never written."""
         part = np.atleast_1d(self.written[key])
         if part.all():
             return
@@ -277,8 +273,8 @@ class DeviceArray:
         at = f" element {first[0] if len(first) == 1 else first}" if first else ""
         more = f", and {count - 1} more of {part.size}" if count > 1 else ""
         error = UninitializedReadError(
-            f"device array {self.name}{at}{more}: {verb} at {format_line(line)}, but nothing ever wrote there; allocated at "
-            f"{format_line(self.allocation.line)}, and device_array() gives memory as it is found.",
+            f"device array {self.name}{at}{more}: {verb} at {format_line(line)}, but it was never written; allocated at "
+            f"{format_line(self.allocation.line)}, and device_array() does not initialize memory.",
             lines=(line, self.allocation.line),
             array=self.allocation.name or None,
             element=first or None,
@@ -287,16 +283,18 @@ class DeviceArray:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
-            raise ViewError("a device array as a NumPy array is always a copy; leave copy=False away")
+            raise ViewError("np.asarray of a device array always copies; omit copy=False")
         host = self.copy_to_host()
         return host if dtype is None else host.astype(dtype)
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"a device array here has no attribute {name!r}; copy_to_host() gives a NumPy array")
+        raise AttributeError(
+            f"a device array has no attribute {name!r} in the interpreter; copy_to_host() returns a NumPy array"
+        )
 
     def _no_arithmetic(self, *_: Any) -> NoReturn:
         raise DTypeError(
-            f"arithmetic with {self!r} on the host: it lies on the device, where only kernels compute; "
+            f"arithmetic with {self!r} on the host: only kernels can compute with device memory; "
             "write a kernel, or call copy_to_host() first"
         )
 
@@ -304,23 +302,25 @@ class DeviceArray:
     __floordiv__ = __mod__ = __pow__ = __matmul__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = _no_arithmetic
 
 
-EXPORTED_ARRAYS: WeakValueDictionary[int, DeviceArray] = WeakValueDictionary()  # by the address that others were told
+EXPORTED_ARRAYS: WeakValueDictionary[int, DeviceArray] = WeakValueDictionary()  # exported address -> array
 
 
 def exported_array(value: Any) -> DeviceArray:
-    """Return the device array that the `__cuda_array_interface__` of another object shows.
+    """Return the device array that another object exposes by `__cuda_array_interface__`.
 
-    An address is never read that no device array here has told: it may lie on a GPU.
+    Addresses that were not exported by a device array of the interpreter are refused: they may be on a GPU.
     """
-    told = value.__cuda_array_interface__
-    array = EXPORTED_ARRAYS.get(told["data"][0])
-    if array is None or (tuple(told["shape"]), told["typestr"]) != (array.shape, array.dtype.str):
-        raise_unsupported(f"the memory of a {type(value).__name__}", "only whole device arrays made here are known")
+    interface = value.__cuda_array_interface__
+    array = EXPORTED_ARRAYS.get(interface["data"][0])
+    if array is None or (tuple(interface["shape"]), interface["typestr"]) != (array.shape, array.dtype.str):
+        raise_unsupported(
+            f"the memory of a {type(value).__name__}", "only whole device arrays of the interpreter are supported"
+        )
     return array
 
 
 class MappedArray(np.ndarray[Any, np.dtype[Any]]):
-    """A NumPy array that kernels read and write in place, as `mapped_array` and `managed_array` give it."""
+    """A NumPy array that kernels read and write in place, returned by `mapped_array` and `managed_array`."""
 
     def copy_to_host(self, ary: NDArray[Any] | None = None, stream: Any = 0) -> NDArray[Any]:
         """Copy to a plain NumPy array, or to `ary`."""
@@ -330,21 +330,21 @@ class MappedArray(np.ndarray[Any, np.dtype[Any]]):
         return ary
 
     def copy_to_device(self, ary: Any, stream: Any = 0) -> None:
-        """Fill from a host or device array."""
+        """Copy from a host or device array."""
         self[...] = np.asarray(ary)
 
 
 def allocate(
     shape: Any, dtype: DTypeLike, strides: tuple[int, ...] | None, order: str, allocation: DeviceAllocation
 ) -> DeviceArray:
-    """Memory of the device with nothing in it."""
+    """Allocate uninitialized device memory."""
     dims = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     for size in dims:
         if not isinstance(size, int | np.integer) or size < 0:
-            raise ShapeError(f"device_array: a shape is made of whole numbers from 0 up, got {shape!r}")
+            raise ShapeError(f"device_array: got shape {shape!r}; expected integers of at least 0")
     kind = np.dtype(dtype)
     if kind.hasobject:
-        raise DTypeError(f"device_array: {kind} holds Python objects, which no kernel can read")
+        raise DTypeError(f"device_array: {kind} contains Python objects, which kernels cannot read")
     if strides is None:
         data, written = np.empty(dims, kind, order), np.zeros(dims, bool, order)  # type: ignore[call-overload]
     else:
@@ -357,18 +357,18 @@ def allocate(
 
 
 def poison_value(dtype: np.dtype[Any]) -> Any:
-    """An element of memory that nobody filled."""
+    """Return the value of an uninitialized element."""
     return True if dtype.kind == "b" else np.frombuffer(bytes([POISON_BYTE]) * dtype.itemsize, dtype)[0]
 
 
 def copy_from_host(array: Any, allocation: DeviceAllocation, *, copy: bool = True) -> DeviceArray:
-    """A host array or number in the memory of the device."""
+    """Copy a host array or number to device memory."""
     source = np.asanyarray(array)
     if source.dtype.hasobject:
-        raise DTypeError(f"to_device: {type(array).__name__} becomes an array of Python objects, which no kernel can read")
+        raise DTypeError(f"to_device: {type(array).__name__} becomes an array of Python objects, which kernels cannot read")
     if not (source.flags.c_contiguous or source.flags.f_contiguous):
         raise ViewError(
-            f"to_device: the array of shape {source.shape} and strides {source.strides} is not one piece of memory; "
+            f"to_device: the array of shape {source.shape} and strides {source.strides} is not contiguous; "
             "copy it with np.ascontiguousarray() first"
         )
     device = allocate(source.shape, source.dtype, None, "C" if source.flags.c_contiguous else "F", allocation)

@@ -1,8 +1,8 @@
-"""`cuda.jit`: a kernel as a script holds it, and its launch.
+"""`cuda.jit`: kernels of a script, and their launches.
 
-Above `arrays` in `simt.host`. A launch checks grid and block as the driver does, brings NumPy arguments to the device and
-back as Numba does, and hands the rest to a judge, who runs it. Nothing is compiled: options for the compiler are taken and
-change nothing, and what only a compiler knows (`inspect_asm`, registers) is refused.
+A launch checks grid and block as the driver does, copies NumPy arguments to the device and back as Numba does, and passes
+everything to a launch handler, which runs it. Nothing is compiled: compiler options are accepted and ignored, and
+information that only a compiler has (`inspect_asm`, registers) is refused.
 """
 
 import functools
@@ -45,9 +45,9 @@ IGNORED_OPTIONS = {
     "shared_memory_carveout",
 }
 UNSUPPORTED_OPTIONS = {
-    "link": "linked code is compiled for a GPU, and this is an interpreter; write the function as cuda.jit(device=True)",
-    "extensions": "an extension may turn arguments into anything; convert them before the launch",
-    "boundscheck": "Numba does not have it for kernels either; minifuse checks every access anyhow",
+    "link": "the interpreter cannot run linked GPU code; write the function as cuda.jit(device=True)",
+    "extensions": "the interpreter does not run extensions; convert the arguments before the launch",
+    "boundscheck": "Numba does not have it for kernels either, and the interpreter checks every access; omit it",
 }
 COMPILER_PREFIXES = (
     "inspect_",
@@ -56,35 +56,35 @@ COMPILER_PREFIXES = (
     "definition",
     "ptx",
     "max_cooperative",
-)  # how names begin that it answers
-FORALL_BLOCK_SIZE = 128  # threads a block where a script leaves the choice to the driver
+)  # of attributes of Numba's kernels
+FORALL_BLOCK_SIZE = 128  # threads per block if the script leaves the choice to the driver
 
 Dims = tuple[int, int, int]
 
 
 class ScriptLaunch(NamedTuple):
-    """One launch of a kernel, its arguments on the device."""
+    """One launch of a kernel, with its arguments on the device."""
 
     kernel: "ScriptKernel"
     grid: Dims
     block: Dims
-    arguments: tuple[Any, ...]  # as the interpreter takes them
+    arguments: tuple[Any, ...]  # converted for the interpreter
     shared: int  # bytes of dynamic shared memory
     line: Line  # of the script
 
 
 class LaunchHandler(Protocol):
-    """Who runs launches and collects hazards."""
+    """An object that runs launches and collects hazards."""
 
     def launch(self, launch: ScriptLaunch) -> None:
-        """Run it."""
+        """Run a launch."""
 
     def report_hazard(self, error: SimtError, line: Line) -> None:
-        """Take note of a hazard that happened outside a kernel, at this line."""
+        """Record a hazard that was found outside a kernel, at this line."""
 
 
 class CopyHint:
-    """`cuda.In(array)`, `cuda.Out(array)`, `cuda.InOut(array)`: which way an argument is copied."""
+    """`cuda.In(array)`, `cuda.Out(array)`, `cuda.InOut(array)`: the direction in which an argument is copied."""
 
     copies_in = copies_out = True
 
@@ -93,37 +93,41 @@ class CopyHint:
 
 
 class In(CopyHint):
-    """Copied to the device alone."""
+    """Copy only to the device."""
 
     copies_out = False
 
 
 class Out(CopyHint):
-    """Copied from the device alone: the kernel finds memory that nobody filled."""
+    """Copy only from the device. The kernel starts with uninitialized memory."""
 
     copies_in = False
 
 
 class InOut(CopyHint):
-    """Copied both ways, as without a hint."""
+    """Copy both ways, as without a hint."""
 
 
 class ScriptKernel:
-    """A function for the device: a kernel, or one that kernels call.
+    """A function of `cuda.jit`: a kernel, or a device function that kernels call.
 
     Launch it with `kernel[grid, block](...)`, `kernel[grid, block, stream, shared](...)` or `kernel.forall(n)(...)`.
     """
 
     def __init__(
-        self, function: Callable[..., Any], judge: LaunchHandler, signatures: tuple[Signature, ...], options: dict[str, Any]
+        self,
+        function: Callable[..., Any],
+        handler: LaunchHandler,
+        signatures: tuple[Signature, ...],
+        options: dict[str, Any],
     ) -> None:
         functools.update_wrapper(self, function)
-        self.py_func, self.handler, self.signatures, self.options = function, judge, signatures, options
+        self.py_func, self.handler, self.signatures, self.options = function, handler, signatures, options
         self.is_device = bool(options.get("device"))
         self._frozen: dict[Any, ReboundKernel] = {}
 
     def frozen_for(self, arguments: tuple[Any, ...]) -> ReboundKernel:
-        """Return the kernel with the globals that it had when it was first launched with arguments of these types."""
+        """Return the kernel with the globals of its first launch with arguments of these types."""
         key = tuple(map(type_signature, arguments))
         if key not in self._frozen:
             self._frozen[key] = rebind_frozen(self.py_func)  # type: ignore[arg-type]
@@ -134,17 +138,20 @@ class ScriptKernel:
 
     def __getitem__(self, configuration: Any) -> "ConfiguredKernel":
         if not isinstance(configuration, tuple) or not 2 <= len(configuration) <= 4:
-            raise ShapeError(f"kernel[...]: got {configuration!r}; expected kernel[grid, block], then a stream, then bytes")
+            raise ShapeError(
+                f"kernel[...]: got {configuration!r}; expected kernel[grid, block], kernel[grid, block, stream] or "
+                "kernel[grid, block, stream, shared_bytes]"
+            )
         return self.configure(*configuration)
 
     def configure(self, griddim: Any, blockdim: Any, stream: Any = 0, sharedmem: int = 0) -> "ConfiguredKernel":
-        """The same as `kernel[grid, block, stream, shared]`."""
+        """Return `kernel[grid, block, stream, shared]`."""
         if self.is_device:
-            raise CudaError(f"{self!r} is called by kernels; to launch it, take device=True out of cuda.jit")
+            raise CudaError(f"{self!r} can only be called by kernels; to launch it, remove device=True from cuda.jit")
         return ConfiguredKernel(self, as_dim3(griddim, "grid"), as_dim3(blockdim, "block"), sharedmem)
 
     def forall(self, ntasks: int, tpb: int = 0, stream: Any = 0, sharedmem: int = 0) -> Callable[..., None]:
-        """One thread for each of `ntasks` tasks, in blocks of `tpb` threads, or of 128."""
+        """Return a launch of one thread for each of `ntasks` tasks, in blocks of `tpb` threads, by default 128."""
         if ntasks < 0:
             raise ShapeError(f"forall: got {ntasks} tasks; expected 0 or more")
         threads = tpb or FORALL_BLOCK_SIZE
@@ -153,14 +160,14 @@ class ScriptKernel:
         return self[math.ceil(ntasks / threads), threads, stream, sharedmem]
 
     def specialize(self, *arguments: Any) -> "ScriptKernel":
-        """Compile for these arguments: there is nothing to compile."""
+        """Return the kernel itself: there is nothing to compile."""
         return self
 
     def __call__(self, *arguments: Any) -> None:
-        """Refuse: a kernel needs a grid, and a device function a kernel."""
+        """Raise CudaError: a kernel needs a grid, and only kernels call device functions."""
         name = self.__name__
         if self.is_device:
-            raise CudaError(f"{name}(...) at {format_line(script_line())}: a device function runs when a kernel calls it; "
+            raise CudaError(f"{name}(...) at {format_line(script_line())}: only kernels can call a device function; "
                             f"on the host call {name}.py_func(...)")  # fmt: skip
         raise CudaError(
             f"{name}(...) at {format_line(script_line())}: a kernel needs a grid; write {name}[blocks, threads](...)"
@@ -168,12 +175,12 @@ class ScriptKernel:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith(COMPILER_PREFIXES):
-            raise_unsupported(f"kernel.{name}", "kernels are not compiled here, so there is nothing to inspect")
-        raise AttributeError(f"a kernel here has no attribute {name!r}")
+            raise_unsupported(f"kernel.{name}", "the interpreter does not compile kernels, so there is nothing to inspect")
+        raise AttributeError(f"a kernel has no attribute {name!r} in the interpreter")
 
 
 def type_signature(argument: Any) -> Any:
-    """Return the type for which Numba would compile: of an array its elements, dims and order."""
+    """Return the type that Numba would compile for: for an array its dtype, dims and order."""
     if isinstance(argument, tuple):
         return tuple(map(type_signature, argument))
     if isinstance(argument, DeviceArray | np.ndarray):
@@ -182,13 +189,13 @@ def type_signature(argument: Any) -> Any:
 
 
 class ConfiguredKernel:
-    """A kernel with its grid, ready to be called."""
+    """A kernel with a grid and a block, ready to be called."""
 
     def __init__(self, kernel: ScriptKernel, grid: Dims, block: Dims, shared: int) -> None:
         self.kernel, self.grid, self.block, self.shared = kernel, grid, block, int(shared)
 
     def __call__(self, *arguments: Any) -> None:
-        """Launch it: returns when all threads are done."""
+        """Launch the kernel, and return when all threads are done."""
         kernel, line = self.kernel, script_line()
         check_launch_limits(self.grid, self.block, self.shared, kernel.options.get("launch_bounds"))
         bound = inspect.signature(kernel.py_func).bind(*arguments)
@@ -207,8 +214,8 @@ class ConfiguredKernel:
             host[...] = device.data
 
 
-def jit(judge: LaunchHandler) -> Callable[..., Any]:
-    """The decorator `cuda.jit` whose kernels are run by this judge."""
+def jit(handler: LaunchHandler) -> Callable[..., Any]:
+    """Return the decorator `cuda.jit`. The handler runs the launches of its kernels."""
 
     def jit(func_or_sig: Any = None, device: bool = False, launch_bounds: Any = None, **options: Any) -> Any:
         for name, value in options.items():
@@ -216,12 +223,12 @@ def jit(judge: LaunchHandler) -> Callable[..., Any]:
                 raise_unsupported(f"cuda.jit({name}=...)", UNSUPPORTED_OPTIONS[name])
             if name not in IGNORED_OPTIONS | UNSUPPORTED_OPTIONS.keys():
                 raise_unsupported(
-                    f"cuda.jit({name}=...)", f"options are device, launch_bounds, {', '.join(sorted(IGNORED_OPTIONS))}"
+                    f"cuda.jit({name}=...)", f"supported are device, launch_bounds, {', '.join(sorted(IGNORED_OPTIONS))}"
                 )
         known = {**options, "device": device, "launch_bounds": launch_bounds}
 
         def decorate(function: Any, signatures: tuple[Signature, ...] = ()) -> ScriptKernel:
-            return ScriptKernel(getattr(function, "py_func", function), judge, signatures, known)
+            return ScriptKernel(getattr(function, "py_func", function), handler, signatures, known)
 
         if func_or_sig is None:
             return decorate
@@ -234,40 +241,43 @@ def jit(judge: LaunchHandler) -> Callable[..., Any]:
 
 
 def as_dim3(value: Any, what: str) -> Dims:
-    """A grid or block of one to three dims, as three."""
+    """Return a grid or block of one to three dims as three."""
     sizes = tuple(value) if isinstance(value, tuple | list) else (value,)
     if not 1 <= len(sizes) <= 3:
         raise ShapeError(f"{what}: got {value!r}; expected an integer or 1 to 3 of them")
     for size in sizes:
         if not isinstance(size, numbers.Integral):
             raise DTypeError(
-                f"{what}: got {value!r}, with a {type(size).__name__} in it; expected integers: use // or math.ceil to count"
+                f"{what}: got {value!r}, which contains a {type(size).__name__}; expected integers: use // or math.ceil"
             )
     x, y, z = (int(size) for size in (*sizes, 1, 1)[:3])
     return x, y, z
 
 
 def check_launch_limits(grid: Dims, block: Dims, shared: int, bounds: Any) -> None:
-    """Raise what the driver reports for a launch that no device can do."""
-    threads, most = math.prod(block), bounds[0] if isinstance(bounds, tuple | list) else bounds or MAX_THREADS_PER_BLOCK
-    faults = [f"grid {grid} is empty"] if min(grid) < 1 else []
-    faults += [f"block {block} is empty"] if min(block) < 1 else []
-    faults += [f"block {block} has {threads} threads, more than {most}"] if threads > most else []
-    faults += (
+    """Raise the error of the driver for a launch that the device does not allow."""
+    threads, max_threads = (
+        math.prod(block),
+        bounds[0] if isinstance(bounds, tuple | list) else bounds or MAX_THREADS_PER_BLOCK,
+    )
+    errors = [f"grid {grid} is empty"] if min(grid) < 1 else []
+    errors += [f"block {block} is empty"] if min(block) < 1 else []
+    errors += [f"block {block} has {threads} threads, more than {max_threads}"] if threads > max_threads else []
+    errors += (
         [f"block {block} is larger than {MAX_BLOCK_DIMS} in one dim"] if any(map(int.__gt__, block, MAX_BLOCK_DIMS)) else []
     )
-    faults += [f"grid {grid} is larger than {MAX_GRID_DIMS} in one dim"] if any(map(int.__gt__, grid, MAX_GRID_DIMS)) else []
-    faults += [f"{shared} bytes of dynamic shared memory, more than {MAX_SHARED_BYTES}"] if shared > MAX_SHARED_BYTES else []
-    if faults:
+    errors += [f"grid {grid} is larger than {MAX_GRID_DIMS} in one dim"] if any(map(int.__gt__, grid, MAX_GRID_DIMS)) else []
+    errors += [f"{shared} bytes of dynamic shared memory, more than {MAX_SHARED_BYTES}"] if shared > MAX_SHARED_BYTES else []
+    if errors:
         raise CudaError(
-            f"CUDA_ERROR_INVALID_VALUE: the launch at {format_line(script_line())} cannot be done: {'; '.join(faults)}"
+            f"CUDA_ERROR_INVALID_VALUE: the launch at {format_line(script_line())} is invalid: {'; '.join(errors)}"
         )
 
 
 def to_kernel_argument(
-    value: Any, name: str, judge: LaunchHandler, line: Line, copies: list[tuple[Any, DeviceArray]]
+    value: Any, name: str, handler: LaunchHandler, line: Line, copies: list[tuple[Any, DeviceArray]]
 ) -> Any:
-    """An argument as the interpreter takes it; host arrays that are to be copied back are added to `copies`."""
+    """Convert an argument to a kernel argument. Add host arrays that must be copied back to `copies`."""
     hint = value if isinstance(value, CopyHint) else InOut(value)
     value = hint.value
     if isinstance(value, Enum):
@@ -275,7 +285,7 @@ def to_kernel_argument(
     if isinstance(value, MappedArray):
         return value.view(np.ndarray)
     if isinstance(value, np.ndarray):
-        device = copy_from_host(value, DeviceAllocation(judge, line, name), copy=hint.copies_in)
+        device = copy_from_host(value, DeviceAllocation(handler, line, name), copy=hint.copies_in)
         if hint.copies_out and value.flags.writeable:
             copies.append((value, device))
         return rng_states_as_rows(device)
@@ -283,20 +293,20 @@ def to_kernel_argument(
         value.allocation.name = name
         return rng_states_as_rows(value)
     if isinstance(value, tuple):
-        parts = [to_kernel_argument(part, name, judge, line, copies) for part in value]
+        parts = [to_kernel_argument(part, name, handler, line, copies) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     if value is None or isinstance(value, numbers.Number | np.generic):
         return value
     if hasattr(value, "__cuda_array_interface__"):
-        return to_kernel_argument(exported_array(value), name, judge, line, copies)
+        return to_kernel_argument(exported_array(value), name, handler, line, copies)
     raise DTypeError(
-        f"argument {name!r} of the launch at {format_line(line)}: a kernel takes arrays, numbers and tuples of them, got "
-        f"{type(value).__name__}; make an array of it with np.array()"
+        f"argument {name!r} of the launch at {format_line(line)}: got {type(value).__name__}, expected an array, a "
+        "number or a tuple of them; convert it with np.array()"
     )
 
 
 def rng_states_as_rows(array: DeviceArray) -> DeviceArray:
-    """States of random generators as rows of two integers, which is how the words in `simt.random` take them."""
+    """Return states of random generators as rows of two integers, as `simt.random` takes them."""
     if array.dtype != STATE_DTYPE:
         return array
     data = array.data[..., None].view(np.uint64)  # (n,) -> (n, 2)

@@ -1,7 +1,7 @@
-"""The module that stands in for `numba.cuda` while a script runs, and the time during which it does.
+"""The modules that replace `numba.cuda` while a script runs.
 
-Top of `simt.host`. What a kernel may say comes from `simt.words`, what the host may say from the files beside this one;
-any other name raises UnknownWordError. Libraries that hold the true `numba.cuda` keep it.
+Kernel names come from `simt.cuda_api`, host names from the other files of this folder. Any other name raises
+UnknownWordError. Libraries that already imported the real `numba.cuda` keep it.
 """
 
 import os
@@ -39,18 +39,18 @@ from .vectorized import cuda_target
 
 MODULE_NAME = "numba.cuda"
 UNSUPPORTED_NAMES = {
-    "declare_device": "a function in another language has no Python to interpret; write it as cuda.jit(device=True)",
-    "external_stream": "a stream of another library runs on a GPU; use cuda.stream()",
-    "compile": "nothing is compiled here",
-    "compile_ptx": "nothing is compiled here",
+    "declare_device": "the interpreter cannot run functions in other languages; write it as cuda.jit(device=True)",
+    "external_stream": "streams of other libraries need a GPU; use cuda.stream()",
+    "compile": "the interpreter compiles nothing",
+    "compile_ptx": "the interpreter compiles nothing",
 }
 
 
 class StandInModule(ModuleType):
-    """A module whose missing names are looked up by a function."""
+    """A module that looks up missing names with a function."""
 
     def __init__(self, name: str, find: Callable[[str], Any], **names: Any) -> None:
-        super().__init__(name, f"What a script that minifuse checks sees as {name}.")
+        super().__init__(name, f"The replacement of {name} in the interpreter.")
         self.__path__: list[str] = []  # a package, so that `import numba.cuda.random` looks below it
         self.__dict__.update(names)
         self._find = find
@@ -62,13 +62,13 @@ class StandInModule(ModuleType):
 
 
 class HostFunctions:
-    """The host side of `numba.cuda`: each public method is a function of that module."""
+    """The host functions of `numba.cuda`: each public method is a function of that module."""
 
-    def __init__(self, judge: LaunchHandler) -> None:
+    def __init__(self, handler: LaunchHandler) -> None:
         import numba
 
-        self._handler = judge
-        self.jit = jit(judge)
+        self._handler = handler
+        self.jit = jit(handler)
         self.vectorize = partial(numba.vectorize, target="cuda")
         self.guvectorize = partial(numba.guvectorize, target="cuda")
 
@@ -76,7 +76,7 @@ class HostFunctions:
         return DeviceAllocation(self._handler, script_line())
 
     def to_device(self, obj: Any, stream: Any = 0, copy: bool = True, to: DeviceArray | None = None) -> DeviceArray:
-        """Copy a host array to the device; a device array is given back."""
+        """Copy a host array to the device. Return a device array unchanged."""
         if to is not None:
             if copy:
                 to.copy_to_device(obj)
@@ -84,92 +84,92 @@ class HostFunctions:
         return obj if isinstance(obj, DeviceArray) else copy_from_host(obj, self._allocation(), copy=copy)
 
     def as_cuda_array(self, obj: Any, sync: bool = True) -> DeviceArray:
-        """Return a view of a device array, or of one that the object shows by `__cuda_array_interface__`."""
+        """Return a view of a device array, or of one that the object exposes by `__cuda_array_interface__`."""
         if not hasattr(obj, "__cuda_array_interface__"):
-            raise_unsupported(f"as_cuda_array({type(obj).__name__})", "only device arrays made here are known")
+            raise_unsupported(f"as_cuda_array({type(obj).__name__})", "only device arrays of the interpreter are supported")
         return exported_array(obj)[...]  # type: ignore[no-any-return]
 
     def is_cuda_array(self, obj: Any) -> bool:
-        """Whether it lies on the device."""
+        """Return whether an object is in device memory."""
         return isinstance(obj, MappedArray) or hasattr(obj, "__cuda_array_interface__")
 
     def device_array(
         self, shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C", stream: Any = 0
     ) -> DeviceArray:
-        """Memory of the device with nothing in it."""
+        """Allocate uninitialized device memory."""
         return allocate(shape, dtype, strides, order, self._allocation())
 
     def device_array_like(self, ary: Any, stream: Any = 0) -> DeviceArray:
-        """The same in the shape, type and order of another array."""
+        """Allocate uninitialized device memory with the shape, dtype and order of another array."""
         return allocate(ary.shape, ary.dtype, None, memory_order(ary), self._allocation())
 
     def pinned_array(self, shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C") -> Any:
-        """A host array with nothing in it."""
+        """Allocate an uninitialized host array."""
         array = np.empty(shape, dtype, order)  # type: ignore[call-overload]
         array[...] = poison_value(array.dtype)
         return array
 
     def pinned_array_like(self, ary: Any) -> Any:
-        """The same in the shape, type and order of another array."""
+        """Allocate an uninitialized host array with the shape, dtype and order of another array."""
         return self.pinned_array(ary.shape, ary.dtype, order=memory_order(ary))
 
     def mapped_array(
         self, shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C", stream: Any = 0, **flags: bool
     ) -> MappedArray:
-        """A host array that kernels read and write in place."""
+        """Allocate a host array that kernels read and write in place."""
         return self.pinned_array(shape, dtype, order=order).view(MappedArray)  # type: ignore[no-any-return]
 
     managed_array = mapped_array
 
     def mapped_array_like(self, ary: Any, stream: Any = 0, **flags: bool) -> MappedArray:
-        """The same in the shape, type and order of another array."""
+        """Allocate a mapped array with the shape, dtype and order of another array."""
         return self.mapped_array(ary.shape, ary.dtype, order=memory_order(ary))
 
     @contextmanager
     def mapped(self, *arylist: Any, stream: Any = 0) -> Iterator[Any]:
-        """Host arrays as device arrays over the same memory, in a `with`."""
+        """Return a context manager that maps host arrays as device arrays over the same memory."""
         arrays = [DeviceArray(array, np.ones(array.shape, bool), self._allocation()) for array in arylist]
         yield arrays[0] if len(arrays) == 1 else arrays
 
     def pinned(self, *arylist: Any) -> Any:
-        """Lock the pages of host arrays in a `with`: nothing moves here anyhow."""
+        """Return a context manager that pins host arrays. Pinning has no effect here."""
         return nullcontext()
 
     def init_xoroshiro128p_states(self, states: DeviceArray, seed: int, subsequence_start: int = 0, stream: Any = 0) -> None:
-        """Fill an array with the states of generators, each 2**64 steps after the one before."""
+        """Fill an array with the states of generators, each 2**64 steps after the previous one."""
         states.copy_to_device(random.states(states.size, int(seed), int(subsequence_start)))
 
     def create_xoroshiro128p_states(self, n: int, seed: int, subsequence_start: int = 0, stream: Any = 0) -> DeviceArray:
-        """The states of n generators on the device."""
+        """Return the states of n generators in device memory."""
         return copy_from_host(random.states(int(n), int(seed), int(subsequence_start)), self._allocation())
 
 
 def memory_order(array: Any) -> str:
-    """The order of the elements in memory: "F" where they lie column by column."""
+    """Return the order of an array in memory: "F" if its elements are stored column by column, otherwise "C"."""
     return "F" if array.flags["F_CONTIGUOUS"] and not array.flags["C_CONTIGUOUS"] else "C"
 
 
 def event_elapsed_time(evtstart: SimtEvent, evtend: SimtEvent) -> float:
-    """Milliseconds between two events."""
+    """Return the milliseconds between two events."""
     return evtstart.elapsed_time(evtend)
 
 
 def detect() -> bool:
-    """Print what there is."""
+    """Print the devices."""
     sys.stdout.write(f"Found 1 CUDA devices\nid 0    {DEVICE.name} [SUPPORTED]: compute capability 9.0, an interpreter\n")
     return True
 
 
 def no_op(*_: Any, **__: Any) -> None:
-    """What has no meaning without a GPU: synchronize, profile_start, close."""
+    """Do nothing: synchronize, profile_start and close have no effect without a GPU."""
 
 
-def stand_in_modules(judge: LaunchHandler) -> dict[str, ModuleType]:
-    """The modules that stand in for `numba.cuda` and what lies below it, by their names."""
+def stand_in_modules(handler: LaunchHandler) -> dict[str, ModuleType]:
+    """Return the modules that replace `numba.cuda` and its submodules, by name."""
     import numba
     from numba.core import types
 
-    host = HostFunctions(judge)
+    host = HostFunctions(handler)
     own = {name: getattr(host, name) for name in dir(host) if not name.startswith("_")}
     states = {name: own.pop(name) for name in list(own) if "xoroshiro" in name}
     generators = {name: value for name, value in vars(random).items() if name.startswith(("xoroshiro", "init", "uint64"))}
@@ -207,7 +207,7 @@ def stand_in_modules(judge: LaunchHandler) -> dict[str, ModuleType]:
         MODULE_NAME,
         find,
         python_semantics=cuda_api.cuda,
-        _targets=partial(cuda_target, judge),
+        _targets=partial(cuda_target, handler),
         **numbers,
         **below,
         **own,
@@ -221,12 +221,12 @@ def stand_in_modules(judge: LaunchHandler) -> dict[str, ModuleType]:
 
 
 def missing_name_error(name: str) -> Callable[[str], Any]:
-    """What answers for names that a module below `numba.cuda` does not have."""
+    """Return the function that raises the error for missing names of a submodule."""
     return lambda missing: raise_unsupported(f"numba.cuda.{name}.{missing}")
 
 
 def stateless_functions() -> dict[str, Any]:
-    """The functions of the module that need no judge."""
+    """Return the functions of the module that need no handler."""
     default = SimtStream("Default CUDA stream")
     nothing = ("synchronize", "profile_start", "profile_stop", "close", "cuda_error")
     return {
@@ -250,10 +250,10 @@ def stateless_functions() -> dict[str, Any]:
 
 
 class ImportGuard(MetaPathFinder):
-    """Refuses to import a part of the true `numba.cuda` while the stand-in is there."""
+    """An import hook that refuses submodules of the real `numba.cuda`."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Say nothing of other modules."""
+        """Raise for a submodule of `numba.cuda`. Leave all other modules to other finders."""
         if fullname.startswith(f"{MODULE_NAME}."):
             raise_unsupported(f"import {fullname}")
         return None
@@ -261,10 +261,10 @@ class ImportGuard(MetaPathFinder):
 
 @contextmanager
 def substitute_modules(modules: dict[str, ModuleType], folder: Path) -> Iterator[None]:
-    """Let `numba.cuda` be `modules` for what is imported in a `with`.
+    """Replace `numba.cuda` by `modules` for imports in a `with` block.
 
-    Afterwards `sys.modules` and `numba.cuda` are what they were. Modules of the script's own folder, and those that took the
-    stand-in meanwhile, are forgotten, so that a later import reads them anew.
+    Afterwards `sys.modules` and `numba.cuda` are restored. Modules of the script's folder, and modules that imported the
+    replacement, are removed, so that a later import loads them again.
     """
     numba: Any = import_module("numba")
     before, gate = dict(sys.modules), ImportGuard()
@@ -296,11 +296,11 @@ def substitute_modules(modules: dict[str, ModuleType], folder: Path) -> Iterator
 
 
 def is_cuda_module(name: str) -> bool:
-    """Whether a module is `numba.cuda` or lies below it."""
+    """Return whether a module is `numba.cuda` or one of its submodules."""
     return name == MODULE_NAME or name.startswith(f"{MODULE_NAME}.")
 
 
 def is_module_in(module: ModuleType, folder: Path) -> bool:
-    """Whether a module is a file in this folder and not in an environment below it."""
+    """Return whether a module is a file in this folder, and not in an environment below it."""
     file = getattr(module, "__file__", None)
     return file is not None and Path(file).is_relative_to(folder) and f"{os.sep}site-packages{os.sep}" not in file

@@ -1,8 +1,8 @@
-"""The signatures that a script gives to `cuda.jit`, and arguments converted to them.
+"""Signatures that a script passes to `cuda.jit`, and the conversion of arguments to them.
 
-Below `kernels` in `simt.host`. Signatures are read by Numba itself. A kernel with a signature takes numbers of these types
-and arrays of exactly these: Numba itself does not look at arrays where there is one signature, and reads float64 as
-float32 on hardware, so here that is an error. Signatures of device functions are not applied.
+Numba itself parses the signatures. A kernel with a signature converts numbers, and takes only arrays of exactly these types.
+Numba does not check arrays if there is one signature, and reads float64 as float32 on hardware, so this is an error here.
+Signatures of device functions are ignored.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ Signature = tuple[Any, ...]  # Numba's types of the parameters
 
 
 def parse_signatures(given: Any) -> tuple[Signature, ...]:
-    """The signatures in a string, a tuple of types, a call of types, or a list of these."""
+    """Parse the signatures in a string, a tuple of types, a call of types, or a list of these."""
     from numba.core import sigutils
 
     found = []
@@ -27,19 +27,21 @@ def parse_signatures(given: Any) -> tuple[Signature, ...]:
 
 
 def convert_arguments(values: tuple[Any, ...], signatures: tuple[Signature, ...], name: str) -> tuple[Any, ...]:
-    """The arguments as the first signature that they fit has them; DTypeError where they fit none."""
-    faults = []
+    """Convert the arguments to the first signature that they match. Raise DTypeError if they match none."""
+    errors = []
     for signature in signatures:
         try:
             return tuple(convert_argument(value, kind) for value, kind in zip(values, signature, strict=True))
         except (DTypeError, ValueError) as error:
-            faults.append(str(error))
+            errors.append(str(error))
     shown = ", ".join(str(signature) for signature in signatures)
-    raise DTypeError(f"{name}: the arguments do not fit the signature {shown}: {faults[0]}; convert them before the launch")
+    raise DTypeError(
+        f"{name}: the arguments do not match the signature {shown}: {errors[0]}; convert them before the launch"
+    )
 
 
 def convert_argument(value: Any, kind: Any) -> Any:
-    """One argument as its type in the signature has it."""
+    """Convert one argument to its type in the signature."""
     from numba.core import types
     from numba.np.numpy_support import as_dtype
 
@@ -50,12 +52,12 @@ def convert_argument(value: Any, kind: Any) -> Any:
             got = f"{array.dtype} of {array.ndim} dims" if hasattr(array, "ndim") else type(array).__name__
             raise DTypeError(f"expected an array of {expected} with {kind.ndim} dims, got {got}")
         if kind.layout != "A" and not array.flags[f"{kind.layout}_CONTIGUOUS"]:
-            raise DTypeError(f"expected an array in order {kind.layout} without gaps, got strides {array.strides}")
+            raise DTypeError(f"expected a contiguous array in order {kind.layout}, got strides {array.strides}")
         return value
     if isinstance(kind, types.Number | types.Boolean):
         if not isinstance(value, int | float | complex | np.generic):
             raise DTypeError(f"expected {kind}, got {type(value).__name__}")
         if isinstance(kind, types.Integer) and not isinstance(value, int | np.integer | np.bool_):
-            raise DTypeError(f"expected {kind}, got {value!r}, which is no integer")
+            raise DTypeError(f"expected {kind}, got {value!r}, which is not an integer")
         return as_dtype(kind).type(value)
     return value

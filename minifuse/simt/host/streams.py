@@ -1,8 +1,8 @@
-"""Streams and events of a script, and the device that it asks about.
+"""Streams and events of a script, and the device that it queries.
 
-Stands beside `arrays` in `simt.host`. All work is done by the time a call returns, so a stream orders nothing and an event
-is a reading of the clock: what a missing `synchronize` would break on hardware is not judged. The device is no
-hardware either; its numbers are those of an H100, so that a script that plans its grid by them gets sensible ones.
+All work is done when a call returns, so a stream orders nothing and an event is a clock reading. A missing `synchronize` is
+therefore not found. The device is simulated; its attributes are those of an H100, so that a script that computes its grid
+from them gets realistic numbers.
 """
 
 import time
@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 from ...core.errors import CudaError
 from .arrays import raise_unsupported
 
-MAX_THREADS_PER_BLOCK = 1024  # of a block
+MAX_THREADS_PER_BLOCK = 1024
 MAX_BLOCK_DIMS = (1024, 1024, 64)
 MAX_GRID_DIMS = (2**31 - 1, 65535, 65535)
-MAX_SHARED_BYTES = 48 * 1024  # bytes a block; more needs a request that Numba does not make
+MAX_SHARED_BYTES = 48 * 1024  # per block; Numba does not request more
 
 DEVICE_ATTRIBUTES = {
     "MAX_THREADS_PER_BLOCK": MAX_THREADS_PER_BLOCK,
@@ -61,7 +61,7 @@ DEVICE_ATTRIBUTES = {
 
 
 class SimtStream:
-    """A queue of work, in which nothing ever waits."""
+    """A queue of work that is always empty."""
 
     numbers = count(1)
 
@@ -79,42 +79,42 @@ class SimtStream:
         return f"<{self.name}>"
 
     def synchronize(self) -> None:
-        """Wait for the work in it: there is none left."""
+        """Wait for the work of the stream. There is never any left."""
 
     @contextmanager
     def auto_synchronize(self) -> Iterator["SimtStream"]:
-        """Wait at the end of a `with`."""
+        """Synchronize at the end of a `with` block."""
         yield self
 
     def add_callback(self, callback: Callable[["SimtStream", int, Any], None], arg: Any = None) -> None:
-        """Call `callback(stream, status, arg)`, at once."""
+        """Call `callback(stream, status, arg)` immediately."""
         callback(self, 0, arg)
 
 
 class SimtEvent:
-    """A mark in a stream: when it was reached, by the clock of this machine."""
+    """An event in a stream, with the time at which it was recorded."""
 
     def __init__(self, timing: bool = True) -> None:
         self.timing, self.time_s = timing, 0.0
 
     def record(self, stream: Any = 0) -> None:
-        """Set the mark."""
+        """Record the time."""
         self.time_s = time.perf_counter()
 
     def query(self) -> bool:
-        """Whether it was reached."""
+        """Return whether the event has completed: always True."""
         return True
 
     def synchronize(self) -> None:
-        """Wait until it is reached: it is."""
+        """Wait for the event. It has always completed."""
 
     def wait(self, stream: Any = 0) -> None:
-        """Let a stream wait for it."""
+        """Let a stream wait for the event."""
 
     def elapsed_time(self, end: "SimtEvent") -> float:
-        """Milliseconds to another event: of the interpreter, which says nothing about a GPU."""
+        """Return the milliseconds until another event: the time of the interpreter, which is unrelated to that of a GPU."""
         if not (self.timing and end.timing):
-            raise CudaError("CUDA_ERROR_INVALID_HANDLE: elapsed_time of an event that was made with timing=False")
+            raise CudaError("CUDA_ERROR_INVALID_HANDLE: elapsed_time of an event created with timing=False")
         if not (self.time_s and end.time_s):
             raise CudaError(
                 "CUDA_ERROR_INVALID_HANDLE: elapsed_time of an event that was never recorded; call record() first"
@@ -123,14 +123,14 @@ class SimtEvent:
 
 
 class MemoryInfo(NamedTuple):
-    """Bytes of device memory."""
+    """Device memory in bytes."""
 
     free: int
     total: int
 
 
 class SimtDevice:
-    """The device that the interpreter stands for; also its context and the entry of `cuda.gpus`."""
+    """The simulated device. It is also its own context, and the entry of `cuda.gpus`."""
 
     id = 0
     name = "minifuse simt"
@@ -158,36 +158,36 @@ class SimtDevice:
         if name.startswith("_"):
             raise AttributeError(name)
         return raise_unsupported(
-            f"device attribute {name}", f"this is the interpreter's device; it has {', '.join(DEVICE_ATTRIBUTES)}"
+            f"device attribute {name}", f"the device of the interpreter has {', '.join(DEVICE_ATTRIBUTES)}"
         )
 
     @property
     def deallocations(self) -> Any:
-        """What waits to be freed: nothing does."""
+        """The pending deallocations: there are none."""
         return SimpleNamespace(clear=self.synchronize)
 
     def get_memory_info(self) -> MemoryInfo:
-        """Free and total bytes, of an imagined 80 GiB."""
+        """Return the free and total bytes of a simulated 80 GiB."""
         return MemoryInfo(80 << 30, 80 << 30)
 
     def get_primary_context(self) -> "SimtDevice":
-        """The context."""
+        """Return the context."""
         return self
 
     def synchronize(self) -> None:
-        """Wait for all work: it is done."""
+        """Wait for all work. There is never any left."""
 
     def reset(self) -> None:
-        """Forget everything; arrays here stay valid."""
+        """Do nothing. Arrays stay valid."""
 
     @contextmanager
     def defer_cleanup(self) -> Iterator[None]:
-        """Free nothing in a `with`."""
+        """Defer deallocations in a `with` block."""
         yield
 
 
 class SimtDeviceList(list[SimtDevice]):
-    """`cuda.gpus`: one device."""
+    """`cuda.gpus`: a list of one device."""
 
     @property
     def lst(self) -> "SimtDeviceList":
@@ -196,7 +196,7 @@ class SimtDeviceList(list[SimtDevice]):
 
     @property
     def current(self) -> SimtDevice:
-        """The one device."""
+        """The only device."""
         return self[0]
 
 
@@ -204,7 +204,7 @@ DEVICE = SimtDevice()
 
 
 def select_device(device_id: int) -> SimtDevice:
-    """Make a device the current one; there is device 0 alone."""
+    """Select a device. Only device 0 exists."""
     if device_id != 0:
-        raise CudaError(f"CUDA_ERROR_INVALID_DEVICE: device {device_id} was asked for; the interpreter has device 0 alone")
+        raise CudaError(f"CUDA_ERROR_INVALID_DEVICE: select_device({device_id}), but the interpreter has only device 0")
     return DEVICE

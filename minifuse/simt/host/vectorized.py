@@ -1,7 +1,7 @@
 """`numba.vectorize` and `numba.guvectorize` with `target="cuda"`: functions of elements, launched over whole arrays.
 
-Above `kernels` in `simt.host`. A call broadcasts its arguments, converts them to a signature, and launches a kernel with one
-thread for each element, or for each item of a generalized function. Results are on the device if an argument is.
+A call broadcasts its arguments, converts them to a signature, and launches a kernel with one thread for each element, or for
+each item of a generalized function. The result is on the device if an argument is.
 """
 
 import functools
@@ -24,25 +24,25 @@ DIMS_PATTERN = re.compile(r"\(([^()]*)\)")
 
 
 class UfuncSignature(NamedTuple):
-    """One signature: the types of inputs and outputs, and which of them are arrays in the function."""
+    """One signature: the dtypes of inputs and outputs, and which of them are arrays in the function."""
 
     dtypes: tuple[np.dtype[Any], ...]
     are_arrays: tuple[bool, ...]
 
 
 class CudaUfunc:
-    """A function of elements over arrays, as `vectorize` returns it, and `guvectorize` with a layout."""
+    """A function of elements applied to arrays: the result of `vectorize`, or of `guvectorize` with a layout."""
 
     __name__: str
 
-    def __init__(self, judge: LaunchHandler, function: Callable[..., Any], layout: str | None = None, **_: Any) -> None:
+    def __init__(self, handler: LaunchHandler, function: Callable[..., Any], layout: str | None = None, **_: Any) -> None:
         functools.update_wrapper(self, function)
-        self.handler, self.py_func, self.types = judge, getattr(function, "py_func", function), list[UfuncSignature]()
+        self.handler, self.py_func, self.types = handler, getattr(function, "py_func", function), list[UfuncSignature]()
         self.layout = parse_layout(layout) if layout else None
         self._kernel: ScriptKernel | None = None
 
     def add(self, signature: Any) -> None:
-        """Add a signature; of a plain function with the type that it returns."""
+        """Add a signature. For a plain function it includes the return type."""
         from numba.core import sigutils, types
         from numba.np.numpy_support import as_dtype
 
@@ -52,7 +52,7 @@ class CudaUfunc:
         self.types.append(UfuncSignature(tuple(as_dtype(getattr(kind, "dtype", kind)) for kind in kinds), are_arrays))
 
     def disable_compile(self) -> None:
-        """Take no more signatures: there is nothing to compile."""
+        """Accept no more signatures. There is nothing to compile."""
 
     def build_ufunc(self) -> "CudaUfunc":
         """Return the function over arrays."""
@@ -64,7 +64,7 @@ class CudaUfunc:
         return self
 
     def __call__(self, *arguments: Any, out: Any = None, stream: Any = 0) -> Any:
-        """Compute it for all elements."""
+        """Compute the function for all elements."""
         line = script_line()
         inputs, outputs = self._dims()
         given = [argument if hasattr(argument, "dtype") else np.asarray(argument) for argument in arguments]
@@ -89,25 +89,25 @@ class CudaUfunc:
         return self._returned(result, out, any(isinstance(x, DeviceArray) for x in given))
 
     def reduce(self, array: Any, axis: int = 0, stream: Any = 0) -> Any:
-        """Fold an array of one dim by the function."""
+        """Reduce an array of one dim with the function."""
         first = array[:1].copy_to_host() if isinstance(array, DeviceArray) else np.asarray(array)[:1]
         return HostReduction(self.py_func)(array[1:], init=first[0])
 
     def _dims(self) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
-        """Return the names of the dims that the function itself takes, of each input and of the output."""
+        """Return the names of the dims that one call of the function takes, for each input and for the output."""
         if self.layout is not None:
             return self.layout
         return [()] * (len(self.types[0].dtypes) - 1), ()
 
     def _types_for(self, given: Sequence[Any], arguments: Sequence[Any]) -> UfuncSignature:
-        """Return the first signature to which all arguments convert without loss; a number of Python fits any float."""
+        """Return the first signature to which all arguments convert without loss. A Python number converts to any float."""
         for types in self.types:
             pairs = zip(given, arguments, types.dtypes, strict=False)
             if all(np.can_cast(x.dtype, dtype) or is_convertible_number(argument, dtype) for x, argument, dtype in pairs):
                 return types
         known = ", ".join(str(tuple(map(str, types.dtypes))) for types in self.types)
         raise DTypeError(
-            f"{self.__name__}: no signature takes {', '.join(str(x.dtype) for x in given)}; there are {known}: "
+            f"{self.__name__}: no signature takes {', '.join(str(x.dtype) for x in given)}; signatures are {known}: "
             "add a signature, or convert the arrays with astype()"
         )
 
@@ -128,7 +128,7 @@ class CudaUfunc:
 
 
 def elementwise_kernel(function: Callable[..., Any]) -> Callable[..., None]:
-    """Return the kernel that computes one element in each thread."""
+    """Return the kernel that computes one element per thread."""
 
     def kernel(*arrays: Any) -> None:
         i, out = cuda.grid(1), arrays[-1]
@@ -139,7 +139,7 @@ def elementwise_kernel(function: Callable[..., Any]) -> Callable[..., None]:
 
 
 def generalized_kernel(function: Callable[..., Any]) -> Callable[..., None]:
-    """Return the kernel that calls a generalized function once in each thread."""
+    """Return the kernel that calls a generalized function once per thread."""
 
     def kernel(*arrays: Any) -> None:
         i = cuda.grid(1)
@@ -159,16 +159,16 @@ def as_rows(
 ) -> DeviceArray:
     """Return an input as a device array with one row for each item of the loop."""
 
-    def laid(array: NDArray[Any]) -> NDArray[Any]:
+    def reshape_to_rows(array: NDArray[Any]) -> NDArray[Any]:
         return np.broadcast_to(array, (*loop, *core)).reshape((prod(loop), *kept))
 
     if isinstance(x, DeviceArray):
-        return DeviceArray(laid(x.data).astype(dtype), laid(x.written).copy(), allocation)
-    return copy_from_host(np.ascontiguousarray(laid(x), dtype), allocation)
+        return DeviceArray(reshape_to_rows(x.data).astype(dtype), reshape_to_rows(x.written).copy(), allocation)
+    return copy_from_host(np.ascontiguousarray(reshape_to_rows(x), dtype), allocation)
 
 
 def parse_layout(layout: str) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
-    """Return the dims in `(m,n),(n,p)->(m,p)`, of the inputs and of the output."""
+    """Parse the dims of the inputs and of the output in `(m,n),(n,p)->(m,p)`."""
     before, arrow, behind = layout.partition("->")
     inputs, outputs = (
         [tuple(map(str.strip, dims.split(","))) if dims.strip() else () for dims in DIMS_PATTERN.findall(part)]
@@ -192,19 +192,19 @@ def sizes_by_dim(inputs: Sequence[tuple[str, ...]], given: Sequence[Any], name: 
 
 
 def is_convertible_number(argument: Any, dtype: np.dtype[Any]) -> bool:
-    """Return whether an argument is a Python number that a type accepts."""
+    """Return whether an argument is a Python number that a dtype accepts."""
     return type(argument) in (bool, int) or (type(argument) is float and dtype.kind in "fc")
 
 
 @contextmanager
-def cuda_target(judge: LaunchHandler) -> Iterator[None]:
-    """Let Numba's decorators take `target="cuda"` from here in a `with`."""
+def cuda_target(handler: LaunchHandler) -> Iterator[None]:
+    """Register `target="cuda"` of Numba's decorators in a `with` block."""
     from numba.np.ufunc.decorators import GUVectorize, Vectorize
 
     registries, before = (Vectorize.target_registry, GUVectorize.target_registry), []
     for registry in registries:
         before.append((registry.pop("cuda", None), registry.ondemand.pop("cuda", None)))
-        registry["cuda"] = functools.partial(CudaUfunc, judge)
+        registry["cuda"] = functools.partial(CudaUfunc, handler)
     try:
         yield
     finally:

@@ -1,9 +1,9 @@
-"""Writes the tables of docs/guide/numpy.md, from the tables of minifuse/ir/numpy_api.
+"""Write the tables of docs/guide/numpy.md, from the tables of minifuse/ir/numpy_api.
 
     python docs/make_numpy.py
 
-What an entry is stands in its docstring. The page keeps what stands outside the two markers. `tests/docs/test_numpy_page.py`
-fails where page and tables differ.
+The description of an entry is its docstring. Only the text between the two markers is replaced.
+`tests/docs/test_numpy_page.py` fails if the page and the tables differ.
 """
 
 import inspect
@@ -17,42 +17,42 @@ from minifuse.ir.numpy_api.protocol import REDUCTIONS, name_of
 PAGE = Path(__file__).parent / "guide" / "numpy.md"
 BEGIN, END = "<!-- made by docs/make_numpy.py -->\n", "<!-- end of what is made -->\n"
 SECTIONS = {
-    "Folds": reductions,
-    "Elements and products": elementwise,
+    "Reductions": reductions,
+    "Elementwise functions and products": elementwise,
     "Shapes and new arrays": shaping,
-    "Compositions": ufuncs,
+    "Composed ufuncs": ufuncs,
 }
 
 
 def names(entry: Any) -> list[str]:
-    """What NumPy calls an entry; of functions by several names, each of them."""
+    """Return all NumPy names of an entry."""
     return [f"np.{name_of(function)}" for function, found in [*FUNCTIONS.items(), *UFUNCS.items()] if found is entry]
 
 
 def entries(module: Any) -> list[Any]:
-    """The entries that are written in a module, in order."""
+    """Return the entries defined in a module, in order."""
     found = [x for x in vars(module).values() if inspect.isfunction(x) and x.__module__ == module.__name__]
     return [x for x in found if names(x)]
 
 
 def row(entry: Any) -> str:
-    """The line of one entry."""
+    """Return the table row of one entry."""
     parameters = ", ".join(name for name in inspect.signature(entry).parameters if name != "newshape")
     text = inspect.getdoc(entry).rstrip(".").replace("|", r"\|")
     return f"| {', '.join(f'`{name}`' for name in names(entry))} | `{parameters}` | {text} |\n"
 
 
 def operators() -> str:
-    """The ufuncs that are operators of the table, as one line."""
+    """Return the ufuncs that are operators of the table, as one line."""
     found = [ufunc.__name__ for ufunc, entry in UFUNCS.items() if isinstance(entry, Operator)]
-    return ", ".join(f"`np.{name}`" for name in sorted([*found, "matmul", "positive"]))
+    return ", ".join(f"`np.{name}`" for name in sorted({*found, "matmul", "positive"}))
 
 
 def tables() -> str:
-    """All tables, each under its heading."""
+    """Return all tables, each under its heading."""
     reduce = ", ".join(f"`np.{ufunc.__name__}`" for ufunc in REDUCTIONS) + ", `np.logical_xor`"
     text = f"### Ufuncs that are operators\n\n{operators()}.\n\n"
-    text += f"Of {reduce} there is `reduce`; of all that have two operands there is `outer`.\n"
+    text += f"{reduce} have the method `reduce`; all ufuncs of two operands have `outer`.\n"
     for heading, module in SECTIONS.items():
         rows = "".join(map(row, entries(module)))
         text += f"\n### {heading}\n\n| NumPy | parameters | here |\n|---|---|---|\n{rows}"
@@ -60,7 +60,7 @@ def tables() -> str:
 
 
 def page(text: str) -> str:
-    """The text of the page, with the tables as they should be."""
+    """Return the text of the page with up-to-date tables."""
     before, _, rest = text.partition(BEGIN)
     return before + BEGIN + "\n" + tables() + "\n" + END + rest.partition(END)[2]
 

@@ -1,11 +1,24 @@
-"""The page on operators shows the operator table as it is; what it prints as a formula computes what the entry does."""
+"""The page on operators is up to date, and each formula on it computes the same values as the entry."""
 
 import math
 
 import numpy as np
 import pytest
 
-from docs.make_operators import BEGIN, END, PAGE, RULES, Symbol, made_of, page, printed, row, rule, symbols, ways
+from docs.make_operators import (
+    BEGIN,
+    END,
+    PAGE,
+    RULES,
+    Symbol,
+    definition,
+    format_formula,
+    input_symbols,
+    page,
+    python_forms,
+    row,
+    vjp_formulas,
+)
 from minifuse.core.operators import TABLE, exp, operator
 from minifuse.core.traceable import Traceable
 from tests.docs.pages import parse
@@ -15,7 +28,7 @@ POINTS = [(0.75, 2.5, 1.25), (-0.75, 0.5, 2.0), (2.0, 2.0, -3.0)]
 
 @pytest.fixture
 def softplus():
-    """An operator that is in the table as long as the test runs."""
+    """An operator that is in the table only during the test."""
 
     @operator(lambda g, y, x: (g * (1 - exp(-y)),), result="float")
     def softplus(x):
@@ -28,8 +41,8 @@ def softplus():
 
 
 def evaluated(text, entry, values, **more):
-    """A formula of the page as a number."""
-    names = [x.function for x in symbols(entry)]
+    """Evaluate a formula of the page."""
+    names = [x.function for x in input_symbols(entry)]
     return eval(text, {**TABLE, "nan": math.nan, **dict(zip(names, values, strict=True)), **more})
 
 
@@ -59,7 +72,7 @@ def test_a_new_operator_makes_the_page_differ(softplus):
 
 @pytest.mark.parametrize("entry", TABLE.values(), ids=str)
 def test_every_operator_can_be_written(entry):
-    assert ways(entry) or entry.name == "detach"
+    assert python_forms(entry) or entry.name == "detach"
 
 
 @pytest.mark.parametrize("entry", [entry for entry in TABLE.values() if entry.vjp], ids=str)
@@ -69,7 +82,7 @@ def test_the_formula_of_a_rule_computes_what_the_rule_does(entry):
         values = [np.float64(x) if isinstance(x, float) else x for x in values]  # 0.0 to a negative power is inf, no error
         with np.errstate(all="ignore"):
             y = entry.body(*values)
-            for text, right in zip(rule(entry), entry.vjp(3.0, y, *values), strict=True):
+            for text, right in zip(vjp_formulas(entry), entry.vjp(3.0, y, *values), strict=True):
                 assert (text is None) is (right is None)
                 if text is not None:
                     found = evaluated(text, entry, values, g=3.0, y=y)
@@ -78,7 +91,7 @@ def test_the_formula_of_a_rule_computes_what_the_rule_does(entry):
 
 @pytest.mark.parametrize("entry", [entry for entry in TABLE.values() if not entry.is_primitive], ids=str)
 def test_the_formula_of_a_body_computes_what_the_body_does(entry):
-    text = printed(entry.body(*symbols(entry)))[0]
+    text = format_formula(entry.body(*input_symbols(entry)))[0]
     for point in POINTS:
         values = [abs(x) for x in point[: entry.arity]]
         assert evaluated(text, entry, values) == pytest.approx(float(entry.body(*values)), rel=1e-6), text
@@ -106,13 +119,13 @@ def test_the_formula_of_a_body_computes_what_the_body_does(entry):
     ],
 )
 def test_parentheses_stand_where_they_are_needed(text):
-    assert printed(eval(text, {**TABLE, **{name: Symbol(name) for name in "abc"}}))[0] == text
+    assert format_formula(eval(text, {**TABLE, **{name: Symbol(name) for name in "abc"}}))[0] == text
 
 
 def test_a_long_body_is_told_by_its_operators():
-    assert made_of(TABLE["clip"]) == "several `gt`, `lt`, `ne`, `where`"
-    assert made_of(TABLE["relu"]) == "`maximum(x, 0)`"
-    assert made_of(TABLE["exp"]) == "primitive"
+    assert definition(TABLE["clip"]) == "several `gt`, `lt`, `ne`, `where`"
+    assert definition(TABLE["relu"]) == "`maximum(x, 0)`"
+    assert definition(TABLE["exp"]) == "primitive"
 
 
 def test_rules_in_words_belong_to_operators():

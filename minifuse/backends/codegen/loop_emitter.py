@@ -70,27 +70,37 @@ class Dialect:
 
 
 class LoopEmitter:
-    """The body of one kernel. The first `rows` axes are rows, the others are along the row.
+    """The body of one kernel, under construction.
 
-    `classes` has the stride kinds of each operand as in Nest, `raws` those of each indexed operand: one letter for each dim.
+    Parameters
+    ----------
+    kernel : Kernel
+        The expressions to compute.
+    rows : int
+        How many leading axes are rows. The other axes are along the row.
+    stride_kinds : sequence of str
+        The stride kinds of each output and input, as in `LoopNest`: one letter for each axis.
+    dialect : Dialect
+        The syntax of loops and loads.
+    raws : sequence of str
+        The stride kinds of each indexed operand: one letter for each dim.
     """
 
     def __init__(
-        self, kernel: Kernel, rows: int, classes: Sequence[str], dialect: Dialect, raws: Sequence[str] = ()
+        self, kernel: Kernel, rows: int, stride_kinds: Sequence[str], dialect: Dialect, raws: Sequence[str] = ()
     ) -> None:
         self.kernel, self.rows, self.dialect = kernel, rows, dialect
-        self.axes = len(classes[0]) if classes else 1
+        self.axes = len(stride_kinds[0]) if stride_kinds else 1
         self.order, self.reductions = kernel.expressions(), kernel.find_all(ReduceExpr)
         names = [f"out{k}" for k in range(len(kernel.outputs))] + [operand_name(e) for e in kernel.find_all(Load)]
-        self.stride_kinds = dict(zip(names, classes, strict=True))
+        self.stride_kinds = dict(zip(names, stride_kinds, strict=True))
         self.raws = {f"raw{k}": c for k, c in enumerate(raws)}
         self.combiners: dict[tuple[CustomReduceOp, DType], str] = {}
         for e in self.order:
             if isinstance(e, Op | ReduceExpr) and isinstance(e.operator, CustomReduceOp):
                 self.combiners.setdefault((e.operator, e.dtype), f"combine{len(self.combiners) or ''}")
-        self.names: dict[Expression, str] = {
-            e: f"p{e.index}" for e in kernel.find_all(KernelParameter)
-        }  # of values in scope
+        # The names of values in scope.
+        self.names: dict[Expression, str] = {e: f"p{e.index}" for e in kernel.find_all(KernelParameter)}
         self.pass_index: dict[Expression, int] = {}  # the pass in which each value is known
         self.varies: dict[Expression, bool] = {}  # whether each value varies along the row
         for e in self.order:
@@ -100,16 +110,20 @@ class LoopEmitter:
                 self.varies[e] = bool(self.stride_kinds[operand_name(e)][rows:].strip("0"))
             elif isinstance(e, ReadOutput) or (isinstance(e, IndexedAccess) and kernel.effects):
                 self.varies[e] = True
-        across = [c[rows - 1] + c[-1] for name, c in self.stride_kinds.items() if name.startswith("in")]
-        for x in filter(None, map(self.contiguous_index, kernel.find_all(IndexedLoad))):
-            c = self.stride_kinds[operand_name(x)]
-            across.append(c[rows - 1] + (c[-1] if c[-1] != "0" else "s"))
-        self.is_columns = dialect.reduces_columns and bool(self.reductions) and "1s" in across and "s1" not in across
-        tails = {c[-2:] for name, c in self.stride_kinds.items() if not name.startswith("base")}
+        self.is_columns = dialect.reduces_columns and bool(self.reductions) and self.is_contiguous_across_rows()
+        tails = {kinds[-2:] for name, kinds in self.stride_kinds.items() if not name.startswith("base")}
         self.is_tiled = dialect.has_tiles and not self.reductions and "1s" in tails and bool(tails & {"s1", "01"})
         self.lines: list[str] = []
         self.depth, self.count = 1, 0
         self.spilled: dict[int, Expression] = {}  # output -> the value that is spilled to its memory
+
+    def is_contiguous_across_rows(self) -> bool:
+        """Return True if an input has stride 1 along the last row axis, and none has stride 1 along the row."""
+        pairs = [k[self.rows - 1] + k[-1] for name, k in self.stride_kinds.items() if name.startswith("in")]
+        for index in filter(None, map(self.contiguous_index, self.kernel.find_all(IndexedLoad))):
+            kinds = self.stride_kinds[operand_name(index)]
+            pairs.append(kinds[self.rows - 1] + (kinds[-1] if kinds[-1] != "0" else "s"))
+        return "1s" in pairs and "s1" not in pairs
 
     def line(self, text: str) -> None:
         """Append a line at the current depth."""
@@ -134,10 +148,10 @@ class LoopEmitter:
         """Return the stride kind of a leaf along the last axis."""
         if not isinstance(e, IndexedLoad):
             return self.stride_kinds[self.operand(e)][-1]
-        own = self.contiguous_index(e)
-        part = Kernel(tuple(x for x in e.inputs if x is not own), ())
+        index = self.contiguous_index(e)
+        part = Kernel(tuple(x for x in e.inputs if x is not index), ())
         moves = part.find_all(ReadOutput) or any(self.stride_kinds[operand_name(x)][-1] != "0" for x in part.find_all(Load))
-        return "s" if moves else "0" if own is None else self.stride_kinds[operand_name(own)][-1]
+        return "s" if moves else "0" if index is None else self.stride_kinds[operand_name(index)][-1]
 
     # Expressions.
 
@@ -161,16 +175,14 @@ class LoopEmitter:
     def indexed_position(self, e: IndexedAccess) -> str:
         """Return the position of an indexed access in its operand."""
         name = f"raw{e.index}"
-        classes = self.raws[name]
-        used = [
-            c if not (isinstance(x, Constant) and x.value == 0) else "0" for x, c in zip(e.inputs, classes, strict=False)
-        ]
-        is_alone = used.count("0") == len(used) - 1 and "1" in used
+        pairs = list(zip(e.inputs, self.raws[name], strict=False))
+        kinds = ["0" if isinstance(x, Constant) and x.value == 0 else kind for x, kind in pairs]
+        is_alone = kinds.count("0") == len(kinds) - 1 and "1" in kinds
 
-        def index(x: Expression, letter: str) -> str:  # a sum in a sum needs no parentheses
-            return self.bare(x) if is_alone or (isinstance(x, IndexValue) and letter == "1") else self.text(x)
+        def index(x: Expression, kind: str) -> str:  # a sum inside a sum needs no parentheses
+            return self.bare(x) if is_alone or (isinstance(x, IndexValue) and kind == "1") else self.text(x)
 
-        return position_text(name, [index(x, c) for x, c in zip(e.inputs, used, strict=False)], used)
+        return position_text(name, [index(x, kind) for (x, _), kind in zip(pairs, kinds, strict=True)], kinds)
 
     def operator_name(self, e: Op | ReduceExpr) -> str:
         """Return the name of the function that computes the operator of an expression."""
@@ -254,11 +266,11 @@ class LoopEmitter:
         return functions
 
     def operands_of_combiner(self, dtype: DType) -> dict[Expression, str]:
-        """Return the names of the operands in such a function."""
+        """Return the names of the operands of a combining function."""
         return {Load(0, dtype): "a", Load(1, dtype): "b"}
 
     def combiner_result(self, e: Expression) -> str:
-        """Return the text of the result of such a function."""
+        """Return the text of the result of a combining function."""
         return self.bare(e)
 
     # Loops.
@@ -314,23 +326,23 @@ class LoopEmitter:
                     with self.block(*self.store_rows() * bool(stored)):
                         for k, e in stored:
                             self.store(k, e)
-            folds = [e for e in self.reductions if self.pass_index[e] == index + 1]
+            reductions = [e for e in self.reductions if self.pass_index[e] == index + 1]
             ready = [(k, e) for k, e in enumerate(self.kernel.pointwise_outputs) if e in now]
-            if folds or ready or self.kernel.effects:
-                self.emit_pass(folds, ready, self.spill(index, folds))
+            if reductions or ready or self.kernel.effects:
+                self.emit_pass(reductions, ready, self.spill(index, reductions))
 
     def store_rows(self) -> list[str]:
         """Return the lines that open the block in which row outputs are stored."""
         return self.dialect.store_rows()
 
-    def spill(self, index: int, folds: Sequence[ReduceExpr]) -> dict[int, Expression]:
+    def spill(self, index: int, reductions: Sequence[ReduceExpr]) -> dict[int, Expression]:
         """Choose expensive values to spill for later passes: {k: value spilled to the memory of output k}.
 
         Output k is stored in the last pass that needs the value.
         """
         spills: dict[int, Expression] = {}
         last = self.last_passes()
-        inputs = {e for fold in folds for e in inputs_in_pass(fold.inputs[0])}
+        inputs = {e for reduction in reductions for e in inputs_in_pass(reduction.inputs[0])}
         for k, element in enumerate(self.kernel.pointwise_outputs):
             if self.pass_index[element] > index and k not in self.spilled and not self.kernel.find_all(ReadOutput):
                 taken = {element, *spills.values(), *self.spilled.values()}
@@ -352,11 +364,11 @@ class LoopEmitter:
         return last
 
     def emit_pass(
-        self, folds: Sequence[ReduceExpr], elements: Sequence[tuple[int, Expression]], spills: dict[int, Expression]
+        self, reductions: Sequence[ReduceExpr], elements: Sequence[tuple[int, Expression]], spills: dict[int, Expression]
     ) -> None:
         """Emit one pass: accumulate reductions, store outputs, and spill values to the memory of later outputs."""
         known = dict(self.names)
-        totals = {e: f"fold{self.reductions.index(e)}" + "[c]" * self.is_columns for e in folds}
+        totals = {e: f"fold{self.reductions.index(e)}" + "[c]" * self.is_columns for e in reductions}
         self.start(totals)
         along = [line for a in range(self.rows, self.axes) for line in self.dialect.loop(a, False, self)]
         if self.is_tiled:
@@ -369,26 +381,26 @@ class LoopEmitter:
             # If outputs are read as well, compute all of them before storing the first.
             computes_first = len(elements) > 1 and self.kernel.find_all(ReadOutput)
             in_place = [e for _, e in elements] if computes_first else []
-            self.define([e.inputs[0] for e in folds] + [e for _, e in elements], always=[*spills.values(), *in_place])
+            self.define([e.inputs[0] for e in reductions] + [e for _, e in elements], always=[*spills.values(), *in_place])
             for k, e in spills.items():
                 self.store(k, e)
-            for fold, name in totals.items():
-                self.combine(name, fold, fold.inputs[0])
+            for reduction, name in totals.items():
+                self.combine(name, reduction, reduction.inputs[0])
             for k, e in elements:
                 self.store(k, e)
         computed: dict[Expression, str] = {e: self.place(f"out{k}") for k, e in spills.items()}
         computed.update(totals.items())
-        in_memory = {*spills.values(), *(folds if self.is_columns else ())}
+        in_memory = {*spills.values(), *(reductions if self.is_columns else ())}
         computed = {e: self.dialect.load(name, e.dtype) if e in in_memory else name for e, name in computed.items()}
         self.names = {e: name for e, name in known.items() if e not in done} | computed
-        for fold, name in totals.items():
-            for line in self.dialect.after_reduce(name, fold.operator):
+        for reduction, name in totals.items():
+            for line in self.dialect.after_reduce(name, reduction.operator):
                 self.line(line)
 
-    def combine(self, place: str, fold: ReduceExpr, value: Expression) -> None:
+    def combine(self, place: str, reduction: ReduceExpr, value: Expression) -> None:
         """Emit the accumulation of one value of a reduction."""
-        x, symbol = self.bare(value), self.symbol(fold)
-        self.line(f"{place} {symbol}= {x}" if symbol else f"{place} = {self.operator_name(fold)}({place}, {x})")
+        x, symbol = self.bare(value), self.symbol(reduction)
+        self.line(f"{place} {symbol}= {x}" if symbol else f"{place} = {self.operator_name(reduction)}({place}, {x})")
 
     def start(self, totals: dict[ReduceExpr, str]) -> None:
         """Emit the accumulators, initialized with the identities of their operators."""
@@ -406,11 +418,10 @@ def operand_name(e: Load) -> str:
     return f"{'base' if isinstance(e, IndexValue) else 'in'}{e.index}"
 
 
-def position_text(name: str, indices: Sequence[str], classes: Sequence[str]) -> str:
+def position_text(name: str, indices: Sequence[str], stride_kinds: Sequence[str]) -> str:
     """Return the text of the position of an index in an operand with these stride kinds."""
-    terms = [
-        i if c == "1" else f"{i} * {name}_{d}" for d, (i, c) in enumerate(zip(indices, classes, strict=True)) if c != "0"
-    ]
+    pairs = enumerate(zip(indices, stride_kinds, strict=True))
+    terms = [index if kind == "1" else f"{index} * {name}_{d}" for d, (index, kind) in pairs if kind != "0"]
     return " + ".join(terms) or "0"
 
 
@@ -430,6 +441,6 @@ def is_expensive(e: Expression) -> bool:
 
 
 def literal(value: Any, dtype: DType) -> str:
-    """Return a typed literal. The smallest integers are written as `n + 1 - 1`, since the minus sign is an operator."""
+    """Return a typed literal. An integer below -2^30 is written as (n + 1) - 1, since `-2147483648` negates 2^31."""
     text = f"{value + 1} - 1" if dtype.is_integer and value < -(1 << 30) else repr(value)
     return text if dtype is bool_ else f"{dtype.short}({text})"

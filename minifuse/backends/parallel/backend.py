@@ -52,6 +52,7 @@ class ParallelBackend(Backend):
 
     name = "parallel"
     has_roofline = True
+    has_multi_tensor = True
 
     def bind(
         self,
@@ -66,20 +67,17 @@ class ParallelBackend(Backend):
         nest = LoopNest(shape, dims, [*outputs, *inputs])
         if nest.is_empty:
             return lambda *values: None
+        addresses, numbers = len(outputs) + len(inputs) + len(raws), kernel.find_all(KernelParameter)
         strides = [*nest.runtime_strides(), *[s for x in raws for s in x.strides if stride_kind(s) == "s"]]
         if (scatter := segment_sum.plan_segment_sum(kernel, nest, stride_kinds_of(raws))) is not None:
-            address, addresses = compile_kernel_text(scatter.source), len(outputs) + len(inputs) + len(raws)
-            constants = [*scatter.sizes, *strides]
-            return CpuKernelLauncher(
-                address, scatter.count, scatter.chunks, addresses, kernel.find_all(KernelParameter), constants
-            )
+            address, constants = compile_kernel_text(scatter.source), [*scatter.sizes, *strides]
+            return CpuKernelLauncher(address, scatter.count, scatter.chunks, addresses, numbers, constants)
         if (axes := transpose_copy.transposed_axes(kernel, nest)) is not None:
             return transpose_copy.bind_transpose(kernel, nest, *axes)
         if (count := split_launches.count_pieces(kernel, nest, dims)) > 1:
             return split_launches.bind_pieces(self.bind, kernel, shape, outputs, inputs, raws, count)
         address = compile_kernel_text(kernel_text(kernel, nest.row_axes, nest.stride_kinds, stride_kinds_of(raws)))
         chunks = count_chunks(nest.sizes[0], nest.points * kernel.cost())
-        addresses, numbers = len(outputs) + len(inputs) + len(raws), kernel.find_all(KernelParameter)
         constants = [*nest.sizes[1:], *strides]
         header: list[int] = []
         if chunks > 1:
@@ -87,8 +85,6 @@ class ParallelBackend(Backend):
             header = nontemporal_stores.stream_arguments(kernel, nest, address, words)
             address = nontemporal_stores.stream_kernel() if header else address
         return CpuKernelLauncher(address, nest.sizes[0], chunks, addresses, numbers, constants, header)
-
-    has_multi_tensor = True
 
     def bind_multi_tensor(
         self, kernel: Kernel, shapes: Sequence[Shape], layouts: Sequence[tuple[Sequence[Layout], Sequence[Layout]]]
@@ -127,10 +123,10 @@ class ParallelBackend(Backend):
             return self.bind_matmul(kernel.a.dtype, outputs[0], *inputs)
         if outputs[0].size == 0:
             return lambda *values: None
-        product = FusedMatmul(kernel, outputs, inputs)
-        if product.why_too_many_arguments():
+        matmul = FusedMatmul(kernel, outputs, inputs)
+        if matmul.why_too_many_arguments():
             return super().bind_fused_matmul(kernel, outputs, inputs)
-        return product.bind()
+        return matmul.bind()
 
     def why_not_fused(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
         """Return why a prologue should be a separate launch; "" if it should not."""
@@ -148,10 +144,10 @@ class ParallelBackend(Backend):
     def fused_matmul_source(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
         """Return the source text of the prologues and the epilogue."""
         is_simple = kernel.is_plain or outputs[0].size == 0
-        product = None if is_simple else FusedMatmul(kernel, outputs, inputs)
-        if product is None or product.why_too_many_arguments():
+        matmul = None if is_simple else FusedMatmul(kernel, outputs, inputs)
+        if matmul is None or matmul.why_too_many_arguments():
             return super().fused_matmul_source(kernel, outputs, inputs)
-        return product.source()
+        return matmul.source()
 
     def supports(self, function: Any, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
         """Return True for a convolution or its weight gradient whose windows are long enough runs in memory."""
@@ -205,10 +201,8 @@ class ParallelBackend(Backend):
 
     def _run(self, e: Expression, shape: Shape, dims: tuple[int, ...], out: Operand, inputs: Sequence[Operand]) -> None:
         """Run one kernel over operands."""
-        (e,), used = renumber_operands(
-            [cast(e, BY_NUMPY[out.data.dtype])]
-        )  # fewer inputs for a function such as lambda a, b: b
-        inputs = [inputs[k] for k in used]
+        (e,), used = renumber_operands([cast(e, BY_NUMPY[out.data.dtype])])
+        inputs = [inputs[k] for k in used]  # not all of them for a function such as lambda a, b: b
         kernel = Kernel((), (e,)) if dims else Kernel((e,), ())
         layouts = [x.layout.without_offset().expand(*shape) for x in (out, *inputs)]
         self.bind(kernel, shape, dims, layouts[:1], layouts[1:])(*[x.address for x in (out, *inputs)])

@@ -28,35 +28,35 @@ class SerialLoops(Dialect):
 
 
 @lru_cache(1024)
-def kernel_text(kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str] = ()) -> str:
+def kernel_text(kernel: Kernel, rows: int, stride_kinds: Sequence[str], raws: Sequence[str] = ()) -> str:
     """Return the text of a kernel: its functions, the unpacking of its arguments, then the loops."""
-    body = LoopEmitter(kernel, rows, classes, SerialLoops(), raws)
-    return begin_kernel(body, range(1, body.axes)) + body.emit()
+    emitter = LoopEmitter(kernel, rows, stride_kinds, SerialLoops(), raws)
+    return begin_kernel(emitter, range(1, emitter.axes)) + emitter.emit()
 
 
-def begin_kernel(body: LoopEmitter, sizes: Iterable[int]) -> str:
+def begin_kernel(emitter: LoopEmitter, sizes: Iterable[int]) -> str:
     """Return the first line of a kernel. Its functions and the unpacking of its arguments become the first body lines.
 
     `sizes` are the axes whose sizes are passed as arguments.
     """
-    kernel = body.kernel
+    kernel = emitter.kernel
     dtypes = [*[e.dtype for e in (*kernel.outputs, *kernel.find_all(Load))], *kernel.indexed_dtypes()]
     numbers, positions = kernel.find_all(KernelParameter), {operand_name(e) for e in kernel.find_all(IndexValue)}
-    operands = zip([*body.stride_kinds, *body.raws], dtypes, strict=True)
+    operands = zip([*emitter.stride_kinds, *emitter.raws], dtypes, strict=True)
     unpack = [(name, "args[{}]" if name in positions else f"pointer_{dtype.short}(args[{{}}])") for name, dtype in operands]
     unpack += [(f"p{p.index}", f"{p.dtype.short}({'numbers' if p.dtype.is_float else 'args'}[{{}}])") for p in numbers]
     unpack += [(f"n{axis}", "args[{}]") for axis in sizes]
     unpack += [
         (f"{name}_{axis}", "args[{}]")
-        for name, c in (body.stride_kinds | body.raws).items()
-        for axis, letter in enumerate(c)
-        if letter == "s"
+        for name, c in (emitter.stride_kinds | emitter.raws).items()
+        for axis, kind in enumerate(c)
+        if kind == "s"
     ]
-    for lines in body.functions():
+    for lines in emitter.functions():
         for line in lines:
-            body.line(line)
+            emitter.line(line)
     if any(p.dtype.is_float for p in numbers):
-        body.line("numbers = pointer_f64(args)")
+        emitter.line("numbers = pointer_f64(args)")
     for k, (name, value) in enumerate(unpack):
-        body.line(f"{name} = {value.format(k)}")
+        emitter.line(f"{name} = {value.format(k)}")
     return "def kernel(start, stop, args):\n"

@@ -29,48 +29,48 @@ class SegmentSumLaunch:
         self.count = nest.sizes[shared] if columns else 1
         self.sizes = [n for a, n in enumerate(nest.sizes) if a != shared or not columns]
         work = (nest.points // nest.sizes[axis]) * kernel.cost()
-        most = self.count // MIN_COLUMNS_PER_THREAD if contiguous else self.count
-        self.chunks = max(min(count_chunks(self.count, work), most), 1)
+        max_chunks = self.count // MIN_COLUMNS_PER_THREAD if contiguous else self.count
+        self.chunks = max(min(count_chunks(self.count, work), max_chunks), 1)
 
 
 def plan_segment_sum(kernel: Kernel, nest: LoopNest, raws: Sequence[str]) -> SegmentSumLaunch | None:
     """Plan the loops of a segment sum; return None for any other kernel."""
-    found = match_segment_sum(kernel, nest.row_axes, nest.stride_kinds)
-    return None if found is None else SegmentSumLaunch(kernel, nest, *found, raws)
+    match = match_segment_sum(kernel, nest.row_axes, nest.stride_kinds)
+    return None if match is None else SegmentSumLaunch(kernel, nest, *match, raws)
 
 
 @lru_cache(1024)
 def segment_sum_text(
-    kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str], match: SegmentSum, axis: int, shared: int
+    kernel: Kernel, rows: int, stride_kinds: Sequence[str], raws: Sequence[str], match: SegmentSum, axis: int, shared: int
 ) -> str:
     """Return the text: store zeros, then add each value to the row of its key. Threads split axis `shared` (-1: no axis)."""
-    body = LoopEmitter(kernel, rows, classes, SerialLoops(), raws)
-    head = begin_kernel(body, [a for a in range(body.axes) if a != shared])
-    (fold,) = kernel.find_all(ReduceExpr)
+    emitter = LoopEmitter(kernel, rows, stride_kinds, SerialLoops(), raws)
+    head = begin_kernel(emitter, [a for a in range(emitter.axes) if a != shared])
+    (reduction,) = kernel.find_all(ReduceExpr)
 
     def loops(axes: Sequence[int]) -> list[str]:
         return [f"for i{a} in range({'start, stop' if a == shared else f'n{a}'}):" for a in axes]
 
     columns = [shared] * (shared >= 0)
-    with body.block(*loops([a for a in range(rows) if a not in (axis, shared)])):
-        with body.block(*loops([axis, *columns])):
-            body.line(f"{body.place('out0')} = {literal(0.0 if fold.dtype.is_float else 0, fold.dtype)}")
-        with body.block(*loops(range(rows, body.axes))):
-            body.line(f"i{axis} = {body.bare(match.key)} - {operand_name(match.position)}")
-            with body.block(f"if i{axis} >= 0 and i{axis} < n{axis}:"):
-                same = invariant_along(shared, body, match.value)
-                body.define(same, always=same)
-                with body.block(*loops(columns)):
-                    body.define([match.value])
-                    body.combine(body.place("out0"), fold, match.value)
-    return head + "\n".join(body.lines) + "\n"
+    with emitter.block(*loops([a for a in range(rows) if a not in (axis, shared)])):
+        with emitter.block(*loops([axis, *columns])):
+            emitter.line(f"{emitter.place('out0')} = {literal(0.0 if reduction.dtype.is_float else 0, reduction.dtype)}")
+        with emitter.block(*loops(range(rows, emitter.axes))):
+            emitter.line(f"i{axis} = {emitter.bare(match.key)} - {operand_name(match.position)}")
+            with emitter.block(f"if i{axis} >= 0 and i{axis} < n{axis}:"):
+                same = invariant_along(shared, emitter, match.value)
+                emitter.define(same, always=same)
+                with emitter.block(*loops(columns)):
+                    emitter.define([match.value])
+                    emitter.combine(emitter.place("out0"), reduction, match.value)
+    return head + "\n".join(emitter.lines) + "\n"
 
 
-def invariant_along(axis: int, body: LoopEmitter, value: Expression) -> list[Expression]:
+def invariant_along(axis: int, emitter: LoopEmitter, value: Expression) -> list[Expression]:
     """Return the expressions in a value that are constant along an axis."""
     varies: dict[Expression, bool] = {}
     order = toposort([value], lambda e: e.inputs)
     for e in order:
-        own = isinstance(e, Load) and body.stride_kinds[operand_name(e)][axis] != "0"
+        own = isinstance(e, Load) and emitter.stride_kinds[operand_name(e)][axis] != "0"
         varies[e] = axis >= 0 and (own or any(varies[x] for x in e.inputs))
     return [e for e in order if e.inputs and not varies[e]] if axis >= 0 else []

@@ -199,8 +199,8 @@ def multiply_windows(
     """
     b = v.builder
 
-    def multiply(most: int, width: int) -> None:
-        row_of_x, begins = v.row_pointers(x, x_m, rows, most), v.row_pointers(bias, bias_m, rows, most)
+    def multiply(height: int, width: int) -> None:
+        rows_of_x, begins = v.row_pointers(x, x_m, rows, height), v.row_pointers(bias, bias_m, rows, height)
         places = [const_i64(j * v.lanes) for j in range(width)]
         masks = [None] * (width - 1) + [v.first_lanes(b.sub(columns, places[-1]))]
 
@@ -210,7 +210,7 @@ def multiply_windows(
             def add_element(t: Any, totals: list[Any]) -> list[Any]:
                 row = b.gep(channel, [b.load(b.gep(taps, [t]))])
                 ys = [v.load(b.gep(row, [j]), mask) for j, mask in zip(places, masks, strict=True)]
-                xs = [v.broadcast(b.load(v.at(line, (b.add(k, t), x_k)))) for line in row_of_x]
+                xs = [v.broadcast(b.load(v.at(line, (b.add(k, t), x_k)))) for line in rows_of_x]
                 return v.add_products(totals, xs, ys)
 
             return v.loop(const_i64(0), window, const_i64(1), totals, add_element)[1]
@@ -220,8 +220,8 @@ def multiply_windows(
         for n, total in enumerate(totals):
             v.store(total, b.gep(v.at(to, (const_i64(n // width), step)), [places[n % width]]))
 
-    for most in (ROWS, 1):
-        fits = b.icmp_signed(">" if most > 1 else "==", rows, const_i64(1))
+    for height in (ROWS, 1):
+        fits = b.icmp_signed(">" if height > 1 else "==", rows, const_i64(1))
         for width in range(VECTORS, 0, -1):
             with b.if_then(b.and_(fits, b.icmp_signed("==", vectors, const_i64(width)))):
-                multiply(most, width)
+                multiply(height, width)

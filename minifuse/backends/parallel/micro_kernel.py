@@ -95,8 +95,8 @@ class VectorEmitter:
 
     def broadcast(self, x: Any) -> Any:
         """Return a vector with one element in all lanes."""
-        nothing = ir.Constant(ir.VectorType(x.type, self.lanes), ir.Undefined)
-        first = self.builder.insert_element(nothing, x, ir.Constant(I32, 0))
+        undefined = ir.Constant(ir.VectorType(x.type, self.lanes), ir.Undefined)
+        first = self.builder.insert_element(undefined, x, ir.Constant(I32, 0))
         return self.shuffle(first, first, [0] * self.lanes)
 
     def first_lanes(self, count: Any) -> Any:
@@ -110,10 +110,10 @@ class VectorEmitter:
             base = self.builder.gep(base, [self.builder.mul(index, stride)])
         return base
 
-    def row_pointers(self, base: Any, stride: Any, count: Any, most: int) -> list[Any]:
-        """Return pointers to `most` rows or columns. Past `count`, the last one is repeated, which handles edges."""
+    def row_pointers(self, base: Any, stride: Any, count: Any, number: int) -> list[Any]:
+        """Return pointers to `number` rows or columns. Past `count`, the last one is repeated, which handles edges."""
         last = self.builder.sub(count, const_i64(1))
-        return [self.at(base, (self.minimum(const_i64(i), last), stride)) for i in range(most)]
+        return [self.at(base, (self.minimum(const_i64(i), last), stride)) for i in range(number)]
 
     def minimum(self, x: Any, y: Any) -> Any:
         """Return the smaller of two int64."""
@@ -168,7 +168,7 @@ class VectorEmitter:
         return k, current
 
     def for_each(self, start: Any, stop: Any, step: Any, body: Callable[[Any], object]) -> Any:
-        """Emit such a loop for a body without values. Return the last k."""
+        """Emit `while k + step <= stop: body(k); k += step`. Return the last k."""
         return self.loop(start, stop, step, [], lambda k, _: [body(k)][:0])[0]
 
     def for_range(self, stop: Any, step: Any, body: Callable[[Any], object]) -> None:
@@ -245,12 +245,12 @@ def multiply_outer(
     b = v.builder
 
     def multiply(width: int) -> None:
-        row_of_x, columns = v.row_pointers(x, x_m, rows, ROWS), [const_i64(j * v.lanes) for j in range(width)]
+        rows_of_x, columns = v.row_pointers(x, x_m, rows, ROWS), [const_i64(j * v.lanes) for j in range(width)]
 
         def add_outer_product(k: Any, totals: list[Any]) -> list[Any]:
             row_of_y = v.at(y, (k, y_k))
             ys = [v.load(b.gep(row_of_y, [j])) for j in columns]
-            xs = [v.broadcast(b.load(v.at(row, (k, x_k)))) for row in row_of_x]
+            xs = [v.broadcast(b.load(v.at(row, (k, x_k)))) for row in rows_of_x]
             return v.add_products(totals, xs, ys)
 
         _, totals = v.loop(const_i64(0), depth, const_i64(1), [v.zeros] * (ROWS * width), add_outer_product)
@@ -266,24 +266,24 @@ def multiply_outer(
 def multiply_dot(
     v: VectorEmitter, to: Any, step: Any, x: Any, x_m: Any, rows: Any, y: Any, y_n: Any, columns: Any, depth: Any
 ) -> None:
-    """Compute these sums for x and y with unit stride along k, for 1 or DOT_ROWS rows and DOT_COLUMNS columns.
+    """Compute the sums of `multiply_outer` with vectors along k, for 1 or DOT_ROWS rows and DOT_COLUMNS columns.
 
-    Each lane sums every n-th product, where n is the number of lanes. Then the lanes are added. The order of additions
-    depends only on the depth.
+    x and y have unit stride along k. Each lane sums every n-th product, where n is the number of lanes. Then the lanes are
+    added. The order of additions depends only on the depth.
     """
     b = v.builder
 
-    def multiply(most: int) -> None:
-        row_of_x, column_of_y = v.row_pointers(x, x_m, rows, most), v.row_pointers(y, y_n, columns, DOT_COLUMNS)
+    def multiply(height: int) -> None:
+        rows_of_x, columns_of_y = v.row_pointers(x, x_m, rows, height), v.row_pointers(y, y_n, columns, DOT_COLUMNS)
 
         def add_products(k: Any, totals: list[Any], mask: Any = None) -> list[Any]:
-            xs, ys = ([v.load(b.gep(line, [k]), mask) for line in lines] for lines in (row_of_x, column_of_y))
-            if most == 1 and mask is None:  # each element of y is read once, from memory
-                for line in column_of_y:
+            xs, ys = ([v.load(b.gep(line, [k]), mask) for line in lines] for lines in (rows_of_x, columns_of_y))
+            if height == 1 and mask is None:  # each element of y is read once, from memory
+                for line in columns_of_y:
                     v.prefetch(b.gep(line, [b.add(k, const_i64(PREFETCH_VECTORS * v.lanes))]))
             return v.add_products(totals, xs, ys)
 
-        k, totals = v.loop(const_i64(0), depth, const_i64(v.lanes), [v.zeros] * (most * DOT_COLUMNS), add_products)
+        k, totals = v.loop(const_i64(0), depth, const_i64(v.lanes), [v.zeros] * (height * DOT_COLUMNS), add_products)
         for n, total in enumerate(v.sum_lanes(add_products(k, totals, v.first_lanes(b.sub(depth, k))))):
             b.store(total, b.gep(v.at(to, (const_i64(n // DOT_COLUMNS), step)), [const_i64(n % DOT_COLUMNS)]))
 
@@ -296,7 +296,10 @@ def multiply_dot(
 
 @emitted_function
 def multiply_row(v: VectorEmitter, to: Any, x: Any, x_k: Any, y: Any, y_k: Any, columns: Any, depth: Any) -> None:
-    """Compute these sums for one row. y has unit stride along n, and is read once in order, ROW_STEP rows at a time."""
+    """Compute the sums of `multiply_outer` for a single row.
+
+    y has unit stride along n, and is read once in order, ROW_STEP rows at a time.
+    """
     b = v.builder
 
     def add_rows(k: Any, count: int) -> None:

@@ -78,7 +78,7 @@ def is_profitable(parameters: Sequence[Any], shapes: Sequence[Sequence[int]]) ->
 
 
 def bind(
-    parameters: Sequence[Any], outputs: Sequence[Layout], inputs: Sequence[Layout], copied: Callable[..., Any]
+    parameters: Sequence[Any], outputs: Sequence[Layout], inputs: Sequence[Layout], bind_copy: Callable[..., Any]
 ) -> Callable[..., None]:
     """Prepare a weight gradient for given layouts.
 
@@ -90,7 +90,7 @@ def bind(
         (groups, M, C / groups * size).
     inputs : two Layouts
         The gradient `given` of the output (groups, M, places * N), and z (C, *image, N).
-    copied : function
+    bind_copy : function
         Binds a copying kernel, for inputs that are not contiguous along a run.
 
     Returns
@@ -100,7 +100,7 @@ def bind(
     (out,), (x, z) = outputs, inputs
     for k, layout in enumerate(inputs):
         if layout.strides[-1] != 1 and layout.shape[-1] > 1:
-            return implicit_gemm_conv.bind_with_copy(bind, k, parameters, outputs, inputs, copied)
+            return implicit_gemm_conv.bind_with_copy(bind, k, parameters, outputs, inputs, bind_copy)
     size, _, dilation, dtype = parameters
     (groups, rows, _), places, channels = x.shape, implicit_gemm_conv.window_origins(z, parameters), z.shape[0] // x.shape[0]
     columns = row_major((*places.shape, z.shape[-1]))

@@ -95,7 +95,7 @@ def window_origins(z: Layout, parameters: Sequence[Any]) -> Layout:
 
 
 def bind(
-    parameters: Sequence[Any], outputs: Sequence[Layout], inputs: Sequence[Layout], copied: Callable[..., Any]
+    parameters: Sequence[Any], outputs: Sequence[Layout], inputs: Sequence[Layout], bind_copy: Callable[..., Any]
 ) -> Callable[..., None]:
     """Prepare a convolution for given layouts.
 
@@ -107,7 +107,7 @@ def bind(
         (groups, M, places * N).
     inputs : two or three Layouts
         The weight (groups, M, C / groups * size), z (C, *image, N), and a bias (groups * M,).
-    copied : function
+    bind_copy : function
         Binds a copying kernel, for a z whose examples are not contiguous.
 
     Returns
@@ -116,7 +116,7 @@ def bind(
     """
     (out,), (w, z, *bias) = outputs, inputs
     if z.strides[-1] != 1 and z.shape[-1] > 1:
-        return bind_with_copy(bind, 1, parameters, outputs, inputs, copied)
+        return bind_with_copy(bind, 1, parameters, outputs, inputs, bind_copy)
     size, _, dilation, dtype = parameters
     (groups, rows, depth), places, examples = w.shape, window_origins(z, parameters), z.shape[-1]
     columns = row_major((*places.shape, examples))
@@ -144,13 +144,13 @@ def bind_with_copy(
     parameters: Sequence[Any],
     outputs: Sequence[Layout],
     inputs: Sequence[Layout],
-    copied: Callable[..., Any],
+    bind_copy: Callable[..., Any],
 ) -> Callable[..., None]:
     """Return the launch of `bind` for a contiguous copy of input k, which each launch makes first."""
     x, dtype = inputs[k], parameters[-1]
     dense = row_major(x.shape)
-    copy = copied(Kernel((Load(0, dtype),), ()), x.shape, (), [dense], [x])
-    multiply = bind(parameters, outputs, [*inputs[:k], dense, *inputs[k + 1 :]], copied)
+    copy = bind_copy(Kernel((Load(0, dtype),), ()), x.shape, (), [dense], [x])
+    multiply = bind(parameters, outputs, [*inputs[:k], dense, *inputs[k + 1 :]], bind_copy)
 
     def launch(out: int, *addresses: int) -> None:
         contiguous = np.empty(x.size, dtype.name)

@@ -130,7 +130,7 @@ def name_of(call: Any) -> str:
         return str(call.view.method)
     folds = [x.function for x in toposort(call.plan.outputs, inputs_of) if isinstance(x.function, Reduce)]
     title = display_name(call.plan.function)
-    return REDUCTION_NAMES.get(folds[0].operator.name, title) if title == "fold" and len(folds) == 1 else title
+    return REDUCTION_NAMES.get(folds[0].operator.name, title) if title == "reduce_dims" and len(folds) == 1 else title
 
 
 def sums_of(call: Any, k: int) -> tuple[tuple[int, ...], ...]:

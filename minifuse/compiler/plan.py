@@ -357,7 +357,7 @@ class Plan:
         backward = Backward(self.arguments, self.outputs, requiring_grad, *options)
         if not backward.arguments_with_grad:
             return None
-        backward.function.of = backward.differentiable.of = display_name(self.function)
+        backward.function.forward_name = backward.differentiable.forward_name = display_name(self.function)
         return backward
 
     def make_argument(self, k: int, x: Any) -> Node:

@@ -9,10 +9,10 @@ from .array_functions import CompositeOutput, Matmul, PadSlice, Reduce, View
 from .graph import Argument, Node, inputs_of, strip_views, substitute
 
 
-def differentiate(outputs: Sequence[Node], gradients: Sequence[Node], wanted: Sequence[Node]) -> list[Node | None]:
-    """Return the gradients of the nodes `wanted`, given those of the outputs; None for a node without gradient."""
+def differentiate(outputs: Sequence[Node], gradients: Sequence[Node], wrt: Sequence[Node]) -> list[Node | None]:
+    """Return the gradients with respect to the nodes `wrt`, given those of the outputs; None for a node without."""
     order = toposort(outputs, inputs_of)
-    differentiable_nodes = dependents_of(order, wanted)
+    differentiable_nodes = dependents_of(order, wrt)
     cotangents: dict[Node, Node] = {}  # node -> its gradient, a sum over its users
 
     def accumulate(node: Node, g: Node | None) -> None:
@@ -25,7 +25,7 @@ def differentiate(outputs: Sequence[Node], gradients: Sequence[Node], wanted: Se
         if node in cotangents and node.inputs and node.function.vjp is not None:
             for x, g_x in zip(node.inputs, input_gradients(node, cotangents[node]), strict=True):
                 accumulate(x, g_x)
-    return [cotangents.get(node) for node in wanted]
+    return [cotangents.get(node) for node in wrt]
 
 
 def input_gradients(node: Node, g: Node) -> Sequence[Node | None]:
@@ -47,9 +47,9 @@ def input_gradients(node: Node, g: Node) -> Sequence[Node | None]:
     return [None if x is None else present.pop(0) for x in derived]
 
 
-def dependents_of(order: Sequence[Node], wanted: Sequence[Node]) -> set[Node]:
-    """Return the float nodes that depend on the nodes `wanted` differentiably. In `order`, inputs come before users."""
-    dependents = set(wanted)
+def dependents_of(order: Sequence[Node], wrt: Sequence[Node]) -> set[Node]:
+    """Return the float nodes that depend on the nodes `wrt` differentiably. In `order`, inputs come before users."""
+    dependents = set(wrt)
     for node in order:
         has_vjp = node.function is not detach and getattr(node.function, "vjp", None) is not None
         if has_vjp and getattr(node.dtype, "is_float", False) and dependents.intersection(node.inputs):
@@ -62,14 +62,14 @@ class GradientFunction:
 
     def __init__(self, sources: list[Node], outputs: list[Node]) -> None:
         self.sources, self.outputs = sources, outputs
-        self.of = ""  # name of the function that it is the gradient of
+        self.forward_name = ""
 
     def __call__(self, *nodes: Node) -> tuple[Node, ...]:
         """Return the gradients, with `sources` replaced by these nodes."""
         return tuple(substitute(self.outputs, dict(zip(self.sources, nodes, strict=True))))
 
     def __repr__(self) -> str:
-        return f"gradient of {self.of}" if self.of else "gradient"
+        return f"gradient of {self.forward_name}" if self.forward_name else "gradient"
 
 
 class Backward:
@@ -77,12 +77,12 @@ class Backward:
 
     Saved are values that are in memory in any case (outputs, operands of matmuls), values that are expensive to recompute
     (reductions, matmuls), and values whose exact bits are needed (the input of a reduction that selects). A value that reads
-    an argument modified in place (`changed`) is saved too, since it could not be recomputed. Everything else is recomputed
+    an argument modified in place (`modified`) is saved too, since it could not be recomputed. Everything else is recomputed
     inside the backward kernels, unless `recompute` is "none". A backward pass that is differentiated again is a function of
     inputs and outputs only, since those have a grad_fn.
 
-    Outputs in `cut` have no gradient. `leaves` maps nodes to arguments: each is the new value of an argument modified in
-    place.
+    Outputs in `nondifferentiable` have no gradient. `leaves` maps nodes to arguments: each node is the new value of an
+    argument that the function modified in place.
 
     inputs
         Indices of the arguments whose data the backward pass reads.
@@ -104,19 +104,19 @@ class Backward:
         self,
         arguments: Sequence[Node],
         outputs: Sequence[Node],
-        wanted: Sequence[Node],
-        cut: Collection[int] = (),
+        wrt: Sequence[Node],
+        nondifferentiable: Collection[int] = (),
         recompute: str = "auto",
         leaves: Mapping[Node, Node] = MappingProxyType({}),
-        changed: Collection[Node] = (),
+        modified: Collection[Node] = (),
     ) -> None:
         output_grads = [Node(Argument(len(arguments) + k), (), y.shape, y.dtype) for k, y in enumerate(outputs)]
-        differentiated = [k for k in range(len(outputs)) if k not in cut]
-        wanted_leaves = [leaf for leaf, argument in leaves.items() if argument in set(wanted)]
-        targets = [*wanted, *wanted_leaves]
+        differentiated = [k for k in range(len(outputs)) if k not in nondifferentiable]
+        wrt_leaves = [leaf for leaf, argument in leaves.items() if argument in set(wrt)]
+        targets = [*wrt, *wrt_leaves]
         grads = differentiate([outputs[k] for k in differentiated], [output_grads[k] for k in differentiated], targets)
         grad_of = dict(zip(targets, grads, strict=True))
-        for leaf in wanted_leaves:  # the gradient of a new value belongs to its argument
+        for leaf in wrt_leaves:  # the gradient of a new value belongs to its argument
             if (g := grad_of[leaf]) is not None:
                 before = grad_of[leaves[leaf]]
                 grad_of[leaves[leaf]] = g if before is None else before + g
@@ -126,16 +126,18 @@ class Backward:
         order = toposort(outputs, inputs_of)
         sources = {arguments[k] for k in self.arguments_with_grad}
         self.differentiable_nodes = dependents_of(
-            order, [*sources, *[leaf for leaf in wanted_leaves if leaves[leaf] in sources]]
+            order, [*sources, *[leaf for leaf in wrt_leaves if leaves[leaf] in sources]]
         )
         forward = [x for x in order if x.inputs]
         self.selection_inputs = {strip_views(*x.inputs) for x in forward if is_selection(x)}
 
         # What is read if the backward pass runs once, and what in addition if it is differentiated again.
-        overwritten = set(changed)
-        saveable = self._saveable(forward, outputs, recompute, overwritten) | set(wanted_leaves)
-        output_of = {x: k for k, y in enumerate(outputs) if k not in cut and not is_selection(x := strip_reshapes(y))}
-        read_once, read_again = frontier(gradients, saveable), frontier(gradients, {*output_of, *wanted_leaves})
+        overwritten = set(modified)
+        saveable = self._saveable(forward, outputs, recompute, overwritten) | set(wrt_leaves)
+        output_of = {
+            x: k for k, y in enumerate(outputs) if k not in nondifferentiable and not is_selection(x := strip_reshapes(y))
+        }
+        read_once, read_again = frontier(gradients, saveable), frontier(gradients, {*output_of, *wrt_leaves})
         is_lost = bool(overwritten.intersection(read_again).difference(read_once))
         reachable = toposort(gradients, lambda x: () if x in saveable else x.inputs)
         self.needs_overwritten_value = any(x in overwritten for x in reachable)
@@ -143,7 +145,7 @@ class Backward:
         functions = {x.function for x in needed}  # compare functions: a number may have another dtype than its argument
         self.inputs = [k for k, x in enumerate(arguments) if x.function in functions]
         self.saved = [x for x in needed if x.inputs]
-        self.double_needs_overwritten_value = is_lost or any(leaf in set(self.saved) for leaf in wanted_leaves)
+        self.double_needs_overwritten_value = is_lost or any(leaf in set(self.saved) for leaf in wrt_leaves)
         self.saved_outputs = [(k, output_of[x]) for k, x in enumerate(self.saved) if x in output_of]
 
         parameters = [*[arguments[k] for k in self.inputs], *output_grads]

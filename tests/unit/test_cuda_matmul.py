@@ -195,8 +195,8 @@ def test_the_kernel_in_use_loads_its_sums_operands_without_bank_conflicts():
 
 def test_a_tile_turned_over_meets_each_bank_once():
     """32 neighbours along k of a row: rows k, k + 8, ... begin in one bank, and `mixed` parts them."""
-    for is_mixed, banks in ((True, 32), (False, 8)):
-        spot = swizzled_offset(132, is_mixed)
+    for is_swizzled, banks in ((True, 32), (False, 8)):
+        spot = swizzled_offset(132, is_swizzled)
         for x in (0, 5, 127):
             places = [spot(x, k) for k in range(32)]
             assert len({place % 32 for place in places}) == banks

@@ -106,7 +106,7 @@ def outer_products(
     pitch_a: int,
     pitch_b: int,
     element: str = "f32",
-    are_mixed: tuple[bool, bool] = (False, False),
+    are_swizzled: tuple[bool, bool] = (False, False),
 ) -> Intrinsic:
     """Add the products of one tile to a lane's accumulators: acc[i, j] += sum over k of A[k, rows[i]] * B[k, columns[j]].
 
@@ -114,18 +114,16 @@ def outer_products(
     `and`. A swizzled tile stores groups of four elements in the order of `swizzle`. Undoing it is free: it only selects
     registers.
     """
-    is_a_mixed, is_b_mixed = are_mixed
+    is_a_swizzled, is_b_swizzled = are_swizzled
     exact = (
         np.dtype(np.float64) if element == "f32" else ACCUMULATOR_DTYPES[element]
-    )  # products of float32 are exact in float64
-    look_a, look_b = (
-        tile_reader(rows, steps, pitch_a, is_a_mixed, exact),
-        tile_reader(columns, steps, pitch_b, is_b_mixed, exact),
-    )
+    )  # float32 * float32 is exact in float64
+    read_a = tile_reader(rows, steps, pitch_a, is_a_swizzled, exact)
+    read_b = tile_reader(columns, steps, pitch_b, is_b_swizzled, exact)
 
     @word
     def multiply(acc: Any, a: Any, i: int, b: Any, j: int) -> Any:
-        x, y = look_a(a, i)[:, :, None], look_b(b, j)[:, None, :]
+        x, y = read_a(a, i)[:, :, None], read_b(b, j)[:, None, :]
         if element == "u8":
             return acc | np.bitwise_or.reduce(x & y)
         acc = acc.copy()
@@ -133,21 +131,21 @@ def outer_products(
             np.add(acc, product, out=acc, dtype=exact, casting="same_kind")
         return acc
 
-    return llvm_intrinsic(multiply, "outer_products", rows, columns, steps, pitch_a, pitch_b, element, are_mixed)
+    return llvm_intrinsic(multiply, "outer_products", rows, columns, steps, pitch_a, pitch_b, element, are_swizzled)
 
 
 def tile_reader(
-    lines: Sequence[int], steps: int, pitch: int, is_mixed: bool, exact: np.dtype[Any]
+    lines: Sequence[int], steps: int, pitch: int, is_swizzled: bool, exact: np.dtype[Any]
 ) -> Callable[[Any, int], NDArray[Any]]:
     """Return a function that reads one operand of a lane's products from a tile, four elements at a time: (steps, lines)."""
     places = np.add.outer(np.arange(steps) * pitch, lines[::4]).reshape(-1)
     order = np.arange(len(lines)) ^ swizzle(np.arange(steps))[:, None]
 
-    def look(tile: Any, i: int) -> NDArray[Any]:
+    def read(tile: Any, i: int) -> NDArray[Any]:
         found = tile.gather(i + places, 4).astype(exact).reshape(steps, len(lines))
-        return np.take_along_axis(found, order, 1) if is_mixed else found
+        return np.take_along_axis(found, order, 1) if is_swizzled else found
 
-    return look
+    return read
 
 
 def float64_mma_products(

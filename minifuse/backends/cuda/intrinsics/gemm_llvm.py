@@ -148,14 +148,14 @@ def outer_products(
     pitch_a: int,
     pitch_b: int,
     name: str,
-    are_mixed: tuple[bool, bool],
+    are_swizzled: tuple[bool, bool],
 ) -> Any:
     """Emit acc[i, j] += the sum over k of A[k, i] * B[k, j], with vector loads of four elements and one fma per product.
 
     The order of the products reverses direction at the end of each row, so each fma shares one operand with the one before
     and reads it from the operand cache instead of a register bank.
     """
-    element, across, (is_a_mixed, is_b_mixed) = ELEMENTS[name], len(columns), are_mixed
+    element, across, (is_a_swizzled, is_b_swizzled) = ELEMENTS[name], len(columns), are_swizzled
     traversal = [(i, j if i % 2 == 0 else across - 1 - j) for i in range(len(rows)) for j in range(across)]
 
     def load(builder: Any, base: Any, places: Iterator[int], order: int) -> Iterator[Any]:
@@ -173,7 +173,7 @@ def outer_products(
             tile_a = address(context, builder, a, *values[1:3])
             tile_b = address(context, builder, b, *values[3:5])
             for k in range(steps):
-                order_a, order_b = swizzle(k) * is_a_mixed, swizzle(k) * is_b_mixed
+                order_a, order_b = swizzle(k) * is_a_swizzled, swizzle(k) * is_b_swizzled
                 x = list(load(builder, tile_a, (k * pitch_a + row for row in rows[::4]), order_a))
                 y = list(load(builder, tile_b, (k * pitch_b + column for column in columns[::4]), order_b))
                 for r, c in traversal:

@@ -91,14 +91,14 @@ def hook_expressions(
 
 
 @lru_cache(1024)
-def build_hooks(sides: HookExpressions, classes: tuple[tuple[str, str], ...]) -> GemmHooks:
+def build_hooks(sides: HookExpressions, stride_kinds: tuple[tuple[str, str], ...]) -> GemmHooks:
     """Return the device functions of a kernel's prologues and epilogue.
 
     Parameters
     ----------
     sides : HookExpressions
         The expressions that they compute.
-    classes : tuple of (str, str)
+    stride_kinds : tuple of (str, str)
         Each operand that they read or store, such as in2 or out1, and the kinds of its strides along AXES.
 
     Notes
@@ -136,7 +136,7 @@ def build_hooks(sides: HookExpressions, classes: tuple[tuple[str, str], ...]) ->
     """
     if sides == (None, None, ()):
         return NO_HOOKS
-    source = HookEmitter(sides, dict(classes))
+    source = HookEmitter(sides, dict(stride_kinds))
     functions = {**source.prologues(), **source.epilogues()}
     text = "\n\n".join(functions.values())
     found = functions_from_text(text)
@@ -148,9 +148,9 @@ def build_hooks(sides: HookExpressions, classes: tuple[tuple[str, str], ...]) ->
 class HookEmitter(CudaSource):
     """The text of the functions, and the names and types of what they read from `extra`."""
 
-    def __init__(self, sides: HookExpressions, classes: dict[str, str]) -> None:
+    def __init__(self, sides: HookExpressions, stride_kinds: dict[str, str]) -> None:
         self.a, self.b, self.elements = sides
-        self.along = classes
+        self.along = stride_kinds
         prologues = [side for side in (self.a, self.b) if side]
         kernel = Kernel((*[e for e, _ in prologues], *self.elements), ())
         super().__init__(kernel, 1, ["00"] * (len(kernel.outputs) + len(kernel.find_all(Load))))  # it emits no loops
@@ -162,7 +162,7 @@ class HookEmitter(CudaSource):
         }
         self.extra = operands | {f"p{p.index}": storage_of(p.dtype) for p in kernel.find_all(KernelParameter)}
         for name in operands:
-            self.extra |= {f"{name}_{axis}": "i64" for axis, c in zip(AXES, classes[name], strict=True) if c == "s"}
+            self.extra |= {f"{name}_{axis}": "i64" for axis, c in zip(AXES, stride_kinds[name], strict=True) if c == "s"}
 
     # Operands.
 

@@ -43,8 +43,8 @@ def why_not_fused_matmul(
     """
     if outputs[0].size == 0:
         return ""
-    found = why_not_epilogue(kernel) or why_not_loadable("a", kernel.a, inputs) or why_not_loadable("b", kernel.b, inputs)
-    return found or why_not_prologue(kernel, outputs, inputs, multiprocessors, max_shared_bytes)
+    reason = why_not_epilogue(kernel) or why_not_loadable("a", kernel.a, inputs) or why_not_loadable("b", kernel.b, inputs)
+    return reason or why_not_prologue(kernel, outputs, inputs, multiprocessors, max_shared_bytes)
 
 
 def why_not_epilogue(kernel: MatmulKernel) -> str:
@@ -88,18 +88,18 @@ def why_not_prologue(
     kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout], multiprocessors: int, max_shared_bytes: int
 ) -> str:
     """Return why a fused prologue would take longer than a separate kernel, or ""."""
-    product, _ = matmul_problem(kernel, outputs, inputs)
-    if not any(product.prologue_costs):
+    problem, _ = matmul_problem(kernel, outputs, inputs)
+    if not any(problem.prologue_costs):
         return ""
 
-    def cycles(changes: tuple[int, int]) -> float:
-        found = split_for_grid(product._replace(prologue_costs=changes))
-        return sum(choose_config(kernel.a.dtype, p, multiprocessors, ALL_ALIGNED, max_shared_bytes).cycles for p in found)
+    def cycles(costs: tuple[int, int]) -> float:
+        pieces = split_for_grid(problem._replace(prologue_costs=costs))
+        return sum(choose_config(kernel.a.dtype, p, multiprocessors, ALL_ALIGNED, max_shared_bytes).cycles for p in pieces)
 
-    plain = cycles((0, 0))
+    without_prologue = cycles((0, 0))
     for k, (name, e) in enumerate((("a", kernel.a), ("b", kernel.b))):
-        alone = (product.prologue_costs[0], 0) if k == 0 else (0, product.prologue_costs[1])
-        if any(alone) and cycles(alone) - plain > unfused_cycles(e, inputs, multiprocessors):
+        alone = (problem.prologue_costs[0], 0) if k == 0 else (0, problem.prologue_costs[1])
+        if any(alone) and cycles(alone) - without_prologue > unfused_cycles(e, inputs, multiprocessors):
             return (
                 f"each block would recompute the prologue of {name} for the elements that it reads; "
                 "a separate kernel computes it once"

@@ -242,17 +242,17 @@ def make_matmul(
     start_b, total = stages * size_a, stages * (size_a + size_b)
     static = total if total * itemsize <= MAX_STATIC_SHARED_BYTES else 0
     TK = lanes_along_k(BK)
-    are_mixed = a_along == "k" and TK == 32, b_along == "k" and TK == 32
+    are_swizzled = a_along == "k" and TK == 32, b_along == "k" and TK == 32
     place = block_position(BM, BN, guarded)
     place_a, copy_a = tile_copier(BM, BK, pitch_a, threads, a_along, guarded, element, TK)
     place_b, copy_b = tile_copier(BN, BK, pitch_b, threads, b_along, guarded, element, TK)
     prologue_a = tile_prologue(BM, BK, pitch_a, threads, a_along, guarded, hooks.prologue_a, TK)
     prologue_b = tile_prologue(BN, BK, pitch_b, threads, b_along, guarded, hooks.prologue_b, TK)
-    spot_a, spot_b = swizzled_offset(pitch_a, are_mixed[0]), swizzled_offset(pitch_b, are_mixed[1])
+    spot_a, spot_b = swizzled_offset(pitch_a, are_swizzled[0]), swizzled_offset(pitch_b, are_swizzled[1])
     epilogue, epilogue4, stored = hooks.epilogue, hooks.epilogue4, hooks.stored or element
     rows, columns, kind = lane_indices(WM // LM, LM), lane_indices(WN // LN, LN), getattr(base, element)
     zero, wait_tile, ahead = zeros(len(rows), len(columns), element), wait(stages - 2), stages - 1
-    multiply = outer_products(rows, columns, BK, pitch_a, pitch_b, element, are_mixed)
+    multiply = outer_products(rows, columns, BK, pitch_a, pitch_b, element, are_swizzled)
     store = store_tile(rows, columns, guarded, element, stored)
 
     def matmul(

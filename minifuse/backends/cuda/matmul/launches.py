@@ -89,16 +89,16 @@ def plan_matmul(
     """
     if outputs[0].size == 0:
         return GpuGemmPlan()
-    product, operands = matmul_problem(kernel, outputs, inputs)
+    problem, operands = matmul_problem(kernel, outputs, inputs)
     dtype = kernel.a.dtype
     gpu = multiprocessors, aligned, max_shared_bytes
     is_rounded = kernel.precision != HIGHEST and dtype is float32 and cores != ""
-    found = [
+    configs = [
         choose_rounded_config(kernel.precision, p, gpu, cores) if is_rounded else choose_config(dtype, p, *gpu)
-        for p in split_for_grid(product)
+        for p in split_for_grid(problem)
     ]
-    launches = [launch for config in found for launch in launches_of_config(kernel, operands, config)]
-    return GpuGemmPlan(tuple(launches), max(workspace_bytes(dtype, config) for config in found))
+    launches = [launch for config in configs for launch in launches_of_config(kernel, operands, config)]
+    return GpuGemmPlan(tuple(launches), max(workspace_bytes(dtype, config) for config in configs))
 
 
 def choose_rounded_config(
@@ -117,8 +117,8 @@ def split_for_grid(p: GpuGemmProblem) -> Iterator[GpuGemmProblem]:
         for i in range(0, axis.size, step):
             size = min(step, axis.size - i)
             batch = (*[axis._replace(size=size)] * (size > 1), *inner)
-            further = i * axis.out, i * axis.a, i * axis.b, [i * stride for stride in axis.fused]
-            yield from split_for_grid(p._replace(batch=batch).shifted(*further))
+            offsets = i * axis.out, i * axis.a, i * axis.b, [i * stride for stride in axis.fused]
+            yield from split_for_grid(p._replace(batch=batch).shifted(*offsets))
     elif max(p.M, p.N) > MAX_LAUNCH_ROWS:
         for i in range(0, p.M, MAX_LAUNCH_ROWS):
             for j in range(0, p.N, MAX_LAUNCH_ROWS):
@@ -130,16 +130,16 @@ def split_for_grid(p: GpuGemmProblem) -> Iterator[GpuGemmProblem]:
 
 
 def launches_of_config(
-    product: MatmulKernel, operands: GpuGemmOperands, config: GpuGemmConfig | WgmmaConfig
+    matmul: MatmulKernel, operands: GpuGemmOperands, config: GpuGemmConfig | WgmmaConfig
 ) -> Iterator[GpuGemmLaunch]:
     """Return the launches of one configuration: the product, and the sum of its parts if K is split."""
     if isinstance(config, WgmmaConfig):
-        yield from plan_wgmma(product, operands, config)
+        yield from plan_wgmma(matmul, operands, config)
         return
-    p, dtype = config.problem, product.a.dtype
+    p, dtype = config.problem, matmul.a.dtype
     BM, BN, _ = config.shape.tile
     is_split, size = config.parts > 1, p.matrices * p.M * p.N
-    hooks, extra = hooks_and_arguments(product, operands, p, True, not is_split)
+    hooks, extra = hooks_and_arguments(matmul, operands, p, True, not is_split)
     stored = p.with_dense_output() if is_split else p
     (outer, inner), (stored_outer, stored_inner) = padded_batch(p), padded_batch(stored)
     out, to = OperandAddress(OUT, p.start[0]), OperandAddress(WORKSPACE) if is_split else OperandAddress(OUT, p.start[0])
@@ -163,7 +163,7 @@ def launches_of_config(
     grid = ceil_div(p.N, BN), ceil_div(p.M, BM), p.matrices * config.parts
     yield GpuGemmLaunch(kernel, grid, (kernel.threads, 1, 1), (to, *places, *numbers, *extra))
     if is_split:
-        yield sum_parts_launch(product, operands, p, to, out, config.parts, config.is_wide)
+        yield sum_parts_launch(matmul, operands, p, to, out, config.parts, config.is_wide)
 
 
 def workspace_bytes(dtype: DType, config: GpuGemmConfig | WgmmaConfig) -> int:

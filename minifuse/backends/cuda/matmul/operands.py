@@ -126,8 +126,8 @@ def matmul_problem(
     """Return the sizes and strides of a product, and its operands."""
     operands = matmul_operands(kernel, outputs, inputs)
     a, b = (inputs[main] for main in operands.mains)
-    changes = prologue_cost(kernel.a), prologue_cost(kernel.b)
-    return problem_of(outputs[0], a, b, operands.fused)._replace(prologue_costs=changes), operands
+    costs = prologue_cost(kernel.a), prologue_cost(kernel.b)
+    return problem_of(outputs[0], a, b, operands.fused)._replace(prologue_costs=costs), operands
 
 
 def prologue_cost(e: Expression) -> int:
@@ -139,16 +139,20 @@ def hooks_and_arguments(
     kernel: MatmulKernel, operands: GpuGemmOperands, p: GpuGemmProblem, is_first: bool, is_last: bool
 ) -> tuple[GemmHooks, list[OperandAddress | NumberArgument | int]]:
     """Return the prologue and epilogue of one kernel, and the arguments that they need."""
-    axes, known, classes = padded_batch(p), dict[str, OperandAddress | NumberArgument | int](), list[tuple[str, str]]()
+    axes, arguments_by_name, stride_kinds = (
+        padded_batch(p),
+        dict[str, OperandAddress | NumberArgument | int](),
+        list[tuple[str, str]](),
+    )
     for e, x in enumerate(p.fused):
         name, strides = operands.name(x), (*[axis.fused[e] for axis in axes], x.m, x.n, x.k)
-        known[name] = OperandAddress(x.operand, x.start)
-        known |= {f"{name}_{axis}": stride for axis, stride in zip(AXES, strides, strict=True)}
+        arguments_by_name[name] = OperandAddress(x.operand, x.start)
+        arguments_by_name |= {f"{name}_{axis}": stride for axis, stride in zip(AXES, strides, strict=True)}
         if is_last if x.space == "out" else is_first:
-            classes.append((name, "".join(map(stride_kind, strides))))
-    known |= {f"p{parameter.index}": NumberArgument(k) for k, parameter in enumerate(kernel.parameters())}
-    hooks = build_hooks(hook_expressions(kernel, operands.mains, p.is_transposed, is_first, is_last), tuple(classes))
-    return hooks, [known[name] for name in hooks.extra]
+            stride_kinds.append((name, "".join(map(stride_kind, strides))))
+    arguments_by_name |= {f"p{parameter.index}": NumberArgument(k) for k, parameter in enumerate(kernel.parameters())}
+    hooks = build_hooks(hook_expressions(kernel, operands.mains, p.is_transposed, is_first, is_last), tuple(stride_kinds))
+    return hooks, [arguments_by_name[name] for name in hooks.extra]
 
 
 def padded_batch(p: GpuGemmProblem) -> tuple[BatchAxis, ...]:
@@ -158,7 +162,7 @@ def padded_batch(p: GpuGemmProblem) -> tuple[BatchAxis, ...]:
 
 
 def sum_parts_launch(
-    product: MatmulKernel,
+    matmul: MatmulKernel,
     operands: GpuGemmOperands,
     p: GpuGemmProblem,
     parts: OperandAddress,
@@ -172,6 +176,6 @@ def sum_parts_launch(
     across, down = ceil_div(p.N, 4 * SUM_PARTS_BLOCK[0]), ceil_div(p.M, SUM_PARTS_BLOCK[1])
     is_tall = count >= MIN_TALL_PARTS and across * down * p.matrices <= MAX_TALL_BLOCKS
     grid = across, min(p.M if is_tall else down, MAX_GRID_BLOCKS), p.matrices
-    hooks, extra = hooks_and_arguments(product, operands, p, False, True)
+    hooks, extra = hooks_and_arguments(matmul, operands, p, False, True)
     arguments = out, parts, count, size, p.M, p.N, *target, int(is_wide), *extra
-    return GpuGemmLaunch(make_sum_parts(product.a.dtype, is_tall, hooks), grid, SUM_PARTS_BLOCK, arguments)
+    return GpuGemmLaunch(make_sum_parts(matmul.a.dtype, is_tall, hooks), grid, SUM_PARTS_BLOCK, arguments)

@@ -37,7 +37,7 @@ def lanes_along_k(BK):
     return 32 if BK % 32 == 0 else 16
 
 
-def swizzled_offset(pitch, is_mixed):
+def swizzled_offset(pitch, is_swizzled):
     """Return a function for the offset of element (x, k) in a tile.
 
     A warp that transposes 32 neighbors along k would hit each bank four times: rows k, k + 8, ... start in the same one. So
@@ -46,7 +46,7 @@ def swizzled_offset(pitch, is_mixed):
 
     @device
     def spot(x, k):
-        return k * pitch + (x ^ swizzle(k) if is_mixed else x)
+        return k * pitch + (x ^ swizzle(k) if is_swizzled else x)
 
     return spot
 

@@ -68,7 +68,7 @@ def wgmma_workspace_bytes(config: WgmmaConfig) -> int:
     return 4 * (sum(operand.workspace_floats(p.K, config.kind) for operand in wgmma_operands(config)) + parts)
 
 
-def plan_wgmma(product: MatmulKernel, operands: GpuGemmOperands, config: WgmmaConfig) -> Iterator[GpuGemmLaunch]:
+def plan_wgmma(matmul: MatmulKernel, operands: GpuGemmOperands, config: WgmmaConfig) -> Iterator[GpuGemmLaunch]:
     """Return all launches of one configuration."""
     p, at = config.problem, 0
     maps = {}
@@ -77,7 +77,7 @@ def plan_wgmma(product: MatmulKernel, operands: GpuGemmOperands, config: WgmmaCo
         place = OperandAddress(operands.a if is_first else operands.b, operand.start)
         if operand.mode == "packed":
             packed = OperandAddress(WORKSPACE, at)
-            yield pack_launch(product, operands, config, operand, packed, place)
+            yield pack_launch(matmul, operands, config, operand, packed, place)
             at += operand.workspace_floats(p.K, config.kind)
             place = packed
         is_left = (operand.name == "b") == config.is_output_transposed
@@ -87,7 +87,7 @@ def plan_wgmma(product: MatmulKernel, operands: GpuGemmOperands, config: WgmmaCo
         )
     is_split, size = config.parts > 1, p.matrices * p.M * p.N
     out, parts = OperandAddress(OUT, p.start[0]), OperandAddress(WORKSPACE, at)
-    hooks, extra = hooks_and_arguments(product, operands, p, False, not is_split)
+    hooks, extra = hooks_and_arguments(matmul, operands, p, False, not is_split)
     kernel = make_wgmma(config.kind, config.is_crosswise, config.is_output_transposed, config.right, hooks)
     stored = p.with_dense_output() if is_split else p
     _, inner = padded_batch(p)
@@ -102,11 +102,11 @@ def plan_wgmma(product: MatmulKernel, operands: GpuGemmOperands, config: WgmmaCo
     arguments = (parts if is_split else out), left, right, *numbers, *batch, *extra
     yield GpuGemmLaunch(kernel, (blocks, 1, 1), (THREADS, 1, 1), arguments)
     if is_split:
-        yield sum_parts_launch(product, operands, p, parts, out, config.parts, config.is_wide)
+        yield sum_parts_launch(matmul, operands, p, parts, out, config.parts, config.is_wide)
 
 
 def pack_launch(
-    product: MatmulKernel,
+    matmul: MatmulKernel,
     operands: GpuGemmOperands,
     config: WgmmaConfig,
     operand: WgmmaOperand,
@@ -115,7 +115,7 @@ def pack_launch(
 ) -> GpuGemmLaunch:
     """Return the launch that packs an operand and applies its prologue."""
     p = config.problem
-    hooks, extra = hooks_and_arguments(product, operands, p, True, False)
+    hooks, extra = hooks_and_arguments(matmul, operands, p, True, False)
     kernel = make_pack(config.kind, operand.x == 1, hooks, operand.name == "a")
     depth, (outer, inner) = operand.depth(p.K), operand.sizes
     grid = ceil_div(operand.rows, SIDE), ceil_div(depth, SIDE), outer * inner

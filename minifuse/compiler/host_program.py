@@ -17,7 +17,7 @@ from itertools import accumulate
 from keyword import iskeyword
 from math import inf, nan
 from types import CodeType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from ..ir.steps import NO_BUFFER, BufferView, Step
 from ..runtime.memory_pool import round_to_size_class
 from .buffer_assignment import Lifetime, assign_offsets
 from .form_kernels import KernelScheduler
+
+if TYPE_CHECKING:
+    from .plan import Plan
 
 RESERVED_NAMES = re.compile(  # names that the program uses itself, so that no input may have them
     r"([xmy]|spec|draw|count|settings)\d+|launch.*|allocate|workspace|Tensor|Call|call|plan|np|inf|nan|run|float"
@@ -62,7 +65,7 @@ class HostProgram:
 
     def __init__(
         self,
-        plan: Any,
+        plan: "Plan",
         scheduler: KernelScheduler,
         results: Sequence[BufferView],
         metas: Sequence[Any],

@@ -5,7 +5,7 @@ everything else from memory.
 """
 
 from collections.abc import Callable, Container, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.dtypes import bool_, int64
 from ..core.errors import ShapeError
@@ -29,6 +29,9 @@ from .lower_gather import (
     lower_gather,
 )
 from .reindexing import RESHAPE_NEEDS_COPY, ViewChains
+
+if TYPE_CHECKING:
+    from .form_kernels import KernelScheduler
 
 INLINE_LITERALS = frozenset({"0", "1", "2", "0.0", "1.0", "2.0"})  # other literals, sizes too, are parameters of the launch
 
@@ -71,7 +74,7 @@ class KernelBuilder:
 
     def __init__(
         self,
-        scheduler: Any,
+        scheduler: "KernelScheduler",
         space: IterationSpace,
         parameters: dict[tuple[Any, Any], int] | None = None,
         is_prologue: bool = False,

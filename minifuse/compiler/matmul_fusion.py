@@ -6,7 +6,7 @@ prologue, the operands are stored first; if it cannot run one with the epilogue 
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ShapeError
 from ..core.interning import Task, toposort
@@ -19,13 +19,16 @@ from .fusion_log import EMITTED, INLINED, RESTARTED
 from .iteration_space import IterationSpace, keep_layout
 from .kernel_builder import ONE_MATMUL_PER_KERNEL, PROLOGUE_IS_POINTWISE, KernelBuilder
 
+if TYPE_CHECKING:
+    from .form_kernels import KernelScheduler
+
 EPILOGUE_NOT_STRIDED = "no strides describe this epilogue operand in the shape of the matmul's result"
 OPERAND_IS_SHARED = "other kernels read it too, so it is stored"
 
 LoweredOperand = tuple[Expression, KernelBuilder]
 
 
-def find_matmul(scheduler: Any, node: Node, space: IterationSpace) -> Node | None:
+def find_matmul(scheduler: "KernelScheduler", node: Node, space: IterationSpace) -> Node | None:
     """Return the matmul whose epilogue the kernel of a node would be, or None."""
     if scheduler.region.is_pointwise(node):
         return None
@@ -39,7 +42,7 @@ def find_matmul(scheduler: Any, node: Node, space: IterationSpace) -> Node | Non
 
 
 def emit_matmul(
-    scheduler: Any, matmul: Node, builder: KernelBuilder, nodes: list[Node], found: dict[Node, Expression]
+    scheduler: "KernelScheduler", matmul: Node, builder: KernelBuilder, nodes: list[Node], found: dict[Node, Expression]
 ) -> Task[None]:
     """Add the step of a matmul with its prologue and epilogue, or with less of them if the backend refuses.
 
@@ -89,17 +92,17 @@ def emit_matmul(
     scheduler.note(EMITTED, builder, nodes)
 
 
-def matmul_output(scheduler: Any, matmul: Node) -> BufferView:
+def matmul_output(scheduler: "KernelScheduler", matmul: Node) -> BufferView:
     """Return the buffer in which the result of a matmul is stored without an epilogue."""
     if matmul in scheduler.preassigned:
         scheduler.buffers[matmul] = scheduler.preassigned.pop(matmul)
-        buffer: BufferView = scheduler.buffers[matmul]
-    else:
-        buffer = scheduler.allocate(matmul, row_major(matmul.shape))
-    return buffer
+        return scheduler.buffers[matmul]
+    return scheduler.allocate(matmul, row_major(matmul.shape))
 
 
-def lower_operand(scheduler: Any, x: Node, matmul: Node, builder: KernelBuilder, has_prologue: bool) -> Task[LoweredOperand]:
+def lower_operand(
+    scheduler: "KernelScheduler", x: Node, matmul: Node, builder: KernelBuilder, has_prologue: bool
+) -> Task[LoweredOperand]:
     """Return an operand of a matmul: computed in the prologue if no other kernel needs it, else loaded."""
     source = strip_views(x)
     is_pending = source not in scheduler.buffers and bool(scheduler.inlined_inputs(x))
@@ -124,7 +127,11 @@ def lower_operand(scheduler: Any, x: Node, matmul: Node, builder: KernelBuilder,
 
 
 def merge_operands(
-    scheduler: Any, matmul: Node, builder: KernelBuilder, outputs: Sequence[Expression], operands: Sequence[LoweredOperand]
+    scheduler: "KernelScheduler",
+    matmul: Node,
+    builder: KernelBuilder,
+    outputs: Sequence[Expression],
+    operands: Sequence[LoweredOperand],
 ) -> tuple[MatmulKernel, list[BufferView], str]:
     """Merge prologue and epilogue into one kernel, with loads numbered together.
 

@@ -7,7 +7,7 @@ argument is computed before the argument is changed; a value that reads the new 
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..backends.base import Backend
 from ..core.interning import toposort
@@ -22,6 +22,9 @@ from .merge_slice_gradients import merge_slice_gradients
 from .output_aliasing import InPlaceStores
 from .reorder import reorder_for_memory
 from .split_reductions import split_reductions
+
+if TYPE_CHECKING:
+    from .plan import Plan
 
 
 class ScheduledPlan(NamedTuple):
@@ -39,7 +42,7 @@ def rewrite_graph(nodes: list[Node], backend: Backend) -> list[Node]:
     return split_reductions(merge_slice_gradients(decompose_composites(nodes, backend)))
 
 
-def schedule_plan(plan: Any, layouts: Sequence[Layout | None]) -> ScheduledPlan:
+def schedule_plan(plan: "Plan", layouts: Sequence[Layout | None]) -> ScheduledPlan:
     """Find the steps of a plan.
 
     Parameters

@@ -4,10 +4,13 @@ The constants were fitted to measurements with `tracemalloc` of single ops, loop
 Python 3.11. Compiled kernels belong to the kernel cache, and are not counted.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.interning import toposort
 from ..ir.graph import inputs_of
+
+if TYPE_CHECKING:
+    from .plan import Plan
 
 PLAN_NBYTES = 5_000  # bytes of an empty plan; then bytes of each of its parts
 NODE_NBYTES = 400
@@ -16,7 +19,7 @@ OPERAND_NBYTES = 500
 EXPRESSION_NBYTES = 350
 
 
-def plan_nbytes(plan: Any) -> int:
+def plan_nbytes(plan: "Plan") -> int:
     """Return the approximate size of a plan, in bytes."""
     roots = [*plan.outputs, *[value for _, value in plan.graph.stores], *(plan.backward.saved if plan.backward else ())]
     nodes = len(toposort(roots, inputs_of))

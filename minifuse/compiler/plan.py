@@ -277,7 +277,7 @@ class Plan:
         Inputs that the results are stored in.
     alias_of : sequence of int
         For each input, the first input that is the same tensor.
-    program : TracedGraph, optional
+    graph : TracedGraph, optional
         The graph of the function if it is traced already.
     recompute : {"auto", "none"}
         Whether the backward pass may recompute values instead of saving them.
@@ -304,14 +304,14 @@ class Plan:
         inputs: Sequence[Any],
         targets: tuple[int, ...] = (),
         alias_of: Sequence[int] = (),
-        program: TracedGraph | None = None,
+        graph: TracedGraph | None = None,
         recompute: str = "auto",
         backend: Backend | None = None,
         names: Sequence[str] = (),
     ) -> None:
         self.function, self.recompute, self.names = function, recompute, names
         self.backend = backend or backend_of(function, inputs)
-        self.graph = program or self.trace(inputs, targets, alias_of)
+        self.graph = graph or self.trace(inputs, targets, alias_of)
         self.arguments, self.hidden, self.outputs = self.graph.arguments, self.graph.hidden, self.graph.outputs
         self.is_tuple, self.count = self.graph.is_tuple, len(self.graph.outputs)
         values = [*inputs, *[x.value if isinstance(x, PerCallInput) else x for x in self.hidden]]

@@ -46,7 +46,7 @@ class InputEffects(NamedTuple):
 class TraceResult(NamedTuple):
     """A traced function: its graph, and how the results of a run become the results of a call."""
 
-    program: TracedGraph
+    graph: TracedGraph
     tree: Any
     """The return value, with an `OutputRef` or an `InputRef` in the place of each tensor."""
     grads: "list[tuple[int, OutputRef | InputRef | None]]"

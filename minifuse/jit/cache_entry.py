@@ -41,11 +41,11 @@ class CacheEntry:
         copies: Collection[int] = (),
     ) -> None:
         self.trace, self.count, self.copies = trace, len(flat), copies
-        tree, results = trace.tree, [OutputRef(k) for k in range(len(trace.program.outputs))]
+        tree, results = trace.tree, [OutputRef(k) for k in range(len(trace.graph.outputs))]
         is_single = isinstance(tree, OutputRef) and len(results) == 1
         is_direct = (is_single and tree == results[0]) or (type(tree) is tuple and list(tree) == results and bool(results))
-        program = trace.program._replace(is_tuple=not is_single, copies=copies)
-        self.plan = Plan(function, flat, program=program, recompute=recompute, names=names, backend=backend)
+        graph = trace.graph._replace(is_tuple=not is_single, copies=copies)
+        self.plan = Plan(function, flat, graph=graph, recompute=recompute, names=names, backend=backend)
         self.is_direct = is_direct and not (trace.grads or trace.modified_inputs)
         self.key: Any = None
 

@@ -1,4 +1,4 @@
-"""Offsets of temporaries in the arena of a call (`compiler/buffer_assignment.py`), and the host programs that have one."""
+"""compiler.buffer_assignment: offsets of temporaries in one arena, and the host programs that use one."""
 
 import re
 from textwrap import dedent
@@ -65,19 +65,19 @@ def test_buffers_overlap_only_if_their_lifetimes_do_not(drawn):
 
 @pytest.fixture
 def joining(monkeypatch):
-    """The default backend, as if it gained from launches that are handed over together."""
+    """Let the default backend submit all launches of a call together."""
     monkeypatch.setattr(Backend, "can_join_launches", True)
 
 
 def layers(x, *weights):
-    """Several products in a row: each one's result is read by the next alone."""
+    """Compute a chain of matmuls: only the next matmul reads the result of one."""
     for w in weights:
         x = mf.relu(x @ w)
     return x
 
 
 @pytest.mark.usefixtures("joining")
-def test_temporaries_of_a_joined_program_lie_in_one_buffer():
+def test_temporaries_of_a_joined_program_share_one_arena():
     text = Plan(layers, [mf.ones(10, 10)] * 4).text
     assert text == dedent("""\
         def run(x0, x1, x2, x3):
@@ -95,7 +95,7 @@ def test_temporaries_of_a_joined_program_lie_in_one_buffer():
 
 
 @pytest.mark.usefixtures("joining")
-def test_a_joined_program_computes_what_it_does_step_by_step():
+def test_a_joined_program_agrees_with_numpy():
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal((9, 9)) for _ in range(8)]
     inputs = [mf.tensor(a) for a in arrays]
@@ -109,7 +109,7 @@ def test_a_joined_program_computes_what_it_does_step_by_step():
 
 
 @pytest.mark.usefixtures("joining")
-def test_a_workspace_has_room_for_what_lives_at_once_alone():
+def test_the_arena_is_as_large_as_two_live_buffers():
     inputs = [mf.ones(64, 64)] * 20
     (nbytes,) = re.findall(r"workspace = allocate\((\d+)\)", Plan(layers, inputs).text)
     assert int(nbytes) == 2 * 64 * 64 * 4  # what a product reads, and what it stores

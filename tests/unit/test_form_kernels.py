@@ -1,4 +1,4 @@
-"""The schedule: what one kernel holds, what it refuses and why, and what is stored where."""
+"""compiler.form_kernels: what one kernel computes, what it does not and why, and what is stored where."""
 
 import sys
 from itertools import pairwise
@@ -51,48 +51,48 @@ def reasons(plan):
     ("old", "new", "expected"),
     [((6,), (2, 3), True), ((6, 1), (6,), True), ((2, 3), (6,), False), ((2, 3), (3, 2), False), ((4, 6), (4, 2, 3), True)],
 )
-def test_a_split_is_a_view_of_any_layout(old, new, expected):
+def test_an_unflatten_is_a_view_of_any_layout(old, new, expected):
     assert is_unflatten(old, new) is expected
     if expected:
         permuted = np.empty(old[::-1]).T
         assert np.shares_memory(permuted.reshape(new), permuted)
 
 
-def test_a_space_says_what_it_is():
+def test_text_of_an_iteration_space():
     assert str(IterationSpace((2, 3), ())) == "the elements of (2, 3)"
     assert str(IterationSpace((2, 3), (1,))) == "(2, 3) along dim 1"
     assert str(IterationSpace((2, 3), (0, 1))) == "(2, 3) along dims 0, 1"
 
 
-def test_what_a_kernel_refuses_that_was_only_looked_at_is_not_noted():
-    """Points of the same space join the kernel that folds it, so no kernel runs over the points alone."""
+def test_speculative_rejections_are_not_reported():
+    """Pointwise values join the kernel that reduces their shape, so no kernel is only pointwise."""
     plan = plan_of(lambda x, y: (x * y.sum(), x.sum(1)), X, X[0])
     reduces = "it reduces (5,) along dim 0, and this kernel reduces (6, 5) along dim 1"
     assert reasons(plan) == [reduces, "another kernel has computed and stored it"]
 
 
-def test_a_product_finishes_its_sums():
+def test_a_matmul_computes_its_epilogue():
     plan = plan_of(lambda x, w, b: mf.relu(x @ w + b) * 0.5, X, W, B)
     (step,) = plan.steps
     assert isinstance(step, MatmulLaunch)
     np.testing.assert_allclose(plan.run(*map(mf.tensor, (X, W, B))), np.maximum(X @ W + B, 0) * 0.5)
 
 
-def test_what_is_done_to_a_batch_that_was_flattened_is_done_to_its_sums():
+def test_an_epilogue_of_a_flattened_batch_is_fused():
     def layer(x, w, b):
         return mf.relu((x.reshape(6, 5) @ w + b).reshape(2, 3, 4))
 
     assert len(plan_of(layer, X.reshape(2, 3, 5), W, B).steps) == 1
 
 
-def test_a_product_that_others_need_is_stored_by_the_same_kernel():
+def test_a_matmul_that_is_read_elsewhere_is_stored_by_the_same_kernel():
     plan = plan_of(lambda x, w: (mf.relu(x @ w), (x @ w).sum(0)), X, W)
     product, fold = plan.steps
     assert len(product.outputs) == 2
     assert fold.inputs[0] in product.outputs
 
 
-def test_a_product_is_stored_once_though_its_operand_was_computed_on_the_way():
+def test_a_matmul_with_a_prologue_is_stored_once():
     def function(x, w, b):
         product = x.softmax(1) @ w
         return mf.relu(product + b), (product * 2).sum(0)
@@ -102,35 +102,35 @@ def test_a_product_is_stored_once_though_its_operand_was_computed_on_the_way():
     assert fold.inputs[0] in product.outputs
 
 
-def test_an_operand_that_nobody_else_needs_is_computed_on_its_way_in():
+def test_an_operand_of_one_matmul_is_its_prologue():
     (step,) = plan_of(lambda x, w: mf.exp(x) @ w, X.astype("f4")[:2], W.astype("f4")).steps
     assert isinstance(step, MatmulLaunch)
     assert not step.kernel.is_plain
 
 
-def test_two_products_are_two_kernels_and_say_why():
+def test_two_matmuls_are_two_kernels_with_a_reason():
     plan = plan_of(lambda x, w: x @ w + (x * 2) @ w, X, W)
     assert len(plan.steps) == 2
     assert "a kernel computes one matmul" in reasons(plan)
 
 
-def test_a_fold_of_a_product_says_why_it_is_apart():
+def test_a_reduction_of_a_matmul_is_refused_with_a_reason():
     plan = plan_of(lambda x, w: (x @ w).sum(1), X, W)
     assert [type(step) for step in plan.steps] == [MatmulLaunch, KernelLaunch]
     assert any("a matmul tile holds only parts" in reason for reason in reasons(plan))
 
 
-def test_folds_over_other_dims_say_why_they_are_apart():
+def test_reductions_of_other_dims_are_refused_with_a_reason():
     plan = plan_of(lambda x: (x.sum(0), x.sum(1)), X)
     assert len(plan.steps) == 2
     assert reasons(plan)
 
 
-def test_points_and_rows_of_one_space_share_a_kernel():
+def test_pointwise_and_row_outputs_of_one_space_share_a_kernel():
     assert len(plan_of(lambda x: (x * 2, (x * 2).sum(1)), X).steps) == 1
 
 
-def test_a_fold_that_several_kernels_use_is_folded_once():
+def test_a_reduction_that_several_kernels_read_is_computed_once():
     def function(x):
         scaled = x / x.sum(1, keepdim=True)
         return scaled.max(1), scaled.max(0)
@@ -142,7 +142,7 @@ def test_a_fold_that_several_kernels_use_is_folded_once():
     np.testing.assert_allclose(plan.run(mf.tensor(X))[1], (X / X.sum(1, keepdims=True)).max(0))
 
 
-def test_a_value_that_is_kept_for_many_is_stored_by_the_kernel_that_folds_its_rows():
+def test_a_materialized_value_is_stored_by_the_kernel_of_its_rows():
     def function(x, y, z):
         s = x + y + z.softmax(1)
         return s.sum(0), (s * 2).sum()
@@ -155,7 +155,7 @@ def test_a_value_that_is_kept_for_many_is_stored_by_the_kernel_that_folds_its_ro
     np.testing.assert_allclose(found, (2 * X + 1 + np.exp(2 * X) / np.exp(2 * X).sum(1, keepdims=True)).sum(0))
 
 
-def test_a_row_is_walked_a_few_times_at_most():
+def test_the_number_of_passes_over_a_row_is_limited():
     def deep(x):
         for _ in range(3 * MAX_PASSES):
             x = x - x.mean(1, keepdim=True) * 0.5
@@ -170,7 +170,7 @@ def test_a_row_is_walked_a_few_times_at_most():
     np.testing.assert_allclose(plan.run(mf.tensor(X)), expected)
 
 
-def test_a_kernel_has_an_end():
+def test_the_number_of_ops_in_a_kernel_is_limited():
     def long(x):
         for _ in range(MAX_OPS):
             x = x * 0.5 + 0.25
@@ -184,7 +184,7 @@ def test_a_kernel_has_an_end():
 # Changes in place
 
 
-def test_a_change_in_place_is_made_where_the_value_is_computed():
+def test_an_in_place_change_is_stored_by_the_kernel_that_computes_it():
     @mf.fuse
     def f(x, y):
         x += y
@@ -195,7 +195,7 @@ def test_a_change_in_place_is_made_where_the_value_is_computed():
     assert plan.text.count("allocate") == 1  # for the sum
 
 
-def test_a_row_is_changed_by_the_kernel_that_folds_it():
+def test_a_row_is_changed_by_the_kernel_that_reduces_it():
     @mf.fuse
     def f(b, g):
         b -= 0.1 * g.sum(0)
@@ -208,7 +208,7 @@ def test_a_row_is_changed_by_the_kernel_that_folds_it():
     np.testing.assert_allclose(b, X[0] - 0.1 * X.sum(0))
 
 
-def test_a_product_is_added_in_place():
+def test_a_matmul_is_added_in_place():
     @mf.fuse
     def f(y, x, w):
         y += x @ w
@@ -224,7 +224,7 @@ def test_a_product_is_added_in_place():
 # Launches together
 
 
-def test_launches_that_a_backend_joins_give_the_same(monkeypatch):
+def test_joined_launches_have_the_same_results(monkeypatch):
     def f(x, w, b):
         h = mf.relu(x @ w + b)
         return (h @ w.T).softmax(1).sum(0), h.sum(0)
@@ -244,13 +244,13 @@ def test_launches_that_a_backend_joins_give_the_same(monkeypatch):
 
 
 def decisions_of(function, *arrays):
-    """A plan, and what was decided on the way to it, with the names of functions in the place of nodes."""
+    """Return a plan and its fusion log, with names of functions instead of nodes."""
     with record_fusion() as record:
         plan = plan_of(function, *arrays)
     return plan, [(d.kind, d.kernel, [type(x.function).__name__ for x in d.nodes], d.reason) for d in record.decisions]
 
 
-def test_decisions_are_in_the_order_in_which_they_are_made():
+def test_decisions_are_logged_in_order():
     _, found = decisions_of(lambda x: mf.exp(x * 2).sum(1), X)
     assert found == [
         (STARTED, 0, ["Reduce"], "the rows of (6, 5) along dim 1"),
@@ -261,14 +261,14 @@ def test_decisions_are_in_the_order_in_which_they_are_made():
     ]
 
 
-def test_a_kernel_is_begun_anew_when_something_must_lie_in_memory_first():
+def test_a_kernel_restarts_when_an_input_must_be_stored_first():
     plan, found = decisions_of(lambda x: x / x.sum(0) / x.sum(1, keepdim=True), X)
     kinds = [(kind, kernel) for kind, kernel, _, _ in found if kind in (STARTED, RESTARTED, EMITTED)]
     assert kinds == [(STARTED, 0), (RESTARTED, 0), (STARTED, 1), (EMITTED, 1), (STARTED, 2), (EMITTED, 2)]
     assert [reason for kind, _, _, reason in found if kind == REFUSED] == reasons(plan)
 
 
-def test_a_kernel_is_begun_anew_to_store_what_another_needs():
+def test_a_kernel_restarts_to_store_a_shared_reduction():
     def function(x):
         scaled = x / x.sum(1, keepdim=True)
         return scaled.max(1), (x - scaled.max(0)).sum()
@@ -281,8 +281,8 @@ def test_a_kernel_is_begun_anew_to_store_what_another_needs():
     assert found[again + 1][2] == ["Reduce", "Reduce"], "the same kernel, and the sums"
 
 
-def test_folds_that_another_kernel_would_miss_are_folded_with_those_over_the_same_rows():
-    """The sum of the chosen ones is no output, and lies in memory for the last kernel alone."""
+def test_reductions_of_the_same_rows_are_hoisted_into_one_kernel():
+    """The second sum is no output. It is stored only for the last kernel."""
 
     def function(x):
         largest, chosen = x.max(1), (x * 2).sum(1)
@@ -295,8 +295,8 @@ def test_folds_that_another_kernel_would_miss_are_folded_with_those_over_the_sam
     assert not [kind for kind, _, _, _ in found if kind == RESTARTED]
 
 
-def test_sums_share_a_kernel_as_long_as_they_read_few_arrays():
-    """Each array is read by two sums, so that all of them hang together; small ones do share one kernel."""
+def test_sums_share_a_kernel_up_to_a_number_of_arrays():
+    """Two sums read each array, so all sums are connected. Small ones share one kernel."""
 
     def function(*xs):
         return tuple((a * b).sum(1) for a, b in pairwise(xs))
@@ -308,13 +308,13 @@ def test_sums_share_a_kernel_as_long_as_they_read_few_arrays():
         assert len(plan.steps) == -(-39 // (most - 1))
 
 
-def test_values_that_share_a_kernel_over_one_space_are_joined():
+def test_values_with_equal_loops_are_grouped():
     _, found = decisions_of(lambda x: (x * 2, (x * 2).sum(1)), X)
     assert found[0][0] == GROUPED
     assert found[1] == (STARTED, 0, ["Reduce", "Operator"], "the rows of (6, 5) along dim 1")
 
 
-def test_a_product_takes_its_epilogue_and_its_prologue():
+def test_a_matmul_fuses_its_epilogue_and_its_prologue():
     _, found = decisions_of(lambda x, w, b: mf.relu(mf.exp(x) @ w + b), X.astype("f4")[:2], W.astype("f4"), B.astype("f4"))
     assert [(kind, nodes) for kind, _, nodes, _ in found] == [
         (STARTED, ["Operator"]),
@@ -327,7 +327,7 @@ def test_a_product_takes_its_epilogue_and_its_prologue():
     assert found[4][3] == "in its prologue"
 
 
-def test_an_epilogue_that_a_backend_refuses_is_given_up(monkeypatch):
+def test_an_epilogue_that_the_backend_refuses_restarts_the_kernel(monkeypatch):
     def refused(self, kernel, outputs, inputs):
         return "" if kernel.is_plain else "no epilogues here"
 
@@ -337,7 +337,7 @@ def test_an_epilogue_that_a_backend_refuses_is_given_up(monkeypatch):
     assert (RESTARTED, 0, ["Matmul"], "no epilogues here") in found
 
 
-def test_a_change_in_place_says_what_lies_where():
+def test_the_log_names_the_argument_of_an_in_place_store():
     @mf.fuse
     def f(x, y):
         x += y
@@ -350,14 +350,14 @@ def test_a_change_in_place_says_what_lies_where():
     assert record.emitted[0] == place.kernel
 
 
-def test_a_copy_is_a_kernel_too():
+def test_a_copy_is_logged_as_a_kernel():
     plan, found = decisions_of(lambda x: x.T.reshape(-1) * 2, X)
     assert [kind for kind, _, _, _ in found].count(COPIED) == 1
     assert len(plan.steps) == 2
 
 
 def table_of(steps):
-    """A function of three square tables, in which each step takes two of the values so far."""
+    """Return a function of three square matrices, in which each step reads two of the values so far."""
 
     def function(x, w, y):
         values = [x, w, y]
@@ -385,8 +385,8 @@ TABLES = st.lists(st.tuples(STEPS, st.integers(0, 9), st.integers(0, 9)), min_si
 
 @settings(derandomize=True, max_examples=150, deadline=None)
 @given(TABLES, st.booleans())
-def test_the_record_alone_says_what_each_kernel_computes_and_stores(steps, has_gradients):
-    """Replayed, it has the steps of the plan: each computes from what it holds and from what lies in memory by then."""
+def test_the_log_alone_tells_what_each_kernel_computes_and_stores(steps, has_gradients):
+    """A replay of the log has the steps of the plan. Each reads values that it computes or that are in memory by then."""
     given_ = [mf.ones(6, 6, requires_grad=has_gradients) for _ in range(3)]
     with record_fusion() as record:
         plan = Plan(table_of(steps), given_)
@@ -415,8 +415,8 @@ def test_the_record_alone_says_what_each_kernel_computes_and_stores(steps, has_g
     assert [decision.nodes for decision in record.decisions if decision.kind == REFUSED] == [x[:2] for x in plan.refusals]
 
 
-def test_nothing_is_noted_when_nobody_asks(monkeypatch):
-    """Counted: of a long function no more calls of Python are made than a few for each kernel."""
+def test_nothing_is_logged_without_an_active_log(monkeypatch):
+    """For a long function, the log methods are called only a few times per kernel."""
 
     def long(x):
         for k in range(100):

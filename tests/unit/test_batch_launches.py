@@ -1,4 +1,4 @@
-"""Launches of one kernel over several arrays as one: when it is done, that it is right, and what is said of it."""
+"""compiler.batch_launches: which launches become one, their results, and what explain and profile print."""
 
 from random import Random
 
@@ -31,7 +31,7 @@ def steps_of(function, *inputs):
 
 
 def kinds(function, *inputs):
-    """How many launches each step has."""
+    """Return the number of launches in each step."""
     return [len(step.parts) if isinstance(step, BatchedLaunch) else 1 for step in steps_of(function, *inputs)]
 
 
@@ -41,7 +41,7 @@ def halves(xs):
 
 @pytest.mark.parametrize("sizes", [SIZES, LARGE, SIZES[::-1], LARGE[::-1]])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_each_array_gets_what_is_its_own(sizes, dtype):
+def test_each_array_gets_its_own_values(sizes, dtype):
     xs = arrays([(n,) for n in sizes], dtype)
     assert kinds(halves, xs) == [len(sizes)]
     for x, y in zip(xs, mf.fuse(halves)(xs), strict=True):
@@ -49,7 +49,7 @@ def test_each_array_gets_what_is_its_own(sizes, dtype):
 
 
 @pytest.mark.parametrize("chunks", [1, 2, 3, 7, 64])
-def test_any_cut_among_the_threads(monkeypatch, chunks):
+def test_any_split_among_threads(monkeypatch, chunks):
     monkeypatch.setattr(tables, "count_chunks", lambda count, work: min(count, chunks))
     xs = arrays([(n,) for n in (3, 1, 41, 2, 1, 17)])
     before = [x.numpy() + 1.5 for x in xs]
@@ -59,8 +59,8 @@ def test_any_cut_among_the_threads(monkeypatch, chunks):
 
 
 @pytest.mark.parametrize("kind", ["SGD", "Adam"])
-def test_a_step_of_an_optimizer_is_one_launch_and_as_before(monkeypatch, kind):
-    """Bit by bit what a launch for each parameter gives."""
+def test_an_optimizer_step_is_one_launch_with_equal_bits(monkeypatch, kind):
+    """The results are bit for bit those of one launch per parameter."""
     shapes = [(n,) for n in SIZES] + [(3, 5), (), (300, 301)]
     found = []
     for has_multi_tensor in (True, False):
@@ -81,7 +81,7 @@ def test_a_step_of_an_optimizer_is_one_launch_and_as_before(monkeypatch, kind):
         np.testing.assert_array_equal(x, y)
 
 
-def test_a_backend_without_tables_launches_one_after_the_other():
+def test_a_backend_without_multi_tensor_launches_in_sequence():
     xs = arrays([(3,), (4,)], backend="python")
     assert kinds(halves, xs) == [1, 1]
     assert [y.shape for y in mf.fuse(halves)(xs)] == [(3,), (4,)]
@@ -90,7 +90,7 @@ def test_a_backend_without_tables_launches_one_after_the_other():
 # What is joined
 
 
-def test_dense_arrays_of_any_shape_and_order_are_one_row():
+def test_dense_arrays_of_any_shape_and_order_are_one_axis():
     x, y, z = arrays([(3, 4), (2, 3, 5), (6, 7)])
     assert kinds(halves, [x, y.permute(2, 0, 1), z.T]) == [3]
 
@@ -108,7 +108,7 @@ def test_dense_arrays_of_any_shape_and_order_are_one_row():
         (lambda x, y: (x * 2, y.to("float64") * 2), [1, 1]),  # another element type
     ],
 )
-def test_only_what_is_alike(function, wanted):
+def test_only_equal_kernels_are_batched(function, wanted):
     assert kinds(function, *arrays([(6,), (8,)])) == wanted
 
 
@@ -116,7 +116,7 @@ DOUBLE = Kernel((Load(0, float32) + Load(0, float32),), ())
 
 
 def doubling(target, source, start=0, n=5):
-    """A step that doubles what lies in a slot, from a place in it."""
+    """Return a step that doubles elements of a slot, from an offset on."""
     return KernelLaunch(DOUBLE, (n,), (), [(target, Layout((n,), (1,), start))], [(source, Layout((n,), (1,), start))])
 
 
@@ -136,7 +136,7 @@ def doubling(target, source, start=0, n=5):
         ([doubling(2, 0), doubling(3, 2, n=0), doubling(4, 1)], [0, 1, 0]),  # nothing is stored by that one
     ],
 )
-def test_the_order_of_steps_that_depend_on_each_other(steps, order):
+def test_dependent_steps_stay_in_order(steps, order):
     found, became = batch_steps(steps)
     assert became == order
     assert len(found) == 1 + max(order)
@@ -145,7 +145,7 @@ def test_the_order_of_steps_that_depend_on_each_other(steps, order):
         assert step is parts[0] if len(parts) == 1 else sorted(map(id, step.parts)) == sorted(map(id, parts))
 
 
-def test_what_reads_the_result_of_another_comes_after_it():
+def test_a_reader_runs_after_its_writer():
     def chain(x, y):
         a = (x * 2).sum(0, keepdim=True)  # a fold, so the kernels are apart
         return x * 2, a * 2, y * 2
@@ -173,7 +173,7 @@ def test_changes_in_place_stay_in_order():
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-6)
 
 
-def test_two_halves_of_one_array_are_two_arrays():
+def test_two_halves_of_one_array_count_as_two_arrays():
     def both(x):
         x[:3] += 1
         x[3:] += 1
@@ -184,12 +184,12 @@ def test_two_halves_of_one_array_are_two_arrays():
     np.testing.assert_array_equal(x.numpy(), wanted)
 
 
-def test_nothing_without_elements_is_joined():
+def test_empty_launches_are_not_batched():
     xs = arrays([(0,), (3,), (0, 4), (5,)])
     assert [y.tolist() for y in mf.fuse(lambda xs: [x + 1 for x in xs])(xs)][::2] == [[], []]
 
 
-def test_large_new_arrays_stay_apart_and_changes_in_place_do_not(monkeypatch):
+def test_large_new_arrays_are_not_batched_but_in_place_changes_are(monkeypatch):
     monkeypatch.setattr(batch_launches, "MAX_BATCHED_POINTS", 40)
     xs = arrays([(40,), (41,), (5,)])
     assert kinds(halves, xs) == [2, 1]
@@ -201,14 +201,14 @@ def test_large_new_arrays_stay_apart_and_changes_in_place_do_not(monkeypatch):
     assert kinds(change, xs) == [3]
 
 
-def test_gradients_flow_through_both():
+def test_gradients_of_batched_launches():
     xs = [x.requires_grad_() for x in arrays([(33,), (4, 5)])]
     sum(y.sum() for y in mf.fuse(halves)(xs)).backward()
     for x in xs:
         np.testing.assert_allclose(x.grad.numpy(), np.cos(x.detach().numpy()) / 2, rtol=1e-5)
 
 
-def test_an_integer_that_does_not_fit_is_refused():
+def test_an_integer_that_overflows_is_an_error():
     xs = [x.to("int32") for x in arrays([(3,), (4,)])]
     add = mf.fuse(lambda xs, n: [x + n for x in xs])
     assert [y.tolist() for y in add(xs, 2)] == [(x.numpy() + 2).tolist() for x in xs]
@@ -219,7 +219,7 @@ def test_an_integer_that_does_not_fit_is_refused():
 # What is said of it
 
 
-def test_bytes_launches_and_words():
+def test_traffic_launches_and_formula():
     xs = arrays([(40,), (5, 6), (40,)])
     fused = mf.fuse(halves)
     plan = fused.plan(xs)
@@ -240,7 +240,7 @@ def test_bytes_launches_and_words():
     assert fused.stats().kernels == 1
 
 
-def test_a_profile_sees_one_launch():
+def test_a_profile_lists_one_launch():
     xs = arrays([(40,), (5, 6)])
     fused = mf.fuse(halves)
     fused(xs)
@@ -251,14 +251,14 @@ def test_a_profile_sees_one_launch():
     np.testing.assert_allclose(found[1].numpy(), np.sin(xs[1].numpy()) / 2, rtol=1e-6)
 
 
-def test_the_decisions_name_the_launch():
+def test_the_fusion_log_names_the_launch():
     xs = arrays([(40,), (5, 6)])
     made = [step for step in mf.fuse(halves).explain(xs).steps if step.kind == "made"]
     assert [step.launch for step in made] == [0, 0]
 
 
-def test_one_launch_on_one_thread_is_one_c_call():
-    """The table goes before the addresses."""
+def test_a_batched_launch_on_one_thread_is_one_c_call():
+    """The table is passed before the addresses."""
     xs = arrays([(3,), (4,)])
     launch = mf.fuse(halves).plan(xs).steps[0].bind(get_backend("parallel"))
     assert isinstance(launch, CpuKernelLauncher)
@@ -269,7 +269,7 @@ def test_one_launch_on_one_thread_is_one_c_call():
 
 
 def program(random):
-    """A function of arrays: new ones, and changes in place, that depend on each other at random."""
+    """Return a random function of arrays: new arrays and in-place changes that depend on each other."""
     kinds = ["new", "new", "scale", "part", "total", "clone", "mean"]
     steps = [(random.choice(kinds), random.randrange(10), random.randrange(10)) for _ in range(random.randint(3, 12))]
 
@@ -295,7 +295,7 @@ def program(random):
 
 
 @pytest.mark.parametrize("backend", ["parallel", "cuda"])
-def test_random_programs_are_as_if_nothing_were_joined(backend):
+def test_random_programs_agree_with_unbatched_ones(backend):
     found = 0
     for seed in range(40):
         function = program(Random(seed))

@@ -1,4 +1,4 @@
-"""Where a long kernel is cut: pieces are short enough, and store as little as can be."""
+"""compiler.kernel_limits: a long kernel is split into short parts that store as little as possible."""
 
 from itertools import pairwise
 
@@ -21,14 +21,14 @@ X = Node(Argument(0), (), (4, 4), float32)
 
 
 @pytest.mark.parametrize("count", [1, MAX_OPS - 1])
-def test_what_fits_is_not_cut(count):
+def test_a_short_kernel_is_not_split(count):
     y = X
     for _ in range(count):
         y = y + 1
     assert split_points(order_of(y), inputs_of, [y]) == []
 
 
-def test_each_piece_is_short_and_stores_one_value_of_a_chain():
+def test_each_part_of_a_chain_is_short_and_stores_one_value():
     y = X
     for _ in range(3 * MAX_OPS):
         y = y + 1
@@ -41,7 +41,7 @@ def test_each_piece_is_short_and_stores_one_value_of_a_chain():
     assert all(0 < b - a <= MAX_OPS for a, b in pairwise(places))
 
 
-def test_the_cut_is_where_the_least_lives():
+def test_a_kernel_is_split_where_the_least_is_stored():
     y = X
     for _ in range(MAX_OPS):  # up to three values live on inside of each round, one between two
         y = mf.maximum(mf.maximum(y + 1, y * 2), y * 3) - 3
@@ -50,7 +50,7 @@ def test_the_cut_is_where_the_least_lives():
     assert all(len(cut.stored) == 1 for cut in found)
 
 
-def test_what_is_asked_for_is_stored_by_the_piece_that_computes_it():
+def test_outputs_are_stored_by_the_part_that_computes_them():
     y, asked = X, []
     for _ in range(2 * MAX_OPS):
         y = y + 1
@@ -60,7 +60,7 @@ def test_what_is_asked_for_is_stored_by_the_piece_that_computes_it():
     assert set(stored) < set(map(id, asked))
 
 
-def test_rows_are_walked_a_few_times():
+def test_the_number_of_passes_over_rows_is_limited():
     y = X
     for _ in range(2 * MAX_PASSES + 1):
         y = y - Reduce(add, (1,))(y).expand(4, 4)

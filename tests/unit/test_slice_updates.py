@@ -1,4 +1,4 @@
-"""Arrays that are put together part by part inside a fused function: where each part is computed, and what is filled."""
+"""compiler.slice_updates: where each slice is computed, and which buffers are filled or copied."""
 
 import numpy as np
 import pytest
@@ -14,17 +14,17 @@ A, B, W = rng.standard_normal((ROWS, COLUMNS)), rng.standard_normal((ROWS, WIDTH
 
 
 def filled(plan):
-    """The steps of a plan that store one constant everywhere."""
+    """Return the steps of a plan that fill an array with a constant."""
     return [step for step in plan.steps if all(isinstance(e, Constant) for e in step.kernel.outputs)]
 
 
 def copied(plan):
-    """The steps of a plan that only copy."""
+    """Return the steps of a plan that only copy."""
     return [step for step in plan.steps if all(isinstance(e, Load) for e in step.kernel.outputs)]
 
 
 def same(function, *arrays, rtol=1e-12):
-    """Whether a function gives, fused, what it gives step by step."""
+    """Assert that a fused function agrees with its unfused run."""
     inputs = [mf.tensor(a) for a in arrays]
     found, expected = mf.fuse(function)(*inputs), function(*inputs)
     for x, y in zip(found, expected, strict=True) if isinstance(expected, tuple) else [(found, expected)]:
@@ -54,7 +54,7 @@ bounds = st.tuples(st.integers(0, 3), st.integers(1, 4), st.integers(0, 5), st.i
     st.sampled_from(["zeros", "copy", "sum", "product"]),
 )
 @settings(max_examples=250, deadline=None)
-def test_any_parts_in_any_order(parts, start):
+def test_random_slices_in_any_order(parts, start):
     def function(a, b, w):
         y = {"zeros": lambda: mf.zeros(ROWS, COLUMNS, dtype=mf.float64), "copy": lambda: a * 1, "sum": lambda: a + a}.get(
             start, lambda: b @ w
@@ -72,7 +72,7 @@ def test_any_parts_in_any_order(parts, start):
 
 
 @pytest.mark.parametrize("then", [lambda y: y, lambda y: y + 1, lambda y: mf.exp(y) * 2])
-def test_a_place_that_a_product_cannot_see_in_its_own_shape(then):
+def test_a_target_that_no_strides_describe_for_a_matmul(then):
     def function(x, w):
         y = mf.zeros(3, 8, 4, dtype=mf.float64)
         y[:, :5] = then((x @ w).reshape(3, 5, 4))
@@ -82,7 +82,7 @@ def test_a_place_that_a_product_cannot_see_in_its_own_shape(then):
     assert len(copied(plan)) == 1  # behind a product that has memory of its own
 
 
-def test_parts_that_leave_no_gap_are_all_there_is():
+def test_slices_without_gaps_need_no_fill():
     def function(a, b, w):
         y = mf.zeros(ROWS, 2 * COLUMNS, dtype=mf.float64)
         y[:, COLUMNS:] = b @ w
@@ -93,7 +93,7 @@ def test_parts_that_leave_no_gap_are_all_there_is():
     assert len(plan.steps) == 2
 
 
-def test_zeros_are_filled_once_where_parts_leave_gaps():
+def test_slices_with_gaps_are_filled_once():
     def function(a, b, w):
         y = mf.zeros(ROWS, 2 * COLUMNS, dtype=mf.float64)
         y[:, COLUMNS:] = b @ w
@@ -105,7 +105,7 @@ def test_zeros_are_filled_once_where_parts_leave_gaps():
     assert len(filled(plan)) == 1
 
 
-def test_what_receives_a_part_is_computed_where_it_stays():
+def test_the_old_array_is_computed_in_the_final_buffer():
     def function(a, b, w):
         y = mf.exp(a)
         y[1:3] = (b @ w)[1:3]
@@ -117,7 +117,7 @@ def test_what_receives_a_part_is_computed_where_it_stays():
     assert len({slot for step in plan.steps for slot, _ in step.outputs}) == 2
 
 
-def test_a_part_is_computed_in_another_order_and_shape_where_it_belongs():
+def test_a_transposed_and_reshaped_slice_is_computed_in_its_target():
     heads = 2
 
     def function(a, b, w):
@@ -133,7 +133,7 @@ def test_a_part_is_computed_in_another_order_and_shape_where_it_belongs():
     assert len(plan.steps) == 2
 
 
-def test_what_others_read_is_not_written_over():
+def test_an_array_that_is_read_elsewhere_is_not_overwritten():
     def function(a, b, w):
         y = mf.zeros(ROWS, COLUMNS, dtype=mf.float64)
         z = b @ w

@@ -1,4 +1,4 @@
-"""Functions with a definition: one step where the backend knows them, what they are made of elsewhere; their gradients."""
+"""compiler.decompositions: a composite op is one step if the backend supports it, else its definition; its gradients."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from minifuse.testing import gradcheck
 
 
 class Scaled(CompositeOp):
-    """x * by, and its sum along the last dim; the second output has no rule of its own."""
+    """x * by, and its sum along the last dim. The second output has no VJP of its own."""
 
     __slots__ = ("by",)
     names = ("scaled", "summed")
@@ -43,7 +43,7 @@ class Scaled(CompositeOp):
 
 
 class Knowing(PythonBackend):
-    """Knows `scaled` of float32, and counts how often it was bound and called."""
+    """Supports `scaled` of float32, and counts how often it was bound and called."""
 
     name = "knowing"
 
@@ -72,7 +72,7 @@ def tripled(x):
 
 
 def both(x):
-    """Both outputs, as one captured call."""
+    """Return both outputs of one traced call."""
     return x.apply(BoundFunction(tripled, ()), x)
 
 
@@ -84,14 +84,14 @@ def knowing():
     return Knowing()
 
 
-def test_a_function_that_is_known_is_one_step(knowing):
+def test_a_supported_composite_op_is_one_step(knowing):
     y, total = mf.fuse(both)(mf.tensor(X, backend=knowing))
     np.testing.assert_array_equal(y.numpy(), 3 * X)
     np.testing.assert_array_equal(total.numpy(), 3 * X.sum(1))
     assert (knowing.bound, knowing.calls) == (1, 1)
 
 
-def test_elsewhere_and_of_other_types_its_definition_runs(knowing):
+def test_other_backends_and_dtypes_run_the_definition(knowing):
     for backend, dtype in (("python", "float32"), ("parallel", "float32"), (knowing, "float64")):
         y, total = mf.fuse(both)(mf.tensor(X, dtype, backend=backend))
         np.testing.assert_array_equal(y.numpy(), 3 * X)
@@ -99,7 +99,7 @@ def test_elsewhere_and_of_other_types_its_definition_runs(knowing):
     assert knowing.calls == 0
 
 
-def test_definitions_take_the_place_of_nodes(knowing):
+def test_decomposition_replaces_unsupported_nodes(knowing):
     x = Node(Argument(0), (), (3, 4), float32)
     twice = Scaled(2.0).outputs(Scaled(3.0).outputs(x)[0])
     assert [node.function for node in twice] == [CompositeOutput(Scaled(2.0), 0), CompositeOutput(Scaled(2.0), 1)]
@@ -109,14 +109,14 @@ def test_definitions_take_the_place_of_nodes(knowing):
     assert decompose_composites([x], PythonBackend())[0] is x
 
 
-def test_outputs_are_laid_out_like_what_is_read(knowing):
+def test_outputs_have_the_layout_of_an_input(knowing):
     y, total = both(mf.tensor(X, backend=knowing).T)
     assert (y.strides, total.strides) == ((1, 4), (1,))
     np.testing.assert_array_equal(y.numpy(), 3 * X.T)
     np.testing.assert_array_equal(total.numpy(), 3 * X.sum(0))
 
 
-def test_other_kernels_load_what_it_gives(knowing):
+def test_other_kernels_load_its_outputs(knowing):
     @mf.fuse
     def around(x, w):
         y, total = both(x + 1)
@@ -132,8 +132,8 @@ def test_other_kernels_load_what_it_gives(knowing):
     assert "the backend computes this composite op with a kernel of its own" in reasons
 
 
-def test_results_are_stored_where_arguments_lie(knowing):
-    """At once where nothing of it is read, else by way of a copy."""
+def test_in_place_results_are_stored_in_arguments(knowing):
+    """Directly if the op does not read the argument, else by a copy."""
 
     def first(t, x):
         return tripled(x)[0]
@@ -149,7 +149,7 @@ def test_results_are_stored_where_arguments_lie(knowing):
     np.testing.assert_array_equal(t.numpy(), 9 * X)
 
 
-def test_changes_of_parts_are_captured(knowing):
+def test_in_place_changes_of_slices_are_traced(knowing):
     @mf.fuse
     def change(t, u, x):
         t.copy_(both(x)[0])
@@ -162,7 +162,7 @@ def test_changes_of_parts_are_captured(knowing):
     np.testing.assert_array_equal(u.numpy(), np.concatenate([X[:1], 3 * X[:2]]))
 
 
-def test_it_is_told_like_any_other_kernel(knowing):
+def test_explain_lists_it_like_any_other_kernel(knowing):
     fused, x = mf.fuse(lambda x: both(x)[0]), mf.tensor(X, backend=knowing)
     found = fused.explain(x)
     (kernel,) = found.forward.kernels
@@ -176,7 +176,7 @@ def test_it_is_told_like_any_other_kernel(knowing):
     assert "scaled(x)" in str(p)
 
 
-def test_gradients_are_those_of_the_rule_and_of_the_definition(knowing):
+def test_gradients_of_the_vjp_and_of_the_definition_agree(knowing):
     def mixed(x):
         y, total = both(x)
         return (y * y).sum() + (total**3).sum()

@@ -1,4 +1,4 @@
-"""What reads arrays in common, and how far back one must look to know it."""
+"""compiler.shared_inputs: which groups of values read a common array, and how many nodes the search visits."""
 
 from minifuse.compiler.shared_inputs import connected_components, set_bits, shared_input_masks
 from minifuse.core.dtypes import float32
@@ -9,7 +9,7 @@ A, B, C = (Node(Argument(k), (), (8,), float32) for k in range(3))
 
 
 def masks(*groups):
-    """The masks, and how many nodes were looked at."""
+    """Return the masks, and the number of visited nodes."""
     order = toposort([x for group in groups for x in group], inputs_of)
     rank = {node: k for k, node in enumerate(order)}
     asked = []
@@ -22,20 +22,20 @@ def masks(*groups):
     return shared_input_masks(groups, ranked, lambda x: bool(arrays & set(toposort([x], inputs_of))), arrays), len(asked)
 
 
-def test_groups_share_what_they_read():
+def test_groups_with_a_common_array_are_linked():
     found, _ = masks([A + 1], [A * B], [B * 2], [C + 1])
     assert list(map(set_bits, found)) == [[0, 1], [0, 1, 2], [1, 2], [3]]
 
 
-def test_a_number_is_nothing_in_common():
+def test_a_common_number_does_not_link_groups():
     assert masks([A + 1], [B + 1])[0] == [1, 2]
 
 
-def test_one_group_is_alone():
+def test_one_group_has_its_own_mask():
     assert masks([A + B])[0] == [1]
 
 
-def test_it_looks_no_further_back_than_to_what_all_share():
+def test_the_search_ends_at_a_node_that_all_groups_read():
     y = A
     for _ in range(500):
         y = y + 1
@@ -44,6 +44,6 @@ def test_it_looks_no_further_back_than_to_what_all_share():
     assert count < 10
 
 
-def test_links_reach_from_group_to_group():
+def test_links_are_transitive():
     assert connected_components([0b011, 0b111, 0b110, 0b1000]) == [[0, 1, 2], [3]]
     assert connected_components([0b101, 0b010, 0b101]) == [[1], [0, 2]]  # in the order of the last of each

@@ -1,4 +1,4 @@
-"""The order of steps: what lets go of memory comes early, and nothing comes before what it reads."""
+"""compiler.reorder: steps that free memory run early, and no step runs before one that it depends on."""
 
 from itertools import combinations, pairwise
 from types import SimpleNamespace
@@ -27,7 +27,7 @@ bytes_of = st.lists(st.integers(1, 4), min_size=BUFFERS, max_size=BUFFERS)
 
 
 def program(pairs):
-    """Steps that read arguments, and of the buffers those that are there by then."""
+    """Return steps that read arguments, and buffers that earlier steps have stored."""
     steps, there = [], {*range(ARGUMENTS)}
     for outputs, inputs in pairs:
         steps.append(step(outputs, inputs & there))
@@ -55,7 +55,7 @@ def frees(k, rest, held, steps, sizes, results):
 
 
 @given(st.builds(program, pairs), bytes_of, slots)
-def test_steps_that_have_to_do_with_one_another_stay_in_order_and_none_that_frees_memory_waits(steps, nbytes, results):
+def test_dependent_steps_stay_in_order_and_freeing_steps_do_not_wait(steps, nbytes, results):
     sizes = dict(enumerate(nbytes, ARGUMENTS))
     order = reorder_for_memory(steps, sizes, results)
     assert sorted(order) == [*range(len(steps))]
@@ -72,19 +72,19 @@ def test_steps_that_have_to_do_with_one_another_stay_in_order_and_none_that_free
         assert coming in free or not free
 
 
-def test_positions_lie_nowhere_and_hold_nothing_up():
+def test_iotas_have_no_buffer_and_no_dependencies():
     assert reorder_for_memory(
         [step([3], [NO_BUFFER]), step([4], [NO_BUFFER, 3]), step([5], [NO_BUFFER])], {3: 8, 4: 8, 5: 8}, ()
     ) == [0, 1, 2]
 
 
-def test_changes_of_arguments_stay_where_they_are():
+def test_stores_in_arguments_stay_in_place():
     steps = [step([2], [0]), step([3], [0]), step([1], [2]), step([4], [3])]
     assert reorder_for_memory(steps, {2: 8, 3: 8, 4: 4}, {4}) == [0, 1, 3, 2]
 
 
 def layers(x, *weights):
-    """As many layers as weights; the loss and the gradient of each weight, in the order of the weights."""
+    """Return the loss of a network with one layer per weight, and the gradient of each weight, in order."""
     y = x
     for w in weights:
         w.grad = None
@@ -93,7 +93,7 @@ def layers(x, *weights):
     return tuple(w.grad for w in weights)
 
 
-def test_the_gradient_of_a_weight_comes_when_what_it_is_made_of_is_there(monkeypatch):
+def test_the_gradient_of_a_weight_runs_right_after_its_inputs(monkeypatch):
     random = np.random.default_rng(3)
     x = mf.tensor(random.standard_normal((256, 16)))
     weights = [mf.tensor(random.standard_normal((16, 16)), requires_grad=True) for _ in range(6)]
@@ -106,9 +106,9 @@ def test_the_gradient_of_a_weight_comes_when_what_it_is_made_of_is_there(monkeyp
         np.testing.assert_array_equal(a.numpy(), b.numpy())
 
 
-def test_what_was_decided_is_told_of_the_step_that_it_became():
+def test_the_fusion_log_names_steps_after_reordering():
     x, w = mf.rand(64, 8), mf.rand(8, 8, requires_grad=True)
     told = mf.fuse(layers).explain(x, w, w)
     made = {step.launch: step.text for step in told.steps if step.kind == "made"}
     assert sorted(made) == [*range(len(made))]
-    assert all(text.startswith(f"launch{k} is made") for k, text in made.items())
+    assert all(text.startswith(f"launch{k} is complete") for k, text in made.items())

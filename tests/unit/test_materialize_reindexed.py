@@ -31,7 +31,7 @@ def steps(function, count, x=X):
     return found
 
 
-def test_no_views_store_nothing():
+def test_without_views_nothing_is_stored():
     assert stored(steps(lambda x, k: x * x + x, 60)[-1]) == {}
 
 
@@ -41,19 +41,19 @@ def test_two_copies_of_a_value_cost_less_than_storing_it(step):
     assert stored(steps(step, 200)[-1]) == {}
 
 
-def test_of_more_copies_some_values_are_stored():
+def test_with_more_copies_some_values_are_stored():
     found = stored(steps(lambda x, k: x + x[k % SIZE], 40)[-1])
     assert set(found.values()) == {TOO_MANY_REINDEXINGS}
     assert 1 <= len(found) <= 10
 
 
-def test_a_short_value_may_be_computed_at_many_indices():
+def test_a_cheap_value_is_recomputed_at_many_indices():
     x = X.relu()
     parts = [x[i : i + 30, j : j + 30] for i in range(7) for j in range(7)]
     assert stored(sum(parts[1:], parts[0])) == {}
 
 
-def test_a_long_value_is_stored_where_it_ends():
+def test_the_end_of_a_long_computation_is_stored():
     x = X
     for _ in range(MAX_RECOMPUTED // 4):
         x = x * 0.5
@@ -61,43 +61,43 @@ def test_a_long_value_is_stored_where_it_ends():
     assert stored(sum(parts[1:], parts[0])) == {x: TOO_MANY_REINDEXINGS}
 
 
-def test_what_is_picked_from_by_index_is_stored():
+def test_the_source_of_a_gather_is_stored():
     index = Node(Argument(1), (), (SIZE,), int64)
     x = X + 1
     assert stored(x + x.index_select(0, index)) == {x: GATHER_NEEDS_MEMORY}
 
 
-def test_nothing_is_picked_from_an_empty_array():
+def test_an_empty_source_of_a_gather_is_not_stored():
     empty = Node(Argument(0), (), (0, SIZE), float32) + 1
     index = Node(Argument(1), (), (3,), int64)
     assert stored(empty.relu().sum(), empty.index_select(1, index) * 2) == {}
 
 
-def test_what_is_reshaped_and_no_view_of_memory_is_stored():
+def test_a_value_whose_reshape_needs_a_copy_is_stored():
     x = X + 1
     assert stored(x + x.T.reshape(SIZE * SIZE).reshape(SIZE, SIZE)) == {x: RESHAPE_NEEDS_COPY}
 
 
-def test_results_are_stored_first_where_many_others_read_them():
+def test_outputs_are_stored_before_others_read_them():
     found = steps(lambda x, k: x[1:] + x[:-1], 30)
     assert 1 <= len(stored(*found).keys() & found) <= 10
     assert stored(*steps(lambda x, k: x[1:] + x[:-1], 3)) == {}
 
 
-def test_a_mark_is_never_stored():
+def test_an_identity_is_never_stored():
     x = X
     for k in range(60):
         x = (x + x[k % SIZE]).detach() * 0.5
     assert all(node.function is not detach for node in stored(x))
 
 
-def test_numbers_and_constants_are_no_reason():
+def test_numbers_and_constants_do_not_count():
     y = X * 0 + 1
     order = [x for x in toposort([y], inputs_of) if not x.is_number and not isinstance(x.function, View)]
     assert reindexed_too_often(order, {y}, set(), dict.fromkeys(order, Depth(0, None))) == {}
 
 
-def test_a_stored_value_and_those_that_read_views_of_it_are_asked_for_together():
+def test_a_stored_value_and_readers_of_its_views_may_both_be_outputs():
     def f(p):
         found = []
         for k in range(24):

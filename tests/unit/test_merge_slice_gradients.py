@@ -1,4 +1,4 @@
-"""What an array receives that was used in parts: one array, into which each part is put."""
+"""compiler.merge_slice_gradients: gradients of slices are written into one array."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ X = np.random.default_rng(5).standard_normal((ROWS, COLUMNS))
 
 
 def gradient_of(function):
-    """A fused function of x that gives the gradient of a function's sum."""
+    """Return a fused function that returns the gradient of the sum of `function(x)`."""
 
     @mf.fuse
     def fused(x):
@@ -26,7 +26,7 @@ def gradient_of(function):
 
 
 def filled(plan):
-    """The steps of a plan that store one constant everywhere."""
+    """Return the steps of a plan that fill an array with a constant."""
     return [step for step in plan.steps if all(isinstance(e, Constant) for e in step.kernel.outputs)]
 
 
@@ -45,7 +45,7 @@ def exact(x):
     return np.concatenate([slope * b, slope * a, 2 * c], 1)
 
 
-def test_parts_are_put_into_one_array(backend):
+def test_disjoint_slices_are_written_into_one_array(backend):
     fused, x = gradient_of(thirds), leaf(backend)
     plan = fused.plan(x)
     assert len(plan.steps) == 3  # one for each part: they leave no gap, so nothing is filled before
@@ -62,7 +62,7 @@ def test_parts_are_put_into_one_array(backend):
         (slice(11, 4, -1), slice(7, 0, -1)),
     ],
 )
-def test_parts_that_may_meet_are_added(first, second):
+def test_slices_that_may_overlap_are_added(first, second):
     fused = gradient_of(lambda x: (x[:, first] ** 2).sum() + (x[:, second] ** 3).sum())
     expected = np.zeros_like(X)
     expected[:, first] += 2 * X[:, first]
@@ -70,7 +70,7 @@ def test_parts_that_may_meet_are_added(first, second):
     np.testing.assert_allclose(fused(leaf()).numpy(), expected)
 
 
-def test_an_order_backwards_is_a_range_too():
+def test_a_reversed_slice_is_a_range():
     fused = gradient_of(lambda x: x[:, 5::-1].exp() * x[:, :5:-1])
     assert len(fused.plan(leaf()).steps) == 2
     left, right = X[:, 5::-1], X[:, :5:-1]
@@ -78,7 +78,7 @@ def test_an_order_backwards_is_a_range_too():
     np.testing.assert_allclose(fused(leaf()).numpy(), expected)
 
 
-def test_rows_and_columns_that_meet_nowhere():
+def test_disjoint_rows_and_columns_are_merged():
     fused = gradient_of(lambda x: x[:2, :6].exp().sum() + x[2:, :6].sin().sum() + x[:2, 6:].cos().sum())
     expected = np.zeros_like(X)
     expected[:2, :6], expected[2:, :6], expected[:2, 6:] = np.exp(X[:2, :6]), np.cos(X[2:, :6]), -np.sin(X[:2, 6:])
@@ -89,7 +89,7 @@ parts = st.lists(st.tuples(st.integers(0, COLUMNS), st.integers(0, COLUMNS), st.
 
 
 @given(parts)
-def test_any_parts(ranges):
+def test_random_slices(ranges):
     chosen = [slice(a, b if b else None, step) if step < 0 else slice(a, b, step) for a, b, step in ranges]
 
     def function(x):
@@ -104,7 +104,7 @@ def test_any_parts(ranges):
     np.testing.assert_allclose(gradient_of(function)(leaf()).numpy(), expected)
 
 
-def test_many_parts_are_many_small_steps():
+def test_many_slices_are_many_small_steps():
     random = np.random.default_rng(4)
     w = mf.tensor(random.standard_normal((3, 3)))
 
@@ -124,7 +124,7 @@ def test_many_parts_are_many_small_steps():
     np.testing.assert_allclose(found, x.grad.numpy(), atol=1e-13)
 
 
-def test_products_store_their_sums_where_the_part_is(backend):
+def test_matmuls_write_into_their_slice(backend):
     random = np.random.default_rng(2)
     w = mf.tensor(random.standard_normal((ROWS, COLUMNS)), requires_grad=True, backend=backend)
     x = random.standard_normal((7, ROWS))
@@ -146,7 +146,7 @@ def test_products_store_their_sums_where_the_part_is(backend):
     assert len(set(slots)) == 1
 
 
-def test_a_sum_that_somebody_else_needs_keeps_its_memory():
+def test_a_sum_that_is_read_elsewhere_keeps_its_buffer():
     def function(x):
         left, right = x[:, :6] * 2, x[:, 6:] * 3
         return left, right
@@ -177,7 +177,7 @@ def test_gradients_of_gradients():
     np.testing.assert_allclose(fused(leaf()).numpy(), mf.grad(twice)(leaf()).numpy(), atol=1e-12)
 
 
-def test_zeros_around_one_part_are_as_before():
+def test_a_single_slice_is_padded_with_zeros():
     plan = gradient_of(lambda x: x[:, 3:5].exp()).plan(leaf())
     assert len(plan.steps) == 2
     assert len(filled(plan)) == 1

@@ -380,7 +380,7 @@ def test_a_change_between_loss_and_backward_is_refused():
         loss = f(mf.ones(2))
         with mf.no_grad():
             w += 1
-        with pytest.raises(mf.GradientError, match="changed in place"):
+        with pytest.raises(mf.GradientError, match="modified in place"):
             loss.backward()
 
 

@@ -271,7 +271,7 @@ def test_what_was_recorded_before_a_move_is_not_differentiated_after_it():
     model.p = p
     y = (p * p).sum()
     model.to(mf.float64)
-    with pytest.raises(GradientError, match="changed in place"):
+    with pytest.raises(GradientError, match="modified in place"):
         y.backward()
 
 

@@ -116,7 +116,7 @@ class Elementwise:
         self.signature = inspect.signature(function)
         kinds = [p.kind for p in self.signature.parameters.values()]
         self.names = tuple(self.signature.parameters)
-        self.count = len(kinds) if all(kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for kind in kinds) else -1
+        self.positional_count = len(kinds) if all(kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for kind in kinds) else -1
         self.raw = frozenset(raw)
         self.runs: dict[Any, Callable[..., Any]] = {}  # key of a call -> what it runs
         for name in self.raw - self.signature.parameters.keys():
@@ -141,42 +141,44 @@ class Elementwise:
 
     def compile_and_run(self, key: Any, inputs: Sequence[Any], named: dict[str, Any], shape: Any) -> Any:
         """Find or compile the kernel of a call, cache it if the key is complete, and run it."""
-        form, values, names = self.form(inputs, named)
+        call, values, names = self.bind_arguments(inputs, named)
         if any(isinstance(x, ScalarTracer | IndexedOperand) for x in values):
-            return form.call(values)  # a call inside another function of elements
+            return call.call(values)  # a call inside another function of elements
         example = next((x for x in values if isinstance(x, Array)), None)
         if example is None:
-            return form.call(values)  # numbers only
+            return call.call(values)  # numbers only
         if any(isinstance(x, np.ndarray) for x in values):
             values, key = [example.asarray_like(x) if isinstance(x, np.ndarray) else x for x in values], None
         if self.raw:
-            run: Any = IndexedPlan(form, values, names, self.raw, shape).run
+            run: Any = IndexedPlan(call, values, names, self.raw, shape).run
         else:
-            result = plan.call(form, *values)
-            run = plan.runs.get(plan.plan_key(form, values))
+            result = plan.call(call, *values)
+            run = plan.runs.get(plan.plan_key(call, values))
         if key is not None and run is not None and len(values) == len(inputs):
             if len(self.runs) >= MAX_CACHED_RUNS:
                 self.runs.clear()
             self.runs[key] = run
         return run(*values) if self.raw else result
 
-    def form(self, inputs: Sequence[Any], named: dict[str, Any]) -> tuple[ElementwiseCall, list[Any], Sequence[str]]:
+    def bind_arguments(
+        self, inputs: Sequence[Any], named: dict[str, Any]
+    ) -> tuple[ElementwiseCall, list[Any], Sequence[str]]:
         """Return the function as this call uses it, the inputs of the call, and the names of their parameters."""
         names: Sequence[str] = self.names
         keywords: tuple[str, ...] = ()
-        if named or len(inputs) != self.count:
+        if named or len(inputs) != self.positional_count:
             bound = self.signature.bind(*inputs, **named)
             inputs, keywords = [*bound.args, *bound.kwargs.values()], tuple(bound.kwargs)
             names = [name for name, x in bound.arguments.items() for _ in self.values_of_argument(name, x)]
-        values, arguments, which = list[Any](), list[Any](), list[str]()
+        values, arguments, traced_names = list[Any](), list[Any](), list[str]()
         for x, name in zip(map(as_number, inputs), names, strict=True):
             if isinstance(x, Traceable | Real | IndexedOperand) or hasattr(x, "__array_interface__"):
                 arguments.append(TracedArgument(len(values)))
                 values.append(x)
-                which.append(name)
+                traced_names.append(name)
             else:
                 arguments.append(self.static_argument(name, x))
-        return ElementwiseCall(self.function, self.fingerprint(), tuple(arguments), keywords), values, which
+        return ElementwiseCall(self.function, self.fingerprint(), tuple(arguments), keywords), values, traced_names
 
     def fingerprint(self) -> Any:
         """Return a key of the state that the function reads from outside, which must not include arrays."""
@@ -207,10 +209,10 @@ class Elementwise:
     def source(self, *inputs: Any, backend: str | None = None, **named: Any) -> str:
         """Return the source that a call runs, as `mf.source` does; with `backend`, the source for that backend."""
         shape = named.pop("shape", None) if self.raw else None
-        form, values, names = self.form(inputs, named)
+        call, values, names = self.bind_arguments(inputs, named)
         if backend is not None:
             values = [x.detach().to(backend) if isinstance(x, Tensor) else x for x in values]
-        return IndexedPlan(form, values, names, self.raw, shape).source() if self.raw else plan.Plan(form, values).source()
+        return IndexedPlan(call, values, names, self.raw, shape).source() if self.raw else plan.Plan(call, values).source()
 
     def __repr__(self) -> str:
         return f"<elementwise {self.__name__}{self.signature}>"

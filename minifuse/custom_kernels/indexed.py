@@ -198,8 +198,8 @@ class IndexedPlan:
 
     Parameters
     ----------
-    form
-        The user's function; `form.call(values)` calls it.
+    call
+        The user's function as one call uses it; `call.call(values)` calls it.
     inputs
         Tensors and numbers like those of future calls.
     names
@@ -210,8 +210,8 @@ class IndexedPlan:
         The shape to run over; None for the shape that all other arrays broadcast to.
     """
 
-    def __init__(self, form: Any, inputs: Sequence[Any], names: Sequence[str], raw: frozenset[str], shape: Any) -> None:
-        self.form, self.names, self.name = form, names, form.__name__
+    def __init__(self, call: Any, inputs: Sequence[Any], names: Sequence[str], raw: frozenset[str], shape: Any) -> None:
+        self.function_call, self.names, self.name = call, names, call.__name__
         self.is_indexed = [name in raw for name in names]
         self.inputs = [
             self.check_input(x, name, is_raw) for x, name, is_raw in zip(inputs, names, self.is_indexed, strict=True)
@@ -275,7 +275,7 @@ class IndexedPlan:
     def call_function(self) -> tuple[list[Expression], bool]:
         """Trace the function, and return its results as expressions; its effects are in the trace."""
         with trace_over(self.shape, self.trace.index_along):
-            result = self.form.call([self.trace_input(k, x) for k, x in enumerate(self.inputs)])
+            result = self.function_call.call([self.trace_input(k, x) for k, x in enumerate(self.inputs)])
         if result is None:
             if not self.trace.effects:
                 raise FuseError(

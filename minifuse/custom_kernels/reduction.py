@@ -76,9 +76,9 @@ class Reduction:
 
     def __call__(self, *inputs: Any, dim: Any = None, keepdim: bool = False) -> Any:
         """Reduce the broadcast tensors along some dims; by default along all."""
-        return plan.call(self.form(inputs, dim, keepdim), *inputs)
+        return plan.call(self.bind_arguments(inputs, dim, keepdim), *inputs)
 
-    def form(self, inputs: Sequence[Any], dim: Any, keepdim: bool) -> ReductionCall:
+    def bind_arguments(self, inputs: Sequence[Any], dim: Any, keepdim: bool) -> ReductionCall:
         """Return the reduction as this call uses it."""
         if not any(isinstance(x, Array) for x in inputs):
             got = ", ".join(type(x).__name__ for x in inputs) or "no arguments"
@@ -170,9 +170,9 @@ class Reduction:
 
     def source(self, *inputs: Any, dim: Any = None, keepdim: bool = False, backend: str | None = None) -> str:
         """Return the source that a call runs, as `mf.source` does; with `backend`, the source for that backend."""
-        form = self.form(inputs, dim, keepdim)
+        call = self.bind_arguments(inputs, dim, keepdim)
         moved = [x.detach().to(backend) if isinstance(x, Tensor) and backend else x for x in inputs]
-        return plan.Plan(form, moved).source()
+        return plan.Plan(call, moved).source()
 
     @property
     def __outside__(self) -> Any:

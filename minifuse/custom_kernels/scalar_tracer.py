@@ -71,9 +71,9 @@ class ScalarTracer(Traceable):
 
     def to(self, dtype: DType | str) -> "ScalarTracer":
         """Convert to another element type."""
-        wanted = as_dtype(dtype)
+        target = as_dtype(dtype)
         return ScalarTracer(
-            self.value.to(wanted) if isinstance(self.value, Node) else resolve_weak_dtype(self.value, wanted)
+            self.value.to(target) if isinstance(self.value, Node) else resolve_weak_dtype(self.value, target)
         )
 
     def __bool__(self) -> bool:

@@ -188,9 +188,9 @@ def kernel_facts(step: Any, names: Sequence[str], plan: Plan, same: Mapping[int,
 
     def facts(operands: Sequence[OperandTraffic], known: Sequence[str]) -> tuple[OperandFacts, ...]:
         found = []
-        for k, (slot, of, dtype, nbytes) in enumerate(operands):
+        for k, (slot, layout, dtype, nbytes) in enumerate(operands):
             name = known[k] if k < len(known) else names[slot]
-            found.append(OperandFacts(name, of.shape, of.strides, dtype.name, nbytes))
+            found.append(OperandFacts(name, layout.shape, layout.strides, dtype.name, nbytes))
         return tuple(found)
 
     formula, form = pretty_print.format_step(step, names), pretty_print.describe_kernel(step)
@@ -205,8 +205,8 @@ def peak_bytes(text: str, scratch: Sequence[int]) -> int:
     peak = 0
     for line, live in iter_allocations(text):
         launched = LAUNCH_PATTERN.match(line)
-        own = scratch[int(launched[1])] if launched else sum(scratch) if line.startswith("launches(") else 0
-        peak = max(peak, sum(live.values()) + own)
+        used = scratch[int(launched[1])] if launched else sum(scratch) if line.startswith("launches(") else 0
+        peak = max(peak, sum(live.values()) + used)
     return peak
 
 
@@ -310,21 +310,25 @@ def dense_meta(node: Any, backend: Any) -> TensorMeta:
     return TensorMeta(row_major(node.shape), node.dtype, backend, False)
 
 
-def plan_backward(plan: Plan, given: Sequence[Any]) -> Plan | None:
+def plan_backward(plan: Plan, inputs_of_plan: Sequence[Any]) -> Plan | None:
     """Plan the backward pass of a plan for these inputs; return None if it has none."""
     backward = plan.backward
     if backward is None:
         return None
-    inputs = [given[k].value if isinstance(given[k], PerCallInput) else given[k] for k in backward.inputs]
-    arrived = [dense_meta(y, plan.backend) for y in plan.outputs]
-    kept = [empty_tensor_like(getattr(x, "spec", x), plan.backend) for x in (*inputs, *arrived, *plan.specs[plan.count :])]
+    needed = [inputs_of_plan[k] for k in backward.inputs]
+    inputs = [x.value if isinstance(x, PerCallInput) else x for x in needed]
+    output_grads = [dense_meta(y, plan.backend) for y in plan.outputs]
+    saved = plan.specs[plan.count :]
+    backward_inputs = [empty_tensor_like(getattr(x, "spec", x), plan.backend) for x in (*inputs, *output_grads, *saved)]
     with grad_recording(False):
-        return Plan(backward.function, kept)
+        return Plan(backward.function, backward_inputs)
 
 
-def backward_facts(plan: Plan, given: Sequence[Any], unfused: "UnfusedCalls", graph: NumberedGraph) -> BackwardFacts | None:
+def backward_facts(
+    plan: Plan, inputs_of_plan: Sequence[Any], unfused: "UnfusedCalls", graph: NumberedGraph
+) -> BackwardFacts | None:
     """Describe the backward pass: its kernels, and the values that it reads from memory or recomputes."""
-    found, backward = plan_backward(plan, given), plan.backward
+    found, backward = plan_backward(plan, inputs_of_plan), plan.backward
     if found is None or backward is None:
         return None
     saved = list(zip(backward.saved, plan.specs[plan.count :], strict=True))
@@ -355,15 +359,15 @@ class UnfusedCalls:
     def __init__(self, trace: TraceResult, plan: Plan) -> None:
         self.trace, self.plans = trace, list[Plan | None]()
         self.steps: list[tuple[int, PassFacts]] = []  # (call, its kernels), also of backward passes inside the function
-        for k, noted in enumerate(trace.calls):
-            inputs = [empty_tensor_like(x, plan.backend) for x in noted.inputs]
-            if noted.function is BACKWARD:
+        for k, call in enumerate(trace.calls):
+            inputs = [empty_tensor_like(x, plan.backend) for x in call.inputs]
+            if call.function is BACKWARD:
                 self.plans.append(None)
-                self.steps += [(j, facts) for j in self.reachable_calls(noted.reads) if (facts := self.gradient(j))]
+                self.steps += [(j, facts) for j in self.reachable_calls(call.reads) if (facts := self.gradient(j))]
             else:
-                eager = Plan(noted.function, inputs, tuple(range(noted.targets)))
+                eager = Plan(call.function, inputs, tuple(range(call.targets)))
                 self.plans.append(eager)
-                self.steps.append((k, pass_facts(eager, same=dict(enumerate(noted.same)))))
+                self.steps.append((k, pass_facts(eager, same=dict(enumerate(call.same)))))
 
     def reachable_calls(self, calls: Sequence[int]) -> list[int]:
         """Return these calls and all calls that their inputs come from, the last first."""
@@ -395,7 +399,7 @@ class UnfusedCalls:
         calls = self.trace.calls
         last = {j: k for k, (n, _) in enumerate(self.steps) for j in (n, *calls[n].reads) if j >= 0}
         kept = {*self.trace.returned_calls}
-        done = {k for noted in calls if noted.function is BACKWARD for k in self.reachable_calls(noted.reads)}
+        done = {k for call in calls if call.function is BACKWARD for k in self.reachable_calls(call.reads)}
         for k, plan in enumerate(self.plans):  # a recorded call keeps what its gradient needs
             if plan is not None and plan.backward is not None and k not in done:
                 kept |= {k} if plan.backward.saved else set()

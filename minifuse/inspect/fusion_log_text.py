@@ -44,8 +44,8 @@ def describe_steps(
 ) -> Iterator[StepFacts]:
     """Yield the decisions of a log in words; refusals only if they are in `listed`, and no nodes that compute nothing."""
     launches = {kernel: record.order[k] if record.order else k for k, kernel in enumerate(record.emitted)}
-    wanted: dict[int, frozenset[Node]] = {}
-    products = set[int]()
+    targets: dict[int, frozenset[Node]] = {}
+    matmul_kernels = set[int]()
     for kind, kernel, nodes, reason in record.decisions:
         if kind == REFUSED and Refusal(nodes[0], nodes[1], reason) not in listed:
             continue
@@ -56,14 +56,14 @@ def describe_steps(
         if not nodes:
             continue
         if kind == STARTED:
-            wanted[kernel] = frozenset(nodes)
+            targets[kernel] = frozenset(nodes)
         launch = launches.get(kernel)
         name = "This kernel" if launch is None else f"launch{launch}"
         if kind == REDUCTION_FUSED and isinstance(nodes[0].function, Matmul):
-            products.add(kernel)
+            matmul_kernels.add(kernel)
         if kind == INLINED and not reason:
-            is_target = not wanted[kernel].isdisjoint(nodes)
-            reason = "in its epilogue" if kernel in products else "inline" * (not is_target)
+            is_target = not targets[kernel].isdisjoint(nodes)
+            reason = "in its epilogue" if kernel in matmul_kernels else "inline" * (not is_target)
         text = format_decision(Decision(kind, kernel, nodes, reason), name, [say(x) for x in nodes])
         values = tuple(numbers[x] for x in nodes if x in numbers)
         yield StepFacts(kind, kernel if kernel >= 0 else None, launch, values, text)

@@ -108,8 +108,8 @@ class AliasAnalysis:
 
     def check_hidden(self, flat: Sequence[Any]) -> None:
         """Raise an OverlapError if an in-place operation would change a tensor that is not an input of the call."""
-        given = {id(x) for x in flat}
-        for x in [x for key, x in self.hidden.items() if key not in given]:
+        input_ids = {id(x) for x in flat}
+        for x in [x for key, x in self.hidden.items() if key not in input_ids]:
             if any(shares_memory(flat[k], x) for k in self.stored if k < len(flat) and isinstance(flat[k], Tensor)):
                 raise OverlapError(
                     f"a tensor of shape {x.shape} from a closure or a global of a fused function shares memory with an "

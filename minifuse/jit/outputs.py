@@ -126,8 +126,8 @@ def output_layout(result: Node, inputs: Sequence[TracedTensor]) -> Layout:
     is_plain = not is_point_by_point or isinstance(under.function, Copy | Matmul | ScatterAdd | Gather)
     if is_plain or all(x.spec.layout.is_contiguous for x in inputs):
         return row_major(result.shape)
-    given = {x.node for x in inputs}
-    read = set(toposort([under], lambda x: () if isinstance(x.function, Matmul) or x in given else x.inputs))
+    input_nodes = {x.node for x in inputs}
+    read = set(toposort([under], lambda x: () if isinstance(x.function, Matmul) or x in input_nodes else x.inputs))
     layouts = [x.spec.layout for x in inputs if x.node in read and is_broadcast(x.shape, under.shape)]
     layout = dense_like([x.expand(*under.shape) for x in layouts], under.shape)
     try:

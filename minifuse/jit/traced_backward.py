@@ -113,9 +113,9 @@ class TracedBackward:
             new = self.tracer.wrap_result(g, [], create_graph)
             x.grad = new if old is None else old + new
 
-    def gradients_of_nodes(self, start: Node, gradient: Any, wanted: Sequence[Node]) -> list[Node | None]:
+    def gradients_of_nodes(self, start: Node, gradient: Any, wrt: Sequence[Node]) -> list[Node | None]:
         """Return the gradients of nodes, as nodes."""
-        return differentiate([start], [self.tracer.node_of(gradient)], wanted)
+        return differentiate([start], [self.tracer.node_of(gradient)], wrt)
 
     def trace_grad(self, function: Callable[..., Any], inputs: Sequence[Any], chosen: Sequence[int]) -> list[TracedTensor]:
         """Trace `mf.grad`: call the function on new variables, and differentiate with respect to them."""

@@ -238,10 +238,10 @@ class TracedTensor(Tensor):
 
     __int__ = __index__
 
-    def to(self, *wanted: Any, dtype: Any = None, backend: str | None = None) -> Any:
+    def to(self, *targets: Any, dtype: Any = None, backend: str | None = None) -> Any:
         """Convert to another element type; a move to another backend is refused."""
         try:
-            return super().to(*wanted, dtype=dtype, backend=backend)
+            return super().to(*targets, dtype=dtype, backend=backend)
         except FuseError:
             raise self.tracer.no_value_error(
                 "move a tensor to another backend", "move it before or after the call"

@@ -63,10 +63,10 @@ def tensor(data: Any, dtype: DTypeLike = None, backend: str | None = None, requi
         raise unsupported_data(array)
     is_array = isinstance(data, np.ndarray | np.generic | Tensor)
     natural = BY_NUMPY.get(array.dtype) if is_array else DTYPE_OF_KIND.get(array.dtype.kind)
-    wanted = natural if dtype is None else as_dtype(dtype)
-    if wanted is None:
+    target = natural if dtype is None else as_dtype(dtype)
+    if target is None:
         raise unsupported_data(array)
-    return wrap_array(convert_array(array, wanted), backend, requires_grad)
+    return wrap_array(convert_array(array, target), backend, requires_grad)
 
 
 def convert_array(array: npt.NDArray[Any], dtype: DType) -> npt.NDArray[Any]:
@@ -167,13 +167,13 @@ def full(
     tensor([[7, 7],
             [7, 7]])
     """
-    own = value.dtype if isinstance(value, np.generic | np.ndarray) else None
+    natural = value.dtype if isinstance(value, np.generic | np.ndarray) else None
     (value,) = as_numbers("full", value)
-    wanted = as_dtype(dtype if dtype is not None else own if own is not None else BY_PYTHON[weak_type_of(value)])
+    target = as_dtype(dtype if dtype is not None else natural if natural is not None else BY_PYTHON[weak_type_of(value)])
     if (by := active_tracer(backend)) is not None:
-        result: Tensor = by.full(shape_of(shape), value, wanted)
+        result: Tensor = by.full(shape_of(shape), value, target)
     else:
-        result = Tensor.full(shape_of(shape), value, wanted, get_backend(backend))
+        result = Tensor.full(shape_of(shape), value, target, get_backend(backend))
     return result.requires_grad_() if requires_grad else result
 
 
@@ -377,16 +377,17 @@ def to_plain(state: Any) -> Any:
 
 
 def _draw(draw: str, shape: Any, dtype: DTypeLike, backend: str | None, requires_grad: bool) -> Tensor:
-    wanted = as_dtype(dtype or float32)
-    if not wanted.is_float:
-        raise DTypeError(f"rand: got dtype {wanted}, expected a float type; use float32 or float64")
+    target = as_dtype(dtype or float32)
+    if not target.is_float:
+        name = "randn" if draw == "standard_normal" else "rand"
+        raise DTypeError(f"{name}: got dtype {target}, expected a float type; use float32 or float64")
     sizes = shape_of(shape)
 
     def drawn() -> npt.NDArray[Any]:
-        return np.asarray(getattr(generator(), draw)(sizes, dtype=wanted.numpy.type))
+        return np.asarray(getattr(generator(), draw)(sizes, dtype=target.numpy.type))
 
     if (by := active_tracer(backend)) is not None:
-        traced: Tensor = by.draw(drawn, sizes, wanted)
+        traced: Tensor = by.draw(drawn, sizes, target)
         return traced.requires_grad_() if requires_grad else traced
     return wrap_array(drawn(), backend, requires_grad)
 

@@ -163,8 +163,8 @@ def are_views_of_one_array(x: Any, y: Any) -> bool:
 def overlapping_groups_by_dtype(xs: Sequence[Any]) -> list[list[int]]:
     """Return the groups of overlapping tensors, by their indices; the tensors of a group can be views of one array."""
     kinds = [(x.dtype, x.address % x.dtype.itemsize) if isinstance(x, Array) else None for x in xs]
-    each = [[x if kind == wanted else None for x, kind in zip(xs, kinds, strict=True)] for wanted in dict.fromkeys(kinds)]
-    return [group for some in each for group in overlapping_groups(some)]
+    by_kind = [[x if kind == chosen else None for x, kind in zip(xs, kinds, strict=True)] for chosen in dict.fromkeys(kinds)]
+    return [group for members in by_kind for group in overlapping_groups(members)]
 
 
 class StridedInterface:

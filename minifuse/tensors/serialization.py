@@ -262,9 +262,9 @@ def flatten_state(tree: Any) -> tuple[dict[str, Tensor], dict[str, str]]:
     """
     tensors: dict[str, Tensor] = {}
 
-    def flat(x: Any, way: tuple[str, ...]) -> Any:
+    def encode(x: Any, keys: tuple[str, ...]) -> Any:
         if isinstance(x, Tensor):
-            name = ".".join(way) or "value"
+            name = ".".join(keys) or "value"
             if name in tensors:
                 raise DTypeError(f"save_state: two tensors would have the name {name!r}; rename a key that contains a dot")
             tensors[name] = x
@@ -272,36 +272,36 @@ def flatten_state(tree: Any) -> tuple[dict[str, Tensor], dict[str, str]]:
         if x is None or type(x) in (bool, int, float, str):
             return x
         if type(x) in (list, tuple):
-            parts = [flat(y, (*way, str(k))) for k, y in enumerate(x)]
+            parts = [encode(y, (*keys, str(k))) for k, y in enumerate(x)]
             return parts if type(x) is list else {"tuple": parts}
         if isinstance(x, dict):
-            return {"dict": [[flat(key, (*way, "key")), flat(y, (*way, str(key)))] for key, y in x.items()]}
+            return {"dict": [[encode(key, (*keys, "key")), encode(y, (*keys, str(key)))] for key, y in x.items()]}
         raise DTypeError(
-            f"save_state: {'.'.join(way) or 'the state'} is {type(x).__name__}, expected a tensor, a number, a str, or "
+            f"save_state: {'.'.join(keys) or 'the state'} is {type(x).__name__}, expected a tensor, a number, a str, or "
             "dicts, lists and tuples of them; wrap arrays in mf.tensor"
         )
 
-    return tensors, {STATE_KEY: json.dumps(flat(tree, ()))}
+    return tensors, {STATE_KEY: json.dumps(encode(tree, ()))}
 
 
 def unflatten_state(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> Any:
     """Restore the tree that `flatten_state` received."""
 
-    def nested(x: Any) -> Any:
+    def decode(x: Any) -> Any:
         if isinstance(x, list):
-            return [nested(y) for y in x]
+            return [decode(y) for y in x]
         if not isinstance(x, dict):
             return x
         ((kind, parts),) = x.items()
         if kind == "tensor":
             return tensors[parts]
         if kind == "tuple":
-            return tuple(nested(y) for y in parts)
+            return tuple(decode(y) for y in parts)
         if kind == "dict":
-            return {nested(key): nested(y) for key, y in parts}
+            return {decode(key): decode(y) for key, y in parts}
         raise ValueError(kind)
 
-    return nested(json.loads(metadata[STATE_KEY]))
+    return decode(json.loads(metadata[STATE_KEY]))
 
 
 # Files.
@@ -361,9 +361,9 @@ class CheckpointFile:
             raise self._damaged("its elements have changed since they were written")
         return found
 
-    def _damaged(self, what: str) -> CheckpointError:
+    def _damaged(self, problem: str) -> CheckpointError:
         return CheckpointError(
-            f"{self._call}: {self._path} is damaged: {what}: the SHA-256 digest differs; use another copy. A program "
+            f"{self._call}: {self._path} is damaged: {problem}: the SHA-256 digest differs; use another copy. A program "
             f"that changes the file on purpose must remove {DIGEST_KEY!r} from the metadata. Nothing was loaded"
         )
 
@@ -401,9 +401,9 @@ def open_checkpoint(call: str, path: PathLike) -> Iterator[CheckpointFile]:
         with part.safe_open(path, framework="numpy") as file:
             yield CheckpointFile(call, path, file)
     except part.SafetensorError as error:
-        said = str(error).removeprefix("Error while deserializing header: ")
+        message = str(error).removeprefix("Error while deserializing header: ")
         raise CheckpointError(
-            f"{call}: {path} ({size:,} bytes) is not a complete safetensors file: {said}. It is truncated, or of "
+            f"{call}: {path} ({size:,} bytes) is not a complete safetensors file: {message}. It is truncated, or of "
             "another format; use another checkpoint. Nothing was loaded"
         ) from error
     except CheckpointError:

@@ -198,12 +198,12 @@ class Tensor(Array):
             return by.detach_tensor(self)  # type: ignore[no-any-return]
         return Tensor(self.buffer, self.address, TensorMeta(self.spec.layout, self.dtype, self.spec.backend, False))
 
-    def to(self, *wanted: Any, dtype: Any = None, backend: str | None = None) -> Any:
+    def to(self, *targets: Any, dtype: Any = None, backend: str | None = None) -> Any:
         """Convert to another element type, move to another backend, or both: x.to(mf.float64), x.to("python").
 
         Parameters
         ----------
-        wanted
+        targets
             A dtype or its name, or the name of a backend, in any order; also by keyword.
 
         Returns
@@ -211,7 +211,7 @@ class Tensor(Array):
         Tensor
             The tensor itself if nothing changes, else a copy. Gradients flow through it.
         """
-        for x in wanted:
+        for x in targets:
             if isinstance(x, str) and x not in BY_NAME:
                 if x not in backends() and not x.startswith("cuda:"):
                     names = f"{', '.join(BY_NAME)}, or a backend: {', '.join(backends())}"
@@ -308,10 +308,10 @@ class Tensor(Array):
     def __repr__(self) -> str:
         text = np.array2string(self.numpy(), precision=4, suppress_small=True, separator=", ", prefix="tensor(")
         text = text if self.size else "[]" + f", shape={self.shape}" * (self.ndim > 1)
-        more = [f"dtype={self.dtype}"] if self.dtype.name not in ("float32", "int64", "bool") else []
-        more += [f'backend="{self.spec.backend!r}"'] if self.backend != "parallel" else []
-        more += ["requires_grad=True"] if self.requires_grad else []
-        return f"tensor({', '.join([text, *more])})"
+        extra = [f"dtype={self.dtype}"] if self.dtype.name not in ("float32", "int64", "bool") else []
+        extra += [f'backend="{self.spec.backend!r}"'] if self.backend != "parallel" else []
+        extra += ["requires_grad=True"] if self.requires_grad else []
+        return f"tensor({', '.join([text, *extra])})"
 
     # In-place operations.
 

@@ -60,14 +60,14 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Call
                 got = f"shape {y.shape}" if isinstance(y, Tensor) else type(y).__name__
                 advice = "expected a tensor of one element; end it with sum() or mean()"
                 raise GradientError(f"grad: the function returned {got}, {advice}")
-            wanted = [autograd.grad_edge(variables[k]) for k in chosen]
+            edges = [autograd.grad_edge(variables[k]) for k in chosen]
             if y.requires_grad:
                 one = Tensor.full(y.shape, 1, y.dtype, y.spec.backend)
-                found = autograd.run_backward(y, one, create_graph=True, retain_graph=True, wrt=wanted)
+                found = autograd.run_backward(y, one, create_graph=True, retain_graph=True, wrt=edges)
             else:
                 found = {}
         zeros = [Tensor.full(inputs[k].shape, 0, inputs[k].dtype, inputs[k].spec.backend) for k in chosen]
-        results = [found.get(e, zero) for e, zero in zip(wanted, zeros, strict=True)]
+        results = [found.get(e, zero) for e, zero in zip(edges, zeros, strict=True)]
         results = results if is_inside else [g.detach() for g in results]
         return results[0] if isinstance(argnums, int) else tuple(results)
 

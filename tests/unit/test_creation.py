@@ -179,7 +179,7 @@ def test_shapes_of_random_tensors():
 
 
 def test_random_integers_are_not_made():
-    with pytest.raises(DTypeError, match="rand: got dtype int64, expected a float type"):
+    with pytest.raises(DTypeError, match="randn: got dtype int64, expected a float type"):
         mf.randn(2, dtype=int)
     with pytest.raises(ShapeError, match="negative size"):
         mf.rand(-1)

@@ -141,7 +141,7 @@ def test_folds_of_one_space_share_a_kernel():
 
 def operator_of(reduction, x):
     """The operator of the only fold."""
-    (node,) = Plan(reduction.form((x,), None, True), (x,)).outputs
+    (node,) = Plan(reduction.bind_arguments((x,), None, True), (x,)).outputs
     while not hasattr(node.function, "dims"):
         (node,) = node.inputs
     return node.function.operator

@@ -167,9 +167,9 @@ def trace_back(
         writer_index = writer(address, before)
         if writer_index is not None:
             return node_of_value[writer_index, address]
-        array, which = find_input(address)
+        array, index_in_array = find_input(address)
         number = 0.0 if array else c_float.from_address(address).value
-        parts.append(ProvenanceNode(array=array, element=which, number=number, launch=before))
+        parts.append(ProvenanceNode(array=array, element=index_in_array, number=number, launch=before))
         return len(parts) - 1
 
     for k in sorted(ran):
@@ -192,9 +192,9 @@ def trace_back(
             parts.append(part)
         node_of_value |= {(k, address): known[name] for address, name in ran[k].names.items()}
         for read in ran[k].reads:
-            array, which = find_input(read.address)
+            array, index_in_array = find_input(read.address)
             if array and writer(read.address, k) is None:
-                reads.append(CellRead(array, which, k, read.thread, read.turn))
+                reads.append(CellRead(array, index_in_array, k, read.thread, read.turn))
     root = node_of_value[top, place] if top is not None else element(place, 0)
     if root != len(parts) - 1:
         parts.append(parts[root])

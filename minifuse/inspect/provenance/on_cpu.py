@@ -83,14 +83,14 @@ class RecordingPythonBackend(LaunchRecorder, PythonBackend):
         """Record one loop."""
         place, origin = out.layout.without_offset(), out.address
 
-        def run(wanted: set[int]) -> LaunchTrace:
+        def run(requested: set[int]) -> LaunchTrace:
             log, stored = ProvenanceLog(lambda: (0, 0)), dict[int, ValueId]()
-            for address in sorted(wanted):
+            for address in sorted(requested):
                 index = place.index((address - origin) // ITEMSIZE)
                 operands = [operand_of_element(log, x, index, dims, stored) for x in (*xs, out)]
-                more = (dims,) if dims else ()
-                loop(PythonBackend(), traced_operator(log, op), *operands, *more)
-            return make_launch_trace(log, {at: stored[at] for at in sorted(wanted)}, {}, total=place.size, chosen=())
+                extra = (dims,) if dims else ()
+                loop(PythonBackend(), traced_operator(log, op), *operands, *extra)
+            return make_launch_trace(log, {at: stored[at] for at in sorted(requested)}, {}, total=place.size, chosen=())
 
         self.recorded.append(RecordedLaunch((address_range(out.address, out.layout.without_offset()),), run))
 
@@ -150,7 +150,7 @@ def run_kernel_text(
     values: Sequence[Any],
     places: Sequence[AddressRange],
     outputs: int,
-    wanted: set[int],
+    requested: set[int],
 ) -> LaunchTrace:
     """Run the text of a CPU kernel as Python, in the chunks of the driver."""
     chunk, stored = [0], dict[int, ValueId]()
@@ -181,9 +181,9 @@ def run_kernel_text(
     for k in range(chunks):
         start, stop = count * k // chunks, count * (k + 1) // chunks
         low, high = values[0] + ITEMSIZE * step * start, values[0] + ITEMSIZE * (step * (stop - 1) + reach)
-        if chunks == 1 or any(low <= at <= high for at in wanted):
+        if chunks == 1 or any(low <= at <= high for at in requested):
             chunk[0] = k
             chosen.append(k)
             names["kernel"](start, stop, arguments)
     lines = dict(enumerate(text.splitlines(), start=1))
-    return make_launch_trace(log, {at: stored[at] for at in sorted(wanted)}, lines, total=chunks, chosen=tuple(chosen))
+    return make_launch_trace(log, {at: stored[at] for at in sorted(requested)}, lines, total=chunks, chosen=tuple(chosen))

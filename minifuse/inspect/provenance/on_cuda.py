@@ -80,9 +80,9 @@ class TracedSharedMemory:
     def __init__(self, number: Any) -> None:
         self.number = number
 
-    def array(self, *given: Any) -> Any:
+    def array(self, *arguments: Any) -> Any:
         """Return an array in shared memory."""
-        found = simt.cuda.shared.array(*given)
+        found = simt.cuda.shared.array(*arguments)
         if found.dtype == np.float32 and not isinstance(found.data, TracedArray):
             data: Any = found.data.view(TracedArray)
             data.number, found.data = self.number, data
@@ -101,22 +101,22 @@ class TracedCudaModule:
         return getattr(simt.cuda, name)
 
 
-def run_launch(plan: LaunchPlan, wanted: set[int]) -> LaunchTrace:
+def run_launch(plan: LaunchPlan, requested: set[int]) -> LaunchTrace:
     """Run the blocks of a launch that compute some elements."""
     total, places = prod(plan.grid), output_ranges(plan)
     every = set(range(total))
     if total * prod(plan.block) > MAX_LANES_RUN_WHOLE:
-        sizes = [(low, high) for at in wanted for low, high in places if low <= at < high]
-        likely = {(at - low) * total // (high - low) for at, (low, high) in zip(wanted, sizes, strict=True)}
-        found = run_blocks(plan, likely, wanted)
+        sizes = [(low, high) for at in requested for low, high in places if low <= at < high]
+        likely = {(at - low) * total // (high - low) for at, (low, high) in zip(requested, sizes, strict=True)}
+        found = run_blocks(plan, likely, requested)
         if found is not None:
             return found
-    found = run_blocks(plan, every, wanted)
+    found = run_blocks(plan, every, requested)
     assert found is not None
     return found
 
 
-def run_blocks(plan: LaunchPlan, blocks: set[int], wanted: set[int]) -> LaunchTrace | None:
+def run_blocks(plan: LaunchPlan, blocks: set[int], requested: set[int]) -> LaunchTrace | None:
     """Run some blocks; return None if they do not compute all requested elements."""
     log, function, total = ProvenanceLog(current_lane), python_kernel(plan), prod(plan.grid)
     arguments, places = list(plan.arguments), dict[int, tuple[int, Any]]()
@@ -150,18 +150,20 @@ def run_blocks(plan: LaunchPlan, blocks: set[int], wanted: set[int]) -> LaunchTr
         low, data = places[rows.index(events.array[k])]
         first = (int(events.address[k]) - trace.arrays[events.array[k]].base) // ITEMSIZE
         for n in range(first, first + int(events.nbytes[k]) // ITEMSIZE):
-            if low + ITEMSIZE * n in wanted:
+            if low + ITEMSIZE * n in requested:
                 names[low + ITEMSIZE * n] = decode_id(data.item(n))
                 storers.add((int(events.block[k]), int(events.thread[k])))
     names = dict(sorted(names.items()))
-    if set(names) != wanted:
+    if set(names) != requested:
         return None
-    below = log.ancestors(*names.values())
-    makers = storers | {op.thread for name in below if (op := log.op_of(name)) is not None}
-    reads = list(iter_loads(trace, rows, [low for low, _ in places.values()], {log.address_of(n) for n in below}, makers))
+    ancestors = log.ancestors(*names.values())
+    makers = storers | {op.thread for name in ancestors if (op := log.op_of(name)) is not None}
+    reads = list(
+        iter_loads(trace, rows, [low for low, _ in places.values()], {log.address_of(n) for n in ancestors}, makers)
+    )
     lines = dict(enumerate(linecache.getlines(function.__code__.co_filename), start=1))
     text = {number: line.rstrip("\n") for number, line in lines.items()}
-    return LaunchTrace(log, names, below, reads, text, total, tuple(sorted(blocks)), trace)
+    return LaunchTrace(log, names, ancestors, reads, text, total, tuple(sorted(blocks)), trace)
 
 
 def rebind_operators(log: ProvenanceLog, function: FunctionType) -> FunctionType:
@@ -180,14 +182,14 @@ def rebind_operators(log: ProvenanceLog, function: FunctionType) -> FunctionType
 
 
 def iter_loads(
-    trace: simt.Trace, rows: list[int], lows: list[int], wanted: set[int | None], makers: set[ThreadId]
+    trace: simt.Trace, rows: list[int], lows: list[int], requested: set[int | None], makers: set[ThreadId]
 ) -> Iterator[ElementRead]:
     """Yield the loads of elements at these addresses, by threads that took part in computing the cell."""
     events, turns = trace.events, dict[ThreadId, int]()
     for k in np.flatnonzero(np.isin(events.array, rows) & (events.kind == LOAD)).tolist():
         who, row = (int(events.block[k]), int(events.thread[k])), events.array[k]
         first = lows[rows.index(row)] + int(events.address[k]) - trace.arrays[row].base
-        found = [at for at in range(first, first + int(events.nbytes[k]), ITEMSIZE) if at in wanted]
+        found = [at for at in range(first, first + int(events.nbytes[k]), ITEMSIZE) if at in requested]
         if who in makers and found:
             line = trace.instructions[events.instruction[k]].line
             yield from (ElementRead(at, who, turns.get(who, 0), line) for at in found)

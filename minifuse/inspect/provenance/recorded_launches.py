@@ -62,21 +62,23 @@ def address_range(address: int, layout: Layout) -> AddressRange:
     return address + ITEMSIZE * low, address + ITEMSIZE * high
 
 
-def make_launch_trace(log: ProvenanceLog, names: dict[int, ValueId], text: dict[int, str], **more: Any) -> LaunchTrace:
+def make_launch_trace(log: ProvenanceLog, names: dict[int, ValueId], text: dict[int, str], **extra: Any) -> LaunchTrace:
     """Return the trace of a launch, with the loads that the traced elements depend on."""
-    below = log.ancestors(*names.values())
-    made, first = log.records, log.next_id
-    loads = sorted(name for name in below if type(name) is int and name >= first and type(made[name - first]) is LoadRecord)
+    ancestors = log.ancestors(*names.values())
+    records, first = log.records, log.next_id
+    loads = sorted(
+        name for name in ancestors if type(name) is int and name >= first and type(records[name - first]) is LoadRecord
+    )
     turns, reads = dict[ThreadId, int](), list[ElementRead]()
     for name in loads:
-        load = made[name - first]
+        load = records[name - first]
         assert isinstance(load, LoadRecord)
         reads.append(ElementRead(load.address, load.thread, turns.get(load.thread, 0), load.line))
         turns[load.thread] = turns.get(load.thread, 0) + 1
-    return LaunchTrace(log, names, below, reads, text, **more)
+    return LaunchTrace(log, names, ancestors, reads, text, **extra)
 
 
-def allocate_forever(kept: list[MemoryBuffer], nbytes: int) -> MemoryBuffer:
+def allocate_forever(buffers: list[MemoryBuffer], nbytes: int) -> MemoryBuffer:
     """Allocate a buffer that lives as long as the list: no address is used twice."""
-    kept.append(MemoryBuffer(nbytes))
-    return kept[-1]
+    buffers.append(MemoryBuffer(nbytes))
+    return buffers[-1]

@@ -74,9 +74,9 @@ class ProvenanceLog:
         frame = sys._getframe(2)
         return self.append(OpRecord(operator, tuple(map(decode_id, parts)), self.current_thread(), exchange_of(frame)))
 
-    def append(self, made: OpRecord | LoadRecord) -> Any:
+    def append(self, record: OpRecord | LoadRecord) -> Any:
         """Append a record to the log, and return its ID."""
-        self.records.append(made)
+        self.records.append(record)
         name = self.next_id + len(self.records) - 1
         if name >= ID_LIMIT:
             raise too_many_ids()
@@ -97,25 +97,25 @@ class ProvenanceLog:
 
     def op_of(self, name: ValueId) -> OpRecord | None:
         """Return the operator record of an ID; None for an element or a number."""
-        made = self.records[name - self.next_id] if isinstance(name, int) and name >= self.next_id else None
-        return made if isinstance(made, OpRecord) else None
+        record = self.records[name - self.next_id] if isinstance(name, int) and name >= self.next_id else None
+        return record if isinstance(record, OpRecord) else None
 
     def address_of(self, name: ValueId) -> int | None:
         """Return the address of the element of an ID; None if the ID is not an element."""
         if not isinstance(name, int):
             return None
         if name >= self.next_id:
-            made = self.records[name - self.next_id]
-            return made.address if isinstance(made, LoadRecord) else None
+            record = self.records[name - self.next_id]
+            return record.address if isinstance(record, LoadRecord) else None
         return next(at + 4 * (name - first) for first, at, count in self.ranges if first <= name < first + count)
 
     def ancestors(self, *names: ValueId) -> list[ValueId]:
         """Return these values and all values that they are computed from, operands before results."""
-        found, waiting, made, first = dict[ValueId, None](), list(reversed(names)), self.records, self.next_id
+        found, waiting, records, first = dict[ValueId, None](), list(reversed(names)), self.records, self.next_id
         while waiting:
             one = waiting[-1]
-            join = made[one - first] if type(one) is int and one >= first else None
-            missing = [part for part in join.parts if part not in found] if type(join) is OpRecord else None
+            record = records[one - first] if type(one) is int and one >= first else None
+            missing = [part for part in record.parts if part not in found] if type(record) is OpRecord else None
             if missing:
                 waiting += reversed(missing)
             else:
@@ -301,11 +301,11 @@ def sort_by_thread(tree: ProvenanceTree, parts: Sequence[int]) -> tuple[int, ...
 
 def nodes_of_launch(tree: ProvenanceTree, root: int) -> Iterator[int]:
     """Yield the nodes below a node that its launch computed or read, operands before results."""
-    launch, wanted = tree.parts[root].launch, {root}
+    launch, requested = tree.parts[root].launch, {root}
     for k in range(root, -1, -1):
-        if k in wanted and tree.parts[k].operator and tree.parts[k].launch == launch:
-            wanted.update(tree.parts[k].parts)
-    yield from sorted(wanted)
+        if k in requested and tree.parts[k].operator and tree.parts[k].launch == launch:
+            requested.update(tree.parts[k].parts)
+    yield from sorted(requested)
 
 
 def crosses_warps(tree: ProvenanceTree, k: int) -> bool:

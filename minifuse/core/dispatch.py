@@ -14,20 +14,20 @@ from .dtypes import HIGHEST
 
 
 class DispatchHook:
-    """Receives every call of a thread instead of running it: a capture records calls, a profile measures them."""
+    """Receives every call of a thread instead of running it: a tracer records calls, a profile measures them."""
 
-    is_capture = False  # a capture runs nothing, so its tensors have no values
+    is_tracer = False  # a tracer runs nothing, so its tensors have no values
 
     def call(self, function: Any, inputs: Sequence[Any]) -> Any:
         """Return the result of a function call."""
         raise NotImplementedError
 
     def call_inplace(self, function: Any, targets: tuple[int, ...], same: tuple[int, ...], inputs: Sequence[Any]) -> Any:
-        """Return the plan to run for an in-place operation. Captures handle these before they reach this method."""
+        """Return the plan to run for an in-place operation. A tracer handles these before they reach this method."""
         raise NotImplementedError
 
     def launch_custom_kernel(self, plan: Any, launch: Any) -> Any:
-        """Return the function that launches a custom kernel of the user, in place of `launch`. Captures reject these."""
+        """Return the function that launches a custom kernel of the user, in place of `launch`. A tracer rejects these."""
         raise NotImplementedError
 
 
@@ -78,10 +78,10 @@ def active_hook() -> Any:
     return getattr(mode.is_recording, "hook", None)
 
 
-def active_capture() -> Any:
-    """Return the capture that records the calls of this thread, or None."""
+def active_tracer() -> Any:
+    """Return the tracer that records the calls of this thread, or None."""
     hook = active_hook()
-    return hook if hook is not None and hook.is_capture else None
+    return hook if hook is not None and hook.is_tracer else None
 
 
 def matmul_precision() -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from ..backends.base import Backend
 from ..compiler.kernel_builder import INLINE_LITERALS
 from ..compiler.plan import TensorMeta, check_inplace
-from ..core.dispatch import active_capture, active_hook, mode
+from ..core.dispatch import active_hook, active_tracer, mode
 from ..core.dtypes import BY_PYTHON, DType, bool_, int64, weak_type_of
 from ..core.errors import BackendError, DTypeError, FuseError, GradientError, IndexingError, OverlapError, ShapeError
 from ..core.indexing import shape_of
@@ -227,7 +227,7 @@ class IndexedPlan:
 
     def check_input(self, x: Any, name: str, is_raw: bool) -> Any:
         """Return an input, which must be a tensor or a number."""
-        if active_capture() is not None or (isinstance(x, Array) and not isinstance(x, Tensor)):
+        if active_tracer() is not None or (isinstance(x, Array) and not isinstance(x, Tensor)):
             raise unsupported(
                 f"{self.name} inside a traced function",
                 "a kernel with raw arguments cannot be fused, since it may modify any element; call it before or after",

@@ -20,7 +20,7 @@ from ..backends.base import Backend
 from ..compiler import pretty_print
 from ..compiler.memory_traffic import step_traffic
 from ..compiler.plan import Plan, display_name, get_inplace_plan, get_plan
-from ..core.dispatch import DispatchHook, DispatchState, active_capture, active_hook, use_dispatch_hook
+from ..core.dispatch import DispatchHook, DispatchState, active_hook, active_tracer, use_dispatch_hook
 from ..core.errors import FuseError
 from ..ir.graph import Node
 from ..ir.steps import Step
@@ -79,7 +79,7 @@ class Profile(DispatchHook):
     # The block.
 
     def __enter__(self) -> "Profile":
-        if active_capture() is not None:
+        if active_tracer() is not None:
             raise FuseError(
                 "profile: got a block inside a traced function, where nothing runs; write the block around the call"
             )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dispatch import active_capture
+from ..core.dispatch import active_tracer
 from ..core.errors import DTypeError, IndexingError
 from ..core.indexing import normalize_dim
 from .array_functions import Function, ShapeDtype
@@ -112,7 +112,7 @@ def require_integer_index(name: str, index: Any) -> None:
 def require_in_range(name: str, index: Any, size: int, dim: int, low: int = 0) -> None:
     """Raise IndexingError unless low <= index < size everywhere. While tracing there are no values: nothing is checked."""
     if hasattr(index, "numpy"):
-        if active_capture() is not None or not hasattr(index, "spec"):
+        if active_tracer() is not None or not hasattr(index, "spec"):
             return
         index = index.numpy()
     if not index.size or (index.min() >= low and index.max() < size):

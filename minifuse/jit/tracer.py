@@ -55,7 +55,7 @@ class Tracer(DispatchHook):
         If some inputs are examples of copies: the tensors that are copied.
     """
 
-    is_capture = True
+    is_tracer = True
 
     def __init__(self, name: str, inputs: Sequence[Any], backend: Backend, originals: Sequence[Any] = ()) -> None:
         self.name, self.inputs, self.backend = name, list(inputs), backend

@@ -7,7 +7,7 @@ at its position, inside the kernel that needs it; the backward pass computes the
 import math
 from typing import Any
 
-from ..core.dispatch import active_capture
+from ..core.dispatch import active_tracer
 from ..core.dtypes import as_number
 from ..core.operators import where
 from ..tensors.creation import generator
@@ -89,7 +89,7 @@ def _dropout(x: Any, dropped: Any, scale: Any, *coefficients: Any) -> Any:
 
 def coefficient() -> Any:
     """An int64, any of them; inside a fused function one that each call draws."""
-    by = active_capture()
+    by = active_tracer()
     return drawn() if by is None else by.call_counter(drawn, 0)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ..core.dispatch import active_capture, no_grad
+from ..core.dispatch import active_tracer, no_grad
 from ..core.errors import DTypeError, ShapeError
 from ..tensors.creation import generator
 from ..tensors.tensor import Tensor
@@ -312,7 +312,7 @@ def filled(tensor: Tensor, draw: Callable[[tuple[int, ...]], Array]) -> Tensor:
     def drawn() -> npt.NDArray[Any]:
         return np.asarray(draw(shape), dtype.numpy)
 
-    by = active_capture()
+    by = active_tracer()
     with no_grad():
         return tensor.copy_(drawn() if by is None else by.draw(drawn, shape, dtype))
 

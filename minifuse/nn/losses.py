@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dispatch import active_capture
+from ..core.dispatch import active_tracer
 from ..core.errors import DTypeError, IndexingError, ShapeError
 from ..core.operators import add, eq, exp, log, log1p, maximum, ne, where
 from ..ir.array_functions import BoundFunction
@@ -111,7 +111,7 @@ def nll_loss(log_probabilities: Any, targets: Any, *, ignore_index: int = IGNORE
 
 def checked(name: str, loss: Any, targets: Any, classes: int, ignored: int) -> Any:
     """The loss itself; an error if a target is no class, as far as targets have values."""
-    if isinstance(targets, Tensor) and active_capture() is None:
+    if isinstance(targets, Tensor) and active_tracer() is None:
         refuse_out_of_range(name, targets, classes, ignored)
     return loss
 

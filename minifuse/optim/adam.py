@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from ..core.dispatch import active_capture
+from ..core.dispatch import active_tracer
 from ..core.operators import sqrt
 from ..tensors.tensor import Tensor
 from .optimizer import FIXED, Optimizer, change
@@ -96,7 +96,7 @@ class Adam(Optimizer):
         groups: dict[int, list[Tensor]] = {}
         for p in params:
             groups.setdefault(self.steps_of(p) + 1, []).append(p)
-        by = active_capture()
+        by = active_tracer()
         if by is None:
             return [(self.count(chosen), chosen) for chosen in groups.values()]
         by.add_guard((id(self), *map(id, params)), partial(self.pattern, params))

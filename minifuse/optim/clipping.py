@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from ..compiler.plan import call
-from ..core.dispatch import active_capture, no_grad
+from ..core.dispatch import active_tracer, no_grad
 from ..core.errors import DTypeError, FuseError, GradientError
 from ..core.operators import maximum, minimum
 from ..tensors.creation import full
@@ -70,7 +70,7 @@ def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0, er
     if norm_type not in (2, math.inf):
         raise ValueError(f"clip_grad_norm_: norm_type is {norm_type}, expected 2.0 or math.inf")
     refuse_limit("clip_grad_norm_: max_norm", max_norm)
-    if error_if_nonfinite and active_capture() is not None:
+    if error_if_nonfinite and active_tracer() is not None:
         raise FuseError(
             "clip_grad_norm_: error_if_nonfinite asks for the value of the norm, and a fused function is being captured; "
             "return the norm, and look at it after the call"

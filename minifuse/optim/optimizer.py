@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dispatch import active_capture, no_grad
+from ..core.dispatch import active_tracer, no_grad
 from ..core.errors import DTypeError, GradientError, ShapeError
 from ..core.pytree import DynamicDict
 from ..tensors.creation import tensor, zeros_like
@@ -132,12 +132,12 @@ class Optimizer:
 
     def number(self, settings: Mapping[str, Any], name: str) -> Any:
         """A setting as a float; inside a fused function one that each call reads anew."""
-        by = active_capture()
+        by = active_tracer()
         return float(settings[name]) if by is None else by.dynamic_attr(settings, name)
 
     def remembered(self, params: Sequence[Tensor], name: str) -> list[Tensor]:
         """What is remembered of parameters under a name: a tensor like each, of zeros at first."""
-        by = active_capture()
+        by = active_tracer()
         if by is None:
             return [self.found(p, name) for p in params]
         found = []

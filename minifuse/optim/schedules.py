@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.dispatch import active_capture
+from ..core.dispatch import active_tracer
 from ..core.dtypes import as_number
 from ..core.errors import FuseError
 from .optimizer import Optimizer
@@ -59,7 +59,7 @@ class Schedule:
 
     def step(self) -> None:
         """One step more was taken: set the rates of the next one."""
-        if active_capture() is not None:
+        if active_tracer() is not None:
             raise FuseError(
                 f"{self._name}.step: a fused function is being captured, and the rate would change then, and never again; "
                 "call it after the fused function, which reads the rate anew in each call"

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..backends.registry import get_backend
 from ..compiler.plan import TensorMeta
-from ..core.dispatch import active_capture
+from ..core.dispatch import active_tracer
 from ..core.dtypes import BY_NUMPY, BY_PYTHON, DType, as_dtype, as_number, bool_, float32, int64, weak_type_of
 from ..core.errors import DTypeError, ShapeError
 from ..core.indexing import shape_of
@@ -55,7 +55,7 @@ def tensor(data: Any, dtype: DTypeLike = None, backend: str | None = None, requi
     tensor([[ 7., 10.],
             [15., 22.]])
     """
-    if isinstance(data, Tensor) and active_capture() is not None:
+    if isinstance(data, Tensor) and active_tracer() is not None:
         result: Tensor = data.detach().clone() if dtype is None else data.detach().to(dtype).clone()
         return result.requires_grad_() if requires_grad else result
     array = to_array(data)
@@ -89,9 +89,9 @@ def unsupported_data(array: npt.NDArray[Any]) -> DTypeError:
     return DTypeError(f"tensor: data of NumPy dtype {array.dtype} (shape {array.shape}) is not supported; {advice}")
 
 
-def active_tracer(backend: str | None) -> Any:
+def tracer_for(backend: str | None) -> Any:
     """Return the tracer that takes tensors created now, or None. Without a name, the backend is that of the tracer."""
-    by = active_capture()
+    by = active_tracer()
     if by is not None:
         by.check_backend(None if backend is None else get_backend(backend))
     return by
@@ -99,7 +99,7 @@ def active_tracer(backend: str | None) -> Any:
 
 def wrap_array(array: npt.NDArray[Any], backend: str | None, requires_grad: bool) -> Tensor:
     """Return a tensor over a new array; inside a traced function, a constant of its graph."""
-    if (by := active_tracer(backend)) is not None:
+    if (by := tracer_for(backend)) is not None:
         traced: Tensor = by.constant(array)
         return traced.detach().requires_grad_() if requires_grad else traced
     result = Tensor.from_numpy(array, get_backend(backend))
@@ -170,7 +170,7 @@ def full(
     natural = value.dtype if isinstance(value, np.generic | np.ndarray) else None
     (value,) = as_numbers("full", value)
     target = as_dtype(dtype if dtype is not None else natural if natural is not None else BY_PYTHON[weak_type_of(value)])
-    if (by := active_tracer(backend)) is not None:
+    if (by := tracer_for(backend)) is not None:
         result: Tensor = by.full(shape_of(shape), value, target)
     else:
         result = Tensor.full(shape_of(shape), value, target, get_backend(backend))
@@ -257,7 +257,7 @@ def empty_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, r
     (2, 3)
     """
     check_tensor(x)
-    if active_capture() is not None:  # a traced tensor must have a value: 0 will do
+    if active_tracer() is not None:  # a traced tensor must have a value: 0 will do
         return zeros_like(x, dtype, backend, requires_grad)
     result = Tensor.empty(x.shape, as_dtype(dtype or x.dtype), get_backend(backend or x.backend))
     return result.requires_grad_() if requires_grad else result
@@ -282,7 +282,7 @@ def arange(
             "pass finite numbers and a step other than 0"
         )
     natural = float32 if any(isinstance(x, float) for x in (start, stop, step)) else int64
-    if (by := active_tracer(backend)) is not None:
+    if (by := tracer_for(backend)) is not None:
         traced: Tensor = by.arange(start, stop, step, as_dtype(dtype or natural))
         return traced
     return tensor(np.arange(start, stop, step), dtype or natural, backend)
@@ -386,7 +386,7 @@ def _draw(draw: str, shape: Any, dtype: DTypeLike, backend: str | None, requires
     def drawn() -> npt.NDArray[Any]:
         return np.asarray(getattr(generator(), draw)(sizes, dtype=target.numpy.type))
 
-    if (by := active_tracer(backend)) is not None:
+    if (by := tracer_for(backend)) is not None:
         traced: Tensor = by.draw(drawn, sizes, target)
         return traced.requires_grad_() if requires_grad else traced
     return wrap_array(drawn(), backend, requires_grad)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..compiler.plan import get_inplace_plan, plan_key, runs
-from ..core.dispatch import active_capture, active_hook, mode
+from ..core.dispatch import active_hook, active_tracer, mode
 from ..core.dtypes import DType
 from ..core.errors import OverlapError
 from ..core.layout import Layout
@@ -36,7 +36,7 @@ def store(function: Callable[..., Any], targets: Sequence[Any], *inputs: Any) ->
     OverlapError
         Elements of a target share memory, two targets share memory, or the memory of a target is read-only.
     """
-    if (by := active_capture()) is not None:
+    if (by := active_tracer()) is not None:
         by.store(function, targets, inputs)
         return
     xs, same = [*targets, *inputs], list(range(len(targets) + len(inputs)))

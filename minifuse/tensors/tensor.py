@@ -139,7 +139,7 @@ class Tensor(Array):
             raise no_gradient_error(self.dtype)
         if self.grad_fn is not None and not flag:
             raise non_leaf_error()
-        if bool(flag) != self.requires_grad and (by := dispatch.active_capture()) is not None:
+        if bool(flag) != self.requires_grad and (by := dispatch.active_tracer()) is not None:
             by.lift(self).requires_grad = flag  # which says that nothing outside can be set
         self.spec = TensorMeta(self.spec.layout, self.dtype, self.spec.backend, bool(flag))
 
@@ -155,7 +155,7 @@ class Tensor(Array):
         key = view, self.spec, dispatch.mode.is_recording
         found = view_cache.get(key)
         if found is None:
-            if (by := dispatch.active_capture()) is not None:
+            if (by := dispatch.active_tracer()) is not None:
                 return by.view(view, self)
             try:
                 layout = view.layout(self.spec.layout)
@@ -194,7 +194,7 @@ class Tensor(Array):
 
     def detach(self) -> "Tensor":
         """Return a tensor of the same memory that is not part of the autograd graph."""
-        if (by := dispatch.active_capture()) is not None:
+        if (by := dispatch.active_tracer()) is not None:
             return by.detach_tensor(self)  # type: ignore[no-any-return]
         return Tensor(self.buffer, self.address, TensorMeta(self.spec.layout, self.dtype, self.spec.backend, False))
 
@@ -243,7 +243,7 @@ class Tensor(Array):
         return array
 
     def _fetch(self) -> npt.NDArray[Any]:
-        if (by := dispatch.active_capture()) is not None:
+        if (by := dispatch.active_tracer()) is not None:
             by.read(self)
         return self.spec.backend.to_numpy(self.buffer, self.address, self.dtype, self.spec.layout)
 

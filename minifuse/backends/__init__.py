@@ -1,1 +1,1 @@
-"""What runs kernels: the contract, the specification, and the compiled backends."""
+"""Backends, which run kernels: the contract, the reference backend, and the compiled backends for CPU and GPU."""

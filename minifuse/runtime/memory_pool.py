@@ -1,6 +1,6 @@
 """Memory buffers, and a pool that reuses them.
 
-A buffer of the pool is free when nothing but the pool refers to it, so nobody calls `free`: the end of the last tensor, view
+A buffer of the pool is free when nothing but the pool refers to it, so no one calls `free`: the end of the last tensor, view
 or NumPy array over a buffer frees it. A call in a loop gets the same memory each time, already mapped and often still in the
 cache of the processor. (A new output of 64 MB costs more time in page faults than in arithmetic.)
 

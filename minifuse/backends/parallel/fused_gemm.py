@@ -107,7 +107,7 @@ class FusedMatmul:
 
     Parameters
     ----------
-    kernel : ProductKernel
+    kernel : MatmulKernel
         The matmul to compute, with its prologues and its epilogue.
     outputs, inputs : sequence of Layout
         Those of `Backend.bind_fused_matmul`, for outputs that are not empty.
@@ -124,21 +124,21 @@ class FusedMatmul:
     ) -> None:
         self.kernel, self.dtype, self.outputs = kernel, kernel.a.dtype, len(outputs)
         layouts, loads = [*outputs, *inputs], kernel.loads()
-        self.addresses = len(layouts)
+        self.address_count = len(layouts)
         self.units = [e.dtype.itemsize for e in kernel.pointwise_outputs]  # bytes of an element; index values count elements
-        self.units += [1 if isinstance(e, IndexValue) else e.dtype.itemsize for of in loads for e in of]
-        left, right, others = [[self.outputs + e.index for e in of] for of in loads]
-        spaces = [*range(self.outputs), *others], left, right
+        self.units += [1 if isinstance(e, IndexValue) else e.dtype.itemsize for group in loads for e in group]
+        left, right, others = [[self.outputs + e.index for e in group] for group in loads]  # of a, of b, of the epilogue
+        spaces = [*range(self.outputs), *others], left, right  # values over (M, N), over (M, K), over (K, N)
         *shape, columns = outputs[0].shape
         depth = layouts[left[0]].shape[-1]
         self.matrices = batch_matrices(shape, columns, depth, *[[layouts[v].strides for v in space] for space in spaces])
-        self.order = {v: k for k, v in enumerate(v for space in spaces for v in space)}
+        self.order = {v: k for k, v in enumerate(v for space in spaces for v in space)}  # value -> index in `matrices`
 
         self.sums = self.accumulator_output()
-        self.addressed = max(self.sums, 0), left[0], right[0]
+        self.gemm_values = max(self.sums, 0), left[0], right[0]  # the values that the loops take as out, a and b
         self.a, self.b, self.epilogue = make_stages(kernel, self.sums)
         costs = [stage.cost(self.dtype) if stage else 0 for stage in (self.a, self.b, self.epilogue)]
-        problem = make_problem(self.matrices, *map(self.strides, self.addressed), self.sums == THREAD_LOCAL, *costs)
+        problem = make_problem(self.matrices, *map(self.strides, self.gemm_values), self.sums == THREAD_LOCAL, *costs)
         if self.a:
             a_m, a_k = contiguous_strides([self.strides(v) for v in left], (problem.M, problem.K))
             problem = problem._replace(a_m=a_m, a_k=a_k)
@@ -146,7 +146,7 @@ class FusedMatmul:
             b_k, b_n = contiguous_strides([self.strides(v) for v in right], (problem.K, problem.N))
             problem = problem._replace(b_k=b_k, b_n=b_n)
         self.problem = problem
-        out, a, b = [self.order[v] for v in self.addressed]
+        out, a, b = [self.order[v] for v in self.gemm_values]
         self.plan: GemmPlan = plan_gemm(self.dtype, self.matrices, problem, (out, a, b), threads)
 
     def strides(self, value: int) -> tuple[int, int]:
@@ -157,11 +157,8 @@ class FusedMatmul:
         """Return an output that can hold the sums until the epilogue, preferably one that needs none; else THREAD_LOCAL."""
         elements = self.kernel.pointwise_outputs
         read = {old.index for old in Kernel(elements, ()).find_all(ReadOutput)}
-        fits = [
-            k
-            for k, e in enumerate(elements)
-            if e.dtype is self.dtype and k not in read and (isinstance(e, Accumulator) or 1 in self.strides(k))
-        ]
+        fits = [k for k, e in enumerate(elements) if e.dtype is self.dtype and k not in read]
+        fits = [k for k in fits if isinstance(elements[k], Accumulator) or 1 in self.strides(k)]
         return min(fits, key=lambda k: not isinstance(elements[k], Accumulator), default=THREAD_LOCAL)
 
     # Whether stages should be fused.
@@ -252,11 +249,11 @@ class FusedMatmul:
 
     def bind(self) -> CpuKernelLauncher:
         """Compile the loops and the stages, and return the launch."""
-        out, a, b = self.addressed
+        out, a, b = self.gemm_values
         words = [self.encode(stage) if stage else [] for stage in self.traversals()]
         numbers = self.plan.numbers((out, b, a) if self.plan.is_swapped else (out, a, b), words)
         loops, given = compile_loops(self.dtype), self.kernel.parameters()
-        return CpuKernelLauncher(loops, self.plan.tiles, self.plan.chunks, self.addresses, given, header=numbers)
+        return CpuKernelLauncher(loops, self.plan.tiles, self.plan.chunks, self.address_count, given, header=numbers)
 
     def source(self) -> str:
         """Return the source texts of the stages, each with a comment that says when it is called."""

@@ -103,7 +103,7 @@ def make_job(
         Number of elements of each tensor.
     width : int
         Number of addresses of each tensor.
-    numbers : list of Parameter
+    numbers : list of KernelParameter
         The numbers that the kernel takes.
     cost : float
         Cost of the kernel for each element.

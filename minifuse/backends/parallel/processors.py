@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 QUOTA_FILES = {"cgroup2": ("cpu.max",), "cgroup": ("cpu.cfs_quota_us", "cpu.cfs_period_us")}  # by type of file system
 
-MAX_PROCESSORS = 1 << 16  # more than any machine has: stands for no quota
+MAX_PROCESSORS = 1 << 16  # more than any machine has, used if there is no quota
 
 
 class Group(NamedTuple):

@@ -1,5 +1,4 @@
-"""Interpret CUDA kernels thread by thread, on any machine: `run` executes a kernel, `trace` also records every memory
-access.
+"""Interpret CUDA kernels thread by thread, on any machine: `run` executes a kernel, `trace` also records its accesses.
 
 The files, from low level to high:
 
@@ -13,9 +12,8 @@ The files, from low level to high:
     occupancy                    theoretical occupancy of a kernel
     host, check                  unmodified numba.cuda scripts
 
-The package imports neither Numba nor a GPU library. It executes the kernel's Python code, and does not model time: there are
-no
-caches, no latencies and no compiler optimizations.
+The package imports neither Numba nor a GPU library. It executes the kernel's Python code, and does not model time: there
+are no caches, no latencies and no compiler optimizations.
 """
 
 from .cuda_api import cuda, mma_sync, word

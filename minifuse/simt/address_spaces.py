@@ -99,7 +99,13 @@ class AddressSpaces:
         return self._captured[id(value)]
 
     def _global(
-        self, name: str, data: NDArray[Any], written: NDArray[np.bool_] | None, space: str, low: int = 0, skew: int = 0
+        self,
+        name: str,
+        data: NDArray[Any],
+        written: NDArray[np.bool_] | None,
+        space: str,
+        low: int = 0,
+        misalignment: int = 0,
     ) -> KernelArray:
         if data.dtype.kind not in "biufc":
             fields = {kind for kind, *_ in (data.dtype.fields or {}).values()}
@@ -110,18 +116,18 @@ class AddressSpaces:
                 (*data.shape, len(data.dtype.fields or {})),
                 (*data.strides, next(iter(fields)).itemsize),
             )
-        allocation = self._allocation(data, space, skew)
+        allocation = self._allocation(data, space, misalignment)
         offset = data.__array_interface__["data"][0] - allocation.address if data.size else 0
         row = self._register_array(name, space, allocation.base + offset, data, allocation.base, low)
         self.arguments[row] = (name, data)
         return KernelArray(self._machine, data, name, allocation, row, written)
 
-    def _allocation(self, data: NDArray[Any], space: str, skew: int = 0) -> MemoryBlock:
+    def _allocation(self, data: NDArray[Any], space: str, misalignment: int = 0) -> MemoryBlock:
         first, end = np.lib.array_utils.byte_bounds(base_array(data))
         for low, high, allocation in self._roots:
             if low <= first and end <= high:
                 return allocation
-        allocation = MemoryBlock(space, first, self._reserve(end - first + skew) + skew)
+        allocation = MemoryBlock(space, first, self._reserve(end - first + misalignment) + misalignment)
         self._roots.append((first, end, allocation))
         return allocation
 

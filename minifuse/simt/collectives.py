@@ -85,14 +85,14 @@ def match_values(operation: str, operands: Operands) -> dict[int, Any]:
 
 def multiply_fragments(operands: Operands) -> dict[int, Any]:
     """Return for each lane its fragment of a * b + c."""
-    here, kind = next((lane, given[0]) for lane, given in operands.items())
+    first_lane = next(iter(operands))
     for lane in range(WARP_SIZE):
         if lane not in operands:
-            raise InactiveSourceError(here, lane)
-    given = [operands[lane][1:] for lane in range(WARP_SIZE)]
-    a, b, c = [np.array([lane[k] for lane in given]) for k in range(3)]
-    found = fragments.multiply(kind, a, b, c)
-    return {lane: tuple(found[lane]) for lane in operands}
+            raise InactiveSourceError(first_lane, lane)
+    kind = operands[first_lane][0]
+    a, b, c = [np.array([operands[lane][k] for lane in range(WARP_SIZE)]) for k in (1, 2, 3)]
+    result = fragments.multiply(kind, a, b, c)
+    return {lane: tuple(result[lane]) for lane in operands}
 
 
 def collective_results(operation: str, operands: Operands) -> dict[int, Any]:

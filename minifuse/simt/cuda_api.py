@@ -1,8 +1,7 @@
 """The `cuda` namespace that kernels use: thread indices, barriers, warp operations, memory, atomics and bit operations.
 
 Each function looks up the lane that is running, so one object serves all launches in all threads. `machine` computes the
-result
-of a barrier or warp operation when all participating lanes have arrived. Any other name raises UnknownWordError.
+result of a barrier or warp operation when all participating lanes have arrived. Any other name raises UnknownWordError.
 """
 
 import sys
@@ -85,8 +84,7 @@ def join_collective(name: str, mask: Any, *operands: Any) -> Any:
 
 
 def mma_sync(kind: str, a: Sequence[Any], b: Sequence[Any], c: Sequence[Any]) -> tuple[Any, ...]:
-    """Multiply two matrices that the lanes of a warp hold together, and return this lane's fragment of a @ b + c:
-    `mma.sync`.
+    """Multiply two matrices held by the lanes of a warp (`mma.sync`), and return this lane's fragment of a @ b + c.
 
     Parameters
     ----------

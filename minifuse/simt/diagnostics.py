@@ -85,32 +85,32 @@ def element_at(array: ArrayInfo, address: int) -> Sizes:
     return (position * array.itemsize // stride + array.low,) if array.shape else ()
 
 
-def find_race_errors(found: Iterable[Race], names: EventLabels) -> list[RaceError]:
+def find_race_errors(found: Iterable[Race], labels: EventLabels) -> list[RaceError]:
     """Return an error for each race."""
-    return [_race_error(race, names) for race in found]
+    return [_race_error(race, labels) for race in found]
 
 
-def _race_error(race: Race, names: EventLabels) -> RaceError:
+def _race_error(race: Race, labels: EventLabels) -> RaceError:
     first, second = race.first, race.second
-    array, events = names.array(first), names.events
+    array, events = labels.array(first), labels.events
     element = element_at(array, int(max(events.address[first], events.address[second])))
-    block = names.block_index(first)
+    block = labels.block_index(first)
     is_between_blocks = race.scope == "grid"
-    accesses = [_format_access(row, names, with_block=is_between_blocks) for row in (first, second)]
+    accesses = [_format_access(row, labels, with_block=is_between_blocks) for row in (first, second)]
     epoch = None if is_between_blocks else int(events.epoch[first])
     where = "" if is_between_blocks else f", both in epoch {epoch} of block {format_index(block)}"
-    message = f"{_format_element(array, element)}: {accesses[0]}, {accesses[1]}{where}; {_advice(race, names)}."
+    message = f"{_format_element(array, element)}: {accesses[0]}, {accesses[1]}{where}; {_advice(race, labels)}."
     if race.same_value:
         message += " All of them wrote the same value, so the result is not affected; it is still a race."
     if race.elements > 1:
         message += f" In all, {race.elements} elements are affected."
     return RaceError(
         message,
-        lines=(names.line(first), names.line(second)),
+        lines=(labels.line(first), labels.line(second)),
         array=array.name,
         element=element,
         block=block,
-        threads=(names.thread_index(first), names.thread_index(second)),
+        threads=(labels.thread_index(first), labels.thread_index(second)),
         epoch=epoch,
     )
 
@@ -120,24 +120,24 @@ def _format_element(array: ArrayInfo, element: Sizes) -> str:
     return f"{array.space} array '{array.name}'{place}"
 
 
-def _format_access(row: int, names: EventLabels, *, with_block: bool) -> str:
-    file, line = names.line(row)
-    block = f" of block {format_index(names.block_index(row))}" if with_block else ""
-    verb = ACCESS_VERBS[int(names.events.kind[row])]
-    return f"{verb} by thread {format_index(names.thread_index(row))}{block} at {_base_name(file)}:{line}"
+def _format_access(row: int, labels: EventLabels, *, with_block: bool) -> str:
+    file, line = labels.line(row)
+    block = f" of block {format_index(labels.block_index(row))}" if with_block else ""
+    verb = ACCESS_VERBS[int(labels.events.kind[row])]
+    return f"{verb} by thread {format_index(labels.thread_index(row))}{block} at {_base_name(file)}:{line}"
 
 
 def _base_name(file: str) -> str:
     return file.replace("\\", "/").rpartition("/")[2]
 
 
-def _advice(race: Race, names: EventLabels) -> str:
+def _advice(race: Race, labels: EventLabels) -> str:
     """Return how to order the two accesses, or how to make their order irrelevant."""
-    (first_file, first_line), (second_file, second_line) = names.line(race.first), names.line(race.second)
+    (first_file, first_line), (second_file, second_line) = labels.line(race.first), labels.line(race.second)
     is_one_line = (first_file, first_line) == (second_file, second_line)
     if is_one_line and race.kind != "write-write":
         within = "" if race.scope == "grid" else ", or read before a cuda.syncthreads() and write after it"
-        return f"write to another array than the one that is read{within}, or use cuda.atomic"
+        return f"write to an array other than the one that is read{within}, or use cuda.atomic"
     if race.scope == "grid":
         if race.kind == "write-write":
             return "blocks run in any order: give each block an element of its own, or use cuda.atomic in all of them"
@@ -150,41 +150,41 @@ def _advice(race: Race, names: EventLabels) -> str:
     return f"a cuda.syncthreads() between the two lines would order them{too}"
 
 
-def find_unwritten(names: EventLabels) -> dict[str, int]:
+def find_unwritten(labels: EventLabels) -> dict[str, int]:
     """Count the elements that no thread wrote, for each global array that was written in part.
 
     This is a metric, not a hazard.
     """
-    is_write = names.events.kind != LOAD
+    is_write = labels.events.kind != LOAD
     counts = {}
-    for row in np.unique(names.events.array[is_write]).tolist():
-        info = names.arrays[row]
-        count = len(unwritten_elements(names.events, info)) if info.space == "global" else 0
+    for row in np.unique(labels.events.array[is_write]).tolist():
+        info = labels.arrays[row]
+        count = len(unwritten_elements(labels.events, info)) if info.space == "global" else 0
         if count:
             counts[info.name] = count
     return counts
 
 
-def find_unwritten_errors(fresh: Iterable[str], names: EventLabels) -> list[UnwrittenOutputError]:
+def find_unwritten_errors(fresh: Iterable[str], labels: EventLabels) -> list[UnwrittenOutputError]:
     """Return an error for each output that was written in part.
 
     An output is an array that was uninitialized when the launch began (`device_array`) and that the kernel wrote to. Other
     arrays may keep their old elements on purpose, so `find_unwritten` only counts them. An array that the kernel
     does not write at all may belong to another launch.
     """
-    counts = find_unwritten(names)
-    outputs = [info for info in names.arrays if info.space == "global" and info.name in {*fresh} & {*counts}]
-    return [_unwritten_error(info, counts[info.name], names) for info in outputs]
+    counts = find_unwritten(labels)
+    outputs = [info for info in labels.arrays if info.space == "global" and info.name in {*fresh} & {*counts}]
+    return [_unwritten_error(info, counts[info.name], labels) for info in outputs]
 
 
-def _unwritten_error(info: ArrayInfo, count: int, names: EventLabels) -> UnwrittenOutputError:
-    first = int(unwritten_elements(names.events, info)[0])
+def _unwritten_error(info: ArrayInfo, count: int, labels: EventLabels) -> UnwrittenOutputError:
+    first = int(unwritten_elements(labels.events, info)[0])
     element = tuple(int(i) for i in np.unravel_index(first, info.shape))
     size = int(np.prod(info.shape))
     return UnwrittenOutputError(
-        f"{_format_element(info, element)}: no thread wrote it, nor {count - 1} more of {size} elements; "
-        f"{int(np.prod(names.grid))} blocks of {int(np.prod(names.block))} threads were launched: "
-        "are they enough for the shape, and is the guard right?",
+        f"{_format_element(info, element)}: no thread wrote it and {count - 1} more of {size} elements; "
+        f"{int(np.prod(labels.grid))} blocks of {int(np.prod(labels.block))} threads were launched: "
+        "check that they cover the shape, and check the guard",
         array=info.name,
         element=element,
     )

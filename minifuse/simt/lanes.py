@@ -1,8 +1,7 @@
 """Lanes: the threads of a launch, each run by a greenlet.
 
 The machine creates and resumes lanes; functions of `cuda` and arrays look up the current one. A greenlet belongs to one
-operating
-system thread, so launches in different threads are independent.
+operating system thread, so launches in different threads are independent.
 """
 
 import sys
@@ -67,9 +66,7 @@ class Lane:
         self.wait: Wait | None = None
         self.result: Any = None  # of the last barrier
         self.locals: dict[tuple[int, ...], Any] | None = None  # local arrays, by the key of the instruction that made them
-        self.copies: list[list[tuple[Any, int, int]]] | None = (
-            None  # asynchronous copies in flight, in groups: (array, index, width)
-        )
+        self.copies: list[list[tuple[Any, int, int]]] | None = None  # groups of copies in flight: (array, index, width)
 
     def pause(self, wait: Wait) -> Any:
         """Suspend this lane until the machine has a result for it, and return the result."""
@@ -164,6 +161,6 @@ def raise_unknown(name: str) -> NoReturn:
     """Raise UnknownWordError for a name that kernels cannot use, with the kernel's line if a kernel is running."""
     lane = getattr(getcurrent(), "lane", None)
     if lane is None:
-        raise UnknownWordError(f"{name} is unknown to minifuse.simt")
+        raise UnknownWordError(f"{name} is not supported by minifuse.simt")
     file, line = frame_line(kernel_frame(sys._getframe(1)))
-    raise UnknownWordError(f"{name} at {file_name(file)}:{line} is unknown to minifuse.simt", lines=((file, line),))
+    raise UnknownWordError(f"{name} at {file_name(file)}:{line} is not supported by minifuse.simt", lines=((file, line),))

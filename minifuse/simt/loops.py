@@ -159,9 +159,8 @@ def counter_instructions(constant: int, position: SourcePosition) -> Iterator[By
     """Yield the instructions that take one element of the counter. Debuggers see no line of their own."""
     pop = BytecodeInstruction(dis.opmap["POP_TOP"], 0, 0, position)
     yield BytecodeInstruction(dis.opmap["LOAD_CONST"], constant, 0, position)
-    yield BytecodeInstruction(
-        dis.opmap["FOR_ITER"], 0, CACHES_OF_FOR_ITER, position, pop
-    )  # never exhausted, so it never jumps
+    # COUNTER is never exhausted, so FOR_ITER never jumps
+    yield BytecodeInstruction(dis.opmap["FOR_ITER"], 0, CACHES_OF_FOR_ITER, position, pop)
     yield pop
     yield BytecodeInstruction(dis.opmap["POP_TOP"], 0, 0, position)
 

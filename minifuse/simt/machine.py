@@ -1,5 +1,4 @@
-"""The machine: run the lanes of a launch, synchronize them at barriers and in warps, and report where they cannot
-synchronize.
+"""The machine: run the lanes of a launch, synchronize them at barriers and in warps, and report lanes that cannot continue.
 
 Blocks run one after another, except in a cooperative launch, where all blocks are alive at once. Between two barriers the
 warps of a block run one after another, and the lanes of a warp run one after another until they wait. Seed 0 runs them in
@@ -130,8 +129,9 @@ class Machine:
             self.findings.append(error)
 
     def spin(self, frame: FrameType) -> None:
-        """Note that the running lane may be polling for another one. Suspend it regularly, so that other lanes make
-        progress.
+        """Note that the running lane may be polling for another one.
+
+        Suspend it from time to time, so that other lanes make progress.
         """
         lane: Lane = getcurrent().lane
         self.spins += 1
@@ -212,15 +212,15 @@ class Machine:
             for warp in self._in_seed_order([lanes[first : first + WARP_SIZE] for first in range(0, len(lanes), WARP_SIZE)]):
                 ready = [(lane, lane.result) for lane in warp if lane.wait is None and not lane.is_done]
                 while ready:
-                    for lane, answer in self._in_seed_order(ready):
-                        self._resume(lane, answer)
+                    for lane, result in self._in_seed_order(ready):
+                        self._resume(lane, result)
                     ready = self._complete_collectives(warp)
             spinning = [lane for lane in lanes if lane.wait is not None and lane.wait.operation == SPIN_WAIT]
             for lane in spinning:
                 lane.wait = lane.result = None
         return not all(lane.is_done for lane in lanes)
 
-    def _resume(self, lane: Lane, answer: Any) -> None:
+    def _resume(self, lane: Lane, result: Any) -> None:
         """Run a lane until it waits or ends."""
         if self.recorder is not None:
             self.recorder.begin_segment(lane.block, lane.thread, lane.epoch, lane.warp_epoch)
@@ -228,7 +228,7 @@ class Machine:
         runner = lane.runner
         if runner is not None:
             lane.wait = None
-            runner.switch(answer)
+            runner.switch(result)
         elif self._idle:
             lane.runner = runner = self._idle.pop()
             runner.lane = lane

@@ -151,11 +151,11 @@ class KernelArray:
                 pack_tag(max(self._row, 0), len(values) * self.itemsize, STORE), offset, values[0], sys._getframe(1)
             )
 
-    def gather(self, places: NDArray[np.int64], width: int) -> NDArray[Any]:
-        """Load `width` adjacent elements from each flat index in turn, and return an array of shape (places, width)."""
-        if self._record is None and places.size and self._are_vectors_valid(places, width):
-            return np.take(self.data, places[:, None] + np.arange(width))
-        return np.array([KernelArray.load(self, place, width) for place in places.tolist()])
+    def gather(self, indices: NDArray[np.int64], width: int) -> NDArray[Any]:
+        """Load `width` adjacent elements from each flat index in turn, and return an array of shape (indices, width)."""
+        if self._record is None and indices.size and self._are_vectors_valid(indices, width):
+            return np.take(self.data, indices[:, None] + np.arange(width))
+        return np.array([KernelArray.load(self, place, width) for place in indices.tolist()])
 
     def receive(self, index: int, width: int, source: "KernelArray | None", start: int) -> None:
         """Start an asynchronous copy: store elements loaded from `source`, or zeros if it is None.
@@ -206,8 +206,9 @@ class KernelArray:
         return old
 
     def _offset(self, index: Any) -> int:
-        """Return the offset of an element in its block, in bytes, or -1 if the index selects a view. Raise if it is out of
-        bounds.
+        """Return the offset of an element in its block, in bytes, or -1 if the index selects a view.
+
+        Raise if the index is out of bounds.
         """
         if type(index) is tuple:
             if len(index) == 2 == self.ndim:
@@ -314,15 +315,15 @@ class KernelArray:
             )
         return self._flat, offset
 
-    def _are_vectors_valid(self, places: NDArray[np.int64], width: int) -> bool:
+    def _are_vectors_valid(self, indices: NDArray[np.int64], width: int) -> bool:
         """Return whether the vectors at all these indices are in bounds, aligned and written."""
-        if places.min() < 0 or places.max() > self.size - width:
+        if indices.min() < 0 or indices.max() > self.size - width:
             return False
-        self._check_vector(int(places[0]), width, "read")
-        addresses = places * self.itemsize + (self._allocation.base + self._origin)
+        self._check_vector(int(indices[0]), width, "read")
+        addresses = indices * self.itemsize + (self._allocation.base + self._origin)
         is_aligned = not (addresses % min(16, width * self.itemsize)).any()
         return is_aligned and (
-            self._flat_written is None or bool(self._flat_written[places[:, None] + np.arange(width)].all())
+            self._flat_written is None or bool(self._flat_written[indices[:, None] + np.arange(width)].all())
         )
 
     def _record_access(self, tagged: int, offset: int, value: Any, frame: FrameType) -> None:
@@ -384,5 +385,5 @@ class KernelArray:
         if name.startswith("__"):
             raise AttributeError(name)
         raise lane_error(
-            UnknownWordError, f"arrays in kernels have no attribute '{name}'; asked for", "use its elements instead"
+            UnknownWordError, f"{self}: attribute '{name}'", "arrays in kernels do not have it; use the elements instead"
         )

@@ -155,9 +155,9 @@ class OffsetArray(KernelArray):
         """See `KernelArray.load`."""
         return super().load(index - self._low, width)
 
-    def gather(self, places: NDArray[np.int64], width: int) -> NDArray[Any]:
+    def gather(self, indices: NDArray[np.int64], width: int) -> NDArray[Any]:
         """See `KernelArray.gather`."""
-        return super().gather(places - self._low, width)
+        return super().gather(indices - self._low, width)
 
     def peek(self, index: int, width: int) -> NDArray[Any]:
         """See `KernelArray.peek`."""

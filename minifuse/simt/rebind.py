@@ -69,11 +69,11 @@ MISSING: Final = object()
 class ReboundKernel:
     """A kernel that the machine can run, and the global values that it was rebound with."""
 
-    def __init__(self, function: Callable[..., None], source: FunctionType, sources: "Rebinder") -> None:
+    def __init__(self, function: Callable[..., None], source: FunctionType, rebinder: "Rebinder") -> None:
         self.function, self.source = function, source
         self.parameter_names = list(source.__code__.co_varnames[: source.__code__.co_argcount])
-        self.is_cooperative = sources.is_cooperative
-        self._seen, self._copied = sources.seen, sources.copied
+        self.is_cooperative = rebinder.is_cooperative
+        self._seen, self._copied = rebinder.seen, rebinder.copied
 
     def is_current(self) -> bool:
         """Return whether every global name still has the same value."""
@@ -84,7 +84,7 @@ class ReboundKernel:
 
     def changed_globals(self) -> list[str]:
         """Return the names whose value has changed since the kernel was rebound, or whose array has other elements."""
-        found = [
+        changed = [
             name for name, array, copy in self._copied if not np.array_equal(array, copy, equal_nan=array.dtype.kind in "fc")
         ]
         for name, lookup, key, value in self._seen:
@@ -96,8 +96,8 @@ class ReboundKernel:
                 type(now) is type(value) and isinstance(now, (*PLAIN_TYPES, np.generic)) and now == value
             )
             if not is_equal:
-                found.append(name)
-        return list(dict.fromkeys(found))
+                changed.append(name)
+        return list(dict.fromkeys(changed))
 
 
 class ModuleProxy:
@@ -230,8 +230,8 @@ class Rebinder:
 
 def rebind_frozen(function: FunctionType) -> ReboundKernel:
     """Rebind a kernel that keeps its current globals, as Numba does from its first compilation on."""
-    adopter = Rebinder(copies_arrays=True)
-    return ReboundKernel(adopter.copy(function), function, adopter)
+    rebinder = Rebinder(copies_arrays=True)
+    return ReboundKernel(rebinder.copy(function), function, rebinder)
 
 
 def rebind(kernel: Any) -> ReboundKernel:
@@ -242,13 +242,13 @@ def rebind(kernel: Any) -> ReboundKernel:
     if source is None:
         raise UnknownWordError(f"expected a Python function or a kernel of cuda.jit, got {type(kernel).__name__}")
     with LOCK:
-        found = CACHE.get(source)
-        if found is None or not found.is_current():
-            adopter = Rebinder()
-            found = CACHE[source] = ReboundKernel(adopter.copy(source), source, adopter)
+        rebound = CACHE.get(source)
+        if rebound is None or not rebound.is_current():
+            rebinder = Rebinder()
+            rebound = CACHE[source] = ReboundKernel(rebinder.copy(source), source, rebinder)
             if len(CACHE) > MAX_CACHED_KERNELS:
                 CACHE.popitem(last=False)
-        return found
+        return rebound
 
 
 TABLES: Final[Mapping[str, Mapping[str, Any]]] = {"math": MATH, "cmath": CMATH, "numpy": NUMPY}
@@ -353,7 +353,7 @@ def raise_unknown_name(name: str, location: Line, detail: str = "") -> NoReturn:
     """Raise UnknownWordError for a name that kernels cannot use."""
     suggestion = SUGGESTIONS.get(name.replace("numpy.", "np."))
     raise UnknownWordError(
-        f"{name}{detail} at {file_name(location[0])}:{location[1]} is unknown to minifuse.simt; "
+        f"{name}{detail} at {file_name(location[0])}:{location[1]} is not supported by minifuse.simt; "
         "kernels can use numba.cuda, math, NumPy scalar functions, and functions made of them"
         + (f": {suggestion}" if suggestion else ""),
         lines=(location,),

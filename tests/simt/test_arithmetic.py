@@ -272,5 +272,5 @@ def use_numpy(a):
 )
 def test_names_that_kernels_do_not_have(kernel, name):
     line = kernel.__code__.co_firstlineno + 1
-    with pytest.raises(UnknownWordError, match=rf"^{name} at test_arithmetic.py:{line} is unknown"):
+    with pytest.raises(UnknownWordError, match=rf"^{name} at test_arithmetic.py:{line} is not supported"):
         simt.run(kernel, 1, 1, np.zeros(1))

@@ -64,12 +64,12 @@ def test_a_race_reads_as_it_should():
         ),
         (
             [Access(0, LOAD), Access(40, STORE)],
-            "write to another array than the one that is read, or read before a cuda.syncthreads() and write after it",
+            "write to an array other than the one that is read, or read before a cuda.syncthreads() and write after it",
         ),
         ([Access(0, STORE), Access(40, STORE, value=1)], "let one thread write it"),
         (
             [Access(0, LOAD, 4096, array=1), Access(0, STORE, 4096, array=1, block=1)],
-            "write to another array than the one that is read, or use cuda.atomic",
+            "write to an array other than the one that is read, or use cuda.atomic",
         ),
         (
             [Access(0, STORE, 4096, array=1), Access(0, LOAD, 4096, array=1, block=1, instruction=1)],
@@ -431,7 +431,7 @@ def test_an_output_that_is_written_in_part_is_an_error_only_if_it_held_nothing()
     assert find_unwritten(names) == {"out": 34}
     assert find_unwritten_errors((), names) == []
     [error] = find_unwritten_errors(["out", "other"], names)
-    assert "global array 'out' element 30: no thread wrote it, nor 33 more of 64 elements; 1 blocks of 30 threads" in str(
+    assert "global array 'out' element 30: no thread wrote it and 33 more of 64 elements; 1 blocks of 30 threads" in str(
         error
     )
     assert (error.array, error.element) == ("out", (30,))

@@ -257,6 +257,6 @@ def half(a):
 @pytest.mark.parametrize("launch", [simt.run, simt.trace])
 def test_an_unknown_word_raises_with_its_line(kernel, name, step, launch):
     line = kernel.__code__.co_firstlineno + step
-    with pytest.raises(UnknownWordError, match=f"{name} at test_words.py:{line} is unknown") as info:
+    with pytest.raises(UnknownWordError, match=f"{name} at test_words.py:{line} is not supported") as info:
         launch(kernel, 1, 1, np.zeros(1))
     assert info.value.lines == ((__file__, line),)

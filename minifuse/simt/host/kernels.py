@@ -49,14 +49,8 @@ UNSUPPORTED_OPTIONS = {
     "extensions": "the interpreter does not run extensions; convert the arguments before the launch",
     "boundscheck": "Numba does not have it for kernels either, and the interpreter checks every access; omit it",
 }
-COMPILER_PREFIXES = (
-    "inspect_",
-    "get_",
-    "overloads",
-    "definition",
-    "ptx",
-    "max_cooperative",
-)  # of attributes of Numba's kernels
+# prefixes of the attributes of Numba's kernels that need a compiler
+COMPILER_PREFIXES = ("inspect_", "get_", "overloads", "definition", "ptx", "max_cooperative")
 FORALL_BLOCK_SIZE = 128  # threads per block if the script leaves the choice to the driver
 
 Dims = tuple[int, int, int]

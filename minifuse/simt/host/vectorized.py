@@ -67,26 +67,26 @@ class CudaUfunc:
         """Compute the function for all elements."""
         line = script_line()
         inputs, outputs = self._dims()
-        given = [argument if hasattr(argument, "dtype") else np.asarray(argument) for argument in arguments]
-        if len(given) == len(inputs) + 1 and out is None:
-            out = given.pop()
-        if len(given) != len(inputs):
+        operands = [argument if hasattr(argument, "dtype") else np.asarray(argument) for argument in arguments]
+        if len(operands) == len(inputs) + 1 and out is None:
+            out = operands.pop()
+        if len(operands) != len(inputs):
             raise ShapeError(f"{self.__name__} at {format_line(line)} takes {len(inputs)} arrays, got {len(arguments)}")
-        chosen = self._types_for(given, arguments)
-        sizes = sizes_by_dim(inputs, given, self.__name__)
-        loop = np.broadcast_shapes(*(x.shape[: x.ndim - len(dims)] for x, dims in zip(given, inputs, strict=True)))
+        signature = self._types_for(operands, arguments)
+        sizes = sizes_by_dim(inputs, operands, self.__name__)
+        loop = np.broadcast_shapes(*(x.shape[: x.ndim - len(dims)] for x, dims in zip(operands, inputs, strict=True)))
         allocation = DeviceAllocation(self.handler, line, self.__name__)
-        passed = []
-        for x, dims, dtype, is_array in zip(given, inputs, *(part[: len(inputs)] for part in chosen), strict=True):
+        kernel_arguments = []
+        for x, dims, dtype, is_array in zip(operands, inputs, *(part[: len(inputs)] for part in signature), strict=True):
             core = tuple(sizes[dim] for dim in dims)
-            passed.append(as_rows(x, loop, core, dtype, allocation, core or ((1,) if is_array else ())))
+            kernel_arguments.append(as_rows(x, loop, core, dtype, allocation, core or ((1,) if is_array else ())))
         core = tuple(sizes[dim] for dim in outputs)
-        result = allocate((*loop, *core), chosen.dtypes[-1], None, "C", allocation)
-        kept = core or ((1,) if self.layout else ())
-        passed.append(result.reshape((prod(loop), *kept)))
+        result = allocate((*loop, *core), signature.dtypes[-1], None, "C", allocation)
+        item_shape = core or ((1,) if self.layout else ())
+        kernel_arguments.append(result.reshape((prod(loop), *item_shape)))
         if prod(loop):
-            self._launcher()[ceil(prod(loop) / FORALL_BLOCK_SIZE), FORALL_BLOCK_SIZE](*passed)
-        return self._returned(result, out, any(isinstance(x, DeviceArray) for x in given))
+            self._launcher()[ceil(prod(loop) / FORALL_BLOCK_SIZE), FORALL_BLOCK_SIZE](*kernel_arguments)
+        return self._returned(result, out, any(isinstance(x, DeviceArray) for x in operands))
 
     def reduce(self, array: Any, axis: int = 0, stream: Any = 0) -> Any:
         """Reduce an array of one dim with the function."""
@@ -99,15 +99,15 @@ class CudaUfunc:
             return self.layout
         return [()] * (len(self.types[0].dtypes) - 1), ()
 
-    def _types_for(self, given: Sequence[Any], arguments: Sequence[Any]) -> UfuncSignature:
+    def _types_for(self, operands: Sequence[Any], arguments: Sequence[Any]) -> UfuncSignature:
         """Return the first signature to which all arguments convert without loss. A Python number converts to any float."""
         for types in self.types:
-            pairs = zip(given, arguments, types.dtypes, strict=False)
+            pairs = zip(operands, arguments, types.dtypes, strict=False)
             if all(np.can_cast(x.dtype, dtype) or is_convertible_number(argument, dtype) for x, argument, dtype in pairs):
                 return types
         known = ", ".join(str(tuple(map(str, types.dtypes))) for types in self.types)
         raise DTypeError(
-            f"{self.__name__}: no signature takes {', '.join(str(x.dtype) for x in given)}; signatures are {known}: "
+            f"{self.__name__}: no signature takes {', '.join(str(x.dtype) for x in operands)}; signatures are {known}: "
             "add a signature, or convert the arrays with astype()"
         )
 
@@ -155,12 +155,12 @@ def as_rows(
     core: tuple[int, ...],
     dtype: np.dtype[Any],
     allocation: DeviceAllocation,
-    kept: tuple[int, ...],
+    item_shape: tuple[int, ...],
 ) -> DeviceArray:
     """Return an input as a device array with one row for each item of the loop."""
 
     def reshape_to_rows(array: NDArray[Any]) -> NDArray[Any]:
-        return np.broadcast_to(array, (*loop, *core)).reshape((prod(loop), *kept))
+        return np.broadcast_to(array, (*loop, *core)).reshape((prod(loop), *item_shape))
 
     if isinstance(x, DeviceArray):
         return DeviceArray(reshape_to_rows(x.data).astype(dtype), reshape_to_rows(x.written).copy(), allocation)
@@ -169,20 +169,20 @@ def as_rows(
 
 def parse_layout(layout: str) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
     """Parse the dims of the inputs and of the output in `(m,n),(n,p)->(m,p)`."""
-    before, arrow, behind = layout.partition("->")
+    before, arrow, after = layout.partition("->")
     inputs, outputs = (
         [tuple(map(str.strip, dims.split(","))) if dims.strip() else () for dims in DIMS_PATTERN.findall(part)]
-        for part in (before, behind)
+        for part in (before, after)
     )
     if not arrow or len(outputs) != 1:
         raise ShapeError(f"guvectorize: got the layout {layout!r}; expected one output, as in '(m,n),(n,p)->(m,p)'")
     return inputs, outputs[0]
 
 
-def sizes_by_dim(inputs: Sequence[tuple[str, ...]], given: Sequence[Any], name: str) -> dict[str, int]:
+def sizes_by_dim(inputs: Sequence[tuple[str, ...]], operands: Sequence[Any], name: str) -> dict[str, int]:
     """Return the size of each named dim."""
     sizes: dict[str, int] = {}
-    for x, dims in zip(given, inputs, strict=True):
+    for x, dims in zip(operands, inputs, strict=True):
         if x.ndim < len(dims):
             raise ShapeError(f"{name}: got an array of shape {x.shape}; expected at least the dims ({', '.join(dims)})")
         for dim, size in zip(dims, x.shape[x.ndim - len(dims) :], strict=True):
